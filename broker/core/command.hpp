@@ -1,0 +1,126 @@
+// broker/core/command.hpp -- the inputs of the core: plain data, everything it ever learns.
+//
+// A command has no time of its own: it takes effect at the time of the turn that it is applied in
+// (Core::begin_turn). Spans point into the caller's memory and are read during the call only.
+// Sessions are rows; whoever feeds the core opens a session before its first command and reports
+// its death once. docs/scheduling.md says what each command does in each state, docs/scenarios.md
+// how it is written in a journal.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "shm/layout.hpp"
+
+namespace dibs::core {
+
+using TimeNs = uint64_t;
+using Key = std::array<uint8_t, 16>;
+
+// A pool as it is configured. The same name again changes what may be changed live.
+struct PoolConfig {
+    std::string_view name;
+    shm::PoolKind kind = shm::PoolKind::kCounted;
+    shm::WhenBusy when_busy = shm::WhenBusy::kWait;
+    uint32_t slots = 0;  // counted pools only
+    uint32_t units_max = shm::kUnitsMax;
+    uint32_t backlog_max = 8192;
+    uint32_t unconfirmed_max = 128;
+    uint32_t payload_max = shm::kPayloadMax;
+    uint32_t answer_max = 0;
+    uint32_t attributes_max = 0;
+    TimeNs reservation_ttl_ns = 2'000'000'000;
+    TimeNs retry_after_ns = 10'000'000;
+    TimeNs interval_max_ns = 300'000'000'000;
+    TimeNs grace_ns = 0;
+    bool release_is_ready = false;
+    std::string_view required_label = {};
+    // Counted pools: attributes of slot 0, 1, …, each "key=value" ended by a zero byte.
+    std::span<const std::string_view> slot_attributes = {};
+};
+
+struct SessionOpen {
+    uint32_t uid = 0;
+    uint32_t gid = 0;
+    uint32_t pid = 0;
+    uint64_t start_time = 0;
+    uint16_t tags_max = shm::kTagsMax;
+};
+
+struct Claim {
+    uint32_t session = 0;
+    uint16_t tag = 0;  // the session's handle: free, and below its tags_max
+    uint16_t units = 1;
+    uint32_t pool = 0;
+    uint64_t user_data = 0;
+    TimeNs timeout_ns = shm::kNever;  // 0 = now or not at all
+    TimeNs interval_ns = 0;           // 0 = the lease is bound to its holder's life
+    Key key = {};                     // all zero = none
+    bool when_busy_given = false;
+    shm::WhenBusy when_busy = shm::WhenBusy::kWait;
+    std::span<const uint8_t> payload = {};
+    uint32_t room = shm::kNoRow;  // where the grant's data goes; opaque to the core
+    uint32_t room_lines = 0;
+    shm::Reason refusal = shm::Reason::kOk;  // not kOk: rejected for a reason found before
+};
+
+struct Cancel {
+    uint32_t session = 0;
+    uint16_t tag = 0;
+    uint64_t user_data = 0;
+};
+
+struct Release {
+    uint32_t session = 0;
+    bool broken = false;  // fail: its worker must say ready even where a release would do
+    uint64_t lease = 0;   // id: generation << 32 | row
+    uint64_t fence = 0;
+    uint64_t user_data = 0;
+};
+
+struct Keepalive {
+    uint32_t session = 0;
+    uint64_t lease = 0;
+    uint64_t fence = 0;
+    TimeNs interval_ns = 0;  // 0 = as granted
+    uint64_t user_data = 0;
+};
+
+struct Announce {
+    uint32_t session = 0;
+    uint32_t pool = 0;
+    uint64_t worker_tag = 0;     // the worker's own name for the slot; returned with assignments
+    std::string_view name = {};  // empty = none; else unique in its pool
+    std::span<const std::string_view> labels = {};
+    std::string_view attributes = {};  // "key=value", each ended by a zero byte
+    bool is_protected = false;
+    bool ready = false;
+    uint32_t room = shm::kNoRow;  // where assignments go; opaque to the core
+    uint64_t user_data = 0;
+    shm::Reason refusal = shm::Reason::kOk;
+};
+
+// What a worker says of one of its slots. `slot` is an id: generation << 32 | row.
+struct WorkerWord {
+    enum class Kind : uint8_t { kReady, kConfirm, kRefuse, kDone, kWithdraw, kProtect, kUnprotect };
+    Kind kind = Kind::kReady;
+    bool try_again = false;   // kRefuse: retriable
+    bool then_ready = false;  // kDone
+    uint32_t session = 0;
+    uint64_t slot = 0;
+    uint32_t round = 0;  // of the assignment that it speaks of
+    int64_t code = 0;    // kRefuse
+    uint64_t user_data = 0;
+    std::span<const uint8_t> answer = {};  // kConfirm, kDone
+};
+
+// Drain of a pool, or with pool == kNoRow of the broker.
+struct Drain {
+    uint32_t pool = shm::kNoRow;
+    bool on = true;
+};
+
+}  // namespace dibs::core

@@ -1,0 +1,57 @@
+// broker/core/decision.hpp -- the outputs of the core: plain data, everything it ever decides.
+//
+// Decisions of a turn stand in the order in which they were made. Lists of slots stand beside
+// them in one vector; a decision holds its place there.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "shm/layout.hpp"
+
+namespace dibs::core {
+
+enum class DecisionKind : uint8_t {
+    kResult,     // of an operation: session, user_data, reason, id, value
+    kAnnounced,  // session, user_data, slot
+    kAssign,     // to a worker: session (the worker's), slot, round, claim
+    kRevoke,     // to a worker: session, slot, round
+    kAnswer,     // a worker's answer: session, tag (the holder's), slots_begin = index in the grant
+    kGrant,      // a claim's end: session, tag, lease, fence, value = interval, slots
+    kEnd,        // a claim's end without a grant: session, tag, outcome, reason, value
+    kLeaseGrace,  // to a holder: session, tag, lease, fence: expired, grace until `value`
+    kLeaseEnd,    // to a holder: session, tag, lease, fence, reason
+    kSlotGone,    // slot: its row is free again
+    kDemand,      // pool, value = waiting claims to publish (S0.34)
+    kDrained,     // pool (kNoRow = broker): nothing waits any more
+};
+
+struct Decision {
+    DecisionKind kind;
+    shm::Outcome outcome = shm::Outcome::kNone;
+    shm::Reason reason = shm::Reason::kOk;
+    uint32_t session = shm::kNoRow;  // whom it is told; kNoRow = nobody
+    uint32_t pool = shm::kNoRow;
+    uint16_t tag = 0;
+    uint16_t units = 0;
+    uint64_t claim = 0;      // the claim's number (order of arrival)
+    uint64_t user_data = 0;  // the claim's, the operation's, or the slot's worker_tag
+    uint64_t id = 0;         // lease or slot id: generation << 32 | row
+    uint64_t fence = 0;
+    uint64_t value = 0;
+    uint32_t round = 0;
+    uint32_t slot_number = 0;  // kAssign, kRevoke, kAnnounced, kSlotGone: within the pool
+    uint32_t slots_begin = 0;  // kGrant, kLeaseEnd: place in Core::decided_slots()
+    uint32_t slots_count = 0;
+    uint32_t room = shm::kNoRow;
+    uint32_t holder_uid = shm::kNoRow;  // of whoever holds what was wanted
+    uint32_t holder_pid = 0;
+    uint64_t holder_claim = 0;  // its claim's number, 0 = nobody's
+    uint64_t holder_age_ns = 0;
+    // kAnswer: the bytes; kAssign: none, Core::payload() reads them. Valid as long as the spans
+    // of the command are.
+    std::span<const uint8_t> answer = {};
+};
+
+}  // namespace dibs::core

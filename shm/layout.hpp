@@ -1,0 +1,878 @@
+// shm/layout.hpp -- every byte that two processes share: the rows of STATE, the counters of the
+// BOARD, and the UP and DOWN segments of a session.
+//
+// Rules. Fixed-width integers, explicit padding, no pointers: a place inside a segment is an index
+// or an offset. Who may write is decided by mapping: STATE and BOARD are written by the broker's
+// turn alone, UP by its client, DOWN by the broker. Above every struct stands its one writer. The
+// same tables, byte by byte, are in docs/shm-layout.md; tests/abi compares the two. A change of
+// any offset raises kLayoutVersion.
+//
+// Fields that are marked [later] belong to behaviour that is laid out but not yet switched on;
+// the broker stores their empty value and recovery carries them unchanged.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace dibs::shm {
+
+inline constexpr uint32_t kLayoutVersion = 1;
+inline constexpr size_t kLineSize = 64;
+inline constexpr uint32_t kNoRow = 0xffffffffU;  // "no row": index fields never hold 0 for it
+inline constexpr uint64_t kNever = 0xffffffffffffffffULL;  // a time that does not come
+
+// Limits that are part of the layout; configuration may lower what it may, never raise.
+inline constexpr uint32_t kNameMax = 63;        // bytes, without a terminator
+inline constexpr uint32_t kPayloadMax = 16384;  // bytes of one claim's payload
+inline constexpr uint32_t kOptionsMax = 16;     // key=value options of one claim
+inline constexpr uint32_t kLabelsMax = 32;      // labels of one slot or claim
+inline constexpr uint32_t kCountersMax = 8;     // counters of one resource vector
+inline constexpr uint32_t kUnitsMax = 256;      // slots of one claim
+inline constexpr uint32_t kTagsMax = 1024;      // claims and leases of one session
+inline constexpr uint32_t kClasses = 5;         // P0 .. P4; 5 is the free bucket
+inline constexpr uint32_t kPoolsMax = 4096;
+inline constexpr uint32_t kHistogramBuckets = 640;  // 16 per octave, 40 octaves
+
+// ------------------------------------------------------------------------------------------
+// State machines. Every value is part of the layout.
+
+// Slot. Who makes each transition stands on its arrow: B broker's pass, W worker, H holder,
+// T timer, D a death. `absent` is a known slot whose worker is not there; a row that is free has
+// no slot.
+//
+//            W announce                    B select                W confirm (last of its claim)
+//   (free) ────────────► recovering ◄──┐  ┌────────► reserved ───────────────► leased
+//                          │  ▲        │  │             │ │                      │
+//              W ready     ▼  │ B hold │  │   T ttl     │ │ W refuse, D claim    │ H release
+//                         idle ────────┼──┘  unconfirmed│ │ ended: B revoke      │ W done
+//                          ▲ ▲         │                ▼ ▼                      │ T expiry
+//                          │ └─────────┼── unknown ◄────┘ recovering             │
+//                W speaks  │           └──────────────────────────────────── recovering
+//                          └──── counted pool: leased ── H release, T expiry ──► idle
+//   idle ◄── H puts back / B recalls ──► parked      any ── D worker, W withdraw ──► (free)/absent
+enum class SlotState : uint8_t {
+    kFree = 0,
+    kIdle = 1,        // in its pool's ready queue
+    kParked = 2,      // granted ahead of need into a session's own memory [later]
+    kReserved = 3,    // held by the broker for a claim, or kept after a retriable refusal
+    kLeased = 4,      // under a live lease (or one in its grace)
+    kRecovering = 5,  // being cleaned or killed, not yet ready, protected or unqualified
+    kUnknown = 6,     // its worker has not spoken in time and must say
+    kAbsent = 7,      // known, its worker is not there [later]
+};
+
+// Claim. A row lives while the claim waits or is reserved, or while its task has an application
+// that must remember it; a granted claim goes on as its lease.
+//
+//   (free) ── accepted ──► waiting ── B select ──► reserved ── all confirmed ──► granted: lease
+//                           ▲   │ ▲                  │  │
+//     provisioner's answer  │   │ └── refused (try   │  └── deadline, cancel, hard refusal ─► ended
+//     or unlock             │   │     again), ttl ───┘
+//                         locked│                     held (priority 0) ── raised ──► waiting
+//                               └── deadline, cancel, reject, drain ──► ended
+enum class ClaimState : uint8_t {
+    kFree = 0,
+    kWaiting = 1,      // in the backlog
+    kReserved = 2,     // slots chosen, their workers asked
+    kLocked = 3,       // may be mapped to a worker that is still being created [later]
+    kHeld = 4,         // priority 0: not looked at [later]
+    kPlaceholder = 5,  // granted, holding for a member of its gang that has not come [later]
+};
+
+// Lease.
+//
+//   (free) ── grant ──► live ── T expiry ──► grace ── T grace over ──► ended (row free)
+//                        │  ▲                  │                        ▲
+//                        │  └── keepalive ─────┘     lazy: expired ─────┤ room wanted, or
+//                        ├── H release, W done, D holder or worker ─────┤ keepalive ──► live
+//                        └── revoked ──► revoking ── T grace over ──────┘
+//   strict: live ── T expiry ──► killing ── death proved ──► ended
+enum class LeaseState : uint8_t {
+    kFree = 0,
+    kLive = 1,
+    kGrace = 2,     // expired; its holder has been told and has until grace_until_ns
+    kExpired = 3,   // lazy mode: expired and uncollected; a keepalive revives it [later]
+    kRevoking = 4,  // preempted, with grace [later]
+    kKilling = 5,   // strict mode: kill sent, death not yet proved [later]
+};
+
+// Session:  (free) ── handshake ──► open ── D death, violation, close ──► dying ──► (free)
+// `dying` lasts as many turns as returning what the session held takes.
+enum class SessionState : uint8_t { kFree = 0, kOpen = 1, kDying = 2 };
+
+// Pool:  (free) ── configured ──► open ◄── undrain ── drain ──► draining ── deleted ──► (free)
+enum class PoolState : uint8_t { kFree = 0, kOpen = 1, kDraining = 2 };
+
+enum class PoolKind : uint8_t { kCounted = 0, kWorker = 1 };
+enum class PoolOrder : uint8_t { kArrival = 0, kPriority = 1, kAccount = 2 };
+enum class WhenBusy : uint8_t { kWait = 0, kReject = 1, kCold = 2 };
+enum class ExpiryMode : uint8_t { kCooperative = 0, kStrict = 1, kLazy = 2 };
+enum class Behaviour : uint8_t { kRun = 0, kHold = 1, kDrain = 2 };
+
+// The phase of the turn's log. idle ── first edit ──► open ── commit ──► committed ── stores
+// done ──► idle. Recovery: open → copy the images back; committed → repeat the stores.
+enum class LogPhase : uint32_t { kIdle = 0, kOpen = 1, kCommitted = 2 };
+
+// ------------------------------------------------------------------------------------------
+// STATE: rows. One writer: the broker's turn, through core::Edit. Mapped by broker generations
+// and fsck. A row is one to eight lines, the hot line first.
+
+// First in every row. `touched` = turn << 8 | lines of this row whose image the turn has saved.
+struct RowHead {
+    uint64_t touched;
+    uint32_t generation;  // incarnation of the row; grows when the row is freed
+    uint32_t free_next;   // next free row of the table, or kNoRow
+};
+
+struct alignas(64) SlotRow {
+    // line 0: selection, hold, return
+    RowHead head;
+    SlotState state;
+    uint8_t flags;  // SlotFlag
+    uint16_t pool;
+    uint32_t holder;       // claim row while reserved, lease row while leased, else kNoRow
+    uint64_t fence;        // of its last grant
+    uint32_t holder_next;  // next slot of the same holder
+    uint32_t ready_next;   // ready queue: towards the tail
+    uint32_t ready_prev;   // ready queue: towards the head
+    uint32_t session;      // of its worker, or kNoRow (counted)
+    uint32_t number;       // within its pool, never used again
+    uint32_t round;        // which assignment: grows with each reservation
+    uint64_t idle_order;   // place in the order in which slots became idle
+    // line 1: what travels with a grant
+    uint64_t worker_tag;         // the worker's own name for it
+    uint64_t reserved_until_ns;  // of a reservation kept without a claim
+    uint32_t attributes;         // arena chain, or kNoRow
+    uint32_t attributes_size;    // bytes
+    uint32_t room;               // assignment room in the worker's DOWN, in lines
+    uint32_t label_set;          // row, or kNoRow [later]
+    uint32_t type;               // row, or kNoRow [later]
+    uint32_t capacity;           // vector row, or kNoRow [later]
+    uint32_t available;          // vector row, or kNoRow [later]
+    uint32_t parked_session;     // row, or kNoRow [later]
+    uint32_t parked_word;        // index in UP [later]
+    uint32_t parked_fences;      // fences handed out with it [later]
+    uint32_t uses;               // grants so far
+    Behaviour behaviour;
+    uint8_t reserved0[3];
+    // line 2: the outside's view
+    uint64_t idle_since_ns;
+    uint64_t busy_since_ns;
+    uint64_t confirmed_ns;  // event time of the last report [later]
+    uint64_t modified_ns;   // [later]
+    uint64_t announced_ns;
+    uint32_t node;          // row of its host group, or kNoRow [later]
+    uint32_t instance;      // provisioner's number, or kNoRow [later]
+    uint8_t running_class;  // class its lease is charged at [later]
+    uint8_t reserved1[15];
+    // line 3
+    uint8_t name_size;
+    char name[63];
+};
+static_assert(sizeof(SlotRow) == 256);
+
+namespace SlotFlag {
+inline constexpr uint8_t kProtected = 1;    // not admitted to the ready queue
+inline constexpr uint8_t kUnqualified = 2;  // lacks the pool's required label
+inline constexpr uint8_t kDraining = 4;     // no new grant; leaves when it is free
+inline constexpr uint8_t kConfirmed = 8;    // reserved, and its worker has confirmed
+inline constexpr uint8_t kKept = 16;        // reserved without a claim, until reserved_until_ns
+}  // namespace SlotFlag
+
+struct alignas(64) ClaimRow {
+    // line 0: the pass
+    RowHead head;
+    ClaimState state;
+    uint8_t flags;  // ClaimFlag
+    uint16_t pool;
+    uint32_t session;
+    uint64_t arrival;      // the claim's number: order of ingestion, unique for ever
+    uint64_t deadline_ns;  // strictly after it the claim has expired; kNever = none
+    uint64_t user_data;
+    uint32_t first_slot;  // chain of reserved slots, or kNoRow
+    uint16_t units;
+    uint16_t confirmed;     // of the reserved slots
+    uint16_t tag;           // the session's handle for it
+    uint8_t account_class;  // class at the last pass [later]
+    uint8_t attempts;       // reservations that came to nothing; stays at 255
+    int32_t priority;       // higher first, 0 = held [later]
+    // line 1: what it brought
+    uint8_t key[16];       // idempotency key, all zero = none
+    uint64_t interval_ns;  // keepalive interval asked for; 0 = bound to its holder's life
+    uint64_t reserved_until_ns;
+    uint32_t payload;  // arena chain, or kNoRow
+    uint32_t payload_size;
+    uint32_t account;  // row, or kNoRow [later]
+    uint32_t room;     // grant room in the session's DOWN, in lines; kNoRow = none
+    uint32_t room_lines;
+    uint32_t label_set;      // base labels [later]
+    uint32_t preferred_set;  // provisionable labels [later]
+    ExpiryMode mode;
+    uint8_t reserved0[3];
+    // line 2: what later policies need
+    uint64_t enqueued_ns;
+    uint64_t confirmed_ns;     // event time of the last report [later]
+    uint64_t examined_ns;      // [later]
+    uint64_t requeue_arrival;  // number reserved for its successor after a preemption [later]
+    uint32_t vector_min;       // vector row [later]
+    uint32_t vector_max;       // vector row [later]
+    uint32_t application;      // row [later]
+    uint16_t group;            // of the application [later]
+    uint16_t member;           // index in the group [later]
+    uint32_t type;             // chosen type while locked [later]
+    uint16_t locks;            // lock counter [later]
+    uint16_t reason;           // why it waits, as last shown [later]
+    uint32_t grace_ms;         // preemption grace it grants [later]
+    uint8_t preempt_mode;      // [later]
+    uint8_t reserved1[3];
+};
+static_assert(sizeof(ClaimRow) == 192);
+
+namespace ClaimFlag {
+inline constexpr uint8_t kNowOnly = 1;     // timeout 0: granted in the pass it came in, or rejected
+inline constexpr uint8_t kReject = 2;      // when busy: reject
+inline constexpr uint8_t kCold = 4;        // when busy: "make your own and register it"
+inline constexpr uint8_t kSupervisor = 8;  // [later]
+inline constexpr uint8_t kPlaceholder = 16;  // [later]
+inline constexpr uint8_t kRequeue = 32;      // [later]
+}  // namespace ClaimFlag
+
+struct alignas(64) LeaseRow {
+    // line 0: release, keepalive, expiry
+    RowHead head;
+    LeaseState state;
+    ExpiryMode mode;
+    uint16_t pool;
+    uint32_t session;
+    uint64_t fence;
+    uint64_t expires_ns;   // strictly after it the lease has expired; kNever = bound to its holder
+    uint64_t arrival;      // of its claim: its number
+    uint64_t interval_ns;  // granted; 0 = bound to its holder's life
+    uint32_t first_slot;
+    uint16_t units;
+    uint16_t tag;
+    // line 1: whose, since when
+    uint8_t key[16];
+    uint64_t granted_ns;
+    uint64_t kept_ns;  // last keepalive
+    uint64_t user_data;
+    uint64_t grace_until_ns;
+    uint32_t account;  // row, or kNoRow [later]
+    uint32_t room;     // grant room in the session's DOWN, in lines
+    uint32_t room_lines;
+    uint8_t account_class;  // [later]
+    uint8_t flags;
+    uint8_t preempt_mode;  // [later]
+    uint8_t reserved0;
+    // line 2: what later policies need
+    int64_t cost[5];          // paid so far, per class, micro-units [later]
+    uint32_t vector;          // what is held of a vector slot [later]
+    uint32_t application;     // [later]
+    uint16_t group;           // [later]
+    uint16_t member;          // [later]
+    uint32_t placeholder;     // lease it replaces, or kNoRow [later]
+    uint32_t keepalive_seen;  // last value read from the keepalive word [later]
+    uint32_t priority;        // [later]
+};
+static_assert(sizeof(LeaseRow) == 192);
+
+struct alignas(64) SessionRow {
+    // line 0
+    RowHead head;
+    SessionState state;
+    uint8_t roles;
+    uint16_t tags_max;  // claims and leases at once
+    uint32_t uid;
+    uint32_t pid;
+    uint32_t account;  // row, or kNoRow [later]
+    uint32_t claims;   // waiting or reserved
+    uint32_t leases;
+    uint32_t slots;                // announced
+    uint32_t dying_cursor;         // next tag to return while dying
+    uint64_t submission_consumed;  // entries of the submission ring taken, committed
+    uint64_t completion_tail;      // entries of the completion ring posted, committed
+    // line 1
+    uint64_t start_time;  // of the process, in clock ticks since boot: tells pids apart
+    uint64_t opened_ns;
+    uint32_t gid;
+    uint32_t submission_entries;
+    uint32_t completion_entries;
+    uint32_t up_payload_size;
+    uint32_t down_payload_size;
+    uint32_t hand_deaths;    // broker deaths with an entry of this session in hand [later]
+    uint64_t hand_sequence;  // of the entry in hand [later]
+    uint8_t reserved0[16];
+};
+static_assert(sizeof(SessionRow) == 128);
+
+struct alignas(64) PoolRow {
+    // line 0: the pass
+    RowHead head;
+    PoolState state;
+    PoolKind kind;
+    PoolOrder order;
+    uint8_t flags;  // PoolFlag
+    uint32_t ready_head;
+    uint32_t ready_tail;
+    uint32_t idle;
+    uint32_t waiting;      // claims in the backlog
+    uint32_t confirming;   // claims whose workers have been asked
+    uint32_t unconfirmed;  // slots whose workers have been asked and have not answered
+    uint32_t leased;
+    uint64_t fence_next;
+    uint64_t idle_order_next;
+    // line 1: the other states, and the clock of the last grant
+    uint32_t slots;
+    uint32_t parked;
+    uint32_t reserved;
+    uint32_t recovering;
+    uint32_t unknown;
+    uint32_t absent;
+    uint32_t number_next;   // of slots
+    uint32_t slots_wanted;  // counted: rows that its configuration asks for
+    uint64_t last_dispatch_ns;
+    int64_t demand_published;  // -1 = never
+    uint64_t granted_total;
+    uint64_t accepted_total;
+    // line 2: totals of outcomes
+    uint64_t expired_total;
+    uint64_t cancelled_total;
+    uint64_t rejected_total;
+    uint64_t released_total;
+    uint64_t refused_total;      // by workers
+    uint64_t hit_total;          // claims granted in the pass they came in
+    uint64_t skipped_total;      // admissions skipped because the slot is protected
+    uint64_t unqualified_total;  // admissions skipped because a required label is missing
+    // line 3: configuration
+    uint32_t units_max;
+    uint32_t backlog_max;
+    uint32_t unconfirmed_max;
+    uint32_t payload_max;
+    uint32_t answer_max;      // bytes of a worker's answer
+    uint32_t attributes_max;  // bytes of one slot's attributes
+    WhenBusy when_busy;
+    ExpiryMode mode;
+    uint8_t reserved0[2];
+    uint32_t account_default;  // row, or kNoRow [later]
+    uint64_t reservation_ttl_ns;
+    uint64_t retry_after_ns;
+    uint64_t interval_max_ns;
+    uint64_t grace_ns;
+    // line 4: configuration of later policies
+    uint64_t idle_timeout_ns;      // [later]
+    uint64_t boot_timeout_ns;      // [later]
+    uint64_t probe_timeout_ns;     // [later]
+    uint32_t workers_max;          // [later]
+    uint32_t quota_estimate;       // [later]
+    uint32_t limit;                // dynamic limit M [later]
+    uint32_t supervisor_permille;  // [later]
+    uint64_t overload_ns;          // when the provisioner last said overload [later]
+    uint8_t reserved1[16];
+    // line 5
+    uint8_t name_size;
+    char name[63];
+    // line 6
+    uint8_t required_label_size;
+    char required_label[63];
+};
+static_assert(sizeof(PoolRow) == 448);
+
+namespace PoolFlag {
+inline constexpr uint8_t kReleaseIsReady = 1;  // a released worker slot is idle without a "ready"
+inline constexpr uint8_t kDirty = 2;           // the next pass looks at it (recovery: all do)
+}  // namespace PoolFlag
+
+// [later] An account: who pays. Money in micro-units.
+struct alignas(64) AccountRow {
+    RowHead head;
+    uint8_t state;
+    uint8_t flags;  // free tasks disabled, configured
+    uint16_t fanout_max;
+    uint32_t uid;  // of a uid's own account, or kNoRow
+    int64_t balance[5];
+    int64_t rate[5];
+    uint64_t charged_ns;
+    uint64_t charge_max_ns;
+    uint32_t running[5];
+    uint32_t waiting;
+    uint32_t leases;
+    uint32_t label_limits;  // arena chain, or kNoRow
+    uint32_t label_limits_size;
+    uint32_t reserved0[9];
+    uint8_t name_size;
+    char name[63];
+};
+static_assert(sizeof(AccountRow) == 256);
+
+// [later] A type of worker that a provisioner can create.
+struct alignas(64) TypeRow {
+    RowHead head;
+    uint8_t state;
+    uint8_t flags;  // preemptible, at quota, at capacity
+    uint16_t pool;
+    uint32_t group;  // quota group
+    uint64_t cost;
+    uint64_t quota_until_ns;
+    uint64_t capacity_until_ns;
+    uint32_t creating;
+    uint32_t booting;
+    uint32_t quota_instances;
+    uint32_t vector;
+    uint8_t name_size;
+    char name[63];
+};
+static_assert(sizeof(TypeRow) == 128);
+
+// [later] An application: a group of claims with one life.
+struct alignas(64) ApplicationRow {
+    RowHead head;
+    uint8_t state;
+    uint8_t style;  // soft, hard
+    uint16_t groups;
+    uint32_t session;
+    uint32_t account;
+    uint32_t first_claim;
+    uint32_t placeholders;
+    uint32_t definition;  // arena chain: its groups
+    uint32_t definition_size;
+    uint32_t reserved0;
+    uint64_t placeholder_deadline_ns;
+    uint64_t created_ns;
+    uint8_t name_size;
+    char name[63];
+};
+static_assert(sizeof(ApplicationRow) == 128);
+
+// [later] Interned label sets and resource vectors, shared by reference count.
+struct alignas(64) LabelSetRow {
+    RowHead head;
+    uint32_t references;
+    uint32_t hash;
+    uint32_t text;  // arena chain: sorted labels
+    uint32_t text_size;
+    uint32_t count;
+    uint32_t reserved0[7];
+};
+static_assert(sizeof(LabelSetRow) == 64);
+
+struct alignas(64) VectorRow {
+    RowHead head;
+    uint32_t references;
+    uint32_t count;
+    uint32_t names[8];  // label ids of the counters
+    uint64_t amounts[8];
+    uint64_t reserved0;
+};
+static_assert(sizeof(VectorRow) == 128);
+
+// A block of the payload arena. `next` is kept while the block is in use, so that a chain taken
+// from the free list is already linked and only the list's head changes.
+struct alignas(64) ArenaBlock {
+    uint32_t next;  // block, or kNoRow
+    uint8_t bytes[508];
+};
+static_assert(sizeof(ArenaBlock) == 512);
+
+// The free lists and counters of STATE. One row of three lines; line 0 is the claim path.
+struct alignas(64) CountersRow {
+    // line 0
+    RowHead head;
+    uint64_t arrival_next;
+    uint32_t claims_free_head;
+    uint32_t claims_free;
+    uint32_t leases_free_head;
+    uint32_t leases_free;
+    uint64_t time_ns;  // broker time; never goes back
+    uint64_t turns;    // turns that changed anything
+    uint8_t reserved0[8];
+    // line 1
+    uint32_t slots_free_head;
+    uint32_t slots_free;
+    uint32_t sessions_free_head;
+    uint32_t sessions_free;
+    uint32_t arena_free_head;
+    uint32_t arena_free;
+    uint32_t arena_freed_head;  // freed in this turn: not to be handed out before it commits
+    uint32_t arena_freed_tail;
+    uint32_t arena_freed;
+    uint32_t pools;
+    uint8_t draining;  // the whole broker
+    uint8_t reserved1[23];
+    // line 2
+    uint64_t reserved2[8];
+};
+static_assert(sizeof(CountersRow) == 192);
+
+// One image of the undo log: the 64 bytes at `offset` of STATE as they were before the turn.
+struct alignas(64) LogImage {
+    uint8_t bytes[64];
+};
+
+enum class LogStoreKind : uint32_t { kCompletion = 0, kLeaseEvent = 1 };
+
+// One store that follows the commit: a completion entry, or a lease's event word.
+struct alignas(64) LogStore {
+    uint8_t entry[64];  // CompletionEntry, or the event word in its first 8 bytes
+    uint32_t session;
+    uint32_t generation;  // of the session
+    LogStoreKind kind;
+    uint32_t reserved0;
+    uint64_t position;  // completion index, or lease tag
+    uint8_t reserved1[40];
+};
+static_assert(sizeof(LogStore) == 128);
+
+// The log's head. Writer: the turn. `phase` pairs with recovery's first load.
+struct alignas(64) LogHead {
+    std::atomic<LogPhase> phase;
+    std::atomic<uint32_t> images;  // valid images; stored after the image it counts
+    uint32_t stores;
+    uint32_t reserved0;
+    uint64_t turn;
+    uint8_t reserved1[40];
+};
+static_assert(sizeof(LogHead) == 64);
+
+// Where a table lies in STATE.
+struct TablePlace {
+    uint64_t offset;
+    uint32_t rows;
+    uint32_t row_size;
+};
+
+enum class Table : uint32_t {
+    kCounters,
+    kPools,
+    kSessions,
+    kSlots,
+    kClaims,
+    kLeases,
+    kAccounts,
+    kTypes,
+    kApplications,
+    kLabelSets,
+    kVectors,
+    kArena,
+    kLogOffsets,
+    kLogImages,
+    kLogStores,
+    kCount
+};
+
+// The head of STATE. Written once when the segment is made, but for epoch and clean; `version`
+// is stored last (release) and pairs with the load of whoever opens the segment.
+struct alignas(64) StateHead {
+    uint64_t magic;
+    std::atomic<uint32_t> version;
+    uint32_t tables;
+    uint64_t size;
+    uint64_t epoch;  // grows by one with each broker that serves from this STATE
+    uint8_t boot_id[16];
+    uint64_t clean;  // 1 after an orderly stop
+    uint64_t reserved0;
+    LogHead log;
+    TablePlace table[16];
+};
+static_assert(sizeof(StateHead) == 384);
+inline constexpr uint64_t kStateMagic = 0x4554415453424944ULL;  // "DIBSTATE"
+
+// ------------------------------------------------------------------------------------------
+// BOARD. Writer: the turn. Read by everybody, each block under its own sequence: odd while being
+// written; a reader that sees the same even value before and after has a true picture.
+
+struct alignas(64) BoardPool {
+    std::atomic<uint64_t> sequence;
+    uint32_t idle;              // S0 IdleReady
+    uint32_t queued;            // S0 QueueLen: waiting and confirming claims
+    uint32_t reserved;          // S0 ReservedCount: slots
+    uint32_t confirming;        // S0 InflightCAS: claims
+    uint64_t last_dispatch_ns;  // broker time of the last grant, 0 = never
+    uint32_t leased;
+    uint32_t recovering;
+    uint32_t unknown;
+    uint32_t slots;
+    uint32_t parked;
+    uint32_t absent;
+    uint64_t hits;  // claims granted in the pass they came in
+};
+static_assert(sizeof(BoardPool) == 64);
+
+struct alignas(64) BoardPoolTotals {
+    std::atomic<uint64_t> sequence;
+    uint64_t accepted;
+    uint64_t granted;
+    uint64_t expired;
+    uint64_t cancelled;
+    uint64_t rejected;
+    uint64_t released;
+    uint64_t demand;  // published waiting claims (S0.34), all ones = never
+};
+static_assert(sizeof(BoardPoolTotals) == 64);
+
+struct alignas(64) BoardPoolName {
+    std::atomic<uint64_t> sequence;
+    uint32_t units_max;
+    uint16_t payload_max;  // in units of 64 bytes
+    uint8_t kind;
+    uint8_t state;
+    uint32_t answer_max;
+    uint32_t attributes_max;
+    uint8_t reserved0[39];
+    uint8_t name_size;
+    char name[64];  // zero padded
+};
+static_assert(sizeof(BoardPoolName) == 128);
+
+// A log-linear histogram of nanoseconds: shm/histogram.hpp says which bucket is which.
+struct alignas(64) BoardHistogram {
+    std::atomic<uint64_t> bucket[kHistogramBuckets];
+};
+static_assert(sizeof(BoardHistogram) == 5120);
+
+struct alignas(64) BoardHead {
+    uint64_t magic;
+    std::atomic<uint32_t> version;
+    uint32_t pools_max;
+    uint64_t size;
+    std::atomic<uint64_t> epoch;
+    std::atomic<uint64_t> turns;
+    std::atomic<uint32_t> pools;  // blocks in use; pairs with the readers' acquire
+    std::atomic<uint32_t> sessions;
+    std::atomic<uint64_t> net_found_work;  // re-rings of clients that found an unread entry
+    std::atomic<uint64_t> time_ns;         // broker time of the last turn that published
+    BoardHistogram self_reported;          // sum of what the clients recorded, clamped
+    // then pools_max × BoardPool, BoardPoolTotals, BoardPoolName, BoardHistogram (dispatch)
+};
+static_assert(sizeof(BoardHead) == 64 + 5120);
+inline constexpr uint64_t kBoardMagic = 0x4452414f42424944ULL;  // "DIBBOARD"
+
+// ------------------------------------------------------------------------------------------
+// Rings: 64-byte entries, the sequence inside the line. The entry at index i of a ring of n
+// entries carries sequence = i + 1 for the i-th entry ever (i counts from 0 and never wraps).
+// The producer stores the sequence last (release); it pairs with the consumer's acquire load.
+
+enum class Op : uint8_t {
+    kNop = 0,
+    kClaim = 1,
+    kCancel = 2,     // tag
+    kRelease = 3,    // id = lease, fence
+    kFail = 4,       // release: what was granted is broken; its worker must say ready again
+    kKeepalive = 5,  // id = lease, fence, interval
+    kAnnounce = 6,   // a slot: payload = name, labels, attributes
+    kReady = 7,      // id = slot, round
+    kConfirm = 8,    // id = slot, round, payload = answer
+    kRefuse = 9,     // id = slot, round, code; kTryAgain says retriable
+    kDone = 10,      // id = slot, round, payload = answer; kThenReady
+    kWithdraw = 11,  // id = slot
+    kProtect = 12,   // id = slot; kOn
+    kClose = 13,
+};
+
+namespace OpFlag {
+inline constexpr uint8_t kQuiet = 1;      // a completion only if it fails
+inline constexpr uint8_t kTryAgain = 2;   // kRefuse: retriable
+inline constexpr uint8_t kThenReady = 4;  // kDone, kAnnounce: and ready at once
+inline constexpr uint8_t kOn = 8;         // kProtect; kAnnounce: protected
+inline constexpr uint8_t kReject = 16;    // kClaim: when busy, reject
+inline constexpr uint8_t kCold = 32;      // kClaim: when busy, cold
+inline constexpr uint8_t kWait = 64;      // kClaim: when busy, wait whatever the pool says
+}  // namespace OpFlag
+
+// Client → broker. Writer: the client. Untrusted: copied once, then checked.
+struct alignas(64) SubmissionEntry {
+    std::atomic<uint64_t> sequence;
+    uint64_t user_data;
+    Op op;
+    uint8_t flags;  // OpFlag
+    uint16_t pool;
+    uint16_t units;
+    uint16_t tag;             // kClaim, kCancel: the session's handle, < tags_max
+    uint32_t payload_offset;  // in the payload area of UP
+    uint32_t payload_size;
+    uint64_t id;      // claim: timeout_ns (kNever = for ever); else lease or slot id
+    uint64_t fence;   // claim: interval_ns; lease ops: fence; worker ops: round
+    uint8_t key[16];  // claim: idempotency key; keepalive: interval (8); refuse: code (8)
+};
+static_assert(sizeof(SubmissionEntry) == 64);
+
+enum class CompletionKind : uint8_t {
+    kResult = 0,  // of an operation: code
+    kClaim = 1,   // a claim's one outcome
+    kAssign = 2,  // to a worker: id = slot, fence = round, data = the claim's payload
+    kRevoke = 3,  // to a worker: id = slot, fence = round: say ready when it is clean
+    kSlot = 4,    // to a worker: announced; id = slot
+};
+
+// How a claim ended. kBrokerLost is said by the library alone.
+enum class Outcome : uint8_t {
+    kNone = 0,
+    kGranted = 1,
+    kExpired = 2,
+    kCancelled = 3,
+    kRejected = 4,
+    kBrokerLost = 5
+};
+
+// Why. One list for outcomes and results, so that a code has one meaning everywhere.
+enum class Reason : int16_t {
+    kOk = 0,
+    kAlreadyEnded = 1,  // the same (id, fence) again: nothing to do
+    kUnknownPool = -1,
+    kTooManyUnits = -2,
+    kBacklogFull = -3,
+    kArenaFull = -4,
+    kBusy = -5,  // none idle, and the claim would not wait
+    kCold = -6,  // none idle: make your own and register it
+    kDraining = -7,
+    kDuplicate = -8,   // its key is in use; id names the first claim
+    kLimit = -9,       // leases or claims of this session or user
+    kPayload = -10,    // malformed or too large for the pool
+    kNotFound = -11,   // no such lease, claim or slot
+    kStale = -12,      // fence or round of an earlier grant
+    kNotHolder = -13,  // another session's
+    kState = -14,      // not allowed in this state
+    kRefused = -15,    // by the worker; value = its code
+    kNoRoom = -16,     // the session's DOWN has no room for the grant
+    kNameInUse = -17,
+    kTablesFull = -18,  // rows of the broker
+    kHolderGone = -19,
+    kWorkerLost = -20,
+    kExpiredLease = -21,
+    kDone = -22,       // the worker said done
+    kMalformed = -23,  // an operation that is not one
+    kNotAllowed = -24,
+};
+
+// Broker → client. Writer: the turn.
+struct alignas(64) CompletionEntry {
+    std::atomic<uint64_t> sequence;
+    uint64_t user_data;
+    CompletionKind kind;
+    Outcome outcome;
+    Reason reason;
+    uint16_t units;
+    uint16_t tag;
+    uint64_t id;      // lease or slot id; duplicate: the first claim's number
+    uint64_t fence;   // fence, or round
+    uint64_t value;   // granted: interval_ns; rejected: retry_after_ns or the worker's code;
+                      // held by another: how long, in ns
+    uint64_t claim;   // the claim's number (arrival)
+    uint32_t data;    // offset in the payload area of DOWN; kNoRow = none
+    uint32_t holder;  // uid of whoever holds what was wanted, or data size for kAssign
+};
+static_assert(sizeof(CompletionEntry) == 64);
+
+// The grant room of a claim in DOWN: a GrantHead, then `units` regions of `stride` bytes, each a
+// GrantSlot, its attributes (key=value, each ended by a zero byte) and, at attributes_max bytes
+// behind the GrantSlot, the answer of its worker. Written before the completion or event that
+// announces it; held until the lease, or the claim without one, has ended.
+struct GrantHead {
+    uint32_t units;
+    uint32_t stride;
+    uint32_t answer_place;  // of an answer within its region, from the GrantSlot
+    uint32_t reserved0;
+};
+static_assert(sizeof(GrantHead) == 16);
+struct GrantSlot {
+    uint32_t number;  // within the pool (device index of a counted pool)
+    uint32_t attributes_size;
+    uint32_t answer_size;  // stored after the answer's bytes
+    uint32_t reserved0;
+};
+static_assert(sizeof(GrantSlot) == 16);
+
+// A lease's event word in DOWN: state in the low 8 bits, then the lease's generation.
+namespace LeaseEvent {
+inline constexpr uint8_t kNone = 0;
+inline constexpr uint8_t kGrace = 1;  // expired: release, or keepalive, before the grace ends
+inline constexpr uint8_t kEnded = 2;  // bits 8..23 carry −reason, bits 32..63 the generation
+}  // namespace LeaseEvent
+
+// UP: per session. Writer: its client (parked words: also the broker, by compare-and-swap).
+struct alignas(64) UpHead {
+    // line 0: written by the broker before the client has it
+    uint64_t magic;
+    uint32_t version;
+    uint32_t session;
+    uint32_t generation;
+    uint32_t submission_entries;
+    uint32_t payload_size;
+    uint32_t tags;
+    uint32_t parked_words;
+    uint32_t submission_offset;
+    uint32_t payload_offset;
+    uint32_t keepalive_offset;
+    uint32_t parked_offset;
+    uint32_t histogram_offset;
+    uint64_t size;
+    // line 1: written when the client goes to sleep or wakes. `sleeping` pairs with
+    // DownHead.completion_tail: each side stores its own, then loads the other's (both seq_cst).
+    std::atomic<uint32_t> sleeping;  // ClientSleep
+    std::atomic<uint32_t> cpu;       // where the client last ran
+    uint8_t pad0[56];
+    // line 2. Pairs with the broker's acquire: entries below it may be overwritten.
+    std::atomic<uint64_t> completion_head;
+    uint8_t pad1[56];
+    // line 3. Pairs with DownHead.need_wakeup, as above.
+    std::atomic<uint64_t> submission_tail;
+    std::atomic<uint64_t> net_rings;  // re-rings by the safety net that were needed
+    uint8_t pad2[48];
+};
+static_assert(sizeof(UpHead) == 256);
+inline constexpr uint64_t kUpMagic = 0x5055534249440001ULL;
+
+namespace ClientSleep {
+inline constexpr uint32_t kAwake = 0;
+inline constexpr uint32_t kFutex = 1;  // on DownHead.wake
+inline constexpr uint32_t kPoll = 2;   // in an event loop, on the socket
+}  // namespace ClientSleep
+
+struct UpHistogram {
+    std::atomic<uint32_t> bucket[kHistogramBuckets];
+};
+
+// A parked grant's word in UP [later]: state in the low 8 bits, then generation, then takes.
+struct ParkedWord {
+    std::atomic<uint64_t> word;
+    std::atomic<uint64_t> ticks;
+};
+
+// DOWN: per session. Writer: the broker's turn (and, before it is handed over, the control
+// thread). The client maps it read-only.
+struct alignas(64) DownHead {
+    // line 0
+    uint64_t magic;
+    uint32_t version;
+    uint32_t session;
+    uint32_t generation;
+    uint32_t completion_entries;
+    uint32_t payload_size;
+    uint32_t tags;
+    uint32_t completion_offset;
+    uint32_t payload_offset;
+    uint32_t event_offset;
+    uint32_t reserved0;
+    uint64_t epoch;
+    uint64_t size;
+    // line 1. need_wakeup pairs with UpHead.submission_tail.
+    std::atomic<uint32_t> need_wakeup;
+    std::atomic<uint32_t> cpu;  // where the broker last ran
+    uint8_t pad0[56];
+    // line 2. submission_consumed: committed; pairs with the client's acquire: lines below it may
+    // be written again.
+    std::atomic<uint64_t> submission_consumed;
+    std::atomic<uint32_t> session_state;  // SessionState
+    std::atomic<int32_t> end_reason;      // Reason, once the session is dying
+    uint8_t pad1[48];
+    // line 3. wake: the client's futex word. completion_tail pairs with UpHead.sleeping.
+    std::atomic<uint32_t> wake;
+    std::atomic<uint32_t> events;  // grows when any lease's event word changes
+    std::atomic<uint64_t> completion_tail;
+    uint8_t pad2[48];
+};
+static_assert(sizeof(DownHead) == 256);
+inline constexpr uint64_t kDownMagic = 0x4e574f4453494444ULL;
+
+}  // namespace dibs::shm
