@@ -1,0 +1,131 @@
+// broker/core/core.hpp -- the scheduler: commands in, decisions out, rows in memory it is given.
+//
+// A turn:   begin_turn(now) · commands … · decide() · [stage stores] · commit() · [store] · clear()
+// decide() runs due timers, then the pass; where the log nears its end both stop and work_left()
+// says so: the next turn goes on before it decides anything new. Nothing is visible to anybody
+// before commit(); a process that dies earlier leaves no trace, later leaves the whole turn.
+//
+// Not thread-safe: one owner, the broker's turn. After construction nothing is allocated but in
+// set_pool, open_session and check_all.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "broker/core/command.hpp"
+#include "broker/core/decision.hpp"
+#include "shm/layout.hpp"
+
+namespace dibs::core {
+
+// Rows to preallocate. All are at least 1.
+struct Limits {
+    uint32_t pools = 64;
+    uint32_t sessions = 1024;
+    uint32_t slots = 4096;
+    uint32_t claims = 65536;
+    uint32_t leases = 16384;
+    uint32_t arena_blocks = 8192;  // of 512 bytes
+    uint32_t log_images = 4096;    // at least 2048: a turn ends at three quarters of it
+    uint32_t log_stores = 1024;
+};
+
+// Bytes of a STATE segment with these limits.
+uint64_t state_size(const Limits& limits);
+
+// Lays out an empty STATE over zeroed memory of state_size(limits) bytes, 64-byte aligned.
+void format_state(std::span<std::byte> state, const Limits& limits);
+
+// What is wrong with a STATE that cannot be served from; empty if it can. Looks at the head only.
+std::string state_refusal(std::span<const std::byte> state);
+
+class Core {
+  public:
+    // Attaches to a formatted STATE: takes back an uncommitted turn, rebuilds what is derived.
+    // A committed turn whose stores may be missing keeps them: staged_stores() lists them until
+    // the next begin_turn. `state` outlives the core.
+    explicit Core(std::span<std::byte> state);
+    ~Core();
+    Core(const Core&) = delete;
+    Core& operator=(const Core&) = delete;
+
+    // --- the turn
+    void begin_turn(TimeNs now);
+    void decide();
+    void commit();  // one release store: from here on the turn has happened
+    void clear();   // its stores are done; decisions stay readable until the next begin_turn
+    // A timer due, a cut, a drain or a death to go on with: a turn is wanted without new commands.
+    [[nodiscard]] bool work_left() const;
+    // The next instant at which a turn is wanted without new commands; kNever = none.
+    [[nodiscard]] TimeNs next_due() const;
+    // Commands should wait for the next turn: the log is three quarters full.
+    [[nodiscard]] bool turn_full() const;
+    [[nodiscard]] TimeNs now() const;
+
+    // --- commands; each inside a turn
+    // Creates or changes a pool. Returns its row, or kNoRow with *why set (names what is wrong).
+    uint32_t set_pool(const PoolConfig& config, std::string* why);
+    // Returns the session's row, kNoRow if the table is full.
+    uint32_t open_session(const SessionOpen& open);
+    void session_died(uint32_t session);
+    void apply(const Claim& claim);
+    void apply(const Cancel& cancel);
+    void apply(const Release& release);
+    void apply(const Keepalive& keepalive);
+    void apply(const Announce& announce);
+    void apply(const WorkerWord& word);
+    void apply(const Drain& drain);
+
+    // --- what was decided in this turn
+    [[nodiscard]] std::span<const Decision> decisions() const;
+    // Slot rows of a decision's slots_begin .. slots_begin + slots_count.
+    [[nodiscard]] std::span<const uint32_t> decided_slots(const Decision& decision) const;
+
+    // --- stores that follow the commit, kept in the log until clear()
+    void stage_store(const shm::LogStore& store);
+    [[nodiscard]] std::span<const shm::LogStore> staged_stores() const;
+
+    // --- session fields that the broker keeps beside the core, logged with the turn
+    void set_submission_consumed(uint32_t session, uint64_t consumed);
+    void set_completion_tail(uint32_t session, uint64_t tail);
+    void set_epoch(uint64_t epoch);  // outside a turn
+
+    // --- looking
+    [[nodiscard]] uint32_t find_pool(std::string_view name) const;  // row or kNoRow
+    [[nodiscard]] uint32_t pools() const;                           // rows in use are below it
+    [[nodiscard]] const shm::PoolRow& pool(uint32_t row) const;
+    [[nodiscard]] const shm::SlotRow& slot(uint32_t row) const;
+    [[nodiscard]] const shm::SessionRow& session(uint32_t row) const;
+    [[nodiscard]] const shm::LeaseRow& lease(uint32_t row) const;
+    [[nodiscard]] const shm::ClaimRow& claim(uint32_t row) const;
+    [[nodiscard]] const shm::StateHead& head() const;
+    [[nodiscard]] uint32_t sessions_max() const;
+    [[nodiscard]] uint32_t slots_max() const;
+    [[nodiscard]] uint32_t claims_max() const;
+    [[nodiscard]] uint32_t leases_max() const;
+    // Copies an arena chain's bytes to `out` (at least `size` bytes).
+    void copy_chain(uint32_t chain, uint32_t size, std::byte* out) const;
+    // Pools whose counters the turn changed.
+    [[nodiscard]] std::span<const uint32_t> touched_pools() const;
+    [[nodiscard]] bool draining() const;
+
+    // Everything in the list of invariants that rows and derived structures can show. Empty if
+    // all holds, else one sentence per violation.
+    [[nodiscard]] std::vector<std::string> check_all() const;
+
+  private:
+    struct Parts;
+    std::unique_ptr<Parts> parts_;
+};
+
+inline uint64_t row_id(uint32_t generation, uint32_t row) {
+    return (static_cast<uint64_t>(generation) << 32) | row;
+}
+
+}  // namespace dibs::core
