@@ -179,6 +179,7 @@ inline constexpr uint8_t kUnqualified = 2;  // lacks the pool's required label
 inline constexpr uint8_t kDraining = 4;     // no new grant; leaves when it is free
 inline constexpr uint8_t kConfirmed = 8;    // reserved, and its worker has confirmed
 inline constexpr uint8_t kKept = 16;        // reserved without a claim, until reserved_until_ns
+inline constexpr uint8_t kSaidReady = 32;   // recovering, but only its protection or label stops it
 }  // namespace SlotFlag
 
 struct alignas(64) ClaimRow {
@@ -323,28 +324,29 @@ struct alignas(64) PoolRow {
     uint32_t leased;
     uint64_t fence_next;
     uint64_t idle_order_next;
-    // line 1: the other states, and the clock of the last grant
+    // line 1: the other states, and what each grant counts
     uint32_t slots;
     uint32_t parked;
     uint32_t reserved;
     uint32_t recovering;
     uint32_t unknown;
     uint32_t absent;
-    uint32_t number_next;   // of slots
-    uint32_t slots_wanted;  // counted: rows that its configuration asks for
     uint64_t last_dispatch_ns;
-    int64_t demand_published;  // -1 = never
     uint64_t granted_total;
     uint64_t accepted_total;
-    // line 2: totals of outcomes
+    uint64_t hit_total;       // claims granted in the turn they came in
+    uint64_t released_total;  // leases ended by their holder's release, fail, cancel or death
+    // line 2: what is rarer
+    uint32_t number_next;      // of slots
+    uint32_t slots_wanted;     // counted: slots that its configuration asks for
+    int64_t demand_published;  // -1 = never
     uint64_t expired_total;
     uint64_t cancelled_total;
-    uint64_t rejected_total;
-    uint64_t released_total;
-    uint64_t refused_total;      // by workers
-    uint64_t hit_total;          // claims granted in the pass they came in
-    uint64_t skipped_total;      // admissions skipped because the slot is protected
-    uint64_t unqualified_total;  // admissions skipped because a required label is missing
+    uint64_t rejected_total;     // after acceptance
+    uint64_t turned_away_total;  // rejected before acceptance
+    uint64_t refused_total;      // refusals by workers
+    uint32_t skipped_total;      // admissions stopped because the slot is protected
+    uint32_t unqualified_total;  // admissions stopped because a required label is missing
     // line 3: configuration
     uint32_t units_max;
     uint32_t backlog_max;
@@ -381,7 +383,7 @@ static_assert(sizeof(PoolRow) == 448);
 
 namespace PoolFlag {
 inline constexpr uint8_t kReleaseIsReady = 1;  // a released worker slot is idle without a "ready"
-inline constexpr uint8_t kDirty = 2;           // the next pass looks at it (recovery: all do)
+inline constexpr uint8_t kDrainTold = 2;       // this drain's end has been decided
 }  // namespace PoolFlag
 
 // [later] An account: who pays. Money in micro-units.
