@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+# tests/tidy/tidy.py -- runs the rules on the project, after proving on planted faults that they see.
+#
+#   tests/tidy/tidy.py ROOT        speaks TAP
+# SPDX-License-Identifier: Apache-2.0
+import pathlib
+import sys
+import tempfile
+
+import rules
+
+LICENCE = "SPDX-License-Identifier: Apache-2.0\n"
+
+
+def source(path, body=""):
+    return f"// {path} -- a file.\n// {LICENCE}{body}"
+
+
+# (rule, files of a small tree, the place that the rule must name; None: it must find nothing)
+PLANTED = [
+    (rules.heads, {"shm/a.hpp": source("shm/a.hpp")}, None),
+    (rules.heads, {"shm/a.hpp": source("shm/b.hpp")}, "shm/a.hpp:1"),
+    (rules.heads, {"shm/a.hpp": "// shm/a.hpp -- a file.\n"}, "shm/a.hpp:1"),
+    (rules.heads, {"shm/a.hpp": source("shm/a.hpp", f"// {LICENCE}")}, "shm/a.hpp:1"),
+    (rules.heads, {"scripts/a": f"#!/bin/bash\n# scripts/a -- a file.\n# {LICENCE}"}, None),
+    (rules.heads, {"scripts/a": f"#!/bin/bash\n# {LICENCE}"}, "scripts/a:2"),
+    (rules.heads, {"a/meson.build": "project('a')\n"}, "a/meson.build:1"),
+    (rules.layers, {"broker/core/a.cpp": '#include "shm/a.hpp"\n', "shm/a.hpp": ""}, None),
+    (rules.layers, {"broker/ctl/a.cpp": '#include "broker/core/a.hpp"\n#include "dibs/dibs.h"\n',
+                    "broker/core/a.hpp": "", "clientlib/dibs/dibs.h": ""}, None),
+    (rules.layers, {"shm/a.hpp": '\n#include "broker/core/a.hpp"\n', "broker/core/a.hpp": ""},
+     "shm/a.hpp:2"),
+    (rules.layers, {"broker/core/a.cpp": '#include "broker/b.hpp"\n', "broker/b.hpp": ""},
+     "broker/core/a.cpp:1"),
+    (rules.layers, {"broker/a.cpp": '#include "broker/ctl/b.hpp"\n', "broker/ctl/b.hpp": ""},
+     "broker/a.cpp:1"),
+    (rules.layers, {"broker/a.cpp": '#include "clientlib/b.hpp"\n', "clientlib/b.hpp": ""},
+     "broker/a.cpp:1"),
+    (rules.layers, {"clientlib/a.cpp": '#include "broker/b.hpp"\n', "broker/b.hpp": ""},
+     "clientlib/a.cpp:1"),
+    (rules.layers, {"broker/core/a.cpp": "#include <chrono>\n"}, "broker/core/a.cpp:1"),
+    (rules.layers, {"broker/core/a.cpp": "#include <sys/mman.h>\n"}, "broker/core/a.cpp:1"),
+    (rules.layers, {"broker/core/a.cpp": "# include <spdlog/spdlog.h>\n"}, "broker/core/a.cpp:1"),
+    (rules.layers, {"broker/a.cpp": "#include <chrono>\n"}, None),
+    (rules.layers, {"shm/a.cpp": '#include "b.hpp"\n', "shm/b.hpp": ""}, "shm/a.cpp:1"),
+    (rules.layers, {"tests/a.cpp": '#include "b.hpp"\n', "tests/b.hpp": ""}, "tests/a.cpp:1"),
+    (rules.lengths, {"shm/a.hpp": "\n" * 500}, None),
+    (rules.lengths, {"shm/a.hpp": "\n" * 501}, "shm/a.hpp:501"),
+    (rules.lengths, {"shm/layout.hpp": "\n" * 501}, None),
+    (rules.names, {"broker/database.cpp": ""}, None),
+    (rules.names, {"broker/pool_utils.cpp": ""}, "broker/pool_utils.cpp:1"),
+    (rules.names, {"broker/session_manager.hpp": ""}, "broker/session_manager.hpp:1"),
+    (rules.machine_paths, {"docs/a.md": "see \nthe folder ../work/a and net/work/b\n"}, None),
+    (rules.machine_paths, {"docs/a.md": "\nsee /wo" "rk/shared\n"}, "docs/a.md:2"),
+    (rules.machine_paths, {"scripts/a": "cd '/ho" "me/a'\n"}, "scripts/a:1"),
+    (rules.sleeps, {"broker/a.cpp": "usleep(1);\n"}, None),
+    (rules.sleeps, {"tests/a.cpp": "std::this_thread::sleep_for(1ms);\n"}, "tests/a.cpp:1"),
+    (rules.sleeps, {"tests/a.cpp": "\nusleep(10);\n"}, "tests/a.cpp:2"),
+    (rules.leftovers, {"shm/a.hpp": "int todo;\n"}, None),
+    (rules.leftovers, {"shm/a.hpp": "// TO" "DO: more\n"}, "shm/a.hpp:1"),
+    (rules.formatting, {"shm/a.hpp": "int a;\n"}, None),
+    (rules.formatting, {"shm/a.hpp": "int a;\nint  b;\n"}, "shm/a.hpp:2"),
+]
+
+
+class Tap:
+    """One line per case; a failed case is followed by what is wrong."""
+
+    def __init__(self):
+        self.count = 0
+        self.failed = 0
+
+    def case(self, name, wrong):
+        self.count += 1
+        self.failed += bool(wrong)
+        print(f"{'not ok' if wrong else 'ok'} {self.count} - {name}")
+        for line in wrong:
+            print(f"#   {line}")
+
+    def skip(self, name, reason):
+        self.count += 1
+        print(f"ok {self.count} - {name} ({reason}) # SKIP {reason}")
+
+    def note(self, text):
+        print(f"# {text}")
+
+    def end(self):
+        print(f"1..{self.count}")
+        return 1 if self.failed else 0
+
+
+def finds(rule, files, place, clang_format_file):
+    """What is wrong with the rule's answer for the planted tree; empty when it is right."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        (root / ".clang-format").write_text(clang_format_file)
+        for path, text in files.items():
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_text(text)
+        found = rule(rules.Tree(root))
+    if place is None:
+        return found
+    if any(line.startswith(f"{place}: ") for line in found):
+        return []
+    return [f"did not name {place}", *found]
+
+
+def main():
+    root = pathlib.Path(sys.argv[1])
+    tap = Tap()
+    style = (root / ".clang-format").read_text()
+    tree = rules.Tree(root)
+    for rule in rules.RULES:
+        if rule is rules.formatting and rules.formatter() is None:
+            tap.skip(rule.__name__, "no clang-format of version 14 here")
+            continue
+        planted = [(files, place) for planted_rule, files, place in PLANTED if planted_rule is rule]
+        wrong = [line for files, place in planted for line in finds(rule, files, place, style)]
+        tap.case(f"{rule.__name__}: sees what is planted, and nothing else", wrong)
+        tap.case(f"{rule.__name__}: {rule.__doc__}", rule(tree))
+    for path, count in rules.long_sources(tree):
+        tap.note(f"long: {path} has {count} lines {rules.LINES_ALLOWED.get(path, '')}")
+    return tap.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
