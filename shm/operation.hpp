@@ -1,0 +1,97 @@
+// shm/operation.hpp -- which fields of a ring entry an operation uses, and what an answer carries.
+//
+// Submissions. What is not named is 0. `tag` < tags; payload: a place in UP's payload area.
+//
+//   op         pool units tag  payload          id          fence        key
+//   kClaim      x    x     x   ClaimPayload     timeout_ns  interval_ns  idempotency key
+//   kCancel                x
+//   kRelease                                    lease       fence
+//   kFail                                       lease       fence
+//   kKeepalive                                  lease       fence        interval_ns (word 0)
+//   kAnnounce   x              AnnouncePayload  worker_tag
+//   kReady                                      slot        round
+//   kConfirm                   answer           slot        round
+//   kRefuse                                     slot        round        code (word 0)
+//   kDone                      answer           slot        round
+//   kWithdraw                                   slot
+//   kProtect                                    slot
+//
+// Completions. `user_data` is the operation's, of kAssign and kRevoke the slot's worker_tag.
+//
+//   kind, outcome     id            fence  value              claim        data    holder
+//   kClaim granted    lease         fence  interval_ns        its number   room    kNoRow
+//   kClaim ended      holder's      holder retry_after_ns,    its number   holder  holder
+//                     claim; first  age ns or the worker's                 pid     uid
+//                     claim         code (kRefused)
+//   kResult           lease, slot   holder interval_ns        holder's     holder  holder
+//                                   age ns (kKeepalive)       claim        pid     uid
+//   kSlot             slot                 slot's number
+//   kAssign           slot          round  slot's number      its number   payload payload size
+//   kRevoke           slot          round  slot's number
+//
+// Nobody to name: holder = kNoRow. "first claim": of a duplicate, whose holder it names.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "shm/layout.hpp"
+#include "shm/ring.hpp"
+
+namespace dibs::shm {
+
+// Word 0 of the key: kKeepalive's interval, kRefuse's code.
+inline void set_key_word(Submission& entry, uint64_t word) {
+    std::memcpy(entry.key, &word, sizeof word);
+}
+[[nodiscard]] inline uint64_t key_word(const Submission& entry) {
+    uint64_t word = 0;
+    std::memcpy(&word, entry.key, sizeof word);
+    return word;
+}
+
+// Who holds what was wanted. uid kNoRow: nobody.
+struct Holder {
+    uint32_t uid = kNoRow;
+    uint32_t pid = 0;
+    uint64_t age_ns = 0;
+    uint64_t claim = 0;  // its number
+};
+
+// Of kResult and of a kClaim that was not granted. A duplicate's id is the first claim's number.
+inline void set_holder(Completion& completion, const Holder& holder) {
+    completion.holder = holder.uid;
+    completion.data = holder.pid;
+    completion.fence = holder.age_ns;
+    if (completion.kind == CompletionKind::kClaim) {
+        completion.id = holder.claim;
+    } else {
+        completion.claim = holder.claim;
+    }
+}
+[[nodiscard]] inline Holder holder_of(const Completion& completion) {
+    if (completion.holder == kNoRow) return {};
+    const bool of_claim = completion.kind == CompletionKind::kClaim;
+    return {completion.holder,
+            completion.data,
+            completion.fence,
+            of_claim ? completion.id : completion.claim};
+}
+
+// A lease's event word (LeaseEvent): the state, why it ended, and the lease id's generation.
+[[nodiscard]] constexpr uint64_t event_word(uint8_t state, Reason reason, uint32_t generation) {
+    const auto minus = static_cast<uint16_t>(-static_cast<int16_t>(reason));
+    return state | uint64_t{minus} << 8 | uint64_t{generation} << 32;
+}
+[[nodiscard]] constexpr uint8_t event_state(uint64_t word) {
+    return static_cast<uint8_t>(word);
+}
+[[nodiscard]] constexpr Reason event_reason(uint64_t word) {
+    return static_cast<Reason>(-static_cast<int16_t>(static_cast<uint16_t>(word >> 8)));
+}
+[[nodiscard]] constexpr uint32_t event_generation(uint64_t word) {
+    return static_cast<uint32_t>(word >> 32);
+}
+
+}  // namespace dibs::shm
