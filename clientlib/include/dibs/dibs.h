@@ -1,84 +1,83 @@
-/* dibs/dibs.h -- libdibs: claim warm, exclusive things from the dibs broker of this host, and
- * offer them. This header is the reference.
- *
- * SPDX-License-Identifier: Apache-2.0
- *
- *      client process                    dibsd                       worker process
- *    ┌───────────────┐  claim       ┌────────────┐  assignment     ┌────────────────┐
- *    │ dibs_claim    │ ───────────► │  pool      │ ──────────────► │ dibs_announce  │
- *    │               │              │  ▣ ▣ ▢ ▣   │                 │ dibs_next_…    │
- *    │ the lease     │ ◄─────────── │  slots     │ ◄────────────── │ dibs_confirm   │
- *    │ dibs_release  │  grant       │  backlog   │  answer         │ dibs_ready     │
- *    └───────────────┘              └────────────┘                 └────────────────┘
- *
- * Words. A POOL is a named set of SLOTS that can stand in for one another: warm processes, GPUs,
- * browsers, core tokens. A CLAIM asks for one slot or more of a pool; it ends in exactly one
- * OUTCOME: granted, expired, cancelled, rejected, broker-lost. What is granted is held under a
- * LEASE, until its holder releases it, its worker is done with it, or it expires; a KEEPALIVE
- * prolongs it. The FENCE of a lease is larger than that of every earlier grant of its pool: hand
- * it on, so that whoever you talk to can tell a late holder from the present one. A WORKER
- * announces slots and is told of their grants by ASSIGNMENTS, each with its ROUND; a COUNTED pool
- * has slots without a worker. A SESSION is one attached process; it may do all of this.
- *
- * A complete program:
- *
- *     #include <dibs/dibs.h>
- *     #include <stdio.h>
- *
- *     int main(void) {
- *         dibs_session *session = NULL;
- *         int code = dibs_connect(NULL, &session);
- *         if (code < 0) {
- *             fprintf(stderr, "no session: %s\n", dibs_strerror(code));
- *             return 1;
- *         }
- *         uint32_t pool = 0;
- *         dibs_completion end = {0};
- *         dibs_claim_options want = {0};
- *         want.size = sizeof want;
- *         want.timeout_ns = 5 * DIBS_SECOND;
- *         code = dibs_pool(session, "gpu", &pool);
- *         if (code == 0) code = dibs_claim(session, pool, &want, &end);
- *         if (code < 0) {
- *             fprintf(stderr, "no claim: %s\n", dibs_strerror(code));
- *         } else if (end.outcome != DIBS_GRANTED) {
- *             printf("%s (%s), held by process %u\n", dibs_outcome_name(end.outcome),
- *                    dibs_reason_name(end.code), end.holder.pid);
- *         } else {
- *             const char *device = "?";
- *             dibs_lease_attribute(session, &end.lease, 0, "device", &device);
- *             printf("device %s is mine\n", device);
- *             code = dibs_release(session, &end.lease, DIBS_NOWAIT);
- *         }
- *         dibs_close(session);
- *         return code == 0 ? 0 : 1;
- *     }
- *
- * Threads. A session is used by one thread at a time; threads that want to claim at the same time
- * open sessions of their own (a handshake takes about 0.3 ms). Exempt, callable from any thread at
- * any time: dibs_version, dibs_strerror, dibs_outcome_name, dibs_reason_name; and, from any
- * thread as long as the session is open: dibs_snapshot, dibs_fd. The library starts no thread,
- * installs no signal handler and raises no signal; a signal does not end a wait.
- *
- * Fork. A child does not inherit a session: every function that is given one answers DIBS_EFORK
- * there, and dibs_close only gives back the child's copy. The parent's session is not affected.
- *
- * Memory. Everything a session needs is taken by dibs_connect; no other function allocates. What
- * a function returns by pointer belongs to the session and is read-only; each says how long it
- * stays. What is passed in is read during the call only.
- *
- * Options. An options struct starts with `size`, which the caller sets to sizeof of the struct as
- * it was compiled; what lies beyond is taken as 0. A null pointer stands for a struct of zeroes
- * unless said otherwise. Text ends with a zero byte.
- *
- * Time is in nanoseconds, and only durations cross this interface. A timeout is ≥ 0 or
- * DIBS_FOREVER; a negative one is refused.
- *
- * Codes. A function returns 0 or a negative code from the list below, unless it says that it
- * returns a count; DIBS_ALREADY_ENDED is the only other positive one. A negative code of
- * dibs_claim or dibs_submit means refused: the claim never left this process. What becomes of an
- * accepted claim is no error but its outcome, in its completion.
- */
+// clientlib/include/dibs/dibs.h -- libdibs: claim warm, exclusive things from the dibs broker of
+// this host, and offer them. This header is the reference.
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//      client process                    dibsd                       worker process
+//    ┌───────────────┐  claim       ┌────────────┐  assignment     ┌────────────────┐
+//    │ dibs_claim    │ ───────────► │  pool      │ ──────────────► │ dibs_announce  │
+//    │               │              │  ▣ ▣ ▢ ▣   │                 │ dibs_next_…    │
+//    │ the lease     │ ◄─────────── │  slots     │ ◄────────────── │ dibs_confirm   │
+//    │ dibs_release  │  grant       │  backlog   │  answer         │ dibs_ready     │
+//    └───────────────┘              └────────────┘                 └────────────────┘
+//
+// Words. A POOL is a named set of SLOTS that can stand in for one another: warm processes, GPUs,
+// browsers, core tokens. A CLAIM asks for one slot or more of a pool; it ends in exactly one
+// OUTCOME: granted, expired, cancelled, rejected, broker-lost. What is granted is held under a
+// LEASE, until its holder releases it, its worker is done with it, or it expires; a KEEPALIVE
+// prolongs it. The FENCE of a lease is larger than that of every earlier grant of its pool: hand
+// it on, so that whoever you talk to can tell a late holder from the present one. A WORKER
+// announces slots and is told of their grants by ASSIGNMENTS, each with its ROUND; a COUNTED pool
+// has slots without a worker. A SESSION is one attached process; it may do all of this.
+//
+// A complete program:
+//
+//     #include <dibs/dibs.h>
+//     #include <stdio.h>
+//
+//     int main(void) {
+//         dibs_session *session = NULL;
+//         int code = dibs_connect(NULL, &session);
+//         if (code < 0) {
+//             fprintf(stderr, "no session: %s\n", dibs_strerror(code));
+//             return 1;
+//         }
+//         uint32_t pool = 0;
+//         dibs_completion end = {0};
+//         dibs_claim_options want = {0};
+//         want.size = sizeof want;
+//         want.timeout_ns = 5 * DIBS_SECOND;
+//         code = dibs_pool(session, "gpu", &pool);
+//         if (code == 0) code = dibs_claim(session, pool, &want, &end);
+//         if (code < 0) {
+//             fprintf(stderr, "no claim: %s\n", dibs_strerror(code));
+//         } else if (end.outcome != DIBS_GRANTED) {
+//             printf("%s (%s), held by process %u\n", dibs_outcome_name(end.outcome),
+//                    dibs_reason_name(end.code), end.holder.pid);
+//         } else {
+//             const char *device = "?";
+//             dibs_lease_attribute(session, &end.lease, 0, "device", &device);
+//             printf("device %s is mine\n", device);
+//             code = dibs_release(session, &end.lease, DIBS_NOWAIT);
+//         }
+//         dibs_close(session);
+//         return code == 0 ? 0 : 1;
+//     }
+//
+// Threads. A session is used by one thread at a time; threads that want to claim at the same time
+// open sessions of their own (a handshake takes about 0.3 ms). Exempt, callable from any thread at
+// any time: dibs_version, dibs_strerror, dibs_outcome_name, dibs_reason_name; and, from any
+// thread as long as the session is open: dibs_snapshot, dibs_fd. The library starts no thread,
+// installs no signal handler and raises no signal; a signal does not end a wait.
+//
+// Fork. A child does not inherit a session: every function that is given one answers DIBS_EFORK
+// there, and dibs_close only gives back the child's copy. The parent's session is not affected.
+//
+// Memory. Everything a session needs is taken by dibs_connect; no other function allocates. What
+// a function returns by pointer belongs to the session and is read-only; each says how long it
+// stays. What is passed in is read during the call only.
+//
+// Options. An options struct starts with `size`, which the caller sets to sizeof of the struct as
+// it was compiled; what lies beyond is taken as 0. A null pointer stands for a struct of zeroes
+// unless said otherwise. Text ends with a zero byte.
+//
+// Time is in nanoseconds, and only durations cross this interface. A timeout is ≥ 0 or
+// DIBS_FOREVER; a negative one is refused.
+//
+// Codes. A function returns 0 or a negative code from the list below, unless it says that it
+// returns a count; DIBS_ALREADY_ENDED is the only other positive one. A negative code of
+// dibs_claim or dibs_submit means refused: the claim never left this process. What becomes of an
+// accepted claim is no error but its outcome, in its completion.
 #ifndef DIBS_DIBS_H
 #define DIBS_DIBS_H
 
@@ -104,471 +103,471 @@ extern "C" {
 #define DIBS_SECOND ((int64_t)1000000000)
 #define DIBS_MILLISECOND ((int64_t)1000000)
 
-#define DIBS_NAME_MAX 63      /* bytes of a pool's or slot's name */
-#define DIBS_PAYLOAD_MAX 16384 /* bytes of a claim's body, options and labels, encoded */
-#define DIBS_OPTIONS_MAX 16   /* options of a claim, attributes of an announcement */
+#define DIBS_NAME_MAX 63        // bytes of a pool's or slot's name
+#define DIBS_PAYLOAD_MAX 16384  // bytes of a claim's body, options and labels, encoded
+#define DIBS_OPTIONS_MAX 16     // options of a claim, attributes of an announcement
 #define DIBS_LABELS_MAX 32
 #define DIBS_UNITS_MAX 256
 
-/* ---- Codes. Each has this one meaning, wherever it appears: as what a function returns, or as
- *      `code` of a completion. */
+// ---- Codes. Each has this one meaning, wherever it appears: as what a function returns, or as
+//      `code` of a completion.
 enum {
     DIBS_OK = 0,
-    DIBS_ALREADY_ENDED = 1, /* that lease has ended before: there was nothing to do */
+    DIBS_ALREADY_ENDED = 1,  // that lease has ended before: there was nothing to do
 
-    /* said by the broker */
-    DIBS_EPOOL = -1,       /* no such pool */
-    DIBS_EUNITS = -2,      /* no units, or more than a claim of that pool may have */
-    DIBS_EBACKLOG = -3,    /* too many claims wait; see retry_after_ns */
-    DIBS_EARENA = -4,      /* no room for the payload now; see retry_after_ns */
-    DIBS_EBUSY = -5,       /* no slot was idle, and the claim would not wait */
-    DIBS_ECOLD = -6,       /* no slot was idle: make one yourself, and announce it */
-    DIBS_EDRAINING = -7,   /* the pool or the broker takes no new claims */
-    DIBS_EDUPLICATE = -8,  /* its key is in use by an earlier claim, named by holder.claim */
-    DIBS_ELIMIT = -9,      /* as many claims and leases as this session or user may have */
-    DIBS_EPAYLOAD = -10,   /* payload or answer malformed, or larger than the pool takes */
-    DIBS_ENOTFOUND = -11,  /* no such lease, claim or slot */
-    DIBS_ESTALE = -12,     /* a fence or round of an earlier grant */
-    DIBS_ENOTHOLDER = -13, /* another session's; `holder` names it */
-    DIBS_ESTATE = -14,     /* not allowed in the state that the slot is in */
-    DIBS_EREFUSED = -15,   /* by the worker; worker_code says why */
-    DIBS_ENOROOM = -16,    /* this session's memory has no room for it: larger down_payload */
-    DIBS_ENAMEINUSE = -17, /* another session has announced a slot of that name */
-    DIBS_ETABLES = -18,    /* the broker's tables are full */
-    DIBS_EHOLDERGONE = -19, /* the holder's process has ended */
-    DIBS_EWORKERLOST = -20, /* the worker's process has ended, or withdrew the slot */
-    DIBS_EEXPIRED = -21,   /* the lease was not kept alive in time */
-    DIBS_EDONE = -22,      /* the worker said done */
-    DIBS_EMALFORMED = -23, /* an operation that is not one */
-    DIBS_ENOTALLOWED = -24, /* not allowed to this user */
+    // said by the broker
+    DIBS_EPOOL = -1,         // no such pool
+    DIBS_EUNITS = -2,        // no units, or more than a claim of that pool may have
+    DIBS_EBACKLOG = -3,      // too many claims wait; see retry_after_ns
+    DIBS_EARENA = -4,        // no room for the payload now; see retry_after_ns
+    DIBS_EBUSY = -5,         // no slot was idle, and the claim would not wait
+    DIBS_ECOLD = -6,         // no slot was idle: make one yourself, and announce it
+    DIBS_EDRAINING = -7,     // the pool or the broker takes no new claims
+    DIBS_EDUPLICATE = -8,    // its key is in use by an earlier claim, named by holder.claim
+    DIBS_ELIMIT = -9,        // as many claims and leases as this session or user may have
+    DIBS_EPAYLOAD = -10,     // payload or answer malformed, or larger than the pool takes
+    DIBS_ENOTFOUND = -11,    // no such lease, claim or slot
+    DIBS_ESTALE = -12,       // a fence or round of an earlier grant
+    DIBS_ENOTHOLDER = -13,   // another session's; `holder` names it
+    DIBS_ESTATE = -14,       // not allowed in the state that the slot is in
+    DIBS_EREFUSED = -15,     // by the worker; worker_code says why
+    DIBS_ENOROOM = -16,      // this session's memory has no room for it: larger down_payload
+    DIBS_ENAMEINUSE = -17,   // another session has announced a slot of that name
+    DIBS_ETABLES = -18,      // the broker's tables are full
+    DIBS_EHOLDERGONE = -19,  // the holder's process has ended
+    DIBS_EWORKERLOST = -20,  // the worker's process has ended, or withdrew the slot
+    DIBS_EEXPIRED = -21,     // the lease was not kept alive in time
+    DIBS_EDONE = -22,        // the worker said done
+    DIBS_EMALFORMED = -23,   // an operation that is not one
+    DIBS_ENOTALLOWED = -24,  // not allowed to this user
 
-    /* said by the library */
-    DIBS_EARGUMENT = -101,   /* a null pointer, or a value that no other code names */
-    DIBS_ESIZE = -102,       /* `size` of an options struct is not one that ever was */
-    DIBS_EFORK = -103,       /* the session belongs to the parent process */
-    DIBS_ENOBROKER = -104,   /* nobody listens at the socket, or nobody answered in time */
-    DIBS_EVERSION = -105,    /* library and broker have different layouts of shared memory */
-    DIBS_EHANDSHAKE = -106,  /* the broker did not open a session; error_text says why */
-    DIBS_ESYSTEM = -107,     /* a system call failed; errno says why */
-    DIBS_ESESSION = -108,    /* the broker has ended this session; see dibs_end_code */
-    DIBS_EBROKERLOST = -109, /* the broker is gone, and this session with it */
-    DIBS_ENEGATIVE = -110,   /* a negative timeout or interval */
-    DIBS_ENAME = -111,       /* a name that is empty or longer than 63 bytes */
-    DIBS_EOPTIONS = -112,    /* more than 16 options, or one without a key */
-    DIBS_ELABELS = -113,     /* more than 32 labels, or a null one */
-    DIBS_EFULL = -114,       /* ring or payload area is full: the broker must read first */
-    DIBS_EUNREAD = -115,     /* completions are waiting: reap first */
-    DIBS_ETIMEDOUT = -116,   /* nothing came within the timeout; what was asked stands */
-    DIBS_EREADY = -117,      /* not armed: there is something to reap */
-    DIBS_ETORN = -118,       /* the broker stopped while it published these counters */
-    DIBS_ENOVALUE = -119     /* no attribute of that key; no answer */
+    // said by the library
+    DIBS_EARGUMENT = -101,    // a null pointer, or a value that no other code names
+    DIBS_ESIZE = -102,        // `size` of an options struct is not one that ever was
+    DIBS_EFORK = -103,        // the session belongs to the parent process
+    DIBS_ENOBROKER = -104,    // nobody listens at the socket, or nobody answered in time
+    DIBS_EVERSION = -105,     // library and broker have different layouts of shared memory
+    DIBS_EHANDSHAKE = -106,   // the broker did not open a session; error_text says why
+    DIBS_ESYSTEM = -107,      // a system call failed; errno says why
+    DIBS_ESESSION = -108,     // the broker has ended this session; see dibs_end_code
+    DIBS_EBROKERLOST = -109,  // the broker is gone, and this session with it
+    DIBS_ENEGATIVE = -110,    // a negative timeout or interval
+    DIBS_ENAME = -111,        // a name that is empty or longer than 63 bytes
+    DIBS_EOPTIONS = -112,     // more than 16 options, or one without a key
+    DIBS_ELABELS = -113,      // more than 32 labels, or a null one
+    DIBS_EFULL = -114,        // ring or payload area is full: the broker must read first
+    DIBS_EUNREAD = -115,      // completions are waiting: reap first
+    DIBS_ETIMEDOUT = -116,    // nothing came within the timeout; what was asked stands
+    DIBS_EREADY = -117,       // not armed: there is something to reap
+    DIBS_ETORN = -118,        // the broker stopped while it published these counters
+    DIBS_ENOVALUE = -119      // no attribute of that key; no answer
 };
 
-/* How a claim ended. */
+// How a claim ended.
 enum {
-    DIBS_NO_OUTCOME = 0, /* it has not; or the completion is not a claim's */
+    DIBS_NO_OUTCOME = 0,  // it has not; or the completion is not a claim's
     DIBS_GRANTED = 1,
-    DIBS_EXPIRED = 2, /* its timeout passed */
+    DIBS_EXPIRED = 2,  // its timeout passed
     DIBS_CANCELLED = 3,
-    DIBS_REJECTED = 4, /* `code` says why */
+    DIBS_REJECTED = 4,  // `code` says why
     DIBS_BROKER_LOST = 5
 };
 
 typedef struct dibs_session dibs_session;
 
-/* ---- Any thread, any time. */
+// ---- Any thread, any time.
 
-/* major << 16 | minor << 8 | patch of the library that is linked. */
+// major << 16 | minor << 8 | patch of the library that is linked.
 DIBS_API uint32_t dibs_version(void);
-/* A sentence for a code, a word for an outcome, a word for a code. Static text, never null. */
-DIBS_API const char *dibs_strerror(int code);
-DIBS_API const char *dibs_outcome_name(int outcome);
-DIBS_API const char *dibs_reason_name(int code);
+// A sentence for a code, a word for an outcome, a word for a code. Static text, never null.
+DIBS_API const char* dibs_strerror(int code);
+DIBS_API const char* dibs_outcome_name(int outcome);
+DIBS_API const char* dibs_reason_name(int code);
 
-/* ---- Sessions. */
+// ---- Sessions.
 
 typedef struct dibs_connect_options {
     size_t size;
-    const char *socket_path; /* null: $DIBS_SOCKET, else $XDG_RUNTIME_DIR/dibs/dibs.sock, else
-                              * /run/dibs/dibs.sock */
-    int64_t timeout_ns;      /* for the handshake; 0 = 1 s */
-    /* Sizes, powers of two; 0 = the default. */
-    uint32_t submission_entries; /* 8 .. 4096, 128: operations that the broker has not read */
-    uint32_t completion_entries; /* 16 .. 16384, 256: at least twice as many */
-    uint32_t up_payload;         /* 4096 .. 4 MiB, 64 KiB: payloads the broker has not read */
-    uint32_t down_payload;       /* 4096 .. 4 MiB, 64 KiB: attributes, answers, assignments */
-    uint32_t leases_max;         /* 8 .. 1024, 256: claims and leases at once */
+    const char* socket_path;  // null: $DIBS_SOCKET, else $XDG_RUNTIME_DIR/dibs/dibs.sock, else
+                              // /run/dibs/dibs.sock
+    int64_t timeout_ns;       // for the handshake; 0 = 1 s
+    // Sizes, powers of two; 0 = the default.
+    uint32_t submission_entries;  // 8 .. 4096, 128: operations that the broker has not read
+    uint32_t completion_entries;  // 16 .. 16384, 256: at least twice as many
+    uint32_t up_payload;          // 4096 .. 4 MiB, 64 KiB: payloads the broker has not read
+    uint32_t down_payload;        // 4096 .. 4 MiB, 64 KiB: attributes, answers, assignments
+    uint32_t leases_max;          // 8 .. 1024, 256: claims and leases at once
     uint32_t reserved;
-    char *error_text; /* null, or where a sentence about a failure goes */
+    char* error_text;  // null, or where a sentence about a failure goes
     size_t error_text_size;
 } dibs_connect_options;
 
-/* Opens a session. DIBS_EARGUMENT (session null), DIBS_ESIZE, DIBS_ENEGATIVE, DIBS_ENAME (path
- * too long for a socket), DIBS_ENOBROKER, DIBS_EVERSION, DIBS_EHANDSHAKE, DIBS_ESYSTEM. */
-DIBS_API int dibs_connect(const dibs_connect_options *options, dibs_session **session);
+// Opens a session. DIBS_EARGUMENT (session null), DIBS_ESIZE, DIBS_ENEGATIVE, DIBS_ENAME (path
+// too long for a socket), DIBS_ENOBROKER, DIBS_EVERSION, DIBS_EHANDSHAKE, DIBS_ESYSTEM.
+DIBS_API int dibs_connect(const dibs_connect_options* options, dibs_session** session);
 
-/* Ends the session: what it holds is given back, its claims are cancelled, its slots withdrawn.
- * Everything it returned by pointer is gone. Null is allowed. DIBS_EFORK. */
-DIBS_API int dibs_close(dibs_session *session);
+// Ends the session: what it holds is given back, its claims are cancelled, its slots withdrawn.
+// Everything it returned by pointer is gone. Null is allowed. DIBS_EFORK.
+DIBS_API int dibs_close(dibs_session* session);
 
-/* Why the session has ended: 0 while it lives, else the broker's code (DIBS_EMALFORMED: it found
- * an entry or index that the library cannot have written), or DIBS_EBROKERLOST. DIBS_EFORK,
- * DIBS_EARGUMENT. */
-DIBS_API int dibs_end_code(dibs_session *session);
+// Why the session has ended: 0 while it lives, else the broker's code (DIBS_EMALFORMED: it found
+// an entry or index that the library cannot have written), or DIBS_EBROKERLOST. DIBS_EFORK,
+// DIBS_EARGUMENT.
+DIBS_API int dibs_end_code(dibs_session* session);
 
-/* ---- Pools. Read from memory that the broker publishes: no system call, no round trip. */
+// ---- Pools. Read from memory that the broker publishes: no system call, no round trip.
 
-/* The number of a pool. It stays the same as long as the broker lives. DIBS_ENAME, DIBS_EPOOL,
- * DIBS_ETORN, DIBS_EARGUMENT, DIBS_EFORK. */
-DIBS_API int dibs_pool(dibs_session *session, const char *name, uint32_t *pool);
+// The number of a pool. It stays the same as long as the broker lives. DIBS_ENAME, DIBS_EPOOL,
+// DIBS_ETORN, DIBS_EARGUMENT, DIBS_EFORK.
+DIBS_API int dibs_pool(dibs_session* session, const char* name, uint32_t* pool);
 
 typedef struct dibs_pool_limits {
     size_t size;
     char name[DIBS_NAME_MAX + 1];
-    uint32_t units_max;      /* of one claim */
-    uint32_t payload_max;    /* bytes */
-    uint32_t answer_max;     /* bytes */
-    uint32_t attributes_max; /* bytes of one slot */
-    int32_t has_workers;     /* 0 = a counted pool */
+    uint32_t units_max;       // of one claim
+    uint32_t payload_max;     // bytes
+    uint32_t answer_max;      // bytes
+    uint32_t attributes_max;  // bytes of one slot
+    int32_t has_workers;      // 0 = a counted pool
     int32_t draining;
 } dibs_pool_limits;
 
-/* DIBS_ESIZE, DIBS_EPOOL, DIBS_ETORN, DIBS_EARGUMENT, DIBS_EFORK. */
-DIBS_API int dibs_describe(dibs_session *session, uint32_t pool, dibs_pool_limits *limits);
+// DIBS_ESIZE, DIBS_EPOOL, DIBS_ETORN, DIBS_EARGUMENT, DIBS_EFORK.
+DIBS_API int dibs_describe(dibs_session* session, uint32_t pool, dibs_pool_limits* limits);
 
 typedef struct dibs_counters {
     size_t size;
     uint32_t slots;
-    uint32_t idle;       /* in the ready queue */
-    uint32_t reserved;   /* chosen, their workers asked */
+    uint32_t idle;      // in the ready queue
+    uint32_t reserved;  // chosen, their workers asked
     uint32_t leased;
-    uint32_t recovering; /* given back and not yet ready again */
-    uint32_t unknown;    /* their worker must say */
-    uint32_t queued;     /* claims: waiting and confirming */
-    uint32_t confirming; /* claims whose workers have been asked */
-    uint64_t hits;       /* claims granted without waiting */
-    int64_t last_grant_ns; /* broker's time of the last grant, 0 = never */
+    uint32_t recovering;    // given back and not yet ready again
+    uint32_t unknown;       // their worker must say
+    uint32_t queued;        // claims: waiting and confirming
+    uint32_t confirming;    // claims whose workers have been asked
+    uint64_t hits;          // claims granted without waiting
+    int64_t last_grant_ns;  // broker's time of the last grant, 0 = never
 } dibs_counters;
 
-/* One consistent picture of a pool's counters, in some ten nanoseconds. Any thread, as long as the
- * session is open. DIBS_ESIZE, DIBS_EPOOL, DIBS_ETORN, DIBS_EARGUMENT, DIBS_EFORK. */
-DIBS_API int dibs_snapshot(dibs_session *session, uint32_t pool, dibs_counters *counters);
+// One consistent picture of a pool's counters, in some ten nanoseconds. Any thread, as long as the
+// session is open. DIBS_ESIZE, DIBS_EPOOL, DIBS_ETORN, DIBS_EARGUMENT, DIBS_EFORK.
+DIBS_API int dibs_snapshot(dibs_session* session, uint32_t pool, dibs_counters* counters);
 
-/* ---- Claims and what comes back. */
+// ---- Claims and what comes back.
 
 typedef struct dibs_option {
-    const char *key;   /* not empty */
-    const char *value; /* null = "" */
+    const char* key;    // not empty
+    const char* value;  // null = ""
 } dibs_option;
 
-/* What a claim does when no slot is idle. */
+// What a claim does when no slot is idle.
 enum {
-    DIBS_BUSY_AS_POOL = 0, /* as its pool is configured */
+    DIBS_BUSY_AS_POOL = 0,  // as its pool is configured
     DIBS_BUSY_WAIT = 1,
-    DIBS_BUSY_REJECT = 2, /* ends rejected, DIBS_EBUSY */
-    DIBS_BUSY_COLD = 3    /* ends rejected, DIBS_ECOLD */
+    DIBS_BUSY_REJECT = 2,  // ends rejected, DIBS_EBUSY
+    DIBS_BUSY_COLD = 3     // ends rejected, DIBS_ECOLD
 };
 
 typedef struct dibs_claim_options {
     size_t size;
-    int64_t timeout_ns;  /* 0 = now or not at all; DIBS_FOREVER */
-    int64_t interval_ns; /* of keepalives; the pool may cut it. 0 = the lease lasts as long as
-                          * this process, and needs none */
-    uint32_t units;      /* 0 = 1; at most 256; all or none, under one lease */
+    int64_t timeout_ns;   // 0 = now or not at all; DIBS_FOREVER
+    int64_t interval_ns;  // of keepalives; the pool may cut it. 0 = the lease lasts as long as
+                          // this process, and needs none
+    uint32_t units;       // 0 = 1; at most 256; all or none, under one lease
     int32_t when_busy;
-    uint8_t key[16]; /* all zero = none. One claim per user and key at a time: a second one is
-                      * rejected (DIBS_EDUPLICATE) while the first waits or its lease lives */
-    /* For the worker, unread by the broker. */
-    const void *body;
+    uint8_t key[16];  // all zero = none. One claim per user and key at a time: a second one is
+                      // rejected (DIBS_EDUPLICATE) while the first waits or its lease lives
+    // For the worker, unread by the broker.
+    const void* body;
     size_t body_size;
-    const dibs_option *options;
+    const dibs_option* options;
     size_t option_count;
-    const char *const *labels;
+    const char* const* labels;
     size_t label_count;
 } dibs_claim_options;
 
-/* A lease's name. A value: copy it freely. All zero is no lease. */
+// A lease's name. A value: copy it freely. All zero is no lease.
 typedef struct dibs_lease {
     uint64_t id;
     uint64_t fence;
-    uint64_t session; /* which session was granted it */
+    uint64_t session;  // which session was granted it
     uint32_t tag;
     uint32_t units;
 } dibs_lease;
 
-/* Who holds what was wanted; claim 0: nobody is named. */
+// Who holds what was wanted; claim 0: nobody is named.
 typedef struct dibs_holder {
     uint32_t uid;
     uint32_t pid;
-    int64_t age_ns; /* of its lease */
-    uint64_t claim; /* its claim's number */
+    int64_t age_ns;  // of its lease
+    uint64_t claim;  // its claim's number
 } dibs_holder;
 
 enum {
-    DIBS_CLAIM_ENDED = 1,  /* a claim has its outcome */
-    DIBS_RESULT = 2,       /* an operation's code */
-    DIBS_LEASE_GRACE = 3,  /* a lease has expired: keep it alive or release it before its grace
-                            * ends */
-    DIBS_LEASE_ENDED = 4   /* a lease has ended without its holder's doing; `code` says why */
+    DIBS_CLAIM_ENDED = 1,  // a claim has its outcome
+    DIBS_RESULT = 2,       // an operation's code
+    DIBS_LEASE_GRACE = 3,  // a lease has expired: keep it alive or release it before its grace
+                           // ends
+    DIBS_LEASE_ENDED = 4   // a lease has ended without its holder's doing; `code` says why
 };
 
 typedef struct dibs_completion {
-    uint64_t user_data; /* of the operation; of a lease's event its claim's */
+    uint64_t user_data;  // of the operation; of a lease's event its claim's
     int32_t kind;
     int32_t outcome;
-    int32_t code;       /* 0, DIBS_ALREADY_ENDED or negative */
+    int32_t code;  // 0, DIBS_ALREADY_ENDED or negative
     uint32_t reserved;
-    uint64_t claim;     /* number of the claim: order of arrival at the broker, from 1 */
-    dibs_lease lease;   /* granted, or the one whose event or result this is */
-    int64_t interval_ns;    /* granted: by a claim or a keepalive */
-    int64_t retry_after_ns; /* rejected: worth trying again then; 0 = not said */
-    int64_t worker_code;    /* DIBS_EREFUSED */
-    dibs_holder holder;     /* expired, rejected, DIBS_ENOTHOLDER */
-    uint64_t slot;          /* announced */
-    uint64_t round;         /* of the announced slot */
+    uint64_t claim;          // number of the claim: order of arrival at the broker, from 1
+    dibs_lease lease;        // granted, or the one whose event or result this is
+    int64_t interval_ns;     // granted: by a claim or a keepalive
+    int64_t retry_after_ns;  // rejected: worth trying again then; 0 = not said
+    int64_t worker_code;     // DIBS_EREFUSED
+    dibs_holder holder;      // expired, rejected, DIBS_ENOTHOLDER
+    uint64_t slot;           // announced
+    uint64_t round;          // of the announced slot
 } dibs_completion;
 
-/* Claims and waits for the outcome: 0, and `end` says which. At the timeout, should the broker not
- * say so itself within another 20 ms, the library ends the claim as expired; should it be granted
- * later, it is released. Completions of other operations that arrive meanwhile are kept for
- * dibs_reap. options null: one unit, for ever, bound to this process.
- * DIBS_EARGUMENT, DIBS_ESIZE, DIBS_EPOOL, DIBS_EUNITS, DIBS_ENEGATIVE, DIBS_EPAYLOAD,
- * DIBS_EOPTIONS, DIBS_ELABELS, DIBS_EFULL, DIBS_EUNREAD, DIBS_ELIMIT, DIBS_ESESSION,
- * DIBS_EBROKERLOST, DIBS_EFORK. */
-DIBS_API int dibs_claim(dibs_session *session,
+// Claims and waits for the outcome: 0, and `end` says which. At the timeout, should the broker not
+// say so itself within another 20 ms, the library ends the claim as expired; should it be granted
+// later, it is released. Completions of other operations that arrive meanwhile are kept for
+// dibs_reap. options null: one unit, for ever, bound to this process.
+// DIBS_EARGUMENT, DIBS_ESIZE, DIBS_EPOOL, DIBS_EUNITS, DIBS_ENEGATIVE, DIBS_EPAYLOAD,
+// DIBS_EOPTIONS, DIBS_ELABELS, DIBS_EFULL, DIBS_EUNREAD, DIBS_ELIMIT, DIBS_ESESSION,
+// DIBS_EBROKERLOST, DIBS_EFORK.
+DIBS_API int dibs_claim(dibs_session* session,
                         uint32_t pool,
-                        const dibs_claim_options *options,
-                        dibs_completion *end);
+                        const dibs_claim_options* options,
+                        dibs_completion* end);
 
-/* ---- Many operations at a time. */
+// ---- Many operations at a time.
 
 typedef struct dibs_announce_options dibs_announce_options;
 
 enum {
-    DIBS_OP_CLAIM = 1,     /* pool, claim; sets ticket */
-    DIBS_OP_CANCEL = 2,    /* ticket */
-    DIBS_OP_RELEASE = 3,   /* lease */
-    DIBS_OP_FAIL = 4,      /* lease */
-    DIBS_OP_KEEPALIVE = 5, /* lease, interval_ns */
-    DIBS_OP_ANNOUNCE = 6,  /* pool, announce */
-    DIBS_OP_READY = 7,     /* slot, round */
-    DIBS_OP_CONFIRM = 8,   /* slot, round, answer */
-    DIBS_OP_REFUSE = 9,    /* slot, round, worker_code, DIBS_TRY_AGAIN */
-    DIBS_OP_DONE = 10,     /* slot, round, answer, DIBS_THEN_READY */
-    DIBS_OP_WITHDRAW = 11, /* slot */
-    DIBS_OP_PROTECT = 12   /* slot, DIBS_ON */
+    DIBS_OP_CLAIM = 1,      // pool, claim; sets ticket
+    DIBS_OP_CANCEL = 2,     // ticket
+    DIBS_OP_RELEASE = 3,    // lease
+    DIBS_OP_FAIL = 4,       // lease
+    DIBS_OP_KEEPALIVE = 5,  // lease, interval_ns
+    DIBS_OP_ANNOUNCE = 6,   // pool, announce
+    DIBS_OP_READY = 7,      // slot, round
+    DIBS_OP_CONFIRM = 8,    // slot, round, answer
+    DIBS_OP_REFUSE = 9,     // slot, round, worker_code, DIBS_TRY_AGAIN
+    DIBS_OP_DONE = 10,      // slot, round, answer, DIBS_THEN_READY
+    DIBS_OP_WITHDRAW = 11,  // slot
+    DIBS_OP_PROTECT = 12    // slot, DIBS_ON
 };
 
 enum {
-    DIBS_QUIET = 1, /* not of claims: nobody is told how it ended, no completion comes */
+    DIBS_QUIET = 1,  // not of claims: nobody is told how it ended, no completion comes
     DIBS_TRY_AGAIN = 2,
     DIBS_THEN_READY = 4,
     DIBS_ON = 8
 };
 
 typedef struct dibs_op {
-    size_t size; /* of each element: of an array that of the first counts */
+    size_t size;  // of each element: of an array that of the first counts
     int32_t kind;
     uint32_t flags;
     uint64_t user_data;
-    uint64_t ticket; /* names a claim that has no outcome yet */
+    uint64_t ticket;  // names a claim that has no outcome yet
     uint32_t pool;
     uint32_t reserved;
-    const dibs_claim_options *claim;
-    const dibs_announce_options *announce;
-    const dibs_lease *lease;
+    const dibs_claim_options* claim;
+    const dibs_announce_options* announce;
+    const dibs_lease* lease;
     int64_t interval_ns;
     uint64_t slot;
     uint64_t round;
     int64_t worker_code;
-    const void *answer;
+    const void* answer;
     size_t answer_size;
 } dibs_op;
 
-/* Submits operations in order and returns how many were accepted; the first refused one stops it.
- * If that is the very first, its code is returned: those of dibs_claim, DIBS_ENOTFOUND (no claim
- * of that ticket), DIBS_ALREADY_ENDED never: that is a result. Every accepted operation that is
- * not quiet gets exactly one completion. */
-DIBS_API int dibs_submit(dibs_session *session, dibs_op *ops, size_t count);
+// Submits operations in order and returns how many were accepted; the first refused one stops it.
+// If that is the very first, its code is returned: those of dibs_claim, DIBS_ENOTFOUND (no claim
+// of that ticket), DIBS_ALREADY_ENDED never: that is a result. Every accepted operation that is
+// not quiet gets exactly one completion.
+DIBS_API int dibs_submit(dibs_session* session, dibs_op* ops, size_t count);
 
-/* Takes up to `count` completions and returns how many; waits until there is one, at most
- * timeout_ns, so 0 is returned when none came in time. Leases' events come here too.
- * DIBS_EARGUMENT, DIBS_ENEGATIVE, DIBS_EFORK; and, once nothing is left to take, DIBS_ESESSION,
- * DIBS_EBROKERLOST: every claim and operation without an answer has had a completion then. */
-DIBS_API int dibs_reap(dibs_session *session,
-                       dibs_completion *completions,
+// Takes up to `count` completions and returns how many; waits until there is one, at most
+// timeout_ns, so 0 is returned when none came in time. Leases' events come here too.
+// DIBS_EARGUMENT, DIBS_ENEGATIVE, DIBS_EFORK; and, once nothing is left to take, DIBS_ESESSION,
+// DIBS_EBROKERLOST: every claim and operation without an answer has had a completion then.
+DIBS_API int dibs_reap(dibs_session* session,
+                       dibs_completion* completions,
                        size_t count,
                        int64_t timeout_ns);
 
-/* Cancels the claim of a ticket. Its outcome comes as its completion (granted, if the grant was
- * faster: then its lease has been ended too). 0, DIBS_ENOTFOUND: it has its outcome already.
- * DIBS_EFULL, DIBS_ESESSION, DIBS_EBROKERLOST, DIBS_EFORK, DIBS_EARGUMENT. */
-DIBS_API int dibs_cancel(dibs_session *session, uint64_t ticket);
+// Cancels the claim of a ticket. Its outcome comes as its completion (granted, if the grant was
+// faster: then its lease has been ended too). 0, DIBS_ENOTFOUND: it has its outcome already.
+// DIBS_EFULL, DIBS_ESESSION, DIBS_EBROKERLOST, DIBS_EFORK, DIBS_EARGUMENT.
+DIBS_API int dibs_cancel(dibs_session* session, uint64_t ticket);
 
-/* ---- Event loops.
- *
- *     for (;;) {
- *         if (dibs_arm(session) == DIBS_OK) poll(… dibs_fd(session), POLLIN …, ≤ 100 ms …);
- *         dibs_dispatch(session);
- *         … dibs_reap(session, completions, count, DIBS_NOWAIT) …
- *     }
- *
- * Poll at most 100 ms at a time while anything is outstanding. */
+// ---- Event loops.
+//
+//     for (;;) {
+//         if (dibs_arm(session) == DIBS_OK) poll(… dibs_fd(session), POLLIN …, ≤ 100 ms …);
+//         dibs_dispatch(session);
+//         … dibs_reap(session, completions, count, DIBS_NOWAIT) …
+//     }
+//
+// Poll at most 100 ms at a time while anything is outstanding.
 
-/* The one descriptor: readable when the broker has something, or is gone. It belongs to the
- * session: do not read, write or close it. Any thread. DIBS_EFORK, DIBS_EARGUMENT. */
-DIBS_API int dibs_fd(dibs_session *session);
-/* Asks the broker to make the descriptor readable. DIBS_EREADY: not armed, dispatch first.
- * DIBS_ESESSION, DIBS_EBROKERLOST, DIBS_EFORK, DIBS_EARGUMENT. */
-DIBS_API int dibs_arm(dibs_session *session);
-/* Takes in what has come and returns how many completions and assignments wait to be taken. Never
- * blocks. DIBS_EFORK, DIBS_EARGUMENT. */
-DIBS_API int dibs_dispatch(dibs_session *session);
+// The one descriptor: readable when the broker has something, or is gone. It belongs to the
+// session: do not read, write or close it. Any thread. DIBS_EFORK, DIBS_EARGUMENT.
+DIBS_API int dibs_fd(dibs_session* session);
+// Asks the broker to make the descriptor readable. DIBS_EREADY: not armed, dispatch first.
+// DIBS_ESESSION, DIBS_EBROKERLOST, DIBS_EFORK, DIBS_EARGUMENT.
+DIBS_API int dibs_arm(dibs_session* session);
+// Takes in what has come and returns how many completions and assignments wait to be taken. Never
+// blocks. DIBS_EFORK, DIBS_EARGUMENT.
+DIBS_API int dibs_dispatch(dibs_session* session);
 
-/* ---- Leases. Where a wait_ns is asked for: DIBS_NOWAIT submits and returns 0, and nobody is told
- *      how it ended; else the broker's code is awaited and returned, DIBS_ETIMEDOUT if it does not
- *      come in time. What the session knows itself is returned in either case. All of them may
- *      return DIBS_EARGUMENT, DIBS_EFORK, DIBS_ESESSION, DIBS_EBROKERLOST, DIBS_ENEGATIVE,
- *      DIBS_EFULL, DIBS_EUNREAD. */
+// ---- Leases. Where a wait_ns is asked for: DIBS_NOWAIT submits and returns 0, and nobody is told
+//      how it ended; else the broker's code is awaited and returned, DIBS_ETIMEDOUT if it does not
+//      come in time. What the session knows itself is returned in either case. All of them may
+//      return DIBS_EARGUMENT, DIBS_EFORK, DIBS_ESESSION, DIBS_EBROKERLOST, DIBS_ENEGATIVE,
+//      DIBS_EFULL, DIBS_EUNREAD.
 
-/* Gives back what is held. DIBS_ALREADY_ENDED, DIBS_ESTALE, DIBS_ENOTFOUND, DIBS_ENOTHOLDER. A
- * lease of another session is always asked for at the broker, for at most 1 s if not waited for. */
-DIBS_API int dibs_release(dibs_session *session, const dibs_lease *lease, int64_t wait_ns);
-/* The same; what is held is broken, and its worker must say ready before it is granted again. */
-DIBS_API int dibs_fail(dibs_session *session, const dibs_lease *lease, int64_t wait_ns);
+// Gives back what is held. DIBS_ALREADY_ENDED, DIBS_ESTALE, DIBS_ENOTFOUND, DIBS_ENOTHOLDER. A
+// lease of another session is always asked for at the broker, for at most 1 s if not waited for.
+DIBS_API int dibs_release(dibs_session* session, const dibs_lease* lease, int64_t wait_ns);
+// The same; what is held is broken, and its worker must say ready before it is granted again.
+DIBS_API int dibs_fail(dibs_session* session, const dibs_lease* lease, int64_t wait_ns);
 
-/* Prolongs the lease to interval_ns from now (0 = as granted; the pool may cut it). granted_ns may
- * be null; it is set if the result was awaited. A lease in its grace lives again. Codes as of
- * dibs_release. */
-DIBS_API int dibs_keepalive(dibs_session *session,
-                            const dibs_lease *lease,
+// Prolongs the lease to interval_ns from now (0 = as granted; the pool may cut it). granted_ns may
+// be null; it is set if the result was awaited. A lease in its grace lives again. Codes as of
+// dibs_release.
+DIBS_API int dibs_keepalive(dibs_session* session,
+                            const dibs_lease* lease,
                             int64_t interval_ns,
                             int64_t wait_ns,
-                            int64_t *granted_ns);
+                            int64_t* granted_ns);
 
-/* Who holds a lease that the last DIBS_ENOTHOLDER was about. */
-DIBS_API int dibs_last_holder(dibs_session *session, dibs_holder *holder);
+// Who holds a lease that the last DIBS_ENOTHOLDER was about.
+DIBS_API int dibs_last_holder(dibs_session* session, dibs_holder* holder);
 
-/* Accessors: no system call but of dibs_lease_remaining, which reads the clock. They know leases of
- * this session only: DIBS_ENOTFOUND for others; DIBS_ALREADY_ENDED once it has ended;
- * DIBS_EARGUMENT, DIBS_EFORK. What they return by pointer stays until the lease ends. */
+// Accessors: no system call but of dibs_lease_remaining, which reads the clock. They know leases of
+// this session only: DIBS_ENOTFOUND for others; DIBS_ALREADY_ENDED once it has ended;
+// DIBS_EARGUMENT, DIBS_EFORK. What they return by pointer stays until the lease ends.
 
 enum { DIBS_LIVE = 0, DIBS_IN_GRACE = 1, DIBS_ENDED = 2 };
-/* One of the three; `code` (may be null) says why it has ended. */
-DIBS_API int dibs_lease_state(dibs_session *session, const dibs_lease *lease, int *code);
-/* Sets what is left of the interval: ≥ 0, DIBS_FOREVER if bound to this process. Counted from when
- * the library read the grant, or sent the keepalive; the broker counts from the grant itself. */
-DIBS_API int dibs_lease_remaining(dibs_session *session, const dibs_lease *lease, int64_t *left_ns);
+// One of the three; `code` (may be null) says why it has ended.
+DIBS_API int dibs_lease_state(dibs_session* session, const dibs_lease* lease, int* code);
+// Sets what is left of the interval: ≥ 0, DIBS_FOREVER if bound to this process. Counted from when
+// the library read the grant, or sent the keepalive; the broker counts from the grant itself.
+DIBS_API int dibs_lease_remaining(dibs_session* session, const dibs_lease* lease, int64_t* left_ns);
 
 typedef struct dibs_slot {
-    uint32_t number; /* within its pool; of a counted pool the index from 0 */
+    uint32_t number;  // within its pool; of a counted pool the index from 0
     uint32_t attributes_size;
-    const char *attributes; /* "key=value", each ended by a zero byte */
-    const void *answer;     /* of its worker, opaque; null = none */
+    const char* attributes;  // "key=value", each ended by a zero byte
+    const void* answer;      // of its worker, opaque; null = none
     size_t answer_size;
 } dibs_slot;
 
-/* The slot of unit 0 .. units − 1. DIBS_EUNITS. */
-DIBS_API int dibs_lease_slot(dibs_session *session,
-                             const dibs_lease *lease,
+// The slot of unit 0 .. units − 1. DIBS_EUNITS.
+DIBS_API int dibs_lease_slot(dibs_session* session,
+                             const dibs_lease* lease,
                              uint32_t unit,
-                             dibs_slot *slot);
-/* One attribute of that slot. DIBS_EUNITS, DIBS_ENOVALUE (`value` is left as it is). */
-DIBS_API int dibs_lease_attribute(dibs_session *session,
-                                  const dibs_lease *lease,
+                             dibs_slot* slot);
+// One attribute of that slot. DIBS_EUNITS, DIBS_ENOVALUE (`value` is left as it is).
+DIBS_API int dibs_lease_attribute(dibs_session* session,
+                                  const dibs_lease* lease,
                                   uint32_t unit,
-                                  const char *key,
-                                  const char **value);
-/* Its worker's answer. DIBS_EUNITS, DIBS_ENOVALUE. */
-DIBS_API int dibs_lease_answer(dibs_session *session,
-                               const dibs_lease *lease,
+                                  const char* key,
+                                  const char** value);
+// Its worker's answer. DIBS_EUNITS, DIBS_ENOVALUE.
+DIBS_API int dibs_lease_answer(dibs_session* session,
+                               const dibs_lease* lease,
                                uint32_t unit,
-                               const void **answer,
-                               size_t *answer_size);
+                               const void** answer,
+                               size_t* answer_size);
 
-/* ---- Workers. A worker announces slots, then takes assignments and speaks of them by slot and
- *      round. wait_ns, and the codes that all may return, as for leases; besides DIBS_ENOTFOUND,
- *      DIBS_ENOTHOLDER, DIBS_ESTALE (that round is over), DIBS_ESTATE. */
+// ---- Workers. A worker announces slots, then takes assignments and speaks of them by slot and
+//      round. wait_ns, and the codes that all may return, as for leases; besides DIBS_ENOTFOUND,
+//      DIBS_ENOTHOLDER, DIBS_ESTALE (that round is over), DIBS_ESTATE.
 
 struct dibs_announce_options {
     size_t size;
-    const char *name; /* null = none; else unique in its pool. The same again replaces labels and
-                       * attributes */
-    const char *const *labels;
+    const char* name;  // null = none; else unique in its pool. The same again replaces labels and
+                       // attributes
+    const char* const* labels;
     size_t label_count;
-    const dibs_option *attributes; /* travel with every grant */
+    const dibs_option* attributes;  // travel with every grant
     size_t attribute_count;
-    uint64_t worker_tag;  /* the worker's own name for it; comes back with assignments */
-    int32_t is_protected; /* not to be granted until unprotected */
-    int32_t ready;        /* idle at once */
+    uint64_t worker_tag;   // the worker's own name for it; comes back with assignments
+    int32_t is_protected;  // not to be granted until unprotected
+    int32_t ready;         // idle at once
 };
 
-/* Offers a slot, waits for the broker and sets its id. wait_ns > 0. DIBS_EPOOL, DIBS_ENAME,
- * DIBS_EOPTIONS, DIBS_ELABELS, DIBS_EPAYLOAD, DIBS_ENOROOM, DIBS_ENAMEINUSE, DIBS_EDRAINING,
- * DIBS_ETABLES, DIBS_ENOTALLOWED, DIBS_ETIMEDOUT. After DIBS_ETIMEDOUT, announce it again by the
- * same name to learn its id. */
-DIBS_API int dibs_announce(dibs_session *session,
+// Offers a slot, waits for the broker and sets its id. wait_ns > 0. DIBS_EPOOL, DIBS_ENAME,
+// DIBS_EOPTIONS, DIBS_ELABELS, DIBS_EPAYLOAD, DIBS_ENOROOM, DIBS_ENAMEINUSE, DIBS_EDRAINING,
+// DIBS_ETABLES, DIBS_ENOTALLOWED, DIBS_ETIMEDOUT. After DIBS_ETIMEDOUT, announce it again by the
+// same name to learn its id.
+DIBS_API int dibs_announce(dibs_session* session,
                            uint32_t pool,
-                           const dibs_announce_options *options,
+                           const dibs_announce_options* options,
                            int64_t wait_ns,
-                           uint64_t *slot);
+                           uint64_t* slot);
 
 enum {
-    DIBS_ASSIGN = 1, /* the slot is chosen for a claim: confirm or refuse */
-    DIBS_REVOKE = 2  /* it is no longer held: clean it, then say ready */
+    DIBS_ASSIGN = 1,  // the slot is chosen for a claim: confirm or refuse
+    DIBS_REVOKE = 2   // it is no longer held: clean it, then say ready
 };
 
 typedef struct dibs_assignment {
     int32_t kind;
-    uint32_t number; /* of the slot, within its pool */
+    uint32_t number;  // of the slot, within its pool
     uint64_t slot;
-    uint64_t round; /* which assignment: name it in every word about it */
+    uint64_t round;  // which assignment: name it in every word about it
     uint64_t worker_tag;
-    uint64_t claim; /* number of the claim */
-    /* What the claim brought; stays until the worker's next word about this slot. */
-    const void *body;
+    uint64_t claim;  // number of the claim
+    // What the claim brought; stays until the worker's next word about this slot.
+    const void* body;
     size_t body_size;
     size_t option_count;
     size_t label_count;
     dibs_option options[DIBS_OPTIONS_MAX];
-    const char *labels[DIBS_LABELS_MAX];
+    const char* labels[DIBS_LABELS_MAX];
 } dibs_assignment;
 
-/* The next assignment or revocation; waits at most timeout_ns. DIBS_ETIMEDOUT: none came.
- * DIBS_EPAYLOAD: one came, slot and round are set, but its payload cannot be read: refuse it. */
-DIBS_API int dibs_next_assignment(dibs_session *session,
+// The next assignment or revocation; waits at most timeout_ns. DIBS_ETIMEDOUT: none came.
+// DIBS_EPAYLOAD: one came, slot and round are set, but its payload cannot be read: refuse it.
+DIBS_API int dibs_next_assignment(dibs_session* session,
                                   int64_t timeout_ns,
-                                  dibs_assignment *assignment);
+                                  dibs_assignment* assignment);
 
-/* The slot is clean and may be granted. */
-DIBS_API int dibs_ready(dibs_session *session, uint64_t slot, uint64_t round, int64_t wait_ns);
-/* The assignment is taken; with the last of its claim's the lease begins. The answer goes to the
- * holder; at most the pool's answer_max bytes, else DIBS_EPAYLOAD. */
-DIBS_API int dibs_confirm(dibs_session *session,
+// The slot is clean and may be granted.
+DIBS_API int dibs_ready(dibs_session* session, uint64_t slot, uint64_t round, int64_t wait_ns);
+// The assignment is taken; with the last of its claim's the lease begins. The answer goes to the
+// holder; at most the pool's answer_max bytes, else DIBS_EPAYLOAD.
+DIBS_API int dibs_confirm(dibs_session* session,
                           uint64_t slot,
                           uint64_t round,
-                          const void *answer,
+                          const void* answer,
                           size_t answer_size,
                           int64_t wait_ns);
-/* The assignment is not taken. try_again: the claim waits on; else it ends rejected with `code`. */
-DIBS_API int dibs_refuse(dibs_session *session,
+// The assignment is not taken. try_again: the claim waits on; else it ends rejected with `code`.
+DIBS_API int dibs_refuse(dibs_session* session,
                          uint64_t slot,
                          uint64_t round,
                          int64_t code,
                          int try_again,
                          int64_t wait_ns);
-/* The work is done: the lease ends. then_ready: and the slot may be granted at once. */
-DIBS_API int dibs_done(dibs_session *session,
+// The work is done: the lease ends. then_ready: and the slot may be granted at once.
+DIBS_API int dibs_done(dibs_session* session,
                        uint64_t slot,
                        uint64_t round,
-                       const void *answer,
+                       const void* answer,
                        size_t answer_size,
                        int then_ready,
                        int64_t wait_ns);
-/* The slot is offered no longer; a lease on it runs on, then it is gone. */
-DIBS_API int dibs_withdraw(dibs_session *session, uint64_t slot, int64_t wait_ns);
-/* on: not to be granted until it is taken back; a present lease runs on. */
-DIBS_API int dibs_protect(dibs_session *session, uint64_t slot, int on, int64_t wait_ns);
+// The slot is offered no longer; a lease on it runs on, then it is gone.
+DIBS_API int dibs_withdraw(dibs_session* session, uint64_t slot, int64_t wait_ns);
+// on: not to be granted until it is taken back; a present lease runs on.
+DIBS_API int dibs_protect(dibs_session* session, uint64_t slot, int on, int64_t wait_ns);
 
 #ifdef __cplusplus
 }
