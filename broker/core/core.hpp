@@ -119,8 +119,9 @@ class Core {
     // all holds, else one sentence per violation.
     [[nodiscard]] std::vector<std::string> check_all() const;
 
+    struct Parts;  // parts.hpp; for the core's own files
+
   private:
-    struct Parts;
     std::unique_ptr<Parts> parts_;
 };
 

@@ -1,0 +1,131 @@
+// broker/core/announce.cpp -- slots come: announced by their workers, by name and idempotently.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+
+#include "broker/core/parts.hpp"
+
+namespace dibs::core {
+
+namespace SlotFlag = shm::SlotFlag;
+
+namespace {
+
+std::span<const uint8_t> bytes_of(std::string_view text) {
+    return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
+bool lacks_label(const shm::PoolRow& pool, std::span<const std::string_view> labels) {
+    const std::string_view required{pool.required_label, pool.required_label_size};
+    return !required.empty() && std::find(labels.begin(), labels.end(), required) == labels.end();
+}
+
+}  // namespace
+
+uint64_t Core::Parts::name_hash(uint32_t pool, std::string_view name) const {
+    uint64_t seed = 0;
+    std::memcpy(&seed, state.head->boot_id, sizeof(seed));
+    return hash_bytes(name.data(), name.size(), seed ^ pool);
+}
+
+uint32_t Core::Parts::find_name(uint32_t pool, std::string_view name) const {
+    if (name.empty()) return kNoRow;
+    return names.find(name_hash(pool, name), [&](uint32_t row) {
+        const shm::SlotRow& slot = state.slots[row];
+        return slot.pool == pool && std::string_view{slot.name, slot.name_size} == name;
+    });
+}
+
+Reason Core::Parts::announce_refusal(const Announce& command, uint32_t existing) const {
+    const shm::PoolRow& pool = state.pools[command.pool];
+    if (pool.kind == shm::PoolKind::kCounted) return Reason::kState;
+    if (command.name.size() > shm::kNameMax) return Reason::kMalformed;
+    if (existing != kNoRow && state.slots[existing].session != command.session) {
+        return Reason::kNameInUse;
+    }
+    if (command.attributes.size() > pool.attributes_max) return Reason::kPayload;
+    if (existing == kNoRow && state.counters->slots_free == 0) return Reason::kTablesFull;
+    if (Arena::blocks_for(command.attributes.size()) > arena.available()) {
+        return Reason::kArenaFull;
+    }
+    return Reason::kOk;
+}
+
+void Core::Parts::apply(const Announce& command) {
+    const auto refuse = [&](Reason reason) { result(command.session, command.user_data, reason); };
+    if (command.refusal != Reason::kOk) return refuse(command.refusal);
+    if (command.pool >= state.counters->pools) return refuse(Reason::kUnknownPool);
+    const uint32_t existing = find_name(command.pool, command.name);
+    if (const Reason reason = announce_refusal(command, existing); reason != Reason::kOk) {
+        return refuse(reason);
+    }
+    const bool again = existing != kNoRow;
+    const uint32_t row = again ? existing : take_slot_row();
+    if (!again) {
+        shm::SlotRow& slot = edit.fresh_row(state.slots[row]);
+        shm::PoolRow& pool = edit.row(state.pools[command.pool], kPoolStates | kPoolTotals);
+        put(slot.flags, 0);
+        put(slot.pool, command.pool);
+        put(slot.holder, kNoRow);
+        put(slot.holder_next, kNoRow);
+        put(slot.session, command.session);
+        put(slot.number, pool.number_next);
+        put(pool.number_next, pool.number_next + 1);
+        put(slot.fence, 0);
+        put(slot.round, 0);
+        put(slot.attributes, kNoRow);
+        put(slot.attributes_size, 0);
+        put(slot.room, command.room);
+        put(slot.label_set, kNoRow);
+        put(slot.type, kNoRow);
+        put(slot.capacity, kNoRow);
+        put(slot.available, kNoRow);
+        put(slot.parked_session, kNoRow);
+        put(slot.uses, 0);
+        put(slot.behaviour, shm::Behaviour::kRun);
+        put(slot.announced_ns, now_ns);
+        put(slot.node, kNoRow);
+        put(slot.instance, kNoRow);
+        std::memcpy(slot.name, command.name.data(), command.name.size());
+        stored();
+        put(slot.name_size, command.name.size());
+        if (!command.name.empty()) names.insert(name_hash(command.pool, command.name), row);
+        session_slots.push_back(command.session, row);
+        shm::SessionRow& session = edit.row(state.sessions[command.session], 1);
+        put(session.slots, session.slots + 1);
+        move_slot(row, SlotState::kRecovering);
+    }
+    fill_announced(row, command);
+    const shm::SlotRow& slot = state.slots[row];
+    Decision& told = decide_that(DecisionKind::kAnnounced);
+    told.session = command.session;
+    told.user_data = command.user_data;
+    told.pool = command.pool;
+    told.id = row_id(slot.head.generation, row);
+    told.round = slot.round;
+    told.slot_number = slot.number;
+    told.room = slot.room;
+    told.value = again ? 1 : 0;
+    if (again) readmit(row);
+    const SlotState state_now = state.slots[row].state;
+    if (command.ready &&
+        (state_now == SlotState::kRecovering || state_now == SlotState::kUnknown)) {
+        make_idle(row);
+    }
+}
+
+// What an announcement brings and a repeated one replaces.
+void Core::Parts::fill_announced(uint32_t row, const Announce& command) {
+    shm::SlotRow& slot = edit.row(state.slots[row], 1U << 1U);
+    const uint32_t chain = arena.store(bytes_of(command.attributes));
+    arena.free(slot.attributes, slot.attributes_size);
+    put(slot.attributes, chain);
+    put(slot.attributes_size, command.attributes.size());
+    put(slot.worker_tag, command.worker_tag);
+    uint32_t flags = slot.flags & ~uint32_t{SlotFlag::kProtected | SlotFlag::kUnqualified};
+    if (command.is_protected) flags |= SlotFlag::kProtected;
+    if (lacks_label(state.pools[command.pool], command.labels)) flags |= SlotFlag::kUnqualified;
+    put(slot.flags, flags);
+}
+
+}  // namespace dibs::core

@@ -1,0 +1,388 @@
+// broker/core/check.cpp -- check_all(): the invariants, over rows and over what is derived.
+//
+// Each check states what it found in one sentence. It recounts from the rows, so that a counter
+// and the list that it counts cannot be wrong together.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+
+#include "broker/core/parts.hpp"
+
+namespace dibs::core {
+
+using shm::ClaimState;
+using shm::LeaseState;
+using shm::SessionState;
+namespace SlotFlag = shm::SlotFlag;
+
+namespace {
+
+using Wrongs = std::vector<std::string>;
+
+std::string name_of(const shm::PoolRow& pool) {
+    return "pool '" + std::string{pool.name, pool.name_size} + "'";
+}
+
+void expect(Wrongs* wrongs, bool holds, const std::string& what) {
+    if (!holds) wrongs->push_back(what);
+}
+
+void expect_count(Wrongs* wrongs, const std::string& what, uint64_t counted, uint64_t stored) {
+    if (counted == stored) return;
+    wrongs->push_back(what + ": counted " + std::to_string(counted) + ", stored " +
+                      std::to_string(stored));
+}
+
+template <class Row>
+void check_free_list(
+    Wrongs* wrongs, const char* table, const Rows<Row>& rows, uint32_t head, uint32_t count) {
+    uint32_t found = 0;
+    uint32_t row = head;
+    for (; row != kNoRow && found < rows.size(); row = rows[row].head.free_next) {
+        if (row >= rows.size()) break;
+        expect(wrongs,
+               static_cast<int>(rows[row].state) == 0,
+               std::string{table} + " row " + std::to_string(row) + " is free and in use");
+        ++found;
+    }
+    expect(wrongs, row == kNoRow, std::string{table} + ": the free list does not end");
+    expect_count(wrongs, std::string{table} + " free rows", found, count);
+    uint32_t live = 0;
+    for (uint32_t at = 0; at < rows.size(); ++at) {
+        if (static_cast<int>(rows[at].state) != 0) ++live;
+    }
+    expect_count(wrongs, std::string{table} + " rows", uint64_t{live} + found, rows.size());
+}
+
+struct Census {
+    std::array<uint32_t, 8> by_state{};
+    uint32_t waiting = 0;
+    uint32_t confirming = 0;
+    uint32_t unconfirmed = 0;
+};
+
+class Check {
+  public:
+    explicit Check(const Core::Parts& parts) : parts_(parts), state_(parts.state) {}
+
+    Wrongs run() {
+        free_lists();
+        census_.resize(state_.counters->pools);
+        slots();
+        claims();
+        leases();
+        if (!wrongs_.empty()) return wrongs_;  // lists of broken rows may not end
+        pools();
+        sessions();
+        arena();
+        derived();
+        return wrongs_;
+    }
+
+  private:
+    void free_lists();
+    void slots();
+    void claims();
+    void leases();
+    void pools();
+    void ready_queue(uint32_t pool);
+    void sessions();
+    void arena();
+    void derived();
+    void mark_chain(uint32_t chain, uint32_t bytes, const std::string& whose);
+    uint32_t chain_length(uint32_t first, uint32_t holder, SlotState state, uint32_t* confirmed);
+
+    const Core::Parts& parts_;
+    const State& state_;
+    Wrongs wrongs_;
+    std::vector<Census> census_;
+    std::vector<uint8_t> block_used_;
+    size_t timers_wanted_ = 0;
+    size_t keys_wanted_ = 0;
+    size_t names_wanted_ = 0;
+};
+
+void Check::free_lists() {
+    const shm::CountersRow& counters = *state_.counters;
+    check_free_list(&wrongs_, "slot", state_.slots, counters.slots_free_head, counters.slots_free);
+    check_free_list(
+        &wrongs_, "claim", state_.claims, counters.claims_free_head, counters.claims_free);
+    check_free_list(
+        &wrongs_, "lease", state_.leases, counters.leases_free_head, counters.leases_free);
+    check_free_list(
+        &wrongs_, "session", state_.sessions, counters.sessions_free_head, counters.sessions_free);
+}
+
+void Check::slots() {
+    for (uint32_t row = 0; row < state_.slots.size(); ++row) {
+        const shm::SlotRow& slot = state_.slots[row];
+        if (slot.state == SlotState::kFree) continue;
+        const std::string who = "slot row " + std::to_string(row);
+        if (slot.pool >= census_.size()) {
+            wrongs_.push_back(who + " names a pool that is not there");
+            continue;
+        }
+        ++census_[slot.pool].by_state[static_cast<size_t>(slot.state)];
+        const bool kept = (slot.flags & SlotFlag::kKept) != 0;
+        const bool held =
+            slot.state == SlotState::kLeased || (slot.state == SlotState::kReserved && !kept);
+        expect(&wrongs_, held == (slot.holder != kNoRow), who + " and its holder disagree");
+        expect(
+            &wrongs_, !kept || slot.state == SlotState::kReserved, who + " is kept, not reserved");
+        expect(&wrongs_,
+               slot.state != SlotState::kIdle ||
+                   (slot.flags & (SlotFlag::kProtected | SlotFlag::kUnqualified)) == 0,
+               who + " is idle although it is protected or unqualified");
+        expect(&wrongs_,
+               slot.fence <= state_.pools[slot.pool].fence_next,
+               who + " has a fence that its pool has not given out");
+        if (kept) ++timers_wanted_;
+        if (slot.name_size != 0) ++names_wanted_;
+        if (slot.state == SlotState::kReserved && !kept && slot.holder < state_.claims.size()) {
+            expect(&wrongs_,
+                   state_.claims[slot.holder].state == ClaimState::kReserved,
+                   who + " is reserved for a claim that is not confirming");
+        }
+        if (slot.state == SlotState::kLeased && slot.holder < state_.leases.size()) {
+            const shm::LeaseRow& lease = state_.leases[slot.holder];
+            expect(&wrongs_,
+                   lease.state != LeaseState::kFree && lease.fence == slot.fence,
+                   who + " is leased under a lease that is not its own");
+        }
+    }
+}
+
+uint32_t Check::chain_length(uint32_t first,
+                             uint32_t holder,
+                             SlotState state,
+                             uint32_t* confirmed) {
+    uint32_t length = 0;
+    for (uint32_t row = first; row != kNoRow && length <= shm::kUnitsMax;
+         row = state_.slots[row].holder_next) {
+        if (row >= state_.slots.size()) return 0;
+        const shm::SlotRow& slot = state_.slots[row];
+        if (slot.holder != holder || slot.state != state) return 0;
+        if ((slot.flags & SlotFlag::kConfirmed) != 0) ++*confirmed;
+        ++length;
+    }
+    return length;
+}
+
+void Check::claims() {
+    for (uint32_t row = 0; row < state_.claims.size(); ++row) {
+        const shm::ClaimRow& claim = state_.claims[row];
+        if (claim.state == ClaimState::kFree) continue;
+        const std::string who = "claim " + std::to_string(claim.arrival);
+        if (claim.pool >= census_.size() || claim.session >= state_.sessions.size()) {
+            wrongs_.push_back(who + " names a pool or session that is not there");
+            continue;
+        }
+        expect(
+            &wrongs_, claim.arrival < state_.counters->arrival_next, who + " is from the future");
+        expect(&wrongs_,
+               parts_.tags[claim.session].size() > claim.tag &&
+                   parts_.tags[claim.session][claim.tag] == row,
+               who + " is not under its tag");
+        if (claim.deadline_ns != kNever) ++timers_wanted_;
+        if (std::any_of(
+                std::begin(claim.key), std::end(claim.key), [](auto b) { return b != 0; })) {
+            ++keys_wanted_;
+        }
+        Census& census = census_[claim.pool];
+        if (claim.state == ClaimState::kWaiting) {
+            ++census.waiting;
+            expect(&wrongs_, claim.first_slot == kNoRow, who + " waits and holds slots");
+            continue;
+        }
+        ++census.confirming;
+        ++timers_wanted_;
+        uint32_t confirmed = 0;
+        const uint32_t length =
+            chain_length(claim.first_slot, row, SlotState::kReserved, &confirmed);
+        expect_count(&wrongs_, who + " reserved slots", length, claim.units);
+        expect_count(&wrongs_, who + " confirmed slots", confirmed, claim.confirmed);
+        expect(&wrongs_, confirmed < claim.units, who + " is confirmed by all and not granted");
+        census.unconfirmed += uint32_t{claim.units} - claim.confirmed;
+    }
+}
+
+void Check::leases() {
+    std::vector<uint32_t> leased(census_.size());
+    for (uint32_t row = 0; row < state_.leases.size(); ++row) {
+        const shm::LeaseRow& lease = state_.leases[row];
+        if (lease.state == LeaseState::kFree) continue;
+        const std::string who = "lease of claim " + std::to_string(lease.arrival);
+        if (lease.pool >= census_.size() || lease.session >= state_.sessions.size()) {
+            wrongs_.push_back(who + " names a pool or session that is not there");
+            continue;
+        }
+        expect(&wrongs_,
+               parts_.tags[lease.session].size() > lease.tag &&
+                   parts_.tags[lease.session][lease.tag] == (row | Core::Parts::kTagLease),
+               who + " is not under its tag");
+        uint32_t confirmed = 0;
+        expect_count(&wrongs_,
+                     who + " slots",
+                     chain_length(lease.first_slot, row, SlotState::kLeased, &confirmed),
+                     lease.units);
+        leased[lease.pool] += lease.units;
+        if (lease.expires_ns != kNever) ++timers_wanted_;
+        if (std::any_of(
+                std::begin(lease.key), std::end(lease.key), [](auto b) { return b != 0; })) {
+            ++keys_wanted_;
+        }
+    }
+    for (uint32_t pool = 0; pool < leased.size(); ++pool) {
+        expect_count(&wrongs_,
+                     name_of(state_.pools[pool]) + " slots under leases",
+                     leased[pool],
+                     census_[pool].by_state[static_cast<size_t>(SlotState::kLeased)]);
+    }
+}
+
+void Check::pools() {
+    for (uint32_t row = 0; row < census_.size(); ++row) {
+        const shm::PoolRow& pool = state_.pools[row];
+        const Census& census = census_[row];
+        const std::string who = name_of(pool);
+        const auto count = [&](const char* what, SlotState state, uint32_t stored) {
+            expect_count(
+                &wrongs_, who + " " + what, census.by_state[static_cast<size_t>(state)], stored);
+        };
+        count("idle", SlotState::kIdle, pool.idle);
+        count("parked", SlotState::kParked, pool.parked);
+        count("reserved", SlotState::kReserved, pool.reserved);
+        count("leased", SlotState::kLeased, pool.leased);
+        count("recovering", SlotState::kRecovering, pool.recovering);
+        count("unknown", SlotState::kUnknown, pool.unknown);
+        count("absent", SlotState::kAbsent, pool.absent);
+        expect_count(&wrongs_,
+                     who + " slots (conservation)",
+                     uint64_t{pool.idle} + pool.parked + pool.reserved + pool.leased +
+                         pool.recovering + pool.unknown + pool.absent,
+                     pool.slots);
+        expect_count(&wrongs_, who + " waiting", census.waiting, pool.waiting);
+        expect_count(&wrongs_, who + " confirming", census.confirming, pool.confirming);
+        expect_count(&wrongs_, who + " unconfirmed", census.unconfirmed, pool.unconfirmed);
+        expect_count(&wrongs_,
+                     who + " accepted claims",
+                     pool.granted_total + pool.expired_total + pool.cancelled_total +
+                         pool.rejected_total + pool.waiting + pool.confirming,
+                     pool.accepted_total);
+        ready_queue(row);
+    }
+}
+
+void Check::ready_queue(uint32_t row) {
+    const shm::PoolRow& pool = state_.pools[row];
+    uint32_t found = 0;
+    uint32_t previous = kNoRow;
+    for (uint32_t slot = pool.ready_head; slot != kNoRow && found <= pool.idle;
+         slot = state_.slots[slot].ready_next) {
+        const shm::SlotRow& idle = state_.slots[slot];
+        expect(&wrongs_,
+               idle.state == SlotState::kIdle && idle.pool == row,
+               name_of(pool) + ": a slot that is not idle stands in the ready queue");
+        expect(&wrongs_, idle.ready_prev == previous, name_of(pool) + ": ready queue links differ");
+        expect(&wrongs_,
+               previous == kNoRow || state_.slots[previous].idle_order < idle.idle_order,
+               name_of(pool) + ": the ready queue is out of order");
+        previous = slot;
+        ++found;
+    }
+    expect(&wrongs_, previous == pool.ready_tail, name_of(pool) + ": ready queue tail differs");
+    expect_count(&wrongs_, name_of(pool) + " ready queue", found, pool.idle);
+    uint32_t waiting = 0;
+    uint64_t last = 0;
+    for (uint32_t claim = parts_.backlog.head(row); claim != kNoRow && waiting <= pool.waiting;
+         claim = parts_.backlog.next(claim)) {
+        expect(&wrongs_,
+               state_.claims[claim].state == ClaimState::kWaiting &&
+                   state_.claims[claim].arrival > last,
+               name_of(pool) + ": the backlog is out of order");
+        last = state_.claims[claim].arrival;
+        ++waiting;
+    }
+    expect_count(&wrongs_, name_of(pool) + " backlog", waiting, pool.waiting);
+}
+
+void Check::sessions() {
+    std::vector<std::array<uint32_t, 3>> counts(state_.sessions.size());
+    for (uint32_t row = 0; row < state_.claims.size(); ++row) {
+        const shm::ClaimRow& claim = state_.claims[row];
+        if (claim.state != ClaimState::kFree) ++counts[claim.session][0];
+    }
+    for (uint32_t row = 0; row < state_.leases.size(); ++row) {
+        const shm::LeaseRow& lease = state_.leases[row];
+        if (lease.state != LeaseState::kFree) ++counts[lease.session][1];
+    }
+    for (uint32_t row = 0; row < state_.slots.size(); ++row) {
+        const shm::SlotRow& slot = state_.slots[row];
+        if (slot.state != SlotState::kFree && slot.session != kNoRow) ++counts[slot.session][2];
+    }
+    for (uint32_t row = 0; row < counts.size(); ++row) {
+        const shm::SessionRow& session = state_.sessions[row];
+        const std::string who = "session row " + std::to_string(row);
+        if (session.state == SessionState::kFree) {
+            expect(&wrongs_,
+                   counts[row] == std::array<uint32_t, 3>{},
+                   who + " is free and holds something");
+            continue;
+        }
+        expect_count(&wrongs_, who + " claims", counts[row][0], session.claims);
+        expect_count(&wrongs_, who + " leases", counts[row][1], session.leases);
+        expect_count(&wrongs_, who + " slots", counts[row][2], session.slots);
+        uint64_t used = 0;
+        for (const uint32_t tag : parts_.tags[row])
+            used += tag != Core::Parts::kTagFree ? 1 : 0;
+        expect_count(&wrongs_, who + " tags", used, uint64_t{counts[row][0]} + counts[row][1]);
+    }
+}
+
+void Check::mark_chain(uint32_t chain, uint32_t bytes, const std::string& whose) {
+    for (uint32_t left = chain == kNoRow ? 0 : Arena::blocks_for(bytes); left > 0; --left) {
+        if (chain >= state_.arena.size()) {
+            wrongs_.push_back(whose + " leaves the arena");
+            return;
+        }
+        expect(&wrongs_, block_used_[chain] == 0, whose + " shares an arena block");
+        block_used_[chain] = 1;
+        chain = state_.arena[chain].next;
+    }
+}
+
+void Check::arena() {
+    const shm::CountersRow& counters = *state_.counters;
+    block_used_.assign(state_.arena.size(), 0);
+    constexpr uint32_t kBlock = sizeof(shm::ArenaBlock::bytes);
+    mark_chain(counters.arena_free_head, counters.arena_free * kBlock, "the free list");
+    mark_chain(counters.arena_freed_head, counters.arena_freed * kBlock, "the freed list");
+    for (uint32_t row = 0; row < state_.claims.size(); ++row) {
+        const shm::ClaimRow& claim = state_.claims[row];
+        if (claim.state == ClaimState::kFree) continue;
+        mark_chain(claim.payload, claim.payload_size, "claim " + std::to_string(claim.arrival));
+    }
+    for (uint32_t row = 0; row < state_.slots.size(); ++row) {
+        const shm::SlotRow& slot = state_.slots[row];
+        if (slot.state == SlotState::kFree) continue;
+        mark_chain(slot.attributes, slot.attributes_size, "slot row " + std::to_string(row));
+    }
+    uint64_t used = 0;
+    for (const uint8_t block : block_used_)
+        used += block;
+    expect_count(&wrongs_, "arena blocks", used, state_.arena.size());
+}
+
+void Check::derived() {
+    expect_count(&wrongs_, "timers", timers_wanted_, parts_.timers.size());
+    expect_count(&wrongs_, "keys", keys_wanted_, parts_.keys.size());
+    expect_count(&wrongs_, "slot names", names_wanted_, parts_.names.size());
+}
+
+}  // namespace
+
+std::vector<std::string> Core::Parts::check_all() const {
+    return Check{*this}.run();
+}
+
+}  // namespace dibs::core

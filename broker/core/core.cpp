@@ -1,0 +1,208 @@
+// broker/core/core.cpp -- the public face: attach, turn, looking.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/core/core.hpp"
+
+#include "broker/core/parts.hpp"
+
+namespace dibs::core {
+
+namespace {
+
+std::span<std::byte> recovered(std::span<std::byte> bytes) {
+    State state{bytes};
+    Edit::recover(state);
+    return bytes;
+}
+
+}  // namespace
+
+Core::Parts::Parts(std::span<std::byte> bytes)
+    : state(recovered(bytes)),
+      edit(state),
+      arena(state, edit),
+      timers(state.claims.size(), state.slots.size(), state.leases.size()),
+      backlog(state.pools.size(), state.claims.size()),
+      pool_leases(state.pools.size(), state.leases.size()),
+      session_slots(state.sessions.size(), state.slots.size()),
+      keys(state.claims.size() + state.leases.size()),
+      names(state.slots.size()),
+      tags(state.sessions.size()),
+      dirty(state.pools.size()),
+      touched(state.pools.size()) {
+    impatient.reserve(state.log_images_max);
+    dying.reserve(state.sessions.size());
+    growing.reserve(state.pools.size());
+    // Between two looks at full() a command decides at most about 600 things.
+    decisions.reserve(size_t{state.log_stores_max} * 2);
+    decided_slots.reserve(size_t{state.log_images_max} * 2);
+    scratch.reserve(std::max({state.claims.size(), state.slots.size(), shm::kTagsMax}));
+    touched_list.reserve(state.pools.size());
+    rebuild();
+}
+
+Core::Core(std::span<std::byte> state) : parts_(std::make_unique<Parts>(state)) {}
+Core::~Core() = default;
+
+void Core::begin_turn(TimeNs now) {
+    Parts& parts = *parts_;
+    parts.decisions.clear();
+    parts.decided_slots.clear();
+    parts.arena.begin_turn();
+    // A cut turn goes on at its own time, with its own news to tell at its end.
+    if (!parts.cut) {
+        parts.touched.clear();
+        parts.now_ns = std::max(parts.now_ns, now);
+        parts.first_number = parts.state.counters->arrival_next;
+    }
+    parts.edit.begin();
+}
+
+void Core::commit() {
+    Parts& parts = *parts_;
+    if (parts.edit.open()) put(parts.edit.counters(1).time_ns, parts.now_ns);
+    parts.edit.commit();
+}
+
+void Core::clear() {
+    parts_->edit.clear();
+}
+
+bool Core::work_left() const {
+    return parts_->cut || !parts_->dying.empty() || !parts_->growing.empty() ||
+           !parts_->dirty.empty();
+}
+
+TimeNs Core::next_due() const {
+    return parts_->timers.empty() ? kNever : parts_->timers.first().due_ns;
+}
+
+bool Core::turn_full() const {
+    return parts_->full();
+}
+TimeNs Core::now() const {
+    return parts_->now_ns;
+}
+
+uint32_t Core::set_pool(const PoolConfig& config, std::string* why) {
+    return parts_->set_pool(config, why);
+}
+uint32_t Core::open_session(const SessionOpen& open) {
+    return parts_->open_session(open);
+}
+void Core::session_died(uint32_t session) {
+    parts_->session_died(session);
+}
+void Core::apply(const Claim& claim) {
+    parts_->apply(claim);
+}
+void Core::apply(const Cancel& cancel) {
+    parts_->apply(cancel);
+}
+void Core::apply(const Release& release) {
+    parts_->apply(release);
+}
+void Core::apply(const Keepalive& keepalive) {
+    parts_->apply(keepalive);
+}
+void Core::apply(const Announce& announce) {
+    parts_->apply(announce);
+}
+void Core::apply(const WorkerWord& word) {
+    parts_->apply(word);
+}
+void Core::apply(const Drain& drain) {
+    parts_->drain(drain);
+}
+
+std::span<const Decision> Core::decisions() const {
+    return parts_->decisions;
+}
+
+std::span<const uint32_t> Core::decided_slots(const Decision& decision) const {
+    return std::span{parts_->decided_slots}.subspan(decision.slots_begin, decision.slots_count);
+}
+
+void Core::stage_store(const shm::LogStore& store) {
+    parts_->edit.stage(store);
+}
+
+std::span<const shm::LogStore> Core::staged_stores() const {
+    return {parts_->state.log_stores, parts_->state.head->log.stores};
+}
+
+void Core::set_submission_consumed(uint32_t session, uint64_t consumed) {
+    put(parts_->edit.row(parts_->state.sessions[session], 1).submission_consumed, consumed);
+}
+
+void Core::set_completion_tail(uint32_t session, uint64_t tail) {
+    put(parts_->edit.row(parts_->state.sessions[session], 1).completion_tail, tail);
+}
+
+void Core::set_epoch(uint64_t epoch) {
+    put(parts_->state.head->epoch, epoch);
+}
+
+uint32_t Core::find_pool(std::string_view name) const {
+    for (uint32_t row = 0; row < pools(); ++row) {
+        if (std::string_view{pool(row).name, pool(row).name_size} == name) return row;
+    }
+    return kNoRow;
+}
+
+uint32_t Core::pools() const {
+    return parts_->state.counters->pools;
+}
+const shm::PoolRow& Core::pool(uint32_t row) const {
+    return parts_->state.pools[row];
+}
+const shm::SlotRow& Core::slot(uint32_t row) const {
+    return parts_->state.slots[row];
+}
+const shm::SessionRow& Core::session(uint32_t row) const {
+    return parts_->state.sessions[row];
+}
+const shm::LeaseRow& Core::lease(uint32_t row) const {
+    return parts_->state.leases[row];
+}
+const shm::ClaimRow& Core::claim(uint32_t row) const {
+    return parts_->state.claims[row];
+}
+const shm::StateHead& Core::head() const {
+    return *parts_->state.head;
+}
+uint32_t Core::sessions_max() const {
+    return parts_->state.sessions.size();
+}
+uint32_t Core::slots_max() const {
+    return parts_->state.slots.size();
+}
+uint32_t Core::claims_max() const {
+    return parts_->state.claims.size();
+}
+uint32_t Core::leases_max() const {
+    return parts_->state.leases.size();
+}
+
+void Core::copy_chain(uint32_t chain, uint32_t size, std::byte* out) const {
+    parts_->arena.copy(chain, size, out);
+}
+
+std::span<const uint32_t> Core::touched_pools() const {
+    Parts& parts = *parts_;
+    parts.touched_list.clear();
+    for (uint32_t pool = parts.touched.first(0); pool != kNoRow;
+         pool = parts.touched.first(pool + 1)) {
+        parts.touched_list.push_back(pool);
+    }
+    return parts.touched_list;
+}
+
+bool Core::draining() const {
+    return parts_->state.counters->draining != 0;
+}
+
+std::vector<std::string> Core::check_all() const {
+    return parts_->check_all();
+}
+
+}  // namespace dibs::core

@@ -1,0 +1,51 @@
+// broker/core/decide.cpp -- the end of a turn, in its order: what goes on from earlier turns, the
+// timers, the pass, the news.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/core/parts.hpp"
+
+namespace dibs::core {
+
+void Core::Parts::result(uint32_t session, uint64_t user_data, Reason reason, uint64_t value) {
+    Decision& told = decide_that(DecisionKind::kResult);
+    told.session = session;
+    told.user_data = user_data;
+    told.reason = reason;
+    told.value = value;
+}
+
+bool Core::Parts::run_timers() {
+    while (!timers.empty() && timers.first().due_ns <= now_ns) {
+        if (full()) return false;
+        run_timer(timers.first());
+    }
+    return true;
+}
+
+void Core::Parts::run_timer(const Timer& timer) {
+    const uint32_t row = timer.row;
+    switch (timer.kind) {
+        case TimerKind::kDeadline:
+            return claim_deadline(row);
+        case TimerKind::kReservation:
+            return reservation_over(row);
+        case TimerKind::kKept:
+            timers.remove(TimerKind::kKept, row);
+            return make_idle(row);
+        case TimerKind::kLease:
+        case TimerKind::kGrace:
+            return lease_expired(row);
+    }
+}
+
+void Core::decide() {
+    Parts& parts = *parts_;
+    // Each step is taken up again in the next turn if the log nears its end.
+    parts.cut = !(parts.bury_the_dying() && parts.go_on_draining() && parts.grow_pools() &&
+                  parts.run_timers() && parts.pass());
+    if (parts.cut) return;
+    parts.impatient.clear();
+    parts.tell_drained();
+    parts.publish_demand();
+}
+
+}  // namespace dibs::core

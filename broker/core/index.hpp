@@ -1,0 +1,91 @@
+// broker/core/index.hpp -- a hash index from a row's contents to the row; derived from the rows.
+//
+// Open addressing with linear probing and backward-shift deletion, sized once to at most four
+// fifths full: no allocation, no tombstones. The contents stay in the row; the index compares
+// through the caller's predicate and keeps 32 bits of hash to skip most comparisons.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <bit>
+#include <cassert>
+#include <cstdint>
+#include <vector>
+
+#include "shm/layout.hpp"
+
+namespace dibs::core {
+
+// Mixes bytes into 64 bits. Keys are chosen by clients: `seed` keeps collisions from being worth
+// computing.
+inline uint64_t hash_bytes(const void* bytes, size_t size, uint64_t seed) {
+    const auto* in = static_cast<const unsigned char*>(bytes);
+    uint64_t hash = seed ^ (size * 0x9e3779b97f4a7c15ULL);
+    for (size_t i = 0; i < size; ++i) {
+        hash = (hash ^ in[i]) * 0xff51afd7ed558ccdULL;
+        hash ^= hash >> 32U;
+    }
+    return hash;
+}
+
+class Index {
+  public:
+    explicit Index(uint32_t rows) : cells_(std::bit_ceil(size_t{rows} + size_t{rows} / 4 + 2)) {}
+
+    template <class Same>
+    [[nodiscard]] uint32_t find(uint64_t hash, const Same& same) const {
+        for (size_t at = home(hash);; at = next(at)) {
+            const Cell& cell = cells_[at];
+            if (cell.row == shm::kNoRow) return shm::kNoRow;
+            if (cell.hash == static_cast<uint32_t>(hash) && same(cell.row)) return cell.row;
+        }
+    }
+
+    void insert(uint64_t hash, uint32_t row) {
+        assert(used_ + 1 < cells_.size());
+        size_t at = home(hash);
+        while (cells_[at].row != shm::kNoRow)
+            at = next(at);
+        cells_[at] = {row, static_cast<uint32_t>(hash)};
+        ++used_;
+    }
+
+    void remove(uint64_t hash, uint32_t row) {
+        size_t at = home(hash);
+        while (cells_[at].row != row) {
+            assert(cells_[at].row != shm::kNoRow);
+            at = next(at);
+        }
+        --used_;
+        for (size_t hole = at;;) {
+            cells_[hole].row = shm::kNoRow;
+            size_t from = next(hole);
+            for (;; from = next(from)) {
+                if (cells_[from].row == shm::kNoRow) return;
+                if (distance(home(cells_[from].hash), from) >= distance(hole, from)) break;
+            }
+            cells_[hole] = cells_[from];
+            hole = from;
+        }
+    }
+
+    [[nodiscard]] size_t size() const { return used_; }
+
+  private:
+    struct Cell {
+        uint32_t row = shm::kNoRow;
+        uint32_t hash = 0;
+    };
+    // The home is taken from the 32 bits that a cell keeps.
+    [[nodiscard]] size_t home(uint64_t hash) const {
+        return static_cast<uint32_t>(hash) & (cells_.size() - 1);
+    }
+    [[nodiscard]] size_t next(size_t at) const { return (at + 1) & (cells_.size() - 1); }
+    [[nodiscard]] size_t distance(size_t from, size_t to) const {
+        return (to - from) & (cells_.size() - 1);
+    }
+
+    std::vector<Cell> cells_;
+    size_t used_ = 0;
+};
+
+}  // namespace dibs::core

@@ -1,0 +1,46 @@
+// broker/core/keys.cpp -- idempotency keys: (uid, key) while the claim waits or its lease lives.
+//
+// The index holds claim rows, and lease rows marked with kTagLease.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+
+#include "broker/core/parts.hpp"
+
+namespace dibs::core {
+
+namespace {
+
+bool given(const uint8_t* key) {
+    return std::any_of(key, key + sizeof(Key), [](uint8_t byte) { return byte != 0; });
+}
+
+uint64_t key_hash(const State& state, uint32_t uid, const uint8_t* key) {
+    uint64_t seed = 0;
+    std::memcpy(&seed, state.head->boot_id, sizeof(seed));
+    return hash_bytes(key, sizeof(Key), seed ^ (uint64_t{uid} << 32U));
+}
+
+}  // namespace
+
+uint32_t Core::Parts::find_key(uint32_t session, const Key& key) const {
+    if (!given(key.data())) return kNoRow;
+    const uint32_t uid = state.sessions[session].uid;
+    return keys.find(key_hash(state, uid, key.data()), [&](uint32_t holder) {
+        const bool leased = (holder & kTagLease) != 0;
+        const uint32_t row = holder & ~kTagLease;
+        const uint8_t* own = leased ? state.leases[row].key : state.claims[row].key;
+        const uint32_t owner = leased ? state.leases[row].session : state.claims[row].session;
+        return std::memcmp(own, key.data(), sizeof(Key)) == 0 && state.sessions[owner].uid == uid;
+    });
+}
+
+void Core::Parts::add_key(uint32_t session, const uint8_t* key, uint32_t holder) {
+    if (given(key)) keys.insert(key_hash(state, state.sessions[session].uid, key), holder);
+}
+
+void Core::Parts::remove_key(uint32_t session, const uint8_t* key, uint32_t holder) {
+    if (given(key)) keys.remove(key_hash(state, state.sessions[session].uid, key), holder);
+}
+
+}  // namespace dibs::core

@@ -1,0 +1,226 @@
+// broker/core/leases.cpp -- a lease from its grant to its end.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+
+#include "broker/core/parts.hpp"
+
+namespace dibs::core {
+
+using shm::LeaseState;
+
+namespace {
+
+// A lease expires strictly after its expiry, hence one nanosecond later; life-bound ones never.
+uint64_t due_after(uint64_t expires_ns) {
+    return expires_ns == kNever ? kNever : expires_ns + 1;
+}
+
+uint64_t sum_or_never(uint64_t now_ns, uint64_t interval_ns) {
+    return interval_ns < kNever - 1 - now_ns ? now_ns + interval_ns : kNever - 1;
+}
+
+}  // namespace
+
+// Turns a claim, with the slots chained from first_slot (in any state), into a lease.
+uint32_t Core::Parts::grant(uint32_t claim_row, uint32_t first_slot) {
+    const shm::ClaimRow& claim = state.claims[claim_row];
+    const uint32_t row = take_lease_row();
+    shm::LeaseRow& lease = edit.fresh_row(state.leases[row]);
+    shm::PoolRow& pool = edit.row(state.pools[claim.pool], kPoolStates);
+    shm::SessionRow& session = edit.row(state.sessions[claim.session], 1);
+    const uint64_t fence = pool.fence_next + 1;
+    const uint64_t interval = std::min(claim.interval_ns, pool.interval_max_ns);
+    put(pool.fence_next, fence);
+    put(lease.state, LeaseState::kLive);
+    put(lease.mode, pool.mode);
+    put(lease.pool, claim.pool);
+    put(lease.session, claim.session);
+    put(lease.fence, fence);
+    put(lease.expires_ns, interval == 0 ? kNever : sum_or_never(now_ns, interval));
+    put(lease.arrival, claim.arrival);
+    put(lease.interval_ns, interval);
+    put(lease.first_slot, first_slot);
+    put(lease.units, claim.units);
+    put(lease.tag, claim.tag);
+    std::memcpy(lease.key, claim.key, sizeof(lease.key));
+    stored();
+    put(lease.granted_ns, now_ns);
+    put(lease.kept_ns, now_ns);
+    put(lease.user_data, claim.user_data);
+    put(lease.grace_until_ns, 0);
+    put(lease.account, kNoRow);
+    put(lease.room, claim.room);
+    put(lease.room_lines, claim.room_lines);
+    put(lease.flags, 0);
+    put(lease.vector, kNoRow);
+    put(lease.application, kNoRow);
+    put(lease.placeholder, kNoRow);
+    put(pool.last_dispatch_ns, now_ns);
+    put(pool.granted_total, pool.granted_total + 1);
+    if (claim.arrival >= first_number) put(pool.hit_total, pool.hit_total + 1);
+    put(session.claims, session.claims - 1);
+    put(session.leases, session.leases + 1);
+
+    Decision& granted = decide_that(DecisionKind::kGrant);
+    granted.outcome = Outcome::kGranted;
+    granted.session = claim.session;
+    granted.pool = claim.pool;
+    granted.tag = claim.tag;
+    granted.units = claim.units;
+    granted.claim = claim.arrival;
+    granted.user_data = claim.user_data;
+    granted.id = row_id(lease.head.generation, row);
+    granted.fence = fence;
+    granted.value = interval;
+    granted.room = claim.room;
+    granted.slots_begin = static_cast<uint32_t>(decided_slots.size());
+    granted.slots_count = claim.units;
+    for (uint32_t slot = first_slot; slot != kNoRow; slot = state.slots[slot].holder_next) {
+        shm::SlotRow& held = edit.row(state.slots[slot], 1);
+        put(held.holder, row);
+        put(held.fence, fence);
+        put(held.flags,
+            held.flags &
+                static_cast<uint8_t>(shm::SlotFlag::kProtected | shm::SlotFlag::kUnqualified |
+                                     shm::SlotFlag::kDraining));
+        move_slot(slot, SlotState::kLeased);
+        decided_slots.push_back(slot);
+    }
+    if (interval != 0) {
+        timers.set(TimerKind::kLease, row, due_after(lease.expires_ns), lease.arrival);
+    }
+    timers.remove(TimerKind::kDeadline, claim_row);
+    tags[claim.session][claim.tag] = row | kTagLease;
+    pool_leases.push_back(claim.pool, row);
+    remove_key(claim.session, claim.key, claim_row);
+    add_key(claim.session, lease.key, row | kTagLease);
+    arena.free(claim.payload, claim.payload_size);
+    free_claim_row(claim_row);
+    return row;
+}
+
+uint32_t Core::Parts::find_lease(uint32_t session,
+                                 uint64_t id,
+                                 uint64_t fence,
+                                 uint64_t user_data) {
+    const auto row = static_cast<uint32_t>(id);
+    const auto generation = static_cast<uint32_t>(id >> 32U);
+    const auto refuse = [&](Reason reason) {
+        result(session, user_data, reason);
+        return kNoRow;
+    };
+    if (row >= state.leases.size()) return refuse(Reason::kNotFound);
+    const shm::LeaseRow& lease = state.leases[row];
+    const uint32_t current = lease.head.generation;
+    const bool free = lease.state == LeaseState::kFree;
+    if (generation > current || (generation == current && free)) {
+        return refuse(Reason::kNotFound);
+    }
+    if (generation < current) {
+        const bool last = free && generation + 1 == current;
+        return refuse(last && lease.fence != fence ? Reason::kStale : Reason::kAlreadyEnded);
+    }
+    if (lease.session != session) {
+        refuse(Reason::kNotHolder);
+        Decision& told = decisions.back();
+        const shm::SessionRow& holder = state.sessions[lease.session];
+        told.holder_uid = holder.uid;
+        told.holder_pid = holder.pid;
+        told.holder_claim = lease.arrival;
+        told.holder_age_ns = now_ns - lease.granted_ns;
+        return kNoRow;
+    }
+    return lease.fence == fence ? row : refuse(Reason::kStale);
+}
+
+// The result of an operation that ends a lease says which room and tag become free.
+void Core::Parts::result_of_end(uint32_t session, uint64_t user_data, uint32_t lease) {
+    result(session, user_data, Reason::kOk);
+    decisions.back().room = state.leases[lease].room;
+    decisions.back().tag = state.leases[lease].tag;
+    decisions.back().claim = state.leases[lease].arrival;
+}
+
+void Core::Parts::apply(const Release& command) {
+    const uint32_t row =
+        find_lease(command.session, command.lease, command.fence, command.user_data);
+    if (row == kNoRow) return;
+    result_of_end(command.session, command.user_data, row);
+    end_lease(row, Reason::kOk, Tell::kNobody, command.broken, kNoRow);
+}
+
+void Core::Parts::apply(const Keepalive& command) {
+    const uint32_t row =
+        find_lease(command.session, command.lease, command.fence, command.user_data);
+    if (row == kNoRow) return;
+    const shm::LeaseRow& kept = state.leases[row];
+    if (kept.interval_ns == 0) {
+        return result(command.session, command.user_data, Reason::kOk, 0);
+    }
+    const uint64_t asked = command.interval_ns == 0 ? kept.interval_ns : command.interval_ns;
+    const uint64_t interval = std::min(asked, state.pools[kept.pool].interval_max_ns);
+    shm::LeaseRow& lease = edit.row(kept, 1U << 1U);
+    put(lease.state, LeaseState::kLive);
+    put(lease.expires_ns, sum_or_never(now_ns, interval));
+    put(lease.kept_ns, now_ns);
+    timers.set(TimerKind::kLease, row, due_after(lease.expires_ns), lease.arrival);
+    result(command.session, command.user_data, Reason::kOk, interval);
+}
+
+void Core::Parts::end_lease(uint32_t row, Reason reason, Tell tell, bool broken, uint32_t except) {
+    const shm::LeaseRow& lease = state.leases[row];
+    const uint32_t first = lease.first_slot;
+    if (tell == Tell::kHolder) {
+        Decision& end = decide_that(DecisionKind::kLeaseEnd);
+        end.reason = reason;
+        end.session = lease.session;
+        end.pool = lease.pool;
+        end.tag = lease.tag;
+        end.units = lease.units;
+        end.claim = lease.arrival;
+        end.user_data = lease.user_data;
+        end.id = row_id(lease.head.generation, row);
+        end.fence = lease.fence;
+        end.room = lease.room;
+        end.slots_begin = static_cast<uint32_t>(decided_slots.size());
+        for (uint32_t slot = first; slot != kNoRow; slot = state.slots[slot].holder_next) {
+            decided_slots.push_back(slot);
+            ++end.slots_count;
+        }
+    } else {
+        shm::PoolRow& pool = edit.row(state.pools[lease.pool], kPoolStates);
+        put(pool.released_total, pool.released_total + 1);
+    }
+    timers.remove(TimerKind::kLease, row);
+    tags[lease.session][lease.tag] = kTagFree;
+    remove_key(lease.session, lease.key, row | kTagLease);
+    pool_leases.remove(lease.pool, row);
+    shm::SessionRow& session = edit.row(state.sessions[lease.session], 1);
+    put(session.leases, session.leases - 1);
+    free_lease_row(row);
+    give_back_chain(first, true, broken, except);
+}
+
+void Core::Parts::lease_expired(uint32_t row) {
+    const shm::LeaseRow& expired = state.leases[row];
+    const uint64_t grace = state.pools[expired.pool].grace_ns;
+    if (expired.state != LeaseState::kLive || grace == 0) {
+        return end_lease(row, Reason::kExpiredLease, Tell::kHolder, false, kNoRow);
+    }
+    shm::LeaseRow& lease = edit.row(expired, 1U << 1U);
+    put(lease.state, LeaseState::kGrace);
+    put(lease.grace_until_ns, sum_or_never(lease.expires_ns, grace));
+    timers.set(TimerKind::kGrace, row, lease.grace_until_ns, lease.arrival);
+    Decision& told = decide_that(DecisionKind::kLeaseGrace);
+    told.session = lease.session;
+    told.pool = lease.pool;
+    told.tag = lease.tag;
+    told.claim = lease.arrival;
+    told.user_data = lease.user_data;
+    told.id = row_id(lease.head.generation, row);
+    told.fence = lease.fence;
+    told.value = lease.grace_until_ns;
+}
+
+}  // namespace dibs::core

@@ -1,0 +1,194 @@
+// broker/core/parts.hpp -- the scheduler's parts, and which file does what.
+//
+// Rows live in STATE and are written through `edit`; everything else here is derived from rows and
+// rebuilt by rebuild(). The functions are grouped by the noun that they serve; each group is
+// defined in the file of that name. docs/scheduling.md is what they implement.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "broker/core/arena.hpp"
+#include "broker/core/chains.hpp"
+#include "broker/core/core.hpp"
+#include "broker/core/edit.hpp"
+#include "broker/core/index.hpp"
+#include "broker/core/pool_set.hpp"
+#include "broker/core/state.hpp"
+#include "broker/core/timers.hpp"
+
+namespace dibs::core {
+
+using shm::kNever;
+using shm::kNoRow;
+using shm::Outcome;
+using shm::Reason;
+using shm::SlotState;
+
+// Line masks of a pool row.
+inline constexpr unsigned kPoolHot = 1U;
+inline constexpr unsigned kPoolStates = 1U | (1U << 1U);
+inline constexpr unsigned kPoolTotals = 1U << 2U;
+
+// Claims that must not wait beyond the pass.
+inline constexpr uint8_t kImpatient =
+    shm::ClaimFlag::kNowOnly | shm::ClaimFlag::kReject | shm::ClaimFlag::kCold;
+
+struct Core::Parts {
+    explicit Parts(std::span<std::byte> bytes);
+
+    State state;
+    Edit edit;
+    Arena arena;
+
+    // --- derived
+    Timers timers;
+    Chains backlog;                           // list: pool, row: claim, by number
+    Chains pool_leases;                       // list: pool, row: lease, oldest first
+    Chains session_slots;                     // list: session, row: slot
+    Index keys;                               // (uid, key) → claim row, or lease row | kTagLease
+    Index names;                              // (pool, slot name) → slot row
+    std::vector<std::vector<uint32_t>> tags;  // session → tag → claim row, or lease | kTagLease
+    std::vector<uint32_t> impatient;          // claims that must not wait beyond the pass
+    PoolSet dirty;                            // the pass has to look at them
+    PoolSet touched;                          // counters changed in this turn
+    std::vector<uint32_t> dying;              // sessions whose things are being returned
+    std::vector<uint32_t> growing;            // counted pools that lack slots
+    bool drain_work = false;
+
+    // --- the turn
+    TimeNs now_ns = 0;
+    uint64_t first_number = 0;  // of the claims that came in this turn, cuts included
+    bool cut = false;
+    std::vector<Decision> decisions;
+    std::vector<uint32_t> decided_slots;
+    std::vector<uint32_t> scratch;
+    std::vector<uint32_t> touched_list;
+
+    static constexpr uint32_t kTagFree = 0xffffffffU;
+    static constexpr uint32_t kTagLease = 0x80000000U;
+
+    // rebuild.cpp
+    void rebuild();
+
+    // rows.cpp: free lists
+    uint32_t take_claim_row();
+    void free_claim_row(uint32_t row);
+    uint32_t take_lease_row();
+    void free_lease_row(uint32_t row);
+    uint32_t take_slot_row();
+    void free_slot_row(uint32_t row);
+    uint32_t take_session_row();
+    void free_session_row(uint32_t row);
+
+    // decide.cpp: the order of a turn's end
+    bool full() const { return edit.full(decisions.size()); }
+    bool run_timers();
+    void run_timer(const Timer& timer);
+    Decision& decide_that(DecisionKind kind) {
+        decisions.push_back(Decision{.kind = kind});
+        return decisions.back();
+    }
+    void result(uint32_t session, uint64_t user_data, Reason reason, uint64_t value = 0);
+    void touch(uint32_t pool) {
+        touched.add(pool);
+        dirty.add(pool);
+    }
+
+    // pools.cpp
+    uint32_t set_pool(const PoolConfig& config, std::string* why);
+    void grow_pool(uint32_t pool, std::span<const std::string_view> attributes);
+    bool grow_pools();
+    bool draining(uint32_t pool) const {
+        return state.counters->draining != 0 ||
+               state.pools[pool].state == shm::PoolState::kDraining;
+    }
+    void drain(const Drain& command);
+    bool go_on_draining();
+    void tell_drained();
+    void publish_demand();
+
+    // pass.cpp
+    bool pass();
+    bool pass_over(uint32_t pool);
+    [[nodiscard]] bool servable(uint32_t pool, uint32_t units) const;
+    void serve(uint32_t claim);
+    void reserve(uint32_t claim);
+    void end_impatient(uint32_t claim);
+
+    // claims.cpp
+    void apply(const Claim& command);
+    void apply(const Cancel& command);
+    [[nodiscard]] Reason claim_refusal(const Claim& command, uint64_t* other) const;
+    void reject_unaccepted(const Claim& command, uint64_t number, Reason reason, uint64_t other);
+    void wait_in_backlog(uint32_t claim);
+    void wait_again(uint32_t claim);
+    void end_claim(uint32_t claim, Outcome outcome, Reason reason, uint64_t value, bool tell);
+    // Takes a confirming claim off its slots; they stay chained from the returned first one.
+    uint32_t unreserve(uint32_t claim);
+    void claim_deadline(uint32_t claim);
+    void reservation_over(uint32_t claim);
+    void name_holder(Decision* decision, uint32_t pool) const;
+
+    // leases.cpp
+    uint32_t grant(uint32_t claim, uint32_t first_slot);
+    void apply(const Release& command);
+    void result_of_end(uint32_t session, uint64_t user_data, uint32_t lease);
+    void apply(const Keepalive& command);
+    // The lease that the command names, or kNoRow with the result told.
+    uint32_t find_lease(uint32_t session, uint64_t id, uint64_t fence, uint64_t user_data);
+    enum class Tell : uint8_t { kHolder, kNobody };
+    // Ends a lease; `except` (a slot row) is left to the caller, still marked leased.
+    void end_lease(uint32_t lease, Reason reason, Tell tell, bool broken, uint32_t except);
+    void lease_expired(uint32_t lease);
+
+    // slots.cpp
+    void move_slot(uint32_t slot, SlotState to);
+    void make_idle(uint32_t slot);
+    void make_recovering(uint32_t slot, bool revoke);
+    // What becomes of a slot that is taken back from its holder.
+    void give_back(uint32_t slot, bool confirmed, bool broken);
+    void give_back_chain(uint32_t first, bool confirmed, bool broken, uint32_t except);
+    void remove_slot(uint32_t slot);
+    void tell_revoke(uint32_t slot);
+
+    // workers.cpp
+    void apply(const Announce& command);
+    void apply(const WorkerWord& word);
+    void announce_again(uint32_t slot, const Announce& command);
+    [[nodiscard]] Reason announce_refusal(const Announce& command, uint32_t existing) const;
+    void fill_announced(uint32_t slot, const Announce& command);
+    void say_ready(uint32_t slot);
+    void say_confirm(uint32_t slot, const WorkerWord& word);
+    void say_refuse(uint32_t slot, const WorkerWord& word);
+    void say_done(uint32_t slot, const WorkerWord& word);
+    void say_withdraw(uint32_t slot);
+    void protect(uint32_t slot, bool on);
+    [[nodiscard]] bool allowed(const WorkerWord& word, uint32_t slot) const;
+    void tell_answer(uint32_t slot, std::span<const uint8_t> answer);
+    void readmit(uint32_t slot);
+    [[nodiscard]] uint32_t find_name(uint32_t pool, std::string_view name) const;
+    [[nodiscard]] uint64_t name_hash(uint32_t pool, std::string_view name) const;
+
+    // sessions.cpp
+    uint32_t open_session(const SessionOpen& open);
+    void session_died(uint32_t session);
+    bool bury_the_dying();
+    bool bury(uint32_t session);
+    void lose_slot(uint32_t slot);
+
+    // keys.cpp
+    [[nodiscard]] uint32_t find_key(uint32_t session, const Key& key) const;
+    void add_key(uint32_t session, const uint8_t* key, uint32_t holder);
+    void remove_key(uint32_t session, const uint8_t* key, uint32_t holder);
+
+    // check.cpp
+    [[nodiscard]] std::vector<std::string> check_all() const;
+};
+
+}  // namespace dibs::core

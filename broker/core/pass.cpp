@@ -1,0 +1,117 @@
+// broker/core/pass.cpp -- the pass: who gets what, once all of a turn's news is in.
+//
+// A pool's backlog is walked from its head. The first patient claim that cannot be served stops
+// the service, so nobody is overtaken for a slot that he could have used; impatient claims behind
+// it still end, because they must not outlive the pass.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "broker/core/parts.hpp"
+
+namespace dibs::core {
+
+namespace ClaimFlag = shm::ClaimFlag;
+
+bool Core::Parts::pass() {
+    for (uint32_t pool = dirty.first(0); pool != kNoRow; pool = dirty.first(pool + 1)) {
+        if (!pass_over(pool)) return false;
+        dirty.remove(pool);
+    }
+    return true;
+}
+
+bool Core::Parts::servable(uint32_t row, uint32_t units) const {
+    const shm::PoolRow& pool = state.pools[row];
+    if (pool.idle < units || state.counters->leases_free == 0) return false;
+    return pool.kind == shm::PoolKind::kCounted || pool.unconfirmed + units <= pool.unconfirmed_max;
+}
+
+bool Core::Parts::pass_over(uint32_t pool) {
+    for (uint32_t claim = backlog.head(pool); claim != kNoRow; claim = backlog.head(pool)) {
+        if (full()) return false;
+        if (servable(pool, state.claims[claim].units)) {
+            serve(claim);
+        } else if ((state.claims[claim].flags & kImpatient) != 0) {
+            end_impatient(claim);
+        } else {
+            break;
+        }
+    }
+    if (impatient.empty()) return true;
+    const auto number = [&](uint32_t claim) { return state.claims[claim].arrival; };
+    // In order of number, and once each: a claim that came back stands in the list twice.
+    scratch.clear();
+    for (const uint32_t claim : impatient) {
+        const shm::ClaimRow& row = state.claims[claim];
+        if (row.state != shm::ClaimState::kWaiting || row.pool != pool) continue;
+        if ((row.flags & kImpatient) == 0) continue;
+        scratch.push_back(claim);
+    }
+    std::sort(scratch.begin(), scratch.end(), [&](uint32_t left, uint32_t right) {
+        return number(left) < number(right);
+    });
+    scratch.erase(std::unique(scratch.begin(), scratch.end()), scratch.end());
+    for (const uint32_t claim : scratch) {
+        if (full()) return false;
+        end_impatient(claim);
+    }
+    return true;
+}
+
+void Core::Parts::end_impatient(uint32_t claim) {
+    const shm::ClaimRow& row = state.claims[claim];
+    const Reason reason = (row.flags & ClaimFlag::kCold) != 0 ? Reason::kCold : Reason::kBusy;
+    end_claim(claim, Outcome::kRejected, reason, state.pools[row.pool].retry_after_ns, true);
+}
+
+void Core::Parts::serve(uint32_t row) {
+    shm::ClaimRow& claim = edit.row(state.claims[row], 1);
+    shm::PoolRow& pool = edit.row(state.pools[claim.pool], kPoolHot);
+    backlog.remove(claim.pool, row);
+    put(pool.waiting, pool.waiting - 1);
+    const uint32_t first = pool.ready_head;
+    uint32_t slot = first;
+    for (uint32_t unit = 1; unit <= claim.units; ++unit) {
+        shm::SlotRow& taken = edit.row(state.slots[slot], 1);
+        slot = taken.ready_next;
+        put(taken.round, taken.round + 1);
+        put(taken.holder_next, unit < claim.units ? slot : kNoRow);
+    }
+    put(claim.first_slot, first);
+    if (pool.kind == shm::PoolKind::kCounted) {
+        grant(row, first);
+    } else {
+        reserve(row);
+    }
+}
+
+void Core::Parts::reserve(uint32_t row) {
+    shm::ClaimRow& claim = edit.row(state.claims[row], 1U << 1U);
+    shm::PoolRow& pool = edit.row(state.pools[claim.pool], kPoolStates);
+    put(claim.state, shm::ClaimState::kReserved);
+    put(claim.confirmed, 0);
+    put(claim.reserved_until_ns,
+        pool.reservation_ttl_ns < kNever - now_ns ? now_ns + pool.reservation_ttl_ns : kNever);
+    put(pool.confirming, pool.confirming + 1);
+    put(pool.unconfirmed, pool.unconfirmed + claim.units);
+    timers.set(TimerKind::kReservation, row, claim.reserved_until_ns, claim.arrival);
+    for (uint32_t slot = claim.first_slot; slot != kNoRow;) {
+        shm::SlotRow& taken = edit.row(state.slots[slot], 1);
+        put(taken.holder, row);
+        move_slot(slot, SlotState::kReserved);
+        Decision& assign = decide_that(DecisionKind::kAssign);
+        assign.session = taken.session;
+        assign.pool = claim.pool;
+        assign.units = claim.units;
+        assign.claim = claim.arrival;
+        assign.user_data = taken.worker_tag;
+        assign.id = row_id(taken.head.generation, slot);
+        assign.round = taken.round;
+        assign.slot_number = taken.number;
+        assign.room = taken.room;
+        assign.value = row;  // the claim's row: its payload is still there
+        slot = taken.holder_next;
+    }
+}
+
+}  // namespace dibs::core

@@ -1,0 +1,263 @@
+// broker/core/pools.cpp -- pools are configured, grow, drain, and publish their demand.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+
+#include "broker/core/parts.hpp"
+
+namespace dibs::core {
+
+using shm::PoolKind;
+using shm::PoolState;
+namespace PoolFlag = shm::PoolFlag;
+
+namespace {
+
+// Slots that a counted pool makes in one step of growing: their lines fit the log's last quarter.
+constexpr uint32_t kGrowStep = 200;
+
+std::string refusal_of(const PoolConfig& config) {
+    const std::string name{config.name};
+    if (config.name.empty()) return "a pool needs a name";
+    if (config.name.size() > shm::kNameMax) {
+        return "pool name '" + name + "' is longer than 63 bytes";
+    }
+    const auto wrong = [&](const std::string& what) { return "pool '" + name + "': " + what; };
+    if (config.kind == PoolKind::kCounted && config.slots == 0) {
+        return wrong("a counted pool needs at least one slot");
+    }
+    if (config.kind == PoolKind::kWorker && config.slots != 0) {
+        return wrong("a worker pool has the slots that its workers announce, not a number of them");
+    }
+    if (config.units_max == 0 || config.units_max > shm::kUnitsMax) {
+        return wrong("units_max must be from 1 to 256");
+    }
+    if (config.backlog_max == 0) return wrong("backlog_max must be at least 1");
+    if (config.unconfirmed_max == 0) return wrong("unconfirmed_max must be at least 1");
+    if (config.payload_max > shm::kPayloadMax) return wrong("payload_max is at most 16384");
+    if (config.answer_max > shm::kPayloadMax) return wrong("answer_max is at most 16384");
+    if (config.attributes_max > shm::kPayloadMax) return wrong("attributes_max is at most 16384");
+    if (config.interval_max_ns == 0) return wrong("interval_max must be above 0");
+    if (config.required_label.size() > shm::kNameMax) {
+        return wrong("required_label is longer than 63 bytes");
+    }
+    if (config.slot_attributes.size() > std::min(config.slots, kGrowStep)) {
+        return wrong("attributes are given for more slots than " +
+                     std::to_string(std::min(config.slots, kGrowStep)));
+    }
+    for (const std::string_view attributes : config.slot_attributes) {
+        if (attributes.size() > config.attributes_max) {
+            return wrong("attributes of a slot are longer than attributes_max");
+        }
+    }
+    return {};
+}
+
+std::string change_refusal_of(const PoolConfig& config, const shm::PoolRow& pool) {
+    const std::string wrong = "pool '" + std::string{config.name} + "': ";
+    if (config.kind != pool.kind) return wrong + "its kind cannot change while it runs";
+    if (config.slots < pool.slots_wanted) {
+        return wrong + "it cannot be made smaller while it runs (it has " +
+               std::to_string(pool.slots_wanted) + " slots)";
+    }
+    if (config.payload_max != pool.payload_max || config.answer_max != pool.answer_max ||
+        config.attributes_max != pool.attributes_max) {
+        return wrong + "payload_max, answer_max and attributes_max cannot change while it runs";
+    }
+    return {};
+}
+
+}  // namespace
+
+uint32_t Core::Parts::set_pool(const PoolConfig& config, std::string* why) {
+    std::string wrong = refusal_of(config);
+    uint32_t row = kNoRow;
+    for (uint32_t at = 0; at < state.counters->pools; ++at) {
+        if (std::string_view{state.pools[at].name, state.pools[at].name_size} == config.name) {
+            row = at;
+        }
+    }
+    const bool fresh = row == kNoRow;
+    if (wrong.empty() && !fresh) wrong = change_refusal_of(config, state.pools[row]);
+    if (wrong.empty() && fresh && state.counters->pools == state.pools.size()) {
+        wrong = "more pools than the " + std::to_string(state.pools.size()) + " configured";
+    }
+    const uint32_t more =
+        fresh ? config.slots : config.slots - std::min(config.slots, state.pools[row].slots);
+    if (wrong.empty() && more > state.counters->slots_free) {
+        wrong = "pool '" + std::string{config.name} + "': " + std::to_string(more) +
+                " more slots do not fit the slot table (" +
+                std::to_string(state.counters->slots_free) + " rows are free)";
+    }
+    if (!wrong.empty()) {
+        if (why != nullptr) *why = wrong;
+        return kNoRow;
+    }
+    if (fresh) row = state.counters->pools;
+    shm::PoolRow& pool = edit.row(state.pools[row], 0x7fU);
+    if (fresh) {
+        shm::CountersRow& counters = edit.counters(1U << 1U);
+        put(counters.pools, row + 1);
+        put(pool.state, PoolState::kOpen);
+        put(pool.kind, config.kind);
+        put(pool.ready_head, kNoRow);
+        put(pool.ready_tail, kNoRow);
+        put(pool.demand_published, -1);
+        put(pool.account_default, kNoRow);
+        std::memcpy(pool.name, config.name.data(), config.name.size());
+        stored();
+        put(pool.name_size, config.name.size());
+    }
+    put(pool.flags,
+        (pool.flags & PoolFlag::kDrainTold) |
+            (config.release_is_ready ? PoolFlag::kReleaseIsReady : 0));
+    put(pool.slots_wanted, config.slots);
+    put(pool.units_max, config.units_max);
+    put(pool.backlog_max, config.backlog_max);
+    put(pool.unconfirmed_max, config.unconfirmed_max);
+    put(pool.payload_max, config.payload_max);
+    put(pool.answer_max, config.answer_max);
+    put(pool.attributes_max, config.attributes_max);
+    put(pool.when_busy, config.when_busy);
+    put(pool.reservation_ttl_ns, config.reservation_ttl_ns);
+    put(pool.retry_after_ns, config.retry_after_ns);
+    put(pool.interval_max_ns, config.interval_max_ns);
+    put(pool.grace_ns, config.grace_ns);
+    std::memcpy(pool.required_label, config.required_label.data(), config.required_label.size());
+    stored();
+    put(pool.required_label_size, config.required_label.size());
+    touch(row);
+    if (pool.slots < pool.slots_wanted) {
+        growing.push_back(row);
+        grow_pool(row, config.slot_attributes);
+    }
+    return row;
+}
+
+// One step. Counted slots are never removed, so the next number is the number of slots.
+void Core::Parts::grow_pool(uint32_t row, std::span<const std::string_view> attributes) {
+    const shm::PoolRow& pool = state.pools[row];
+    for (uint32_t step = 0; step < kGrowStep && pool.slots < pool.slots_wanted; ++step) {
+        if (state.counters->slots_free == 0) return;
+        const uint32_t slot_row = take_slot_row();
+        shm::SlotRow& slot = edit.fresh_row(state.slots[slot_row]);
+        shm::PoolRow& edited = edit.row(pool, kPoolTotals);
+        const uint32_t number = edited.number_next;
+        put(edited.number_next, number + 1);
+        put(slot.flags, 0);
+        put(slot.pool, row);
+        put(slot.holder, kNoRow);
+        put(slot.fence, 0);
+        put(slot.holder_next, kNoRow);
+        put(slot.session, kNoRow);
+        put(slot.number, number);
+        put(slot.round, 0);
+        put(slot.worker_tag, 0);
+        const std::string_view own = number < attributes.size() ? attributes[number] : "";
+        put(slot.attributes,
+            arena.store({reinterpret_cast<const uint8_t*>(own.data()), own.size()}));
+        put(slot.attributes_size, slot.attributes == kNoRow ? 0 : own.size());
+        put(slot.room, kNoRow);
+        put(slot.label_set, kNoRow);
+        put(slot.type, kNoRow);
+        put(slot.capacity, kNoRow);
+        put(slot.available, kNoRow);
+        put(slot.parked_session, kNoRow);
+        put(slot.uses, 0);
+        put(slot.behaviour, shm::Behaviour::kRun);
+        put(slot.announced_ns, now_ns);
+        put(slot.node, kNoRow);
+        put(slot.instance, kNoRow);
+        put(slot.name_size, 0);
+        move_slot(slot_row, SlotState::kIdle);
+    }
+}
+
+bool Core::Parts::grow_pools() {
+    while (!growing.empty()) {
+        const shm::PoolRow& pool = state.pools[growing.back()];
+        if (pool.slots >= pool.slots_wanted || state.counters->slots_free == 0) {
+            growing.pop_back();
+            continue;
+        }
+        if (full()) return false;
+        grow_pool(growing.back(), {});
+    }
+    return true;
+}
+
+void Core::Parts::drain(const Drain& command) {
+    if (command.pool == kNoRow) {
+        if ((state.counters->draining != 0) == command.on) return;
+        put(edit.counters(1U << 1U).draining, command.on ? 1 : 0);
+        for (uint32_t pool = 0; pool < state.counters->pools; ++pool)
+            touch(pool);
+    } else {
+        if (command.pool >= state.counters->pools) return;
+        const PoolState wanted = command.on ? PoolState::kDraining : PoolState::kOpen;
+        if (state.pools[command.pool].state == wanted) return;
+        shm::PoolRow& pool = edit.row(state.pools[command.pool], 1);
+        put(pool.state, wanted);
+        put(pool.flags, pool.flags & ~uint32_t{PoolFlag::kDrainTold});
+        touch(command.pool);
+    }
+    drain_work = true;
+    go_on_draining();
+}
+
+// Waiting claims of all that drains end in order of number, over as many turns as it takes.
+bool Core::Parts::go_on_draining() {
+    while (drain_work) {
+        if (full()) return false;
+        uint32_t oldest = kNoRow;
+        for (uint32_t pool = 0; pool < state.counters->pools; ++pool) {
+            const uint32_t claim = backlog.head(pool);
+            if (claim == kNoRow || !draining(pool)) continue;
+            if (oldest == kNoRow || state.claims[claim].arrival < state.claims[oldest].arrival) {
+                oldest = claim;
+            }
+        }
+        if (oldest == kNoRow) {
+            drain_work = false;
+        } else {
+            end_claim(oldest, Outcome::kRejected, Reason::kDraining, 0, true);
+        }
+    }
+    return true;
+}
+
+void Core::Parts::tell_drained() {
+    for (uint32_t row = touched.first(0); row != kNoRow; row = touched.first(row + 1)) {
+        const shm::PoolRow& pool = state.pools[row];
+        if (pool.state != PoolState::kDraining || (pool.flags & PoolFlag::kDrainTold) != 0 ||
+            pool.waiting + pool.confirming != 0) {
+            continue;
+        }
+        put(edit.row(pool, 1).flags, pool.flags | PoolFlag::kDrainTold);
+        decide_that(DecisionKind::kDrained).pool = row;
+    }
+    if (state.counters->draining != 1) return;
+    for (uint32_t row = 0; row < state.counters->pools; ++row) {
+        if (state.pools[row].waiting + state.pools[row].confirming != 0) return;
+    }
+    put(edit.counters(1U << 1U).draining, 2);
+    decide_that(DecisionKind::kDrained);
+}
+
+void Core::Parts::publish_demand() {
+    for (uint32_t row = touched.first(0); row != kNoRow; row = touched.first(row + 1)) {
+        const shm::PoolRow& pool = state.pools[row];
+        const int64_t last = pool.demand_published;
+        const int64_t current = int64_t{pool.waiting} + pool.confirming;
+        const int64_t change = current > last ? current - last : last - current;
+        const bool moved =
+            last < 0 || ((last == 0) != (current == 0)) || (last > 0 && change * 5 >= last);
+        if (!moved) continue;
+        put(edit.row(pool, kPoolTotals).demand_published, current);
+        Decision& demand = decide_that(DecisionKind::kDemand);
+        demand.pool = row;
+        demand.value = static_cast<uint64_t>(current);
+    }
+}
+
+}  // namespace dibs::core

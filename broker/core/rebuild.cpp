@@ -1,0 +1,96 @@
+// broker/core/rebuild.cpp -- everything that is derived, from one scan over the rows.
+//
+// A broker that takes over does not know what its predecessor's last turn left half decided, so
+// every pool is looked at again, and deaths, drains and growth go on where their rows stand.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "broker/core/parts.hpp"
+
+namespace dibs::core {
+
+using shm::ClaimState;
+using shm::LeaseState;
+using shm::SessionState;
+
+namespace {
+
+// Rows that `live` holds for, ordered by `number`.
+template <class Row, class Live, class Number>
+std::vector<uint32_t> rows_by(const Rows<Row>& rows, const Live& live, const Number& number) {
+    std::vector<uint32_t> found;
+    for (uint32_t row = 0; row < rows.size(); ++row) {
+        if (live(rows[row])) found.push_back(row);
+    }
+    std::sort(found.begin(), found.end(), [&](uint32_t left, uint32_t right) {
+        return number(rows[left]) < number(rows[right]);
+    });
+    return found;
+}
+
+}  // namespace
+
+void Core::Parts::rebuild() {
+    now_ns = state.counters->time_ns;
+    first_number = state.counters->arrival_next;
+    for (uint32_t row = 0; row < state.sessions.size(); ++row) {
+        const shm::SessionRow& session = state.sessions[row];
+        if (session.state == SessionState::kFree) continue;
+        tags[row].assign(session.tags_max, kTagFree);
+        if (session.state == SessionState::kDying) dying.push_back(row);
+    }
+    const auto claims = rows_by(
+        state.claims,
+        [](const shm::ClaimRow& claim) { return claim.state != ClaimState::kFree; },
+        [](const shm::ClaimRow& claim) { return claim.arrival; });
+    for (const uint32_t row : claims) {
+        const shm::ClaimRow& claim = state.claims[row];
+        tags[claim.session][claim.tag] = row;
+        add_key(claim.session, claim.key, row);
+        if (claim.deadline_ns != kNever) {
+            timers.set(TimerKind::kDeadline, row, claim.deadline_ns + 1, claim.arrival);
+        }
+        if (claim.state == ClaimState::kWaiting) {
+            backlog.push_back(claim.pool, row);
+            if ((claim.flags & kImpatient) != 0) impatient.push_back(row);
+        } else {
+            timers.set(TimerKind::kReservation, row, claim.reserved_until_ns, claim.arrival);
+        }
+    }
+    const auto leases = rows_by(
+        state.leases,
+        [](const shm::LeaseRow& lease) { return lease.state != LeaseState::kFree; },
+        [](const shm::LeaseRow& lease) {
+            return std::pair{lease.granted_ns, lease.fence};
+        });
+    for (const uint32_t row : leases) {
+        const shm::LeaseRow& lease = state.leases[row];
+        tags[lease.session][lease.tag] = row | kTagLease;
+        add_key(lease.session, lease.key, row | kTagLease);
+        pool_leases.push_back(lease.pool, row);
+        if (lease.state == LeaseState::kGrace) {
+            timers.set(TimerKind::kGrace, row, lease.grace_until_ns, lease.arrival);
+        } else if (lease.expires_ns != kNever) {
+            timers.set(TimerKind::kLease, row, lease.expires_ns + 1, lease.arrival);
+        }
+    }
+    for (uint32_t row = 0; row < state.slots.size(); ++row) {
+        const shm::SlotRow& slot = state.slots[row];
+        if (slot.state == SlotState::kFree) continue;
+        if (slot.session != kNoRow) session_slots.push_back(slot.session, row);
+        if (slot.name_size != 0) {
+            names.insert(name_hash(slot.pool, {slot.name, slot.name_size}), row);
+        }
+        if ((slot.flags & shm::SlotFlag::kKept) != 0) {
+            const uint64_t number = (uint64_t{slot.pool} << 32U) | slot.number;
+            timers.set(TimerKind::kKept, row, slot.reserved_until_ns, number);
+        }
+    }
+    for (uint32_t row = 0; row < state.counters->pools; ++row) {
+        dirty.add(row);
+        if (state.pools[row].slots < state.pools[row].slots_wanted) growing.push_back(row);
+    }
+    drain_work = true;
+}
+
+}  // namespace dibs::core

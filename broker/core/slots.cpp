@@ -1,0 +1,172 @@
+// broker/core/slots.cpp -- a slot's state, its pool's counters and the ready queue, moved together.
+//
+// The ready queue is a doubly linked list in the slots' hot lines: idle slots in the order in which
+// they became idle. Taking its head also touches the next slot's line, which the next grant wants.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/core/parts.hpp"
+
+namespace dibs::core {
+
+namespace SlotFlag = shm::SlotFlag;
+
+namespace {
+
+uint32_t* count_of(shm::PoolRow& pool, SlotState state) {
+    switch (state) {
+        case SlotState::kIdle:
+            return &pool.idle;
+        case SlotState::kParked:
+            return &pool.parked;
+        case SlotState::kReserved:
+            return &pool.reserved;
+        case SlotState::kLeased:
+            return &pool.leased;
+        case SlotState::kRecovering:
+            return &pool.recovering;
+        case SlotState::kUnknown:
+            return &pool.unknown;
+        case SlotState::kAbsent:
+            return &pool.absent;
+        case SlotState::kFree:
+            break;
+    }
+    return &pool.slots;  // a free row counts nowhere: entering or leaving it changes the total
+}
+
+bool is_hot(SlotState state) {
+    return state == SlotState::kIdle || state == SlotState::kLeased;
+}
+
+}  // namespace
+
+void Core::Parts::move_slot(uint32_t row, SlotState to) {
+    shm::SlotRow& slot = edit.row(state.slots[row], 1);
+    const SlotState from = slot.state;
+    const unsigned lines = is_hot(from) && is_hot(to) ? kPoolHot : kPoolStates;
+    shm::PoolRow& pool = edit.row(state.pools[slot.pool], lines);
+    if (from == SlotState::kIdle) {
+        if (slot.ready_prev == kNoRow) {
+            put(pool.ready_head, slot.ready_next);
+        } else {
+            put(edit.row(state.slots[slot.ready_prev], 1).ready_next, slot.ready_next);
+        }
+        if (slot.ready_next == kNoRow) {
+            put(pool.ready_tail, slot.ready_prev);
+        } else {
+            put(edit.row(state.slots[slot.ready_next], 1).ready_prev, slot.ready_prev);
+        }
+    }
+    if (from == SlotState::kFree) {
+        put(pool.slots, pool.slots + 1);
+    } else {
+        uint32_t* count = count_of(pool, from);
+        put(*count, *count - 1);
+    }
+    put(slot.state, to);
+    if (to == SlotState::kFree) {
+        put(pool.slots, pool.slots - 1);
+    } else {
+        uint32_t* count = count_of(pool, to);
+        put(*count, *count + 1);
+    }
+    if (to == SlotState::kIdle) {
+        put(slot.idle_order, pool.idle_order_next);
+        put(pool.idle_order_next, pool.idle_order_next + 1);
+        put(slot.ready_next, kNoRow);
+        put(slot.ready_prev, pool.ready_tail);
+        if (pool.ready_tail == kNoRow) {
+            put(pool.ready_head, row);
+        } else {
+            put(edit.row(state.slots[pool.ready_tail], 1).ready_next, row);
+        }
+        put(pool.ready_tail, row);
+    }
+    touch(slot.pool);
+}
+
+void Core::Parts::make_idle(uint32_t row) {
+    shm::SlotRow& slot = edit.row(state.slots[row], 1);
+    put(slot.holder, kNoRow);
+    if ((slot.flags & SlotFlag::kDraining) != 0) return remove_slot(row);
+    const auto stops =
+        static_cast<uint8_t>(slot.flags & (SlotFlag::kProtected | SlotFlag::kUnqualified));
+    if (stops == 0) {
+        put(slot.flags, 0);
+        return move_slot(row, SlotState::kIdle);
+    }
+    put(slot.flags, stops | SlotFlag::kSaidReady);
+    if (slot.state != SlotState::kRecovering) move_slot(row, SlotState::kRecovering);
+    shm::PoolRow& pool = edit.row(state.pools[slot.pool], kPoolTotals);
+    uint32_t& count =
+        (stops & SlotFlag::kProtected) != 0 ? pool.skipped_total : pool.unqualified_total;
+    put(count, count + 1);
+}
+
+void Core::Parts::make_recovering(uint32_t row, bool revoke) {
+    shm::SlotRow& slot = edit.row(state.slots[row], 1);
+    put(slot.holder, kNoRow);
+    put(slot.flags,
+        slot.flags & (SlotFlag::kProtected | SlotFlag::kUnqualified | SlotFlag::kDraining));
+    if (revoke) tell_revoke(row);
+    if ((slot.flags & SlotFlag::kDraining) != 0) return remove_slot(row);
+    if (slot.state != SlotState::kRecovering) move_slot(row, SlotState::kRecovering);
+}
+
+void Core::Parts::give_back(uint32_t row, bool confirmed, bool broken) {
+    const shm::SlotRow& slot = state.slots[row];
+    const shm::PoolRow& pool = state.pools[slot.pool];
+    const bool release_is_ready = (pool.flags & shm::PoolFlag::kReleaseIsReady) != 0;
+    if (pool.kind == shm::PoolKind::kCounted || (release_is_ready && confirmed && !broken)) {
+        make_idle(row);
+    } else {
+        make_recovering(row, true);
+    }
+}
+
+void Core::Parts::give_back_chain(uint32_t first, bool confirmed, bool broken, uint32_t except) {
+    for (uint32_t row = first; row != kNoRow;) {
+        const shm::SlotRow& slot = state.slots[row];
+        const uint32_t next = slot.holder_next;
+        const bool said = confirmed || (slot.flags & SlotFlag::kConfirmed) != 0;
+        if (row != except) give_back(row, said, broken);
+        row = next;
+    }
+}
+
+void Core::Parts::remove_slot(uint32_t row) {
+    const shm::SlotRow& slot = state.slots[row];
+    Decision& gone = decide_that(DecisionKind::kSlotGone);
+    gone.pool = slot.pool;
+    gone.slot_number = slot.number;
+    gone.id = row_id(slot.head.generation, row);
+    gone.user_data = slot.worker_tag;
+    gone.room = slot.room;
+    timers.remove(TimerKind::kKept, row);
+    if (slot.session != kNoRow) {
+        session_slots.remove(slot.session, row);
+        shm::SessionRow& session = edit.row(state.sessions[slot.session], 1);
+        put(session.slots, session.slots - 1);
+    }
+    if (slot.name_size != 0) {
+        names.remove(name_hash(slot.pool, {slot.name, slot.name_size}), row);
+    }
+    arena.free(slot.attributes, slot.attributes_size);
+    move_slot(row, SlotState::kFree);
+    free_slot_row(row);
+}
+
+void Core::Parts::tell_revoke(uint32_t row) {
+    const shm::SlotRow& slot = state.slots[row];
+    if (slot.session == kNoRow || state.sessions[slot.session].state != shm::SessionState::kOpen) {
+        return;
+    }
+    Decision& revoke = decide_that(DecisionKind::kRevoke);
+    revoke.session = slot.session;
+    revoke.pool = slot.pool;
+    revoke.id = row_id(slot.head.generation, row);
+    revoke.round = slot.round;
+    revoke.slot_number = slot.number;
+    revoke.user_data = slot.worker_tag;
+}
+
+}  // namespace dibs::core

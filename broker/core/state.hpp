@@ -1,0 +1,61 @@
+// broker/core/state.hpp -- typed views over the bytes of a STATE segment.
+//
+// Rows are read through here as const; writing goes through Edit. Nothing here allocates or owns.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "shm/layout.hpp"
+
+namespace dibs::core {
+
+template <class Row>
+class Rows {
+  public:
+    Rows() = default;
+    Rows(const Row* first, uint32_t count) : first_(first), count_(count) {}
+    [[nodiscard]] const Row& operator[](uint32_t row) const {
+        assert(row < count_);
+        return first_[row];
+    }
+    [[nodiscard]] uint32_t size() const { return count_; }
+    [[nodiscard]] uint32_t row_of(const Row& row) const {
+        return static_cast<uint32_t>(&row - first_);
+    }
+
+  private:
+    const Row* first_ = nullptr;
+    uint32_t count_ = 0;
+};
+
+struct State {
+    explicit State(std::span<std::byte> bytes);
+
+    std::byte* base;
+    uint64_t size;
+    shm::StateHead* head;
+    const shm::CountersRow* counters;
+    Rows<shm::PoolRow> pools;
+    Rows<shm::SessionRow> sessions;
+    Rows<shm::SlotRow> slots;
+    Rows<shm::ClaimRow> claims;
+    Rows<shm::LeaseRow> leases;
+    Rows<shm::ArenaBlock> arena;
+    uint64_t* log_offsets;
+    shm::LogImage* log_images;
+    shm::LogStore* log_stores;
+    uint32_t log_images_max;
+    uint32_t log_stores_max;
+
+  private:
+    [[nodiscard]] std::byte* place(shm::Table table) const;
+    [[nodiscard]] uint32_t rows(shm::Table table) const;
+    template <class Row>
+    [[nodiscard]] Rows<Row> view(shm::Table table) const;
+};
+
+}  // namespace dibs::core
