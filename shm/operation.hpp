@@ -79,9 +79,9 @@ inline void set_holder(Completion& completion, const Holder& holder) {
             of_claim ? completion.id : completion.claim};
 }
 
-// A lease's event word (LeaseEvent): the state, why it ended, and the lease id's generation. A tag's
-// word outlives its lease: before the completion of a grant the broker stores 0 into it, so that
-// what the client finds there concerns the lease that it knows.
+// A lease's event word (LeaseEvent): the state, why it ended, and the lease id's generation. A
+// tag's word outlives its lease: before the completion of a grant the broker stores 0 into it, so
+// that what the client finds there concerns the lease that it knows.
 [[nodiscard]] constexpr uint64_t event_word(uint8_t state, Reason reason, uint32_t generation) {
     const auto minus = static_cast<uint16_t>(-static_cast<int16_t>(reason));
     return state | uint64_t{minus} << 8 | uint64_t{generation} << 32;
