@@ -83,7 +83,7 @@ TEST(BrokerConfiguration, DescribesACountedPool) {
 TEST(PrivateBroker, WaitsForTheReadyLineAndKeepsTheLastWords) {
     const FakeBroker fake("echo starting; echo \"now ready on $2\"; exec tail -f /dev/null");
     PrivateBroker broker(fake.folder(), {});
-    EXPECT_EQ(broker.last_words(),
+    EXPECT_EQ(broker.output().last_words(),
               "  | starting\n  | now ready on " + fake.folder() + "/dibsd.toml\n");
     EXPECT_FALSE(broker.process().wait(0));
     broker.process().signal(SIGTERM);

@@ -2,13 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/demo/private_broker.hpp"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -22,8 +17,6 @@ namespace dibs::ctl::demo {
 namespace {
 
 constexpr auto kReadyWithin = std::chrono::seconds(10);
-constexpr size_t kLinesKept = 20;
-constexpr size_t kLineMax = 4096;
 
 // A claim's payload and a slot's attributes fit one block of the broker's arena each.
 constexpr uint32_t kArenaBlock = 512;
@@ -91,73 +84,21 @@ PrivateBroker::PrivateBroker(const std::string& folder, const BrokerSizes& sizes
     out << broker_configuration(sizes, socket_);
     out.close();
     if (!out) throw std::runtime_error("cannot write " + file);
-    std::array<int, 2> pipe{};
-    if (pipe2(pipe.data(), O_CLOEXEC) != 0) {
-        throw std::system_error(errno, std::generic_category(), "pipe");
-    }
-    output_ = pipe[0];
-    fcntl(output_, F_SETFL, O_NONBLOCK);
     ChildConfig config;
     config.command = {program, "--config", file};
-    config.output = pipe[1];
+    config.output = output_.write_end();
     process_ = std::make_unique<Child>("broker", config);
-    close(pipe[1]);
+    output_.close_write_end();
     await_ready();
 }
 
-PrivateBroker::~PrivateBroker() {
-    process_.reset();
-    if (output_ >= 0) close(output_);
-}
-
 void PrivateBroker::await_ready() {
-    const auto end = std::chrono::steady_clock::now() + kReadyWithin;
-    while (!ready_) {
-        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-            end - std::chrono::steady_clock::now());
-        pollfd waiting = {output_, POLLIN, 0};
-        const bool in_time =
-            left.count() > 0 &&
-            (poll(&waiting, 1, static_cast<int>(left.count())) > 0 || errno == EINTR);
-        if (in_time && read_output()) continue;
-        if (ready_) break;
-        std::string why = in_time ? "ended before it was ready" : "was not ready within 10 s";
-        if (const auto status = process_->wait(in_time ? 1000 : 0)) {
-            why += " (" + shown_status(*status) + ")";
-        }
-        throw std::runtime_error("the broker " + why + "; it said:\n" + last_words());
-    }
-}
-
-bool PrivateBroker::read_output() {
-    std::array<char, 4096> buffer{};
-    for (;;) {
-        const ssize_t size = read(output_, buffer.data(), buffer.size());
-        if (size < 0 && errno == EINTR) continue;
-        if (size < 0) return errno == EAGAIN;
-        if (size == 0) return false;
-        partial_.append(buffer.data(), static_cast<size_t>(size));
-        take_lines();
-    }
-}
-
-void PrivateBroker::take_lines() {
-    for (size_t end = partial_.find('\n'); end != std::string::npos; end = partial_.find('\n')) {
-        const std::string line = partial_.substr(0, end);
-        partial_.erase(0, end + 1);
-        ready_ = ready_ || line.find("ready") != std::string::npos;
-        lines_.push_back(line);
-        if (lines_.size() > kLinesKept) lines_.pop_front();
-    }
-    if (partial_.size() > kLineMax) partial_.clear();
-}
-
-std::string PrivateBroker::last_words() const {
-    std::string text;
-    for (const std::string& line : lines_)
-        text += "  | " + line + "\n";
-    if (!partial_.empty()) text += "  | " + partial_ + "\n";
-    return text.empty() ? "  (nothing)\n" : text;
+    if (output_.await_ready(1, kReadyWithin)) return;
+    // Its output may close a moment before it can be reaped.
+    const auto status = process_->wait(output_.closed() ? 1000 : 0);
+    const std::string why = status ? "ended before it was ready (" + shown_status(*status) + ")"
+                                   : "was not ready within 10 s";
+    throw std::runtime_error("the broker " + why + "; it said:\n" + output_.last_words());
 }
 
 }  // namespace dibs::ctl::demo

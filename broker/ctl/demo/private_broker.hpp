@@ -4,12 +4,11 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "broker/ctl/demo/child.hpp"
+#include "broker/ctl/demo/child_output.hpp"
 #include "broker/ctl/demo/ideal.hpp"
 
 namespace dibs::ctl::demo {
@@ -50,25 +49,16 @@ class PrivateBroker {
     PrivateBroker(const std::string& folder, const BrokerSizes& sizes);
     PrivateBroker(const PrivateBroker&) = delete;
     PrivateBroker& operator=(const PrivateBroker&) = delete;
-    ~PrivateBroker();
 
     [[nodiscard]] const std::string& socket() const { return socket_; }
     [[nodiscard]] Child& process() { return *process_; }
-    // Readable when the broker has written something; read_output() takes it.
-    [[nodiscard]] int output_fd() const { return output_; }
-    bool read_output();  // false: it has closed its output
-    // The last lines that it wrote.
-    [[nodiscard]] std::string last_words() const;
+    [[nodiscard]] ChildOutput& output() { return output_; }
 
   private:
-    void take_lines();
     void await_ready();
 
     std::string socket_;
-    int output_ = -1;
-    std::string partial_;
-    std::deque<std::string> lines_;
-    bool ready_ = false;
+    ChildOutput output_;
     std::unique_ptr<Child> process_;
 };
 
