@@ -247,11 +247,33 @@ typedef struct dibs_counters {
     uint32_t confirming;    // claims whose workers have been asked
     uint64_t hits;          // claims granted without waiting
     int64_t last_grant_ns;  // broker's time of the last grant, 0 = never
+    uint32_t parked;        // granted ahead of need
+    uint32_t absent;        // known, their worker is not there
 } dibs_counters;
 
 // One consistent picture of a pool's counters, in some ten nanoseconds. Any thread, as long as the
 // session is open. DIBS_ESIZE, DIBS_EPOOL, DIBS_ETORN, DIBS_EARGUMENT, DIBS_EFORK.
 DIBS_API int dibs_snapshot(dibs_session* session, uint32_t pool, dibs_counters* counters);
+
+typedef struct dibs_totals {
+    size_t size;
+    // Claims of the pool since it was made: accepted = granted + expired + cancelled + rejected +
+    // those that still wait. A claim that was rejected on arrival is in none of them but rejected.
+    uint64_t accepted;
+    uint64_t granted;
+    uint64_t expired;
+    uint64_t cancelled;
+    uint64_t rejected;
+    uint64_t released;
+    // Of the broker: entries that a client's safety net had to ring for. Not 0 means that a
+    // wake-up was lost.
+    uint64_t net_found_work;
+} dibs_totals;
+
+// What has become of a pool's claims so far; one consistent picture, like dibs_snapshot. Any
+// thread, as long as the session is open. DIBS_ESIZE, DIBS_EPOOL, DIBS_ETORN, DIBS_EARGUMENT,
+// DIBS_EFORK.
+DIBS_API int dibs_pool_totals(dibs_session* session, uint32_t pool, dibs_totals* totals);
 
 // ---- Claims and what comes back.
 
