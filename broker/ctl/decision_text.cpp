@@ -86,12 +86,26 @@ void write_assignment(JsonText& json, const Decision& decision, const NameTables
     if (decision.kind == DecisionKind::kAssign) json.text("claim", names.claim(decision.claim));
 }
 
+// As text where it is ASCII; a line of JSON could not hold other bytes as they are.
+void write_bytes(JsonText& json, std::span<const uint8_t> bytes) {
+    static constexpr char kHex[] = "0123456789abcdef";
+    std::string text;
+    std::string hex;
+    bool ascii = true;
+    for (uint8_t byte : bytes) {
+        ascii = ascii && byte < 0x80;
+        text += static_cast<char>(byte);
+        hex += kHex[byte >> 4];
+        hex += kHex[byte & 15];
+    }
+    json.text(ascii ? "answer" : "answer_hex", ascii ? text : hex);
+}
+
 void write_answer(JsonText& json, const Decision& decision, const NameTables& names) {
     json.text("claim", names.claim(decision.claim));
     write_session(json, decision, names);
     json.number("index", decision.slots_begin);
-    json.text("answer",
-              {reinterpret_cast<const char*>(decision.answer.data()), decision.answer.size()});
+    write_bytes(json, decision.answer);
 }
 
 void write_grant(JsonText& json,

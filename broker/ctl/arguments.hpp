@@ -1,0 +1,37 @@
+// broker/ctl/arguments.hpp -- the arguments of one subcommand. Keeps the parser's headers, which
+// take seconds to compile, in one translation unit.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dibs::ctl {
+
+class Arguments {
+  public:
+    Arguments(const std::string& subcommand, const std::string& about);
+    ~Arguments();
+    Arguments(const Arguments&) = delete;
+    Arguments& operator=(const Arguments&) = delete;
+
+    // The targets are written by parse() and keep their value where the option is absent.
+    void flag(const std::string& name, bool* target, const std::string& about);
+    void text(const std::string& name, std::string* target, const std::string& about);
+    void number(const std::string& name, uint64_t* target, const std::string& about);
+    void operands(const std::string& name,
+                  std::vector<std::string>* target,
+                  const std::string& about);
+
+    // Empty: go on. Otherwise the exit code: help was printed, or what is wrong with the usage.
+    std::optional<int> parse(int argc, char** argv);
+
+  private:
+    struct Parser;
+    std::unique_ptr<Parser> parser_;
+};
+
+}  // namespace dibs::ctl

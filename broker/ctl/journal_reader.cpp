@@ -1,0 +1,203 @@
+// broker/ctl/journal_reader.cpp -- parsing, verifying, and the rules that a schema cannot say.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/ctl/journal_reader.hpp"
+
+#include <flatbuffers/idl.h>
+
+#include <charconv>
+
+#include "broker/ctl/expectation.hpp"
+#include "broker/ctl/journal_error.hpp"
+#include "schemas/journal_bfbs_generated.h"
+#include "schemas/journal_generated.h"
+
+namespace dibs::ctl {
+namespace {
+
+constexpr size_t kVerifierDepth = 16;
+constexpr size_t kVerifierTables = 1'000'000;
+
+std::string quoted(const std::string& name) {
+    return '"' + name + '"';
+}
+
+flatbuffers::IDLOptions parser_options() {
+    flatbuffers::IDLOptions options;
+    options.strict_json = true;
+    options.indent_step = -1;  // one line, no blanks between members
+    return options;
+}
+
+// The parser says "1: 23: error: what"; its line is always 1 here.
+JournalError parser_error(const std::string& message) {
+    static constexpr std::string_view kMark = ": error: ";
+    const size_t mark = message.find(kMark);
+    if (mark == std::string::npos) return JournalError(message);
+    const std::string what = message.substr(mark + kMark.size());
+    const size_t blank = message.rfind(' ', mark);
+    uint32_t column = 0;
+    if (blank != std::string::npos) {
+        std::from_chars(message.data() + blank + 1, message.data() + mark, column);
+    }
+    return JournalError(what, column);
+}
+
+// Throws if `table` or a table in it has a field that is marked (later).
+void refuse_later(const flatbuffers::Table& table,
+                  const flatbuffers::StructDef& definition,
+                  const std::string& path);
+
+void refuse_later_in_list(const flatbuffers::Table& table,
+                          const flatbuffers::FieldDef& field,
+                          const std::string& path) {
+    using Offsets = flatbuffers::Vector<flatbuffers::Offset<flatbuffers::Table>>;
+    const auto* list = table.GetPointer<const Offsets*>(field.value.offset);
+    for (const flatbuffers::Table* member : *list) {
+        refuse_later(*member, *field.value.type.struct_def, path);
+    }
+}
+
+void refuse_later(const flatbuffers::Table& table,
+                  const flatbuffers::StructDef& definition,
+                  const std::string& path) {
+    for (const flatbuffers::FieldDef* field : definition.fields.vec) {
+        if (!table.CheckField(field->value.offset)) continue;
+        const std::string name = path.empty() ? field->name : path + "." + field->name;
+        if (field->attributes.Lookup("later") != nullptr) {
+            throw JournalError(quoted(name) + " is not supported by this version");
+        }
+        const flatbuffers::Type& type = field->value.type;
+        if (type.base_type == flatbuffers::BASE_TYPE_STRUCT) {
+            const auto* inner = table.GetPointer<const flatbuffers::Table*>(field->value.offset);
+            refuse_later(*inner, *type.struct_def, name);
+        } else if (type.base_type == flatbuffers::BASE_TYPE_VECTOR &&
+                   type.element == flatbuffers::BASE_TYPE_STRUCT) {
+            refuse_later_in_list(table, *field, name);
+        }
+    }
+}
+
+void refuse_all_but_one_field(const flatbuffers::Table& line,
+                              const flatbuffers::StructDef& definition) {
+    const flatbuffers::FieldDef* first = nullptr;
+    for (const flatbuffers::FieldDef* field : definition.fields.vec) {
+        if (!line.CheckField(field->value.offset)) continue;
+        if (first != nullptr) {
+            throw JournalError("two commands in one line: " + quoted(first->name) + " and " +
+                               quoted(field->name));
+        }
+        first = field;
+    }
+    if (first == nullptr) throw JournalError("no command in this line");
+}
+
+std::string_view trimmed(std::string_view line) {
+    const size_t begin = line.find_first_not_of(" \t\r");
+    if (begin == std::string_view::npos) return {};
+    return line.substr(begin, line.find_last_not_of(" \t\r") - begin + 1);
+}
+
+}  // namespace
+
+struct JournalReader::Parts {
+    explicit Parts(std::string journal) : bytes(std::move(journal)), parser(parser_options()) {
+        using Schema = journal::LineBinarySchema;
+        if (!parser.Deserialize(Schema::data(), Schema::size())) {
+            throw JournalError("the built-in schema cannot be read: " + parser.error_);
+        }
+    }
+
+    bool next_json();
+    bool next_binary();
+    void check(const flatbuffers::Table& table) const {
+        refuse_all_but_one_field(table, *parser.root_struct_def_);
+        refuse_later(table, *parser.root_struct_def_, {});
+    }
+
+    std::string bytes;
+    flatbuffers::Parser parser;
+    bool binary = false;
+    size_t place = 0;
+    uint32_t line = 0;
+    std::string_view buffer;       // of the last line
+    std::vector<uint8_t> aligned;  // a copy of it, where the journal is binary
+};
+
+bool JournalReader::Parts::next_json() {
+    std::string_view text;
+    do {
+        if (place >= bytes.size()) return false;
+        const size_t end = std::min(bytes.find('\n', place), bytes.size());
+        text = trimmed(std::string_view(bytes).substr(place, end - place));
+        place = end + 1;
+        ++line;
+    } while (text.empty() || text.starts_with('#') || text.starts_with("//"));
+    if (text.find('\0') != std::string_view::npos) throw JournalError("a zero byte in the line");
+    const std::string object = with_slot_numbers_as_text(std::string(text));
+    if (!parser.ParseJson(object.c_str())) throw parser_error(parser.error_);
+    buffer = {reinterpret_cast<const char*>(parser.builder_.GetBufferPointer()),
+              parser.builder_.GetSize()};
+    return true;
+}
+
+bool JournalReader::Parts::next_binary() {
+    if (place >= bytes.size()) return false;
+    ++line;
+    const size_t left = bytes.size() - place;
+    if (left < sizeof(flatbuffers::uoffset_t)) throw JournalError("the journal ends inside a size");
+    const auto size = flatbuffers::ReadScalar<flatbuffers::uoffset_t>(bytes.data() + place);
+    if (size > left - sizeof size) {
+        throw JournalError("the journal ends inside a command: " + std::to_string(size) +
+                           " bytes announced, " + std::to_string(left - sizeof size) + " left");
+    }
+    buffer = std::string_view(bytes).substr(place + sizeof size, size);
+    place += sizeof size + size;
+    // The verifier wants the alignment that the writer gave.
+    aligned.assign(buffer.begin(), buffer.end());
+    buffer = {reinterpret_cast<const char*>(aligned.data()), aligned.size()};
+    flatbuffers::Verifier verifier(aligned.data(), aligned.size(), kVerifierDepth, kVerifierTables);
+    if (!verifier.VerifyBuffer<journal::Line>(nullptr)) throw JournalError("not a command");
+    return true;
+}
+
+JournalReader::JournalReader(std::string bytes, JournalForm form)
+    : parts_(std::make_unique<Parts>(std::move(bytes))) {
+    const bool marked = parts_->bytes.starts_with(kJournalMagic);
+    if (form == JournalForm::kBinary && !marked) {
+        parts_->line = 1;
+        throw JournalError("not a binary journal: it does not begin with \"DJN1\"");
+    }
+    parts_->binary = marked && form != JournalForm::kJson;
+    rewind();
+}
+
+JournalReader::~JournalReader() = default;
+
+const journal::Line* JournalReader::next() {
+    const bool more = parts_->binary ? parts_->next_binary() : parts_->next_json();
+    if (!more) return nullptr;
+    const auto* line = flatbuffers::GetRoot<journal::Line>(parts_->buffer.data());
+    parts_->check(reinterpret_cast<const flatbuffers::Table&>(*line));
+    return line;
+}
+
+uint32_t JournalReader::line() const {
+    return parts_->line;
+}
+
+void JournalReader::rewind() {
+    parts_->place = parts_->binary ? kJournalMagic.size() : 0;
+    parts_->line = 0;
+}
+
+std::string JournalReader::json() const {
+    std::string text;
+    flatbuffers::GenerateText(parts_->parser, parts_->buffer.data(), &text);
+    return text;
+}
+
+std::string_view JournalReader::buffer() const {
+    return parts_->buffer;
+}
+
+}  // namespace dibs::ctl

@@ -1,0 +1,76 @@
+// broker/ctl/journal_size.cpp -- counting before running.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/ctl/journal_size.hpp"
+
+#include <algorithm>
+
+#include "broker/ctl/journal_error.hpp"
+#include "schemas/journal_generated.h"
+
+namespace dibs::ctl {
+namespace {
+
+constexpr uint32_t kArenaBlockBytes = 508;
+constexpr uint32_t kLogImages = 65536;  // so that a turn may hold thousands of commands
+constexpr uint32_t kLogStores = 1024;
+
+void count(core::Limits& needed, const journal::Line& line, size_t size) {
+    if (line.pool() != nullptr) {
+        needed.pools += 1;
+        needed.slots += line.pool()->slots();
+    }
+    if (line.session() != nullptr) needed.sessions += 1;
+    if (line.announce() != nullptr) needed.slots += 1;
+    if (line.claim() != nullptr) {
+        needed.claims += 1;
+        needed.leases += 1;
+        needed.arena_blocks += line.claim()->payload_size().value_or(0) / kArenaBlockBytes;
+    }
+    needed.arena_blocks += static_cast<uint32_t>(size / kArenaBlockBytes) + 1;
+    if (line.pool() != nullptr && line.pool()->slot_attributes() != nullptr) {
+        needed.arena_blocks += line.pool()->slot_attributes()->size();
+    }
+}
+
+void replace(uint32_t& needed, uint32_t given) {
+    if (given != 0) needed = given;
+}
+
+}  // namespace
+
+core::Limits limits_of(JournalReader& journal) {
+    core::Limits needed{.pools = 1,
+                        .sessions = 1,
+                        .slots = 1,
+                        .claims = 1,
+                        .leases = 1,
+                        .arena_blocks = 1,
+                        .log_images = kLogImages,
+                        .log_stores = kLogStores};
+    core::Limits given{0, 0, 0, 0, 0, 0, 0, 0};
+    try {
+        while (const journal::Line* line = journal.next()) {
+            count(needed, *line, journal.buffer().size());
+            if (line->limits() == nullptr) continue;
+            given.pools = line->limits()->pools();
+            given.sessions = line->limits()->sessions();
+            given.slots = line->limits()->slots();
+            given.claims = line->limits()->claims();
+            given.leases = line->limits()->leases();
+            given.arena_blocks = line->limits()->arena_blocks();
+        }
+    } catch (const JournalError&) {
+        // It is told when that line's turn comes.
+    }
+    journal.rewind();
+    needed.pools = std::min(needed.pools, shm::kPoolsMax);
+    replace(needed.pools, given.pools);
+    replace(needed.sessions, given.sessions);
+    replace(needed.slots, given.slots);
+    replace(needed.claims, given.claims);
+    replace(needed.leases, given.leases);
+    replace(needed.arena_blocks, given.arena_blocks);
+    return needed;
+}
+
+}  // namespace dibs::ctl

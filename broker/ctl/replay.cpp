@@ -1,0 +1,163 @@
+// broker/ctl/replay.cpp -- `dibs replay`: reads a journal, runs, checks or converts it.
+// SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "broker/ctl/arguments.hpp"
+#include "broker/ctl/journal_error.hpp"
+#include "broker/ctl/journal_reader.hpp"
+#include "broker/ctl/journal_size.hpp"
+#include "broker/ctl/replayer.hpp"
+#include "broker/ctl/scenario.hpp"
+#include "broker/ctl/state_text.hpp"
+#include "broker/ctl/subcommand.hpp"
+
+namespace dibs::ctl {
+namespace {
+
+struct Options {
+    std::vector<std::string> files;
+    std::string to_binary;
+    std::string to_json;
+    bool final_state = false;
+    bool check = false;
+    bool turns = false;
+    bool binary = false;
+    bool json = false;
+};
+
+JournalForm form_of(const Options& options) {
+    if (options.binary) return JournalForm::kBinary;
+    return options.json ? JournalForm::kJson : JournalForm::kDetect;
+}
+
+std::string read_file(const std::string& path) {
+    if (path == "-") {
+        return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+    }
+    errno = 0;
+    std::ifstream file(path, std::ios::binary);
+    std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    if (file.bad() || !file.is_open() || errno == EISDIR) {
+        throw std::runtime_error(path + ": " + std::strerror(errno));
+    }
+    return bytes;
+}
+
+void print(const std::string& line) {
+    std::fwrite(line.data(), 1, line.size(), stdout);
+    std::fputc('\n', stdout);
+}
+
+void run(JournalReader& journal, const Options& options) {
+    Replayer replayer(limits_of(journal));
+    while (const journal::Line* line = journal.next()) {
+        if (is_expectation(*line)) continue;
+        const bool opens = !replayer.turn_open();
+        replayer.apply(*line);
+        if (options.turns && opens && replayer.turn_open()) {
+            print("{\"turn\":{\"now_ns\":" + std::to_string(replayer.core().now()) + "}}");
+        }
+        for (const std::string& decision : replayer.take_decisions())
+            print(decision);
+    }
+    replayer.finish();
+    if (!options.final_state) return;
+    for (const std::string& row : state_text(replayer.core(), replayer.cast()))
+        print(row);
+}
+
+void convert(JournalReader& journal, const std::string& path, bool to_binary) {
+    std::string bytes(to_binary ? kJournalMagic : "");
+    while (journal.next() != nullptr) {
+        if (to_binary) {
+            const auto size = static_cast<uint32_t>(journal.buffer().size());
+            for (int shift = 0; shift < 32; shift += 8) {
+                bytes += static_cast<char>((size >> shift) & 0xff);
+            }
+            bytes += journal.buffer();
+        } else {
+            bytes += journal.json();
+            bytes += '\n';
+        }
+    }
+    if (path == "-") {
+        std::fwrite(bytes.data(), 1, bytes.size(), stdout);
+        return;
+    }
+    std::ofstream file(path, std::ios::binary | std::ios::trunc);
+    file << bytes;
+    file.close();
+    if (!file) throw std::runtime_error(path + ": " + std::strerror(errno));
+}
+
+void replay(JournalReader& journal, const std::string& name, const Options& options) {
+    if (options.check) {
+        const uint64_t held = check_scenario(journal);
+        print(name + ": " + std::to_string(held) + " expectations hold");
+    } else if (!options.to_binary.empty()) {
+        convert(journal, options.to_binary, true);
+    } else if (!options.to_json.empty()) {
+        convert(journal, options.to_json, false);
+    } else {
+        run(journal, options);
+    }
+}
+
+// FILE:LINE:COLUMN: what. Everything that was decided before it has been printed.
+int complain(const std::string& name, uint32_t line, const JournalError& error) {
+    std::fflush(stdout);
+    const std::string column = error.column == 0 ? "" : ":" + std::to_string(error.column);
+    std::fprintf(stderr, "%s:%u%s: %s\n", name.c_str(), line, column.c_str(), error.what());
+    return kExitFailed;
+}
+
+int replay_file(const std::string& path, const Options& options) {
+    const std::string name = path == "-" ? "<stdin>" : path;
+    std::string bytes = read_file(path);
+    std::unique_ptr<JournalReader> journal;
+    try {
+        journal = std::make_unique<JournalReader>(std::move(bytes), form_of(options));
+        replay(*journal, name, options);
+        return kExitOk;
+    } catch (const JournalError& error) {
+        return complain(name, journal ? journal->line() : 1, error);
+    }
+}
+
+}  // namespace
+
+int run_replay(int argc, char** argv) {
+    Options options;
+    Arguments arguments("replay",
+                        "Runs a journal of commands through the scheduler, under the journal's own "
+                        "time, and prints every decision as one line of JSON. docs/scenarios.md "
+                        "describes journals.");
+    arguments.operands("FILE", &options.files, "the journal; - is standard input");
+    arguments.flag("--final-state", &options.final_state, "print the rows at the end, too");
+    arguments.flag("--turns", &options.turns, "print a line where a turn opens, too");
+    arguments.flag("--check", &options.check, "check the journal's expectations instead");
+    arguments.flag("--binary", &options.binary, "the journal must be binary");
+    arguments.flag("--json", &options.json, "the journal must be JSON lines");
+    arguments.text("--to-binary", &options.to_binary, "only convert the journal, to this file");
+    arguments.text("--to-json", &options.to_json, "only convert the journal, to this file");
+    if (const std::optional<int> exit = arguments.parse(argc, argv)) return *exit;
+    if (!options.check && options.files.size() > 1) {
+        std::fputs("dibs replay: several journals can only be checked\n", stderr);
+        return kExitUsage;
+    }
+    int worst = kExitOk;
+    for (const std::string& path : options.files) {
+        worst = std::max(worst, replay_file(path, options));
+    }
+    return worst;
+}
+
+}  // namespace dibs::ctl

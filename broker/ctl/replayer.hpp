@@ -1,0 +1,83 @@
+// broker/ctl/replayer.hpp -- runs the commands of a journal through the scheduler.
+//
+// It is the same scheduler that the broker runs, over a STATE of its own, under the journal's own
+// time: a turn opens with the first command after the last one was closed, and closes with the
+// command "turn". A turn that the undo log cuts goes on at once, so that a cut is not seen.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "broker/core/core.hpp"
+#include "broker/ctl/cast.hpp"
+#include "schemas/journal_generated.h"
+
+namespace dibs::ctl {
+
+class Replayer {
+  public:
+    explicit Replayer(const core::Limits& limits);
+
+    // One command; expectations are not commands. Throws JournalError.
+    void apply(const journal::Line& line);
+    // What was decided since the last call, one line of JSON each.
+    std::vector<std::string> take_decisions();
+    // The journal has ended. Throws JournalError if a turn is open.
+    void finish() const;
+
+    [[nodiscard]] bool turn_open() const { return turn_open_; }
+    [[nodiscard]] const core::Core& core() const { return *core_; }
+    [[nodiscard]] const Cast& cast() const { return cast_; }
+
+  private:
+    struct Line64 {
+        alignas(64) std::byte bytes[64];
+    };
+
+    void open_turn();
+    void close_turn();
+    void settle_turn();
+    void run_work_left();
+    void collect();
+
+    void apply(const journal::Advance& advance);
+    void apply(const journal::Pool& pool);
+    void apply(const journal::Session& session);
+    void apply(const journal::SessionName& session);
+    void apply(const journal::Claim& claim);
+    void apply(const journal::ClaimName& cancel);
+    void apply(const journal::Release& release, std::string_view word);
+    void apply(const journal::Keepalive& keepalive);
+    void apply(const journal::Announce& announce);
+    void apply(const journal::SlotWord& slot, core::WorkerWord::Kind kind, std::string_view word);
+    void apply(const journal::Confirm& confirm);
+    void apply(const journal::Refuse& refuse);
+    void apply(const journal::Answer& done);
+    void apply(const journal::MaybePool& pool, bool on);
+
+    // The row of a pool; kNoRow where there is none: that is the scheduler's to reject.
+    [[nodiscard]] uint32_t pool_row(const flatbuffers::String* name) const;
+    // The session that an operation names, or else the one that it would come from.
+    uint32_t speaker(const flatbuffers::String* named, const std::string& otherwise);
+    core::WorkerWord worker_word(core::WorkerWord::Kind kind,
+                                 std::string_view word,
+                                 const std::string& slot,
+                                 const flatbuffers::String* session,
+                                 flatbuffers::Optional<uint32_t> round);
+
+    std::vector<Line64> state_;
+    std::unique_ptr<core::Core> core_;
+    Cast cast_;
+    core::TimeNs now_ = 0;
+    bool turn_open_ = false;
+    bool first_ = true;
+    size_t collected_ = 0;  // decisions of this turn that have been taken over
+    uint32_t sessions_ = 0;
+    std::vector<std::string> decisions_;
+};
+
+}  // namespace dibs::ctl
