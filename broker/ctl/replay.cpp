@@ -1,12 +1,10 @@
 // broker/ctl/replay.cpp -- `dibs replay`: reads a journal, runs, checks or converts it.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <functional>
-#include <iostream>
-#include <iterator>
 #include <string>
 #include <vector>
 
@@ -39,15 +37,14 @@ JournalForm form_of(const Options& options) {
 }
 
 std::string read_file(const std::string& path) {
-    if (path == "-") {
-        return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
-    }
-    errno = 0;
-    std::ifstream file(path, std::ios::binary);
-    std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-    if (file.bad() || !file.is_open() || errno == EISDIR) {
-        throw std::runtime_error(path + ": " + std::strerror(errno));
-    }
+    std::FILE* file = path == "-" ? stdin : std::fopen(path.c_str(), "rb");
+    if (file == nullptr) throw std::runtime_error(path + ": " + std::strerror(errno));
+    std::string bytes;
+    char block[65536];
+    while (const size_t size = std::fread(block, 1, sizeof block, file)) bytes.append(block, size);
+    const int error = std::ferror(file) != 0 ? errno : 0;
+    if (file != stdin) std::fclose(file);
+    if (error != 0) throw std::runtime_error(path + ": " + std::strerror(error));
     return bytes;
 }
 
