@@ -374,6 +374,10 @@ void Check::arena() {
 }
 
 void Check::derived() {
+    uint64_t confirming = 0;
+    for (const Census& census : census_)
+        confirming += census.confirming;
+    expect_count(&wrongs_, "confirming claims", confirming, parts_.confirming_total);
     expect_count(&wrongs_, "timers", timers_wanted_, parts_.timers.size());
     expect_count(&wrongs_, "keys", keys_wanted_, parts_.keys.size());
     expect_count(&wrongs_, "slot names", names_wanted_, parts_.names.size());

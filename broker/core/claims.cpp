@@ -13,10 +13,11 @@ namespace ClaimFlag = shm::ClaimFlag;
 namespace {
 
 uint8_t flags_of(const Claim& command, const shm::PoolRow& pool) {
-    if (command.timeout_ns == 0) return ClaimFlag::kNowOnly;
     const shm::WhenBusy busy = command.when_busy_given ? command.when_busy : pool.when_busy;
-    if (busy == shm::WhenBusy::kReject) return ClaimFlag::kReject;
-    return busy == shm::WhenBusy::kCold ? ClaimFlag::kCold : uint8_t{0};
+    uint32_t flags = command.timeout_ns == 0 ? ClaimFlag::kNowOnly : 0;
+    if (busy == shm::WhenBusy::kReject) flags |= ClaimFlag::kReject;
+    if (busy == shm::WhenBusy::kCold) flags |= ClaimFlag::kCold;
+    return static_cast<uint8_t>(flags);
 }
 
 bool has_retry_after(Reason reason) {
@@ -45,7 +46,7 @@ Reason Core::Parts::claim_refusal(const Claim& command, uint64_t* other) const {
     }
     if (pool.waiting + pool.confirming >= pool.backlog_max) return Reason::kBacklogFull;
     if (Arena::blocks_for(command.payload.size()) > arena.available()) return Reason::kArenaFull;
-    if (state.counters->claims_free == 0 || state.counters->leases_free == 0) {
+    if (state.counters->claims_free == 0 || !lease_row_left()) {
         return Reason::kTablesFull;
     }
     return Reason::kOk;
@@ -152,6 +153,8 @@ uint32_t Core::Parts::unreserve(uint32_t row) {
     put(claim.first_slot, kNoRow);
     put(claim.confirmed, 0);
     timers.remove(TimerKind::kReservation, row);
+    lease_row_comes();
+    --confirming_total;
     touch(claim.pool);
     return first;
 }
@@ -246,7 +249,7 @@ void Core::Parts::reservation_over(uint32_t row) {
     while (slot != kNoRow) {
         const uint32_t next = state.slots[slot].holder_next;
         if ((state.slots[slot].flags & shm::SlotFlag::kConfirmed) != 0) {
-            give_back(slot, true, false);
+            make_recovering(slot, true);
         } else {
             put(edit.row(state.slots[slot], 1).holder, kNoRow);
             if ((state.slots[slot].flags & shm::SlotFlag::kDraining) != 0) {

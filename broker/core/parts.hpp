@@ -60,6 +60,7 @@ struct Core::Parts {
     std::vector<uint32_t> dying;              // sessions whose things are being returned
     std::vector<uint32_t> growing;            // counted pools that lack slots
     bool drain_work = false;
+    uint32_t confirming_total = 0;  // claims, over all pools
 
     // --- the turn
     TimeNs now_ns = 0;
@@ -81,6 +82,9 @@ struct Core::Parts {
     void free_claim_row(uint32_t row);
     uint32_t take_lease_row();
     void free_lease_row(uint32_t row);
+    // A lease row that no confirming claim will need.
+    bool lease_row_left() const { return state.counters->leases_free > confirming_total; }
+    void lease_row_comes();
     uint32_t take_slot_row();
     void free_slot_row(uint32_t row);
     uint32_t take_session_row();

@@ -22,7 +22,7 @@ bool Core::Parts::pass() {
 
 bool Core::Parts::servable(uint32_t row, uint32_t units) const {
     const shm::PoolRow& pool = state.pools[row];
-    if (pool.idle < units || state.counters->leases_free == 0) return false;
+    if (pool.idle < units || !lease_row_left()) return false;
     return pool.kind == shm::PoolKind::kCounted || pool.unconfirmed + units <= pool.unconfirmed_max;
 }
 
@@ -93,6 +93,7 @@ void Core::Parts::reserve(uint32_t row) {
     put(claim.reserved_until_ns,
         pool.reservation_ttl_ns < kNever - now_ns ? now_ns + pool.reservation_ttl_ns : kNever);
     put(pool.confirming, pool.confirming + 1);
+    ++confirming_total;
     put(pool.unconfirmed, pool.unconfirmed + claim.units);
     timers.set(TimerKind::kReservation, row, claim.reserved_until_ns, claim.arrival);
     for (uint32_t slot = claim.first_slot; slot != kNoRow;) {

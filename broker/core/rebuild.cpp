@@ -54,6 +54,7 @@ void Core::Parts::rebuild() {
             backlog.push_back(claim.pool, row);
             if ((claim.flags & kImpatient) != 0) impatient.push_back(row);
         } else {
+            ++confirming_total;
             timers.set(TimerKind::kReservation, row, claim.reserved_until_ns, claim.arrival);
         }
     }

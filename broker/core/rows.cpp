@@ -42,7 +42,15 @@ uint32_t Core::Parts::take_lease_row() {
     return row;
 }
 
+// Whoever waits in another pool for a lease row is looked at again.
+void Core::Parts::lease_row_comes() {
+    if (lease_row_left()) return;
+    for (uint32_t pool = 0; pool < state.counters->pools; ++pool)
+        dirty.add(pool);
+}
+
 void Core::Parts::free_lease_row(uint32_t row) {
+    lease_row_comes();
     shm::CountersRow& counters = edit.counters(1);
     shm::LeaseRow& lease = edit.row(state.leases[row], 1);
     put(lease.state, shm::LeaseState::kFree);

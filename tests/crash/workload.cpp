@@ -1,0 +1,240 @@
+// tests/crash/workload.cpp -- how each kind of operation is drawn.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/crash/workload.hpp"
+
+#include <string_view>
+
+namespace dibs::tests {
+
+using core::WorkerWord;
+using shm::kNoRow;
+using shm::SlotState;
+
+namespace {
+
+constexpr std::array<const char*, kOperations> kNames = {
+    "open session", "claim",     "claim many",     "cancel",    "release",       "fail",
+    "keepalive",    "announce",  "announce again", "ready",     "confirm",       "refuse for now",
+    "refuse",       "done",      "withdraw",       "protect",   "session death", "drain pool",
+    "undrain pool", "drain all", "undrain all",    "grow pool", "time passes"};
+
+}  // namespace
+
+const char* name_of(Operation operation) {
+    return kNames[static_cast<size_t>(operation)];
+}
+
+void Workload::set_up() {
+    core_.begin_turn(next_time());
+    core::PoolConfig tokens;
+    tokens.name = "tokens";
+    tokens.slots = counted_slots_;
+    tokens.backlog_max = 12;
+    core_.set_pool(tokens, nullptr);
+    core::PoolConfig workers;
+    workers.name = "workers";
+    workers.kind = shm::PoolKind::kWorker;
+    workers.unconfirmed_max = 4;
+    workers.reservation_ttl_ns = 3000;
+    workers.answer_max = 64;
+    workers.attributes_max = 700;
+    workers.grace_ns = 500;
+    core_.set_pool(workers, nullptr);
+    core::PoolConfig easy = workers;
+    easy.name = "easy";
+    easy.release_is_ready = true;
+    easy.when_busy = shm::WhenBusy::kReject;
+    core_.set_pool(easy, nullptr);
+    for (uint32_t uid = 0; uid < 3; ++uid)
+        core_.open_session({.uid = uid, .tags_max = 8});
+    core_.decide();
+    core_.commit();
+    core_.clear();
+}
+
+uint32_t Workload::any_session() {
+    const auto start = static_cast<uint32_t>(below(core_.sessions_max()));
+    for (uint32_t step = 0; step < core_.sessions_max(); ++step) {
+        const uint32_t row = (start + step) % core_.sessions_max();
+        if (core_.session(row).state == shm::SessionState::kOpen) return row;
+    }
+    return kNoRow;
+}
+
+uint32_t Workload::any_lease() {
+    const auto start = static_cast<uint32_t>(below(core_.leases_max()));
+    for (uint32_t step = 0; step < core_.leases_max(); ++step) {
+        const uint32_t row = (start + step) % core_.leases_max();
+        if (core_.lease(row).state != shm::LeaseState::kFree) return row;
+    }
+    return kNoRow;
+}
+
+uint32_t Workload::any_claim() {
+    const auto start = static_cast<uint32_t>(below(core_.claims_max()));
+    for (uint32_t step = 0; step < core_.claims_max(); ++step) {
+        const uint32_t row = (start + step) % core_.claims_max();
+        if (core_.claim(row).state != shm::ClaimState::kFree) return row;
+    }
+    return kNoRow;
+}
+
+uint32_t Workload::any_slot(SlotState state, bool kept) {
+    const auto start = static_cast<uint32_t>(below(core_.slots_max()));
+    for (uint32_t step = 0; step < core_.slots_max(); ++step) {
+        const uint32_t row = (start + step) % core_.slots_max();
+        const shm::SlotRow& slot = core_.slot(row);
+        const bool is_kept = (slot.flags & shm::SlotFlag::kKept) != 0;
+        if (slot.state == state && slot.session != kNoRow && is_kept == kept) return row;
+    }
+    return kNoRow;
+}
+
+bool Workload::claim(uint16_t units_max) {
+    const uint32_t session = any_session();
+    if (session == kNoRow) return false;
+    core::Claim claim;
+    claim.session = session;
+    claim.tag = static_cast<uint16_t>(below(8));
+    claim.units = static_cast<uint16_t>(1 + below(units_max));
+    claim.pool = static_cast<uint32_t>(below(core_.pools()));
+    claim.timeout_ns = below(4) == 0 ? 0 : 1 + below(8000);
+    claim.interval_ns = below(2) == 0 ? 0 : 500 + below(3000);
+    if (below(4) == 0) claim.key[0] = static_cast<uint8_t>(1 + below(3));
+    claim.payload = std::span{payload_}.first(below(payload_.size()));
+    for (uint8_t& byte : payload_)
+        byte = static_cast<uint8_t>(random_());
+    core_.apply(claim);
+    return true;
+}
+
+bool Workload::announce(bool again) {
+    const uint32_t session = any_session();
+    if (session == kNoRow) return false;
+    const std::string name = "s" + std::to_string(below(again ? 6 : 40));
+    const std::string attributes(below(700), 'a');
+    core::Announce announce;
+    announce.session = session;
+    announce.pool = static_cast<uint32_t>(1 + below(2));
+    announce.name = name;
+    announce.attributes = attributes;
+    announce.is_protected = below(6) == 0;
+    announce.ready = below(2) == 0;
+    core_.apply(announce);
+    return true;
+}
+
+bool Workload::say(WorkerWord::Kind kind, uint32_t row, bool flag) {
+    if (row == kNoRow) return false;
+    const shm::SlotRow& slot = core_.slot(row);
+    WorkerWord word;
+    word.kind = kind;
+    word.try_again = flag;
+    word.then_ready = flag;
+    word.session = slot.session;
+    word.slot = core::row_id(slot.head.generation, row);
+    word.round = slot.round;
+    word.answer = std::span{payload_}.first(kind == WorkerWord::Kind::kConfirm ? 16 : 0);
+    core_.apply(word);
+    return true;
+}
+
+bool Workload::end_lease(bool broken) {
+    const uint32_t row = any_lease();
+    if (row == kNoRow) return false;
+    const shm::LeaseRow& lease = core_.lease(row);
+    core_.apply(core::Release{.session = lease.session,
+                              .broken = broken,
+                              .lease = core::row_id(lease.head.generation, row),
+                              .fence = lease.fence});
+    return true;
+}
+
+bool Workload::apply(Operation operation) {
+    switch (operation) {
+        case Operation::kOpenSession:
+            return core_.open_session({.uid = static_cast<uint32_t>(below(3)), .tags_max = 8}) !=
+                   kNoRow;
+        case Operation::kClaim:
+            return claim(1);
+        case Operation::kClaimMany:
+            return claim(5);
+        case Operation::kCancel: {
+            const uint32_t row = any_claim();
+            if (row == kNoRow) return false;
+            core_.apply(
+                core::Cancel{.session = core_.claim(row).session, .tag = core_.claim(row).tag});
+            return true;
+        }
+        case Operation::kRelease:
+            return end_lease(false);
+        case Operation::kFail:
+            return end_lease(true);
+        case Operation::kKeepalive: {
+            const uint32_t row = any_lease();
+            if (row == kNoRow) return false;
+            const shm::LeaseRow& lease = core_.lease(row);
+            core_.apply(core::Keepalive{.session = lease.session,
+                                        .lease = core::row_id(lease.head.generation, row),
+                                        .fence = lease.fence});
+            return true;
+        }
+        case Operation::kAnnounce:
+            return announce(false);
+        case Operation::kAnnounceAgain:
+            return announce(true);
+        case Operation::kReady:
+            return say(WorkerWord::Kind::kReady,
+                       any_slot(below(2) == 0 ? SlotState::kRecovering : SlotState::kUnknown),
+                       false);
+        case Operation::kConfirm:
+            return say(WorkerWord::Kind::kConfirm, any_slot(SlotState::kReserved), false);
+        case Operation::kRefuseRetry:
+            return say(WorkerWord::Kind::kRefuse, any_slot(SlotState::kReserved), true);
+        case Operation::kRefuse:
+            return say(WorkerWord::Kind::kRefuse, any_slot(SlotState::kReserved), false);
+        case Operation::kDone:
+            return say(WorkerWord::Kind::kDone, any_slot(SlotState::kLeased), below(2) == 0);
+        case Operation::kWithdraw:
+            return say(
+                WorkerWord::Kind::kWithdraw, any_slot(static_cast<SlotState>(1 + below(6))), false);
+        case Operation::kProtect:
+            return say(below(3) == 0 ? WorkerWord::Kind::kProtect : WorkerWord::Kind::kUnprotect,
+                       any_slot(below(2) == 0 ? SlotState::kIdle : SlotState::kRecovering),
+                       false);
+        case Operation::kSessionDeath: {
+            const uint32_t session = any_session();
+            if (session == kNoRow) return false;
+            core_.session_died(session);
+            return true;
+        }
+        case Operation::kDrainPool:
+            core_.apply(core::Drain{.pool = static_cast<uint32_t>(below(3)), .on = true});
+            return true;
+        case Operation::kUndrainPool:
+            core_.apply(core::Drain{.pool = static_cast<uint32_t>(below(3)), .on = false});
+            return true;
+        case Operation::kDrainAll:
+            core_.apply(core::Drain{.on = true});
+            return true;
+        case Operation::kUndrainAll:
+            core_.apply(core::Drain{.on = false});
+            return true;
+        case Operation::kGrowPool: {
+            if (counted_slots_ >= 12) return false;
+            core::PoolConfig tokens;
+            tokens.name = "tokens";
+            tokens.slots = ++counted_slots_;
+            tokens.backlog_max = 12;
+            return core_.set_pool(tokens, nullptr) != kNoRow;
+        }
+        case Operation::kTimePasses:
+            now_ += below(4000);
+            return true;
+        case Operation::kCount:
+            break;
+    }
+    return false;
+}
+
+}  // namespace dibs::tests

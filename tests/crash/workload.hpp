@@ -1,0 +1,81 @@
+// tests/crash/workload.hpp -- random commands that mean something to a core's present state.
+//
+// Each kind of operation is drawn by name, so that a test can ask for all of them and count what
+// it got. Everything follows from the seed.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "broker/core/core.hpp"
+
+namespace dibs::tests {
+
+enum class Operation : uint8_t {
+    kOpenSession,
+    kClaim,
+    kClaimMany,
+    kCancel,
+    kRelease,
+    kFail,
+    kKeepalive,
+    kAnnounce,
+    kAnnounceAgain,
+    kReady,
+    kConfirm,
+    kRefuseRetry,
+    kRefuse,
+    kDone,
+    kWithdraw,
+    kProtect,
+    kSessionDeath,
+    kDrainPool,
+    kUndrainPool,
+    kDrainAll,
+    kUndrainAll,
+    kGrowPool,
+    kTimePasses,
+    kCount
+};
+inline constexpr size_t kOperations = static_cast<size_t>(Operation::kCount);
+const char* name_of(Operation operation);
+
+class Workload {
+  public:
+    Workload(core::Core& core, uint64_t seed) : core_(core), random_(seed) {}
+
+    // Pools and sessions to begin with; runs a turn of its own.
+    void set_up();
+    // Applies one operation of the kind inside an open turn; false if nothing could mean it now.
+    bool apply(Operation operation);
+    // The time of the next turn; kTimePasses makes it jump.
+    core::TimeNs next_time() { return now_ += 1 + below(1000); }
+    // The core after a recovery stands elsewhere in memory: nothing here points into it.
+    uint64_t below(uint64_t bound) { return random_() % bound; }
+
+  private:
+    struct Bytes {
+        std::vector<uint8_t> bytes;
+    };
+    [[nodiscard]] uint32_t any_session();
+    [[nodiscard]] uint32_t any_lease();
+    [[nodiscard]] uint32_t any_claim();
+    // A worker's slot in the state; kNoRow if there is none.
+    [[nodiscard]] uint32_t any_slot(shm::SlotState state, bool kept = false);
+    bool claim(uint16_t units_max);
+    bool announce(bool again);
+    bool say(core::WorkerWord::Kind kind, uint32_t slot, bool flag);
+    bool end_lease(bool broken);
+
+    core::Core& core_;
+    std::mt19937_64 random_;
+    core::TimeNs now_ = 1000;
+    uint32_t counted_slots_ = 6;
+    std::array<uint8_t, 2048> payload_{};
+};
+
+}  // namespace dibs::tests
