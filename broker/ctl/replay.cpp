@@ -41,7 +41,8 @@ std::string read_file(const std::string& path) {
     if (file == nullptr) throw std::runtime_error(path + ": " + std::strerror(errno));
     std::string bytes;
     char block[65536];
-    while (const size_t size = std::fread(block, 1, sizeof block, file)) bytes.append(block, size);
+    while (const size_t size = std::fread(block, 1, sizeof block, file))
+        bytes.append(block, size);
     const int error = std::ferror(file) != 0 ? errno : 0;
     if (file != stdin) std::fclose(file);
     if (error != 0) throw std::runtime_error(path + ": " + std::strerror(error));
