@@ -1,0 +1,52 @@
+// tests/broker/core/index_test.cpp -- find, insert and remove under collisions.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/core/index.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+namespace dibs::tests {
+
+namespace {
+
+TEST(Index, FindsOnlyWhatTheCallerCallsTheSame) {
+    core::Index index(8);
+    index.insert(7, 1);
+    index.insert(7, 2);
+    EXPECT_EQ(index.find(7, [](uint32_t row) { return row == 2; }), 2U);
+    EXPECT_EQ(index.find(7, [](uint32_t) { return false; }), shm::kNoRow);
+    EXPECT_EQ(index.find(8, [](uint32_t) { return true; }), shm::kNoRow);
+}
+
+TEST(Index, AgreesWithAMapWhenFullAndAllHashesCollide) {
+    for (const uint64_t spread : {1ULL, 3ULL, 1'000'003ULL}) {
+        constexpr uint32_t kRows = 60;
+        core::Index index(kRows);
+        std::map<uint32_t, uint64_t> rows;
+        std::mt19937_64 random(spread);
+        for (int step = 0; step < 20'000; ++step) {
+            const auto row = static_cast<uint32_t>(random() % kRows);
+            if (const auto found = rows.find(row); found != rows.end()) {
+                index.remove(found->second, row);
+                rows.erase(found);
+            } else {
+                const uint64_t hash = random() % spread;
+                index.insert(hash, row);
+                rows[row] = hash;
+            }
+            ASSERT_EQ(index.size(), rows.size());
+            for (uint32_t any = 0; any < kRows; any += 7) {
+                const auto known = rows.find(any);
+                const uint64_t hash = known == rows.end() ? 0 : known->second;
+                const uint32_t found = index.find(hash, [&](uint32_t at) { return at == any; });
+                ASSERT_EQ(found, known == rows.end() ? shm::kNoRow : any);
+            }
+        }
+    }
+}
+
+}  // namespace
+
+}  // namespace dibs::tests

@@ -1,0 +1,104 @@
+// tests/broker/core/refusal_test.cpp -- what a pool's configuration may not say, and what a STATE
+// may not look like.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/broker/core/core_fixture.hpp"
+
+namespace dibs::tests {
+
+namespace {
+
+class PoolConfiguration : public CoreFixture {
+  protected:
+    std::string why_not(const core::PoolConfig& config) {
+        std::string why;
+        turn(1, [&] { EXPECT_EQ(core().set_pool(config, &why), shm::kNoRow); });
+        return why;
+    }
+    core::PoolConfig good() {
+        core::PoolConfig config;
+        config.name = "gpu";
+        config.slots = 8;
+        return config;
+    }
+};
+
+TEST_F(PoolConfiguration, SaysWhatIsWrongWithIt) {
+    core::PoolConfig config = good();
+    config.name = "";
+    EXPECT_EQ(why_not(config), "a pool needs a name");
+    const std::string long_name(64, 'x');
+    config.name = long_name;
+    EXPECT_EQ(why_not(config), "pool name '" + long_name + "' is longer than 63 bytes");
+    config = good();
+    config.slots = 0;
+    EXPECT_EQ(why_not(config), "pool 'gpu': a counted pool needs at least one slot");
+    config = good();
+    config.kind = shm::PoolKind::kWorker;
+    EXPECT_EQ(why_not(config),
+              "pool 'gpu': a worker pool has the slots that its workers announce, not a number of "
+              "them");
+    config = good();
+    config.units_max = 257;
+    EXPECT_EQ(why_not(config), "pool 'gpu': units_max must be from 1 to 256");
+    config = good();
+    config.slots = 1'000'000;
+    EXPECT_EQ(why_not(config),
+              "pool 'gpu': 1000000 more slots do not fit the slot table (4096 rows are free)");
+    EXPECT_EQ(core().pools(), 0U);
+}
+
+TEST_F(PoolConfiguration, GrowsButDoesNotShrinkOrChangeItsKind) {
+    turn(1, [&] { core().set_pool(good(), nullptr); });
+    core::PoolConfig config = good();
+    config.slots = 12;
+    turn(2, [&] { EXPECT_EQ(core().set_pool(config, nullptr), 0U); });
+    EXPECT_EQ(core().pool(0).idle, 12U);
+    EXPECT_EQ(why_not(good()),
+              "pool 'gpu': it cannot be made smaller while it runs (it has 12 slots)");
+    config.kind = shm::PoolKind::kWorker;
+    config.slots = 0;
+    EXPECT_EQ(why_not(config), "pool 'gpu': its kind cannot change while it runs");
+}
+
+TEST(State, IsRefusedWhenItsHeadDoesNotHold) {
+    const core::Limits limits;
+    std::vector<std::byte> bytes(core::state_size(limits) + 64);
+    auto* aligned = bytes.data() + (64 - reinterpret_cast<uintptr_t>(bytes.data()) % 64) % 64;
+    const std::span state{aligned, core::state_size(limits)};
+    EXPECT_EQ(core::state_refusal(state), "state does not begin with DIBSTATE");
+    core::format_state(state, limits);
+    EXPECT_EQ(core::state_refusal(state), "");
+    EXPECT_EQ(core::state_refusal(state.first(100)), "state is smaller than its head");
+    EXPECT_EQ(core::state_refusal(state.first(5000)),
+              "state is cut short: 5000 of " + std::to_string(state.size()) + " bytes");
+    auto* head = reinterpret_cast<shm::StateHead*>(state.data());
+    head->version.store(9);
+    EXPECT_EQ(core::state_refusal(state), "state has layout version 9, this broker reads 1");
+    head->version.store(shm::kLayoutVersion);
+    head->table[3].rows = 0x7fffffff;
+    EXPECT_EQ(core::state_refusal(state), "table 3 of the state lies outside of it");
+}
+
+TEST(State, KeepsTheTimeItHasReached) {
+    core::Limits limits;
+    std::vector<std::byte> bytes(core::state_size(limits) + 64);
+    auto* aligned = bytes.data() + (64 - reinterpret_cast<uintptr_t>(bytes.data()) % 64) % 64;
+    const std::span state{aligned, core::state_size(limits)};
+    core::format_state(state, limits);
+    {
+        core::Core first{state};
+        first.begin_turn(5000);
+        first.open_session({});
+        first.decide();
+        first.commit();
+        first.clear();
+    }
+    core::Core second{state};
+    EXPECT_EQ(second.now(), 5000U);
+    second.begin_turn(4000);
+    EXPECT_EQ(second.now(), 5000U);
+}
+
+}  // namespace
+
+}  // namespace dibs::tests
