@@ -258,7 +258,7 @@ DIBS_API int dibs_snapshot(dibs_session* session, uint32_t pool, dibs_counters* 
 typedef struct dibs_totals {
     size_t size;
     // Claims of the pool since it was made: accepted = granted + expired + cancelled + rejected +
-    // those that still wait. A claim that was rejected on arrival is in none of them but rejected.
+    // those that still wait. A claim that was rejected on arrival is in none of them.
     uint64_t accepted;
     uint64_t granted;
     uint64_t expired;
