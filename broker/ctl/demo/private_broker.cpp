@@ -21,11 +21,6 @@ constexpr auto kReadyWithin = std::chrono::seconds(10);
 // A claim's payload and a slot's attributes fit one block of the broker's arena each.
 constexpr uint32_t kArenaBlock = 512;
 
-// What the tool's own program file is called.
-std::filesystem::path own_program() {
-    return std::filesystem::read_symlink("/proc/self/exe");
-}
-
 }  // namespace
 
 TemporaryFolder::TemporaryFolder() {
@@ -66,10 +61,15 @@ std::string broker_configuration(const BrokerSizes& sizes, const std::string& so
     return text;
 }
 
+std::string own_program() {
+    return std::filesystem::read_symlink("/proc/self/exe").string();
+}
+
 std::string broker_program() {
     const char* given = std::getenv("DIBS_DIBSD");
     if (given != nullptr && *given != '\0') return given;
-    return (own_program().parent_path().parent_path() / "dibsd").string();
+    const std::filesystem::path tool = own_program();
+    return (tool.parent_path().parent_path() / "dibsd").string();
 }
 
 PrivateBroker::PrivateBroker(const std::string& folder, const BrokerSizes& sizes)

@@ -41,6 +41,8 @@ inline constexpr const char* kPoolName = "demo";
 std::string broker_configuration(const BrokerSizes& sizes, const std::string& socket);
 // $DIBS_DIBSD, else dibsd in the folder above the one of this tool.
 std::string broker_program();
+// This tool itself, for starting it again.
+std::string own_program();
 
 class PrivateBroker {
   public:

@@ -1,0 +1,30 @@
+// broker/ctl/demo/judgement.hpp -- from what was seen to the facts that hold or do not.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "broker/ctl/demo/facts.hpp"
+#include "broker/ctl/demo/player.hpp"
+#include "broker/ctl/demo/sampler.hpp"
+#include "broker/ctl/demo/troupe.hpp"
+#include "dibs/dibs.h"
+
+namespace dibs::ctl::demo {
+
+struct Evidence {
+    size_t valid_rows = 0;
+    PlayResult result;
+    std::optional<dibs_totals> totals;
+    Sampler sampler{0};
+    uint64_t witness_faults = 0;
+    uint64_t witness_uses = 0;
+    size_t witness_in_use = 0;
+    Departure departure;
+};
+
+Facts judge(const Evidence& evidence);
+
+}  // namespace dibs::ctl::demo

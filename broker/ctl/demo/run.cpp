@@ -1,0 +1,127 @@
+// broker/ctl/demo/run.cpp -- `dibs demo`: load, compute the ideal, play, judge, report.
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+
+#include "broker/ctl/demo/demo.hpp"
+#include "broker/ctl/demo/figures.hpp"
+#include "broker/ctl/demo/instant.hpp"
+#include "broker/ctl/demo/judgement.hpp"
+#include "broker/ctl/demo/options.hpp"
+#include "broker/ctl/demo/troupe.hpp"
+#include "broker/ctl/demo/workload.hpp"
+
+namespace dibs::ctl::demo {
+
+namespace {
+
+constexpr int kAllHold = 0;
+constexpr int kOneDoesNot = 1;
+constexpr int kNotPlayed = 2;
+constexpr int kInterrupted = 130;
+constexpr size_t kBrokenShown = 10;
+
+// A descriptor that the terminal's and the system's wishes to stop make readable.
+int stop_descriptor() {
+    sigset_t stops;
+    sigemptyset(&stops);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP})
+        sigaddset(&stops, number);
+    sigprocmask(SIG_BLOCK, &stops, nullptr);
+    std::signal(SIGPIPE, SIG_IGN);
+    const int fd = signalfd(-1, &stops, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (fd < 0) throw std::system_error(errno, std::generic_category(), "signalfd");
+    return fd;
+}
+
+void report_broken(const Options& options, const Workload& workload) {
+    const Trace& trace = workload.trace;
+    if (!trace.broken.empty()) {
+        std::fprintf(stderr,
+                     "%zu broken rows:\n%s",
+                     trace.broken.size(),
+                     describe_broken(trace, kBrokenShown).c_str());
+    }
+    if (options.report.empty()) return;
+    std::ofstream out(options.report);
+    out << describe_broken(trace, trace.broken.size());
+    out.close();
+    if (!out) throw std::runtime_error("cannot write " + options.report);
+}
+
+int play(const Options& options) {
+    const int stop_fd = stop_descriptor();
+    const Workload workload = load_workload(options);
+    std::printf("%s", describe(workload).c_str());
+    std::fflush(stdout);
+    report_broken(options, workload);
+    check_playable(workload);
+    const Ideal ideal = run_ideal(workload.trace.rows, workload.shape, workload.slots);
+
+    ask_for_exact_waits();
+    Troupe troupe(workload);
+    Evidence evidence;
+    evidence.valid_rows = workload.trace.rows.size();
+    evidence.result = troupe.play(stop_fd, isatty(STDERR_FILENO) == 1);
+    evidence.totals = troupe.totals();
+    evidence.sampler = troupe.sampler();
+    evidence.witness_faults = troupe.witness().faults();
+    evidence.witness_uses = troupe.witness().uses();
+    evidence.witness_in_use = troupe.witness().in_use();
+    evidence.departure = troupe.leave();
+    close(stop_fd);
+    if (evidence.result.interrupted) {
+        std::printf("interrupted\n");
+        return kInterrupted;
+    }
+    if (!evidence.result.failure.empty()) {
+        std::printf("the run was ended: %s\n", evidence.result.failure.c_str());
+    }
+    const Figures figures = {
+        workload,
+        ideal,
+        sum_up(evidence.result.waits_ns, evidence.result.makespan_ns),
+        evidence.sampler.samples(),
+        evidence.sampler.most_queued(),
+        evidence.result.held_back,
+    };
+    const Facts facts = judge(evidence);
+    std::printf("\n%s", times_table(figures).c_str());
+    if (!ideal.failure.empty()) std::printf("core alone: %s\n", ideal.failure.c_str());
+    if (!options.json.empty()) write_json(options.json, figures, facts);
+    std::printf("\n%s%s\n", facts.lines().c_str(), facts.last_line().c_str());
+    return facts.count(Facts::Verdict::kFailed) == 0 ? kAllHold : kOneDoesNot;
+}
+
+}  // namespace
+
+}  // namespace dibs::ctl::demo
+
+int dibs::ctl::run_demo(int argc, char** argv) {
+    using namespace dibs::ctl::demo;
+    Options options;
+    const std::string mistake = parse_options(argc, argv, &options);
+    if (!mistake.empty()) {
+        std::fprintf(stderr, "demo: %s\n%s", mistake.c_str(), usage().c_str());
+        return kNotPlayed;
+    }
+    if (options.help) {
+        std::printf("%s", usage().c_str());
+        return kAllHold;
+    }
+    try {
+        return play(options);
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "demo: %s\n", error.what());
+        return kNotPlayed;
+    }
+}

@@ -1,0 +1,63 @@
+// broker/ctl/demo/troupe.hpp -- everybody who takes part in a run: the private broker, its workers,
+// the tenants' sessions, the witness; set up in order, taken down in order, and counted afterwards.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "broker/ctl/demo/child.hpp"
+#include "broker/ctl/demo/child_output.hpp"
+#include "broker/ctl/demo/client_session.hpp"
+#include "broker/ctl/demo/player.hpp"
+#include "broker/ctl/demo/private_broker.hpp"
+#include "broker/ctl/demo/sampler.hpp"
+#include "broker/ctl/demo/witness.hpp"
+#include "broker/ctl/demo/workload.hpp"
+#include "dibs/dibs.h"
+
+namespace dibs::ctl::demo {
+
+// What is left when everybody has gone home.
+struct Departure {
+    std::optional<int> broker_status;  // none: it had to be killed
+    size_t workers_failed = 0;         // that did not end with 0 when asked to
+    std::string first_failure;
+    size_t children_left = 0;
+    bool folder_gone = false;
+};
+
+class Troupe {
+  public:
+    // Throws std::runtime_error or std::system_error with what is wrong; leaves nothing behind.
+    explicit Troupe(const Workload& workload);
+    Troupe(const Troupe&) = delete;
+    Troupe& operator=(const Troupe&) = delete;
+
+    PlayResult play(int signal_fd, bool shows_progress);
+    // The pool's totals, while the broker lives.
+    std::optional<dibs_totals> totals();
+    // Sessions, workers, broker, folder: in this order.
+    Departure leave();
+
+    [[nodiscard]] const Witness& witness() const { return witness_; }
+    [[nodiscard]] const Sampler& sampler() const { return sampler_; }
+
+  private:
+    void start_workers();
+    void open_sessions();
+
+    const Workload& workload_;
+    TemporaryFolder folder_;
+    Witness witness_;
+    Sampler sampler_;
+    std::unique_ptr<PrivateBroker> broker_;
+    ChildOutput worker_output_;
+    std::vector<Child> workers_;
+    std::vector<std::unique_ptr<ClientSession>> sessions_;
+};
+
+}  // namespace dibs::ctl::demo
