@@ -1,0 +1,50 @@
+// broker/answer.hpp -- decisions become completions, event words and room bytes.
+//
+// stage() comes before the commit: it writes completions and event words into the turn's log, and
+// room bytes into DOWN, where nobody looks before a completion announces them. store() comes
+// after: it repeats what the log says into DOWN and wakes whoever sleeps. A broker that dies
+// between the two leaves the log to its successor; one that dies before leaves no trace.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "broker/core/core.hpp"
+#include "broker/operations.hpp"
+#include "broker/publish.hpp"
+#include "broker/sessions.hpp"
+#include "shm/ring.hpp"
+
+namespace dibs {
+
+class Answers {
+  public:
+    Answers(core::Core& core, Sessions& sessions, Operations& operations, Publisher& publisher);
+
+    void stage();
+    void store();
+    // Tells a session that it is over, and wakes it.
+    static void farewell(Session& session);
+
+  private:
+    void stage_decision(const core::Decision& decision);
+    void result(const core::Decision& decision);
+    void assign(const core::Decision& decision);
+    void revoke(const core::Decision& decision);
+    void worker_answer(const core::Decision& decision);
+    void grant(const core::Decision& decision);
+    void claim_end(const core::Decision& decision);
+    void lease_event(const core::Decision& decision, uint8_t event);
+    void stage_event(Session& session, uint16_t tag, uint64_t word);
+    uint32_t copy_payload_of(const core::Decision& decision, const SlotRoom& room);
+    void forget_answers(const shm::ClaimRow& claim);
+    void complete(Session* session, shm::Completion& entry);
+    void publish(Session& session);
+
+    core::Core& core_;
+    Sessions& sessions_;
+    Operations& operations_;
+    Publisher& publisher_;
+};
+
+}  // namespace dibs

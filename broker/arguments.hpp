@@ -1,0 +1,21 @@
+// broker/arguments.hpp -- dibsd's command line.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace dibs {
+
+struct Arguments {
+    std::string config;        // file; empty: defaults
+    std::string check_config;  // file to check, then exit
+    std::string socket;        // before the configuration's and the environment's
+    int state_fd = -1;         // STATE of an earlier broker, or an empty memfd
+    int ready_fd = -1;         // where the ready line goes; -1 = standard output
+};
+
+// Nothing, and *exit_code, if there is nothing more to do: help was asked for, or a mistake.
+std::optional<Arguments> parse_arguments(int argc, char** argv, int* exit_code);
+
+}  // namespace dibs

@@ -1,0 +1,53 @@
+// broker/broker.cpp -- a broker, put together.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/broker.hpp"
+
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+#include "broker/log.hpp"
+
+namespace dibs {
+
+namespace {
+
+void check(const core::Core& core) {
+    const std::vector<std::string> violations = core.check_all();
+    if (violations.empty()) return;
+    for (const std::string& violation : violations)
+        log::error("STATE: " + violation);
+    throw std::runtime_error(
+        "STATE fails " + std::to_string(violations.size()) +
+        " of its checks and is not served from; the first: " + violations.front());
+}
+
+}  // namespace
+
+Broker::Broker(Config config, shm::Descriptor state, bool signals)
+    : config_(std::move(config)),
+      state_(std::move(state), config_.limits),
+      core_(state_.bytes()),
+      board_(shm::kPoolsMax < config_.limits.pools ? shm::kPoolsMax : config_.limits.pools),
+      exchange_(core_.sessions_max()),
+      turn_(core_, board_, exchange_),
+      control_(config_, board_, exchange_, signals) {
+    check(core_);
+    core_.set_epoch(core_.head().epoch + 1);
+    state_.set_clean(false);
+    turn_.prepare(config_);
+    check(core_);
+}
+
+void Broker::run() {
+    std::thread control([this] { control_.serve(core_.head().epoch); });
+    turn_.serve();
+    control.join();
+    state_.set_clean(true);
+}
+
+void Broker::stop() {
+    control_.stop();
+}
+
+}  // namespace dibs

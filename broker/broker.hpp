@@ -1,0 +1,44 @@
+// broker/broker.hpp -- a broker: STATE, core, BOARD, the turn and the control thread, put together.
+//
+// Also the way to run one inside another process: run() in a thread of its own, clients through
+// the socket.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "broker/config.hpp"
+#include "broker/control.hpp"
+#include "broker/core/core.hpp"
+#include "broker/exchange.hpp"
+#include "broker/segments.hpp"
+#include "broker/turn.hpp"
+#include "shm/descriptor.hpp"
+
+namespace dibs {
+
+class Broker {
+  public:
+    // Takes over `state` if it holds one, else makes it; recovers, checks, listens. Throws
+    // std::exception with what is wrong; then nobody has been served. With `signals`, run()
+    // obeys SIGTERM, SIGINT and SIGHUP.
+    Broker(Config config, shm::Descriptor state, bool signals);
+
+    void run();   // serves until it is stopped and drained
+    void stop();  // from any thread; the second time at once
+
+    [[nodiscard]] const std::string& socket_path() const { return control_.socket_path(); }
+    [[nodiscard]] uint64_t epoch() const { return core_.head().epoch; }
+
+  private:
+    Config config_;
+    StateSegment state_;
+    core::Core core_;
+    BoardSegment board_;
+    Exchange exchange_;
+    Turn turn_;
+    Control control_;
+};
+
+}  // namespace dibs

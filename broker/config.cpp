@@ -1,0 +1,64 @@
+// broker/config.cpp -- the configuration beside its text: where it is, what it views, what is
+// fixed. SPDX-License-Identifier: Apache-2.0
+#include "broker/config.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+namespace dibs {
+
+core::PoolConfig PoolSettings::view() {
+    core::PoolConfig config = values;
+    slot_attribute_views.assign(slot_attributes.begin(), slot_attributes.end());
+    config.name = name;
+    config.required_label = required_label;
+    config.slot_attributes = slot_attribute_views;
+    return config;
+}
+
+ConfigResult read_config(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    if (!file) {
+        ConfigResult result;
+        result.mistakes.push_back(path + ": cannot be read");
+        return result;
+    }
+    std::ostringstream text;
+    text << file.rdbuf();
+    return parse_config(text.str(), path);
+}
+
+std::string default_socket() {
+    const char* socket = std::getenv("DIBS_SOCKET");
+    if (socket != nullptr && *socket != '\0') return socket;
+    const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+    if (runtime != nullptr && *runtime != '\0') return std::string(runtime) + "/dibs/dibs.sock";
+    return "/run/dibs/dibs.sock";
+}
+
+std::vector<std::string> fixed_differences(const Config& before, const Config& after) {
+    std::vector<std::string> fixed;
+    const core::Limits& a = before.limits;
+    const core::Limits& b = after.limits;
+    if (a.pools != b.pools || a.sessions != b.sessions || a.slots != b.slots ||
+        a.claims != b.claims || a.leases != b.leases || a.arena_blocks != b.arena_blocks ||
+        a.log_images != b.log_images || a.log_stores != b.log_stores) {
+        fixed.emplace_back("limits are fixed until the next start");
+    }
+    if (before.socket != after.socket || before.socket_mode != after.socket_mode) {
+        fixed.emplace_back("the socket is fixed until the next start");
+    }
+    for (const PoolSettings& old : before.pools) {
+        const auto same = std::find_if(after.pools.begin(), after.pools.end(), [&](const auto& p) {
+            return p.name == old.name;
+        });
+        if (same == after.pools.end()) {
+            fixed.push_back("pool \"" + old.name + "\" is no longer named; it stays as it was");
+        }
+    }
+    return fixed;
+}
+
+}  // namespace dibs

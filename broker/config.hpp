@@ -1,0 +1,73 @@
+// broker/config.hpp -- what dibsd is told by its configuration file.
+//
+//   socket = "/run/dibs/dibs.sock"      # else $DIBS_SOCKET, $XDG_RUNTIME_DIR/dibs/, /run/dibs/
+//   socket_mode = "0600"                # who may connect: a file's permission bits
+//   log_level = "info"                  # trace, debug, info, warning, error, off
+//   drain_timeout = "30s"               # how long an orderly stop waits for leases
+//   peer_pidfd = true                   # false: the path for kernels before 6.5
+//
+//   [limits]                            # rows to preallocate
+//   pools = 64; sessions = 1024; slots = 4096; claims = 65536; leases = 16384; arena = "4MiB"
+//   log_images = 4096; log_stores = 1024
+//
+//   [[pool]]
+//   name = "gpu"; kind = "counted"; slots = 2
+//   attributes = [{ device = "0" }, { device = "1" }]    # of slot 0, 1, …
+//
+//   [[pool]]
+//   name = "web"; kind = "worker"; reservation_ttl = "2s"; payload_max = "1KiB"
+//
+// Durations are text with units (ns, us, ms, s, min, h), sizes are bytes or text (B, KiB, MiB).
+// Reading never stops at the first mistake: each is a line "FILE:LINE:COLUMN: what is wrong".
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "broker/core/command.hpp"
+#include "broker/core/core.hpp"
+
+namespace dibs {
+
+// A pool as written, owning its text; core::PoolConfig is a view of it.
+struct PoolSettings {
+    std::string name;
+    std::string required_label;
+    std::vector<std::string> slot_attributes;  // "key=value", each ended by a zero byte
+    std::vector<std::string_view> slot_attribute_views;
+    core::PoolConfig values;  // everything but the views
+
+    [[nodiscard]] core::PoolConfig view();
+};
+
+struct Config {
+    std::string file;    // empty: none, all defaults
+    std::string socket;  // empty: see default_socket()
+    uint32_t socket_mode = 0600;
+    std::string log_level = "info";
+    core::TimeNs drain_timeout_ns = 30'000'000'000;
+    bool peer_pidfd = true;
+    core::Limits limits;
+    std::vector<PoolSettings> pools;
+};
+
+struct ConfigResult {
+    Config config;
+    std::vector<std::string> mistakes;  // none: the configuration is good
+};
+
+// `name` is what mistakes call the text.
+ConfigResult parse_config(std::string_view text, const std::string& name);
+ConfigResult read_config(const std::string& path);
+
+// $DIBS_SOCKET, else $XDG_RUNTIME_DIR/dibs/dibs.sock, else /run/dibs/dibs.sock.
+std::string default_socket();
+
+// What cannot change while sessions are attached; one sentence per such difference.
+std::vector<std::string> fixed_differences(const Config& before, const Config& after);
+
+}  // namespace dibs

@@ -1,0 +1,469 @@
+// broker/config_text.cpp -- the configuration file, key by key, and everything wrong with it.
+//
+// The one place that knows TOML.
+//
+// A Section reads the keys of one table. Each read names its key, so that in the end the section
+// knows which keys exist and can say which one an unknown key was probably meant to be.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/config.hpp"
+
+#include <toml++/toml.h>
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "broker/quantity.hpp"
+#include "broker/spelling.hpp"
+
+namespace dibs {
+
+namespace {
+
+struct Mistakes {
+    std::string file;
+    std::vector<std::string> lines;
+
+    void add(const toml::source_position& at, const std::string& what) {
+        std::ostringstream line;
+        line << file << ':' << at.line << ':' << at.column << ": " << what;
+        lines.push_back(line.str());
+    }
+    void add(const toml::node& node, const std::string& what) { add(node.source().begin, what); }
+};
+
+std::string quoted(std::string_view text) {
+    return "\"" + std::string(text) + "\"";
+}
+
+std::string type_of(const toml::node& node) {
+    switch (node.type()) {
+        case toml::node_type::table:
+            return "a table";
+        case toml::node_type::array:
+            return "an array";
+        case toml::node_type::string:
+            return "a string";
+        case toml::node_type::integer:
+            return "an integer";
+        case toml::node_type::floating_point:
+            return "a float";
+        case toml::node_type::boolean:
+            return "a boolean";
+        default:
+            return "a date or time";
+    }
+}
+
+class Section {
+  public:
+    Section(const toml::table& table, std::string what, Mistakes& mistakes)
+        : table_(table), what_(std::move(what)), mistakes_(mistakes) {}
+
+    const toml::node* find(std::string_view key) {
+        known_.insert(key);
+        return table_.get(key);
+    }
+    bool has(std::string_view key) { return find(key) != nullptr; }
+
+    void text(std::string_view key, std::string& out) {
+        const toml::node* node = find(key);
+        if (node == nullptr) return;
+        if (const auto value = node->value_exact<std::string>())
+            out = *value;
+        else
+            wrong_type(key, *node, "a string");
+    }
+    void flag(std::string_view key, bool& out) {
+        const toml::node* node = find(key);
+        if (node == nullptr) return;
+        if (const auto value = node->value_exact<bool>())
+            out = *value;
+        else
+            wrong_type(key, *node, "true or false");
+    }
+    void count(std::string_view key, uint32_t& out, uint32_t least, uint32_t most) {
+        const toml::node* node = find(key);
+        if (node == nullptr) return;
+        const auto value = node->value_exact<int64_t>();
+        if (!value) return wrong_type(key, *node, "an integer");
+        if (*value < least || *value > most) {
+            return out_of_range(key, *node, std::to_string(least), std::to_string(most));
+        }
+        out = static_cast<uint32_t>(*value);
+    }
+    void duration(std::string_view key, uint64_t& out, uint64_t least, uint64_t most) {
+        const toml::node* node = find(key);
+        if (node == nullptr) return;
+        const auto text = node->value_exact<std::string>();
+        if (!text) return wrong_type(key, *node, "a duration in quotes, such as \"2s\"");
+        const auto value = parse_duration(*text);
+        if (!value) {
+            return mistakes_.add(*node,
+                                 std::string(key) + ": " + quoted(*text) +
+                                     " is not a duration: write a number with ns, us, ms, s, min "
+                                     "or h, such as \"250ms\"");
+        }
+        if (*value < least || *value > most) {
+            return out_of_range(key, *node, show_duration(least), show_duration(most));
+        }
+        out = *value;
+    }
+    void size(std::string_view key, uint64_t& out, uint64_t least, uint64_t most) {
+        const toml::node* node = find(key);
+        if (node == nullptr) return;
+        std::optional<uint64_t> value;
+        if (const auto bytes = node->value_exact<int64_t>()) {
+            if (*bytes >= 0) value = static_cast<uint64_t>(*bytes);
+        } else if (const auto text = node->value_exact<std::string>()) {
+            value = parse_size(*text);
+            if (!value) {
+                return mistakes_.add(*node,
+                                     std::string(key) + ": " + quoted(*text) +
+                                         " is not a size: write bytes, or a number with B, KiB or "
+                                         "MiB");
+            }
+        } else {
+            return wrong_type(key, *node, "a size in bytes, or text such as \"64KiB\"");
+        }
+        if (!value || *value < least || *value > most) {
+            return out_of_range(key, *node, show_size(least), show_size(most));
+        }
+        out = *value;
+    }
+    void size(std::string_view key, uint32_t& out, uint32_t least, uint32_t most) {
+        uint64_t wide = out;
+        size(key, wide, uint64_t{least}, uint64_t{most});
+        out = static_cast<uint32_t>(wide);
+    }
+    template <typename Enum>
+    void word(std::string_view key,
+              Enum& out,
+              std::initializer_list<std::pair<std::string_view, Enum>> words) {
+        const toml::node* node = find(key);
+        if (node == nullptr) return;
+        const auto text = node->value_exact<std::string>();
+        if (!text) return wrong_type(key, *node, "a string");
+        std::string allowed;
+        for (const auto& [name, value] : words) {
+            if (name == *text) {
+                out = value;
+                return;
+            }
+            allowed += (allowed.empty() ? "" : ", ") + quoted(name);
+        }
+        mistakes_.add(*node, std::string(key) + ": " + quoted(*text) + " is none of " + allowed);
+    }
+
+    // A key that makes no sense here, with the reason.
+    void forbid(std::string_view key, const std::string& why) {
+        if (const toml::node* node = find(key)) {
+            mistakes_.add(key_position(key, *node), std::string(key) + ": " + why);
+        }
+    }
+    void missing(std::string_view key) { mistakes_.add(table_, what_ + " has no " + quoted(key)); }
+    void mistake(std::string_view key, const std::string& what) {
+        const toml::node* node = table_.get(key);
+        mistakes_.add(node != nullptr ? *node : static_cast<const toml::node&>(table_),
+                      std::string(key) + ": " + what);
+    }
+
+    // Says which keys nobody asked for.
+    void finish() {
+        for (const auto& [key, node] : table_) {
+            if (known_.count(key.str()) != 0) continue;
+            std::string what = "unknown key " + quoted(key.str()) + " in " + what_;
+            if (const auto near = nearest_word(key.str(), known_))
+                what += "; did you mean " + quoted(*near) + "?";
+            mistakes_.add(key.source().begin, what);
+        }
+    }
+
+  private:
+    toml::source_position key_position(std::string_view name, const toml::node& node) const {
+        for (const auto& [key, value] : table_) {
+            if (key.str() == name) return key.source().begin;
+        }
+        return node.source().begin;
+    }
+    void wrong_type(std::string_view key, const toml::node& node, const std::string& wanted) {
+        mistakes_.add(node, std::string(key) + ": must be " + wanted + ", is " + type_of(node));
+    }
+    void out_of_range(std::string_view key,
+                      const toml::node& node,
+                      const std::string& least,
+                      const std::string& most) {
+        mistakes_.add(node, std::string(key) + ": must be between " + least + " and " + most);
+    }
+
+    const toml::table& table_;
+    std::string what_;
+    Mistakes& mistakes_;
+    std::set<std::string_view> known_;
+};
+
+constexpr uint64_t kSecond = 1'000'000'000;
+constexpr uint64_t kYear = 365ULL * 24 * 3600 * kSecond;
+constexpr uint32_t kManyRows = 16U << 20;
+
+bool fit_name(std::string_view name) {
+    return !name.empty() && name.size() <= shm::kNameMax &&
+           std::none_of(name.begin(), name.end(), [](char c) {
+               return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+           });
+}
+
+// One table of `attributes`: text keys and values, as they travel with a grant.
+std::string read_attributes(const toml::table& table, Mistakes& mistakes) {
+    std::string bytes;
+    if (table.size() > shm::kOptionsMax) {
+        mistakes.add(table, "attributes: more than " + std::to_string(shm::kOptionsMax));
+    }
+    for (const auto& [key, node] : table) {
+        const auto value = node.value_exact<std::string>();
+        if (!value) {
+            mistakes.add(
+                node,
+                "attributes: " + quoted(key.str()) + " must be a string, is " + type_of(node));
+            continue;
+        }
+        if (key.str().find('=') != std::string_view::npos ||
+            key.str().find('\0') != std::string_view::npos ||
+            value->find('\0') != std::string::npos) {
+            mistakes.add(node, "attributes: no '=' in a key, no zero byte anywhere");
+            continue;
+        }
+        bytes += std::string(key.str()) + "=" + *value + '\0';
+    }
+    return bytes;
+}
+
+void read_slot_attributes(Section& section, PoolSettings& pool, Mistakes& mistakes) {
+    const toml::node* node = section.find("attributes");
+    if (node == nullptr) return;
+    const toml::array* array = node->as_array();
+    if (array == nullptr) {
+        mistakes.add(*node, "attributes: must be an array of tables, one per slot");
+        return;
+    }
+    if (array->size() > pool.values.slots) {
+        mistakes.add(*node,
+                     "attributes: for " + std::to_string(array->size()) + " slots, but the pool " +
+                         "has " + std::to_string(pool.values.slots));
+    }
+    uint32_t longest = 0;
+    for (const toml::node& element : *array) {
+        const toml::table* table = element.as_table();
+        if (table == nullptr) {
+            mistakes.add(element, "attributes: must be tables, one per slot");
+            continue;
+        }
+        pool.slot_attributes.push_back(read_attributes(*table, mistakes));
+        longest = std::max(longest, static_cast<uint32_t>(pool.slot_attributes.back().size()));
+    }
+    if (!section.has("attributes_max")) {
+        pool.values.attributes_max = longest;
+    } else if (pool.values.attributes_max < longest) {
+        section.mistake(
+            "attributes_max",
+            "the longest attributes of a slot take " + std::to_string(longest) + " bytes");
+    }
+}
+
+void read_counted(Section& section, PoolSettings& pool, Mistakes& mistakes) {
+    core::PoolConfig& values = pool.values;
+    section.count("slots", values.slots, 1, kManyRows);
+    if (!section.has("slots")) section.missing("slots");
+    read_slot_attributes(section, pool, mistakes);
+    for (const char* key :
+         {"reservation_ttl", "unconfirmed_max", "release_is_ready", "required_label"}) {
+        section.forbid(key, "only a worker pool has it; this one is counted");
+    }
+    section.forbid("answer_max", "nobody answers behind a counted pool");
+}
+
+void read_worker(Section& section, PoolSettings& pool) {
+    core::PoolConfig& values = pool.values;
+    section.duration("reservation_ttl", values.reservation_ttl_ns, 1, kYear);
+    section.count("unconfirmed_max", values.unconfirmed_max, 1, kManyRows);
+    section.flag("release_is_ready", values.release_is_ready);
+    section.size("answer_max", values.answer_max, 0, shm::kPayloadMax);
+    section.text("required_label", pool.required_label);
+    if (pool.required_label.size() > shm::kNameMax) {
+        section.mistake("required_label", "longer than 63 bytes");
+    }
+    section.forbid("slots", "a worker pool has the slots that its workers announce");
+    section.forbid("attributes", "the workers announce them");
+}
+
+PoolSettings read_pool(const toml::table& table, Mistakes& mistakes) {
+    Section section(table, "a pool", mistakes);
+    PoolSettings pool;
+    core::PoolConfig& values = pool.values;
+    section.text("name", pool.name);
+    if (!section.has("name")) {
+        section.missing("name");
+    } else if (table.get("name")->is_string() && !fit_name(pool.name)) {
+        section.mistake("name", "must have 1 to 63 bytes and no control characters");
+    }
+    values.kind = shm::PoolKind::kCounted;
+    section.word("kind",
+                 values.kind,
+                 {{"counted", shm::PoolKind::kCounted}, {"worker", shm::PoolKind::kWorker}});
+    section.word("when_busy",
+                 values.when_busy,
+                 {{"wait", shm::WhenBusy::kWait},
+                  {"reject", shm::WhenBusy::kReject},
+                  {"cold", shm::WhenBusy::kCold}});
+    section.count("units_max", values.units_max, 1, shm::kUnitsMax);
+    section.count("backlog_max", values.backlog_max, 0, kManyRows);
+    section.size("payload_max", values.payload_max, 0, shm::kPayloadMax);
+    section.size("attributes_max", values.attributes_max, 0, shm::kPayloadMax);
+    section.duration("retry_after", values.retry_after_ns, 0, kYear);
+    section.duration("interval_max", values.interval_max_ns, 1, kYear);
+    section.duration("grace", values.grace_ns, 0, kYear);
+    if (!section.has("kind")) {
+        section.missing("kind");
+        for (const char* key : {"slots",
+                                "attributes",
+                                "reservation_ttl",
+                                "unconfirmed_max",
+                                "release_is_ready",
+                                "answer_max",
+                                "required_label"}) {
+            section.find(key);
+        }
+    } else if (values.kind == shm::PoolKind::kCounted) {
+        read_counted(section, pool, mistakes);
+    } else {
+        read_worker(section, pool);
+    }
+    section.finish();
+    return pool;
+}
+
+void read_limits(Section& top, Config& config, Mistakes& mistakes) {
+    const toml::node* node = top.find("limits");
+    if (node == nullptr) return;
+    const toml::table* table = node->as_table();
+    if (table == nullptr) {
+        mistakes.add(*node, "limits: must be a table");
+        return;
+    }
+    Section section(*table, "[limits]", mistakes);
+    core::Limits& limits = config.limits;
+    section.count("pools", limits.pools, 1, shm::kPoolsMax);
+    section.count("sessions", limits.sessions, 1, 65536);
+    section.count("slots", limits.slots, 1, kManyRows);
+    section.count("claims", limits.claims, 1, kManyRows);
+    section.count("leases", limits.leases, 1, kManyRows);
+    uint64_t arena = uint64_t{limits.arena_blocks} * sizeof(shm::ArenaBlock);
+    section.size("arena", arena, sizeof(shm::ArenaBlock), 4ULL << 30);
+    limits.arena_blocks = static_cast<uint32_t>(arena / sizeof(shm::ArenaBlock));
+    section.count("log_images", limits.log_images, 2048, 1U << 20);
+    section.count("log_stores", limits.log_stores, 1024, 1U << 20);
+    section.finish();
+}
+
+// What only shows when all pools are known.
+void check_pools(const toml::node& node, const Config& config, Mistakes& mistakes) {
+    uint64_t slots = 0;
+    for (const PoolSettings& pool : config.pools)
+        slots += pool.values.slots;
+    if (slots > config.limits.slots) {
+        mistakes.add(node,
+                     "the counted pools have " + std::to_string(slots) +
+                         " slots together, but limits.slots is " +
+                         std::to_string(config.limits.slots));
+    }
+    if (config.pools.size() > config.limits.pools) {
+        mistakes.add(node,
+                     std::to_string(config.pools.size()) + " pools, but limits.pools is " +
+                         std::to_string(config.limits.pools));
+    }
+}
+
+void read_pools(Section& top, Config& config, Mistakes& mistakes) {
+    const toml::node* node = top.find("pool");
+    if (node == nullptr) return;
+    const toml::array* array = node->as_array();
+    if (array == nullptr) {
+        mistakes.add(*node, "pool: must be an array of tables: write [[pool]]");
+        return;
+    }
+    std::map<std::string, toml::source_position> first;
+    for (const toml::node& element : *array) {
+        const toml::table* table = element.as_table();
+        if (table == nullptr) {
+            mistakes.add(element, "pool: must be a table: write [[pool]]");
+            continue;
+        }
+        PoolSettings pool = read_pool(*table, mistakes);
+        const toml::node* name = table->get("name");
+        if (name != nullptr && !pool.name.empty()) {
+            const auto [place, fresh] = first.emplace(pool.name, name->source().begin);
+            if (!fresh) {
+                mistakes.add(*name,
+                             "a second pool " + quoted(pool.name) + "; the first is in line " +
+                                 std::to_string(place->second.line));
+            }
+        }
+        config.pools.push_back(std::move(pool));
+    }
+    check_pools(*node, config, mistakes);
+}
+
+void read_mode(Section& top, Config& config) {
+    std::string text;
+    top.text("socket_mode", text);
+    if (text.empty()) return;
+    const bool octal = text.size() <= 4 && text.find_first_not_of("01234567") == std::string::npos;
+    const unsigned long mode = octal ? std::stoul(text, nullptr, 8) : 01000;
+    if (mode > 0777) {
+        top.mistake("socket_mode", quoted(text) + " is not three octal digits, such as \"0660\"");
+        return;
+    }
+    config.socket_mode = static_cast<uint32_t>(mode);
+}
+
+void read_top(const toml::table& table, Config& config, Mistakes& mistakes) {
+    Section top(table, "the configuration", mistakes);
+    top.text("socket", config.socket);
+    if (config.socket.size() > 107) {  // sizeof(sockaddr_un::sun_path) less its terminator
+        top.mistake("socket", "a socket's path has at most 107 bytes");
+    }
+    read_mode(top, config);
+    top.word<std::string>("log_level",
+                          config.log_level,
+                          {{"trace", "trace"},
+                           {"debug", "debug"},
+                           {"info", "info"},
+                           {"warning", "warning"},
+                           {"error", "error"},
+                           {"off", "off"}});
+    top.duration("drain_timeout", config.drain_timeout_ns, 0, kYear);
+    top.flag("peer_pidfd", config.peer_pidfd);
+    read_limits(top, config, mistakes);
+    read_pools(top, config, mistakes);
+    top.finish();
+}
+
+}  // namespace
+
+ConfigResult parse_config(std::string_view text, const std::string& name) {
+    ConfigResult result;
+    result.config.file = name;
+    Mistakes mistakes{name, {}};
+    try {
+        const toml::table table = toml::parse(text, name);
+        read_top(table, result.config, mistakes);
+    } catch (const toml::parse_error& error) {
+        mistakes.add(error.source().begin, std::string(error.description()));
+    }
+    result.mistakes = std::move(mistakes.lines);
+    return result;
+}
+
+}  // namespace dibs

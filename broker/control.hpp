@@ -1,0 +1,74 @@
+// broker/control.hpp -- the control thread: whoever comes in, signals, and what ends.
+//
+// A handshake costs a few hundred microseconds of memory and descriptors, so none of it happens in
+// the turn. Connections wait here, all of them at once, until they have said Hello; each has one
+// second, and none waits for another. This thread never writes STATE.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <string>
+#include <unordered_map>
+
+#include "broker/config.hpp"
+#include "broker/exchange.hpp"
+#include "broker/handshake.hpp"
+#include "broker/listener.hpp"
+#include "broker/segments.hpp"
+
+namespace dibs {
+
+class Control {
+  public:
+    // With `signals`, SIGTERM, SIGINT and SIGHUP are taken from a signalfd; they must be blocked.
+    Control(const Config& config, BoardSegment& board, Exchange& exchange, bool signals);
+
+    void serve(uint64_t epoch);  // until the turn has finished
+    void stop();                 // from any thread: as SIGTERM
+    [[nodiscard]] const std::string& socket_path() const { return listener_.path(); }
+
+  private:
+    enum class Event : uint32_t { kConnection, kPending, kReport, kSignal, kStop };
+
+    struct Pending {
+        shm::Descriptor socket;
+        uint64_t until_ns;  // monotonic
+    };
+    using PendingList = std::list<Pending>;  // oldest first
+
+    [[nodiscard]] int wait_ms() const;
+    void watch(int fd, Event what) const;
+    void dispatch(Event what, int fd);
+    void accept_all();
+    void pause_accepting();
+    void resume_accepting();
+    void hear(int fd);
+    void drop(int fd);
+    void drop_late();
+    void begin_session(shm::Descriptor socket, const shm::SessionSizes& sizes);
+    void take_reports();
+    void welcome(Session* session);
+    void take_signal();
+    void drain();
+    void reload();
+
+    const Config& config_;
+    std::string file_;
+    bool peer_pidfd_;
+    BoardSegment& board_;
+    Exchange& exchange_;
+    Listener listener_;
+    shm::Descriptor epoll_;
+    shm::Descriptor signals_;
+    Attention stop_;
+    PendingList pending_;
+    std::unordered_map<int, PendingList::iterator> pending_by_fd_;
+    uint64_t epoch_ = 0;
+    uint64_t accept_again_ns_ = 0;  // not 0: there were no descriptors left
+    bool draining_ = false;
+    bool finished_ = false;
+};
+
+}  // namespace dibs

@@ -1,0 +1,36 @@
+// broker/deaths.cpp -- how a session ends, whoever ended it.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/deaths.hpp"
+
+namespace dibs {
+
+Deaths::Deaths(core::Core& core, Sessions& sessions, Ingest& ingest)
+    : core_(core), sessions_(sessions), ingest_(ingest) {
+    gone_.reserve(core.sessions_max());
+}
+
+// A dead process writes no more, so its ring has an end.
+bool Deaths::drained(Session& session) {
+    if (!session.draining || session.ending) return true;
+    const uint64_t before = session.up.head();
+    const Ingest::Read read = ingest_.read(session, session.sizes.submission_entries);
+    if (session.up.head() != before) sessions_.in_turn(&session);
+    return read != Ingest::Read::kMore;
+}
+
+void Deaths::reap() {
+    std::vector<Session*>& ending = sessions_.ending();
+    size_t kept = 0;
+    for (Session* session : ending) {
+        if (ingest_.turn_full() || !drained(*session)) {
+            ending[kept++] = session;
+            continue;
+        }
+        session->ending = true;
+        core_.session_died(session->row);
+        gone_.push_back(session);
+    }
+    ending.resize(kept);
+}
+
+}  // namespace dibs

@@ -1,0 +1,106 @@
+// broker/exchange.hpp -- what the control thread and the turn tell each other.
+//
+// Two single-producer queues of small notices. A session is owned by whoever holds its pointer:
+// control makes it and hands it over, the turn opens it, says so, and in the end hands it back to
+// be freed. Each side has an eventfd that nobody else holds, written after the push: a side that
+// looks into its queue and then sleeps on its eventfd misses nothing.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/eventfd.h>
+
+#include <boost/lockfree/spsc_queue.hpp>
+#include <cassert>
+#include <cerrno>
+#include <cstdint>
+#include <system_error>
+
+#include "shm/descriptor.hpp"
+
+namespace dibs {
+
+struct Config;
+struct Session;
+
+// control → turn
+struct Request {
+    enum class Kind : uint8_t {
+        kSession,  // a session to open; owned by the turn from here on
+        kEnd,      // end the session of this row and generation: its client did not wait for it
+        kConfig,   // a configuration to take over; owned by the turn from here on
+        kDrain,    // stop in order
+        kStop,     // stop at once
+    };
+    Kind kind = Kind::kStop;
+    Session* session = nullptr;
+    Config* config = nullptr;
+    uint32_t row = 0;
+    uint32_t generation = 0;
+};
+
+// turn → control
+struct Report {
+    enum class Kind : uint8_t {
+        kOpened,    // say Welcome; the turn still owns it
+        kFull,      // say Farewell; owned by control again
+        kRetired,   // free it; owned by control again
+        kFinished,  // the turn has ended
+    };
+    Kind kind = Kind::kFinished;
+    Session* session = nullptr;
+};
+
+// An eventfd of the broker's own.
+class Attention {
+  public:
+    Attention() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+        if (!fd_.valid()) throw std::system_error(errno, std::generic_category(), "eventfd");
+    }
+    [[nodiscard]] int fd() const { return fd_.get(); }
+    void call() const {
+        const uint64_t one = 1;
+        (void)!write(fd_.get(), &one, sizeof(one));  // full means called
+    }
+    void answer() const {
+        uint64_t calls = 0;
+        (void)!read(fd_.get(), &calls, sizeof(calls));
+    }
+
+  private:
+    shm::Descriptor fd_;
+};
+
+class Exchange {
+  public:
+    explicit Exchange(uint32_t sessions_max)
+        : requests_(sessions_max + 1024), reports_(2 * sessions_max + 2048) {}
+
+    // --- control's side
+    bool ask(const Request& request) {
+        if (!requests_.push(request)) return false;
+        turn_.call();
+        return true;
+    }
+    bool next(Report& report) { return reports_.pop(report); }
+    [[nodiscard]] const Attention& control() const { return control_; }
+
+    // --- the turn's side
+    [[nodiscard]] bool asked() const { return requests_.read_available() != 0; }
+    bool next(Request& request) { return requests_.pop(request); }
+    void report(const Report& report) {
+        // Each session is reported at most twice before control has looked: there is room.
+        const bool pushed = reports_.push(report);
+        assert(pushed);
+        (void)pushed;
+        control_.call();
+    }
+    [[nodiscard]] const Attention& turn() const { return turn_; }
+
+  private:
+    boost::lockfree::spsc_queue<Request> requests_;
+    boost::lockfree::spsc_queue<Report> reports_;
+    Attention turn_;
+    Attention control_;
+};
+
+}  // namespace dibs

@@ -1,0 +1,154 @@
+// broker/handshake.cpp -- Hello, Welcome and Farewell, as the broker reads and writes them.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/handshake.hpp"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "shm/memfd.hpp"
+
+namespace dibs {
+
+namespace {
+
+Refusal refuse(shm::FarewellCode code, uint32_t client_layout, std::string text) {
+    return {code, client_layout, std::move(text)};
+}
+
+std::string sizes_text(const shm::SessionSizes& sizes) {
+    return "submission " + std::to_string(sizes.submission_entries) + ", completion " +
+           std::to_string(sizes.completion_entries) + ", payload " +
+           std::to_string(sizes.up_payload) + " and " + std::to_string(sizes.down_payload) +
+           ", tags " + std::to_string(sizes.tags);
+}
+
+}  // namespace
+
+std::optional<Refusal> check_hello(std::span<const std::byte> packet, shm::SessionSizes* sizes) {
+    // Magic and version come first in every layout that there will ever be.
+    constexpr size_t kVersioned = offsetof(shm::Hello, layout_version) + sizeof(uint32_t);
+    std::array<std::byte, sizeof(shm::Hello)> bytes = {};
+    std::memcpy(bytes.data(), packet.data(), std::min(packet.size(), bytes.size()));
+    const auto hello = std::bit_cast<shm::Hello>(bytes);
+    if (packet.size() < kVersioned || hello.magic != shm::kHelloMagic) {
+        return refuse(shm::FarewellCode::kMalformed,
+                      0,
+                      "a Hello was expected; " + std::to_string(packet.size()) +
+                          " bytes of something else came");
+    }
+    if (hello.layout_version != shm::kLayoutVersion) {
+        return refuse(shm::FarewellCode::kVersion,
+                      hello.layout_version,
+                      "the client speaks layout " + std::to_string(hello.layout_version) +
+                          ", this broker layout " + std::to_string(shm::kLayoutVersion) +
+                          ": one of the two must be brought up to date");
+    }
+    if (packet.size() != sizeof(hello)) {
+        return refuse(shm::FarewellCode::kMalformed,
+                      hello.layout_version,
+                      "a Hello has " + std::to_string(sizeof(hello)) + " bytes, this one " +
+                          std::to_string(packet.size()));
+    }
+    if (hello.flags != 0 || hello.reserved0 != 0) {
+        return refuse(shm::FarewellCode::kMalformed,
+                      hello.layout_version,
+                      "the Hello sets flags that this layout does not have");
+    }
+    *sizes = shm::wanted_sizes(hello);
+    if (!shm::valid_sizes(*sizes)) {
+        return refuse(shm::FarewellCode::kSizes,
+                      hello.layout_version,
+                      "sizes out of range, or no powers of two: " + sizes_text(*sizes));
+    }
+    return std::nullopt;
+}
+
+HelloResult receive_hello(int socket) {
+    HelloResult result;
+    std::array<std::byte, 256> packet;
+    struct iovec part = {packet.data(), packet.size()};
+    struct msghdr message = {};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    const ssize_t size = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (size < 0) {
+        const bool wait = errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+        result.heard = wait ? Heard::kNothingYet : Heard::kGone;
+        return result;
+    }
+    if (size == 0 && (message.msg_flags & MSG_CTRUNC) == 0) {
+        result.heard = Heard::kGone;
+        return result;
+    }
+    result.heard = Heard::kRefused;
+    if ((message.msg_flags & MSG_CTRUNC) != 0) {
+        result.refusal = refuse(shm::FarewellCode::kMalformed,
+                                0,
+                                "a client passes no descriptors; these have been dropped");
+        return result;
+    }
+    if (const auto refusal =
+            check_hello({packet.data(), static_cast<size_t>(size)}, &result.sizes)) {
+        result.refusal = *refusal;
+        return result;
+    }
+    result.heard = Heard::kHello;
+    return result;
+}
+
+bool send_welcome(const Session& session, const BoardSegment& board, uint64_t epoch) {
+    shm::Welcome welcome;
+    welcome.epoch = epoch;
+    welcome.session = session.row;
+    welcome.generation = session.generation;
+    welcome.submission_entries = session.sizes.submission_entries;
+    welcome.completion_entries = session.sizes.completion_entries;
+    welcome.up_payload = session.sizes.up_payload;
+    welcome.down_payload = session.sizes.down_payload;
+    welcome.tags = session.sizes.tags;
+    welcome.pools_max = board.pools_max();
+    welcome.up_size = shm::plan_up(session.sizes).size;
+    welcome.down_size = shm::plan_down(session.sizes).size;
+    welcome.board_size = board.size();
+
+    const shm::Descriptor down = shm::reopen_read_only(session.down_fd.get());
+    const std::array<int, static_cast<size_t>(shm::WelcomeDescriptor::kCount)> descriptors = {
+        session.up_fd.get(),
+        down.get(),
+        board.read_only_fd(),
+        session.bell.get(),
+        session.client_event_socket.get()};
+    struct iovec part = {&welcome, sizeof(welcome)};
+    alignas(struct cmsghdr) std::array<char, CMSG_SPACE(sizeof(descriptors))> control = {};
+    struct msghdr message = {};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    struct cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(descriptors));
+    std::memcpy(CMSG_DATA(header), descriptors.data(), sizeof(descriptors));
+    return sendmsg(session.socket.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+           static_cast<ssize_t>(sizeof(welcome));
+}
+
+void send_farewell(int socket, const Refusal& refusal) {
+    shm::Farewell farewell;
+    farewell.code = refusal.code;
+    farewell.client_layout = refusal.client_layout;
+    farewell.text_size =
+        static_cast<uint32_t>(std::min(refusal.text.size(), sizeof(farewell.text)));
+    std::memcpy(farewell.text, refusal.text.data(), farewell.text_size);
+    // A client that has gone, or reads nothing, misses it.
+    (void)send(socket, &farewell, sizeof(farewell), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+}  // namespace dibs

@@ -1,0 +1,74 @@
+// broker/ingest.cpp -- the client's half of a session, as the broker reads it.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/ingest.hpp"
+
+#include "broker/operations.hpp"
+#include "broker/session.hpp"
+
+namespace dibs {
+
+namespace {
+
+// Room for sixteen of the largest payloads: a turn with more of them goes on in the next one.
+constexpr size_t kScratchBlocks = size_t{16} * shm::kPayloadMax / 16;
+constexpr size_t kLargestPayload = shm::kPayloadMax / 16 + 1;
+
+}  // namespace
+
+Upstream::Upstream(const std::byte* up, const shm::SessionSizes& sizes)
+    : payload_size_(sizes.up_payload) {
+    const shm::UpPlan plan = shm::plan_up(sizes);
+    head_ = reinterpret_cast<const shm::UpHead*>(up);
+    histogram_ = reinterpret_cast<const shm::UpHistogram*>(up + plan.histogram);
+    payload_ = up + plan.payload;
+    ring_ =
+        shm::SubmissionConsumer(reinterpret_cast<const shm::SubmissionEntry*>(up + plan.submission),
+                                sizes.submission_entries,
+                                0);
+}
+
+Armed Upstream::look_again() const {
+    const uint64_t tail = shm::published_submissions(*head_);
+    if (ring_.maybe()) return Armed::kEntry;
+    // A tail behind the head is a batch that was taken before it was announced.
+    return tail > ring_.head() ? Armed::kViolation : Armed::kQuiet;
+}
+
+bool Upstream::copy_payload(uint32_t offset, uint32_t size, std::byte* out) const {
+    if (size > payload_size_ || offset > payload_size_ - size) return false;
+    std::memcpy(out, payload_ + offset, size);
+    return true;
+}
+
+Ingest::Ingest(core::Core& core, Operations& operations)
+    : core_(core), operations_(operations), scratch_(kScratchBlocks) {}
+
+bool Ingest::turn_full() const {
+    return core_.turn_full() || operations_.full() || used_ + kLargestPayload > scratch_.size();
+}
+
+// An empty span for no payload, and for one that is out of its area: the operation's check sees
+// the difference in its size.
+std::span<const uint8_t> Ingest::take_payload(const Session& session,
+                                              const shm::Submission& entry) {
+    if (entry.payload_size == 0 || entry.payload_size > shm::kPayloadMax) return {};
+    std::byte* to = scratch_[used_].bytes;
+    if (!session.up.copy_payload(entry.payload_offset, entry.payload_size, to)) return {};
+    used_ += (entry.payload_size + sizeof(Block) - 1) / sizeof(Block);
+    return {reinterpret_cast<const uint8_t*>(to), entry.payload_size};
+}
+
+Ingest::Read Ingest::read(Session& session, uint32_t budget) {
+    shm::Submission entry;
+    for (uint32_t taken = 0; taken < budget; ++taken) {
+        if (turn_full()) return Read::kMore;
+        const shm::Poll poll = session.up.pop(entry);
+        if (poll == shm::Poll::kNothing) return Read::kOpen;
+        if (poll == shm::Poll::kViolation) return Read::kViolation;
+        if (entry.op == shm::Op::kClose) return Read::kClosed;
+        operations_.apply(session, entry, take_payload(session, entry));
+    }
+    return session.up.maybe() ? Read::kMore : Read::kOpen;
+}
+
+}  // namespace dibs

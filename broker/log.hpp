@@ -1,0 +1,18 @@
+// broker/log.hpp -- text for people, on standard error; never on the claim path, never payload
+// bytes.
+//
+// One translation unit knows the logging library. Any thread may write.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+namespace dibs::log {
+
+void open(const std::string& level);  // trace, debug, info, warning, error, off
+void debug(const std::string& text);
+void info(const std::string& text);
+void warning(const std::string& text);
+void error(const std::string& text);
+
+}  // namespace dibs::log

@@ -1,0 +1,312 @@
+// broker/operations.cpp -- from a submission entry to a command of the core.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/operations.hpp"
+
+#include <cassert>
+#include <cstring>
+#include <limits>
+
+#include "shm/operation.hpp"
+
+namespace dibs {
+
+using shm::Op;
+using shm::Reason;
+namespace OpFlag = shm::OpFlag;
+
+namespace {
+
+constexpr uint64_t kLongest = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+
+// A duration as the client wrote it: never negative, never one that only overflows.
+bool valid_duration(uint64_t ns) {
+    return ns <= kLongest || ns == shm::kNever;
+}
+
+uint8_t flags_of(Op op) {
+    switch (op) {
+        case Op::kClaim:
+            return OpFlag::kQuiet | OpFlag::kReject | OpFlag::kCold | OpFlag::kWait;
+        case Op::kAnnounce:
+            return OpFlag::kQuiet | OpFlag::kThenReady | OpFlag::kOn;
+        case Op::kRefuse:
+            return OpFlag::kQuiet | OpFlag::kTryAgain;
+        case Op::kDone:
+            return OpFlag::kQuiet | OpFlag::kThenReady;
+        case Op::kProtect:
+            return OpFlag::kQuiet | OpFlag::kOn;
+        default:
+            return OpFlag::kQuiet;
+    }
+}
+
+bool carries_payload(Op op) {
+    return op == Op::kClaim || op == Op::kAnnounce || op == Op::kConfirm || op == Op::kDone;
+}
+
+bool single_choice(uint8_t flags) {
+    const unsigned when = flags & (OpFlag::kReject | OpFlag::kCold | OpFlag::kWait);
+    return (when & (when - 1)) == 0;
+}
+
+uint32_t row_of(uint64_t id) {
+    return static_cast<uint32_t>(id);
+}
+
+}  // namespace
+
+Operations::Operations(core::Core& core) : core_(core), slot_rooms_(core.slots_max()) {
+    own_results_.reserve(kOwnResultsMax + 1);
+    silenced_.reserve(1024);
+}
+
+void Operations::begin_turn() {
+    own_results_.clear();
+    silenced_.clear();
+    gone_cursor_ = 0;
+}
+
+void Operations::apply(Session& session,
+                       const shm::Submission& entry,
+                       std::span<const uint8_t> payload) {
+    if (entry.op == Op::kClaim) return claim(session, entry, payload);
+    if (entry.op > Op::kClose || (entry.flags & ~flags_of(entry.op)) != 0) {
+        return own_result(session, entry, Reason::kMalformed);
+    }
+    if (payload.size() != entry.payload_size || (!payload.empty() && !carries_payload(entry.op))) {
+        return own_result(session, entry, Reason::kPayload);
+    }
+    switch (entry.op) {
+        case Op::kCancel:
+            return cancel(session, entry);
+        case Op::kRelease:
+        case Op::kFail:
+            return release(session, entry);
+        case Op::kKeepalive:
+            return keepalive(session, entry);
+        case Op::kAnnounce:
+            return announce(session, entry, payload);
+        case Op::kReady:
+        case Op::kConfirm:
+        case Op::kRefuse:
+        case Op::kDone:
+        case Op::kWithdraw:
+        case Op::kProtect:
+            return worker_word(session, entry, payload);
+        default:
+            return own_result(session, entry, Reason::kOk);  // kNop
+    }
+}
+
+Reason Operations::claim_refusal(const Session& session,
+                                 const shm::Submission& entry,
+                                 std::span<const uint8_t> payload) const {
+    if ((entry.flags & ~flags_of(Op::kClaim)) != 0 || !single_choice(entry.flags) ||
+        !valid_duration(entry.id) || entry.fence > kLongest) {
+        return Reason::kMalformed;
+    }
+    if (payload.size() != entry.payload_size || !valid_claim_payload(payload)) {
+        return Reason::kPayload;
+    }
+    // A tag that is out of range, or whose lease has not ended: the core says kLimit, too, but a
+    // room must not be taken for it.
+    if (entry.tag >= session.tags.size()) return Reason::kLimit;
+    const TagRoom& room = session.tags[entry.tag];
+    return room.first != shm::kNoRow && !room.ended ? Reason::kLimit : Reason::kOk;
+}
+
+// The grant room: a head, then a region for each unit. Pools and sizes that the core will reject
+// need none.
+bool Operations::take_claim_room(Session& session,
+                                 const shm::Submission& entry,
+                                 core::Claim& command) {
+    if (entry.pool >= core_.pools() || entry.units == 0 || entry.units > shm::kUnitsMax)
+        return true;
+    const shm::PoolRow& pool = core_.pool(entry.pool);
+    const auto stride = static_cast<uint32_t>(
+        shm::round_up(sizeof(shm::GrantSlot) + uint64_t{pool.attributes_max} + pool.answer_max, 8));
+    const uint32_t lines = room_lines(sizeof(shm::GrantHead) + uint64_t{entry.units} * stride);
+    if (session.tags[entry.tag].ended) {
+        session.free_tag(entry.tag, session.tags[entry.tag].unread);
+    }
+    const uint32_t first = session.take_room(lines);
+    if (first == shm::kNoRow) return false;
+    command.room = first;
+    command.room_lines = lines;
+    session.tags[entry.tag] = {
+        .first = first,
+        .lines = lines,
+        .stride = stride,
+        .answer_place = static_cast<uint32_t>(sizeof(shm::GrantSlot) + pool.attributes_max),
+        .ingested_ns = core_.now()};
+    return true;
+}
+
+void Operations::claim(Session& session,
+                       const shm::Submission& entry,
+                       std::span<const uint8_t> payload) {
+    core::Claim command;
+    command.session = session.row;
+    command.tag = entry.tag;
+    command.units = entry.units;
+    command.pool = entry.pool;
+    command.user_data = entry.user_data;
+    command.timeout_ns = entry.id;
+    command.interval_ns = entry.fence;
+    std::memcpy(command.key.data(), entry.key, sizeof(entry.key));
+    if ((entry.flags & OpFlag::kReject) != 0) command.when_busy = shm::WhenBusy::kReject;
+    if ((entry.flags & OpFlag::kCold) != 0) command.when_busy = shm::WhenBusy::kCold;
+    command.when_busy_given =
+        (entry.flags & (OpFlag::kReject | OpFlag::kCold | OpFlag::kWait)) != 0;
+    command.payload = payload;
+    command.refusal = claim_refusal(session, entry, payload);
+    if (command.refusal == Reason::kOk && !take_claim_room(session, entry, command)) {
+        command.refusal = Reason::kNoRoom;
+    }
+    core_.apply(command);
+}
+
+void Operations::cancel(Session& session, const shm::Submission& entry) {
+    const size_t first = core_.decisions().size();
+    core_.apply(core::Cancel{session.row, entry.tag, entry.user_data});
+    // A grant that has not been read yet may still be looked at.
+    if (after(entry, first) == Reason::kOk) session.free_tag(entry.tag, session.completion_tail);
+}
+
+void Operations::release(Session& session, const shm::Submission& entry) {
+    const uint32_t row = row_of(entry.id);
+    const uint16_t tag = row < core_.leases_max() ? core_.lease(row).tag : uint16_t{0};
+    const size_t first = core_.decisions().size();
+    core_.apply(
+        core::Release{session.row, entry.op == Op::kFail, entry.id, entry.fence, entry.user_data});
+    // Who knows id and fence has read the grant.
+    if (after(entry, first) == Reason::kOk) session.free_tag(tag, 0);
+}
+
+void Operations::keepalive(Session& session, const shm::Submission& entry) {
+    const auto interval = shm::key_word(entry);
+    if (interval > kLongest) return own_result(session, entry, Reason::kMalformed);
+    const size_t first = core_.decisions().size();
+    core_.apply(core::Keepalive{session.row, entry.id, entry.fence, interval, entry.user_data});
+    after(entry, first);
+}
+
+void Operations::announce(Session& session,
+                          const shm::Submission& entry,
+                          std::span<const uint8_t> payload) {
+    collect_gone();
+    Announcement announcement;
+    core::Announce command;
+    command.session = session.row;
+    command.pool = entry.pool;
+    command.worker_tag = entry.id;
+    command.user_data = entry.user_data;
+    command.is_protected = (entry.flags & OpFlag::kOn) != 0;
+    command.ready = (entry.flags & OpFlag::kThenReady) != 0;
+    uint32_t lines = 0;
+    if (!announcements_.read(payload, announcement)) {
+        command.refusal = Reason::kPayload;
+    } else if (entry.pool < core_.pools()) {
+        command.name = announcement.name;
+        command.labels = announcement.labels();
+        command.attributes = announcement.attributes;
+        lines = room_lines(core_.pool(entry.pool).payload_max + sizeof(shm::GrantSlot));
+        const uint32_t credit = session.sizes.completion_entries - session.sizes.submission_entries;
+        if (2 * (session.slots + 1) <= credit) command.room = session.take_room(lines);
+        if (command.room == shm::kNoRow) command.refusal = Reason::kNoRoom;
+    }
+    const size_t first = core_.decisions().size();
+    core_.apply(command);
+    const auto decisions = core_.decisions();
+    const bool announced =
+        decisions.size() > first && decisions[first].kind == core::DecisionKind::kAnnounced;
+    if (!announced) {
+        if (command.room != shm::kNoRow) session.free_room(command.room, lines, 0);
+        return;
+    }
+    SlotRoom& room = slot_rooms_[row_of(decisions[first].id)];
+    if (room.session == nullptr) {
+        room = {&session, command.room, lines};
+        ++session.slots;
+    } else {  // announced again: the slot keeps the room that it has
+        session.free_room(command.room, lines, 0);
+    }
+    if ((entry.flags & OpFlag::kQuiet) != 0) silenced_.push_back(static_cast<uint32_t>(first));
+}
+
+void Operations::worker_word(Session& session,
+                             const shm::Submission& entry,
+                             std::span<const uint8_t> payload) {
+    using Kind = core::WorkerWord::Kind;
+    if (entry.fence > std::numeric_limits<uint32_t>::max()) {
+        return own_result(session, entry, Reason::kMalformed);
+    }
+    core::WorkerWord word;
+    word.session = session.row;
+    word.slot = entry.id;
+    word.round = static_cast<uint32_t>(entry.fence);
+    word.user_data = entry.user_data;
+    word.answer = payload;
+    word.then_ready = (entry.flags & OpFlag::kThenReady) != 0;
+    word.try_again = (entry.flags & OpFlag::kTryAgain) != 0;
+    switch (entry.op) {
+        case Op::kReady:
+            word.kind = Kind::kReady;
+            break;
+        case Op::kConfirm:
+            word.kind = Kind::kConfirm;
+            break;
+        case Op::kRefuse:
+            word.kind = Kind::kRefuse;
+            word.code = static_cast<int64_t>(shm::key_word(entry));
+            break;
+        case Op::kDone:
+            word.kind = Kind::kDone;
+            break;
+        case Op::kWithdraw:
+            word.kind = Kind::kWithdraw;
+            break;
+        default:
+            word.kind = (entry.flags & OpFlag::kOn) != 0 ? Kind::kProtect : Kind::kUnprotect;
+    }
+    const size_t first = core_.decisions().size();
+    core_.apply(word);
+    after(entry, first);
+}
+
+void Operations::own_result(Session& session, const shm::Submission& entry, Reason reason) {
+    if (reason == Reason::kOk && (entry.flags & OpFlag::kQuiet) != 0) return;
+    own_results_.push_back({&session, entry.user_data, reason});
+}
+
+Reason Operations::after(const shm::Submission& entry, size_t first) {
+    const auto decisions = core_.decisions();
+    assert(decisions.size() > first && decisions[first].kind == core::DecisionKind::kResult);
+    const Reason reason = decisions[first].reason;
+    if (reason == Reason::kOk && (entry.flags & OpFlag::kQuiet) != 0) {
+        silenced_.push_back(static_cast<uint32_t>(first));
+    }
+    return reason;
+}
+
+void Operations::collect_gone() {
+    const auto decisions = core_.decisions();
+    for (; gone_cursor_ < decisions.size(); ++gone_cursor_) {
+        const core::Decision& decision = decisions[gone_cursor_];
+        if (decision.kind != core::DecisionKind::kSlotGone) continue;
+        SlotRoom& room = slot_rooms_[row_of(decision.id)];
+        if (room.session == nullptr) continue;
+        // An assignment that has not been read yet may still be looked at.
+        room.session->free_room(room.first, room.lines, room.session->completion_tail);
+        --room.session->slots;
+        room = SlotRoom{};
+    }
+}
+
+void Operations::forget(const Session& session) {
+    for (SlotRoom& room : slot_rooms_) {
+        if (room.session == &session) room = SlotRoom{};
+    }
+}
+
+}  // namespace dibs

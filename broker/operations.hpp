@@ -1,0 +1,85 @@
+// broker/operations.hpp -- from a submission entry to a command of the core.
+//
+// Works on copies alone. What cannot be a command of the core (an operation that is not one, a
+// flag that nobody has defined, a payload that is no table) is answered here and leaves no trace
+// in the core; a claim is always handed on, with the reason for its refusal, so that it has its
+// number and its one end like any other.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "broker/core/core.hpp"
+#include "broker/payload.hpp"
+#include "broker/session.hpp"
+#include "shm/ring.hpp"
+
+namespace dibs {
+
+// The answer to an operation that the core has not seen.
+struct OwnResult {
+    Session* session;
+    uint64_t user_data;
+    shm::Reason reason;
+};
+
+// The room in a worker's DOWN that a slot's assignments use.
+struct SlotRoom {
+    Session* session = nullptr;
+    uint32_t first = shm::kNoRow;
+    uint32_t lines = 0;
+};
+
+class Operations {
+  public:
+    explicit Operations(core::Core& core);
+
+    void apply(Session& session, const shm::Submission& entry, std::span<const uint8_t> payload);
+    void begin_turn();
+    // More answers of its own than the log should be asked to hold.
+    [[nodiscard]] bool full() const { return own_results_.size() >= kOwnResultsMax; }
+
+    [[nodiscard]] std::span<const OwnResult> own_results() const { return own_results_; }
+    // Places in Core::decisions() of results that nobody wants to hear, in order.
+    [[nodiscard]] std::span<const uint32_t> silenced() const { return silenced_; }
+
+    // Frees the rooms of slots that the core has said are gone. A row can be taken again in the
+    // same turn, so this is also done before each announcement.
+    void collect_gone();
+    [[nodiscard]] const SlotRoom& slot_room(uint32_t slot) const { return slot_rooms_[slot]; }
+    // The session is gone; its DOWN with it.
+    void forget(const Session& session);
+
+  private:
+    static constexpr size_t kOwnResultsMax = 64;
+
+    void claim(Session& session, const shm::Submission& entry, std::span<const uint8_t> payload);
+    [[nodiscard]] shm::Reason claim_refusal(const Session& session,
+                                            const shm::Submission& entry,
+                                            std::span<const uint8_t> payload) const;
+    [[nodiscard]] bool take_claim_room(Session& session,
+                                       const shm::Submission& entry,
+                                       core::Claim& command);
+    void cancel(Session& session, const shm::Submission& entry);
+    void release(Session& session, const shm::Submission& entry);
+    void keepalive(Session& session, const shm::Submission& entry);
+    void announce(Session& session, const shm::Submission& entry, std::span<const uint8_t> payload);
+    void worker_word(Session& session,
+                     const shm::Submission& entry,
+                     std::span<const uint8_t> payload);
+    void own_result(Session& session, const shm::Submission& entry, shm::Reason reason);
+    // Of the command whose decisions begin at `first`: silence its result if it is good and the
+    // client asked for quiet. Returns the result's reason.
+    shm::Reason after(const shm::Submission& entry, size_t first);
+
+    core::Core& core_;
+    AnnouncementReader announcements_;
+    std::vector<OwnResult> own_results_;
+    std::vector<uint32_t> silenced_;
+    std::vector<SlotRoom> slot_rooms_;  // by slot row
+    size_t gone_cursor_ = 0;            // decisions below it have been looked at
+};
+
+}  // namespace dibs

@@ -1,0 +1,43 @@
+// broker/payload.hpp -- the two tables that clients send, verified before anything is believed.
+//
+// The bytes are the turn's own copy. Limits of depth and number keep the verifier at a fraction
+// of a microsecond, whatever the bytes are. schemas/claim.fbs declares the tables.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "shm/layout.hpp"
+
+namespace dibs {
+
+// A ClaimPayload within its limits; no bytes at all are one, too.
+[[nodiscard]] bool valid_claim_payload(std::span<const uint8_t> bytes);
+
+// What a worker says of a slot. Views into the bytes, and into the reader's own attributes.
+struct Announcement {
+    std::string_view name;
+    std::array<std::string_view, shm::kLabelsMax> label_array;
+    uint32_t label_count = 0;
+    std::string_view attributes;  // "key=value", each ended by a zero byte
+
+    [[nodiscard]] std::span<const std::string_view> labels() const {
+        return {label_array.data(), label_count};
+    }
+};
+
+class AnnouncementReader {
+  public:
+    // False if the bytes are not an AnnouncePayload within its limits. `out` is good until the
+    // next read.
+    [[nodiscard]] bool read(std::span<const uint8_t> bytes, Announcement& out);
+
+  private:
+    std::array<char, shm::kPayloadMax> attributes_;
+};
+
+}  // namespace dibs

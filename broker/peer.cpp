@@ -1,0 +1,98 @@
+// broker/peer.cpp -- who is on the other end of a connection, and a handle on its life.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/peer.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77  // Linux 6.5; older headers do not have it
+#endif
+
+namespace dibs {
+
+namespace {
+
+bool readable(int fd, short* events) {
+    struct pollfd poll_fd = {fd, POLLIN | POLLRDHUP, 0};
+    const int count = poll(&poll_fd, 1, 0);
+    *events = poll_fd.revents;
+    return count > 0;
+}
+
+// A pidfd is readable once its process has died.
+bool alive(int pidfd) {
+    short events = 0;
+    return !readable(pidfd, &events);
+}
+
+bool connected(int socket) {
+    short events = 0;
+    (void)readable(socket, &events);
+    return (events & (POLLHUP | POLLRDHUP | POLLERR)) == 0;
+}
+
+shm::Descriptor peer_pidfd(int socket) {
+    int fd = -1;
+    socklen_t size = sizeof(fd);
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) != 0) return {};
+    return shm::Descriptor(fd);
+}
+
+shm::Descriptor open_pidfd(int socket, uint32_t pid, uint64_t start_time) {
+    if (pid == 0 || start_time == 0) return {};
+    shm::Descriptor pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+    if (!pidfd.valid() || process_start_time(pid) != start_time || !connected(socket)) return {};
+    return pidfd;
+}
+
+}  // namespace
+
+uint64_t process_start_time(uint32_t pid) {
+    const std::string path = "/proc/" + std::to_string(pid) + "/stat";
+    const shm::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file.valid()) return 0;
+    std::array<char, 1024> text;
+    const ssize_t size = read(file.get(), text.data(), text.size() - 1);
+    if (size <= 0) return 0;
+    text[static_cast<size_t>(size)] = '\0';
+    // The second field is a name in parentheses that may hold anything; the 22nd is wanted.
+    const char* at = std::strrchr(text.data(), ')');
+    for (int field = 2; at != nullptr && field < 22; ++field) {
+        at = std::strchr(at + 1, ' ');
+    }
+    return at == nullptr ? 0 : std::strtoull(at + 1, nullptr, 10);
+}
+
+std::optional<Peer> identify_peer(int socket, bool use_peer_pidfd, std::string* why) {
+    struct ucred credentials = {};
+    socklen_t size = sizeof(credentials);
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
+        *why = "no credentials: " + std::string(std::strerror(errno));
+        return std::nullopt;
+    }
+    Peer peer;
+    peer.uid = credentials.uid;
+    peer.gid = credentials.gid;
+    peer.pid = static_cast<uint32_t>(credentials.pid);
+    peer.start_time = process_start_time(peer.pid);
+    if (use_peer_pidfd) peer.pidfd = peer_pidfd(socket);
+    if (!peer.pidfd.valid()) peer.pidfd = open_pidfd(socket, peer.pid, peer.start_time);
+    if (!peer.pidfd.valid() || !alive(peer.pidfd.get())) {
+        *why = "process " + std::to_string(peer.pid) +
+               " cannot be watched: it is gone, or not in "
+               "sight of this broker";
+        return std::nullopt;
+    }
+    return peer;
+}
+
+}  // namespace dibs

@@ -1,0 +1,23 @@
+// broker/peer.hpp -- who is on the other end of a connection, and a handle on its life.
+//
+// SO_PEERPIDFD gives a handle on the very process that connected (Linux 6.5). Before that the pid
+// of the credentials must be turned into a handle without its being reused in between: the start
+// time is read before and after pidfd_open, and the connection must still be up; a pid whose
+// process has died meanwhile shows in one of the three.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "broker/session.hpp"
+
+namespace dibs {
+
+// Nothing, and *why, if the process cannot be held on to.
+std::optional<Peer> identify_peer(int socket, bool use_peer_pidfd, std::string* why);
+
+// In clock ticks since boot; 0 if there is no such process in sight.
+uint64_t process_start_time(uint32_t pid);
+
+}  // namespace dibs

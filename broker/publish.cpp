@@ -1,0 +1,133 @@
+// broker/publish.cpp -- what everybody may see: the BOARD.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/publish.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "shm/histogram.hpp"
+
+namespace dibs {
+
+namespace {
+
+constexpr core::TimeNs kPublishEvery = 1'000;
+
+}  // namespace
+
+Publisher::Publisher(core::Core& core, BoardSegment& board)
+    : core_(core), board_(board), is_dirty_(board.pools_max(), 0) {
+    dirty_.reserve(board.pools_max());
+}
+
+void Publisher::publish_all() {
+    const uint32_t pools = std::min(core_.pools(), board_.pools_max());
+    for (uint32_t pool = 0; pool < pools; ++pool) {
+        write_name(pool);
+        write_pool(pool);
+    }
+    shm::BoardHead& head = board_.head();
+    head.epoch.store(core_.head().epoch, std::memory_order_relaxed);
+    // Pairs with a reader's acquire: the blocks below it are written.
+    head.pools.store(pools, std::memory_order_release);
+}
+
+void Publisher::publish() {
+    for (const uint32_t pool : core_.touched_pools()) {
+        if (pool >= is_dirty_.size() || is_dirty_[pool] != 0) continue;
+        is_dirty_[pool] = 1;
+        dirty_.push_back(pool);
+    }
+    if (!dirty_.empty() && core_.now() - written_ns_ >= kPublishEvery) write_dirty();
+}
+
+void Publisher::flush() {
+    if (!dirty_.empty()) write_dirty();
+}
+
+void Publisher::write_dirty() {
+    for (const uint32_t pool : dirty_) {
+        is_dirty_[pool] = 0;
+        write_pool(pool);
+    }
+    dirty_.clear();
+    written_ns_ = core_.now();
+    shm::BoardHead& head = board_.head();
+    head.turns.store(head.turns.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    head.time_ns.store(written_ns_, std::memory_order_relaxed);
+}
+
+void Publisher::write_pool(uint32_t pool) {
+    const shm::PoolRow& row = core_.pool(pool);
+    shm::PoolPicture picture;
+    picture.idle = row.idle;
+    picture.queued = row.waiting + row.confirming;
+    picture.reserved = row.reserved;
+    picture.confirming = row.confirming;
+    picture.last_dispatch_ns = row.last_dispatch_ns;
+    picture.leased = row.leased;
+    picture.recovering = row.recovering;
+    picture.unknown = row.unknown;
+    picture.slots = row.slots;
+    picture.parked = row.parked;
+    picture.absent = row.absent;
+    picture.hits = row.hit_total;
+    shm::board_write(board_.pools()[pool], picture);
+
+    shm::PoolTotalsPicture totals;
+    totals.accepted = row.accepted_total;
+    totals.granted = row.granted_total;
+    totals.expired = row.expired_total;
+    totals.cancelled = row.cancelled_total;
+    totals.rejected = row.rejected_total;
+    totals.released = row.released_total;
+    totals.demand = static_cast<uint64_t>(row.demand_published);
+    shm::board_write(board_.totals()[pool], totals);
+}
+
+void Publisher::write_name(uint32_t pool) {
+    const shm::PoolRow& row = core_.pool(pool);
+    shm::PoolNamePicture picture;
+    picture.units_max = row.units_max;
+    picture.payload_max = static_cast<uint16_t>((row.payload_max + 63) / 64);
+    picture.kind = static_cast<uint8_t>(row.kind);
+    picture.state = static_cast<uint8_t>(row.state);
+    picture.answer_max = row.answer_max;
+    picture.attributes_max = row.attributes_max;
+    picture.name_size = row.name_size;
+    std::memcpy(picture.name, row.name, row.name_size);
+    shm::board_write(board_.names()[pool], picture);
+}
+
+void Publisher::granted(uint32_t pool, uint64_t waited_ns) {
+    if (pool < board_.pools_max()) {
+        shm::histogram_record(board_.histograms()[pool].bucket, waited_ns);
+    }
+}
+
+void Publisher::net_found_work() {
+    std::atomic<uint64_t>& count = board_.head().net_found_work;
+    count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+void Publisher::set_sessions(size_t sessions) {
+    board_.head().sessions.store(static_cast<uint32_t>(sessions), std::memory_order_relaxed);
+}
+
+void Publisher::harvest(Session& session) {
+    uint64_t credit = session.completion_tail - session.completions_harvested;
+    for (uint32_t i = 0; i < shm::kHistogramBuckets; ++i) {
+        const uint32_t count = session.up.bucket(i);
+        const uint32_t grown = count - session.histogram_seen[i];
+        const uint64_t added =
+            count < session.histogram_seen[i] ? 0 : std::min<uint64_t>(grown, credit);
+        session.histogram_seen[i] = count;
+        if (added == 0) continue;
+        credit -= added;
+        std::atomic<uint64_t>& sum = board_.head().self_reported.bucket[i];
+        sum.store(sum.load(std::memory_order_relaxed) + added, std::memory_order_relaxed);
+    }
+    session.completions_harvested = session.completion_tail;
+}
+
+}  // namespace dibs

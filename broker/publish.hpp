@@ -1,0 +1,49 @@
+// broker/publish.hpp -- what everybody may see: the BOARD.
+//
+// Only pools that the turn has touched are written, and under load at most once in a microsecond:
+// a line that is read while it changes costs its readers more than they learn. What was put off is
+// written before the broker rests.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "broker/core/core.hpp"
+#include "broker/segments.hpp"
+#include "broker/sessions.hpp"
+
+namespace dibs {
+
+class Publisher {
+  public:
+    Publisher(core::Core& core, BoardSegment& board);
+
+    // All pools, names included: at the start, and after a change of configuration.
+    void publish_all();
+    // After a turn's answers.
+    void publish();
+    // Before the broker rests.
+    void flush();
+
+    // A claim of this pool was granted so long after it came in.
+    void granted(uint32_t pool, uint64_t waited_ns);
+    void net_found_work();
+    void set_sessions(size_t sessions);
+    // Adds what the client has recorded since the last time. A count that went back, or grew by
+    // more than the session can have completed, is cut.
+    void harvest(Session& session);
+
+  private:
+    void write_pool(uint32_t pool);
+    void write_name(uint32_t pool);
+    void write_dirty();
+
+    core::Core& core_;
+    BoardSegment& board_;
+    std::vector<uint32_t> dirty_;  // pools to write
+    std::vector<uint8_t> is_dirty_;
+    core::TimeNs written_ns_ = 0;
+};
+
+}  // namespace dibs

@@ -1,0 +1,89 @@
+// broker/quantity.cpp -- durations and sizes as people write them.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/quantity.hpp"
+
+#include <array>
+#include <charconv>
+#include <limits>
+#include <span>
+#include <utility>
+
+namespace dibs {
+
+namespace {
+
+struct Unit {
+    std::string_view name;
+    uint64_t factor;
+};
+
+// Largest first.
+constexpr std::array<Unit, 6> kTimes = {{{"h", 3'600'000'000'000},
+                                         {"min", 60'000'000'000},
+                                         {"s", 1'000'000'000},
+                                         {"ms", 1'000'000},
+                                         {"us", 1'000},
+                                         {"ns", 1}}};
+constexpr std::array<Unit, 4> kSizes = {
+    {{"GiB", 1ULL << 30}, {"MiB", 1ULL << 20}, {"KiB", 1ULL << 10}, {"B", 1}}};
+
+// Takes "<digits><unit>" from the front of `text`.
+std::optional<uint64_t> take_part(std::string_view& text, std::span<const Unit> units) {
+    uint64_t number = 0;
+    const char* end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, number);
+    if (error != std::errc()) return std::nullopt;
+    text.remove_prefix(static_cast<size_t>(stop - text.data()));
+    const size_t letters = std::min(text.find_first_of("0123456789"), text.size());
+    const std::string_view name = text.substr(0, letters);
+    for (const Unit& unit : units) {
+        if (unit.name != name) continue;
+        if (number > std::numeric_limits<uint64_t>::max() / unit.factor) return std::nullopt;
+        text.remove_prefix(letters);
+        return number * unit.factor;
+    }
+    return std::nullopt;
+}
+
+std::string show(uint64_t value, std::span<const Unit> units) {
+    for (const Unit& unit : units) {
+        if (value != 0 && value % unit.factor == 0) {
+            return std::to_string(value / unit.factor) + std::string(unit.name);
+        }
+    }
+    return "0" + std::string(units.back().name);
+}
+
+std::optional<uint64_t> parse(std::string_view text, std::span<const Unit> units) {
+    if (text.empty()) return std::nullopt;
+    uint64_t sum = 0;
+    while (!text.empty()) {
+        const auto part = take_part(text, units);
+        if (!part || *part > std::numeric_limits<uint64_t>::max() - sum) return std::nullopt;
+        sum += *part;
+    }
+    return sum;
+}
+
+}  // namespace
+
+std::optional<uint64_t> parse_duration(std::string_view text) {
+    return parse(text, kTimes);
+}
+
+std::string show_duration(uint64_t ns) {
+    return show(ns, kTimes);
+}
+
+std::optional<uint64_t> parse_size(std::string_view text) {
+    if (!text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos) {
+        return parse(std::string(text) + "B", kSizes);
+    }
+    return parse(text, kSizes);
+}
+
+std::string show_size(uint64_t bytes) {
+    return show(bytes, kSizes);
+}
+
+}  // namespace dibs

@@ -1,0 +1,20 @@
+// broker/quantity.hpp -- durations and sizes as people write them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace dibs {
+
+// "250ms", "1min30s"; units ns, us, ms, s, min, h. Nothing if it is not one, or beyond 64 bits.
+std::optional<uint64_t> parse_duration(std::string_view text);
+std::string show_duration(uint64_t ns);  // in the largest unit that divides it
+
+// "4096", "64KiB", "4MiB"; units B, KiB, MiB, GiB.
+std::optional<uint64_t> parse_size(std::string_view text);
+std::string show_size(uint64_t bytes);
+
+}  // namespace dibs

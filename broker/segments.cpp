@@ -1,0 +1,44 @@
+// broker/segments.cpp -- STATE and BOARD: made or taken over, mapped, handed out.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/segments.hpp"
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "shm/memfd.hpp"
+
+namespace dibs {
+
+StateSegment::StateSegment(shm::Descriptor fd, const core::Limits& limits) : fd_(std::move(fd)) {
+    const uint64_t size = core::state_size(limits);
+    if (!fd_.valid() || shm::size_of(fd_.get()) == 0) {
+        if (fd_.valid()) {
+            shm::size_and_seal(fd_.get(), size);
+        } else {
+            fd_ = shm::make_memfd("dibs-state", size);
+        }
+        mapping_ = Mapping(fd_.get(), size);
+        core::format_state(mapping_.bytes(), limits);
+        return;
+    }
+    mapping_ = Mapping(fd_.get(), shm::size_of(fd_.get()));
+    if (const std::string why = core::state_refusal(mapping_.bytes()); !why.empty()) {
+        throw std::runtime_error("the STATE that was handed over cannot be served from: " + why);
+    }
+}
+
+BoardSegment::BoardSegment(uint32_t pools_max)
+    : pools_max_(pools_max), plan_(shm::plan_board(pools_max)) {
+    const shm::Descriptor memfd = shm::make_memfd("dibs-board", plan_.size);
+    mapping_ = Mapping(memfd.get(), plan_.size);
+    read_only_ = shm::reopen_read_only(memfd.get());
+    shm::BoardHead& board = head();
+    board.magic = shm::kBoardMagic;
+    board.pools_max = pools_max;
+    board.size = plan_.size;
+    // Last: whoever sees the version sees the rest.
+    board.version.store(shm::kLayoutVersion, std::memory_order_release);
+}
+
+}  // namespace dibs

@@ -1,0 +1,59 @@
+// broker/segments.hpp -- STATE and BOARD: made or taken over, mapped, handed out.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "broker/core/core.hpp"
+#include "broker/mapping.hpp"
+#include "shm/board.hpp"
+#include "shm/descriptor.hpp"
+#include "shm/layout.hpp"
+
+namespace dibs {
+
+// STATE. From an empty or absent descriptor a new one is made and formatted; any other is taken
+// as it is. Throws std::runtime_error with what is wrong with it.
+class StateSegment {
+  public:
+    StateSegment(shm::Descriptor fd, const core::Limits& limits);
+
+    [[nodiscard]] std::span<std::byte> bytes() const { return mapping_.bytes(); }
+    // Whether its last broker stopped in order.
+    void set_clean(bool clean) { mapping_.at<shm::StateHead>(0)->clean = clean ? 1 : 0; }
+
+  private:
+    shm::Descriptor fd_;
+    Mapping mapping_;
+};
+
+// BOARD: written by the turn, read by everybody through a read-only descriptor.
+class BoardSegment {
+  public:
+    explicit BoardSegment(uint32_t pools_max);
+
+    [[nodiscard]] int read_only_fd() const { return read_only_.get(); }
+    [[nodiscard]] uint64_t size() const { return plan_.size; }
+    [[nodiscard]] uint32_t pools_max() const { return pools_max_; }
+    [[nodiscard]] shm::BoardHead& head() const { return *mapping_.at<shm::BoardHead>(0); }
+    [[nodiscard]] shm::BoardPool* pools() const { return mapping_.at<shm::BoardPool>(plan_.pools); }
+    [[nodiscard]] shm::BoardPoolTotals* totals() const {
+        return mapping_.at<shm::BoardPoolTotals>(plan_.totals);
+    }
+    [[nodiscard]] shm::BoardPoolName* names() const {
+        return mapping_.at<shm::BoardPoolName>(plan_.names);
+    }
+    [[nodiscard]] shm::BoardHistogram* histograms() const {
+        return mapping_.at<shm::BoardHistogram>(plan_.histograms);
+    }
+
+  private:
+    uint32_t pools_max_;
+    shm::BoardPlan plan_;
+    Mapping mapping_;
+    shm::Descriptor read_only_;
+};
+
+}  // namespace dibs

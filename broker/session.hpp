@@ -1,0 +1,117 @@
+// broker/session.hpp -- the broker's private side of a session.
+//
+// The control thread makes it, the turn owns it while the session lives, the control thread frees
+// it. Nothing in here is read back from shared memory: cursors, credit and rooms are the broker's
+// own, so a client that scribbles over its segment confuses only itself.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "broker/core/command.hpp"
+#include "broker/ingest.hpp"
+#include "broker/mapping.hpp"
+#include "broker/rooms.hpp"
+#include "shm/descriptor.hpp"
+#include "shm/handshake.hpp"
+#include "shm/layout.hpp"
+
+namespace dibs {
+
+// Who is on the other end, as the kernel says.
+struct Peer {
+    uint32_t uid = 0;
+    uint32_t gid = 0;
+    uint32_t pid = 0;
+    uint64_t start_time = 0;
+    shm::Descriptor pidfd;
+};
+
+// The grant room that a tag of the session has. It is taken when the claim comes in, and freed
+// with the claim or the lease.
+struct TagRoom {
+    uint32_t first = shm::kNoRow;  // line
+    uint32_t lines = 0;
+    uint32_t stride = 0;
+    uint32_t answer_place = 0;
+    core::TimeNs ingested_ns = 0;
+    // The lease has ended by another's doing, and its holder may still read the answer: the room
+    // is kept until the tag is used again or rooms run out.
+    bool ended = false;
+    uint64_t unread = 0;  // ended: completions below this index must have been read
+};
+
+struct PendingFree {
+    uint32_t first;
+    uint32_t lines;
+    uint64_t unread;  // completions below this index must have been read
+};
+
+struct Session {
+    Session(Peer peer, const shm::SessionSizes& sizes);
+
+    // --- the ring and words of the turn
+    Upstream up;
+    shm::DownHead* down = nullptr;
+    shm::CompletionEntry* completions = nullptr;
+    std::atomic<uint64_t>* events = nullptr;
+    std::byte* payload = nullptr;  // of DOWN
+    uint64_t consumed = 0;         // submissions read and committed
+    uint64_t completion_tail = 0;  // completions staged; after the commit: stored
+    uint64_t completions_released = 0;
+    uint32_t row = shm::kNoRow;
+    uint32_t generation = 0;
+
+    // --- marks of the turn
+    bool in_turn = false;  // in the list of sessions that this turn answers
+    bool events_changed = false;
+    bool polled = false;
+    bool ending = false;    // no longer read nor answered; its death is told to the core
+    bool draining = false;  // its process is dead; what it published is still read
+    shm::Reason end_reason = shm::Reason::kOk;
+    core::TimeNs heard_ns = 0;  // last turn in which it said something
+
+    // --- rooms in DOWN
+    Rooms rooms;
+    std::vector<TagRoom> tags;
+    std::vector<PendingFree> frees;
+    size_t frees_committed = 0;  // the first of them: freed by earlier turns
+    uint32_t slots = 0;          // announced: each has two completions reserved
+
+    // False if the client's index cannot be.
+    [[nodiscard]] bool refresh_released();
+    [[nodiscard]] uint32_t completion_room() const {
+        return sizes.completion_entries -
+               static_cast<uint32_t>(completion_tail - completions_released);
+    }
+    // A room of `lines`; shm::kNoRow if there is none.
+    [[nodiscard]] uint32_t take_room(uint32_t lines);
+    // Gives lines back once the turn is committed and completions below `unread` are read.
+    void free_room(uint32_t first, uint32_t lines, uint64_t unread);
+    void free_tag(uint16_t tag, uint64_t unread);
+    void settle_rooms();  // after the commit
+    void settle(size_t count);
+
+    // --- the rest: touched when it begins and ends
+    shm::SessionSizes sizes;
+    Peer peer;
+    Mapping up_mapping;
+    Mapping down_mapping;
+    shm::Descriptor socket;  // the handshake's
+    shm::Descriptor bell;
+    shm::Descriptor event_socket;
+    uint64_t net_rings_seen = 0;
+    std::vector<uint32_t> histogram_seen;
+    uint64_t completions_harvested = 0;
+
+    // For the Welcome; closed when it has left.
+    shm::Descriptor up_fd;
+    shm::Descriptor down_fd;
+    shm::Descriptor client_event_socket;
+};
+
+}  // namespace dibs

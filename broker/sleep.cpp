@@ -1,0 +1,185 @@
+// broker/sleep.cpp -- when the broker rests, how deeply, and what wakes it.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/sleep.hpp"
+
+#include <sched.h>
+#include <sys/epoll.h>
+
+#include <array>
+#include <cerrno>
+#include <system_error>
+
+#include "broker/log.hpp"
+#include "shm/cpu.hpp"
+#include "shm/doorbell.hpp"
+#include "shm/pause.hpp"
+
+namespace dibs {
+
+namespace {
+
+constexpr core::TimeNs kSpin = 25'000;
+constexpr uint32_t kPausesPerLook = 16;  // at the clock and the peers' CPUs
+constexpr uint32_t kYields = 3;
+constexpr core::TimeNs kLookEvery = 50'000;  // at bells and deaths, while there is always work
+constexpr core::TimeNs kSilent = 1'000'000;  // then a session is not polled any more
+constexpr int kEventsAtOnce = 64;
+
+}  // namespace
+
+Sleep::Sleep(Sessions& sessions, Exchange& exchange, Publisher& publisher, const Clock& clock)
+    : sessions_(sessions),
+      exchange_(exchange),
+      publisher_(publisher),
+      clock_(clock),
+      epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+    if (!epoll_.valid()) throw std::system_error(errno, std::generic_category(), "epoll_create1");
+    if (!watch(exchange_.turn().fd(), EPOLLIN, Event::kRequest, 0)) {
+        throw std::system_error(errno, std::generic_category(), "epoll_ctl");
+    }
+}
+
+bool Sleep::watch(int fd, uint32_t events, Event what, uint32_t row) const {
+    struct epoll_event event = {};
+    event.events = events;
+    event.data.u64 = uint64_t{row} << 32 | static_cast<uint32_t>(what);
+    return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+bool Sleep::add(const Session& session) {
+    return watch(session.bell.get(), EPOLLIN | EPOLLET, Event::kBell, session.row) &&
+           watch(session.peer.pidfd.get(), EPOLLIN, Event::kDeath, session.row);
+}
+
+// By name: closing would not do, the client holds the bell's file as well.
+void Sleep::remove(const Session& session) {
+    (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, session.bell.get(), nullptr);
+    (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, session.peer.pidfd.get(), nullptr);
+}
+
+void Sleep::worked(core::TimeNs now) {
+    worked_ns_ = now;
+    yields_ = 0;
+    publish_cpu();
+    if (now - looked_ns_ < kLookEvery) return;
+    looked_ns_ = now;
+    events(0, false);
+}
+
+void Sleep::rest(core::TimeNs now, core::TimeNs until) {
+    if (now - worked_ns_ < kSpin && peer_elsewhere()) return spin();
+    if (yields_ < kYields && !sessions_.polled().empty()) {
+        ++yields_;
+        sched_yield();
+        return;
+    }
+    block(now, until);
+}
+
+bool Sleep::peer_elsewhere() const {
+    const uint32_t own = shm::current_cpu();
+    for (const Session* session : sessions_.polled()) {
+        if (session->up.cpu() != own) return true;
+    }
+    return false;
+}
+
+void Sleep::publish_cpu() {
+    const uint32_t cpu = shm::current_cpu();
+    if (cpu == cpu_) return;
+    cpu_ = cpu;
+    for (const Session* session : sessions_.polled())
+        session->down->cpu.store(cpu, std::memory_order_relaxed);
+}
+
+void Sleep::spin() const {
+    for (uint32_t i = 0; i < kPausesPerLook; ++i) {
+        shm::pause();
+        if (sessions_.anything_new() || exchange_.asked()) return;
+    }
+}
+
+void Sleep::block(core::TimeNs now, core::TimeNs until) {
+    publisher_.flush();
+    if (arm(now) && !exchange_.asked()) {
+        const core::TimeNs current = until == shm::kNever ? 0 : clock_.now();
+        events(until == shm::kNever ? shm::kNever : until > current ? until - current : 0, true);
+    }
+    disarm();
+    worked_ns_ = clock_.now();
+    yields_ = 0;
+}
+
+// Sets the wake-up words of the polled sessions, then looks once more. Sessions that have been
+// silent leave the set, word set. False if there is something to do.
+bool Sleep::arm(core::TimeNs now) {
+    for (const Session* session : sessions_.polled())
+        shm::arm_submissions(*session->down);
+    bool quiet = true;
+    const std::vector<Session*>& polled = sessions_.polled();
+    for (size_t i = polled.size(); i-- > 0;) {
+        Session* session = polled[i];
+        const Armed armed = session->up.look_again();
+        if (armed == Armed::kViolation) {
+            sessions_.end(session, shm::Reason::kMalformed);
+            quiet = false;
+        } else if (armed == Armed::kEntry) {
+            quiet = false;
+        } else if (now - session->heard_ns > kSilent) {
+            sessions_.unpoll(session);
+        }
+    }
+    return quiet;
+}
+
+void Sleep::disarm() {
+    cpu_ = shm::current_cpu();
+    for (const Session* session : sessions_.polled()) {
+        shm::disarm_submissions(*session->down);
+        session->down->cpu.store(cpu_, std::memory_order_relaxed);
+    }
+}
+
+void Sleep::events(uint64_t wait_ns, bool slept) {
+    std::array<struct epoll_event, kEventsAtOnce> happened;
+    struct timespec wait = {};
+    wait.tv_sec = static_cast<time_t>(wait_ns / 1'000'000'000);
+    wait.tv_nsec = static_cast<long>(wait_ns % 1'000'000'000);
+    const int count = epoll_pwait2(epoll_.get(),
+                                   happened.data(),
+                                   kEventsAtOnce,
+                                   wait_ns == shm::kNever ? nullptr : &wait,
+                                   nullptr);
+    for (int i = 0; i < count; ++i) {
+        const uint64_t data = happened[static_cast<size_t>(i)].data.u64;
+        const auto what = static_cast<Event>(static_cast<uint32_t>(data));
+        if (what == Event::kRequest) {
+            exchange_.turn().answer();
+            continue;
+        }
+        Session* session = sessions_.at(static_cast<uint32_t>(data >> 32));
+        if (session == nullptr) continue;
+        if (what == Event::kBell) {
+            bell(*session, slept);
+        } else {
+            sessions_.drain(session);
+        }
+    }
+}
+
+// A bell that the client's safety net rang, and that found work although the broker slept, is a
+// wake-up that was lost: it is counted, so that the net never hides one.
+void Sleep::bell(Session& session, bool slept) {
+    const uint64_t net_rings = session.up.net_rings();
+    if (net_rings != session.net_rings_seen) {
+        session.net_rings_seen = net_rings;
+        if (slept && session.up.maybe()) publisher_.net_found_work();
+    }
+    if (session.polled || session.ending || session.draining) return;
+    session.heard_ns = clock_.now();
+    sessions_.poll(&session);
+    shm::disarm_submissions(*session.down);
+    session.down->cpu.store(shm::current_cpu(), std::memory_order_relaxed);
+}
+
+}  // namespace dibs

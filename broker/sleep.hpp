@@ -1,0 +1,61 @@
+// broker/sleep.hpp -- when the broker rests, how deeply, and what wakes it.
+//
+// After its last work it spins for a while, but only while some client that it polls runs on
+// another CPU: on one's own CPU a spinning broker only delays the client that it waits for, so it
+// yields a few times and sleeps. Before it sleeps it arms the wake-up words of the polled sessions
+// and looks at their rings once more. It has no timer but the core's next due instant: idle means
+// no wake-up at all.
+//
+// Bells are registered edge-triggered and never read: the client holds them too, could clear
+// O_NONBLOCK and drain or fill them, and whoever read or wrote one would then block for ever.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "broker/clock.hpp"
+#include "broker/exchange.hpp"
+#include "broker/publish.hpp"
+#include "broker/sessions.hpp"
+
+namespace dibs {
+
+class Sleep {
+  public:
+    Sleep(Sessions& sessions, Exchange& exchange, Publisher& publisher, const Clock& clock);
+
+    // Bell and death notice of a session. False if the kernel has no room for them.
+    [[nodiscard]] bool add(const Session& session);
+    void remove(const Session& session);
+
+    // There was work at `now`: rest() begins with spinning again.
+    void worked(core::TimeNs now);
+    // Nothing to do at `now`, nothing due before `until`: one step of rest, the next one deeper.
+    void rest(core::TimeNs now, core::TimeNs until);
+
+  private:
+    enum class Event : uint32_t { kRequest, kBell, kDeath };
+
+    [[nodiscard]] bool watch(int fd, uint32_t events, Event what, uint32_t row) const;
+    [[nodiscard]] bool peer_elsewhere() const;
+    void publish_cpu();
+    void spin() const;
+    void block(core::TimeNs now, core::TimeNs until);
+    [[nodiscard]] bool arm(core::TimeNs now);
+    void disarm();
+    // Takes what has happened; waits for it at most `wait_ns`.
+    void events(uint64_t wait_ns, bool slept);
+    void bell(Session& session, bool slept);
+
+    Sessions& sessions_;
+    Exchange& exchange_;
+    Publisher& publisher_;
+    const Clock& clock_;
+    shm::Descriptor epoll_;
+    core::TimeNs worked_ns_ = 0;
+    core::TimeNs looked_ns_ = 0;  // last look at the events
+    uint32_t yields_ = 0;
+    uint32_t cpu_ = 0xffffffffU;
+};
+
+}  // namespace dibs

@@ -1,0 +1,15 @@
+// broker/spelling.hpp -- which known word was probably meant.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string_view>
+
+namespace dibs {
+
+// The word in `known` that is nearest to `word`, if fewer than half of the letters differ.
+std::optional<std::string_view> nearest_word(std::string_view word,
+                                             const std::set<std::string_view>& known);
+
+}  // namespace dibs

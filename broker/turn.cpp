@@ -1,0 +1,247 @@
+// broker/turn.cpp -- the loop.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/turn.hpp"
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "broker/log.hpp"
+#include "shm/handshake.hpp"
+
+namespace dibs {
+
+namespace {
+
+constexpr core::TimeNs kHarvestEvery = 1'000'000'000;
+
+}  // namespace
+
+Turn::Turn(core::Core& core, BoardSegment& board, Exchange& exchange)
+    : core_(core),
+      exchange_(exchange),
+      clock_(core.now()),
+      sessions_(core.sessions_max()),
+      operations_(core),
+      publisher_(core, board),
+      ingest_(core, operations_),
+      answers_(core, sessions_, operations_, publisher_),
+      deaths_(core, sessions_, ingest_),
+      sleep_(sessions_, exchange, publisher_, clock_) {}
+
+void Turn::serve() {
+    while (!stopped_) {
+        if (anything_to_do()) {
+            take(now_);
+        } else {
+            sleep_.rest(now_, next_due());
+        }
+    }
+    part();
+}
+
+// The duties of a turn, in their order.
+void Turn::take(core::TimeNs now) {
+    core_.begin_turn(now);
+    operations_.begin_turn();
+    ingest_.begin_turn();
+    hear();              // new sessions, configuration, drain
+    deaths_.reap();      // the dead first: what they have published still counts
+    read_submissions();  // commands change rows, nothing is granted yet
+    core_.decide();      // timers that are due, then the pass
+    answers_.stage();    // completions into the log, bytes into rooms
+    core_.commit();      // from here on the turn has happened
+    answers_.store();    // completions into DOWN, consumed indices, wake-ups
+    publisher_.publish();
+    core_.clear();
+    retire();
+    sleep_.worked(now);
+}
+
+bool Turn::anything_to_do() {
+    const bool work = sessions_.anything_new() || exchange_.asked() || deaths_.any();
+    now_ = clock_.now();
+    return work || core_.work_left() || now_ >= next_due();
+}
+
+core::TimeNs Turn::next_due() const {
+    return std::min(core_.next_due(), drain_until_ns_);
+}
+
+void Turn::read_submissions() {
+    const std::vector<Session*>& polled = sessions_.polled();
+    const size_t count = polled.size();
+    if (count == 0) return;
+    if (first_ >= count) first_ = 0;
+    // From the back of the rotation to its front, so that ending one moves none that is ahead.
+    for (size_t i = 0; i < count && !ingest_.turn_full(); ++i) {
+        const size_t at = first_ + i < count ? first_ + i : first_ + i - count;
+        if (at >= polled.size()) continue;  // one ended: the rest has its turn next time
+        Session* session = polled[at];
+        if (!session->up.maybe()) continue;
+        const uint64_t before = session->up.head();
+        const Ingest::Read read = ingest_.read(*session, Ingest::kSessionBudget);
+        if (session->up.head() != before) {
+            session->heard_ns = now_;
+            sessions_.in_turn(session);
+        }
+        if (read == Ingest::Read::kClosed) sessions_.end(session, shm::Reason::kOk);
+        if (read == Ingest::Read::kViolation) sessions_.end(session, shm::Reason::kMalformed);
+    }
+    ++first_;
+}
+
+void Turn::hear() {
+    Request request;
+    while (!core_.turn_full() && exchange_.next(request)) {
+        switch (request.kind) {
+            case Request::Kind::kSession:
+                open(request.session);
+                break;
+            case Request::Kind::kEnd:
+                end(request);
+                break;
+            case Request::Kind::kConfig:
+                take_over(request.config);
+                break;
+            case Request::Kind::kStop:
+                stopped_ = true;
+                break;
+            case Request::Kind::kDrain:
+                if (draining_) break;
+                draining_ = true;
+                drain_until_ns_ = now_ + drain_timeout_ns_;
+                core_.apply(core::Drain{});
+                break;
+        }
+    }
+}
+
+void Turn::open(Session* session) {
+    core::SessionOpen command;
+    command.uid = session->peer.uid;
+    command.gid = session->peer.gid;
+    command.pid = session->peer.pid;
+    command.start_time = session->peer.start_time;
+    command.tags_max = static_cast<uint16_t>(session->sizes.tags);
+    session->row = core_.open_session(command);
+    if (session->row == shm::kNoRow) {
+        exchange_.report({Report::Kind::kFull, session});
+        return;
+    }
+    session->generation = core_.session(session->row).head.generation;
+    session->heard_ns = now_;
+    if (!sleep_.add(*session)) {
+        sessions_.add(session);
+        return sessions_.end(session, shm::Reason::kTablesFull);
+    }
+    sessions_.add(session);
+    publisher_.set_sessions(sessions_.all().size());
+    opened_.push_back(session);
+}
+
+void Turn::end(const Request& request) {
+    Session* session = sessions_.at(request.row);
+    if (session == nullptr || session->generation != request.generation) return;
+    sessions_.end(session, shm::Reason::kOk);
+}
+
+void Turn::take_over(Config* taken) {
+    const std::unique_ptr<Config> config(taken);
+    drain_timeout_ns_ = config->drain_timeout_ns;
+    for (PoolSettings& pool : config->pools) {
+        std::string why;
+        if (core_.set_pool(pool.view(), &why) == shm::kNoRow) {
+            log::warning("pool \"" + pool.name + "\" stays as it was: " + why);
+        }
+    }
+    publish_all_ = true;
+}
+
+// After the commit: a session has its segments and its doorbells before its client hears of it,
+// and is told its end before it is freed.
+void Turn::retire() {
+    for (Session* session : opened_) {
+        shm::write_up_head(*session->up_mapping.at<shm::UpHead>(0),
+                           session->sizes,
+                           session->row,
+                           session->generation);
+        shm::write_down_head(
+            *session->down, session->sizes, session->row, session->generation, core_.head().epoch);
+        session->down->need_wakeup.store(1, std::memory_order_relaxed);
+        exchange_.report({Report::Kind::kOpened, session});
+    }
+    opened_.clear();
+    for (Session* session : deaths_.gone()) {
+        Answers::farewell(*session);
+        publisher_.harvest(*session);
+        sleep_.remove(*session);
+        operations_.forget(*session);
+        sessions_.remove(session);
+        exchange_.report({Report::Kind::kRetired, session});
+        publisher_.set_sessions(sessions_.all().size());
+    }
+    deaths_.gone().clear();
+    if (publish_all_) publisher_.publish_all();
+    publish_all_ = false;
+    if (draining_ && (drained() || now_ >= drain_until_ns_)) stopped_ = true;
+    if (now_ - harvested_ns_ >= kHarvestEvery && !sessions_.all().empty()) {
+        harvested_ns_ = now_;
+        harvest_ = harvest_ + 1 < sessions_.all().size() ? harvest_ + 1 : 0;
+        publisher_.harvest(*sessions_.all()[harvest_]);
+    }
+}
+
+bool Turn::drained() const {
+    for (uint32_t row = 0; row < core_.pools(); ++row) {
+        const shm::PoolRow& pool = core_.pool(row);
+        if (pool.leased != 0 || pool.waiting != 0 || pool.confirming != 0) return false;
+    }
+    return true;
+}
+
+void Turn::prepare(Config& config) {
+    drain_timeout_ns_ = config.drain_timeout_ns;
+    // Sessions that an earlier broker left: their segments are not at hand, so nobody can speak
+    // for them any more. What they held goes back before the first client is heard.
+    uint32_t row = 0;
+    do {
+        core_.begin_turn(clock_.now());
+        for (; row < core_.sessions_max() && !core_.turn_full(); ++row) {
+            if (core_.session(row).state == shm::SessionState::kOpen) core_.session_died(row);
+        }
+        finish_quietly();
+    } while (row < core_.sessions_max() || core_.work_left());
+    for (PoolSettings& pool : config.pools) {
+        std::string why;
+        core_.begin_turn(clock_.now());
+        if (core_.set_pool(pool.view(), &why) == shm::kNoRow) {
+            throw std::runtime_error("pool \"" + pool.name + "\": " + why);
+        }
+        finish_quietly();
+    }
+    do {
+        core_.begin_turn(clock_.now());
+        finish_quietly();
+    } while (core_.work_left());
+    publisher_.publish_all();
+}
+
+// The end of a turn that nobody is told about.
+void Turn::finish_quietly() {
+    core_.decide();
+    core_.commit();
+    core_.clear();
+}
+
+// The broker stops: everybody who is still here is told so.
+void Turn::part() {
+    for (Session* session : sessions_.all()) {
+        session->end_reason = shm::Reason::kDraining;
+        Answers::farewell(*session);
+        exchange_.report({Report::Kind::kRetired, session});
+    }
+    exchange_.report({Report::Kind::kFinished, nullptr});
+}
+
+}  // namespace dibs

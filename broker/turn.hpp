@@ -1,0 +1,70 @@
+// broker/turn.hpp -- the loop: one thread, one turn after the other, the only writer of STATE.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "broker/answer.hpp"
+#include "broker/clock.hpp"
+#include "broker/config.hpp"
+#include "broker/core/core.hpp"
+#include "broker/deaths.hpp"
+#include "broker/exchange.hpp"
+#include "broker/ingest.hpp"
+#include "broker/operations.hpp"
+#include "broker/publish.hpp"
+#include "broker/segments.hpp"
+#include "broker/sessions.hpp"
+#include "broker/sleep.hpp"
+
+namespace dibs {
+
+class Turn {
+  public:
+    Turn(core::Core& core, BoardSegment& board, Exchange& exchange);
+
+    // What comes before the first client: pools as configured, sessions of an earlier broker
+    // ended. Throws std::runtime_error with what is wrong.
+    void prepare(Config& config);
+    // Turns until a drain is over or kStop comes.
+    void serve();
+
+  private:
+    [[nodiscard]] bool anything_to_do();
+    void take(core::TimeNs now);
+    void hear();
+    void open(Session* session);
+    void end(const Request& request);
+    void take_over(Config* config);
+    void read_submissions();
+    void retire();
+    [[nodiscard]] core::TimeNs next_due() const;
+    [[nodiscard]] bool drained() const;
+    void part();
+    void finish_quietly();
+
+    core::Core& core_;
+    Exchange& exchange_;
+    Clock clock_;
+    Sessions sessions_;
+    Operations operations_;
+    Publisher publisher_;
+    Ingest ingest_;
+    Answers answers_;
+    Deaths deaths_;
+    Sleep sleep_;
+    core::TimeNs now_ = 0;
+    core::TimeNs drain_until_ns_ = shm::kNever;
+    core::TimeNs drain_timeout_ns_ = 0;
+    core::TimeNs harvested_ns_ = 0;
+    size_t first_ = 0;  // session that is read first: rotates
+    size_t harvest_ = 0;
+    bool draining_ = false;
+    bool stopped_ = false;
+    bool publish_all_ = false;
+    std::vector<Session*> opened_;  // in this turn
+};
+
+}  // namespace dibs

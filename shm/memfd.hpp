@@ -1,0 +1,23 @@
+// shm/memfd.hpp -- anonymous shared memory: make it, fix its size, hand it out.
+//
+// Order matters. fchmod 0600 comes before any descriptor leaves the process: another user who
+// reopens a read-only descriptor through /proc for writing then gets EACCES. Pages are allocated
+// before the seals, so that a full memory shows here and not as a fault in the middle of a claim.
+// The seals fix the size for ever; they do not forbid writing, because the broker's successor
+// must be able to map the segment again.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "shm/descriptor.hpp"
+
+namespace dibs::shm {
+
+// All of these throw std::system_error.
+Descriptor make_memfd(const char* name, uint64_t size);  // sized, populated, sealed, mode 0600
+void size_and_seal(int memfd, uint64_t size);            // the same for an empty one from elsewhere
+Descriptor reopen_read_only(int memfd);
+uint64_t size_of(int fd);
+
+}  // namespace dibs::shm

@@ -1,0 +1,58 @@
+// tests/process/dibsd.hpp -- a real dibsd in a folder of its own, started and ended by a test.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "shm/descriptor.hpp"
+
+namespace dibs::test {
+
+class Folder {
+  public:
+    Folder();
+    ~Folder();
+    Folder(const Folder&) = delete;
+    Folder& operator=(const Folder&) = delete;
+    [[nodiscard]] const std::string& path() const { return path_; }
+    [[nodiscard]] std::string write(const std::string& name, const std::string& text) const;
+
+  private:
+    std::string path_;
+};
+
+// The program is named by $DIBS_DIBSD.
+class Dibsd {
+  public:
+    // Starts it with this configuration and waits for its ready line. `state_fd` is inherited.
+    explicit Dibsd(const Folder& folder, const std::string& config, int state_fd = -1);
+    ~Dibsd();
+    Dibsd(const Dibsd&) = delete;
+    Dibsd& operator=(const Dibsd&) = delete;
+
+    [[nodiscard]] bool ready() const { return ready_line_ == "dibsd: ready on " + socket_; }
+    [[nodiscard]] const std::string& ready_line() const { return ready_line_; }
+    [[nodiscard]] const std::string& socket() const { return socket_; }
+    [[nodiscard]] pid_t pid() const { return pid_; }
+    void signal(int number) const;
+    // Waits for its end: the exit code, or 128 + the signal.
+    int wait();
+    [[nodiscard]] uint64_t voluntary_switches() const;  // of all its threads
+
+  private:
+    std::string socket_;
+    std::string ready_line_;
+    pid_t pid_ = -1;
+};
+
+// Runs dibsd with these arguments to its end; what it wrote on standard error.
+struct Run {
+    int exit_code;
+    std::string error;
+};
+Run run_dibsd(const std::vector<std::string>& arguments);
+
+}  // namespace dibs::test
