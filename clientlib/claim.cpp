@@ -1,0 +1,81 @@
+// clientlib/claim.cpp -- the synchronous claim: one line, one store and load, one spin on the
+// line of the answer.
+// SPDX-License-Identifier: Apache-2.0
+#include "clientlib/session.hpp"
+#include "shm/histogram.hpp"
+
+namespace dibs::client {
+namespace {
+
+// The caller's time is over and the broker has not said how its claim ended: it is cancelled, and
+// should it have been granted meanwhile, that lease is released.
+void abandon(Session& session, uint32_t tag, dibs_completion& end) {
+    Tag& row = session.tags[tag];
+    session.awaited_tag = kNone;
+    row.abandoned = true;
+    row.cancel_owed = true;
+    ++session.owed;
+    session.settle();
+    end = {};
+    end.kind = DIBS_CLAIM_ENDED;
+    end.outcome = DIBS_EXPIRED;
+}
+
+int64_t with_margin(int64_t timeout_ns) {
+    return timeout_ns > DIBS_FOREVER - kOutcomeMarginNs ? DIBS_FOREVER
+                                                        : timeout_ns + kOutcomeMarginNs;
+}
+
+}  // namespace
+}  // namespace dibs::client
+
+using namespace dibs::client;
+
+int dibs_claim(dibs_session* session,
+               uint32_t pool,
+               const dibs_claim_options* options,
+               dibs_completion* end) {
+    int code = check_open(session);
+    if (code != DIBS_OK) return code;
+    if (end == nullptr) return DIBS_EARGUMENT;
+    dibs_claim_options known;
+    code = read_options(options, &known, sizeof known);
+    if (code != DIBS_OK) return code;
+    if (options == nullptr) known.timeout_ns = DIBS_FOREVER;
+    uint32_t tag = kNone;
+    code = session->submit_claim(pool, known, 0, tag);
+    if (code != DIBS_OK) return code;
+    session->awaited = end;
+    session->awaited_tag = tag;
+    session->publish();
+    Wait wait(*session, with_margin(known.timeout_ns));
+    for (;;) {
+        session->pump();
+        if (session->awaited_tag == kNone) break;
+        if (wait.step()) continue;
+        session->pump();
+        if (session->awaited_tag == kNone) break;
+        abandon(*session, tag, *end);
+        return DIBS_OK;
+    }
+    if (end->outcome == DIBS_GRANTED) {
+        dibs::shm::histogram_record(session->histogram->bucket,
+                                    session->tick.to_ns(ticks() - wait.started_ticks()));
+    }
+    return DIBS_OK;
+}
+
+int dibs_cancel(dibs_session* session, uint64_t ticket) {
+    int code = check_open(session);
+    if (code != DIBS_OK) return code;
+    const auto tag = static_cast<uint32_t>(ticket);
+    if (tag >= session->sizes.tags || session->tags[tag].use != ticket >> 32) return DIBS_ENOTFOUND;
+    if (session->tags[tag].state != TagState::kClaiming) return DIBS_ENOTFOUND;
+    dibs::shm::Submission entry;
+    entry.op = dibs::shm::Op::kCancel;
+    entry.tag = static_cast<uint16_t>(tag);
+    uint32_t index = kNone;
+    code = session->submit(entry, 0, Told::kNobody, index);
+    if (code == DIBS_OK) session->publish();
+    return code;
+}

@@ -1,0 +1,269 @@
+// clientlib/lease.cpp -- what may be done with a lease, and what it says about itself.
+// SPDX-License-Identifier: Apache-2.0
+#include <string.h>
+
+#include "clientlib/session.hpp"
+
+namespace dibs::client {
+
+int Session::await_answer(uint32_t index, int64_t wait_ns, dibs_completion& out) {
+    awaited = &out;
+    awaited_answer = index;
+    Wait wait(*this, wait_ns);
+    for (;;) {
+        pump();
+        if (awaited_answer == kNone) return DIBS_OK;
+        if (wait.step()) continue;
+        pump();
+        if (awaited_answer == kNone) return DIBS_OK;
+        awaited_answer = kNone;
+        answers[index].discarded = true;
+        return DIBS_ETIMEDOUT;
+    }
+}
+
+int Session::finish(uint32_t index, Told told, int64_t wait_ns) {
+    publish();
+    if (told == Told::kNobody) return DIBS_OK;
+    dibs_completion out = {};
+    const int code = await_answer(index, wait_ns, out);
+    if (code != DIBS_OK) return code;
+    if (out.code == DIBS_ENOTHOLDER) last_holder = out.holder;
+    return out.code;
+}
+
+namespace {
+
+// The tag of a lease that this session knows, else null.
+Tag* find(Session& session, const dibs_lease& lease) {
+    if (lease.session != session.name || lease.tag >= session.sizes.tags) return nullptr;
+    Tag& row = session.tags[lease.tag];
+    const bool known = row.state == TagState::kLive || row.state == TagState::kOver;
+    return known && row.lease == lease.id && lease.id != 0 ? &row : nullptr;
+}
+
+int give_back(dibs_session* session, const dibs_lease* lease, int64_t wait_ns, shm::Op op) {
+    int code = check_open(session);
+    if (code != DIBS_OK) return code;
+    if (lease == nullptr) return DIBS_EARGUMENT;
+    if (wait_ns < 0) return DIBS_ENEGATIVE;
+    session->look_for_events();
+    Tag* row = find(*session, *lease);
+    if (row != nullptr && row->fence != lease->fence) return DIBS_ESTALE;
+    if (row != nullptr && row->state == TagState::kOver) {
+        session->free_tag_row(lease->tag);
+        return DIBS_ALREADY_ENDED;
+    }
+    // A lease that this session does not know is the broker's to judge.
+    if (row == nullptr && wait_ns == 0) wait_ns = DIBS_SECOND;
+    const Told told = wait_ns == 0 ? Told::kNobody : Told::kResult;
+    shm::Submission entry;
+    entry.op = op;
+    entry.id = lease->id;
+    entry.fence = lease->fence;
+    uint32_t index = kNone;
+    code = session->submit(entry, 0, told, index);
+    if (code != DIBS_OK) return code;
+    if (row != nullptr) session->free_tag_row(lease->tag);
+    return session->finish(index, told, wait_ns);
+}
+
+// For the accessors: DIBS_ENOTFOUND, DIBS_ESTALE, DIBS_ALREADY_ENDED.
+int look_up(dibs_session* session, const dibs_lease* lease, Tag*& row) {
+    const int code = check(session);
+    if (code != DIBS_OK) return code;
+    if (lease == nullptr) return DIBS_EARGUMENT;
+    if (lease->session != session->name || lease->id == 0) return DIBS_ENOTFOUND;
+    row = find(*session, *lease);
+    if (row == nullptr) return DIBS_ALREADY_ENDED;
+    return row->fence == lease->fence ? DIBS_OK : DIBS_ESTALE;
+}
+
+// One unit's region in the grant room. The room lies in DOWN; its numbers are checked all the
+// same, so that no accessor leaves the mapping.
+struct Region {
+    const uint8_t* bytes = nullptr;
+    uint32_t stride = 0;
+    uint32_t answer_place = 0;
+    shm::GrantSlot slot = {};
+};
+
+int find_region(const Session& session, const Tag& row, uint32_t unit, Region& region) {
+    if (unit >= row.units) return DIBS_EUNITS;
+    const uint64_t area = session.sizes.down_payload;
+    shm::GrantHead head = {};
+    if (row.room >= area || area - row.room < sizeof head) return DIBS_ENOVALUE;
+    memcpy(&head, session.down_payload + row.room, sizeof head);
+    const uint64_t place = row.room + sizeof head + uint64_t{unit} * head.stride;
+    if (head.stride < sizeof region.slot || unit >= head.units || place + head.stride > area) {
+        return DIBS_ENOVALUE;
+    }
+    region.bytes = session.down_payload + place;
+    region.stride = head.stride;
+    region.answer_place = head.answer_place;
+    memcpy(&region.slot, region.bytes, sizeof region.slot);
+    const uint64_t attributes_end = sizeof region.slot + uint64_t{region.slot.attributes_size};
+    const uint64_t answer_end = uint64_t{head.answer_place} + region.slot.answer_size;
+    if (attributes_end > head.stride || answer_end > head.stride) return DIBS_ENOVALUE;
+    return DIBS_OK;
+}
+
+// "key=value" strings, each ended by a zero byte.
+const char* find_attribute(const Region& region, const char* key) {
+    const char* at = reinterpret_cast<const char*>(region.bytes) + sizeof region.slot;
+    const char* end = at + region.slot.attributes_size;
+    const size_t size = strlen(key);
+    while (at < end) {
+        const size_t length = strnlen(at, static_cast<size_t>(end - at));
+        if (at + length == end) return nullptr;  // not ended: not ours
+        if (length > size && memcmp(at, key, size) == 0 && at[size] == '=') return at + size + 1;
+        at += length + 1;
+    }
+    return nullptr;
+}
+
+}  // namespace
+}  // namespace dibs::client
+
+using namespace dibs::client;
+
+int dibs_release(dibs_session* session, const dibs_lease* lease, int64_t wait_ns) {
+    return give_back(session, lease, wait_ns, dibs::shm::Op::kRelease);
+}
+
+int dibs_fail(dibs_session* session, const dibs_lease* lease, int64_t wait_ns) {
+    return give_back(session, lease, wait_ns, dibs::shm::Op::kFail);
+}
+
+int dibs_keepalive(dibs_session* session,
+                   const dibs_lease* lease,
+                   int64_t interval_ns,
+                   int64_t wait_ns,
+                   int64_t* granted_ns) {
+    int code = check_open(session);
+    if (code != DIBS_OK) return code;
+    if (lease == nullptr) return DIBS_EARGUMENT;
+    if (interval_ns < 0 || wait_ns < 0) return DIBS_ENEGATIVE;
+    session->look_for_events();
+    Tag* row = find(*session, *lease);
+    if (row != nullptr && row->fence != lease->fence) return DIBS_ESTALE;
+    if (row != nullptr && row->state == TagState::kOver) return DIBS_ALREADY_ENDED;
+    if (row == nullptr && wait_ns == 0) wait_ns = DIBS_SECOND;
+    const Told told = wait_ns == 0 ? Told::kNobody : Told::kResult;
+    const uint64_t now = monotonic_ns();
+    dibs::shm::Submission entry;
+    entry.op = dibs::shm::Op::kKeepalive;
+    entry.id = lease->id;
+    entry.fence = lease->fence;
+    dibs::shm::set_key_word(entry, static_cast<uint64_t>(interval_ns));
+    uint32_t index = kNone;
+    code = session->submit(entry, 0, told, index);
+    if (code != DIBS_OK) return code;
+    if (told == Told::kNobody) {
+        // What was granted before is what the pool allows; less may have been asked for now.
+        const auto asked = static_cast<uint64_t>(interval_ns);
+        const bool less = interval_ns != 0 && asked < row->interval_ns;
+        if (row->interval_ns != 0) row->until_ns = now + (less ? asked : row->interval_ns);
+        session->publish();
+        return DIBS_OK;
+    }
+    session->answers[index].lease = *lease;
+    session->answers[index].sent_ns = now;
+    session->publish();
+    dibs_completion out = {};
+    code = session->await_answer(index, wait_ns, out);
+    if (code != DIBS_OK) return code;
+    if (out.code == DIBS_ENOTHOLDER) session->last_holder = out.holder;
+    if (out.code == DIBS_OK && granted_ns != nullptr) *granted_ns = out.interval_ns;
+    return out.code;
+}
+
+int dibs_last_holder(dibs_session* session, dibs_holder* holder) {
+    const int code = check(session);
+    if (code != DIBS_OK) return code;
+    if (holder == nullptr) return DIBS_EARGUMENT;
+    *holder = session->last_holder;
+    return DIBS_OK;
+}
+
+int dibs_lease_state(dibs_session* session, const dibs_lease* lease, int* reason) {
+    int code = check(session);
+    if (code != DIBS_OK) return code;
+    session->look_for_events();
+    Tag* row = nullptr;
+    code = look_up(session, lease, row);
+    if (code != DIBS_OK) return code;
+    if (reason != nullptr) *reason = row->end_code;
+    if (row->state == TagState::kOver) return DIBS_ENDED;
+    return row->event_seen == dibs::shm::LeaseEvent::kGrace ? DIBS_IN_GRACE : DIBS_LIVE;
+}
+
+int dibs_lease_remaining(dibs_session* session, const dibs_lease* lease, int64_t* left_ns) {
+    Tag* row = nullptr;
+    const int code = look_up(session, lease, row);
+    if (code != DIBS_OK) return code;
+    if (left_ns == nullptr) return DIBS_EARGUMENT;
+    if (row->state == TagState::kOver) return DIBS_ALREADY_ENDED;
+    if (row->interval_ns == 0) {
+        *left_ns = DIBS_FOREVER;
+        return DIBS_OK;
+    }
+    const uint64_t now = monotonic_ns();
+    *left_ns = row->until_ns > now ? static_cast<int64_t>(row->until_ns - now) : 0;
+    return DIBS_OK;
+}
+
+int dibs_lease_slot(dibs_session* session,
+                    const dibs_lease* lease,
+                    uint32_t unit,
+                    dibs_slot* slot) {
+    Tag* row = nullptr;
+    int code = look_up(session, lease, row);
+    if (code != DIBS_OK) return code;
+    if (slot == nullptr) return DIBS_EARGUMENT;
+    Region region;
+    code = find_region(*session, *row, unit, region);
+    if (code != DIBS_OK) return code;
+    *slot = {};
+    slot->number = region.slot.number;
+    slot->attributes_size = region.slot.attributes_size;
+    slot->attributes = reinterpret_cast<const char*>(region.bytes) + sizeof region.slot;
+    if (region.slot.answer_size != 0) {
+        slot->answer = region.bytes + region.answer_place;
+        slot->answer_size = region.slot.answer_size;
+    }
+    return DIBS_OK;
+}
+
+int dibs_lease_attribute(dibs_session* session,
+                         const dibs_lease* lease,
+                         uint32_t unit,
+                         const char* key,
+                         const char** value) {
+    Tag* row = nullptr;
+    int code = look_up(session, lease, row);
+    if (code != DIBS_OK) return code;
+    if (key == nullptr || value == nullptr) return DIBS_EARGUMENT;
+    Region region;
+    code = find_region(*session, *row, unit, region);
+    if (code != DIBS_OK) return code;
+    const char* found = find_attribute(region, key);
+    if (found == nullptr) return DIBS_ENOVALUE;
+    *value = found;
+    return DIBS_OK;
+}
+
+int dibs_lease_answer(dibs_session* session,
+                      const dibs_lease* lease,
+                      uint32_t unit,
+                      const void** answer,
+                      size_t* answer_size) {
+    if (answer == nullptr || answer_size == nullptr) return DIBS_EARGUMENT;
+    dibs_slot slot = {};
+    const int code = dibs_lease_slot(session, lease, unit, &slot);
+    if (code != DIBS_OK) return code;
+    if (slot.answer == nullptr) return DIBS_ENOVALUE;
+    *answer = slot.answer;
+    *answer_size = slot.answer_size;
+    return DIBS_OK;
+}

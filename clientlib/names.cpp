@@ -1,0 +1,147 @@
+// clientlib/names.cpp -- words and sentences for codes and outcomes. Codes that the broker says
+// are the layout's reasons, under public names.
+// SPDX-License-Identifier: Apache-2.0
+#include "dibs/dibs.h"
+#include "shm/layout.hpp"
+
+namespace {
+
+struct CodeText {
+    int code;
+    const char* name;
+    const char* sentence;
+};
+
+constexpr CodeText kCodes[] = {
+    {DIBS_OK, "ok", "success"},
+    {DIBS_ALREADY_ENDED, "already-ended", "the lease has ended before"},
+    {DIBS_EPOOL, "unknown-pool", "no such pool"},
+    {DIBS_EUNITS, "too-many-units", "no units, or more than a claim of this pool may have"},
+    {DIBS_EBACKLOG, "backlog-full", "too many claims wait already; try again later"},
+    {DIBS_EARENA, "arena-full", "no room for the payload now; try again later"},
+    {DIBS_EBUSY, "busy", "no slot is idle and the claim does not wait"},
+    {DIBS_ECOLD, "cold", "no slot is idle: make one and announce it"},
+    {DIBS_EDRAINING, "draining", "the pool or the broker takes no new claims"},
+    {DIBS_EDUPLICATE, "duplicate", "the claim's key is in use by an earlier claim"},
+    {DIBS_ELIMIT, "limit", "as many claims and leases as this session or user may have"},
+    {DIBS_EPAYLOAD, "payload", "the payload or answer is malformed or too large"},
+    {DIBS_ENOTFOUND, "not-found", "no such lease, claim or slot"},
+    {DIBS_ESTALE, "stale", "the fence or round is of an earlier grant"},
+    {DIBS_ENOTHOLDER, "not-holder", "it is held by another session"},
+    {DIBS_ESTATE, "state", "not allowed in the state that the slot is in"},
+    {DIBS_EREFUSED, "refused", "the worker refused"},
+    {DIBS_ENOROOM, "no-room", "the session's memory has no room for it"},
+    {DIBS_ENAMEINUSE, "name-in-use", "another session has announced a slot of that name"},
+    {DIBS_ETABLES, "tables-full", "the broker's tables are full"},
+    {DIBS_EHOLDERGONE, "holder-gone", "the holder's process has ended"},
+    {DIBS_EWORKERLOST, "worker-lost", "the worker's process has ended, or withdrew the slot"},
+    {DIBS_EEXPIRED, "expired-lease", "the lease was not kept alive in time"},
+    {DIBS_EDONE, "done", "the worker is done"},
+    {DIBS_EMALFORMED, "malformed", "an operation that is not one"},
+    {DIBS_ENOTALLOWED, "not-allowed", "not allowed to this user"},
+    {DIBS_EARGUMENT, "argument", "a null pointer, or a value without a meaning"},
+    {DIBS_ESIZE, "size", "the size of an options struct is none that ever was"},
+    {DIBS_EFORK, "fork", "the session belongs to the parent process"},
+    {DIBS_ENOBROKER, "no-broker", "no broker listens at the socket or answers in time"},
+    {DIBS_EVERSION, "version", "library and broker have different memory layouts"},
+    {DIBS_EHANDSHAKE, "handshake", "the broker did not open a session"},
+    {DIBS_ESYSTEM, "system", "a system call failed"},
+    {DIBS_ESESSION, "session", "the broker has ended this session"},
+    {DIBS_EBROKERLOST, "broker-lost", "the broker is gone, and this session with it"},
+    {DIBS_ENEGATIVE, "negative", "a negative timeout or interval"},
+    {DIBS_ENAME, "name", "a name that is empty or too long"},
+    {DIBS_EOPTIONS, "options", "too many options, or one without a key"},
+    {DIBS_ELABELS, "labels", "too many labels, or a null one"},
+    {DIBS_EFULL, "full", "the ring or the payload area is full until the broker reads"},
+    {DIBS_EUNREAD, "unread", "completions must be reaped first"},
+    {DIBS_ETIMEDOUT, "timed-out", "nothing came within the timeout"},
+    {DIBS_EREADY, "ready", "not armed: there is something to reap"},
+    {DIBS_ETORN, "torn", "the broker stopped while it published this"},
+    {DIBS_ENOVALUE, "no-value", "no attribute of that key, or no answer"},
+};
+
+const CodeText* find(int code) {
+    for (const CodeText& text : kCodes) {
+        if (text.code == code) return &text;
+    }
+    return nullptr;
+}
+
+using dibs::shm::Outcome;
+using dibs::shm::Reason;
+constexpr bool same(int code, Reason reason) {
+    return code == static_cast<int>(reason);
+}
+constexpr bool same(int code, Outcome outcome) {
+    return code == static_cast<int>(outcome);
+}
+
+static_assert(same(DIBS_ALREADY_ENDED, Reason::kAlreadyEnded));
+static_assert(same(DIBS_EPOOL, Reason::kUnknownPool));
+static_assert(same(DIBS_EUNITS, Reason::kTooManyUnits));
+static_assert(same(DIBS_EBACKLOG, Reason::kBacklogFull));
+static_assert(same(DIBS_EARENA, Reason::kArenaFull));
+static_assert(same(DIBS_EBUSY, Reason::kBusy));
+static_assert(same(DIBS_ECOLD, Reason::kCold));
+static_assert(same(DIBS_EDRAINING, Reason::kDraining));
+static_assert(same(DIBS_EDUPLICATE, Reason::kDuplicate));
+static_assert(same(DIBS_ELIMIT, Reason::kLimit));
+static_assert(same(DIBS_EPAYLOAD, Reason::kPayload));
+static_assert(same(DIBS_ENOTFOUND, Reason::kNotFound));
+static_assert(same(DIBS_ESTALE, Reason::kStale));
+static_assert(same(DIBS_ENOTHOLDER, Reason::kNotHolder));
+static_assert(same(DIBS_ESTATE, Reason::kState));
+static_assert(same(DIBS_EREFUSED, Reason::kRefused));
+static_assert(same(DIBS_ENOROOM, Reason::kNoRoom));
+static_assert(same(DIBS_ENAMEINUSE, Reason::kNameInUse));
+static_assert(same(DIBS_ETABLES, Reason::kTablesFull));
+static_assert(same(DIBS_EHOLDERGONE, Reason::kHolderGone));
+static_assert(same(DIBS_EWORKERLOST, Reason::kWorkerLost));
+static_assert(same(DIBS_EEXPIRED, Reason::kExpiredLease));
+static_assert(same(DIBS_EDONE, Reason::kDone));
+static_assert(same(DIBS_EMALFORMED, Reason::kMalformed));
+static_assert(same(DIBS_ENOTALLOWED, Reason::kNotAllowed));
+static_assert(same(DIBS_GRANTED, Outcome::kGranted));
+static_assert(same(DIBS_EXPIRED, Outcome::kExpired));
+static_assert(same(DIBS_CANCELLED, Outcome::kCancelled));
+static_assert(same(DIBS_REJECTED, Outcome::kRejected));
+static_assert(same(DIBS_BROKER_LOST, Outcome::kBrokerLost));
+
+}  // namespace
+
+extern "C" {
+
+uint32_t dibs_version(void) {
+    return DIBS_VERSION_MAJOR << 16 | DIBS_VERSION_MINOR << 8 | DIBS_VERSION_PATCH;
+}
+
+const char* dibs_strerror(int code) {
+    const CodeText* text = find(code);
+    return text != nullptr ? text->sentence : "a code that this library does not know";
+}
+
+const char* dibs_reason_name(int code) {
+    const CodeText* text = find(code);
+    return text != nullptr ? text->name : "unknown";
+}
+
+const char* dibs_outcome_name(int outcome) {
+    switch (outcome) {
+        case DIBS_NO_OUTCOME:
+            return "none";
+        case DIBS_GRANTED:
+            return "granted";
+        case DIBS_EXPIRED:
+            return "expired";
+        case DIBS_CANCELLED:
+            return "cancelled";
+        case DIBS_REJECTED:
+            return "rejected";
+        case DIBS_BROKER_LOST:
+            return "broker-lost";
+        default:
+            return "unknown";
+    }
+}
+
+}  // extern "C"

@@ -1,0 +1,40 @@
+// clientlib/payload_encoder.hpp -- writes the FlatBuffers tables ClaimPayload and AnnouncePayload
+// (schemas/claim.fbs) without the generated builder, which needs operator new.
+//
+// Both are a table of three reference fields. The encoder lays everything out front to back, so
+// that every offset points forward, as the format wants; the same code runs twice, first without a
+// target to learn the size, then into the payload area of UP.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "dibs/dibs.h"
+
+namespace dibs::client {
+
+struct ClaimContent {
+    const dibs_option* options = nullptr;
+    size_t option_count = 0;
+    const char* const* labels = nullptr;
+    size_t label_count = 0;
+    const void* body = nullptr;
+    size_t body_size = 0;
+};
+
+struct AnnounceContent {
+    const char* name = nullptr;  // null = none
+    const char* const* labels = nullptr;
+    size_t label_count = 0;
+    const dibs_option* attributes = nullptr;
+    size_t attribute_count = 0;
+};
+
+// Returns the encoded size; writes nothing if `target` is null, else exactly that many bytes.
+// `target` is aligned to 4 bytes. The content is within its limits (counts, no null where there
+// must be none).
+size_t encode_claim(const ClaimContent& content, uint8_t* target);
+size_t encode_announce(const AnnounceContent& content, uint8_t* target);
+
+}  // namespace dibs::client

@@ -1,0 +1,300 @@
+// clientlib/receive.cpp -- what the broker says, on its way to the caller: completions, the event
+// words of leases, and the end of the session.
+//
+// The bytes come from the broker, but a library that is mapped into everything does not crash on
+// any: an entry that names no tag or answer ends the session.
+// SPDX-License-Identifier: Apache-2.0
+#include "clientlib/session.hpp"
+
+namespace dibs::client {
+
+using shm::CompletionKind;
+using shm::Outcome;
+
+namespace {
+
+int64_t duration(uint64_t ns) {
+    return ns > static_cast<uint64_t>(DIBS_FOREVER) ? DIBS_FOREVER : static_cast<int64_t>(ns);
+}
+
+dibs_holder public_holder(const shm::Completion& completion) {
+    const shm::Holder holder = shm::holder_of(completion);
+    if (holder.uid == shm::kNoRow) return {};
+    return {holder.uid, holder.pid, duration(holder.age_ns), holder.claim};
+}
+
+}  // namespace
+
+void Session::free_tag_row(uint32_t tag) {
+    Tag& row = tags[tag];
+    if (row.state == TagState::kLive) --live;
+    if (row.state == TagState::kOver) --over;
+    if (row.state == TagState::kClaiming) --claims_open;
+    if (row.event != 0) --events_to_reap;
+    const uint32_t use = row.use + 1;
+    row = {};
+    row.use = use;
+    row.next_free = free_tag;
+    free_tag = tag;
+}
+
+void Session::free_answer_row(uint32_t index) {
+    Answer& answer = answers[index];
+    answer.pending = false;
+    ++answer.use;
+    answer.next_free = free_answer;
+    free_answer = index;
+    --answers_open;
+}
+
+// Leases that have ended: those whose event was taken or, if tags are short, all.
+void Session::free_over_tags(bool unreaped) {
+    for (uint32_t tag = 0; tag < sizes.tags && over != 0; ++tag) {
+        if (tags[tag].state != TagState::kOver) continue;
+        if (unreaped || tags[tag].event == 0) free_tag_row(tag);
+    }
+}
+
+namespace {
+
+// A claim's end. True if it is for the caller.
+bool accept_claim(Session& session, const shm::Completion& completion, dibs_completion& out) {
+    const uint32_t tag = completion.tag;
+    if (tag >= session.sizes.tags || session.tags[tag].state != TagState::kClaiming ||
+        completion.user_data != (uint64_t{session.tags[tag].use} << 32 | tag)) {
+        session.end(DIBS_ESESSION, DIBS_EMALFORMED);
+        return false;
+    }
+    Tag& row = session.tags[tag];
+    const bool granted = completion.outcome == Outcome::kGranted;
+    if (granted) {
+        row.state = TagState::kLive;
+        --session.claims_open;
+        ++session.live;
+        row.lease = completion.id;
+        row.fence = completion.fence;
+        row.claim = completion.claim;
+        row.room = completion.data;
+        row.interval_ns = completion.value;
+        row.units = completion.units;
+        if (row.interval_ns != 0) row.until_ns = monotonic_ns() + row.interval_ns;
+    }
+    if (row.abandoned) {
+        if (row.cancel_owed) --session.owed;
+        row.cancel_owed = false;
+        if (!granted) {
+            session.free_tag_row(tag);
+        } else {
+            row.release_owed = true;
+            ++session.owed;
+        }
+        return false;
+    }
+    out = {};
+    out.user_data = row.user_data;
+    out.kind = DIBS_CLAIM_ENDED;
+    out.outcome = static_cast<int32_t>(completion.outcome);
+    out.code = static_cast<int32_t>(completion.reason);
+    out.claim = completion.claim;
+    if (granted) {
+        out.lease = lease_of(session, tag);
+        out.interval_ns = duration(completion.value);
+    } else {
+        out.holder = public_holder(completion);
+        if (out.code == DIBS_EREFUSED) {
+            out.worker_code = static_cast<int64_t>(completion.value);
+        } else {
+            out.retry_after_ns = duration(completion.value);
+        }
+        session.free_tag_row(tag);
+    }
+    return true;
+}
+
+void remember_slot(Session& session, uint64_t slot) {
+    for (uint32_t i = 0; i < session.slot_count; ++i) {
+        if (session.slots[i] == slot) return;
+    }
+    if (session.slot_count < session.slots_max) session.slots[session.slot_count++] = slot;
+}
+
+void prolong(Session& session, const Answer& answer, uint64_t interval_ns) {
+    const uint32_t tag = answer.lease.tag;
+    if (tag >= session.sizes.tags) return;
+    Tag& row = session.tags[tag];
+    if (row.state != TagState::kLive || row.lease != answer.lease.id) return;
+    row.interval_ns = interval_ns;
+    row.until_ns = answer.sent_ns + interval_ns;
+    row.revived_events = session.down->events.load(std::memory_order_acquire);
+    row.event_seen = 0;
+}
+
+// An operation's result. True if it is for the caller.
+bool accept_result(Session& session, const shm::Completion& completion, dibs_completion& out) {
+    if (completion.user_data == kDiscard) return false;
+    const auto index = static_cast<uint32_t>(completion.user_data);
+    if (index >= session.answers_max || !session.answers[index].pending ||
+        session.answers[index].use != completion.user_data >> 32) {
+        session.end(DIBS_ESESSION, DIBS_EMALFORMED);
+        return false;
+    }
+    const Answer& answer = session.answers[index];
+    const bool slot = completion.kind == CompletionKind::kSlot;
+    out = {};
+    out.user_data = answer.user_data;
+    out.kind = DIBS_RESULT;
+    out.code = static_cast<int32_t>(completion.reason);
+    out.lease = answer.lease;
+    if (slot) {
+        out.slot = completion.id;
+        out.round = completion.fence;
+        if (out.code == DIBS_OK) remember_slot(session, completion.id);
+    } else {
+        out.holder = public_holder(completion);
+    }
+    if (answer.op == shm::Op::kKeepalive && out.code == DIBS_OK) {
+        out.interval_ns = duration(completion.value);
+        prolong(session, answer, completion.value);
+    }
+    const bool discarded = answer.discarded;
+    session.free_answer_row(index);
+    return !discarded;
+}
+
+}  // namespace
+
+bool Session::accept(const shm::Completion& completion, dibs_completion& out) {
+    switch (completion.kind) {
+        case CompletionKind::kClaim: {
+            const bool mine = completion.tag == awaited_tag;
+            if (!accept_claim(*this, completion, out)) return false;
+            if (!mine) return true;
+            *awaited = out;
+            awaited_tag = kNone;
+            return false;
+        }
+        case CompletionKind::kResult:
+        case CompletionKind::kSlot: {
+            const bool mine = static_cast<uint32_t>(completion.user_data) == awaited_answer &&
+                              completion.user_data != kDiscard;
+            if (!accept_result(*this, completion, out)) return false;
+            if (!mine) return true;
+            *awaited = out;
+            awaited_answer = kNone;
+            return false;
+        }
+        case CompletionKind::kAssign:
+        case CompletionKind::kRevoke:
+            if (assignments.full()) {
+                end(DIBS_ESESSION, DIBS_EMALFORMED);
+            } else {
+                assignments.push(completion);
+            }
+            return false;
+    }
+    end(DIBS_ESESSION, DIBS_EMALFORMED);
+    return false;
+}
+
+void Session::pump() {
+    const uint64_t before = completions.head();
+    while (end_code == 0 && !stash.full()) {
+        shm::Completion completion;
+        const shm::Poll poll_result = completions.pop(completion);
+        if (poll_result == shm::Poll::kNothing) break;
+        dibs_completion out;
+        if (poll_result == shm::Poll::kViolation) {
+            end(DIBS_ESESSION, DIBS_EMALFORMED);
+        } else if (accept(completion, out)) {
+            stash.push(out);
+        }
+    }
+    if (completions.head() != before) shm::release_completions(*up, completions.head());
+    settle();
+}
+
+void Session::look_for_events() {
+    const uint32_t count = down->events.load(std::memory_order_acquire);  // pairs: count_event
+    if (count == events_seen) return;
+    events_seen = count;
+    for (uint32_t tag = 0; tag < sizes.tags; ++tag) {
+        Tag& row = tags[tag];
+        if (row.state != TagState::kLive || row.release_owed) continue;
+        const uint64_t word = event_words[tag].load(std::memory_order_acquire);
+        const uint8_t state = shm::event_state(word);
+        if (state == row.event_seen || shm::event_generation(word) != row.lease >> 32) continue;
+        if (state == shm::LeaseEvent::kGrace && row.revived_events == count) continue;
+        if (state != shm::LeaseEvent::kGrace && state != shm::LeaseEvent::kEnded) continue;
+        if (row.event == 0) ++events_to_reap;
+        row.event = state;
+        row.event_seen = state;
+        if (state == shm::LeaseEvent::kEnded) {
+            row.state = TagState::kOver;
+            row.end_code = static_cast<int>(shm::event_reason(word));
+            --live;
+            ++over;
+        }
+    }
+}
+
+void Session::reap_event(dibs_completion& out) {
+    for (uint32_t tag = 0; tag < sizes.tags; ++tag) {
+        Tag& row = tags[tag];
+        if (row.event == 0) continue;
+        out = {};
+        out.user_data = row.user_data;
+        out.kind = row.event == shm::LeaseEvent::kEnded ? DIBS_LEASE_ENDED : DIBS_LEASE_GRACE;
+        out.code = row.end_code;
+        out.claim = row.claim;
+        out.lease = lease_of(*this, tag);
+        row.event = 0;
+        --events_to_reap;
+        return;
+    }
+}
+
+void Session::end(int code, int reason) {
+    if (end_code != 0) return;
+    end_code = code;
+    end_reason = reason == 0 ? DIBS_EMALFORMED : reason;
+    for (uint32_t tag = 0; tag < sizes.tags; ++tag) {
+        Tag& row = tags[tag];
+        if (row.state == TagState::kLive) {
+            if (row.event == 0) ++events_to_reap;
+            row.event = shm::LeaseEvent::kEnded;
+            row.state = TagState::kOver;
+            row.end_code = code;
+            --live;
+            ++over;
+        }
+        if (row.state != TagState::kClaiming) continue;
+        dibs_completion out = {};
+        out.user_data = row.user_data;
+        out.kind = DIBS_CLAIM_ENDED;
+        out.outcome = DIBS_BROKER_LOST;
+        out.code = code;
+        if (tag == awaited_tag) {
+            *awaited = out;
+            awaited_tag = kNone;
+        } else if (!row.abandoned && !stash.full()) {
+            stash.push(out);
+        }
+        free_tag_row(tag);
+    }
+    for (uint32_t index = 0; index < answers_max; ++index) {
+        if (!answers[index].pending) continue;
+        dibs_completion out = {};
+        out.user_data = answers[index].user_data;
+        out.kind = DIBS_RESULT;
+        out.code = code;
+        if (index == awaited_answer) {
+            *awaited = out;
+            awaited_answer = kNone;
+        } else if (!answers[index].discarded && !stash.full()) {
+            stash.push(out);
+        }
+        free_answer_row(index);
+    }
+}
+
+}  // namespace dibs::client

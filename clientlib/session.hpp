@@ -1,0 +1,271 @@
+// clientlib/session.hpp -- what the library knows of one session.
+//
+// Three tables, all preallocated. A TAG is the session's handle for a claim and then for its lease;
+// the broker frees its side when the claim has ended without a grant, or the lease has ended, and
+// ring order makes sure that it reads a release before the next claim of the same tag. An ANSWER is
+// an operation whose result is to come; what the ring carries as user_data is the answer's index,
+// the caller's user_data stays here. STASH and ASSIGNMENTS hold what has been taken out of the
+// completion ring and not yet by the caller.
+//
+//   tag:  free ── claim ──► claiming ── granted ──► live ── release ──► free
+//                              │                     └── broker's event ──► over ──► free
+//                              └── ended otherwise ──► free
+//
+// Room in DOWN is promised by counting: claims without an outcome, results to come, what lies in
+// the stash and two entries per announced slot never exceed completion_entries −
+// submission_entries. Quiet operations, which complete only when they fail, live in the rest: they
+// cannot be more than the submission ring holds, because the ring is drained before a line of it
+// is used again.
+//
+// One thread at a time; no member is atomic but what lies in shared memory.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "clientlib/clock.hpp"
+#include "dibs/dibs.h"
+#include "shm/cpu.hpp"
+#include "shm/doorbell.hpp"
+#include "shm/handshake.hpp"
+#include "shm/operation.hpp"
+#include "shm/ring.hpp"
+
+namespace dibs::client {
+
+inline constexpr uint64_t kForkMark = 0x6469627320697321ULL;
+inline constexpr uint32_t kNone = 0xffffffffU;
+inline constexpr uint64_t kDiscard = 0xffffffffffffffffULL;         // user_data of quiet operations
+inline constexpr int64_t kOutcomeMarginNs = 20 * DIBS_MILLISECOND;  // of dibs_claim, for the word
+inline constexpr int64_t kSpinNs = 25'000;
+inline constexpr int64_t kNetNs = 100 * DIBS_MILLISECOND;  // the safety net's period
+inline constexpr int kYields = 4;
+
+enum class TagState : uint8_t { kFree, kClaiming, kLive, kOver };
+
+struct Tag {
+    TagState state = TagState::kFree;
+    bool abandoned = false;     // its caller has gone: a grant is released
+    bool release_owed = false;  // abandoned and granted, and the ring was full
+    bool cancel_owed = false;   // abandoned, and the ring was full
+    uint8_t event = 0;          // LeaseEvent that is to be reaped
+    uint8_t event_seen = 0;
+    uint32_t next_free = kNone;
+    uint32_t use = 1;  // grows when the tag is freed: old tickets name nothing
+    uint32_t units = 0;
+    uint32_t room = shm::kNoRow;
+    uint32_t revived_events = 0;  // DOWN.events when a keepalive revived it
+    int end_code = 0;
+    uint64_t user_data = 0;
+    uint64_t lease = 0;
+    uint64_t fence = 0;
+    uint64_t claim = 0;
+    uint64_t interval_ns = 0;
+    uint64_t until_ns = 0;
+};
+
+struct Answer {
+    uint64_t user_data = 0;
+    uint64_t sent_ns = 0;  // of a keepalive
+    dibs_lease lease = {};
+    uint32_t next_free = kNone;
+    uint32_t use = 1;
+    shm::Op op = shm::Op::kNop;
+    bool pending = false;
+    bool discarded = false;  // its caller has gone
+};
+
+// A queue of fixed capacity over memory of the session.
+template <typename T>
+struct Queue {
+    T* items = nullptr;
+    uint32_t capacity = 0;
+    uint32_t first = 0;
+    uint32_t count = 0;
+
+    [[nodiscard]] bool full() const { return count == capacity; }
+    void push(const T& item) {
+        items[(first + count) % capacity] = item;
+        ++count;
+    }
+    T pop() {
+        const T item = items[first];
+        first = (first + 1) % capacity;
+        --count;
+        return item;
+    }
+};
+
+enum class Told { kResult, kNobody };  // who learns how an operation ended
+
+struct Session {
+    // A page that a forked child finds zeroed.
+    const volatile uint64_t* mark = nullptr;
+
+    // ---- the shared segments
+    shm::UpHead* up = nullptr;
+    const shm::DownHead* down = nullptr;
+    const std::byte* board = nullptr;
+    shm::SessionSizes sizes = {};
+    uint64_t board_size = 0;
+    uint32_t pools_max = 0;
+    uint8_t* up_payload = nullptr;
+    const uint8_t* down_payload = nullptr;
+    const std::atomic<uint64_t>* event_words = nullptr;
+    shm::UpHistogram* histogram = nullptr;
+    shm::SubmissionProducer submissions;
+    shm::CompletionConsumer completions;
+    int socket = -1;
+    int bell = -1;
+    int events = -1;
+    int poll = -1;      // epoll over socket and events: dibs_fd
+    uint64_t name = 0;  // what leases call this session
+    TickLength tick;
+
+    // ---- private tables
+    Tag* tags = nullptr;
+    uint32_t free_tag = kNone;
+    Answer* answers = nullptr;
+    uint32_t answers_max = 0;
+    uint32_t free_answer = kNone;
+    Queue<dibs_completion> stash;
+    Queue<shm::Completion> assignments;
+    uint64_t* payload_ends = nullptr;  // per submission line: payload_tail after it
+    uint64_t* slots = nullptr;         // announced: ids
+    uint32_t slots_max = 0;
+    uint32_t slot_count = 0;
+    uint64_t payload_head = 0;  // bytes ever freed, ever taken; modulo the area: places
+    uint64_t payload_tail = 0;
+
+    // ---- counters
+    uint32_t credit = 0;
+    uint32_t claims_open = 0;
+    uint32_t answers_open = 0;
+    uint32_t live = 0;  // tags that hold a lease
+    uint32_t over = 0;  // tags whose lease has ended, kept for their event and answer
+    uint32_t events_to_reap = 0;
+    uint32_t owed = 0;         // tags with a release or cancel that the ring had no room for
+    uint32_t events_seen = 0;  // DOWN.events
+    uint32_t pools_seen = 0;
+    uint32_t cpu_told = shm::kNoCpu;
+    uint64_t net_due_ns = 0;
+    int end_code = 0;    // DIBS_ESESSION, DIBS_EBROKERLOST
+    int end_reason = 0;  // dibs_end_code
+    dibs_holder last_holder = {};
+
+    // The one answer that the caller waits for; its completion goes here instead of the stash.
+    dibs_completion* awaited = nullptr;
+    uint32_t awaited_tag = kNone;
+    uint32_t awaited_answer = kNone;
+
+    // Who gave the memory.
+    void* private_memory = nullptr;
+    size_t private_size = 0;
+
+    // ---- submit.cpp
+    // Makes sure that one submission line is free. DIBS_EFULL, or why the session has ended.
+    int need_line();
+    // Makes sure that one more completion may be asked for. DIBS_EUNREAD, DIBS_EFULL.
+    int need_credit();
+    // Room in UP's payload area, valid until the next push. DIBS_EFULL, DIBS_EPAYLOAD.
+    int need_payload(size_t size, uint32_t& offset);
+    void push(const shm::Submission& entry);
+    // Makes what was pushed known, and rings the bell if the broker sleeps.
+    void publish();
+    void ring();
+    void release_lines();
+    void reclaim();
+    // Pushes what earlier calls owe the broker, as far as there is room.
+    void settle();
+    void forget_slot(uint64_t slot);  // worker.cpp
+    int submit_claim(uint32_t pool,
+                     const dibs_claim_options& options,
+                     uint64_t user_data,
+                     uint32_t& tag);
+    // Any other operation. kNobody: quiet. Sets `index` to its answer.
+    int submit(shm::Submission& entry, uint64_t user_data, Told told, uint32_t& index);
+    int submit_announce(uint32_t pool,
+                        const dibs_announce_options& options,
+                        uint64_t user_data,
+                        Told told,
+                        uint32_t& index);
+    int submit_answered(shm::Submission& entry,
+                        const void* answer,
+                        size_t answer_size,
+                        uint64_t user_data,
+                        Told told,
+                        uint32_t& index);
+
+    // ---- receive.cpp
+    // Takes everything out of the completion ring that the stash has room for.
+    void pump();
+    // Takes one completion; true if `out` was filled for the caller.
+    bool accept(const shm::Completion& completion, dibs_completion& out);
+    // Looks for event words that have changed.
+    void look_for_events();
+    // Fills `out` with the next lease event; there is one.
+    void reap_event(dibs_completion& out);
+    // The session is over: answers everything that is outstanding.
+    void end(int code, int reason);
+    void free_tag_row(uint32_t tag);
+    void free_answer_row(uint32_t index);
+    void free_over_tags(bool unreaped);
+
+    // ---- wait.cpp
+    // Sleeps once, at most `limit_ns` and the net's period.
+    void sleep_once(uint64_t limit_ns);
+    void look_whether_ended();
+    void net();
+
+    // ---- claim.cpp, operation.cpp
+    // Waits for the awaited answer; DIBS_ETIMEDOUT.
+    int await_answer(uint32_t index, int64_t wait_ns, dibs_completion& out);
+    int finish(uint32_t index, Told told, int64_t wait_ns);
+};
+
+// Waiting: `step` returns false once the time is over. It spins while the broker runs on another
+// CPU, for at most 25 µs; gives way a few times while it is on this one; then sleeps.
+class Wait {
+  public:
+    Wait(Session& session, int64_t timeout_ns)
+        : session_(session), timeout_ns_(timeout_ns), started_ticks_(ticks()) {}
+    bool step();
+    [[nodiscard]] uint64_t started_ticks() const { return started_ticks_; }
+
+  private:
+    Session& session_;
+    int64_t timeout_ns_;
+    uint64_t started_ticks_;
+    uint64_t started_ns_ = 0;
+    uint32_t looks_ = 0;
+    int yields_ = 0;
+    bool spun_ = false;
+};
+
+// Copies an options struct as far as caller and library know it. DIBS_ESIZE.
+int read_options(const void* given, void* out, size_t known);
+
+inline dibs_lease lease_of(const Session& session, uint32_t tag) {
+    const Tag& row = session.tags[tag];
+    return {row.lease, row.fence, session.name, tag, row.units};
+}
+
+}  // namespace dibs::client
+
+struct dibs_session final : dibs::client::Session {};
+
+namespace dibs::client {
+
+// First in every function: null, or a child's copy.
+inline int check(const dibs_session* session) {
+    if (session == nullptr) return DIBS_EARGUMENT;
+    return *session->mark == kForkMark ? DIBS_OK : DIBS_EFORK;
+}
+// The same, and the session lives.
+inline int check_open(const dibs_session* session) {
+    const int code = check(session);
+    return code != DIBS_OK ? code : session->end_code;
+}
+
+}  // namespace dibs::client

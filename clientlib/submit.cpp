@@ -1,0 +1,304 @@
+// clientlib/submit.cpp -- operations on their way into the submission ring: checks, credit, tags,
+// payload room, the bell; and the functions that submit and cancel.
+// SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+
+#include "clientlib/payload_encoder.hpp"
+#include "clientlib/session.hpp"
+#include "shm/board.hpp"
+
+namespace dibs::client {
+
+using shm::Op;
+
+int read_options(const void* given, void* out, size_t known) {
+    size_t size = 0;
+    std::memset(out, 0, known);
+    if (given == nullptr) return DIBS_OK;
+    std::memcpy(&size, given, sizeof size);
+    if (size < known || size > known + 1024) return DIBS_ESIZE;
+    // A newer caller's fields are fine as long as they ask for nothing.
+    const auto* bytes = static_cast<const uint8_t*>(given);
+    for (size_t i = known; i < size; ++i) {
+        if (bytes[i] != 0) return DIBS_ESIZE;
+    }
+    std::memcpy(out, given, known);
+    return DIBS_OK;
+}
+
+// ---- room
+
+void Session::release_lines() {
+    const uint64_t consumed = shm::committed_submissions(*down);
+    const uint64_t before = submissions.tail() - (submissions.entries() - submissions.room());
+    if (!submissions.release_to(consumed) || consumed < before) {
+        end(DIBS_ESESSION, DIBS_EMALFORMED);
+        return;
+    }
+    if (consumed != before) {
+        payload_head = payload_ends[(consumed - 1) & (submissions.entries() - 1)];
+    }
+}
+
+void Session::reclaim() {
+    release_lines();
+    // The broker posts the completions of what it has consumed first: drained now, the quiet
+    // operations that failed leave their entries free.
+    pump();
+}
+
+int Session::need_line() {
+    if (submissions.room() != 0) return DIBS_OK;
+    reclaim();
+    if (submissions.room() != 0 || end_code != 0) return end_code;
+    look_whether_ended();
+    return end_code != 0 ? end_code : DIBS_EFULL;
+}
+
+int Session::need_credit() {
+    const auto taken = [this] { return claims_open + answers_open + stash.count + 2 * slot_count; };
+    if (taken() < credit) return DIBS_OK;
+    pump();
+    if (end_code != 0) return end_code;
+    if (taken() < credit) return DIBS_OK;
+    return stash.count != 0 ? DIBS_EUNREAD : DIBS_EFULL;
+}
+
+int Session::need_payload(size_t size, uint32_t& offset) {
+    const uint64_t area = sizes.up_payload;
+    const uint64_t need = (size + 7) & ~uint64_t{7};
+    if (need > area) return DIBS_EPAYLOAD;
+    for (int tries = 0; tries < 2; ++tries) {
+        const uint64_t place = payload_tail & (area - 1);
+        const uint64_t skipped = place + need > area ? area - place : 0;
+        if (payload_tail + skipped + need - payload_head <= area) {
+            payload_tail += skipped;
+            offset = static_cast<uint32_t>(payload_tail & (area - 1));
+            payload_tail += need;
+            return DIBS_OK;
+        }
+        if (tries == 0) reclaim();
+        if (end_code != 0) return end_code;
+    }
+    look_whether_ended();
+    return end_code != 0 ? end_code : DIBS_EFULL;
+}
+
+void Session::push(const shm::Submission& entry) {
+    payload_ends[submissions.tail() & (submissions.entries() - 1)] = payload_tail;
+    submissions.push(entry);
+}
+
+void Session::publish() {
+    const uint32_t cpu = shm::current_cpu();
+    if (cpu != cpu_told) {
+        cpu_told = cpu;
+        up->cpu.store(cpu, std::memory_order_relaxed);  // a hint: pairs with nothing
+    }
+    if (shm::publish_submissions(*up, *down, submissions.tail())) ring();
+}
+
+void Session::settle() {
+    if (owed == 0 || end_code != 0) return;
+    const uint64_t before = submissions.tail();
+    for (uint32_t tag = 0; tag < sizes.tags && owed != 0; ++tag) {
+        Tag& row = tags[tag];
+        if (!row.cancel_owed && !row.release_owed) continue;
+        // The last line belongs to whoever has just made sure of it.
+        if (submissions.room() <= 1) release_lines();
+        if (submissions.room() <= 1 || end_code != 0) break;
+        shm::Submission entry;
+        entry.user_data = kDiscard;
+        entry.flags = shm::OpFlag::kQuiet;
+        entry.op = row.release_owed ? Op::kRelease : Op::kCancel;
+        entry.tag = static_cast<uint16_t>(tag);
+        entry.id = row.lease;
+        entry.fence = row.fence;
+        push(entry);
+        --owed;
+        row.cancel_owed = false;
+        if (row.release_owed) {
+            row.release_owed = false;
+            free_tag_row(tag);
+        }
+    }
+    if (submissions.tail() != before) publish();
+}
+
+// ---- claims
+
+namespace {
+
+int check_labels(const char* const* labels, size_t count) {
+    if (count > DIBS_LABELS_MAX || (count != 0 && labels == nullptr)) return DIBS_ELABELS;
+    for (size_t i = 0; i < count; ++i) {
+        if (labels[i] == nullptr) return DIBS_ELABELS;
+    }
+    return DIBS_OK;
+}
+
+int check_pairs(const dibs_option* options, size_t count) {
+    if (count > DIBS_OPTIONS_MAX || (count != 0 && options == nullptr)) return DIBS_EOPTIONS;
+    for (size_t i = 0; i < count; ++i) {
+        if (options[i].key == nullptr || options[i].key[0] == 0) return DIBS_EOPTIONS;
+    }
+    return DIBS_OK;
+}
+
+int check_claim(const dibs_claim_options& options) {
+    if (options.timeout_ns < 0 || options.interval_ns < 0) return DIBS_ENEGATIVE;
+    if (options.units > DIBS_UNITS_MAX) return DIBS_EUNITS;
+    if (options.when_busy < DIBS_BUSY_AS_POOL || options.when_busy > DIBS_BUSY_COLD) {
+        return DIBS_EARGUMENT;
+    }
+    if (options.body_size != 0 && options.body == nullptr) return DIBS_EARGUMENT;
+    if (options.body_size > DIBS_PAYLOAD_MAX) return DIBS_EPAYLOAD;
+    const int code = check_pairs(options.options, options.option_count);
+    return code != DIBS_OK ? code : check_labels(options.labels, options.label_count);
+}
+
+int check_pool(Session& session, uint32_t pool) {
+    if (pool < session.pools_seen) return DIBS_OK;
+    const auto* head = reinterpret_cast<const shm::BoardHead*>(session.board);
+    const uint32_t pools = head->pools.load(std::memory_order_acquire);
+    session.pools_seen = pools < session.pools_max ? pools : session.pools_max;
+    return pool < session.pools_seen ? DIBS_OK : DIBS_EPOOL;
+}
+
+constexpr uint8_t kBusyFlags[] = {0, shm::OpFlag::kWait, shm::OpFlag::kReject, shm::OpFlag::kCold};
+
+}  // namespace
+
+int Session::submit_claim(uint32_t pool,
+                          const dibs_claim_options& options,
+                          uint64_t user_data,
+                          uint32_t& tag) {
+    int code = check_claim(options);
+    if (code == DIBS_OK) code = check_pool(*this, pool);
+    if (code == DIBS_OK) code = need_credit();
+    if (code == DIBS_OK) code = need_line();
+    if (code != DIBS_OK) return code;
+    if (over != 0) free_over_tags(free_tag == kNone);
+    if (free_tag == kNone) return DIBS_ELIMIT;
+
+    shm::Submission entry;
+    const ClaimContent content = {options.options,
+                                  options.option_count,
+                                  options.labels,
+                                  options.label_count,
+                                  options.body,
+                                  options.body_size};
+    if (content.option_count + content.label_count + content.body_size != 0) {
+        const size_t size = encode_claim(content, nullptr);
+        if (size > DIBS_PAYLOAD_MAX) return DIBS_EPAYLOAD;
+        code = need_payload(size, entry.payload_offset);
+        if (code != DIBS_OK) return code;
+        encode_claim(content, up_payload + entry.payload_offset);
+        entry.payload_size = static_cast<uint32_t>(size);
+    }
+    tag = free_tag;
+    Tag& row = tags[tag];
+    free_tag = row.next_free;
+    row.state = TagState::kClaiming;
+    row.units = options.units == 0 ? 1 : options.units;
+    row.user_data = user_data;
+    ++claims_open;
+
+    entry.user_data = uint64_t{row.use} << 32 | tag;
+    entry.op = Op::kClaim;
+    entry.flags = kBusyFlags[options.when_busy];
+    entry.pool = static_cast<uint16_t>(pool);
+    entry.units = static_cast<uint16_t>(row.units);
+    entry.tag = static_cast<uint16_t>(tag);
+    entry.id = options.timeout_ns == DIBS_FOREVER ? shm::kNever
+                                                  : static_cast<uint64_t>(options.timeout_ns);
+    entry.fence = static_cast<uint64_t>(options.interval_ns);
+    std::memcpy(entry.key, options.key, sizeof entry.key);
+    push(entry);
+    return DIBS_OK;
+}
+
+// ---- other operations
+
+int Session::submit(shm::Submission& entry, uint64_t user_data, Told told, uint32_t& index) {
+    index = kNone;
+    int code = told == Told::kResult ? need_credit() : DIBS_OK;
+    if (code == DIBS_OK) code = need_line();
+    if (code != DIBS_OK) return code;
+    if (told == Told::kNobody) {
+        entry.user_data = kDiscard;
+        entry.flags |= shm::OpFlag::kQuiet;
+    } else {
+        index = free_answer;
+        Answer& answer = answers[index];
+        free_answer = answer.next_free;
+        answer.user_data = user_data;
+        answer.op = entry.op;
+        answer.lease = {};
+        answer.pending = true;
+        answer.discarded = false;
+        ++answers_open;
+        entry.user_data = uint64_t{answer.use} << 32 | index;
+    }
+    push(entry);
+    return DIBS_OK;
+}
+
+int Session::submit_answered(shm::Submission& entry,
+                             const void* answer,
+                             size_t answer_size,
+                             uint64_t user_data,
+                             Told told,
+                             uint32_t& index) {
+    if (answer_size > DIBS_PAYLOAD_MAX) return DIBS_EPAYLOAD;
+    if (answer_size != 0 && answer == nullptr) return DIBS_EARGUMENT;
+    if (answer_size != 0) {
+        int code = told == Told::kResult ? need_credit() : DIBS_OK;
+        if (code == DIBS_OK) code = need_line();
+        if (code == DIBS_OK) code = need_payload(answer_size, entry.payload_offset);
+        if (code != DIBS_OK) return code;
+        std::memcpy(up_payload + entry.payload_offset, answer, answer_size);
+        entry.payload_size = static_cast<uint32_t>(answer_size);
+    }
+    return submit(entry, user_data, told, index);
+}
+
+int Session::submit_announce(uint32_t pool,
+                             const dibs_announce_options& options,
+                             uint64_t user_data,
+                             Told told,
+                             uint32_t& index) {
+    int code = check_pool(*this, pool);
+    if (code == DIBS_OK && options.name != nullptr) {
+        const size_t size = strnlen(options.name, DIBS_NAME_MAX + 1);
+        if (size == 0 || size > DIBS_NAME_MAX) code = DIBS_ENAME;
+    }
+    if (code == DIBS_OK) code = check_labels(options.labels, options.label_count);
+    if (code == DIBS_OK) code = check_pairs(options.attributes, options.attribute_count);
+    if (code == DIBS_OK) code = need_credit();
+    if (code == DIBS_OK) code = need_line();
+    if (code != DIBS_OK) return code;
+    // A quarter of the credit stays for the operations themselves.
+    if (2 * (slot_count + 1) > credit - credit / 4) return DIBS_ENOROOM;
+
+    shm::Submission entry;
+    const AnnounceContent content = {options.name,
+                                     options.labels,
+                                     options.label_count,
+                                     options.attributes,
+                                     options.attribute_count};
+    const size_t size = encode_announce(content, nullptr);
+    if (size > DIBS_PAYLOAD_MAX) return DIBS_EPAYLOAD;
+    code = need_payload(size, entry.payload_offset);
+    if (code != DIBS_OK) return code;
+    encode_announce(content, up_payload + entry.payload_offset);
+    entry.payload_size = static_cast<uint32_t>(size);
+    entry.op = Op::kAnnounce;
+    entry.pool = static_cast<uint16_t>(pool);
+    entry.id = options.worker_tag;
+    if (options.is_protected != 0) entry.flags |= shm::OpFlag::kOn;
+    if (options.ready != 0) entry.flags |= shm::OpFlag::kThenReady;
+    return submit(entry, user_data, told, index);
+}
+
+}  // namespace dibs::client

@@ -1,0 +1,94 @@
+// clientlib/wait.cpp -- spin, give way, sleep; and the safety net under the sleep.
+//
+// The net is the client's: while an entry of its own is unread it rings again every 100 ms, and
+// looks whether the broker still holds the session. It counts what it finds in UP.net_rings, so
+// that it hides no lost wake-up.
+// SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include "clientlib/session.hpp"
+#include "shm/pause.hpp"
+
+namespace dibs::client {
+
+bool Wait::step() {
+    const bool elsewhere = session_.down->cpu.load(std::memory_order_relaxed) != shm::current_cpu();
+    if (elsewhere && !spun_) {
+        for (int i = 0; i < 8; ++i) {
+            shm::pause();
+            if (session_.completions.maybe()) return true;
+        }
+        if (++looks_ % 4 != 0) return true;
+        const uint64_t spun = session_.tick.to_ns(ticks() - started_ticks_);
+        spun_ = spun >= static_cast<uint64_t>(kSpinNs);
+        return spun < static_cast<uint64_t>(timeout_ns_);
+    }
+    const uint64_t now = monotonic_ns();
+    if (started_ns_ == 0) started_ns_ = now - session_.tick.to_ns(ticks() - started_ticks_);
+    const uint64_t waited = now > started_ns_ ? now - started_ns_ : 0;
+    if (waited >= static_cast<uint64_t>(timeout_ns_)) return false;
+    if (!elsewhere && yields_ < kYields) {
+        ++yields_;
+        sched_yield();
+        return true;
+    }
+    session_.sleep_once(static_cast<uint64_t>(timeout_ns_) - waited);
+    return true;
+}
+
+void Session::sleep_once(uint64_t limit_ns) {
+    look_whether_ended();
+    if (end_code != 0) return;
+    look_for_events();
+    const uint64_t limit = limit_ns < kNetNs ? limit_ns : static_cast<uint64_t>(kNetNs);
+    const uint32_t seen = shm::arm_completions(*up, *down, shm::ClientSleep::kFutex);
+    const shm::PublishedCompletions published = shm::published_completions(*down);
+    const bool ahead = published.tail > completions.head();
+    shm::FutexWait woken = shm::FutexWait::kChanged;
+    if (!ahead && !completions.maybe() && published.events == events_seen) {
+        woken = shm::sleep_on_completions(*down, seen, limit);
+    }
+    shm::disarm_completions(*up);
+    // A tail is stored after the lines that it announces: a line that is not there never comes.
+    if (ahead && !completions.maybe()) end(DIBS_ESESSION, DIBS_EMALFORMED);
+    if (woken == shm::FutexWait::kTimedOut) net();
+}
+
+void Session::look_whether_ended() {
+    if (end_code != 0) return;
+    if (down->session_state.load(std::memory_order_acquire) ==
+        static_cast<uint32_t>(shm::SessionState::kOpen)) {
+        return;
+    }
+    pump();  // what the broker said before it ended the session still counts
+    if (end_code == 0) end(DIBS_ESESSION, down->end_reason.load(std::memory_order_relaxed));
+}
+
+void Session::net() {
+    settle();
+    if (shm::committed_submissions(*down) < submissions.tail()) {
+        const uint64_t rings = up->net_rings.load(std::memory_order_relaxed) + 1;
+        up->net_rings.store(rings, std::memory_order_relaxed);
+        ring();
+    }
+    // The socket's other end is held by whoever keeps this session alive, and by nobody else.
+    pollfd peer = {socket, POLLRDHUP, 0};
+    if (::poll(&peer, 1, 0) > 0 && (peer.revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0) {
+        look_whether_ended();
+        if (end_code != 0) return;
+        pump();
+        end(DIBS_EBROKERLOST, DIBS_EBROKERLOST);
+    }
+}
+
+void Session::ring() {
+    const uint64_t one = 1;
+    // A full counter is a rung bell: the broker never reads it, an edge is all it needs.
+    while (write(bell, &one, sizeof one) < 0 && errno == EINTR) {
+    }
+}
+
+}  // namespace dibs::client

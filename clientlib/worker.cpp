@@ -1,0 +1,167 @@
+// clientlib/worker.cpp -- the worker's side: slots, assignments, and words about them.
+// SPDX-License-Identifier: Apache-2.0
+#include "clientlib/payload_decoder.hpp"
+#include "clientlib/session.hpp"
+
+namespace dibs::client {
+
+void Session::forget_slot(uint64_t slot) {
+    for (uint32_t i = 0; i < slot_count; ++i) {
+        if (slots[i] == slot) slots[i] = slots[--slot_count];
+    }
+}
+
+namespace {
+
+int check_word(const dibs_session* session, int64_t wait_ns) {
+    const int code = check_open(session);
+    if (code != DIBS_OK) return code;
+    return wait_ns < 0 ? DIBS_ENEGATIVE : DIBS_OK;
+}
+
+// A word about a slot, without an answer.
+int say(dibs_session* session, shm::Submission& entry, int64_t wait_ns) {
+    const int check_code = check_word(session, wait_ns);
+    if (check_code != DIBS_OK) return check_code;
+    const Told told = wait_ns == 0 ? Told::kNobody : Told::kResult;
+    uint32_t index = kNone;
+    const int code = session->submit(entry, 0, told, index);
+    return code != DIBS_OK ? code : session->finish(index, told, wait_ns);
+}
+
+int say_with_answer(dibs_session* session,
+                    shm::Submission& entry,
+                    const void* answer,
+                    size_t answer_size,
+                    int64_t wait_ns) {
+    const int check_code = check_word(session, wait_ns);
+    if (check_code != DIBS_OK) return check_code;
+    const Told told = wait_ns == 0 ? Told::kNobody : Told::kResult;
+    uint32_t index = kNone;
+    const int code = session->submit_answered(entry, answer, answer_size, 0, told, index);
+    return code != DIBS_OK ? code : session->finish(index, told, wait_ns);
+}
+
+shm::Submission word(shm::Op op, uint64_t slot, uint64_t round) {
+    shm::Submission entry;
+    entry.op = op;
+    entry.id = slot;
+    entry.fence = round;
+    return entry;
+}
+
+int describe(const Session& session, const shm::Completion& completion, dibs_assignment& out) {
+    out = {};
+    out.kind = completion.kind == shm::CompletionKind::kAssign ? DIBS_ASSIGN : DIBS_REVOKE;
+    out.number = static_cast<uint32_t>(completion.value);
+    out.slot = completion.id;
+    out.round = completion.fence;
+    out.worker_tag = completion.user_data;
+    out.claim = completion.claim;
+    if (out.kind == DIBS_REVOKE || completion.data == shm::kNoRow) return DIBS_OK;
+    const uint64_t end = uint64_t{completion.data} + completion.holder;
+    if (end > session.sizes.down_payload) return DIBS_EPAYLOAD;
+    const uint8_t* payload = session.down_payload + completion.data;
+    return decode_claim(payload, completion.holder, out) ? DIBS_OK : DIBS_EPAYLOAD;
+}
+
+}  // namespace
+}  // namespace dibs::client
+
+using namespace dibs::client;
+using dibs::shm::Op;
+using dibs::shm::OpFlag::kOn;
+using dibs::shm::OpFlag::kThenReady;
+using dibs::shm::OpFlag::kTryAgain;
+
+int dibs_announce(dibs_session* session,
+                  uint32_t pool,
+                  const dibs_announce_options* options,
+                  int64_t wait_ns,
+                  uint64_t* slot) {
+    int code = check_word(session, wait_ns);
+    if (code != DIBS_OK) return code;
+    if (slot == nullptr || wait_ns == 0) return DIBS_EARGUMENT;
+    dibs_announce_options known;
+    code = read_options(options, &known, sizeof known);
+    if (code != DIBS_OK) return code;
+    uint32_t index = kNone;
+    code = session->submit_announce(pool, known, 0, Told::kResult, index);
+    if (code != DIBS_OK) return code;
+    session->publish();
+    dibs_completion out = {};
+    code = session->await_answer(index, wait_ns, out);
+    if (code != DIBS_OK) return code;
+    if (out.code == DIBS_OK) *slot = out.slot;
+    return out.code;
+}
+
+int dibs_next_assignment(dibs_session* session, int64_t timeout_ns, dibs_assignment* assignment) {
+    const int code = check(session);
+    if (code != DIBS_OK) return code;
+    if (assignment == nullptr) return DIBS_EARGUMENT;
+    if (timeout_ns < 0) return DIBS_ENEGATIVE;
+    Wait wait(*session, timeout_ns);
+    for (bool last = false;;) {
+        session->pump();
+        if (session->assignments.count != 0) {
+            return describe(*session, session->assignments.pop(), *assignment);
+        }
+        if (session->end_code != 0) return session->end_code;
+        if (session->stash.full()) return DIBS_EUNREAD;
+        if (last || timeout_ns == 0) return DIBS_ETIMEDOUT;
+        last = !wait.step();
+    }
+}
+
+int dibs_ready(dibs_session* session, uint64_t slot, uint64_t round, int64_t wait_ns) {
+    dibs::shm::Submission entry = word(Op::kReady, slot, round);
+    return say(session, entry, wait_ns);
+}
+
+int dibs_confirm(dibs_session* session,
+                 uint64_t slot,
+                 uint64_t round,
+                 const void* answer,
+                 size_t answer_size,
+                 int64_t wait_ns) {
+    dibs::shm::Submission entry = word(Op::kConfirm, slot, round);
+    return say_with_answer(session, entry, answer, answer_size, wait_ns);
+}
+
+int dibs_refuse(dibs_session* session,
+                uint64_t slot,
+                uint64_t round,
+                int64_t code,
+                int try_again,
+                int64_t wait_ns) {
+    dibs::shm::Submission entry = word(Op::kRefuse, slot, round);
+    dibs::shm::set_key_word(entry, static_cast<uint64_t>(code));
+    if (try_again != 0) entry.flags |= kTryAgain;
+    return say(session, entry, wait_ns);
+}
+
+int dibs_done(dibs_session* session,
+              uint64_t slot,
+              uint64_t round,
+              const void* answer,
+              size_t answer_size,
+              int then_ready,
+              int64_t wait_ns) {
+    dibs::shm::Submission entry = word(Op::kDone, slot, round);
+    if (then_ready != 0) entry.flags |= kThenReady;
+    return say_with_answer(session, entry, answer, answer_size, wait_ns);
+}
+
+int dibs_withdraw(dibs_session* session, uint64_t slot, int64_t wait_ns) {
+    dibs::shm::Submission entry = word(Op::kWithdraw, slot, 0);
+    const int code = say(session, entry, wait_ns);
+    if (code == DIBS_OK) session->forget_slot(slot);
+    return code;
+}
+
+int dibs_protect(dibs_session* session, uint64_t slot, int on, int64_t wait_ns) {
+    dibs::shm::Submission entry = word(Op::kProtect, slot, 0);
+    if (on != 0) entry.flags |= kOn;
+    return say(session, entry, wait_ns);
+}
