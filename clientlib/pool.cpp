@@ -93,7 +93,31 @@ int dibs_snapshot(dibs_session* session, uint32_t pool, dibs_counters* counters)
     counters->unknown = picture.unknown;
     counters->queued = picture.queued;
     counters->confirming = picture.confirming;
+    counters->parked = picture.parked;
+    counters->absent = picture.absent;
     counters->hits = picture.hits;
     counters->last_grant_ns = static_cast<int64_t>(picture.last_dispatch_ns);
+    return DIBS_OK;
+}
+
+int dibs_pool_totals(dibs_session* session, uint32_t pool, dibs_totals* totals) {
+    const int code = check(session);
+    if (code != DIBS_OK) return code;
+    if (totals == nullptr) return DIBS_EARGUMENT;
+    if (totals->size < sizeof *totals) return DIBS_ESIZE;
+    if (pool >= pools(*session)) return DIBS_EPOOL;
+    const uint64_t array = dibs::shm::plan_board(session->pools_max).totals;
+    dibs::shm::PoolTotalsPicture picture;
+    if (!dibs::shm::board_read(block<dibs::shm::BoardPoolTotals>(*session, array, pool), picture)) {
+        return DIBS_ETORN;
+    }
+    totals->accepted = picture.accepted;
+    totals->granted = picture.granted;
+    totals->expired = picture.expired;
+    totals->cancelled = picture.cancelled;
+    totals->rejected = picture.rejected;
+    totals->released = picture.released;
+    const auto* head = reinterpret_cast<const dibs::shm::BoardHead*>(session->board);
+    totals->net_found_work = head->net_found_work.load(std::memory_order_relaxed);
     return DIBS_OK;
 }
