@@ -249,7 +249,7 @@ void Core::Parts::reservation_over(uint32_t row) {
     while (slot != kNoRow) {
         const uint32_t next = state.slots[slot].holder_next;
         if ((state.slots[slot].flags & shm::SlotFlag::kConfirmed) != 0) {
-            make_recovering(slot, true);
+            give_back(slot, true, false);
         } else {
             put(edit.row(state.slots[slot], 1).holder, kNoRow);
             if ((state.slots[slot].flags & shm::SlotFlag::kDraining) != 0) {

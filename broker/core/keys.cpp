@@ -2,7 +2,6 @@
 //
 // The index holds claim rows, and lease rows marked with kTagLease.
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cstring>
 
 #include "broker/core/parts.hpp"
@@ -12,7 +11,9 @@ namespace dibs::core {
 namespace {
 
 bool given(const uint8_t* key) {
-    return std::any_of(key, key + sizeof(Key), [](uint8_t byte) { return byte != 0; });
+    uint64_t halves[2];
+    std::memcpy(halves, key, sizeof(halves));
+    return (halves[0] | halves[1]) != 0;
 }
 
 uint64_t key_hash(const State& state, uint32_t uid, const uint8_t* key) {
