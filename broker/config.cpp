@@ -1,5 +1,5 @@
-// broker/config.cpp -- the configuration beside its text: where it is, what it views, what is
-// fixed. SPDX-License-Identifier: Apache-2.0
+// broker/config.cpp -- the configuration beside its text: where it is, what cannot change.
+// SPDX-License-Identifier: Apache-2.0
 #include "broker/config.hpp"
 
 #include <algorithm>
@@ -47,7 +47,8 @@ std::vector<std::string> fixed_differences(const Config& before, const Config& a
         a.log_images != b.log_images || a.log_stores != b.log_stores) {
         fixed.emplace_back("limits are fixed until the next start");
     }
-    if (before.socket != after.socket || before.socket_mode != after.socket_mode) {
+    const bool other_socket = !after.socket.empty() && after.socket != before.socket;
+    if (other_socket || before.socket_mode != after.socket_mode) {
         fixed.emplace_back("the socket is fixed until the next start");
     }
     for (const PoolSettings& old : before.pools) {

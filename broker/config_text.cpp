@@ -138,23 +138,28 @@ class Section {
         size(key, wide, uint64_t{least}, uint64_t{most});
         out = static_cast<uint32_t>(wide);
     }
+    // True if a word of the list was there.
     template <typename Enum>
-    void word(std::string_view key,
+    bool word(std::string_view key,
               Enum& out,
               std::initializer_list<std::pair<std::string_view, Enum>> words) {
         const toml::node* node = find(key);
-        if (node == nullptr) return;
+        if (node == nullptr) return false;
         const auto text = node->value_exact<std::string>();
-        if (!text) return wrong_type(key, *node, "a string");
+        if (!text) {
+            wrong_type(key, *node, "a string");
+            return false;
+        }
         std::string allowed;
         for (const auto& [name, value] : words) {
             if (name == *text) {
                 out = value;
-                return;
+                return true;
             }
             allowed += (allowed.empty() ? "" : ", ") + quoted(name);
         }
         mistakes_.add(*node, std::string(key) + ": " + quoted(*text) + " is none of " + allowed);
+        return false;
     }
 
     // A key that makes no sense here, with the reason.
@@ -309,9 +314,10 @@ PoolSettings read_pool(const toml::table& table, Mistakes& mistakes) {
         section.mistake("name", "must have 1 to 63 bytes and no control characters");
     }
     values.kind = shm::PoolKind::kCounted;
-    section.word("kind",
-                 values.kind,
-                 {{"counted", shm::PoolKind::kCounted}, {"worker", shm::PoolKind::kWorker}});
+    const bool known_kind =
+        section.word("kind",
+                     values.kind,
+                     {{"counted", shm::PoolKind::kCounted}, {"worker", shm::PoolKind::kWorker}});
     section.word("when_busy",
                  values.when_busy,
                  {{"wait", shm::WhenBusy::kWait},
@@ -324,8 +330,8 @@ PoolSettings read_pool(const toml::table& table, Mistakes& mistakes) {
     section.duration("retry_after", values.retry_after_ns, 0, kYear);
     section.duration("interval_max", values.interval_max_ns, 1, kYear);
     section.duration("grace", values.grace_ns, 0, kYear);
-    if (!section.has("kind")) {
-        section.missing("kind");
+    if (!section.has("kind")) section.missing("kind");
+    if (!known_kind) {
         for (const char* key : {"slots",
                                 "attributes",
                                 "reservation_ttl",

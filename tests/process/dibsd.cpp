@@ -120,7 +120,7 @@ uint64_t Dibsd::voluntary_switches() const {
     return sum;
 }
 
-Run run_dibsd(const std::vector<std::string>& arguments) {
+Ended run_dibsd(const std::vector<std::string>& arguments) {
     int pipe_ends[2];
     if (pipe2(pipe_ends, O_CLOEXEC) != 0) std::abort();
     const pid_t pid = fork();
@@ -129,7 +129,7 @@ Run run_dibsd(const std::vector<std::string>& arguments) {
         become(arguments);
     }
     close(pipe_ends[1]);
-    Run run;
+    Ended run;
     for (std::string line = read_line(pipe_ends[0]); !line.empty(); line = read_line(pipe_ends[0]))
         run.error += line + "\n";
     close(pipe_ends[0]);

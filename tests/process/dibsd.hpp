@@ -49,10 +49,10 @@ class Dibsd {
 };
 
 // Runs dibsd with these arguments to its end; what it wrote on standard error.
-struct Run {
+struct Ended {
     int exit_code;
     std::string error;
 };
-Run run_dibsd(const std::vector<std::string>& arguments);
+Ended run_dibsd(const std::vector<std::string>& arguments);
 
 }  // namespace dibs::test

@@ -125,7 +125,7 @@ bool RawClient::ended() const {
 }
 
 template <typename Ready>
-void RawClient::sleep_until(Ready ready) {
+void RawClient::await(Ready ready) {
     while (!ready()) {
         const uint32_t seen = shm::arm_completions(up(), down(), shm::ClientSleep::kFutex);
         (void)shm::published_completions(down());
@@ -137,7 +137,7 @@ void RawClient::sleep_until(Ready ready) {
 std::optional<shm::Completion> RawClient::wait() {
     shm::Completion entry;
     bool got = false;
-    sleep_until([&] {
+    await([&] {
         got = got || completions_.pop(entry) == shm::Poll::kEntry;
         return got || ended();
     });
@@ -147,12 +147,12 @@ std::optional<shm::Completion> RawClient::wait() {
 }
 
 shm::Reason RawClient::wait_end() {
-    sleep_until([&] { return ended(); });
+    await([&] { return ended(); });
     return static_cast<shm::Reason>(down().end_reason.load(std::memory_order_relaxed));
 }
 
 uint64_t RawClient::wait_event(uint32_t tag) {
-    sleep_until([&] { return event(tag) != 0 || ended(); });
+    await([&] { return event(tag) != 0 || ended(); });
     return event(tag);
 }
 

@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sched.h>
+
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -61,6 +63,12 @@ class RawClient {
     // Sleeps until the tag's event word is no longer 0.
     uint64_t wait_event(uint32_t tag);
     shm::PoolPicture pool(uint32_t row) const;
+    // Looks at the BOARD until it shows that: it is published after the answers of a turn.
+    template <typename Shows>
+    void await_pool(uint32_t row, Shows shows) const {
+        while (!shows(pool(row)))
+            sched_yield();
+    }
     [[nodiscard]] const shm::BoardHead& board() const {
         return *reinterpret_cast<const shm::BoardHead*>(board_);
     }
@@ -77,7 +85,7 @@ class RawClient {
   private:
     [[nodiscard]] bool ended() const;
     template <typename Ready>
-    void sleep_until(Ready ready);
+    void await(Ready ready);
 
     shm::Descriptor socket_;
     shm::Descriptor up_fd_;

@@ -1,0 +1,154 @@
+// tests/process/broker_handshake_test.cpp -- dibsd and those who connect, well or badly.
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include <cstring>
+#include <vector>
+
+#include "tests/process/dibsd.hpp"
+#include "tests/process/raw_client.hpp"
+
+namespace dibs::test {
+namespace {
+
+using shm::FarewellCode;
+
+const char* const kCounted = "[[pool]]\nname = \"tokens\"\nkind = \"counted\"\nslots = 2\n";
+
+std::string text_of(const shm::Farewell& farewell) {
+    return {farewell.text, farewell.text_size};
+}
+
+TEST(Handshake, NamesBothVersionsWhenTheyDiffer) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kCounted);
+    shm::Hello hello;
+    hello.layout_version = 9;
+    const RawClient client(dibsd.socket(), hello);
+    EXPECT_FALSE(client.attached());
+    EXPECT_EQ(client.farewell().code, FarewellCode::kVersion);
+    EXPECT_EQ(client.farewell().client_layout, 9U);
+    EXPECT_EQ(client.farewell().broker_layout, 1U);
+    EXPECT_EQ(text_of(client.farewell()),
+              "the client speaks layout 9, this broker layout 1: one of the two must be brought up "
+              "to date");
+}
+
+TEST(Handshake, RefusesHalfAHello) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kCounted);
+    const shm::Descriptor socket = connect_to(dibsd.socket());
+    const shm::Hello hello;
+    ASSERT_EQ(send(socket.get(), &hello, 20, 0), 20);
+    const Answer answer = receive_answer(socket.get());
+    ASSERT_TRUE(answer.farewell);
+    EXPECT_EQ(answer.farewell->code, FarewellCode::kMalformed);
+    EXPECT_EQ(text_of(*answer.farewell), "a Hello has 40 bytes, this one 20");
+}
+
+TEST(Handshake, DropsWhoSaysNothingAfterOneSecond) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kCounted);
+    const shm::Descriptor silent = connect_to(dibsd.socket());
+    const Answer answer = receive_answer(silent.get());
+    ASSERT_TRUE(answer.farewell);
+    EXPECT_EQ(text_of(*answer.farewell), "no Hello within one second");
+}
+
+TEST(Handshake, RefusesSizesThatAreNoPowersOfTwo) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kCounted);
+    shm::Hello hello;
+    hello.tags = 100;
+    const RawClient client(dibsd.socket(), hello);
+    EXPECT_EQ(client.farewell().code, FarewellCode::kSizes);
+}
+
+TEST(Handshake, RefusesDescriptorsThatArePushed) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kCounted);
+    const shm::Descriptor socket = connect_to(dibsd.socket());
+    const shm::Hello hello;
+    int pushed = STDIN_FILENO;
+    struct iovec part = {const_cast<shm::Hello*>(&hello), sizeof(hello)};
+    alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(pushed))] = {};
+    struct msghdr message = {};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof(control);
+    struct cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(pushed));
+    std::memcpy(CMSG_DATA(header), &pushed, sizeof(pushed));
+    ASSERT_EQ(sendmsg(socket.get(), &message, 0), static_cast<ssize_t>(sizeof(hello)));
+    const Answer answer = receive_answer(socket.get());
+    ASSERT_TRUE(answer.farewell);
+    EXPECT_EQ(text_of(*answer.farewell), "a client passes no descriptors; these have been dropped");
+}
+
+TEST(Handshake, TakesNothingMoreOnTheSocketAfterTheWelcome) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kCounted);
+    RawClient client(dibsd.socket());
+    client.claim(1);  // once it is answered, the control thread has long been done
+    ASSERT_TRUE(client.wait());
+    while (send(client.socket(), "x", 1, MSG_NOSIGNAL) >= 0)
+        sched_yield();
+    EXPECT_EQ(errno, EPIPE);
+}
+
+TEST(Handshake, ServesAGoodClientWhileHundredsSayNothing) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kCounted);
+    std::vector<shm::Descriptor> silent;
+    for (int i = 0; i < 600; ++i) {
+        silent.push_back(connect_to(dibsd.socket()));
+        ASSERT_TRUE(silent.back().valid());
+    }
+    RawClient client(dibsd.socket());
+    EXPECT_TRUE(client.attached());
+}
+
+TEST(Handshake, WatchesAClientThroughItsPidOnOlderKernels) {
+    const Folder folder;
+    const Dibsd dibsd(folder, std::string("peer_pidfd = false\n") + kCounted);
+    RawClient client(dibsd.socket());
+    EXPECT_TRUE(client.attached());
+}
+
+TEST(Handshake, RefusesASessionBeyondTheConfiguredRows) {
+    const Folder folder;
+    const Dibsd dibsd(folder, std::string("[limits]\nsessions = 1\n") + kCounted);
+    const RawClient first(dibsd.socket());
+    EXPECT_TRUE(first.attached());
+    const RawClient second(dibsd.socket());
+    EXPECT_FALSE(second.attached());
+    EXPECT_EQ(second.farewell().code, FarewellCode::kFull);
+}
+
+TEST(Segments, OfTheBrokerCannotBeWrittenByAClient) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kCounted);
+    const RawClient client(dibsd.socket());
+    for (const int fd : {client.down_fd(), client.board_fd()}) {
+        EXPECT_EQ(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), MAP_FAILED);
+        EXPECT_EQ(fcntl(fd, F_GETFL) & O_ACCMODE, O_RDONLY);
+        EXPECT_EQ(fcntl(fd, F_GET_SEALS), F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
+        EXPECT_NE(ftruncate(fd, 0), 0);
+    }
+}
+
+TEST(Segments, OfADefaultSessionFitInto192KiB) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kCounted);
+    const RawClient client(dibsd.socket());
+    EXPECT_LE(client.welcome().up_size + client.welcome().down_size, 192U * 1024);
+}
+
+}  // namespace
+}  // namespace dibs::test
