@@ -14,21 +14,19 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kDemand = R"({"demand":)";
 
-bool names_slots(const std::string& key) {
-    return key == "slot" || key == "slots" || key == "ready";
-}
-
 void number_to_text(Json& value) {
     if (value.is_number_unsigned()) value = std::to_string(value.get<uint64_t>());
-    if (!value.is_array()) return;
-    for (Json& member : value)
-        number_to_text(member);
 }
 
+// In a pool's and a session's row, "slots" is a count and stays one.
 void slot_numbers_to_text(Json& value) {
     if (!value.is_object()) return;
     for (auto& [key, member] : value.items()) {
-        if (names_slots(key)) number_to_text(member);
+        if (key == "slot") number_to_text(member);
+        if ((key == "slots" || key == "ready") && member.is_array()) {
+            for (Json& slot : member)
+                number_to_text(slot);
+        }
         slot_numbers_to_text(member);
     }
 }

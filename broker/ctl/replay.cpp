@@ -11,10 +11,8 @@
 #include "broker/ctl/arguments.hpp"
 #include "broker/ctl/journal_error.hpp"
 #include "broker/ctl/journal_reader.hpp"
-#include "broker/ctl/journal_size.hpp"
-#include "broker/ctl/replayer.hpp"
+#include "broker/ctl/journal_run.hpp"
 #include "broker/ctl/scenario.hpp"
-#include "broker/ctl/state_text.hpp"
 #include "broker/ctl/subcommand.hpp"
 
 namespace dibs::ctl {
@@ -54,38 +52,7 @@ void print(const std::string& line) {
     std::fputc('\n', stdout);
 }
 
-void run(JournalReader& journal, const Options& options) {
-    Replayer replayer(limits_of(journal));
-    while (const journal::Line* line = journal.next()) {
-        if (is_expectation(*line)) continue;
-        const bool opens = !replayer.turn_open();
-        replayer.apply(*line);
-        if (options.turns && opens && replayer.turn_open()) {
-            print("{\"turn\":{\"now_ns\":" + std::to_string(replayer.core().now()) + "}}");
-        }
-        for (const std::string& decision : replayer.take_decisions())
-            print(decision);
-    }
-    replayer.finish();
-    if (!options.final_state) return;
-    for (const std::string& row : state_text(replayer.core(), replayer.cast()))
-        print(row);
-}
-
-void convert(JournalReader& journal, const std::string& path, bool to_binary) {
-    std::string bytes(to_binary ? kJournalMagic : "");
-    while (journal.next() != nullptr) {
-        if (to_binary) {
-            const auto size = static_cast<uint32_t>(journal.buffer().size());
-            for (int shift = 0; shift < 32; shift += 8) {
-                bytes += static_cast<char>((size >> shift) & 0xff);
-            }
-            bytes += journal.buffer();
-        } else {
-            bytes += journal.json();
-            bytes += '\n';
-        }
-    }
+void write_file(const std::string& path, const std::string& bytes) {
     if (path == "-") {
         std::fwrite(bytes.data(), 1, bytes.size(), stdout);
         return;
@@ -101,11 +68,11 @@ void replay(JournalReader& journal, const std::string& name, const Options& opti
         const uint64_t held = check_scenario(journal);
         print(name + ": " + std::to_string(held) + " expectations hold");
     } else if (!options.to_binary.empty()) {
-        convert(journal, options.to_binary, true);
+        write_file(options.to_binary, journal_bytes(journal, JournalForm::kBinary));
     } else if (!options.to_json.empty()) {
-        convert(journal, options.to_json, false);
+        write_file(options.to_json, journal_bytes(journal, JournalForm::kJson));
     } else {
-        run(journal, options);
+        run_journal(journal, {options.final_state, options.turns}, print);
     }
 }
 

@@ -127,7 +127,6 @@ std::string slot_line(const Core& core, const NameTables& names, uint32_t row) {
     write_slot_holder(json, core, names, slot);
     json.number("round", slot.round);
     json.number("fence", slot.fence);
-    json.number("uses", slot.uses);
     json.truth("protected", flag(shm::SlotFlag::kProtected));
     json.truth("unqualified", flag(shm::SlotFlag::kUnqualified));
     json.truth("draining", flag(shm::SlotFlag::kDraining));

@@ -1,0 +1,113 @@
+// tests/scenarios/scenarios_test.cpp -- one case per file of this folder, named after it, and the
+// example of docs/scenarios.md.
+//
+// Each case checks the file's expectations; then that the journal decides the same, byte by byte,
+// when it is run again and when it has been through its binary form; then that the vocabulary
+// knows every line that the replay prints.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "broker/ctl/journal_error.hpp"
+#include "broker/ctl/journal_run.hpp"
+#include "broker/ctl/scenario.hpp"
+
+namespace dibs::ctl {
+namespace {
+
+std::string read(const std::filesystem::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+std::vector<std::string> replayed(const std::string& journal) {
+    JournalReader reader(journal, JournalForm::kDetect);
+    std::vector<std::string> lines;
+    run_journal(reader, {.final_state = true, .turns = false}, [&](const std::string& line) {
+        lines.push_back(line);
+    });
+    return lines;
+}
+
+// The decision or row as the line that would expect it.
+std::string as_expectation(const std::string& line) {
+    const size_t word_end = line.find('"', 2);
+    const std::string word = line.substr(2, word_end - 2);
+    for (const char* row : {"broker", "pool", "slot", "claim", "lease", "session"}) {
+        if (word == row) return "{\"expect_" + line.substr(2);
+    }
+    return R"({"expect":)" + line + "}";
+}
+
+void check(const std::string& name, const std::string& journal) {
+    JournalReader reader(journal, JournalForm::kJson);
+    try {
+        check_scenario(reader);
+    } catch (const JournalError& error) {
+        FAIL() << name << ':' << reader.line() << ": " << error.what();
+    }
+    const std::vector<std::string> lines = replayed(journal);
+    EXPECT_EQ(replayed(journal), lines);
+    reader.rewind();
+    EXPECT_EQ(replayed(journal_bytes(reader, JournalForm::kBinary)), lines);
+    for (const std::string& line : lines) {
+        JournalReader printed(as_expectation(line), JournalForm::kJson);
+        EXPECT_NO_THROW(printed.next()) << line;
+    }
+}
+
+class ScenarioFile : public testing::Test {
+  public:
+    explicit ScenarioFile(std::filesystem::path path) : path_(std::move(path)) {}
+    void TestBody() override { check(path_.filename().string(), read(path_)); }
+
+  private:
+    std::filesystem::path path_;
+};
+
+// S0.17-boundary.jsonl is the case S0_17_boundary.
+std::string case_name(const std::filesystem::path& path) {
+    std::string name = path.stem().string();
+    std::replace_if(
+        name.begin(), name.end(), [](char c) { return c == '.' || c == '-'; }, '_');
+    return name;
+}
+
+// The first fenced block of JSON lines in the document: what it tells its reader to run.
+TEST(ScenarioDocument, ItsExampleHolds) {
+    static constexpr std::string_view kFence = "```jsonl\n";
+    const std::string document = read(DIBS_ROOT "/docs/scenarios.md");
+    const size_t begin = document.find(kFence);
+    ASSERT_NE(begin, std::string::npos);
+    const size_t end = document.find("```", begin + kFence.size());
+    check("docs/scenarios.md", document.substr(begin + kFence.size(), end - begin - kFence.size()));
+}
+
+}  // namespace
+}  // namespace dibs::ctl
+
+int main(int argc, char** argv) {
+    testing::InitGoogleTest(&argc, argv);
+    std::vector<std::filesystem::path> paths;
+    for (const auto& entry : std::filesystem::directory_iterator(DIBS_ROOT "/tests/scenarios")) {
+        if (entry.path().extension() == ".jsonl") paths.push_back(entry.path());
+    }
+    std::sort(paths.begin(), paths.end());
+    for (const std::filesystem::path& path : paths) {
+        testing::RegisterTest(
+            "Scenario",
+            dibs::ctl::case_name(path).c_str(),
+            nullptr,
+            nullptr,
+            path.c_str(),
+            __LINE__,
+            [path]() -> testing::Test* { return new dibs::ctl::ScenarioFile(path); });
+    }
+    return RUN_ALL_TESTS();
+}
