@@ -282,7 +282,7 @@ std::string broker_text(const Core& core) {
     json.number("slots_free", counters.slots_free);
     json.number("claims_free", counters.claims_free);
     json.number("leases_free", counters.leases_free);
-    json.number("arena_free", counters.arena_free);
+    json.number("arena_free", uint64_t{counters.arena_free} + counters.arena_freed);
     json.close_object();
     json.close_object();
     return json.line();
