@@ -13,22 +13,27 @@ namespace {
 constexpr uint32_t kArenaBlockBytes = 508;
 constexpr uint32_t kLogImages = 65536;  // so that a turn may hold thousands of commands
 constexpr uint32_t kLogStores = 1024;
+constexpr uint64_t kStateMax = uint64_t{4} << 30;
+
+void add(uint32_t& rows, uint64_t more) {
+    rows = static_cast<uint32_t>(std::min(rows + more, uint64_t{shm::kNoRow}));
+}
 
 void count(core::Limits& needed, const journal::Line& line, size_t size) {
     if (line.pool() != nullptr) {
-        needed.pools += 1;
-        needed.slots += line.pool()->slots();
+        add(needed.pools, 1);
+        add(needed.slots, line.pool()->slots());
     }
-    if (line.session() != nullptr) needed.sessions += 1;
-    if (line.announce() != nullptr) needed.slots += 1;
+    if (line.session() != nullptr) add(needed.sessions, 1);
+    if (line.announce() != nullptr) add(needed.slots, 1);
     if (line.claim() != nullptr) {
-        needed.claims += 1;
-        needed.leases += 1;
-        needed.arena_blocks += line.claim()->payload_size().value_or(0) / kArenaBlockBytes;
+        add(needed.claims, 1);
+        add(needed.leases, 1);
+        add(needed.arena_blocks, line.claim()->payload_size().value_or(0) / kArenaBlockBytes);
     }
-    needed.arena_blocks += static_cast<uint32_t>(size / kArenaBlockBytes) + 1;
+    add(needed.arena_blocks, size / kArenaBlockBytes + 1);
     if (line.pool() != nullptr && line.pool()->slot_attributes() != nullptr) {
-        needed.arena_blocks += line.pool()->slot_attributes()->size();
+        add(needed.arena_blocks, line.pool()->slot_attributes()->size());
     }
 }
 
@@ -70,6 +75,10 @@ core::Limits limits_of(JournalReader& journal) {
     replace(needed.claims, given.claims);
     replace(needed.leases, given.leases);
     replace(needed.arena_blocks, given.arena_blocks);
+    if (core::state_size(needed) > kStateMax) {
+        journal.next();  // so that the message has a line
+        throw JournalError("the journal needs more rows than 4 GiB can hold");
+    }
     return needed;
 }
 

@@ -12,6 +12,8 @@ namespace {
 
 using Bytes = flatbuffers::Vector<uint8_t>;
 using Strings = flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>;
+constexpr uint32_t kPayloadSizeMax = 1048576;  // far above what any pool takes
+
 using WordKind = core::WorkerWord::Kind;
 
 std::string_view view(const flatbuffers::String* text) {
@@ -249,6 +251,9 @@ void Replayer::apply(const journal::MaybePool& pool, bool on) {
 void Replayer::apply(const journal::Claim& claim) {
     if (claim.payload_size() && (claim.payload() != nullptr || claim.payload_bytes() != nullptr)) {
         throw JournalError("the bytes are given twice");
+    }
+    if (claim.payload_size().value_or(0) > kPayloadSizeMax) {
+        throw JournalError("\"payload_size\" is over " + std::to_string(kPayloadSizeMax));
     }
     const std::vector<uint8_t> zeroes(claim.payload_size().value_or(0));
     const Cast::Claim& named = cast_.add_claim(claim.claim()->str(), claim.session()->str());

@@ -1,0 +1,218 @@
+// tests/broker/ctl/journal_reader_test.cpp -- what is wrong with a journal, and where.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/ctl/journal_reader.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "broker/ctl/journal_error.hpp"
+#include "broker/ctl/journal_run.hpp"
+
+namespace dibs::ctl {
+namespace {
+
+constexpr const char* kPool = R"({"pool":{"name":"gpu","slots":1}})";
+constexpr const char* kAlice = R"({"session":{"name":"alice"}})";
+constexpr const char* kTurn = R"({"turn":{}})";
+
+// "LINE:COLUMN: what" of the error that running the journal ends with; "" if it runs.
+std::string complaint(const std::string& journal, JournalForm form = JournalForm::kDetect) {
+    std::unique_ptr<JournalReader> reader;
+    try {
+        reader = std::make_unique<JournalReader>(journal, form);
+        run_journal(*reader, {}, [](const std::string&) {});
+        return "";
+    } catch (const JournalError& error) {
+        return std::to_string(reader ? reader->line() : 1) + ':' + std::to_string(error.column) +
+               ": " + error.what();
+    }
+}
+
+std::string lines(std::initializer_list<std::string> all) {
+    std::string journal;
+    for (const std::string& line : all)
+        journal += line + '\n';
+    return journal;
+}
+
+std::string binary(const std::string& json) {
+    JournalReader reader(json, JournalForm::kJson);
+    return journal_bytes(reader, JournalForm::kBinary);
+}
+
+TEST(JournalReader, ReadsCommentsAndEmptyLinesAsNothing) {
+    EXPECT_EQ(complaint(lines({"// a", "", "  # b", "\t", kPool, kTurn})), "");
+    EXPECT_EQ(complaint(""), "");
+}
+
+TEST(JournalReader, NamesTheLineAndColumnOfWhatIsNotJson) {
+    EXPECT_EQ(complaint(lines({kPool, "pool gpu", kTurn})), "2:4: expecting: { instead got: pool");
+    EXPECT_EQ(complaint(lines({kPool, R"({"turn":{}} {"turn":{}})"})),
+              "2:13: expecting: end of file instead got: {");
+    EXPECT_EQ(complaint(lines({R"({"turn":{})"})), "1:10: expecting: , instead got: end of file");
+    EXPECT_EQ(complaint(lines({"{turn:{}}"})), "1:5: expecting: string constant instead got: turn");
+}
+
+TEST(JournalReader, RefusesAnUnknownCommandOrField) {
+    EXPECT_EQ(complaint(lines({"", R"({"grab":{}})"})), "2:9: unknown field: grab");
+    EXPECT_EQ(complaint(lines({R"({"pool":{"name":"gpu","size":3}})"})),
+              "1:30: unknown field: size");
+    EXPECT_EQ(complaint(lines({R"({"expect":{"grant":{"lease":3}}})"})),
+              "1:29: unknown field: lease");
+}
+
+TEST(JournalReader, RefusesValuesOfTheWrongKindOrOutOfRange) {
+    EXPECT_EQ(complaint(lines({R"({"pool":{"name":"gpu","slots":-1}})"})),
+              R"(1:34: invalid number: "-1", constant does not fit [0; 4294967295])");
+    EXPECT_EQ(
+        complaint(lines({R"({"claim":{"session":"a","claim":"c","pool":"g","timeout_ns":-5}})"})),
+        R"(1:64: invalid number: "-5", constant does not fit [0; 18446744073709551615])");
+    EXPECT_EQ(complaint(lines({R"({"pool":{"name":"gpu","slots":1.5}})"})),
+              "1:33: Cannot assign token starting with 'float constant' to value of <uint> type.");
+    EXPECT_EQ(complaint(lines({R"({"pool":{"name":"gpu","kind":"magic"}})"})),
+              "1:36: unknown enum value: magic");
+}
+
+TEST(JournalReader, RefusesAMissingField) {
+    EXPECT_EQ(complaint(lines({R"({"claim":{"session":"alice","claim":"c1"}})"})),
+              "1:42: required field is missing: pool in Claim");
+}
+
+TEST(JournalReader, RefusesTwoCommandsInOneLineAndNone) {
+    EXPECT_EQ(complaint(lines({R"({"turn":{},"drain":{}})"})),
+              R"(1:0: two commands in one line: "drain" and "turn")");
+    EXPECT_EQ(complaint(lines({R"({"turn":{},"turn":{}})"})),
+              "1:21: field set more than once: turn");
+    EXPECT_EQ(complaint(lines({kPool, "{}"})), "2:0: no command in this line");
+}
+
+TEST(JournalReader, NamesWhatThisVersionDoesNotSupport) {
+    EXPECT_EQ(complaint(lines({kPool, R"({"account":{"name":"research"}})"})),
+              R"(2:0: "account" is not supported by this version)");
+    EXPECT_EQ(complaint(lines({R"({"claim":{"session":"alice","claim":"c","pool":"g",)"
+                               R"("priority":5}})"})),
+              R"(1:0: "claim.priority" is not supported by this version)");
+    EXPECT_EQ(complaint(lines({R"({"pool":{"name":"g","order":"priority"}})"})),
+              R"(1:0: "pool.order" is not supported by this version)");
+    EXPECT_EQ(complaint(lines({R"({"expect":{"preempt":{"claim":"c"}}})"})),
+              R"(1:0: "expect.preempt" is not supported by this version)");
+}
+
+TEST(JournalReader, NamesWhatIsUnknown) {
+    EXPECT_EQ(complaint(lines({kPool, R"({"cancel":{"claim":"c9"}})"})),
+              R"(2:0: there is no claim "c9")");
+    EXPECT_EQ(complaint(lines({R"({"session_dies":{"session":"eve"}})"})),
+              R"(1:0: there is no session "eve")");
+    EXPECT_EQ(complaint(lines({R"({"ready":{"slot":"s9"}})"})), R"(1:0: there is no slot "s9")");
+    EXPECT_EQ(complaint(lines({R"({"drain":{"pool":"gpu"}})"})), R"(1:0: there is no pool "gpu")");
+}
+
+TEST(JournalReader, RefusesNamesThatAreTaken) {
+    const std::string claim = R"({"claim":{"session":"alice","claim":"c1","pool":"gpu"}})";
+    EXPECT_EQ(complaint(lines({kPool, kAlice, claim, claim})),
+              R"(4:0: there is a claim "c1" already)");
+    EXPECT_EQ(complaint(lines({kAlice, kAlice})), R"(2:0: there is a session "alice" already)");
+    EXPECT_EQ(complaint(lines({kPool, kAlice, R"({"session_dies":{"session":"alice"}})", claim})),
+              R"(4:0: the session "alice" has died)");
+    EXPECT_EQ(complaint(lines({R"({"session":{"name":""}})"})), "1:0: a name is empty");
+}
+
+TEST(JournalReader, RefusesTimeThatGoesBackOrMovesInsideATurn) {
+    EXPECT_EQ(complaint(lines({R"({"advance":{"to_ns":10}})", R"({"advance":{"to_ns":9}})"})),
+              "2:0: time goes back: from 10 to 9");
+    EXPECT_EQ(complaint(lines({kPool, R"({"advance":{"to_ns":10}})"})),
+              "2:0: time moves between turns only: close the turn first");
+    EXPECT_EQ(complaint(lines({R"({"advance":{}})"})),
+              R"(1:0: "advance" has exactly one of "to_ns" and "by_ns")");
+    EXPECT_EQ(complaint(lines({R"({"advance":{"to_ns":10}})",
+                               R"({"advance":{"by_ns":18446744073709551615}})"})),
+              "2:0: time passes its end");
+}
+
+TEST(JournalReader, RefusesAnEndInsideATurn) {
+    EXPECT_EQ(complaint(lines({kPool, kTurn, kAlice})),
+              R"(3:0: the journal ends inside a turn: close it, {"turn":{}})");
+}
+
+TEST(JournalReader, RefusesLimitsThatComeLate) {
+    EXPECT_EQ(complaint(lines({kPool, R"({"limits":{"slots":4}})"})),
+              R"(2:0: "limits" is not the journal's first command)");
+}
+
+TEST(JournalReader, RefusesBytesThatAreGivenTwiceAndKeysThatAreTooLong) {
+    EXPECT_EQ(complaint(lines({kPool,
+                               kAlice,
+                               R"({"claim":{"session":"alice","claim":"c","pool":"gpu",)"
+                               R"("payload":"x","payload_size":3}})"})),
+              "3:0: the bytes are given twice");
+    EXPECT_EQ(complaint(lines({kPool,
+                               kAlice,
+                               R"({"claim":{"session":"alice","claim":"c","pool":"gpu",)"
+                               R"("key":"12345678901234567"}})"})),
+              R"(3:0: "key" is longer than 16 bytes)");
+}
+
+TEST(JournalReader, CarriesTheSchedulersWordOnAPoolThatCannotBe) {
+    const std::string said = complaint(lines({R"({"pool":{"name":"gpu","units_max":300}})"}));
+    EXPECT_TRUE(said.starts_with(R"(1:0: pool "gpu": )")) << said;
+}
+
+TEST(JournalReader, ReadsWhatItWroteInBinary) {
+    const std::string json = lines({"// lost", kPool, kAlice, kTurn});
+    const std::string bytes = binary(json);
+    EXPECT_EQ(bytes.substr(0, 4), "DJN1");
+    EXPECT_EQ(complaint(bytes), "");
+    JournalReader reader(bytes, JournalForm::kBinary);
+    EXPECT_EQ(journal_bytes(reader, JournalForm::kJson),
+              "{\"pool\": {\"name\": \"gpu\",\"slots\": 1}}\n"
+              "{\"session\": {\"name\": \"alice\"}}\n"
+              "{\"turn\": {}}\n");
+}
+
+TEST(JournalReader, NamesTheBufferAtWhichABinaryJournalBreaks) {
+    const std::string bytes = binary(lines({kPool, kAlice, kTurn}));
+    const std::string cut = complaint(bytes.substr(0, bytes.size() - 1));
+    EXPECT_TRUE(cut.starts_with("3:0: the journal ends inside a command: ")) << cut;
+    EXPECT_EQ(complaint(bytes + "\x01"), "4:0: the journal ends inside a size");
+    EXPECT_EQ(complaint(lines({kPool}), JournalForm::kBinary),
+              R"(1:0: not a binary journal: it does not begin with "DJN1")");
+    std::string torn = bytes;
+    for (size_t place = 8; place < 24; ++place)
+        torn[place] = '\x7f';
+    EXPECT_EQ(complaint(torn), "1:0: not a command");
+}
+
+TEST(JournalReader, RefusesMoreThanMemoryCanHold) {
+    EXPECT_EQ(complaint(lines({R"({"pool":{"name":"gpu","slots":4000000000}})"})),
+              "1:0: the journal needs more rows than 4 GiB can hold");
+    EXPECT_EQ(complaint(lines({kPool,
+                               kAlice,
+                               R"({"claim":{"session":"alice","claim":"c","pool":"gpu",)"
+                               R"("payload_size":1048577}})"})),
+              R"(3:0: "payload_size" is over 1048576)");
+}
+
+// Whatever byte is wrong, reading ends: in an error, or in commands that are well formed.
+TEST(JournalReader, SurvivesEveryChangedByteOfABinaryJournal) {
+    const std::string bytes =
+        binary(lines({kPool,
+                      kAlice,
+                      R"({"claim":{"session":"alice","claim":"c1","pool":"gpu","payload":"x"}})",
+                      kTurn}));
+    size_t refused = 0;
+    for (size_t place = 4; place < bytes.size(); ++place) {
+        std::string changed = bytes;
+        changed[place] = static_cast<char>(changed[place] ^ 0x81);
+        JournalReader reader(changed, JournalForm::kBinary);
+        try {
+            journal_bytes(reader, JournalForm::kJson);
+        } catch (const JournalError&) {
+            ++refused;
+        }
+    }
+    EXPECT_GT(refused, bytes.size() / 2);
+}
+
+}  // namespace
+}  // namespace dibs::ctl
