@@ -86,7 +86,7 @@ void Core::Parts::apply(const Announce& command) {
         put(slot.announced_ns, now_ns);
         put(slot.node, kNoRow);
         put(slot.instance, kNoRow);
-        std::memcpy(slot.name, command.name.data(), command.name.size());
+        command.name.copy(slot.name, sizeof(slot.name));
         stored();
         put(slot.name_size, command.name.size());
         if (!command.name.empty()) names.insert(name_hash(command.pool, command.name), row);

@@ -123,7 +123,7 @@ uint32_t Core::Parts::set_pool(const PoolConfig& config, std::string* why) {
     put(pool.retry_after_ns, config.retry_after_ns);
     put(pool.interval_max_ns, config.interval_max_ns);
     put(pool.grace_ns, config.grace_ns);
-    std::memcpy(pool.required_label, config.required_label.data(), config.required_label.size());
+    config.required_label.copy(pool.required_label, sizeof(pool.required_label));
     stored();
     put(pool.required_label_size, config.required_label.size());
     touch(row);

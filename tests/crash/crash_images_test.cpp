@@ -100,7 +100,7 @@ core::Limits small() {
     core::Limits limits;
     limits.pools = 4;
     limits.sessions = 6;
-    limits.slots = 24;
+    limits.slots = 40;
     limits.claims = 20;
     limits.leases = 16;
     limits.arena_blocks = 48;

@@ -221,12 +221,14 @@ bool Workload::apply(Operation operation) {
             core_.apply(core::Drain{.on = false});
             return true;
         case Operation::kGrowPool: {
-            if (counted_slots_ >= 12) return false;
+            if (counted_slots_ >= 18) return false;
             core::PoolConfig tokens;
             tokens.name = "tokens";
-            tokens.slots = ++counted_slots_;
+            tokens.slots = counted_slots_ + 1;
             tokens.backlog_max = 12;
-            return core_.set_pool(tokens, nullptr) != kNoRow;
+            if (core_.set_pool(tokens, nullptr) == kNoRow) return false;
+            ++counted_slots_;
+            return true;
         }
         case Operation::kTimePasses:
             now_ += below(4000);
