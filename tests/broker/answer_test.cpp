@@ -1,0 +1,302 @@
+// tests/broker/answer_test.cpp -- what clients and workers are told, and where its bytes lie.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/answer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "shm/operation.hpp"
+#include "tests/broker/bench.hpp"
+
+namespace dibs::test {
+namespace {
+
+using shm::CompletionKind;
+using shm::Op;
+using shm::Outcome;
+using shm::Reason;
+
+const shm::GrantSlot* unit_of(const Session& session, const shm::Completion& granted, uint32_t i) {
+    const auto* head = reinterpret_cast<const shm::GrantHead*>(session.payload + granted.data);
+    return reinterpret_cast<const shm::GrantSlot*>(session.payload + granted.data +
+                                                   sizeof(shm::GrantHead) + i * head->stride);
+}
+
+std::string answer_of(const Session& session, const shm::Completion& granted, uint32_t i) {
+    const auto* head = reinterpret_cast<const shm::GrantHead*>(session.payload + granted.data);
+    const shm::GrantSlot* unit = unit_of(session, granted, i);
+    return {reinterpret_cast<const char*>(unit) + head->answer_place, unit->answer_size};
+}
+
+// A worker pool with a worker that has announced two slots.
+struct WorkerTest : testing::Test {
+    void SetUp() override {
+        bench.pool({.name = "web",
+                    .kind = shm::PoolKind::kWorker,
+                    .payload_max = 240,
+                    .answer_max = 20,
+                    .attributes_max = 32,
+                    .reservation_ttl_ns = 1000});
+        worker = &bench.open();
+        client = &bench.open();
+        for (uint64_t& slot : slots) {
+            shm::Submission announce;
+            announce.op = Op::kAnnounce;
+            announce.flags = shm::OpFlag::kThenReady;
+            announce.id = 70;
+            bench.push(*worker, announce);
+            bench.turn();
+            const auto announced = bench.next(*worker);
+            ASSERT_EQ(announced->kind, CompletionKind::kSlot);
+            slot = announced->id;
+        }
+    }
+    void say(Session& session, shm::Submission entry, const std::string& payload = {}) {
+        std::memcpy(Bench::up_payload(session), payload.data(), payload.size());
+        entry.payload_size = static_cast<uint32_t>(payload.size());
+        bench.push(session, entry);
+        bench.turn();
+    }
+    Bench bench;
+    Session* worker = nullptr;
+    Session* client = nullptr;
+    uint64_t slots[2] = {};
+};
+
+TEST(Answers, PutAttributesOfEachSlotIntoItsRegion) {
+    Bench bench;
+    const std::string_view attributes[] = {{"device=0\0", 9}, {"device=1\0", 9}};
+    bench.pool({.name = "gpu", .slots = 2, .attributes_max = 9, .slot_attributes = attributes});
+    Session& session = bench.open();
+    bench.push(session, claim(1, 0, 2));
+    bench.turn();
+    const auto granted = bench.next(session);
+    ASSERT_EQ(granted->outcome, Outcome::kGranted);
+    for (uint32_t i = 0; i < 2; ++i) {
+        const shm::GrantSlot* unit = unit_of(session, *granted, i);
+        EXPECT_EQ(unit->number, i);
+        EXPECT_EQ(std::string(reinterpret_cast<const char*>(unit + 1), unit->attributes_size),
+                  std::string(attributes[i]));
+    }
+}
+
+TEST(Answers, KeepAQuietSuccessToThemselvesAndTellAQuietFailure) {
+    Bench bench;
+    bench.pool({.name = "tokens", .slots = 1});
+    Session& session = bench.open();
+    bench.push(session, claim(1));
+    bench.turn();
+    const auto granted = bench.next(session);
+    bench.push(session, word(Op::kRelease, granted->id, granted->fence, shm::OpFlag::kQuiet));
+    bench.push(session, word(Op::kRelease, granted->id, granted->fence, shm::OpFlag::kQuiet));
+    bench.turn();
+    const auto second = bench.next(session);
+    EXPECT_EQ(second->kind, CompletionKind::kResult);
+    EXPECT_EQ(second->reason, Reason::kAlreadyEnded);
+    EXPECT_FALSE(bench.next(session));
+}
+
+TEST(Answers, NameWhoHoldsWhatWasWanted) {
+    Bench bench;
+    bench.pool({.name = "tokens", .slots = 1});
+    Session& holder = bench.open();
+    Session& other = bench.open();
+    bench.push(holder, claim(1));
+    bench.turn();
+    bench.now += 500;
+    shm::Submission now_only = claim(1);
+    now_only.id = 0;
+    bench.push(other, now_only);
+    bench.turn();
+    const auto busy = bench.next(other);
+    EXPECT_EQ(busy->reason, Reason::kBusy);
+    const shm::Holder who = shm::holder_of(*busy);
+    EXPECT_EQ(who.uid, 1000U);
+    EXPECT_EQ(who.pid, 42U);
+    EXPECT_EQ(who.claim, 1U);
+    EXPECT_EQ(who.age_ns, 500U);
+}
+
+TEST(Answers, EndASessionWhoseCompletionRingIsFull) {
+    Bench bench;
+    bench.pool({.name = "tokens", .slots = 1});
+    Session& deaf = bench.open({.submission_entries = 8, .completion_entries = 16});
+    Session& other = bench.open();
+    for (int round = 0; round < 3; ++round) {
+        for (int i = 0; i < 8; ++i)
+            bench.push(deaf, {});
+        bench.turn();
+    }
+    EXPECT_TRUE(deaf.ending);
+    EXPECT_EQ(deaf.end_reason, Reason::kLimit);
+    bench.push(other, claim(1));
+    bench.turn();
+    EXPECT_EQ(bench.next(other)->outcome, Outcome::kGranted);
+}
+
+TEST(Answers, EndASessionThatSaysItReadWhatWasNeverWritten) {
+    Bench bench;
+    bench.pool({.name = "tokens", .slots = 1});
+    Session& liar = bench.open({.submission_entries = 8, .completion_entries = 16});
+    Bench::up(liar).completion_head.store(1000);
+    for (int round = 0; round < 3; ++round) {
+        for (int i = 0; i < 8; ++i)
+            bench.push(liar, {});
+        bench.turn();
+    }
+    EXPECT_TRUE(liar.ending);
+}
+
+TEST(Answers, ClearTheEventWordOfATagBeforeItsNextGrant) {
+    Bench bench;
+    bench.pool({.name = "tokens", .slots = 1, .interval_max_ns = 1'000'000});
+    Session& session = bench.open();
+    shm::Submission entry = claim(1);
+    entry.fence = 100;  // interval
+    bench.push(session, entry);
+    bench.turn();
+    const auto granted = bench.next(session);
+    bench.now += 101;
+    bench.turn();
+    EXPECT_EQ(session.events[1].load(),
+              shm::event_word(shm::LeaseEvent::kEnded,
+                              Reason::kExpiredLease,
+                              static_cast<uint32_t>(granted->id >> 32)));
+    EXPECT_EQ(session.down->events.load(), 1U);
+    bench.push(session, claim(1));
+    bench.turn();
+    ASSERT_EQ(bench.next(session)->outcome, Outcome::kGranted);
+    EXPECT_EQ(session.events[1].load(), 0U);
+}
+
+TEST_F(WorkerTest, GetsAssignmentsInTheRoomOfItsSlot) {
+    say(*client, claim(5, 0, 2));
+    const auto first = bench.next(*worker);
+    const auto second = bench.next(*worker);
+    ASSERT_EQ(first->kind, CompletionKind::kAssign);
+    ASSERT_EQ(second->kind, CompletionKind::kAssign);
+    EXPECT_EQ(first->id, slots[0]);
+    EXPECT_EQ(first->user_data, 70U);
+    EXPECT_EQ(first->fence, 1U);
+    EXPECT_EQ(first->holder, 0U);
+    EXPECT_EQ(second->data - first->data, 256U);  // 240 bytes and a head: four lines
+}
+
+TEST_F(WorkerTest, AnswersStandInTheirUnitsRegion) {
+    say(*client, claim(5, 0, 2));
+    const auto first = bench.next(*worker);
+    const auto second = bench.next(*worker);
+    say(*worker, word(Op::kConfirm, second->id, second->fence), "second");
+    (void)bench.next(*worker);
+    EXPECT_FALSE(bench.next(*client));
+    say(*worker, word(Op::kConfirm, first->id, first->fence), "first");
+    const auto granted = bench.next(*client);
+    ASSERT_EQ(granted->outcome, Outcome::kGranted);
+    EXPECT_EQ(answer_of(*client, *granted, 0), "first");
+    EXPECT_EQ(answer_of(*client, *granted, 1), "second");
+}
+
+TEST_F(WorkerTest, AnswerThatIsTooLongIsRefusedAndChangesNothing) {
+    say(*client, claim(5));
+    const auto assigned = bench.next(*worker);
+    say(*worker, word(Op::kConfirm, assigned->id, assigned->fence), std::string(21, 'x'));
+    EXPECT_EQ(bench.next(*worker)->reason, Reason::kPayload);
+    EXPECT_FALSE(bench.next(*client));
+}
+
+TEST_F(WorkerTest, AnswersOfAnEarlierAssignmentAreForgotten) {
+    say(*client, claim(5, 0, 2));
+    const auto first = bench.next(*worker);
+    (void)bench.next(*worker);
+    say(*worker, word(Op::kConfirm, first->id, first->fence), "old");
+    bench.now += 1000;  // the other one says nothing in time
+    bench.turn();
+    say(*worker, word(Op::kReady, slots[0], 1, shm::OpFlag::kQuiet));
+    say(*worker, word(Op::kReady, slots[1], 1, shm::OpFlag::kQuiet));
+    for (uint64_t confirmed = 0; confirmed < 2;) {
+        const auto told = bench.next(*worker);
+        ASSERT_TRUE(told);
+        if (told->kind != CompletionKind::kAssign) continue;
+        say(*worker, word(Op::kConfirm, told->id, told->fence, shm::OpFlag::kQuiet));
+        ++confirmed;
+    }
+    const auto granted = bench.next(*client);
+    ASSERT_EQ(granted->outcome, Outcome::kGranted);
+    EXPECT_EQ(answer_of(*client, *granted, 0), "");
+    EXPECT_EQ(answer_of(*client, *granted, 1), "");
+}
+
+TEST_F(WorkerTest, DoneTellsTheHolderAndLeavesItsAnswerToRead) {
+    say(*client, claim(5));
+    const auto assigned = bench.next(*worker);
+    say(*worker, word(Op::kConfirm, assigned->id, assigned->fence));
+    const auto granted = bench.next(*client);
+    say(*worker, word(Op::kDone, assigned->id, assigned->fence), "exit=0");
+    EXPECT_EQ(shm::event_state(client->events[5].load()), shm::LeaseEvent::kEnded);
+    EXPECT_EQ(shm::event_reason(client->events[5].load()), Reason::kDone);
+    EXPECT_EQ(answer_of(*client, *granted, 0), "exit=0");
+}
+
+TEST_F(WorkerTest, RoomOfASlotThatIsGoneIsFreeOnceItsAssignmentIsRead) {
+    const uint32_t free = worker->rooms.lines_free();
+    say(*worker, word(Op::kWithdraw, slots[0], 0));
+    EXPECT_EQ(worker->slots, 1U);
+    EXPECT_EQ(worker->rooms.lines_free(), free);  // its completions have not been released
+    while (bench.next(*worker)) {
+    }
+    bench.release_read(*worker);
+    say(*worker, {});
+    EXPECT_EQ(worker->rooms.lines_free(), free + 4);
+}
+
+TEST(ClaimRooms, OfClaimsComeBackHoweverTheyEnd) {
+    Bench bench;
+    bench.pool({.name = "tokens", .slots = 1, .backlog_max = 2});
+    Session& session = bench.open();
+    const uint32_t all = session.rooms.lines_free();
+    for (uint16_t round = 0; round < 100; ++round) {
+        bench.push(session, claim(1));  // granted
+        bench.push(session, claim(2));  // waits, is cancelled
+        shm::Submission soon = claim(3);
+        soon.id = 10;
+        bench.push(session, soon);         // waits, expires
+        bench.push(session, claim(4));     // finds the backlog full
+        bench.push(session, claim(5, 9));  // an unknown pool
+        bench.turn();
+        shm::Submission cancel;
+        cancel.op = Op::kCancel;
+        cancel.tag = 2;
+        bench.push(session, cancel);
+        bench.turn();
+        bench.now += 100;
+        bench.turn();
+        shm::Completion granted;
+        while (const auto entry = bench.next(session)) {
+            if (entry->outcome == Outcome::kGranted) granted = *entry;
+        }
+        bench.release_read(session);
+        bench.push(session, word(Op::kRelease, granted.id, granted.fence, shm::OpFlag::kQuiet));
+        bench.turn();
+        ASSERT_EQ(session.rooms.lines_free(), all) << round;
+    }
+    EXPECT_TRUE(bench.core.check_all().empty());
+}
+
+TEST(ClaimRooms, RunOutIsItsOwnRejection) {
+    Bench bench;
+    bench.pool({.name = "tokens", .slots = 4, .attributes_max = 2000});
+    Session& session =
+        bench.open({.submission_entries = 8, .completion_entries = 64, .down_payload = 4096});
+    bench.push(session, claim(1));
+    bench.push(session, claim(2));
+    bench.push(session, claim(3));
+    bench.turn();
+    EXPECT_EQ(bench.next(session)->reason, Reason::kNoRoom);
+    const auto first = bench.next(session);
+    EXPECT_EQ(first->outcome, Outcome::kGranted);
+    EXPECT_EQ(bench.next(session)->reason, Reason::kOk);
+}
+
+}  // namespace
+}  // namespace dibs::test

@@ -1,0 +1,170 @@
+// tests/broker/bench.hpp -- the parts of a turn on one thread and one mapping, without doorbells:
+// a session whose two segments the test writes and reads as its client would.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "broker/answer.hpp"
+#include "broker/core/core.hpp"
+#include "broker/deaths.hpp"
+#include "broker/ingest.hpp"
+#include "broker/operations.hpp"
+#include "broker/publish.hpp"
+#include "broker/segments.hpp"
+#include "broker/sessions.hpp"
+#include "shm/doorbell.hpp"
+#include "shm/memfd.hpp"
+#include "shm/ring.hpp"
+
+namespace dibs::test {
+
+class Bench {
+  public:
+    static constexpr core::Limits kLimits = {
+        .pools = 4, .sessions = 8, .slots = 64, .claims = 256, .leases = 256, .arena_blocks = 64};
+
+    Bench()
+        : state_(shm::make_memfd("bench", core::state_size(kLimits))),
+          mapping_(state_.get(), core::state_size(kLimits)),
+          core((core::format_state(mapping_.bytes(), kLimits), mapping_.bytes())),
+          board(kLimits.pools),
+          sessions(kLimits.sessions),
+          operations(core),
+          publisher(core, board),
+          ingest(core, operations),
+          answers(core, sessions, operations, publisher),
+          deaths(core, sessions, ingest) {}
+
+    uint32_t pool(core::PoolConfig config) {
+        std::string why;
+        core.begin_turn(now);
+        const uint32_t row = core.set_pool(config, &why);
+        core.decide();
+        core.commit();
+        core.clear();
+        return row;
+    }
+
+    Session& open(const shm::SessionSizes& sizes = {}) {
+        owned_.push_back(std::make_unique<Session>(Peer{}, sizes));
+        Session& session = *owned_.back();
+        core.begin_turn(now);
+        session.row = core.open_session({.uid = 1000,
+                                         .gid = 1000,
+                                         .pid = 42,
+                                         .start_time = 1,
+                                         .tags_max = static_cast<uint16_t>(sizes.tags)});
+        session.generation = core.session(session.row).head.generation;
+        core.decide();
+        core.commit();
+        core.clear();
+        shm::write_up_head(up(session), sizes, session.row, session.generation);
+        shm::write_down_head(*session.down, sizes, session.row, session.generation, 1);
+        sessions.add(&session);
+        sessions.poll(&session);
+        return session;
+    }
+
+    static shm::UpHead& up(Session& session) { return *session.up_mapping.at<shm::UpHead>(0); }
+    static shm::SubmissionEntry* lines(Session& session) {
+        return session.up_mapping.at<shm::SubmissionEntry>(shm::plan_up(session.sizes).submission);
+    }
+    static std::byte* up_payload(Session& session) {
+        return session.up_mapping.at<std::byte>(shm::plan_up(session.sizes).payload);
+    }
+
+    // As the client: the next entry of its ring.
+    void push(Session& session, const shm::Submission& entry) {
+        shm::store_line(lines(session), session.sizes.submission_entries, pushed(session)++, entry);
+    }
+    uint64_t& pushed(Session& session) {
+        pushed_.resize(kLimits.sessions, 0);
+        return pushed_[session.row];
+    }
+    // As the client: the next completion, read or only looked at.
+    std::optional<shm::Completion> next(Session& session) {
+        read_.resize(kLimits.sessions, 0);
+        shm::CompletionConsumer ring(
+            session.completions, session.sizes.completion_entries, read_[session.row]);
+        shm::Completion entry;
+        if (ring.pop(entry) != shm::Poll::kEntry) return std::nullopt;
+        read_[session.row] = ring.head();
+        return entry;
+    }
+    void release_read(Session& session) {
+        shm::release_completions(up(session), read_[session.row]);
+    }
+
+    // One turn over all sessions, as Turn::take does it.
+    Ingest::Read turn() {
+        core.begin_turn(now);
+        operations.begin_turn();
+        ingest.begin_turn();
+        deaths.reap();
+        Ingest::Read last = Ingest::Read::kOpen;
+        const std::vector<Session*> polled = sessions.polled();
+        for (Session* session : polled) {
+            last = ingest.read(*session, Ingest::kSessionBudget);
+            sessions.in_turn(session);
+            if (last == Ingest::Read::kClosed) sessions.end(session, shm::Reason::kOk);
+            if (last == Ingest::Read::kViolation) sessions.end(session, shm::Reason::kMalformed);
+        }
+        core.decide();
+        answers.stage();
+        core.commit();
+        answers.store();
+        publisher.publish();
+        core.clear();
+        for (Session* session : deaths.gone()) {
+            operations.forget(*session);
+            sessions.remove(session);
+        }
+        deaths.gone().clear();
+        return last;
+    }
+
+  private:
+    shm::Descriptor state_;
+    Mapping mapping_;
+    std::vector<std::unique_ptr<Session>> owned_;
+    std::vector<uint64_t> pushed_;
+    std::vector<uint64_t> read_;
+
+  public:
+    core::Core core;
+    BoardSegment board;
+    Sessions sessions;
+    Operations operations;
+    Publisher publisher;
+    Ingest ingest;
+    Answers answers;
+    Deaths deaths;
+    core::TimeNs now = 1000;
+};
+
+inline shm::Submission claim(uint16_t tag, uint16_t pool = 0, uint16_t units = 1) {
+    shm::Submission entry;
+    entry.op = shm::Op::kClaim;
+    entry.tag = tag;
+    entry.pool = pool;
+    entry.units = units;
+    entry.user_data = 100U + tag;
+    entry.id = shm::kNever;
+    return entry;
+}
+
+inline shm::Submission word(shm::Op op, uint64_t id, uint64_t fence, uint8_t flags = 0) {
+    shm::Submission entry;
+    entry.op = op;
+    entry.id = id;
+    entry.fence = fence;
+    entry.flags = flags;
+    return entry;
+}
+
+}  // namespace dibs::test

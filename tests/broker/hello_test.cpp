@@ -1,0 +1,63 @@
+// tests/broker/hello_test.cpp -- packets that should be a Hello.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+
+#include "broker/handshake.hpp"
+#include "broker/peer.hpp"
+
+namespace dibs {
+namespace {
+
+using shm::FarewellCode;
+
+std::optional<Refusal> check(const shm::Hello& hello, size_t size = sizeof(shm::Hello)) {
+    std::array<std::byte, 64> packet = {};
+    std::memcpy(packet.data(), &hello, sizeof(hello));
+    shm::SessionSizes sizes;
+    return check_hello({packet.data(), size}, &sizes);
+}
+
+TEST(Hello, IsGoodWithDefaults) {
+    EXPECT_FALSE(check({}));
+}
+
+TEST(Hello, IsRefusedAtEveryOtherSize) {
+    for (size_t size = 0; size <= 64; ++size)
+        EXPECT_EQ(check({}, size).has_value(), size != sizeof(shm::Hello)) << size;
+}
+
+TEST(Hello, IsToldTheVersionsEvenWhenItsSizeIsAnotherLayouts) {
+    shm::Hello hello;
+    hello.layout_version = 2;
+    const auto refusal = check(hello, 64);
+    ASSERT_TRUE(refusal);
+    EXPECT_EQ(refusal->code, FarewellCode::kVersion);
+    EXPECT_EQ(refusal->client_layout, 2U);
+}
+
+TEST(Hello, IsRefusedWithFlagsOrSizesOutOfRange) {
+    shm::Hello hello;
+    hello.flags = 1;
+    EXPECT_EQ(check(hello)->code, FarewellCode::kMalformed);
+    hello = {};
+    hello.completion_entries = 128;  // less than twice the submission ring
+    EXPECT_EQ(check(hello)->code, FarewellCode::kSizes);
+    hello = {};
+    hello.up_payload = 0x80000000U;
+    EXPECT_EQ(check(hello)->code, FarewellCode::kSizes);
+    hello = {};
+    hello.tags = 2048;
+    EXPECT_EQ(check(hello)->code, FarewellCode::kSizes);
+}
+
+TEST(Peer, StartTimeTellsAProcessFromNone) {
+    EXPECT_NE(process_start_time(static_cast<uint32_t>(getpid())), 0U);
+    EXPECT_EQ(process_start_time(0x7ffffffeU), 0U);
+}
+
+}  // namespace
+}  // namespace dibs
