@@ -4,6 +4,7 @@
 #include <exception>
 #include <string_view>
 
+#include "broker/ctl/demo/demo.hpp"
 #include "broker/ctl/subcommand.hpp"
 
 namespace {
@@ -15,6 +16,7 @@ struct Subcommand {
 };
 
 constexpr Subcommand kSubcommands[] = {
+    {"demo", "play a workload through a private broker", dibs::ctl::run_demo},
     {"replay", "run a journal of commands through the scheduler", dibs::ctl::run_replay},
     {"version", "print the version", dibs::ctl::run_version},
 };
@@ -38,6 +40,7 @@ int dispatch(int argc, char** argv) {
         return dibs::ctl::kExitOk;
     }
     if (name == "--version") return dibs::ctl::run_version(argc - 1, argv + 1);
+    if (name == "demo-worker") return dibs::ctl::run_demo_worker(argc - 1, argv + 1);  // of `demo`
     for (const Subcommand& subcommand : kSubcommands) {
         if (subcommand.name == name) return subcommand.run(argc - 1, argv + 1);
     }

@@ -81,10 +81,10 @@ TEST(BrokerConfiguration, DescribesACountedPool) {
 }
 
 TEST(PrivateBroker, WaitsForTheReadyLineAndKeepsTheLastWords) {
-    const FakeBroker fake("echo starting; echo \"now ready on $2\"; exec tail -f /dev/null");
+    const FakeBroker fake("echo starting; echo \"dibsd: ready on $2\"; exec tail -f /dev/null");
     PrivateBroker broker(fake.folder(), {});
     EXPECT_EQ(broker.output().last_words(),
-              "  | starting\n  | now ready on " + fake.folder() + "/dibsd.toml\n");
+              "  | starting\n  | dibsd: ready on " + fake.folder() + "/dibsd.toml\n");
     EXPECT_FALSE(broker.process().wait(0));
     broker.process().signal(SIGTERM);
     const auto status = broker.process().wait(10'000);
@@ -93,8 +93,9 @@ TEST(PrivateBroker, WaitsForTheReadyLineAndKeepsTheLastWords) {
 }
 
 TEST(PrivateBroker, SaysWhyTheBrokerDidNotStart) {
-    EXPECT_EQ(failure_of("echo no such pool >&2; exit 3"),
-              "the broker ended before it was ready (exit code 3); it said:\n  | no such pool\n");
+    EXPECT_EQ(failure_of("echo no such pool is ready >&2; exit 3"),
+              "the broker ended before it was ready (exit code 3); it said:\n  | no such pool is "
+              "ready\n");
     setenv("DIBS_DIBSD", "/nowhere/dibsd", 1);
     const TemporaryFolder folder;
     EXPECT_THROW(PrivateBroker(folder.path(), {}), std::runtime_error);

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <system_error>
+#include <utility>
 
 namespace dibs::ctl::demo {
 
@@ -19,7 +20,7 @@ constexpr size_t kLineMax = 4096;
 
 }  // namespace
 
-ChildOutput::ChildOutput() {
+ChildOutput::ChildOutput(std::string ready_text) : ready_text_(std::move(ready_text)) {
     std::array<int, 2> ends{};
     if (pipe2(ends.data(), O_CLOEXEC) != 0) {
         throw std::system_error(errno, std::generic_category(), "pipe");
@@ -58,7 +59,7 @@ void ChildOutput::take_lines() {
     for (size_t end = partial_.find('\n'); end != std::string::npos; end = partial_.find('\n')) {
         const std::string line = partial_.substr(0, end);
         partial_.erase(0, end + 1);
-        if (line.find("ready") != std::string::npos) ++ready_;
+        if (line.find(ready_text_) != std::string::npos) ++ready_;
         lines_.push_back(line);
         if (lines_.size() > kLinesKept) lines_.pop_front();
     }

@@ -1,5 +1,5 @@
 // broker/ctl/demo/child_output.hpp -- what children write on stdout and stderr: a pipe that they
-// share, its last lines, and how many of those said that somebody is ready.
+// share, its last lines, and how many lines said that one of them is ready.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,7 +12,8 @@ namespace dibs::ctl::demo {
 
 class ChildOutput {
   public:
-    ChildOutput();  // throws std::system_error
+    // A line that holds `ready_text` says that one child is ready. Throws std::system_error.
+    explicit ChildOutput(std::string ready_text);
     ChildOutput(const ChildOutput&) = delete;
     ChildOutput& operator=(const ChildOutput&) = delete;
     ~ChildOutput();
@@ -24,7 +25,7 @@ class ChildOutput {
     [[nodiscard]] int fd() const { return read_end_; }  // readable: read() has something to take
     bool read();                                        // false: all children have closed it
     [[nodiscard]] bool closed() const { return closed_; }
-    // Reads until `count` lines have said "ready"; false if that does not come in time, or ever.
+    // Reads until `count` children are ready; false if that does not come in time, or ever.
     bool await_ready(size_t count, std::chrono::milliseconds within);
 
     // The last lines, indented, for a message.
@@ -35,6 +36,7 @@ class ChildOutput {
 
     int read_end_ = -1;
     int write_end_ = -1;
+    std::string ready_text_;
     std::string partial_;
     std::deque<std::string> lines_;
     size_t ready_ = 0;

@@ -60,7 +60,7 @@ class PrivateBroker {
     void await_ready();
 
     std::string socket_;
-    ChildOutput output_;
+    ChildOutput output_{"dibsd: ready on "};
     std::unique_ptr<Child> process_;
 };
 

@@ -55,7 +55,7 @@ class Troupe {
     Witness witness_;
     Sampler sampler_;
     std::unique_ptr<PrivateBroker> broker_;
-    ChildOutput worker_output_;
+    ChildOutput worker_output_{" is ready to work"};
     std::vector<Child> workers_;
     std::vector<std::unique_ptr<ClientSession>> sessions_;
 };

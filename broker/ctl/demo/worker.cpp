@@ -185,7 +185,7 @@ int dibs::ctl::run_demo_worker(int argc, char** argv) {
         Witness witness =
             Witness::attach(static_cast<int>(*witness_fd), static_cast<size_t>(*slots));
         Worker worker(argv[1], argv[2], std::move(witness), static_cast<size_t>(*device));
-        std::printf("worker %s ready\n", argv[5]);
+        std::printf("worker %s is ready to work\n", argv[5]);
         std::fflush(stdout);
         return worker.serve(stop_fd);
     } catch (const std::exception& error) {
