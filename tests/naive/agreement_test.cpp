@@ -1,0 +1,165 @@
+// tests/naive/agreement_test.cpp -- the core and the naive core decide the same, on random
+// journals.
+//
+//   DIBS_SEED=n        plays journal n alone; each attempt in a process of its own
+//   DIBS_FIRST_SEED=n  starts there instead of at 1
+//   DIBS_JOURNALS=n    plays n journals
+//   DIBS_LONG=1        plays twenty times as many as usual
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <string>
+
+#include "tests/naive/journal_generator.hpp"
+#include "tests/naive/journal_shrinker.hpp"
+#include "tests/naive/lockstep.hpp"
+
+namespace dibs::naive {
+
+namespace {
+
+constexpr uint64_t kJournals = 600;
+constexpr size_t kSteps = 800;
+
+uint64_t from_environment(const char* name, uint64_t otherwise) {
+    const char* text = std::getenv(name);
+    return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+std::string listed(const char* whose, const std::vector<std::string>& lines) {
+    std::string text = std::string("\n") + whose + " decided:";
+    for (const std::string& line : lines)
+        text += "\n    " + line;
+    return text;
+}
+
+std::string written(const Journal& journal, size_t from, size_t to) {
+    std::string text;
+    for (size_t i = from; i < std::min(to, journal.steps.size()); ++i) {
+        text += "\n    " + to_string(journal.steps[i]);
+    }
+    return text;
+}
+
+// The journal's pools, its last steps before the disagreement, and what either core decided.
+std::string report(const Journal& journal, const Disagreement& found, size_t tail) {
+    std::string text = found.what;
+    for (size_t i = 0; i < journal.pools.size(); ++i) {
+        text += "\n  pool " + std::to_string(i) + ": " + to_string(journal.pools[i]);
+    }
+    text += "\n  limits: slots " + std::to_string(journal.limits.slots) + ", claims " +
+            std::to_string(journal.limits.claims) + ", leases " +
+            std::to_string(journal.limits.leases) + ", arena blocks " +
+            std::to_string(journal.limits.arena_blocks);
+    text +=
+        "\n  steps:" + written(journal, found.step - std::min(found.step, tail), found.step + 1);
+    return text + listed("the core", found.real) + listed("the naive core", found.naive);
+}
+
+// What to read first: the smallest journal on which they disagree.
+void explain(const Journal& journal) {
+    const Journal smallest = shrink(journal);
+    std::cout << "seed " << journal.seed << ", shrunk to " << smallest.steps.size()
+              << " steps:" << written(smallest, 0, smallest.steps.size()) << std::endl;
+    Coverage coverage;  // an assertion that fails in here fails with its journal above it
+    const auto found = play_both(smallest, &coverage);
+    if (found) std::cout << report(smallest, *found, 0) << std::endl;
+}
+
+volatile sig_atomic_t g_seed = 0;
+
+// A failed assertion of the core ends the process: say which journal it was.
+extern "C" void say_seed(int /*signal*/) {
+    char text[80];
+    const int size = std::snprintf(
+        text, sizeof text, "the process died in journal %d: DIBS_SEED=%d\n", g_seed, g_seed);
+    if (write(STDERR_FILENO, text, static_cast<size_t>(size)) < 0) _exit(3);
+}
+
+// Every kind of decision and every reason that the core can give has to be seen, or the journals
+// test less than they seem to.
+constexpr const char* kMustBeSeen[] = {"announced",
+                                       "answer",
+                                       "assign",
+                                       "demand",
+                                       "drained",
+                                       "end cancelled holder-gone",
+                                       "end cancelled ok",
+                                       "end expired ok",
+                                       "end rejected arena-full",
+                                       "end rejected backlog-full",
+                                       "end rejected busy",
+                                       "end rejected cold",
+                                       "end rejected draining",
+                                       "end rejected duplicate",
+                                       "end rejected limit",
+                                       "end rejected malformed",
+                                       "end rejected no-room",
+                                       "end rejected payload",
+                                       "end rejected refused",
+                                       "end rejected tables-full",
+                                       "end rejected too-many-units",
+                                       "end rejected unknown-pool",
+                                       "grant",
+                                       "lease-end done",
+                                       "lease-end expired-lease",
+                                       "lease-end worker-lost",
+                                       "lease-grace",
+                                       "result already-ended",
+                                       "result arena-full",
+                                       "result malformed",
+                                       "result name-in-use",
+                                       "result not-found",
+                                       "result not-holder",
+                                       "result ok",
+                                       "result payload",
+                                       "result stale",
+                                       "result state",
+                                       "result tables-full",
+                                       "result unknown-pool",
+                                       "revoke",
+                                       "slot-gone"};
+
+}  // namespace
+
+TEST(Agreement, DecidesAsTheNaiveCoreOnRandomJournals) {
+    const uint64_t only = from_environment("DIBS_SEED", 0);
+    if (only != 0) {
+        const Journal journal = generate_journal(only, kSteps);
+        if (still_disagrees(journal)) {
+            explain(journal);
+            FAIL() << "seed " << only;
+        }
+        return;
+    }
+    const uint64_t first = from_environment("DIBS_FIRST_SEED", 1);
+    const uint64_t factor = from_environment("DIBS_LONG", 0) != 0 ? 20 : 1;
+    const uint64_t journals = from_environment("DIBS_JOURNALS", factor * kJournals);
+    const auto previous = std::signal(SIGABRT, say_seed);
+    Coverage coverage;
+    for (uint64_t seed = first; seed < first + journals; ++seed) {
+        g_seed = static_cast<sig_atomic_t>(seed);
+        const Journal journal = generate_journal(seed, kSteps);
+        const auto found = play_both(journal, &coverage);
+        if (!found) continue;
+        std::cout << "seed " << seed << ": " << report(journal, *found, 60) << std::endl;
+        explain(journal);
+        FAIL() << "the cores disagree: DIBS_SEED=" << seed;
+    }
+    std::signal(SIGABRT, previous);
+    std::cout << coverage.journals << " journals from seed " << first << ", " << coverage.commands
+              << " commands, " << coverage.turns << " turns, " << coverage.cuts << " cut, "
+              << coverage.full << " full\n";
+    for (const auto& [what, times] : coverage.seen)
+        std::cout << "  " << what << ' ' << times << '\n';
+    for (const char* what : kMustBeSeen)
+        EXPECT_GT(coverage.seen[what], 0U) << what;
+    EXPECT_GT(coverage.cuts, 0U);
+}
+
+}  // namespace dibs::naive

@@ -1,0 +1,114 @@
+// tests/naive/journal_character.cpp -- pools small and large, strict and lenient; limits that are
+// reached and limits that are not.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/naive/journal_character.hpp"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace dibs::naive {
+
+namespace {
+
+using shm::WhenBusy;
+
+Character choose_frequencies(Dice& dice) {
+    Character character;
+    character.turn_percent = dice.one_of<uint64_t>({3, 8, 15, 30, 60});
+    character.death_permille = dice.one_of<uint64_t>({0, 3, 10, 25});
+    character.drain_permille = dice.one_of<uint64_t>({0, 0, 5, 20});
+    character.claim_weight = dice.one_of<uint64_t>({15, 30, 60});
+    character.release_weight = dice.one_of<uint64_t>({3, 12, 30});
+    character.time_max = dice.one_of<uint64_t>({2, 5, 12, 60});
+    character.sessions = dice.between(1, 6);
+    character.large = dice.percent(2);
+    if (character.large) {
+        character.sessions = 2;
+        character.turn_percent = 5;
+        character.death_permille = 30;
+        character.claim_weight = 90;
+        character.time_max = 60;
+    }
+    return character;
+}
+
+void choose_limits(Dice& dice, const Character& character, core::Limits& limits) {
+    limits.pools = 8;
+    limits.sessions = 16;
+    limits.slots = character.large ? 8192 : dice.one_of<uint32_t>({0, 40, 60});
+    limits.claims = dice.one_of<uint32_t>({4, 16, 64, 64, 64, 64});
+    limits.leases = dice.one_of<uint32_t>({3, 8, 64, 64, 64, 64});
+    limits.arena_blocks = dice.one_of<uint32_t>({2, 6, 20, 200, 200, 200});
+    limits.log_images = 2048;
+    limits.log_stores = 1024;
+    if (character.large) {
+        limits.claims = 256;
+        limits.leases = 256;
+        limits.arena_blocks = 400;
+        limits.log_stores = 8192;
+    }
+}
+
+void choose_common(Dice& dice, core::PoolConfig& config) {
+    config.when_busy = dice.one_of(
+        {WhenBusy::kWait, WhenBusy::kWait, WhenBusy::kWait, WhenBusy::kReject, WhenBusy::kCold});
+    config.backlog_max = dice.one_of<uint32_t>({1, 2, 5, 20, 64});
+    config.payload_max = dice.one_of<uint32_t>({64, 600, shm::kPayloadMax});
+    config.retry_after_ns = dice.one_of<uint64_t>({1, 7, 1000});
+    config.interval_max_ns = dice.one_of<uint64_t>({3, 20, 100, shm::kNever});
+    config.grace_ns = dice.one_of<uint64_t>({0, 0, 1, 4, 15});
+}
+
+PoolSpec counted_pool(Dice& dice, const Character& character) {
+    PoolSpec pool;
+    pool.config.kind = shm::PoolKind::kCounted;
+    choose_common(dice, pool.config);
+    pool.config.slots = static_cast<uint32_t>(character.large ? 3800 : dice.between(1, 7));
+    const uint32_t most = std::min(pool.config.slots, shm::kUnitsMax);
+    pool.config.units_max = dice.percent(60) ? most : static_cast<uint32_t>(dice.between(1, 9));
+    if (character.large) {
+        pool.config.units_max = 256;
+        pool.config.backlog_max = 64;
+    }
+    return pool;
+}
+
+PoolSpec worker_pool(Dice& dice) {
+    PoolSpec pool;
+    pool.config.kind = shm::PoolKind::kWorker;
+    choose_common(dice, pool.config);
+    pool.config.units_max = static_cast<uint32_t>(dice.between(1, 5));
+    pool.config.unconfirmed_max = dice.one_of<uint32_t>({1, 2, 4, 16});
+    pool.config.answer_max = dice.one_of<uint32_t>({0, 8, 64});
+    pool.config.attributes_max = dice.one_of<uint32_t>({0, 64, 600});
+    pool.config.reservation_ttl_ns = dice.one_of<uint64_t>({1, 3, 8, 20, 60});
+    pool.config.release_is_ready = dice.percent(35);
+    if (dice.percent(30)) pool.required_label = "gpu";
+    return pool;
+}
+
+void choose_pools(Dice& dice, const Character& character, std::vector<PoolSpec>& pools) {
+    const size_t count = character.large ? 2 : dice.between(1, 5);
+    for (size_t i = 0; i < count; ++i) {
+        PoolSpec pool = dice.percent(character.large ? 80 : 40) ? counted_pool(dice, character)
+                                                                : worker_pool(dice);
+        pool.name = "pool" + std::to_string(i);
+        pools.push_back(pool);
+    }
+}
+
+}  // namespace
+
+Character choose_character(Dice& dice, Journal& journal) {
+    const Character character = choose_frequencies(dice);
+    choose_limits(dice, character, journal.limits);
+    choose_pools(dice, character, journal.pools);
+    uint32_t counted = 0;
+    for (const PoolSpec& pool : journal.pools)
+        counted += pool.config.slots;
+    journal.limits.slots = std::max(journal.limits.slots, counted + 8);  // and some to announce
+    return character;
+}
+
+}  // namespace dibs::naive

@@ -1,0 +1,433 @@
+// tests/naive/journal_generator.cpp -- the choices: what kind of journal, which step, of what.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/naive/journal_generator.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/naive/dice.hpp"
+#include "tests/naive/journal_character.hpp"
+#include "tests/naive/naive_core.hpp"
+#include "tests/naive/player.hpp"
+
+namespace dibs::naive {
+
+namespace {
+
+using Word = core::WorkerWord::Kind;
+using shm::WhenBusy;
+
+class Writer {
+  public:
+    Writer(uint64_t seed, size_t steps) : dice_(seed) {
+        journal_.seed = seed;
+        character_ = choose_character(dice_, journal_);
+        core_.emplace(journal_.limits);
+        player_.emplace(*core_, journal_);
+        write(steps);
+    }
+    Journal take() { return std::move(journal_); }
+
+  private:
+    void write(size_t steps);
+    void write_one();
+    void put(Step step);
+
+    void open();
+    void died();
+    void claim();
+    void cancel();
+    void release();
+    void keepalive();
+    void announce();
+    void word();
+    void drain();
+    void end_turn();
+
+    uint32_t any_session();
+    uint32_t label_of_session(uint32_t id) const;
+    uint32_t any_pool(bool workers_only);
+    uint32_t any_lease_label();
+    uint16_t any_tag(uint32_t session_id);
+    Word word_for(const Slot& slot);
+    int32_t distance() { return dice_.percent(93) ? 0 : dice_.one_of({-1, -1, 1, -2}); }
+    std::vector<TimeNs> instants() const;
+    const Model& model() const { return core_->model(); }
+
+    Dice dice_;
+    Journal journal_;
+    Character character_;
+    std::optional<NaiveCore> core_;
+    std::optional<Player<NaiveCore>> player_;
+    std::vector<uint32_t> label_of_number_ = {kNoLabel};  // of claims, by number
+    std::map<uint64_t, uint32_t> label_of_slot_;
+};
+
+void Writer::put(Step step) {
+    if (step.label == kNoLabel) step.label = static_cast<uint32_t>(journal_.steps.size());
+    player_->play(step);
+    journal_.steps.push_back(std::move(step));
+}
+
+void Writer::write(size_t steps) {
+    core_->begin_turn(1000);
+    for (uint32_t i = 0; i < journal_.pools.size(); ++i) {
+        Step step;
+        step.kind = StepKind::kSetPool;
+        step.label = i;
+        put(step);
+    }
+    for (const auto& [label, id] : player_->slots())
+        label_of_slot_[id] = label;
+    if (character_.large) steps /= 3;
+    while (journal_.steps.size() < steps)
+        write_one();
+    end_turn();
+}
+
+void Writer::write_one() {
+    if (model().sessions.empty() || model().sessions.size() < character_.sessions) {
+        if (model().sessions.empty() || dice_.percent(20)) {
+            open();
+            return;
+        }
+    }
+    if (dice_.percent(character_.turn_percent)) {
+        end_turn();
+    } else if (dice_.below(1000) < character_.death_permille) {
+        died();
+    } else if (dice_.below(1000) < character_.drain_permille ||
+               (model().is_draining && dice_.percent(2))) {
+        drain();
+    } else {
+        switch (dice_.weighed({character_.claim_weight, 4, character_.release_weight, 5, 8, 60})) {
+            case 0:
+                claim();
+                break;
+            case 1:
+                cancel();
+                break;
+            case 2:
+                release();
+                break;
+            case 3:
+                keepalive();
+                break;
+            case 4:
+                announce();
+                break;
+            case 5:
+                word();
+                break;
+            default:
+                break;
+        }
+    }
+}
+
+void Writer::open() {
+    Step step;
+    step.kind = StepKind::kOpen;
+    step.open.uid = 1000 + static_cast<uint32_t>(dice_.below(3));
+    step.open.pid = 100 + static_cast<uint32_t>(journal_.steps.size());
+    step.open.tags_max = character_.large ? uint16_t{64} : dice_.one_of<uint16_t>({2, 6, 64});
+    put(step);
+}
+
+void Writer::died() {
+    Step step;
+    step.kind = StepKind::kDied;
+    step.session = any_session();
+    put(step);
+}
+
+void Writer::claim() {
+    Step step;
+    step.kind = StepKind::kClaim;
+    step.session = any_session();
+    step.pool = dice_.percent(99) ? any_pool(false) : kNoLabel;
+    step.claim.tag = any_tag(player_->sessions().at(step.session));
+    const bool taken = core_->tag_in_use(player_->sessions().at(step.session), step.claim.tag);
+    if (taken && dice_.percent(85)) return;
+    if (step.pool != kNoLabel) {
+        const core::PoolConfig& pool = journal_.pools[step.pool].config;
+        const bool counted = pool.kind == shm::PoolKind::kCounted;
+        const uint64_t most = std::min(pool.units_max, counted ? pool.slots : pool.unconfirmed_max);
+        step.claim.units = static_cast<uint16_t>(dice_.percent(65) ? 1 : dice_.between(1, most));
+        if (dice_.percent(4))
+            step.claim.units = static_cast<uint16_t>(dice_.one_of({uint64_t{0}, most + 1}));
+        if (character_.large && dice_.percent(70)) step.claim.units = 250;
+        const auto max = pool.payload_max;
+        step.payload_size = dice_.one_of<uint32_t>({0, 0, 0, 0, 1, 508, 509, max, max});
+        if (dice_.percent(2)) step.payload_size = max + 1;
+        if (max > 4096 && dice_.percent(80)) step.payload_size %= 4096;
+    }
+    step.claim.timeout_ns = dice_.one_of<uint64_t>(
+        {shm::kNever, shm::kNever, shm::kNever, 0, 1, 2, 5, 10, 30, 100, shm::kNever - 1});
+    step.claim.interval_ns = dice_.one_of<uint64_t>({0, 0, 0, 1, 2, 5, 10, 30, 100, shm::kNever});
+    if (dice_.percent(25)) step.claim.key[0] = static_cast<uint8_t>(dice_.between(1, 4));
+    step.claim.when_busy_given = dice_.percent(25);
+    step.claim.when_busy = dice_.one_of({WhenBusy::kWait, WhenBusy::kReject, WhenBusy::kCold});
+    if (dice_.percent(1))
+        step.claim.refusal = dice_.one_of({shm::Reason::kMalformed, shm::Reason::kNoRoom});
+    label_of_number_.push_back(static_cast<uint32_t>(journal_.steps.size()));
+    put(step);
+}
+
+void Writer::cancel() {
+    if (model().claims.empty() && model().leases.empty() && dice_.percent(85)) return;
+    Step step;
+    step.kind = StepKind::kCancel;
+    step.session = any_session();
+    step.tag = static_cast<uint16_t>(dice_.below(8));
+    if (!model().claims.empty() && dice_.percent(70)) {
+        const Claim& claim = dice_.any(model().claims).second;
+        step.session = label_of_session(claim.session);
+        step.tag = claim.tag;
+    } else if (!model().leases.empty() && dice_.percent(60)) {
+        const Lease& lease = dice_.any(model().leases).second;
+        step.session = label_of_session(lease.session);
+        step.tag = lease.tag;
+    }
+    put(step);
+}
+
+// A lease that lives, or lived; now and then of a claim that never had one.
+uint32_t Writer::any_lease_label() {
+    if (!model().leases.empty() && dice_.percent(85)) {
+        return label_of_number_[dice_.any(model().leases).first];
+    }
+    if (!model().ended.empty() && dice_.percent(85)) {
+        const auto recent = std::min<uint64_t>(model().ended.size(), 6);
+        return label_of_number_[std::prev(model().ended.end(),
+                                          static_cast<std::ptrdiff_t>(1 + dice_.below(recent)))
+                                    ->first];
+    }
+    return label_of_number_[dice_.below(label_of_number_.size())];
+}
+
+void Writer::release() {
+    if (model().leases.empty() && dice_.percent(85)) return;
+    Step step;
+    step.kind = StepKind::kRelease;
+    step.subject = any_lease_label();
+    step.session = any_session();
+    step.distance = distance();
+    step.broken = dice_.percent(20);
+    for (const auto& [number, lease] : model().leases) {
+        if (label_of_number_[number] == step.subject && dice_.percent(92)) {
+            step.session = label_of_session(lease.session);
+        }
+    }
+    put(step);
+}
+
+void Writer::keepalive() {
+    if (model().leases.empty() && dice_.percent(85)) return;
+    Step step;
+    step.kind = StepKind::kKeepalive;
+    step.subject = any_lease_label();
+    step.session = any_session();
+    step.distance = distance();
+    step.interval_ns = dice_.one_of<uint64_t>({0, 0, 1, 4, 9, 40, shm::kNever});
+    for (const auto& [number, lease] : model().leases) {
+        if (label_of_number_[number] == step.subject && dice_.percent(92)) {
+            step.session = label_of_session(lease.session);
+        }
+    }
+    put(step);
+}
+
+void Writer::announce() {
+    Step step;
+    step.kind = StepKind::kAnnounce;
+    step.session = any_session();
+    step.pool = dice_.percent(98) ? any_pool(dice_.percent(97)) : kNoLabel;
+    step.announce.worker_tag = journal_.steps.size();
+    step.announce.is_protected = dice_.percent(20);
+    step.announce.ready = dice_.percent(70);
+    if (dice_.percent(1)) step.announce.refusal = shm::Reason::kMalformed;
+    if (dice_.percent(60)) step.name = "worker" + std::to_string(dice_.below(8));
+    if (dice_.percent(75)) step.labels.emplace_back("gpu");
+    if (dice_.percent(20)) step.labels.emplace_back("gpus");
+    if (step.pool != kNoLabel) {
+        const uint32_t max = journal_.pools[step.pool].config.attributes_max;
+        step.attributes_size = dice_.one_of<uint32_t>({0, 0, 0, max / 2, max, max});
+        if (dice_.percent(3)) step.attributes_size = max + 1;
+    }
+    // Mostly as many slots as a pool of a journal's size can use.
+    const bool enough = model().slots.size() > journal_.limits.slots * 3 / 4;
+    if (enough && dice_.percent(50)) return;
+    // Once more by whoever it belongs to.
+    for (const auto& [id, slot] : model().slots) {
+        if (slot.pool == step.pool && !slot.name.empty() && slot.name == step.name &&
+            dice_.percent(70)) {
+            step.session = label_of_session(slot.session);
+        }
+    }
+    const uint64_t known = model().slots_seen;
+    put(step);
+    if (model().slots_seen > known)
+        label_of_slot_[known] = static_cast<uint32_t>(journal_.steps.size() - 1);
+}
+
+Word Writer::word_for(const Slot& slot) {
+    static constexpr Word kWords[] = {Word::kReady,
+                                      Word::kConfirm,
+                                      Word::kRefuse,
+                                      Word::kDone,
+                                      Word::kWithdraw,
+                                      Word::kProtect,
+                                      Word::kUnprotect};
+    const uint64_t unprotect = slot.is_protected ? 15 : 2;
+    switch (slot.is) {
+        case SlotIs::kIdle:
+            return kWords[dice_.weighed({5, 4, 4, 4, 8, 12, 3})];
+        case SlotIs::kReserved:
+            return kWords[dice_.weighed({3, 80, 12, 3, 3, 3, unprotect})];
+        case SlotIs::kKept:
+            return kWords[dice_.weighed({20, 4, 4, 4, 6, 5, unprotect})];
+        case SlotIs::kLeased:
+            return kWords[dice_.weighed({8, 5, 5, 60, 5, 8, unprotect})];
+        case SlotIs::kRecovering:
+            return kWords[dice_.weighed({90, 3, 3, 3, 2, 4, unprotect})];
+        case SlotIs::kUnknown:
+            return kWords[dice_.weighed({30, 30, 30, 5, 4, 6, unprotect})];
+    }
+    return Word::kReady;
+}
+
+void Writer::word() {
+    if (model().slots.empty()) return;
+    Step step;
+    step.kind = StepKind::kWord;
+    // Slots of counted pools are as many as they are, but nobody speaks for them.
+    const Slot* slot = &dice_.any(model().slots).second;
+    for (int i = 0; i < 4 && slot->session == shm::kNoRow; ++i)
+        slot = &dice_.any(model().slots).second;
+    // Where a claim waits for its workers, mostly go on with it.
+    for (const auto& [number, claim] : model().claims) {
+        for (const uint64_t id : claim.slots) {
+            if (!model().slots.at(id).has_confirmed && dice_.percent(30))
+                slot = &model().slots.at(id);
+        }
+    }
+    if (slot->session == shm::kNoRow && dice_.percent(95)) return;
+    step.subject = label_of_slot_.at(slot->id);
+    step.session = any_session();
+    if (slot->session != shm::kNoRow && dice_.percent(97))
+        step.session = label_of_session(slot->session);
+    step.word.kind = word_for(*slot);
+    step.word.try_again = dice_.percent(55);
+    step.word.then_ready = dice_.percent(60);
+    step.distance = distance();
+    if (dice_.percent(2)) step.subject = dice_.any(label_of_slot_).second;  // perhaps gone
+    if (step.word.kind == Word::kRefuse) step.word.code = dice_.one_of<int64_t>({0, 5, -3});
+    if (step.word.kind == Word::kConfirm || step.word.kind == Word::kDone) {
+        const uint32_t max = journal_.pools[slot->pool].config.answer_max;
+        step.answer_size =
+            dice_.one_of<uint32_t>({0, 0, max, max / 2, dice_.percent(8) ? max + 1 : 0});
+    }
+    put(step);
+}
+
+void Writer::drain() {
+    Step step;
+    step.kind = StepKind::kDrain;
+    step.pool = dice_.percent(25) ? kNoLabel : any_pool(false);
+    if (model().is_draining && dice_.percent(60)) step.pool = kNoLabel;
+    const bool drains = step.pool == kNoLabel
+                            ? model().is_draining
+                            : model().pools[player_->pool_row(step.pool)].is_draining;
+    step.on = drains ? dice_.percent(15) : dice_.percent(85);
+    put(step);
+}
+
+// The instants at which the state that was written so far has something due.
+std::vector<TimeNs> Writer::instants() const {
+    std::vector<TimeNs> instants;
+    for (const auto& [number, claim] : model().claims) {
+        instants.push_back(claim.deadline_ns);
+        if (claim.is_confirming) instants.push_back(claim.reserved_until_ns);
+    }
+    for (const auto& [id, slot] : model().slots) {
+        if (slot.is == SlotIs::kKept) instants.push_back(slot.kept_until_ns);
+    }
+    for (const auto& [number, lease] : model().leases) {
+        instants.push_back(lease.is_in_grace ? lease.grace_until_ns : lease.expires_ns);
+    }
+    const TimeNs now = model().now;
+    std::erase_if(instants, [&](TimeNs at) { return at >= shm::kNever - 1 || at < now; });
+    std::sort(instants.begin(), instants.end());
+    return instants;
+}
+
+void Writer::end_turn() {
+    core_->decide();
+    player_->listen();
+    player_->forget_lines();
+    const TimeNs now = model().now;
+    TimeNs at = now + dice_.below(character_.time_max + 1);
+    const std::vector<TimeNs> due = instants();
+    if (!due.empty() && dice_.percent(60)) {
+        const uint64_t nearest = dice_.percent(70) ? 1 : due.size();
+        at = due[dice_.below(nearest)] + dice_.one_of<uint64_t>({0, 0, 1, 1, 2}) -
+             (dice_.percent(15) ? 1 : 0);
+    } else if (dice_.percent(15)) {
+        at = now - dice_.below(3);  // time does not go back
+    }
+    Step step;
+    step.kind = StepKind::kTurnEnd;
+    step.at_ns = at;
+    core_->begin_turn(at);
+    player_->turn_opened();
+    put(step);
+    // A draining journal goes nowhere: end drains after a while.
+    for (uint32_t pool = 0; pool < model().pools.size(); ++pool) {
+        if (!model().pools[pool].is_draining || !dice_.percent(30)) continue;
+        Step undrain;
+        undrain.kind = StepKind::kDrain;
+        undrain.pool = pool;
+        undrain.on = false;
+        put(undrain);
+    }
+}
+
+uint32_t Writer::any_session() {
+    return dice_.any(player_->sessions()).first;
+}
+
+uint32_t Writer::label_of_session(uint32_t id) const {
+    for (const auto& [label, row] : player_->sessions()) {
+        if (row == id) return label;
+    }
+    return kNoLabel;
+}
+
+uint32_t Writer::any_pool(bool workers_only) {
+    std::vector<uint32_t> pools;
+    for (uint32_t i = 0; i < journal_.pools.size(); ++i) {
+        const bool counted = journal_.pools[i].config.kind == shm::PoolKind::kCounted;
+        if (!workers_only || !counted) pools.push_back(i);
+    }
+    return pools.empty() ? 0 : dice_.any(pools);
+}
+
+uint16_t Writer::any_tag(uint32_t session_id) {
+    const uint16_t tags_max = model().sessions.at(session_id).tags_max;
+    if (dice_.percent(4)) return static_cast<uint16_t>(dice_.below(tags_max + uint64_t{2}));
+    uint16_t tag = 0;
+    while (tag + 1 < tags_max && core_->tag_in_use(session_id, tag))
+        ++tag;
+    return tag;
+}
+
+}  // namespace
+
+Journal generate_journal(uint64_t seed, size_t steps) {
+    return Writer(seed, steps).take();
+}
+
+}  // namespace dibs::naive

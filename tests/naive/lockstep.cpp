@@ -1,0 +1,259 @@
+// tests/naive/lockstep.cpp -- plays, joins cut turns, compares.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/naive/lockstep.hpp"
+
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "broker/core/core.hpp"
+#include "tests/naive/naive_core.hpp"
+#include "tests/naive/player.hpp"
+#include "tests/naive/wording.hpp"
+
+namespace dibs::naive {
+
+namespace {
+
+// Zeroed memory, aligned as STATE is.
+class StateBytes {
+  public:
+    explicit StateBytes(const core::Limits& limits)
+        : size_((core::state_size(limits) + 63) / 64 * 64),
+          bytes_(static_cast<std::byte*>(std::aligned_alloc(64, size_)), &std::free) {
+        std::memset(bytes_.get(), 0, size_);
+        core::format_state(span(), limits);
+    }
+    std::span<std::byte> span() { return {bytes_.get(), size_}; }
+
+  private:
+    size_t size_;
+    std::unique_ptr<std::byte, decltype(&std::free)> bytes_;
+};
+
+PoolCounters counters_of(const shm::PoolRow& pool) {
+    PoolCounters counters;
+    counters.idle = pool.idle;
+    counters.waiting = pool.waiting;
+    counters.confirming = pool.confirming;
+    counters.unconfirmed = pool.unconfirmed;
+    counters.reserved = pool.reserved;
+    counters.leased = pool.leased;
+    counters.recovering = pool.recovering;
+    counters.unknown = pool.unknown;
+    counters.slots = pool.slots;
+    counters.last_dispatch_ns = pool.last_dispatch_ns;
+    counters.demand_published = pool.demand_published;
+    counters.totals.accepted = pool.accepted_total;
+    counters.totals.granted = pool.granted_total;
+    counters.totals.expired = pool.expired_total;
+    counters.totals.cancelled = pool.cancelled_total;
+    counters.totals.rejected = pool.rejected_total;
+    counters.totals.turned_away = pool.turned_away_total;
+    counters.totals.released = pool.released_total;
+    counters.totals.refused = pool.refused_total;
+    counters.totals.hits = pool.hit_total;
+    counters.totals.skipped = pool.skipped_total;
+    counters.totals.unqualified = pool.unqualified_total;
+    return counters;
+}
+
+// The first field in which two sets of counters differ.
+std::string difference(const PoolCounters& real, const PoolCounters& naive) {
+    const auto fields = [](const PoolCounters& c) {
+        return std::vector<std::pair<const char*, uint64_t>>{
+            {"idle", c.idle},
+            {"waiting", c.waiting},
+            {"confirming", c.confirming},
+            {"unconfirmed", c.unconfirmed},
+            {"reserved", c.reserved},
+            {"leased", c.leased},
+            {"recovering", c.recovering},
+            {"unknown", c.unknown},
+            {"slots", c.slots},
+            {"last_dispatch_ns", c.last_dispatch_ns},
+            {"demand_published", static_cast<uint64_t>(c.demand_published)},
+            {"accepted", c.totals.accepted},
+            {"granted", c.totals.granted},
+            {"expired", c.totals.expired},
+            {"cancelled", c.totals.cancelled},
+            {"rejected", c.totals.rejected},
+            {"turned_away", c.totals.turned_away},
+            {"released", c.totals.released},
+            {"refused", c.totals.refused},
+            {"hits", c.totals.hits},
+            {"skipped", c.totals.skipped},
+            {"unqualified", c.totals.unqualified}};
+    };
+    const auto real_fields = fields(real);
+    const auto naive_fields = fields(naive);
+    for (size_t i = 0; i < real_fields.size(); ++i) {
+        if (real_fields[i].second == naive_fields[i].second) continue;
+        return std::string(real_fields[i].first) + ": core " +
+               std::to_string(real_fields[i].second) + ", naive " +
+               std::to_string(naive_fields[i].second);
+    }
+    return {};
+}
+
+class Lockstep {
+  public:
+    Lockstep(const Journal& journal, Coverage* coverage)
+        : journal_(journal),
+          coverage_(coverage),
+          bytes_(journal.limits),
+          real_(bytes_.span()),
+          naive_(journal.limits),
+          real_player_(real_, journal),
+          naive_player_(naive_, journal) {}
+
+    std::optional<Disagreement> play();
+
+  private:
+    void play_from(size_t& i);
+    void open_turn(TimeNs now);
+    bool close_turn(size_t step);
+    bool decide_real();
+    bool compare(size_t step);
+    bool disagree(size_t step, const std::string& what);
+
+    const Journal& journal_;
+    Coverage* coverage_;
+    StateBytes bytes_;
+    core::Core real_;
+    NaiveCore naive_;
+    Player<core::Core> real_player_;
+    Player<NaiveCore> naive_player_;
+    std::optional<Disagreement> found_;
+};
+
+// A decision about what nobody has heard of ends in an exception of the player.
+std::optional<Disagreement> Lockstep::play() {
+    size_t i = 0;
+    try {
+        play_from(i);
+    } catch (const std::exception& unheard_of) {
+        disagree(i, std::string("a decision names what is not there: ") + unheard_of.what());
+    }
+    return found_;
+}
+
+void Lockstep::play_from(size_t& i) {
+    TimeNs now = 1000;
+    open_turn(now);
+    for (; i < journal_.steps.size(); ++i) {
+        const Step& step = journal_.steps[i];
+        const bool ends_turn = step.kind == StepKind::kTurnEnd;
+        // A large pool is made in turns of its own, before anything speaks of it.
+        const bool pool_is_new = i > 0 && journal_.steps[i - 1].kind == StepKind::kSetPool;
+        const bool is_full = real_.turn_full();
+        if (ends_turn || pool_is_new || is_full) {
+            coverage_->full += is_full;
+            if (!close_turn(i)) return;
+            if (ends_turn) now = std::max(now, step.at_ns);
+            open_turn(now);
+            if (ends_turn) continue;
+        }
+        coverage_->commands += 1;
+        real_player_.play(step);
+        for (const uint64_t lease : real_player_.take_leases_of_reused_rows()) {
+            naive_.lease_row_used_again(lease);
+        }
+        naive_player_.play(step);
+    }
+    close_turn(journal_.steps.size());
+}
+
+void Lockstep::open_turn(TimeNs now) {
+    real_.begin_turn(now);
+    real_player_.turn_opened();
+    real_player_.forget_lines();
+    naive_.begin_turn(now);
+    naive_player_.turn_opened();
+    naive_player_.forget_lines();
+}
+
+// Turns of the core until it has nothing left to do at this time. False: it does not come to an
+// end.
+bool Lockstep::decide_real() {
+    for (int turns = 0; turns < 10'000; ++turns) {
+        real_.decide();
+        real_player_.listen();
+        real_.commit();
+        real_.clear();
+        if (!real_.work_left()) return true;
+        coverage_->cuts += 1;
+        real_.begin_turn(real_.now());
+        real_player_.turn_opened();
+    }
+    return false;
+}
+
+bool Lockstep::close_turn(size_t step) {
+    coverage_->turns += 1;
+    const bool ended = decide_real();
+    naive_.decide();
+    naive_player_.listen();
+    for (const uint64_t lease : real_player_.take_leases_of_reused_rows()) {
+        naive_.lease_row_used_again(lease);
+    }
+    for (const DecisionLine& line : naive_player_.lines())
+        coverage_->count(line);
+    if (!ended) return disagree(step, "the core has work left after 10,000 turns at one time");
+    return compare(step);
+}
+
+bool Lockstep::compare(size_t step) {
+    const std::vector<DecisionLine>& real = real_player_.lines();
+    const std::vector<DecisionLine>& naive = naive_player_.lines();
+    if (real != naive) {
+        size_t at = 0;
+        while (at < real.size() && at < naive.size() && real[at] == naive[at])
+            ++at;
+        return disagree(step, "decision " + std::to_string(at) + " of the turn differs");
+    }
+    for (uint32_t pool = 0; pool < naive_.model().pools.size(); ++pool) {
+        const uint32_t row = real_.find_pool(naive_.model().pools[pool].name);
+        const std::string differs =
+            row == shm::kNoRow ? "it is not there"
+                               : difference(counters_of(real_.pool(row)), naive_.counters(pool));
+        if (!differs.empty()) return disagree(step, "pool " + std::to_string(pool) + " " + differs);
+    }
+    const std::vector<std::string> violations = real_.check_all();
+    if (!violations.empty()) return disagree(step, "check_all: " + violations.front());
+    return true;
+}
+
+bool Lockstep::disagree(size_t step, const std::string& what) {
+    Disagreement found;
+    found.step = step;
+    found.what = what;
+    for (const DecisionLine& line : real_player_.lines())
+        found.real.push_back(to_string(line));
+    for (const DecisionLine& line : naive_player_.lines())
+        found.naive.push_back(to_string(line));
+    found_ = std::move(found);
+    return false;
+}
+
+}  // namespace
+
+void Coverage::count(const DecisionLine& line) {
+    std::string key = name_of(line.kind);
+    if (line.kind == core::DecisionKind::kEnd) key += std::string(" ") + name_of(line.outcome);
+    if (line.kind == core::DecisionKind::kEnd || line.kind == core::DecisionKind::kResult ||
+        line.kind == core::DecisionKind::kLeaseEnd) {
+        key += std::string(" ") + name_of(line.reason);
+    }
+    seen[key] += 1;
+}
+
+std::optional<Disagreement> play_both(const Journal& journal, Coverage* coverage) {
+    coverage->journals += 1;
+    return Lockstep(journal, coverage).play();
+}
+
+}  // namespace dibs::naive

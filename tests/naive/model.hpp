@@ -1,0 +1,151 @@
+// tests/naive/model.hpp -- what the naive core remembers, in the words of docs/scheduling.md.
+//
+// No row is ever used twice: a slot's id counts announcements, a lease's id is its claim's number,
+// a session's id counts openings. What has ended is erased, but for the fences of ended leases.
+// Everything is public; the journal generator looks at it to choose commands that mean something.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "broker/core/command.hpp"
+
+namespace dibs::naive {
+
+using core::TimeNs;
+
+// A kept slot is reserved without a claim; the document's table gives it lines of its own.
+enum class SlotIs { kIdle, kReserved, kKept, kLeased, kRecovering, kUnknown };
+
+struct Slot {
+    uint64_t id = 0;
+    uint32_t pool = 0;
+    uint32_t number = 0;
+    SlotIs is = SlotIs::kRecovering;
+    uint32_t session = shm::kNoRow;  // its worker's; none in a counted pool
+    uint64_t worker_tag = 0;
+    std::string name;
+    uint32_t attribute_blocks = 0;
+    bool is_protected = false;
+    bool is_unqualified = false;
+    bool is_draining = false;
+    bool has_confirmed = false;  // its present assignment
+    bool only_waits_for_admission = false;
+    uint32_t round = 0;
+    uint64_t claim = 0;  // number, while reserved or leased
+    TimeNs kept_until_ns = 0;
+};
+
+struct Claim {
+    uint64_t number = 0;
+    uint32_t session = 0;
+    uint16_t tag = 0;
+    uint16_t units = 0;
+    uint32_t pool = 0;
+    uint64_t user_data = 0;
+    TimeNs deadline_ns = shm::kNever;
+    TimeNs interval_ns = 0;
+    core::Key key = {};
+    bool is_impatient = false;
+    bool is_cold = false;
+    uint32_t payload_blocks = 0;
+    uint64_t turn = 0;  // that it came in
+    bool is_confirming = false;
+    TimeNs reserved_until_ns = 0;
+    std::vector<uint64_t> slots;  // in the order in which they were taken
+};
+
+struct Lease {
+    uint64_t claim = 0;  // its claim's number, and its id
+    uint32_t session = 0;
+    uint16_t tag = 0;
+    uint32_t pool = 0;
+    uint64_t fence = 0;
+    core::Key key = {};
+    TimeNs interval_ns = 0;  // granted; 0 = bound to its holder's life
+    TimeNs expires_ns = shm::kNever;
+    TimeNs granted_ns = 0;
+    bool is_in_grace = false;
+    TimeNs grace_until_ns = 0;
+    std::vector<uint64_t> slots;
+};
+
+struct EndedLease {
+    uint64_t fence = 0;
+    bool row_used_again = false;
+};
+
+struct Session {
+    uint32_t uid = 0;
+    uint32_t pid = 0;
+    uint16_t tags_max = 0;
+};
+
+struct Totals {
+    uint64_t accepted = 0;
+    uint64_t granted = 0;
+    uint64_t expired = 0;
+    uint64_t cancelled = 0;
+    uint64_t rejected = 0;
+    uint64_t turned_away = 0;
+    uint64_t released = 0;
+    uint64_t refused = 0;
+    uint64_t hits = 0;
+    uint64_t skipped = 0;
+    uint64_t unqualified = 0;
+    bool operator==(const Totals&) const = default;
+};
+
+struct Pool {
+    std::string name;
+    std::string required_label;
+    core::PoolConfig config;  // its views are not to be used: the two strings above are
+    std::list<uint64_t> ready;
+    uint32_t number_next = 0;
+    uint64_t fence_next = 1;
+    bool is_draining = false;
+    bool drain_told = false;
+    int64_t demand_published = -1;
+    TimeNs last_dispatch_ns = 0;
+    Totals totals;
+};
+
+// What the document's "Counters" and the rows of a pool show.
+struct PoolCounters {
+    uint64_t idle = 0;
+    uint64_t waiting = 0;
+    uint64_t confirming = 0;
+    uint64_t unconfirmed = 0;
+    uint64_t reserved = 0;
+    uint64_t leased = 0;
+    uint64_t recovering = 0;
+    uint64_t unknown = 0;
+    uint64_t slots = 0;
+    uint64_t last_dispatch_ns = 0;
+    int64_t demand_published = -1;
+    Totals totals;
+    bool operator==(const PoolCounters&) const = default;
+};
+
+struct Model {
+    TimeNs now = 0;
+    uint64_t turn = 0;
+    bool is_draining = false;
+    bool drain_told = false;
+    uint64_t claims_seen = 0;
+    uint64_t slots_seen = 0;
+    uint32_t sessions_seen = 0;
+    uint32_t arena_freed_in_turn = 0;
+    std::vector<Pool> pools;
+    std::map<uint32_t, Session> sessions;
+    std::map<uint64_t, Slot> slots;
+    std::map<uint64_t, Claim> claims;  // that wait or confirm, by number
+    std::map<uint64_t, Lease> leases;  // that live, by their claim's number
+    std::map<uint64_t, EndedLease> ended;
+};
+
+}  // namespace dibs::naive

@@ -1,0 +1,224 @@
+// tests/naive/naive_core.cpp -- turns, pools, the pass, drains, demand, counters; and how a
+// decision is written down.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/naive/naive_core.hpp"
+
+#include <algorithm>
+
+namespace dibs::naive {
+
+using core::Decision;
+using core::DecisionKind;
+using shm::Outcome;
+using shm::Reason;
+
+// "A turn opens with a time (a time before the last one is taken as the last one)."
+void NaiveCore::begin_turn(TimeNs now) {
+    m_.now = std::max(m_.now, now);
+    m_.turn += 1;
+    m_.arena_freed_in_turn = 0;
+    decisions_.clear();
+    decided_slots_.clear();
+}
+
+// "… applies commands in order, and closes with one pass": timers, pass, drains, demand.
+void NaiveCore::decide() {
+    run_timers();
+    for (uint32_t pool = 0; pool < m_.pools.size(); ++pool)
+        pass(pool);
+    tell_drained();
+    publish_demand();
+}
+
+// "The pass over one pool walks the backlog in order of number." S0.8 – S0.10
+void NaiveCore::pass(uint32_t pool) {
+    bool service_stopped = false;
+    for (const uint64_t number : pending_of(pool)) {
+        const Claim& claim = m_.claims.at(number);
+        if (claim.is_confirming) continue;
+        if (!service_stopped && can_be_served(claim)) {
+            serve(number);
+        } else if (claim.is_impatient) {
+            reject_impatient(number);
+        } else {
+            service_stopped = true;
+        }
+    }
+}
+
+// "kDrained is decided once per drain, at the end of the turn …, pools by row, the broker last."
+void NaiveCore::tell_drained() {
+    bool anything_pending = false;
+    for (uint32_t row = 0; row < m_.pools.size(); ++row) {
+        Pool& pool = m_.pools[row];
+        const bool pending = !pending_of(row).empty();
+        anything_pending = anything_pending || pending;
+        if (pool.is_draining && !pool.drain_told && !pending) {
+            pool.drain_told = true;
+            tell(DecisionKind::kDrained, shm::kNoRow).pool = row;
+        }
+    }
+    if (m_.is_draining && !m_.drain_told && !anything_pending) {
+        m_.drain_told = true;
+        tell(DecisionKind::kDrained, shm::kNoRow).pool = shm::kNoRow;
+    }
+}
+
+// S0.34. A pool that the turn did not touch has published what it would publish.
+void NaiveCore::publish_demand() {
+    for (uint32_t row = 0; row < m_.pools.size(); ++row) {
+        Pool& pool = m_.pools[row];
+        const int64_t last = pool.demand_published;
+        const auto cur = static_cast<int64_t>(pending_of(row).size());
+        const bool first = last < 0;
+        const bool one_is_zero = (last == 0) != (cur == 0);
+        const bool a_fifth = last > 0 && std::abs(cur - last) * 5 >= last;
+        if (!first && !one_is_zero && !a_fifth) continue;
+        pool.demand_published = cur;
+        Decision& decision = tell(DecisionKind::kDemand, shm::kNoRow);
+        decision.pool = row;
+        decision.value = static_cast<uint64_t>(cur);
+    }
+}
+
+uint32_t NaiveCore::set_pool(const core::PoolConfig& config, std::string* /*why*/) {
+    Pool pool;
+    pool.config = config;
+    pool.name = config.name;
+    pool.required_label = config.required_label;
+    m_.pools.push_back(pool);
+    const auto row = static_cast<uint32_t>(m_.pools.size() - 1);
+    if (config.kind == shm::PoolKind::kWorker) return row;
+    // "A counted pool has `slots` slots, numbered 0 to n − 1, idle from the start."
+    for (uint32_t number = 0; number < config.slots; ++number) {
+        Slot slot;
+        slot.id = m_.slots_seen++;
+        slot.pool = row;
+        slot.number = m_.pools[row].number_next++;
+        m_.slots[slot.id] = slot;
+        become_idle(slot.id);
+    }
+    return row;
+}
+
+// "Of a pool or of the broker: waiting claims end rejected (draining) in order of number."
+void NaiveCore::apply(const core::Drain& drain) {
+    bool& is_draining =
+        drain.pool == shm::kNoRow ? m_.is_draining : m_.pools.at(drain.pool).is_draining;
+    bool& told = drain.pool == shm::kNoRow ? m_.drain_told : m_.pools.at(drain.pool).drain_told;
+    if (is_draining == drain.on) return;  // "Drain of what drains changes nothing."
+    is_draining = drain.on;
+    told = false;
+    if (!drain.on) return;
+    const std::map<uint64_t, Claim> claims = m_.claims;
+    for (const auto& [number, claim] : claims) {
+        const bool concerned = drain.pool == shm::kNoRow || claim.pool == drain.pool;
+        if (concerned && !claim.is_confirming) {
+            end_claim(number, Outcome::kRejected, Reason::kDraining, 0);
+        }
+    }
+}
+
+bool NaiveCore::is_draining(uint32_t pool) const {
+    return m_.is_draining || m_.pools.at(pool).is_draining;
+}
+
+// Waiting and confirming claims of a pool, in order of number.
+std::vector<uint64_t> NaiveCore::pending_of(uint32_t pool) const {
+    std::vector<uint64_t> numbers;
+    for (const auto& [number, claim] : m_.claims) {
+        if (claim.pool == pool) numbers.push_back(number);
+    }
+    return numbers;
+}
+
+// Slots whose workers have been asked and have not answered. S0.22
+uint64_t NaiveCore::unconfirmed_of(uint32_t pool) const {
+    uint64_t count = 0;
+    for (const auto& [id, slot] : m_.slots) {
+        if (slot.pool == pool && slot.is == SlotIs::kReserved && !slot.has_confirmed) ++count;
+    }
+    return count;
+}
+
+// "The oldest live lease of the pool": fences grow with every grant.
+const Lease* NaiveCore::oldest_lease_of(uint32_t pool) const {
+    const Lease* oldest = nullptr;
+    for (const auto& [claim, lease] : m_.leases) {
+        if (lease.pool != pool) continue;
+        if (oldest == nullptr || lease.fence < oldest->fence) oldest = &lease;
+    }
+    return oldest;
+}
+
+// Blocks that may be handed out: what is freed in a turn may be used in the next one.
+uint32_t NaiveCore::arena_free() const {
+    uint32_t used = m_.arena_freed_in_turn;
+    for (const auto& [number, claim] : m_.claims)
+        used += claim.payload_blocks;
+    for (const auto& [id, slot] : m_.slots)
+        used += slot.attribute_blocks;
+    return limits_.arena_blocks - used;
+}
+
+PoolCounters NaiveCore::counters(uint32_t row) const {
+    const Pool& pool = m_.pools.at(row);
+    PoolCounters counters;
+    for (const auto& [id, slot] : m_.slots) {
+        if (slot.pool != row) continue;
+        counters.slots += 1;
+        counters.idle += slot.is == SlotIs::kIdle;
+        counters.reserved += slot.is == SlotIs::kReserved || slot.is == SlotIs::kKept;
+        counters.leased += slot.is == SlotIs::kLeased;
+        counters.recovering += slot.is == SlotIs::kRecovering;
+        counters.unknown += slot.is == SlotIs::kUnknown;
+    }
+    for (const uint64_t number : pending_of(row)) {
+        const bool confirming = m_.claims.at(number).is_confirming;
+        counters.waiting += !confirming;
+        counters.confirming += confirming;
+    }
+    counters.unconfirmed = unconfirmed_of(row);
+    counters.last_dispatch_ns = pool.last_dispatch_ns;
+    counters.demand_published = pool.demand_published;
+    counters.totals = pool.totals;
+    return counters;
+}
+
+std::span<const uint32_t> NaiveCore::decided_slots(const Decision& decision) const {
+    return std::span(decided_slots_).subspan(decision.slots_begin, decision.slots_count);
+}
+
+Decision& NaiveCore::tell(DecisionKind kind, uint32_t session) {
+    Decision decision{};
+    decision.kind = kind;
+    decision.session = session;
+    decisions_.push_back(decision);
+    return decisions_.back();
+}
+
+void NaiveCore::tell_result(uint32_t session, uint64_t user_data, Reason reason, uint64_t value) {
+    Decision& decision = tell(DecisionKind::kResult, session);
+    decision.user_data = user_data;
+    decision.reason = reason;
+    decision.value = value;
+}
+
+void NaiveCore::list_slots(Decision& decision, const std::vector<uint64_t>& slots) {
+    decision.slots_begin = static_cast<uint32_t>(decided_slots_.size());
+    decision.slots_count = static_cast<uint32_t>(slots.size());
+    for (const uint64_t slot : slots)
+        decided_slots_.push_back(static_cast<uint32_t>(slot));
+}
+
+// "names who holds …: uid, pid, claim number, age, if any"
+void NaiveCore::name_holder(Decision& decision, const Lease* lease) const {
+    if (lease == nullptr) return;
+    const Session& holder = m_.sessions.at(lease->session);
+    decision.holder_uid = holder.uid;
+    decision.holder_pid = holder.pid;
+    decision.holder_claim = lease->claim;
+    decision.holder_age_ns = m_.now - lease->granted_ns;
+}
+
+}  // namespace dibs::naive

@@ -1,0 +1,133 @@
+// tests/naive/naive_core.hpp -- the scheduler a second time: obvious, slow, from the document.
+//
+// Each paragraph of docs/scheduling.md is a function here, written from its words alone; nothing
+// is indexed, every question is a scan. It takes the commands of core::Core and gives decisions
+// of the same kind, so that a journal can be played to both and compared. Ids differ: see
+// model.hpp. SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "broker/core/command.hpp"
+#include "broker/core/core.hpp"
+#include "broker/core/decision.hpp"
+#include "tests/naive/model.hpp"
+
+namespace dibs::naive {
+
+class NaiveCore {
+  public:
+    explicit NaiveCore(const core::Limits& limits) : limits_(limits) {}
+
+    void begin_turn(TimeNs now);
+    void decide();
+
+    uint32_t set_pool(const core::PoolConfig& config, std::string* why);
+    uint32_t open_session(const core::SessionOpen& open);
+    void session_died(uint32_t session);
+    void apply(const core::Claim& claim);
+    void apply(const core::Cancel& cancel);
+    void apply(const core::Release& release);
+    void apply(const core::Keepalive& keepalive);
+    void apply(const core::Announce& announce);
+    void apply(const core::WorkerWord& word);
+    void apply(const core::Drain& drain);
+
+    [[nodiscard]] std::span<const core::Decision> decisions() const { return decisions_; }
+    [[nodiscard]] std::span<const uint32_t> decided_slots(const core::Decision& decision) const;
+
+    // Where rows of leases lie is the other core's affair, but what is said of a lease that has
+    // ended depends on it: whoever plays a journal tells when an ended lease's row is used again.
+    void lease_row_used_again(uint64_t lease);
+
+    [[nodiscard]] PoolCounters counters(uint32_t pool) const;
+    [[nodiscard]] const Model& model() const { return m_; }
+    [[nodiscard]] bool tag_in_use(uint32_t session, uint16_t tag) const;
+
+  private:
+    // turn
+    void run_timers();
+    void pass(uint32_t pool);
+    void tell_drained();
+    void publish_demand();
+
+    // pools
+    bool is_draining(uint32_t pool) const;
+    std::vector<uint64_t> pending_of(uint32_t pool) const;
+    uint64_t unconfirmed_of(uint32_t pool) const;
+    const Lease* oldest_lease_of(uint32_t pool) const;
+    uint32_t arena_free() const;
+    void arena_freed(uint32_t blocks) { m_.arena_freed_in_turn += blocks; }
+
+    // claims
+    shm::Reason refusal_of(const core::Claim& claim, uint64_t* first_claim) const;
+    uint64_t claim_with_key(uint32_t uid, const core::Key& key) const;
+    uint64_t lease_rows_free() const;
+    bool can_be_served(const Claim& claim) const;
+    void serve(uint64_t number);
+    void reject_impatient(uint64_t number);
+    void wait_again(uint64_t number);
+    void end_claim(uint64_t number, shm::Outcome outcome, shm::Reason reason, uint64_t value);
+    void end_claim_and_free(uint64_t number, shm::Outcome outcome, shm::Reason reason);
+
+    // leases
+    void grant(uint64_t number);
+    void end_lease_and_free(uint64_t lease, bool broken);
+    void tell_lease_end(const Lease& lease, shm::Reason reason);
+    std::vector<uint64_t> remove_lease(uint64_t lease);
+    std::optional<shm::Reason> lease_refusal(uint32_t session,
+                                             uint64_t lease,
+                                             uint64_t fence) const;
+
+    // slots
+    void become_idle(uint64_t slot);
+    void become_recovering(uint64_t slot);
+    void become_unknown(uint64_t slot);
+    void leave(uint64_t slot);
+    void leave_ready_queue(Slot& slot);
+    void free_slot(uint64_t slot, bool broken = false);
+    void revoke(const Slot& slot);
+    void protect(Slot& slot);
+    void admit_if_only_waiting(Slot& slot);
+    void announce_again(Slot& slot, const core::Announce& announce);
+    shm::Reason announce_refusal(const core::Announce& announce, const Slot* existing) const;
+    Slot* slot_named(uint32_t pool, std::string_view name);
+    bool lacks_label(uint32_t pool, std::span<const std::string_view> labels) const;
+
+    // worker words
+    shm::Reason word_refusal(const core::WorkerWord& word) const;
+    static bool table_names(const core::WorkerWord& word, const Slot& slot);
+    void ready(Slot& slot);
+    void ready_while_reserved(Slot& slot);
+    void confirm(Slot& slot, const core::WorkerWord& word);
+    void refuse(Slot& slot, const core::WorkerWord& word);
+    void done(Slot& slot, bool then_ready, std::span<const uint8_t> answer);
+    void withdraw(Slot& slot);
+
+    // timers
+    void reservation_expired(uint64_t number);
+    void lease_expired(uint64_t lease);
+    void lease_ended_by_time(uint64_t lease);
+
+    // sessions
+    void slot_lost(uint64_t slot);
+
+    // decisions
+    core::Decision& tell(core::DecisionKind kind, uint32_t session);
+    void tell_result(uint32_t session, uint64_t user_data, shm::Reason reason, uint64_t value = 0);
+    void tell_answer(const Slot& slot, std::span<const uint8_t> answer);
+    void list_slots(core::Decision& decision, const std::vector<uint64_t>& slots);
+    void name_holder(core::Decision& decision, const Lease* lease) const;
+
+    core::Limits limits_;
+    Model m_;
+    uint32_t dying_ = shm::kNoRow;  // the session whose death is being worked off
+    std::vector<core::Decision> decisions_;
+    std::vector<uint32_t> decided_slots_;
+};
+
+}  // namespace dibs::naive

@@ -1,0 +1,341 @@
+// tests/naive/player.cpp -- labels to ids on the way in, ids to numbers on the way out.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/naive/player.hpp"
+
+#include <array>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "broker/core/core.hpp"
+#include "tests/naive/naive_core.hpp"
+
+namespace dibs::naive {
+
+using core::Decision;
+using core::DecisionKind;
+
+namespace {
+
+constexpr uint64_t kNoSuchId = 0x7fffffff'7fffffffULL;
+
+// Bytes to point at: contents do not matter to a scheduler, sizes do.
+const std::array<uint8_t, shm::kPayloadMax + 1> kBytes = {};
+
+std::string attributes_of(uint32_t size) {
+    if (size < 4) return std::string(size, '\0');
+    std::string text = "k=" + std::string(size - 3, 'v');
+    text.push_back('\0');
+    return text;
+}
+
+uint32_t row_of(uint64_t id) {
+    return static_cast<uint32_t>(id);
+}
+
+// Where the slots of a counted pool are, from 0: nobody announces them.
+std::vector<uint64_t> counted_slots(const NaiveCore& core, uint32_t pool) {
+    std::vector<uint64_t> ids;
+    for (const auto& [id, slot] : core.model().slots) {
+        if (slot.pool == pool) ids.push_back(id);
+    }
+    return ids;
+}
+
+std::vector<uint64_t> counted_slots(const core::Core& core, uint32_t pool) {
+    std::map<uint32_t, uint64_t> by_number;
+    for (uint32_t row = 0; row < core.slots_max(); ++row) {
+        const shm::SlotRow& slot = core.slot(row);
+        if (slot.state == shm::SlotState::kFree || slot.pool != pool) continue;
+        by_number[slot.number] = core::row_id(slot.head.generation, row);
+    }
+    std::vector<uint64_t> ids;
+    for (const auto& [number, id] : by_number)
+        ids.push_back(id);
+    return ids;
+}
+
+}  // namespace
+
+template <class CoreType>
+void Player<CoreType>::play(const Step& step) {
+    const bool speaks = step.session != kNoLabel;
+    if (speaks && !session_is_open(step.session)) return;
+    const uint32_t session = speaks ? sessions_.at(step.session) : shm::kNoRow;
+    switch (step.kind) {
+        case StepKind::kSetPool:
+            set_pool(step);
+            break;
+        case StepKind::kOpen: {
+            const uint32_t row = core_.open_session(step.open);
+            if (row != shm::kNoRow) sessions_[step.label] = row;
+            break;
+        }
+        case StepKind::kDied:
+            core_.session_died(session);
+            listen();
+            sessions_.erase(step.session);
+            break;
+        case StepKind::kClaim:
+            claim(step);
+            break;
+        case StepKind::kCancel:
+            core_.apply(core::Cancel{session, step.tag, step.label});
+            break;
+        case StepKind::kRelease: {
+            const KnownLease lease = lease_of(step.subject);
+            const uint64_t fence = lease.fence + static_cast<uint64_t>(int64_t{step.distance});
+            core_.apply(core::Release{session, step.broken, lease.id, fence, step.label});
+            break;
+        }
+        case StepKind::kKeepalive: {
+            const KnownLease lease = lease_of(step.subject);
+            const uint64_t fence = lease.fence + static_cast<uint64_t>(int64_t{step.distance});
+            core_.apply(core::Keepalive{session, lease.id, fence, step.interval_ns, step.label});
+            break;
+        }
+        case StepKind::kAnnounce:
+            announce(step);
+            break;
+        case StepKind::kWord:
+            word(step);
+            break;
+        case StepKind::kDrain: {
+            if (step.pool != kNoLabel && !pools_.contains(step.pool)) break;
+            core_.apply(core::Drain{pool_row(step.pool), step.on});
+            break;
+        }
+        case StepKind::kTurnEnd:
+            break;
+    }
+    listen();
+}
+
+template <class CoreType>
+void Player<CoreType>::set_pool(const Step& step) {
+    const PoolSpec& spec = journal_.pools.at(step.label);
+    core::PoolConfig config = spec.config;
+    config.name = spec.name;
+    config.required_label = spec.required_label;
+    std::string why;
+    const uint32_t row = core_.set_pool(config, &why);
+    pools_[step.label] = row;
+    if (config.kind == shm::PoolKind::kCounted && row != shm::kNoRow)
+        meet_counted_slots(step.label);
+}
+
+// A core may take some turns to make all slots of a large pool.
+template <class CoreType>
+void Player<CoreType>::meet_counted_slots(uint32_t pool) {
+    uint32_t number = 0;
+    for (const uint64_t id : counted_slots(core_, pools_.at(pool))) {
+        slots_[counted_label(pool, number)] = id;
+        slot_number_of_row_[row_of(id)] = number++;
+    }
+    if (number < journal_.pools.at(pool).config.slots) {
+        growing_.insert(pool);
+    } else {
+        growing_.erase(pool);
+    }
+}
+
+template <class CoreType>
+void Player<CoreType>::claim(const Step& step) {
+    core::Claim claim = step.claim;
+    claim.session = sessions_.at(step.session);
+    claim.pool = pool_row(step.pool);
+    claim.user_data = step.label;
+    claim.payload = std::span(kBytes).first(step.payload_size);
+    numbers_[step.label] = ++claims_played_;
+    core_.apply(claim);
+}
+
+template <class CoreType>
+void Player<CoreType>::announce(const Step& step) {
+    core::Announce announce = step.announce;
+    const std::vector<std::string_view> labels(step.labels.begin(), step.labels.end());
+    const std::string attributes = attributes_of(step.attributes_size);
+    announce.session = sessions_.at(step.session);
+    announce.pool = pool_row(step.pool);
+    announce.user_data = step.label;
+    announce.name = step.name;
+    announce.labels = labels;
+    announce.attributes = attributes;
+    announcing_ = step.label;
+    core_.apply(announce);
+    listen();
+    announcing_ = kNoLabel;
+}
+
+template <class CoreType>
+void Player<CoreType>::word(const Step& step) {
+    core::WorkerWord word = step.word;
+    const std::vector<uint8_t> answer(step.answer_size, static_cast<uint8_t>(step.label));
+    word.session = sessions_.at(step.session);
+    word.user_data = step.label;
+    word.answer = answer;
+    word.slot = slots_.contains(step.subject) ? slots_.at(step.subject) : kNoSuchId;
+    word.round = rounds_[word.slot] + static_cast<uint32_t>(step.distance);
+    core_.apply(word);
+    listen();
+}
+
+template <class CoreType>
+void Player<CoreType>::listen() {
+    const std::span<const Decision> decisions = core_.decisions();
+    if (heard_ == decisions.size()) return;
+    for (const uint32_t pool : std::set(growing_))
+        meet_counted_slots(pool);
+    while (heard_ < decisions.size())
+        hear(decisions[heard_++]);
+}
+
+template <class CoreType>
+void Player<CoreType>::hear(const Decision& decision) {
+    switch (decision.kind) {
+        case DecisionKind::kAnnounced:
+            slots_[announcing_] = decision.id;
+            slot_number_of_row_[row_of(decision.id)] = decision.slot_number;
+            break;
+        case DecisionKind::kAssign:
+            rounds_[decision.id] = decision.round;
+            break;
+        case DecisionKind::kGrant: {
+            leases_[decision.claim] = {decision.id, decision.fence};
+            claims_of_leases_[decision.id] = decision.claim;
+            std::vector<uint64_t>& claims = claims_of_lease_row_[row_of(decision.id)];
+            reused_.insert(reused_.end(), claims.begin(), claims.end());
+            claims = {decision.claim};
+            break;
+        }
+        default:
+            break;
+    }
+    lines_.push_back(line_of(decision));
+}
+
+template <class CoreType>
+DecisionLine Player<CoreType>::line_of(const Decision& decision) const {
+    DecisionLine line;
+    line.kind = decision.kind;
+    line.reason = decision.reason;
+    const auto of_claim = [&] {
+        line.session = session_label(decision.session);
+        line.tag = decision.session == shm::kNoRow ? uint16_t{0} : decision.tag;
+        line.claim = decision.claim;
+    };
+    const auto of_slot = [&] {
+        line.pool = pool_label(decision.pool);
+        line.slot = decision.slot_number;
+    };
+    const auto held_by = [&] {
+        line.holder = {decision.holder_uid,
+                       decision.holder_pid,
+                       decision.holder_claim,
+                       decision.holder_age_ns};
+    };
+    switch (decision.kind) {
+        case DecisionKind::kResult:
+            line.session = session_label(decision.session);
+            line.user_data = decision.user_data;
+            line.value = decision.value;
+            held_by();
+            break;
+        case DecisionKind::kAnnounced:
+            line.session = session_label(decision.session);
+            line.user_data = decision.user_data;
+            of_slot();
+            break;
+        case DecisionKind::kAssign:
+            line.claim = decision.claim;
+            [[fallthrough]];
+        case DecisionKind::kRevoke:
+            line.session = session_label(decision.session);
+            line.user_data = decision.user_data;
+            line.round = decision.round;
+            of_slot();
+            break;
+        case DecisionKind::kAnswer:
+            of_claim();
+            line.claim = 0;
+            line.place = decision.slots_begin;
+            line.answer.assign(decision.answer.begin(), decision.answer.end());
+            break;
+        case DecisionKind::kGrant:
+            of_claim();
+            line.user_data = decision.user_data;
+            line.fence = decision.fence;
+            line.value = decision.value;
+            for (const uint32_t row : core_.decided_slots(decision)) {
+                line.slots.push_back(slot_number_of_row_.at(row));
+            }
+            break;
+        case DecisionKind::kEnd:
+            of_claim();
+            line.user_data = decision.user_data;
+            line.outcome = decision.outcome;
+            line.value = decision.value;
+            if (decision.reason == shm::Reason::kDuplicate) line.first_claim = decision.id;
+            held_by();
+            break;
+        case DecisionKind::kLeaseGrace:
+        case DecisionKind::kLeaseEnd:
+            of_claim();
+            line.claim = claims_of_leases_.at(decision.id);
+            line.fence = decision.fence;
+            if (decision.kind == DecisionKind::kLeaseGrace) line.value = decision.value;
+            break;
+        case DecisionKind::kSlotGone:
+            of_slot();
+            break;
+        case DecisionKind::kDemand:
+            line.pool = pool_label(decision.pool);
+            line.value = decision.value;
+            break;
+        case DecisionKind::kDrained:
+            line.pool = pool_label(decision.pool);
+            break;
+    }
+    return line;
+}
+
+template <class CoreType>
+uint32_t Player<CoreType>::session_label(uint32_t row) const {
+    if (row == shm::kNoRow) return kNoLabel;
+    for (const auto& [label, known] : sessions_) {
+        if (known == row) return label;
+    }
+    return kNoLabel - 1;  // told to a session that is not there
+}
+
+template <class CoreType>
+uint32_t Player<CoreType>::pool_row(uint32_t label) const {
+    const auto pool = pools_.find(label);
+    return pool == pools_.end() ? shm::kNoRow : pool->second;
+}
+
+template <class CoreType>
+uint32_t Player<CoreType>::pool_label(uint32_t row) const {
+    for (const auto& [label, known] : pools_) {
+        if (known == row) return label;
+    }
+    return kNoLabel;
+}
+
+template <class CoreType>
+typename Player<CoreType>::KnownLease Player<CoreType>::lease_of(uint32_t label) const {
+    const auto number = numbers_.find(label);
+    if (number == numbers_.end()) return {kNoSuchId, 1};
+    const auto lease = leases_.find(number->second);
+    return lease == leases_.end() ? KnownLease{kNoSuchId, 1} : lease->second;
+}
+
+template <class CoreType>
+std::vector<uint64_t> Player<CoreType>::take_leases_of_reused_rows() {
+    return std::exchange(reused_, {});
+}
+
+template class Player<NaiveCore>;
+template class Player<core::Core>;
+
+}  // namespace dibs::naive

@@ -1,0 +1,317 @@
+// tests/naive/wording.cpp -- names, and the one-line texts of steps and decisions.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/naive/wording.hpp"
+
+#include <sstream>
+
+#include "tests/naive/decision_line.hpp"
+
+namespace dibs::naive {
+
+using core::DecisionKind;
+using shm::Outcome;
+using shm::Reason;
+using shm::WhenBusy;
+using Word = core::WorkerWord::Kind;
+
+const char* name_of(DecisionKind kind) {
+    switch (kind) {
+        case DecisionKind::kResult:
+            return "result";
+        case DecisionKind::kAnnounced:
+            return "announced";
+        case DecisionKind::kAssign:
+            return "assign";
+        case DecisionKind::kRevoke:
+            return "revoke";
+        case DecisionKind::kAnswer:
+            return "answer";
+        case DecisionKind::kGrant:
+            return "grant";
+        case DecisionKind::kEnd:
+            return "end";
+        case DecisionKind::kLeaseGrace:
+            return "lease-grace";
+        case DecisionKind::kLeaseEnd:
+            return "lease-end";
+        case DecisionKind::kSlotGone:
+            return "slot-gone";
+        case DecisionKind::kDemand:
+            return "demand";
+        case DecisionKind::kDrained:
+            return "drained";
+    }
+    return "?";
+}
+
+const char* name_of(Outcome outcome) {
+    switch (outcome) {
+        case Outcome::kNone:
+            return "none";
+        case Outcome::kGranted:
+            return "granted";
+        case Outcome::kExpired:
+            return "expired";
+        case Outcome::kCancelled:
+            return "cancelled";
+        case Outcome::kRejected:
+            return "rejected";
+        case Outcome::kBrokerLost:
+            return "broker-lost";
+    }
+    return "?";
+}
+
+const char* name_of(Reason reason) {
+    switch (reason) {
+        case Reason::kOk:
+            return "ok";
+        case Reason::kAlreadyEnded:
+            return "already-ended";
+        case Reason::kUnknownPool:
+            return "unknown-pool";
+        case Reason::kTooManyUnits:
+            return "too-many-units";
+        case Reason::kBacklogFull:
+            return "backlog-full";
+        case Reason::kArenaFull:
+            return "arena-full";
+        case Reason::kBusy:
+            return "busy";
+        case Reason::kCold:
+            return "cold";
+        case Reason::kDraining:
+            return "draining";
+        case Reason::kDuplicate:
+            return "duplicate";
+        case Reason::kLimit:
+            return "limit";
+        case Reason::kPayload:
+            return "payload";
+        case Reason::kNotFound:
+            return "not-found";
+        case Reason::kStale:
+            return "stale";
+        case Reason::kNotHolder:
+            return "not-holder";
+        case Reason::kState:
+            return "state";
+        case Reason::kRefused:
+            return "refused";
+        case Reason::kNoRoom:
+            return "no-room";
+        case Reason::kNameInUse:
+            return "name-in-use";
+        case Reason::kTablesFull:
+            return "tables-full";
+        case Reason::kHolderGone:
+            return "holder-gone";
+        case Reason::kWorkerLost:
+            return "worker-lost";
+        case Reason::kExpiredLease:
+            return "expired-lease";
+        case Reason::kDone:
+            return "done";
+        case Reason::kMalformed:
+            return "malformed";
+        case Reason::kNotAllowed:
+            return "not-allowed";
+    }
+    return "?";
+}
+
+const char* name_of(WhenBusy when) {
+    switch (when) {
+        case WhenBusy::kWait:
+            return "wait";
+        case WhenBusy::kReject:
+            return "reject";
+        case WhenBusy::kCold:
+            return "cold";
+    }
+    return "?";
+}
+
+const char* name_of(Word kind) {
+    switch (kind) {
+        case Word::kReady:
+            return "ready";
+        case Word::kConfirm:
+            return "confirm";
+        case Word::kRefuse:
+            return "refuse";
+        case Word::kDone:
+            return "done";
+        case Word::kWithdraw:
+            return "withdraw";
+        case Word::kProtect:
+            return "protect";
+        case Word::kUnprotect:
+            return "unprotect";
+    }
+    return "?";
+}
+
+const char* name_of(StepKind kind) {
+    switch (kind) {
+        case StepKind::kSetPool:
+            return "set-pool";
+        case StepKind::kOpen:
+            return "open";
+        case StepKind::kDied:
+            return "died";
+        case StepKind::kClaim:
+            return "claim";
+        case StepKind::kCancel:
+            return "cancel";
+        case StepKind::kRelease:
+            return "release";
+        case StepKind::kKeepalive:
+            return "keepalive";
+        case StepKind::kAnnounce:
+            return "announce";
+        case StepKind::kWord:
+            return "word";
+        case StepKind::kDrain:
+            return "drain";
+        case StepKind::kTurnEnd:
+            return "turn-end";
+    }
+    return "?";
+}
+
+namespace {
+
+// Writes " name=value", but nothing for a value that says nothing.
+class Line {
+  public:
+    explicit Line(const char* head) { text_ << head; }
+    template <class Value, class Empty>
+    Line& add(const char* name, const Value& value, const Empty& empty) {
+        if (value != static_cast<Value>(empty)) text_ << ' ' << name << '=' << value;
+        return *this;
+    }
+    Line& say(const std::string& words) {
+        text_ << ' ' << words;
+        return *this;
+    }
+    [[nodiscard]] std::string text() const { return text_.str(); }
+
+  private:
+    std::ostringstream text_;
+};
+
+std::string slot_name(uint32_t label) {
+    if (label < kCountedLabel || label == kNoLabel) return std::to_string(label);
+    const uint32_t place = label - kCountedLabel;
+    return std::to_string(place / 65536) + "/" + std::to_string(place % 65536);
+}
+
+void say_claim(Line& line, const Step& step) {
+    const core::Claim& claim = step.claim;
+    line.add("pool", step.pool, kNoLabel)
+        .add("tag", claim.tag, kNoLabel)
+        .add("units", claim.units, 1);
+    line.add("timeout", claim.timeout_ns, shm::kNever).add("interval", claim.interval_ns, 0);
+    line.add("key", int{claim.key[0]}, 0).add("payload", step.payload_size, 0);
+    if (claim.when_busy_given) line.say(name_of(claim.when_busy));
+    if (claim.refusal != Reason::kOk) line.say(name_of(claim.refusal));
+}
+
+void say_announce(Line& line, const Step& step) {
+    line.add("pool", step.pool, kNoLabel).add("name", step.name, "");
+    line.add("worker-tag", step.announce.worker_tag, 0).add("attributes", step.attributes_size, 0);
+    for (const std::string& label : step.labels)
+        line.say("label:" + label);
+    if (step.announce.is_protected) line.say("protected");
+    if (step.announce.ready) line.say("ready");
+    if (step.announce.refusal != Reason::kOk) line.say(name_of(step.announce.refusal));
+}
+
+void say_word(Line& line, const Step& step) {
+    line.say(name_of(step.word.kind)).say("slot=" + slot_name(step.subject));
+    line.add("round", step.distance, 0).add("code", step.word.code, 0);
+    line.add("answer", step.answer_size, 0);
+    if (step.word.try_again) line.say("try-again");
+    if (step.word.then_ready) line.say("then-ready");
+}
+
+}  // namespace
+
+std::string to_string(const Step& step) {
+    Line line(name_of(step.kind));
+    line.add("label", step.label, kNoLabel).add("session", step.session, kNoLabel);
+    switch (step.kind) {
+        case StepKind::kSetPool:
+        case StepKind::kDied:
+            break;
+        case StepKind::kOpen:
+            line.add("uid", step.open.uid, kNoLabel).add("pid", step.open.pid, 0);
+            line.add("tags", step.open.tags_max, 0);
+            break;
+        case StepKind::kClaim:
+            say_claim(line, step);
+            break;
+        case StepKind::kCancel:
+            line.add("tag", step.tag, kNoLabel);
+            break;
+        case StepKind::kRelease:
+            line.add("lease", step.subject, kNoLabel).add("fence", step.distance, 0);
+            if (step.broken) line.say("broken");
+            break;
+        case StepKind::kKeepalive:
+            line.add("lease", step.subject, kNoLabel).add("fence", step.distance, 0);
+            line.add("interval", step.interval_ns, 0);
+            break;
+        case StepKind::kAnnounce:
+            say_announce(line, step);
+            break;
+        case StepKind::kWord:
+            say_word(line, step);
+            break;
+        case StepKind::kDrain:
+            line.say(step.on ? "on" : "off").add("pool", step.pool, kNoLabel);
+            break;
+        case StepKind::kTurnEnd:
+            line.add("at", step.at_ns, kNoLabel);
+            break;
+    }
+    return line.text();
+}
+
+std::string to_string(const PoolSpec& pool) {
+    const core::PoolConfig& config = pool.config;
+    Line line(config.kind == shm::PoolKind::kCounted ? "counted" : "worker");
+    line.say(pool.name).say(name_of(config.when_busy)).add("slots", config.slots, 0);
+    line.add("units_max", config.units_max, 0).add("backlog_max", config.backlog_max, 0);
+    line.add("unconfirmed_max", config.unconfirmed_max, 0)
+        .add("payload_max", config.payload_max, 0);
+    line.add("answer_max", config.answer_max, 0).add("attributes_max", config.attributes_max, 0);
+    line.add("ttl", config.reservation_ttl_ns, 0).add("retry_after", config.retry_after_ns, 0);
+    line.add("interval_max", config.interval_max_ns, 0).add("grace", config.grace_ns, 0);
+    line.add("required", pool.required_label, "");
+    if (config.release_is_ready) line.say("release_is_ready");
+    return line.text();
+}
+
+std::string to_string(const DecisionLine& decision) {
+    Line line(name_of(decision.kind));
+    line.add("session", decision.session, kNoLabel).add("pool", decision.pool, kNoLabel);
+    line.add("slot", decision.slot, kNoLabel).add("tag", decision.tag, 0);
+    line.add("claim", decision.claim, 0).add("said", decision.user_data, 0);
+    if (decision.outcome != Outcome::kNone) line.say(name_of(decision.outcome));
+    line.say(name_of(decision.reason)).add("first", decision.first_claim, 0);
+    line.add("fence", decision.fence, 0).add("value", decision.value, 0);
+    line.add("round", decision.round, 0).add("place", decision.place, 0);
+    if (!decision.slots.empty()) line.say("slots:");
+    for (const uint32_t slot : decision.slots)
+        line.say(std::to_string(slot));
+    line.add("answer", decision.answer.size(), 0);
+    if (decision.holder != Holder{}) {
+        line.add("holder-uid", decision.holder.uid, kNoLabel).add("pid", decision.holder.pid, 0);
+        line.add("of-claim", decision.holder.claim, 0).add("age", decision.holder.age_ns, 0);
+    }
+    return line.text();
+}
+
+}  // namespace dibs::naive

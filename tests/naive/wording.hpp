@@ -1,0 +1,18 @@
+// tests/naive/wording.hpp -- the names of the enumerators that journals and decisions print.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "broker/core/command.hpp"
+#include "broker/core/decision.hpp"
+#include "tests/naive/journal.hpp"
+
+namespace dibs::naive {
+
+const char* name_of(core::DecisionKind kind);
+const char* name_of(shm::Outcome outcome);
+const char* name_of(shm::Reason reason);
+const char* name_of(shm::WhenBusy when);
+const char* name_of(core::WorkerWord::Kind kind);
+const char* name_of(StepKind kind);
+
+}  // namespace dibs::naive
