@@ -206,11 +206,7 @@ int dibs_dispatch(dibs_session* session) {
         session->look_whether_ended();
         session->pump();
         session->look_for_events();
-        const uint64_t now = monotonic_ns();
-        if (now >= session->net_due_ns) {
-            session->net_due_ns = now + static_cast<uint64_t>(kNetNs);
-            session->net();
-        }
+        session->net_if_due();
     }
     return static_cast<int>(ready_count(*session) + session->assignments.count);
 }

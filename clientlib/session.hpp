@@ -150,6 +150,7 @@ struct Session {
     uint32_t pools_seen = 0;
     uint32_t cpu_told = shm::kNoCpu;
     uint64_t net_due_ns = 0;
+    uint64_t net_tail = 0;  // the ring's tail when the net last looked
     int end_code = 0;    // DIBS_ESESSION, DIBS_EBROKERLOST
     int end_reason = 0;  // dibs_end_code
     dibs_holder last_holder = {};
@@ -216,7 +217,10 @@ struct Session {
     // Sleeps once, at most `limit_ns` and the net's period.
     void sleep_once(uint64_t limit_ns);
     void look_whether_ended();
-    void net();
+    // Entries below `old_tail` have been there for a whole period.
+    void net(uint64_t old_tail);
+    // For callers that come by more often than the period.
+    void net_if_due();
 
     // ---- claim.cpp, operation.cpp
     // Waits for the awaited answer; DIBS_ETIMEDOUT.

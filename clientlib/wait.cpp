@@ -47,6 +47,7 @@ void Session::sleep_once(uint64_t limit_ns) {
     const uint32_t seen = shm::arm_completions(*up, *down, shm::ClientSleep::kFutex);
     const shm::PublishedCompletions published = shm::published_completions(*down);
     const bool ahead = published.tail > completions.head();
+    const uint64_t old_tail = submissions.tail();
     shm::FutexWait woken = shm::FutexWait::kChanged;
     if (!ahead && !completions.maybe() && published.events == events_seen) {
         woken = shm::sleep_on_completions(*down, seen, limit);
@@ -54,7 +55,12 @@ void Session::sleep_once(uint64_t limit_ns) {
     shm::disarm_completions(*up);
     // A tail is stored after the lines that it announces: a line that is not there never comes.
     if (ahead && !completions.maybe()) end(DIBS_ESESSION, DIBS_EMALFORMED);
-    if (woken == shm::FutexWait::kTimedOut) net();
+    if (woken != shm::FutexWait::kTimedOut) return;
+    if (limit == static_cast<uint64_t>(kNetNs)) {
+        net(old_tail);
+    } else {
+        net_if_due();
+    }
 }
 
 void Session::look_whether_ended() {
@@ -67,9 +73,20 @@ void Session::look_whether_ended() {
     if (end_code == 0) end(DIBS_ESESSION, down->end_reason.load(std::memory_order_relaxed));
 }
 
-void Session::net() {
+void Session::net_if_due() {
+    const uint64_t now = monotonic_ns();
+    if (now < net_due_ns) return;
+    net_due_ns = now + static_cast<uint64_t>(kNetNs);
+    const uint64_t old_tail = net_tail;
+    net_tail = submissions.tail();
+    net(old_tail);
+}
+
+// An entry that was written just now is nobody's fault yet: only an old one is rung for and
+// counted.
+void Session::net(uint64_t old_tail) {
     settle();
-    if (shm::committed_submissions(*down) < submissions.tail()) {
+    if (shm::committed_submissions(*down) < old_tail) {
         const uint64_t rings = up->net_rings.load(std::memory_order_relaxed) + 1;
         up->net_rings.store(rings, std::memory_order_relaxed);
         ring();
