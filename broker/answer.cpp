@@ -189,9 +189,11 @@ void Answers::grant(const Decision& decision) {
     for (uint32_t i = 0; i < slots.size(); ++i) {
         const shm::SlotRow& slot = core_.slot(slots[i]);
         shm::GrantSlot* out = grant_slot(*session, room, i);
+        // The row's second line is only looked at where there may be attributes.
         const uint32_t fit = room.answer_place - static_cast<uint32_t>(sizeof(shm::GrantSlot));
         out->number = slot.number;
-        out->attributes_size = slot.attributes_size <= fit ? slot.attributes_size : 0;
+        out->attributes_size =
+            fit != 0 && slot.attributes_size <= fit ? slot.attributes_size : uint32_t{0};
         if (counted) out->answer_size = 0;
         if (out->attributes_size != 0) {
             core_.copy_chain(slot.attributes,
@@ -253,13 +255,12 @@ void Answers::lease_event(const Decision& decision, uint8_t event) {
 }
 
 void Answers::stage_event(Session& session, uint16_t tag, uint64_t word) {
-    shm::LogStore store = {};
-    std::memcpy(store.entry, &word, sizeof(word));
-    store.session = session.row;
-    store.generation = session.generation;
-    store.kind = shm::LogStoreKind::kLeaseEvent;
-    store.position = tag;
-    core_.stage_store(store);
+    stage_store_.kind = shm::LogStoreKind::kLeaseEvent;
+    stage_store_.session = session.row;
+    stage_store_.generation = session.generation;
+    stage_store_.position = tag;
+    std::memcpy(stage_store_.entry, &word, sizeof(word));
+    core_.stage_store(stage_store_);
     sessions_.in_turn(&session);
 }
 
@@ -270,15 +271,12 @@ void Answers::complete(Session* session, Completion& entry) {
         return sessions_.end(session, shm::Reason::kLimit);
     }
     entry.sequence = session->completion_tail + 1;
-    shm::LogStore store;
-    std::memcpy(store.entry, &entry, sizeof(entry));
-    store.session = session->row;
-    store.generation = session->generation;
-    store.kind = shm::LogStoreKind::kCompletion;
-    store.reserved0 = 0;
-    store.position = session->completion_tail;
-    std::memset(store.reserved1, 0, sizeof(store.reserved1));
-    core_.stage_store(store);
+    stage_store_.kind = shm::LogStoreKind::kCompletion;
+    stage_store_.session = session->row;
+    stage_store_.generation = session->generation;
+    stage_store_.position = session->completion_tail;
+    std::memcpy(stage_store_.entry, &entry, sizeof(entry));
+    core_.stage_store(stage_store_);
     ++session->completion_tail;
     sessions_.in_turn(session);
 }
@@ -288,10 +286,10 @@ void Answers::store() {
         Session* session = sessions_.at(store.session);
         if (session == nullptr || session->generation != store.generation) continue;
         if (store.kind == shm::LogStoreKind::kCompletion) {
-            Completion entry;
-            std::memcpy(&entry, store.entry, sizeof(entry));
-            shm::store_line(
-                session->completions, session->sizes.completion_entries, store.position, entry);
+            shm::store_line(session->completions,
+                            session->sizes.completion_entries,
+                            store.position,
+                            store.entry);
         } else {
             uint64_t word = 0;
             std::memcpy(&word, store.entry, sizeof(word));

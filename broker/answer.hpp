@@ -45,6 +45,7 @@ class Answers {
     Sessions& sessions_;
     Operations& operations_;
     Publisher& publisher_;
+    shm::LogStore stage_store_ = {};  // the one that is being made: its padding stays zero
 };
 
 }  // namespace dibs

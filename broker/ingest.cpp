@@ -61,9 +61,9 @@ std::span<const uint8_t> Ingest::take_payload(const Session& session,
 Ingest::Read Ingest::read(Session& session, uint32_t budget) {
     shm::Submission entry;
     for (uint32_t taken = 0; taken < budget; ++taken) {
+        if (!session.up.maybe()) return Read::kOpen;
         if (turn_full()) return Read::kMore;
         const shm::Poll poll = session.up.pop(entry);
-        if (poll == shm::Poll::kNothing) return Read::kOpen;
         if (poll == shm::Poll::kViolation) return Read::kViolation;
         if (entry.op == shm::Op::kClose) return Read::kClosed;
         operations_.apply(session, entry, take_payload(session, entry));
