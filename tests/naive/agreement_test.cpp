@@ -154,12 +154,13 @@ TEST(Agreement, DecidesAsTheNaiveCoreOnRandomJournals) {
     std::signal(SIGABRT, previous);
     std::cout << coverage.journals << " journals from seed " << first << ", " << coverage.commands
               << " commands, " << coverage.turns << " turns, " << coverage.cuts << " cut, "
-              << coverage.full << " full\n";
+              << coverage.full << " full, " << coverage.restarts << " restarts\n";
     for (const auto& [what, times] : coverage.seen)
         std::cout << "  " << what << ' ' << times << '\n';
     for (const char* what : kMustBeSeen)
         EXPECT_GT(coverage.seen[what], 0U) << what;
     EXPECT_GT(coverage.cuts, 0U);
+    EXPECT_GT(coverage.restarts, 0U);
 }
 
 }  // namespace dibs::naive

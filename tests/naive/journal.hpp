@@ -41,8 +41,13 @@ enum class StepKind {
     kAnnounce,
     kWord,
     kDrain,
+    kRestart,  // the core dies in the middle of a turn; another one takes that back and does it
+               // again
     kTurnEnd,
 };
+
+// What becomes of the core at the end of a turn, and of every turn that it was cut into.
+enum class Death { kNone, kBeforeClear, kAfterClear };
 
 struct Step {
     StepKind kind = StepKind::kTurnEnd;
@@ -66,6 +71,7 @@ struct Step {
     bool on = true;  // drain
     core::SessionOpen open;
     uint64_t at_ns = 0;  // turn end: the time of the turn that it opens
+    Death death = Death::kNone;
 };
 
 struct Journal {

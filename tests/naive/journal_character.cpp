@@ -21,7 +21,8 @@ Character choose_frequencies(Dice& dice) {
     character.claim_weight = dice.one_of<uint64_t>({15, 30, 60});
     character.release_weight = dice.one_of<uint64_t>({3, 12, 30});
     character.time_max = dice.one_of<uint64_t>({2, 5, 12, 60});
-    character.sessions = dice.between(1, 6);
+    character.sessions = dice.one_of<size_t>({1, 2, 3, 4, 5, 6});
+    character.restarts = dice.percent(25);
     character.large = dice.percent(2);
     if (character.large) {
         character.sessions = 2;
@@ -29,6 +30,7 @@ Character choose_frequencies(Dice& dice) {
         character.death_permille = 30;
         character.claim_weight = 90;
         character.time_max = 60;
+        character.restarts = dice.percent(60);
     }
     return character;
 }

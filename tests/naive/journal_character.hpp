@@ -19,6 +19,7 @@ struct Character {
     uint64_t release_weight = 12;
     uint64_t time_max = 12;  // random advances
     size_t sessions = 4;
+    bool restarts = false;
     bool large = false;  // hundreds of slots: turns that outgrow the log
 };
 

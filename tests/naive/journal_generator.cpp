@@ -94,7 +94,11 @@ void Writer::write_one() {
             return;
         }
     }
-    if (dice_.percent(character_.turn_percent)) {
+    if (character_.restarts && dice_.percent(1)) {
+        Step step;
+        step.kind = StepKind::kRestart;
+        put(step);
+    } else if (dice_.percent(character_.turn_percent)) {
         end_turn();
     } else if (dice_.below(1000) < character_.death_permille) {
         died();
@@ -140,6 +144,11 @@ void Writer::died() {
     Step step;
     step.kind = StepKind::kDied;
     step.session = any_session();
+    // Rather a worker whose slots others hold.
+    for (const auto& [id, slot] : model().slots) {
+        const bool works = slot.is == SlotIs::kLeased && slot.session != shm::kNoRow;
+        if (works && dice_.percent(50)) step.session = label_of_session(slot.session);
+    }
     put(step);
 }
 
@@ -381,6 +390,9 @@ void Writer::end_turn() {
     Step step;
     step.kind = StepKind::kTurnEnd;
     step.at_ns = at;
+    if (character_.restarts && dice_.percent(character_.large ? 50 : 5)) {
+        step.death = dice_.one_of({Death::kBeforeClear, Death::kAfterClear});
+    }
     core_->begin_turn(at);
     player_->turn_opened();
     put(step);

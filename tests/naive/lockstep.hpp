@@ -29,6 +29,7 @@ struct Coverage {
     uint64_t turns = 0;
     uint64_t cuts = 0;  // turns of the core that went on in another one
     uint64_t full = 0;  // turns that took no more commands
+    uint64_t restarts = 0;
     void count(const DecisionLine& line);
 };
 

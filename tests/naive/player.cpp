@@ -105,6 +105,7 @@ void Player<CoreType>::play(const Step& step) {
             core_.apply(core::Drain{pool_row(step.pool), step.on});
             break;
         }
+        case StepKind::kRestart:
         case StepKind::kTurnEnd:
             break;
     }

@@ -174,6 +174,8 @@ const char* name_of(StepKind kind) {
             return "word";
         case StepKind::kDrain:
             return "drain";
+        case StepKind::kRestart:
+            return "restart";
         case StepKind::kTurnEnd:
             return "turn-end";
     }
@@ -272,8 +274,12 @@ std::string to_string(const Step& step) {
         case StepKind::kDrain:
             line.say(step.on ? "on" : "off").add("pool", step.pool, kNoLabel);
             break;
+        case StepKind::kRestart:
+            break;
         case StepKind::kTurnEnd:
             line.add("at", step.at_ns, kNoLabel);
+            if (step.death == Death::kBeforeClear) line.say("restart-before-clear");
+            if (step.death == Death::kAfterClear) line.say("restart-after-clear");
             break;
     }
     return line.text();
@@ -304,8 +310,13 @@ std::string to_string(const DecisionLine& decision) {
     line.add("fence", decision.fence, 0).add("value", decision.value, 0);
     line.add("round", decision.round, 0).add("place", decision.place, 0);
     if (!decision.slots.empty()) line.say("slots:");
-    for (const uint32_t slot : decision.slots)
-        line.say(std::to_string(slot));
+    for (size_t from = 0, to = 0; from < decision.slots.size(); from = to) {
+        for (to = from + 1; to < decision.slots.size(); ++to) {
+            if (decision.slots[to] != decision.slots[to - 1] + 1) break;
+        }
+        const std::string first = std::to_string(decision.slots[from]);
+        line.say(to == from + 1 ? first : first + ".." + std::to_string(decision.slots[to - 1]));
+    }
     line.add("answer", decision.answer.size(), 0);
     if (decision.holder != Holder{}) {
         line.add("holder-uid", decision.holder.uid, kNoLabel).add("pid", decision.holder.pid, 0);
