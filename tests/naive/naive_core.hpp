@@ -3,7 +3,8 @@
 // Each paragraph of docs/scheduling.md is a function here, written from its words alone; nothing
 // is indexed, every question is a scan. It takes the commands of core::Core and gives decisions
 // of the same kind, so that a journal can be played to both and compared. Ids differ: see
-// model.hpp. SPDX-License-Identifier: Apache-2.0
+// model.hpp.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
