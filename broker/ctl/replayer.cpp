@@ -206,7 +206,7 @@ void Replayer::apply(const journal::Pool& pool) {
     };
     std::string why;
     const uint32_t row = core_->set_pool(config, &why);
-    if (row == shm::kNoRow) throw JournalError("pool \"" + pool.name()->str() + "\": " + why);
+    if (row == shm::kNoRow) throw JournalError(why);
     cast_.name_pool(row, pool.name()->str());
 }
 

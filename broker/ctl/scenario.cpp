@@ -64,7 +64,9 @@ void Scenario::expect(const journal::Line& line) {
     if (line.expect() != nullptr) {
         expectations_.expect_decision(journal_.json());
     } else if (line.expect_none() != nullptr) {
-        expectations_.expect_none(text(line.expect_none()->kind()));
+        const journal::DecisionKind kind = line.expect_none()->kind();
+        const bool any = kind == journal::DecisionKind::any;
+        expectations_.expect_none(any ? "" : journal::EnumNameDecisionKind(kind));
     } else if (line.expect_rest() != nullptr) {
         expectations_.expect_rest();
     } else if (line.expect_broker() != nullptr) {

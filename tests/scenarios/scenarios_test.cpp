@@ -90,6 +90,33 @@ TEST(ScenarioDocument, ItsExampleHolds) {
     check("docs/scenarios.md", document.substr(begin + kFence.size(), end - begin - kFence.size()));
 }
 
+bool exists(const std::string& name) {
+    return std::filesystem::exists(DIBS_ROOT "/tests/scenarios/" + name + ".jsonl");
+}
+
+TEST(ScenarioDocument, EveryStatementHasItsScenario) {
+    for (int number = 1; number <= 41; ++number) {
+        if (number >= 35 && number <= 38) continue;  // the router
+        EXPECT_TRUE(exists("S0." + std::to_string(number))) << number;
+    }
+}
+
+// docs/testing.md names scenarios in backticks; names of folders end in "/", of groups in "…".
+TEST(ScenarioDocument, TheTableOfStatementsNamesFilesThatAreThere) {
+    const std::string document = read(DIBS_ROOT "/docs/testing.md");
+    size_t named = 0;
+    for (size_t begin = document.find('`', document.find("## S0 statements"));
+         begin != std::string::npos;) {
+        const size_t end = document.find('`', begin + 1);
+        const std::string name = document.substr(begin + 1, end - begin - 1);
+        const bool file = name.find('/') == std::string::npos && !name.ends_with("…");
+        EXPECT_TRUE(!file || exists(name)) << name;
+        named += file ? 1 : 0;
+        begin = document.find('`', end + 1);
+    }
+    EXPECT_GE(named, 37U);
+}
+
 }  // namespace
 }  // namespace dibs::ctl
 
