@@ -1,5 +1,5 @@
-// tests/broker/ctl/replay_command_test.cpp -- `dibs` as a user meets it: exit codes, what goes
-// where. SPDX-License-Identifier: Apache-2.0
+// tests/broker/ctl/replay_command_test.cpp -- `dibs` as a user meets it: exit codes, output.
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
