@@ -64,17 +64,31 @@ RawClient::RawClient(const std::string& path, const shm::Hello& hello) : socket_
     board_fd_ = std::move(answer.descriptors[2]);
     bell_ = std::move(answer.descriptors[3]);
     events_ = std::move(answer.descriptors[4]);
-    sizes_ = {welcome_.submission_entries,
-              welcome_.completion_entries,
-              welcome_.up_payload,
-              welcome_.down_payload,
-              welcome_.tags};
     const auto map = [](int fd, uint64_t size, int protection) {
         return static_cast<std::byte*>(mmap(nullptr, size, protection, MAP_SHARED, fd, 0));
     };
     up_ = map(up_fd_.get(), welcome_.up_size, PROT_READ | PROT_WRITE);
     down_ = map(down_fd_.get(), welcome_.down_size, PROT_READ);
     board_ = map(board_fd_.get(), welcome_.board_size, PROT_READ);
+    own_mappings_ = true;
+    begin();
+}
+
+RawClient::RawClient(const Mapped& mapped, const shm::Welcome& welcome)
+    : bell_(dup(mapped.bell)),
+      welcome_(welcome),
+      up_(mapped.up),
+      down_(mapped.down),
+      board_(mapped.board) {
+    begin();
+}
+
+void RawClient::begin() {
+    sizes_ = {welcome_.submission_entries,
+              welcome_.completion_entries,
+              welcome_.up_payload,
+              welcome_.down_payload,
+              welcome_.tags};
     submissions_ = shm::SubmissionProducer(lines(), sizes_.submission_entries, 0);
     completions_ = shm::CompletionConsumer(
         reinterpret_cast<const shm::CompletionEntry*>(down_ + shm::plan_down(sizes_).completion),
@@ -83,6 +97,7 @@ RawClient::RawClient(const std::string& path, const shm::Hello& hello) : socket_
 }
 
 RawClient::~RawClient() {
+    if (!own_mappings_) return;
     if (up_ != nullptr) munmap(up_, welcome_.up_size);
     if (down_ != nullptr) munmap(const_cast<std::byte*>(down_), welcome_.down_size);
     if (board_ != nullptr) munmap(const_cast<std::byte*>(board_), welcome_.board_size);

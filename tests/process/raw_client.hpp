@@ -33,6 +33,14 @@ class RawClient {
   public:
     // Connects and attaches; attached() says whether it was welcome.
     explicit RawClient(const std::string& path, const shm::Hello& hello = {});
+    // On segments that another thread of this process has mapped. `bell` stays the caller's.
+    struct Mapped {
+        std::byte* up;
+        const std::byte* down;
+        const std::byte* board;
+        int bell;
+    };
+    RawClient(const Mapped& mapped, const shm::Welcome& welcome);
     ~RawClient();
     RawClient(const RawClient&) = delete;
     RawClient& operator=(const RawClient&) = delete;
@@ -86,6 +94,9 @@ class RawClient {
     [[nodiscard]] bool ended() const;
     template <typename Ready>
     void await(Ready ready);
+    void begin();
+
+    bool own_mappings_ = false;
 
     shm::Descriptor socket_;
     shm::Descriptor up_fd_;
