@@ -20,6 +20,7 @@ std::string line(const std::array<std::string, 4>& cells) {
 std::string overhead(uint64_t measured_ns, uint64_t ideal_ns) {
     const std::string difference = measured_ns >= ideal_ns ? "+" + shown_ns(measured_ns - ideal_ns)
                                                            : "-" + shown_ns(ideal_ns - measured_ns);
+    if (ideal_ns == 0) return difference;
     return difference + "  x " + shown_ratio(measured_ns, ideal_ns);
 }
 

@@ -69,6 +69,8 @@ int play(const Options& options) {
 
     ask_for_exact_waits();
     Troupe troupe(workload);
+    std::printf("%s", troupe.describe().c_str());
+    std::fflush(stdout);
     Evidence evidence;
     evidence.valid_rows = workload.trace.rows.size();
     evidence.result = troupe.play(stop_fd, isatty(STDERR_FILENO) == 1);

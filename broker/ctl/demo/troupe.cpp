@@ -89,6 +89,12 @@ void Troupe::open_sessions() {
     }
 }
 
+std::string Troupe::describe() const {
+    return "playing   broker process " + std::to_string(broker_->process().pid()) + ", " +
+           std::to_string(workers_.size()) + " worker processes, " +
+           std::to_string(sessions_.size()) + " sessions that claim\n";
+}
+
 PlayResult Troupe::play(int signal_fd, bool shows_progress) {
     Surroundings around;
     around.broker = &broker_->process();

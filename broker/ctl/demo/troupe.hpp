@@ -37,6 +37,8 @@ class Troupe {
     Troupe(const Troupe&) = delete;
     Troupe& operator=(const Troupe&) = delete;
 
+    // Who takes part, in a line.
+    [[nodiscard]] std::string describe() const;
     PlayResult play(int signal_fd, bool shows_progress);
     // The pool's totals, while the broker lives.
     std::optional<dibs_totals> totals();
