@@ -1,0 +1,207 @@
+// tests/clientlib/connect_test.cpp -- how a session begins, does not begin, and ends.
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "tests/clientlib/fixture.hpp"
+
+namespace dibs::test {
+namespace {
+
+struct Attempt {
+    char text[256] = {};
+    dibs_connect_options options = {};
+    dibs_session* session = nullptr;
+
+    explicit Attempt(const char* path) {
+        options.size = sizeof options;
+        options.socket_path = path;
+        options.error_text = text;
+        options.error_text_size = sizeof text;
+    }
+    int connect() { return dibs_connect(&options, &session); }
+};
+
+TEST(Connect, OpensAndClosesASession) {
+    FakeBroker broker;
+    Attempt attempt(broker.path().c_str());
+    ASSERT_EQ(attempt.connect(), DIBS_OK);
+    EXPECT_EQ(dibs_end_code(attempt.session), 0);
+    EXPECT_EQ(dibs_close(attempt.session), DIBS_OK);
+    broker.wait_for(1);
+    EXPECT_EQ(broker.seen().back().op, Op::kClose);
+}
+
+TEST(Connect, FindsTheSocketInTheEnvironment) {
+    FakeBroker broker;
+    setenv("DIBS_SOCKET", broker.path().c_str(), 1);
+    dibs_session* session = nullptr;
+    EXPECT_EQ(dibs_connect(nullptr, &session), DIBS_OK);
+    EXPECT_EQ(dibs_close(session), DIBS_OK);
+    unsetenv("DIBS_SOCKET");
+}
+
+TEST(Connect, SaysThatNobodyListens) {
+    Attempt attempt("/tmp/dibs-there-is-no-such-socket");
+    EXPECT_EQ(attempt.connect(), DIBS_ENOBROKER);
+    EXPECT_EQ(attempt.session, nullptr);
+    EXPECT_STREQ(attempt.text, "no broker listens at the socket");
+}
+
+TEST(Connect, RefusesAPathThatDoesNotFitASocket) {
+    const std::string path(200, 'x');
+    Attempt attempt(path.c_str());
+    EXPECT_EQ(attempt.connect(), DIBS_ENAME);
+}
+
+TEST(Connect, GivesUpOnABrokerThatSaysNothing) {
+    FakeBroker broker;
+    broker.answer_with("");
+    Attempt attempt(broker.path().c_str());
+    attempt.options.timeout_ns = 20 * DIBS_MILLISECOND;
+    EXPECT_EQ(attempt.connect(), DIBS_ENOBROKER);
+}
+
+TEST(Connect, RefusesAnAnswerThatIsNoWelcome) {
+    FakeBroker broker;
+    broker.answer_with("HTTP/1.1 400 Bad Request");
+    Attempt attempt(broker.path().c_str());
+    EXPECT_EQ(attempt.connect(), DIBS_EHANDSHAKE);
+}
+
+TEST(Connect, RefusesAWelcomeWhoseSizesDoNotFit) {
+    FakeBroker broker;
+    shm::Welcome welcome;
+    welcome.submission_entries = 100;
+    broker.answer_with({reinterpret_cast<const char*>(&welcome), sizeof welcome});
+    Attempt attempt(broker.path().c_str());
+    EXPECT_EQ(attempt.connect(), DIBS_EHANDSHAKE);
+    EXPECT_STREQ(attempt.text, "the welcome's sizes do not fit together");
+}
+
+TEST(Connect, PassesOnWhatAFarewellSays) {
+    FakeBroker broker;
+    shm::Farewell farewell;
+    farewell.code = shm::FarewellCode::kVersion;
+    std::strcpy(farewell.text, "layout 1 here, 2 there");
+    broker.answer_with({reinterpret_cast<const char*>(&farewell), sizeof farewell});
+    Attempt attempt(broker.path().c_str());
+    EXPECT_EQ(attempt.connect(), DIBS_EVERSION);
+    EXPECT_STREQ(attempt.text, "layout 1 here, 2 there");
+
+    farewell.code = shm::FarewellCode::kFull;
+    broker.answer_with({reinterpret_cast<const char*>(&farewell), sizeof farewell});
+    EXPECT_EQ(attempt.connect(), DIBS_EHANDSHAKE);
+}
+
+TEST(Connect, RefusesBadArgumentsEachWithItsCode) {
+    FakeBroker broker;
+    Attempt attempt(broker.path().c_str());
+    EXPECT_EQ(dibs_connect(&attempt.options, nullptr), DIBS_EARGUMENT);
+    attempt.options.timeout_ns = -1;
+    EXPECT_EQ(attempt.connect(), DIBS_ENEGATIVE);
+    attempt.options.timeout_ns = 0;
+    attempt.options.size = 8;
+    EXPECT_EQ(attempt.connect(), DIBS_ESIZE);
+    EXPECT_EQ(dibs_close(nullptr), DIBS_OK);
+    EXPECT_EQ(dibs_end_code(nullptr), DIBS_EARGUMENT);
+}
+
+TEST(Options, OfANewerCallerAreTakenAsLongAsTheyAskForNothing) {
+    FakeBroker broker;
+    struct Newer {
+        dibs_connect_options known = {};
+        uint64_t added = 0;
+    } newer;
+    newer.known.size = sizeof newer;
+    newer.known.socket_path = broker.path().c_str();
+    dibs_session* session = nullptr;
+    EXPECT_EQ(dibs_connect(&newer.known, &session), DIBS_OK);
+    EXPECT_EQ(dibs_close(session), DIBS_OK);
+    newer.added = 1;
+    EXPECT_EQ(dibs_connect(&newer.known, &session), DIBS_ESIZE);
+}
+
+TEST(Fork, ChildIsRefusedByEveryFunctionAndTheParentGoesOn) {
+    FakeBroker broker;
+    Client client(broker);
+    const dibs_completion held = client.claim();
+    const pid_t child = fork();
+    if (child == 0) {
+        dibs_session* session = client.get();
+        dibs_completion end = {};
+        dibs_op op = operation(DIBS_OP_CLAIM, 0);
+        dibs_assignment assignment;
+        dibs_counters counters = {};
+        counters.size = sizeof counters;
+        uint32_t pool = 0;
+        uint64_t slot = 0;
+        const char* value = nullptr;
+        const int codes[] = {dibs_claim(session, 0, nullptr, &end),
+                             dibs_submit(session, &op, 1),
+                             dibs_reap(session, &end, 1, 0),
+                             dibs_cancel(session, 1),
+                             dibs_release(session, &held.lease, 0),
+                             dibs_fail(session, &held.lease, 0),
+                             dibs_keepalive(session, &held.lease, 0, 0, nullptr),
+                             dibs_lease_state(session, &held.lease, nullptr),
+                             dibs_lease_attribute(session, &held.lease, 0, "k", &value),
+                             dibs_pool(session, "gpu", &pool),
+                             dibs_snapshot(session, 0, &counters),
+                             dibs_fd(session),
+                             dibs_arm(session),
+                             dibs_dispatch(session),
+                             dibs_announce(session, 0, nullptr, 1, &slot),
+                             dibs_next_assignment(session, 0, &assignment),
+                             dibs_ready(session, 1, 1, 0),
+                             dibs_end_code(session),
+                             dibs_close(session)};
+        for (const int code : codes) {
+            if (code != DIBS_EFORK) _exit(1);
+        }
+        _exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    EXPECT_EQ(dibs_release(client, &held.lease, DIBS_FOREVER), DIBS_OK);
+    EXPECT_EQ(client.claim().outcome, DIBS_GRANTED);
+}
+
+TEST(SessionEnd, ByTheBrokerEndsClaimsBrokerLostAndNamesTheReason) {
+    FakeBroker broker([](FakeSession& session, const Submission& entry) {
+        if (entry.op == Op::kClaim) session.end(Reason::kMalformed);
+    });
+    Client client(broker);
+    const dibs_completion end = client.claim();
+    EXPECT_EQ(end.outcome, DIBS_BROKER_LOST);
+    EXPECT_EQ(end.code, DIBS_ESESSION);
+    EXPECT_EQ(dibs_end_code(client), DIBS_EMALFORMED);
+    dibs_completion again = {};
+    EXPECT_EQ(dibs_claim(client, 0, nullptr, &again), DIBS_ESESSION);
+    EXPECT_EQ(dibs_reap(client, &again, 1, 0), DIBS_ESESSION);
+}
+
+TEST(SessionEnd, ByTheBrokersDeathAnswersEverythingThatIsOutstanding) {
+    FakeBroker broker;
+    Client client(broker);
+    const dibs_completion held = client.claim();
+    broker.hold();
+    dibs_op ops[2] = {operation(DIBS_OP_CLAIM, 11), operation(DIBS_OP_RELEASE, 12)};
+    ops[1].lease = &held.lease;
+    ASSERT_EQ(dibs_submit(client, ops, 2), 2);
+    broker.die();
+    dibs_completion ends[4] = {};
+    ASSERT_EQ(dibs_reap(client, ends, 4, DIBS_FOREVER), 2);
+    EXPECT_EQ(ends[0].user_data, 11U);
+    EXPECT_EQ(ends[0].outcome, DIBS_BROKER_LOST);
+    EXPECT_EQ(ends[1].user_data, 12U);
+    EXPECT_EQ(ends[1].code, DIBS_EBROKERLOST);
+    EXPECT_EQ(dibs_reap(client, ends, 4, DIBS_FOREVER), DIBS_EBROKERLOST);
+    EXPECT_EQ(dibs_end_code(client), DIBS_EBROKERLOST);
+}
+
+}  // namespace
+}  // namespace dibs::test

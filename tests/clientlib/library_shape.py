@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+# tests/clientlib/library_shape.py -- what libdibs.so needs and shows: the C library only, and
+# nothing but dibs_*.
+#
+#   library_shape.py LIBRARY HEADER        speaks TAP
+# SPDX-License-Identifier: Apache-2.0
+import re
+import subprocess
+import sys
+
+
+def lines(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+
+
+def main(library, header):
+    dynamic = "\n".join(lines("readelf", "-d", library))
+    needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic))
+    soname = re.findall(r"\(SONAME\).*\[(.*)\]", dynamic)
+    undefined = [line.split() for line in lines("nm", "-D", "--undefined-only", library)]
+    foreign = [words[-1] for words in undefined
+               if words[-2] == "U" and not re.search(r"@GLIBC_", words[-1])]
+    defined = [line.split() for line in lines("nm", "-D", "--defined-only", library)]
+    shown = {re.sub(r"@.*", "", words[-1]) for words in defined if words[-2] != "A"}
+    with open(header, encoding="utf-8") as text:
+        declared = set(re.findall(r"^DIBS_API .*?\b(dibs_\w+)\(", text.read(), re.M))
+
+    checks = [
+        ("needs the C library only",
+         {name for name in needed if not re.match(r"(libc|ld-linux-.*)\.so\.\d+$", name)}),
+        ("is named libdibs.so.0", set(soname) ^ {"libdibs.so.0"}),
+        ("takes no symbol from elsewhere", set(foreign)),
+        ("shows exactly what the header declares", shown ^ declared),
+        ("declares something", set() if len(declared) > 30 else {"too few functions"}),
+    ]
+    print(f"1..{len(checks)}")
+    failed = 0
+    for number, (what, wrong) in enumerate(checks, 1):
+        print(f"{'not ok' if wrong else 'ok'} {number} - libdibs.so {what}")
+        for item in sorted(wrong):
+            print(f"#   {item}")
+        failed += bool(wrong)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
