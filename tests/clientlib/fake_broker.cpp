@@ -312,7 +312,7 @@ void FakeBroker::run() {
                 continue;
             }
         }
-        sleep();
+        rest();
     }
 }
 
@@ -331,7 +331,7 @@ bool FakeBroker::read_submissions() {
     return any;
 }
 
-void FakeBroker::sleep() {
+void FakeBroker::rest() {
     std::vector<pollfd> watched = {{nudge_, POLLIN, 0}};
     bool work_waits = false;
     {

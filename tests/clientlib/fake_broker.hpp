@@ -105,7 +105,7 @@ class FakeBroker {
     void run();
     void open();
     bool read_submissions();
-    void sleep();
+    void rest();
     void wake();
 
     Script script_;
