@@ -93,7 +93,7 @@ TEST(Claim, NamesTheHolderWhenItIsRejected) {
 }
 
 TEST(Claim, HasEachOutcomeThatTheBrokerSays) {
-    Outcome outcome = Outcome::kExpired;
+    std::atomic<Outcome> outcome = Outcome::kExpired;
     FakeBroker broker([&outcome](FakeSession& session, const Submission& entry) {
         session.refuse(entry, outcome, Reason::kOk);
     });
