@@ -283,7 +283,9 @@ void Check::ready_queue(uint32_t row) {
         expect(&wrongs_,
                idle.state == SlotState::kIdle && idle.pool == row,
                name_of(pool) + ": a slot that is not idle stands in the ready queue");
-        expect(&wrongs_, idle.ready_prev == previous, name_of(pool) + ": ready queue links differ");
+        expect(&wrongs_,
+               previous == kNoRow || idle.ready_prev == previous,
+               name_of(pool) + ": ready queue links differ");
         expect(&wrongs_,
                previous == kNoRow || state_.slots[previous].idle_order < idle.idle_order,
                name_of(pool) + ": the ready queue is out of order");

@@ -44,9 +44,10 @@ Reason Core::Parts::claim_refusal(const Claim& command, uint64_t* other) const {
                                            : state.claims[holder].arrival;
         return Reason::kDuplicate;
     }
-    if (pool.waiting + pool.confirming >= pool.backlog_max) return Reason::kBacklogFull;
+    const uint32_t pending = pool.waiting + pool.confirming + fresh_of_pool[command.pool].count;
+    if (pending >= pool.backlog_max) return Reason::kBacklogFull;
     if (Arena::blocks_for(command.payload.size()) > arena.available()) return Reason::kArenaFull;
-    if (state.counters->claims_free == 0 || !lease_row_left()) {
+    if (state.counters->claims_free <= fresh.size() || !lease_row_left()) {
         return Reason::kTablesFull;
     }
     return Reason::kOk;
@@ -83,9 +84,18 @@ void Core::Parts::apply(const Claim& command) {
     if (const Reason reason = claim_refusal(command, &other); reason != Reason::kOk) {
         return reject_unaccepted(command, number, reason, other);
     }
+    shm::PoolRow& pool = edit.row(state.pools[command.pool], kPoolStates);
+    put(pool.accepted_total, pool.accepted_total + 1);
+    touch(command.pool);
+    if (may_stay_fresh(command)) return stay_fresh(command, number);
+    accept(command, number);
+}
+
+// An accepted claim gets its row and waits for the pass.
+void Core::Parts::accept(const Claim& command, uint64_t number) {
     const uint32_t row = take_claim_row();
     shm::ClaimRow& claim = edit.fresh_row(state.claims[row]);
-    shm::PoolRow& pool = edit.row(state.pools[command.pool], kPoolStates);
+    const shm::PoolRow& pool = state.pools[command.pool];
     shm::SessionRow& session = edit.row(state.sessions[command.session], 1);
     put(claim.pool, command.pool);
     put(claim.session, command.session);
@@ -119,7 +129,6 @@ void Core::Parts::apply(const Claim& command) {
         timers.set(TimerKind::kDeadline, row, claim.deadline_ns + 1, number);
     }
     put(session.claims, session.claims + 1);
-    put(pool.accepted_total, pool.accepted_total + 1);
     tags[command.session][command.tag] = row;
     add_key(command.session, claim.key, row);
     wait_in_backlog(row);
@@ -219,6 +228,7 @@ void Core::Parts::end_claim(
 }
 
 void Core::Parts::apply(const Cancel& command) {
+    settle_fresh();
     const std::vector<uint32_t>& own = tags[command.session];
     const uint32_t holder = command.tag < own.size() ? own[command.tag] : kTagFree;
     if (holder == kTagFree) {

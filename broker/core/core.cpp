@@ -29,6 +29,8 @@ Core::Parts::Parts(std::span<std::byte> bytes)
       tags(state.sessions.size()),
       dirty(state.pools.size()),
       touched(state.pools.size()) {
+    fresh.reserve(kFreshMax);
+    fresh_of_pool.resize(state.pools.size());
     impatient.reserve(state.log_images_max);
     dying.reserve(state.sessions.size());
     growing.reserve(state.pools.size());
@@ -51,6 +53,7 @@ void Core::begin_turn(TimeNs now) {
     // A cut turn goes on at its own time, with its own news to tell at its end.
     if (!parts.cut) {
         parts.touched.clear();
+        parts.fresh.clear();
         parts.now_ns = std::max(parts.now_ns, now);
         parts.first_number = parts.state.counters->arrival_next;
     }

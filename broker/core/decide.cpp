@@ -42,10 +42,16 @@ void Core::decide() {
     // Each step is taken up again in the next turn if the log nears its end.
     parts.cut = !(parts.bury_the_dying() && parts.go_on_draining() && parts.grow_pools() &&
                   parts.run_timers() && parts.pass());
-    if (parts.cut) return;
+    if (parts.cut) return parts.settle_fresh();
     parts.impatient.clear();
-    parts.tell_drained();
-    parts.publish_demand();
+    const PoolSet& touched = parts.touched;
+    for (uint32_t pool = touched.first(0); pool != kNoRow; pool = touched.first(pool + 1)) {
+        parts.tell_drained(pool);
+    }
+    if (parts.state.counters->draining == 1) parts.tell_all_drained();
+    for (uint32_t pool = touched.first(0); pool != kNoRow; pool = touched.first(pool + 1)) {
+        parts.publish_demand(pool);
+    }
 }
 
 }  // namespace dibs::core

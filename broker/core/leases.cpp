@@ -22,60 +22,58 @@ uint64_t sum_or_never(uint64_t now_ns, uint64_t interval_ns) {
 
 }  // namespace
 
-// Turns a claim, with the slots chained from first_slot (in any state), into a lease.
-uint32_t Core::Parts::grant(uint32_t claim_row, uint32_t first_slot) {
-    const shm::ClaimRow& claim = state.claims[claim_row];
+// Makes the lease and tells its holder. The slots are chained from first_slot, in any state.
+uint32_t Core::Parts::lease_out(const Grantee& to, uint32_t first_slot) {
     const uint32_t row = take_lease_row();
     shm::LeaseRow& lease = edit.fresh_row(state.leases[row]);
-    shm::PoolRow& pool = edit.row(state.pools[claim.pool], kPoolStates);
-    shm::SessionRow& session = edit.row(state.sessions[claim.session], 1);
+    shm::PoolRow& pool = edit.row(state.pools[to.pool], kPoolStates);
+    shm::SessionRow& session = edit.row(state.sessions[to.session], 1);
     const uint64_t fence = pool.fence_next + 1;
-    const uint64_t interval = std::min(claim.interval_ns, pool.interval_max_ns);
+    const uint64_t interval = std::min(to.interval_ns, pool.interval_max_ns);
     put(pool.fence_next, fence);
     put(lease.state, LeaseState::kLive);
     put(lease.mode, pool.mode);
-    put(lease.pool, claim.pool);
-    put(lease.session, claim.session);
+    put(lease.pool, to.pool);
+    put(lease.session, to.session);
     put(lease.fence, fence);
     put(lease.expires_ns, interval == 0 ? kNever : sum_or_never(now_ns, interval));
-    put(lease.arrival, claim.arrival);
+    put(lease.arrival, to.number);
     put(lease.interval_ns, interval);
     put(lease.first_slot, first_slot);
-    put(lease.units, claim.units);
-    put(lease.tag, claim.tag);
-    std::memcpy(lease.key, claim.key, sizeof(lease.key));
+    put(lease.units, to.units);
+    put(lease.tag, to.tag);
+    std::memset(lease.key, 0, sizeof(lease.key));
     stored();
     put(lease.granted_ns, now_ns);
     put(lease.kept_ns, now_ns);
-    put(lease.user_data, claim.user_data);
+    put(lease.user_data, to.user_data);
     put(lease.grace_until_ns, 0);
     put(lease.account, kNoRow);
-    put(lease.room, claim.room);
-    put(lease.room_lines, claim.room_lines);
+    put(lease.room, to.room);
+    put(lease.room_lines, to.room_lines);
     put(lease.flags, 0);
     put(lease.vector, kNoRow);
     put(lease.application, kNoRow);
     put(lease.placeholder, kNoRow);
     put(pool.last_dispatch_ns, now_ns);
     put(pool.granted_total, pool.granted_total + 1);
-    if (claim.arrival >= first_number) put(pool.hit_total, pool.hit_total + 1);
-    put(session.claims, session.claims - 1);
+    if (to.number >= first_number) put(pool.hit_total, pool.hit_total + 1);
     put(session.leases, session.leases + 1);
 
     Decision& granted = decide_that(DecisionKind::kGrant);
     granted.outcome = Outcome::kGranted;
-    granted.session = claim.session;
-    granted.pool = claim.pool;
-    granted.tag = claim.tag;
-    granted.units = claim.units;
-    granted.claim = claim.arrival;
-    granted.user_data = claim.user_data;
+    granted.session = to.session;
+    granted.pool = to.pool;
+    granted.tag = to.tag;
+    granted.units = to.units;
+    granted.claim = to.number;
+    granted.user_data = to.user_data;
     granted.id = row_id(lease.head.generation, row);
     granted.fence = fence;
     granted.value = interval;
-    granted.room = claim.room;
+    granted.room = to.room;
     granted.slots_begin = static_cast<uint32_t>(decided_slots.size());
-    granted.slots_count = claim.units;
+    granted.slots_count = to.units;
     for (uint32_t slot = first_slot; slot != kNoRow; slot = state.slots[slot].holder_next) {
         shm::SlotRow& held = edit.row(state.slots[slot], 1);
         put(held.holder, row);
@@ -88,11 +86,32 @@ uint32_t Core::Parts::grant(uint32_t claim_row, uint32_t first_slot) {
         decided_slots.push_back(slot);
     }
     if (interval != 0) {
-        timers.set(TimerKind::kLease, row, due_after(lease.expires_ns), lease.arrival);
+        timers.set(TimerKind::kLease, row, due_after(lease.expires_ns), to.number);
     }
+    tags[to.session][to.tag] = row | kTagLease;
+    pool_leases.push_back(to.pool, row);
+    return row;
+}
+
+// A claim with a row becomes its lease.
+uint32_t Core::Parts::grant(uint32_t claim_row, uint32_t first_slot) {
+    const shm::ClaimRow& claim = state.claims[claim_row];
+    const uint32_t row = lease_out({.session = claim.session,
+                                    .pool = claim.pool,
+                                    .units = claim.units,
+                                    .tag = claim.tag,
+                                    .number = claim.arrival,
+                                    .user_data = claim.user_data,
+                                    .interval_ns = claim.interval_ns,
+                                    .room = claim.room,
+                                    .room_lines = claim.room_lines},
+                                   first_slot);
+    shm::SessionRow& session = edit.row(state.sessions[claim.session], 1);
+    put(session.claims, session.claims - 1);
+    shm::LeaseRow& lease = edit.row(state.leases[row], 1U << 1U);
+    std::memcpy(lease.key, claim.key, sizeof(lease.key));
+    stored();
     timers.remove(TimerKind::kDeadline, claim_row);
-    tags[claim.session][claim.tag] = row | kTagLease;
-    pool_leases.push_back(claim.pool, row);
     remove_key(claim.session, claim.key, claim_row);
     add_key(claim.session, lease.key, row | kTagLease);
     arena.free(claim.payload, claim.payload_size);

@@ -62,6 +62,21 @@ struct Core::Parts {
     bool drain_work = false;
     uint32_t confirming_total = 0;  // claims, over all pools
 
+    // --- claims of this turn that need no row unless they have to wait: fresh.cpp
+    struct Fresh {
+        Claim claim;
+        uint64_t number;
+        uint32_t next;  // of the same pool
+    };
+    struct FreshList {
+        uint32_t head = kNoRow;
+        uint32_t tail = kNoRow;
+        uint32_t count = 0;
+    };
+    static constexpr uint32_t kFreshMax = 64;
+    std::vector<Fresh> fresh;
+    std::vector<FreshList> fresh_of_pool;
+
     // --- the turn
     TimeNs now_ns = 0;
     uint64_t first_number = 0;  // of the claims that came in this turn, cuts included
@@ -73,6 +88,7 @@ struct Core::Parts {
 
     static constexpr uint32_t kTagFree = 0xffffffffU;
     static constexpr uint32_t kTagLease = 0x80000000U;
+    static constexpr uint32_t kTagFresh = 0x40000000U;
 
     // rebuild.cpp
     void rebuild();
@@ -117,14 +133,17 @@ struct Core::Parts {
     }
     void drain(const Drain& command);
     bool go_on_draining();
-    void tell_drained();
-    void publish_demand();
+    void tell_drained(uint32_t pool);
+    void tell_all_drained();
+    void publish_demand(uint32_t pool);
 
     // pass.cpp
     bool pass();
     bool pass_over(uint32_t pool);
     [[nodiscard]] bool servable(uint32_t pool, uint32_t units) const;
     void serve(uint32_t claim);
+    // Chains the first idle slots of the pool, still idle, and returns the first.
+    uint32_t chain_idle(uint32_t pool, uint32_t units);
     void reserve(uint32_t claim);
     void end_impatient(uint32_t claim);
 
@@ -133,6 +152,7 @@ struct Core::Parts {
     void apply(const Cancel& command);
     [[nodiscard]] Reason claim_refusal(const Claim& command, uint64_t* other) const;
     void reject_unaccepted(const Claim& command, uint64_t number, Reason reason, uint64_t other);
+    void accept(const Claim& command, uint64_t number);
     void wait_in_backlog(uint32_t claim);
     void wait_again(uint32_t claim);
     void end_claim(uint32_t claim, Outcome outcome, Reason reason, uint64_t value, bool tell);
@@ -142,7 +162,25 @@ struct Core::Parts {
     void reservation_over(uint32_t claim);
     void name_holder(Decision* decision, uint32_t pool) const;
 
+    // fresh.cpp
+    [[nodiscard]] bool may_stay_fresh(const Claim& command) const;
+    void stay_fresh(const Claim& command, uint64_t number);
+    void serve_fresh(uint32_t pool);
+    void settle_fresh();
+
     // leases.cpp
+    struct Grantee {  // what a lease takes over from its claim
+        uint32_t session;
+        uint32_t pool;
+        uint16_t units;
+        uint16_t tag;
+        uint64_t number;
+        uint64_t user_data;
+        TimeNs interval_ns;
+        uint32_t room;
+        uint32_t room_lines;
+    };
+    uint32_t lease_out(const Grantee& to, uint32_t first_slot);
     uint32_t grant(uint32_t claim, uint32_t first_slot);
     void apply(const Release& command);
     void result_of_end(uint32_t session, uint64_t user_data, uint32_t lease);

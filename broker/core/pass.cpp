@@ -27,6 +27,8 @@ bool Core::Parts::servable(uint32_t row, uint32_t units) const {
 }
 
 bool Core::Parts::pass_over(uint32_t pool) {
+    // Fresh claims are older than what waits: they are fresh because nothing waited.
+    if (fresh_of_pool[pool].count != 0) serve_fresh(pool);
     for (uint32_t claim = backlog.head(pool); claim != kNoRow; claim = backlog.head(pool)) {
         if (full()) return false;
         if (servable(pool, state.claims[claim].units)) {
@@ -64,19 +66,24 @@ void Core::Parts::end_impatient(uint32_t claim) {
     end_claim(claim, Outcome::kRejected, reason, state.pools[row.pool].retry_after_ns, true);
 }
 
+uint32_t Core::Parts::chain_idle(uint32_t pool, uint32_t units) {
+    const uint32_t first = state.pools[pool].ready_head;
+    uint32_t slot = first;
+    for (uint32_t unit = 1; unit <= units; ++unit) {
+        shm::SlotRow& taken = edit.row(state.slots[slot], 1);
+        slot = taken.ready_next;
+        put(taken.round, taken.round + 1);
+        put(taken.holder_next, unit < units ? slot : kNoRow);
+    }
+    return first;
+}
+
 void Core::Parts::serve(uint32_t row) {
     shm::ClaimRow& claim = edit.row(state.claims[row], 1);
     shm::PoolRow& pool = edit.row(state.pools[claim.pool], kPoolHot);
     backlog.remove(claim.pool, row);
     put(pool.waiting, pool.waiting - 1);
-    const uint32_t first = pool.ready_head;
-    uint32_t slot = first;
-    for (uint32_t unit = 1; unit <= claim.units; ++unit) {
-        shm::SlotRow& taken = edit.row(state.slots[slot], 1);
-        slot = taken.ready_next;
-        put(taken.round, taken.round + 1);
-        put(taken.holder_next, unit < claim.units ? slot : kNoRow);
-    }
+    const uint32_t first = chain_idle(claim.pool, claim.units);
     put(claim.first_slot, first);
     if (pool.kind == shm::PoolKind::kCounted) {
         grant(row, first);

@@ -70,6 +70,7 @@ std::string change_refusal_of(const PoolConfig& config, const shm::PoolRow& pool
 }  // namespace
 
 uint32_t Core::Parts::set_pool(const PoolConfig& config, std::string* why) {
+    settle_fresh();
     std::string wrong = refusal_of(config);
     uint32_t row = kNoRow;
     for (uint32_t at = 0; at < state.counters->pools; ++at) {
@@ -77,13 +78,13 @@ uint32_t Core::Parts::set_pool(const PoolConfig& config, std::string* why) {
             row = at;
         }
     }
-    const bool fresh = row == kNoRow;
-    if (wrong.empty() && !fresh) wrong = change_refusal_of(config, state.pools[row]);
-    if (wrong.empty() && fresh && state.counters->pools == state.pools.size()) {
+    const bool is_new = row == kNoRow;
+    if (wrong.empty() && !is_new) wrong = change_refusal_of(config, state.pools[row]);
+    if (wrong.empty() && is_new && state.counters->pools == state.pools.size()) {
         wrong = "more pools than the " + std::to_string(state.pools.size()) + " configured";
     }
     const uint32_t more =
-        fresh ? config.slots : config.slots - std::min(config.slots, state.pools[row].slots);
+        is_new ? config.slots : config.slots - std::min(config.slots, state.pools[row].slots);
     if (wrong.empty() && more > state.counters->slots_free) {
         wrong = "pool '" + std::string{config.name} + "': " + std::to_string(more) +
                 " more slots do not fit the slot table (" +
@@ -93,9 +94,9 @@ uint32_t Core::Parts::set_pool(const PoolConfig& config, std::string* why) {
         if (why != nullptr) *why = wrong;
         return kNoRow;
     }
-    if (fresh) row = state.counters->pools;
+    if (is_new) row = state.counters->pools;
     shm::PoolRow& pool = edit.row(state.pools[row], 0x7fU);
-    if (fresh) {
+    if (is_new) {
         shm::CountersRow& counters = edit.counters(1U << 1U);
         put(counters.pools, row + 1);
         put(pool.state, PoolState::kOpen);
@@ -187,6 +188,7 @@ bool Core::Parts::grow_pools() {
 }
 
 void Core::Parts::drain(const Drain& command) {
+    settle_fresh();
     if (command.pool == kNoRow) {
         if ((state.counters->draining != 0) == command.on) return;
         put(edit.counters(1U << 1U).draining, command.on ? 1 : 0);
@@ -226,17 +228,17 @@ bool Core::Parts::go_on_draining() {
     return true;
 }
 
-void Core::Parts::tell_drained() {
-    for (uint32_t row = touched.first(0); row != kNoRow; row = touched.first(row + 1)) {
-        const shm::PoolRow& pool = state.pools[row];
-        if (pool.state != PoolState::kDraining || (pool.flags & PoolFlag::kDrainTold) != 0 ||
-            pool.waiting + pool.confirming != 0) {
-            continue;
-        }
-        put(edit.row(pool, 1).flags, pool.flags | PoolFlag::kDrainTold);
-        decide_that(DecisionKind::kDrained).pool = row;
+void Core::Parts::tell_drained(uint32_t row) {
+    const shm::PoolRow& pool = state.pools[row];
+    if (pool.state != PoolState::kDraining || (pool.flags & PoolFlag::kDrainTold) != 0 ||
+        pool.waiting + pool.confirming != 0) {
+        return;
     }
-    if (state.counters->draining != 1) return;
+    put(edit.row(pool, 1).flags, pool.flags | PoolFlag::kDrainTold);
+    decide_that(DecisionKind::kDrained).pool = row;
+}
+
+void Core::Parts::tell_all_drained() {
     for (uint32_t row = 0; row < state.counters->pools; ++row) {
         if (state.pools[row].waiting + state.pools[row].confirming != 0) return;
     }
@@ -244,20 +246,18 @@ void Core::Parts::tell_drained() {
     decide_that(DecisionKind::kDrained);
 }
 
-void Core::Parts::publish_demand() {
-    for (uint32_t row = touched.first(0); row != kNoRow; row = touched.first(row + 1)) {
-        const shm::PoolRow& pool = state.pools[row];
-        const int64_t last = pool.demand_published;
-        const int64_t current = int64_t{pool.waiting} + pool.confirming;
-        const int64_t change = current > last ? current - last : last - current;
-        const bool moved =
-            last < 0 || ((last == 0) != (current == 0)) || (last > 0 && change * 5 >= last);
-        if (!moved) continue;
-        put(edit.row(pool, kPoolTotals).demand_published, current);
-        Decision& demand = decide_that(DecisionKind::kDemand);
-        demand.pool = row;
-        demand.value = static_cast<uint64_t>(current);
-    }
+void Core::Parts::publish_demand(uint32_t row) {
+    const shm::PoolRow& pool = state.pools[row];
+    const int64_t last = pool.demand_published;
+    const int64_t current = int64_t{pool.waiting} + pool.confirming;
+    if (current == last) return;
+    const int64_t change = current > last ? current - last : last - current;
+    const bool moved = last < 0 || ((last == 0) != (current == 0)) || change * 5 >= last;
+    if (!moved) return;
+    put(edit.row(pool, kPoolTotals).demand_published, current);
+    Decision& demand = decide_that(DecisionKind::kDemand);
+    demand.pool = row;
+    demand.value = static_cast<uint64_t>(current);
 }
 
 }  // namespace dibs::core

@@ -37,6 +37,7 @@ uint32_t Core::Parts::open_session(const SessionOpen& open) {
 
 void Core::Parts::session_died(uint32_t row) {
     if (row >= state.sessions.size() || state.sessions[row].state != SessionState::kOpen) return;
+    settle_fresh();
     put(edit.row(state.sessions[row], 1).state, SessionState::kDying);
     dying.push_back(row);
     if (dying.size() == 1) bury_the_dying();

@@ -1,7 +1,8 @@
 // broker/core/slots.cpp -- a slot's state, its pool's counters and the ready queue, moved together.
 //
 // The ready queue is a doubly linked list in the slots' hot lines: idle slots in the order in which
-// they became idle. Taking its head also touches the next slot's line, which the next grant wants.
+// they became idle. The head's link backwards means nothing, so taking the head, which is what
+// every grant does, stores to no other slot's line.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/parts.hpp"
 
@@ -45,14 +46,15 @@ void Core::Parts::move_slot(uint32_t row, SlotState to) {
     const unsigned lines = is_hot(from) && is_hot(to) ? kPoolHot : kPoolStates;
     shm::PoolRow& pool = edit.row(state.pools[slot.pool], lines);
     if (from == SlotState::kIdle) {
-        if (slot.ready_prev == kNoRow) {
+        const bool is_head = pool.ready_head == row;
+        if (is_head) {
             put(pool.ready_head, slot.ready_next);
         } else {
             put(edit.row(state.slots[slot.ready_prev], 1).ready_next, slot.ready_next);
         }
         if (slot.ready_next == kNoRow) {
-            put(pool.ready_tail, slot.ready_prev);
-        } else {
+            put(pool.ready_tail, is_head ? kNoRow : slot.ready_prev);
+        } else if (!is_head) {
             put(edit.row(state.slots[slot.ready_next], 1).ready_prev, slot.ready_prev);
         }
     }
