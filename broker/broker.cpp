@@ -44,6 +44,12 @@ void Broker::run() {
     turn_.serve();
     control.join();
     state_.set_clean(true);
+    // What control had asked for when the turn ended; both threads are gone.
+    Request request;
+    while (exchange_.next(request)) {
+        delete request.session;
+        delete request.config;
+    }
 }
 
 void Broker::stop() {

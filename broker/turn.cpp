@@ -73,10 +73,11 @@ void Turn::read_submissions() {
     const size_t count = polled.size();
     if (count == 0) return;
     if (first_ >= count) first_ = 0;
-    // From the back of the rotation to its front, so that ending one moves none that is ahead.
+    // A session that ends leaves the set, and the ones behind it move up: one of them may be passed
+    // over in this turn.
     for (size_t i = 0; i < count && !ingest_.turn_full(); ++i) {
         const size_t at = first_ + i < count ? first_ + i : first_ + i - count;
-        if (at >= polled.size()) continue;  // one ended: the rest has its turn next time
+        if (at >= polled.size()) continue;
         Session* session = polled[at];
         if (!session->up.maybe()) continue;
         const uint64_t before = session->up.head();
