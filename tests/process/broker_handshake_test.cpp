@@ -114,6 +114,22 @@ TEST(Handshake, ServesAGoodClientWhileHundredsSayNothing) {
     EXPECT_TRUE(client.attached());
 }
 
+TEST(Handshake, EndsASessionThatDoesNotWaitForItsWelcome) {
+    const Folder folder;
+    const Dibsd dibsd(folder, std::string("[limits]\nsessions = 1\n") + kCounted);
+    for (int i = 0; i < 20; ++i) {
+        const shm::Descriptor hasty = connect_to(dibsd.socket());
+        const shm::Hello hello;
+        ASSERT_EQ(shutdown(hasty.get(), SHUT_RD), 0);  // no Welcome can reach it any more
+        (void)send(hasty.get(), &hello, sizeof(hello), MSG_NOSIGNAL);
+    }
+    // Its row is free again, though its process lives on.
+    for (bool attached = false; !attached;) {
+        const RawClient client(dibsd.socket());
+        attached = client.attached();
+    }
+}
+
 TEST(Handshake, WatchesAClientThroughItsPidOnOlderKernels) {
     const Folder folder;
     const Dibsd dibsd(folder, std::string("peer_pidfd = false\n") + kCounted);

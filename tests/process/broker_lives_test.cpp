@@ -146,6 +146,29 @@ TEST(Dibsd, LetsAClaimWaitAgainWhenItsWorkerNeverAnswers) {
     client.await_pool(0, [](const auto& pool) { return pool.unknown == 1 && pool.leased == 1; });
 }
 
+TEST(Dibsd, LetsAClaimWaitAgainWhenItsWorkerDies) {
+    const Folder folder;
+    const Dibsd dibsd(folder, "[[pool]]\nname = \"web\"\nkind = \"worker\"\npayload_max = 256\n");
+    RawClient client(dibsd.socket());
+    Child dying([&](const Child& self) {
+        RawClient raw(dibsd.socket());
+        (void)raw.announce(0, true);
+        self.mark('a');
+        (void)raw.wait();  // assigned
+    });
+    ASSERT_EQ(dying.marked(), 'a');
+    client.claim(1);
+    ASSERT_EQ(dying.marked(), 'e');
+    dying.kill();
+    RawClient worker(dibsd.socket());
+    const auto slot = worker.announce(0, true);
+    const auto assigned = worker.wait();
+    ASSERT_EQ(assigned->kind, CompletionKind::kAssign);
+    worker.worker_word(Op::kConfirm, slot->id, assigned->fence);
+    EXPECT_EQ(client.wait()->outcome, Outcome::kGranted);
+    client.await_pool(0, [](const auto& pool) { return pool.slots == 1; });
+}
+
 TEST(Dibsd, CarriesPayloadToTheWorkerAndItsAnswerBack) {
     const Folder folder;
     const Dibsd dibsd(folder, kWorker);
