@@ -23,7 +23,7 @@ namespace dibs::naive {
 
 namespace {
 
-constexpr uint64_t kJournals = 600;
+constexpr uint64_t kJournals = 1000;
 constexpr size_t kSteps = 800;
 
 uint64_t from_environment(const char* name, uint64_t otherwise) {

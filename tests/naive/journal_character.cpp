@@ -37,7 +37,7 @@ Character choose_frequencies(Dice& dice) {
 
 void choose_limits(Dice& dice, const Character& character, core::Limits& limits) {
     limits.pools = 8;
-    limits.sessions = 16;
+    limits.sessions = dice.one_of<uint32_t>({2, 16, 16, 16});
     limits.slots = character.large ? 8192 : dice.one_of<uint32_t>({0, 40, 60});
     limits.claims = dice.one_of<uint32_t>({4, 16, 64, 64, 64, 64});
     limits.leases = dice.one_of<uint32_t>({3, 8, 64, 64, 64, 64});

@@ -262,6 +262,12 @@ bool Lockstep::compare(size_t step) {
         const std::string differs = difference(counters, expected);
         if (!differs.empty()) return disagree(step, who + differs);
     }
+    // Earlier is a turn for nothing, later a wake-up lost.
+    if (real_->next_due() != naive_.next_due()) {
+        return disagree(step,
+                        "next due: core " + std::to_string(real_->next_due()) + ", naive " +
+                            std::to_string(naive_.next_due()));
+    }
     const std::vector<std::string> violations = real_->check_all();
     if (!violations.empty()) return disagree(step, "check_all: " + violations.front());
     return true;

@@ -45,6 +45,8 @@ class NaiveCore {
     // ended depends on it: whoever plays a journal tells when an ended lease's row is used again.
     void lease_row_used_again(uint64_t lease);
 
+    // The next instant at which a timer is due; kNever = none.
+    [[nodiscard]] TimeNs next_due() const;
     [[nodiscard]] PoolCounters counters(uint32_t pool) const;
     [[nodiscard]] const Model& model() const { return m_; }
     [[nodiscard]] bool tag_in_use(uint32_t session, uint16_t tag) const;

@@ -1,5 +1,6 @@
 // tests/naive/timers.cpp -- "Timers run in order of (due instant, kind, number)."
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <tuple>
 
 #include "tests/naive/naive_core.hpp"
@@ -48,6 +49,13 @@ std::vector<Timer> timers_of(const Model& model) {
 }
 
 }  // namespace
+
+TimeNs NaiveCore::next_due() const {
+    TimeNs next = shm::kNever;
+    for (const Timer& timer : timers_of(m_))
+        next = std::min(next, timer.due_ns);
+    return next;
+}
 
 // "What a timer makes due within the same turn runs in that turn too": so look again after each.
 void NaiveCore::run_timers() {
