@@ -5,6 +5,7 @@
 //   log_level = "info"                  # trace, debug, info, warning, error, off
 //   drain_timeout = "30s"               # how long an orderly stop waits for leases
 //   peer_pidfd = true                   # false: the path for kernels before 6.5
+//   spin = "25us"                       # of the idle broker, while a client is elsewhere
 //
 //   [limits]                            # rows to preallocate
 //   pools = 64; sessions = 1024; slots = 4096; claims = 65536; leases = 16384; arena = "4MiB"
@@ -51,6 +52,7 @@ struct Config {
     std::string log_level = "info";
     core::TimeNs drain_timeout_ns = 30'000'000'000;
     bool peer_pidfd = true;
+    core::TimeNs spin_ns = 25'000;
     core::Limits limits;
     std::vector<PoolSettings> pools;
 };

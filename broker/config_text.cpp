@@ -451,6 +451,7 @@ void read_top(const toml::table& table, Config& config, Mistakes& mistakes) {
                            {"off", "off"}});
     top.duration("drain_timeout", config.drain_timeout_ns, 0, kYear);
     top.flag("peer_pidfd", config.peer_pidfd);
+    top.duration("spin", config.spin_ns, 0, kSecond);
     read_limits(top, config, mistakes);
     read_pools(top, config, mistakes);
     top.finish();

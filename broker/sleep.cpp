@@ -18,7 +18,6 @@ namespace dibs {
 
 namespace {
 
-constexpr core::TimeNs kSpin = 25'000;
 constexpr uint32_t kPausesPerLook = 16;  // at the clock and the peers' CPUs
 constexpr uint32_t kYields = 3;
 constexpr core::TimeNs kLookEvery = 50'000;  // at bells and deaths, while there is always work
@@ -67,8 +66,8 @@ void Sleep::worked(core::TimeNs now) {
 }
 
 void Sleep::rest(core::TimeNs now, core::TimeNs until) {
-    if (now - worked_ns_ < kSpin && peer_elsewhere()) return spin();
-    if (yields_ < kYields && !sessions_.polled().empty()) {
+    if (now - worked_ns_ < spin_ns_ && peer_elsewhere()) return spin();
+    if (spin_ns_ != 0 && yields_ < kYields && !sessions_.polled().empty()) {
         ++yields_;
         sched_yield();
         return;

@@ -28,6 +28,8 @@ class Sleep {
     [[nodiscard]] bool add(const Session& session);
     void remove(const Session& session);
 
+    // How long it spins after its last work; 0: it neither spins nor yields.
+    void set_spin(core::TimeNs spin_ns) { spin_ns_ = spin_ns; }
     // There was work at `now`: rest() begins with spinning again.
     void worked(core::TimeNs now);
     // Nothing to do at `now`, nothing due before `until`: one step of rest, the next one deeper.
@@ -52,6 +54,7 @@ class Sleep {
     Publisher& publisher_;
     const Clock& clock_;
     shm::Descriptor epoll_;
+    core::TimeNs spin_ns_ = 0;
     core::TimeNs worked_ns_ = 0;
     core::TimeNs looked_ns_ = 0;  // last look at the events
     uint32_t yields_ = 0;

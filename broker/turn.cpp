@@ -150,6 +150,7 @@ void Turn::end(const Request& request) {
 void Turn::take_over(Config* taken) {
     const std::unique_ptr<Config> config(taken);
     drain_timeout_ns_ = config->drain_timeout_ns;
+    sleep_.set_spin(config->spin_ns);
     for (PoolSettings& pool : config->pools) {
         std::string why;
         if (core_.set_pool(pool.view(), &why) == shm::kNoRow) {
@@ -203,6 +204,7 @@ bool Turn::drained() const {
 
 void Turn::prepare(Config& config) {
     drain_timeout_ns_ = config.drain_timeout_ns;
+    sleep_.set_spin(config.spin_ns);
     // Sessions that an earlier broker left: their segments are not at hand, so nobody can speak
     // for them any more. What they held goes back before the first client is heard.
     uint32_t row = 0;

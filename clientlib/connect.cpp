@@ -320,6 +320,11 @@ void unmap(const Session& session) {
     }
 }
 
+int64_t spin_of(const dibs_connect_options& options) {
+    if (options.spin_us == 0) return kSpinNs;
+    return options.spin_us < 0 ? 0 : int64_t{options.spin_us} * 1000;
+}
+
 int open(Opening& opening, dibs_session** out) {
     const uint64_t first_ns = monotonic_ns();
     const uint64_t first_ticks = ticks();
@@ -334,6 +339,7 @@ int open(Opening& opening, dibs_session** out) {
         code = watch(opening, draft);
     }
     if (code == DIBS_OK) {
+        draft.spin_ns = spin_of(opening.options);
         draft.tick = TickLength(ticks() - first_ticks, monotonic_ns() - first_ns);
         *out = make_session(draft);
         if (*out == nullptr) code = opening.fail(DIBS_ESYSTEM, "memory for the session");

@@ -149,6 +149,7 @@ struct Session {
     uint32_t events_seen = 0;  // DOWN.events
     uint32_t pools_seen = 0;
     uint32_t cpu_told = shm::kNoCpu;
+    int64_t spin_ns = kSpinNs;  // 0: sleep at once
     uint64_t net_due_ns = 0;
     uint64_t net_tail = 0;  // the ring's tail when the net last looked
     int end_code = 0;       // DIBS_ESESSION, DIBS_EBROKERLOST
@@ -229,7 +230,8 @@ struct Session {
 };
 
 // Waiting: `step` returns false once the time is over. It spins while the broker runs on another
-// CPU, for at most 25 µs; gives way a few times while it is on this one; then sleeps.
+// CPU, for at most 25 µs or as long as the session was told to; gives way a few times while it is
+// on this one; then sleeps.
 class Wait {
   public:
     Wait(Session& session, int64_t timeout_ns)

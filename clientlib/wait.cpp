@@ -16,21 +16,21 @@ namespace dibs::client {
 
 bool Wait::step() {
     const bool elsewhere = session_.down->cpu.load(std::memory_order_relaxed) != shm::current_cpu();
-    if (elsewhere && !spun_) {
+    if (elsewhere && !spun_ && session_.spin_ns != 0) {
         for (int i = 0; i < 8; ++i) {
             shm::pause();
             if (session_.completions.maybe()) return true;
         }
         if (++looks_ % 4 != 0) return true;
         const uint64_t spun = session_.tick.to_ns(ticks() - started_ticks_);
-        spun_ = spun >= static_cast<uint64_t>(kSpinNs);
+        spun_ = spun >= static_cast<uint64_t>(session_.spin_ns);
         return spun < static_cast<uint64_t>(timeout_ns_);
     }
     const uint64_t now = monotonic_ns();
     if (started_ns_ == 0) started_ns_ = now - session_.tick.to_ns(ticks() - started_ticks_);
     const uint64_t waited = now > started_ns_ ? now - started_ns_ : 0;
     if (waited >= static_cast<uint64_t>(timeout_ns_)) return false;
-    if (!elsewhere && yields_ < kYields) {
+    if (!elsewhere && yields_ < kYields && session_.spin_ns != 0) {
         ++yields_;
         sched_yield();
         return true;

@@ -197,8 +197,9 @@ typedef struct dibs_connect_options {
     uint32_t up_payload;          // 4096 .. 4 MiB, 64 KiB: payloads the broker has not read
     uint32_t down_payload;        // 4096 .. 4 MiB, 64 KiB: attributes, answers, assignments
     uint32_t leases_max;          // 8 .. 1024, 256: claims and leases at once
-    uint32_t reserved;
-    char* error_text;  // null, or where a sentence about a failure goes
+    int32_t spin_us;              // how long a wait spins before it sleeps, while the broker is on
+                                  // another CPU: 0 = 25; negative: it sleeps at once
+    char* error_text;             // null, or where a sentence about a failure goes
     size_t error_text_size;
 } dibs_connect_options;
 
