@@ -1,0 +1,118 @@
+// benchmarks/broker_process.cpp -- a real dibsd in a folder of its own.
+// SPDX-License-Identifier: Apache-2.0
+#include "benchmarks/broker_process.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <system_error>
+
+#include "benchmarks/placement.hpp"
+
+namespace dibs::bench {
+
+namespace {
+
+std::filesystem::path own_folder() {
+    return std::filesystem::read_symlink("/proc/self/exe").parent_path();
+}
+
+std::string program() {
+    const char* given = std::getenv("DIBS_DIBSD");
+    if (given != nullptr && *given != 0) return given;
+    return own_folder().parent_path() / "broker" / "dibsd";
+}
+
+// Up to a newline, or to the end.
+std::string read_line(int fd) {
+    std::string line;
+    char letter = 0;
+    while (read(fd, &letter, 1) == 1 && letter != '\n')
+        line += letter;
+    return line;
+}
+
+std::string make_folder() {
+    std::string pattern = std::filesystem::temp_directory_path() / "dibs-bench-XXXXXX";
+    if (mkdtemp(pattern.data()) == nullptr) {
+        throw std::system_error(errno, std::generic_category(), pattern);
+    }
+    return pattern;
+}
+
+}  // namespace
+
+BrokerProcess::BrokerProcess(const BrokerSetup& setup)
+    : folder_(make_folder()), socket_(folder_ + "/dibs.sock") {
+    write_files(setup);
+    int pipe_ends[2];
+    if (pipe2(pipe_ends, O_CLOEXEC) != 0) {
+        throw std::system_error(errno, std::generic_category(), "pipe2");
+    }
+    pid_ = fork();
+    if (pid_ == 0) become(setup, pipe_ends[1]);
+    close(pipe_ends[1]);
+    const std::string line = pid_ < 0 ? "" : read_line(pipe_ends[0]);
+    close(pipe_ends[0]);
+    if (line.rfind("dibsd: ready", 0) != 0) {
+        throw std::runtime_error("the broker " + program() + " does not start");
+    }
+}
+
+void BrokerProcess::write_files(const BrokerSetup& setup) {
+    std::ofstream(folder_ + "/dibsd.toml") << "log_level = \"warning\"\ndrain_timeout = \"1ms\"\n"
+                                           << setup.config;
+    std::ofstream(folder_ + "/allocations") << std::string(sizeof(uint64_t), '\0');
+}
+
+void BrokerProcess::become(const BrokerSetup& setup, int ready_fd) const {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    pin(setup.cpu);
+    if (setup.count_allocations) {
+        const std::string counter = own_folder() / "libdibs-allocations.so";
+        setenv("LD_PRELOAD", counter.c_str(), 1);
+        setenv("DIBS_ALLOCATIONS", (folder_ + "/allocations").c_str(), 1);
+    }
+    const std::string file = folder_ + "/dibsd.toml";
+    const std::string ready = std::to_string(dup(ready_fd));
+    execl(program().c_str(),
+          "dibsd",
+          "--config",
+          file.c_str(),
+          "--socket",
+          socket_.c_str(),
+          "--ready-fd",
+          ready.c_str(),
+          nullptr);
+    std::perror(program().c_str());
+    _exit(127);
+}
+
+BrokerProcess::~BrokerProcess() {
+    if (pid_ > 0) {
+        (void)kill(pid_, SIGTERM);
+        while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+        }
+    }
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+}
+
+uint64_t BrokerProcess::allocations() const {
+    uint64_t count = 0;
+    std::ifstream(folder_ + "/allocations", std::ios::binary)
+        .read(reinterpret_cast<char*>(&count), sizeof count);
+    return count;
+}
+
+}  // namespace dibs::bench

@@ -1,0 +1,38 @@
+// benchmarks/broker_process.hpp -- a real dibsd in a folder of its own, on a CPU of our choice.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+namespace dibs::bench {
+
+struct BrokerSetup {
+    std::string config;  // but for socket, log level and drain
+    int cpu = 0;         // all its threads
+    bool count_allocations = false;
+};
+
+class BrokerProcess {
+  public:
+    // Returns when it serves. $DIBS_DIBSD names another program than the one built beside this.
+    explicit BrokerProcess(const BrokerSetup& setup);
+    ~BrokerProcess();
+    BrokerProcess(const BrokerProcess&) = delete;
+    BrokerProcess& operator=(const BrokerProcess&) = delete;
+
+    [[nodiscard]] const std::string& socket() const { return socket_; }
+    [[nodiscard]] pid_t pid() const { return pid_; }
+    [[nodiscard]] uint64_t allocations() const;  // if they are counted
+
+  private:
+    void write_files(const BrokerSetup& setup);
+    [[noreturn]] void become(const BrokerSetup& setup, int ready_fd) const;
+
+    std::string folder_;
+    std::string socket_;
+    pid_t pid_ = -1;
+};
+
+}  // namespace dibs::bench

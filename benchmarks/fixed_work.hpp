@@ -1,0 +1,18 @@
+// benchmarks/fixed_work.hpp -- work of a fixed size, untimed: under a profiler that counts
+// instructions two runs agree to the last of them.
+//
+//   valgrind --tool=callgrind dibs-bench --work core --operations 100000 --batch 64
+//   DIBS_DIBSD=SCRIPT dibs-bench --work claim --operations 20000
+//
+// where SCRIPT runs dibsd under valgrind.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "benchmarks/options.hpp"
+#include "benchmarks/placement.hpp"
+
+namespace dibs::bench {
+
+void do_fixed_work(const Options& options, const Placement& placement);
+
+}  // namespace dibs::bench

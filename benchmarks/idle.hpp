@@ -1,0 +1,15 @@
+// benchmarks/idle.hpp -- what a broker with nothing to do does: nothing.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "benchmarks/placement.hpp"
+#include "benchmarks/report.hpp"
+
+namespace dibs::bench {
+
+// The broker's voluntary context switches while 100 sessions are attached and silent.
+void watch_idleness(const Placement& placement, uint32_t seconds, Report& report);
+
+}  // namespace dibs::bench

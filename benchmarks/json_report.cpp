@@ -1,0 +1,80 @@
+// benchmarks/json_report.cpp -- a run's report for programs.
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+#include "benchmarks/report.hpp"
+
+namespace dibs::bench {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json json_of(const std::vector<Target>& targets) {
+    Json list = Json::array();
+    for (const Target& target : targets) {
+        list.push_back({{"of", target.of},
+                        {"limit", target.limit},
+                        {"value", target.value},
+                        {"met", target.met()}});
+    }
+    return list;
+}
+
+Json json_of(const Row& row) {
+    Json json = {{"group", row.group},
+                 {"name", row.name},
+                 {"placement", row.placement},
+                 {"state", row.state},
+                 {"samples", row.samples},
+                 {"p50_ns", row.ns.p50},
+                 {"p99_ns", row.ns.p99},
+                 {"p999_ns", row.ns.p999}};
+    if (!row.floor.empty()) {
+        json["floor"] = row.floor;
+        json["floor_times"] = row.floor_times;
+        json["ratio_p50"] = row.ratio_p50;
+        json["ratio_p99"] = row.ratio_p99;
+    }
+    json["targets"] = json_of(row.targets);
+    return json;
+}
+
+}  // namespace
+
+void write_json(std::ostream& out, const Report& report) {
+    const Machine& machine = report.machine;
+    Json json;
+    json["machine"] = {{"processor", machine.processor},
+                       {"kernel", machine.kernel},
+                       {"compiler", machine.compiler},
+                       {"load_before", machine.load_before},
+                       {"load_after", machine.load_after}};
+    json["rounds"] = Json::array();
+    for (const RoundCount& count : report.rounds) {
+        json["rounds"].push_back({{"group", count.group},
+                                  {"near", count.near_rounds},
+                                  {"far", count.far_rounds},
+                                  {"mixed_dropped", count.mixed_rounds},
+                                  {"line_ns_least", count.line_p50_ns[0]},
+                                  {"line_ns_greatest", count.line_p50_ns[1]}});
+    }
+    json["rows"] = Json::array();
+    for (const Row& row : report.rows)
+        json["rows"].push_back(json_of(row));
+    json["facts"] = Json::array();
+    for (const Fact& fact : report.facts) {
+        json["facts"].push_back({{"group", fact.group},
+                                 {"name", fact.name},
+                                 {"value", fact.value},
+                                 {"unit", fact.unit},
+                                 {"how", fact.how},
+                                 {"targets", json_of(fact.targets)}});
+    }
+    json["not_measured"] = Json::array();
+    for (const Absence& absence : report.absences)
+        json["not_measured"].push_back({{"name", absence.name}, {"why", absence.why}});
+    out << json.dump(2) << "\n";
+}
+
+}  // namespace dibs::bench

@@ -1,0 +1,181 @@
+// benchmarks/races.cpp -- who runs against which floor.
+// SPDX-License-Identifier: Apache-2.0
+#include "benchmarks/races.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "benchmarks/asked_claim.hpp"
+#include "benchmarks/broker_process.hpp"
+#include "benchmarks/core_claim.hpp"
+#include "benchmarks/futex_floor.hpp"
+#include "benchmarks/instructions.hpp"
+#include "benchmarks/ring_floor.hpp"
+#include "benchmarks/rounds.hpp"
+#include "benchmarks/snapshot.hpp"
+#include "benchmarks/worker_claim.hpp"
+
+namespace dibs::bench {
+
+namespace {
+
+uint32_t scaled(const Stage& stage, uint32_t operations) {
+    return std::max(1U, static_cast<uint32_t>(operations * stage.options.scale));
+}
+
+std::string with_slots(uint32_t slots) {
+    const std::string count = std::to_string(slots);
+    return "[limits]\npools = 4\nsessions = 16\nslots = " + std::to_string(slots + 64) +
+           "\n[[pool]]\nname = \"counted\"\nkind = \"counted\"\nslots = " + count +
+           "\n[[pool]]\nname = \"worker\"\nkind = \"worker\"\nrelease_is_ready = true\npayload_max = 256\n";
+}
+
+Lane floor_lane(std::string name, std::string placement, std::unique_ptr<Contender> floor) {
+    Lane lane;
+    lane.name = std::move(name);
+    lane.placement = std::move(placement);
+    lane.contender = std::move(floor);
+    return lane;
+}
+
+Lane claim_lane(std::string name,
+                std::string placement,
+                const ClientSetup& client,
+                const AskedClaim::Setup& setup) {
+    Lane lane = floor_lane(
+        std::move(name), std::move(placement), std::make_unique<AskedClaim>(client, setup));
+    lane.floor = 0;
+    return lane;
+}
+
+}  // namespace
+
+void race_rings(const Stage& stage) {
+    const std::string where = across(stage.placement);
+    Race race;
+    race.group = "asked claim, both sides awake";
+    race.operations = scaled(stage, 4000);
+    race.lanes.push_back(floor_lane(
+        "floor: ring round trip", where, std::make_unique<RingFloor>(stage.placement.far_side)));
+    // Peers are forked before there is any session: a child keeps what its parent had open.
+    const BrokerProcess few({with_slots(1000), stage.placement.far_side});
+    const BrokerProcess many({with_slots(100'000), stage.placement.far_side});
+    const ClientSetup to_few = {.socket = few.socket()};
+    const ClientSetup to_many = {.socket = many.socket()};
+
+    race.lanes.push_back(claim_lane("10^3 slots, paced", where, to_few, {}));
+    race.lanes.back().ratio_p50_max = 1.5;
+    race.lanes.back().ratio_p99_max = 2.5;
+    race.lanes.push_back(claim_lane("10^5 slots, paced", where, to_many, {}));
+    race.lanes.back().ratio_p50_max = 1.8;
+    race.lanes.back().ratio_p99_max = 2.5;
+    race.lanes.push_back(
+        claim_lane("10^3 slots, back to back", where, to_few, {.pace = Pace::kBackToBack}));
+    race.lanes.push_back(
+        claim_lane("10^5 slots, back to back", where, to_many, {.pace = Pace::kBackToBack}));
+    race.lanes.push_back(
+        claim_lane("10^3 slots, paced, timeout and keepalive", where, to_few, {.bounded = true}));
+    race.lanes.push_back(floor_lane(
+        "worker pool with confirmation, paced", where, std::make_unique<WorkerClaim>(to_few)));
+    race.lanes.back().floor = 0;
+    race.lanes.back().floor_times = 2;
+    run(race, stage.options.rounds, stage.probe, stage.report);
+}
+
+void race_futexes(const Stage& stage) {
+    const int here = stage.placement.near_side;
+    const int there = stage.placement.far_side;
+    for (const bool same_core : {true, false}) {
+        const std::string where = same_core ? one_core(stage.placement) : across(stage.placement);
+        const int cpu = same_core ? here : there;
+        Race race;
+        race.group = same_core ? "both sides asleep, one core" : "both sides asleep, across cores";
+        race.operations = scaled(stage, 200);
+        race.lanes.push_back(floor_lane(
+            "floor: futex round trip", where, std::make_unique<FutexFloor>(cpu, same_core)));
+        const BrokerProcess sleepy({"spin = \"0s\"\n" + with_slots(1000), cpu});
+        const BrokerProcess usual({with_slots(1000), cpu});
+        race.lanes.push_back(claim_lane("claim, nobody spins or yields",
+                                        where,
+                                        {.socket = sleepy.socket(), .spin_us = -1},
+                                        {.pace = Pace::kAsleep, .same_core = same_core}));
+        race.lanes.back().ratio_p50_max = same_core ? 1.5 : 1.2;
+        race.lanes.push_back(claim_lane("claim as configured by default, broker asleep",
+                                        where,
+                                        {.socket = usual.socket()},
+                                        {.pace = Pace::kAsleep, .same_core = same_core}));
+        run(race, stage.options.rounds, stage.probe, stage.report);
+    }
+}
+
+namespace {
+
+void count_instructions(const Stage& stage, uint32_t slots, uint32_t batch) {
+    const std::string name = "instructions per claim, " + std::to_string(slots) +
+                             " slots, turns of " + std::to_string(batch);
+    const InstructionCounter counter;
+    if (!counter.absent().empty()) {
+        stage.report.absences.push_back({name, counter.absent()});
+        return;
+    }
+    constexpr uint32_t kClaims = 256;
+    LoneCore core(slots);
+    core.claim(kClaims, batch);
+    core.release(batch);
+    const uint64_t first = counter.count();
+    core.claim(kClaims, batch);
+    const uint64_t last = counter.count();
+    stage.report.facts.push_back({"core alone",
+                                  name,
+                                  static_cast<double>(last - first) / kClaims,
+                                  "instructions",
+                                  "outside the kernel, perf_event_open",
+                                  {}});
+}
+
+}  // namespace
+
+void race_core(const Stage& stage) {
+    const std::string where = one_core(stage.placement);
+    Race race;
+    race.group = "core alone, FIFO pool, per claim";
+    race.operations = scaled(stage, 25'600);
+    race.lanes.push_back(
+        floor_lane("floor: ten lines copied out and back", where, std::make_unique<CopyFloor>()));
+    for (const uint32_t slots : {1000U, 100'000U}) {
+        for (const uint32_t batch : {1U, 8U, 64U, 256U}) {
+            for (const bool claims : {true, false}) {
+                if (slots == 100'000 && batch != 1 && batch != 64) continue;
+                const std::string name = std::string(claims ? "claim to grant" : "release") + ", " +
+                                         std::to_string(slots) + " slots, turns of " +
+                                         std::to_string(batch);
+                const auto part = claims ? CoreClaim::Part::kClaim : CoreClaim::Part::kRelease;
+                race.lanes.push_back(
+                    floor_lane(name, where, std::make_unique<CoreClaim>(slots, batch, part)));
+                race.lanes.back().floor = 0;
+                if (claims) race.lanes.back().p50_max_ns = 60;
+            }
+        }
+    }
+    run(race, stage.options.rounds, stage.probe, stage.report);
+    count_instructions(stage, 1000, 1);
+}
+
+void race_board(const Stage& stage) {
+    Race race;
+    race.group = "pool snapshot";
+    race.operations = scaled(stage, 256'000);
+    race.lanes.push_back(floor_lane("floor: 64 bytes read without a look at a sequence",
+                                    one_core(stage.placement),
+                                    std::make_unique<LineReadFloor>()));
+    const BrokerProcess broker({with_slots(1000), stage.placement.far_side});
+    race.lanes.push_back(
+        floor_lane("dibs_snapshot, broker idle",
+                   across(stage.placement),
+                   std::make_unique<Snapshot>(ClientSetup{.socket = broker.socket()})));
+    race.lanes.back().floor = 0;
+    race.lanes.back().p50_max_ns = 30;
+    run(race, stage.options.rounds, stage.probe, stage.report);
+}
+
+}  // namespace dibs::bench

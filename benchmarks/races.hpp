@@ -1,0 +1,24 @@
+// benchmarks/races.hpp -- who runs against which floor, and what is wished of him.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "benchmarks/machine_state.hpp"
+#include "benchmarks/options.hpp"
+#include "benchmarks/placement.hpp"
+#include "benchmarks/report.hpp"
+
+namespace dibs::bench {
+
+struct Stage {
+    const Options& options;
+    Placement placement;
+    LineProbe& probe;
+    Report& report;
+};
+
+void race_rings(const Stage& stage);    // asked claims, both sides awake
+void race_futexes(const Stage& stage);  // asked claims, both sides asleep
+void race_core(const Stage& stage);     // the scheduler alone
+void race_board(const Stage& stage);    // a pool's counters
+
+}  // namespace dibs::bench

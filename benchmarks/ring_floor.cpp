@@ -1,0 +1,70 @@
+// benchmarks/ring_floor.cpp -- a 64-byte entry there, one back.
+// SPDX-License-Identifier: Apache-2.0
+#include "benchmarks/ring_floor.hpp"
+
+#include "benchmarks/tick_clock.hpp"
+
+namespace dibs::bench {
+
+namespace {
+
+constexpr uint32_t kThere = 128;  // entries, as a session has by default
+constexpr uint32_t kBack = 256;
+constexpr int kPollsPerLook = 64;  // at whether to go on
+
+// The peer's side. Its cursors outlive a pause: they are the child's own copy.
+class Echo {
+  public:
+    Echo(const shm::SubmissionEntry* there, shm::CompletionEntry* back)
+        : consumer_(there, kThere, 0), producer_(back, kBack, 0) {}
+
+    void operator()(const Peer::Running& running) {
+        shm::Submission asked;
+        shm::Completion answer;
+        while (running) {
+            for (int i = 0; i < kPollsPerLook; ++i) {
+                if (consumer_.pop(asked) != shm::Poll::kEntry) {
+                    shm::pause();
+                    continue;
+                }
+                answer.user_data = asked.user_data;
+                // One is under way at a time: what was pushed before has been read.
+                (void)producer_.release_to(producer_.tail());
+                producer_.push(answer);
+            }
+        }
+    }
+
+  private:
+    shm::SubmissionConsumer consumer_;
+    shm::CompletionProducer producer_;
+};
+
+}  // namespace
+
+RingFloor::RingFloor(int peer_cpu)
+    : memory_((kThere + kBack) * shm::kLineSize),
+      there_(memory_.at<shm::SubmissionEntry>(0)),
+      back_(memory_.at<shm::CompletionEntry>(kThere * shm::kLineSize)),
+      producer_(there_, kThere, 0),
+      consumer_(back_, kBack, 0),
+      peer_(peer_cpu, Echo(there_, back_)) {}
+
+void RingFloor::measure(uint32_t operations, Samples& out) {
+    shm::Submission ask;
+    shm::Completion answer;
+    peer_.start();
+    for (uint32_t i = 0; i < operations; ++i) {
+        (void)producer_.release_to(producer_.tail());
+        ask.user_data = i;
+        const uint64_t first = ticks();
+        producer_.push(ask);
+        while (consumer_.pop(answer) != shm::Poll::kEntry)
+            shm::pause();
+        out.add(elapsed_ns(first, ticks()));
+        short_gap();
+    }
+    peer_.stop();
+}
+
+}  // namespace dibs::bench

@@ -1,0 +1,88 @@
+// benchmarks/rounds.cpp -- contenders in turns.
+// SPDX-License-Identifier: Apache-2.0
+#include "benchmarks/rounds.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace dibs::bench {
+
+namespace {
+
+constexpr std::array<MachineState, 2> kStates = {MachineState::kNear, MachineState::kFar};
+
+// What each lane has collected in each of the two states.
+using Collected = std::array<std::vector<Samples>, 2>;
+
+void count_line(RoundCount& count, const LineRoundTrip& line) {
+    double& least = count.line_p50_ns[0];
+    double& greatest = count.line_p50_ns[1];
+    least = least == 0 ? line.p50_ns : std::min(least, line.p50_ns);
+    greatest = std::max(greatest, line.p50_ns);
+}
+
+Row row_of(const Race& race, size_t at, const std::vector<Samples>& samples) {
+    const Lane& lane = race.lanes[at];
+    Row row;
+    row.group = race.group;
+    row.name = lane.name;
+    row.placement = lane.placement;
+    row.samples = samples[at].count();
+    row.ns = samples[at].percentiles();
+    row.floor_times = lane.floor_times;
+    if (lane.floor != kIsFloor) {
+        const auto floor = static_cast<size_t>(lane.floor);
+        const Percentiles below = samples[floor].percentiles();
+        row.floor = race.lanes[floor].name;
+        row.ratio_p50 = row.ns.p50 / (below.p50 * lane.floor_times);
+        row.ratio_p99 = row.ns.p99 / (below.p99 * lane.floor_times);
+    }
+    if (lane.ratio_p50_max > 0) row.targets.push_back({"x p50", lane.ratio_p50_max, row.ratio_p50});
+    if (lane.ratio_p99_max > 0) row.targets.push_back({"x p99", lane.ratio_p99_max, row.ratio_p99});
+    if (lane.p50_max_ns > 0) row.targets.push_back({"p50 ns", lane.p50_max_ns, row.ns.p50});
+    return row;
+}
+
+}  // namespace
+
+void run(Race& race, uint32_t rounds, LineProbe& probe, Report& report) {
+    Collected collected;
+    for (std::vector<Samples>& state : collected)
+        state.resize(race.lanes.size());
+    RoundCount count;
+    count.group = race.group;
+    std::vector<Samples> round(race.lanes.size());
+    for (Samples& samples : round)
+        samples.reserve(race.operations);
+    LineRoundTrip before = probe.probe();
+    for (uint32_t i = 0; i < rounds; ++i) {
+        count_line(count, before);
+        for (size_t lane = 0; lane < race.lanes.size(); ++lane) {
+            round[lane].clear();
+            race.lanes[lane].contender->measure(race.operations, round[lane]);
+        }
+        const LineRoundTrip after = probe.probe();
+        count_line(count, after);
+        const MachineState state = state_between(before, after);
+        before = after;
+        if (state == MachineState::kMixed) {
+            ++count.mixed_rounds;
+            continue;
+        }
+        ++(state == MachineState::kNear ? count.near_rounds : count.far_rounds);
+        std::vector<Samples>& kept = collected[state == MachineState::kNear ? 0 : 1];
+        for (size_t lane = 0; lane < race.lanes.size(); ++lane)
+            kept[lane].append(round[lane]);
+    }
+    report.rounds.push_back(count);
+    for (size_t state = 0; state < kStates.size(); ++state) {
+        if (collected[state].front().count() == 0) continue;
+        for (size_t lane = 0; lane < race.lanes.size(); ++lane) {
+            Row row = row_of(race, lane, collected[state]);
+            row.state = name_of(kStates[state]);
+            report.rows.push_back(row);
+        }
+    }
+}
+
+}  // namespace dibs::bench
