@@ -27,7 +27,8 @@ std::string with_slots(uint32_t slots) {
     const std::string count = std::to_string(slots);
     return "[limits]\npools = 4\nsessions = 16\nslots = " + std::to_string(slots + 64) +
            "\n[[pool]]\nname = \"counted\"\nkind = \"counted\"\nslots = " + count +
-           "\n[[pool]]\nname = \"worker\"\nkind = \"worker\"\nrelease_is_ready = true\npayload_max = 256\n";
+           "\n[[pool]]\nname = \"worker\"\nkind = \"worker\"\nrelease_is_ready = true\npayload_max "
+           "= 256\n";
 }
 
 Lane floor_lane(std::string name, std::string placement, std::unique_ptr<Contender> floor) {

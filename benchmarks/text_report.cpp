@@ -30,6 +30,15 @@ std::string shown_targets(const std::vector<Target>& targets) {
     return shown;
 }
 
+void write_rounds(std::ostream& out, const RoundCount& count) {
+    out << text("  rounds: %u near, %u far, %u mixed (dropped); line round trip %.0f to %.0f ns\n",
+                count.near_rounds,
+                count.far_rounds,
+                count.mixed_rounds,
+                count.line_p50_ns[0],
+                count.line_p50_ns[1]);
+}
+
 void write_row(std::ostream& out, const Row& row) {
     std::string ratios = "      -      -";
     if (!row.floor.empty()) ratios = text("%7.2f%7.2f", row.ratio_p50, row.ratio_p99);
@@ -64,14 +73,7 @@ void write_text(std::ostream& out, const Report& report) {
             out << "\n" << group << "\n";
             for (const RoundCount& count : report.rounds) {
                 if (count.group != group) continue;
-                out << text(
-                    "  rounds: %u near, %u far, %u mixed (dropped); line round trip "
-                    "%.0f to %.0f ns\n",
-                    count.near_rounds,
-                    count.far_rounds,
-                    count.mixed_rounds,
-                    count.line_p50_ns[0],
-                    count.line_p50_ns[1]);
+                write_rounds(out, count);
             }
             out << text("  %-44s %-5s%9s%10s%11s%7s%7s%9s  %s\n",
                         "ns",
@@ -97,6 +99,11 @@ void write_text(std::ostream& out, const Report& report) {
                     fact.unit.c_str(),
                     shown_targets(fact.targets).c_str());
         if (!fact.how.empty()) out << "      " << fact.how << "\n";
+    }
+    for (const RoundCount& count : report.rounds) {
+        if (count.near_rounds + count.far_rounds != 0) continue;
+        out << "\nno round of \"" << count.group << "\" was kept\n";
+        write_rounds(out, count);
     }
     for (const Absence& absence : report.absences)
         out << "\nnot measured: " << absence.name << ": " << absence.why << "\n";
