@@ -101,6 +101,8 @@ bool accept_claim(Session& session, const shm::Completion& completion, dibs_comp
         out.interval_ns = duration(completion.value);
     } else {
         out.holder = public_holder(completion);
+        // The first claim may not hold anything yet: then its number alone is known.
+        if (out.code == DIBS_EDUPLICATE) out.holder.claim = completion.id;
         if (out.code == DIBS_EREFUSED) {
             out.worker_code = static_cast<int64_t>(completion.value);
         } else {

@@ -1,0 +1,247 @@
+// tests/process/client_workers_test.cpp -- libdibs and dibsd: a claim from a client to a worker and
+// back, with payload and answer, refusals and deaths on the way.
+// SPDX-License-Identifier: Apache-2.0
+#include <sched.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+
+#include "tests/process/child.hpp"
+#include "tests/process/client_attached.hpp"
+#include "tests/process/dibsd.hpp"
+
+namespace dibs::test {
+namespace {
+
+const char* const kBrowsers =
+    "[[pool]]\nname = \"browsers\"\nkind = \"worker\"\nanswer_max = 64\nattributes_max = 64\n"
+    "reservation_ttl = \"10s\"\n";
+
+uint64_t announce(const Attached& worker, const char* name, uint64_t tag, bool ready = true) {
+    const dibs_option attribute = {"port", name};
+    dibs_announce_options options = {};
+    options.size = sizeof options;
+    options.name = name;
+    options.attributes = &attribute;
+    options.attribute_count = 1;
+    options.worker_tag = tag;
+    options.ready = ready ? 1 : 0;
+    uint64_t slot = 0;
+    EXPECT_EQ(dibs_announce(worker, worker.pool(), &options, DIBS_FOREVER, &slot), DIBS_OK);
+    return slot;
+}
+
+uint64_t submit_claim(const Attached& client, const dibs_claim_options* options = nullptr) {
+    dibs_op op = {};
+    op.size = sizeof op;
+    op.kind = DIBS_OP_CLAIM;
+    op.pool = client.pool();
+    op.claim = options;
+    EXPECT_EQ(dibs_submit(client, &op, 1), 1);
+    return op.ticket;
+}
+
+dibs_completion reap(const Attached& client) {
+    dibs_completion end = {};
+    EXPECT_EQ(dibs_reap(client, &end, 1, DIBS_FOREVER), 1);
+    return end;
+}
+
+dibs_assignment next(const Attached& worker) {
+    dibs_assignment assignment = {};
+    EXPECT_EQ(dibs_next_assignment(worker, DIBS_FOREVER, &assignment), DIBS_OK);
+    return assignment;
+}
+
+TEST(Work, TravelsToTheWorkerAndItsAnswerBack) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kBrowsers);
+    const Attached worker(dibsd.socket(), "browsers");
+    const Attached client(dibsd.socket(), "browsers");
+    const uint64_t slot = announce(worker, "b-1", 31);
+    const dibs_option option = {"url", "about:blank"};
+    const char* labels[] = {"headless"};
+    dibs_claim_options want = Attached::asking(DIBS_FOREVER);
+    want.body = "body";
+    want.body_size = 4;
+    want.options = &option;
+    want.option_count = 1;
+    want.labels = labels;
+    want.label_count = 1;
+    submit_claim(client, &want);
+
+    const dibs_assignment assignment = next(worker);
+    EXPECT_EQ(assignment.kind, DIBS_ASSIGN);
+    EXPECT_EQ(assignment.slot, slot);
+    EXPECT_EQ(assignment.worker_tag, 31U);
+    EXPECT_EQ(std::string(static_cast<const char*>(assignment.body), assignment.body_size), "body");
+    ASSERT_EQ(assignment.option_count, 1U);
+    EXPECT_STREQ(assignment.options[0].value, "about:blank");
+    ASSERT_EQ(assignment.label_count, 1U);
+    EXPECT_STREQ(assignment.labels[0], "headless");
+    EXPECT_EQ(dibs_confirm(worker, slot, assignment.round, "ws://1", 6, DIBS_FOREVER), DIBS_OK);
+
+    const dibs_completion held = reap(client);
+    ASSERT_EQ(held.outcome, DIBS_GRANTED);
+    const void* answer = nullptr;
+    size_t size = 0;
+    ASSERT_EQ(dibs_lease_answer(client, &held.lease, 0, &answer, &size), DIBS_OK);
+    EXPECT_EQ(std::string(static_cast<const char*>(answer), size), "ws://1");
+    const char* port = nullptr;
+    ASSERT_EQ(dibs_lease_attribute(client, &held.lease, 0, "port", &port), DIBS_OK);
+    EXPECT_STREQ(port, "b-1");
+
+    EXPECT_EQ(dibs_release(client, &held.lease, DIBS_FOREVER), DIBS_OK);
+    const dibs_assignment revoked = next(worker);
+    EXPECT_EQ(revoked.kind, DIBS_REVOKE);
+    EXPECT_EQ(revoked.slot, slot);
+    EXPECT_EQ(dibs_ready(worker, slot, revoked.round, DIBS_FOREVER), DIBS_OK);
+    client.await([](const auto& pool) { return pool.idle == 1; });
+}
+
+TEST(Work, EndsWithTheWorkersDoneAndItsAnswer) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kBrowsers);
+    const Attached worker(dibsd.socket(), "browsers");
+    const Attached client(dibsd.socket(), "browsers");
+    const uint64_t slot = announce(worker, "b-1", 31);
+    submit_claim(client);
+    const dibs_assignment assignment = next(worker);
+    EXPECT_EQ(dibs_confirm(worker, slot, assignment.round, nullptr, 0, DIBS_NOWAIT), DIBS_OK);
+    const dibs_completion held = reap(client);
+    ASSERT_EQ(held.outcome, DIBS_GRANTED);
+    EXPECT_EQ(dibs_done(worker, slot, assignment.round, "42", 2, 1, DIBS_FOREVER), DIBS_OK);
+    const dibs_completion event = reap(client);
+    EXPECT_EQ(event.kind, DIBS_LEASE_ENDED);
+    EXPECT_EQ(event.code, DIBS_EDONE);
+    const void* answer = nullptr;
+    size_t size = 0;
+    ASSERT_EQ(dibs_lease_answer(client, &held.lease, 0, &answer, &size), DIBS_OK);
+    EXPECT_EQ(std::string(static_cast<const char*>(answer), size), "42");
+    client.await([](const auto& pool) { return pool.idle == 1; });
+}
+
+TEST(Work, ThatIsRefusedIsTriedAgainOrEndsWithTheWorkersCode) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kBrowsers);
+    const Attached worker(dibsd.socket(), "browsers");
+    const Attached client(dibsd.socket(), "browsers");
+    const uint64_t first = announce(worker, "b-1", 31);
+    submit_claim(client);
+    dibs_assignment assignment = next(worker);
+    EXPECT_EQ(dibs_refuse(worker, first, assignment.round, 7, 1, DIBS_FOREVER), DIBS_OK);
+    const uint64_t second = announce(worker, "b-2", 32);
+    assignment = next(worker);
+    EXPECT_EQ(assignment.slot, second);
+    EXPECT_EQ(dibs_refuse(worker, second, assignment.round, -9, 0, DIBS_FOREVER), DIBS_OK);
+    const dibs_completion end = reap(client);
+    EXPECT_EQ(end.outcome, DIBS_REJECTED);
+    EXPECT_EQ(end.code, DIBS_EREFUSED);
+    EXPECT_EQ(end.worker_code, -9);
+}
+
+TEST(Work, WordsOfAnotherRoundOrSlotAreRefusedEachWithItsCode) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kBrowsers);
+    const Attached worker(dibsd.socket(), "browsers");
+    const Attached other(dibsd.socket(), "browsers");
+    const uint64_t slot = announce(worker, "b-1", 31);
+    submit_claim(other);
+    const dibs_assignment assignment = next(worker);
+    EXPECT_EQ(dibs_confirm(worker, slot, assignment.round + 5, nullptr, 0, DIBS_FOREVER),
+              DIBS_ESTALE);
+    EXPECT_EQ(dibs_confirm(worker, slot + 1000, 1, nullptr, 0, DIBS_FOREVER), DIBS_ENOTFOUND);
+    EXPECT_EQ(dibs_confirm(other, slot, assignment.round, nullptr, 0, DIBS_FOREVER),
+              DIBS_ENOTHOLDER);
+    const std::string large(65, 'a');
+    EXPECT_EQ(dibs_confirm(worker, slot, assignment.round, large.data(), 65, DIBS_FOREVER),
+              DIBS_EPAYLOAD);
+    EXPECT_EQ(dibs_confirm(worker, slot, assignment.round, nullptr, 0, DIBS_FOREVER), DIBS_OK);
+    EXPECT_EQ(reap(other).outcome, DIBS_GRANTED);
+    dibs_announce_options same = {};
+    same.size = sizeof same;
+    same.name = "b-1";
+    uint64_t id = 0;
+    EXPECT_EQ(dibs_announce(other, other.pool(), &same, DIBS_FOREVER, &id), DIBS_ENAMEINUSE);
+}
+
+TEST(Work, ProtectedOrNotReadyIsNotGranted) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kBrowsers);
+    const Attached worker(dibsd.socket(), "browsers");
+    const uint64_t slot = announce(worker, "b-1", 31, false);
+    worker.await([](const auto& pool) { return pool.recovering == 1; });
+    EXPECT_EQ(dibs_protect(worker, slot, 1, DIBS_FOREVER), DIBS_OK);
+    EXPECT_EQ(dibs_ready(worker, slot, 0, DIBS_FOREVER), DIBS_OK);
+    EXPECT_EQ(worker.claim(Attached::asking(0)).code, DIBS_EBUSY);
+    EXPECT_EQ(dibs_protect(worker, slot, 0, DIBS_FOREVER), DIBS_OK);
+    worker.await([](const auto& pool) { return pool.idle == 1; });
+    EXPECT_EQ(dibs_withdraw(worker, slot, DIBS_FOREVER), DIBS_OK);
+    worker.await([](const auto& pool) { return pool.slots == 0; });
+}
+
+TEST(Work, IsLostWithItsWorkersProcess) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kBrowsers);
+    const Attached client(dibsd.socket(), "browsers");
+    Child child([&](const Child&) {
+        const Attached worker(dibsd.socket(), "browsers");
+        const uint64_t slot = announce(worker, "b-1", 31);
+        const dibs_assignment assignment = next(worker);
+        dibs_confirm(worker, slot, assignment.round, nullptr, 0, DIBS_FOREVER);
+        for (;;)
+            pause();
+    });
+    const dibs_completion held = client.claim();
+    ASSERT_EQ(held.outcome, DIBS_GRANTED);
+    child.kill();
+    const dibs_completion event = reap(client);
+    EXPECT_EQ(event.kind, DIBS_LEASE_ENDED);
+    EXPECT_EQ(event.code, DIBS_EWORKERLOST);
+    client.await([](const auto& pool) { return pool.slots == 0; });
+}
+
+// Two threads, two sessions: a worker that serves, a client that claims as fast as it can.
+TEST(Work, IsDoneAThousandTimesAndEveryWakeUpArrives) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kBrowsers);
+    std::thread serving([&] {
+        const Attached worker(dibsd.socket(), "browsers");
+        announce(worker, "b-1", 1);
+        announce(worker, "b-2", 2);
+        for (int revoked = 0; revoked < 1000;) {
+            const dibs_assignment assignment = next(worker);
+            if (assignment.kind == DIBS_ASSIGN) {
+                const int code =
+                    dibs_confirm(worker, assignment.slot, assignment.round, "ok", 2, DIBS_NOWAIT);
+                EXPECT_EQ(code, DIBS_OK);
+            } else {
+                ++revoked;
+                EXPECT_EQ(dibs_ready(worker, assignment.slot, assignment.round, DIBS_NOWAIT),
+                          DIBS_OK);
+            }
+        }
+    });
+    const Attached client(dibsd.socket(), "browsers");
+    uint64_t fence = 0;
+    for (int i = 0; i < 1000; ++i) {
+        const dibs_completion held = client.claim();
+        ASSERT_EQ(held.outcome, DIBS_GRANTED);
+        ASSERT_GT(held.lease.fence, fence);
+        fence = held.lease.fence;
+        const void* answer = nullptr;
+        size_t size = 0;
+        ASSERT_EQ(dibs_lease_answer(client, &held.lease, 0, &answer, &size), DIBS_OK);
+        ASSERT_EQ(std::string(static_cast<const char*>(answer), size), "ok");
+        ASSERT_EQ(dibs_release(client, &held.lease, DIBS_NOWAIT), DIBS_OK);
+    }
+    serving.join();
+    dibs_totals totals = {};
+    totals.size = sizeof totals;
+    EXPECT_EQ(dibs_pool_totals(client, client.pool(), &totals), DIBS_OK);
+    EXPECT_EQ(totals.net_found_work, 0U);
+}
+
+}  // namespace
+}  // namespace dibs::test
