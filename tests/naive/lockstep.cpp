@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "broker/core/core.hpp"
+#include "tests/naive/journal_bytes.hpp"
 #include "tests/naive/naive_core.hpp"
 #include "tests/naive/player.hpp"
 #include "tests/naive/wording.hpp"
@@ -268,6 +269,8 @@ bool Lockstep::compare(size_t step) {
                         "next due: core " + std::to_string(real_->next_due()) + ", naive " +
                             std::to_string(naive_.next_due()));
     }
+    const std::string wrong = wrong_bytes(*real_, journal_);
+    if (!wrong.empty()) return disagree(step, wrong + " is not what was brought");
     const std::vector<std::string> violations = real_->check_all();
     if (!violations.empty()) return disagree(step, "check_all: " + violations.front());
     return true;

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/naive/player.hpp"
 
-#include <array>
 #include <span>
 #include <string_view>
 #include <utility>
 
 #include "broker/core/core.hpp"
+#include "tests/naive/journal_bytes.hpp"
 #include "tests/naive/naive_core.hpp"
 
 namespace dibs::naive {
@@ -18,16 +18,6 @@ using core::DecisionKind;
 namespace {
 
 constexpr uint64_t kNoSuchId = 0x7fffffff'7fffffffULL;
-
-// Bytes to point at: contents do not matter to a scheduler, sizes do.
-const std::array<uint8_t, shm::kPayloadMax + 1> kBytes = {};
-
-std::string attributes_of(uint32_t size) {
-    if (size < 4) return std::string(size, '\0');
-    std::string text = "k=" + std::string(size - 3, 'v');
-    text.push_back('\0');
-    return text;
-}
 
 uint32_t row_of(uint64_t id) {
     return static_cast<uint32_t>(id);
@@ -146,7 +136,7 @@ void Player<CoreType>::claim(const Step& step) {
     claim.session = sessions_.at(step.session);
     claim.pool = pool_row(step.pool);
     claim.user_data = step.label;
-    claim.payload = std::span(kBytes).first(step.payload_size);
+    claim.payload = payload_of(step);
     numbers_[step.label] = ++claims_played_;
     core_.apply(claim);
 }
@@ -155,7 +145,7 @@ template <class CoreType>
 void Player<CoreType>::announce(const Step& step) {
     core::Announce announce = step.announce;
     const std::vector<std::string_view> labels(step.labels.begin(), step.labels.end());
-    const std::string attributes = attributes_of(step.attributes_size);
+    const std::string attributes = attributes_of(step);
     announce.session = sessions_.at(step.session);
     announce.pool = pool_row(step.pool);
     announce.user_data = step.label;
