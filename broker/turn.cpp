@@ -45,13 +45,15 @@ void Turn::take(core::TimeNs now) {
     core_.begin_turn(now);
     operations_.begin_turn();
     ingest_.begin_turn();
-    hear();              // new sessions, configuration, drain
-    deaths_.reap();      // the dead first: what they have published still counts
-    read_submissions();  // commands change rows, nothing is granted yet
-    core_.decide();      // timers that are due, then the pass
-    answers_.stage();    // completions into the log, bytes into rooms
-    core_.commit();      // from here on the turn has happened
-    answers_.store();    // completions into DOWN, consumed indices, wake-ups
+    if (!core_.cut()) {      // else the rest of the last turn is decided before anything new
+        hear();              // new sessions, configuration, drain
+        deaths_.reap();      // the dead first: what they have published still counts
+        read_submissions();  // commands change rows, nothing is granted yet
+    }
+    core_.decide();    // timers that are due, then the pass
+    answers_.stage();  // completions into the log, bytes into rooms
+    core_.commit();    // from here on the turn has happened
+    answers_.store();  // completions into DOWN, consumed indices, wake-ups
     publisher_.publish();
     core_.clear();
     retire();

@@ -75,6 +75,10 @@ bool Core::work_left() const {
            !parts_->dirty.empty();
 }
 
+bool Core::cut() const {
+    return parts_->cut;
+}
+
 TimeNs Core::next_due() const {
     return parts_->timers.empty() ? kNever : parts_->timers.first().due_ns;
 }

@@ -62,6 +62,8 @@ class Core {
     void clear();   // its stores are done; decisions stay readable until the next begin_turn
     // A timer due, a cut, a drain or a death to go on with: a turn is wanted without new commands.
     [[nodiscard]] bool work_left() const;
+    // The last turn was cut: the next one goes on with it, at its time; commands wait until then.
+    [[nodiscard]] bool cut() const;
     // The next instant at which a turn is wanted without new commands; kNever = none.
     [[nodiscard]] TimeNs next_due() const;
     // Commands should wait for the next turn: the log is three quarters full.
