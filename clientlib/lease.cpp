@@ -47,8 +47,8 @@ int give_back(dibs_session* session, const dibs_lease* lease, int64_t wait_ns, s
     if (code != DIBS_OK) return code;
     if (lease == nullptr) return DIBS_EARGUMENT;
     if (wait_ns < 0) return DIBS_ENEGATIVE;
-    session->look_for_events();
     Tag* row = find(*session, *lease);
+    if (row != nullptr) session->look_at_event(lease->tag);
     if (row != nullptr && row->fence != lease->fence) return DIBS_ESTALE;
     if (row != nullptr && row->state == TagState::kOver) {
         session->free_tag_row(lease->tag);
@@ -144,8 +144,8 @@ int dibs_keepalive(dibs_session* session,
     if (code != DIBS_OK) return code;
     if (lease == nullptr) return DIBS_EARGUMENT;
     if (interval_ns < 0 || wait_ns < 0) return DIBS_ENEGATIVE;
-    session->look_for_events();
     Tag* row = find(*session, *lease);
+    if (row != nullptr) session->look_at_event(lease->tag);
     if (row != nullptr && row->fence != lease->fence) return DIBS_ESTALE;
     if (row != nullptr && row->state == TagState::kOver) return DIBS_ALREADY_ENDED;
     if (row == nullptr && wait_ns == 0) wait_ns = DIBS_SECOND;
@@ -187,12 +187,10 @@ int dibs_last_holder(dibs_session* session, dibs_holder* holder) {
 }
 
 int dibs_lease_state(dibs_session* session, const dibs_lease* lease, int* reason) {
-    int code = check(session);
-    if (code != DIBS_OK) return code;
-    session->look_for_events();
     Tag* row = nullptr;
-    code = look_up(session, lease, row);
+    const int code = look_up(session, lease, row);
     if (code != DIBS_OK) return code;
+    session->look_at_event(lease->tag);
     if (reason != nullptr) *reason = row->end_code;
     if (row->state == TagState::kOver) return DIBS_ENDED;
     return row->event_seen == dibs::shm::LeaseEvent::kGrace ? DIBS_IN_GRACE : DIBS_LIVE;

@@ -127,6 +127,7 @@ void prolong(Session& session, const Answer& answer, uint64_t interval_ns) {
     if (row.state != TagState::kLive || row.lease != answer.lease.id) return;
     row.interval_ns = interval_ns;
     row.until_ns = answer.sent_ns + interval_ns;
+    row.revived = true;
     row.revived_events = session.down->events.load(std::memory_order_acquire);
     row.event_seen = 0;
 }
@@ -215,28 +216,35 @@ void Session::pump() {
     settle();
 }
 
+void Session::look_at_event(uint32_t tag) {
+    Tag& row = tags[tag];
+    if (row.state != TagState::kLive || row.release_owed) return;
+    const uint64_t word = event_words[tag].load(std::memory_order_acquire);  // pairs: store_event
+    const uint8_t state = shm::event_state(word);
+    if (state == row.event_seen || shm::event_generation(word) != row.lease >> 32) return;
+    if (state != shm::LeaseEvent::kGrace && state != shm::LeaseEvent::kEnded) return;
+    // A revived lease's word stays until the next event.
+    if (state == shm::LeaseEvent::kGrace && row.revived &&
+        down->events.load(std::memory_order_acquire) == row.revived_events) {
+        return;
+    }
+    if (row.event == 0) ++events_to_reap;
+    row.event = state;
+    row.event_seen = state;
+    row.revived = false;
+    if (state != shm::LeaseEvent::kEnded) return;
+    row.state = TagState::kOver;
+    row.end_code = static_cast<int>(shm::event_reason(word));
+    --live;
+    ++over;
+}
+
 void Session::look_for_events() {
     const uint32_t count = down->events.load(std::memory_order_acquire);  // pairs: count_event
     if (count == events_seen) return;
     events_seen = count;
-    for (uint32_t tag = 0; tag < sizes.tags; ++tag) {
-        Tag& row = tags[tag];
-        if (row.state != TagState::kLive || row.release_owed) continue;
-        const uint64_t word = event_words[tag].load(std::memory_order_acquire);
-        const uint8_t state = shm::event_state(word);
-        if (state == row.event_seen || shm::event_generation(word) != row.lease >> 32) continue;
-        if (state == shm::LeaseEvent::kGrace && row.revived_events == count) continue;
-        if (state != shm::LeaseEvent::kGrace && state != shm::LeaseEvent::kEnded) continue;
-        if (row.event == 0) ++events_to_reap;
-        row.event = state;
-        row.event_seen = state;
-        if (state == shm::LeaseEvent::kEnded) {
-            row.state = TagState::kOver;
-            row.end_code = static_cast<int>(shm::event_reason(word));
-            --live;
-            ++over;
-        }
-    }
+    for (uint32_t tag = 0; tag < sizes.tags && live != 0; ++tag)
+        look_at_event(tag);
 }
 
 void Session::reap_event(dibs_completion& out) {

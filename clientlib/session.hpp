@@ -55,7 +55,8 @@ struct Tag {
     uint32_t use = 1;  // grows when the tag is freed: old tickets name nothing
     uint32_t units = 0;
     uint32_t room = shm::kNoRow;
-    uint32_t revived_events = 0;  // DOWN.events when a keepalive revived it
+    bool revived = false;  // by a keepalive, when DOWN.events was revived_events
+    uint32_t revived_events = 0;
     int end_code = 0;
     uint64_t user_data = 0;
     uint64_t lease = 0;
@@ -204,7 +205,9 @@ struct Session {
     void pump();
     // Takes one completion; true if `out` was filled for the caller.
     bool accept(const shm::Completion& completion, dibs_completion& out);
-    // Looks for event words that have changed.
+    // Looks at one lease's event word: a line that stays in this CPU's cache.
+    void look_at_event(uint32_t tag);
+    // Looks for event words that have changed; reads a line that the broker writes all the time.
     void look_for_events();
     // Fills `out` with the next lease event; there is one.
     void reap_event(dibs_completion& out);

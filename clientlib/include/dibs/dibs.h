@@ -125,13 +125,13 @@ enum {
     DIBS_EDRAINING = -7,     // the pool or the broker takes no new claims
     DIBS_EDUPLICATE = -8,    // its key is in use by an earlier claim, named by holder.claim
     DIBS_ELIMIT = -9,        // as many claims and leases as this session or user may have
-    DIBS_EPAYLOAD = -10,     // payload or answer malformed, or larger than the pool takes
+    DIBS_EPAYLOAD = -10,     // payload or answer malformed, or larger than pool or session take
     DIBS_ENOTFOUND = -11,    // no such lease, claim or slot
     DIBS_ESTALE = -12,       // a fence or round of an earlier grant
     DIBS_ENOTHOLDER = -13,   // another session's; `holder` names it
     DIBS_ESTATE = -14,       // not allowed in the state that the slot is in
     DIBS_EREFUSED = -15,     // by the worker; worker_code says why
-    DIBS_ENOROOM = -16,      // this session's memory has no room for it: larger down_payload
+    DIBS_ENOROOM = -16,      // this session has no room for it: larger down_payload or rings
     DIBS_ENAMEINUSE = -17,   // another session has announced a slot of that name
     DIBS_ETABLES = -18,      // the broker's tables are full
     DIBS_EHOLDERGONE = -19,  // the holder's process has ended
@@ -472,8 +472,10 @@ DIBS_API int dibs_keepalive(dibs_session* session,
 DIBS_API int dibs_last_holder(dibs_session* session, dibs_holder* holder);
 
 // Accessors: no system call but of dibs_lease_remaining, which reads the clock. They know leases of
-// this session only: DIBS_ENOTFOUND for others; DIBS_ALREADY_ENDED once it has ended;
-// DIBS_EARGUMENT, DIBS_EFORK. What they return by pointer stays until the lease ends.
+// this session only: DIBS_ENOTFOUND for others; DIBS_ALREADY_ENDED once it was given back;
+// DIBS_ESTALE, DIBS_EARGUMENT, DIBS_EFORK. What they return by pointer stays until the lease ends.
+// Of a lease that ended without its holder's doing, the last answer may be read (dibs_done brings
+// one) until the session claims again.
 
 enum { DIBS_LIVE = 0, DIBS_IN_GRACE = 1, DIBS_ENDED = 2 };
 // One of the three; `code` (may be null) says why it has ended.
