@@ -198,7 +198,8 @@ TEST(Reap, WaitsAsleepUntilSomethingComes) {
         // Grants once the client has gone to sleep.
         for (bool sleeping = false; !sleeping;) {
             broker.call([&sleeping](FakeSession& session) {
-                sleeping = session.up().sleeping.load() == shm::ClientSleep::kFutex;
+                sleeping = session.up().sleeping.load() == shm::ClientSleep::kFutex &&
+                           !session.seen.empty();
                 if (sleeping) session.grant(session.seen[0], uint64_t{1} << 32 | 4, 4);
             });
         }
