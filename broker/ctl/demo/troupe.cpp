@@ -7,6 +7,8 @@
 #include <csignal>
 #include <stdexcept>
 
+#include "broker/ctl/demo/instant.hpp"
+
 namespace dibs::ctl::demo {
 
 namespace {
@@ -15,6 +17,8 @@ constexpr size_t kSessionsMax = 128;  // more tenants than that share sessions
 constexpr uint32_t kTagsMax = 1024;   // claims and leases of one session at once
 constexpr auto kWorkersReadyWithin = std::chrono::seconds(10);
 constexpr int kStopWithinMs = 10'000;
+constexpr int kTotalsTries = 100;
+constexpr uint64_t kTotalsPause = 2'000'000;
 constexpr uint32_t kSlotBytesCounted = 16;
 constexpr uint32_t kSlotBytesWorker = 96;  // with attributes
 
@@ -111,8 +115,12 @@ std::optional<dibs_totals> Troupe::totals() {
     ClientSession& session = *sessions_.front();
     dibs_totals totals{};
     totals.size = sizeof totals;
-    if (dibs_pool_totals(session.handle(), session.pool(), &totals) != 0) return std::nullopt;
-    return totals;
+    // The broker may be put aside in the middle of publishing them.
+    for (int tries = 0; tries < kTotalsTries; ++tries) {
+        if (dibs_pool_totals(session.handle(), session.pool(), &totals) == 0) return totals;
+        poll_for(nullptr, 0, kTotalsPause);
+    }
+    return std::nullopt;
 }
 
 Departure Troupe::leave() {
