@@ -177,6 +177,22 @@ def sleeps(tree):
             for number, line in enumerate(tree.lines(path), 1) if pattern.search(line)]
 
 
+def references(tree):
+    """Documents name only what is there."""
+    tops = "shm|broker|clientlib|schemas|benchmarks|tests|docs|scripts"
+    pattern = re.compile(rf"`((?:{tops})/[\w./-]*)`|\]\(([\w./-]+)\)")
+    broken = []
+    for path in tree.paths:
+        if not path.endswith(".md"):
+            continue
+        for number, line in enumerate(tree.lines(path), 1):
+            for named, linked in pattern.findall(line):
+                place = tree.root / named if named else (tree.root / path).parent / linked
+                if not place.exists():
+                    broken.append(f"{path}:{number}: names {named or linked}, which is not there")
+    return broken
+
+
 def leftovers(tree):
     """Nothing is left for later inside the code."""
     pattern = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b")
@@ -209,4 +225,4 @@ def formatting(tree):
     return broken
 
 
-RULES = [heads, layers, lengths, names, machine_paths, sleeps, leftovers, formatting]
+RULES = [heads, layers, lengths, names, machine_paths, sleeps, references, leftovers, formatting]
