@@ -32,11 +32,10 @@ Broker::Broker(Config config, shm::Descriptor state, bool signals)
       exchange_(core_.sessions_max()),
       turn_(core_, board_, exchange_),
       control_(config_, board_, exchange_, signals) {
-    check(core_);
+    if (core_.head().epoch != 0) check(core_);  // not one that was made just now
     core_.set_epoch(core_.head().epoch + 1);
     state_.set_clean(false);
     turn_.prepare(config_);
-    check(core_);
 }
 
 void Broker::run() {

@@ -30,7 +30,7 @@ uint32_t Rooms::find(uint32_t from, uint32_t end, uint32_t count) const {
     return shm::kNoRow;
 }
 
-uint32_t Rooms::take(uint32_t count) {
+uint32_t Rooms::search(uint32_t count) {
     if (count == 0 || count > free_) return shm::kNoRow;
     uint32_t first = find(cursor_, lines_, count);
     if (first == shm::kNoRow) first = find(0, lines_, count);

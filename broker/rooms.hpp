@@ -19,12 +19,21 @@ class Rooms {
     explicit Rooms(uint32_t lines);
 
     // First line of `count` free ones in a row, now taken; shm::kNoRow if there are none.
-    [[nodiscard]] uint32_t take(uint32_t count);
+    [[nodiscard]] uint32_t take(uint32_t count) {
+        // Mostly one line, and the next one is free.
+        if (count != 1 || free_ == 0 || taken(cursor_)) return search(count);
+        const uint32_t line = cursor_;
+        words_[line / 64] |= 1ULL << (line % 64);
+        --free_;
+        cursor_ = line + 1 == lines_ ? 0 : line + 1;
+        return line;
+    }
     void free(uint32_t first, uint32_t count);  // taken lines only
     [[nodiscard]] uint32_t lines() const { return lines_; }
     [[nodiscard]] uint32_t lines_free() const { return free_; }
 
   private:
+    [[nodiscard]] uint32_t search(uint32_t count);
     [[nodiscard]] uint32_t find(uint32_t from, uint32_t end, uint32_t count) const;
     [[nodiscard]] bool taken(uint32_t line) const {
         return (words_[line / 64] >> (line % 64) & 1) != 0;
