@@ -169,22 +169,19 @@ bool accept_result(Session& session, const shm::Completion& completion, dibs_com
 bool Session::accept(const shm::Completion& completion, dibs_completion& out) {
     switch (completion.kind) {
         case CompletionKind::kClaim: {
+            // What is awaited goes to its caller's memory at once.
             const bool mine = completion.tag == awaited_tag;
-            if (!accept_claim(*this, completion, out)) return false;
-            if (!mine) return true;
-            *awaited = out;
-            awaited_tag = kNone;
-            return false;
+            if (!accept_claim(*this, completion, mine ? *awaited : out)) return false;
+            if (mine) awaited_tag = kNone;
+            return !mine;
         }
         case CompletionKind::kResult:
         case CompletionKind::kSlot: {
             const bool mine = static_cast<uint32_t>(completion.user_data) == awaited_answer &&
                               completion.user_data != kDiscard;
-            if (!accept_result(*this, completion, out)) return false;
-            if (!mine) return true;
-            *awaited = out;
-            awaited_answer = kNone;
-            return false;
+            if (!accept_result(*this, completion, mine ? *awaited : out)) return false;
+            if (mine) awaited_answer = kNone;
+            return !mine;
         }
         case CompletionKind::kAssign:
         case CompletionKind::kRevoke:

@@ -1,6 +1,7 @@
 // tests/process/client_workers_test.cpp -- libdibs and dibsd: a claim from a client to a worker and
 // back, with payload and answer, refusals and deaths on the way.
 // SPDX-License-Identifier: Apache-2.0
+#include <poll.h>
 #include <sched.h>
 
 #include <atomic>
@@ -179,6 +180,67 @@ TEST(Work, ProtectedOrNotReadyIsNotGranted) {
     worker.await([](const auto& pool) { return pool.idle == 1; });
     EXPECT_EQ(dibs_withdraw(worker, slot, DIBS_FOREVER), DIBS_OK);
     worker.await([](const auto& pool) { return pool.slots == 0; });
+}
+
+TEST(Work, ThatFailedBringsItsWorkerBackThoughAReleaseWouldDo) {
+    const Folder folder;
+    const Dibsd dibsd(folder, std::string(kBrowsers) + "release_is_ready = true\n");
+    const Attached worker(dibsd.socket(), "browsers");
+    const Attached client(dibsd.socket(), "browsers");
+    const uint64_t slot = announce(worker, "b-1", 31);
+    for (const bool broken : {false, true}) {
+        submit_claim(client);
+        const dibs_assignment assignment = next(worker);
+        ASSERT_EQ(assignment.kind, DIBS_ASSIGN);
+        dibs_confirm(worker, slot, assignment.round, nullptr, 0, DIBS_NOWAIT);
+        const dibs_completion held = reap(client);
+        if (broken) {
+            EXPECT_EQ(dibs_fail(client, &held.lease, DIBS_FOREVER), DIBS_OK);
+            EXPECT_EQ(next(worker).kind, DIBS_REVOKE);
+            client.await([](const auto& pool) { return pool.recovering == 1; });
+        } else {
+            EXPECT_EQ(dibs_release(client, &held.lease, DIBS_FOREVER), DIBS_OK);
+            client.await([](const auto& pool) { return pool.idle == 1; });
+        }
+    }
+}
+
+// A worker in an event loop: it sleeps in poll and finds every assignment.
+TEST(Work, ReachesAWorkerThatPolls) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kBrowsers);
+    std::thread serving([&] {
+        const Attached worker(dibsd.socket(), "browsers");
+        announce(worker, "b-1", 1);
+        for (int revoked = 0; revoked < 100;) {
+            if (dibs_arm(worker) == DIBS_OK) {
+                pollfd one = {dibs_fd(worker), POLLIN, 0};
+                poll(&one, 1, 100);
+            }
+            dibs_dispatch(worker);
+            dibs_assignment assignment;
+            while (dibs_next_assignment(worker, DIBS_NOWAIT, &assignment) == DIBS_OK) {
+                if (assignment.kind == DIBS_REVOKE) {
+                    ++revoked;
+                    dibs_ready(worker, assignment.slot, assignment.round, DIBS_NOWAIT);
+                } else {
+                    dibs_confirm(
+                        worker, assignment.slot, assignment.round, nullptr, 0, DIBS_NOWAIT);
+                }
+            }
+        }
+    });
+    const Attached client(dibsd.socket(), "browsers");
+    for (int i = 0; i < 100; ++i) {
+        const dibs_completion held = client.claim();
+        ASSERT_EQ(held.outcome, DIBS_GRANTED);
+        ASSERT_EQ(dibs_release(client, &held.lease, DIBS_NOWAIT), DIBS_OK);
+    }
+    serving.join();
+    dibs_totals totals = {};
+    totals.size = sizeof totals;
+    EXPECT_EQ(dibs_pool_totals(client, client.pool(), &totals), DIBS_OK);
+    EXPECT_EQ(totals.net_found_work, 0U);
 }
 
 TEST(Work, IsLostWithItsWorkersProcess) {
