@@ -74,6 +74,7 @@ bool AnnouncementReader::read(std::span<const uint8_t> bytes, Announcement& out)
     }
     size_t used = 0;
     const auto append = [&](std::string_view text) {
+        if (text.empty()) return true;
         if (text.size() > attributes_.size() - used) return false;
         std::memcpy(attributes_.data() + used, text.data(), text.size());
         used += text.size();
