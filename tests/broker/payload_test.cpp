@@ -81,7 +81,8 @@ TEST(Announcement, IsReadWithNameLabelsAndAttributes) {
     builder.Finish(wire::CreateAnnouncePayloadDirect(builder, "web-1", &labels, &attributes));
     AnnouncementReader reader;
     Announcement announcement;
-    ASSERT_TRUE(reader.read(finished(builder), announcement));
+    const Bytes bytes = finished(builder);
+    ASSERT_TRUE(reader.read(bytes, announcement));
     EXPECT_EQ(announcement.name, "web-1");
     ASSERT_EQ(announcement.labels().size(), 2U);
     EXPECT_EQ(announcement.labels()[1], "v2");
