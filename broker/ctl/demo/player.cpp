@@ -18,8 +18,9 @@ namespace {
 constexpr uint64_t kHeadStart = 20'000'000;       // between being ready and the first arrival
 constexpr uint64_t kLookEvery = 10'000'000;       // counters are looked at this often at least
 constexpr uint64_t kStallAfter = 30'000'000'000;  // nothing happens though something should
+constexpr uint64_t kSettleWithin = 5'000'000'000;
 constexpr uint64_t kShowEvery = 1'000'000'000;
-constexpr int kDeathShownMs = 1000;  // a lost session may be seen before its broker's death
+constexpr int kDeathShownMs = 500;  // its effects may be seen before the broker's death itself
 
 std::string outcome_text(const dibs_completion& completion) {
     return std::string("ended ") + dibs_outcome_name(completion.outcome) + " (" +
@@ -57,8 +58,12 @@ PlayResult Player::play() {
     return std::move(result_);
 }
 
+// All leases are over, and the workers have said so of all their slots: those of a claim that
+// another of its workers ended first still hear of it.
 bool Player::finished() const {
-    return over_ == rows_.size();
+    if (over_ != rows_.size()) return false;
+    const dibs_counters& last = sampler_.last();
+    return last.idle == last.slots || monotonic_ns() > progress_ns_ + kSettleWithin;
 }
 
 ClientSession& Player::session_of(size_t row) {
@@ -246,7 +251,11 @@ void Player::look_around(const std::vector<pollfd>& watched) {
 }
 
 void Player::look_at_children() {
-    if (const auto status = around_.broker->wait(0)) {
+    // Workers end when the broker dies, and may be seen to before it: then it is to be named.
+    const bool worker_ended = std::any_of(around_.workers->begin(),
+                                          around_.workers->end(),
+                                          [](Child& worker) { return worker.wait(0).has_value(); });
+    if (const auto status = around_.broker->wait(worker_ended ? kDeathShownMs : 0)) {
         around_.broker_output->read();
         return fail("the broker ended: " + shown_status(*status) + "; it said:\n" +
                     around_.broker_output->last_words());
