@@ -154,7 +154,7 @@ struct alignas(64) SlotRow {
     uint32_t parked_session;     // row, or kNoRow [later]
     uint32_t parked_word;        // index in UP [later]
     uint32_t parked_fences;      // fences handed out with it [later]
-    uint32_t uses;               // grants so far
+    uint32_t uses;               // grants so far [later]
     Behaviour behaviour;
     uint8_t reserved0[3];
     // line 2: the outside's view

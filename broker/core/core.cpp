@@ -52,7 +52,8 @@ void Core::begin_turn(TimeNs now) {
     parts.arena.begin_turn();
     // A cut turn goes on at its own time, with its own news to tell at its end.
     if (!parts.cut) {
-        parts.touched.clear();
+        if (!parts.just_attached) parts.touched.clear();
+        parts.just_attached = false;
         parts.fresh.clear();
         parts.now_ns = std::max(parts.now_ns, now);
         parts.first_number = parts.state.counters->arrival_next;

@@ -81,6 +81,7 @@ struct Core::Parts {
     TimeNs now_ns = 0;
     uint64_t first_number = 0;  // of the claims that came in this turn, cuts included
     bool cut = false;
+    bool just_attached = true;  // its first turn tells what a predecessor's cut turn did not
     std::vector<Decision> decisions;
     std::vector<uint32_t> decided_slots;
     std::vector<uint32_t> scratch;

@@ -89,6 +89,7 @@ void Core::Parts::rebuild() {
     }
     for (uint32_t row = 0; row < state.counters->pools; ++row) {
         dirty.add(row);
+        touched.add(row);
         if (state.pools[row].slots < state.pools[row].slots_wanted) growing.push_back(row);
     }
     drain_work = true;
