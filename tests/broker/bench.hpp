@@ -29,7 +29,9 @@ class Bench {
         .pools = 4, .sessions = 8, .slots = 64, .claims = 256, .leases = 256, .arena_blocks = 64};
 
     Bench()
-        : state_(shm::make_memfd("bench", core::state_size(kLimits))),
+        : pushed_(kLimits.sessions, 0),
+          read_(kLimits.sessions, 0),
+          state_(shm::make_memfd("bench", core::state_size(kLimits))),
           mapping_(state_.get(), core::state_size(kLimits)),
           core((core::format_state(mapping_.bytes(), kLimits), mapping_.bytes())),
           board(kLimits.pools),
@@ -82,13 +84,9 @@ class Bench {
     void push(Session& session, const shm::Submission& entry) {
         shm::store_line(lines(session), session.sizes.submission_entries, pushed(session)++, entry);
     }
-    uint64_t& pushed(Session& session) {
-        pushed_.resize(kLimits.sessions, 0);
-        return pushed_[session.row];
-    }
+    uint64_t& pushed(Session& session) { return pushed_[session.row]; }
     // As the client: the next completion, read or only looked at.
     std::optional<shm::Completion> next(Session& session) {
-        read_.resize(kLimits.sessions, 0);
         shm::CompletionConsumer ring(
             session.completions, session.sizes.completion_entries, read_[session.row]);
         shm::Completion entry;
@@ -107,8 +105,8 @@ class Bench {
         ingest.begin_turn();
         deaths.reap();
         Ingest::Read last = Ingest::Read::kOpen;
-        const std::vector<Session*> polled = sessions.polled();
-        for (Session* session : polled) {
+        for (size_t i = sessions.polled().size(); i-- > 0;) {
+            Session* session = sessions.polled()[i];
             last = ingest.read(*session, Ingest::kSessionBudget);
             sessions.in_turn(session);
             if (last == Ingest::Read::kClosed) sessions.end(session, shm::Reason::kOk);
@@ -129,11 +127,11 @@ class Bench {
     }
 
   private:
-    shm::Descriptor state_;
-    Mapping mapping_;
     std::vector<std::unique_ptr<Session>> owned_;
     std::vector<uint64_t> pushed_;
     std::vector<uint64_t> read_;
+    shm::Descriptor state_;
+    Mapping mapping_;
 
   public:
     core::Core core;
