@@ -1,0 +1,149 @@
+// tests/hostile/scribble_test.cpp -- clients that write whatever they like into their own segment:
+// each may end its own session, and nothing else may happen.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "broker/core/core.hpp"
+#include "broker/mapping.hpp"
+#include "shm/memfd.hpp"
+#include "tests/process/child.hpp"
+#include "tests/process/dibsd.hpp"
+#include "tests/process/raw_client.hpp"
+
+namespace dibs::test {
+namespace {
+
+using shm::Op;
+using shm::Outcome;
+
+const char* const kPools =
+    "[[pool]]\nname = \"tokens\"\nkind = \"counted\"\nslots = 4\n"
+    "[[pool]]\nname = \"web\"\nkind = \"worker\"\npayload_max = 128\nanswer_max = 16\n"
+    "attributes_max = 32\nreservation_ttl = \"1ms\"\n";
+
+using Random = std::mt19937_64;
+
+uint64_t mostly_small(Random& random) {
+    switch (random() % 4) {
+        case 0:
+            return random() % 8;
+        case 1:
+            return uint64_t{1} << (random() % 64);
+        case 2:
+            return (random() % 4) << 32 | random() % 8;  // looks like an id
+        default:
+            return random();
+    }
+}
+
+shm::Submission anything(Random& random) {
+    shm::Submission entry;
+    entry.user_data = random();
+    entry.op = static_cast<Op>(random() % 16 == 0 ? random() : random() % 13);
+    entry.flags = static_cast<uint8_t>(random() % 4 == 0 ? random() : 0);
+    entry.pool = static_cast<uint16_t>(random() % 16 == 0 ? random() : random() % 3);
+    entry.units = static_cast<uint16_t>(random() % 16 == 0 ? random() : random() % 4);
+    entry.tag = static_cast<uint16_t>(random() % 16 == 0 ? random() : random() % 8);
+    if (random() % 2 == 0) {
+        entry.payload_offset = static_cast<uint32_t>(mostly_small(random));
+        entry.payload_size = static_cast<uint32_t>(mostly_small(random) % 300);
+    }
+    entry.id = mostly_small(random);
+    entry.fence = mostly_small(random);
+    if (random() % 4 == 0) entry.key[0] = static_cast<uint8_t>(random() % 3);
+    return entry;
+}
+
+bool ended(const RawClient& client) {
+    return client.down().session_state.load() != static_cast<uint32_t>(shm::SessionState::kOpen);
+}
+
+// Entries in good order with anything in them; sometimes all completions are read, as they come.
+void operate(const std::string& path, uint64_t seed, int entries) {
+    Random random(seed);
+    RawClient client(path);
+    if (!client.attached()) return;
+    for (size_t i = 0; i < client.welcome().up_payload; i += 8) {
+        const uint64_t bytes = random();
+        std::memcpy(client.payload() + i, &bytes, 8);
+    }
+    for (int i = 0; i < entries && !ended(client); ++i) {
+        client.submit(anything(random));
+        while (client.down().submission_consumed.load() + 64 <= static_cast<uint64_t>(i) &&
+               !ended(client)) {
+            sched_yield();
+        }
+        client.up().completion_head.store(client.down().completion_tail.load());
+    }
+}
+
+// Every word of the segment is anything, again and again, while the bell is rung.
+void scribble(const std::string& path, uint64_t seed) {
+    Random random(seed);
+    RawClient client(path);
+    if (!client.attached()) return;
+    auto* words = reinterpret_cast<uint64_t*>(&client.up());
+    const size_t count = client.welcome().up_size / sizeof(uint64_t);
+    for (int i = 0; i < 2000 && !ended(client); ++i) {
+        words[random() % 64] = mostly_small(random);  // the head and the first lines
+        words[random() % count] = random();
+        client.ring();
+    }
+}
+
+// Claims as it should, all the while.
+void expect_service(RawClient& client, int rounds) {
+    for (int i = 0; i < rounds; ++i) {
+        client.claim(1);
+        const auto granted = client.wait();
+        ASSERT_TRUE(granted);
+        ASSERT_EQ(granted->outcome, Outcome::kGranted);
+        client.release(*granted);
+        ASSERT_EQ(client.wait()->reason, shm::Reason::kOk);
+    }
+}
+
+TEST(Hostile, OperationsChangeNothingForOthersAndLeaveNothingBehind) {
+    const char* given = std::getenv("DIBS_SEED");
+    const uint64_t seed = given != nullptr ? std::stoull(given) : 1;
+    std::printf("seed %llu (DIBS_SEED)\n", static_cast<unsigned long long>(seed));
+    const Folder folder;
+    const shm::Descriptor state(memfd_create("state", MFD_ALLOW_SEALING));
+    Dibsd dibsd(folder, kPools, state.get());
+    ASSERT_TRUE(dibsd.ready());
+    RawClient good(dibsd.socket());
+    for (uint64_t round = 0; round < 20; ++round) {
+        Child two([&](const Child&) {
+            operate(dibsd.socket(), seed * 1000 + round * 2, 3000);
+            operate(dibsd.socket(), seed * 1000 + round * 2 + 1, 3000);
+        });
+        Child scribbler([&](const Child&) { scribble(dibsd.socket(), seed * 1000 + round); });
+        ASSERT_EQ(two.marked(), 'e');
+        ASSERT_EQ(scribbler.marked(), 'e');
+        two.kill();
+        scribbler.kill();
+        expect_service(good, 5);
+    }
+    good.await_pool(0, [](const auto& pool) { return pool.idle == 4 && pool.queued == 0; });
+    good.await_pool(1, [](const auto& pool) { return pool.slots == 0 && pool.queued == 0; });
+    EXPECT_FALSE(ended(good));
+    dibsd.signal(SIGKILL);
+    (void)dibsd.wait();
+    const uint64_t size = shm::size_of(state.get());
+    const Mapping mapping(state.get(), size);
+    const core::Core core(mapping.bytes());
+    EXPECT_EQ(core.check_all(), std::vector<std::string>{});
+}
+
+}  // namespace
+}  // namespace dibs::test
