@@ -23,7 +23,7 @@ Character choose_frequencies(Dice& dice) {
     character.time_max = dice.one_of<uint64_t>({2, 5, 12, 60});
     character.sessions = dice.one_of<size_t>({1, 2, 3, 4, 5, 6});
     character.restarts = dice.percent(25);
-    character.large = dice.percent(2);
+    character.large = dice.percent(5);
     if (character.large) {
         character.sessions = 2;
         character.turn_percent = 5;

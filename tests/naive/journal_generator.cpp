@@ -81,7 +81,7 @@ void Writer::write(size_t steps) {
     }
     for (const auto& [label, id] : player_->slots())
         label_of_slot_[id] = label;
-    if (character_.large) steps /= 3;
+    if (character_.large) steps /= 5;
     while (journal_.steps.size() < steps)
         write_one();
     end_turn();
