@@ -28,7 +28,7 @@ Broker::Broker(Config config, shm::Descriptor state, bool signals)
     : config_(std::move(config)),
       state_(std::move(state), config_.limits),
       core_(state_.bytes()),
-      board_(shm::kPoolsMax < config_.limits.pools ? shm::kPoolsMax : config_.limits.pools),
+      board_(core_.head().table[static_cast<size_t>(shm::Table::kPools)].rows),
       exchange_(core_.sessions_max()),
       turn_(core_, board_, exchange_),
       control_(config_, board_, exchange_, signals) {

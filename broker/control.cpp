@@ -25,6 +25,7 @@ namespace {
 
 constexpr uint64_t kHandshakeNs = 1'000'000'000;
 constexpr uint64_t kAcceptPauseNs = 100'000'000;
+constexpr int kAcceptsAtOnce = 64;
 constexpr size_t kPendingMax = 512;  // the oldest one makes room for another
 
 uint64_t monotonic() {
@@ -112,7 +113,9 @@ void Control::dispatch(Event what, int fd) {
 }
 
 void Control::accept_all() {
-    while (listener_.fd() >= 0) {
+    // What is left is there again at the next look: who has said Hello must not wait for all those
+    // who only connect.
+    for (int accepted = 0; accepted < kAcceptsAtOnce && listener_.fd() >= 0; ++accepted) {
         shm::Descriptor socket(
             accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (!socket.valid()) {

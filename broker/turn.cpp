@@ -156,7 +156,7 @@ void Turn::take_over(Config* taken) {
     for (PoolSettings& pool : config->pools) {
         std::string why;
         if (core_.set_pool(pool.view(), &why) == shm::kNoRow) {
-            log::warning("pool \"" + pool.name + "\" stays as it was: " + why);
+            log::warning(why + "; it stays as it was");
         }
     }
     publish_all_ = true;
@@ -221,7 +221,7 @@ void Turn::prepare(Config& config) {
         std::string why;
         core_.begin_turn(clock_.now());
         if (core_.set_pool(pool.view(), &why) == shm::kNoRow) {
-            throw std::runtime_error("pool \"" + pool.name + "\": " + why);
+            throw std::runtime_error(why);
         }
         finish_quietly();
     }

@@ -1,5 +1,5 @@
-// tests/broker/allocation_test.cpp -- a turn takes no memory: what it needs is there from the
-// start. SPDX-License-Identifier: Apache-2.0
+// tests/broker/allocation_test.cpp -- a turn takes no memory: all of it is there from the start.
+// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include <cstdlib>
