@@ -122,7 +122,8 @@ TEST(Hostile, OperationsChangeNothingForOthersAndLeaveNothingBehind) {
     Dibsd dibsd(folder, kPools, state.get());
     ASSERT_TRUE(dibsd.ready());
     RawClient good(dibsd.socket());
-    for (uint64_t round = 0; round < 20; ++round) {
+    const uint64_t rounds = std::getenv("DIBS_LONG") != nullptr ? 1000 : 20;
+    for (uint64_t round = 0; round < rounds; ++round) {
         Child two([&](const Child&) {
             operate(dibsd.socket(), seed * 1000 + round * 2, 3000);
             operate(dibsd.socket(), seed * 1000 + round * 2 + 1, 3000);

@@ -60,6 +60,22 @@ TEST(Dibsd, GrantsAClaimOfACountedPoolAndTakesItBack) {
     EXPECT_EQ(client.wait()->fence, 2U);
 }
 
+TEST(Dibsd, TakesNoPageFaultWhileItServesClaims) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kCounted);
+    RawClient client(dibsd.socket());
+    uint64_t before = 0;
+    for (uint16_t round = 0; round < 3000; ++round) {
+        if (round == 1000) before = dibsd.page_faults();
+        client.claim(round % 256, 0, 2);
+        const auto granted = client.wait();
+        ASSERT_EQ(granted->outcome, Outcome::kGranted);
+        client.release(*granted);
+        ASSERT_TRUE(client.wait());
+    }
+    EXPECT_EQ(dibsd.page_faults(), before);
+}
+
 TEST(Dibsd, GivesTheSlotsOfAKilledClientToWhoWaits) {
     const Folder folder;
     const Dibsd dibsd(folder, kCounted);

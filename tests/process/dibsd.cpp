@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
 
 namespace dibs::test {
@@ -118,6 +119,17 @@ uint64_t Dibsd::voluntary_switches() const {
         }
     }
     return sum;
+}
+
+uint64_t Dibsd::page_faults() const {
+    std::ifstream stat("/proc/" + std::to_string(pid_) + "/stat");
+    std::string text;
+    std::getline(stat, text);
+    std::istringstream fields(text.substr(text.rfind(')') + 2));
+    std::string field;
+    for (int number = 3; number <= 10; ++number)  // the tenth counts them
+        fields >> field;
+    return std::stoull(field);
 }
 
 Ended run_dibsd(const std::vector<std::string>& arguments) {

@@ -40,6 +40,7 @@ class Dibsd {
     void signal(int number) const;
     // Waits for its end: the exit code, or 128 + the signal.
     int wait();
+    [[nodiscard]] uint64_t page_faults() const;         // that needed no disk
     [[nodiscard]] uint64_t voluntary_switches() const;  // of all its threads
 
   private:
