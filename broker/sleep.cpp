@@ -62,7 +62,27 @@ void Sleep::worked(core::TimeNs now) {
     publish_cpu();
     if (now - looked_ns_ < kLookEvery) return;
     looked_ns_ = now;
+    leave_silent(now);
     events(0, false);
+}
+
+// While others keep the broker busy: whoever has been silent is not looked at any more. Its word is
+// set first, so that it rings, or is seen now.
+void Sleep::leave_silent(core::TimeNs now) {
+    const std::vector<Session*>& polled = sessions_.polled();
+    for (size_t i = polled.size(); i-- > 0;) {
+        Session* session = polled[i];
+        if (now - session->heard_ns <= kSilent) continue;
+        shm::arm_submissions(*session->down);
+        const Armed armed = session->up.look_again();
+        if (armed == Armed::kViolation) {
+            sessions_.end(session, shm::Reason::kMalformed);
+        } else if (armed == Armed::kEntry) {
+            shm::disarm_submissions(*session->down);
+        } else {
+            sessions_.unpoll(session);
+        }
+    }
 }
 
 void Sleep::rest(core::TimeNs now, core::TimeNs until) {

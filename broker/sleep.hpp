@@ -43,6 +43,7 @@ class Sleep {
     void publish_cpu();
     void spin() const;
     void block(core::TimeNs now, core::TimeNs until);
+    void leave_silent(core::TimeNs now);
     [[nodiscard]] bool arm(core::TimeNs now);
     void disarm();
     // Takes what has happened; waits for it at most `wait_ns`.

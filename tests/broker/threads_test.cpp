@@ -132,6 +132,29 @@ TEST(TurnThreads, NeverGiveASlotTwiceAndLoseNoWakeUp) {
     clients[0]->await_pool(0, [](const auto& pool) { return pool.idle == 2 && pool.queued == 0; });
 }
 
+TEST(TurnThreads, AskASilentSessionToRingThoughAnotherKeepsThemBusy) {
+    TurnThread turn("[[pool]]\nname = \"tokens\"\nkind = \"counted\"\nslots = 4\n");
+    const auto silent = turn.attach();
+    const auto busy = turn.attach();
+    silent->claim(1);
+    ASSERT_EQ(silent->wait()->outcome, Outcome::kGranted);
+    std::atomic<bool> over = false;
+    std::thread talking([&] {
+        while (!over) {
+            busy->claim(1);
+            busy->release(*busy->wait());
+            (void)busy->wait();
+        }
+    });
+    while (silent->down().need_wakeup.load() == 0)
+        sched_yield();
+    silent->claim(2);  // rings
+    EXPECT_TRUE(silent->wait());
+    over = true;
+    talking.join();
+    EXPECT_EQ(turn.net_found_work(), 0U);
+}
+
 TEST(TurnThreads, CarryAssignmentsAnswersAndEventsBetweenWorkerAndClient) {
     TurnThread turn(
         "[[pool]]\nname = \"web\"\nkind = \"worker\"\npayload_max = 64\nanswer_max = 8\n");
