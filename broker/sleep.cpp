@@ -85,14 +85,15 @@ void Sleep::leave_silent(core::TimeNs now) {
     }
 }
 
-void Sleep::rest(core::TimeNs now, core::TimeNs until) {
+bool Sleep::rest(core::TimeNs now, core::TimeNs until) {
     if (now - worked_ns_ < spin_ns_ && peer_elsewhere()) return spin();
     if (spin_ns_ != 0 && yields_ < kYields && !sessions_.polled().empty()) {
         ++yields_;
         sched_yield();
-        return;
+        return false;
     }
     block(now, until);
+    return false;
 }
 
 bool Sleep::peer_elsewhere() const {
@@ -111,11 +112,12 @@ void Sleep::publish_cpu() {
         session->down->cpu.store(cpu, std::memory_order_relaxed);
 }
 
-void Sleep::spin() const {
+bool Sleep::spin() const {
     for (uint32_t i = 0; i < kPausesPerLook; ++i) {
         shm::pause();
-        if (sessions_.anything_new() || exchange_.asked()) return;
+        if (sessions_.anything_new() || exchange_.asked()) return true;
     }
+    return false;
 }
 
 void Sleep::block(core::TimeNs now, core::TimeNs until) {

@@ -30,12 +30,10 @@ Turn::Turn(core::Core& core, BoardSegment& board, Exchange& exchange)
       sleep_(sessions_, exchange, publisher_, clock_) {}
 
 void Turn::serve() {
+    // What the spin finds is taken at the instant of the last look, a microsecond ago: to read the
+    // clock again would only make its client wait.
     while (!stopped_) {
-        if (anything_to_do()) {
-            take(now_);
-        } else {
-            sleep_.rest(now_, next_due());
-        }
+        if (anything_to_do() || sleep_.rest(now_, next_due())) take(now_);
     }
     part();
 }
