@@ -215,6 +215,11 @@ void Turn::prepare(Config& config) {
         }
         finish_quietly();
     } while (row < core_.sessions_max() || core_.work_left());
+    if (core_.draining()) {  // the earlier broker stopped in order; this one has begun
+        core_.begin_turn(clock_.now());
+        core_.apply(core::Drain{.on = false});
+        finish_quietly();
+    }
     for (PoolSettings& pool : config.pools) {
         std::string why;
         core_.begin_turn(clock_.now());

@@ -159,6 +159,22 @@ TEST(DibsdRestart, LeavesACleanStateAfterAnOrderlyStop) {
     EXPECT_EQ(corpse.core().head().clean, 1U);
 }
 
+TEST(DibsdRestart, ServesAgainAfterAnOrderlyStop) {
+    const Folder folder;
+    const shm::Descriptor state(memfd_create("state", MFD_ALLOW_SEALING));
+    {
+        Dibsd first(folder, kCounted, state.get());
+        ASSERT_TRUE(first.ready());
+        first.signal(SIGTERM);
+        ASSERT_EQ(first.wait(), 0);
+    }
+    const Dibsd second(folder, kCounted, state.get());
+    ASSERT_TRUE(second.ready());
+    RawClient client(second.socket());
+    client.claim(1);
+    EXPECT_EQ(client.wait()->outcome, Outcome::kGranted);
+}
+
 TEST(DibsdRestart, RefusesAStateThatIsNotOne) {
     const Folder folder;
     const shm::Descriptor state(memfd_create("state", MFD_ALLOW_SEALING));
