@@ -40,10 +40,9 @@ class Edit {
     Row& row(const Row& row, unsigned lines) {
         auto& writable = const_cast<Row&>(row);
         const uint64_t wanted = lines | 1U;
-        uint64_t touched = writable.head.touched;
-        if ((touched >> 8U) != turn_) touched = turn_ << 8U;
-        const uint64_t missing = wanted & ~touched;
-        if (missing != 0) save_row(writable, touched, missing);
+        const uint64_t touched = writable.head.touched;
+        const uint64_t saved = (turn_ << 8U) | wanted;
+        if ((touched & (~uint64_t{0xff} | wanted)) != saved) save_missing(writable, wanted);
         return writable;
     }
 
@@ -85,6 +84,13 @@ class Edit {
     }
 
   private:
+    template <class Row>
+    void save_missing(Row& row, uint64_t wanted) {
+        uint64_t touched = row.head.touched;
+        if ((touched >> 8U) != turn_) touched = turn_ << 8U;
+        save_row(row, touched, wanted & ~touched);
+    }
+
     template <class Row>
     void save_row(Row& row, uint64_t touched, uint64_t missing) {
         auto* bytes = reinterpret_cast<std::byte*>(&row);

@@ -15,12 +15,15 @@ namespace dibs::core {
 bool Core::Parts::may_stay_fresh(const Claim& command) const {
     return state.pools[command.pool].kind == shm::PoolKind::kCounted &&
            backlog.head(command.pool) == kNoRow && command.payload.empty() &&
-           command.key == Key{} && fresh.size() < kFreshMax;
+           !key_given(command.key.data()) && fresh.size() < kFreshMax;
 }
 
 void Core::Parts::stay_fresh(const Claim& command, uint64_t number) {
     const auto place = static_cast<uint32_t>(fresh.size());
-    fresh.push_back({command, number, kNoRow});
+    Fresh& kept = fresh.emplace_back();
+    kept.claim = command;
+    kept.number = number;
+    kept.next = kNoRow;
     FreshList& list = fresh_of_pool[command.pool];
     (list.tail == kNoRow ? list.head : fresh[list.tail].next) = place;
     list.tail = place;
@@ -44,7 +47,7 @@ void Core::Parts::serve_fresh(uint32_t pool) {
                    .interval_ns = claim.interval_ns,
                    .room = claim.room,
                    .room_lines = claim.room_lines},
-                  chain_idle(pool, claim.units));
+                  take_idle(pool, claim.units, SlotState::kLeased));
     }
     for (uint32_t place = list.head; place != kNoRow; place = fresh[place].next) {
         accept(fresh[place].claim, fresh[place].number);

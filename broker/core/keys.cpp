@@ -10,12 +10,6 @@ namespace dibs::core {
 
 namespace {
 
-bool given(const uint8_t* key) {
-    uint64_t halves[2];
-    std::memcpy(halves, key, sizeof(halves));
-    return (halves[0] | halves[1]) != 0;
-}
-
 uint64_t key_hash(const State& state, uint32_t uid, const uint8_t* key) {
     uint64_t seed = 0;
     std::memcpy(&seed, state.head->boot_id, sizeof(seed));
@@ -25,7 +19,7 @@ uint64_t key_hash(const State& state, uint32_t uid, const uint8_t* key) {
 }  // namespace
 
 uint32_t Core::Parts::find_key(uint32_t session, const Key& key) const {
-    if (!given(key.data())) return kNoRow;
+    if (!key_given(key.data())) return kNoRow;
     const uint32_t uid = state.sessions[session].uid;
     return keys.find(key_hash(state, uid, key.data()), [&](uint32_t holder) {
         const bool leased = (holder & kTagLease) != 0;
@@ -37,11 +31,11 @@ uint32_t Core::Parts::find_key(uint32_t session, const Key& key) const {
 }
 
 void Core::Parts::add_key(uint32_t session, const uint8_t* key, uint32_t holder) {
-    if (given(key)) keys.insert(key_hash(state, state.sessions[session].uid, key), holder);
+    if (key_given(key)) keys.insert(key_hash(state, state.sessions[session].uid, key), holder);
 }
 
 void Core::Parts::remove_key(uint32_t session, const uint8_t* key, uint32_t holder) {
-    if (given(key)) keys.remove(key_hash(state, state.sessions[session].uid, key), holder);
+    if (key_given(key)) keys.remove(key_hash(state, state.sessions[session].uid, key), holder);
 }
 
 }  // namespace dibs::core

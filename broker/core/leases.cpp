@@ -22,7 +22,8 @@ uint64_t sum_or_never(uint64_t now_ns, uint64_t interval_ns) {
 
 }  // namespace
 
-// Makes the lease and tells its holder. The slots are chained from first_slot, in any state.
+// Makes the lease and tells its holder. The slots are chained from first_slot, reserved or already
+// counted as leased.
 uint32_t Core::Parts::lease_out(const Grantee& to, uint32_t first_slot) {
     const uint32_t row = take_lease_row();
     shm::LeaseRow& lease = edit.fresh_row(state.leases[row]);
@@ -82,7 +83,7 @@ uint32_t Core::Parts::lease_out(const Grantee& to, uint32_t first_slot) {
             held.flags &
                 static_cast<uint8_t>(shm::SlotFlag::kProtected | shm::SlotFlag::kUnqualified |
                                      shm::SlotFlag::kDraining));
-        move_slot(slot, SlotState::kLeased);
+        if (held.state != SlotState::kLeased) move_slot(slot, SlotState::kLeased);
         decided_slots.push_back(slot);
     }
     if (interval != 0) {

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,6 +39,13 @@ inline constexpr unsigned kPoolTotals = 1U << 2U;
 // Claims that must not wait beyond the pass.
 inline constexpr uint8_t kImpatient =
     shm::ClaimFlag::kNowOnly | shm::ClaimFlag::kReject | shm::ClaimFlag::kCold;
+
+// All zero is "no key".
+inline bool key_given(const uint8_t* key) {
+    uint64_t halves[2];
+    std::memcpy(halves, key, sizeof(halves));
+    return (halves[0] | halves[1]) != 0;
+}
 
 struct Core::Parts {
     explicit Parts(std::span<std::byte> bytes);
@@ -74,7 +82,7 @@ struct Core::Parts {
         uint32_t count = 0;
     };
     static constexpr uint32_t kFreshMax = 64;
-    std::vector<Fresh> fresh;
+    std::vector<Fresh> fresh;  // never grows: kFreshMax are reserved
     std::vector<FreshList> fresh_of_pool;
 
     // --- the turn
@@ -143,8 +151,9 @@ struct Core::Parts {
     bool pass_over(uint32_t pool);
     [[nodiscard]] bool servable(uint32_t pool, uint32_t units) const;
     void serve(uint32_t claim);
-    // Chains the first idle slots of the pool, still idle, and returns the first.
-    uint32_t chain_idle(uint32_t pool, uint32_t units);
+    // Takes the first idle slots of the pool into the state (reserved, leased), chained as its
+    // holder's; returns the first.
+    uint32_t take_idle(uint32_t pool, uint32_t units, SlotState to);
     void reserve(uint32_t claim);
     void end_impatient(uint32_t claim);
 

@@ -66,15 +66,24 @@ void Core::Parts::end_impatient(uint32_t claim) {
     end_claim(claim, Outcome::kRejected, reason, state.pools[row.pool].retry_after_ns, true);
 }
 
-uint32_t Core::Parts::chain_idle(uint32_t pool, uint32_t units) {
-    const uint32_t first = state.pools[pool].ready_head;
+// The chain is the head of the ready queue, so it is unlinked as a whole.
+uint32_t Core::Parts::take_idle(uint32_t pool_row, uint32_t units, SlotState to) {
+    const bool leased = to == SlotState::kLeased;
+    shm::PoolRow& pool = edit.row(state.pools[pool_row], leased ? kPoolHot : kPoolStates);
+    const uint32_t first = pool.ready_head;
     uint32_t slot = first;
     for (uint32_t unit = 1; unit <= units; ++unit) {
         shm::SlotRow& taken = edit.row(state.slots[slot], 1);
         slot = taken.ready_next;
+        put(taken.state, to);
         put(taken.round, taken.round + 1);
         put(taken.holder_next, unit < units ? slot : kNoRow);
     }
+    put(pool.ready_head, slot);
+    if (slot == kNoRow) put(pool.ready_tail, kNoRow);
+    put(pool.idle, pool.idle - units);
+    uint32_t& count = leased ? pool.leased : pool.reserved;
+    put(count, count + units);
     return first;
 }
 
@@ -83,9 +92,11 @@ void Core::Parts::serve(uint32_t row) {
     shm::PoolRow& pool = edit.row(state.pools[claim.pool], kPoolHot);
     backlog.remove(claim.pool, row);
     put(pool.waiting, pool.waiting - 1);
-    const uint32_t first = chain_idle(claim.pool, claim.units);
+    const bool counted = pool.kind == shm::PoolKind::kCounted;
+    const uint32_t first =
+        take_idle(claim.pool, claim.units, counted ? SlotState::kLeased : SlotState::kReserved);
     put(claim.first_slot, first);
-    if (pool.kind == shm::PoolKind::kCounted) {
+    if (counted) {
         grant(row, first);
     } else {
         reserve(row);
@@ -106,7 +117,6 @@ void Core::Parts::reserve(uint32_t row) {
     for (uint32_t slot = claim.first_slot; slot != kNoRow;) {
         shm::SlotRow& taken = edit.row(state.slots[slot], 1);
         put(taken.holder, row);
-        move_slot(slot, SlotState::kReserved);
         Decision& assign = decide_that(DecisionKind::kAssign);
         assign.session = taken.session;
         assign.pool = claim.pool;
