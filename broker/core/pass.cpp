@@ -84,6 +84,7 @@ uint32_t Core::Parts::take_idle(uint32_t pool_row, uint32_t units, SlotState to)
     put(pool.idle, pool.idle - units);
     uint32_t& count = leased ? pool.leased : pool.reserved;
     put(count, count + units);
+    touched.add(pool_row);
     return first;
 }
 
