@@ -4,7 +4,10 @@
 //   valgrind --tool=callgrind dibs-bench --work core --operations 100000 --batch 64
 //   DIBS_DIBSD=SCRIPT dibs-bench --work claim --operations 20000
 //
-// where SCRIPT runs dibsd under valgrind.
+// where SCRIPT is, with libdibs-valgrind-epoll.so built beside dibs-bench:
+//
+//   LD_PRELOAD=…/libdibs-valgrind-epoll.so exec valgrind --tool=callgrind
+//       --separate-threads=yes --toggle-collect='dibs::Turn::take*' …/dibsd "$@"
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

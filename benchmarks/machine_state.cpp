@@ -13,9 +13,8 @@ namespace dibs::bench {
 namespace {
 
 constexpr double kProbeNs = 10'000'000;
-// Seen: 81 to 121 ns near, 322 to 459 far. What lies between is neither.
-constexpr double kNearBelowNs = 200;
-constexpr double kFarAboveNs = 260;
+// Seen: 81 to 121 ns near, 230 to 459 far.
+constexpr double kNearBelowNs = 180;
 // Two probes of one state differ by less than this factor.
 constexpr double kSteady = 1.35;
 constexpr int kPollsPerLook = 64;
@@ -34,8 +33,7 @@ const char* name_of(MachineState state) {
 }
 
 MachineState LineRoundTrip::state() const {
-    if (p50_ns < kNearBelowNs) return MachineState::kNear;
-    return p50_ns > kFarAboveNs ? MachineState::kFar : MachineState::kMixed;
+    return p50_ns < kNearBelowNs ? MachineState::kNear : MachineState::kFar;
 }
 
 MachineState state_between(const LineRoundTrip& before, const LineRoundTrip& after) {
