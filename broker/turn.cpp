@@ -125,6 +125,10 @@ void Turn::open(Session* session) {
     command.pid = session->peer.pid;
     command.start_time = session->peer.start_time;
     command.tags_max = static_cast<uint16_t>(session->sizes.tags);
+    command.submission_entries = session->sizes.submission_entries;
+    command.completion_entries = session->sizes.completion_entries;
+    command.up_payload_size = session->sizes.up_payload;
+    command.down_payload_size = session->sizes.down_payload;
     session->row = core_.open_session(command);
     if (session->row == shm::kNoRow) {
         exchange_.report({Report::Kind::kFull, session});

@@ -48,6 +48,11 @@ struct SessionOpen {
     uint32_t pid = 0;
     uint64_t start_time = 0;
     uint16_t tags_max = shm::kTagsMax;
+    // Geometry of its segments: kept for whoever maps them next, opaque to the core.
+    uint32_t submission_entries = 0;
+    uint32_t completion_entries = 0;
+    uint32_t up_payload_size = 0;
+    uint32_t down_payload_size = 0;
 };
 
 struct Claim {

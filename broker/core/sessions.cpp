@@ -29,6 +29,10 @@ uint32_t Core::Parts::open_session(const SessionOpen& open) {
     put(session.submission_consumed, 0);
     put(session.completion_tail, 0);
     put(session.opened_ns, now_ns);
+    put(session.submission_entries, open.submission_entries);
+    put(session.completion_entries, open.completion_entries);
+    put(session.up_payload_size, open.up_payload_size);
+    put(session.down_payload_size, open.down_payload_size);
     put(session.hand_deaths, 0);
     put(session.hand_sequence, 0);
     tags[row].assign(session.tags_max, kTagFree);
