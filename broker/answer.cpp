@@ -168,7 +168,8 @@ void Answers::worker_answer(const Decision& decision) {
     Session* session = sessions_.at(decision.session);
     if (session == nullptr || decision.tag >= session->tags.size()) return;
     const TagRoom& room = session->tags[decision.tag];
-    if (room.first == shm::kNoRow) return;
+    // The claim may have been cancelled since, and its tag be another's: room and all.
+    if (room.first == shm::kNoRow || room.first != decision.room) return;
     const uint32_t size =
         std::min(static_cast<uint32_t>(decision.answer.size()), room.stride - room.answer_place);
     std::byte* unit = region(*session, room, decision.slots_begin);
@@ -177,10 +178,22 @@ void Answers::worker_answer(const Decision& decision) {
         .store(size, std::memory_order_release);  // pairs with the library's look at an answer
 }
 
+// The room that the claim was given. Its tag may not have it any more: a lease that its holder ends
+// in the turn of its grant has given room and tag back. The lines are the lease's until the commit.
+TagRoom Answers::room_of_grant(const Session& session, const Decision& decision) const {
+    const TagRoom& room = session.tags[decision.tag];
+    if (room.first == decision.room) return room;
+    const shm::PoolRow& pool = core_.pool(decision.pool);
+    return {.first = decision.room,
+            .stride = grant_stride(pool),
+            .answer_place = grant_answer_place(pool),
+            .ingested_ns = core_.now()};
+}
+
 void Answers::grant(const Decision& decision) {
     Session* session = sessions_.at(decision.session);
     if (session == nullptr) return;
-    const TagRoom& room = session->tags[decision.tag];
+    const TagRoom room = room_of_grant(*session, decision);
     const bool counted = core_.pool(decision.pool).kind == shm::PoolKind::kCounted;
     const auto slots = core_.decided_slots(decision);
     std::byte* base = session->payload + size_t{room.first} * shm::kLineSize;
@@ -218,6 +231,9 @@ void Answers::grant(const Decision& decision) {
     entry.claim = decision.claim;
     entry.data = room.first * static_cast<uint32_t>(shm::kLineSize);
     complete(session, entry);
+    if (session->tags[decision.tag].first != decision.room) {
+        session->keep_until_read(decision.room, session->completion_tail);
+    }
 }
 
 void Answers::claim_end(const Decision& decision) {
@@ -250,6 +266,7 @@ void Answers::lease_event(const Decision& decision, uint8_t event) {
     stage_event(*session, decision.tag, shm::event_word(event, decision.reason, generation));
     if (event != shm::LeaseEvent::kEnded) return;
     TagRoom& room = session->tags[decision.tag];
+    if (room.first != decision.room) return;
     room.ended = room.first != shm::kNoRow;
     room.unread = session->completion_tail;
 }

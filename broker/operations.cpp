@@ -124,8 +124,7 @@ bool Operations::take_claim_room(Session& session,
     if (entry.pool >= core_.pools() || entry.units == 0 || entry.units > shm::kUnitsMax)
         return true;
     const shm::PoolRow& pool = core_.pool(entry.pool);
-    const auto stride = static_cast<uint32_t>(
-        shm::round_up(sizeof(shm::GrantSlot) + uint64_t{pool.attributes_max} + pool.answer_max, 8));
+    const uint32_t stride = grant_stride(pool);
     const uint32_t lines = room_lines(sizeof(shm::GrantHead) + uint64_t{entry.units} * stride);
     if (session.tags[entry.tag].ended) {
         session.free_tag(entry.tag, session.tags[entry.tag].unread);
@@ -136,12 +135,11 @@ bool Operations::take_claim_room(Session& session,
     __builtin_prefetch(session.payload + size_t{first} * shm::kLineSize, 1);
     command.room = first;
     command.room_lines = lines;
-    session.tags[entry.tag] = {
-        .first = first,
-        .lines = lines,
-        .stride = stride,
-        .answer_place = static_cast<uint32_t>(sizeof(shm::GrantSlot) + pool.attributes_max),
-        .ingested_ns = core_.now()};
+    session.tags[entry.tag] = {.first = first,
+                               .lines = lines,
+                               .stride = stride,
+                               .answer_place = grant_answer_place(pool),
+                               .ingested_ns = core_.now()};
     return true;
 }
 
@@ -182,8 +180,21 @@ void Operations::release(Session& session, const shm::Submission& entry) {
     const size_t first = core_.decisions().size();
     core_.apply(
         core::Release{session.row, entry.op == Op::kFail, entry.id, entry.fence, entry.user_data});
+    const Reason reason = after(entry, first);
     // Who knows id and fence has read the grant.
-    if (after(entry, first) == Reason::kOk) session.free_tag(tag, 0);
+    if (reason == Reason::kOk) session.free_tag(tag, 0);
+    if (reason == Reason::kAlreadyEnded) give_up(session, entry.id);
+}
+
+// The lease has ended in this very turn, before its release was read, and its holder, who has said
+// that it is done with it, may claim with its tag again.
+void Operations::give_up(Session& session, uint64_t id) {
+    for (const core::Decision& decision : core_.decisions()) {
+        if (decision.kind != core::DecisionKind::kLeaseEnd || decision.id != id) continue;
+        if (decision.session == session.row && session.tags[decision.tag].first == decision.room) {
+            session.free_tag(decision.tag, session.completion_tail);
+        }
+    }
 }
 
 void Operations::keepalive(Session& session, const shm::Submission& entry) {
@@ -307,6 +318,7 @@ void Operations::collect_gone() {
 }
 
 void Operations::forget(const Session& session) {
+    if (session.slots == 0) return;
     for (SlotRoom& room : slot_rooms_) {
         if (room.session == &session) room = SlotRoom{};
     }

@@ -25,6 +25,15 @@ struct OwnResult {
     shm::Reason reason;
 };
 
+// How a grant room of this pool is laid out: one unit's region, and the answer's place in it.
+constexpr uint32_t grant_stride(const shm::PoolRow& pool) {
+    return static_cast<uint32_t>(
+        shm::round_up(sizeof(shm::GrantSlot) + uint64_t{pool.attributes_max} + pool.answer_max, 8));
+}
+constexpr uint32_t grant_answer_place(const shm::PoolRow& pool) {
+    return static_cast<uint32_t>(sizeof(shm::GrantSlot)) + pool.attributes_max;
+}
+
 // The room in a worker's DOWN that a slot's assignments use.
 struct SlotRoom {
     Session* session = nullptr;
@@ -64,6 +73,7 @@ class Operations {
                                        core::Claim& command);
     void cancel(Session& session, const shm::Submission& entry);
     void release(Session& session, const shm::Submission& entry);
+    void give_up(Session& session, uint64_t id);
     void keepalive(Session& session, const shm::Submission& entry);
     void announce(Session& session, const shm::Submission& entry, std::span<const uint8_t> payload);
     void worker_word(Session& session,

@@ -85,6 +85,12 @@ void Session::free_tag(uint16_t tag, uint64_t unread) {
     room = TagRoom{};
 }
 
+void Session::keep_until_read(uint32_t first, uint64_t unread) {
+    for (size_t i = frees_committed; i < frees.size(); ++i) {
+        if (frees[i].first == first) frees[i].unread = unread;
+    }
+}
+
 void Session::settle_rooms() {
     settle(frees.size());
     frees_committed = frees.size();

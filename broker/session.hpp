@@ -70,8 +70,9 @@ struct Session {
     bool in_turn = false;  // in the list of sessions that this turn answers
     bool events_changed = false;
     bool polled = false;
-    bool ending = false;    // no longer read nor answered; its death is told to the core
-    bool draining = false;  // its process is dead; what it published is still read
+    bool ending = false;       // no longer read nor answered; its death is told to the core
+    bool draining = false;     // its process is dead; what it published is still read
+    uint64_t drain_until = 0;  // draining: no entry from here on is a dead process's
     shm::Reason end_reason = shm::Reason::kOk;
     core::TimeNs heard_ns = 0;  // last turn in which it said something
 
@@ -93,6 +94,8 @@ struct Session {
     // Gives lines back once the turn is committed and completions below `unread` are read.
     void free_room(uint32_t first, uint32_t lines, uint64_t unread);
     void free_tag(uint16_t tag, uint64_t unread);
+    // Of a room that was given back in this turn: not before completions below `unread` are read.
+    void keep_until_read(uint32_t first, uint64_t unread);
     void settle_rooms();  // after the commit
     void settle(size_t count);
 

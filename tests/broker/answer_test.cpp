@@ -38,8 +38,8 @@ struct WorkerTest : testing::Test {
                     .answer_max = 20,
                     .attributes_max = 32,
                     .reservation_ttl_ns = 1000});
-        worker = &bench.open();
         client = &bench.open();
+        worker = &bench.open();  // later, so that the bench reads it first
         for (uint64_t& slot : slots) {
             shm::Submission announce;
             announce.op = Op::kAnnounce;
@@ -248,6 +248,96 @@ TEST_F(WorkerTest, RoomOfASlotThatIsGoneIsFreeOnceItsAssignmentIsRead) {
     bench.release_read(*worker);
     say(*worker, {});
     EXPECT_EQ(worker->rooms.lines_free(), free + 4);
+}
+
+// A grant and its cancel in one turn: the worker's word and the client's were read together.
+TEST_F(WorkerTest, GrantThatIsCancelledInItsTurnIsToldFromItsOwnRoom) {
+    say(*client, claim(5));
+    const auto assigned = bench.next(*worker);
+    const uint32_t free = client->rooms.lines_free();
+    bench.push(*worker, word(Op::kConfirm, assigned->id, assigned->fence));
+    shm::Submission cancel;
+    cancel.op = Op::kCancel;
+    cancel.tag = 5;
+    bench.push(*client, cancel);
+    bench.turn();
+    const auto cancelled = bench.next(*client);
+    ASSERT_TRUE(cancelled);
+    const auto granted = bench.next(*client);
+    ASSERT_TRUE(granted);
+    const auto& grant = granted->kind == CompletionKind::kClaim ? granted : cancelled;
+    EXPECT_EQ(grant->outcome, Outcome::kGranted);
+    EXPECT_EQ(unit_of(*client, *grant, 0)->number, 0U);
+    EXPECT_EQ(client->rooms.lines_free(), free);  // the grant has not been read
+    bench.release_read(*client);
+    bench.push(*client, {});
+    bench.turn();
+    EXPECT_GT(client->rooms.lines_free(), free);
+    EXPECT_TRUE(bench.core.check_all().empty());
+}
+
+// The tag's next claim has a room of one unit; what is still told of the first, of two, stays out.
+TEST_F(WorkerTest, AnswerForAClaimWhoseTagIsTakenAgainTouchesNoOtherRoom) {
+    say(*client, claim(5, 0, 2));
+    const auto first = bench.next(*worker);
+    const auto second = bench.next(*worker);
+    ASSERT_EQ(first->kind, CompletionKind::kAssign);
+    std::memcpy(Bench::up_payload(*worker), "foreign", 7);
+    shm::Submission confirm = word(Op::kConfirm, second->id, second->fence);
+    confirm.payload_size = 7;
+    bench.push(*worker, confirm);
+    shm::Submission cancel;
+    cancel.op = Op::kCancel;
+    cancel.tag = 5;
+    bench.push(*client, cancel);
+    bench.push(*client, claim(5));
+    const std::vector<std::byte> before(client->payload,
+                                        client->payload + client->sizes.down_payload);
+    bench.turn();
+    const std::vector<std::byte> after(client->payload,
+                                       client->payload + client->sizes.down_payload);
+    EXPECT_EQ(before, after);  // nothing was granted, so nothing was written
+}
+
+TEST_F(WorkerTest, GrantWhoseTagIsTakenAgainInItsTurnTouchesNoOtherRoom) {
+    say(*client, claim(5, 0, 2));
+    const auto first = bench.next(*worker);
+    const auto second = bench.next(*worker);
+    bench.push(*worker, word(Op::kConfirm, first->id, first->fence));
+    bench.push(*worker, word(Op::kConfirm, second->id, second->fence));
+    shm::Submission cancel;
+    cancel.op = Op::kCancel;
+    cancel.tag = 5;
+    bench.push(*client, cancel);
+    bench.push(*client, claim(5));
+    bench.turn();
+    const uint32_t next = client->tags[5].first;
+    for (std::optional<shm::Completion> told; (told = bench.next(*client));) {
+        if (told->outcome != Outcome::kGranted) continue;
+        EXPECT_NE(told->data, next * shm::kLineSize);
+        EXPECT_EQ(unit_of(*client, *told, 1)->number, 1U);
+    }
+    const auto* head =
+        reinterpret_cast<const shm::GrantHead*>(client->payload + next * shm::kLineSize);
+    EXPECT_EQ(head->units, 0U);
+}
+
+// The worker is done and the holder gives back and claims with the same tag, all in one turn.
+TEST_F(WorkerTest, TagOfALeaseThatEndedInThisTurnCanBeClaimedOnceItIsReleased) {
+    say(*client, claim(5));
+    const auto assigned = bench.next(*worker);
+    say(*worker, word(Op::kConfirm, assigned->id, assigned->fence));
+    const auto granted = bench.next(*client);
+    ASSERT_EQ(granted->outcome, Outcome::kGranted);
+    bench.push(*worker, word(Op::kDone, assigned->id, assigned->fence, shm::OpFlag::kThenReady));
+    bench.push(*client, word(Op::kRelease, granted->id, granted->fence, shm::OpFlag::kQuiet));
+    bench.push(*client, claim(5));
+    bench.turn();
+    EXPECT_EQ(bench.next(*client)->reason, Reason::kAlreadyEnded);
+    const auto none = bench.next(*client);
+    EXPECT_FALSE(none) << static_cast<int>(none->reason);  // it waits for the worker's word
+    EXPECT_FALSE(client->tags[5].ended);
+    EXPECT_TRUE(bench.core.check_all().empty());
 }
 
 TEST(ClaimRooms, OfClaimsComeBackHoweverTheyEnd) {
