@@ -48,6 +48,7 @@ Core::~Core() = default;
 void Core::begin_turn(TimeNs now) {
     Parts& parts = *parts_;
     parts.decisions.clear();
+    parts.grants = 0;
     parts.decided_slots.clear();
     parts.arena.begin_turn();
     // A cut turn goes on at its own time, with its own news to tell at its end.

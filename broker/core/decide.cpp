@@ -44,14 +44,21 @@ void Core::decide() {
                   parts.run_timers() && parts.pass());
     if (parts.cut) return parts.settle_fresh();
     parts.impatient.clear();
-    const PoolSet& touched = parts.touched;
+    parts.cut = !parts.tell_news();
+}
+
+// What has been told is not told again, so a cut needs no place kept.
+bool Core::Parts::tell_news() {
     for (uint32_t pool = touched.first(0); pool != kNoRow; pool = touched.first(pool + 1)) {
-        parts.tell_drained(pool);
+        if (full()) return false;
+        tell_drained(pool);
     }
-    if (parts.state.counters->draining == 1) parts.tell_all_drained();
+    if (state.counters->draining == 1) tell_all_drained();
     for (uint32_t pool = touched.first(0); pool != kNoRow; pool = touched.first(pool + 1)) {
-        parts.publish_demand(pool);
+        if (full()) return false;
+        publish_demand(pool);
     }
+    return true;
 }
 
 }  // namespace dibs::core

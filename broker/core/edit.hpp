@@ -77,10 +77,13 @@ class Edit {
     void commit();
     void clear();
 
-    // The log is three quarters full; the last quarter is more than the largest command needs.
-    [[nodiscard]] bool full(size_t decisions) const {
-        return images_ >= state_.log_images_max / 4 * 3 ||
-               stores_ + decisions >= state_.log_stores_max / 4 * 3;
+    // The log is three quarters full, counting what the decisions will still add: each may touch
+    // the row of the session that is told and is a store, a grant is two (the tag's event word is
+    // cleared). The last quarter holds the largest command (256 units: some 550 images, 260 stores)
+    // and what whoever drives the turn adds of its own: 256 sessions read from, 64 results.
+    [[nodiscard]] bool full(size_t decisions, size_t grants) const {
+        return images_ + decisions >= state_.log_images_max / 4 * 3 ||
+               stores_ + decisions + grants >= state_.log_stores_max / 4 * 3;
     }
 
   private:

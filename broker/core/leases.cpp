@@ -61,6 +61,7 @@ uint32_t Core::Parts::lease_out(const Grantee& to, uint32_t first_slot) {
     if (to.number >= first_number) put(pool.hit_total, pool.hit_total + 1);
     put(session.leases, session.leases + 1);
 
+    ++grants;
     Decision& granted = decide_that(DecisionKind::kGrant);
     granted.outcome = Outcome::kGranted;
     granted.session = to.session;

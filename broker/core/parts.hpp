@@ -91,6 +91,7 @@ struct Core::Parts {
     bool cut = false;
     bool just_attached = true;  // its first turn tells what a predecessor's cut turn did not
     std::vector<Decision> decisions;
+    uint32_t grants = 0;  // among the decisions
     std::vector<uint32_t> decided_slots;
     std::vector<uint32_t> scratch;
     std::vector<uint32_t> touched_list;
@@ -116,8 +117,9 @@ struct Core::Parts {
     void free_session_row(uint32_t row);
 
     // decide.cpp: the order of a turn's end
-    bool full() const { return edit.full(decisions.size()); }
+    bool full() const { return edit.full(decisions.size(), grants); }
     bool run_timers();
+    bool tell_news();
     void run_timer(const Timer& timer);
     Decision& decide_that(DecisionKind kind) {
         // A copy of a blank one: g++ 12 would clear it with "rep stos", at 30 cycles a time.
