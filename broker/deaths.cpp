@@ -9,20 +9,22 @@ Deaths::Deaths(core::Core& core, Sessions& sessions, Ingest& ingest)
     gone_.reserve(core.sessions_max());
 }
 
-// A dead process writes no more, so its ring has an end.
+// A dead process writes no more, and what it has left is at most one ring: a child of it that goes
+// on writing must not keep it alive.
 bool Deaths::drained(Session& session) {
     if (!session.draining || session.ending) return true;
     const uint64_t before = session.up.head();
-    const Ingest::Read read = ingest_.read(session, session.sizes.submission_entries);
+    const auto left = static_cast<uint32_t>(session.drain_until - before);
+    const Ingest::Read read = ingest_.read(session, left);
     if (session.up.head() != before) sessions_.in_turn(&session);
-    return read != Ingest::Read::kMore;
+    return read != Ingest::Read::kMore || session.up.head() == session.drain_until;
 }
 
 void Deaths::reap() {
     std::vector<Session*>& ending = sessions_.ending();
     size_t kept = 0;
     for (Session* session : ending) {
-        if (ingest_.turn_full() || !drained(*session)) {
+        if (ingest_.turn_full() || sessions_.turn_full() || !drained(*session)) {
             ending[kept++] = session;
             continue;
         }

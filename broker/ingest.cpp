@@ -64,6 +64,7 @@ Ingest::Read Ingest::read(Session& session, uint32_t budget) {
         if (!session.up.maybe()) return Read::kOpen;
         if (turn_full()) return Read::kMore;
         const shm::Poll poll = session.up.pop(entry);
+        if (poll == shm::Poll::kNothing) return Read::kOpen;  // taken back since the look
         if (poll == shm::Poll::kViolation) return Read::kViolation;
         if (entry.op == shm::Op::kClose) return Read::kClosed;
         operations_.apply(session, entry, take_payload(session, entry));

@@ -68,6 +68,7 @@ class Sessions {
     void drain(Session* session) {
         if (session->ending || session->draining) return;
         session->draining = true;
+        session->drain_until = session->up.head() + session->sizes.submission_entries;
         session->end_reason = shm::Reason::kHolderGone;
         unpoll(session);
         ending_.push_back(session);
@@ -81,8 +82,12 @@ class Sessions {
         in_turn_.push_back(session);
     }
     [[nodiscard]] std::vector<Session*>& in_turn() { return in_turn_; }
+    // Enough sessions have been read from: each takes a line of the turn's log, whatever it says.
+    [[nodiscard]] bool turn_full() const { return in_turn_.size() >= kReadAtOnce; }
 
   private:
+    static constexpr size_t kReadAtOnce = 256;  // the log's last quarter has room for as many
+
     std::vector<Session*> by_row_;
     std::vector<Session*> all_;
     std::vector<Session*> polled_;

@@ -66,7 +66,7 @@ void Turn::take(core::TimeNs now) {
 bool Turn::anything_to_do() {
     const bool work = sessions_.anything_new() || exchange_.asked() || deaths_.any();
     now_ = clock_.now();
-    return work || core_.work_left() || now_ >= next_due();
+    return work || taken_ != nullptr || core_.work_left() || now_ >= next_due();
 }
 
 core::TimeNs Turn::next_due() const {
@@ -80,7 +80,8 @@ void Turn::read_submissions() {
     if (first_ >= count) first_ = 0;
     // A session that ends leaves the set, and the ones behind it move up: one of them may be passed
     // over in this turn.
-    for (size_t i = 0; i < count && !ingest_.turn_full(); ++i) {
+    size_t i = 0;
+    for (; i < count && !ingest_.turn_full() && !sessions_.turn_full(); ++i) {
         const size_t at = first_ + i < count ? first_ + i : first_ + i - count;
         if (at >= polled.size()) continue;
         Session* session = polled[at];
@@ -94,12 +95,13 @@ void Turn::read_submissions() {
         if (read == Ingest::Read::kClosed) sessions_.end(session, shm::Reason::kOk);
         if (read == Ingest::Read::kViolation) sessions_.end(session, shm::Reason::kMalformed);
     }
-    ++first_;
+    // Whom a full turn has left out comes first in the next one.
+    first_ += i < count ? i : 1;
 }
 
 void Turn::hear() {
     Request request;
-    while (!core_.turn_full() && exchange_.next(request)) {
+    while (take_pools() && !core_.turn_full() && exchange_.next(request)) {
         switch (request.kind) {
             case Request::Kind::kSession:
                 open(request.session);
@@ -157,16 +159,26 @@ void Turn::end(const Request& request) {
 }
 
 void Turn::take_over(Config* taken) {
-    const std::unique_ptr<Config> config(taken);
-    drain_timeout_ns_ = config->drain_timeout_ns;
-    sleep_.set_spin(config->spin_ns);
-    for (PoolSettings& pool : config->pools) {
+    taken_.reset(taken);
+    taken_pools_ = 0;
+    drain_timeout_ns_ = taken->drain_timeout_ns;
+    sleep_.set_spin(taken->spin_ns);
+}
+
+// A new pool brings some two hundred rows, so the turn's log may end before the pools do. False if
+// the rest must wait for the next turn.
+bool Turn::take_pools() {
+    if (taken_ == nullptr) return true;
+    for (; taken_pools_ < taken_->pools.size(); ++taken_pools_) {
+        if (core_.turn_full()) return false;
         std::string why;
-        if (core_.set_pool(pool.view(), &why) == shm::kNoRow) {
+        if (core_.set_pool(taken_->pools[taken_pools_].view(), &why) == shm::kNoRow) {
             log::warning(why + "; it stays as it was");
         }
     }
+    taken_.reset();
     publish_all_ = true;
+    return true;
 }
 
 // After the commit: a session has its segments and its doorbells before its client hears of it,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "broker/answer.hpp"
@@ -37,6 +38,7 @@ class Turn {
     void hear();
     void open(Session* session);
     void end(const Request& request);
+    [[nodiscard]] bool take_pools();
     void take_over(Config* config);
     void read_submissions();
     void retire();
@@ -64,7 +66,9 @@ class Turn {
     bool draining_ = false;
     bool stopped_ = false;
     bool publish_all_ = false;
-    std::vector<Session*> opened_;  // in this turn
+    std::vector<Session*> opened_;   // in this turn
+    std::unique_ptr<Config> taken_;  // a configuration that is being taken over
+    size_t taken_pools_ = 0;         // of its pools
 };
 
 }  // namespace dibs

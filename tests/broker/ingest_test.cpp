@@ -212,5 +212,17 @@ TEST_F(IngestTest, ReadsTheRingOfADeadProcessToItsEnd) {
     EXPECT_EQ(bench.sessions.at(0), nullptr);
 }
 
+TEST_F(IngestTest, EndsADeadSessionThoughAChildOfItGoesOnWriting) {
+    for (int i = 0; i < 128; ++i)
+        bench.push(*session, {});
+    bench.sessions.drain(session);
+    for (int turns = 0; turns < 4; ++turns) {
+        bench.turn();  // 64 answers fill it
+        for (int i = 0; i < 64; ++i)
+            bench.push(*session, {});
+    }
+    EXPECT_EQ(bench.sessions.at(0), nullptr);
+}
+
 }  // namespace
 }  // namespace dibs::test

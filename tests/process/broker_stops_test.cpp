@@ -100,6 +100,23 @@ TEST(DibsdReload, TakesOverWhatCanChangeLive) {
     client.await_pool(0, [](const auto& pool) { return pool.slots == 3 && pool.leased == 3; });
 }
 
+TEST(DibsdReload, TakesOverMorePoolsThanOneTurnCanLog) {
+    const Folder folder;
+    const std::string limits = "[limits]\nslots = 8192\n";
+    const Dibsd dibsd(folder, limits + kCounted);
+    RawClient client(dibsd.socket());
+    std::string more = limits + kCounted;
+    for (int pool = 1; pool <= 30; ++pool) {
+        more += "[[pool]]\nname = \"pool" + std::to_string(pool) +
+                "\"\nkind = \"counted\"\nslots = 200\n";
+    }
+    (void)folder.write("dibsd.toml", more);
+    dibsd.signal(SIGHUP);
+    client.await_pool(30, [](const auto& pool) { return pool.idle == 200; });
+    client.claim(1, 30, 200);
+    EXPECT_EQ(client.wait()->outcome, Outcome::kGranted);
+}
+
 TEST(DibsdReload, KeepsItsConfigurationWhenTheNewOneIsWrong) {
     const Folder folder;
     const Dibsd dibsd(folder, kCounted);
