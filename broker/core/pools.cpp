@@ -90,6 +90,17 @@ uint32_t Core::Parts::set_pool(const PoolConfig& config, std::string* why) {
                 " more slots do not fit the slot table (" +
                 std::to_string(state.counters->slots_free) + " rows are free)";
     }
+    uint32_t blocks = 0;
+    for (size_t number = is_new ? 0 : state.pools[row].number_next;
+         number < config.slot_attributes.size();
+         ++number) {
+        blocks += Arena::blocks_for(config.slot_attributes[number].size());
+    }
+    if (wrong.empty() && blocks > arena.available()) {
+        wrong = "pool '" + std::string{config.name} + "': the attributes of its slots take " +
+                std::to_string(blocks) + " blocks of the arena, " +
+                std::to_string(arena.available()) + " are free";
+    }
     if (!wrong.empty()) {
         if (why != nullptr) *why = wrong;
         return kNoRow;

@@ -47,6 +47,21 @@ TEST_F(PoolConfiguration, SaysWhatIsWrongWithIt) {
     EXPECT_EQ(core().pools(), 0U);
 }
 
+TEST_F(PoolConfiguration, IsRefusedWhenTheArenaHasNoRoomForItsAttributes) {
+    const std::string attributes(16384, 'a');
+    const std::vector<std::string_view> of_each(200, attributes);
+    core::PoolConfig config = good();
+    config.slots = 200;
+    config.attributes_max = 16384;
+    config.slot_attributes = of_each;
+    turn(1, [&] { EXPECT_EQ(core().set_pool(config, nullptr), 0U); });
+    config.name = "other";
+    EXPECT_EQ(why_not(config),
+              "pool 'other': the attributes of its slots take 6600 blocks of the arena, 1592 are "
+              "free");
+    EXPECT_EQ(core().pools(), 1U);
+}
+
 TEST_F(PoolConfiguration, GrowsButDoesNotShrinkOrChangeItsKind) {
     turn(1, [&] { core().set_pool(good(), nullptr); });
     core::PoolConfig config = good();
