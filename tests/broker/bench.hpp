@@ -62,6 +62,8 @@ class Bench {
                                          .start_time = 1,
                                          .tags_max = static_cast<uint16_t>(sizes.tags)});
         session.generation = core.session(session.row).head.generation;
+        pushed_[session.row] = 0;
+        read_[session.row] = 0;
         core.decide();
         core.commit();
         core.clear();
