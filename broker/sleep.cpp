@@ -18,7 +18,7 @@ namespace dibs {
 
 namespace {
 
-constexpr uint32_t kPausesPerLook = 16;  // at the clock and the peers' CPUs
+constexpr uint32_t kPausesPerLook = 16;  // at the peers' CPUs
 constexpr uint32_t kYields = 3;
 constexpr core::TimeNs kLookEvery = 50'000;  // at bells and deaths, while there is always work
 constexpr core::TimeNs kSilent = 1'000'000;  // then a session is not polled any more
@@ -85,8 +85,8 @@ void Sleep::leave_silent(core::TimeNs now) {
     }
 }
 
-bool Sleep::rest(core::TimeNs now, core::TimeNs until) {
-    if (now - worked_ns_ < spin_ns_ && peer_elsewhere()) return spin();
+bool Sleep::rest(core::TimeNs& now, core::TimeNs until) {
+    if (now - worked_ns_ < spin_ns_ && peer_elsewhere()) return spin(now);
     if (spin_ns_ != 0 && yields_ < kYields && !sessions_.polled().empty()) {
         ++yields_;
         sched_yield();
@@ -112,9 +112,12 @@ void Sleep::publish_cpu() {
         session->down->cpu.store(cpu, std::memory_order_relaxed);
 }
 
-bool Sleep::spin() const {
+// The clock is read before each look, while there is nothing better to do, and not after it, when a
+// client waits: what is found is younger than the time that it gets, by less than a look.
+bool Sleep::spin(core::TimeNs& now) const {
     for (uint32_t i = 0; i < kPausesPerLook; ++i) {
         shm::pause();
+        now = clock_.now();
         if (sessions_.anything_new() || exchange_.asked()) return true;
     }
     return false;

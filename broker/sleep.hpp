@@ -33,8 +33,8 @@ class Sleep {
     // There was work at `now`: rest() begins with spinning again.
     void worked(core::TimeNs now);
     // Nothing to do at `now`, nothing due before `until`: one step of rest, the next one deeper.
-    // True if it has spun and something came.
-    [[nodiscard]] bool rest(core::TimeNs now, core::TimeNs until);
+    // True if it has spun and something came; `now` is then the instant before it was seen.
+    [[nodiscard]] bool rest(core::TimeNs& now, core::TimeNs until);
 
   private:
     enum class Event : uint32_t { kRequest, kBell, kDeath };
@@ -42,7 +42,7 @@ class Sleep {
     [[nodiscard]] bool watch(int fd, uint32_t events, Event what, uint32_t row) const;
     [[nodiscard]] bool peer_elsewhere() const;
     void publish_cpu();
-    [[nodiscard]] bool spin() const;
+    [[nodiscard]] bool spin(core::TimeNs& now) const;
     void block(core::TimeNs now, core::TimeNs until);
     void leave_silent(core::TimeNs now);
     [[nodiscard]] bool arm(core::TimeNs now);

@@ -31,14 +31,7 @@ Turn::Turn(core::Core& core, BoardSegment& board, Exchange& exchange)
 
 void Turn::serve() {
     while (!stopped_) {
-        if (anything_to_do()) {
-            take(now_);
-        } else if (sleep_.rest(now_, next_due())) {
-            // Read again, although the last look was a microsecond ago: a broker that lost its CPU
-            // in between would count that time against the deadlines of what it finds now.
-            now_ = clock_.now();
-            take(now_);
-        }
+        if (anything_to_do() || sleep_.rest(now_, next_due())) take(now_);
     }
     part();
 }
