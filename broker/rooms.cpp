@@ -31,10 +31,13 @@ uint32_t Rooms::find(uint32_t from, uint32_t end, uint32_t count) const {
 }
 
 uint32_t Rooms::search(uint32_t count) {
-    if (count == 0 || count > free_) return shm::kNoRow;
+    if (count == 0 || count > free_ || count >= too_many_) return shm::kNoRow;
     uint32_t first = find(cursor_, lines_, count);
     if (first == shm::kNoRow) first = find(0, lines_, count);
-    if (first == shm::kNoRow) return shm::kNoRow;
+    if (first == shm::kNoRow) {
+        too_many_ = count;
+        return shm::kNoRow;
+    }
     for (uint32_t line = first; line < first + count; ++line)
         words_[line / 64] |= 1ULL << (line % 64);
     free_ -= count;
@@ -49,6 +52,7 @@ void Rooms::free(uint32_t first, uint32_t count) {
         words_[line / 64] &= ~(1ULL << (line % 64));
     }
     free_ += count;
+    too_many_ = shm::kNoRow;
 }
 
 }  // namespace dibs

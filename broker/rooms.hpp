@@ -43,6 +43,7 @@ class Rooms {
     uint32_t lines_ = 0;
     uint32_t free_ = 0;
     uint32_t cursor_ = 0;
+    uint32_t too_many_ = shm::kNoRow;  // as many in a row were not found since the last free()
 };
 
 // Lines for so many bytes.
