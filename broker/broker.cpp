@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/broker.hpp"
 
+#include <sys/random.h>
+
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -22,12 +24,20 @@ void check(const core::Core& core) {
         " of its checks and is not served from; the first: " + violations.front());
 }
 
+uint64_t secret() {
+    uint64_t bytes = 0;
+    if (getrandom(&bytes, sizeof(bytes), 0) != static_cast<ssize_t>(sizeof(bytes))) {
+        throw std::runtime_error("no random bytes");
+    }
+    return bytes;
+}
+
 }  // namespace
 
 Broker::Broker(Config config, shm::Descriptor state, bool signals)
     : config_(std::move(config)),
       state_(std::move(state), config_.limits),
-      core_(state_.bytes()),
+      core_(state_.bytes(), secret()),
       board_(core_.head().table[static_cast<size_t>(shm::Table::kPools)].rows),
       exchange_(core_.sessions_max()),
       turn_(core_, board_, exchange_),

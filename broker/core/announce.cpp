@@ -1,7 +1,6 @@
 // broker/core/announce.cpp -- slots come: announced by their workers, by name and idempotently.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstring>
 
 #include "broker/core/parts.hpp"
 
@@ -23,9 +22,7 @@ bool lacks_label(const shm::PoolRow& pool, std::span<const std::string_view> lab
 }  // namespace
 
 uint64_t Core::Parts::name_hash(uint32_t pool, std::string_view name) const {
-    uint64_t seed = 0;
-    std::memcpy(&seed, state.head->boot_id, sizeof(seed));
-    return hash_bytes(name.data(), name.size(), seed ^ pool);
+    return hash_bytes(name.data(), name.size(), hash_seed ^ pool);
 }
 
 uint32_t Core::Parts::find_name(uint32_t pool, std::string_view name) const {

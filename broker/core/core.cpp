@@ -16,10 +16,11 @@ std::span<std::byte> recovered(std::span<std::byte> bytes) {
 
 }  // namespace
 
-Core::Parts::Parts(std::span<std::byte> bytes)
+Core::Parts::Parts(std::span<std::byte> bytes, uint64_t seed)
     : state(recovered(bytes)),
       edit(state),
       arena(state, edit),
+      hash_seed(seed),
       timers(state.claims.size(), state.slots.size(), state.leases.size()),
       backlog(state.pools.size(), state.claims.size()),
       pool_leases(state.pools.size(), state.leases.size()),
@@ -42,7 +43,8 @@ Core::Parts::Parts(std::span<std::byte> bytes)
     rebuild();
 }
 
-Core::Core(std::span<std::byte> state) : parts_(std::make_unique<Parts>(state)) {}
+Core::Core(std::span<std::byte> state, uint64_t hash_seed)
+    : parts_(std::make_unique<Parts>(state, hash_seed)) {}
 Core::~Core() = default;
 
 void Core::begin_turn(TimeNs now) {

@@ -49,8 +49,9 @@ class Core {
   public:
     // Attaches to a formatted STATE: takes back an uncommitted turn, rebuilds what is derived.
     // A committed turn whose stores may be missing keeps them: staged_stores() lists them until
-    // the next begin_turn. `state` outlives the core.
-    explicit Core(std::span<std::byte> state);
+    // the next begin_turn. `state` outlives the core. `hash_seed` should be no client's to guess:
+    // keys and names of slots are theirs to choose. No decision depends on it.
+    explicit Core(std::span<std::byte> state, uint64_t hash_seed = 0);
     ~Core();
     Core(const Core&) = delete;
     Core& operator=(const Core&) = delete;

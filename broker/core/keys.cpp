@@ -10,9 +10,7 @@ namespace dibs::core {
 
 namespace {
 
-uint64_t key_hash(const State& state, uint32_t uid, const uint8_t* key) {
-    uint64_t seed = 0;
-    std::memcpy(&seed, state.head->boot_id, sizeof(seed));
+uint64_t key_hash(uint64_t seed, uint32_t uid, const uint8_t* key) {
     return hash_bytes(key, sizeof(Key), seed ^ (uint64_t{uid} << 32U));
 }
 
@@ -21,7 +19,7 @@ uint64_t key_hash(const State& state, uint32_t uid, const uint8_t* key) {
 uint32_t Core::Parts::find_key(uint32_t session, const Key& key) const {
     if (!key_given(key.data())) return kNoRow;
     const uint32_t uid = state.sessions[session].uid;
-    return keys.find(key_hash(state, uid, key.data()), [&](uint32_t holder) {
+    return keys.find(key_hash(hash_seed, uid, key.data()), [&](uint32_t holder) {
         const bool leased = (holder & kTagLease) != 0;
         const uint32_t row = holder & ~kTagLease;
         const uint8_t* own = leased ? state.leases[row].key : state.claims[row].key;
@@ -31,11 +29,11 @@ uint32_t Core::Parts::find_key(uint32_t session, const Key& key) const {
 }
 
 void Core::Parts::add_key(uint32_t session, const uint8_t* key, uint32_t holder) {
-    if (key_given(key)) keys.insert(key_hash(state, state.sessions[session].uid, key), holder);
+    if (key_given(key)) keys.insert(key_hash(hash_seed, state.sessions[session].uid, key), holder);
 }
 
 void Core::Parts::remove_key(uint32_t session, const uint8_t* key, uint32_t holder) {
-    if (key_given(key)) keys.remove(key_hash(state, state.sessions[session].uid, key), holder);
+    if (key_given(key)) keys.remove(key_hash(hash_seed, state.sessions[session].uid, key), holder);
 }
 
 }  // namespace dibs::core

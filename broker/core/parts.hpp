@@ -48,11 +48,13 @@ inline bool key_given(const uint8_t* key) {
 }
 
 struct Core::Parts {
-    explicit Parts(std::span<std::byte> bytes);
+    Parts(std::span<std::byte> bytes, uint64_t seed);
 
     State state;
     Edit edit;
     Arena arena;
+
+    const uint64_t hash_seed;  // of the indices over what clients choose
 
     // --- derived
     Timers timers;

@@ -6,6 +6,8 @@
 
 #include <map>
 #include <random>
+#include <set>
+#include <vector>
 
 namespace dibs::tests {
 
@@ -18,6 +20,20 @@ TEST(Index, FindsOnlyWhatTheCallerCallsTheSame) {
     EXPECT_EQ(index.find(7, [](uint32_t row) { return row == 2; }), 2U);
     EXPECT_EQ(index.find(7, [](uint32_t) { return false; }), shm::kNoRow);
     EXPECT_EQ(index.find(8, [](uint32_t) { return true; }), shm::kNoRow);
+}
+
+TEST(Index, KeysThatShareAPlaceUnderOneSeedDoNotUnderAnother) {
+    const auto place = [](uint64_t key, uint64_t seed) {
+        return core::hash_bytes(&key, sizeof(key), seed) & 0xfff;
+    };
+    std::vector<uint64_t> chosen;
+    for (uint64_t key = 0; chosen.size() < 32; ++key) {
+        if (place(key, 0) == 7) chosen.push_back(key);
+    }
+    std::set<uint64_t> places;
+    for (const uint64_t key : chosen)
+        places.insert(place(key, 0x5eed));
+    EXPECT_GT(places.size(), 24U);
 }
 
 TEST(Index, AgreesWithAMapWhenFullAndAllHashesCollide) {
