@@ -212,6 +212,8 @@ class Section {
 constexpr uint64_t kSecond = 1'000'000'000;
 constexpr uint64_t kYear = 365ULL * 24 * 3600 * kSecond;
 constexpr uint32_t kManyRows = 16U << 20;
+constexpr size_t kAttributesMax = 200;  // slots of a pool that may have attributes: one step of
+                                        // growing in broker/core/pools.cpp
 
 bool fit_name(std::string_view name) {
     return !name.empty() && name.size() <= shm::kNameMax &&
@@ -258,6 +260,12 @@ void read_slot_attributes(Section& section, PoolSettings& pool, Mistakes& mistak
                      "attributes: for " + std::to_string(array->size()) + " slots, but the pool " +
                          "has " + std::to_string(pool.values.slots));
     }
+    if (array->size() > kAttributesMax) {
+        mistakes.add(*node,
+                     "attributes: for " + std::to_string(array->size()) +
+                         " slots; at most the first " + std::to_string(kAttributesMax) +
+                         " can have any");
+    }
     uint32_t longest = 0;
     for (const toml::node& element : *array) {
         const toml::table* table = element.as_table();
@@ -268,7 +276,11 @@ void read_slot_attributes(Section& section, PoolSettings& pool, Mistakes& mistak
         pool.slot_attributes.push_back(read_attributes(*table, mistakes));
         longest = std::max(longest, static_cast<uint32_t>(pool.slot_attributes.back().size()));
     }
-    if (!section.has("attributes_max")) {
+    if (longest > shm::kPayloadMax) {
+        mistakes.add(*node,
+                     "attributes: one slot's take " + std::to_string(longest) +
+                         " bytes, more than " + std::to_string(shm::kPayloadMax));
+    } else if (!section.has("attributes_max")) {
         pool.values.attributes_max = longest;
     } else if (pool.values.attributes_max < longest) {
         section.mistake(
@@ -324,7 +336,7 @@ PoolSettings read_pool(const toml::table& table, Mistakes& mistakes) {
                   {"reject", shm::WhenBusy::kReject},
                   {"cold", shm::WhenBusy::kCold}});
     section.count("units_max", values.units_max, 1, shm::kUnitsMax);
-    section.count("backlog_max", values.backlog_max, 0, kManyRows);
+    section.count("backlog_max", values.backlog_max, 1, kManyRows);
     section.size("payload_max", values.payload_max, 0, shm::kPayloadMax);
     section.size("attributes_max", values.attributes_max, 0, shm::kPayloadMax);
     section.duration("retry_after", values.retry_after_ns, 0, kYear);
@@ -383,6 +395,18 @@ void check_pools(const toml::node& node, const Config& config, Mistakes& mistake
                      "the counted pools have " + std::to_string(slots) +
                          " slots together, but limits.slots is " +
                          std::to_string(config.limits.slots));
+    }
+    uint64_t blocks = 0;
+    for (const PoolSettings& pool : config.pools) {
+        for (const std::string& attributes : pool.slot_attributes)
+            blocks += (attributes.size() + sizeof(shm::ArenaBlock::bytes) - 1) /
+                      sizeof(shm::ArenaBlock::bytes);
+    }
+    if (blocks > config.limits.arena_blocks) {
+        mistakes.add(node,
+                     "the attributes of all slots take " +
+                         show_size(blocks * sizeof(shm::ArenaBlock)) + ", but limits.arena is " +
+                         show_size(uint64_t{config.limits.arena_blocks} * sizeof(shm::ArenaBlock)));
     }
     if (config.pools.size() > config.limits.pools) {
         mistakes.add(node,

@@ -111,7 +111,7 @@ TEST(Config, SaysWhatRangeAKeyHas) {
     EXPECT_EQ(mistakes(kPool + "units_max = 257\n"),
               Lines{"f:5:13: units_max: must be between 1 and 256"});
     EXPECT_EQ(mistakes(kPool + "backlog_max = -1\n"),
-              Lines{"f:5:15: backlog_max: must be between 0 and 16777216"});
+              Lines{"f:5:15: backlog_max: must be between 1 and 16777216"});
     EXPECT_EQ(mistakes(kPool + "payload_max = \"17KiB\"\n"),
               Lines{"f:5:15: payload_max: must be between 0B and 16KiB"});
     EXPECT_EQ(mistakes(kWorkers + "reservation_ttl = \"0s\"\n"),
@@ -172,6 +172,17 @@ TEST(Config, RefusesMoreThanTheLimitsHold) {
               Lines{"f:5:14: attributes: for 3 slots, but the pool has 2"});
     EXPECT_EQ(mistakes(kPool + "attributes_max = 3\nattributes = [{ a = \"12\" }]\n"),
               Lines{"f:5:18: attributes_max: the longest attributes of a slot take 5 bytes"});
+    EXPECT_EQ(mistakes("[limits]\narena = 512\n" + kPool +
+                       "attributes = [{ a = \"1\" }, { a = \"2\" }]\n"),
+              Lines{"f:3:1: the attributes of all slots take 1KiB, but limits.arena is 512B"});
+    std::string many;
+    for (int slot = 0; slot < 201; ++slot)
+        many += "{ a = \"1\" },";
+    EXPECT_EQ(mistakes("[[pool]]\nname = \"a\"\nkind = \"counted\"\nslots = 300\nattributes = [" +
+                       many + "]\n"),
+              Lines{"f:5:14: attributes: for 201 slots; at most the first 200 can have any"});
+    EXPECT_EQ(mistakes(kPool + "attributes = [{ a = \"" + std::string(16382, 'x') + "\" }]\n"),
+              Lines{"f:5:14: attributes: one slot's take 16385 bytes, more than 16384"});
 }
 
 TEST(Config, ReportsEveryMistakeAndNotOnlyTheFirst) {
