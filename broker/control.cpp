@@ -125,7 +125,12 @@ void Control::accept_all() {
         }
         if (pending_.size() >= kPendingMax) drop(pending_.front().socket.get());
         const int fd = socket.get();
-        watch(fd, Event::kPending);
+        try {
+            watch(fd, Event::kPending);
+        } catch (const std::system_error&) {
+            pause_accepting();  // this connection closes; the others are served
+            return;
+        }
         pending_.push_back({std::move(socket), monotonic() + kHandshakeNs});
         pending_by_fd_[fd] = std::prev(pending_.end());
     }
@@ -143,7 +148,11 @@ void Control::pause_accepting() {
 void Control::resume_accepting() {
     accept_again_ns_ = 0;
     if (listener_.fd() < 0) return;
-    watch(listener_.fd(), Event::kConnection);
+    try {
+        watch(listener_.fd(), Event::kConnection);
+    } catch (const std::system_error&) {
+        accept_again_ns_ = monotonic() + kAcceptPauseNs;
+    }
 }
 
 void Control::drop(int fd) {

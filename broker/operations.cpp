@@ -226,7 +226,8 @@ void Operations::announce(Session& session,
         command.attributes = announcement.attributes;
         lines = room_lines(core_.pool(entry.pool).payload_max + sizeof(shm::GrantSlot));
         const uint32_t credit = session.sizes.completion_entries - session.sizes.submission_entries;
-        if (2 * (session.slots + 1) <= credit) command.room = session.take_room(lines);
+        if (shm::kCompletionsPerSlot * (session.slots + 1) <= credit)
+            command.room = session.take_room(lines);
         if (command.room == shm::kNoRow) command.refusal = Reason::kNoRoom;
     }
     const size_t first = core_.decisions().size();

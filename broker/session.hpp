@@ -81,7 +81,7 @@ struct Session {
     std::vector<TagRoom> tags;
     std::vector<PendingFree> frees;
     size_t frees_committed = 0;  // the first of them: freed by earlier turns
-    uint32_t slots = 0;          // announced: each has two completions reserved
+    uint32_t slots = 0;          // announced: each has completions reserved (kCompletionsPerSlot)
 
     // False if the client's index cannot be.
     [[nodiscard]] bool refresh_released();

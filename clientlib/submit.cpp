@@ -56,7 +56,9 @@ int Session::need_line() {
 }
 
 int Session::need_credit() {
-    const auto taken = [this] { return claims_open + answers_open + stash.count + 2 * slot_count; };
+    const auto taken = [this] {
+        return claims_open + answers_open + stash.count + shm::kCompletionsPerSlot * slot_count;
+    };
     if (taken() < credit) return DIBS_OK;
     pump();
     if (end_code != 0) return end_code;
@@ -279,7 +281,7 @@ int Session::submit_announce(uint32_t pool,
     if (code == DIBS_OK) code = need_line();
     if (code != DIBS_OK) return code;
     // A quarter of the credit stays for the operations themselves.
-    if (2 * (slot_count + 1) > credit - credit / 4) return DIBS_ENOROOM;
+    if (shm::kCompletionsPerSlot * (slot_count + 1) > credit - credit / 4) return DIBS_ENOROOM;
 
     shm::Submission entry;
     const AnnounceContent content = {options.name,

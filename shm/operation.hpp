@@ -41,6 +41,11 @@
 
 namespace dibs::shm {
 
+// Completions that one slot's worker can have unread: the revoke of a round whose assignment it
+// has read, and assignment and revoke of the next. For the round after that it must have read them.
+// Both sides keep this many entries of the ring for each announced slot.
+inline constexpr uint32_t kCompletionsPerSlot = 3;
+
 // Word 0 of the key: kKeepalive's interval, kRefuse's code.
 inline void set_key_word(Submission& entry, uint64_t word) {
     std::memcpy(entry.key, &word, sizeof word);

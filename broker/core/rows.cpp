@@ -11,7 +11,8 @@ namespace {
 
 template <class Row>
 void retire(Row& row, uint32_t next) {
-    put(row.head.generation, row.head.generation + 1);
+    const uint32_t next_generation = row.head.generation + 1;
+    put(row.head.generation, next_generation == 0 ? 1 : next_generation);  // no id is 0
     put(row.head.free_next, next);
 }
 
