@@ -163,7 +163,11 @@ std::string wrong_with(const Image& image, const Turn& turn) {
 
 class CrashImages : public testing::Test {
   protected:
-    static uint64_t wanted() { return std::getenv("DIBS_LONG") != nullptr ? 200'000 : 20'000; }
+    static uint64_t wanted() {
+        const char* given = std::getenv("DIBS_IMAGES");
+        if (given != nullptr) return std::strtoull(given, nullptr, 10);
+        return std::getenv("DIBS_LONG") != nullptr ? 200'000 : 20'000;
+    }
     static uint64_t seed() {
         const char* given = std::getenv("DIBS_SEED");
         return given != nullptr ? std::strtoull(given, nullptr, 10) : 20;
