@@ -32,8 +32,8 @@ struct Limits {
     uint32_t claims = 65536;
     uint32_t leases = 16384;
     uint32_t arena_blocks = 8192;  // of 512 bytes
-    uint32_t log_images = 4096;    // at least 2048: a turn ends at three quarters of it
-    uint32_t log_stores = 1024;
+    uint32_t log_images = 4096;    // at least 4096, else raised; a turn ends at three quarters
+    uint32_t log_stores = 2048;    // at least 2048, else raised
 };
 
 // Bytes of a STATE segment with these limits.
@@ -61,7 +61,8 @@ class Core {
     void decide();
     void commit();  // one release store: from here on the turn has happened
     void clear();   // its stores are done; decisions stay readable until the next begin_turn
-    // A timer due, a cut, a drain or a death to go on with: a turn is wanted without new commands.
+    // A cut, a death, a growing pool or an undecided one to go on with: a turn is wanted without
+    // new commands. Timers are next_due().
     [[nodiscard]] bool work_left() const;
     // The last turn was cut: the next one goes on with it, at its time; commands wait until then.
     [[nodiscard]] bool cut() const;
