@@ -39,6 +39,7 @@ constexpr CodeText kCodes[] = {
     {DIBS_EDONE, "done", "the worker is done"},
     {DIBS_EMALFORMED, "malformed", "an operation that is not one"},
     {DIBS_ENOTALLOWED, "not-allowed", "not allowed to this user"},
+    {DIBS_EREVOKED, "revoked", "an administrator ended it, or a better claim took the slot"},
     {DIBS_EARGUMENT, "argument", "a null pointer, or a value without a meaning"},
     {DIBS_ESIZE, "size", "the size of an options struct is none that ever was"},
     {DIBS_EFORK, "fork", "the session belongs to the parent process"},
@@ -101,6 +102,7 @@ static_assert(same(DIBS_EEXPIRED, Reason::kExpiredLease));
 static_assert(same(DIBS_EDONE, Reason::kDone));
 static_assert(same(DIBS_EMALFORMED, Reason::kMalformed));
 static_assert(same(DIBS_ENOTALLOWED, Reason::kNotAllowed));
+static_assert(same(DIBS_EREVOKED, Reason::kRevoked));
 static_assert(same(DIBS_GRANTED, Outcome::kGranted));
 static_assert(same(DIBS_EXPIRED, Outcome::kExpired));
 static_assert(same(DIBS_CANCELLED, Outcome::kCancelled));

@@ -1,8 +1,13 @@
-// shm/handshake.hpp -- the three messages by which a session begins, and where things lie in its
+// shm/handshake.hpp -- the messages by which a session begins, and where things lie in its
 // two segments.
 //
 //   client ── Hello ──────────────────────────────────────────────► broker
 //   client ◄── Welcome + {UP, DOWN, BOARD, bell, event socket} ──── broker      or Farewell
+//
+// or, for a conversation of requests and answers (schemas/admin.fbs) without a session:
+//
+//   tool ── AdminHello ──────────────────────────────────────────────► broker
+//   tool ◄── AdminWelcome ──────────────────────────────────────────── broker      or Farewell
 //
 // One SOCK_SEQPACKET packet each, told apart by their magic. After the Welcome the socket carries
 // nothing; it stays open for the life of the session. Both sides compute the places by plan_up and
@@ -18,9 +23,11 @@
 
 namespace dibs::shm {
 
-inline constexpr uint64_t kHelloMagic = 0x4f4c4c4548424944ULL;     // "DIBHELLO"
-inline constexpr uint64_t kWelcomeMagic = 0x4d4f434c45574944ULL;   // "DIWELCOM"
-inline constexpr uint64_t kFarewellMagic = 0x4557455241464944ULL;  // "DIFAREWE"
+inline constexpr uint64_t kHelloMagic = 0x4f4c4c4548424944ULL;         // "DIBHELLO"
+inline constexpr uint64_t kWelcomeMagic = 0x4d4f434c45574944ULL;       // "DIWELCOM"
+inline constexpr uint64_t kFarewellMagic = 0x4557455241464944ULL;      // "DIFAREWE"
+inline constexpr uint64_t kAdminHelloMagic = 0x4f4c48444d444944ULL;    // "DIDMDHLO"
+inline constexpr uint64_t kAdminWelcomeMagic = 0x4d434c574d444944ULL;  // "DIDMWLCM"
 
 // The sizes of a session's segments. Powers of two all of them.
 struct SessionSizes {
@@ -86,6 +93,33 @@ struct Farewell {
     char text[200] = {};
 };
 static_assert(sizeof(Farewell) == 224);
+
+// The vocabulary of requests and answers. It grows by fields that older readers pass over; what
+// they could not pass over raises this number.
+inline constexpr uint32_t kAdminVersion = 1;
+inline constexpr uint32_t kVersionTextMax = 24;  // bytes of "0.1.0", zero padded
+
+// tool → broker
+struct AdminHello {
+    uint64_t magic = kAdminHelloMagic;
+    uint32_t admin_version = kAdminVersion;
+    uint32_t layout_version = kLayoutVersion;
+    char version[kVersionTextMax] = {};  // of the tool
+    uint64_t reserved0 = 0;
+};
+static_assert(sizeof(AdminHello) == 48);
+
+// broker → tool
+struct AdminWelcome {
+    uint64_t magic = kAdminWelcomeMagic;
+    uint32_t admin_version = kAdminVersion;
+    uint32_t layout_version = kLayoutVersion;
+    char version[kVersionTextMax] = {};  // of the broker
+    uint64_t epoch = 0;
+    uint32_t is_admin = 0;  // 1: whoever said AdminHello may steer what is not his own
+    uint32_t reserved0 = 0;
+};
+static_assert(sizeof(AdminWelcome) == 56);
 
 inline constexpr SessionSizes kDefaultSizes = {};
 inline constexpr uint32_t kSubmissionEntriesMin = 8;

@@ -745,6 +745,7 @@ enum class Reason : int16_t {
     kDone = -22,       // the worker said done
     kMalformed = -23,  // an operation that is not one
     kNotAllowed = -24,
+    kRevoked = -25,  // ended by an administrator, or taken for a better claim
 };
 
 // Broker → client. Writer: the turn.

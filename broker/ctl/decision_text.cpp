@@ -309,6 +309,8 @@ std::string_view reason_word(shm::Reason reason) {
             return "malformed";
         case shm::Reason::kNotAllowed:
             return "not_allowed";
+        case shm::Reason::kRevoked:
+            return "revoked";
     }
     return "unknown";
 }

@@ -116,6 +116,8 @@ const char* name_of(Reason reason) {
             return "malformed";
         case Reason::kNotAllowed:
             return "not-allowed";
+        case Reason::kRevoked:
+            return "revoked";
     }
     return "?";
 }

@@ -140,6 +140,7 @@ enum {
     DIBS_EDONE = -22,        // the worker said done
     DIBS_EMALFORMED = -23,   // an operation that is not one
     DIBS_ENOTALLOWED = -24,  // not allowed to this user
+    DIBS_EREVOKED = -25,     // ended by an administrator, or taken for a better claim
 
     // said by the library
     DIBS_EARGUMENT = -101,    // a null pointer, or a value that no other code names
