@@ -39,14 +39,19 @@ Reason Core::Parts::claim_refusal(const Claim& command, uint64_t* other) const {
         std::min(pool.units_max, counted ? pool.slots_wanted : pool.unconfirmed_max);
     if (command.units == 0 || command.units > units_max) return Reason::kTooManyUnits;
     if (command.payload.size() > pool.payload_max) return Reason::kPayload;
-    if (const uint32_t holder = find_key(command.session, command.key); holder != kNoRow) {
-        *other = (holder & kTagLease) != 0 ? state.leases[holder & ~kTagLease].arrival
-                                           : state.claims[holder].arrival;
-        return Reason::kDuplicate;
+    if (key_given(command.key.data())) {
+        const uint32_t holder = find_key(command.session, command.key);
+        if (holder != kNoRow) {
+            *other = (holder & kTagLease) != 0 ? state.leases[holder & ~kTagLease].arrival
+                                               : state.claims[holder].arrival;
+            return Reason::kDuplicate;
+        }
     }
     const uint32_t pending = pool.waiting + pool.confirming + fresh_of_pool[command.pool].count;
     if (pending >= pool.backlog_max) return Reason::kBacklogFull;
-    if (Arena::blocks_for(command.payload.size()) > arena.available()) return Reason::kArenaFull;
+    if (!command.payload.empty() && Arena::blocks_for(command.payload.size()) > arena.available()) {
+        return Reason::kArenaFull;
+    }
     if (state.counters->claims_free <= fresh.size() || !lease_row_left()) {
         return Reason::kTablesFull;
     }

@@ -50,11 +50,13 @@ void Core::decide() {
 // What has been told is not told again, so a cut needs no place kept.
 bool Core::Parts::tell_news() {
     for (uint32_t pool = touched.first(0); pool != kNoRow; pool = touched.first(pool + 1)) {
+        if (state.pools[pool].state != shm::PoolState::kDraining) continue;
         if (full()) return false;
         tell_drained(pool);
     }
     if (state.counters->draining == 1) tell_all_drained();
     for (uint32_t pool = touched.first(0); pool != kNoRow; pool = touched.first(pool + 1)) {
+        if (!demand_moved(pool)) continue;
         if (full()) return false;
         publish_demand(pool);
     }

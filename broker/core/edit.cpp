@@ -26,7 +26,7 @@ void Edit::open_log() {
     open_ = true;
     images_ = 0;
     stores_ = 0;
-    put(log.turn, turn_);
+    put(log.turn, stamp_ >> 8U);
     put(log.stores, 0U);
     log.images.store(0, std::memory_order_relaxed);
     stored();
@@ -34,7 +34,7 @@ void Edit::open_log() {
     log.phase.store(LogPhase::kOpen, std::memory_order_relaxed);
     stored();
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    put(counters(1).turns, turn_);
+    put(counters(1).turns, stamp_ >> 8U);
 }
 
 void Edit::stage(const shm::LogStore& store) {

@@ -25,14 +25,21 @@ namespace dibs::core {
 
 class Edit {
   public:
-    explicit Edit(State& state) : state_(state), turn_(state.counters->turns) {}
+    explicit Edit(State& state)
+        : state_(state),
+          log_(state.head->log),
+          offsets_(state.log_offsets),
+          saved_(state.log_images),
+          images_full_(state.log_images_max / 4 * 3),
+          stores_full_(state.log_stores_max / 4 * 3),
+          stamp_(state.counters->turns << 8U) {}
 
     // Takes back what an uncommitted turn did. Harmless when repeated.
     static void recover(State& state);
 
     void begin() {
         assert(!open_);
-        turn_ = state_.counters->turns + 1;
+        stamp_ = (state_.counters->turns + 1) << 8U;
     }
 
     // The row, writable: line 0 and the lines of the mask are saved.
@@ -41,7 +48,7 @@ class Edit {
         auto& writable = const_cast<Row&>(row);
         const uint64_t wanted = lines | 1U;
         const uint64_t touched = writable.head.touched;
-        const uint64_t saved = (turn_ << 8U) | wanted;
+        const uint64_t saved = stamp_ | wanted;
         if ((touched & (~uint64_t{0xff} | wanted)) != saved) save_missing(writable, wanted);
         return writable;
     }
@@ -52,9 +59,9 @@ class Edit {
     Row& fresh_row(const Row& row) {
         constexpr unsigned kAll = (1U << (sizeof(Row) / shm::kLineSize)) - 1;
         auto& writable = const_cast<Row&>(row);
-        if ((writable.head.touched >> 8U) == turn_) return this->row(row, kAll);
-        save_row(writable, turn_ << 8U, 1U);
-        put(writable.head.touched, (turn_ << 8U) | kAll);
+        if ((writable.head.touched | 0xffU) == (stamp_ | 0xffU)) return this->row(row, kAll);
+        save_line(reinterpret_cast<std::byte*>(&writable));
+        put(writable.head.touched, stamp_ | kAll);
         return writable;
     }
 
@@ -82,15 +89,14 @@ class Edit {
     // cleared). The last quarter holds the largest command (256 units: some 550 images, 260 stores)
     // and what whoever drives the turn adds of its own: 256 sessions read from, 64 results.
     [[nodiscard]] bool full(size_t decisions, size_t grants) const {
-        return images_ + decisions >= state_.log_images_max / 4 * 3 ||
-               stores_ + decisions + grants >= state_.log_stores_max / 4 * 3;
+        return images_ + decisions >= images_full_ || stores_ + decisions + grants >= stores_full_;
     }
 
   private:
     template <class Row>
     void save_missing(Row& row, uint64_t wanted) {
         uint64_t touched = row.head.touched;
-        if ((touched >> 8U) != turn_) touched = turn_ << 8U;
+        if ((touched | 0xffU) != (stamp_ | 0xffU)) touched = stamp_;
         save_row(row, touched, wanted & ~touched);
     }
 
@@ -104,14 +110,17 @@ class Edit {
     }
 
     void save_line(std::byte* line) {
-        if (!open_) open_log();
-        assert(images_ < state_.log_images_max);
-        state_.log_offsets[images_] = static_cast<uint64_t>(line - state_.base);
+        if (!open_) [[unlikely]]
+            open_log();
+        const uint32_t image = images_;
+        assert(image < state_.log_images_max);
+        offsets_[image] = static_cast<uint64_t>(line - state_.base);
         stored();
-        std::memcpy(state_.log_images[images_].bytes, line, shm::kLineSize);
+        std::memcpy(saved_[image].bytes, line, shm::kLineSize);
         stored();
+        images_ = image + 1;
         std::atomic_signal_fence(std::memory_order_seq_cst);
-        state_.head->log.images.store(++images_, std::memory_order_relaxed);
+        log_.images.store(image + 1, std::memory_order_relaxed);
         stored();
         std::atomic_signal_fence(std::memory_order_seq_cst);
     }
@@ -119,7 +128,12 @@ class Edit {
     void open_log();
 
     State& state_;
-    uint64_t turn_;
+    shm::LogHead& log_;
+    uint64_t* const offsets_;
+    shm::LogImage* const saved_;
+    const uint32_t images_full_;
+    const uint32_t stores_full_;
+    uint64_t stamp_;  // the turn's number << 8, as RowHead::touched has it
     uint32_t images_ = 0;
     uint32_t stores_ = 0;
     bool open_ = false;

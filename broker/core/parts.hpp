@@ -148,6 +148,10 @@ struct Core::Parts {
     bool go_on_draining();
     void tell_drained(uint32_t pool);
     void tell_all_drained();
+    [[nodiscard]] bool demand_moved(uint32_t row) const {
+        const shm::PoolRow& pool = state.pools[row];
+        return pool.demand_published != int64_t{pool.waiting} + pool.confirming;
+    }
     void publish_demand(uint32_t pool);
 
     // pass.cpp

@@ -241,10 +241,7 @@ bool Core::Parts::go_on_draining() {
 
 void Core::Parts::tell_drained(uint32_t row) {
     const shm::PoolRow& pool = state.pools[row];
-    if (pool.state != PoolState::kDraining || (pool.flags & PoolFlag::kDrainTold) != 0 ||
-        pool.waiting + pool.confirming != 0) {
-        return;
-    }
+    if ((pool.flags & PoolFlag::kDrainTold) != 0 || pool.waiting + pool.confirming != 0) return;
     put(edit.row(pool, 1).flags, pool.flags | PoolFlag::kDrainTold);
     decide_that(DecisionKind::kDrained).pool = row;
 }
@@ -261,7 +258,6 @@ void Core::Parts::publish_demand(uint32_t row) {
     const shm::PoolRow& pool = state.pools[row];
     const int64_t last = pool.demand_published;
     const int64_t current = int64_t{pool.waiting} + pool.confirming;
-    if (current == last) return;
     const int64_t change = current > last ? current - last : last - current;
     const bool moved = last < 0 || ((last == 0) != (current == 0)) || change * 5 >= last;
     if (!moved) return;
