@@ -66,8 +66,7 @@ void Answers::stage() {
     operations_.collect_gone();
     for (const Session* session : sessions_.in_turn()) {
         if (session->ending) continue;
-        core_.set_submission_consumed(session->row, session->up.head());
-        core_.set_completion_tail(session->row, session->completion_tail);
+        core_.set_cursors(session->row, session->up.head(), session->completion_tail);
     }
 }
 

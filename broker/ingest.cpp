@@ -62,7 +62,7 @@ Ingest::Read Ingest::read(Session& session, uint32_t budget) {
     shm::Submission entry;
     for (uint32_t taken = 0; taken < budget; ++taken) {
         if (!session.up.maybe()) return Read::kOpen;
-        if (turn_full()) return Read::kMore;
+        if (taken != 0 && turn_full()) return Read::kMore;  // the caller has asked before
         const shm::Poll poll = session.up.pop(entry);
         if (poll == shm::Poll::kNothing) return Read::kOpen;  // taken back since the look
         if (poll == shm::Poll::kViolation) return Read::kViolation;

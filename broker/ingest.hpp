@@ -83,6 +83,7 @@ class Ingest {
         kClosed,     // the client said close
         kViolation,  // it broke the ring
     };
+    // At least one entry, if there is one: only while the turn is not full.
     Read read(Session& session, uint32_t budget);
     void begin_turn() { used_ = 0; }
     // The log or the scratch is nearly full: what is left is read in the next turn.

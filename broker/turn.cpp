@@ -94,7 +94,7 @@ void Turn::read_submissions() {
 
 void Turn::hear() {
     Request request;
-    while (take_pools() && !core_.turn_full() && exchange_.next(request)) {
+    while (take_pools() && exchange_.asked() && !core_.turn_full() && exchange_.next(request)) {
         switch (request.kind) {
             case Request::Kind::kSession:
                 open(request.session);

@@ -141,12 +141,10 @@ std::span<const shm::LogStore> Core::staged_stores() const {
     return {parts_->state.log_stores, parts_->state.head->log.stores};
 }
 
-void Core::set_submission_consumed(uint32_t session, uint64_t consumed) {
-    put(parts_->edit.row(parts_->state.sessions[session], 1).submission_consumed, consumed);
-}
-
-void Core::set_completion_tail(uint32_t session, uint64_t tail) {
-    put(parts_->edit.row(parts_->state.sessions[session], 1).completion_tail, tail);
+void Core::set_cursors(uint32_t session, uint64_t submission_consumed, uint64_t completion_tail) {
+    shm::SessionRow& row = parts_->edit.row(parts_->state.sessions[session], 1);
+    put(row.submission_consumed, submission_consumed);
+    put(row.completion_tail, completion_tail);
 }
 
 void Core::set_epoch(uint64_t epoch) {

@@ -96,8 +96,7 @@ class Core {
     [[nodiscard]] std::span<const shm::LogStore> staged_stores() const;
 
     // --- session fields that the broker keeps beside the core, logged with the turn
-    void set_submission_consumed(uint32_t session, uint64_t consumed);
-    void set_completion_tail(uint32_t session, uint64_t tail);
+    void set_cursors(uint32_t session, uint64_t submission_consumed, uint64_t completion_tail);
     void set_epoch(uint64_t epoch);  // outside a turn
 
     // --- looking

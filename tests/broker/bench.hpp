@@ -108,6 +108,7 @@ class Bench {
         deaths.reap();
         Ingest::Read last = Ingest::Read::kOpen;
         for (size_t i = sessions.polled().size(); i-- > 0;) {
+            if (ingest.turn_full()) break;
             Session* session = sessions.polled()[i];
             last = ingest.read(*session, Ingest::kSessionBudget);
             sessions.in_turn(session);

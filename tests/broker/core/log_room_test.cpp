@@ -33,10 +33,10 @@ class LogRoom : public CoreFixture {
             if (decision.session == shm::kNoRow) continue;
             core().stage_store(store);
             if (decision.kind == core::DecisionKind::kGrant) core().stage_store(store);
-            core().set_completion_tail(decision.session, 1);
+            core().set_cursors(decision.session, 0, 1);
         }
         for (uint32_t row = 0; row < 256; ++row)
-            core().set_submission_consumed(4095 - row, 1);
+            core().set_cursors(4095 - row, 1, 0);
     }
     // A turn and what it is continued in; returns how many decisions of this kind there were.
     template <class Commands>
