@@ -33,17 +33,31 @@ shm::GrantSlot* grant_slot(Session& session, const TagRoom& room, uint32_t index
     return reinterpret_cast<shm::GrantSlot*>(region(session, room, index));
 }
 
-void name_holder(const Decision& decision, Completion& entry) {
-    if (decision.holder_uid == shm::kNoRow) return;
-    shm::set_holder(
-        entry,
-        {decision.holder_uid, decision.holder_pid, decision.holder_age_ns, decision.holder_claim});
-}
-
 }  // namespace
 
-Answers::Answers(core::Core& core, Sessions& sessions, Operations& operations, Publisher& publisher)
-    : core_(core), sessions_(sessions), operations_(operations), publisher_(publisher) {}
+Answers::Answers(core::Core& core,
+                 Sessions& sessions,
+                 Operations& operations,
+                 Publisher& publisher,
+                 const Quotas& quotas)
+    : core_(core),
+      sessions_(sessions),
+      operations_(operations),
+      publisher_(publisher),
+      quotas_(quotas) {}
+
+// Another user is told the holder's account and age, and no more.
+void Answers::name_holder(const Session* to, const Decision& decision, Completion& entry) {
+    if (decision.holder_uid == shm::kNoRow || to == nullptr) return;
+    shm::Holder holder{
+        decision.holder_uid, decision.holder_pid, decision.holder_age_ns, decision.holder_claim};
+    if (!to->admin && to->peer.uid != holder.uid) {
+        if (!quotas_.own_account(holder.uid)) holder.uid = shm::kHiddenUid;
+        holder.pid = 0;
+        holder.claim = shm::kHiddenClaim;
+    }
+    shm::set_holder(entry, holder);
+}
 
 void Answers::stage() {
     for (const OwnResult& own : operations_.own_results()) {
@@ -105,7 +119,7 @@ void Answers::result(const Decision& decision) {
     entry.id = decision.id;
     entry.fence = slot ? decision.round : decision.fence;
     entry.value = slot ? decision.slot_number : decision.value;
-    name_holder(decision, entry);
+    name_holder(sessions_.at(decision.session), decision, entry);
     complete(sessions_.at(decision.session), entry);
 }
 
@@ -254,7 +268,7 @@ void Answers::claim_end(const Decision& decision) {
     entry.id = decision.id;
     entry.value = decision.value;
     entry.claim = decision.claim;
-    name_holder(decision, entry);
+    name_holder(session, decision, entry);
     complete(session, entry);
 }
 

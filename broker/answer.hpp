@@ -19,7 +19,11 @@ namespace dibs {
 
 class Answers {
   public:
-    Answers(core::Core& core, Sessions& sessions, Operations& operations, Publisher& publisher);
+    Answers(core::Core& core,
+            Sessions& sessions,
+            Operations& operations,
+            Publisher& publisher,
+            const Quotas& quotas);
 
     void stage();
     void store();
@@ -40,6 +44,7 @@ class Answers {
                                         const core::Decision& decision) const;
     uint32_t copy_payload_of(const core::Decision& decision, const SlotRoom& room);
     void forget_answers(const shm::ClaimRow& claim);
+    void name_holder(const Session* to, const core::Decision& decision, shm::Completion& entry);
     void complete(Session* session, shm::Completion& entry);
     void publish(Session& session);
 
@@ -47,6 +52,7 @@ class Answers {
     Sessions& sessions_;
     Operations& operations_;
     Publisher& publisher_;
+    const Quotas& quotas_;
     shm::LogStore stage_store_ = {};  // the one that is being made: its padding stays zero
 };
 

@@ -41,7 +41,7 @@ Broker::Broker(Config config, shm::Descriptor state, bool signals)
       board_(core_.head().table[static_cast<size_t>(shm::Table::kPools)].rows),
       exchange_(core_.sessions_max()),
       turn_(core_, board_, exchange_),
-      control_(config_, board_, exchange_, signals) {
+      control_(config_, board_, exchange_, core_.sessions_max(), signals) {
     if (core_.head().epoch != 0) check(core_);  // not one that was made just now
     core_.set_epoch(core_.head().epoch + 1);
     state_.set_clean(false);

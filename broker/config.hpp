@@ -6,6 +6,7 @@
 //   drain_timeout = "30s"               # how long an orderly stop waits for leases
 //   peer_pidfd = true                   # false: the path for kernels before 6.5
 //   spin = "25us"                       # of the idle broker, while a client is elsewhere
+//   admin_group = "wheel"               # who may administer, beside root and the broker's own uid
 //
 //   [limits]                            # rows to preallocate
 //   pools = 64; sessions = 1024; slots = 4096; claims = 65536; leases = 16384; arena = "4MiB"
@@ -18,6 +19,9 @@
 //   [[pool]]
 //   name = "web"; kind = "worker"; reservation_ttl = "2s"; payload_max = "1KiB"
 //
+//   [[policy]]                          # who may do how much: broker/policy.hpp
+//   user = "alice"; pools = ["gpu"]; sessions = 16
+//
 // Durations are text with units (ns, us, ms, s, min, h), sizes are bytes or text (B, KiB, MiB).
 // Reading never stops at the first mistake: each is a line "FILE:LINE:COLUMN: what is wrong".
 // SPDX-License-Identifier: Apache-2.0
@@ -25,12 +29,14 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "broker/core/command.hpp"
 #include "broker/core/core.hpp"
+#include "broker/policy.hpp"
 
 namespace dibs {
 
@@ -55,6 +61,8 @@ struct Config {
     core::TimeNs spin_ns = 25'000;
     core::Limits limits;
     std::vector<PoolSettings> pools;
+    std::shared_ptr<const Policy> policy = std::make_shared<const Policy>();
+    bool multi_user = false;  // of the command line: its own uid gets no session
 };
 
 struct ConfigResult {

@@ -251,6 +251,112 @@ void read_pools(Section& top, Config& config, Mistakes& mistakes) {
     check_pools(*node, config, mistakes);
 }
 
+// A list of names.
+void read_names(Section& section,
+                std::string_view key,
+                std::optional<std::vector<std::string>>& out,
+                Mistakes& mistakes) {
+    const toml::node* node = section.find(key);
+    if (node == nullptr) return;
+    const toml::array* array = node->as_array();
+    if (array == nullptr) {
+        return mistakes.add(*node, std::string(key) + ": must be an array of names");
+    }
+    out.emplace();
+    for (const toml::node& element : *array) {
+        if (const auto name = element.value_exact<std::string>()) {
+            out->push_back(*name);
+        } else {
+            mistakes.add(element, std::string(key) + ": must hold names, not " + type_of(element));
+        }
+    }
+}
+
+// A user or group by name or number.
+std::optional<uint32_t> read_id(Section& section,
+                                std::string_view key,
+                                std::optional<uint32_t> (*look_up)(const std::string&),
+                                Mistakes& mistakes) {
+    const toml::node* node = section.find(key);
+    if (node == nullptr) return std::nullopt;
+    if (const auto number = node->value_exact<int64_t>()) {
+        if (*number >= 0 && *number < shm::kNoRow) return static_cast<uint32_t>(*number);
+        mistakes.add(*node, std::string(key) + ": is no number of a user or group");
+        return std::nullopt;
+    }
+    const auto name = node->value_exact<std::string>();
+    if (!name) {
+        mistakes.add(*node, std::string(key) + ": must be a name or a number");
+        return std::nullopt;
+    }
+    const auto id = look_up(*name);
+    if (!id) mistakes.add(*node, std::string(key) + ": this host knows no " + quoted(*name));
+    return id;
+}
+
+Allowance read_allowance(Section& section, Mistakes& mistakes) {
+    Allowance allowance;
+    section.text("account", allowance.account);
+    if (section.has("account") && !fit_name(allowance.account)) {
+        section.mistake("account", "must have 1 to 63 bytes and no control characters");
+    }
+    read_names(section, "pools", allowance.pools, mistakes);
+    read_names(section, "offers", allowance.offers, mistakes);
+    uint32_t priority = 1U << 30;
+    section.count("priority_max", priority, 0, priority);
+    if (section.has("priority_max")) allowance.priority_max = static_cast<int32_t>(priority);
+    section.count("sessions", allowance.sessions, 0, kManyRows);
+    section.count("leases", allowance.leases, 0, kManyRows);
+    section.count("backlog", allowance.backlog, 0, kManyRows);
+    section.size("memory", allowance.memory, uint64_t{0}, uint64_t{1} << 40);
+    section.count("handshakes", allowance.handshakes, 1, 1'000'000);
+    return allowance;
+}
+
+void read_rule(const toml::table& table, Policy& policy, bool& fallback, Mistakes& mistakes) {
+    Section section(table, "a policy", mistakes);
+    const auto user = read_id(section, "user", user_id, mistakes);
+    const auto group = read_id(section, "group", group_id, mistakes);
+    bool others = false;
+    section.flag("default", others);
+    Allowance allowance = read_allowance(section, mistakes);
+    section.finish();
+    const int kinds = int{section.has("user")} + int{section.has("group")} + int{others};
+    if (kinds != 1) return section.mistake("user", "a policy has one of user, group, default");
+    if (user) {
+        if (!policy.users.emplace(*user, std::move(allowance)).second) {
+            section.mistake("user", "a second policy for this user");
+        }
+    } else if (group) {
+        policy.groups.emplace_back(*group, std::move(allowance));
+    } else if (others) {
+        if (fallback) section.mistake("default", "a second default policy");
+        fallback = true;
+        policy.others = std::move(allowance);
+    }
+}
+
+void read_policy(Section& top, Config& config, Mistakes& mistakes) {
+    auto policy = std::make_shared<Policy>();
+    policy->admin_group = read_id(top, "admin_group", group_id, mistakes);
+    if (const toml::node* node = top.find("policy")) {
+        const toml::array* array = node->as_array();
+        if (array == nullptr) {
+            mistakes.add(*node, "policy: must be an array of tables: write [[policy]]");
+            return;
+        }
+        bool fallback = false;
+        for (const toml::node& element : *array) {
+            if (const toml::table* table = element.as_table()) {
+                read_rule(*table, *policy, fallback, mistakes);
+            } else {
+                mistakes.add(element, "policy: must be a table: write [[policy]]");
+            }
+        }
+    }
+    config.policy = std::move(policy);
+}
+
 void read_mode(Section& top, Config& config) {
     std::string text;
     top.text("socket_mode", text);
@@ -284,6 +390,7 @@ void read_top(const toml::table& table, Config& config, Mistakes& mistakes) {
     top.duration("spin", config.spin_ns, 0, kSecond);
     read_limits(top, config, mistakes);
     read_pools(top, config, mistakes);
+    read_policy(top, config, mistakes);
     top.finish();
 }
 

@@ -7,12 +7,14 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -26,7 +28,7 @@ namespace {
 constexpr uint64_t kHandshakeNs = 1'000'000'000;
 constexpr uint64_t kAcceptPauseNs = 100'000'000;
 constexpr int kAcceptsAtOnce = 64;
-constexpr size_t kPendingMax = 512;  // the oldest one makes room for another
+constexpr uint64_t kSayFullEvery = 1'000'000'000;
 
 uint64_t monotonic() {
     struct timespec time = {};
@@ -38,16 +40,38 @@ uint64_t monotonic() {
     throw std::system_error(errno, std::generic_category(), what);
 }
 
+uint64_t memory_of(const shm::SessionSizes& sizes) {
+    return shm::plan_up(sizes).size + shm::plan_down(sizes).size;
+}
+
+Admission::Room room_for_sessions(const Config& config,
+                                  uint32_t rows,
+                                  const DescriptorBudget& budget) {
+    if (budget.sessions < rows) {
+        log::warning("the limit of " + std::to_string(budget.descriptors) +
+                     " descriptors has room for " + std::to_string(budget.sessions) +
+                     " sessions, not for " + std::to_string(rows));
+    }
+    Admission::Room room;
+    room.sessions = std::min(rows, budget.sessions);
+    room.newcomers = (config.socket_mode & 0066) != 0;
+    if (config.multi_user) room.administers_only = geteuid();
+    return room;
+}
+
 }  // namespace
 
-Control::Control(const Config& config, BoardSegment& board, Exchange& exchange, bool signals)
+Control::Control(
+    const Config& config, BoardSegment& board, Exchange& exchange, uint32_t rows, bool signals)
     : config_(config),
       file_(config.file),
       peer_pidfd_(config.peer_pidfd),
       board_(board),
       exchange_(exchange),
       listener_(config.socket.empty() ? default_socket() : config.socket, config.socket_mode),
-      epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+      epoll_(epoll_create1(EPOLL_CLOEXEC)),
+      callers_(descriptor_budget().callers),
+      admission_(config.policy, room_for_sessions(config, rows, descriptor_budget())) {
     if (!epoll_.valid()) fail("epoll_create1");
     watch(listener_.fd(), Event::kConnection);
     watch(exchange_.control().fd(), Event::kReport);
@@ -89,7 +113,7 @@ void Control::stop() {
 
 int Control::wait_ms() const {
     uint64_t until = shm::kNever;
-    if (!pending_.empty()) until = pending_.front().until_ns;
+    if (!callers_.empty()) until = callers_.oldest().until_ns;
     if (accept_again_ns_ != 0) until = std::min(until, accept_again_ns_);
     if (until == shm::kNever) return -1;
     const uint64_t now = monotonic();
@@ -116,24 +140,54 @@ void Control::accept_all() {
     // What is left is there again at the next look: who has said Hello must not wait for all those
     // who only connect.
     for (int accepted = 0; accepted < kAcceptsAtOnce && listener_.fd() >= 0; ++accepted) {
-        shm::Descriptor socket(
-            accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-        if (!socket.valid()) {
-            if (errno == EINTR || errno == ECONNABORTED) continue;
-            if (errno != EAGAIN) pause_accepting();
-            return;
+        Listener::Accepted caller = listener_.accept();
+        if (caller.error == EINTR || caller.error == ECONNABORTED) continue;
+        if (caller.error != 0) {
+            errno = caller.error;
+            return pause_accepting();
         }
-        if (pending_.size() >= kPendingMax) drop(pending_.front().socket.get());
-        const int fd = socket.get();
-        try {
-            watch(fd, Event::kPending);
-        } catch (const std::system_error&) {
-            pause_accepting();  // this connection closes; the others are served
-            return;
+        if (!caller.socket.valid()) return;
+        if (caller.no_room) {
+            turn_away(std::move(caller.socket));
+        } else {
+            receive(std::move(caller.socket));
         }
-        pending_.push_back({std::move(socket), monotonic() + kHandshakeNs});
-        pending_by_fd_[fd] = std::prev(pending_.end());
     }
+}
+
+void Control::receive(shm::Descriptor socket) {
+    std::string why;
+    auto credentials = peer_credentials(socket.get(), &why);
+    if (!credentials) {
+        return send_farewell(socket.get(), {shm::FarewellCode::kNotAllowed, 0, why});
+    }
+    const uint64_t now = monotonic();
+    if (const auto refusal = admission_.connect(*credentials, now)) {
+        return send_farewell(socket.get(), *refusal);
+    }
+    if (callers_.full()) {
+        const Caller dropped = callers_.take(callers_.least_wanted());
+        send_farewell(
+            dropped.socket.get(),
+            {shm::FarewellCode::kLimit, 0, "too many connections of your user say no Hello"});
+    }
+    try {
+        watch(socket.get(), Event::kPending);
+    } catch (const std::system_error& error) {
+        return send_farewell(socket.get(), {shm::FarewellCode::kFull, 0, error.what()});
+    }
+    callers_.add({std::move(socket), std::move(*credentials), now + kHandshakeNs});
+}
+
+// The descriptor table is full: the caller stands on the spare one's place and is told so.
+void Control::turn_away(shm::Descriptor socket) {
+    send_farewell(socket.get(),
+                  {shm::FarewellCode::kFull, 0, "the broker's descriptor table is full"});
+    listener_.refused(std::move(socket));
+    const uint64_t now = monotonic();
+    if (said_full_ns_ != 0 && now - said_full_ns_ < kSayFullEvery) return;
+    said_full_ns_ = now;
+    log::warning("the descriptor table is full: callers are turned away");
 }
 
 // No descriptors or memory for another connection: those that wait must not spin this thread.
@@ -155,64 +209,65 @@ void Control::resume_accepting() {
     }
 }
 
-void Control::drop(int fd) {
-    const auto found = pending_by_fd_.find(fd);
-    if (found == pending_by_fd_.end()) return;
-    pending_.erase(found->second);
-    pending_by_fd_.erase(found);
-}
-
 void Control::drop_late() {
     const uint64_t now = monotonic();
-    while (!pending_.empty() && pending_.front().until_ns <= now) {
-        const int fd = pending_.front().socket.get();
-        send_farewell(fd, {shm::FarewellCode::kMalformed, 0, "no Hello within one second"});
-        drop(fd);
+    while (!callers_.empty() && callers_.oldest().until_ns <= now) {
+        const Caller late = callers_.take(callers_.oldest().socket.get());
+        send_farewell(late.socket.get(),
+                      {shm::FarewellCode::kMalformed, 0, "no Hello within one second"});
     }
     if (accept_again_ns_ != 0 && accept_again_ns_ <= now) resume_accepting();
 }
 
 void Control::hear(int fd) {
-    const auto found = pending_by_fd_.find(fd);
-    if (found == pending_by_fd_.end()) return;  // dropped while its event was on its way
+    if (callers_.find(fd) == nullptr) return;  // dropped while its event was on its way
     const HelloResult hello = receive_hello(fd);
     if (hello.heard == Heard::kNothingYet) return;
+    Caller caller = callers_.take(fd);
     if (hello.heard == Heard::kRefused) {
-        log::info("a connection was refused: " + hello.refusal.text);
-        send_farewell(fd, hello.refusal);
+        log::debug("a connection was refused: " + hello.refusal.text);
+        return send_farewell(fd, hello.refusal);
     }
-    if (hello.heard != Heard::kHello) return drop(fd);
-    shm::Descriptor socket = std::move(found->second->socket);
-    pending_.erase(found->second);
-    pending_by_fd_.erase(found);
+    if (hello.heard != Heard::kHello) return;
     (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
-    begin_session(std::move(socket), hello.sizes);
+    begin_session(std::move(caller), hello.sizes);
 }
 
-void Control::begin_session(shm::Descriptor socket, const shm::SessionSizes& sizes) {
-    std::string why;
-    std::optional<Peer> peer = identify_peer(socket.get(), peer_pidfd_, &why);
-    if (!peer) {
-        log::info("a connection was refused: " + why);
-        return send_farewell(socket.get(), {shm::FarewellCode::kNotAllowed, 0, why});
+void Control::begin_session(Caller caller, const shm::SessionSizes& sizes) {
+    const uint32_t uid = caller.credentials.uid;
+    const uint64_t memory = memory_of(sizes);
+    if (const auto refusal = admission_.begin(caller.credentials, memory)) {
+        log::debug("no session for a client: " + refusal->text);
+        return send_farewell(caller.socket.get(), *refusal);
     }
+    Refusal refusal{shm::FarewellCode::kNotAllowed, 0, ""};
+    std::optional<Peer> peer =
+        identify_peer(caller.socket.get(), caller.credentials, peer_pidfd_, &refusal.text);
     try {
-        auto session = std::make_unique<Session>(std::move(*peer), sizes);
-        session->socket = std::move(socket);
-        Request request;
-        request.kind = Request::Kind::kSession;
-        request.session = session.get();
-        if (exchange_.ask(request)) {
-            (void)session.release();
-            return;
+        if (peer) {
+            auto session = std::make_unique<Session>(std::move(*peer), sizes);
+            refusal = {shm::FarewellCode::kFull, 0, "too many sessions are being opened"};
+            session->socket = std::move(caller.socket);
+            Request request;
+            request.kind = Request::Kind::kSession;
+            request.session = session.get();
+            if (exchange_.ask(request)) {
+                (void)session.release();
+                return;
+            }
+            caller.socket = std::move(session->socket);
         }
-        why = "too many sessions are being opened";
-        socket = std::move(session->socket);
     } catch (const std::exception& error) {
-        why = error.what();
+        refusal = {shm::FarewellCode::kFull, 0, error.what()};
     }
-    log::warning("no session for a client: " + why);
-    if (socket.valid()) send_farewell(socket.get(), {shm::FarewellCode::kFull, 0, why});
+    admission_.end(uid, memory);
+    log::info("no session for a client: " + refusal.text);
+    send_farewell(caller.socket.get(), refusal);
+}
+
+void Control::free_session(Session* session) {
+    admission_.end(session->peer.uid, memory_of(session->sizes));
+    delete session;
 }
 
 void Control::take_reports() {
@@ -223,14 +278,13 @@ void Control::take_reports() {
             case Report::Kind::kOpened:
                 welcome(report.session);
                 break;
-            case Report::Kind::kFull: {
-                const std::unique_ptr<Session> session(report.session);
-                send_farewell(session->socket.get(),
-                              {shm::FarewellCode::kFull, 0, "all session rows are in use"});
+            case Report::Kind::kFull:
+                send_farewell(report.session->socket.get(),
+                              {shm::FarewellCode::kFull, 0, report.why});
+                free_session(report.session);
                 break;
-            }
             case Report::Kind::kRetired:
-                delete report.session;
+                free_session(report.session);
                 break;
             case Report::Kind::kFinished:
                 finished_ = true;
@@ -278,12 +332,11 @@ void Control::drain() {
     if (!draining_) {
         log::info("draining: no more connections, waiting claims are rejected");
         listener_.close();
-        for (const Pending& pending : pending_) {
-            send_farewell(pending.socket.get(),
+        for (const Caller& caller : callers_.all()) {
+            send_farewell(caller.socket.get(),
                           {shm::FarewellCode::kDraining, 0, "this broker is about to stop"});
         }
-        pending_.clear();
-        pending_by_fd_.clear();
+        callers_.clear();
     }
     draining_ = true;
     (void)exchange_.ask(request);
@@ -300,6 +353,7 @@ void Control::reload() {
     for (const std::string& fixed : fixed_differences(config_, read.config))
         log::warning(fixed);
     log::open(read.config.log_level);
+    admission_.set_policy(read.config.policy);
     auto config = std::make_unique<Config>(std::move(read.config));
     Request request;
     request.kind = Request::Kind::kConfig;

@@ -8,11 +8,12 @@
 
 #include <atomic>
 #include <cstdint>
-#include <list>
 #include <string>
-#include <unordered_map>
 
+#include "broker/admission.hpp"
+#include "broker/callers.hpp"
 #include "broker/config.hpp"
+#include "broker/descriptors.hpp"
 #include "broker/exchange.hpp"
 #include "broker/handshake.hpp"
 #include "broker/listener.hpp"
@@ -22,8 +23,10 @@ namespace dibs {
 
 class Control {
   public:
-    // With `signals`, SIGTERM, SIGINT and SIGHUP are taken from a signalfd; they must be blocked.
-    Control(const Config& config, BoardSegment& board, Exchange& exchange, bool signals);
+    // `rows`: of sessions. With `signals`, SIGTERM, SIGINT and SIGHUP are taken from a signalfd;
+    // they must be blocked.
+    Control(
+        const Config& config, BoardSegment& board, Exchange& exchange, uint32_t rows, bool signals);
 
     void serve(uint64_t epoch);  // until the turn has finished
     void stop();                 // from any thread: as SIGTERM
@@ -32,22 +35,18 @@ class Control {
   private:
     enum class Event : uint32_t { kConnection, kPending, kReport, kSignal, kStop };
 
-    struct Pending {
-        shm::Descriptor socket;
-        uint64_t until_ns;  // monotonic
-    };
-    using PendingList = std::list<Pending>;  // oldest first
-
     [[nodiscard]] int wait_ms() const;
     void watch(int fd, Event what) const;
     void dispatch(Event what, int fd);
     void accept_all();
+    void receive(shm::Descriptor socket);
+    void turn_away(shm::Descriptor socket);
     void pause_accepting();
     void resume_accepting();
     void hear(int fd);
-    void drop(int fd);
     void drop_late();
-    void begin_session(shm::Descriptor socket, const shm::SessionSizes& sizes);
+    void begin_session(Caller caller, const shm::SessionSizes& sizes);
+    void free_session(Session* session);
     void take_reports();
     void welcome(Session* session);
     void take_signal();
@@ -63,10 +62,11 @@ class Control {
     shm::Descriptor epoll_;
     shm::Descriptor signals_;
     Attention stop_;
-    PendingList pending_;
-    std::unordered_map<int, PendingList::iterator> pending_by_fd_;
+    Callers callers_;
+    Admission admission_;
     uint64_t epoch_ = 0;
     uint64_t accept_again_ns_ = 0;  // not 0: there were no descriptors left
+    uint64_t said_full_ns_ = 0;     // when the log last said that there is no room
     bool draining_ = false;
     bool finished_ = false;
 };

@@ -48,6 +48,7 @@ struct Report {
     };
     Kind kind = Kind::kFinished;
     Session* session = nullptr;
+    const char* why = "";  // kFull
 };
 
 // An eventfd of the broker's own.

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/listener.hpp"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -43,6 +45,32 @@ bool somebody_listens(const struct sockaddr_un& address, const std::string& path
            errno == EAGAIN;  // its queue is full
 }
 
+// Whoever holds it may look at the name, remove and make it. It is held for that long only.
+shm::Descriptor open_lock(const std::string& path) {
+    shm::Descriptor made(
+        open((path + ".lock").c_str(), O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!made.valid()) fail(path + ".lock", "cannot be opened");
+    return made;
+}
+
+class Locked {
+  public:
+    explicit Locked(int fd) : fd_(fd) {
+        while (flock(fd_, LOCK_EX) != 0 && errno == EINTR) {
+        }
+    }
+    ~Locked() { (void)flock(fd_, LOCK_UN); }
+    Locked(const Locked&) = delete;
+    Locked& operator=(const Locked&) = delete;
+
+  private:
+    int fd_;
+};
+
+shm::Descriptor spare() {
+    return shm::Descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC));
+}
+
 }  // namespace
 
 Listener::Listener(std::string path, uint32_t mode) : path_(std::move(path)) {
@@ -54,6 +82,8 @@ Listener::Listener(std::string path, uint32_t mode) : path_(std::move(path)) {
     }
     std::memcpy(address.sun_path, path_.data(), path_.size());
     make_folder(path_);
+    lock_ = open_lock(path_);
+    const Locked locked(lock_.get());
     struct stat about = {};
     if (lstat(path_.c_str(), &about) == 0) {
         if (!S_ISSOCK(about.st_mode)) throw std::runtime_error(path_ + ": is not a socket");
@@ -69,12 +99,41 @@ Listener::Listener(std::string path, uint32_t mode) : path_(std::move(path)) {
     umask(before);
     if (bound != 0) fail(path_, "cannot bind");
     socket_ = std::move(made);
+    if (lstat(path_.c_str(), &about) == 0) inode_ = about.st_ino;
     if (listen(socket_.get(), 1024) != 0) fail(path_, "cannot listen");
+    spare_ = spare();
+}
+
+Listener::Accepted Listener::accept() {
+    if (!spare_.valid()) spare_ = spare();  // it could not be had back the last time
+    Accepted accepted;
+    const auto take = [&] {
+        accepted.socket =
+            shm::Descriptor(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        accepted.error = accepted.socket.valid() ? 0 : errno;
+    };
+    take();
+    if (accepted.error == EMFILE && spare_.valid()) {
+        spare_.reset();
+        take();
+        accepted.no_room = accepted.socket.valid();
+        if (!accepted.no_room) spare_ = spare();
+    }
+    if (accepted.error == EAGAIN) accepted.error = 0;
+    return accepted;
+}
+
+void Listener::refused(shm::Descriptor socket) {
+    socket.reset();
+    spare_ = spare();
 }
 
 void Listener::close() {
     if (!socket_.valid()) return;
-    (void)unlink(path_.c_str());
+    const Locked locked(lock_.get());
+    struct stat about = {};
+    // Another broker may have taken the place, where somebody has removed this one's name.
+    if (lstat(path_.c_str(), &about) == 0 && about.st_ino == inode_) (void)unlink(path_.c_str());
     socket_.reset();
 }
 

@@ -10,8 +10,13 @@
 namespace dibs {
 
 // Binds and listens. The folder is made (mode 0700, or 0755 for root) if it is not there; a socket
-// that a dead broker has left is removed, one that somebody listens on is not. Removes its name
-// when it goes. Throws std::runtime_error with the path and what is wrong.
+// that a dead broker has left is removed, one that somebody listens on is not. Looking, removing
+// and binding happen under a lock on the file "PATH.lock", which stays, so that of brokers that
+// start at once one listens and the others say so. Removes its own name, and nobody else's, when
+// it goes. Throws std::runtime_error with the path and what is wrong.
+//
+// It keeps a spare descriptor: when the table is full it gives that up for the next caller, who
+// can so be told, instead of being left in a queue that stays readable for ever.
 class Listener {
   public:
     Listener(std::string path, uint32_t mode);
@@ -19,13 +24,25 @@ class Listener {
     Listener(const Listener&) = delete;
     Listener& operator=(const Listener&) = delete;
 
+    struct Accepted {
+        shm::Descriptor socket;
+        bool no_room = false;  // it stands on the spare's place: to be told, and closed by refuse()
+        int error = 0;         // no socket, and this is why; 0: nobody is there
+    };
+    [[nodiscard]] Accepted accept();
+    // Closes a caller for whom there was no room, and has the spare again.
+    void refused(shm::Descriptor socket);
+
     [[nodiscard]] int fd() const { return socket_.get(); }
     [[nodiscard]] const std::string& path() const { return path_; }
     void close();
 
   private:
     std::string path_;
+    shm::Descriptor lock_;
     shm::Descriptor socket_;
+    shm::Descriptor spare_;
+    uint64_t inode_ = 0;  // of its name
 };
 
 }  // namespace dibs

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -17,6 +16,7 @@
 #include "broker/arguments.hpp"
 #include "broker/broker.hpp"
 #include "broker/config.hpp"
+#include "broker/descriptors.hpp"
 #include "broker/log.hpp"
 
 namespace {
@@ -39,14 +39,6 @@ void block_signals() {
     signal(SIGPIPE, SIG_IGN);
 }
 
-// A session takes four descriptors.
-void raise_descriptor_limit() {
-    struct rlimit limit = {};
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-    limit.rlim_cur = limit.rlim_max;
-    (void)setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 void say_ready(int fd, const std::string& path) {
     const std::string line = "dibsd: ready on " + path + "\n";
     (void)!write(fd < 0 ? STDOUT_FILENO : fd, line.data(), line.size());
@@ -58,7 +50,7 @@ int serve(const dibs::Arguments& arguments) {
     if (!arguments.socket.empty()) config.socket = arguments.socket;
     dibs::log::open(config.log_level);
     block_signals();
-    raise_descriptor_limit();
+    dibs::raise_descriptor_limit();
     if (arguments.state_fd >= 0 && fcntl(arguments.state_fd, F_SETFD, FD_CLOEXEC) != 0) {
         throw std::runtime_error("--state-fd: not an open descriptor");
     }

@@ -55,7 +55,8 @@ uint32_t row_of(uint64_t id) {
 
 }  // namespace
 
-Operations::Operations(core::Core& core) : core_(core), slot_rooms_(core.slots_max()) {
+Operations::Operations(core::Core& core, Quotas& quotas)
+    : core_(core), quotas_(quotas), slot_rooms_(core.slots_max()) {
     own_results_.reserve(kOwnResultsMax + 1);
     silenced_.reserve(1024);
 }
@@ -100,7 +101,7 @@ void Operations::apply(Session& session,
 
 Reason Operations::claim_refusal(const Session& session,
                                  const shm::Submission& entry,
-                                 std::span<const uint8_t> payload) const {
+                                 std::span<const uint8_t> payload) {
     if ((entry.flags & ~flags_of(Op::kClaim)) != 0 || !single_choice(entry.flags) ||
         !valid_duration(entry.id) || entry.fence > kLongest) {
         return Reason::kMalformed;
@@ -113,7 +114,8 @@ Reason Operations::claim_refusal(const Session& session,
     // room must not be taken for it.
     if (entry.tag >= session.tags.size()) return Reason::kLimit;
     const TagRoom& room = session.tags[entry.tag];
-    return room.first != shm::kNoRow && !room.ended ? Reason::kLimit : Reason::kOk;
+    if (room.first != shm::kNoRow && !room.ended) return Reason::kLimit;
+    return quotas_.claim(session, entry.pool);
 }
 
 // The grant room: a head, then a region for each unit. Pools and sizes that the core will reject
@@ -218,7 +220,9 @@ void Operations::announce(Session& session,
     command.is_protected = (entry.flags & OpFlag::kOn) != 0;
     command.ready = (entry.flags & OpFlag::kThenReady) != 0;
     uint32_t lines = 0;
-    if (!announcements_.read(payload, announcement)) {
+    if (const Reason refusal = quotas_.announce(session, entry.pool); refusal != Reason::kOk) {
+        command.refusal = refusal;
+    } else if (!announcements_.read(payload, announcement)) {
         command.refusal = Reason::kPayload;
     } else if (entry.pool < core_.pools()) {
         command.name = announcement.name;

@@ -13,6 +13,7 @@
 
 #include "broker/core/core.hpp"
 #include "broker/payload.hpp"
+#include "broker/quotas.hpp"
 #include "broker/session.hpp"
 #include "shm/ring.hpp"
 
@@ -43,7 +44,7 @@ struct SlotRoom {
 
 class Operations {
   public:
-    explicit Operations(core::Core& core);
+    Operations(core::Core& core, Quotas& quotas);
 
     void apply(Session& session, const shm::Submission& entry, std::span<const uint8_t> payload);
     void begin_turn();
@@ -67,7 +68,7 @@ class Operations {
     void claim(Session& session, const shm::Submission& entry, std::span<const uint8_t> payload);
     [[nodiscard]] shm::Reason claim_refusal(const Session& session,
                                             const shm::Submission& entry,
-                                            std::span<const uint8_t> payload) const;
+                                            std::span<const uint8_t> payload);
     [[nodiscard]] bool take_claim_room(Session& session,
                                        const shm::Submission& entry,
                                        core::Claim& command);
@@ -85,6 +86,7 @@ class Operations {
     shm::Reason after(const shm::Submission& entry, size_t first);
 
     core::Core& core_;
+    Quotas& quotas_;
     AnnouncementReader announcements_;
     std::vector<OwnResult> own_results_;
     std::vector<uint32_t> silenced_;

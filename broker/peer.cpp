@@ -13,6 +13,9 @@
 #include <cstdlib>
 #include <cstring>
 
+#ifndef SO_PEERGROUPS
+#define SO_PEERGROUPS 59
+#endif
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77  // Linux 6.5; older headers do not have it
 #endif
@@ -72,24 +75,43 @@ uint64_t process_start_time(uint32_t pid) {
     return at == nullptr ? 0 : std::strtoull(at + 1, nullptr, 10);
 }
 
-std::optional<Peer> identify_peer(int socket, bool use_peer_pidfd, std::string* why) {
-    struct ucred credentials = {};
-    socklen_t size = sizeof(credentials);
-    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
+std::optional<Credentials> peer_credentials(int socket, std::string* why) {
+    struct ucred kernels = {};
+    socklen_t size = sizeof(kernels);
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &kernels, &size) != 0) {
         *why = "no credentials: " + std::string(std::strerror(errno));
         return std::nullopt;
     }
+    Credentials credentials;
+    credentials.uid = kernels.uid;
+    credentials.gid = kernels.gid;
+    credentials.pid = static_cast<uint32_t>(kernels.pid);
+    // Who has too many groups is told how many; the second time there is room for them.
+    credentials.groups.resize(64);
+    for (int look = 0; look < 2; ++look) {
+        size = static_cast<socklen_t>(credentials.groups.size() * sizeof(uint32_t));
+        const int said =
+            getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, credentials.groups.data(), &size);
+        const bool more = said != 0 && errno == ERANGE;
+        credentials.groups.resize(said == 0 || more ? size / sizeof(uint32_t) : 0);
+        if (!more) return credentials;
+    }
+    credentials.groups.clear();
+    return credentials;
+}
+
+std::optional<Peer> identify_peer(int socket,
+                                  const Credentials& credentials,
+                                  bool use_peer_pidfd,
+                                  std::string* why) {
     Peer peer;
-    peer.uid = credentials.uid;
-    peer.gid = credentials.gid;
-    peer.pid = static_cast<uint32_t>(credentials.pid);
+    static_cast<Credentials&>(peer) = credentials;
     peer.start_time = process_start_time(peer.pid);
     if (use_peer_pidfd) peer.pidfd = peer_pidfd(socket);
     if (!peer.pidfd.valid()) peer.pidfd = open_pidfd(socket, peer.pid, peer.start_time);
     if (!peer.pidfd.valid() || !alive(peer.pidfd.get())) {
         *why = "process " + std::to_string(peer.pid) +
-               " cannot be watched: it is gone, or not in "
-               "sight of this broker";
+               " cannot be watched: it is gone, or not in sight of this broker";
         return std::nullopt;
     }
     return peer;

@@ -7,15 +7,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "broker/session.hpp"
+#include "shm/descriptor.hpp"
 
 namespace dibs {
 
+struct Credentials {
+    uint32_t uid = 0;
+    uint32_t gid = 0;
+    uint32_t pid = 0;
+    std::vector<uint32_t> groups = {};  // supplementary ones
+};
+
+// Who is on the other end, as the kernel says.
+struct Peer : Credentials {
+    uint64_t start_time = 0;
+    shm::Descriptor pidfd = {};
+};
+
+// Of whoever connected, as they were then. Nothing, and *why, if the kernel does not say.
+std::optional<Credentials> peer_credentials(int socket, std::string* why);
+
 // Nothing, and *why, if the process cannot be held on to.
-std::optional<Peer> identify_peer(int socket, bool use_peer_pidfd, std::string* why);
+std::optional<Peer> identify_peer(int socket,
+                                  const Credentials& credentials,
+                                  bool use_peer_pidfd,
+                                  std::string* why);
 
 // In clock ticks since boot; 0 if there is no such process in sight.
 uint64_t process_start_time(uint32_t pid);

@@ -15,6 +15,7 @@
 #include "broker/core/command.hpp"
 #include "broker/ingest.hpp"
 #include "broker/mapping.hpp"
+#include "broker/peer.hpp"
 #include "broker/rooms.hpp"
 #include "shm/descriptor.hpp"
 #include "shm/handshake.hpp"
@@ -22,14 +23,7 @@
 
 namespace dibs {
 
-// Who is on the other end, as the kernel says.
-struct Peer {
-    uint32_t uid = 0;
-    uint32_t gid = 0;
-    uint32_t pid = 0;
-    uint64_t start_time = 0;
-    shm::Descriptor pidfd;
-};
+struct Allowance;
 
 // The grant room that a tag of the session has. It is taken when the claim comes in, and freed
 // with the claim or the lease.
@@ -98,6 +92,11 @@ struct Session {
     void keep_until_read(uint32_t first, uint64_t unread);
     void settle_rooms();  // after the commit
     void settle(size_t count);
+
+    // --- what its user may do (broker/quotas); in step with the turn's policy
+    const Allowance* allowance = nullptr;
+    bool bounded = false;  // some limit on claims or pools is not "none"
+    bool admin = false;    // sees whose things are whose
 
     // --- the rest: touched when it begins and ends
     shm::SessionSizes sizes;

@@ -22,10 +22,11 @@ Turn::Turn(core::Core& core, BoardSegment& board, Exchange& exchange)
       exchange_(exchange),
       clock_(core.now()),
       sessions_(core.sessions_max()),
-      operations_(core),
+      quotas_(core),
+      operations_(core, quotas_),
       publisher_(core, board),
       ingest_(core, operations_),
-      answers_(core, sessions_, operations_, publisher_),
+      answers_(core, sessions_, operations_, publisher_, quotas_),
       deaths_(core, sessions_, ingest_),
       sleep_(sessions_, exchange, publisher_, clock_) {}
 
@@ -131,16 +132,19 @@ void Turn::open(Session* session) {
     command.down_payload_size = session->sizes.down_payload;
     session->row = core_.open_session(command);
     if (session->row == shm::kNoRow) {
-        exchange_.report({Report::Kind::kFull, session});
+        exchange_.report({Report::Kind::kFull, session, "all session rows are in use"});
         return;
     }
     session->generation = core_.session(session->row).head.generation;
     session->heard_ns = now_;
     if (!sleep_.add(*session)) {
-        sessions_.add(session);
-        return sessions_.end(session, shm::Reason::kTablesFull);
+        sleep_.remove(*session);
+        core_.session_died(session->row);
+        exchange_.report({Report::Kind::kFull, session, "the kernel has no room for a doorbell"});
+        return;
     }
     sessions_.add(session);
+    quotas_.add(*session);
     publisher_.set_sessions(sessions_.all().size());
     opened_.push_back(session);
 }
@@ -156,6 +160,7 @@ void Turn::take_over(Config* taken) {
     taken_pools_ = 0;
     drain_timeout_ns_ = taken->drain_timeout_ns;
     sleep_.set_spin(taken->spin_ns);
+    quotas_.set_policy(taken->policy, sessions_.all());
 }
 
 // A new pool brings some two hundred rows, so the turn's log may end before the pools do. False if
@@ -219,6 +224,7 @@ bool Turn::drained() const {
 void Turn::prepare(Config& config) {
     drain_timeout_ns_ = config.drain_timeout_ns;
     sleep_.set_spin(config.spin_ns);
+    quotas_.set_policy(config.policy, {});
     // Sessions that an earlier broker left: their segments are not at hand, so nobody can speak
     // for them any more. What they held goes back before the first client is heard.
     uint32_t row = 0;

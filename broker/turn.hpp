@@ -16,6 +16,7 @@
 #include "broker/ingest.hpp"
 #include "broker/operations.hpp"
 #include "broker/publish.hpp"
+#include "broker/quotas.hpp"
 #include "broker/segments.hpp"
 #include "broker/sessions.hpp"
 #include "broker/sleep.hpp"
@@ -51,6 +52,7 @@ class Turn {
     Exchange& exchange_;
     Clock clock_;
     Sessions sessions_;
+    Quotas quotas_;
     Operations operations_;
     Publisher publisher_;
     Ingest ingest_;

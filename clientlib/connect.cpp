@@ -89,8 +89,16 @@ int reach(Opening& opening) {
 int refused(const Opening& opening, const shm::Farewell& farewell) {
     char text[sizeof farewell.text + 1] = {};
     memcpy(text, farewell.text, sizeof farewell.text);
-    const bool version = farewell.code == shm::FarewellCode::kVersion;
-    return opening.fail(version ? DIBS_EVERSION : DIBS_EHANDSHAKE, text);
+    switch (farewell.code) {
+        case shm::FarewellCode::kVersion:
+            return opening.fail(DIBS_EVERSION, text);
+        case shm::FarewellCode::kNotAllowed:
+            return opening.fail(DIBS_ENOTALLOWED, text);
+        case shm::FarewellCode::kLimit:
+            return opening.fail(DIBS_ELIMIT, text);
+        default:
+            return opening.fail(DIBS_EHANDSHAKE, text);
+    }
 }
 
 int greet(const Opening& opening) {

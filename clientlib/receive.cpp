@@ -18,8 +18,9 @@ int64_t duration(uint64_t ns) {
 }
 
 dibs_holder public_holder(const shm::Completion& completion) {
-    const shm::Holder holder = shm::holder_of(completion);
+    shm::Holder holder = shm::holder_of(completion);
     if (holder.uid == shm::kNoRow) return {};
+    if (holder.uid == shm::kHiddenUid) holder.uid = DIBS_HIDDEN_UID;
     return {holder.uid, holder.pid, duration(holder.age_ns), holder.claim};
 }
 

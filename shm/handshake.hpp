@@ -81,6 +81,7 @@ enum class FarewellCode : uint32_t {
     kNotAllowed = 4,  // by policy
     kFull = 5,        // no row or memory for another session
     kDraining = 6,    // the broker is about to stop
+    kLimit = 7,       // as many sessions, as much memory, as often as this user may
 };
 
 // broker → client: refused. `text` says what and where.

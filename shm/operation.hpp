@@ -56,7 +56,11 @@ inline void set_key_word(Submission& entry, uint64_t word) {
     return word;
 }
 
-// Who holds what was wanted. uid kNoRow: nobody.
+// Who holds what was wanted. uid kNoRow: nobody. Of another user's lease only account and age are
+// told: no pid, no number, and no uid but where that is the account.
+inline constexpr uint32_t kHiddenUid = 0xfffffffeU;
+inline constexpr uint64_t kHiddenClaim = kNever;
+
 struct Holder {
     uint32_t uid = kNoRow;
     uint32_t pid = 0;

@@ -192,6 +192,10 @@ uint32_t Core::leases_max() const {
     return parts_->state.leases.size();
 }
 
+uint32_t Core::fresh_claims(uint32_t uid) const {
+    return parts_->fresh_claims(uid);
+}
+
 void Core::copy_chain(uint32_t chain, uint32_t size, std::byte* out) const {
     parts_->arena.copy(chain, size, out);
 }

@@ -112,6 +112,8 @@ class Core {
     [[nodiscard]] uint32_t slots_max() const;
     [[nodiscard]] uint32_t claims_max() const;
     [[nodiscard]] uint32_t leases_max() const;
+    // Claims of this turn and this uid that stand in no row yet: SessionRow::claims lacks them.
+    [[nodiscard]] uint32_t fresh_claims(uint32_t uid) const;
     // Copies an arena chain's bytes to `out` (at least `size` bytes).
     void copy_chain(uint32_t chain, uint32_t size, std::byte* out) const;
     // Pools whose counters the turn changed.

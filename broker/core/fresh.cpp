@@ -66,4 +66,14 @@ void Core::Parts::settle_fresh() {
     fresh.clear();
 }
 
+uint32_t Core::Parts::fresh_claims(uint32_t uid) const {
+    uint32_t count = 0;
+    for (uint32_t place = 0; place < fresh.size(); ++place) {
+        const Claim& claim = fresh[place].claim;
+        if (tags[claim.session][claim.tag] != (kTagFresh | place)) continue;
+        if (state.sessions[claim.session].uid == uid) ++count;
+    }
+    return count;
+}
+
 }  // namespace dibs::core

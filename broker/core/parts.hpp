@@ -185,6 +185,7 @@ struct Core::Parts {
     void stay_fresh(const Claim& command, uint64_t number);
     void serve_fresh(uint32_t pool);
     void settle_fresh();
+    [[nodiscard]] uint32_t fresh_claims(uint32_t uid) const;
 
     // leases.cpp
     struct Grantee {  // what a lease takes over from its claim

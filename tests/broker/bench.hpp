@@ -36,10 +36,11 @@ class Bench {
           core((core::format_state(mapping_.bytes(), kLimits), mapping_.bytes())),
           board(kLimits.pools),
           sessions(kLimits.sessions),
-          operations(core),
+          quotas(core),
+          operations(core, quotas),
           publisher(core, board),
           ingest(core, operations),
-          answers(core, sessions, operations, publisher),
+          answers(core, sessions, operations, publisher, quotas),
           deaths(core, sessions, ingest) {}
 
     uint32_t pool(core::PoolConfig config) {
@@ -52,11 +53,15 @@ class Bench {
         return row;
     }
 
-    Session& open(const shm::SessionSizes& sizes = {}) {
-        owned_.push_back(std::make_unique<Session>(Peer{}, sizes));
+    Session& open(const shm::SessionSizes& sizes = {}, uint32_t uid = 1000) {
+        Peer peer;
+        peer.uid = uid;
+        peer.gid = 1000;
+        peer.pid = 42;
+        owned_.push_back(std::make_unique<Session>(std::move(peer), sizes));
         Session& session = *owned_.back();
         core.begin_turn(now);
-        session.row = core.open_session({.uid = 1000,
+        session.row = core.open_session({.uid = uid,
                                          .gid = 1000,
                                          .pid = 42,
                                          .start_time = 1,
@@ -70,6 +75,7 @@ class Bench {
         shm::write_up_head(up(session), sizes, session.row, session.generation);
         shm::write_down_head(*session.down, sizes, session.row, session.generation, 1);
         sessions.add(&session);
+        quotas.add(session);
         sessions.poll(&session);
         return session;
     }
@@ -140,6 +146,7 @@ class Bench {
     core::Core core;
     BoardSegment board;
     Sessions sessions;
+    Quotas quotas;
     Operations operations;
     Publisher publisher;
     Ingest ingest;

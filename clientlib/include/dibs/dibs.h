@@ -205,7 +205,8 @@ typedef struct dibs_connect_options {
 } dibs_connect_options;
 
 // Opens a session. DIBS_EARGUMENT (session null), DIBS_ESIZE, DIBS_ENEGATIVE, DIBS_ENAME (path
-// too long for a socket), DIBS_ENOBROKER, DIBS_EVERSION, DIBS_EHANDSHAKE, DIBS_ESYSTEM.
+// too long for a socket), DIBS_ENOBROKER, DIBS_EVERSION, DIBS_EHANDSHAKE, DIBS_ENOTALLOWED (this
+// user gets no session), DIBS_ELIMIT (as many, as large or as often as it may), DIBS_ESYSTEM.
 DIBS_API int dibs_connect(const dibs_connect_options* options, dibs_session** session);
 
 // Ends the session: what it holds is given back, its claims are cancelled, its slots withdrawn.
@@ -319,7 +320,11 @@ typedef struct dibs_lease {
     uint32_t units;
 } dibs_lease;
 
-// Who holds what was wanted; claim 0: nobody is named.
+// Who holds what was wanted; claim 0: nobody is named. Of another user's lease only its account
+// and age are told, but to administrators: pid is 0, claim DIBS_HIDDEN_CLAIM, and uid the holder's
+// only where that is its account, else DIBS_HIDDEN_UID.
+#define DIBS_HIDDEN_UID UINT32_MAX
+#define DIBS_HIDDEN_CLAIM UINT64_MAX
 typedef struct dibs_holder {
     uint32_t uid;
     uint32_t pid;

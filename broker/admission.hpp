@@ -1,0 +1,61 @@
+// broker/admission.hpp -- who may come in: connections, sessions and memory of each uid.
+//
+// The control thread's own counts. A connection costs its uid a handshake whether it says Hello or
+// not; handshakes come back with time, up to one second's worth. A session costs a row and the
+// bytes of its segments until the turn has handed it back.
+//
+// The share of newcomers: where the socket lets several users in, the last quarter of the rows is
+// open only to a uid that has fewer than a sixty-fourth of all rows (one at least). So no uid ever
+// has more than three quarters, and however many uids have filled those, a further one gets in.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+
+#include "broker/handshake.hpp"
+#include "broker/policy.hpp"
+
+namespace dibs {
+
+class Admission {
+  public:
+    struct Room {
+        uint32_t sessions = 0;                          // rows that may be taken
+        bool newcomers = true;                          // several users may come
+        std::optional<uint32_t> administers_only = {};  // uid that gets no session
+    };
+
+    Admission(std::shared_ptr<const Policy> policy, const Room& room);
+
+    void set_policy(std::shared_ptr<const Policy> policy) { policy_ = std::move(policy); }
+    [[nodiscard]] const Policy& policy() const { return *policy_; }
+
+    // Takes a handshake of the peer's; its refusal if there is none left.
+    [[nodiscard]] std::optional<Refusal> connect(const Credentials& peer, uint64_t now_ns);
+    // Takes a session and its memory.
+    [[nodiscard]] std::optional<Refusal> begin(const Credentials& peer, uint64_t memory);
+    // Gives both back.
+    void end(uint32_t uid, uint64_t memory);
+
+  private:
+    struct Visitor {
+        uint32_t sessions = 0;
+        uint64_t memory = 0;
+        uint64_t handshakes = 0;  // left, in billionths
+        uint64_t counted_ns = 0;  // when
+        bool known = false;
+    };
+
+    void forget_idle(uint64_t now_ns);
+
+    std::shared_ptr<const Policy> policy_;
+    Room room_;
+    uint32_t sessions_ = 0;
+    uint64_t swept_ns_ = 0;
+    std::unordered_map<uint32_t, Visitor> visitors_;  // by uid
+};
+
+}  // namespace dibs

@@ -1,0 +1,44 @@
+// broker/descriptors.cpp -- the descriptor table.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/descriptors.hpp"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace dibs {
+
+namespace {
+
+constexpr uint64_t kOwn = 48;        // of the broker itself
+constexpr uint64_t kPerSession = 6;  // two of them while its Welcome is under way
+constexpr uint64_t kCallersMax = 512;
+
+}  // namespace
+
+void raise_descriptor_limit() {
+    struct rlimit limit = {};
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+DescriptorBudget descriptor_budget(uint64_t limit) {
+    DescriptorBudget budget;
+    budget.descriptors = limit;
+    budget.callers = std::clamp<uint64_t>(limit / 8, 8, kCallersMax);
+    const uint64_t taken = kOwn + budget.callers;
+    const uint64_t sessions = limit > taken ? (limit - taken) / kPerSession : 0;
+    budget.sessions = static_cast<uint32_t>(
+        std::clamp<uint64_t>(sessions, 1, std::numeric_limits<uint32_t>::max()));
+    return budget;
+}
+
+DescriptorBudget descriptor_budget() {
+    struct rlimit limit = {};
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return descriptor_budget(1024);
+    return descriptor_budget(limit.rlim_cur);
+}
+
+}  // namespace dibs

@@ -1,0 +1,22 @@
+// broker/descriptors.hpp -- the descriptor table: how large, and for how many sessions.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace dibs {
+
+// Raises the limit of this process as far as it may go.
+void raise_descriptor_limit();
+
+// What the limit has room for.
+struct DescriptorBudget {
+    uint64_t descriptors = 0;
+    uint32_t sessions = 0;  // each holds its socket, pidfd, bell, events, and two to spare
+    size_t callers = 0;     // that have connected and not yet said Hello
+};
+[[nodiscard]] DescriptorBudget descriptor_budget(uint64_t limit);
+[[nodiscard]] DescriptorBudget descriptor_budget();  // of this process
+
+}  // namespace dibs

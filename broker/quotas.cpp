@@ -1,0 +1,93 @@
+// broker/quotas.cpp -- what each uid may claim and offer.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/quotas.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+namespace dibs {
+
+using shm::Reason;
+
+namespace {
+
+std::string_view name_of(const shm::PoolRow& pool) {
+    return {pool.name, pool.name_size};
+}
+
+}  // namespace
+
+void Quotas::set_policy(std::shared_ptr<const Policy> policy, std::span<Session* const> sessions) {
+    policy_ = std::move(policy);
+    for (Session* session : sessions)
+        apply(*session);
+    for (auto& [uid, held] : held_)
+        held.counted_by = nullptr;
+}
+
+void Quotas::apply(Session& session) {
+    const Allowance& allowance = policy_->of(session.peer);
+    session.allowance = &allowance;
+    session.bounded =
+        allowance.pools || allowance.leases != kNoLimit || allowance.backlog != kNoLimit;
+    session.admin = policy_->is_admin(session.peer);
+    held_[session.peer.uid].own_account = allowance.account.empty();
+}
+
+void Quotas::add(Session& session) {
+    apply(session);
+    // Rows whose session has been buried hold nothing any more.
+    Held& held = held_[session.peer.uid];
+    std::erase_if(held.rows, [&](const Held::Row& row) {
+        return core_.session(row.row).head.generation != row.generation;
+    });
+    held.rows.push_back({session.row, session.generation});
+    if (held_.size() <= core_.sessions_max()) return;
+    std::erase_if(held_, [&](const auto& entry) {
+        return std::none_of(entry.second.rows.begin(), entry.second.rows.end(), [&](auto row) {
+            return core_.session(row.row).head.generation == row.generation;
+        });
+    });
+}
+
+Reason Quotas::bounded_claim(const Session& session, uint32_t pool) {
+    if (pool >= core_.pools()) return Reason::kOk;  // the core says what is wrong with it
+    if (!session.allowance->may_claim(name_of(core_.pool(pool)))) return Reason::kNotAllowed;
+    Held& held = held_[session.peer.uid];
+    if (held.margin == 0 || held.counted_by != session.allowance) {
+        held.margin = count_again(session, held);
+        held.counted_by = session.allowance;
+    }
+    if (held.margin == 0) return Reason::kLimit;
+    --held.margin;
+    return Reason::kOk;
+}
+
+uint32_t Quotas::count_again(const Session& session, Held& held) const {
+    uint32_t claims = core_.fresh_claims(session.peer.uid);
+    uint32_t leases = 0;
+    for (const Held::Row& row : held.rows) {
+        const shm::SessionRow& its = core_.session(row.row);
+        if (its.head.generation != row.generation) continue;
+        claims += its.claims;
+        leases += its.leases;
+    }
+    const Allowance& may = *session.allowance;
+    const uint32_t more_claims = may.backlog - std::min(may.backlog, claims);
+    const uint32_t more_leases = may.leases - std::min(may.leases, claims + leases);
+    return std::min(more_claims, more_leases);
+}
+
+bool Quotas::own_account(uint32_t uid) const {
+    const auto held = held_.find(uid);
+    return held == held_.end() || held->second.own_account;
+}
+
+Reason Quotas::announce(const Session& session, uint32_t pool) const {
+    if (pool >= core_.pools() || session.allowance == nullptr) return Reason::kOk;
+    const bool may = session.allowance->may_offer(name_of(core_.pool(pool)));
+    return may ? Reason::kOk : Reason::kNotAllowed;
+}
+
+}  // namespace dibs

@@ -1,0 +1,60 @@
+// broker/quotas.hpp -- what each uid may claim and offer, as the turn enforces it.
+//
+// A claim beyond the policy reaches the core with its refusal, so it has its number and its one
+// end like any other; nothing else happens. Counted are the claims and leases of all sessions of
+// the uid, dying ones too, from the core's own rows. Counting each time would be slow: as long as
+// there were surely fewer than allowed, claims are only subtracted from that margin; once it is
+// used up the rows are counted again, so the answer is always exact.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "broker/core/core.hpp"
+#include "broker/policy.hpp"
+#include "broker/session.hpp"
+
+namespace dibs {
+
+class Quotas {
+  public:
+    explicit Quotas(const core::Core& core) : core_(core) {}
+
+    // Also for the sessions that there are.
+    void set_policy(std::shared_ptr<const Policy> policy, std::span<Session* const> sessions);
+    void add(Session& session);  // opened: it has its row
+
+    // Why the session may not claim from, or announce a slot in, this pool now; kOk: it may.
+    [[nodiscard]] shm::Reason claim(const Session& session, uint32_t pool) {
+        return session.bounded ? bounded_claim(session, pool) : shm::Reason::kOk;
+    }
+    [[nodiscard]] shm::Reason announce(const Session& session, uint32_t pool) const;
+    // What another user may see of a holder is its account: is that the uid's own?
+    [[nodiscard]] bool own_account(uint32_t uid) const;
+
+  private:
+    struct Held {
+        struct Row {
+            uint32_t row;
+            uint32_t generation;
+        };
+        std::vector<Row> rows;                  // of its sessions
+        const Allowance* counted_by = nullptr;  // the margin is its
+        uint32_t margin = 0;                    // so many more claims are surely allowed
+        bool own_account = true;
+    };
+
+    void apply(Session& session);
+    [[nodiscard]] shm::Reason bounded_claim(const Session& session, uint32_t pool);
+    [[nodiscard]] uint32_t count_again(const Session& session, Held& held) const;
+
+    const core::Core& core_;
+    std::shared_ptr<const Policy> policy_ = std::make_shared<const Policy>();
+    std::unordered_map<uint32_t, Held> held_;  // by uid
+};
+
+}  // namespace dibs
