@@ -1,0 +1,642 @@
+// clientlib/include/dibs/dibs.hpp -- the C interface as move-only C++ types that clean up after
+// themselves. Header only, C++17, no exceptions; what the words mean stands in dibs/dibs.h.
+//
+// SPDX-License-Identifier: Apache-2.0
+//
+//     Session ──► claim, submit + reap ──► Lease        released when it goes
+//        │                        └──────► Claim        cancelled when it goes
+//        └──────► announce ──────────────► Slot         withdrawn when it goes
+//                 next_assignment ───────► Assignment   speaks of one round of a slot
+//
+// A complete program:
+//
+//     #include <dibs/dibs.hpp>
+//     #include <cstdio>
+//
+//     int main() {
+//         auto session = dibs::Session::connect();
+//         if (!session) {
+//             std::fprintf(stderr, "no session: %s\n", session.error().message().c_str());
+//             return 1;
+//         }
+//         dibs::ClaimOptions want;
+//         want.timeout = std::chrono::seconds(5);
+//         auto lease = session->claim("gpu", want);
+//         if (!lease) {
+//             std::printf("%s\n", lease.error().message().c_str());
+//             return 1;
+//         }
+//         std::printf("device %s is mine\n", lease->attribute("device").value_or("?"));
+//         return 0;  // the lease goes back here
+//     }
+//
+// Results. What can fail returns Result<T>, with the names of std::expected. Its Failure is a
+// claim's outcome as well as a refused call: `code` is what the C function returned, or why the
+// claim was rejected; `outcome` tells the two apart. Nothing here throws but std::bad_alloc from
+// Failure::message(); a program that likes exceptions writes
+// `dibs::Lease lease = dibs::or_throw(session.claim("gpu"))`.
+//
+// Lifetimes. Session, Lease, Claim, Slot, Completion can be moved and not copied; one that was
+// moved from is empty. Leases, claims, slots and completions point into their session: it must
+// stay until they are gone. Moving the Session object is allowed.
+//
+// Threads and fork are as in dibs.h: one thread at a time per session, and everything that belongs
+// to it counts as it. Destructors do not wait, with one exception: while the submission ring is
+// full they give the broker up to one second to read.
+#ifndef DIBS_DIBS_HPP
+#define DIBS_DIBS_HPP
+
+#include <dibs/dibs.h>
+#include <sched.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <exception>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+namespace dibs {
+inline namespace cpp0 {  // what is linked is not taken for another version's, or the broker's
+
+using Duration = std::chrono::nanoseconds;
+inline constexpr Duration kForever{DIBS_FOREVER};
+inline constexpr Duration kNoWait{0};
+
+enum class Outcome : std::int32_t {
+    kNone = DIBS_NO_OUTCOME,  // the call was refused: there was no claim
+    kGranted = DIBS_GRANTED,
+    kExpired = DIBS_EXPIRED,
+    kCancelled = DIBS_CANCELLED,
+    kRejected = DIBS_REJECTED,
+    kBrokerLost = DIBS_BROKER_LOST,
+};
+
+// ---- Results.
+
+struct Failure {
+    int code = DIBS_OK;                // negative, or DIBS_OK of a claim that expired
+    Outcome outcome = Outcome::kNone;  // of a claim
+    Duration retry_after{0};           // rejected: worth trying again then; 0 = not said
+    std::int64_t worker_code = 0;      // of DIBS_EREFUSED
+    dibs_holder holder = {};           // who holds what was wanted; claim 0: nobody is named
+
+    // One sentence, with the holder's name where there is one.
+    [[nodiscard]] std::string message() const {
+        std::string text;
+        if (outcome == Outcome::kNone) {
+            text = dibs_strerror(code);
+        } else {
+            text = dibs_outcome_name(static_cast<int>(outcome));
+            if (code != DIBS_OK) text.append(": ").append(dibs_strerror(code));
+        }
+        if (code == DIBS_EREFUSED) text += " with code " + std::to_string(worker_code);
+        if (holder.claim != 0) {
+            text += "; held by process " + std::to_string(holder.pid) + " of user " +
+                    std::to_string(holder.uid) + " for " +
+                    std::to_string(holder.age_ns / DIBS_MILLISECOND) + " ms";
+        }
+        return text;
+    }
+    static Failure of(int code) {
+        Failure failure;
+        failure.code = code;
+        return failure;
+    }
+    static Failure of(const dibs_completion& end) {
+        return {end.code,
+                static_cast<Outcome>(end.outcome),
+                Duration(end.retry_after_ns),
+                end.worker_code,
+                end.holder};
+    }
+};
+
+// A T or a Failure. To read the one that is not there is a fault of the program, and ends it.
+template <typename T>
+class [[nodiscard]] Result {
+  public:
+    Result(T value) : content_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: as expected
+    Result(Failure failure) : content_(std::in_place_index<1>, failure) {}   // NOLINT
+
+    [[nodiscard]] bool has_value() const noexcept { return content_.index() == 0; }
+    explicit operator bool() const noexcept { return has_value(); }
+    T& operator*() & { return *read<0>(); }
+    const T& operator*() const& { return *read<0>(); }
+    T&& operator*() && { return std::move(*read<0>()); }
+    T* operator->() { return read<0>(); }
+    const T* operator->() const { return read<0>(); }
+    [[nodiscard]] const Failure& error() const { return *read<1>(); }
+
+  private:
+    template <std::size_t kIndex>
+    auto* read() {
+        auto* content = std::get_if<kIndex>(&content_);
+        if (content == nullptr) std::abort();
+        return content;
+    }
+    template <std::size_t kIndex>
+    const auto* read() const {
+        const auto* content = std::get_if<kIndex>(&content_);
+        if (content == nullptr) std::abort();
+        return content;
+    }
+    std::variant<T, Failure> content_;
+};
+
+template <>
+class [[nodiscard]] Result<void> {
+  public:
+    Result() = default;
+    Result(Failure failure) : failure_(failure) {}  // NOLINT: as expected
+    // Of a C function's code: positive ones are successes.
+    static Result of(int code) { return code < 0 ? Result(Failure::of(code)) : Result(); }
+
+    [[nodiscard]] bool has_value() const noexcept { return !failure_.has_value(); }
+    explicit operator bool() const noexcept { return has_value(); }
+    [[nodiscard]] const Failure& error() const {
+        if (has_value()) std::abort();
+        return *failure_;
+    }
+
+  private:
+    std::optional<Failure> failure_;
+};
+
+#if defined(__cpp_exceptions)
+class Exception : public std::exception {
+  public:
+    explicit Exception(const Failure& failure) : failure_(failure), text_(failure.message()) {}
+    [[nodiscard]] const char* what() const noexcept override { return text_.c_str(); }
+    [[nodiscard]] const Failure& failure() const noexcept { return failure_; }
+
+  private:
+    Failure failure_;
+    std::string text_;
+};
+
+template <typename T>
+T or_throw(Result<T> result) {
+    if (!result) throw Exception(result.error());
+    if constexpr (!std::is_void_v<T>) return *std::move(result);
+}
+#endif
+
+// ---- What is passed in. Read during the call only.
+
+// A pointer and a count; of an array, a vector, or anything else with data() and size().
+template <typename T>
+struct Items {
+    const T* first = nullptr;
+    std::size_t count = 0;
+
+    Items() = default;
+    Items(const T* items, std::size_t size) : first(items), count(size) {}
+    template <std::size_t kSize>
+    Items(const T (&items)[kSize]) : first(items), count(kSize) {}  // NOLINT: a view
+    template <typename Range, typename = decltype(std::declval<const Range&>().data())>
+    Items(const Range& items) : first(items.data()), count(items.size()) {}  // NOLINT: a view
+};
+
+struct ConnectOptions {
+    const char* socket_path = nullptr;  // null: as dibs.h says
+    Duration timeout{0};
+    std::uint32_t submission_entries = 0;
+    std::uint32_t completion_entries = 0;
+    std::uint32_t up_payload = 0;
+    std::uint32_t down_payload = 0;
+    std::uint32_t leases_max = 0;
+    std::int32_t spin_us = 0;
+};
+
+struct ClaimOptions {
+    Duration timeout = kForever;
+    Duration interval{0};     // 0: the lease lasts as long as this process
+    std::uint32_t units = 1;  // all or none, under one lease
+    std::int32_t when_busy = DIBS_BUSY_AS_POOL;
+    std::string_view key;   // at most 16 bytes; empty: none
+    std::string_view body;  // for the worker, as the next two
+    Items<dibs_option> options;
+    Items<const char*> labels;
+
+    // False: the key is too long.
+    [[nodiscard]] bool fill(dibs_claim_options& out) const {
+        out = {};
+        out.size = sizeof out;
+        out.timeout_ns = timeout.count();
+        out.interval_ns = interval.count();
+        out.units = units;
+        out.when_busy = when_busy;
+        if (key.size() > sizeof out.key) return false;
+        for (std::size_t i = 0; i < key.size(); ++i)
+            out.key[i] = static_cast<std::uint8_t>(key[i]);
+        out.body = body.data();
+        out.body_size = body.size();
+        out.options = options.first;
+        out.option_count = options.count;
+        out.labels = labels.first;
+        out.label_count = labels.count;
+        return true;
+    }
+};
+
+struct AnnounceOptions {
+    const char* name = nullptr;
+    Items<const char*> labels;
+    Items<dibs_option> attributes;  // travel with every grant
+    std::uint64_t worker_tag = 0;
+    bool is_protected = false;
+    bool ready = true;  // idle at once
+};
+
+// ---- What is held.
+
+// Retries what the full submission ring refused: for at most a second, then the broker does not
+// read at all, and the end of the session will have to do.
+template <typename Call>
+int while_full(Call call) {
+    using Clock = std::chrono::steady_clock;
+    int code = call();
+    if (code != DIBS_EFULL) return code;
+    const Clock::time_point until = Clock::now() + std::chrono::seconds(1);
+    while (code == DIBS_EFULL && Clock::now() < until) {
+        sched_yield();
+        code = call();
+    }
+    return code;
+}
+
+class Lease {
+  public:
+    Lease() = default;
+    Lease(dibs_session* session, const dibs_lease& lease) : session_(session), lease_(lease) {}
+    Lease(Lease&& other) noexcept
+        : session_(std::exchange(other.session_, nullptr)), lease_(other.lease_) {}
+    Lease& operator=(Lease&& other) noexcept {
+        Lease(std::move(other)).swap(*this);
+        return *this;
+    }
+    Lease(const Lease&) = delete;
+    Lease& operator=(const Lease&) = delete;
+    ~Lease() {
+        if (session_ != nullptr)
+            (void)while_full([&] { return dibs_release(session_, &lease_, DIBS_NOWAIT); });
+    }
+    void swap(Lease& other) noexcept {
+        std::swap(session_, other.session_);
+        std::swap(lease_, other.lease_);
+    }
+
+    explicit operator bool() const noexcept { return session_ != nullptr; }
+    [[nodiscard]] std::uint64_t id() const { return lease_.id; }
+    // Larger than that of every earlier grant of the pool: hand it on.
+    [[nodiscard]] std::uint64_t fence() const { return lease_.fence; }
+    [[nodiscard]] std::uint32_t units() const { return lease_.units; }
+    [[nodiscard]] const dibs_lease& raw() const { return lease_; }
+
+    // Gives it back now; the object is empty afterwards, unless the ring was full.
+    Result<void> release(Duration wait = kNoWait) { return end(&dibs_release, wait); }
+    // The same, and what was held is broken.
+    Result<void> fail(Duration wait = kNoWait) { return end(&dibs_fail, wait); }
+    // Leaves the lease as it is and the object empty: somebody else ends it.
+    dibs_lease detach() { return session_ = nullptr, lease_; }
+
+    Result<void> keepalive(Duration interval = Duration{0}, Duration wait = kNoWait) {
+        return Result<void>::of(
+            dibs_keepalive(session_, &lease_, interval.count(), wait.count(), nullptr));
+    }
+    // DIBS_LIVE, DIBS_IN_GRACE or DIBS_ENDED; `why` (may be null) is the code of its end.
+    [[nodiscard]] int state(int* why = nullptr) const {
+        const int state = dibs_lease_state(session_, &lease_, why);
+        return state < 0 ? DIBS_ENDED : state;
+    }
+    [[nodiscard]] Result<Duration> remaining() const {
+        std::int64_t left = 0;
+        const int code = dibs_lease_remaining(session_, &lease_, &left);
+        return code == DIBS_OK ? Result<Duration>(Duration(left)) : Failure::of(code);
+    }
+    [[nodiscard]] Result<dibs_slot> slot(std::uint32_t unit = 0) const {
+        dibs_slot slot = {};
+        const int code = dibs_lease_slot(session_, &lease_, unit, &slot);
+        return code == DIBS_OK ? Result<dibs_slot>(slot) : Failure::of(code);
+    }
+    // Stays until the lease ends; nothing, if there is none of that key.
+    [[nodiscard]] std::optional<const char*> attribute(const char* key,
+                                                       std::uint32_t unit = 0) const {
+        const char* value = nullptr;
+        const int code = dibs_lease_attribute(session_, &lease_, unit, key, &value);
+        return code == DIBS_OK ? std::optional<const char*>(value) : std::nullopt;
+    }
+    // Its worker's answer.
+    [[nodiscard]] std::optional<std::string_view> answer(std::uint32_t unit = 0) const {
+        const void* bytes = nullptr;
+        std::size_t size = 0;
+        const int code = dibs_lease_answer(session_, &lease_, unit, &bytes, &size);
+        if (code != DIBS_OK) return std::nullopt;
+        return std::string_view(static_cast<const char*>(bytes), size);
+    }
+
+  private:
+    Result<void> end(int (*how)(dibs_session*, const dibs_lease*, std::int64_t), Duration wait) {
+        const int code = how(session_, &lease_, wait.count());
+        if (code != DIBS_EFULL && code != DIBS_EUNREAD && code != DIBS_ENEGATIVE)
+            session_ = nullptr;
+        return Result<void>::of(code);
+    }
+    dibs_session* session_ = nullptr;
+    dibs_lease lease_ = {};
+};
+
+// A claim that was submitted and has no outcome yet. Its completion comes from Session::reap,
+// whether this object lives or not; a cancelled one's too.
+class Claim {
+  public:
+    Claim() = default;
+    Claim(dibs_session* session, std::uint64_t ticket) : session_(session), ticket_(ticket) {}
+    Claim(Claim&& other) noexcept
+        : session_(std::exchange(other.session_, nullptr)), ticket_(other.ticket_) {}
+    Claim& operator=(Claim&& other) noexcept {
+        if (this != &other) {
+            (void)cancel();
+            session_ = std::exchange(other.session_, nullptr);
+            ticket_ = other.ticket_;
+        }
+        return *this;
+    }
+    Claim(const Claim&) = delete;
+    Claim& operator=(const Claim&) = delete;
+    ~Claim() { (void)cancel(); }
+
+    // Success too if it has its outcome already: that is told by its completion.
+    Result<void> cancel() {
+        if (session_ == nullptr) return {};
+        dibs_session* session = std::exchange(session_, nullptr);
+        const int code = while_full([&] { return dibs_cancel(session, ticket_); });
+        return Result<void>::of(code == DIBS_ENOTFOUND ? DIBS_OK : code);
+    }
+    // It runs on without this object.
+    void detach() { session_ = nullptr; }
+
+  private:
+    dibs_session* session_ = nullptr;
+    std::uint64_t ticket_ = 0;
+};
+
+// What Session::reap brought. If it is a grant, the lease is in it until it is taken.
+class Completion {
+  public:
+    Completion(dibs_session* session, const dibs_completion& raw) : raw_(raw) {
+        if (raw.outcome == DIBS_GRANTED && raw.kind == DIBS_CLAIM_ENDED)
+            lease_ = Lease(session, raw.lease);
+    }
+    [[nodiscard]] const dibs_completion& raw() const { return raw_; }
+    [[nodiscard]] std::uint64_t user_data() const { return raw_.user_data; }
+    [[nodiscard]] int kind() const { return raw_.kind; }
+    [[nodiscard]] int code() const { return raw_.code; }
+    [[nodiscard]] Outcome outcome() const { return static_cast<Outcome>(raw_.outcome); }
+    [[nodiscard]] bool is_granted() const { return static_cast<bool>(lease_); }
+    // Of a claim's completion; once.
+    Result<Lease> take_lease() {
+        if (!lease_) return Failure::of(raw_);
+        return std::move(lease_);
+    }
+
+  private:
+    dibs_completion raw_;
+    Lease lease_;
+};
+
+// ---- Workers.
+
+// A slot that this process offers.
+class Slot {
+  public:
+    Slot() = default;
+    Slot(dibs_session* session, std::uint64_t id) : session_(session), id_(id) {}
+    Slot(Slot&& other) noexcept
+        : session_(std::exchange(other.session_, nullptr)), id_(other.id_) {}
+    Slot& operator=(Slot&& other) noexcept {
+        if (this != &other) {
+            (void)withdraw();
+            session_ = std::exchange(other.session_, nullptr);
+            id_ = other.id_;
+        }
+        return *this;
+    }
+    Slot(const Slot&) = delete;
+    Slot& operator=(const Slot&) = delete;
+    ~Slot() { (void)withdraw(); }
+
+    [[nodiscard]] std::uint64_t id() const { return id_; }
+    // The slot is clean and may be granted; round 0: it was announced unready.
+    Result<void> ready(std::uint64_t round = 0, Duration wait = kNoWait) {
+        return Result<void>::of(dibs_ready(session_, id_, round, wait.count()));
+    }
+    Result<void> protect(bool on, Duration wait = kNoWait) {
+        return Result<void>::of(dibs_protect(session_, id_, on ? 1 : 0, wait.count()));
+    }
+    Result<void> withdraw(Duration wait = kNoWait) {
+        if (session_ == nullptr) return {};
+        dibs_session* session = std::exchange(session_, nullptr);
+        return Result<void>::of(
+            while_full([&] { return dibs_withdraw(session, id_, wait.count()); }));
+    }
+
+  private:
+    dibs_session* session_ = nullptr;
+    std::uint64_t id_ = 0;
+};
+
+// One assignment or revocation. What it shows of the claim stays until the first word about it.
+class Assignment {
+  public:
+    Assignment(dibs_session* session, const dibs_assignment& raw, bool is_readable)
+        : session_(session), raw_(raw), is_readable_(is_readable) {}
+
+    [[nodiscard]] const dibs_assignment& raw() const { return raw_; }
+    [[nodiscard]] bool is_revocation() const { return raw_.kind == DIBS_REVOKE; }
+    // False: its payload cannot be read; refuse it.
+    [[nodiscard]] bool is_readable() const { return is_readable_; }
+    [[nodiscard]] std::uint64_t slot() const { return raw_.slot; }
+    [[nodiscard]] std::uint64_t round() const { return raw_.round; }
+    [[nodiscard]] std::uint64_t worker_tag() const { return raw_.worker_tag; }
+    [[nodiscard]] std::string_view body() const {
+        return {static_cast<const char*>(raw_.body), raw_.body_size};
+    }
+    [[nodiscard]] std::optional<const char*> option(std::string_view key) const {
+        for (std::size_t i = 0; i < raw_.option_count; ++i) {
+            if (key == raw_.options[i].key) return raw_.options[i].value;
+        }
+        return std::nullopt;
+    }
+
+    Result<void> confirm(std::string_view answer = {}, Duration wait = kNoWait) const {
+        return Result<void>::of(dibs_confirm(
+            session_, raw_.slot, raw_.round, answer.data(), answer.size(), wait.count()));
+    }
+    // try_again: the claim waits on; else it ends rejected with `code`.
+    Result<void> refuse(std::int64_t code, bool try_again, Duration wait = kNoWait) const {
+        return Result<void>::of(
+            dibs_refuse(session_, raw_.slot, raw_.round, code, try_again ? 1 : 0, wait.count()));
+    }
+    Result<void> done(std::string_view answer = {},
+                      bool then_ready = true,
+                      Duration wait = kNoWait) const {
+        return Result<void>::of(dibs_done(session_,
+                                          raw_.slot,
+                                          raw_.round,
+                                          answer.data(),
+                                          answer.size(),
+                                          then_ready ? 1 : 0,
+                                          wait.count()));
+    }
+    Result<void> ready(Duration wait = kNoWait) const {
+        return Result<void>::of(dibs_ready(session_, raw_.slot, raw_.round, wait.count()));
+    }
+
+  private:
+    dibs_session* session_;
+    dibs_assignment raw_;
+    bool is_readable_;
+};
+
+// ---- Sessions.
+
+class Session {
+  public:
+    static Result<Session> connect(const ConnectOptions& options = {}) {
+        dibs_connect_options raw = {};
+        raw.size = sizeof raw;
+        raw.socket_path = options.socket_path;
+        raw.timeout_ns = options.timeout.count();
+        raw.submission_entries = options.submission_entries;
+        raw.completion_entries = options.completion_entries;
+        raw.up_payload = options.up_payload;
+        raw.down_payload = options.down_payload;
+        raw.leases_max = options.leases_max;
+        raw.spin_us = options.spin_us;
+        dibs_session* session = nullptr;
+        const int code = dibs_connect(&raw, &session);
+        return code == DIBS_OK ? Result<Session>(Session(session)) : Failure::of(code);
+    }
+
+    Session() = default;
+    explicit Session(dibs_session* raw) : raw_(raw) {}
+    Session(Session&& other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
+    Session& operator=(Session&& other) noexcept {
+        if (this != &other) {
+            (void)dibs_close(raw_);
+            raw_ = std::exchange(other.raw_, nullptr);
+        }
+        return *this;
+    }
+    Session(const Session&) = delete;
+    Session& operator=(const Session&) = delete;
+    ~Session() { (void)dibs_close(raw_); }
+
+    [[nodiscard]] dibs_session* raw() const { return raw_; }
+    // 0 while the session lives, else why it has ended.
+    [[nodiscard]] int end_code() const { return dibs_end_code(raw_); }
+
+    [[nodiscard]] Result<std::uint32_t> pool(const char* name) const {
+        std::uint32_t number = 0;
+        const int code = dibs_pool(raw_, name, &number);
+        return code == DIBS_OK ? Result<std::uint32_t>(number) : Failure::of(code);
+    }
+    [[nodiscard]] Result<dibs_pool_limits> describe(std::uint32_t pool) const {
+        return read<dibs_pool_limits>(&dibs_describe, pool);
+    }
+    [[nodiscard]] Result<dibs_counters> snapshot(std::uint32_t pool) const {
+        return read<dibs_counters>(&dibs_snapshot, pool);
+    }
+    [[nodiscard]] Result<dibs_totals> totals(std::uint32_t pool) const {
+        return read<dibs_totals>(&dibs_pool_totals, pool);
+    }
+
+    // Claims and waits: the lease, or how the claim ended without one.
+    [[nodiscard]] Result<Lease> claim(std::uint32_t pool, const ClaimOptions& options = {}) {
+        dibs_claim_options raw;
+        if (!options.fill(raw)) return Failure::of(DIBS_EARGUMENT);
+        dibs_completion end = {};
+        const int code = dibs_claim(raw_, pool, &raw, &end);
+        if (code != DIBS_OK) return Failure::of(code);
+        if (end.outcome != DIBS_GRANTED) return Failure::of(end);
+        return Lease(raw_, end.lease);
+    }
+    [[nodiscard]] Result<Lease> claim(const char* name, const ClaimOptions& options = {}) {
+        const Result<std::uint32_t> number = pool(name);
+        return number ? claim(*number, options) : number.error();
+    }
+
+    // Claims without waiting: the outcome comes from reap, with this user_data.
+    [[nodiscard]] Result<Claim> submit(std::uint32_t pool,
+                                       std::uint64_t user_data,
+                                       const ClaimOptions& options = {}) {
+        dibs_claim_options raw;
+        if (!options.fill(raw)) return Failure::of(DIBS_EARGUMENT);
+        dibs_op op = {};
+        op.size = sizeof op;
+        op.kind = DIBS_OP_CLAIM;
+        op.user_data = user_data;
+        op.pool = pool;
+        op.claim = &raw;
+        const int code = dibs_submit(raw_, &op, 1);
+        return code == 1 ? Result<Claim>(Claim(raw_, op.ticket)) : Failure::of(code);
+    }
+    // The next completion; DIBS_ETIMEDOUT if none came.
+    [[nodiscard]] Result<Completion> reap(Duration timeout = kNoWait) {
+        dibs_completion raw = {};
+        const int code = dibs_reap(raw_, &raw, 1, timeout.count());
+        if (code == 1) return Completion(raw_, raw);
+        return Failure::of(code == 0 ? DIBS_ETIMEDOUT : code);
+    }
+
+    // For event loops, as dibs.h describes them.
+    [[nodiscard]] int fd() const { return dibs_fd(raw_); }
+    [[nodiscard]] int arm() { return dibs_arm(raw_); }
+    int dispatch() { return dibs_dispatch(raw_); }
+
+    [[nodiscard]] Result<Slot> announce(std::uint32_t pool,
+                                        const AnnounceOptions& options,
+                                        Duration wait = std::chrono::seconds(5)) {
+        dibs_announce_options raw = {};
+        raw.size = sizeof raw;
+        raw.name = options.name;
+        raw.labels = options.labels.first;
+        raw.label_count = options.labels.count;
+        raw.attributes = options.attributes.first;
+        raw.attribute_count = options.attributes.count;
+        raw.worker_tag = options.worker_tag;
+        raw.is_protected = options.is_protected ? 1 : 0;
+        raw.ready = options.ready ? 1 : 0;
+        std::uint64_t slot = 0;
+        const int code = dibs_announce(raw_, pool, &raw, wait.count(), &slot);
+        return code == DIBS_OK ? Result<Slot>(Slot(raw_, slot)) : Failure::of(code);
+    }
+    // DIBS_ETIMEDOUT if none came.
+    [[nodiscard]] Result<Assignment> next_assignment(Duration timeout = kForever) {
+        dibs_assignment raw = {};
+        const int code = dibs_next_assignment(raw_, timeout.count(), &raw);
+        if (code != DIBS_OK && code != DIBS_EPAYLOAD) return Failure::of(code);
+        return Assignment(raw_, raw, code == DIBS_OK);
+    }
+
+  private:
+    template <typename T>
+    Result<T> read(int (*function)(dibs_session*, std::uint32_t, T*), std::uint32_t pool) const {
+        T out = {};
+        out.size = sizeof out;
+        const int code = function(raw_, pool, &out);
+        return code == DIBS_OK ? Result<T>(out) : Failure::of(code);
+    }
+    dibs_session* raw_ = nullptr;
+};
+
+}  // namespace cpp0
+}  // namespace dibs
+
+#endif

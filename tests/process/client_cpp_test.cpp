@@ -1,0 +1,275 @@
+// tests/process/client_cpp_test.cpp -- dibs.hpp and a real dibsd: what is held goes back by itself.
+// SPDX-License-Identifier: Apache-2.0
+#include "dibs/dibs.hpp"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "tests/process/dibsd.hpp"
+
+namespace dibs::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+const char* const kDevices =
+    "[[pool]]\nname = \"gpu\"\nkind = \"counted\"\nslots = 1\n"
+    "attributes = [{ device = \"7\" }]\n";
+const char* const kBrowsers =
+    "[[pool]]\nname = \"browsers\"\nkind = \"worker\"\nanswer_max = 64\nattributes_max = 64\n"
+    "reservation_ttl = \"10s\"\n";
+
+template <typename T>
+constexpr bool kMovesOnly = std::is_move_constructible_v<T>&& std::is_move_assignable_v<T> &&
+                            !std::is_copy_constructible_v<T> && !std::is_copy_assignable_v<T> &&
+                            std::is_nothrow_move_constructible_v<T>;
+static_assert(kMovesOnly<Session> && kMovesOnly<Lease> && kMovesOnly<Claim> && kMovesOnly<Slot>);
+static_assert(std::is_move_constructible_v<Completion> &&
+              !std::is_copy_constructible_v<Completion>);
+
+Session attach(const Dibsd& dibsd) {
+    ConnectOptions options;
+    options.socket_path = dibsd.socket().c_str();
+    options.timeout = seconds(10);
+    Result<Session> session = Session::connect(options);
+    EXPECT_TRUE(session.has_value());
+    return *std::move(session);
+}
+
+ClaimOptions at_once() {
+    ClaimOptions options;
+    options.timeout = kNoWait;
+    return options;
+}
+
+uint32_t leased(const Session& session, uint32_t pool) {
+    return session.snapshot(pool)->leased;
+}
+
+void await_leased(const Session& session, uint32_t pool, uint32_t count) {
+    while (leased(session, pool) != count)
+        sched_yield();
+}
+
+TEST(CppLease, GoesBackAtTheEndOfItsScope) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kDevices);
+    Session session = attach(dibsd);
+    const uint32_t pool = *session.pool("gpu");
+    uint64_t fence = 0;
+    {
+        const Result<Lease> lease = session.claim("gpu", at_once());
+        ASSERT_TRUE(lease.has_value());
+        EXPECT_STREQ(lease->attribute("device").value_or(""), "7");
+        EXPECT_FALSE(lease->attribute("colour").has_value());
+        EXPECT_EQ(lease->units(), 1U);
+        EXPECT_EQ(lease->state(), DIBS_LIVE);
+        EXPECT_EQ(*lease->remaining(), kForever);
+        await_leased(session, pool, 1);
+        fence = lease->fence();
+    }
+    const Result<Lease> again = session.claim(pool, at_once());
+    ASSERT_TRUE(again.has_value());
+    EXPECT_GT(again->fence(), fence);
+}
+
+TEST(CppLease, MovesWithItsDuty) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kDevices);
+    Session first = attach(dibsd);
+    Session session = std::move(first);
+    const uint32_t pool = *session.pool("gpu");
+    Lease kept;
+    {
+        Lease lease = *session.claim(pool, at_once());
+        kept = std::move(lease);
+        EXPECT_FALSE(lease);  // NOLINT: what a move leaves behind is the subject
+    }
+    EXPECT_TRUE(kept);
+    await_leased(session, pool, 1);
+    EXPECT_TRUE(kept.release(seconds(10)).has_value());
+    EXPECT_FALSE(kept);
+    await_leased(session, pool, 0);
+}
+
+TEST(CppLease, IsProlongedByAKeepaliveAndEndedByWhoeverItWasDetachedFor) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kDevices);
+    Session session = attach(dibsd);
+    ClaimOptions want = at_once();
+    want.interval = seconds(60);
+    Lease lease = *session.claim("gpu", want);
+    EXPECT_TRUE(lease.keepalive(seconds(30), seconds(10)).has_value());
+    EXPECT_LE(*lease.remaining(), seconds(30));
+    EXPECT_GT(*lease.remaining(), seconds(1));
+    const dibs_lease raw = lease.detach();
+    EXPECT_FALSE(lease);
+    EXPECT_EQ(dibs_release(session.raw(), &raw, 10 * DIBS_SECOND), DIBS_OK);
+}
+
+TEST(CppFailure, NamesTheHolder) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kDevices);
+    Session holder = attach(dibsd);
+    Session waiter = attach(dibsd);
+    const Result<Lease> held = holder.claim("gpu", at_once());
+    ASSERT_TRUE(held.has_value());
+    ClaimOptions want;
+    want.timeout = milliseconds(1);
+    const Result<Lease> none = waiter.claim("gpu", want);
+    ASSERT_FALSE(none.has_value());
+    EXPECT_EQ(none.error().outcome, Outcome::kExpired);
+    EXPECT_EQ(none.error().holder.pid, static_cast<uint32_t>(getpid()));
+    const std::string start = "expired; held by process " + std::to_string(getpid()) + " of user " +
+                              std::to_string(getuid()) + " for ";
+    EXPECT_EQ(none.error().message().substr(0, start.size()), start);
+    want.when_busy = DIBS_BUSY_REJECT;
+    want.timeout = seconds(5);
+    const Result<Lease> rejected = waiter.claim("gpu", want);
+    ASSERT_FALSE(rejected.has_value());
+    EXPECT_EQ(rejected.error().outcome, Outcome::kRejected);
+    EXPECT_EQ(rejected.error().code, DIBS_EBUSY);
+}
+
+TEST(CppFailure, SaysWhatWasRefusedInWords) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kDevices);
+    Session session = attach(dibsd);
+    EXPECT_EQ(session.claim("none").error().message(), "no such pool");
+    ClaimOptions want;
+    want.key = "seventeen letters";
+    EXPECT_EQ(session.claim("gpu", want).error().code, DIBS_EARGUMENT);
+    want.key = "";
+    want.timeout = Duration(-1);
+    EXPECT_EQ(session.claim("gpu", want).error().code, DIBS_ENEGATIVE);
+    EXPECT_THROW(or_throw(session.claim("none")), Exception);
+    EXPECT_TRUE(or_throw(session.claim("gpu", at_once())));
+}
+
+TEST(CppFailure, SaysThatThereIsNoBroker) {
+    ConnectOptions options;
+    options.socket_path = "/tmp/dibs-there-is-no-such-socket";
+    EXPECT_EQ(Session::connect(options).error().message(),
+              "no broker listens at the socket or answers in time");
+}
+
+TEST(CppClaim, IsCancelledWithItsObjectAndReapedAllTheSame) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kDevices);
+    Session session = attach(dibsd);
+    const uint32_t pool = *session.pool("gpu");
+    const Lease held = *session.claim(pool, at_once());
+    { const Claim waiting = *session.submit(pool, 17); }
+    const Completion end = *session.reap(seconds(10));
+    EXPECT_EQ(end.user_data(), 17U);
+    EXPECT_EQ(end.outcome(), Outcome::kCancelled);
+    EXPECT_EQ(session.reap().error().code, DIBS_ETIMEDOUT);
+}
+
+TEST(CppClaim, ThatIsGrantedAndNeverLookedAtGivesItsLeaseBack) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kDevices);
+    Session session = attach(dibsd);
+    const uint32_t pool = *session.pool("gpu");
+    for (int i = 0; i < 3; ++i) {
+        const Claim claim = *session.submit(pool, 1);
+        const Result<Completion> unused = session.reap(seconds(10));
+        ASSERT_TRUE(unused.has_value());
+        EXPECT_TRUE(unused->is_granted());
+    }
+    Claim claim = *session.submit(pool, 2);
+    Completion end = *session.reap(seconds(10));
+    const Lease lease = *end.take_lease();
+    EXPECT_TRUE(lease);
+    EXPECT_FALSE(end.is_granted());
+    EXPECT_FALSE(end.take_lease().has_value());
+}
+
+TEST(CppSlot, CarriesAClaimToItsWorkerAndTheAnswerBack) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kBrowsers);
+    Session worker = attach(dibsd);
+    Session client = attach(dibsd);
+    const uint32_t pool = *client.pool("browsers");
+    const std::array<dibs_option, 1> attributes = {{{"port", "81"}}};
+    AnnounceOptions offer;
+    offer.name = "b-1";
+    offer.attributes = attributes;
+    offer.worker_tag = 31;
+    const Slot slot = *worker.announce(pool, offer);
+
+    const std::vector<dibs_option> options = {{"url", "about:blank"}};
+    const char* const labels[] = {"headless"};
+    ClaimOptions want;
+    want.body = "body";
+    want.options = options;
+    want.labels = labels;
+    Claim claim = *client.submit(pool, 1, want);
+    const Assignment work = *worker.next_assignment(seconds(10));
+    EXPECT_FALSE(work.is_revocation());
+    EXPECT_TRUE(work.is_readable());
+    EXPECT_EQ(work.slot(), slot.id());
+    EXPECT_EQ(work.worker_tag(), 31U);
+    EXPECT_EQ(work.body(), "body");
+    EXPECT_STREQ(work.option("url").value_or(""), "about:blank");
+    EXPECT_FALSE(work.option("colour").has_value());
+    EXPECT_TRUE(work.confirm("ws://81").has_value());
+
+    Completion end = *client.reap(seconds(10));
+    Lease lease = *end.take_lease();
+    EXPECT_EQ(lease.answer().value_or(""), "ws://81");
+    EXPECT_STREQ(lease.attribute("port").value_or(""), "81");
+    EXPECT_TRUE(lease.release().has_value());
+    const Assignment over = *worker.next_assignment(seconds(10));
+    EXPECT_TRUE(over.is_revocation());
+    EXPECT_TRUE(over.ready(seconds(10)).has_value());
+    EXPECT_EQ(client.snapshot(pool)->slots, 1U);
+}
+
+TEST(CppSlot, IsWithdrawnWithItsObject) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kBrowsers);
+    Session worker = attach(dibsd);
+    const uint32_t pool = *worker.pool("browsers");
+    {
+        Slot slot = *worker.announce(pool, {});
+        EXPECT_TRUE(slot.protect(true, seconds(10)).has_value());
+        EXPECT_EQ(worker.claim(pool, at_once()).error().code, DIBS_EBUSY);
+    }
+    while (worker.snapshot(pool)->slots != 0)
+        sched_yield();
+}
+
+TEST(CppSession, IsNothingToAForkedChild) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kDevices);
+    Session session = attach(dibsd);
+    const uint32_t pool = *session.pool("gpu");
+    {
+        const Lease lease = *session.claim(pool, at_once());
+        const pid_t child = fork();
+        if (child == 0) {
+            const bool refused = session.claim(pool, at_once()).error().code == DIBS_EFORK;
+            { const Lease copy(session.raw(), lease.raw()); }  // its end must end nothing
+            _exit(refused ? 0 : 1);
+        }
+        int status = -1;
+        waitpid(child, &status, 0);
+        EXPECT_EQ(status, 0);
+        EXPECT_EQ(lease.state(), DIBS_LIVE);
+        EXPECT_EQ(leased(session, pool), 1U);
+    }
+    await_leased(session, pool, 0);
+}
+
+}  // namespace
+}  // namespace dibs::test
