@@ -306,6 +306,10 @@ void Check::ready_queue(uint32_t row) {
         ++waiting;
     }
     expect_count(&wrongs_, name_of(pool) + " backlog", waiting, pool.waiting);
+    expect_count(&wrongs_, name_of(pool) + " seats", parts_.backlog.taken(row), pool.waiting);
+    expect(&wrongs_,
+           parts_.backlog.missing_seat(row) == kNoRow,
+           name_of(pool) + ": a waiting claim sits wrong");
 }
 
 void Check::sessions() {

@@ -122,6 +122,15 @@ struct WorkerWord {
     std::span<const uint8_t> answer = {};  // kConfirm, kDone
 };
 
+// Ends or prolongs what another session has: said by an administrator, or by its owner's user. Its
+// holder is told; whoever said it gets the returned reason.
+struct Steer {
+    enum class Kind : uint8_t { kRelease, kRenew, kCancel };
+    Kind kind = Kind::kRelease;
+    uint64_t id = 0;         // of the lease, kCancel: of the claim: generation << 32 | row
+    TimeNs interval_ns = 0;  // kRenew; 0 = as granted
+};
+
 // Drain of a pool, or with pool == kNoRow of the broker.
 struct Drain {
     uint32_t pool = shm::kNoRow;

@@ -124,6 +124,9 @@ void Core::apply(const WorkerWord& word) {
 void Core::apply(const Drain& drain) {
     parts_->drain(drain);
 }
+shm::Reason Core::apply(const Steer& steer, TimeNs* granted_ns) {
+    return parts_->apply(steer, granted_ns);
+}
 
 std::span<const Decision> Core::decisions() const {
     return parts_->decisions;
@@ -195,9 +198,29 @@ uint32_t Core::leases_max() const {
 uint32_t Core::fresh_claims(uint32_t uid) const {
     return parts_->fresh_claims(uid);
 }
+const shm::CountersRow& Core::counters() const {
+    return *parts_->state.counters;
+}
+uint32_t Core::first_waiting(uint32_t pool) const {
+    return parts_->backlog.head(pool);
+}
+uint32_t Core::oldest_lease(uint32_t pool) const {
+    return parts_->pool_leases.head(pool);
+}
 
 void Core::copy_chain(uint32_t chain, uint32_t size, std::byte* out) const {
     parts_->arena.copy(chain, size, out);
+}
+
+Explanation Core::explain(uint32_t claim) const {
+    return parts_->explain(claim);
+}
+
+uint32_t Core::claim_of_tag(uint32_t session, uint16_t tag) const {
+    const std::vector<uint32_t>& own = parts_->tags[session];
+    const uint32_t holder = tag < own.size() ? own[tag] : Parts::kTagFree;
+    constexpr uint32_t kNoClaim = Parts::kTagLease | Parts::kTagFresh;
+    return (holder & kNoClaim) != 0 ? kNoRow : holder;
 }
 
 std::span<const uint32_t> Core::touched_pools() const {

@@ -20,6 +20,7 @@
 
 #include "broker/core/command.hpp"
 #include "broker/core/decision.hpp"
+#include "broker/core/explanation.hpp"
 #include "shm/layout.hpp"
 
 namespace dibs::core {
@@ -85,6 +86,8 @@ class Core {
     void apply(const Announce& announce);
     void apply(const WorkerWord& word);
     void apply(const Drain& drain);
+    // kOk, kAlreadyEnded, kNotFound. kRenew: *granted_ns = the interval, 0 = bound to its holder.
+    shm::Reason apply(const Steer& steer, TimeNs* granted_ns);
 
     // --- what was decided in this turn
     [[nodiscard]] std::span<const Decision> decisions() const;
@@ -114,8 +117,15 @@ class Core {
     [[nodiscard]] uint32_t leases_max() const;
     // Claims of this turn and this uid that stand in no row yet: SessionRow::claims lacks them.
     [[nodiscard]] uint32_t fresh_claims(uint32_t uid) const;
+    [[nodiscard]] const shm::CountersRow& counters() const;
+    [[nodiscard]] uint32_t first_waiting(uint32_t pool) const;  // claim row, or kNoRow
+    [[nodiscard]] uint32_t oldest_lease(uint32_t pool) const;   // lease row, or kNoRow
     // Copies an arena chain's bytes to `out` (at least `size` bytes).
     void copy_chain(uint32_t chain, uint32_t size, std::byte* out) const;
+    // Of a claim row in use.
+    [[nodiscard]] Explanation explain(uint32_t claim) const;
+    // The claim row that the session's tag names, or kNoRow: none, or it is a lease.
+    [[nodiscard]] uint32_t claim_of_tag(uint32_t session, uint16_t tag) const;
     // Pools whose counters the turn changed.
     [[nodiscard]] std::span<const uint32_t> touched_pools() const;
     [[nodiscard]] bool draining() const;
@@ -123,6 +133,10 @@ class Core {
     // Everything in the list of invariants that rows and derived structures can show. Empty if
     // all holds, else one sentence per violation.
     [[nodiscard]] std::vector<std::string> check_all() const;
+
+    // The same for rows and what they name, `rows` of them from the cursor on, for a core that
+    // serves: what is true of a row whatever the other rows say. The cursor ends at 0.
+    [[nodiscard]] std::vector<std::string> check_slice(uint64_t* cursor, uint32_t rows) const;
 
     struct Parts;  // parts.hpp; for the core's own files
 

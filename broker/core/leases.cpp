@@ -175,18 +175,20 @@ void Core::Parts::apply(const Keepalive& command) {
     const uint32_t row =
         find_lease(command.session, command.lease, command.fence, command.user_data);
     if (row == kNoRow) return;
+    result(command.session, command.user_data, Reason::kOk, keep_alive(row, command.interval_ns));
+}
+
+TimeNs Core::Parts::keep_alive(uint32_t row, TimeNs interval_ns) {
     const shm::LeaseRow& kept = state.leases[row];
-    if (kept.interval_ns == 0) {
-        return result(command.session, command.user_data, Reason::kOk, 0);
-    }
-    const uint64_t asked = command.interval_ns == 0 ? kept.interval_ns : command.interval_ns;
+    if (kept.interval_ns == 0) return 0;
+    const uint64_t asked = interval_ns == 0 ? kept.interval_ns : interval_ns;
     const uint64_t interval = std::min(asked, state.pools[kept.pool].interval_max_ns);
     shm::LeaseRow& lease = edit.row(kept, 1U << 1U);
     put(lease.state, LeaseState::kLive);
     put(lease.expires_ns, sum_or_never(now_ns, interval));
     put(lease.kept_ns, now_ns);
     timers.set(TimerKind::kLease, row, due_after(lease.expires_ns), lease.arrival);
-    result(command.session, command.user_data, Reason::kOk, interval);
+    return interval;
 }
 
 void Core::Parts::end_lease(uint32_t row, Reason reason, Tell tell, bool broken, uint32_t except) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "broker/core/arena.hpp"
+#include "broker/core/backlog.hpp"
 #include "broker/core/chains.hpp"
 #include "broker/core/core.hpp"
 #include "broker/core/edit.hpp"
@@ -58,7 +59,7 @@ struct Core::Parts {
 
     // --- derived
     Timers timers;
-    Chains backlog;                           // list: pool, row: claim, by number
+    Backlog backlog;                          // list: pool, row: claim, by number
     Chains pool_leases;                       // list: pool, row: lease, oldest first
     Chains session_slots;                     // list: session, row: slot
     Index keys;                               // (uid, key) → claim row, or lease row | kTagLease
@@ -210,6 +211,8 @@ struct Core::Parts {
     // Ends a lease; `except` (a slot row) is left to the caller, still marked leased.
     void end_lease(uint32_t lease, Reason reason, Tell tell, bool broken, uint32_t except);
     void lease_expired(uint32_t lease);
+    // Prolongs it; returns the granted interval, 0 if it is bound to its holder's life.
+    TimeNs keep_alive(uint32_t lease, TimeNs interval_ns);
 
     // slots.cpp
     void move_slot(uint32_t slot, SlotState to);
@@ -250,6 +253,14 @@ struct Core::Parts {
     [[nodiscard]] uint32_t find_key(uint32_t session, const Key& key) const;
     void add_key(uint32_t session, const uint8_t* key, uint32_t holder);
     void remove_key(uint32_t session, const uint8_t* key, uint32_t holder);
+
+    // steer.cpp
+    Reason apply(const Steer& command, TimeNs* granted_ns);
+    Reason revoke_claim(uint64_t id);
+
+    // explain.cpp
+    [[nodiscard]] Explanation explain(uint32_t claim) const;
+    [[nodiscard]] WaitReason obstacle_of(uint32_t claim) const;
 
     // check.cpp
     [[nodiscard]] std::vector<std::string> check_all() const;

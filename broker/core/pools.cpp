@@ -126,6 +126,7 @@ uint32_t Core::Parts::set_pool(const PoolConfig& config, std::string* why) {
     put(pool.slots_wanted, config.slots);
     put(pool.units_max, config.units_max);
     put(pool.backlog_max, config.backlog_max);
+    backlog.reserve(row, std::min(config.backlog_max, state.claims.size()));
     put(pool.unconfirmed_max, config.unconfirmed_max);
     put(pool.payload_max, config.payload_max);
     put(pool.answer_max, config.answer_max);

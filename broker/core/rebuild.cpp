@@ -39,6 +39,9 @@ void Core::Parts::rebuild() {
         tags[row].assign(session.tags_max, kTagFree);
         if (session.state == SessionState::kDying) dying.push_back(row);
     }
+    for (uint32_t row = 0; row < state.counters->pools; ++row) {
+        backlog.reserve(row, std::min(state.pools[row].backlog_max, state.claims.size()));
+    }
     const auto claims = rows_by(
         state.claims,
         [](const shm::ClaimRow& claim) { return claim.state != ClaimState::kFree; },
