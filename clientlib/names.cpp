@@ -39,6 +39,7 @@ constexpr CodeText kCodes[] = {
     {DIBS_EDONE, "done", "the worker is done"},
     {DIBS_EMALFORMED, "malformed", "an operation that is not one"},
     {DIBS_ENOTALLOWED, "not-allowed", "not allowed to this user"},
+    {DIBS_ESTATELOST, "state-lost", "the broker's state failed its checks, and it has begun anew"},
     {DIBS_EREVOKED, "revoked", "an administrator ended it, or a better claim took the slot"},
     {DIBS_EARGUMENT, "argument", "a null pointer, or a value without a meaning"},
     {DIBS_ESIZE, "size", "the size of an options struct is none that ever was"},
@@ -103,6 +104,7 @@ static_assert(same(DIBS_EDONE, Reason::kDone));
 static_assert(same(DIBS_EMALFORMED, Reason::kMalformed));
 static_assert(same(DIBS_ENOTALLOWED, Reason::kNotAllowed));
 static_assert(same(DIBS_EREVOKED, Reason::kRevoked));
+static_assert(same(DIBS_ESTATELOST, Reason::kStateLost));
 static_assert(same(DIBS_GRANTED, Outcome::kGranted));
 static_assert(same(DIBS_EXPIRED, Outcome::kExpired));
 static_assert(same(DIBS_CANCELLED, Outcome::kCancelled));

@@ -311,6 +311,8 @@ std::string_view reason_word(shm::Reason reason) {
             return "not_allowed";
         case shm::Reason::kRevoked:
             return "revoked";
+        case shm::Reason::kStateLost:
+            return "state_lost";
     }
     return "unknown";
 }

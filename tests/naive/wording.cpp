@@ -118,6 +118,8 @@ const char* name_of(Reason reason) {
             return "not-allowed";
         case Reason::kRevoked:
             return "revoked";
+        case Reason::kStateLost:
+            return "state-lost";
     }
     return "?";
 }

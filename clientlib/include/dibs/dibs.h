@@ -141,6 +141,7 @@ enum {
     DIBS_EMALFORMED = -23,   // an operation that is not one
     DIBS_ENOTALLOWED = -24,  // not allowed to this user
     DIBS_EREVOKED = -25,     // ended by an administrator, or taken for a better claim
+    DIBS_ESTATELOST = -26,   // the broker's state failed its checks; it has begun anew
 
     // said by the library
     DIBS_EARGUMENT = -101,    // a null pointer, or a value that no other code names
