@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "broker/admin.hpp"
 #include "broker/log.hpp"
 
 namespace dibs {
@@ -58,6 +59,7 @@ void Broker::run() {
     while (exchange_.next(request)) {
         delete request.session;
         delete request.config;
+        delete request.job;
     }
 }
 

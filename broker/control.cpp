@@ -71,10 +71,12 @@ Control::Control(
       listener_(config.socket.empty() ? default_socket() : config.socket, config.socket_mode),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       callers_(descriptor_budget().callers),
-      admission_(config.policy, room_for_sessions(config, rows, descriptor_budget())) {
+      admission_(config.policy, room_for_sessions(config, rows, descriptor_budget())),
+      conversations_(exchange, monotonic()) {
     if (!epoll_.valid()) fail("epoll_create1");
     watch(listener_.fd(), Event::kConnection);
     watch(exchange_.control().fd(), Event::kReport);
+    watch(conversations_.fd(), Event::kRequest);
     watch(stop_.fd(), Event::kStop);
     if (!signals) return;
     sigset_t set;
@@ -115,6 +117,7 @@ int Control::wait_ms() const {
     uint64_t until = shm::kNever;
     if (!callers_.empty()) until = callers_.oldest().until_ns;
     if (accept_again_ns_ != 0) until = std::min(until, accept_again_ns_);
+    until = std::min(until, conversations_.next_due());
     if (until == shm::kNever) return -1;
     const uint64_t now = monotonic();
     return until <= now ? 0 : static_cast<int>((until - now) / 1'000'000 + 1);
@@ -126,6 +129,8 @@ void Control::dispatch(Event what, int fd) {
             return accept_all();
         case Event::kPending:
             return hear(fd);
+        case Event::kRequest:
+            return conversations_.hear(monotonic());
         case Event::kReport:
             return take_reports();
         case Event::kSignal:
@@ -216,6 +221,7 @@ void Control::drop_late() {
         send_farewell(late.socket.get(),
                       {shm::FarewellCode::kMalformed, 0, "no Hello within one second"});
     }
+    conversations_.drop_silent(now);
     if (accept_again_ns_ != 0 && accept_again_ns_ <= now) resume_accepting();
 }
 
@@ -228,8 +234,12 @@ void Control::hear(int fd) {
         log::debug("a connection was refused: " + hello.refusal.text);
         return send_farewell(fd, hello.refusal);
     }
-    if (hello.heard != Heard::kHello) return;
+    if (hello.heard == Heard::kGone) return;
     (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+    if (hello.heard == Heard::kAdmin) {
+        const bool is_admin = admission_.policy().is_admin(caller.credentials);
+        return conversations_.begin(std::move(caller), is_admin, epoch_, monotonic());
+    }
     begin_session(std::move(caller), hello.sizes);
 }
 
@@ -285,6 +295,9 @@ void Control::take_reports() {
                 break;
             case Report::Kind::kRetired:
                 free_session(report.session);
+                break;
+            case Report::Kind::kAdmin:
+                conversations_.answer(std::unique_ptr<AdminJob>(report.job), monotonic());
                 break;
             case Report::Kind::kFinished:
                 finished_ = true;

@@ -13,6 +13,7 @@
 #include "broker/admission.hpp"
 #include "broker/callers.hpp"
 #include "broker/config.hpp"
+#include "broker/conversations.hpp"
 #include "broker/descriptors.hpp"
 #include "broker/exchange.hpp"
 #include "broker/handshake.hpp"
@@ -33,7 +34,7 @@ class Control {
     [[nodiscard]] const std::string& socket_path() const { return listener_.path(); }
 
   private:
-    enum class Event : uint32_t { kConnection, kPending, kReport, kSignal, kStop };
+    enum class Event : uint32_t { kConnection, kPending, kRequest, kReport, kSignal, kStop };
 
     [[nodiscard]] int wait_ms() const;
     void watch(int fd, Event what) const;
@@ -64,6 +65,7 @@ class Control {
     Attention stop_;
     Callers callers_;
     Admission admission_;
+    Conversations conversations_;
     uint64_t epoch_ = 0;
     uint64_t accept_again_ns_ = 0;  // not 0: there were no descriptors left
     uint64_t said_full_ns_ = 0;     // when the log last said that there is no room

@@ -19,6 +19,7 @@
 
 namespace dibs {
 
+struct AdminJob;
 struct Config;
 struct Session;
 
@@ -28,12 +29,14 @@ struct Request {
         kSession,  // a session to open; owned by the turn from here on
         kEnd,      // end the session of this row and generation: its client did not wait for it
         kConfig,   // a configuration to take over; owned by the turn from here on
+        kAdmin,    // a request to serve; owned by the turn until it is reported
         kDrain,    // stop in order
         kStop,     // stop at once
     };
     Kind kind = Kind::kStop;
     Session* session = nullptr;
     Config* config = nullptr;
+    AdminJob* job = nullptr;
     uint32_t row = 0;
     uint32_t generation = 0;
 };
@@ -44,11 +47,13 @@ struct Report {
         kOpened,    // say Welcome; the turn still owns it
         kFull,      // say Farewell; owned by control again
         kRetired,   // free it; owned by control again
+        kAdmin,     // a request has its answer; owned by control again
         kFinished,  // the turn has ended
     };
     Kind kind = Kind::kFinished;
     Session* session = nullptr;
     const char* why = "";  // kFull
+    AdminJob* job = nullptr;
 };
 
 // An eventfd of the broker's own.

@@ -69,6 +69,34 @@ std::optional<Refusal> check_hello(std::span<const std::byte> packet, shm::Sessi
     return std::nullopt;
 }
 
+bool is_admin_hello(std::span<const std::byte> packet) {
+    uint64_t magic = 0;
+    std::memcpy(&magic, packet.data(), std::min(packet.size(), sizeof(magic)));
+    return magic == shm::kAdminHelloMagic;
+}
+
+std::optional<Refusal> check_admin_hello(std::span<const std::byte> packet) {
+    std::array<std::byte, sizeof(shm::AdminHello)> bytes = {};
+    std::memcpy(bytes.data(), packet.data(), std::min(packet.size(), bytes.size()));
+    const auto hello = std::bit_cast<shm::AdminHello>(bytes);
+    if (hello.admin_version != shm::kAdminVersion) {
+        const std::string version(hello.version, strnlen(hello.version, sizeof(hello.version)));
+        return refuse(shm::FarewellCode::kVersion,
+                      hello.layout_version,
+                      "dibs " + version + " speaks admin version " +
+                          std::to_string(hello.admin_version) +
+                          ", dibsd " DIBS_VERSION " version " + std::to_string(shm::kAdminVersion) +
+                          ": bring the older one up to date");
+    }
+    if (packet.size() != sizeof(hello)) {
+        return refuse(shm::FarewellCode::kMalformed,
+                      hello.layout_version,
+                      "an AdminHello has " + std::to_string(sizeof(hello)) + " bytes, this one " +
+                          std::to_string(packet.size()));
+    }
+    return std::nullopt;
+}
+
 HelloResult receive_hello(int socket) {
     HelloResult result;
     std::array<std::byte, 256> packet;
@@ -93,12 +121,14 @@ HelloResult receive_hello(int socket) {
                                 "a client passes no descriptors; these have been dropped");
         return result;
     }
+    const std::span<const std::byte> bytes{packet.data(), static_cast<size_t>(size)};
+    const bool administers = is_admin_hello(bytes);
     if (const auto refusal =
-            check_hello({packet.data(), static_cast<size_t>(size)}, &result.sizes)) {
+            administers ? check_admin_hello(bytes) : check_hello(bytes, &result.sizes)) {
         result.refusal = *refusal;
         return result;
     }
-    result.heard = Heard::kHello;
+    result.heard = administers ? Heard::kAdmin : Heard::kHello;
     return result;
 }
 

@@ -24,7 +24,7 @@ struct Refusal {
     std::string text;
 };
 
-enum class Heard { kHello, kNothingYet, kGone, kRefused };
+enum class Heard { kHello, kAdmin, kNothingYet, kGone, kRefused };
 
 struct HelloResult {
     Heard heard = Heard::kNothingYet;
@@ -37,6 +37,9 @@ HelloResult receive_hello(int socket);
 
 // What is wrong with a packet that should be a Hello; nothing if it is good.
 std::optional<Refusal> check_hello(std::span<const std::byte> packet, shm::SessionSizes* sizes);
+// The same of one that begins as an AdminHello.
+bool is_admin_hello(std::span<const std::byte> packet);
+std::optional<Refusal> check_admin_hello(std::span<const std::byte> packet);
 
 // False if the client is not there any more.
 bool send_welcome(const Session& session, const BoardSegment& board, uint64_t epoch);

@@ -14,6 +14,7 @@ namespace dibs {
 namespace {
 
 constexpr core::TimeNs kHarvestEvery = 1'000'000'000;
+constexpr int kAdministeredAtOnce = 2;  // requests of a turn: some ten microseconds each, at most
 
 }  // namespace
 
@@ -28,6 +29,7 @@ Turn::Turn(core::Core& core, BoardSegment& board, Exchange& exchange)
       ingest_(core, operations_),
       answers_(core, sessions_, operations_, publisher_, quotas_),
       deaths_(core, sessions_, ingest_),
+      desk_(core),
       sleep_(sessions_, exchange, publisher_, clock_) {}
 
 void Turn::serve() {
@@ -95,6 +97,7 @@ void Turn::read_submissions() {
 
 void Turn::hear() {
     Request request;
+    int administered = 0;
     while (take_pools() && exchange_.asked() && !core_.turn_full() && exchange_.next(request)) {
         switch (request.kind) {
             case Request::Kind::kSession:
@@ -105,6 +108,10 @@ void Turn::hear() {
                 break;
             case Request::Kind::kConfig:
                 take_over(request.config);
+                break;
+            case Request::Kind::kAdmin:
+                administer(request.job);
+                if (++administered == kAdministeredAtOnce) return;
                 break;
             case Request::Kind::kStop:
                 stopped_ = true;
@@ -147,6 +154,14 @@ void Turn::open(Session* session) {
     quotas_.add(*session);
     publisher_.set_sessions(sessions_.all().size());
     opened_.push_back(session);
+}
+
+void Turn::administer(AdminJob* job) {
+    desk_.serve(*job);
+    Report report;
+    report.kind = Report::Kind::kAdmin;
+    report.job = job;
+    exchange_.report(report);
 }
 
 void Turn::end(const Request& request) {

@@ -12,6 +12,7 @@
 #include "broker/config.hpp"
 #include "broker/core/core.hpp"
 #include "broker/deaths.hpp"
+#include "broker/desk.hpp"
 #include "broker/exchange.hpp"
 #include "broker/ingest.hpp"
 #include "broker/operations.hpp"
@@ -39,6 +40,7 @@ class Turn {
     void hear();
     void open(Session* session);
     void end(const Request& request);
+    void administer(AdminJob* job);
     [[nodiscard]] bool take_pools();
     void take_over(Config* config);
     void read_submissions();
@@ -58,6 +60,7 @@ class Turn {
     Ingest ingest_;
     Answers answers_;
     Deaths deaths_;
+    Desk desk_;
     Sleep sleep_;
     core::TimeNs now_ = 0;
     core::TimeNs drain_until_ns_ = shm::kNever;

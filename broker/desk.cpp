@@ -1,0 +1,263 @@
+// broker/desk.cpp -- requests: who may, how much at a time, and which command they become.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/desk.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+namespace dibs {
+
+using admin::Ask;
+using admin::Code;
+
+namespace {
+
+uint32_t row_of(uint64_t id) {
+    return static_cast<uint32_t>(id);
+}
+
+Code code_of(shm::Reason reason) {
+    switch (reason) {
+        case shm::Reason::kOk:
+            return Code::ok;
+        case shm::Reason::kAlreadyEnded:
+            return Code::already_ended;
+        default:
+            return Code::not_found;
+    }
+}
+
+template <class Row>
+bool names_row(const Row& row, uint64_t id) {
+    return row.head.generation == static_cast<uint32_t>(id >> 32U) &&
+           static_cast<int>(row.state) != 0;
+}
+
+}  // namespace
+
+void Desk::serve(AdminJob& job) {
+    switch (job.request.ask) {
+        case Ask::status:
+            return status(job);
+        case Ask::pools:
+            return pools(job);
+        case Ask::slots:
+            return slots(job);
+        case Ask::claims:
+            return claims(job);
+        case Ask::leases:
+            return leases(job);
+        case Ask::workers:
+        case Ask::clients:
+            return clients(job);
+        case Ask::explain:
+            return explain(job);
+        case Ask::release:
+        case Ask::renew:
+            return steer_lease(job);
+        case Ask::cancel:
+            return cancel(job);
+        case Ask::drain:
+            return drain(job, true);
+        case Ask::undrain:
+            return drain(job, false);
+        case Ask::check:
+            return check(job);
+        case Ask::none:
+            break;
+    }
+    job.answer.code = Code::unsupported;
+}
+
+template <class Tell>
+void Desk::page(AdminJob& job, uint32_t rows, const Tell& tell) const {
+    const uint64_t from = std::min<uint64_t>(job.request.cursor, rows);
+    const auto end = static_cast<uint32_t>(std::min<uint64_t>(from + kRowsSeen, rows));
+    auto row = static_cast<uint32_t>(from);
+    for (uint32_t told = 0; row < end && told < kRowsTold; ++row)
+        told += tell(row);
+    job.answer.more = row < rows;
+    job.answer.cursor = row;
+}
+
+bool Desk::pool_of(AdminJob& job, uint32_t* pool) const {
+    *pool = shm::kNoRow;
+    if (job.request.pool.empty()) return true;
+    *pool = core_.find_pool(job.request.pool);
+    if (*pool != shm::kNoRow) return true;
+    job.answer.code = Code::unknown_pool;
+    for (uint32_t row = 0; row < core_.pools() && row < kRowsTold; ++row)
+        job.answer.names.push_back(name_of(row));
+    return false;
+}
+
+void Desk::status(AdminJob& job) const {
+    const shm::CountersRow& counters = core_.counters();
+    const auto rows = [&](shm::Table table) {
+        return core_.head().table[static_cast<size_t>(table)].rows;
+    };
+    auto told = std::make_unique<admin::StatusT>();
+    told->layout = shm::kLayoutVersion;
+    told->epoch = core_.head().epoch;
+    told->turns = counters.turns;
+    told->draining = core_.draining();
+    told->sessions_max = core_.sessions_max();
+    told->sessions = told->sessions_max - counters.sessions_free;
+    told->pools = core_.pools();
+    told->pools_max = rows(shm::Table::kPools);
+    told->slots_max = core_.slots_max();
+    told->slots = told->slots_max - counters.slots_free;
+    told->claims_max = core_.claims_max();
+    told->claims = told->claims_max - counters.claims_free;
+    told->leases_max = core_.leases_max();
+    told->leases = told->leases_max - counters.leases_free;
+    told->arena_blocks_max = rows(shm::Table::kArena);
+    told->arena_blocks = told->arena_blocks_max - counters.arena_free - counters.arena_freed;
+    told->is_admin = job.is_admin;
+    job.answer.status = std::move(told);
+}
+
+void Desk::pools(AdminJob& job) const {
+    uint32_t only = shm::kNoRow;
+    if (!pool_of(job, &only)) return;
+    if (only != shm::kNoRow) {
+        job.answer.pools.push_back(pool_row(only));
+        return;
+    }
+    page(job, core_.pools(), [&](uint32_t row) {
+        job.answer.pools.push_back(pool_row(row));
+        return 1U;
+    });
+}
+
+void Desk::slots(AdminJob& job) const {
+    uint32_t pool = shm::kNoRow;
+    if (!pool_of(job, &pool)) return;
+    page(job, core_.slots_max(), [&](uint32_t row) {
+        const shm::SlotRow& slot = core_.slot(row);
+        if (slot.state == shm::SlotState::kFree) return 0U;
+        if (pool != shm::kNoRow && slot.pool != pool) return 0U;
+        if (job.request.number != 0 && uint64_t{slot.number} + 1 != job.request.number) {
+            return 0U;
+        }
+        job.answer.slots.push_back(slot_row(job, row));
+        return 1U;
+    });
+}
+
+void Desk::claims(AdminJob& job) const {
+    uint32_t pool = shm::kNoRow;
+    if (!pool_of(job, &pool)) return;
+    page(job, core_.claims_max(), [&](uint32_t row) {
+        const shm::ClaimRow& claim = core_.claim(row);
+        if (claim.state == shm::ClaimState::kFree) return 0U;
+        if (pool != shm::kNoRow && claim.pool != pool) return 0U;
+        const bool named = job.request.number != 0;
+        if (named && (claim.arrival != job.request.number || !sees(job, claim.session))) {
+            return 0U;
+        }
+        job.answer.claims.push_back(claim_row(job, row));
+        return 1U;
+    });
+}
+
+void Desk::leases(AdminJob& job) const {
+    uint32_t pool = shm::kNoRow;
+    if (!pool_of(job, &pool)) return;
+    page(job, core_.leases_max(), [&](uint32_t row) {
+        const shm::LeaseRow& lease = core_.lease(row);
+        if (lease.state == shm::LeaseState::kFree) return 0U;
+        if (pool != shm::kNoRow && lease.pool != pool) return 0U;
+        const bool named = job.request.number != 0;
+        if (named && (lease.arrival != job.request.number || !sees(job, lease.session))) {
+            return 0U;
+        }
+        job.answer.leases.push_back(lease_row(job, row));
+        return 1U + lease.units / 8U;
+    });
+}
+
+void Desk::clients(AdminJob& job) const {
+    const bool workers = job.request.ask == Ask::workers;
+    page(job, core_.sessions_max(), [&](uint32_t row) {
+        const shm::SessionRow& session = core_.session(row);
+        if (session.state == shm::SessionState::kFree) return 0U;
+        if (workers && session.slots == 0) return 0U;
+        job.answer.clients.push_back(client_row(job, row));
+        return 1U;
+    });
+}
+
+void Desk::explain(AdminJob& job) const {
+    const admin::RequestT& request = job.request;
+    uint32_t row = row_of(request.id);
+    if (request.by_tag) {
+        const uint32_t session = row_of(request.session);
+        if (session >= core_.sessions_max() ||
+            !names_row(core_.session(session), request.session) || request.tag >= shm::kTagsMax) {
+            job.answer.code = Code::not_found;
+            return;
+        }
+        row = core_.claim_of_tag(session, static_cast<uint16_t>(request.tag));
+    } else if (row >= core_.claims_max() || !names_row(core_.claim(row), request.id)) {
+        row = shm::kNoRow;
+    }
+    if (row == shm::kNoRow) {
+        job.answer.code = Code::not_found;
+    } else if (!sees(job, core_.claim(row).session)) {
+        job.answer.code = Code::denied;
+    } else {
+        job.answer.explanation = explanation(job, row);
+    }
+}
+
+void Desk::steer_lease(AdminJob& job) {
+    const admin::RequestT& request = job.request;
+    const uint32_t row = row_of(request.id);
+    if (row < core_.leases_max() && names_row(core_.lease(row), request.id) &&
+        !sees(job, core_.lease(row).session)) {
+        job.answer.code = Code::denied;
+        return;
+    }
+    core::Steer steer;
+    steer.kind =
+        request.ask == Ask::renew ? core::Steer::Kind::kRenew : core::Steer::Kind::kRelease;
+    steer.id = request.id;
+    steer.interval_ns = request.interval_ns;
+    job.answer.code = code_of(core_.apply(steer, &job.answer.granted_ns));
+}
+
+void Desk::cancel(AdminJob& job) {
+    const uint32_t row = row_of(job.request.id);
+    if (row < core_.claims_max() && names_row(core_.claim(row), job.request.id) &&
+        !sees(job, core_.claim(row).session)) {
+        job.answer.code = Code::denied;
+        return;
+    }
+    core::TimeNs unused = 0;
+    job.answer.code =
+        code_of(core_.apply(core::Steer{core::Steer::Kind::kCancel, job.request.id}, &unused));
+}
+
+void Desk::drain(AdminJob& job, bool on) {
+    uint32_t pool = shm::kNoRow;
+    if (!job.is_admin) {
+        job.answer.code = Code::denied;
+    } else if (pool_of(job, &pool)) {
+        core_.apply(core::Drain{pool, on});
+    }
+}
+
+// The rows and links of a slice of the tables; the cursor counts over all of them.
+void Desk::check(AdminJob& job) const {
+    if (!job.is_admin) {
+        job.answer.code = Code::denied;
+        return;
+    }
+    uint64_t cursor = job.request.cursor;
+    job.answer.names = core_.check_slice(&cursor, kRowsSeen);
+    job.answer.more = cursor != 0;
+    job.answer.cursor = cursor;
+}
+
+}  // namespace dibs

@@ -1,0 +1,66 @@
+// broker/desk.hpp -- the turn's side of administration: what a request sees and does.
+//
+// One call does a bounded amount of work: a list looks at kRowsSeen rows and hands out kRowsTold at
+// most, and says where the next request goes on. What a uid may see of another's claims and leases
+// is their account and age; what it may end is its own. Steering goes through the core's commands,
+// so it must be called inside a turn, before the pass.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "broker/admin.hpp"
+#include "broker/core/core.hpp"
+
+namespace dibs {
+
+class Desk {
+  public:
+    explicit Desk(core::Core& core) : core_(core) {}
+
+    void serve(AdminJob& job);
+
+    static constexpr uint32_t kRowsSeen = 512;
+    static constexpr uint32_t kRowsTold = 32;
+
+  private:
+    void status(AdminJob& job) const;
+    void pools(AdminJob& job) const;
+    void slots(AdminJob& job) const;
+    void claims(AdminJob& job) const;
+    void leases(AdminJob& job) const;
+    void clients(AdminJob& job) const;
+    void explain(AdminJob& job) const;
+    void steer_lease(AdminJob& job);
+    void cancel(AdminJob& job);
+    void drain(AdminJob& job, bool on);
+    void check(AdminJob& job) const;
+
+    // Walks rows from the cursor on; `tell(row)` says how much it told: 0 = nothing.
+    template <class Tell>
+    void page(AdminJob& job, uint32_t rows, const Tell& tell) const;
+    // The pool that the request names: kNoRow = all. False: there is none, and the answer says so.
+    [[nodiscard]] bool pool_of(AdminJob& job, uint32_t* pool) const;
+
+    // desk_rows.cpp
+    [[nodiscard]] bool sees(const AdminJob& job, uint32_t session) const;
+    [[nodiscard]] std::string account_of(uint32_t session) const;
+    [[nodiscard]] std::string client_of(uint32_t session) const;
+    [[nodiscard]] std::string name_of(uint32_t pool) const;
+    [[nodiscard]] uint64_t age(uint64_t since_ns) const;
+    [[nodiscard]] uint64_t left(uint64_t until_ns) const;
+    [[nodiscard]] std::unique_ptr<admin::PoolT> pool_row(uint32_t row) const;
+    [[nodiscard]] std::unique_ptr<admin::SlotT> slot_row(const AdminJob& job, uint32_t row) const;
+    [[nodiscard]] std::unique_ptr<admin::ClaimT> claim_row(const AdminJob& job, uint32_t row) const;
+    [[nodiscard]] std::unique_ptr<admin::LeaseT> lease_row(const AdminJob& job, uint32_t row) const;
+    [[nodiscard]] std::unique_ptr<admin::ClientT> client_row(const AdminJob& job,
+                                                             uint32_t row) const;
+    void slot_holder(const AdminJob& job, const shm::SlotRow& slot, admin::SlotT* told) const;
+    [[nodiscard]] std::unique_ptr<admin::ExplanationT> explanation(const AdminJob& job,
+                                                                   uint32_t claim) const;
+
+    core::Core& core_;
+};
+
+}  // namespace dibs

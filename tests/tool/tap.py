@@ -1,0 +1,116 @@
+# tests/tool/tap.py -- cases of a Python test program, told as TAP, and a dibsd of their own.
+#
+# A case is a function that takes a Place: a folder, a broker in it, and ways to run the tool. A
+# case fails by an exception. Nothing here waits for time: it waits for lines, exits and answers.
+# SPDX-License-Identifier: Apache-2.0
+import os
+import pathlib
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import traceback
+
+CASES = []
+
+
+def case(what):
+    """Registers the function as the case called `what`."""
+    def keep(function):
+        CASES.append((what, function))
+        return function
+    return keep
+
+
+def expect_equal(got, wanted):
+    if got != wanted:
+        raise AssertionError(f"\n  got    {got!r}\n  wanted {wanted!r}")
+
+
+def expect(holds, what):
+    if not holds:
+        raise AssertionError(what)
+
+
+class Place:
+    """A folder with a socket's path; start() runs a dibsd there."""
+
+    def __init__(self, dibsd, dibs, folder):
+        self.dibsd, self.dibs = dibsd, dibs
+        self.folder = pathlib.Path(folder)
+        self.socket = str(self.folder / "dibs.sock")
+        self.children = []
+
+    def start(self, config):
+        file = self.folder / "dibsd.toml"
+        file.write_text('log_level = "off"\n' + config)
+        broker = subprocess.Popen([self.dibsd, "--config", file, "--socket", self.socket],
+                                  stdout=subprocess.PIPE, text=True)
+        self.children.append(broker)
+        expect_equal(broker.stdout.readline(), f"dibsd: ready on {self.socket}\n")
+        return broker
+
+    def environment(self, **more):
+        kept = {key: value for key, value in os.environ.items()
+                if key not in ("DIBS_SOCKET", "XDG_RUNTIME_DIR", "COLUMNS")}
+        return kept | {"DIBS_SOCKET": self.socket} | more
+
+    def run(self, *arguments, environment=None, **options):
+        """Runs the tool to its end: (exit code, standard output, standard error)."""
+        ended = subprocess.run([self.dibs, *arguments], capture_output=True, text=True,
+                               env=self.environment(**(environment or {})), timeout=60,
+                               check=False, **options)
+        return ended.returncode, ended.stdout, ended.stderr
+
+    def begin(self, *arguments, **options):
+        """Starts the tool and leaves it running."""
+        child = subprocess.Popen([self.dibs, *arguments], stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, text=True, env=self.environment(),
+                                 **options)
+        self.children.append(child)
+        return child
+
+    def close(self):
+        for child in self.children:
+            if child.poll() is None:
+                child.send_signal(signal.SIGKILL)
+            child.wait()
+            for pipe in (child.stdout, child.stderr):
+                if pipe is not None:
+                    pipe.close()
+
+    # --- the socket, without the tool
+    def connect(self):
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        connection.settimeout(30)
+        connection.connect(self.socket)
+        return connection
+
+
+def number_in(packet, offset, form):
+    return struct.unpack_from(form, packet, offset)[0]
+
+
+def main(arguments):
+    """Runs all cases, or those whose name holds the third argument. argv: DIBSD DIBS [PART]"""
+    dibsd, dibs = arguments[1:3]
+    part = arguments[3] if len(arguments) > 3 else ""
+    cases = [one for one in CASES if part in one[0]]
+    print(f"1..{len(cases)}")
+    failed = 0
+    for number, (what, function) in enumerate(cases, 1):
+        with tempfile.TemporaryDirectory(prefix="dibs-tool-") as folder:
+            place = Place(dibsd, dibs, folder)
+            try:
+                function(place)
+                print(f"ok {number} - {what}", flush=True)
+            except Exception:  # pylint: disable=broad-except
+                failed += 1
+                print(f"not ok {number} - {what}")
+                for line in traceback.format_exc().splitlines():
+                    print(f"#   {line}", flush=True)
+            finally:
+                place.close()
+    sys.exit(1 if failed else 0)
