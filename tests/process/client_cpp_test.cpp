@@ -266,7 +266,7 @@ TEST(CppSession, IsNothingToAForkedChild) {
         waitpid(child, &status, 0);
         EXPECT_EQ(status, 0);
         EXPECT_EQ(lease.state(), DIBS_LIVE);
-        EXPECT_EQ(leased(session, pool), 1U);
+        await_leased(session, pool, 1);
     }
     await_leased(session, pool, 0);
 }

@@ -54,6 +54,7 @@ PLANTED = [
     (rules.machine_paths, {"docs/a.md": "\nsee /wo" "rk/shared\n"}, "docs/a.md:2"),
     (rules.machine_paths, {"scripts/a": "cd '/ho" "me/a'\n"}, "scripts/a:1"),
     (rules.sleeps, {"broker/a.cpp": "usleep(1);\n"}, None),
+    (rules.sleeps, {"tests/a.py": "await asyncio.sleep(0)\n"}, None),
     (rules.sleeps, {"tests/a.cpp": "std::this_thread::sleep_for(1ms);\n"}, "tests/a.cpp:1"),
     (rules.sleeps, {"tests/a.cpp": "\nusleep(10);\n"}, "tests/a.cpp:2"),
     (rules.references, {"docs/a.md": "`shm/` and `shm/a.hpp`, [b](b.md)\n", "docs/b.md": "",

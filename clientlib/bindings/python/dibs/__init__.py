@@ -1,0 +1,31 @@
+# clientlib/bindings/python/dibs/__init__.py -- claim warm, exclusive things from the dibs broker of
+# this host.
+# SPDX-License-Identifier: Apache-2.0
+"""Claim warm, exclusive things from the dibs broker of this host, and offer them.
+
+    import dibs
+
+    with dibs.connect() as client:
+        with client.claim("gpu", timeout=5) as lease:
+            print("device", lease.attributes["device"], "fence", lease.fence)
+
+What the words mean stands in dibs/dibs.h. A client is used by one thread at a time, and not by a
+forked child; dibs.aio has the same for asyncio. Every code of the C interface is an exception.
+"""
+from . import aio, errors
+from ._abi import library as _library
+from .client import Client, Counters, PoolLimits, Totals, WhenBusy, connect
+from .errors import Cancelled, Error, Expired, Holder
+from .lease import Lease, LeaseState, Slot
+from .worker import Assignment, OfferedSlot
+
+
+def version() -> tuple[int, int, int]:
+    """Of the C library that is loaded."""
+    number = _library.dibs_version()
+    return number >> 16, number >> 8 & 0xFF, number & 0xFF
+
+
+__all__ = ["Assignment", "Cancelled", "Client", "Counters", "Error", "Expired", "Holder", "Lease",
+           "LeaseState", "OfferedSlot", "PoolLimits", "Slot", "Totals", "WhenBusy", "aio",
+           "connect", "errors", "version"]

@@ -1,0 +1,201 @@
+# clientlib/bindings/python/dibs/_abi.py -- dibs/dibs.h in ctypes: numbers, structs, prototypes.
+#
+# Names are those of the header, and tests/python compares every size, offset and number with what
+# a C compiler makes of it. The library is $DIBS_LIBRARY, or the installed libdibs.so.0; what it
+# needs is the C library, so that nothing is compiled here.
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import ctypes
+import os
+from ctypes import POINTER, c_char, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint8, c_uint32, \
+    c_uint64, c_void_p
+from typing import Any, Iterator
+
+FOREVER = 2**63 - 1
+SECOND = 1_000_000_000
+NAME_MAX = 63
+OPTIONS_MAX = 16
+LABELS_MAX = 32
+
+# As `code` of a completion, and as what functions return; errors.py has the negative ones.
+OK = 0
+ALREADY_ENDED = 1
+ENOTFOUND = -11
+EREFUSED = -15
+ENOTHOLDER = -13
+EPAYLOAD = -10
+EHANDSHAKE = -106
+ESYSTEM = -107
+EFULL = -114
+ETIMEDOUT = -116
+EREADY = -117
+ENOVALUE = -119
+
+NO_OUTCOME, GRANTED, EXPIRED, CANCELLED, REJECTED, BROKER_LOST = range(6)
+BUSY_AS_POOL, BUSY_WAIT, BUSY_REJECT, BUSY_COLD = range(4)
+CLAIM_ENDED, RESULT, LEASE_GRACE, LEASE_ENDED = 1, 2, 3, 4
+OP_CLAIM, OP_ANNOUNCE = 1, 6
+LIVE, IN_GRACE, ENDED = range(3)
+ASSIGN, REVOKE = 1, 2
+
+
+class Struct(ctypes.Structure):
+    """A struct of the header; `sized` ones begin with their own size."""
+
+    @classmethod
+    def sized(cls, **fields: Any) -> Any:
+        return cls(size=ctypes.sizeof(cls), **fields)
+
+    @classmethod
+    def names(cls) -> Iterator[str]:
+        return (field[0] for field in cls._fields_)
+
+
+class ConnectOptions(Struct):
+    _fields_ = [("size", c_size_t), ("socket_path", c_char_p), ("timeout_ns", c_int64),
+                ("submission_entries", c_uint32), ("completion_entries", c_uint32),
+                ("up_payload", c_uint32), ("down_payload", c_uint32), ("leases_max", c_uint32),
+                ("spin_us", c_int32), ("error_text", c_char_p), ("error_text_size", c_size_t)]
+
+
+class PoolLimits(Struct):
+    _fields_ = [("size", c_size_t), ("name", c_char * (NAME_MAX + 1)), ("units_max", c_uint32),
+                ("payload_max", c_uint32), ("answer_max", c_uint32), ("attributes_max", c_uint32),
+                ("has_workers", c_int32), ("draining", c_int32)]
+
+
+class Counters(Struct):
+    _fields_ = [("size", c_size_t), ("slots", c_uint32), ("idle", c_uint32),
+                ("reserved", c_uint32), ("leased", c_uint32), ("recovering", c_uint32),
+                ("unknown", c_uint32), ("queued", c_uint32), ("confirming", c_uint32),
+                ("hits", c_uint64), ("last_grant_ns", c_int64), ("parked", c_uint32),
+                ("absent", c_uint32)]
+
+
+class Totals(Struct):
+    _fields_ = [("size", c_size_t), ("accepted", c_uint64), ("granted", c_uint64),
+                ("expired", c_uint64), ("cancelled", c_uint64), ("rejected", c_uint64),
+                ("released", c_uint64), ("net_found_work", c_uint64)]
+
+
+class Option(Struct):
+    _fields_ = [("key", c_char_p), ("value", c_char_p)]
+
+
+class ClaimOptions(Struct):
+    _fields_ = [("size", c_size_t), ("timeout_ns", c_int64), ("interval_ns", c_int64),
+                ("units", c_uint32), ("when_busy", c_int32), ("key", c_uint8 * 16),
+                ("body", c_char_p), ("body_size", c_size_t), ("options", POINTER(Option)),
+                ("option_count", c_size_t), ("labels", POINTER(c_char_p)),
+                ("label_count", c_size_t)]
+
+
+class LeaseName(Struct):
+    _fields_ = [("id", c_uint64), ("fence", c_uint64), ("session", c_uint64), ("tag", c_uint32),
+                ("units", c_uint32)]
+
+
+class HolderName(Struct):
+    _fields_ = [("uid", c_uint32), ("pid", c_uint32), ("age_ns", c_int64), ("claim", c_uint64)]
+
+
+class Completion(Struct):
+    _fields_ = [("user_data", c_uint64), ("kind", c_int32), ("outcome", c_int32),
+                ("code", c_int32), ("reserved", c_uint32), ("claim", c_uint64),
+                ("lease", LeaseName), ("interval_ns", c_int64), ("retry_after_ns", c_int64),
+                ("worker_code", c_int64), ("holder", HolderName), ("slot", c_uint64),
+                ("round", c_uint64)]
+
+
+class AnnounceOptions(Struct):
+    _fields_ = [("size", c_size_t), ("name", c_char_p), ("labels", POINTER(c_char_p)),
+                ("label_count", c_size_t), ("attributes", POINTER(Option)),
+                ("attribute_count", c_size_t), ("worker_tag", c_uint64),
+                ("is_protected", c_int32), ("ready", c_int32)]
+
+
+class Op(Struct):
+    _fields_ = [("size", c_size_t), ("kind", c_int32), ("flags", c_uint32),
+                ("user_data", c_uint64), ("ticket", c_uint64), ("pool", c_uint32),
+                ("reserved", c_uint32), ("claim", POINTER(ClaimOptions)),
+                ("announce", POINTER(AnnounceOptions)), ("lease", POINTER(LeaseName)),
+                ("interval_ns", c_int64), ("slot", c_uint64), ("round", c_uint64),
+                ("worker_code", c_int64), ("answer", c_char_p), ("answer_size", c_size_t)]
+
+
+class Slot(Struct):
+    _fields_ = [("number", c_uint32), ("attributes_size", c_uint32), ("attributes", c_void_p),
+                ("answer", c_void_p), ("answer_size", c_size_t)]
+
+
+class Assignment(Struct):
+    _fields_ = [("kind", c_int32), ("number", c_uint32), ("slot", c_uint64), ("round", c_uint64),
+                ("worker_tag", c_uint64), ("claim", c_uint64), ("body", c_void_p),
+                ("body_size", c_size_t), ("option_count", c_size_t), ("label_count", c_size_t),
+                ("options", Option * OPTIONS_MAX), ("labels", c_char_p * LABELS_MAX)]
+
+
+# C names of the structs above.
+STRUCTS: dict[str, type[Struct]] = {
+    "dibs_connect_options": ConnectOptions, "dibs_pool_limits": PoolLimits,
+    "dibs_counters": Counters, "dibs_totals": Totals, "dibs_option": Option,
+    "dibs_claim_options": ClaimOptions, "dibs_lease": LeaseName, "dibs_holder": HolderName,
+    "dibs_completion": Completion, "dibs_announce_options": AnnounceOptions, "dibs_op": Op,
+    "dibs_slot": Slot, "dibs_assignment": Assignment,
+}
+
+_session = c_void_p
+_lease = POINTER(LeaseName)
+
+# What each function takes; all return int but those in RETURNS.
+FUNCTIONS: dict[str, list[Any]] = {
+    "dibs_version": [],
+    "dibs_strerror": [c_int],
+    "dibs_reason_name": [c_int],
+    "dibs_connect": [POINTER(ConnectOptions), POINTER(_session)],
+    "dibs_close": [_session],
+    "dibs_end_code": [_session],
+    "dibs_pool": [_session, c_char_p, POINTER(c_uint32)],
+    "dibs_describe": [_session, c_uint32, POINTER(PoolLimits)],
+    "dibs_snapshot": [_session, c_uint32, POINTER(Counters)],
+    "dibs_pool_totals": [_session, c_uint32, POINTER(Totals)],
+    "dibs_submit": [_session, POINTER(Op), c_size_t],
+    "dibs_reap": [_session, POINTER(Completion), c_size_t, c_int64],
+    "dibs_cancel": [_session, c_uint64],
+    "dibs_fd": [_session],
+    "dibs_arm": [_session],
+    "dibs_dispatch": [_session],
+    "dibs_release": [_session, _lease, c_int64],
+    "dibs_fail": [_session, _lease, c_int64],
+    "dibs_keepalive": [_session, _lease, c_int64, c_int64, POINTER(c_int64)],
+    "dibs_last_holder": [_session, POINTER(HolderName)],
+    "dibs_lease_state": [_session, _lease, POINTER(c_int)],
+    "dibs_lease_remaining": [_session, _lease, POINTER(c_int64)],
+    "dibs_lease_slot": [_session, _lease, c_uint32, POINTER(Slot)],
+    "dibs_announce": [_session, c_uint32, POINTER(AnnounceOptions), c_int64, POINTER(c_uint64)],
+    "dibs_next_assignment": [_session, c_int64, POINTER(Assignment)],
+    "dibs_ready": [_session, c_uint64, c_uint64, c_int64],
+    "dibs_confirm": [_session, c_uint64, c_uint64, c_char_p, c_size_t, c_int64],
+    "dibs_refuse": [_session, c_uint64, c_uint64, c_int64, c_int, c_int64],
+    "dibs_done": [_session, c_uint64, c_uint64, c_char_p, c_size_t, c_int, c_int64],
+    "dibs_withdraw": [_session, c_uint64, c_int64],
+    "dibs_protect": [_session, c_uint64, c_int, c_int64],
+}
+RETURNS = {"dibs_version": c_uint32, "dibs_strerror": c_char_p, "dibs_reason_name": c_char_p}
+
+
+def load() -> ctypes.CDLL:
+    path = os.environ.get("DIBS_LIBRARY", "libdibs.so.0")
+    try:
+        library = ctypes.CDLL(path, use_errno=True)
+    except OSError as error:
+        raise ImportError(f"dibs: {error}; install libdibs0 or set DIBS_LIBRARY") from error
+    for name, arguments in FUNCTIONS.items():
+        function = getattr(library, name)
+        function.argtypes = arguments
+        function.restype = RETURNS.get(name, c_int)
+    return library
+
+
+library = load()

@@ -1,0 +1,225 @@
+# clientlib/bindings/python/dibs/aio.py -- the client for asyncio: nothing blocks the loop, whatever
+# the broker does.
+#
+#     async with await dibs.aio.connect() as client:
+#         async with client.claim("gpu", timeout=5) as lease:
+#             ...
+#
+# The loop watches the session's one descriptor. Whenever it becomes readable, and every 100 ms
+# while something is outstanding (the library's net), everything that has come is taken and handed
+# on, then the descriptor is armed again.
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections import deque
+from types import TracebackType
+from typing import Any, AsyncIterator, Generator, Iterable, Mapping, Optional, Union
+
+from . import _abi, errors
+from ._session import MARGIN_S, Session
+from .client import Counters, PoolLimits, Pools, Totals, WhenBusy
+from .lease import Lease
+from .worker import Assignment, OfferedSlot, announce_options, take_assignment
+
+NET_S = 0.1
+
+
+class Claiming:
+    """A claim on its way: await it, or enter it with `async with`, for the lease."""
+
+    def __init__(self, client: AsyncClient, op: _abi.Op, timeout: Optional[float]) -> None:
+        self._client = client
+        self._op = op
+        self._timeout = timeout
+        self._lease: Optional[Lease] = None
+
+    def __await__(self) -> Generator[Any, None, Lease]:
+        return self._client._claim(self._op, self._timeout).__await__()
+
+    async def __aenter__(self) -> Lease:
+        self._lease = await self
+        return self._lease
+
+    async def __aexit__(self, kind: Optional[type[BaseException]],
+                        error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+        if self._lease is not None:
+            self._lease.__exit__(kind, error, trace)
+
+
+class AsyncClient:
+    """As dibs.Client, for one event loop."""
+
+    def __init__(self, session: Session, loop: asyncio.AbstractEventLoop) -> None:
+        self._session = session
+        self._pools = Pools(session)
+        self._loop = loop
+        self._fd = errors.check(session.call("dibs_fd"))
+        self._outstanding: set[asyncio.Future[Any]] = set()
+        self._assignments: deque[Assignment] = deque()
+        self._worker: Optional[asyncio.Future[None]] = None
+        self._net: Optional[asyncio.TimerHandle] = None
+        self._lost: Optional[errors.Error] = None
+        loop.add_reader(self._fd, self._take)
+        self._take()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, kind: Optional[type[BaseException]],
+                        error: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._stop_watching()
+        self._fail(errors.Closed("this client has been closed"))
+        self._session.close()
+
+    # ---- the loop's side
+
+    def _take(self) -> None:
+        """Takes everything that has come, then arms the descriptor."""
+        try:
+            while True:
+                self._session.call("dibs_dispatch")
+                reaped = 1
+                while reaped > 0:
+                    reaped = self._session.reap(0)
+                while (assignment := take_assignment(self._session, 0)) is not None:
+                    self._assignments.append(assignment)
+                code = self._session.call("dibs_arm")
+                if code != _abi.EREADY:
+                    errors.check(min(code, reaped))
+                    break
+        except errors.Error as error:
+            self._stop_watching()
+            self._fail(error)
+        if self._worker is not None and not self._worker.done() and self._assignments:
+            self._worker.set_result(None)
+
+    def _watch_net(self) -> None:
+        if self._net is None and self._lost is None and self._outstanding:
+            self._net = self._loop.call_later(NET_S, self._look)
+
+    def _look(self) -> None:
+        self._net = None
+        self._take()
+        self._watch_net()
+
+    def _stop_watching(self) -> None:
+        if self._fd >= 0:
+            self._loop.remove_reader(self._fd)
+            self._fd = -1
+        if self._net is not None:
+            self._net.cancel()
+            self._net = None
+
+    def _fail(self, error: errors.Error) -> None:
+        self._lost = error
+        for future in list(self._outstanding):
+            if not future.done():
+                future.set_exception(error)
+
+    async def _completion(self, op: _abi.Op, timeout: Optional[float]) -> _abi.Completion:
+        """Submits and waits; a claim whose waiter goes away is abandoned."""
+        if self._lost is not None:
+            raise self._lost
+        future: asyncio.Future[_abi.Completion] = self._loop.create_future()
+        self._outstanding.add(future)
+        try:
+            self._session.submit(op, functools.partial(_settle, future))
+            self._watch_net()
+            self._take()
+            return await asyncio.wait_for(asyncio.shield(future), timeout)
+        except asyncio.TimeoutError:
+            if isinstance(future.done() and future.exception(), errors.Error):
+                raise
+            self._let_go(future, op)
+            raise errors.Expired("no slot within the timeout, and no word of the broker") from None
+        except BaseException:
+            self._let_go(future, op)
+            raise
+        finally:
+            self._outstanding.discard(future)
+
+    def _let_go(self, future: asyncio.Future[_abi.Completion], op: _abi.Op) -> None:
+        if not future.done():
+            future.cancel()
+            self._session.abandon(op)
+        elif not future.cancelled() and future.exception() is None:
+            self._session.give_up(future.result())
+
+    async def _claim(self, op: _abi.Op, timeout: Optional[float]) -> Lease:
+        end = await self._completion(op, None if timeout is None else timeout + MARGIN_S)
+        if end.outcome != _abi.GRANTED:
+            raise errors.of_completion(end)
+        return Lease(self._session, end)
+
+    # ---- the caller's side
+
+    def claim(self, pool: Union[str, int], *, timeout: Optional[float] = None,
+              interval: float = 0, units: int = 1, when_busy: int = WhenBusy.AS_POOL,
+              key: bytes = b"", body: bytes = b"", options: Optional[Mapping[str, str]] = None,
+              labels: Iterable[str] = ()) -> Claiming:
+        """As Client.claim. A cancelled task cancels its claim, and a late grant goes back."""
+        op = self._pools.claim_op(pool, timeout, interval, units, when_busy, key, body, options,
+                                  labels)
+        return Claiming(self, op, timeout)
+
+    def describe(self, pool: Union[str, int]) -> PoolLimits:
+        return self._pools.describe(pool)
+
+    def snapshot(self, pool: Union[str, int]) -> Counters:
+        return self._pools.read("dibs_snapshot", _abi.Counters.sized(), Counters, pool)
+
+    def totals(self, pool: Union[str, int]) -> Totals:
+        return self._pools.read("dibs_pool_totals", _abi.Totals.sized(), Totals, pool)
+
+    async def announce(self, pool: Union[str, int], *, name: Optional[str] = None,
+                       labels: Iterable[str] = (), attributes: Optional[Mapping[str, str]] = None,
+                       worker_tag: int = 0, is_protected: bool = False, ready: bool = True,
+                       timeout: float = 5) -> OfferedSlot:
+        """Offers a slot of this process."""
+        wanted = announce_options(name, labels, attributes, worker_tag, is_protected, ready)
+        op = _abi.Op.sized(kind=_abi.OP_ANNOUNCE, pool=self._pools.number(pool))
+        op.announce.contents = wanted
+        result = await self._completion(op, timeout)
+        if result.code < 0:
+            raise errors.of_completion(result)
+        return OfferedSlot(self._session, result.slot)
+
+    async def next_assignment(self) -> Assignment:
+        """The next assignment or revocation. One task at a time may wait."""
+        while not self._assignments:
+            if self._lost is not None:
+                raise self._lost
+            if self._worker is not None:
+                raise errors.InUse("another task waits for assignments already")
+            self._worker = self._loop.create_future()
+            self._outstanding.add(self._worker)
+            try:
+                self._watch_net()
+                await self._worker
+            finally:
+                self._outstanding.discard(self._worker)
+                self._worker = None
+        return self._assignments.popleft()
+
+    async def assignments(self) -> AsyncIterator[Assignment]:
+        """All of them, until the session ends."""
+        while True:
+            yield await self.next_assignment()
+
+
+def _settle(future: asyncio.Future[_abi.Completion], end: _abi.Completion) -> None:
+    if not future.done():
+        future.set_result(end)
+
+
+async def connect(socket: Optional[str] = None, *, timeout: float = 1.0,
+                  **sizes: int) -> AsyncClient:
+    """Opens a session with the broker of this host."""
+    loop = asyncio.get_running_loop()
+    session = await loop.run_in_executor(None, Session, socket, timeout, sizes)
+    return AsyncClient(session, loop)

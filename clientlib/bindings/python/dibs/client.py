@@ -1,0 +1,198 @@
+# clientlib/bindings/python/dibs/client.py -- a session with the broker: claims, counters, and a
+# worker's slots.
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import ctypes
+import enum
+import time
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Iterable, Iterator, Mapping, Optional, Type, TypeVar, Union
+
+from . import _abi, errors
+from ._session import SLICE_NS, Session, nanoseconds, options, strings
+from .lease import Lease
+from .worker import Assignment, OfferedSlot, announce_options, take_assignment
+
+
+class WhenBusy(enum.IntEnum):
+    """What a claim does when no slot is idle."""
+    AS_POOL = _abi.BUSY_AS_POOL
+    WAIT = _abi.BUSY_WAIT
+    REJECT = _abi.BUSY_REJECT
+    COLD = _abi.BUSY_COLD
+
+
+@dataclass(frozen=True)
+class PoolLimits:
+    name: str
+    units_max: int
+    payload_max: int
+    answer_max: int
+    attributes_max: int
+    has_workers: bool
+    draining: bool
+
+
+@dataclass(frozen=True)
+class Counters:
+    """One consistent picture of a pool."""
+    slots: int
+    idle: int
+    reserved: int
+    leased: int
+    recovering: int
+    unknown: int
+    queued: int
+    confirming: int
+    hits: int
+    last_grant_ns: int
+    parked: int
+    absent: int
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What has become of a pool's claims so far."""
+    accepted: int
+    granted: int
+    expired: int
+    cancelled: int
+    rejected: int
+    released: int
+    net_found_work: int
+
+
+Read = TypeVar("Read", Counters, Totals)
+
+
+class Pools:
+    """Names, limits and counters of pools: from memory that the broker publishes."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._numbers: dict[str, int] = {}
+
+    def number(self, pool: Union[str, int]) -> int:
+        if isinstance(pool, int):
+            return pool
+        if pool not in self._numbers:
+            number = ctypes.c_uint32(0)
+            code = self._session.call("dibs_pool", pool.encode(), number)
+            if code == errors.NoSuchPool.code:
+                raise errors.NoSuchPool(f"no such pool: {pool}")
+            errors.check(code)
+            self._numbers[pool] = number.value
+        return self._numbers[pool]
+
+    def describe(self, pool: Union[str, int]) -> PoolLimits:
+        raw = _abi.PoolLimits.sized()
+        errors.check(self._session.call("dibs_describe", self.number(pool), raw))
+        return PoolLimits(raw.name.decode(), raw.units_max, raw.payload_max, raw.answer_max,
+                          raw.attributes_max, bool(raw.has_workers), bool(raw.draining))
+
+    def read(self, function: str, raw: _abi.Struct, kind: Type[Read],
+             pool: Union[str, int]) -> Read:
+        errors.check(self._session.call(function, self.number(pool), raw))
+        return kind(**{name: getattr(raw, name) for name in raw.names() if name != "size"})
+
+    def claim_op(self, pool: Union[str, int], timeout: Optional[float], interval: float,
+                 units: int, when_busy: int, key: bytes, body: bytes,
+                 claim_options: Optional[Mapping[str, str]],
+                 labels: Iterable[str]) -> _abi.Op:
+        if len(key) > 16:
+            raise errors.BadArgument("a key has at most 16 bytes")
+        pairs, pair_count = options(claim_options)
+        label_array, label_count = strings(labels)
+        claim = _abi.ClaimOptions.sized(
+            timeout_ns=nanoseconds(timeout), interval_ns=nanoseconds(interval), units=units,
+            when_busy=when_busy, key=(ctypes.c_uint8 * 16)(*key), body=body or None,
+            body_size=len(body), options=pairs, option_count=pair_count, labels=label_array,
+            label_count=label_count)
+        made: _abi.Op = _abi.Op.sized(kind=_abi.OP_CLAIM, pool=self.number(pool),
+                                      claim=ctypes.pointer(claim))
+        return made
+
+
+class Client:
+    """One session: used by one thread at a time, closed by leaving it or by close(). What it
+    holds then goes back. `socket` None: $DIBS_SOCKET, $XDG_RUNTIME_DIR/dibs/dibs.sock, or
+    /run/dibs/dibs.sock. The sizes are those of dibs_connect_options."""
+
+    def __init__(self, socket: Optional[str] = None, *, timeout: float = 1.0,
+                 **sizes: int) -> None:
+        self._session = Session(socket, timeout, sizes)
+        self._pools = Pools(self._session)
+
+    def close(self) -> None:
+        self._session.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        self.close()
+
+    # ---- claims
+
+    def claim(self, pool: Union[str, int], *, timeout: Optional[float] = None,
+              interval: float = 0, units: int = 1, when_busy: int = WhenBusy.AS_POOL,
+              key: bytes = b"", body: bytes = b"", options: Optional[Mapping[str, str]] = None,
+              labels: Iterable[str] = ()) -> Lease:
+        """Waits at most `timeout` seconds (None: for ever) for a lease. Raises Expired, which
+        names the holder, or the exception of whatever else ended the claim."""
+        op = self._pools.claim_op(pool, timeout, interval, units, when_busy, key, body, options,
+                                  labels)
+        end = self._session.wait(op, timeout)
+        if end.outcome != _abi.GRANTED:
+            raise errors.of_completion(end)
+        return Lease(self._session, end)
+
+    # ---- pools
+
+    def describe(self, pool: Union[str, int]) -> PoolLimits:
+        return self._pools.describe(pool)
+
+    def snapshot(self, pool: Union[str, int]) -> Counters:
+        return self._pools.read("dibs_snapshot", _abi.Counters.sized(), Counters, pool)
+
+    def totals(self, pool: Union[str, int]) -> Totals:
+        return self._pools.read("dibs_pool_totals", _abi.Totals.sized(), Totals, pool)
+
+    # ---- workers
+
+    def announce(self, pool: Union[str, int], *, name: Optional[str] = None,
+                 labels: Iterable[str] = (), attributes: Optional[Mapping[str, str]] = None,
+                 worker_tag: int = 0, is_protected: bool = False, ready: bool = True,
+                 timeout: float = 5) -> OfferedSlot:
+        """Offers a slot of this process."""
+        wanted = announce_options(name, labels, attributes, worker_tag, is_protected, ready)
+        slot = ctypes.c_uint64(0)
+        errors.check(self._session.call("dibs_announce", self._pools.number(pool), wanted,
+                                        nanoseconds(timeout), slot))
+        return OfferedSlot(self._session, slot.value)
+
+    def next_assignment(self, timeout: Optional[float] = None) -> Optional[Assignment]:
+        """The next assignment or revocation; None if none comes in time."""
+        until = None if timeout is None else time.monotonic() + timeout
+        with self._session:  # in use all the time
+            while True:
+                left = SLICE_NS if until is None else int((until - time.monotonic()) * _abi.SECOND)
+                taken = take_assignment(self._session, max(0, min(left, SLICE_NS)))
+                if taken is not None or left <= 0:
+                    return taken
+                self._session.reap(0)  # leases' events, if this client holds some too
+
+    def assignments(self) -> Iterator[Assignment]:
+        """All of them, until the session ends."""
+        while True:
+            assignment = self.next_assignment()
+            if assignment is not None:
+                yield assignment
+
+
+def connect(socket: Optional[str] = None, *, timeout: float = 1.0, **sizes: int) -> Client:
+    """Opens a session with the broker of this host."""
+    return Client(socket, timeout=timeout, **sizes)

@@ -1,0 +1,298 @@
+# clientlib/bindings/python/dibs/errors.py -- one exception per code of dibs/dibs.h.
+#
+# A claim that is refused, expires, is cancelled or rejected raises; the exception says why and,
+# where the broker named one, who holds what was wanted.
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import ctypes
+import os
+from dataclasses import dataclass
+from typing import Iterator, Optional
+
+from . import _abi
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who holds what was wanted, and since when (seconds)."""
+    uid: int
+    pid: int
+    age: float
+    claim: int
+
+    @classmethod
+    def of(cls, raw: _abi.HolderName) -> Optional[Holder]:
+        if raw.claim == 0:
+            return None
+        return cls(raw.uid, raw.pid, raw.age_ns / _abi.SECOND, raw.claim)
+
+    def __str__(self) -> str:
+        return f"process {self.pid} of user {self.uid} for {self.age:.3f} s"
+
+
+class Error(Exception):
+    """Base of all: `code` is that of dibs.h, `name` its word."""
+
+    code = 0
+
+    def __init__(self, text: str = "", *, code: Optional[int] = None,
+                 holder: Optional[Holder] = None, retry_after: Optional[float] = None,
+                 worker_code: Optional[int] = None) -> None:
+        if code is not None:
+            self.code = code
+        self.holder = holder
+        self.retry_after = retry_after
+        self.worker_code = worker_code
+        text = text or _abi.library.dibs_strerror(self.code).decode()
+        if worker_code is not None:
+            text += f" with code {worker_code}"
+        if holder is not None:
+            text += f"; held by {holder}"
+        super().__init__(text)
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def name(self) -> str:
+        return str(_abi.library.dibs_reason_name(self.code).decode())
+
+
+# ---- How a claim ends that is not granted and not rejected.
+
+class Expired(Error, TimeoutError):
+    """The claim's timeout passed."""
+
+
+class Cancelled(Error):
+    """The claim was cancelled."""
+
+
+class Closed(Error, ValueError):
+    """This client has been closed."""
+
+
+class InUse(Error, RuntimeError):
+    """Another thread is using this client: open one for each thread."""
+
+
+# ---- Said by the broker.
+
+class NoSuchPool(Error, LookupError):
+    code = -1
+
+
+class BadUnits(Error, ValueError):
+    code = -2
+
+
+class BacklogFull(Error):
+    code = -3
+
+
+class ArenaFull(Error):
+    code = -4
+
+
+class Busy(Error):
+    code = -5
+
+
+class Cold(Error):
+    code = -6
+
+
+class Draining(Error):
+    code = -7
+
+
+class Duplicate(Error):
+    code = -8
+
+
+class LimitReached(Error):
+    code = -9
+
+
+class BadPayload(Error, ValueError):
+    code = -10
+
+
+class NotFound(Error, LookupError):
+    code = -11
+
+
+class Stale(Error):
+    code = -12
+
+
+class NotHolder(Error):
+    code = -13
+
+
+class WrongState(Error):
+    code = -14
+
+
+class Refused(Error):
+    """By the worker; `worker_code` says why."""
+    code = -15
+
+
+class NoRoom(Error):
+    code = -16
+
+
+class NameInUse(Error):
+    code = -17
+
+
+class TablesFull(Error):
+    code = -18
+
+
+class HolderGone(Error):
+    code = -19
+
+
+class WorkerLost(Error):
+    code = -20
+
+
+class LeaseExpired(Error):
+    code = -21
+
+
+class WorkerDone(Error):
+    code = -22
+
+
+class Malformed(Error):
+    code = -23
+
+
+class NotAllowed(Error, PermissionError):
+    code = -24
+
+
+class Revoked(Error):
+    code = -25
+
+
+# ---- Said by the library.
+
+class BadArgument(Error, ValueError):
+    code = -101
+
+
+class UnknownSize(Error):
+    code = -102
+
+
+class Forked(Error):
+    """The client belongs to the parent process: open one in the child."""
+    code = -103
+
+
+class NoBroker(Error, ConnectionError):
+    code = -104
+
+
+class VersionMismatch(Error):
+    code = -105
+
+
+class HandshakeFailed(Error):
+    code = -106
+
+
+class SystemFailure(Error, OSError):
+    code = -107
+
+
+class SessionEnded(Error):
+    code = -108
+
+
+class BrokerLost(Error, ConnectionError):
+    code = -109
+
+
+class NegativeTime(Error, ValueError):
+    code = -110
+
+
+class BadName(Error, ValueError):
+    code = -111
+
+
+class BadOptions(Error, ValueError):
+    code = -112
+
+
+class BadLabels(Error, ValueError):
+    code = -113
+
+
+class RingFull(Error):
+    code = -114
+
+
+class Unread(Error):
+    code = -115
+
+
+class TimedOut(Error, TimeoutError):
+    """Nothing came within the timeout; what was asked stands."""
+    code = -116
+
+
+class NotArmed(Error):
+    code = -117
+
+
+class Torn(Error):
+    code = -118
+
+
+class NoValue(Error, LookupError):
+    code = -119
+
+
+def _all(base: type[Error]) -> Iterator[type[Error]]:
+    for kind in base.__subclasses__():
+        yield kind
+        yield from _all(kind)
+
+
+BY_CODE: dict[int, type[Error]] = {kind.code: kind for kind in _all(Error) if kind.code != 0}
+
+
+def of_code(code: int, text: str = "", **about: object) -> Error:
+    """The exception for a code; a code of a newer library is an Error."""
+    if code == _abi.ESYSTEM and not text:
+        text = os.strerror(ctypes.get_errno())
+    return BY_CODE.get(code, Error)(text, code=code, **about)  # type: ignore[arg-type]
+
+
+def of_completion(end: _abi.Completion) -> Error:
+    """The exception for a claim that ended without a grant, or an operation that failed."""
+    holder = Holder.of(end.holder)
+    if end.outcome == _abi.EXPIRED:
+        return Expired("no slot within the timeout", holder=holder)
+    if end.outcome == _abi.CANCELLED:
+        return Cancelled("the claim was cancelled")
+    if end.outcome == _abi.BROKER_LOST:
+        return BrokerLost()
+    return of_code(end.code, holder=holder,
+                   retry_after=end.retry_after_ns / _abi.SECOND if end.retry_after_ns else None,
+                   worker_code=end.worker_code if end.code == _abi.EREFUSED else None)
+
+
+def check(code: int) -> int:
+    """A function's return value, or its exception."""
+    if code < 0:
+        raise of_code(code)
+    return code

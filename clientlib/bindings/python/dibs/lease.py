@@ -1,0 +1,167 @@
+# clientlib/bindings/python/dibs/lease.py -- what a claim was granted, until it is given back.
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import ctypes
+import enum
+import math
+import warnings
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Mapping, Optional
+
+from . import _abi, errors
+from ._session import Session, nanoseconds
+
+
+class LeaseState(enum.IntEnum):
+    LIVE = _abi.LIVE
+    IN_GRACE = _abi.IN_GRACE
+    ENDED = _abi.ENDED
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One unit of a lease: its number in the pool, its attributes, its worker's answer."""
+    number: int
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    answer: bytes = b""
+
+
+def _slot(raw: _abi.Slot) -> Slot:
+    text = ctypes.string_at(raw.attributes, raw.attributes_size) if raw.attributes_size else b""
+    pairs = (item.decode(errors="replace").partition("=") for item in text.split(b"\0") if item)
+    answer = ctypes.string_at(raw.answer, raw.answer_size) if raw.answer else b""
+    return Slot(raw.number, {key: value for key, _, value in pairs}, answer)
+
+
+class Lease:
+    """A context manager: leaving it gives the lease back. Every slot is read when it is granted,
+    so that attributes and answers may be looked at after its end too."""
+
+    def __init__(self, session: Session, grant: _abi.Completion) -> None:
+        self._session = session
+        self._raw = _abi.LeaseName.from_buffer_copy(grant.lease)
+        self._user_data = int(grant.user_data)
+        self._held = True
+        self._end: Optional[errors.Error] = None
+        self.claim = int(grant.claim)
+        self.interval = grant.interval_ns / _abi.SECOND if grant.interval_ns else None
+        self.slots: tuple[Slot, ...] = tuple(self._read(unit) for unit in range(self.units))
+        session.tell_events(self._user_data, self._hear)
+
+    def _read(self, unit: int) -> Slot:
+        raw = _abi.Slot()
+        code = self._session.call("dibs_lease_slot", self._raw, unit, raw)
+        if code in (_abi.ALREADY_ENDED, _abi.ENOVALUE):  # ended before it could be looked at
+            return Slot(0)
+        errors.check(code)
+        return _slot(raw)
+
+    def _hear(self, event: _abi.Completion) -> None:
+        if event.kind == _abi.LEASE_ENDED:
+            self._end = errors.of_code(event.code)
+
+    # ---- what it says
+
+    @property
+    def id(self) -> int:
+        return int(self._raw.id)
+
+    @property
+    def fence(self) -> int:
+        """Larger than that of every earlier grant of the pool: hand it on."""
+        return int(self._raw.fence)
+
+    @property
+    def units(self) -> int:
+        return int(self._raw.units)
+
+    @property
+    def attributes(self) -> Mapping[str, str]:
+        """Of the first slot."""
+        return self.slots[0].attributes
+
+    @property
+    def answer(self) -> bytes:
+        """Of the first slot's worker."""
+        return self.slots[0].answer
+
+    @property
+    def state(self) -> LeaseState:
+        if not self._held or self._end is not None or not self._session.is_open:
+            return LeaseState.ENDED
+        why = ctypes.c_int(0)
+        code = self._session.call("dibs_lease_state", self._raw, why)
+        if code < 0 or code == LeaseState.ENDED:
+            self._end = self._end or errors.of_code(why.value if code >= 0 else code)
+            return LeaseState.ENDED
+        return LeaseState(code)
+
+    @property
+    def ended_by(self) -> Optional[errors.Error]:
+        """Why it has ended without its holder's doing; None: it has not."""
+        if self._held:
+            _ = self.state
+        return self._end
+
+    @property
+    def remaining(self) -> float:
+        """Seconds until it must be kept alive; infinite if it is bound to this process."""
+        left = ctypes.c_int64(0)
+        code = self._session.call("dibs_lease_remaining", self._raw, left)
+        if code == _abi.ALREADY_ENDED:
+            return 0.0
+        errors.check(code)
+        return math.inf if left.value == _abi.FOREVER else left.value / _abi.SECOND
+
+    # ---- what is done with it
+
+    def keepalive(self, interval: Optional[float] = None, *, wait: float = 0) -> None:
+        """Prolongs it to `interval` seconds from now, or as it was granted."""
+        errors.check(self._session.call(
+            "dibs_keepalive", self._raw, nanoseconds(interval or 0), nanoseconds(wait), None))
+
+    def release(self, *, wait: float = 0) -> bool:
+        """Gives it back. False: it had ended before."""
+        return self._give_back("dibs_release", wait)
+
+    def fail(self, *, wait: float = 0) -> bool:
+        """Gives it back as broken: its worker must say ready before it is granted again."""
+        return self._give_back("dibs_fail", wait)
+
+    def _give_back(self, how: str, wait: float) -> bool:
+        if not self._held:
+            return False
+        code = self._session.call(how, self._raw, nanoseconds(wait))
+        while code == _abi.EFULL:  # the broker reads, or the session ends
+            self._session.reap(1_000_000)
+            code = self._session.call(how, self._raw, nanoseconds(wait))
+        self._held = False
+        self._session.forget_events(self._user_data)
+        return errors.check(code) != _abi.ALREADY_ENDED and self._end is None
+
+    def __enter__(self) -> Lease:
+        return self
+
+    def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        try:
+            if self._session.is_open:
+                self.release()
+        except errors.Error:
+            if error is None:
+                raise
+
+    def __del__(self) -> None:
+        if getattr(self, "_held", False) and self._session.is_open:
+            warnings.warn(f"lease {self.id} was not released", ResourceWarning, source=self)
+            self._held = False
+            self._session.forget_events(self._user_data)
+            self._session.orphan(self._raw)
+
+    def __repr__(self) -> str:
+        return f"<dibs.Lease {self.id} fence={self.fence} units={self.units}>"
+
+
+__all__ = ["Lease", "LeaseState", "Slot"]

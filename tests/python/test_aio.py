@@ -1,0 +1,144 @@
+# tests/python/test_aio.py -- the asyncio client: claims wait without blocking the loop.
+# SPDX-License-Identifier: Apache-2.0
+import asyncio
+import os
+import signal
+
+import dibs
+import pytest
+from dibs import errors
+
+
+def run(dibsd, body):
+    async def attached():
+        async with await dibs.aio.connect(dibsd.socket, timeout=10) as client:
+            await body(client)
+    asyncio.run(attached())
+
+
+def test_a_lease_goes_back_at_the_end_of_its_block(dibsd):
+    async def body(client):
+        async with client.claim("one", timeout=5) as lease:
+            while client.snapshot("one").leased != 1:
+                await asyncio.sleep(0)
+            first = lease.fence
+        lease = await client.claim("one", timeout=5)
+        assert lease.fence > first
+        lease.release()
+    run(dibsd, body)
+
+
+def test_claims_wait_side_by_side(dibsd):
+    fences = []
+
+    async def use(client):
+        async with client.claim("gpu", timeout=60) as lease:
+            assert client.snapshot("gpu").leased <= 2
+            await asyncio.sleep(0)
+            fences.append(lease.fence)
+
+    async def body(client):
+        await asyncio.gather(*(use(client) for _ in range(50)))
+        while client.totals("gpu").granted != 50:  # counters are published after grants
+            await asyncio.sleep(0)
+        assert client.totals("gpu").net_found_work == 0
+    run(dibsd, body)
+    assert len(set(fences)) == 50
+
+
+def test_a_timeout_names_the_holder(dibsd):
+    async def body(client):
+        async with client.claim("one", timeout=5):
+            with pytest.raises(dibs.Expired, match=f"held by process {os.getpid()}"):
+                await client.claim("one", timeout=0.01)
+    run(dibsd, body)
+
+
+def test_a_cancelled_task_cancels_its_claim(dibsd):
+    async def body(client):
+        async with client.claim("one", timeout=5):
+            task = asyncio.ensure_future(client._claim(client.claim("one")._op, None))
+            while client.snapshot("one").queued == 0:
+                await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            while client.snapshot("one").queued != 0:
+                await asyncio.sleep(0)
+        (await client.claim("one", timeout=5)).release()
+    run(dibsd, body)
+
+
+def test_a_grant_that_a_cancelled_task_did_not_take_goes_back(dibsd):
+    async def body(client):
+        for steps in range(20):
+            task = asyncio.ensure_future(client._claim(client.claim("one")._op, None))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            if not task.cancel():
+                task.result().release()
+                continue
+            try:
+                (await task).release()
+            except asyncio.CancelledError:
+                pass
+        (await client.claim("one", timeout=5)).release()
+    run(dibsd, body)
+
+
+def test_a_timeout_is_kept_when_the_broker_says_nothing(dibsd):
+    async def body(client):
+        os.kill(dibsd.process.pid, signal.SIGSTOP)
+        with pytest.raises(dibs.Expired, match="no word of the broker"):
+            await client.claim("one", timeout=0.01)
+        os.kill(dibsd.process.pid, signal.SIGCONT)
+        (await client.claim("one", timeout=60)).release()
+    run(dibsd, body)
+
+
+def test_a_broker_that_dies_ends_every_wait(dibsd):
+    async def body(client):
+        held = await client.claim("one", timeout=5)
+        waiting = [asyncio.ensure_future(client._claim(client.claim("one")._op, None))
+                   for _ in range(3)]
+        while client.snapshot("one").queued != 3:
+            await asyncio.sleep(0)
+        dibsd.process.kill()
+        for task in waiting:
+            with pytest.raises(errors.BrokerLost):
+                await task
+        assert held.state == dibs.LeaseState.ENDED
+        with pytest.raises(errors.BrokerLost):
+            await client.claim("one")
+    run(dibsd, body)
+
+
+def test_a_worker_serves_in_the_same_loop(dibsd):
+    async def serve(worker):
+        await worker.announce("web", name="w-1", attributes={"port": "81"})
+        async for work in worker.assignments():
+            if work.is_revocation:
+                work.ready()
+            else:
+                work.confirm(work.body.upper())
+
+    async def body(client):
+        async with await dibs.aio.connect(dibsd.socket, timeout=10) as worker:
+            serving = asyncio.ensure_future(serve(worker))
+            for word in (b"warm", b"slot"):
+                async with client.claim("web", timeout=60, body=word) as lease:
+                    assert lease.answer == word.upper()
+                    assert lease.attributes == {"port": "81"}
+            serving.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await serving
+    run(dibsd, body)
+
+
+def test_announcing_what_is_refused_raises(dibsd):
+    async def body(client):
+        with pytest.raises(errors.NoSuchPool):
+            await client.announce("none")
+        with pytest.raises(errors.Error):
+            await client.announce("one", name="a counted pool has no workers")
+    run(dibsd, body)

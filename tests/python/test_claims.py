@@ -1,0 +1,235 @@
+# tests/python/test_claims.py -- claims and leases through ctypes, against a real dibsd.
+# SPDX-License-Identifier: Apache-2.0
+import gc
+import math
+import os
+import signal
+import threading
+import time
+import warnings
+
+import dibs
+import pytest
+from dibs import errors
+
+from conftest import until
+
+
+def test_a_lease_goes_back_at_the_end_of_its_block(client):
+    with client.claim("one", timeout=5) as lease:
+        until(lambda: client.snapshot("one").leased == 1)
+        assert lease.state == dibs.LeaseState.LIVE
+        assert lease.units == 1
+        first = lease.fence
+    assert lease.state == dibs.LeaseState.ENDED
+    with client.claim("one", timeout=5) as lease:
+        assert lease.fence > first
+
+
+def test_a_lease_goes_back_when_its_block_raises(client):
+    with pytest.raises(KeyError):
+        with client.claim("one", timeout=5):
+            raise KeyError("what the block raised")
+    client.claim("one", timeout=5).release()
+
+
+def test_attributes_name_what_was_granted(client):
+    with client.claim("gpu", units=2, timeout=5) as lease:
+        assert [slot.attributes["device"] for slot in lease.slots] == ["0", "1"]
+        assert [slot.number for slot in lease.slots] == [0, 1]
+        assert lease.attributes == {"device": "0"}
+        assert lease.answer == b""
+
+
+def test_a_timeout_names_the_holder(client, other):
+    with other.claim("one", timeout=5):
+        with pytest.raises(dibs.Expired) as raised:
+            client.claim("one", timeout=0.01)
+    assert raised.value.holder.pid == os.getpid()
+    assert raised.value.holder.uid == os.getuid()
+    assert f"held by process {os.getpid()} of user {os.getuid()} for" in str(raised.value)
+    assert isinstance(raised.value, TimeoutError)
+
+
+def test_now_or_not_at_all(client, other):
+    with other.claim("one", timeout=0):
+        with pytest.raises(errors.Busy):
+            client.claim("one", timeout=0)
+        with pytest.raises(errors.Busy):
+            client.claim("one", timeout=60, when_busy=dibs.WhenBusy.REJECT)
+        with pytest.raises(errors.Cold):
+            client.claim("one", timeout=60, when_busy=dibs.WhenBusy.COLD)
+
+
+def test_a_claim_waits_for_the_one_before(client, other):
+    held = other.claim("one", timeout=5)
+    ended = threading.Thread(target=lambda: [until(lambda: other.snapshot("one").queued == 1),
+                                             held.release()])
+    ended.start()
+    with client.claim("one", timeout=60) as lease:
+        assert lease.fence > held.fence
+    ended.join()
+
+
+def test_a_key_is_in_use_by_one_claim(client, other):
+    with client.claim("gpu", key=b"job-17", timeout=5) as lease:
+        with pytest.raises(errors.Duplicate) as raised:
+            other.claim("gpu", key=b"job-17", timeout=5)
+    assert raised.value.holder.claim == lease.claim
+
+
+def test_keepalive_prolongs(client):
+    with client.claim("one", timeout=5) as bound:
+        assert bound.remaining == math.inf
+        assert bound.interval is None
+    with client.claim("one", timeout=5, interval=60) as lease:
+        assert lease.interval == 60
+        assert 1 < lease.remaining <= 60
+        lease.keepalive(30, wait=5)
+        assert 1 < lease.remaining <= 30
+
+
+def test_a_lease_that_is_not_kept_alive_ends(client):
+    with client.claim("one", timeout=5, interval=0.001) as lease:
+        until(lambda: lease.state == dibs.LeaseState.ENDED)
+        assert isinstance(lease.ended_by, errors.LeaseExpired)
+        assert lease.release() is False
+
+
+def test_release_says_whether_there_was_something_to_release(client):
+    lease = client.claim("one", timeout=5)
+    assert lease.release(wait=5) is True
+    assert lease.release() is False
+    assert client.claim("one", timeout=5).fail() is True
+
+
+def test_what_is_wrong_has_an_exception_each(client):
+    with pytest.raises(errors.NoSuchPool, match="no such pool: none"):
+        client.claim("none")
+    with pytest.raises(errors.NegativeTime):
+        client.claim("one", timeout=-1)
+    with pytest.raises(errors.NegativeTime):
+        client.claim("one", timeout=math.nan)
+    with pytest.raises(errors.BadUnits):
+        client.claim("one", units=257)
+    with pytest.raises(errors.BadOptions):
+        client.claim("one", options={str(i): "" for i in range(17)})
+    with pytest.raises(errors.BadArgument):
+        client.claim("one", key=b"seventeen letters")
+    with pytest.raises(errors.NoBroker) as raised:
+        dibs.connect("/tmp/dibs-there-is-no-such-socket")
+    assert isinstance(raised.value, ConnectionError)
+    assert raised.value.name == "no-broker"
+
+
+def test_counters_and_limits(client):
+    with client.claim("gpu", timeout=5):
+        until(lambda: client.snapshot("gpu").leased == 1)  # published after the grant
+        counters = client.snapshot("gpu")
+        assert (counters.slots, counters.idle, counters.queued) == (2, 1, 0)
+    limits = client.describe("web")
+    assert limits.name == "web" and limits.has_workers and limits.answer_max == 64
+    until(lambda: client.totals("gpu").released == 1)
+    totals = client.totals("gpu")
+    assert (totals.accepted, totals.granted, totals.net_found_work) == (1, 1, 0)
+
+
+def test_a_lease_that_is_forgotten_goes_back_with_a_warning(client):
+    with pytest.warns(ResourceWarning, match="was not released"):
+        client.claim("one", timeout=5)
+        gc.collect()
+    client.claim("one", timeout=5).release()
+
+
+def test_a_closed_client_says_so(dibsd):
+    client = dibs.connect(dibsd.socket)
+    lease = client.claim("one", timeout=5)
+    client.close()
+    client.close()
+    with pytest.raises(errors.Closed):
+        client.claim("one")
+    assert lease.state == dibs.LeaseState.ENDED
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        del lease
+
+
+def test_a_second_thread_is_turned_away(client, other):
+    with other.claim("one", timeout=5):
+        waiting = threading.Thread(target=lambda: pytest.raises(dibs.Expired, client.claim,
+                                                                "one", timeout=0.3))
+        waiting.start()
+        until(lambda: other.snapshot("one").queued == 1)
+        seen = []
+        while waiting.is_alive():
+            try:
+                client.claim("gpu", timeout=5).release()
+            except errors.InUse as error:
+                seen.append(error)
+        waiting.join()
+        assert seen
+    client.claim("one", timeout=5).release()
+
+
+class Interrupted(Exception):
+    pass
+
+
+def test_a_signal_ends_a_wait_and_the_claim(client, other):
+    def interrupt(number, frame):
+        raise Interrupted
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        with other.claim("one", timeout=5):
+            queued = threading.Thread(
+                target=lambda: [until(lambda: other.snapshot("one").queued == 1),
+                                signal.pthread_kill(threading.main_thread().ident,
+                                                    signal.SIGUSR1)])
+            queued.start()
+            with pytest.raises(Interrupted):
+                client.claim("one")
+            queued.join()
+            until(lambda: other.snapshot("one").queued == 0)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    client.claim("one", timeout=5).release()
+
+
+def test_a_timeout_is_kept_when_the_broker_says_nothing(dibsd, client):
+    os.kill(dibsd.process.pid, signal.SIGSTOP)
+    started = time.monotonic()
+    with pytest.raises(dibs.Expired, match="no word of the broker"):
+        client.claim("one", timeout=0.01)
+    assert time.monotonic() - started >= 0.01
+    os.kill(dibsd.process.pid, signal.SIGCONT)
+    # Granted late or cancelled: either way it is nobody's.
+    client.claim("one", timeout=60).release()
+
+
+def test_a_broker_that_dies_ends_the_wait(dibsd, client, other):
+    with other.claim("one", timeout=5) as lease:
+        killer = threading.Thread(target=lambda: [until(lambda: other.snapshot("one").queued == 1),
+                                                  dibsd.process.kill()])
+        killer.start()
+        with pytest.raises(errors.BrokerLost):
+            client.claim("one")
+        killer.join()
+        del lease
+
+
+def test_nothing_of_a_client_works_in_a_forked_child(client):
+    with client.claim("one", timeout=5) as lease:
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                client.claim("gpu", timeout=1)
+            except errors.Forked:
+                code = 0
+            del lease
+            client.close()
+            os._exit(code)
+        assert os.waitpid(child, 0)[1] == 0
+        assert lease.state == dibs.LeaseState.LIVE
+        until(lambda: client.snapshot("one").leased == 1)
