@@ -3,7 +3,6 @@
 #include "broker/config.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
@@ -28,14 +27,6 @@ ConfigResult read_config(const std::string& path) {
     std::ostringstream text;
     text << file.rdbuf();
     return parse_config(text.str(), path);
-}
-
-std::string default_socket() {
-    const char* socket = std::getenv("DIBS_SOCKET");
-    if (socket != nullptr && *socket != '\0') return socket;
-    const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-    if (runtime != nullptr && *runtime != '\0') return std::string(runtime) + "/dibs/dibs.sock";
-    return "/run/dibs/dibs.sock";
 }
 
 std::vector<std::string> fixed_differences(const Config& before, const Config& after) {

@@ -74,9 +74,6 @@ struct ConfigResult {
 ConfigResult parse_config(std::string_view text, const std::string& name);
 ConfigResult read_config(const std::string& path);
 
-// $DIBS_SOCKET, else $XDG_RUNTIME_DIR/dibs/dibs.sock, else /run/dibs/dibs.sock.
-std::string default_socket();
-
 // What cannot change while sessions are attached; one sentence per such difference.
 std::vector<std::string> fixed_differences(const Config& before, const Config& after);
 

@@ -20,6 +20,7 @@
 
 #include "broker/log.hpp"
 #include "broker/peer.hpp"
+#include "broker/socket_path.hpp"
 
 namespace dibs {
 
