@@ -53,8 +53,40 @@ std::string read_attributes(const toml::table& table, Mistakes& mistakes) {
     return bytes;
 }
 
+// `environment` names variables that the slot's attributes set for a command under `dibs exec`.
+// They travel as attributes of their own.
+std::string read_environment(const toml::table& environment,
+                             const toml::table& attributes,
+                             Mistakes& mistakes) {
+    std::string bytes;
+    for (const auto& [variable, node] : environment) {
+        const auto key = node.value_exact<std::string>();
+        if (!key || variable.str().empty() || variable.str().find('=') != std::string_view::npos) {
+            mistakes.add(node, "environment: must be VARIABLE = \"attribute\"");
+            continue;
+        }
+        const auto value = attributes[*key].value_exact<std::string>();
+        if (!value) {
+            mistakes.add(attributes,
+                         "attributes: no " + quoted(*key) + ", which environment." +
+                             std::string(variable.str()) + " asks for");
+            continue;
+        }
+        bytes += "env." + std::string(variable.str()) + "=" + *value + '\0';
+    }
+    return bytes;
+}
+
 void read_slot_attributes(Section& section, PoolSettings& pool, Mistakes& mistakes) {
     const toml::node* node = section.find("attributes");
+    const toml::node* environment = section.find("environment");
+    if (environment != nullptr && environment->as_table() == nullptr) {
+        mistakes.add(*environment, "environment: must be a table, VARIABLE = \"attribute\"");
+        environment = nullptr;
+    }
+    if (node == nullptr && environment != nullptr) {
+        mistakes.add(*environment, "environment: the pool has no attributes");
+    }
     if (node == nullptr) return;
     const toml::array* array = node->as_array();
     if (array == nullptr) {
@@ -80,6 +112,10 @@ void read_slot_attributes(Section& section, PoolSettings& pool, Mistakes& mistak
             continue;
         }
         pool.slot_attributes.push_back(read_attributes(*table, mistakes));
+        if (environment != nullptr) {
+            pool.slot_attributes.back() +=
+                read_environment(*environment->as_table(), *table, mistakes);
+        }
         longest = std::max(longest, static_cast<uint32_t>(pool.slot_attributes.back().size()));
     }
     if (longest > shm::kPayloadMax) {
@@ -119,6 +155,7 @@ void read_worker(Section& section, PoolSettings& pool) {
     }
     section.forbid("slots", "a worker pool has the slots that its workers announce");
     section.forbid("attributes", "the workers announce them");
+    section.forbid("environment", "what a worker announces sets no variables");
 }
 
 PoolSettings read_pool(const toml::table& table, Mistakes& mistakes) {

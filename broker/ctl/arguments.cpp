@@ -3,14 +3,34 @@
 #include "broker/ctl/arguments.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstring>
 #include <iostream>
 
 #include "broker/ctl/subcommand.hpp"
+#include "broker/quantity.hpp"
 
 namespace dibs::ctl {
 
+namespace {
+
+// The words behind "--" in the first line of the help too.
+struct CommandFormatter : CLI::Formatter {
+    std::string make_usage(const CLI::App* app, std::string name) const override {
+        const std::string found = "[COMMAND...]";
+        std::string text = Formatter::make_usage(app, std::move(name));
+        const size_t at = text.find(found);
+        if (at == std::string::npos) return text;
+        return text.replace(at, found.size(), "-- COMMAND [ARGUMENT...]");
+    }
+};
+
+}  // namespace
+
 struct Arguments::Parser {
     CLI::App app;
+    std::vector<std::string>* command = nullptr;
+    std::vector<std::string> loose;  // words where only `-- COMMAND` may stand
 };
 
 Arguments::Arguments(const std::string& subcommand, const std::string& about)
@@ -33,15 +53,66 @@ void Arguments::number(const std::string& name, uint64_t* target, const std::str
     parser_->app.add_option(name, *target, about)->capture_default_str();
 }
 
+void Arguments::texts(const std::string& name,
+                      std::vector<std::string>* target,
+                      const std::string& about) {
+    parser_->app.add_option(name, *target, about)->allow_extra_args(false);
+}
+
+void Arguments::duration(const std::string& name, int64_t* target_ns, const std::string& about) {
+    const auto take = [target_ns](const std::string& text) {
+        const auto value = parse_duration(text);
+        if (!value || *value > INT64_MAX) {
+            throw CLI::ValidationError("\"" + text +
+                                       "\" is not a duration: write a number with ns, us, ms, s, " +
+                                       "min or h, such as \"250ms\"");
+        }
+        *target_ns = static_cast<int64_t>(*value);
+    };
+    parser_->app.add_option_function<std::string>(name, take, about)->type_name("DURATION");
+}
+
+void Arguments::operand(const std::string& name, std::string* target, const std::string& about) {
+    parser_->app.add_option(name, *target, about)->required();
+}
+
+void Arguments::footer(const std::string& text) {
+    parser_->app.footer(text);
+}
+
+void Arguments::command(std::vector<std::string>* target, const std::string& about) {
+    parser_->command = target;
+    parser_->app.formatter(std::make_shared<CommandFormatter>());
+    parser_->app.add_option("COMMAND", parser_->loose, about)->type_name("");
+}
+
 void Arguments::operands(const std::string& name,
                          std::vector<std::string>* target,
                          const std::string& about) {
     parser_->app.add_option(name, *target, about)->required();
 }
 
+void Arguments::take_command(int* argc, char** argv) {
+    char** end = argv + *argc;
+    char** mark = std::find_if(argv, end, [](char* word) { return std::strcmp(word, "--") == 0; });
+    if (mark != end) parser_->command->assign(mark + 1, end);
+    *argc = static_cast<int>(mark - argv);
+}
+
+void Arguments::check_command() const {
+    const std::vector<std::string>& loose = parser_->loose;
+    if (!loose.empty()) {
+        throw CLI::ValidationError("write -- before the command, as in: " +
+                                   parser_->app.get_name() + " POOL -- " + loose.front());
+    }
+    if (parser_->command->empty()) throw CLI::ValidationError("there is no command behind --");
+}
+
 std::optional<int> Arguments::parse(int argc, char** argv) {
     try {
+        if (parser_->command != nullptr) take_command(&argc, argv);
         parser_->app.parse(argc, argv);
+        if (parser_->command != nullptr) check_command();
         return std::nullopt;
     } catch (const CLI::Success& help) {
         parser_->app.exit(help);

@@ -22,14 +22,26 @@ class Arguments {
     void flag(const std::string& name, bool* target, const std::string& about);
     void text(const std::string& name, std::string* target, const std::string& about);
     void number(const std::string& name, uint64_t* target, const std::string& about);
+    void texts(const std::string& name, std::vector<std::string>* target, const std::string& about);
+    // A duration with its unit; negative where the option is absent.
+    void duration(const std::string& name, int64_t* target_ns, const std::string& about);
+    void operand(const std::string& name, std::string* target, const std::string& about);
     void operands(const std::string& name,
                   std::vector<std::string>* target,
                   const std::string& about);
+
+    // What stands below the options in --help.
+    void footer(const std::string& text);
+    // `-- COMMAND [ARGUMENT...]`: everything behind the first "--", which parse() does not look at.
+    void command(std::vector<std::string>* target, const std::string& about);
 
     // Empty: go on. Otherwise the exit code: help was printed, or what is wrong with the usage.
     std::optional<int> parse(int argc, char** argv);
 
   private:
+    void take_command(int* argc, char** argv);
+    void check_command() const;
+
     struct Parser;
     std::unique_ptr<Parser> parser_;
 };

@@ -17,6 +17,7 @@ struct Subcommand {
 
 constexpr Subcommand kSubcommands[] = {
     {"demo", "play a workload through a private broker", dibs::ctl::run_demo},
+    {"exec", "run a command while it holds a slot", dibs::ctl::run_exec},
     {"replay", "run a journal of commands through the scheduler", dibs::ctl::run_replay},
     {"version", "print the version", dibs::ctl::run_version},
 };

@@ -8,8 +8,19 @@ namespace dibs::ctl {
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
+inline constexpr int kExitUnreachable = 3;  // no broker at the socket
+inline constexpr int kExitNotFound = 4;
+inline constexpr int kExitDenied = 5;
+inline constexpr int kExitLimit = 6;
+// Of those that run a command, or stand for one, as env(1) and timeout(1) have them.
+inline constexpr int kExitNoneFree = 75;
+inline constexpr int kExitDeadline = 124;
+inline constexpr int kExitOwnFailure = 125;
+inline constexpr int kExitCannotExecute = 126;
+inline constexpr int kExitNoCommand = 127;
 
 // `argv[0]` is the subcommand's own name.
+int run_exec(int argc, char** argv);
 int run_replay(int argc, char** argv);
 int run_version(int argc, char** argv);
 

@@ -71,6 +71,27 @@ TEST(Config, ReadsACountedPoolWithAttributesPerSlot) {
     EXPECT_EQ(pool.attributes_max, 15U);
 }
 
+TEST(Config, WritesTheEnvironmentOfAPoolAsAttributes) {
+    const ConfigResult result = parse_config(
+        kPool + "environment = { GPU = \"device\" }\nattributes = [{ device = \"7\" }]\n", "f");
+    ASSERT_EQ(result.mistakes, Lines{});
+    ASSERT_EQ(result.config.pools[0].slot_attributes.size(), 1U);
+    EXPECT_EQ(result.config.pools[0].slot_attributes[0], std::string("device=7\0env.GPU=7\0", 19));
+    EXPECT_EQ(result.config.pools[0].values.attributes_max, 19U);
+}
+
+TEST(Config, NamesAnEnvironmentThatNoAttributeCanFill) {
+    EXPECT_EQ(mistakes(kPool + "environment = { GPU = \"device\" }\n"),
+              Lines{"f:5:15: environment: the pool has no attributes"});
+    EXPECT_EQ(
+        mistakes(kPool + "environment = { GPU = \"device\" }\nattributes = [{ bus = \"1\" }]\n"),
+        Lines{"f:6:15: attributes: no \"device\", which environment.GPU asks for"});
+    EXPECT_EQ(mistakes(kPool + "environment = { GPU = 1 }\nattributes = [{ bus = \"1\" }]\n"),
+              Lines{"f:5:23: environment: must be VARIABLE = \"attribute\""});
+    EXPECT_EQ(mistakes(kWorkers + "environment = { GPU = \"device\" }\n"),
+              Lines{"f:4:1: environment: what a worker announces sets no variables"});
+}
+
 TEST(Config, SuggestsTheNearestKey) {
     EXPECT_EQ(mistakes(kPool + "  backlogmax = 3\n"),
               Lines{"f:5:3: unknown key \"backlogmax\" in a pool; did you mean \"backlog_max\"?"});

@@ -1,0 +1,195 @@
+// broker/ctl/attachment.cpp -- attaching, and what to say when that fails.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/ctl/attachment.hpp"
+
+#include <grp.h>
+#include <pwd.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+#include <string_view>
+
+#include "broker/ctl/failure.hpp"
+#include "broker/ctl/subcommand.hpp"
+#include "broker/socket_path.hpp"
+#include "broker/spelling.hpp"
+#include "shm/layout.hpp"
+
+namespace dibs::ctl {
+
+namespace {
+
+std::string quoted(const std::string& text) {
+    return "\"" + text + "\"";
+}
+
+std::string group_name(gid_t gid) {
+    const group* entry = getgrgid(gid);
+    return entry != nullptr ? entry->gr_name : std::to_string(gid);
+}
+
+std::string user_name(uid_t uid) {
+    const passwd* entry = getpwuid(uid);
+    return entry != nullptr ? entry->pw_name : std::to_string(uid);
+}
+
+// Whom the socket is for, and how to become one of them.
+std::string denied(const std::string& path) {
+    const std::string what = "you may not connect to " + path;
+    struct stat status = {};
+    if (stat(path.c_str(), &status) != 0) {
+        return what + ": its folder is closed to you; ask whoever runs dibsd";
+    }
+    std::array<char, 8> mode{};
+    std::snprintf(mode.data(), mode.size(), "%04o", status.st_mode & 07777);
+    const std::string owner = user_name(status.st_uid);
+    if ((status.st_mode & S_IWGRP) == 0) {
+        return what + ": it is for user " + owner + " alone (mode " + mode.data() +
+               "); ask for socket_mode = \"0660\" in dibsd's configuration";
+    }
+    return what + ": it is for user " + owner + " and group " + group_name(status.st_gid) +
+           " (mode " + mode.data() + "); ask to be added to the group " + group_name(status.st_gid);
+}
+
+Failure unattached(int code, int error, const std::string& path, const char* text) {
+    if (code == DIBS_ENOBROKER) {
+        return {kExitUnreachable,
+                "no broker answers at " + path + " (" + text +
+                    "): start dibsd, or name its socket with --socket or "
+                    "DIBS_SOCKET"};
+    }
+    if (code == DIBS_ESYSTEM && (error == EACCES || error == EPERM)) {
+        return {kExitDenied, denied(path)};
+    }
+    const std::string why = *text != '\0' ? text : dibs_strerror(code);
+    return {exit_code_of(code), "no session with the broker at " + path + ": " + why};
+}
+
+}  // namespace
+
+PoolOperand parse_pool_operand(const std::string& text, uint32_t most) {
+    PoolOperand operand;
+    const size_t colon = text.rfind(':');
+    operand.name = text.substr(0, colon);
+    if (operand.name.empty() || operand.name.size() > DIBS_NAME_MAX) {
+        throw Failure(kExitUsage, quoted(text) + ": a pool's name has 1 to 63 bytes");
+    }
+    if (colon == std::string::npos) return operand;
+    const std::string_view count = std::string_view(text).substr(colon + 1);
+    const auto [end, error] =
+        std::from_chars(count.data(), count.data() + count.size(), operand.count);
+    if (error != std::errc{} || end != count.data() + count.size() || operand.count == 0 ||
+        operand.count > most) {
+        throw Failure(
+            kExitUsage,
+            quoted(text) + ": behind the colon stands a number from 1 to " + std::to_string(most));
+    }
+    return operand;
+}
+
+std::string socket_path(const std::string& given) {
+    return given.empty() ? default_socket() : given;
+}
+
+int exit_code_of(int code) {
+    switch (code) {
+        case DIBS_ENOBROKER:
+        case DIBS_EBROKERLOST:
+            return kExitUnreachable;
+        case DIBS_EPOOL:
+        case DIBS_ENOTFOUND:
+            return kExitNotFound;
+        case DIBS_ENOTALLOWED:
+        case DIBS_ENOTHOLDER:
+            return kExitDenied;
+        case DIBS_EUNITS:
+        case DIBS_EBACKLOG:
+        case DIBS_EARENA:
+        case DIBS_ELIMIT:
+        case DIBS_ETABLES:
+        case DIBS_ENOROOM:
+            return kExitLimit;
+        case DIBS_EBUSY:
+        case DIBS_ECOLD:
+        case DIBS_EDRAINING:
+        case DIBS_EREFUSED:
+            return kExitNoneFree;
+        default:
+            return kExitOwnFailure;
+    }
+}
+
+dibs_connect_options small_session() {
+    dibs_connect_options options = {};
+    options.submission_entries = 8;
+    options.completion_entries = 32;
+    options.up_payload = 64 << 10;
+    options.leases_max = 8;
+    options.spin_us = -1;
+    return options;
+}
+
+Attachment::Attachment(const std::string& socket, dibs_connect_options options) {
+    std::array<char, 256> text{};
+    const std::string path = socket_path(socket);
+    options.size = sizeof options;
+    options.socket_path = path.c_str();
+    options.error_text = text.data();
+    options.error_text_size = text.size();
+    if (options.timeout_ns == 0) options.timeout_ns = 5 * DIBS_SECOND;
+    const int code = dibs_connect(&options, &session_);
+    const int error = errno;
+    if (code < 0) throw unattached(code, error, path, text.data());
+}
+
+Attachment::~Attachment() {
+    dibs_close(session_);
+}
+
+dibs_pool_limits Attachment::describe(uint32_t pool) const {
+    dibs_pool_limits limits = {};
+    limits.size = sizeof limits;
+    const int code = dibs_describe(session_, pool, &limits);
+    if (code < 0) throw Failure(exit_code_of(code), dibs_strerror(code));
+    return limits;
+}
+
+std::vector<std::string> Attachment::pools() const {
+    std::vector<std::string> names;
+    dibs_pool_limits limits = {};
+    limits.size = sizeof limits;
+    for (uint32_t row = 0; row < shm::kPoolsMax; ++row) {
+        if (dibs_describe(session_, row, &limits) == DIBS_OK) names.emplace_back(limits.name);
+    }
+    return names;
+}
+
+uint32_t Attachment::pool(const std::string& name) const {
+    uint32_t found = 0;
+    const int code = dibs_pool(session_, name.c_str(), &found);
+    if (code == DIBS_OK) return found;
+    if (code != DIBS_EPOOL) {
+        throw Failure(exit_code_of(code), "pool " + quoted(name) + ": " + dibs_strerror(code));
+    }
+    const std::vector<std::string> names = pools();
+    std::string text = "there is no pool " + quoted(name);
+    if (names.empty()) throw Failure(kExitNotFound, text + "; this broker has none");
+    const std::set<std::string_view> known(names.begin(), names.end());
+    if (const auto near = nearest_word(name, known)) {
+        text += "; did you mean " + quoted(std::string(*near)) + "?";
+    }
+    const char* before = "; there are: ";
+    if (text.back() == '?') before = " There are: ";
+    for (const std::string_view one : known) {
+        text += before + std::string(one);
+        before = ", ";
+    }
+    throw Failure(kExitNotFound, text);
+}
+
+}  // namespace dibs::ctl

@@ -1,0 +1,48 @@
+// broker/ctl/attachment.hpp -- a session with the broker for a subcommand: what goes wrong is a
+// Failure that says what, where and what to do.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "dibs/dibs.h"
+
+namespace dibs::ctl {
+
+struct PoolOperand {
+    std::string name;
+    uint32_t count = 1;
+};
+// "POOL" or "POOL:N", N from 1 to `most`. Failure (usage).
+PoolOperand parse_pool_operand(const std::string& text, uint32_t most);
+
+// The socket's path as libdibs finds it; `given` comes first.
+std::string socket_path(const std::string& given);
+
+class Attachment {
+  public:
+    // `socket` empty: where libdibs looks. Failure.
+    explicit Attachment(const std::string& socket, dibs_connect_options options = {});
+    ~Attachment();
+    Attachment(const Attachment&) = delete;
+    Attachment& operator=(const Attachment&) = delete;
+
+    [[nodiscard]] dibs_session* session() const { return session_; }
+    // Failure: names the pools that there are.
+    [[nodiscard]] uint32_t pool(const std::string& name) const;
+    [[nodiscard]] dibs_pool_limits describe(uint32_t pool) const;
+    [[nodiscard]] std::vector<std::string> pools() const;
+
+  private:
+    dibs_session* session_ = nullptr;
+};
+
+// Options for a session that holds one lease.
+dibs_connect_options small_session();
+
+// The exit code that stands for a code of dibs/dibs.h.
+int exit_code_of(int code);
+
+}  // namespace dibs::ctl

@@ -1,0 +1,106 @@
+// broker/ctl/exec/exec.cpp -- `dibs exec`: its arguments.
+// SPDX-License-Identifier: Apache-2.0
+#include <charconv>
+#include <cstdio>
+
+#include "broker/ctl/arguments.hpp"
+#include "broker/ctl/command_path.hpp"
+#include "broker/ctl/exec/options.hpp"
+#include "broker/ctl/exec/wrapper.hpp"
+#include "broker/ctl/failure.hpp"
+#include "broker/ctl/subcommand.hpp"
+
+namespace dibs::ctl {
+
+namespace {
+
+constexpr const char* kAbout =
+    "Claims a slot of a pool (or N, all or none), runs the command, and gives the slot back when "
+    "the command ends, however it ends. The command finds the slot in its environment: DIBS_POOL, "
+    "DIBS_SLOT, DIBS_LEASE, DIBS_FENCE, and DIBS_ATTR_X for each attribute x of the slot.";
+
+constexpr const char* kFooter =
+    "Example:\n"
+    "  dibs exec gpu:2 --timeout 10min --env CUDA_VISIBLE_DEVICES=device -- python train.py\n\n"
+    "Exit codes: the command's own (its signal, if one ended it); 2 wrong usage, 3 no broker, "
+    "4 no such pool, 5 not allowed, 6 a limit, 75 no slot free, 124 the timeout passed, 125 dibs "
+    "failed or lost the lease, 126 the command cannot be executed, 127 there is no such command.";
+
+struct Words {
+    std::string pool;
+    std::vector<std::string> variables;
+    std::vector<std::string> claim_options;
+    std::string conflict_exit;
+};
+
+std::pair<std::string, std::string> pair_of(const std::string& text, const std::string& option) {
+    const size_t sign = text.find('=');
+    if (sign == std::string::npos || sign == 0) {
+        throw Failure(kExitUsage, option + " " + text + ": write NAME=VALUE");
+    }
+    return {text.substr(0, sign), text.substr(sign + 1)};
+}
+
+int exit_code_in(const std::string& text) {
+    int code = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), code);
+    if (error != std::errc{} || end != text.data() + text.size() || code < 0 || code > 255) {
+        throw Failure(kExitUsage, "--conflict-exit " + text + ": an exit code is 0 to 255");
+    }
+    return code;
+}
+
+void read_words(const Words& words, exec::Options* options) {
+    options->pool = parse_pool_operand(words.pool, DIBS_UNITS_MAX);
+    for (const std::string& text : words.variables)
+        options->variables.push_back(pair_of(text, "--env"));
+    for (const std::string& text : words.claim_options)
+        options->claim_options.push_back(pair_of(text, "--option"));
+    if (!words.conflict_exit.empty()) options->conflict_exit = exit_code_in(words.conflict_exit);
+    if (options->now && options->timeout_ns != DIBS_FOREVER) {
+        throw Failure(kExitUsage, "--now does not wait, so it goes without --timeout");
+    }
+}
+
+}  // namespace
+
+int run_exec(int argc, char** argv) {
+    exec::Options options;
+    Words words;
+    Arguments arguments("exec", kAbout);
+    arguments.operand("POOL", &words.pool, "the pool's name; POOL:N for N slots at once");
+    arguments.command(&options.command, "the command and its arguments");
+    arguments.duration(
+        "-t,--timeout", &options.timeout_ns, "how long to wait for the slot; for ever if not said");
+    arguments.flag("-n,--now", &options.now, "do not wait: now or not at all");
+    arguments.text("-E,--conflict-exit",
+                   &words.conflict_exit,
+                   "exit code in place of 75 (no slot free) and 124 (the timeout passed)");
+    arguments.texts("-e,--env",
+                    &words.variables,
+                    "VARIABLE=ATTRIBUTE: set VARIABLE to the slots' attribute (repeatable)");
+    arguments.duration("-k,--keepalive",
+                       &options.keepalive_ns,
+                       "hold the lease for this long at a time and prolong it while the command "
+                       "runs and is not stopped; a command whose lease is lost is ended");
+    arguments.texts("-l,--label", &options.labels, "a label for the slot's worker (repeatable)");
+    arguments.texts(
+        "-o,--option", &words.claim_options, "KEY=VALUE for the slot's worker (repeatable)");
+    arguments.text("--socket", &options.socket, "the broker's socket");
+    arguments.flag("-v,--verbose", &options.verbose, "say what was granted, on standard error");
+    arguments.footer(kFooter);
+    if (const auto exit_code = arguments.parse(argc, argv)) return *exit_code;
+    try {
+        read_words(words, &options);
+        options.program = find_command(options.command.front());
+        return exec::run_wrapped(options);
+    } catch (const Failure& failure) {
+        std::fprintf(stderr, "dibs exec: %s\n", failure.what());
+        return failure.exit_code();
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "dibs exec: %s\n", error.what());
+        return kExitOwnFailure;
+    }
+}
+
+}  // namespace dibs::ctl

@@ -1,0 +1,104 @@
+// broker/ctl/exec/grant.cpp -- a claim, and a sentence for each way in which it can end.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/ctl/exec/grant.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "broker/ctl/failure.hpp"
+#include "broker/ctl/subcommand.hpp"
+#include "broker/quantity.hpp"
+
+namespace dibs::ctl::exec {
+
+namespace {
+
+// "; process 123 (python3) of user 1000 has held one for 4s"
+std::string shown_holder(const dibs_holder& holder) {
+    if (holder.claim == 0) return "";
+    std::string name;
+    std::ifstream file("/proc/" + std::to_string(holder.pid) + "/comm");
+    std::getline(file, name);
+    const int64_t age_ns =
+        std::max<int64_t>(holder.age_ns, 0) / DIBS_MILLISECOND * DIBS_MILLISECOND;
+    return "; process " + std::to_string(holder.pid) + (name.empty() ? "" : " (" + name + ")") +
+           " of user " + std::to_string(holder.uid) + " has held one for " +
+           show_duration(static_cast<uint64_t>(age_ns));
+}
+
+std::string wanted(const Options& options) {
+    const std::string pool = " of pool \"" + options.pool.name + "\"";
+    return options.pool.count == 1 ? "a slot" + pool
+                                   : std::to_string(options.pool.count) + " slots" + pool;
+}
+
+std::string retry_hint(const dibs_completion& end) {
+    if (end.retry_after_ns <= 0) return "";
+    return "; worth trying again in " + show_duration(static_cast<uint64_t>(end.retry_after_ns));
+}
+
+std::string units_hint(const Attachment& attachment, uint32_t pool) {
+    dibs_counters counters = {};
+    counters.size = sizeof counters;
+    if (dibs_snapshot(attachment.session(), pool, &counters) != DIBS_OK) return "";
+    return "; the pool has " + std::to_string(counters.slots) + " and gives one claim at most " +
+           std::to_string(attachment.describe(pool).units_max);
+}
+
+Failure not_granted(const dibs_completion& end,
+                    const Options& options,
+                    const Attachment& attachment,
+                    uint32_t pool) {
+    const std::string start = "did not get " + wanted(options) + ": ";
+    if (end.outcome == DIBS_BROKER_LOST) {
+        return {kExitUnreachable, start + "the broker has gone away"};
+    }
+    if (end.outcome == DIBS_EXPIRED) {
+        return {options.conflict_exit.value_or(kExitDeadline),
+                start + "the time of " + show_duration(static_cast<uint64_t>(options.timeout_ns)) +
+                    " has passed" + shown_holder(end.holder)};
+    }
+    if (end.code == DIBS_EREFUSED) {
+        return {options.conflict_exit.value_or(kExitNoneFree),
+                start + "its worker refused with code " + std::to_string(end.worker_code)};
+    }
+    if (end.code == DIBS_EUNITS) {
+        return {kExitLimit, start + "too many at once" + units_hint(attachment, pool)};
+    }
+    const int code = exit_code_of(end.code);
+    return {code == kExitNoneFree ? options.conflict_exit.value_or(code) : code,
+            start + dibs_strerror(end.code) + shown_holder(end.holder) + retry_hint(end)};
+}
+
+}  // namespace
+
+dibs_completion claim(const Attachment& attachment, uint32_t pool, const Options& options) {
+    std::vector<const char*> labels;
+    for (const std::string& label : options.labels)
+        labels.push_back(label.c_str());
+    std::vector<dibs_option> pairs;
+    for (const auto& [key, value] : options.claim_options)
+        pairs.push_back({key.c_str(), value.c_str()});
+    dibs_claim_options asked = {};
+    asked.size = sizeof asked;
+    asked.timeout_ns = options.now ? 0 : options.timeout_ns;
+    asked.interval_ns = options.keepalive_ns;
+    asked.units = options.pool.count;
+    asked.when_busy = options.now ? DIBS_BUSY_REJECT : DIBS_BUSY_WAIT;
+    asked.labels = labels.data();
+    asked.label_count = labels.size();
+    asked.options = pairs.data();
+    asked.option_count = pairs.size();
+    dibs_completion end = {};
+    const int code = dibs_claim(attachment.session(), pool, &asked, &end);
+    if (code < 0) {
+        throw Failure(exit_code_of(code),
+                      "cannot claim " + wanted(options) + ": " + dibs_strerror(code));
+    }
+    if (end.outcome != DIBS_GRANTED) throw not_granted(end, options, attachment, pool);
+    return end;
+}
+
+}  // namespace dibs::ctl::exec

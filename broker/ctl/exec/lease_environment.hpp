@@ -1,0 +1,31 @@
+// broker/ctl/exec/lease_environment.hpp -- a lease as environment variables.
+//
+//   DIBS_POOL    the pool's name
+//   DIBS_SLOT    the slots' numbers: "3", "3,5"
+//   DIBS_LEASE   the lease's number
+//   DIBS_FENCE   larger than that of every earlier grant of the pool
+//   DIBS_ATTR_X  the slots' attribute "x", one value per slot, with commas between
+//   DIBS_SOCKET  where the broker is, if --socket said so
+//
+// Others are named by --env VARIABLE=ATTRIBUTE, and by the pool: an attribute "env.VARIABLE" sets
+// VARIABLE. That is the administrator's word, so only of counted pools, whose attributes are the
+// broker's configuration; a worker's attributes set nothing but DIBS_ATTR_X.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "broker/ctl/attachment.hpp"
+#include "broker/ctl/exec/options.hpp"
+
+namespace dibs::ctl::exec {
+
+// The whole environment of the command: what is inherited, without variables of another lease, and
+// what the lease adds. Failure: a slot lacks an attribute that --env names.
+std::vector<std::string> lease_environment(const Attachment& attachment,
+                                           uint32_t pool,
+                                           const dibs_lease& lease,
+                                           const Options& options);
+
+}  // namespace dibs::ctl::exec

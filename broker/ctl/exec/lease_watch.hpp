@@ -1,0 +1,39 @@
+// broker/ctl/exec/lease_watch.hpp -- a lease that the wrapper holds for its command: kept alive a
+// third of its interval ahead of its end, and its loss noticed.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "broker/ctl/attachment.hpp"
+#include "broker/ctl/exec/options.hpp"
+
+namespace dibs::ctl::exec {
+
+class LeaseWatch {
+  public:
+    explicit LeaseWatch(const Options& options);  // attaches and claims; Failure
+
+    [[nodiscard]] std::vector<std::string> environment(const Options& options) const;
+    [[nodiscard]] int fd() const { return dibs_fd(attachment_.session()); }
+    // How long to wait for fd(), 0 if there is something to take.
+    int poll_timeout_ms();
+    // Takes what has come; keeps the lease alive if that is due and `keep`. False: the lease is
+    // lost, and why() says how.
+    bool look(bool keep);
+    [[nodiscard]] const std::string& why() const { return why_; }
+
+  private:
+    bool lost(const std::string& why);
+    bool take_completions();
+
+    Attachment attachment_;
+    uint32_t pool_;
+    dibs_lease lease_;
+    int64_t interval_ns_;
+    int64_t due_ns_;
+    std::string why_;
+};
+
+}  // namespace dibs::ctl::exec

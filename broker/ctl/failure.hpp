@@ -1,0 +1,21 @@
+// broker/ctl/failure.hpp -- why a subcommand cannot go on: a sentence and the exit code it ends
+// with.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace dibs::ctl {
+
+class Failure : public std::runtime_error {
+  public:
+    Failure(int exit_code, const std::string& text)
+        : std::runtime_error(text), exit_code_(exit_code) {}
+    [[nodiscard]] int exit_code() const { return exit_code_; }
+
+  private:
+    int exit_code_;
+};
+
+}  // namespace dibs::ctl

@@ -1,0 +1,123 @@
+// tests/process/exec_kill_test.cpp -- `dibs exec` when one of the three is killed: the wrapper, the
+// command, the broker.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/process/client_attached.hpp"
+#include "tests/process/dibsd.hpp"
+#include "tests/process/tool.hpp"
+
+namespace dibs::test {
+namespace {
+
+constexpr const char* kOne = "[[pool]]\nname = \"one\"\nkind = \"counted\"\nslots = 1\n";
+
+std::vector<std::string> staying(std::vector<std::string> words) {
+    for (const char* word : {"--", "sh", "-c", "echo $$; exec sleep 1000"})
+        words.emplace_back(word);
+    return words;
+}
+
+// Orphans become this process's children, so that none outlives a failed test.
+class ExecKilled : public testing::Test {
+  protected:
+    ExecKilled() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
+    ~ExecKilled() override {
+        if (command_ <= 0) return;
+        kill(command_, SIGKILL);
+        waitpid(command_, nullptr, 0);
+    }
+    void take_command(Tool* tool) { command_ = std::stoi(tool->line()); }
+    void end_command(int signal) {
+        kill(command_, signal);
+        await_end_of(command_);
+    }
+
+    Folder folder_;
+    Dibsd dibsd_{folder_, kOne};
+    pid_t command_ = -1;
+};
+
+TEST_F(ExecKilled, KeepsTheSlotForTheCommandOfAKilledWrapper) {
+    Tool tool(dibsd_.socket(), staying({"exec", "one"}));
+    take_command(&tool);
+    tool.signal(SIGKILL);
+    EXPECT_EQ(tool.wait(), 128 + SIGKILL);
+    const Attached client(dibsd_.socket(), "one");
+    const dibs_completion end = client.claim(Attached::asking(50 * DIBS_MILLISECOND));
+    EXPECT_EQ(end.outcome, DIBS_EXPIRED);
+    EXPECT_EQ(end.holder.pid, static_cast<uint32_t>(command_));
+    end_command(SIGTERM);
+    EXPECT_EQ(client.claim().outcome, DIBS_GRANTED);
+}
+
+TEST_F(ExecKilled, ReturnsTheSlotOfAKilledCommand) {
+    Tool tool(dibsd_.socket(), staying({"exec", "one"}));
+    take_command(&tool);
+    const Attached client(dibsd_.socket(), "one");
+    kill(command_, SIGKILL);
+    EXPECT_EQ(client.claim().outcome, DIBS_GRANTED);
+    EXPECT_EQ(tool.wait(), 128 + SIGKILL);
+}
+
+TEST_F(ExecKilled, EndsTheCommandOfAKilledWrapperThatKeptTheLease) {
+    Tool tool(dibsd_.socket(), staying({"exec", "one", "-k", "1h"}));
+    take_command(&tool);
+    const Attached client(dibsd_.socket(), "one");
+    tool.signal(SIGKILL);
+    EXPECT_EQ(client.claim().outcome, DIBS_GRANTED);
+    await_end_of(command_);
+}
+
+TEST_F(ExecKilled, ReturnsTheSlotOfAKilledCommandWhoseWrapperKeptTheLease) {
+    Tool tool(dibsd_.socket(), staying({"exec", "one", "-k", "1h"}));
+    take_command(&tool);
+    kill(command_, SIGKILL);
+    EXPECT_EQ(tool.wait(), 128 + SIGKILL);
+    const Attached client(dibsd_.socket(), "one");
+    EXPECT_EQ(client.claim().outcome, DIBS_GRANTED);
+}
+
+TEST_F(ExecKilled, LetsTheCommandRunOnWhenTheBrokerIsKilled) {
+    Tool tool(dibsd_.socket(), {"exec", "one", "--", "sh", "-c", "echo $$; read x; exit 6"});
+    take_command(&tool);
+    dibsd_.signal(SIGKILL);
+    (void)dibsd_.wait();
+    tool.close_input();
+    EXPECT_EQ(tool.wait(), 6);
+}
+
+TEST_F(ExecKilled, SaysThatTheBrokerIsGoneWhileItWaits) {
+    Tool holder(dibsd_.socket(), staying({"exec", "one"}));
+    take_command(&holder);
+    Tool waiting(dibsd_.socket(), {"exec", "one", "--", "true"});
+    {
+        const Attached client(dibsd_.socket(), "one");
+        client.await([](const dibs_counters& now) { return now.queued == 1; });
+    }
+    dibsd_.signal(SIGKILL);
+    (void)dibsd_.wait();
+    EXPECT_EQ(waiting.wait(), 3);
+    EXPECT_EQ(waiting.error_line(),
+              "dibs exec: did not get a slot of pool \"one\": the broker has gone away");
+}
+
+TEST_F(ExecKilled, EndsACommandWhoseKeptLeaseWentWithTheBroker) {
+    Tool tool(dibsd_.socket(), staying({"exec", "one", "-k", "1h"}));
+    take_command(&tool);
+    dibsd_.signal(SIGKILL);
+    (void)dibsd_.wait();
+    EXPECT_EQ(tool.wait(), 125);
+    EXPECT_NE(tool.error_line().find("the lease of pool \"one\" is lost"), std::string::npos);
+    await_end_of(command_);
+}
+
+}  // namespace
+}  // namespace dibs::test
