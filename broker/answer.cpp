@@ -193,9 +193,7 @@ void Answers::worker_answer(const Decision& decision) {
 
 // The room that the claim was given. Its tag may not have it any more: a lease that its holder ends
 // in the turn of its grant has given room and tag back. The lines are the lease's until the commit.
-TagRoom Answers::room_of_grant(const Session& session, const Decision& decision) const {
-    const TagRoom& room = session.tags[decision.tag];
-    if (room.first == decision.room) return room;
+TagRoom Answers::room_given_back(const Decision& decision) const {
     const shm::PoolRow& pool = core_.pool(decision.pool);
     return {.first = decision.room,
             .stride = grant_stride(pool),
@@ -206,7 +204,10 @@ TagRoom Answers::room_of_grant(const Session& session, const Decision& decision)
 void Answers::grant(const Decision& decision) {
     Session* session = sessions_.at(decision.session);
     if (session == nullptr) return;
-    const TagRoom room = room_of_grant(*session, decision);
+    const TagRoom& of_tag = session->tags[decision.tag];
+    const bool given_back = of_tag.first != decision.room;
+    const TagRoom kept = given_back ? room_given_back(decision) : TagRoom{};
+    const TagRoom& room = given_back ? kept : of_tag;
     const bool counted = core_.pool(decision.pool).kind == shm::PoolKind::kCounted;
     const auto slots = core_.decided_slots(decision);
     std::byte* base = session->payload + size_t{room.first} * shm::kLineSize;
@@ -244,7 +245,7 @@ void Answers::grant(const Decision& decision) {
     entry.claim = decision.claim;
     entry.data = room.first * static_cast<uint32_t>(shm::kLineSize);
     complete(session, entry);
-    if (session->tags[decision.tag].first != decision.room) {
+    if (given_back) {
         session->keep_until_read(decision.room, session->completion_tail);
     }
 }

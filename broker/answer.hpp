@@ -40,8 +40,7 @@ class Answers {
     void claim_end(const core::Decision& decision);
     void lease_event(const core::Decision& decision, uint8_t event);
     void stage_event(Session& session, uint16_t tag, uint64_t word);
-    [[nodiscard]] TagRoom room_of_grant(const Session& session,
-                                        const core::Decision& decision) const;
+    [[nodiscard]] TagRoom room_given_back(const core::Decision& decision) const;
     uint32_t copy_payload_of(const core::Decision& decision, const SlotRoom& room);
     void forget_answers(const shm::ClaimRow& claim);
     void name_holder(const Session* to, const core::Decision& decision, shm::Completion& entry);

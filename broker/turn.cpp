@@ -44,10 +44,10 @@ void Turn::take(core::TimeNs now) {
     core_.begin_turn(now);
     operations_.begin_turn();
     ingest_.begin_turn();
-    if (!core_.cut()) {      // else the rest of the last turn is decided before anything new
-        hear();              // new sessions, configuration, drain
-        deaths_.reap();      // the dead first: what they have published still counts
-        read_submissions();  // commands change rows, nothing is granted yet
+    if (!core_.cut()) {  // else the rest of the last turn is decided before anything new
+        hear();          // new sessions, configuration, drain
+        if (deaths_.any()) deaths_.reap();  // the dead first: what they have published still counts
+        read_submissions();                 // commands change rows, nothing is granted yet
     }
     core_.decide();    // timers that are due, then the pass
     answers_.stage();  // completions into the log, bytes into rooms
@@ -96,9 +96,10 @@ void Turn::read_submissions() {
 }
 
 void Turn::hear() {
+    if (taken_ == nullptr && !exchange_.asked()) return;
     Request request;
     int administered = 0;
-    while (take_pools() && exchange_.asked() && !core_.turn_full() && exchange_.next(request)) {
+    while (take_pools() && !core_.turn_full() && exchange_.next(request)) {
         switch (request.kind) {
             case Request::Kind::kSession:
                 open(request.session);

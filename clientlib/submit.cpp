@@ -155,6 +155,7 @@ int check_claim(const dibs_claim_options& options) {
     }
     if (options.body_size != 0 && options.body == nullptr) return DIBS_EARGUMENT;
     if (options.body_size > DIBS_PAYLOAD_MAX) return DIBS_EPAYLOAD;
+    if ((options.option_count | options.label_count) == 0) return DIBS_OK;
     const int code = check_pairs(options.options, options.option_count);
     return code != DIBS_OK ? code : check_labels(options.labels, options.label_count);
 }
@@ -184,13 +185,13 @@ int Session::submit_claim(uint32_t pool,
     if (free_tag == kNone) return DIBS_ELIMIT;
 
     shm::Submission entry;
-    const ClaimContent content = {options.options,
-                                  options.option_count,
-                                  options.labels,
-                                  options.label_count,
-                                  options.body,
-                                  options.body_size};
-    if (content.option_count + content.label_count + content.body_size != 0) {
+    if ((options.option_count | options.label_count | options.body_size) != 0) {
+        const ClaimContent content = {options.options,
+                                      options.option_count,
+                                      options.labels,
+                                      options.label_count,
+                                      options.body,
+                                      options.body_size};
         const size_t size = encode_claim(content, nullptr);
         if (size > DIBS_PAYLOAD_MAX) return DIBS_EPAYLOAD;
         code = need_payload(size, entry.payload_offset);
