@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+# tests/packaging/completions.py -- what each shell completes, against what --help lists.
+#
+#   completions.py DIBS DIBSD BASH-DIBS BASH-DIBSD ZSH-DIBS ... FISH-DIBSD        speaks TAP
+# SPDX-License-Identifier: Apache-2.0
+import pathlib
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "packaging"))
+import spoken_help  # noqa: E402
+from tap import Tap  # noqa: E402
+
+# Each asks a shell what it would complete behind some words, one per line.
+BASH = """
+source "$1"; program=$2; shift 2
+COMP_WORDS=("$program" "$@"); COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+"_$program" "$program"; printf '%s\\n' "${COMPREPLY[@]}"
+"""
+ZSH = """
+file=$1; program=$2; shift 2
+_describe() { local word; for word in ${(P)2}; do print -r -- ${${word//\\\\\\\\:/}%%:*}; done }
+_files() { }
+_normal() { print normal }
+words=($program "$@"); CURRENT=${#words}
+source $file
+"""
+FISH = """
+source $argv[1]; complete -C (string join ' ' -- $argv[2..-1])
+"""
+
+
+def completed(shell, script, file, program, *words):
+    command = {"bash": ["bash", "--norc", "-c", script, "bash"],
+               "zsh": ["zsh", "-f", "-c", script, "zsh"],
+               "fish": ["fish", "--no-config", "-c", script]}[shell]
+    ran = subprocess.run([*command, file, program, *words], capture_output=True, text=True,
+                         timeout=60)
+    if ran.stderr:
+        return {f"standard error: {ran.stderr}"}
+    return {line.split("\t")[0] for line in ran.stdout.splitlines() if line}
+
+
+def check(tap, shell, script, files, top, below, daemon):
+    def ask(program, *words):
+        return completed(shell, script, files[program], program, *words)
+
+    tap.case(f"{shell}: dibs: every subcommand", sorted(set(below) - ask("dibs", "")))
+    for name, command in below.items():
+        wanted = {option for option in command.option_names() if option.startswith("--")}
+        found = {word for word in ask("dibs", name, "--") if word.startswith("--")}
+        tap.equal(f"{shell}: dibs {name}: the long options", found, wanted)
+        if command.words:
+            tap.case(f"{shell}: dibs {name}: the words",
+                     sorted(set(command.words) - ask("dibs", name, "")))
+    wanted = {option for option in daemon.option_names() if option.startswith("--")}
+    tap.equal(f"{shell}: dibsd: the long options",
+              {word for word in ask("dibsd", "--") if word.startswith("--")}, wanted)
+
+
+def main(dibs, dibsd, *files):
+    tap = Tap()
+    top, below = spoken_help.tool(dibs)
+    daemon = spoken_help.daemon(dibsd)
+    for number, (shell, script) in enumerate((("bash", BASH), ("zsh", ZSH), ("fish", FISH))):
+        if shutil.which(shell) is None:
+            tap.skip(shell, f"{shell} is not installed")
+            continue
+        own = dict(zip(("dibs", "dibsd"), files[2 * number:2 * number + 2]))
+        check(tap, shell, script, own, top, below, daemon)
+    tap.end()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
