@@ -87,6 +87,7 @@ void BrokerProcess::become(const BrokerSetup& setup, int ready_fd) const {
     const std::string ready = std::to_string(dup(ready_fd));
     execl(program().c_str(),
           "dibsd",
+          "--no-keeper",
           "--config",
           file.c_str(),
           "--socket",

@@ -81,6 +81,13 @@ std::optional<Refusal> Admission::begin(const Credentials& peer, uint64_t memory
     return std::nullopt;
 }
 
+void Admission::adopt(uint32_t uid, uint64_t memory) {
+    Visitor& visitor = visitors_[uid];
+    ++sessions_;
+    ++visitor.sessions;
+    visitor.memory += memory;
+}
+
 void Admission::end(uint32_t uid, uint64_t memory) {
     Visitor& visitor = visitors_[uid];
     --sessions_;

@@ -37,6 +37,8 @@ class Admission {
     [[nodiscard]] std::optional<Refusal> connect(const Credentials& peer, uint64_t now_ns);
     // Takes a session and its memory.
     [[nodiscard]] std::optional<Refusal> begin(const Credentials& peer, uint64_t memory);
+    // The same for a session that an earlier broker has let in.
+    void adopt(uint32_t uid, uint64_t memory);
     // Gives both back.
     void end(uint32_t uid, uint64_t memory);
 

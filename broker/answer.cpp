@@ -312,7 +312,7 @@ void Answers::complete(Session* session, Completion& entry) {
     sessions_.in_turn(session);
 }
 
-void Answers::store() {
+void Answers::store_staged() {
     for (const shm::LogStore& store : core_.staged_stores()) {
         Session* session = sessions_.at(store.session);
         if (session == nullptr || session->generation != store.generation) continue;
@@ -328,11 +328,27 @@ void Answers::store() {
             session->events_changed = true;
         }
     }
+}
+
+void Answers::store() {
+    store_staged();
     for (Session* session : sessions_.in_turn()) {
         session->in_turn = false;
         publish(*session);
     }
     sessions_.in_turn().clear();
+}
+
+// Each store is idempotent: nothing has been told to these sessions since.
+void Answers::repeat() {
+    if (core_.stores_owed()) store_staged();
+    for (Session* session : sessions_.all()) {
+        shm::commit_submissions(*session->down, session->consumed);
+        session->events_changed = true;  // the words may have been stored and not counted
+        publish(*session);
+        shm::wake_client(*session->down);
+        (void)send(session->event_socket.get(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
 }
 
 void Answers::publish(Session& session) {

@@ -27,6 +27,9 @@ class Answers {
 
     void stage();
     void store();
+    // What a broker that died has committed, for the sessions that are back: stored once more, and
+    // everybody is woken.
+    void repeat();
     // Tells a session that it is over, and wakes it.
     static void farewell(Session& session);
 
@@ -45,6 +48,7 @@ class Answers {
     void forget_answers(const shm::ClaimRow& claim);
     void name_holder(const Session* to, const core::Decision& decision, shm::Completion& entry);
     void complete(Session* session, shm::Completion& entry);
+    void store_staged();
     void publish(Session& session);
 
     core::Core& core_;

@@ -6,6 +6,13 @@
 
 namespace dibs {
 
+std::vector<std::string> Arguments::options() const {
+    std::vector<std::string> words;
+    if (!config.empty()) words.insert(words.end(), {"--config", config});
+    if (!socket.empty()) words.insert(words.end(), {"--socket", socket});
+    return words;
+}
+
 std::optional<Arguments> parse_arguments(int argc, char** argv, int* exit_code) {
     Arguments arguments;
     CLI::App app("dibsd hands out warm, exclusive slots to the processes of this host.", "dibsd");
@@ -16,6 +23,11 @@ std::optional<Arguments> parse_arguments(int argc, char** argv, int* exit_code) 
         ->check(CLI::NonNegativeNumber);
     app.add_option("--ready-fd", arguments.ready_fd, "descriptor for the ready line")
         ->check(CLI::NonNegativeNumber);
+    app.add_flag("--no-keeper",
+                 arguments.no_keeper,
+                 "one process alone: when it dies, so does all that it holds");
+    app.add_option("--link", arguments.link_fd)->group("")->check(CLI::NonNegativeNumber);
+    app.add_option("--keep", arguments.keep_fd)->group("")->check(CLI::NonNegativeNumber);
     app.set_version_flag("--version", DIBS_VERSION);
     try {
         app.parse(argc, argv);

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace dibs {
 
@@ -13,6 +14,13 @@ struct Arguments {
     std::string socket;        // before the configuration's and the environment's
     int state_fd = -1;         // STATE of an earlier broker, or an empty memfd
     int ready_fd = -1;         // where the ready line goes; -1 = standard output
+    bool no_keeper = false;
+    // How keeper and broker call each other up.
+    int link_fd = -1;  // be the broker of the keeper at the other end
+    int keep_fd = -1;  // be the keeper of the broker at the other end
+
+    // What a successor is called with.
+    [[nodiscard]] std::vector<std::string> options() const;
 };
 
 // Nothing, and *exit_code, if there is nothing more to do: help was asked for, or a mistake.

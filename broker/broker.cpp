@@ -2,9 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/broker.hpp"
 
+#include <fcntl.h>
 #include <sys/random.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <memory>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -15,16 +20,6 @@ namespace dibs {
 
 namespace {
 
-void check(const core::Core& core) {
-    const std::vector<std::string> violations = core.check_all();
-    if (violations.empty()) return;
-    for (const std::string& violation : violations)
-        log::error("STATE: " + violation);
-    throw std::runtime_error(
-        "STATE fails " + std::to_string(violations.size()) +
-        " of its checks and is not served from; the first: " + violations.front());
-}
-
 uint64_t secret() {
     uint64_t bytes = 0;
     if (getrandom(&bytes, sizeof(bytes), 0) != static_cast<ssize_t>(sizeof(bytes))) {
@@ -33,27 +28,74 @@ uint64_t secret() {
     return bytes;
 }
 
+shm::Descriptor copy_of(const shm::Descriptor& descriptor) {
+    if (!descriptor.valid()) return {};
+    shm::Descriptor copy(fcntl(descriptor.get(), F_DUPFD_CLOEXEC, 0));
+    if (!copy.valid()) throw std::system_error(errno, std::generic_category(), "F_DUPFD_CLOEXEC");
+    return copy;
+}
+
+std::unique_ptr<Inheritance> nobody_left(shm::Descriptor state) {
+    auto inheritance = std::make_unique<Inheritance>();
+    inheritance->state = std::move(state);
+    return inheritance;
+}
+
 }  // namespace
 
-Broker::Broker(Config config, shm::Descriptor state, bool signals)
-    : config_(std::move(config)),
-      state_(std::move(state), config_.limits),
-      core_(state_.bytes(), secret()),
-      board_(core_.head().table[static_cast<size_t>(shm::Table::kPools)].rows),
-      exchange_(core_.sessions_max()),
-      turn_(core_, board_, exchange_),
-      control_(config_, board_, exchange_, core_.sessions_max(), signals) {
-    if (core_.head().epoch != 0) check(core_);  // not one that was made just now
-    core_.set_epoch(core_.head().epoch + 1);
-    state_.set_clean(false);
-    turn_.prepare(config_);
+Broker::Sound::Sound(const core::Core& core) {
+    if (core.head().epoch == 0) return;  // made just now
+    const std::vector<std::string> violations = core.check_all();
+    if (violations.empty()) return;
+    for (const std::string& violation : violations)
+        log::error("STATE: " + violation);
+    throw StateFailure("STATE fails " + std::to_string(violations.size()) +
+                       " of its checks and is not served from; the first: " + violations.front());
 }
+
+Broker::Broker(Config config, Inheritance& inheritance, KeeperLink* keeper, bool signals)
+    : config_(std::move(config)),
+      state_(copy_of(inheritance.state), config_.limits),
+      core_(state_.bytes(), secret()),
+      sound_(core_),
+      board_(core_.head().table[static_cast<size_t>(shm::Table::kPools)].rows,
+             std::move(inheritance.board)),
+      exchange_(core_.sessions_max()),
+      turn_(core_, board_, exchange_, HangWatch(std::move(inheritance.watch))),
+      control_(config_,
+               board_,
+               exchange_,
+               core_.sessions_max(),
+               !(inheritance.takeover() && core_.draining()),
+               std::move(inheritance.listener),
+               keeper,
+               signals),
+      keeper_(keeper) {
+    core_.set_epoch(std::max(core_.head().epoch, inheritance.epoch) + 1);
+    state_.set_clean(false);
+    if (keeper_ != nullptr) {  // before anything is decided that should not be lost
+        keeper_->hold(Kept::kState, state_.fd());
+        keeper_->hold(Kept::kBoard, board_.fd());
+    }
+    turn_.prepare(config_, inheritance);
+    control_.prepare(turn_.adopted(), turn_.draining());
+    if (keeper_ == nullptr) return;
+    for (const InheritedSession& inherited : inheritance.sessions) {
+        if (inherited.row != shm::kNoRow) keeper_->drop(inherited.row, inherited.generation);
+    }
+    keeper_->serving(turn_.clock_offset(), socket_path());
+}
+
+Broker::Broker(Config config, shm::Descriptor state, bool signals)
+    : Broker(std::move(config), *nobody_left(std::move(state)), nullptr, signals) {}
 
 void Broker::run() {
     std::thread control([this] { control_.serve(core_.head().epoch); });
     turn_.serve();
     control.join();
+    if (turn_.yielded()) return;
     state_.set_clean(true);
+    if (keeper_ != nullptr) keeper_->stopped();
     // What control had asked for when the turn ended; both threads are gone.
     Request request;
     while (exchange_.next(request)) {

@@ -12,6 +12,8 @@
 #include "broker/control.hpp"
 #include "broker/core/core.hpp"
 #include "broker/exchange.hpp"
+#include "broker/inheritance.hpp"
+#include "broker/keeper_link.hpp"
 #include "broker/segments.hpp"
 #include "broker/turn.hpp"
 #include "shm/descriptor.hpp"
@@ -24,21 +26,33 @@ class Broker {
     // std::exception with what is wrong; then nobody has been served. With `signals`, run()
     // obeys SIGTERM, SIGINT and SIGHUP.
     Broker(Config config, shm::Descriptor state, bool signals);
+    // The same, from what an earlier broker has left; with a keeper, all that must outlive this one
+    // is handed to it. `keeper` may be null, else it outlives the broker. Throws StateFailure; the
+    // inheritance is then as it was.
+    Broker(Config config, Inheritance& inheritance, KeeperLink* keeper, bool signals);
 
     void run();   // serves until it is stopped and drained
     void stop();  // from any thread; the second time at once
 
     [[nodiscard]] const std::string& socket_path() const { return control_.socket_path(); }
     [[nodiscard]] uint64_t epoch() const { return core_.head().epoch; }
+    // run() has left everything to a successor: this process must end without another word.
+    [[nodiscard]] bool yielded() const { return turn_.yielded(); }
 
   private:
+    struct Sound {  // a STATE that was served from before passes its checks
+        explicit Sound(const core::Core& core);
+    };
+
     Config config_;
     StateSegment state_;
     core::Core core_;
+    Sound sound_;
     BoardSegment board_;
     Exchange exchange_;
     Turn turn_;
     Control control_;
+    KeeperLink* keeper_;
 };
 
 }  // namespace dibs

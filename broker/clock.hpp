@@ -1,8 +1,9 @@
 // broker/clock.hpp -- the broker's time: STATE's time, going on.
 //
 // Broker time is CLOCK_MONOTONIC plus an offset that is fixed when a broker takes over a STATE:
-// its first instant is the last one that STATE saw. So time never goes back, and the time that
-// nobody was serving does not exist for anybody's deadline.
+// its first instant is the earlier broker's last one. So time never goes back, and the time that
+// nobody was serving does not exist for anybody's deadline: all of them move by start − death. Who
+// does not know the time of death goes on from the last instant that STATE saw.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,7 +15,10 @@ namespace dibs {
 
 class Clock {
   public:
-    explicit Clock(uint64_t state_time_ns) : offset_(state_time_ns - monotonic()) {}
+    explicit Clock(uint64_t time_ns) { go_on_from(time_ns); }
+    // It is `time_ns` now.
+    void go_on_from(uint64_t time_ns) { offset_ = time_ns - monotonic(); }
+    [[nodiscard]] uint64_t offset() const { return offset_; }
 
     [[nodiscard]] uint64_t now() const { return monotonic() + offset_; }
 
@@ -26,7 +30,7 @@ class Clock {
                static_cast<uint64_t>(time.tv_nsec);
     }
 
-    uint64_t offset_;  // modulo 2^64
+    uint64_t offset_ = 0;  // modulo 2^64
 };
 
 }  // namespace dibs

@@ -3,6 +3,7 @@
 #include "broker/config.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
@@ -27,6 +28,11 @@ ConfigResult read_config(const std::string& path) {
     std::ostringstream text;
     text << file.rdbuf();
     return parse_config(text.str(), path);
+}
+
+std::string default_state_dir() {
+    const char* folder = std::getenv("DIBS_STATE_DIR");
+    return folder != nullptr && *folder != '\0' ? folder : "/var/lib/dibs";
 }
 
 std::vector<std::string> fixed_differences(const Config& before, const Config& after) {

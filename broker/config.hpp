@@ -5,6 +5,7 @@
 //   log_level = "info"                  # trace, debug, info, warning, error, off
 //   drain_timeout = "30s"               # how long an orderly stop waits for leases
 //   peer_pidfd = true                   # false: the path for kernels before 6.5
+//   state_dir = "/var/lib/dibs"         # else $DIBS_STATE_DIR; where a failed STATE is put
 //   spin = "25us"                       # of the idle broker, while a client is elsewhere
 //   admin_group = "wheel"               # who may administer, beside root and the broker's own uid
 //
@@ -52,8 +53,9 @@ struct PoolSettings {
 };
 
 struct Config {
-    std::string file;    // empty: none, all defaults
-    std::string socket;  // empty: see default_socket()
+    std::string file;       // empty: none, all defaults
+    std::string socket;     // empty: see default_socket()
+    std::string state_dir;  // empty: see default_state_dir()
     uint32_t socket_mode = 0600;
     std::string log_level = "info";
     core::TimeNs drain_timeout_ns = 30'000'000'000;
@@ -73,6 +75,9 @@ struct ConfigResult {
 // `name` is what mistakes call the text.
 ConfigResult parse_config(std::string_view text, const std::string& name);
 ConfigResult read_config(const std::string& path);
+
+// $DIBS_STATE_DIR, else /var/lib/dibs.
+std::string default_state_dir();
 
 // What cannot change while sessions are attached; one sentence per such difference.
 std::vector<std::string> fixed_differences(const Config& before, const Config& after);

@@ -413,6 +413,7 @@ void read_top(const toml::table& table, Config& config, Mistakes& mistakes) {
     if (config.socket.size() > 107) {  // sizeof(sockaddr_un::sun_path) less its terminator
         top.mistake("socket", "a socket's path has at most 107 bytes");
     }
+    top.text("state_dir", config.state_dir);
     read_mode(top, config);
     top.word<std::string>("log_level",
                           config.log_level,

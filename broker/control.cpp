@@ -62,27 +62,42 @@ Admission::Room room_for_sessions(const Config& config,
 
 }  // namespace
 
-Control::Control(
-    const Config& config, BoardSegment& board, Exchange& exchange, uint32_t rows, bool signals)
+Control::Control(const Config& config,
+                 BoardSegment& board,
+                 Exchange& exchange,
+                 uint32_t rows,
+                 bool listens,
+                 shm::Descriptor listener,
+                 KeeperLink* keeper,
+                 bool signals)
     : config_(config),
       file_(config.file),
       peer_pidfd_(config.peer_pidfd),
       board_(board),
       exchange_(exchange),
-      listener_(config.socket.empty() ? default_socket() : config.socket, config.socket_mode),
+      keeper_(keeper),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       callers_(descriptor_budget().callers),
       admission_(config.policy, room_for_sessions(config, rows, descriptor_budget())),
       conversations_(exchange, monotonic()) {
     if (!epoll_.valid()) fail("epoll_create1");
-    watch(listener_.fd(), Event::kConnection);
+    if (listener.valid()) {
+        listener_.emplace(std::move(listener));
+    } else if (listens) {
+        listener_.emplace(config.socket.empty() ? default_socket() : config.socket,
+                          config.socket_mode);
+    }
+    if (listener_) {
+        socket_path_ = listener_->path();
+        watch(listener_->fd(), Event::kConnection);
+    }
     watch(exchange_.control().fd(), Event::kReport);
     watch(conversations_.fd(), Event::kRequest);
     watch(stop_.fd(), Event::kStop);
     if (!signals) return;
     sigset_t set;
     sigemptyset(&set);
-    for (const int signal : {SIGTERM, SIGINT, SIGHUP})
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR2})
         sigaddset(&set, signal);
     signals_ = shm::Descriptor(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!signals_.valid()) fail("signalfd");
@@ -96,6 +111,19 @@ void Control::watch(int fd, Event what) const {
     if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) fail("epoll_ctl");
 }
 
+void Control::prepare(const std::vector<Session*>& adopted, bool draining) {
+    if (keeper_ != nullptr) {
+        if (listener_) keeper_->hold(Kept::kListener, listener_->fd());
+        watch_keeper();
+    }
+    for (Session* session : adopted) {
+        admission_.adopt(session->peer.uid, memory_of(session->sizes));
+        if (keeper_ != nullptr) keeper_->holds(*session);
+    }
+    draining_ = draining;
+    if (draining_) stop_listening();
+}
+
 void Control::serve(uint64_t epoch) {
     epoch_ = epoch;
     while (!finished_) {
@@ -107,6 +135,7 @@ void Control::serve(uint64_t epoch) {
             dispatch(static_cast<Event>(static_cast<uint32_t>(data)), static_cast<int>(data >> 32));
         }
         drop_late();
+        watch_for_writing();
     }
 }
 
@@ -119,6 +148,7 @@ int Control::wait_ms() const {
     if (!callers_.empty()) until = callers_.oldest().until_ns;
     if (accept_again_ns_ != 0) until = std::min(until, accept_again_ns_);
     until = std::min(until, conversations_.next_due());
+    if (keeper_again_ns_ != 0) until = std::min(until, keeper_again_ns_);
     if (until == shm::kNever) return -1;
     const uint64_t now = monotonic();
     return until <= now ? 0 : static_cast<int>((until - now) / 1'000'000 + 1);
@@ -139,14 +169,18 @@ void Control::dispatch(Event what, int fd) {
         case Event::kStop:
             stop_.answer();
             return drain();
+        case Event::kKeeper:
+            return hear_keeper();
+        case Event::kKeeperDeath:
+            return renew_keeper();
     }
 }
 
 void Control::accept_all() {
     // What is left is there again at the next look: who has said Hello must not wait for all those
     // who only connect.
-    for (int accepted = 0; accepted < kAcceptsAtOnce && listener_.fd() >= 0; ++accepted) {
-        Listener::Accepted caller = listener_.accept();
+    for (int accepted = 0; accepted < kAcceptsAtOnce && listener_fd() >= 0; ++accepted) {
+        Listener::Accepted caller = listener_->accept();
         if (caller.error == EINTR || caller.error == ECONNABORTED) continue;
         if (caller.error != 0) {
             errno = caller.error;
@@ -189,7 +223,7 @@ void Control::receive(shm::Descriptor socket) {
 void Control::turn_away(shm::Descriptor socket) {
     send_farewell(socket.get(),
                   {shm::FarewellCode::kFull, 0, "the broker's descriptor table is full"});
-    listener_.refused(std::move(socket));
+    listener_->refused(std::move(socket));
     const uint64_t now = monotonic();
     if (said_full_ns_ != 0 && now - said_full_ns_ < kSayFullEvery) return;
     said_full_ns_ = now;
@@ -200,16 +234,16 @@ void Control::turn_away(shm::Descriptor socket) {
 void Control::pause_accepting() {
     log::warning("no connection can be accepted: " + std::string(std::strerror(errno)));
     if (accept_again_ns_ == 0) {
-        (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.fd(), nullptr);
+        (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_fd(), nullptr);
     }
     accept_again_ns_ = monotonic() + kAcceptPauseNs;
 }
 
 void Control::resume_accepting() {
     accept_again_ns_ = 0;
-    if (listener_.fd() < 0) return;
+    if (listener_fd() < 0) return;
     try {
-        watch(listener_.fd(), Event::kConnection);
+        watch(listener_fd(), Event::kConnection);
     } catch (const std::system_error&) {
         accept_again_ns_ = monotonic() + kAcceptPauseNs;
     }
@@ -224,6 +258,7 @@ void Control::drop_late() {
     }
     conversations_.drop_silent(now);
     if (accept_again_ns_ != 0 && accept_again_ns_ <= now) resume_accepting();
+    if (keeper_again_ns_ != 0 && keeper_again_ns_ <= now) renew_keeper();
 }
 
 void Control::hear(int fd) {
@@ -287,7 +322,7 @@ void Control::take_reports() {
     while (exchange_.next(report)) {
         switch (report.kind) {
             case Report::Kind::kOpened:
-                welcome(report.session);
+                opened(report.session);
                 break;
             case Report::Kind::kFull:
                 send_farewell(report.session->socket.get(),
@@ -295,6 +330,7 @@ void Control::take_reports() {
                 free_session(report.session);
                 break;
             case Report::Kind::kRetired:
+                if (keeper_ != nullptr) keeper_->drop(*report.session);
                 free_session(report.session);
                 break;
             case Report::Kind::kAdmin:
@@ -307,6 +343,44 @@ void Control::take_reports() {
     }
 }
 
+// Its client may only hear of it once it would survive this broker.
+void Control::opened(Session* session) {
+    if (keeper_ == nullptr) return welcome(session);
+    keeper_->hold(*session);
+}
+
+void Control::watch_keeper() {
+    keeper_writing_ = false;
+    watch(keeper_->fd(), Event::kKeeper);
+    watch(keeper_->keeper_pidfd(), Event::kKeeperDeath);
+}
+
+void Control::hear_keeper() {
+    keeper_->flush();
+    while (Session* session = keeper_->heard()) {
+        if (session->client_event_socket.valid()) welcome(session);
+    }
+}
+
+// What did not fit its socket leaves when there is room again.
+void Control::watch_for_writing() {
+    if (keeper_ == nullptr || keeper_->fd() < 0 || keeper_->waiting() == keeper_writing_) return;
+    keeper_writing_ = keeper_->waiting();
+    struct epoll_event event = {};
+    event.events = keeper_writing_ ? EPOLLIN | EPOLLOUT : EPOLLIN;
+    event.data.u64 = uint64_t{static_cast<uint32_t>(keeper_->fd())} << 32 |
+                     static_cast<uint32_t>(Event::kKeeper);
+    (void)epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, keeper_->fd(), &event);
+}
+
+// Its pidfd is the proof; its socket may have been closed a moment before.
+void Control::renew_keeper() {
+    keeper_again_ns_ = 0;
+    log::warning("the keeper died: starting another");
+    if (keeper_->renew()) return watch_keeper();
+    keeper_again_ns_ = monotonic() + kAcceptPauseNs;
+}
+
 // The session is the turn's; the descriptors for the Welcome are only looked at here.
 void Control::welcome(Session* session) {
     bool sent = false;
@@ -317,9 +391,13 @@ void Control::welcome(Session* session) {
     }
     // Nothing more is taken from the client on this way: what it sends now fails at its end.
     (void)shutdown(session->socket.get(), SHUT_RD);
-    session->up_fd.reset();
-    session->down_fd.reset();
     session->client_event_socket.reset();
+    if (keeper_ != nullptr) {
+        keeper_->welcomed(*session);
+    } else {
+        session->up_fd.reset();
+        session->down_fd.reset();
+    }
     if (sent) return;
     Request request;
     request.kind = Request::Kind::kEnd;
@@ -333,6 +411,8 @@ void Control::take_signal() {
     while (read(signals_.get(), &signal, sizeof(signal)) == sizeof(signal)) {
         if (signal.ssi_signo == SIGHUP) {
             reload();
+        } else if (signal.ssi_signo == SIGUSR2) {
+            yield();
         } else {
             drain();
         }
@@ -345,14 +425,28 @@ void Control::drain() {
     request.kind = draining_ ? Request::Kind::kStop : Request::Kind::kDrain;
     if (!draining_) {
         log::info("draining: no more connections, waiting claims are rejected");
-        listener_.close();
-        for (const Caller& caller : callers_.all()) {
-            send_farewell(caller.socket.get(),
-                          {shm::FarewellCode::kDraining, 0, "this broker is about to stop"});
-        }
-        callers_.clear();
+        stop_listening();
     }
     draining_ = true;
+    (void)exchange_.ask(request);
+}
+
+void Control::stop_listening() {
+    if (keeper_ != nullptr) keeper_->drop(Kept::kListener);
+    listener_.reset();
+    for (const Caller& caller : callers_.all()) {
+        send_farewell(caller.socket.get(),
+                      {shm::FarewellCode::kDraining, 0, "this broker is about to stop"});
+    }
+    callers_.clear();
+}
+
+// To a successor, which the keeper starts once this process has ended: an upgrade, say.
+void Control::yield() {
+    if (keeper_ == nullptr) return log::warning("there is no keeper: nobody could take over");
+    log::info("leaving everything to the next broker");
+    Request request;
+    request.kind = Request::Kind::kYield;
     (void)exchange_.ask(request);
 }
 

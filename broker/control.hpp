@@ -8,7 +8,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "broker/admission.hpp"
 #include "broker/callers.hpp"
@@ -17,6 +19,7 @@
 #include "broker/descriptors.hpp"
 #include "broker/exchange.hpp"
 #include "broker/handshake.hpp"
+#include "broker/keeper_link.hpp"
 #include "broker/listener.hpp"
 #include "broker/segments.hpp"
 
@@ -24,19 +27,38 @@ namespace dibs {
 
 class Control {
   public:
-    // `rows`: of sessions. With `signals`, SIGTERM, SIGINT and SIGHUP are taken from a signalfd;
-    // they must be blocked.
-    Control(
-        const Config& config, BoardSegment& board, Exchange& exchange, uint32_t rows, bool signals);
+    // Unless it does not listen at all, on the socket that was inherited, else the configuration's.
+    // `rows`: of sessions. `keeper` may be null. With `signals`, SIGTERM, SIGINT, SIGHUP and
+    // SIGUSR2 are taken from a signalfd; they must be blocked.
+    Control(const Config& config,
+            BoardSegment& board,
+            Exchange& exchange,
+            uint32_t rows,
+            bool listens,
+            shm::Descriptor listener,
+            KeeperLink* keeper,
+            bool signals);
 
+    // Before serve(): sessions that are there already, and whether a drain goes on.
+    void prepare(const std::vector<Session*>& adopted, bool draining);
     void serve(uint64_t epoch);  // until the turn has finished
     void stop();                 // from any thread: as SIGTERM
-    [[nodiscard]] const std::string& socket_path() const { return listener_.path(); }
+    [[nodiscard]] const std::string& socket_path() const { return socket_path_; }
 
   private:
-    enum class Event : uint32_t { kConnection, kPending, kRequest, kReport, kSignal, kStop };
+    enum class Event : uint32_t {
+        kConnection,
+        kPending,
+        kRequest,
+        kReport,
+        kSignal,
+        kStop,
+        kKeeper,
+        kKeeperDeath
+    };
 
     [[nodiscard]] int wait_ms() const;
+    [[nodiscard]] int listener_fd() const { return listener_ ? listener_->fd() : -1; }
     void watch(int fd, Event what) const;
     void dispatch(Event what, int fd);
     void accept_all();
@@ -49,17 +71,26 @@ class Control {
     void begin_session(Caller caller, const shm::SessionSizes& sizes);
     void free_session(Session* session);
     void take_reports();
+    void opened(Session* session);
+    void hear_keeper();
+    void renew_keeper();
+    void watch_keeper();
+    void watch_for_writing();
     void welcome(Session* session);
     void take_signal();
     void drain();
+    void stop_listening();
+    void yield();
     void reload();
 
     const Config& config_;
     std::string file_;
+    std::string socket_path_;
     bool peer_pidfd_;
     BoardSegment& board_;
     Exchange& exchange_;
-    Listener listener_;
+    std::optional<Listener> listener_;  // none once it drains
+    KeeperLink* keeper_;
     shm::Descriptor epoll_;
     shm::Descriptor signals_;
     Attention stop_;
@@ -67,6 +98,8 @@ class Control {
     Admission admission_;
     Conversations conversations_;
     uint64_t epoch_ = 0;
+    uint64_t keeper_again_ns_ = 0;  // not 0: none could be started
+    bool keeper_writing_ = false;   // its socket is watched for room
     uint64_t accept_again_ns_ = 0;  // not 0: there were no descriptors left
     uint64_t said_full_ns_ = 0;     // when the log last said that there is no room
     bool draining_ = false;

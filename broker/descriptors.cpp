@@ -12,7 +12,7 @@ namespace dibs {
 namespace {
 
 constexpr uint64_t kOwn = 48 + 64;   // of the broker itself, and of admin conversations
-constexpr uint64_t kPerSession = 6;  // two of them while its Welcome is under way
+constexpr uint64_t kPerSession = 7;  // one of them while its Welcome is under way
 constexpr uint64_t kCallersMax = 512;
 
 }  // namespace

@@ -13,7 +13,7 @@ void raise_descriptor_limit();
 // What the limit has room for.
 struct DescriptorBudget {
     uint64_t descriptors = 0;
-    uint32_t sessions = 0;  // each holds its socket, pidfd, bell, events, and two to spare
+    uint32_t sessions = 0;  // each holds its socket, pidfd, bell, events, UP and DOWN
     size_t callers = 0;     // that have connected and not yet said Hello
 };
 [[nodiscard]] DescriptorBudget descriptor_budget(uint64_t limit);

@@ -32,6 +32,7 @@ struct Request {
         kAdmin,    // a request to serve; owned by the turn until it is reported
         kDrain,    // stop in order
         kStop,     // stop at once
+        kYield,    // leave everything as it is to a successor
     };
     Kind kind = Kind::kStop;
     Session* session = nullptr;

@@ -15,7 +15,7 @@ constexpr size_t kLargestPayload = shm::kPayloadMax / 16 + 1;
 
 }  // namespace
 
-Upstream::Upstream(const std::byte* up, const shm::SessionSizes& sizes)
+Upstream::Upstream(const std::byte* up, const shm::SessionSizes& sizes, uint64_t head)
     : payload_size_(sizes.up_payload) {
     const shm::UpPlan plan = shm::plan_up(sizes);
     head_ = reinterpret_cast<const shm::UpHead*>(up);
@@ -24,7 +24,7 @@ Upstream::Upstream(const std::byte* up, const shm::SessionSizes& sizes)
     ring_ =
         shm::SubmissionConsumer(reinterpret_cast<const shm::SubmissionEntry*>(up + plan.submission),
                                 sizes.submission_entries,
-                                0);
+                                head);
 }
 
 Armed Upstream::look_again() const {
@@ -67,6 +67,7 @@ Ingest::Read Ingest::read(Session& session, uint32_t budget) {
         if (poll == shm::Poll::kNothing) return Read::kOpen;  // taken back since the look
         if (poll == shm::Poll::kViolation) return Read::kViolation;
         if (entry.op == shm::Op::kClose) return Read::kClosed;
+        core_.set_hand(session.row, entry.sequence);
         operations_.apply(session, entry, take_payload(session, entry));
     }
     return session.up.maybe() ? Read::kMore : Read::kOpen;

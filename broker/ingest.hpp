@@ -30,7 +30,8 @@ enum class Armed { kQuiet, kEntry, kViolation };
 class Upstream {
   public:
     Upstream() = default;
-    Upstream(const std::byte* up, const shm::SessionSizes& sizes);
+    // `head`: submissions that have been taken.
+    Upstream(const std::byte* up, const shm::SessionSizes& sizes, uint64_t head = 0);
 
     // The submission ring: one load, is there anything to look at; and the next entry, copied.
     [[nodiscard]] bool maybe() const { return ring_.maybe(); }

@@ -128,6 +128,19 @@ void Listener::refused(shm::Descriptor socket) {
     spare_ = spare();
 }
 
+Listener::Listener(shm::Descriptor inherited) : socket_(std::move(inherited)) {
+    struct sockaddr_un address = {};
+    socklen_t size = sizeof(address);
+    if (getsockname(socket_.get(), reinterpret_cast<struct sockaddr*>(&address), &size) != 0) {
+        fail("", "no listening socket was handed over");
+    }
+    path_ = address.sun_path;
+    lock_ = open_lock(path_);
+    spare_ = spare();
+    struct stat about = {};
+    if (lstat(path_.c_str(), &about) == 0) inode_ = about.st_ino;
+}
+
 void Listener::close() {
     if (!socket_.valid()) return;
     const Locked locked(lock_.get());

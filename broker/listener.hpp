@@ -20,6 +20,8 @@ namespace dibs {
 class Listener {
   public:
     Listener(std::string path, uint32_t mode);
+    // An earlier broker's, still bound and with whoever waits in its queue.
+    explicit Listener(shm::Descriptor inherited);
     ~Listener() { close(); }
     Listener(const Listener&) = delete;
     Listener& operator=(const Listener&) = delete;

@@ -1,7 +1,10 @@
 // broker/main.cpp -- dibsd: read the configuration, become the broker, say so.
 //
+// What is called is the keeper; it calls the same program for the broker, and the broker for
+// another keeper if that one dies.
+//
 // Exit codes: 0 stopped in order, or a good configuration; 1 cannot serve; 2 a mistake in the
-// command line or the configuration.
+// command line or the configuration; 3, of a broker to its keeper, the next one is to take over.
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <pthread.h>
@@ -10,6 +13,8 @@
 
 #include <cstdio>
 #include <exception>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -17,9 +22,18 @@
 #include "broker/broker.hpp"
 #include "broker/config.hpp"
 #include "broker/descriptors.hpp"
+#include "broker/failed_state.hpp"
+#include "broker/keeper.hpp"
+#include "broker/keeper_link.hpp"
 #include "broker/log.hpp"
+#include "broker/service_notice.hpp"
 
 namespace {
+
+constexpr int kExitOk = 0;
+constexpr int kExitFailed = 1;
+constexpr int kExitUsage = 2;
+constexpr int kExitYielded = 3;
 
 bool read(const std::string& file, dibs::Config* config) {
     dibs::ConfigResult result = dibs::read_config(file);
@@ -29,11 +43,11 @@ bool read(const std::string& file, dibs::Config* config) {
     return result.mistakes.empty();
 }
 
-// Signals are taken by the control thread from a descriptor; all threads inherit the mask.
+// Signals are taken from descriptors; all threads, and what is started, inherit the mask.
 void block_signals() {
     sigset_t set;
     sigemptyset(&set);
-    for (const int signal : {SIGTERM, SIGINT, SIGHUP})
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR2})
         sigaddset(&set, signal);
     pthread_sigmask(SIG_BLOCK, &set, nullptr);
     signal(SIGPIPE, SIG_IGN);
@@ -42,25 +56,78 @@ void block_signals() {
 void say_ready(int fd, const std::string& path) {
     const std::string line = "dibsd: ready on " + path + "\n";
     (void)!write(fd < 0 ? STDOUT_FILENO : fd, line.data(), line.size());
+    dibs::notify_service("READY=1");
+}
+
+dibs::shm::Descriptor take(int fd, const char* option) {
+    if (fd >= 0 && fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
+        throw std::runtime_error(std::string(option) + ": not an open descriptor");
+    }
+    return dibs::shm::Descriptor(fd);
+}
+
+// A broker that takes over goes on with the pools of its STATE, whatever has become of its file.
+bool configure(const dibs::Arguments& arguments, bool takeover, dibs::Config* config) {
+    if (!arguments.config.empty() && !read(arguments.config, config)) {
+        if (!takeover) return false;
+        *config = dibs::Config();
+        config->file = arguments.config;
+    }
+    if (!arguments.socket.empty()) config->socket = arguments.socket;
+    dibs::log::open(config->log_level);
+    return true;
+}
+
+int run(dibs::Broker& broker) {
+    dibs::log::info("serving on " + broker.socket_path() + ", epoch " +
+                    std::to_string(broker.epoch()));
+    broker.run();
+    if (broker.yielded()) _exit(kExitYielded);  // whatever goes out of scope is the successor's
+    dibs::log::info("stopped");
+    return kExitOk;
+}
+
+int serve_alone(const dibs::Arguments& arguments) {
+    dibs::Config config;
+    if (!configure(arguments, false, &config)) return kExitUsage;
+    dibs::shm::Descriptor state = take(arguments.state_fd, "--state-fd");
+    dibs::Broker broker(std::move(config), std::move(state), true);
+    say_ready(arguments.ready_fd, broker.socket_path());
+    return run(broker);
+}
+
+// Under a keeper. A STATE that cannot be served from is put aside, and an empty one begun.
+int serve_kept(const dibs::Arguments& arguments) {
+    dibs::KeeperLink keeper(take(arguments.link_fd, "--link"),
+                            dibs::OwnProgram::called_with(arguments.options()));
+    dibs::Inheritance inheritance = keeper.receive();
+    keeper.set_watch(inheritance.watch.get());
+    dibs::Config config;
+    if (!configure(arguments, inheritance.takeover(), &config)) return kExitUsage;
+    if (inheritance.put_aside) {
+        dibs::put_aside(inheritance, keeper, config, "brokers died of it before they could serve");
+    }
+    std::optional<dibs::Broker> broker;
+    try {
+        broker.emplace(config, inheritance, &keeper, true);
+    } catch (const dibs::StateFailure& failure) {
+        dibs::put_aside(inheritance, keeper, config, failure.what());
+        broker.emplace(config, inheritance, &keeper, true);
+    }
+    inheritance = {};  // what has not been taken is nobody's any more
+    return run(*broker);
 }
 
 int serve(const dibs::Arguments& arguments) {
-    dibs::Config config;
-    if (!arguments.config.empty() && !read(arguments.config, &config)) return 2;
-    if (!arguments.socket.empty()) config.socket = arguments.socket;
-    dibs::log::open(config.log_level);
+    dibs::log::open("info");
     block_signals();
     dibs::raise_descriptor_limit();
-    if (arguments.state_fd >= 0 && fcntl(arguments.state_fd, F_SETFD, FD_CLOEXEC) != 0) {
-        throw std::runtime_error("--state-fd: not an open descriptor");
-    }
-    dibs::Broker broker(std::move(config), dibs::shm::Descriptor(arguments.state_fd), true);
-    dibs::log::info("serving on " + broker.socket_path() + ", epoch " +
-                    std::to_string(broker.epoch()));
-    say_ready(arguments.ready_fd, broker.socket_path());
-    broker.run();
-    dibs::log::info("stopped");
-    return 0;
+    if (arguments.link_fd >= 0) return serve_kept(arguments);
+    if (arguments.no_keeper) return serve_alone(arguments);
+    const auto ready = take(arguments.ready_fd, "--ready-fd");
+    dibs::Keeper keeper(dibs::OwnProgram::called_with(arguments.options()), ready.get());
+    if (arguments.keep_fd >= 0) return keeper.keep_for(take(arguments.keep_fd, "--keep"));
+    return keeper.keep(take(arguments.state_fd, "--state-fd"));
 }
 
 }  // namespace
@@ -72,11 +139,11 @@ int main(int argc, char** argv) {
     try {
         if (!arguments->check_config.empty()) {
             dibs::Config config;
-            return read(arguments->check_config, &config) ? 0 : 2;
+            return read(arguments->check_config, &config) ? kExitOk : kExitUsage;
         }
         return serve(*arguments);
     } catch (const std::exception& error) {
         std::fprintf(stderr, "dibsd: %s\n", error.what());
-        return 1;
+        return kExitFailed;
     }
 }

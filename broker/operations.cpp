@@ -228,7 +228,7 @@ void Operations::announce(Session& session,
         command.name = announcement.name;
         command.labels = announcement.labels();
         command.attributes = announcement.attributes;
-        lines = room_lines(core_.pool(entry.pool).payload_max + sizeof(shm::GrantSlot));
+        lines = slot_room_lines(core_.pool(entry.pool));
         const uint32_t credit = session.sizes.completion_entries - session.sizes.submission_entries;
         if (shm::kCompletionsPerSlot * (session.slots + 1) <= credit)
             command.room = session.take_room(lines);

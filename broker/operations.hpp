@@ -35,6 +35,11 @@ constexpr uint32_t grant_answer_place(const shm::PoolRow& pool) {
     return static_cast<uint32_t>(sizeof(shm::GrantSlot)) + pool.attributes_max;
 }
 
+// The lines that a slot of this pool takes in its worker's DOWN.
+constexpr uint32_t slot_room_lines(const shm::PoolRow& pool) {
+    return room_lines(uint64_t{pool.payload_max} + sizeof(shm::GrantSlot));
+}
+
 // The room in a worker's DOWN that a slot's assignments use.
 struct SlotRoom {
     Session* session = nullptr;
@@ -59,6 +64,7 @@ class Operations {
     // same turn, so this is also done before each announcement.
     void collect_gone();
     [[nodiscard]] const SlotRoom& slot_room(uint32_t slot) const { return slot_rooms_[slot]; }
+    void restore_slot_room(uint32_t slot, const SlotRoom& room) { slot_rooms_[slot] = room; }
     // The session is gone; its DOWN with it.
     void forget(const Session& session);
 

@@ -45,6 +45,20 @@ uint32_t Rooms::search(uint32_t count) {
     return first;
 }
 
+bool Rooms::take_at(uint32_t first, uint32_t count) {
+    if (first >= lines_ || count > lines_ - first) return false;
+    for (uint32_t line = first; line < first + count; ++line) {
+        if (taken(line)) return false;
+    }
+    for (uint32_t line = first; line < first + count; ++line)
+        words_[line / 64] |= 1ULL << (line % 64);
+    free_ -= count;
+    if (cursor_ >= first && cursor_ < first + count) {
+        cursor_ = first + count == lines_ ? 0 : first + count;
+    }
+    return true;
+}
+
 void Rooms::free(uint32_t first, uint32_t count) {
     assert(first < lines_ && count <= lines_ - first);
     for (uint32_t line = first; line < first + count; ++line) {

@@ -29,6 +29,8 @@ class Rooms {
         return line;
     }
     void free(uint32_t first, uint32_t count);  // taken lines only
+    // These very lines, if all of them are free.
+    [[nodiscard]] bool take_at(uint32_t first, uint32_t count);
     [[nodiscard]] uint32_t lines() const { return lines_; }
     [[nodiscard]] uint32_t lines_free() const { return free_; }
 

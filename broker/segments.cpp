@@ -24,15 +24,17 @@ StateSegment::StateSegment(shm::Descriptor fd, const core::Limits& limits) : fd_
     }
     mapping_ = Mapping(fd_.get(), shm::size_of(fd_.get()));
     if (const std::string why = core::state_refusal(mapping_.bytes()); !why.empty()) {
-        throw std::runtime_error("the STATE that was handed over cannot be served from: " + why);
+        throw StateFailure("the STATE that was handed over cannot be served from: " + why);
     }
 }
 
-BoardSegment::BoardSegment(uint32_t pools_max)
-    : pools_max_(pools_max), plan_(shm::plan_board(pools_max)) {
-    const shm::Descriptor memfd = shm::make_memfd("dibs-board", plan_.size);
-    mapping_ = Mapping(memfd.get(), plan_.size);
-    read_only_ = shm::reopen_read_only(memfd.get());
+BoardSegment::BoardSegment(uint32_t pools_max, shm::Descriptor inherited)
+    : pools_max_(pools_max), plan_(shm::plan_board(pools_max)), fd_(std::move(inherited)) {
+    if (!fd_.valid() || shm::size_of(fd_.get()) != plan_.size) {
+        fd_ = shm::make_memfd("dibs-board", plan_.size);
+    }
+    mapping_ = Mapping(fd_.get(), plan_.size);
+    read_only_ = shm::reopen_read_only(fd_.get());
     shm::BoardHead& board = head();
     board.magic = shm::kBoardMagic;
     board.pools_max = pools_max;

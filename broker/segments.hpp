@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <stdexcept>
 
 #include "broker/core/core.hpp"
 #include "broker/mapping.hpp"
@@ -14,13 +15,19 @@
 
 namespace dibs {
 
+// STATE cannot be served from: nobody has been.
+class StateFailure : public std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
 // STATE. From an empty or absent descriptor a new one is made and formatted; any other is taken
-// as it is. Throws std::runtime_error with what is wrong with it.
+// as it is. Throws StateFailure with what is wrong with it.
 class StateSegment {
   public:
     StateSegment(shm::Descriptor fd, const core::Limits& limits);
 
     [[nodiscard]] std::span<std::byte> bytes() const { return mapping_.bytes(); }
+    [[nodiscard]] int fd() const { return fd_.get(); }
     // Whether its last broker stopped in order.
     void set_clean(bool clean) { mapping_.at<shm::StateHead>(0)->clean = clean ? 1 : 0; }
 
@@ -29,11 +36,13 @@ class StateSegment {
     Mapping mapping_;
 };
 
-// BOARD: written by the turn, read by everybody through a read-only descriptor.
+// BOARD: written by the turn, read by everybody through a read-only descriptor. One of the same
+// size that an earlier broker has left goes on: its clients have it mapped.
 class BoardSegment {
   public:
-    explicit BoardSegment(uint32_t pools_max);
+    explicit BoardSegment(uint32_t pools_max, shm::Descriptor inherited = {});
 
+    [[nodiscard]] int fd() const { return fd_.get(); }
     [[nodiscard]] int read_only_fd() const { return read_only_.get(); }
     [[nodiscard]] uint64_t size() const { return plan_.size; }
     [[nodiscard]] uint32_t pools_max() const { return pools_max_; }
@@ -52,6 +61,7 @@ class BoardSegment {
   private:
     uint32_t pools_max_;
     shm::BoardPlan plan_;
+    shm::Descriptor fd_;
     Mapping mapping_;
     shm::Descriptor read_only_;
 };

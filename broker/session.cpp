@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <stdexcept>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -20,6 +22,21 @@ namespace {
     throw std::system_error(errno, std::generic_category(), what);
 }
 
+// Its groups are in no row; the handshake's socket still knows them.
+Peer peer_of(const shm::SessionRow& session, InheritedSession& inherited) {
+    Peer peer;
+    std::string why;
+    if (auto known = peer_credentials(inherited.at(SessionDescriptor::kSocket).get(), &why)) {
+        static_cast<Credentials&>(peer) = std::move(*known);
+    }
+    peer.uid = session.uid;
+    peer.gid = session.gid;
+    peer.pid = session.pid;
+    peer.start_time = session.start_time;
+    peer.pidfd = std::move(inherited.at(SessionDescriptor::kProcess));
+    return peer;
+}
+
 }  // namespace
 
 Session::Session(Peer who, const shm::SessionSizes& chosen)
@@ -28,12 +45,9 @@ Session::Session(Peer who, const shm::SessionSizes& chosen)
       sizes(chosen),
       peer(std::move(who)),
       histogram_seen(shm::kHistogramBuckets, 0) {
-    const shm::UpPlan up_plan = shm::plan_up(sizes);
-    const shm::DownPlan down_plan = shm::plan_down(sizes);
-    up_fd = shm::make_memfd("dibs-up", up_plan.size);
-    down_fd = shm::make_memfd("dibs-down", down_plan.size);
-    up_mapping = Mapping(up_fd.get(), up_plan.size);
-    down_mapping = Mapping(down_fd.get(), down_plan.size);
+    up_fd = shm::make_memfd("dibs-up", shm::plan_up(sizes).size);
+    down_fd = shm::make_memfd("dibs-down", shm::plan_down(sizes).size);
+    map(0);
     bell = shm::Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!bell.valid()) fail("eventfd");
     int pair[2];
@@ -42,8 +56,45 @@ Session::Session(Peer who, const shm::SessionSizes& chosen)
     }
     event_socket = shm::Descriptor(pair[0]);
     client_event_socket = shm::Descriptor(pair[1]);
+}
 
-    up = Upstream(up_mapping.bytes().data(), sizes);
+Session::Session(const shm::SessionRow& session, InheritedSession& inherited)
+    : consumed(session.submission_consumed),
+      completion_tail(session.completion_tail),
+      row(inherited.row),
+      generation(inherited.generation),
+      rooms(session.down_payload_size / shm::kLineSize),
+      tags(session.tags_max),
+      slots(session.slots),
+      sizes({session.submission_entries,
+             session.completion_entries,
+             session.up_payload_size,
+             session.down_payload_size,
+             session.tags_max}),
+      peer(peer_of(session, inherited)),
+      socket(std::move(inherited.at(SessionDescriptor::kSocket))),
+      bell(std::move(inherited.at(SessionDescriptor::kBell))),
+      event_socket(std::move(inherited.at(SessionDescriptor::kEvents))),
+      histogram_seen(shm::kHistogramBuckets, 0),
+      up_fd(std::move(inherited.at(SessionDescriptor::kUp))),
+      down_fd(std::move(inherited.at(SessionDescriptor::kDown))),
+      client_event_socket(std::move(inherited.at(SessionDescriptor::kClientEvents))) {
+    if (!shm::valid_sizes(sizes) || shm::size_of(up_fd.get()) != shm::plan_up(sizes).size ||
+        shm::size_of(down_fd.get()) != shm::plan_down(sizes).size) {
+        throw std::runtime_error("a session's segments do not fit its row");
+    }
+    map(consumed);
+    net_rings_seen = up.net_rings();
+    for (uint32_t i = 0; i < shm::kHistogramBuckets; ++i)
+        histogram_seen[i] = up.bucket(i);
+    completions_harvested = completion_tail;
+}
+
+void Session::map(uint64_t submissions_taken) {
+    const shm::DownPlan down_plan = shm::plan_down(sizes);
+    up_mapping = Mapping(up_fd.get(), shm::plan_up(sizes).size);
+    down_mapping = Mapping(down_fd.get(), down_plan.size);
+    up = Upstream(up_mapping.bytes().data(), sizes, submissions_taken);
     down = down_mapping.at<shm::DownHead>(0);
     completions = down_mapping.at<shm::CompletionEntry>(down_plan.completion);
     events = down_mapping.at<std::atomic<uint64_t>>(down_plan.event);

@@ -14,6 +14,7 @@
 
 #include "broker/core/command.hpp"
 #include "broker/ingest.hpp"
+#include "broker/inheritance.hpp"
 #include "broker/mapping.hpp"
 #include "broker/peer.hpp"
 #include "broker/rooms.hpp"
@@ -46,7 +47,11 @@ struct PendingFree {
 };
 
 struct Session {
+    // A new one, with segments and doorbells of its own.
     Session(Peer peer, const shm::SessionSizes& sizes);
+    // An earlier broker's, over its descriptors: taken and told as far as its row says. Throws if
+    // they do not fit.
+    Session(const shm::SessionRow& row, InheritedSession& inherited);
 
     // --- the ring and words of the turn
     Upstream up;
@@ -64,9 +69,10 @@ struct Session {
     bool in_turn = false;  // in the list of sessions that this turn answers
     bool events_changed = false;
     bool polled = false;
-    bool ending = false;       // no longer read nor answered; its death is told to the core
-    bool draining = false;     // its process is dead; what it published is still read
-    uint64_t drain_until = 0;  // draining: no entry from here on is a dead process's
+    bool ending = false;         // no longer read nor answered; its death is told to the core
+    bool draining = false;       // its process is dead; what it published is still read
+    uint64_t drain_until = 0;    // draining: no entry from here on is a dead process's
+    uint64_t careful_until = 0;  // entries below it are read one a turn
     shm::Reason end_reason = shm::Reason::kOk;
     core::TimeNs heard_ns = 0;  // last turn in which it said something
 
@@ -110,10 +116,13 @@ struct Session {
     std::vector<uint32_t> histogram_seen;
     uint64_t completions_harvested = 0;
 
-    // For the Welcome; closed when it has left.
+    // For the Welcome, and for the keeper. Without one they are closed when it has left.
     shm::Descriptor up_fd;
     shm::Descriptor down_fd;
-    shm::Descriptor client_event_socket;
+    shm::Descriptor client_event_socket;  // until its client has been welcomed
+
+  private:
+    void map(uint64_t submissions_taken);
 };
 
 }  // namespace dibs

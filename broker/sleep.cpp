@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <system_error>
+#include <utility>
 
 #include "broker/log.hpp"
 #include "shm/cpu.hpp"
@@ -26,11 +27,16 @@ constexpr int kEventsAtOnce = 64;
 
 }  // namespace
 
-Sleep::Sleep(Sessions& sessions, Exchange& exchange, Publisher& publisher, const Clock& clock)
+Sleep::Sleep(Sessions& sessions,
+             Exchange& exchange,
+             Publisher& publisher,
+             const Clock& clock,
+             HangWatch hang_watch)
     : sessions_(sessions),
       exchange_(exchange),
       publisher_(publisher),
       clock_(clock),
+      hang_watch_(std::move(hang_watch)),
       epoll_(epoll_create1(EPOLL_CLOEXEC)) {
     if (!epoll_.valid()) throw std::system_error(errno, std::generic_category(), "epoll_create1");
     if (!watch(exchange_.turn().fd(), EPOLLIN, Event::kRequest, 0)) {
@@ -62,6 +68,7 @@ void Sleep::worked(core::TimeNs now) {
     publish_cpu();
     if (now - looked_ns_ < kLookEvery) return;
     looked_ns_ = now;
+    hang_watch_.keep(now);
     leave_silent(now);
     events(0, false);
 }
@@ -86,6 +93,7 @@ void Sleep::leave_silent(core::TimeNs now) {
 }
 
 bool Sleep::rest(core::TimeNs& now, core::TimeNs until) {
+    hang_watch_.keep(now);
     if (now - worked_ns_ < spin_ns_ && peer_elsewhere()) return spin(now);
     if (spin_ns_ != 0 && yields_ < kYields && !sessions_.polled().empty()) {
         ++yields_;
@@ -127,7 +135,9 @@ void Sleep::block(core::TimeNs now, core::TimeNs until) {
     publisher_.flush();
     if (arm(now) && !exchange_.asked()) {
         const core::TimeNs current = until == shm::kNever ? 0 : clock_.now();
+        hang_watch_.disarm();
         events(until == shm::kNever ? shm::kNever : until > current ? until - current : 0, true);
+        hang_watch_.arm(clock_.now());
     }
     disarm();
     worked_ns_ = clock_.now();

@@ -15,6 +15,7 @@
 
 #include "broker/clock.hpp"
 #include "broker/exchange.hpp"
+#include "broker/hang_watch.hpp"
 #include "broker/publish.hpp"
 #include "broker/sessions.hpp"
 
@@ -22,12 +23,19 @@ namespace dibs {
 
 class Sleep {
   public:
-    Sleep(Sessions& sessions, Exchange& exchange, Publisher& publisher, const Clock& clock);
+    // `hang_watch` rings if the turn hangs: armed while the broker is awake.
+    Sleep(Sessions& sessions,
+          Exchange& exchange,
+          Publisher& publisher,
+          const Clock& clock,
+          HangWatch hang_watch);
 
     // Bell and death notice of a session. False if the kernel has no room for them.
     [[nodiscard]] bool add(const Session& session);
     void remove(const Session& session);
 
+    // Before the first turn.
+    void begin() { hang_watch_.arm(clock_.now()); }
     // How long it spins after its last work; 0: it neither spins nor yields.
     void set_spin(core::TimeNs spin_ns) { spin_ns_ = spin_ns; }
     // There was work at `now`: rest() begins with spinning again.
@@ -55,6 +63,7 @@ class Sleep {
     Exchange& exchange_;
     Publisher& publisher_;
     const Clock& clock_;
+    HangWatch hang_watch_;
     shm::Descriptor epoll_;
     core::TimeNs spin_ns_ = 0;
     core::TimeNs worked_ns_ = 0;

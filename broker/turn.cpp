@@ -5,7 +5,9 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
+#include "broker/adoption.hpp"
 #include "broker/log.hpp"
 #include "shm/handshake.hpp"
 
@@ -18,7 +20,7 @@ constexpr int kAdministeredAtOnce = 2;  // requests of a turn: some ten microsec
 
 }  // namespace
 
-Turn::Turn(core::Core& core, BoardSegment& board, Exchange& exchange)
+Turn::Turn(core::Core& core, BoardSegment& board, Exchange& exchange, HangWatch watch)
     : core_(core),
       exchange_(exchange),
       clock_(core.now()),
@@ -30,13 +32,15 @@ Turn::Turn(core::Core& core, BoardSegment& board, Exchange& exchange)
       answers_(core, sessions_, operations_, publisher_, quotas_),
       deaths_(core, sessions_, ingest_),
       desk_(core),
-      sleep_(sessions_, exchange, publisher_, clock_) {}
+      sleep_(sessions_, exchange, publisher_, clock_, std::move(watch)) {}
 
 void Turn::serve() {
+    sleep_.begin();
     while (!stopped_) {
         if (anything_to_do() || sleep_.rest(now_, next_due())) take(now_);
     }
-    part();
+    if (!yielded_) part();
+    exchange_.report({Report::Kind::kFinished, nullptr});
 }
 
 // The duties of a turn, in their order.
@@ -46,8 +50,12 @@ void Turn::take(core::TimeNs now) {
     ingest_.begin_turn();
     if (!core_.cut()) {  // else the rest of the last turn is decided before anything new
         hear();          // new sessions, configuration, drain
-        if (deaths_.any()) deaths_.reap();  // the dead first: what they have published still counts
-        read_submissions();                 // commands change rows, nothing is granted yet
+        if (careful_.empty()) {
+            if (deaths_.any()) deaths_.reap();  // the dead first: what they published still counts
+            read_submissions();                 // commands change rows, nothing is granted yet
+        } else {
+            read_carefully();  // after a broker's death: what it had in hand, one entry a turn
+        }
     }
     core_.decide();    // timers that are due, then the pass
     answers_.stage();  // completions into the log, bytes into rooms
@@ -62,7 +70,8 @@ void Turn::take(core::TimeNs now) {
 bool Turn::anything_to_do() {
     const bool work = sessions_.anything_new() || exchange_.asked() || deaths_.any();
     now_ = clock_.now();
-    return work || taken_ != nullptr || core_.work_left() || now_ >= next_due();
+    return work || taken_ != nullptr || !careful_.empty() || core_.work_left() ||
+           now_ >= next_due();
 }
 
 core::TimeNs Turn::next_due() const {
@@ -116,6 +125,9 @@ void Turn::hear() {
                 break;
             case Request::Kind::kStop:
                 stopped_ = true;
+                break;
+            case Request::Kind::kYield:
+                stopped_ = yielded_ = true;
                 break;
             case Request::Kind::kDrain:
                 if (draining_) break;
@@ -237,45 +249,114 @@ bool Turn::drained() const {
     return true;
 }
 
-void Turn::prepare(Config& config) {
+void Turn::prepare(Config& config, Inheritance& inheritance) {
     drain_timeout_ns_ = config.drain_timeout_ns;
     sleep_.set_spin(config.spin_ns);
     quotas_.set_policy(config.policy, {});
-    // Sessions that an earlier broker left: their segments are not at hand, so nobody can speak
-    // for them any more. What they held goes back before the first client is heard.
-    uint32_t row = 0;
-    do {
-        core_.begin_turn(clock_.now());
-        for (; row < core_.sessions_max() && !core_.turn_full(); ++row) {
-            if (core_.session(row).state == shm::SessionState::kOpen) core_.session_died(row);
-        }
-        finish_quietly();
-    } while (row < core_.sessions_max() || core_.work_left());
-    if (core_.draining()) {  // the earlier broker stopped in order; this one has begun
-        core_.begin_turn(clock_.now());
+    if (inheritance.takeover()) {
+        // The clock stands still from the broker's death on, until the first turn that is heard.
+        clock_.go_on_from(std::max(core_.now(), inheritance.death_ns + inheritance.clock_offset));
+    }
+    now_ = clock_.now();
+    adopt(inheritance);
+    end_the_lost();
+    if (core_.draining() && inheritance.takeover()) {  // it goes on
+        draining_ = true;
+        drain_until_ns_ = now_ + drain_timeout_ns_;
+    } else if (core_.draining()) {  // the earlier broker stopped in order; this one has begun
+        begin_unheard();
         core_.apply(core::Drain{.on = false});
-        finish_quietly();
+        finish_unheard();
     }
-    for (PoolSettings& pool : config.pools) {
-        std::string why;
-        core_.begin_turn(clock_.now());
-        if (core_.set_pool(pool.view(), &why) == shm::kNoRow) {
-            throw std::runtime_error(why);
-        }
-        finish_quietly();
-    }
+    set_pools(config, inheritance.takeover());
     do {
-        core_.begin_turn(clock_.now());
-        finish_quietly();
+        begin_unheard();
+        finish_unheard();
     } while (core_.work_left());
     publisher_.publish_all();
+    clock_.go_on_from(now_);
 }
 
-// The end of a turn that nobody is told about.
-void Turn::finish_quietly() {
+// What was committed and perhaps not told is told; everybody is woken once.
+void Turn::adopt(Inheritance& inheritance) {
+    Adoption adoption(core_, sessions_, operations_);
+    for (InheritedSession& inherited : inheritance.sessions) {
+        Session* session = adoption.adopt(inherited);
+        if (session == nullptr) continue;
+        adoption.take_hand(*session);
+        if (session->careful_until != 0) careful_.push_back(session);
+        session->heard_ns = now_;
+        quotas_.add(*session);
+        if (!sleep_.add(*session)) sessions_.end(session, shm::Reason::kTablesFull);
+    }
+    if (sessions_.all().empty()) return;
+    adoption.restore_rooms();
+    answers_.repeat();
+    for (Session* session : sessions_.all()) {
+        sessions_.poll(session);
+        if (session->polled) shm::disarm_submissions(*session->down);
+    }
+    publisher_.set_sessions(sessions_.all().size());
+}
+
+// Sessions whose segments are not at hand: nobody can speak for them any more. What they held goes
+// back before the first client is heard.
+void Turn::end_the_lost() {
+    uint32_t row = 0;
+    do {
+        begin_unheard();
+        for (; row < core_.sessions_max() && !core_.turn_full(); ++row) {
+            if (core_.session(row).state == shm::SessionState::kOpen &&
+                sessions_.at(row) == nullptr)
+                core_.session_died(row);
+        }
+        finish_unheard();
+    } while (row < core_.sessions_max() || core_.work_left());
+}
+
+// A pool that a successor cannot make as its file says by now stays as it was: whoever is attached
+// must not lose it.
+void Turn::set_pools(Config& config, bool takeover) {
+    for (PoolSettings& pool : config.pools) {
+        std::string why;
+        begin_unheard();
+        const bool set = core_.set_pool(pool.view(), &why) != shm::kNoRow;
+        if (!set && !takeover) throw std::runtime_error(why);
+        if (!set) log::warning(why + "; it stays as it was");
+        finish_unheard();
+    }
+}
+
+// A turn before anybody is heard; adopted sessions are answered as ever.
+void Turn::begin_unheard() {
+    core_.begin_turn(now_);
+    operations_.begin_turn();
+}
+
+void Turn::finish_unheard() {
     core_.decide();
+    answers_.stage();
     core_.commit();
+    answers_.store();
     core_.clear();
+}
+
+// One entry of one session: if the broker dies of it again, nobody else's is in hand.
+void Turn::read_carefully() {
+    while (!careful_.empty()) {
+        Session* session = careful_.back();
+        if (session->ending || session->up.head() >= session->careful_until) {
+            careful_.pop_back();
+            continue;
+        }
+        const uint64_t before = session->up.head();
+        const Ingest::Read read = ingest_.read(*session, 1);
+        if (session->up.head() != before) sessions_.in_turn(session);
+        if (read == Ingest::Read::kClosed) sessions_.end(session, shm::Reason::kOk);
+        if (read == Ingest::Read::kViolation) sessions_.end(session, shm::Reason::kMalformed);
+        if (session->up.head() == before) careful_.pop_back();
+        return;
+    }
 }
 
 // The broker stops: everybody who is still here is told so.
@@ -285,7 +366,6 @@ void Turn::part() {
         Answers::farewell(*session);
         exchange_.report({Report::Kind::kRetired, session});
     }
-    exchange_.report({Report::Kind::kFinished, nullptr});
 }
 
 }  // namespace dibs

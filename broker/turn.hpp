@@ -15,6 +15,7 @@
 #include "broker/desk.hpp"
 #include "broker/exchange.hpp"
 #include "broker/ingest.hpp"
+#include "broker/inheritance.hpp"
 #include "broker/operations.hpp"
 #include "broker/publish.hpp"
 #include "broker/quotas.hpp"
@@ -26,13 +27,18 @@ namespace dibs {
 
 class Turn {
   public:
-    Turn(core::Core& core, BoardSegment& board, Exchange& exchange);
+    Turn(core::Core& core, BoardSegment& board, Exchange& exchange, HangWatch watch = {});
 
-    // What comes before the first client: pools as configured, sessions of an earlier broker
-    // ended. Throws std::runtime_error with what is wrong.
-    void prepare(Config& config);
-    // Turns until a drain is over or kStop comes.
+    // What comes before the first client: sessions of an earlier broker adopted or ended, pools as
+    // configured. Throws std::runtime_error with what is wrong.
+    void prepare(Config& config, Inheritance& inheritance);
+    // Turns until a drain is over, or kStop or kYield comes.
     void serve();
+    // Whether it has left everything to a successor; once serve() has returned.
+    [[nodiscard]] bool yielded() const { return yielded_; }
+    [[nodiscard]] bool draining() const { return draining_; }  // before serve()
+    [[nodiscard]] const std::vector<Session*>& adopted() const { return sessions_.all(); }
+    [[nodiscard]] uint64_t clock_offset() const { return clock_.offset(); }
 
   private:
     [[nodiscard]] bool anything_to_do();
@@ -48,7 +54,12 @@ class Turn {
     [[nodiscard]] core::TimeNs next_due() const;
     [[nodiscard]] bool drained() const;
     void part();
-    void finish_quietly();
+    void adopt(Inheritance& inheritance);
+    void end_the_lost();
+    void set_pools(Config& config, bool takeover);
+    void begin_unheard();
+    void finish_unheard();
+    void read_carefully();
 
     core::Core& core_;
     Exchange& exchange_;
@@ -70,8 +81,10 @@ class Turn {
     size_t harvest_ = 0;
     bool draining_ = false;
     bool stopped_ = false;
+    bool yielded_ = false;
     bool publish_all_ = false;
     std::vector<Session*> opened_;   // in this turn
+    std::vector<Session*> careful_;  // their entries may be what the last broker died of
     std::unique_ptr<Config> taken_;  // a configuration that is being taken over
     size_t taken_pools_ = 0;         // of its pools
 };

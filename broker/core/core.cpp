@@ -154,6 +154,23 @@ void Core::set_epoch(uint64_t epoch) {
     put(parts_->state.head->epoch, epoch);
 }
 
+void Core::set_hand(uint32_t session, uint64_t sequence) {
+    put(const_cast<shm::SessionRow&>(parts_->state.sessions[session]).hand_sequence, sequence);
+}
+
+uint64_t Core::take_hand(uint32_t session) {
+    auto& row = const_cast<shm::SessionRow&>(parts_->state.sessions[session]);
+    const uint64_t sequence = row.hand_sequence > row.submission_consumed ? row.hand_sequence : 0;
+    put(row.hand_deaths, sequence != 0 ? row.hand_deaths + 1 : 0);
+    put(row.hand_sequence, 0);
+    return sequence;
+}
+
+bool Core::stores_owed() const {
+    return parts_->state.head->log.phase.load(std::memory_order_relaxed) ==
+           shm::LogPhase::kCommitted;
+}
+
 uint32_t Core::find_pool(std::string_view name) const {
     for (uint32_t row = 0; row < pools(); ++row) {
         if (std::string_view{pool(row).name, pool(row).name_size} == name) return row;

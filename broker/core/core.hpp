@@ -101,6 +101,14 @@ class Core {
     // --- session fields that the broker keeps beside the core, logged with the turn
     void set_cursors(uint32_t session, uint64_t submission_consumed, uint64_t completion_tail);
     void set_epoch(uint64_t epoch);  // outside a turn
+    // The entry that is about to be applied. Not in the log: what a broker died of is found in
+    // hand.
+    void set_hand(uint32_t session, uint64_t sequence);
+    // After a broker's death, outside a turn: the sequence up to which the session's entries were
+    // in hand, 0 = none; a session is counted as often as that has happened running.
+    uint64_t take_hand(uint32_t session);
+    // Whether the last turn was committed and its stores may not all have been done.
+    [[nodiscard]] bool stores_owed() const;
 
     // --- looking
     [[nodiscard]] uint32_t find_pool(std::string_view name) const;  // row or kNoRow

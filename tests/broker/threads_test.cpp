@@ -40,7 +40,8 @@ class TurnThread {
           board_(config_.limits.pools),
           exchange_(core_.sessions_max()),
           turn_(core_, board_, exchange_) {
-        turn_.prepare(config_);
+        Inheritance nothing;
+        turn_.prepare(config_, nothing);
         thread_ = std::thread([this] { turn_.serve(); });
     }
     ~TurnThread() {

@@ -72,7 +72,7 @@ std::string Folder::write(const std::string& name, const std::string& text) cons
 Dibsd::Dibsd(const Folder& folder, const std::string& config, int state_fd)
     : socket_(folder.path() + "/dibs.sock") {
     const std::string file = folder.write("dibsd.toml", "log_level = \"warning\"\n" + config);
-    std::vector<std::string> arguments = {"--config", file, "--socket", socket_};
+    std::vector<std::string> arguments = {"--no-keeper", "--config", file, "--socket", socket_};
     int pipe_ends[2];
     if (pipe2(pipe_ends, O_CLOEXEC) != 0) std::abort();
     pid_ = fork();

@@ -24,7 +24,7 @@ class Folder {
     std::string path_;
 };
 
-// The program is named by $DIBS_DIBSD.
+// One process, without a keeper. The program is named by $DIBS_DIBSD.
 class Dibsd {
   public:
     // Starts it with this configuration and waits for its ready line. `state_fd` is inherited.

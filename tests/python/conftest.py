@@ -40,7 +40,7 @@ class Dibsd:
         file = pathlib.Path(folder) / "dibsd.toml"
         file.write_text(config)
         self.process = subprocess.Popen(
-            [os.environ["DIBS_DIBSD"], "--config", file, "--socket", self.socket],
+            [os.environ["DIBS_DIBSD"], "--no-keeper", "--config", file, "--socket", self.socket],
             stdout=subprocess.PIPE, text=True)
         assert self.process.stdout.readline() == f"dibsd: ready on {self.socket}\n"
 

@@ -85,7 +85,7 @@ PrivateBroker::PrivateBroker(const std::string& folder, const BrokerSizes& sizes
     out.close();
     if (!out) throw std::runtime_error("cannot write " + file);
     ChildConfig config;
-    config.command = {program, "--config", file};
+    config.command = {program, "--no-keeper", "--config", file};
     config.output = output_.write_end();
     process_ = std::make_unique<Child>("broker", config);
     output_.close_write_end();

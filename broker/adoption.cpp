@@ -1,0 +1,166 @@
+// broker/adoption.cpp -- the sessions of a broker that died become this broker's own.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/adoption.hpp"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <utility>
+
+#include "broker/log.hpp"
+#include "shm/doorbell.hpp"
+#include "shm/memfd.hpp"
+
+namespace dibs {
+
+namespace {
+
+constexpr uint32_t kHandDeathsMax = 2;
+
+}  // namespace
+
+void part_with(InheritedSession& inherited, shm::Reason reason) {
+    try {
+        const int fd = inherited.at(SessionDescriptor::kDown).get();
+        const Mapping mapping(fd, shm::size_of(fd));
+        auto& down = *mapping.at<shm::DownHead>(0);
+        // The dead broker may have said the reason itself.
+        if (down.session_state.load(std::memory_order_relaxed) ==
+            static_cast<uint32_t>(shm::SessionState::kOpen)) {
+            down.end_reason.store(static_cast<int32_t>(reason), std::memory_order_relaxed);
+        }
+        // Pairs with the library's look at the state: makes the reason visible.
+        down.session_state.store(static_cast<uint32_t>(shm::SessionState::kDying),
+                                 std::memory_order_release);
+        shm::wake_client(down);
+        (void)send(
+            inherited.at(SessionDescriptor::kEvents).get(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    } catch (const std::exception& error) {
+        log::warning(std::string("a client cannot be told of its session's end: ") + error.what());
+    }
+}
+
+Session* Adoption::adopt(InheritedSession& inherited) {
+    if (inherited.row >= core_.sessions_max()) return nullptr;
+    const shm::SessionRow& row = core_.session(inherited.row);
+    if (row.state != shm::SessionState::kOpen || row.head.generation != inherited.generation) {
+        part_with(inherited, shm::Reason::kHolderGone);
+        return nullptr;
+    }
+    try {
+        auto session = std::make_unique<Session>(row, inherited);
+        inherited.row = shm::kNoRow;  // no longer
+        sessions_.add(session.get());
+        return session.release();
+    } catch (const std::exception& error) {
+        log::error(std::string("a session cannot be adopted: ") + error.what());
+        return nullptr;
+    }
+}
+
+void Adoption::take_hand(Session& session) {
+    session.careful_until = core_.take_hand(session.row);
+    if (core_.session(session.row).hand_deaths < kHandDeathsMax) return;
+    log::error("two brokers running died with an entry of process " +
+               std::to_string(session.peer.pid) + " in hand: its session ends");
+    session.careful_until = 0;
+    sessions_.end(&session, shm::Reason::kMalformed);
+}
+
+void Adoption::restore_rooms() {
+    restore_claims();
+    restore_leases();
+    restore_slots();
+    for (Session* session : sessions_.all())
+        restore_unread(*session);
+}
+
+void Adoption::restore_claims() {
+    for (uint32_t row = 0; row < core_.claims_max(); ++row) {
+        const shm::ClaimRow& claim = core_.claim(row);
+        if (claim.state == shm::ClaimState::kFree || claim.room == shm::kNoRow) continue;
+        restore_tag(sessions_.at(claim.session),
+                    core_.pool(claim.pool),
+                    claim.tag,
+                    claim.room,
+                    claim.room_lines,
+                    claim.enqueued_ns);
+    }
+}
+
+void Adoption::restore_leases() {
+    for (uint32_t row = 0; row < core_.leases_max(); ++row) {
+        const shm::LeaseRow& lease = core_.lease(row);
+        if (lease.state == shm::LeaseState::kFree || lease.room == shm::kNoRow) continue;
+        restore_tag(sessions_.at(lease.session),
+                    core_.pool(lease.pool),
+                    lease.tag,
+                    lease.room,
+                    lease.room_lines,
+                    lease.granted_ns);
+    }
+}
+
+void Adoption::restore_tag(Session* session,
+                           const shm::PoolRow& pool,
+                           uint16_t tag,
+                           uint32_t first,
+                           uint32_t lines,
+                           core::TimeNs since_ns) {
+    if (session == nullptr || tag >= session->tags.size()) return;
+    take(*session, first, lines);
+    session->tags[tag] = {.first = first,
+                          .lines = lines,
+                          .stride = grant_stride(pool),
+                          .answer_place = grant_answer_place(pool),
+                          .ingested_ns = since_ns};
+}
+
+void Adoption::restore_slots() {
+    for (uint32_t row = 0; row < core_.slots_max(); ++row) {
+        const shm::SlotRow& slot = core_.slot(row);
+        if (slot.state == shm::SlotState::kFree || slot.session == shm::kNoRow) continue;
+        Session* session = sessions_.at(slot.session);
+        if (session == nullptr || slot.room == shm::kNoRow) continue;
+        const uint32_t lines = slot_room_lines(core_.pool(slot.pool));
+        take(*session, slot.room, lines);
+        operations_.restore_slot_room(row, {session, slot.room, lines});
+    }
+}
+
+// What its client has not read may name the room of a lease that has ended, or of a slot that is
+// gone. A client that says it has read what cannot be is out.
+void Adoption::restore_unread(Session& session) {
+    const bool possible = session.refresh_released();
+    const uint64_t unread = session.completion_tail - session.completions_released;
+    if (!possible || unread > session.sizes.completion_entries) {
+        return sessions_.end(&session, shm::Reason::kLimit);
+    }
+    shm::CompletionConsumer ring(
+        session.completions, session.sizes.completion_entries, session.completions_released);
+    shm::Completion entry;
+    while (ring.head() < session.completion_tail && ring.pop(entry) == shm::Poll::kEntry) {
+        if (entry.data == shm::kNoRow) continue;
+        const uint32_t first = entry.data / static_cast<uint32_t>(shm::kLineSize);
+        uint32_t lines = 0;
+        if (entry.kind == shm::CompletionKind::kAssign) lines = room_lines(entry.holder);
+        if (entry.kind == shm::CompletionKind::kClaim && first < session.rooms.lines()) {
+            const auto* head = reinterpret_cast<const shm::GrantHead*>(
+                session.payload + size_t{first} * shm::kLineSize);
+            lines = room_lines(sizeof(*head) + uint64_t{entry.units} * head->stride);
+        }
+        if (lines == 0 || !session.rooms.take_at(first, lines)) continue;  // a live one's
+        session.free_room(first, lines, ring.head());
+    }
+    session.settle_rooms();
+}
+
+void Adoption::take(Session& session, uint32_t first, uint32_t lines) {
+    if (session.rooms.take_at(first, lines)) return;
+    log::error("two rooms of one session overlap: it ends");
+    sessions_.end(&session, shm::Reason::kNoRoom);
+}
+
+}  // namespace dibs

@@ -1,0 +1,54 @@
+// broker/adoption.hpp -- the sessions of a broker that died become this broker's own.
+//
+// A session goes on where its row says: what was taken and told is committed there. What the dead
+// broker knew besides is read off the rows again: the rooms of claims, leases and slots in DOWN,
+// and those of completions that have not been read. Not known any more is the room of a lease that
+// another has ended and whose answer its holder may still look at; it may be written again.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "broker/core/core.hpp"
+#include "broker/inheritance.hpp"
+#include "broker/operations.hpp"
+#include "broker/sessions.hpp"
+
+namespace dibs {
+
+class Adoption {
+  public:
+    Adoption(core::Core& core, Sessions& sessions, Operations& operations)
+        : core_(core), sessions_(sessions), operations_(operations) {}
+
+    // The session, by row, and what was inherited is marked as taken by having none; null, and its
+    // client told, if there is no such session any more.
+    Session* adopt(InheritedSession& inherited);
+    // After the last one: their rooms. Ends a session whose rooms contradict each other.
+    void restore_rooms();
+    // Of a broker's death: entries up to it were in hand. What was so at two deaths running ends.
+    void take_hand(Session& session);
+
+  private:
+    void restore_claims();
+    void restore_leases();
+    void restore_slots();
+    void restore_unread(Session& session);
+    void restore_tag(Session* session,
+                     const shm::PoolRow& pool,
+                     uint16_t tag,
+                     uint32_t first,
+                     uint32_t lines,
+                     core::TimeNs since_ns);
+    void take(Session& session, uint32_t first, uint32_t lines);
+
+    core::Core& core_;
+    Sessions& sessions_;
+    Operations& operations_;
+};
+
+// Tells the client of a session that cannot go on, and wakes it.
+void part_with(InheritedSession& inherited, shm::Reason reason);
+
+}  // namespace dibs

@@ -1,0 +1,82 @@
+// broker/failed_state.cpp -- a STATE that is not served from: kept for whoever wants to know why.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/failed_state.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <span>
+
+#include "broker/adoption.hpp"
+#include "broker/log.hpp"
+#include "broker/mapping.hpp"
+#include "shm/memfd.hpp"
+
+namespace dibs {
+
+namespace {
+
+bool write_all(int fd, std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+        const ssize_t written = write(fd, bytes.data(), bytes.size());
+        if (written < 0 && errno == EINTR) continue;
+        if (written <= 0) return false;
+        bytes = bytes.subspan(static_cast<size_t>(written));
+    }
+    return true;
+}
+
+// Under another name first: a file of that name is whole.
+bool write_file(const std::string& path, std::span<const std::byte> bytes) {
+    const std::string draft = path + ".draft";
+    const shm::Descriptor file(
+        open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+    return file.valid() && write_all(file.get(), bytes) && fsync(file.get()) == 0 &&
+           rename(draft.c_str(), path.c_str()) == 0;
+}
+
+uint64_t epoch_of(std::span<const std::byte> bytes) {
+    shm::StateHead head;
+    if (bytes.size() < sizeof(head)) return 0;
+    std::memcpy(static_cast<void*>(&head), bytes.data(), sizeof(head));
+    return head.magic == shm::kStateMagic ? head.epoch : 0;
+}
+
+}  // namespace
+
+void put_aside(Inheritance& inheritance,
+               KeeperLink& keeper,
+               const Config& config,
+               const std::string& why) {
+    log::error("STATE is put aside: " + why);
+    try {
+        const int fd = inheritance.state.get();
+        const Mapping mapping(fd, shm::size_of(fd));
+        inheritance.epoch = epoch_of(mapping.bytes());
+        const std::string folder =
+            config.state_dir.empty() ? default_state_dir() : config.state_dir;
+        (void)mkdir(folder.c_str(), 0700);
+        const std::string path = folder + "/failed-" + std::to_string(inheritance.epoch) + ".state";
+        if (write_file(path, mapping.bytes())) {
+            log::error("it is in " + path + "; `dibs fsck` says what is wrong with it");
+        } else {
+            log::error(path + ": cannot be written: " + std::strerror(errno));
+        }
+    } catch (const std::exception& error) {
+        log::error(std::string("it cannot be read: ") + error.what());
+    }
+    for (InheritedSession& session : inheritance.sessions) {
+        part_with(session, shm::Reason::kStateLost);
+        keeper.drop(session.row, session.generation);
+    }
+    inheritance.sessions.clear();
+    inheritance.state.reset();
+    inheritance.board.reset();
+}
+
+}  // namespace dibs

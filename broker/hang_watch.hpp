@@ -1,0 +1,52 @@
+// broker/hang_watch.hpp -- a timer that the keeper shares: it rings if the broker's turn hangs.
+//
+//   asleep ── wakes: arm ──► awake ── every quarter of a second: arm again ──► awake
+//      ▲                       │
+//      └── disarm, then sleep ─┘        rings: a turn has not ended for more than a second
+//
+// The broker arms it when it wakes and disarms it before it sleeps, so that idle stays idle. The
+// keeper waits for it to ring and then kills the broker: whoever hangs cannot be asked.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/timerfd.h>
+
+#include <cstdint>
+
+#include "shm/descriptor.hpp"
+
+namespace dibs {
+
+class HangWatch {
+  public:
+    static constexpr uint64_t kRingsAfterNs = 1'250'000'000;
+    static constexpr uint64_t kArmEveryNs = 250'000'000;  // so a second at least
+
+    HangWatch() = default;
+    // Without a descriptor it does nothing.
+    explicit HangWatch(shm::Descriptor timer) : timer_(std::move(timer)) {}
+
+    [[nodiscard]] int fd() const { return timer_.get(); }
+    void arm(uint64_t now_ns) {
+        armed_ns_ = now_ns;
+        set(kRingsAfterNs);
+    }
+    // While there is always work. Nothing but a comparison, nearly always.
+    void keep(uint64_t now_ns) {
+        if (now_ns - armed_ns_ >= kArmEveryNs) arm(now_ns);
+    }
+    void disarm() { set(0); }
+    void set(uint64_t ns) const {
+        if (!timer_.valid()) return;
+        struct itimerspec when = {};
+        when.it_value.tv_sec = static_cast<time_t>(ns / 1'000'000'000);
+        when.it_value.tv_nsec = static_cast<long>(ns % 1'000'000'000);
+        (void)timerfd_settime(timer_.get(), 0, &when, nullptr);
+    }
+
+  private:
+    shm::Descriptor timer_;
+    uint64_t armed_ns_ = 0;
+};
+
+}  // namespace dibs

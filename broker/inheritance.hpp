@@ -1,0 +1,38 @@
+// broker/inheritance.hpp -- what a broker begins with: nothing, or what an earlier one has left.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "broker/keeper_socket.hpp"
+#include "shm/descriptor.hpp"
+
+namespace dibs {
+
+struct InheritedSession {
+    uint32_t row = 0;
+    uint32_t generation = 0;
+    std::array<shm::Descriptor, kKeptMax> descriptors;  // by SessionDescriptor
+
+    [[nodiscard]] shm::Descriptor& at(SessionDescriptor which) {
+        return descriptors[static_cast<size_t>(which)];
+    }
+};
+
+struct Inheritance {
+    shm::Descriptor state;
+    shm::Descriptor board;
+    shm::Descriptor listener;
+    shm::Descriptor watch;  // the timer of the hang watch
+    std::vector<InheritedSession> sessions;
+    uint64_t death_ns = 0;      // monotonic: when the earlier broker died; 0 = there was none
+    uint64_t clock_offset = 0;  // of the earlier broker
+    uint64_t epoch = 0;         // at least: that of a STATE that was put aside
+    bool put_aside = false;     // brokers died of this STATE: do not look into it
+
+    [[nodiscard]] bool takeover() const { return death_ns != 0; }
+};
+
+}  // namespace dibs

@@ -1,0 +1,287 @@
+// broker/keeper.cpp -- the keeper: holds what must outlive a broker, and starts the next one.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/keeper.hpp"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "broker/log.hpp"
+#include "broker/service_notice.hpp"
+
+namespace dibs {
+
+namespace {
+
+constexpr uint64_t kServesWithinNs = 30'000'000'000;  // of its start: recovery looks at every row
+constexpr uint32_t kPutAsideAfter = 3;                // failed starts running
+constexpr uint32_t kGiveUpAfter = 6;
+constexpr int kStartAgainMs = 100;
+
+uint64_t monotonic() {
+    struct timespec time = {};
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
+}
+
+uint64_t key_of(const KeeperMessage& message) {
+    return uint64_t{static_cast<uint32_t>(message.what)} << 32 | message.row;
+}
+
+shm::Descriptor new_timer() {
+    shm::Descriptor timer(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+    if (!timer.valid()) throw std::system_error(errno, std::generic_category(), "timerfd_create");
+    return timer;
+}
+
+std::string shown(const std::optional<Process::Ending>& ending) {
+    if (!ending) return "";
+    return (ending->by_signal ? " of signal " : " with exit code ") +
+           std::to_string(ending->number);
+}
+
+}  // namespace
+
+Keeper::Keeper(OwnProgram program, int ready_fd)
+    : program_(std::move(program)), ready_fd_(ready_fd) {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR2})
+        sigaddset(&set, signal);
+    signals_ = shm::Descriptor(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (!signals_.valid()) throw std::system_error(errno, std::generic_category(), "signalfd");
+}
+
+int Keeper::keep(shm::Descriptor state) {
+    watch_ = HangWatch(new_timer());
+    if (state.valid()) {
+        KeeperMessage message;
+        message.what = Kept::kState;
+        Held& held = held_[key_of(message)];
+        held.message = message;
+        held.descriptors.push_back(std::move(state));
+    }
+    start_broker();
+    return serve();
+}
+
+int Keeper::keep_for(shm::Descriptor socket) {
+    socket_ = KeeperSocket(std::move(socket));
+    ever_served_ = said_ready_ = true;
+    return serve();
+}
+
+int Keeper::serve() {
+    while (!finished_) {
+        try {
+            if (start_again_) start_broker();
+        } catch (const std::system_error& error) {
+            log::error(std::string("no broker can be started: ") + error.what());
+        }
+        wait();
+    }
+    return exit_code_;
+}
+
+// What the broker has said comes before its death: the last descriptors count.
+void Keeper::wait() {
+    const short link = static_cast<short>(socket_.waiting() ? POLLIN | POLLOUT : POLLIN);
+    std::array<struct pollfd, 4> on = {{{socket_.fd(), link, 0},
+                                        {broker_.pidfd(), POLLIN, 0},
+                                        {watch_.fd(), POLLIN, 0},
+                                        {signals_.get(), POLLIN, 0}}};
+    if (poll(on.data(), on.size(), start_again_ ? kStartAgainMs : -1) <= 0) return;
+    if (on[0].revents != 0) {
+        socket_.flush();
+        hear();
+    }
+    if (on[1].revents != 0) return broker_died();
+    if (on[2].revents != 0) broker_hangs();
+    if (on[3].revents != 0) take_signals();
+}
+
+void Keeper::start_broker() {
+    auto [own, others] = KeeperSocket::make_pair();
+    start_again_ = true;  // unless it is there below
+    broker_ = Process::start(program_, "--link", others.get());
+    start_again_ = false;
+    serving_ = hung_ = false;
+    socket_ = KeeperSocket(std::move(own));
+    watch_.set(kServesWithinNs);
+    KeeperMessage begin;
+    begin.word = KeeperWord::kBegin;
+    begin.death_ns = death_ns_;
+    begin.clock_offset = clock_offset_;
+    begin.put_aside = failed_starts_ >= kPutAsideAfter ? 1 : 0;
+    const shm::Descriptor self = Process::own_pidfd();
+    const std::array<int, 2> descriptors = {self.get(), watch_.fd()};
+    socket_.send(begin, descriptors);
+    for (const auto& [key, held] : held_)
+        hand_over(held);
+    KeeperMessage go;
+    go.word = KeeperWord::kGo;
+    socket_.send(go);
+}
+
+void Keeper::hand_over(const Held& held) {
+    std::array<int, kKeptMax> descriptors;
+    size_t count = 0;
+    for (const shm::Descriptor& descriptor : held.descriptors)
+        descriptors[count++] = descriptor.get();
+    KeeperMessage message = held.message;
+    message.word = KeeperWord::kHold;
+    socket_.send(message, std::span(descriptors).first(count));
+}
+
+void Keeper::hear() {
+    KeeperPacket packet;
+    for (;;) {
+        const KeeperSocket::Received received = socket_.receive(packet);
+        if (received == KeeperSocket::Received::kPacket) {
+            take(packet);
+            continue;
+        }
+        // Its death is told by its pidfd. Nobody to keep for yet: there never was one.
+        if (received == KeeperSocket::Received::kClosed) {
+            socket_.reset();
+            if (broker_.pidfd() < 0) finish(1);
+        }
+        return;
+    }
+}
+
+void Keeper::take(KeeperPacket& packet) {
+    switch (packet.message.word) {
+        case KeeperWord::kAdopt:
+            return adopt(packet);
+        case KeeperWord::kHold:
+            return take_descriptors(packet);
+        case KeeperWord::kWelcomed: {
+            const auto found = held_.find(key_of(packet.message));
+            if (found == held_.end() || found->second.descriptors.size() != kKeptMax) return;
+            if (found->second.message.generation == packet.message.generation) {
+                found->second.descriptors.pop_back();
+            }
+            return;
+        }
+        case KeeperWord::kDrop:
+            return drop(packet.message);
+        case KeeperWord::kServing:
+            return broker_serves(packet.message);
+        case KeeperWord::kStopped:
+            stopped_ = true;
+            return;
+        default:
+            return;  // a keeper's own words
+    }
+}
+
+void Keeper::take_descriptors(KeeperPacket& packet) {
+    Held& held = held_[key_of(packet.message)];
+    held.message = packet.message;
+    held.descriptors.clear();
+    for (uint32_t i = 0; i < packet.count; ++i)
+        held.descriptors.push_back(std::move(packet.descriptors[i]));
+    if (packet.message.what != Kept::kSession) return;
+    KeeperMessage reply = packet.message;
+    reply.word = KeeperWord::kHeld;
+    socket_.send(reply);
+}
+
+void Keeper::drop(const KeeperMessage& message) {
+    const auto found = held_.find(key_of(message));
+    if (found == held_.end() || found->second.message.generation != message.generation) return;
+    socket_.forget(message.row, message.generation);
+    held_.erase(found);
+}
+
+void Keeper::adopt(KeeperPacket& packet) {
+    if (packet.count < 2) return;
+    broker_ = Process(std::move(packet.descriptors[0]));
+    watch_ = HangWatch(std::move(packet.descriptors[1]));
+    clock_offset_ = packet.message.clock_offset;
+    serving_ = true;
+    // The service is this process from now on.
+    notify_service("MAINPID=" + std::to_string(getpid()));
+    log::warning("the keeper died: this is the next one");
+}
+
+void Keeper::broker_serves(const KeeperMessage& message) {
+    clock_offset_ = message.clock_offset;
+    serving_ = ever_served_ = true;
+    failed_starts_ = 0;
+    if (said_ready_) return;
+    said_ready_ = true;
+    const std::string line =
+        "dibsd: ready on " + std::string(message.text, message.text_size) + "\n";
+    (void)!write(ready_fd_ < 0 ? STDOUT_FILENO : ready_fd_, line.data(), line.size());
+    notify_service("READY=1\nMAINPID=" + std::to_string(getpid()));
+}
+
+void Keeper::broker_died() {
+    death_ns_ = monotonic();
+    hear();
+    socket_.reset();
+    // Before anything is touched that it may still have held: it is waited for, if it is ours.
+    const std::optional<Process::Ending> ending = broker_.ending();
+    broker_ = Process();
+    watch_.disarm();
+    if (stopped_) return finish(0);
+    if (!worth_another(ending)) return;
+    log::warning("the broker died" + shown(ending) + (hung_ ? ", it hung" : "") +
+                 ": starting the next one");
+    start_again_ = true;
+}
+
+// A broker that cannot begin to serve is not started for ever; one that somebody has killed is.
+bool Keeper::worth_another(const std::optional<Process::Ending>& ending) {
+    if (serving_) return true;
+    if (!ever_served_ && ending && !ending->by_signal) {
+        finish(ending->number);  // a mistake in the configuration, say: it has said so itself
+        return false;
+    }
+    const bool killed = ending && ending->by_signal && ending->number == SIGKILL && !hung_;
+    if (!killed && ++failed_starts_ == kGiveUpAfter) {
+        log::error("no broker can begin to serve: giving up");
+        finish(1);
+        return false;
+    }
+    return true;
+}
+
+void Keeper::broker_hangs() {
+    uint64_t rings = 0;
+    if (read(watch_.fd(), &rings, sizeof(rings)) != sizeof(rings)) return;  // armed again since
+    log::error("the broker hangs: killing it");
+    hung_ = true;
+    broker_.signal(SIGKILL);
+}
+
+void Keeper::take_signals() {
+    struct signalfd_siginfo signal = {};
+    while (read(signals_.get(), &signal, sizeof(signal)) == sizeof(signal)) {
+        const auto number = static_cast<int>(signal.ssi_signo);
+        const bool stop = number == SIGTERM || number == SIGINT;
+        if (stop) notify_service("STOPPING=1");
+        if (broker_.pidfd() >= 0) {
+            broker_.signal(number);
+        } else if (stop) {
+            finish(1);
+        }
+    }
+}
+
+void Keeper::finish(int exit_code) {
+    finished_ = true;
+    exit_code_ = exit_code;
+}
+
+}  // namespace dibs

@@ -1,0 +1,94 @@
+// broker/keeper.hpp -- the keeper: holds what must outlive a broker, and starts the next one.
+//
+//        ┌───────────────── descriptors, "held" ────────────────┐
+//        ▼                                                      │
+//     keeper ── starts; timer, pidfds both ways ──────────────► broker
+//        │                                                      │
+//        │ broker dies: proof by pidfd, then waitid; the next   │ keeper dies: proof by pidfd; the
+//        │ one gets all descriptors and the time of death       │ broker starts a new one, hands
+//        ▼                                                      ▼ everything over, goes on serving
+//     broker, next generation                                 keeper, next generation
+//
+// It is the program that was called, and does next to nothing, so that it has nothing to die of: it
+// maps no segment and reads no client's byte. If both die together STATE is lost, and with it every
+// lease: all holders see their socket hang up.
+//
+// After its start a broker under a keeper still needs, and whoever restricts it must allow:
+//   posix_spawn of its own program (clone3 or clone with CLONE_VM | CLONE_VFORK, execve of
+//   /proc/self/exe or of the path that it was started from, access, dup2, fcntl, setpgid,
+//   rt_sigprocmask, wait4 of a failed start), socketpair, pidfd_open of itself and of the child,
+//   waitid with P_PIDFD, poll, sendmsg with SCM_RIGHTS, recvmsg, timerfd_settime, epoll_ctl.
+// A keeper that a restricted broker has started inherits the restriction, and hands it on to the
+// brokers that it starts: they begin under it. So it must also leave room for the start of a broker
+// (open of the configuration, memfd_create, fchmod, ftruncate, fallocate, mmap, fcntl, eventfd2,
+// signalfd4, epoll_create1, getsockname, prlimit64) and for the keeper itself (signalfd4, read,
+// pidfd_send_signal, timerfd_create, sendto to $NOTIFY_SOCKET).
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "broker/hang_watch.hpp"
+#include "broker/keeper_child.hpp"
+#include "broker/keeper_socket.hpp"
+
+namespace dibs {
+
+class Keeper {
+  public:
+    // The ready line goes to `ready_fd`; -1 = standard output. SIGTERM, SIGINT, SIGHUP and SIGUSR2
+    // must be blocked: they are taken from a descriptor and passed on to the broker.
+    Keeper(OwnProgram program, int ready_fd);
+
+    // Keeps a broker going, the first one on `state` if that is valid. Returns the exit code, once
+    // a broker has stopped in order or none can be started.
+    int keep(shm::Descriptor state);
+    // The same for a broker that is already there and has lost its keeper.
+    int keep_for(shm::Descriptor socket);
+
+  private:
+    struct Held {
+        KeeperMessage message;
+        std::vector<shm::Descriptor> descriptors;
+    };
+
+    int serve();
+    void wait();
+    void start_broker();
+    void hand_over(const Held& held);
+    void hear();
+    void take(KeeperPacket& packet);
+    void take_descriptors(KeeperPacket& packet);
+    void drop(const KeeperMessage& message);
+    void adopt(KeeperPacket& packet);
+    void broker_serves(const KeeperMessage& message);
+    void broker_died();
+    [[nodiscard]] bool worth_another(const std::optional<Process::Ending>& ending);
+    void broker_hangs();
+    void take_signals();
+    void finish(int exit_code);
+
+    OwnProgram program_;
+    int ready_fd_;
+    shm::Descriptor signals_;
+    HangWatch watch_;
+    Process broker_;
+    KeeperSocket socket_;
+    std::map<uint64_t, Held> held_;  // by what and row: STATE first
+    uint64_t clock_offset_ = 0;
+    uint64_t death_ns_ = 0;
+    uint32_t failed_starts_ = 0;  // running
+    bool said_ready_ = false;
+    bool serving_ = false;      // this broker has begun to serve
+    bool ever_served_ = false;  // some broker has
+    bool stopped_ = false;      // in order: by its own word
+    bool hung_ = false;         // was killed for it
+    bool start_again_ = false;  // a start has failed for want of something
+    bool finished_ = false;
+    int exit_code_ = 0;
+};
+
+}  // namespace dibs

@@ -1,0 +1,93 @@
+// broker/keeper_child.cpp -- the other of the two processes, as its partner starts and watches it.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/keeper_child.hpp"
+
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <system_error>
+#include <utility>
+
+namespace dibs {
+
+namespace {
+
+const char* const kSelf = "/proc/self/exe";
+
+[[noreturn]] void fail(int error, const char* what) {
+    throw std::system_error(error, std::generic_category(), what);
+}
+
+shm::Descriptor pidfd_of(pid_t pid) {
+    shm::Descriptor pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+    if (!pidfd.valid()) fail(errno, "pidfd_open");
+    return pidfd;
+}
+
+}  // namespace
+
+OwnProgram OwnProgram::called_with(std::vector<std::string> options) {
+    std::array<char, PATH_MAX> path = {};
+    const ssize_t size = readlink(kSelf, path.data(), path.size() - 1);
+    return {size > 0 ? std::string(path.data(), static_cast<size_t>(size)) : kSelf,
+            std::move(options)};
+}
+
+// posix_spawn shares the memory until the exec: nothing is copied, however large the mappings are,
+// and no other thread's lock matters. The socket loses close-on-exec in the child alone.
+Process Process::start(const OwnProgram& program, const std::string& option, int socket) {
+    // A program that was removed, not replaced, is still there under its own link.
+    const std::string path = access(program.path.c_str(), X_OK) == 0 ? program.path : kSelf;
+    std::vector<std::string> words = {"dibsd", option, std::to_string(socket)};
+    words.insert(words.end(), program.options.begin(), program.options.end());
+    std::vector<char*> arguments;
+    for (std::string& word : words)
+        arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, socket, socket);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+    posix_spawnattr_setpgroup(&attributes, 0);
+    pid_t pid = -1;
+    const int error =
+        posix_spawn(&pid, path.c_str(), &actions, &attributes, arguments.data(), environ);
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+    if (error != 0) fail(error, path.c_str());
+    return Process(pidfd_of(pid));  // a child's pid is its own until it is waited for
+}
+
+shm::Descriptor Process::own_pidfd() {
+    return pidfd_of(getpid());
+}
+
+bool Process::dead() const {
+    struct pollfd poll_fd = {pidfd_.get(), POLLIN, 0};
+    return poll(&poll_fd, 1, 0) > 0;
+}
+
+void Process::signal(int number) const {
+    (void)syscall(SYS_pidfd_send_signal, pidfd_.get(), number, nullptr, 0);
+}
+
+std::optional<Process::Ending> Process::ending() const {
+    siginfo_t about = {};
+    if (waitid(P_PIDFD, static_cast<id_t>(pidfd_.get()), &about, WEXITED | WNOHANG) != 0 ||
+        about.si_pid == 0) {
+        return std::nullopt;
+    }
+    return Ending{about.si_code != CLD_EXITED, about.si_status};
+}
+
+}  // namespace dibs

@@ -1,0 +1,49 @@
+// broker/keeper_child.hpp -- the other of the two processes, as its partner starts and watches it.
+//
+// A process is held by its pidfd alone, its own child or not: readable means that all its threads
+// have ended, which is the proof of death that a successor waits for.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shm/descriptor.hpp"
+
+namespace dibs {
+
+// How keeper and broker call each other up: the same program, with the options it was called with.
+struct OwnProgram {
+    std::string path;  // where this program lay when it began: an upgrade has put another there
+    std::vector<std::string> options;
+
+    static OwnProgram called_with(std::vector<std::string> options);
+};
+
+class Process {
+  public:
+    Process() = default;
+    explicit Process(shm::Descriptor pidfd) : pidfd_(std::move(pidfd)) {}
+    // Starts the program with `option` naming the socket, which the child inherits; in a process
+    // group of its own, so that a terminal's signals reach its partner alone. Throws
+    // std::system_error.
+    static Process start(const OwnProgram& program, const std::string& option, int socket);
+    static shm::Descriptor own_pidfd();
+
+    [[nodiscard]] int pidfd() const { return pidfd_.get(); }
+    [[nodiscard]] bool dead() const;
+    void signal(int number) const;
+
+    struct Ending {
+        bool by_signal;
+        int number;  // the signal, or the exit code
+    };
+    // Once it is dead: how, if it was our child to wait for.
+    [[nodiscard]] std::optional<Ending> ending() const;
+
+  private:
+    shm::Descriptor pidfd_;
+};
+
+}  // namespace dibs

@@ -1,0 +1,196 @@
+// broker/keeper_link.cpp -- the broker's end: what its keeper holds, and a new keeper if it dies.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/keeper_link.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+#include "broker/log.hpp"
+
+namespace dibs {
+
+namespace {
+
+void await(int fd, short events) {
+    struct pollfd poll_fd = {fd, events, 0};
+    while (poll(&poll_fd, 1, -1) < 0 && errno == EINTR) {
+    }
+}
+
+void take(KeeperPacket& packet, Inheritance& inheritance) {
+    if (packet.count == 0) return;
+    switch (packet.message.what) {
+        case Kept::kState:
+            inheritance.state = std::move(packet.descriptors[0]);
+            return;
+        case Kept::kBoard:
+            inheritance.board = std::move(packet.descriptors[0]);
+            return;
+        case Kept::kListener:
+            inheritance.listener = std::move(packet.descriptors[0]);
+            return;
+        case Kept::kSession:
+            break;
+    }
+    if (packet.count + 1 < kKeptMax) return;
+    inheritance.sessions.push_back(
+        {packet.message.row, packet.message.generation, std::move(packet.descriptors)});
+}
+
+}  // namespace
+
+KeeperLink::KeeperLink(shm::Descriptor socket, OwnProgram program)
+    : program_(std::move(program)), socket_(std::move(socket)) {}
+
+Inheritance KeeperLink::receive() {
+    Inheritance inheritance;
+    KeeperPacket packet;
+    for (;;) {
+        await(socket_.fd(), POLLIN);
+        const KeeperSocket::Received received = socket_.receive(packet);
+        if (received == KeeperSocket::Received::kNothing) continue;
+        if (received == KeeperSocket::Received::kClosed) {
+            throw std::runtime_error("the keeper is gone, or of another version");
+        }
+        if (packet.message.word == KeeperWord::kGo) return inheritance;
+        if (packet.message.word == KeeperWord::kHold) take(packet, inheritance);
+        if (packet.message.word != KeeperWord::kBegin) continue;
+        inheritance.death_ns = packet.message.death_ns;
+        inheritance.clock_offset = packet.message.clock_offset;
+        inheritance.put_aside = packet.message.put_aside != 0;
+        keeper_ = Process(std::move(packet.descriptors[0]));
+        inheritance.watch = std::move(packet.descriptors[1]);
+    }
+}
+
+void KeeperLink::hold(Kept what, int descriptor) {
+    segments_[static_cast<size_t>(what)] = descriptor;
+    say(what, descriptor);
+}
+
+void KeeperLink::say(Kept what, int descriptor) {
+    KeeperMessage message;
+    message.word = KeeperWord::kHold;
+    message.what = what;
+    socket_.send(message, std::span(&descriptor, 1));
+}
+
+void KeeperLink::hold(Session& session) {
+    sessions_[session.row] = &session;
+    say(session);
+}
+
+void KeeperLink::holds(Session& session) {
+    sessions_[session.row] = &session;
+    if (session.client_event_socket.valid()) say(session);
+}
+
+void KeeperLink::say(const Session& session) {
+    KeeperMessage message;
+    message.word = KeeperWord::kHold;
+    message.row = session.row;
+    message.generation = session.generation;
+    const std::array<int, kKeptMax> descriptors = {session.up_fd.get(),
+                                                   session.down_fd.get(),
+                                                   session.bell.get(),
+                                                   session.event_socket.get(),
+                                                   session.peer.pidfd.get(),
+                                                   session.socket.get(),
+                                                   session.client_event_socket.get()};
+    const bool welcomed = !session.client_event_socket.valid();
+    socket_.send(message, std::span(descriptors).first(kKeptMax - (welcomed ? 1 : 0)));
+}
+
+void KeeperLink::welcomed(const Session& session) {
+    KeeperMessage message;
+    message.word = KeeperWord::kWelcomed;
+    message.row = session.row;
+    message.generation = session.generation;
+    socket_.send(message);
+}
+
+void KeeperLink::drop(Kept what) {
+    segments_[static_cast<size_t>(what)] = -1;
+    KeeperMessage message;
+    message.word = KeeperWord::kDrop;
+    message.what = what;
+    socket_.send(message);
+}
+
+void KeeperLink::drop(uint32_t row, uint32_t generation) {
+    const auto found = sessions_.find(row);
+    if (found != sessions_.end() && found->second->generation == generation) sessions_.erase(found);
+    socket_.forget(row, generation);
+    KeeperMessage message;
+    message.word = KeeperWord::kDrop;
+    message.row = row;
+    message.generation = generation;
+    socket_.send(message);
+}
+
+void KeeperLink::serving(uint64_t clock_offset, const std::string& socket_path) {
+    clock_offset_ = clock_offset;
+    KeeperMessage message;
+    message.word = KeeperWord::kServing;
+    message.clock_offset = clock_offset;
+    message.text_size = static_cast<uint32_t>(std::min(socket_path.size(), sizeof(message.text)));
+    std::memcpy(message.text, socket_path.data(), message.text_size);
+    socket_.send(message);
+}
+
+void KeeperLink::stopped() {
+    KeeperMessage message;
+    message.word = KeeperWord::kStopped;
+    socket_.send(message);
+    while (socket_.waiting() && !keeper_.dead()) {
+        await(socket_.fd(), POLLOUT);
+        socket_.flush();
+    }
+}
+
+Session* KeeperLink::heard() {
+    KeeperPacket packet;
+    for (;;) {
+        const KeeperSocket::Received received = socket_.receive(packet);
+        if (received == KeeperSocket::Received::kClosed) socket_.reset();
+        if (received != KeeperSocket::Received::kPacket) return nullptr;
+        if (packet.message.word != KeeperWord::kHeld) continue;
+        const auto found = sessions_.find(packet.message.row);
+        if (found == sessions_.end()) continue;
+        if (found->second->generation == packet.message.generation) return found->second;
+    }
+}
+
+bool KeeperLink::renew() {
+    (void)keeper_.ending();  // it may have been our child
+    keeper_ = Process();
+    socket_.reset();
+    try {
+        auto [own, others] = KeeperSocket::make_pair();
+        keeper_ = Process::start(program_, "--keep", others.get());
+        socket_ = KeeperSocket(std::move(own));
+        KeeperMessage adopt;
+        adopt.word = KeeperWord::kAdopt;
+        adopt.clock_offset = clock_offset_;
+        const shm::Descriptor self = Process::own_pidfd();
+        const std::array<int, 2> descriptors = {self.get(), watch_};
+        socket_.send(adopt, descriptors);
+    } catch (const std::system_error& error) {
+        log::error(std::string("no keeper can be started: ") + error.what());
+        return false;
+    }
+    for (size_t what = 0; what < segments_.size(); ++what) {
+        if (segments_[what] >= 0) say(static_cast<Kept>(what), segments_[what]);
+    }
+    for (const auto& [row, session] : sessions_)
+        say(*session);
+    return true;
+}
+
+}  // namespace dibs

@@ -1,0 +1,66 @@
+// broker/keeper_link.hpp -- the broker's end: what its keeper holds, and a new keeper if it dies.
+//
+// Made before the threads, then the control thread's alone. It remembers what it has handed over,
+// so that it can hand all of it to the next keeper; the descriptors belong to their owners.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "broker/inheritance.hpp"
+#include "broker/keeper_child.hpp"
+#include "broker/keeper_socket.hpp"
+#include "broker/session.hpp"
+
+namespace dibs {
+
+class KeeperLink {
+  public:
+    // `socket` is the broker's end; `program` is how a new keeper is called.
+    KeeperLink(shm::Descriptor socket, OwnProgram program);
+
+    // Everything that the keeper has to give. Waits for it. Throws std::runtime_error if the keeper
+    // is gone.
+    Inheritance receive();
+
+    // --- what the keeper holds; each descriptor stays open until it is dropped
+    void hold(Kept what, int descriptor);  // STATE, BOARD, listener
+    void hold(Session& session);           // until heard() names it, it is not safe
+    void holds(Session& session);  // from an earlier broker: the same if it is not welcome yet
+    void welcomed(const Session& session);
+    void drop(Kept what);
+    void drop(uint32_t row, uint32_t generation);
+    void drop(const Session& session) { drop(session.row, session.generation); }
+
+    void serving(uint64_t clock_offset, const std::string& socket_path);
+    void stopped();  // waits until the keeper can read it, or is gone
+
+    // --- for the control thread's epoll
+    [[nodiscard]] int fd() const { return socket_.fd(); }
+    [[nodiscard]] int keeper_pidfd() const { return keeper_.pidfd(); }
+    [[nodiscard]] bool waiting() const { return socket_.waiting(); }
+    void flush() { socket_.flush(); }
+    // A session that the keeper has acknowledged since; null: none (any more).
+    [[nodiscard]] Session* heard();
+    // The keeper is dead: starts another and hands everything over. False if none can be started.
+    [[nodiscard]] bool renew();
+    void set_watch(int timer) { watch_ = timer; }
+
+  private:
+    void say(Kept what, int descriptor);
+    void say(const Session& session);
+
+    OwnProgram program_;
+    KeeperSocket socket_;
+    Process keeper_;
+    std::array<int, 3> segments_ = {-1, -1, -1};       // by Kept
+    std::unordered_map<uint32_t, Session*> sessions_;  // by row
+    int watch_ = -1;
+    uint64_t clock_offset_ = 0;
+};
+
+}  // namespace dibs

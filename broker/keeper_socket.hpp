@@ -1,0 +1,107 @@
+// broker/keeper_socket.hpp -- what keeper and broker say to each other, and the socket for it.
+//
+//   keeper ── begin {own pidfd, timer} · hold {…} … · go ─────► broker that it has started
+//   broker ── adopt {own pidfd, timer} · hold {…} … ──────────► keeper that it has started
+//   broker ── hold {descriptors} ─────────────────────────────► keeper
+//   broker ◄─ held ──────────────────────────────────────────── keeper
+//   broker ── welcomed, drop, serving, stopped ───────────────► keeper
+//
+// A SOCK_SEQPACKET socketpair, one struct a packet, both ends from the same build: whoever reads
+// another version's word hangs up. Neither side ever waits for the other here: what does not fit
+// stays in a queue until the socket is writable.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <span>
+
+#include "shm/descriptor.hpp"
+#include "shm/layout.hpp"
+
+namespace dibs {
+
+enum class KeeperWord : uint32_t {
+    kBegin,     // keeper: who I am, when the last broker died; what it held follows
+    kGo,        // keeper: that was all
+    kHeld,      // keeper: I have the descriptors of this session
+    kAdopt,     // broker: who I am; be my keeper
+    kHold,      // either: descriptors, named by `what`, row and generation
+    kWelcomed,  // broker: the client's own descriptor need not be kept any longer
+    kDrop,      // broker: close these again
+    kServing,   // broker: recovered; the clock's offset, the socket's path
+    kStopped,   // broker: stopped in order, do not start another
+};
+
+enum class Kept : uint32_t { kState, kBoard, kListener, kSession };
+
+// Of a session, in this order. The last one only until its client has been welcomed.
+enum class SessionDescriptor : uint32_t {
+    kUp,
+    kDown,
+    kBell,
+    kEvents,
+    kProcess,
+    kSocket,
+    kClientEvents,
+    kCount
+};
+
+inline constexpr uint64_t kKeeperMagic = 0x31305052504b4944ULL;  // "DIKPRP01"
+inline constexpr size_t kKeptMax = static_cast<size_t>(SessionDescriptor::kCount);
+
+struct KeeperMessage {
+    uint64_t magic = kKeeperMagic;
+    KeeperWord word = KeeperWord::kHold;
+    Kept what = Kept::kSession;
+    uint32_t row = 0;
+    uint32_t generation = 0;
+    uint64_t death_ns = 0;      // kBegin: monotonic; 0 = there was no broker before
+    uint64_t clock_offset = 0;  // kBegin, kAdopt, kServing: broker time − monotonic, modulo 2^64
+    uint32_t put_aside = 0;     // kBegin: brokers died of this STATE, do not look into it
+    uint32_t text_size = 0;
+    char text[112] = {};  // kServing: the socket's path
+};
+static_assert(sizeof(KeeperMessage) == 160);
+
+struct KeeperPacket {
+    KeeperMessage message;
+    std::array<shm::Descriptor, kKeptMax> descriptors;
+    uint32_t count = 0;  // of the descriptors
+};
+
+class KeeperSocket {
+  public:
+    enum class Received { kPacket, kNothing, kClosed };
+
+    KeeperSocket() = default;
+    explicit KeeperSocket(shm::Descriptor socket) : socket_(std::move(socket)) {}
+    // Two connected ends, close-on-exec. Throws std::system_error.
+    static std::array<shm::Descriptor, 2> make_pair();
+
+    [[nodiscard]] int fd() const { return socket_.get(); }
+    void reset() { *this = KeeperSocket(); }
+
+    // The descriptors stay the caller's, and open until they have left or forget() is called.
+    void send(const KeeperMessage& message, std::span<const int> descriptors = {});
+    void flush();
+    [[nodiscard]] bool waiting() const { return !waiting_.empty(); }  // for the socket
+    // Takes what has not left of a session out of the queue.
+    void forget(uint32_t row, uint32_t generation);
+    // Never waits. A packet that is not of this build counts as closed.
+    Received receive(KeeperPacket& packet) const;
+
+  private:
+    struct Waiting {
+        KeeperMessage message;
+        std::array<int, kKeptMax> descriptors;
+        size_t count;
+    };
+    [[nodiscard]] bool push(const KeeperMessage& message, std::span<const int> descriptors) const;
+
+    shm::Descriptor socket_;
+    std::deque<Waiting> waiting_;
+};
+
+}  // namespace dibs

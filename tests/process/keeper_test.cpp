@@ -1,0 +1,460 @@
+// tests/process/keeper_test.cpp -- who dies, and what goes on: keeper and broker as real processes.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "broker/mapping.hpp"
+#include "shm/memfd.hpp"
+#include "tests/process/child.hpp"
+#include "tests/process/kept_dibsd.hpp"
+#include "tests/process/raw_client.hpp"
+
+namespace dibs::test {
+namespace {
+
+using shm::CompletionKind;
+using shm::Op;
+using shm::Outcome;
+using shm::Reason;
+
+const char* const kCounted = "[[pool]]\nname = \"tokens\"\nkind = \"counted\"\nslots = 2\n";
+const char* const kWorker =
+    "[[pool]]\nname = \"web\"\nkind = \"worker\"\npayload_max = 256\nanswer_max = 64\n";
+
+void await_epoch(const RawClient& client, uint64_t epoch) {
+    while (client.board().epoch.load(std::memory_order_acquire) < epoch)
+        sched_yield();
+}
+
+TEST(Keeper, SaysThatItsBrokerIsReady) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kCounted);
+    EXPECT_EQ(dibsd.ready_line(), "dibsd: ready on " + folder.path() + "/dibs.sock");
+    EXPECT_NE(dibsd.broker(), dibsd.keeper());
+}
+
+TEST(Keeper, EndsWithItsBrokerWhenThatStopsInOrder) {
+    const Folder folder;
+    KeptDibsd dibsd(folder, kCounted);
+    const RawClient client(dibsd.socket());
+    kill(dibsd.keeper(), SIGTERM);
+    EXPECT_EQ(dibsd.wait(), 0);
+    EXPECT_FALSE(connect_to(dibsd.socket()).valid());
+}
+
+TEST(Keeper, EndsWithTheExitCodeOfABrokerThatCannotBegin) {
+    const Folder folder;
+    const std::string bad = folder.write("bad.toml", "nonsense = 1\n");
+    EXPECT_EQ(run_dibsd({"--config", bad, "--socket", folder.path() + "/s"}).exit_code, 2);
+}
+
+TEST(Takeover, KeepsLeasesAndWaitingClaims) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kCounted);
+    RawClient holder(dibsd.socket());
+    RawClient waiting(dibsd.socket());
+    holder.claim(1, 0, 2);
+    const auto granted = holder.wait();
+    ASSERT_EQ(granted->outcome, Outcome::kGranted);
+    waiting.claim(1);
+    waiting.claim(2, 0, 1, 0);  // its answer says that the first one is in the backlog
+    ASSERT_EQ(waiting.wait()->reason, Reason::kBusy);
+    dibsd.kill_broker();
+    holder.release(*granted);
+    const auto next = waiting.wait();
+    ASSERT_TRUE(next);
+    EXPECT_EQ(next->outcome, Outcome::kGranted);
+    EXPECT_EQ(next->tag, 1);
+    EXPECT_EQ(next->fence, 2U);
+    EXPECT_EQ(holder.wait()->reason, Reason::kOk);
+    EXPECT_EQ(holder.board().epoch.load(), 2U);
+    EXPECT_EQ(holder.board().net_found_work.load(), 0U);
+}
+
+TEST(Takeover, KeepsAWorkerAndItsAssignment) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kWorker);
+    RawClient worker(dibsd.socket());
+    RawClient client(dibsd.socket());
+    const auto slot = worker.announce(0, true);
+    client.claim(4);
+    const auto assigned = worker.wait();
+    ASSERT_EQ(assigned->kind, CompletionKind::kAssign);
+    dibsd.kill_broker();
+    std::memcpy(worker.payload(), "port=80", 7);
+    shm::Submission confirm;
+    confirm.op = Op::kConfirm;
+    confirm.id = slot->id;
+    confirm.fence = assigned->fence;
+    confirm.payload_size = 7;
+    worker.submit(confirm);
+    const auto granted = client.wait();
+    ASSERT_EQ(granted->outcome, Outcome::kGranted);
+    const auto* head = reinterpret_cast<const shm::GrantHead*>(client.room(granted->data));
+    const auto* unit = reinterpret_cast<const shm::GrantSlot*>(head + 1);
+    ASSERT_EQ(unit->answer_size, 7U);
+    EXPECT_EQ(std::memcmp(reinterpret_cast<const char*>(unit) + head->answer_place, "port=80", 7),
+              0);
+}
+
+TEST(Takeover, GivesBackWhatWasHeldByAClientThatDiedMeanwhile) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kCounted);
+    RawClient waiting(dibsd.socket());
+    Child holder([&](const Child&) {
+        RawClient client(dibsd.socket());
+        client.claim(1, 0, 2);
+        (void)client.wait();
+    });
+    ASSERT_EQ(holder.marked(), 'e');
+    waiting.claim(1);
+    const pid_t keeper = dibsd.keeper();
+    kill(keeper, SIGSTOP);  // so that nobody takes over before both are dead
+    dibsd.kill_broker();
+    holder.kill();
+    kill(keeper, SIGCONT);
+    EXPECT_EQ(waiting.wait()->outcome, Outcome::kGranted);
+}
+
+// A dibsd of the test's own, which it may replace.
+class OwnProgram {
+  public:
+    explicit OwnProgram(const Folder& folder)
+        : path_(folder.path() + "/dibsd"), before_(std::getenv("DIBS_DIBSD")) {
+        std::filesystem::copy_file(before_, path_);
+        setenv("DIBS_DIBSD", path_.c_str(), 1);
+    }
+    ~OwnProgram() { setenv("DIBS_DIBSD", before_.c_str(), 1); }
+    OwnProgram(const OwnProgram&) = delete;
+    OwnProgram& operator=(const OwnProgram&) = delete;
+    [[nodiscard]] const std::string& path() const { return path_; }
+
+  private:
+    std::string path_;
+    std::string before_;
+};
+
+TEST(Takeover, ExpiresNothingWhileNobodyServes) {
+    const Folder folder;
+    const OwnProgram program(folder);
+    const KeptDibsd dibsd(folder, kCounted);
+    RawClient client(dibsd.socket());
+    shm::Submission claim;
+    claim.op = Op::kClaim;
+    claim.units = 1;
+    claim.id = shm::kNever;
+    claim.fence = 1'500'000'000;  // its lease's interval
+    client.submit(claim);
+    const auto granted = client.wait();
+    ASSERT_EQ(granted->outcome, Outcome::kGranted);
+    // The next one begins when it is told to: its program has been replaced.
+    const std::string gate = folder.path() + "/gate";
+    ASSERT_EQ(mkfifo(gate.c_str(), 0600), 0);
+    ASSERT_EQ(rename(program.path().c_str(), (folder.path() + "/real").c_str()), 0);
+    (void)folder.write("dibsd.new",
+                       "#!/bin/bash\nread -r go < " + gate + "\nexec -a dibsd " + folder.path() +
+                           "/real \"$@\"\n");
+    ASSERT_EQ(chmod((folder.path() + "/dibsd.new").c_str(), 0700), 0);
+    ASSERT_EQ(rename((folder.path() + "/dibsd.new").c_str(), program.path().c_str()), 0);
+    dibsd.kill_broker();
+    // Longer than the lease lives while somebody serves.
+    const shm::Descriptor timer(timerfd_create(CLOCK_MONOTONIC, 0));
+    const struct itimerspec later = {{}, {2, 0}};
+    timerfd_settime(timer.get(), 0, &later, nullptr);
+    uint64_t rings = 0;
+    ASSERT_EQ(read(timer.get(), &rings, sizeof(rings)), 8);
+    std::ofstream(gate) << "go\n";
+    client.release(*granted);
+    EXPECT_EQ(client.wait()->reason, Reason::kOk);
+}
+
+TEST(Takeover, FollowsAFurtherOne) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kCounted);
+    RawClient client(dibsd.socket());
+    for (uint16_t death = 1; death <= 5; ++death) {
+        client.claim(1, 0, 2);
+        const auto granted = client.wait();
+        ASSERT_EQ(granted->outcome, Outcome::kGranted);
+        EXPECT_EQ(granted->fence, death);
+        dibsd.kill_broker();
+        client.release(*granted);
+        ASSERT_EQ(client.wait()->reason, Reason::kOk);
+    }
+    EXPECT_EQ(client.board().epoch.load(), 6U);
+}
+
+TEST(Takeover, LetsNewClientsIn) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kCounted);
+    const pid_t first = dibsd.broker();
+    dibsd.kill_broker();
+    RawClient client(dibsd.socket());  // waits in the queue of the socket that is kept
+    ASSERT_TRUE(client.attached());
+    EXPECT_EQ(client.welcome().epoch, 2U);
+    EXPECT_NE(dibsd.broker(), first);
+}
+
+TEST(Takeover, GoesOnWithItsPoolsWhenTheConfigurationIsWrongByNow) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kCounted);
+    RawClient client(dibsd.socket());
+    (void)folder.write("dibsd.toml", "nonsense = 1\n");
+    dibsd.kill_broker();
+    client.claim(1, 0, 2);
+    EXPECT_EQ(client.wait()->outcome, Outcome::kGranted);
+}
+
+TEST(Takeover, GoesOnDraining) {
+    const Folder folder;
+    KeptDibsd dibsd(folder, kCounted);
+    RawClient holder(dibsd.socket());
+    holder.claim(1);
+    const auto granted = holder.wait();
+    holder.claim(2, 0, 2);
+    kill(dibsd.keeper(), SIGTERM);
+    ASSERT_EQ(holder.wait()->reason, Reason::kDraining);
+    dibsd.kill_broker();
+    await_epoch(holder, 2);
+    EXPECT_FALSE(connect_to(dibsd.socket()).valid());
+    holder.release(*granted);
+    EXPECT_EQ(dibsd.wait(), 0);
+    EXPECT_EQ(holder.wait_end(), Reason::kDraining);
+}
+
+TEST(Upgrade, IsATakeoverThatIsAskedFor) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kCounted);
+    RawClient client(dibsd.socket());
+    client.claim(1, 0, 2);
+    const auto granted = client.wait();
+    const pid_t first = dibsd.broker();
+    kill(dibsd.keeper(), SIGUSR2);
+    await_epoch(client, 2);
+    client.release(*granted);
+    EXPECT_EQ(client.wait()->reason, Reason::kOk);
+    const pid_t second = dibsd.broker(first);
+    kill(second, SIGUSR2);
+    await_epoch(client, 3);
+    EXPECT_NE(dibsd.broker(second), first);
+}
+
+TEST(KeeperDeath, LeavesTheBrokerServingAndIsMadeGood) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kCounted);
+    RawClient client(dibsd.socket());
+    const pid_t broker = dibsd.broker();
+    for (uint16_t death = 1; death <= 3; ++death) {
+        const pid_t keeper = dibsd.keeper();
+        kill_and_await(keeper, SIGKILL);
+        client.claim(1, 0, 2);
+        const auto granted = client.wait();
+        ASSERT_EQ(granted->fence, death);
+        client.release(*granted);
+        ASSERT_EQ(client.wait()->reason, Reason::kOk);
+        EXPECT_NE(dibsd.keeper(keeper), keeper);
+    }
+    EXPECT_EQ(dibsd.broker(), broker);
+    EXPECT_EQ(client.board().epoch.load(), 1U);
+    EXPECT_TRUE(RawClient(dibsd.socket()).attached());
+}
+
+// The new keeper holds everything: the next broker can do without the one that made it.
+TEST(KeeperDeath, IsFollowedByTheDeathOfTheBroker) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kCounted);
+    RawClient client(dibsd.socket());
+    client.claim(1, 0, 2);
+    const auto granted = client.wait();
+    const pid_t first = dibsd.keeper();
+    kill_and_await(first, SIGKILL);
+    // A session that is welcome is one that the new keeper has acknowledged, and those before it.
+    const RawClient later(dibsd.socket());
+    ASSERT_TRUE(later.attached());
+    dibsd.kill_broker();
+    client.release(*granted);
+    EXPECT_EQ(client.wait()->reason, Reason::kOk);
+    EXPECT_EQ(client.board().epoch.load(), 2U);
+}
+
+TEST(KeeperDeath, TogetherWithTheBrokersEndsEverySession) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kCounted);
+    RawClient client(dibsd.socket());
+    const pid_t keeper = dibsd.keeper();
+    const pid_t broker = dibsd.broker();
+    kill(keeper, SIGSTOP);
+    kill_and_await(broker, SIGKILL);
+    kill_and_await(keeper, SIGKILL);
+    struct pollfd hang_up = {client.socket(), POLLRDHUP, 0};
+    EXPECT_EQ(poll(&hang_up, 1, -1), 1);
+    EXPECT_NE(hang_up.revents & (POLLHUP | POLLRDHUP), 0);
+}
+
+// Whether the broker's timer runs: it is awake.
+bool watched(pid_t broker) {
+    for (const auto& entry :
+         std::filesystem::directory_iterator("/proc/" + std::to_string(broker) + "/fdinfo")) {
+        std::ifstream file(entry.path());
+        for (std::string line; std::getline(file, line);) {
+            if (line.rfind("it_value:", 0) == 0) return line != "it_value: (0, 0)";
+        }
+    }
+    return false;
+}
+
+TEST(HangWatch, KillsABrokerWhoseTurnDoesNotEnd) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kCounted);
+    RawClient client(dibsd.socket());
+    const pid_t first = dibsd.broker();
+    // Stopped while it is awake: claims keep it so, and the timer says whether it was.
+    for (;;) {
+        client.claim(1, 0, 1);
+        kill(first, SIGSTOP);
+        std::ifstream status("/proc/" + std::to_string(first) + "/stat");
+        while (status && std::string(std::istreambuf_iterator<char>(status), {}).find(") T") ==
+                             std::string::npos) {
+            sched_yield();
+            status = std::ifstream("/proc/" + std::to_string(first) + "/stat");
+        }
+        if (watched(first)) break;
+        kill(first, SIGCONT);
+        client.release(*client.wait());
+        ASSERT_EQ(client.wait()->reason, Reason::kOk);
+    }
+    const auto granted = client.wait();  // by the next one, or by the first one just before
+    ASSERT_EQ(granted->outcome, Outcome::kGranted);
+    client.release(*granted);
+    EXPECT_EQ(client.wait()->reason, Reason::kOk);
+    EXPECT_NE(dibsd.broker(first), first);
+    EXPECT_EQ(client.board().epoch.load(), 2U);
+}
+
+TEST(HangWatch, IsOffWhileTheBrokerSleeps) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kCounted);
+    RawClient client(dibsd.socket());
+    client.claim(1);
+    ASSERT_EQ(client.wait()->outcome, Outcome::kGranted);
+    while (watched(dibsd.broker()))
+        sched_yield();
+}
+
+TEST(FailedState, IsPutAsideAndEverybodyIsTold) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kCounted);
+    RawClient client(dibsd.socket());
+    client.claim(1, 0, 2);
+    ASSERT_EQ(client.wait()->outcome, Outcome::kGranted);
+    const pid_t keeper = dibsd.keeper();
+    const shm::Descriptor state = open_descriptor(keeper, "/memfd:dibs-state");
+    ASSERT_TRUE(state.valid());
+    kill(keeper, SIGSTOP);
+    dibsd.kill_broker();
+    {
+        Mapping mapping(state.get(), shm::size_of(state.get()));
+        const auto place = mapping.at<shm::StateHead>(0)->table[size_t{1}];
+        ++mapping.at<shm::PoolRow>(place.offset)->leased;  // one slot more than there are
+    }
+    kill(keeper, SIGCONT);
+    EXPECT_EQ(client.wait_end(), Reason::kStateLost);
+    RawClient next(dibsd.socket());
+    EXPECT_EQ(next.welcome().epoch, 2U);
+    next.claim(1, 0, 2);
+    EXPECT_EQ(next.wait()->outcome, Outcome::kGranted);
+    EXPECT_EQ(std::filesystem::file_size(folder.path() + "/failed-1.state"),
+              shm::size_of(state.get()));
+}
+
+// What kills a broker before it can say what is wrong does so only three times.
+TEST(FailedState, IsNotLookedIntoForEver) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kCounted);
+    RawClient client(dibsd.socket());
+    client.claim(1);
+    ASSERT_EQ(client.wait()->outcome, Outcome::kGranted);
+    const pid_t keeper = dibsd.keeper();
+    const shm::Descriptor state = open_descriptor(keeper, "/memfd:dibs-state");
+    kill(keeper, SIGSTOP);
+    dibsd.kill_broker();
+    {
+        Mapping mapping(state.get(), shm::size_of(state.get()));
+        const auto& head = *mapping.at<shm::StateHead>(0);
+        const auto place = head.table[static_cast<size_t>(shm::Table::kLeases)];
+        for (uint32_t row = 0; row < place.rows; ++row)  // of a session that cannot be
+            mapping.at<shm::LeaseRow>(place.offset)[row].session = 0x7fffffff;
+    }
+    kill(keeper, SIGCONT);
+    EXPECT_EQ(client.wait_end(), Reason::kStateLost);
+    EXPECT_TRUE(std::filesystem::exists(folder.path() + "/failed-1.state"));
+    EXPECT_TRUE(RawClient(dibsd.socket()).attached());
+}
+
+// Twenty sessions that come and go.
+void come_and_go(const std::string& socket) {
+    std::vector<std::unique_ptr<RawClient>> clients;
+    for (int i = 0; i < 20; ++i)
+        clients.push_back(std::make_unique<RawClient>(socket));
+    for (auto& client : clients) {
+        shm::Submission close;
+        close.op = Op::kClose;
+        client->submit(close);
+        (void)client->wait_end();
+    }
+}
+
+TEST(Descriptors, OfKeeperAndBrokerComeBackToWhatTheyWere) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kCounted);
+    const size_t of_keeper = count_descriptors(dibsd.keeper());
+    const size_t of_broker = count_descriptors(dibsd.broker());
+    come_and_go(dibsd.socket());
+    dibsd.kill_broker();  // which may not have told of the last ends
+    come_and_go(dibsd.socket());
+    // The second broker holds what the first one did, and no pidfd less: there is a keeper.
+    const pid_t second = dibsd.broker();
+    while (count_descriptors(second) > of_broker || count_descriptors(dibsd.keeper()) > of_keeper)
+        sched_yield();
+    EXPECT_EQ(dibsd.broker(), second);
+}
+
+TEST(Service, IsToldThatItIsReadyAndStopping) {
+    const Folder folder;
+    const std::string path = folder.path() + "/notify";
+    const shm::Descriptor manager(socket(AF_UNIX, SOCK_DGRAM, 0));
+    struct sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof(address.sun_path));
+    ASSERT_EQ(bind(manager.get(), reinterpret_cast<struct sockaddr*>(&address), sizeof(address)),
+              0);
+    const auto told = [&] {
+        char text[256] = {};
+        return std::string(text, static_cast<size_t>(recv(manager.get(), text, sizeof(text), 0)));
+    };
+    KeptDibsd dibsd(folder, kCounted, {"NOTIFY_SOCKET=" + path});
+    const std::string pid = std::to_string(dibsd.keeper());
+    EXPECT_EQ(told(), "READY=1\nMAINPID=" + pid);
+    kill_and_await(dibsd.keeper(), SIGKILL);
+    EXPECT_EQ(told(), "MAINPID=" + std::to_string(dibsd.keeper(std::stoi(pid))));
+    kill(dibsd.keeper(std::stoi(pid)), SIGTERM);
+    EXPECT_EQ(told(), "STOPPING=1");
+}
+
+}  // namespace
+}  // namespace dibs::test

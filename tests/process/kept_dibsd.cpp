@@ -1,0 +1,158 @@
+// tests/process/kept_dibsd.cpp -- dibsd as it is called: a keeper and its broker.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/process/kept_dibsd.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+namespace dibs::test {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> words_of(pid_t pid) {
+    std::ifstream file("/proc/" + std::to_string(pid) + "/cmdline", std::ios::binary);
+    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    std::vector<std::string> words;
+    for (size_t at = 0; at < text.size(); at = text.find('\0', at) + 1)
+        words.emplace_back(text.c_str() + at);
+    return words;
+}
+
+bool has(const std::vector<std::string>& words, const std::string& word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+// In a zombie's status, and when there is nobody, nothing runs.
+bool runs(pid_t pid) {
+    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
+    std::string text;
+    std::getline(stat, text);
+    const size_t name_end = text.rfind(')');
+    return name_end != std::string::npos && text[name_end + 2] != 'Z';
+}
+
+}  // namespace
+
+KeptDibsd::KeptDibsd(const Folder& folder,
+                     const std::string& config,
+                     const std::vector<std::string>& environment)
+    : socket_(folder.path() + "/dibs.sock") {
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    file_ = folder.write("dibsd.toml", "log_level = \"warning\"\n" + config);
+    int pipe_ends[2];
+    if (pipe2(pipe_ends, O_CLOEXEC) != 0) std::abort();
+    called_ = fork();
+    if (called_ == 0) {
+        setenv("DIBS_STATE_DIR", folder.path().c_str(), 1);
+        for (const std::string& setting : environment)
+            putenv(const_cast<char*>(setting.c_str()));
+        const std::string ready = std::to_string(dup(pipe_ends[1]));
+        const char* program = std::getenv("DIBS_DIBSD");
+        execl(program,
+              "dibsd",
+              "--config",
+              file_.c_str(),
+              "--socket",
+              socket_.c_str(),
+              "--ready-fd",
+              ready.c_str(),
+              nullptr);
+        std::perror(program);
+        _exit(127);
+    }
+    close(pipe_ends[1]);
+    char letter = 0;
+    while (read(pipe_ends[0], &letter, 1) == 1 && letter != '\n')
+        ready_line_ += letter;
+    close(pipe_ends[0]);
+}
+
+KeptDibsd::~KeptDibsd() {
+    // Each may start the other until both are gone.
+    for (std::vector<pid_t> left = all(); !left.empty(); left = all()) {
+        for (const pid_t pid : left)
+            ::kill(pid, SIGKILL);
+        while (waitpid(-1, nullptr, WNOHANG) > 0) {
+        }
+    }
+}
+
+std::vector<pid_t> KeptDibsd::all() const {
+    std::vector<pid_t> found;
+    for (const auto& entry : fs::directory_iterator("/proc")) {
+        const std::string name = entry.path().filename();
+        if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+        const pid_t pid = std::stoi(name);
+        const std::vector<std::string> words = words_of(pid);
+        if (!words.empty() && words[0] == "dibsd" && has(words, socket_)) found.push_back(pid);
+    }
+    return found;
+}
+
+pid_t KeptDibsd::find(const std::string& option, pid_t other) const {
+    for (;;) {
+        for (const pid_t pid : all()) {
+            if (pid != other && runs(pid) && has(words_of(pid), option)) return pid;
+        }
+        sched_yield();
+    }
+}
+
+pid_t KeptDibsd::keeper(pid_t other) const {
+    if (called_ > 0 && called_ != other && runs(called_)) return called_;
+    return find("--keep", other);
+}
+
+void KeptDibsd::kill_broker() const {
+    kill_and_await(broker(), SIGKILL);
+}
+void KeptDibsd::kill_keeper() const {
+    kill_and_await(keeper(), SIGKILL);
+}
+
+int KeptDibsd::wait() {
+    int status = 0;
+    (void)waitpid(called_, &status, 0);
+    called_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+void kill_and_await(pid_t pid, int signal) {
+    const shm::Descriptor pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+    (void)syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0);
+    struct pollfd death = {pidfd.get(), POLLIN, 0};
+    while (pidfd.valid() && poll(&death, 1, -1) < 0 && errno == EINTR) {
+    }
+}
+
+size_t count_descriptors(pid_t pid) {
+    const fs::directory_iterator folder("/proc/" + std::to_string(pid) + "/fd");
+    return static_cast<size_t>(std::distance(begin(folder), end(folder)));
+}
+
+shm::Descriptor open_descriptor(pid_t pid, const std::string& name) {
+    for (const auto& entry : fs::directory_iterator("/proc/" + std::to_string(pid) + "/fd")) {
+        std::error_code gone;
+        const std::string target = fs::read_symlink(entry.path(), gone).string();
+        if (target.rfind(name, 0) != 0) continue;
+        return shm::Descriptor(open(entry.path().c_str(), O_RDWR | O_CLOEXEC));
+    }
+    return {};
+}
+
+}  // namespace dibs::test

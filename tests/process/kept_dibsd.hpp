@@ -1,0 +1,62 @@
+// tests/process/kept_dibsd.hpp -- dibsd as it is called: a keeper and its broker, which a test can
+// kill one by one.
+//
+// Both are found by what they were called with: the folder is this test's own. The test program
+// becomes the reaper of what its children leave behind, so that a broker without a keeper does not
+// outlive the test.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "shm/descriptor.hpp"
+#include "tests/process/dibsd.hpp"
+
+namespace dibs::test {
+
+class KeptDibsd {
+  public:
+    // Starts it with this configuration and waits for its ready line. $DIBS_STATE_DIR is the
+    // folder. `environment`: "NAME=value".
+    KeptDibsd(const Folder& folder,
+              const std::string& config,
+              const std::vector<std::string>& environment = {});
+    ~KeptDibsd();
+    KeptDibsd(const KeptDibsd&) = delete;
+    KeptDibsd& operator=(const KeptDibsd&) = delete;
+
+    [[nodiscard]] const std::string& ready_line() const { return ready_line_; }
+    [[nodiscard]] const std::string& socket() const { return socket_; }
+    [[nodiscard]] const std::string& config_file() const { return file_; }
+
+    // The one that there is; waits until there is one, which is not `other`.
+    [[nodiscard]] pid_t broker(pid_t other = -1) const { return find("--link", other); }
+    [[nodiscard]] pid_t keeper(pid_t other = -1) const;
+    // Kills it and waits for its death, not for its successor.
+    void kill_broker() const;
+    void kill_keeper() const;
+    // Of the keeper that was called: the exit code, or 128 + the signal.
+    int wait();
+
+  private:
+    [[nodiscard]] std::vector<pid_t> all() const;
+    [[nodiscard]] pid_t find(const std::string& option, pid_t other) const;
+
+    std::string socket_;
+    std::string file_;
+    std::string ready_line_;
+    pid_t called_ = -1;
+};
+
+// The process is not running any more. It may be anybody's child.
+void kill_and_await(pid_t pid, int signal);
+
+// Open descriptors of a process; and a copy of the one whose link begins with `name`.
+size_t count_descriptors(pid_t pid);
+shm::Descriptor open_descriptor(pid_t pid, const std::string& name);
+
+}  // namespace dibs::test
