@@ -40,7 +40,9 @@ std::vector<std::string> LeaseWatch::environment(const Options& options) const {
 
 int LeaseWatch::poll_timeout_ms() {
     if (dibs_arm(attachment_.session()) != DIBS_OK) return 0;
-    const int64_t left_ns = std::clamp<int64_t>(due_ns_ - monotonic_ns(), 0, kPollMax);
+    // A lease that is bound to its holder's life needs no keepalive.
+    const int64_t left_ns =
+        interval_ns_ == 0 ? kPollMax : std::clamp<int64_t>(due_ns_ - monotonic_ns(), 0, kPollMax);
     return static_cast<int>((left_ns + DIBS_MILLISECOND - 1) / DIBS_MILLISECOND);
 }
 
