@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <cstring>
 #include <iostream>
+#include <set>
+#include <string_view>
 
 #include "broker/ctl/subcommand.hpp"
 #include "broker/quantity.hpp"
+#include "broker/spelling.hpp"
 
 namespace dibs::ctl {
 
@@ -36,6 +39,7 @@ struct Arguments::Parser {
 Arguments::Arguments(const std::string& subcommand, const std::string& about)
     : parser_(std::make_unique<Parser>()) {
     parser_->app.name("dibs " + subcommand);
+    parser_->app.allow_extras();  // check_rest() says more of them
     parser_->app.description(about);
 }
 
@@ -92,6 +96,12 @@ void Arguments::operands(const std::string& name,
     parser_->app.add_option(name, *target, about)->required();
 }
 
+void Arguments::words(const std::string& name,
+                      std::vector<std::string>* target,
+                      const std::string& about) {
+    parser_->app.add_option(name, *target, about);
+}
+
 void Arguments::take_command(int* argc, char** argv) {
     char** end = argv + *argc;
     char** mark = std::find_if(argv, end, [](char* word) { return std::strcmp(word, "--") == 0; });
@@ -108,17 +118,49 @@ void Arguments::check_command() const {
     if (parser_->command->empty()) throw CLI::ValidationError("there is no command behind --");
 }
 
+std::string Arguments::unknown(const std::string& word) const {
+    const std::string name = word.substr(0, word.find('='));
+    std::set<std::string> known = {"--help"};
+    for (const CLI::Option* option : parser_->app.get_options()) {
+        for (const std::string& one : option->get_lnames())
+            known.insert("--" + one);
+    }
+    const std::set<std::string_view> views(known.begin(), known.end());
+    std::string text = "there is no option " + name;
+    const auto near = nearest_word(name, views);
+    if (near && name.starts_with("--")) text += "; did you mean " + std::string(*near) + "?";
+    return text;
+}
+
+// What the parser could not place: a misspelt option, or a word too many.
+void Arguments::check_rest() const {
+    const std::vector<std::string> rest = parser_->app.remaining();
+    if (rest.empty()) return;
+    for (const std::string& word : rest) {
+        if (word.size() > 1 && word.front() == '-') throw CLI::ValidationError(unknown(word));
+    }
+    throw CLI::ValidationError("\"" + rest.front() + "\" is a word too many");
+}
+
 std::optional<int> Arguments::parse(int argc, char** argv) {
     try {
         if (parser_->command != nullptr) take_command(&argc, argv);
         parser_->app.parse(argc, argv);
+        check_rest();
         if (parser_->command != nullptr) check_command();
         return std::nullopt;
     } catch (const CLI::Success& help) {
         parser_->app.exit(help);
         return kExitOk;
     } catch (const CLI::ParseError& error) {
-        std::cerr << parser_->app.get_name() << ": " << error.what() << '\n';
+        std::string text = error.what();
+        try {
+            check_rest();  // a misspelt option is named before what is missing because of it
+        } catch (const CLI::ParseError& first) {
+            text = first.what();
+        }
+        std::cerr << parser_->app.get_name() << ": " << text << "\n"
+                  << "See " << parser_->app.get_name() << " --help.\n";
         return kExitUsage;
     }
 }

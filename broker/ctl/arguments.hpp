@@ -29,6 +29,8 @@ class Arguments {
     void operands(const std::string& name,
                   std::vector<std::string>* target,
                   const std::string& about);
+    // Operands that need not be there.
+    void words(const std::string& name, std::vector<std::string>* target, const std::string& about);
 
     // What stands below the options in --help.
     void footer(const std::string& text);
@@ -41,6 +43,8 @@ class Arguments {
   private:
     void take_command(int* argc, char** argv);
     void check_command() const;
+    void check_rest() const;
+    [[nodiscard]] std::string unknown(const std::string& word) const;
 
     struct Parser;
     std::unique_ptr<Parser> parser_;

@@ -11,6 +11,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <set>
 #include <string_view>
 
@@ -56,13 +57,14 @@ std::string denied(const std::string& path) {
            " (mode " + mode.data() + "); ask to be added to the group " + group_name(status.st_gid);
 }
 
+Failure no_answer(const std::string& path, const std::string& why) {
+    return {kExitUnreachable,
+            "no broker answers at " + path + " (" + why +
+                "): start dibsd, or name its socket with --socket or DIBS_SOCKET"};
+}
+
 Failure unattached(int code, int error, const std::string& path, const char* text) {
-    if (code == DIBS_ENOBROKER) {
-        return {kExitUnreachable,
-                "no broker answers at " + path + " (" + text +
-                    "): start dibsd, or name its socket with --socket or "
-                    "DIBS_SOCKET"};
-    }
+    if (code == DIBS_ENOBROKER) return no_answer(path, text);
     if (code == DIBS_ESYSTEM && (error == EACCES || error == EPERM)) {
         return {kExitDenied, denied(path)};
     }
@@ -71,6 +73,27 @@ Failure unattached(int code, int error, const std::string& path, const char* tex
 }
 
 }  // namespace
+
+Failure unreachable(const std::string& path, int error) {
+    if (error == EACCES || error == EPERM) return {kExitDenied, denied(path)};
+    return no_answer(path, std::strerror(error));
+}
+
+Failure no_pool(const std::string& name, const std::vector<std::string>& names) {
+    std::string text = "there is no pool " + quoted(name);
+    if (names.empty()) return {kExitNotFound, text + "; this broker has none"};
+    const std::set<std::string_view> known(names.begin(), names.end());
+    if (const auto near = nearest_word(name, known)) {
+        text += "; did you mean " + quoted(std::string(*near)) + "?";
+    }
+    const char* before = "; there are: ";
+    if (text.back() == '?') before = " There are: ";
+    for (const std::string_view one : known) {
+        text += before + std::string(one);
+        before = ", ";
+    }
+    return {kExitNotFound, text};
+}
 
 PoolOperand parse_pool_operand(const std::string& text, uint32_t most) {
     PoolOperand operand;
@@ -176,20 +199,7 @@ uint32_t Attachment::pool(const std::string& name) const {
     if (code != DIBS_EPOOL) {
         throw Failure(exit_code_of(code), "pool " + quoted(name) + ": " + dibs_strerror(code));
     }
-    const std::vector<std::string> names = pools();
-    std::string text = "there is no pool " + quoted(name);
-    if (names.empty()) throw Failure(kExitNotFound, text + "; this broker has none");
-    const std::set<std::string_view> known(names.begin(), names.end());
-    if (const auto near = nearest_word(name, known)) {
-        text += "; did you mean " + quoted(std::string(*near)) + "?";
-    }
-    const char* before = "; there are: ";
-    if (text.back() == '?') before = " There are: ";
-    for (const std::string_view one : known) {
-        text += before + std::string(one);
-        before = ", ";
-    }
-    throw Failure(kExitNotFound, text);
+    throw no_pool(name, pools());
 }
 
 }  // namespace dibs::ctl

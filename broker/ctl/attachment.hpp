@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "broker/ctl/failure.hpp"
 #include "dibs/dibs.h"
 
 namespace dibs::ctl {
@@ -20,6 +21,11 @@ PoolOperand parse_pool_operand(const std::string& text, uint32_t most);
 
 // The socket's path as libdibs finds it; `given` comes first.
 std::string socket_path(const std::string& given);
+
+// Why a connection to the broker's socket failed, and what to do.
+Failure unreachable(const std::string& path, int error);
+// There is no pool of that name; `names` are those that exist.
+Failure no_pool(const std::string& name, const std::vector<std::string>& names);
 
 class Attachment {
   public:

@@ -24,6 +24,11 @@ void JsonText::truth(std::string_view key, bool value) {
     line_ += value ? "true" : "false";
 }
 
+void JsonText::nothing(std::string_view key) {
+    name(key);
+    line_ += "null";
+}
+
 void JsonText::open(std::string_view key, char bracket) {
     name(key);
     line_ += bracket;

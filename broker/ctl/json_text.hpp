@@ -19,6 +19,7 @@ class JsonText {
     void text(std::string_view key, std::string_view value);
     void number(std::string_view key, uint64_t value);
     void signed_number(std::string_view key, int64_t value);
+    void nothing(std::string_view key);  // null
     void truth(std::string_view key, bool value);
 
     [[nodiscard]] const std::string& line() const { return line_; }

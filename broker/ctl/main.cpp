@@ -2,10 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
 #include <exception>
+#include <set>
+#include <string>
 #include <string_view>
 
 #include "broker/ctl/demo/demo.hpp"
+#include "broker/ctl/failure.hpp"
 #include "broker/ctl/subcommand.hpp"
+#include "broker/spelling.hpp"
 
 namespace {
 
@@ -16,9 +20,23 @@ struct Subcommand {
 };
 
 constexpr Subcommand kSubcommands[] = {
+    {"bench", "time claims on a pool of the running broker", dibs::ctl::run_bench},
+    {"cancel", "end a waiting claim", dibs::ctl::run_cancel},
+    {"claim", "hold a slot until interrupted", dibs::ctl::run_claim},
+    {"config", "check a configuration file", dibs::ctl::run_config},
     {"demo", "play a workload through a private broker", dibs::ctl::run_demo},
+    {"drain", "take no new claims", dibs::ctl::run_drain},
     {"exec", "run a command while it holds a slot", dibs::ctl::run_exec},
+    {"explain", "say why a claim waits, and for whom", dibs::ctl::run_explain},
+    {"fsck", "check the state of the running broker", dibs::ctl::run_fsck},
+    {"ls", "list pools, slots, workers, claims, leases or clients", dibs::ctl::run_list},
+    {"release", "end a lease", dibs::ctl::run_release},
+    {"renew", "prolong a lease", dibs::ctl::run_renew},
     {"replay", "run a journal of commands through the scheduler", dibs::ctl::run_replay},
+    {"show", "show everything about one thing", dibs::ctl::run_show},
+    {"snapshot", "show one picture of a pool's counters", dibs::ctl::run_snapshot},
+    {"status", "show the broker", dibs::ctl::run_status},
+    {"undrain", "take claims again", dibs::ctl::run_undrain},
     {"version", "print the version", dibs::ctl::run_version},
 };
 
@@ -28,6 +46,15 @@ void print_usage(std::FILE* to) {
         std::fprintf(to, "  %-10s %s\n", subcommand.name.data(), subcommand.about.data());
     }
     std::fputs("\n`dibs SUBCOMMAND --help` says more.\n", to);
+}
+
+int run(const Subcommand& subcommand, int argc, char** argv) {
+    try {
+        return subcommand.run(argc, argv);
+    } catch (const dibs::ctl::Failure& failure) {
+        std::fprintf(stderr, "dibs %s: %s\n", subcommand.name.data(), failure.what());
+        return failure.exit_code();
+    }
 }
 
 int dispatch(int argc, char** argv) {
@@ -43,10 +70,15 @@ int dispatch(int argc, char** argv) {
     if (name == "--version") return dibs::ctl::run_version(argc - 1, argv + 1);
     if (name == "demo-worker") return dibs::ctl::run_demo_worker(argc - 1, argv + 1);  // of `demo`
     for (const Subcommand& subcommand : kSubcommands) {
-        if (subcommand.name == name) return subcommand.run(argc - 1, argv + 1);
+        if (subcommand.name == name) return run(subcommand, argc - 1, argv + 1);
     }
-    std::fprintf(stderr, "dibs: there is no subcommand \"%s\"\n", argv[1]);
-    print_usage(stderr);
+    std::set<std::string_view> known;
+    for (const Subcommand& subcommand : kSubcommands)
+        known.insert(subcommand.name);
+    const auto near = dibs::nearest_word(name, known);
+    const std::string hint = near ? "; did you mean " + std::string(*near) + "?" : "";
+    std::fprintf(stderr, "dibs: there is no subcommand \"%s\"%s\n", argv[1], hint.c_str());
+    std::fputs("`dibs --help` lists them.\n", stderr);
     return dibs::ctl::kExitUsage;
 }
 

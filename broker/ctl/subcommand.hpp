@@ -20,8 +20,22 @@ inline constexpr int kExitCannotExecute = 126;
 inline constexpr int kExitNoCommand = 127;
 
 // `argv[0]` is the subcommand's own name.
+int run_bench(int argc, char** argv);
+int run_cancel(int argc, char** argv);
+int run_claim(int argc, char** argv);
+int run_config(int argc, char** argv);
+int run_drain(int argc, char** argv);
 int run_exec(int argc, char** argv);
+int run_explain(int argc, char** argv);
+int run_fsck(int argc, char** argv);
+int run_list(int argc, char** argv);
+int run_release(int argc, char** argv);
+int run_renew(int argc, char** argv);
 int run_replay(int argc, char** argv);
+int run_show(int argc, char** argv);
+int run_snapshot(int argc, char** argv);
+int run_status(int argc, char** argv);
+int run_undrain(int argc, char** argv);
 int run_version(int argc, char** argv);
 
 }  // namespace dibs::ctl

@@ -27,9 +27,9 @@ int64_t monotonic_ns() {
 
 LeaseWatch::LeaseWatch(const Options& options)
     : attachment_(options.socket, small_session()), pool_(attachment_.pool(options.pool.name)) {
-    const dibs_completion granted = claim(attachment_, pool_, options);
-    lease_ = granted.lease;
-    interval_ns_ = granted.interval_ns;
+    granted_ = claim(attachment_, pool_, options);
+    lease_ = granted_.lease;
+    interval_ns_ = granted_.interval_ns;
     due_ns_ = monotonic_ns() + interval_ns_ / 3;
     tell_grant(options, lease_);
 }

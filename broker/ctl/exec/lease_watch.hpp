@@ -15,6 +15,8 @@ class LeaseWatch {
   public:
     explicit LeaseWatch(const Options& options);  // attaches and claims; Failure
 
+    [[nodiscard]] const Attachment& attachment() const { return attachment_; }
+    [[nodiscard]] const dibs_completion& granted() const { return granted_; }
     [[nodiscard]] std::vector<std::string> environment(const Options& options) const;
     [[nodiscard]] int fd() const { return dibs_fd(attachment_.session()); }
     // How long to wait for fd(), 0 if there is something to take.
@@ -30,6 +32,7 @@ class LeaseWatch {
 
     Attachment attachment_;
     uint32_t pool_;
+    dibs_completion granted_;
     dibs_lease lease_;
     int64_t interval_ns_;
     int64_t due_ns_;

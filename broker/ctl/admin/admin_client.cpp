@@ -1,0 +1,233 @@
+// broker/ctl/admin/admin_client.cpp -- one packet out, one packet in.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/ctl/admin/admin_client.hpp"
+
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "broker/ctl/attachment.hpp"
+#include "broker/ctl/failure.hpp"
+#include "broker/ctl/subcommand.hpp"
+#include "broker/spelling.hpp"
+
+namespace dibs::ctl {
+
+using admin::Code;
+
+namespace {
+
+constexpr size_t kAnswerSize = 256 * 1024;
+constexpr time_t kTimeout = 10;  // seconds: the broker answers within microseconds
+
+std::string version_text(const char* text, size_t size) {
+    return {text, strnlen(text, size)};
+}
+
+// A broker that is older than admin conversations says that it expected a Hello.
+Failure refused(const shm::Farewell& farewell, const std::string& path) {
+    const std::string text(farewell.text,
+                           std::min<size_t>(farewell.text_size, sizeof farewell.text));
+    switch (farewell.code) {
+        case shm::FarewellCode::kVersion:
+            return {kExitUnreachable, path + ": " + text};
+        case shm::FarewellCode::kNotAllowed:
+            return {kExitDenied, path + ": " + text};
+        case shm::FarewellCode::kFull:
+            return {kExitLimit, path + ": " + text};
+        case shm::FarewellCode::kMalformed:
+            return {kExitUnreachable,
+                    "dibs " DIBS_VERSION " and the broker at " + path + " (layout " +
+                        std::to_string(farewell.broker_layout) +
+                        ") do not understand each other: " + text +
+                        "; bring the older one up to date"};
+        default:
+            return {kExitUnreachable, path + ": " + text};
+    }
+}
+
+template <class Rows, class Key>
+void sort_by(Rows* rows, const Key& key) {
+    std::stable_sort(rows->begin(), rows->end(), [&](const auto& left, const auto& right) {
+        return key(*left) < key(*right);
+    });
+}
+
+template <class Rows>
+void append(Rows* rows, Rows* more) {
+    std::move(more->begin(), more->end(), std::back_inserter(*rows));
+}
+
+}  // namespace
+
+AdminClient::AdminClient(const std::string& socket)
+    : path_(socket_path(socket)), packet_(kAnswerSize) {
+    struct sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    if (path_.size() >= sizeof(address.sun_path)) {
+        throw Failure(kExitUsage, path_ + ": is too long for a socket's path");
+    }
+    std::memcpy(address.sun_path, path_.data(), path_.size());
+    socket_ = shm::Descriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    const struct timeval limit = {kTimeout, 0};
+    (void)setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+    (void)setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+    const int size = static_cast<int>(kAnswerSize);
+    (void)setsockopt(socket_.get(), SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+    if (connect(socket_.get(), reinterpret_cast<struct sockaddr*>(&address), sizeof(address)) !=
+        0) {
+        throw unreachable(path_, errno);
+    }
+    greet();
+}
+
+void AdminClient::greet() {
+    shm::AdminHello hello;
+    std::strncpy(hello.version, DIBS_VERSION, sizeof(hello.version) - 1);
+    (void)send(socket_.get(), &hello, sizeof(hello), MSG_NOSIGNAL);
+    const ssize_t size = recv(socket_.get(), packet_.data(), packet_.size(), 0);
+    if (size <= 0) throw Failure(kExitUnreachable, "the broker at " + path_ + " does not answer");
+    uint64_t magic = 0;
+    std::memcpy(&magic, packet_.data(), std::min(sizeof(magic), static_cast<size_t>(size)));
+    if (magic == shm::kFarewellMagic && size == sizeof(shm::Farewell)) {
+        shm::Farewell farewell;
+        std::memcpy(&farewell, packet_.data(), sizeof(farewell));
+        throw refused(farewell, path_);
+    }
+    if (magic != shm::kAdminWelcomeMagic || size != sizeof(welcome_)) {
+        throw Failure(kExitUnreachable, path_ + ": who listens there is no dibs broker");
+    }
+    std::memcpy(&welcome_, packet_.data(), sizeof(welcome_));
+    if (welcome_.admin_version != shm::kAdminVersion) {
+        throw Failure(kExitUnreachable,
+                      "dibs " DIBS_VERSION " speaks admin version " +
+                          std::to_string(shm::kAdminVersion) + ", dibsd " + broker_version() +
+                          " version " + std::to_string(welcome_.admin_version) +
+                          ": bring the older one up to date");
+    }
+}
+
+std::string AdminClient::broker_version() const {
+    return version_text(welcome_.version, sizeof(welcome_.version));
+}
+
+admin::AnswerT AdminClient::ask(const admin::RequestT& request) {
+    flatbuffers::FlatBufferBuilder builder(256);
+    builder.Finish(admin::Request::Pack(builder, &request));
+    if (send(socket_.get(), builder.GetBufferPointer(), builder.GetSize(), MSG_NOSIGNAL) < 0) {
+        throw Failure(kExitUnreachable, "the broker at " + path_ + " is gone");
+    }
+    const ssize_t size = recv(socket_.get(), packet_.data(), packet_.size(), 0);
+    if (size <= 0) {
+        throw Failure(kExitUnreachable, "the broker at " + path_ + " is gone, or does not answer");
+    }
+    flatbuffers::Verifier verifier(packet_.data(), static_cast<size_t>(size), 8, 4096);
+    if (!verifier.VerifyBuffer<admin::Answer>(nullptr)) {
+        throw Failure(kExitFailed, "the broker's answer cannot be read");
+    }
+    admin::AnswerT answer;
+    flatbuffers::GetRoot<admin::Answer>(packet_.data())->UnPackTo(&answer);
+    return answer;
+}
+
+admin::AnswerT AdminClient::must(const admin::RequestT& request, const std::string& what) {
+    admin::AnswerT answer = ask(request);
+    switch (answer.code) {
+        case Code::ok:
+            return answer;
+        case Code::unknown_pool:
+            throw no_pool(request.pool, answer.names);
+        case Code::not_found:
+            throw Failure(
+                kExitNotFound,
+                "there is no " + what + "; dibs ls claims and dibs ls leases show what is");
+        case Code::already_ended:
+            throw Failure(kExitNotFound, what + " has ended before");
+        case Code::denied:
+            throw Failure(kExitDenied,
+                          what +
+                              ": only its own user may, root, the broker's user and its admin "
+                              "group (admin_group in dibsd's configuration)");
+        case Code::malformed:
+            throw Failure(kExitFailed, "the broker did not understand the request");
+        case Code::unsupported:
+            break;
+    }
+    throw Failure(
+        kExitFailed,
+        "dibsd " + broker_version() + " does not know this request of dibs " DIBS_VERSION);
+}
+
+void AdminClient::pages(admin::RequestT request,
+                        const std::string& what,
+                        const std::function<void(admin::AnswerT&)>& take) {
+    for (bool more = true; more;) {
+        admin::AnswerT answer = must(request, what);
+        take(answer);
+        more = answer.more && answer.cursor != request.cursor;
+        request.cursor = answer.cursor;
+    }
+}
+
+std::vector<std::unique_ptr<admin::PoolT>> AdminClient::pools(const std::string& only) {
+    std::vector<std::unique_ptr<admin::PoolT>> rows;
+    admin::RequestT request;
+    request.ask = admin::Ask::pools;
+    request.pool = only;
+    pages(request, "pool", [&](admin::AnswerT& answer) { append(&rows, &answer.pools); });
+    return rows;
+}
+
+std::vector<std::unique_ptr<admin::SlotT>> AdminClient::slots(const std::string& pool,
+                                                              uint64_t number) {
+    std::vector<std::unique_ptr<admin::SlotT>> rows;
+    admin::RequestT request;
+    request.ask = admin::Ask::slots;
+    request.pool = pool;
+    request.number = number;
+    pages(request, "slot", [&](admin::AnswerT& answer) { append(&rows, &answer.slots); });
+    sort_by(&rows, [](const admin::SlotT& row) { return std::pair(row.pool, row.number); });
+    return rows;
+}
+
+std::vector<std::unique_ptr<admin::ClaimT>> AdminClient::claims(const std::string& pool,
+                                                                uint64_t number) {
+    std::vector<std::unique_ptr<admin::ClaimT>> rows;
+    admin::RequestT request;
+    request.ask = admin::Ask::claims;
+    request.pool = pool;
+    request.number = number;
+    pages(request, "claim", [&](admin::AnswerT& answer) { append(&rows, &answer.claims); });
+    sort_by(&rows, [](const admin::ClaimT& row) { return std::pair(~row.age_ns, row.number); });
+    return rows;
+}
+
+std::vector<std::unique_ptr<admin::LeaseT>> AdminClient::leases(const std::string& pool,
+                                                                uint64_t number) {
+    std::vector<std::unique_ptr<admin::LeaseT>> rows;
+    admin::RequestT request;
+    request.ask = admin::Ask::leases;
+    request.pool = pool;
+    request.number = number;
+    pages(request, "lease", [&](admin::AnswerT& answer) { append(&rows, &answer.leases); });
+    sort_by(&rows, [](const admin::LeaseT& row) { return std::pair(~row.age_ns, row.number); });
+    return rows;
+}
+
+std::vector<std::unique_ptr<admin::ClientT>> AdminClient::clients(bool workers) {
+    std::vector<std::unique_ptr<admin::ClientT>> rows;
+    admin::RequestT request;
+    request.ask = workers ? admin::Ask::workers : admin::Ask::clients;
+    pages(request, "client", [&](admin::AnswerT& answer) { append(&rows, &answer.clients); });
+    return rows;
+}
+
+}  // namespace dibs::ctl

@@ -1,0 +1,50 @@
+// broker/ctl/admin/admin_client.hpp -- a conversation with the broker: schemas/admin.fbs asked and
+// answered. What goes wrong is a Failure that says what, where and what to do.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "schemas/admin_generated.h"
+#include "shm/descriptor.hpp"
+#include "shm/handshake.hpp"
+
+namespace dibs::ctl {
+
+class AdminClient {
+  public:
+    // `socket` empty: where libdibs looks. Failure.
+    explicit AdminClient(const std::string& socket);
+
+    // Whatever the answer's code. Failure: the broker is gone, or says nonsense.
+    admin::AnswerT ask(const admin::RequestT& request);
+    // The answer to something that must be there and allowed; `what` names it in the Failure.
+    admin::AnswerT must(const admin::RequestT& request, const std::string& what);
+    // Asks page by page to the end.
+    void pages(admin::RequestT request,
+               const std::string& what,
+               const std::function<void(admin::AnswerT&)>& take);
+
+    std::vector<std::unique_ptr<admin::PoolT>> pools(const std::string& only);
+    // By number, as people see them: ordered; 0 = all.
+    std::vector<std::unique_ptr<admin::SlotT>> slots(const std::string& pool, uint64_t number);
+    std::vector<std::unique_ptr<admin::ClaimT>> claims(const std::string& pool, uint64_t number);
+    std::vector<std::unique_ptr<admin::LeaseT>> leases(const std::string& pool, uint64_t number);
+    std::vector<std::unique_ptr<admin::ClientT>> clients(bool workers);
+
+    [[nodiscard]] const shm::AdminWelcome& welcome() const { return welcome_; }
+    [[nodiscard]] std::string broker_version() const;
+    [[nodiscard]] const std::string& path() const { return path_; }
+
+  private:
+    void greet();
+
+    std::string path_;
+    shm::Descriptor socket_;
+    shm::AdminWelcome welcome_;
+    std::vector<uint8_t> packet_;
+};
+
+}  // namespace dibs::ctl

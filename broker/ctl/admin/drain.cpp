@@ -1,0 +1,55 @@
+// broker/ctl/admin/drain.cpp -- `dibs drain` and `dibs undrain`: a pool, or the whole broker, takes
+// no new claims.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/ctl/admin/admin_client.hpp"
+#include "broker/ctl/failure.hpp"
+#include "broker/ctl/output.hpp"
+#include "broker/ctl/subcommand.hpp"
+
+namespace dibs::ctl {
+
+namespace {
+
+int run(const std::string& word, const std::string& about, admin::Ask ask, int argc, char** argv) {
+    std::vector<std::string> pools;
+    bool all = false;
+    Arguments arguments(word, about);
+    arguments.words("POOL", &pools, "the pools");
+    arguments.flag("-a,--all", &all, "the whole broker");
+    Output output(arguments);
+    if (const auto exit = arguments.parse(argc, argv)) return *exit;
+    (void)output.form();
+    if (all == !pools.empty()) {
+        throw Failure(kExitUsage, "name the pools, or say --all for the whole broker");
+    }
+    AdminClient client(output.socket());
+    if (all) pools.emplace_back();
+    Sheet sheet{"dibs.drain/1", {{"pool", "POOL"}, {"draining", "DRAINING"}}};
+    for (const std::string& pool : pools) {
+        admin::RequestT request;
+        request.ask = ask;
+        request.pool = pool;
+        (void)client.must(request, pool.empty() ? "the broker" : "pool " + pool);
+        sheet.rows.push_back(
+            {pool.empty() ? Cell() : Cell::of(pool), Cell::of(ask == admin::Ask::drain)});
+    }
+    output.show_rows(sheet);
+    return output.finish(kExitOk);
+}
+
+}  // namespace
+
+int run_drain(int argc, char** argv) {
+    return run("drain",
+               "Stops taking claims: those that wait end rejected (draining), leases run on. The "
+               "broker stays; dibs undrain ends the drain.",
+               admin::Ask::drain,
+               argc,
+               argv);
+}
+
+int run_undrain(int argc, char** argv) {
+    return run("undrain", "Takes claims again after dibs drain.", admin::Ask::undrain, argc, argv);
+}
+
+}  // namespace dibs::ctl

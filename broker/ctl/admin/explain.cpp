@@ -1,0 +1,89 @@
+// broker/ctl/admin/explain.cpp -- `dibs explain`: why a claim waits, and for whom.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/ctl/admin/admin_client.hpp"
+#include "broker/ctl/admin/name.hpp"
+#include "broker/ctl/admin/reason.hpp"
+#include "broker/ctl/failure.hpp"
+#include "broker/ctl/output.hpp"
+#include "broker/ctl/subcommand.hpp"
+
+namespace dibs::ctl {
+
+namespace {
+
+Sheet explanation_sheet(const admin::ExplanationT& told) {
+    const admin::WaitFacts& facts = *told.facts;
+    const bool held = !told.holder_account.empty();
+    const bool known = facts.holder_number() != 0;
+    Sheet sheet{"dibs.explain/1",
+                {{"claim", "claim"},
+                 {"pool", "pool"},
+                 {"account", "account"},
+                 {"reason", "reason"},
+                 {"obstacle", ""},
+                 {"position", "position"},
+                 {"waiting", "of"},
+                 {"units", "units"},
+                 {"confirmed", ""},
+                 {"idle", "idle slots"},
+                 {"slots", "slots"},
+                 {"leased", ""},
+                 {"waited_ns", "waits"},
+                 {"left_ns", "left"},
+                 {"holder", "holder"},
+                 {"holder_account", "holder's account"},
+                 {"holder_pid", "holder's pid"},
+                 {"holder_age_ns", "held"},
+                 {"sentence", ""}}};
+    sheet.rows.push_back({Cell::of(facts.number()),
+                          Cell::of(told.pool),
+                          Cell::of(told.account),
+                          Cell::of(wait_word(static_cast<core::WaitReason>(facts.reason()))),
+                          Cell::of(wait_word(static_cast<core::WaitReason>(facts.obstacle()))),
+                          facts.position() != 0 ? Cell::of(facts.position()) : Cell(),
+                          Cell::of(facts.waiting()),
+                          Cell::of(facts.units()),
+                          Cell::of(facts.confirmed()),
+                          Cell::of(facts.idle()),
+                          Cell::of(facts.slots()),
+                          Cell::of(facts.leases()),
+                          Cell::duration(facts.waited_ns()),
+                          Cell::duration(facts.left_ns()),
+                          known ? Cell::of(facts.holder_number()) : Cell(),
+                          held ? Cell::of(told.holder_account) : Cell(),
+                          known ? Cell::of(facts.holder_pid()) : Cell(),
+                          held ? Cell::duration(facts.holder_age_ns()) : Cell(),
+                          Cell::of(wait_sentence(told))});
+    return sheet;
+}
+
+}  // namespace
+
+int run_explain(int argc, char** argv) {
+    std::string id;
+    Arguments arguments("explain",
+                        "Says why a claim waits: its place, what stands in its way, who holds what "
+                        "it waits for and for how long, and what would have to happen.");
+    arguments.operand("CLAIM", &id, "the claim's number: dibs ls claims shows it");
+    Output output(arguments);
+    if (const auto exit = arguments.parse(argc, argv)) return *exit;
+    (void)output.form();
+    const Name name = parse_name(id);
+    if (name.kind != Name::Kind::kNumber) {
+        throw Failure(kExitUsage, "\"" + id + "\" is no claim's number; dibs ls claims shows them");
+    }
+    AdminClient client(output.socket());
+    admin::RequestT request;
+    request.ask = admin::Ask::explain;
+    request.id = find_claim(client, name)->id;
+    const admin::AnswerT answer = client.must(request, "claim " + id);
+    if (answer.explanation == nullptr) {
+        throw Failure(kExitFailed, "the broker's answer has no explanation");
+    }
+    output.show_record(explanation_sheet(*answer.explanation));
+    output.say("");
+    output.say(wait_sentence(*answer.explanation));
+    return output.finish(kExitOk);
+}
+
+}  // namespace dibs::ctl

@@ -1,0 +1,305 @@
+// broker/ctl/admin/listing.cpp -- columns and cells.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/ctl/admin/listing.hpp"
+
+#include <string>
+
+namespace dibs::ctl {
+
+namespace {
+
+// What is another user's: not known, rather than 0.
+template <class T>
+Cell seen(bool full, const T& value) {
+    return full ? Cell::of(value) : Cell();
+}
+
+Cell seen_duration(bool full, uint64_t ns) {
+    return full ? Cell::duration(ns) : Cell();
+}
+
+std::vector<uint64_t> numbers(const std::vector<uint32_t>& narrow) {
+    return {narrow.begin(), narrow.end()};
+}
+
+std::string use(uint32_t used, uint32_t most) {
+    return std::to_string(used) + " of " + std::to_string(most);
+}
+
+}  // namespace
+
+Sheet status_sheet(const admin::StatusT& status, const std::string& socket) {
+    Sheet sheet{"dibs.status/1",
+                {{"socket", "socket"},
+                 {"pid", "pid"},
+                 {"version", "version"},
+                 {"layout", ""},
+                 {"epoch", "epoch"},
+                 {"uptime_ns", "up"},
+                 {"draining", "draining"},
+                 {"admin", "you administer"},
+                 {"turns", "turns"},
+                 {"", "sessions"},
+                 {"", "pools"},
+                 {"", "slots"},
+                 {"", "claims waiting"},
+                 {"", "leases"},
+                 {"", "arena blocks"},
+                 {"sessions", ""},
+                 {"sessions_max", ""},
+                 {"pools", ""},
+                 {"pools_max", ""},
+                 {"slots", ""},
+                 {"slots_max", ""},
+                 {"claims", ""},
+                 {"claims_max", ""},
+                 {"leases", ""},
+                 {"leases_max", ""},
+                 {"arena_blocks", ""},
+                 {"arena_blocks_max", ""}}};
+    sheet.rows.push_back({Cell::of(socket),
+                          Cell::of(status.pid),
+                          Cell::of(status.version),
+                          Cell::of(status.layout),
+                          Cell::of(status.epoch),
+                          Cell::duration(status.uptime_ns),
+                          Cell::of(status.draining),
+                          Cell::of(status.is_admin),
+                          Cell::of(status.turns),
+                          Cell::of(use(status.sessions, status.sessions_max)),
+                          Cell::of(use(status.pools, status.pools_max)),
+                          Cell::of(use(status.slots, status.slots_max)),
+                          Cell::of(use(status.claims, status.claims_max)),
+                          Cell::of(use(status.leases, status.leases_max)),
+                          Cell::of(use(status.arena_blocks, status.arena_blocks_max)),
+                          Cell::of(status.sessions),
+                          Cell::of(status.sessions_max),
+                          Cell::of(status.pools),
+                          Cell::of(status.pools_max),
+                          Cell::of(status.slots),
+                          Cell::of(status.slots_max),
+                          Cell::of(status.claims),
+                          Cell::of(status.claims_max),
+                          Cell::of(status.leases),
+                          Cell::of(status.leases_max),
+                          Cell::of(status.arena_blocks),
+                          Cell::of(status.arena_blocks_max)});
+    return sheet;
+}
+
+Sheet pool_sheet(const std::vector<std::unique_ptr<admin::PoolT>>& pools) {
+    Sheet sheet{"dibs.pools/1",
+                {{"pool", "POOL"},
+                 {"kind", "KIND", 5},
+                 {"draining", "DRAINING", 9},
+                 {"slots", "SLOTS", 2},
+                 {"idle", "IDLE"},
+                 {"leased", "LEASED", 1},
+                 {"reserved", "RESERVED", 7},
+                 {"recovering", "RECOVERING", 6},
+                 {"unknown", ""},
+                 {"parked", ""},
+                 {"absent", ""},
+                 {"waiting", "WAITING"},
+                 {"confirming", ""},
+                 {"oldest_wait_ns", "OLDEST WAIT", 3},
+                 {"oldest_lease_ns", "OLDEST LEASE", 4},
+                 {"last_grant_ns", ""},
+                 {"accepted", ""},
+                 {"granted", "GRANTED", 8},
+                 {"hits", ""},
+                 {"expired", ""},
+                 {"cancelled", ""},
+                 {"rejected", ""},
+                 {"turned_away", ""},
+                 {"released", ""},
+                 {"refused", ""},
+                 {"units_max", ""},
+                 {"backlog_max", ""},
+                 {"interval_max_ns", ""},
+                 {"grace_ns", ""},
+                 {"reservation_ttl_ns", ""}}};
+    for (const auto& row : pools) {
+        const bool waits = row->waiting != 0;
+        const bool held = row->leased != 0;
+        sheet.rows.push_back({Cell::of(row->name),
+                              Cell::of(row->kind),
+                              Cell::of(row->draining),
+                              Cell::of(row->slots),
+                              Cell::of(row->idle),
+                              Cell::of(row->leased),
+                              Cell::of(row->reserved),
+                              Cell::of(row->recovering),
+                              Cell::of(row->unknown),
+                              Cell::of(row->parked),
+                              Cell::of(row->absent),
+                              Cell::of(row->waiting),
+                              Cell::of(row->confirming),
+                              seen_duration(waits, row->oldest_wait_ns),
+                              seen_duration(held, row->oldest_lease_ns),
+                              Cell::duration(row->last_grant_ns),
+                              Cell::of(row->accepted),
+                              Cell::of(row->granted),
+                              Cell::of(row->hits),
+                              Cell::of(row->expired),
+                              Cell::of(row->cancelled),
+                              Cell::of(row->rejected),
+                              Cell::of(row->turned_away),
+                              Cell::of(row->released),
+                              Cell::of(row->refused),
+                              Cell::of(row->units_max),
+                              Cell::of(row->backlog_max),
+                              Cell::duration(row->interval_max_ns),
+                              Cell::duration(row->grace_ns),
+                              Cell::duration(row->reservation_ttl_ns)});
+    }
+    return sheet;
+}
+
+Sheet slot_sheet(const std::vector<std::unique_ptr<admin::SlotT>>& slots) {
+    Sheet sheet{"dibs.slots/1",
+                {{"id", "SLOT"},
+                 {"pool", ""},
+                 {"number", ""},
+                 {"state", "STATE"},
+                 {"name", "NAME", 6},
+                 {"holder", "HOLDER"},
+                 {"account", "ACCOUNT", 2},
+                 {"held_ns", "HELD", 1},
+                 {"holder_pid", "HOLDER PID", 5},
+                 {"fence", "FENCE", 7},
+                 {"worker", "WORKER", 4},
+                 {"worker_pid", "", 0},
+                 {"round", "", 0},
+                 {"protected", "", 0},
+                 {"unqualified", "", 0},
+                 {"draining", "", 0},
+                 {"attributes", "ATTRIBUTES", 3}}};
+    for (const auto& row : slots) {
+        const bool held = !row->account.empty();
+        const bool known = held && row->holder != 0;
+        const bool has_worker = !row->worker.empty();
+        sheet.rows.push_back({Cell::of(row->pool + "/" + std::to_string(row->number)),
+                              Cell::of(row->pool),
+                              Cell::of(row->number),
+                              Cell::of(row->state),
+                              seen(row->full && !row->name.empty(), row->name),
+                              seen(known, row->holder),
+                              seen(held, row->account),
+                              seen_duration(held && row->held_ns != 0, row->held_ns),
+                              seen(known, row->holder_pid),
+                              seen(known && row->fence != 0, row->fence),
+                              seen(has_worker, row->worker),
+                              seen(has_worker, row->worker_pid),
+                              seen(row->full, row->round),
+                              seen(row->full, row->protected_),
+                              seen(row->full, row->unqualified),
+                              seen(row->full, row->draining),
+                              seen(row->full, row->attributes)});
+    }
+    return sheet;
+}
+
+Sheet claim_sheet(const std::vector<std::unique_ptr<admin::ClaimT>>& claims) {
+    Sheet sheet{"dibs.claims/1",
+                {{"number", "CLAIM"},
+                 {"id", ""},
+                 {"pool", "POOL"},
+                 {"state", "STATE", 5},
+                 {"position", "POSITION", 1},
+                 {"units", "UNITS", 6},
+                 {"age_ns", "WAITS"},
+                 {"left_ns", "LEFT", 3},
+                 {"account", "ACCOUNT", 2},
+                 {"uid", ""},
+                 {"pid", "PID", 4},
+                 {"client", "CLIENT", 7},
+                 {"attempts", ""},
+                 {"has_key", ""}}};
+    for (const auto& row : claims) {
+        const bool full = row->full;
+        sheet.rows.push_back({seen(full, row->number),
+                              seen(full, row->id),
+                              Cell::of(row->pool),
+                              seen(full, row->state),
+                              seen(full && row->position != 0, row->position),
+                              seen(full, row->units),
+                              Cell::duration(row->age_ns),
+                              seen_duration(full, row->left_ns),
+                              Cell::of(row->account),
+                              seen(full, row->uid),
+                              seen(full, row->pid),
+                              seen(full, row->client),
+                              seen(full, row->attempts),
+                              seen(full, row->has_key)});
+    }
+    return sheet;
+}
+
+Sheet lease_sheet(const std::vector<std::unique_ptr<admin::LeaseT>>& leases) {
+    Sheet sheet{"dibs.leases/1",
+                {{"number", "LEASE"},
+                 {"id", ""},
+                 {"pool", "POOL"},
+                 {"state", "STATE", 6},
+                 {"slots", "SLOTS", 3},
+                 {"units", ""},
+                 {"age_ns", "HELD"},
+                 {"left_ns", "LEFT", 5},
+                 {"account", "ACCOUNT", 2},
+                 {"uid", ""},
+                 {"pid", "PID", 1},
+                 {"client", "CLIENT", 7},
+                 {"fence", "FENCE", 4},
+                 {"interval_ns", ""},
+                 {"kept_ns", ""}}};
+    for (const auto& row : leases) {
+        const bool full = row->full;
+        sheet.rows.push_back({seen(full, row->number),
+                              seen(full, row->id),
+                              Cell::of(row->pool),
+                              seen(full, row->state),
+                              seen(full, numbers(row->slots)),
+                              seen(full, row->units),
+                              Cell::duration(row->age_ns),
+                              seen_duration(full, row->left_ns),
+                              Cell::of(row->account),
+                              seen(full, row->uid),
+                              seen(full, row->pid),
+                              seen(full, row->client),
+                              seen(full, row->fence),
+                              seen_duration(full, row->interval_ns),
+                              seen_duration(full, row->kept_ns)});
+    }
+    return sheet;
+}
+
+Sheet client_sheet(const std::vector<std::unique_ptr<admin::ClientT>>& clients, bool workers) {
+    Sheet sheet{workers ? "dibs.workers/1" : "dibs.clients/1",
+                {{"id", workers ? "WORKER" : "CLIENT"},
+                 {"pid", "PID"},
+                 {"account", "ACCOUNT", 3},
+                 {"age_ns", "ATTACHED", 4},
+                 {"state", "STATE", 5},
+                 {"slots", "SLOTS", workers ? uint32_t{0} : uint32_t{6}},
+                 {"claims", "CLAIMS", 1},
+                 {"leases", "LEASES", 2},
+                 {"uid", ""},
+                 {"gid", ""}}};
+    for (const auto& row : clients) {
+        const bool full = row->full;
+        sheet.rows.push_back({seen(full, row->id),
+                              seen(full, row->pid),
+                              Cell::of(row->account),
+                              Cell::duration(row->age_ns),
+                              seen(full, row->state),
+                              seen(full, row->slots),
+                              seen(full, row->claims),
+                              seen(full, row->leases),
+                              seen(full, row->uid),
+                              seen(full, row->gid)});
+    }
+    return sheet;
+}
+
+}  // namespace dibs::ctl

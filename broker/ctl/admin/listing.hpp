@@ -1,0 +1,21 @@
+// broker/ctl/admin/listing.hpp -- the rows of answers as sheets: the one place that says which keys
+// the JSON has and which columns a table.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "broker/ctl/sheet.hpp"
+#include "schemas/admin_generated.h"
+
+namespace dibs::ctl {
+
+Sheet status_sheet(const admin::StatusT& status, const std::string& socket);
+Sheet pool_sheet(const std::vector<std::unique_ptr<admin::PoolT>>& pools);
+Sheet slot_sheet(const std::vector<std::unique_ptr<admin::SlotT>>& slots);
+Sheet claim_sheet(const std::vector<std::unique_ptr<admin::ClaimT>>& claims);
+Sheet lease_sheet(const std::vector<std::unique_ptr<admin::LeaseT>>& leases);
+Sheet client_sheet(const std::vector<std::unique_ptr<admin::ClientT>>& clients, bool workers);
+
+}  // namespace dibs::ctl

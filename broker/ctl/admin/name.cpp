@@ -1,0 +1,95 @@
+// broker/ctl/admin/name.cpp -- names, and what they stand for.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/ctl/admin/name.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string_view>
+
+#include "broker/ctl/failure.hpp"
+#include "broker/ctl/subcommand.hpp"
+
+namespace dibs::ctl {
+
+namespace {
+
+std::optional<uint64_t> number_of(std::string_view text, int base) {
+    uint64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
+    if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+    return number;
+}
+
+bool is_client(std::string_view text) {
+    const size_t dot = text.find('.');
+    return text.size() > 1 && text[0] == 's' && dot != std::string_view::npos &&
+           number_of(text.substr(1, dot - 1), 10) && number_of(text.substr(dot + 1), 10);
+}
+
+std::string shown(const Name& name) {
+    return std::to_string(name.number);
+}
+
+}  // namespace
+
+Name parse_name(const std::string& text) {
+    if (text.empty()) throw Failure(kExitUsage, "an empty name names nothing");
+    if (const auto number = number_of(text, 10)) return {Name::Kind::kNumber, {}, *number};
+    if (text.starts_with("0x")) {
+        if (const auto id = number_of(std::string_view(text).substr(2), 16)) {
+            return {Name::Kind::kLease, {}, *id};
+        }
+    }
+    if (is_client(text)) return {Name::Kind::kClient, text, 0};
+    const size_t slash = text.rfind('/');
+    if (slash == std::string::npos) return {Name::Kind::kPool, text, 0};
+    const auto number = number_of(std::string_view(text).substr(slash + 1), 10);
+    if (!number || slash == 0 || *number >= UINT32_MAX) {
+        throw Failure(kExitUsage, "\"" + text + "\": a slot is named POOL/NUMBER, such as gpu/0");
+    }
+    return {Name::Kind::kSlot, text.substr(0, slash), *number};
+}
+
+std::unique_ptr<admin::ClaimT> look_for_claim(AdminClient& client, const Name& name) {
+    if (name.kind != Name::Kind::kNumber || name.number == 0) return nullptr;
+    auto rows = client.claims("", name.number);
+    return rows.empty() ? nullptr : std::move(rows.front());
+}
+
+std::unique_ptr<admin::LeaseT> look_for_lease(AdminClient& client, const Name& name) {
+    const bool by_id = name.kind == Name::Kind::kLease;
+    if (!by_id && (name.kind != Name::Kind::kNumber || name.number == 0)) return nullptr;
+    auto rows = client.leases("", by_id ? 0 : name.number);
+    const auto found = std::find_if(rows.begin(), rows.end(), [&](const auto& row) {
+        return row->full && (by_id ? row->id : row->number) == name.number;
+    });
+    return found == rows.end() ? nullptr : std::move(*found);
+}
+
+std::unique_ptr<admin::ClaimT> find_claim(AdminClient& client, const Name& name) {
+    if (auto claim = look_for_claim(client, name)) return claim;
+    if (look_for_lease(client, name) != nullptr) {
+        throw Failure(kExitNotFound,
+                      "claim " + shown(name) +
+                          " does not wait any more: it has its lease; dibs show " + shown(name) +
+                          " shows it");
+    }
+    throw Failure(
+        kExitNotFound,
+        "no claim " + shown(name) + " of yours waits; dibs ls claims shows those that do");
+}
+
+std::unique_ptr<admin::LeaseT> find_lease(AdminClient& client, const Name& name) {
+    if (auto lease = look_for_lease(client, name)) return lease;
+    if (look_for_claim(client, name) != nullptr) {
+        throw Failure(kExitNotFound,
+                      "claim " + shown(name) + " still waits and has no lease; dibs cancel " +
+                          shown(name) + " ends it");
+    }
+    throw Failure(
+        kExitNotFound,
+        "you hold no lease " + shown(name) + "; dibs ls leases shows those that are held");
+}
+
+}  // namespace dibs::ctl

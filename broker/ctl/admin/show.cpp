@@ -1,0 +1,86 @@
+// broker/ctl/admin/show.cpp -- `dibs show`: everything about one thing.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "broker/ctl/admin/admin_client.hpp"
+#include "broker/ctl/admin/listing.hpp"
+#include "broker/ctl/admin/name.hpp"
+#include "broker/ctl/failure.hpp"
+#include "broker/ctl/output.hpp"
+#include "broker/ctl/subcommand.hpp"
+
+namespace dibs::ctl {
+
+namespace {
+
+template <class Row>
+std::vector<std::unique_ptr<Row>> one(std::unique_ptr<Row> row) {
+    std::vector<std::unique_ptr<Row>> rows;
+    rows.push_back(std::move(row));
+    return rows;
+}
+
+// In a record every value is shown, under the name that it has in JSON.
+Sheet with_all_titles(Sheet sheet) {
+    for (Column& column : sheet.columns) {
+        std::string_view name = column.key;
+        if (name.ends_with("_ns")) name.remove_suffix(3);
+        column.title = name;
+    }
+    return sheet;
+}
+
+Sheet client_of(AdminClient& client, const std::string& id) {
+    auto rows = client.clients(false);
+    const auto found =
+        std::find_if(rows.begin(), rows.end(), [&](const auto& row) { return row->id == id; });
+    if (found == rows.end()) {
+        throw Failure(kExitNotFound,
+                      "there is no client " + id + "; dibs ls clients shows those that are");
+    }
+    return client_sheet(one(std::move(*found)), false);
+}
+
+Sheet shown(AdminClient& client, const Name& name) {
+    switch (name.kind) {
+        case Name::Kind::kPool:
+            return pool_sheet(client.pools(name.pool));
+        case Name::Kind::kSlot: {
+            Sheet sheet = slot_sheet(client.slots(name.pool, name.number + 1));
+            if (!sheet.rows.empty()) return sheet;
+            throw Failure(kExitNotFound,
+                          "pool " + name.pool + " has no slot " + std::to_string(name.number) +
+                              "; dibs ls slots --pool " + name.pool + " shows those that are");
+        }
+        case Name::Kind::kClient:
+            return client_of(client, name.pool);
+        case Name::Kind::kNumber:
+        case Name::Kind::kLease:
+            break;
+    }
+    if (auto claim = look_for_claim(client, name)) return claim_sheet(one(std::move(claim)));
+    if (auto lease = look_for_lease(client, name)) return lease_sheet(one(std::move(lease)));
+    throw Failure(kExitNotFound,
+                  "no claim or lease of yours has the number " + std::to_string(name.number) +
+                      "; dibs ls claims and dibs ls leases show those that are");
+}
+
+}  // namespace
+
+int run_show(int argc, char** argv) {
+    std::string id;
+    Arguments arguments("show", "Shows everything about one pool, slot, claim, lease or client.");
+    arguments.operand("ID",
+                      &id,
+                      "POOL, POOL/SLOT, the number of a claim or of its lease, a lease's id "
+                      "(0x...), or a client (s3.1)");
+    Output output(arguments);
+    if (const auto exit = arguments.parse(argc, argv)) return *exit;
+    (void)output.form();
+    const Name name = parse_name(id);
+    AdminClient client(output.socket());
+    output.show_record(with_all_titles(shown(client, name)));
+    return output.finish(kExitOk);
+}
+
+}  // namespace dibs::ctl

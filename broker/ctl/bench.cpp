@@ -1,0 +1,99 @@
+// broker/ctl/bench.cpp -- `dibs bench`: how long a claim on this broker takes, now, from here.
+//
+// One claim and its release after the other, through the library, as any program would. What the
+// machine could do at best is measured elsewhere (benchmarks/).
+// SPDX-License-Identifier: Apache-2.0
+#include <time.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "broker/ctl/attachment.hpp"
+#include "broker/ctl/failure.hpp"
+#include "broker/ctl/output.hpp"
+#include "broker/ctl/subcommand.hpp"
+
+namespace dibs::ctl {
+
+namespace {
+
+constexpr uint64_t kClaimsMax = 10'000'000;
+
+uint64_t monotonic_ns() {
+    timespec now = {};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+// One claim and its release; the time until the grant was in hand.
+uint64_t one(dibs_session* session, uint32_t pool) {
+    dibs_claim_options want = {};
+    want.size = sizeof want;
+    want.timeout_ns = DIBS_SECOND;
+    dibs_completion end = {};
+    const uint64_t before = monotonic_ns();
+    int code = dibs_claim(session, pool, &want, &end);
+    const uint64_t took = monotonic_ns() - before;
+    if (code == DIBS_OK && end.outcome == DIBS_EXPIRED) {
+        throw Failure(kExitDeadline, "no slot was free for 1s: bench needs an idle slot");
+    }
+    if (code == DIBS_OK && end.outcome != DIBS_GRANTED) code = end.code;
+    if (code == DIBS_OK) code = dibs_release(session, &end.lease, DIBS_NOWAIT);
+    if (code < 0) throw Failure(exit_code_of(code), dibs_strerror(code));
+    return took;
+}
+
+Cell quantile(const std::vector<uint64_t>& sorted, double share) {
+    const auto at = static_cast<size_t>(std::ceil(share * static_cast<double>(sorted.size())));
+    return Cell::duration(sorted[std::clamp<size_t>(at, 1, sorted.size()) - 1]);
+}
+
+}  // namespace
+
+int run_bench(int argc, char** argv) {
+    std::string name;
+    uint64_t claims = 100'000;
+    Arguments arguments("bench",
+                        "Claims and releases a slot of the pool again and again, and shows how "
+                        "long a grant takes. It takes slots from whoever else wants them.");
+    arguments.operand("POOL", &name, "the pool; it needs an idle slot");
+    arguments.number("-c,--claims", &claims, "how many, at most 10,000,000");
+    Output output(arguments);
+    if (const auto exit = arguments.parse(argc, argv)) return *exit;
+    (void)output.form();
+    if (claims == 0 || claims > kClaimsMax) {
+        throw Failure(kExitUsage, "--claims: a number from 1 to 10000000");
+    }
+    const Attachment attachment(output.socket());
+    const uint32_t pool = attachment.pool(name);
+    std::vector<uint64_t> times(claims);
+    for (uint64_t i = 0; i < std::min<uint64_t>(claims, 1'000); ++i)
+        (void)one(attachment.session(), pool);
+    const uint64_t before = monotonic_ns();
+    for (uint64_t& time : times)
+        time = one(attachment.session(), pool);
+    const uint64_t took = std::max<uint64_t>(monotonic_ns() - before, 1);
+    std::sort(times.begin(), times.end());
+    Sheet sheet{"dibs.bench/1",
+                {{"pool", "pool"},
+                 {"claims", "claims"},
+                 {"per_second", "per second"},
+                 {"least_ns", "least"},
+                 {"p50_ns", "p50"},
+                 {"p99_ns", "p99"},
+                 {"p999_ns", "p99.9"},
+                 {"most_ns", "most"}}};
+    const double per_second = 1e9 * static_cast<double>(claims) / static_cast<double>(took);
+    sheet.rows.push_back({Cell::of(name),
+                          Cell::of(claims),
+                          Cell::of(static_cast<uint64_t>(per_second)),
+                          Cell::duration(times.front()),
+                          quantile(times, 0.5),
+                          quantile(times, 0.99),
+                          quantile(times, 0.999),
+                          Cell::duration(times.back())});
+    output.show_record(sheet);
+    return output.finish(kExitOk);
+}
+
+}  // namespace dibs::ctl

@@ -1,0 +1,134 @@
+// broker/ctl/claim.cpp -- `dibs claim`: a slot in one's hands, until interrupted.
+//
+// A lease ends with its session's process, so the tool stays: as long as it runs, the slot is held.
+// It says what was granted in one piece on standard output, then waits for a signal, or for the
+// lease to end without its doing. Who wants the slot for one command runs `dibs exec`.
+// SPDX-License-Identifier: Apache-2.0
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "broker/ctl/exec/lease_watch.hpp"
+#include "broker/ctl/failure.hpp"
+#include "broker/ctl/output.hpp"
+#include "broker/ctl/subcommand.hpp"
+#include "shm/descriptor.hpp"
+
+namespace dibs::ctl {
+
+namespace {
+
+constexpr const char* kAbout =
+    "Claims a slot of a pool (or N, all or none), says on standard output what was granted, and "
+    "holds it until it is interrupted (INT, TERM, HUP) or the lease ends from outside. A lease "
+    "ends "
+    "with the process that holds it: to hold a slot for one command, use dibs exec.";
+
+constexpr const char* kFooter =
+    "Exit codes: 0 held until interrupted; 1 the lease was lost; 2 wrong usage, 3 no broker, 4 no "
+    "such pool, 5 not allowed, 6 a limit, 75 no slot free, 124 the timeout passed.";
+
+// From here on signals are taken from a descriptor. Before, they end the tool and so its claim.
+shm::Descriptor take_signals() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP})
+        sigaddset(&set, number);
+    sigprocmask(SIG_BLOCK, &set, nullptr);
+    return shm::Descriptor(signalfd(-1, &set, SFD_CLOEXEC));
+}
+
+std::string hexadecimal(uint64_t id) {
+    std::array<char, 24> text{};
+    std::snprintf(text.data(), text.size(), "0x%llx", static_cast<unsigned long long>(id));
+    return text.data();
+}
+
+Sheet grant_sheet(const exec::LeaseWatch& lease, const std::string& pool) {
+    const dibs_completion& granted = lease.granted();
+    std::vector<uint64_t> slots;
+    std::vector<std::string> attributes;
+    for (uint32_t unit = 0; unit < granted.lease.units; ++unit) {
+        dibs_slot slot = {};
+        if (dibs_lease_slot(lease.attachment().session(), &granted.lease, unit, &slot) < 0)
+            continue;
+        slots.push_back(slot.number);
+        const std::string_view all(slot.attributes, slot.attributes_size);
+        for (size_t at = 0; at < all.size();) {
+            const size_t end = std::min(all.find('\0', at), all.size());
+            attributes.emplace_back(all.substr(at, end - at));
+            at = end + 1;
+        }
+    }
+    Sheet sheet{"dibs.claim/1",
+                {{"number", "lease"},
+                 {"id", ""},
+                 {"", "id"},
+                 {"pool", "pool"},
+                 {"slots", "slots"},
+                 {"fence", "fence"},
+                 {"interval_ns", "interval"},
+                 {"attributes", "attributes"}}};
+    sheet.rows.push_back({Cell::of(granted.claim),
+                          Cell::of(granted.lease.id),
+                          Cell::of(hexadecimal(granted.lease.id)),
+                          Cell::of(pool),
+                          Cell::of(std::move(slots)),
+                          Cell::of(granted.lease.fence),
+                          granted.interval_ns != 0
+                              ? Cell::duration(static_cast<uint64_t>(granted.interval_ns))
+                              : Cell(),
+                          Cell::of(std::move(attributes))});
+    return sheet;
+}
+
+int hold(exec::LeaseWatch* lease, int signals) {
+    for (;;) {
+        struct pollfd waits[] = {{signals, POLLIN, 0}, {lease->fd(), POLLIN, 0}};
+        (void)poll(waits, 2, lease->poll_timeout_ms());
+        if ((waits[0].revents & POLLIN) != 0) break;
+        if (!lease->look(true)) throw Failure(kExitFailed, "the lease is lost: " + lease->why());
+    }
+    const int code =
+        dibs_release(lease->attachment().session(), &lease->granted().lease, DIBS_SECOND);
+    if (code < 0) throw Failure(kExitFailed, std::string("cannot release: ") + dibs_strerror(code));
+    return kExitOk;
+}
+
+}  // namespace
+
+int run_claim(int argc, char** argv) {
+    std::string operand;
+    exec::Options options;
+    Arguments arguments("claim", kAbout);
+    arguments.operand("POOL", &operand, "the pool's name; POOL:N for N slots at once");
+    arguments.duration(
+        "-t,--timeout", &options.timeout_ns, "how long to wait for it; for ever if not said");
+    arguments.flag("-n,--now", &options.now, "do not wait: now or not at all");
+    arguments.duration("-i,--interval",
+                       &options.keepalive_ns,
+                       "hold it for so long at a time and prolong it; without, the lease is bound "
+                       "to this process alone");
+    arguments.texts("-l,--label", &options.labels, "a label for the slot's worker (repeatable)");
+    Output output(arguments);
+    arguments.footer(kFooter);
+    if (const auto exit = arguments.parse(argc, argv)) return *exit;
+    (void)output.form();
+    if (options.now && options.timeout_ns != DIBS_FOREVER) {
+        throw Failure(kExitUsage, "--now does not wait, so it goes without --timeout");
+    }
+    options.pool = parse_pool_operand(operand, DIBS_UNITS_MAX);
+    options.socket = output.socket();
+    exec::LeaseWatch lease(options);
+    const shm::Descriptor signals = take_signals();
+    output.show_record(grant_sheet(lease, options.pool.name));
+    if (!output.flush()) return kExitOk;  // nobody wants it: it goes back
+    return hold(&lease, signals.get());
+}
+
+}  // namespace dibs::ctl

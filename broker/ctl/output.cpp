@@ -1,0 +1,95 @@
+// broker/ctl/output.cpp -- standard output of a subcommand.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/ctl/output.hpp"
+
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "broker/ctl/failure.hpp"
+#include "broker/ctl/subcommand.hpp"
+
+namespace dibs::ctl {
+
+namespace {
+
+bool is_terminal() {
+    return isatty(STDOUT_FILENO) == 1;
+}
+
+// Columns of the terminal; COLUMNS where it says nothing; 0 = as wide as it gets.
+size_t width() {
+    struct winsize size = {};
+    if (is_terminal() && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col != 0) {
+        return size.ws_col;
+    }
+    const char* given = std::getenv("COLUMNS");
+    if (given == nullptr) return 0;
+    size_t columns = 0;
+    (void)std::from_chars(given, given + std::strlen(given), columns);
+    return columns;
+}
+
+bool bold() {
+    const char* term = std::getenv("TERM");
+    const char* off = std::getenv("NO_COLOR");
+    return is_terminal() && (off == nullptr || *off == '\0') && term != nullptr &&
+           std::strcmp(term, "dumb") != 0;
+}
+
+}  // namespace
+
+Output::Output(Arguments& arguments) {
+    signal(SIGPIPE, SIG_IGN);
+    arguments.text("-o,--output", &word_, "table, json (one document) or jsonl (one line a row)");
+    arguments.text("--socket", &socket_, "the broker's socket; else DIBS_SOCKET, then its place");
+}
+
+void Output::show_rows(const Sheet& sheet) {
+    switch (form()) {
+        case Form::kTable:
+            text_ += table_text(sheet, width(), bold());
+            return;
+        case Form::kJson:
+            text_ += json_text(sheet, false);
+            return;
+        case Form::kJsonLines:
+            text_ += json_lines_text(sheet);
+            return;
+    }
+}
+
+void Output::show_record(const Sheet& sheet) {
+    text_ += form() == Form::kTable ? record_text(sheet, width(), bold()) : json_text(sheet, true);
+}
+
+void Output::say(const std::string& sentence) {
+    if (form() == Form::kTable) text_ += wrapped(sentence, width(), 0) + "\n";
+}
+
+bool Output::flush() {
+    size_t at = 0;
+    while (at < text_.size()) {
+        const ssize_t count = write(STDOUT_FILENO, text_.data() + at, text_.size() - at);
+        if (count > 0) at += static_cast<size_t>(count);
+        if (count >= 0 || errno == EINTR) continue;
+        if (errno == EPIPE) return false;
+        throw Failure(kExitFailed,
+                      std::string("cannot write to standard output: ") + std::strerror(errno));
+    }
+    text_.clear();
+    return true;
+}
+
+int Output::finish(int wanted) {
+    (void)flush();
+    return wanted;
+}
+
+}  // namespace dibs::ctl

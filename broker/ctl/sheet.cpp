@@ -1,0 +1,251 @@
+// broker/ctl/sheet.cpp -- sheets as tables: columns that fit, and records.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/ctl/sheet.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+
+#include "broker/ctl/failure.hpp"
+#include "broker/ctl/subcommand.hpp"
+#include "broker/spelling.hpp"
+
+namespace dibs::ctl {
+
+namespace {
+
+constexpr std::string_view kBold = "\x1b[1m";
+constexpr std::string_view kPlain = "\x1b[0m";
+constexpr size_t kGap = 2;
+
+// How many columns of a terminal: bytes that continue a character of UTF-8 take none.
+size_t width_of(std::string_view text) {
+    return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+        return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U;
+    }));
+}
+
+// What was named by a client goes to a terminal: no control characters.
+std::string harmless(std::string_view text) {
+    std::string clean;
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        clean += byte < 0x20 || byte == 0x7f ? '?' : c;
+    }
+    return clean;
+}
+
+template <class Items, class Text>
+std::string joined(const Items& items, const Text& text) {
+    std::string line;
+    for (const auto& item : items)
+        line += (line.empty() ? "" : ",") + text(item);
+    return line.empty() ? "-" : line;
+}
+
+std::string cell_text(const Cell& cell) {
+    switch (cell.kind) {
+        case Cell::Kind::kNothing:
+            return "-";
+        case Cell::Kind::kText:
+            return cell.text.empty() ? "-" : harmless(cell.text);
+        case Cell::Kind::kNumber:
+            return std::to_string(cell.number);
+        case Cell::Kind::kTruth:
+            return cell.number != 0 ? "yes" : "no";
+        case Cell::Kind::kDuration:
+            return duration_text(cell.number);
+        case Cell::Kind::kTexts:
+            return joined(cell.texts, [](const std::string& text) { return harmless(text); });
+        case Cell::Kind::kNumbers:
+            return joined(cell.numbers, [](uint64_t number) { return std::to_string(number); });
+    }
+    return "-";
+}
+
+bool is_right(const Cell& cell) {
+    return cell.kind == Cell::Kind::kNumber || cell.kind == Cell::Kind::kDuration;
+}
+
+std::string cut(const std::string& text, size_t width) {
+    if (width_of(text) <= width) return text;
+    std::string kept;
+    size_t columns = 0;
+    for (const char c : text) {
+        const bool starts = (static_cast<unsigned char>(c) & 0xc0U) != 0x80U;
+        if (starts && columns + 1 > width) break;
+        columns += starts ? 1 : 0;
+        kept += c;
+    }
+    return kept;
+}
+
+class Table {
+  public:
+    Table(const Sheet& sheet, size_t width) : sheet_(sheet) {
+        for (const std::vector<Cell>& row : sheet.rows) {
+            std::vector<std::string>& line = lines_.emplace_back();
+            for (const Cell& cell : row)
+                line.push_back(cell_text(cell));
+        }
+        for (size_t i = 0; i < sheet.columns.size(); ++i) {
+            size_t most = width_of(sheet.columns[i].title);
+            for (const auto& line : lines_)
+                most = std::max(most, width_of(line[i]));
+            widths_.push_back(most);
+            shown_.push_back(!sheet.columns[i].title.empty());
+        }
+        while (width != 0 && total() > width && drop_one()) {
+        }
+        width_ = width;
+    }
+
+    std::string text(bool bold) const {
+        std::vector<std::string> titles;
+        for (const Column& column : sheet_.columns)
+            titles.emplace_back(column.title);
+        std::string all = (bold ? std::string(kBold) : "") + line_of(titles, nullptr) +
+                          (bold ? std::string(kPlain) : "") + "\n";
+        for (size_t i = 0; i < lines_.size(); ++i)
+            all += line_of(lines_[i], &sheet_.rows[i]) + "\n";
+        return all;
+    }
+
+  private:
+    [[nodiscard]] size_t total() const {
+        size_t sum = 0;
+        for (size_t i = 0; i < widths_.size(); ++i)
+            sum += shown_[i] ? widths_[i] + (sum == 0 ? 0 : kGap) : 0;
+        return sum;
+    }
+
+    bool drop_one() {
+        size_t worst = widths_.size();
+        for (size_t i = 0; i < widths_.size(); ++i) {
+            if (!shown_[i] || sheet_.columns[i].rank == 0) continue;
+            if (worst == widths_.size() || sheet_.columns[i].rank >= sheet_.columns[worst].rank) {
+                worst = i;
+            }
+        }
+        if (worst == widths_.size()) return false;
+        shown_[worst] = false;
+        return true;
+    }
+
+    // A column stands at the right where its cells do: the heading looks at the first row.
+    std::string line_of(const std::vector<std::string>& words, const std::vector<Cell>* row) const {
+        std::string line;
+        for (size_t i = 0; i < words.size(); ++i) {
+            if (!shown_[i]) continue;
+            if (!line.empty()) line.append(kGap, ' ');
+            const std::vector<Cell>* model =
+                row != nullptr ? row : (sheet_.rows.empty() ? nullptr : &sheet_.rows.front());
+            const size_t space = widths_[i] - width_of(words[i]);
+            const bool right = model != nullptr && is_right((*model)[i]);
+            line += right ? std::string(space, ' ') + words[i] : words[i] + std::string(space, ' ');
+        }
+        line.erase(line.find_last_not_of(' ') + 1);
+        return width_ == 0 ? line : cut(line, width_);
+    }
+
+    const Sheet& sheet_;
+    size_t width_ = 0;
+    std::vector<std::vector<std::string>> lines_;
+    std::vector<size_t> widths_;
+    std::vector<bool> shown_;
+};
+
+}  // namespace
+
+Cell Cell::duration(uint64_t ns) {
+    if (ns == ~uint64_t{0}) return {};
+    return {Kind::kDuration, {}, ns};
+}
+
+Form form_of(const std::string& word) {
+    if (word == "table") return Form::kTable;
+    if (word == "json") return Form::kJson;
+    if (word == "jsonl") return Form::kJsonLines;
+    std::string text = "-o " + word + ": there are table, json and jsonl";
+    if (const auto near = nearest_word(word, {"table", "json", "jsonl"})) {
+        text += "; did you mean " + std::string(*near) + "?";
+    }
+    throw Failure(kExitUsage, text);
+}
+
+std::string table_text(const Sheet& sheet, size_t width, bool bold) {
+    return Table(sheet, width).text(bold);
+}
+
+std::string record_text(const Sheet& sheet, size_t width, bool bold) {
+    size_t widest = 0;
+    for (const Column& column : sheet.columns)
+        widest = std::max(widest, width_of(column.title));
+    std::string all;
+    for (size_t i = 0; i < sheet.columns.size(); ++i) {
+        const std::string_view title = sheet.columns[i].title;
+        if (title.empty()) continue;
+        const std::string space(widest - width_of(title) + kGap, ' ');
+        all += (bold ? std::string(kBold) : "") + std::string(title) +
+               (bold ? std::string(kPlain) : "") + space +
+               wrapped(cell_text(sheet.rows.front()[i]),
+                       width <= widest + kGap ? 0 : width - widest - kGap,
+                       widest + kGap) +
+               "\n";
+    }
+    return all;
+}
+
+std::string duration_text(uint64_t ns) {
+    struct Unit {
+        uint64_t ns;
+        const char* name;
+    };
+    static constexpr Unit kUnits[] = {{86'400'000'000'000, "d"},
+                                      {3'600'000'000'000, "h"},
+                                      {60'000'000'000, "min"},
+                                      {1'000'000'000, "s"}};
+    for (size_t i = 0; i + 1 < std::size(kUnits); ++i) {
+        if (ns < kUnits[i].ns) continue;
+        const uint64_t rest = ns % kUnits[i].ns / kUnits[i + 1].ns;
+        std::string text = std::to_string(ns / kUnits[i].ns) + kUnits[i].name;
+        if (rest != 0) text += std::to_string(rest) + kUnits[i + 1].name;
+        return text;
+    }
+    struct Small {
+        uint64_t ns;
+        const char* name;
+    };
+    static constexpr Small kSmall[] = {{1'000'000'000, "s"}, {1'000'000, "ms"}, {1'000, "us"}};
+    for (const Small& unit : kSmall) {
+        if (ns < unit.ns) continue;
+        const uint64_t tenths = ns % unit.ns * 10 / unit.ns;
+        std::string text = std::to_string(ns / unit.ns);
+        if (tenths != 0) text += "." + std::to_string(tenths);
+        return text + unit.name;
+    }
+    return std::to_string(ns) + "ns";
+}
+
+std::string wrapped(const std::string& text, size_t width, size_t indent) {
+    if (width == 0) return text;
+    std::string all;
+    size_t column = 0;
+    for (size_t at = 0; at < text.size();) {
+        const size_t end = std::min(text.find(' ', at), text.size());
+        const std::string word = text.substr(at, end - at);
+        if (column != 0 && column + 1 + width_of(word) > width) {
+            all += "\n" + std::string(indent, ' ');
+            column = 0;
+        } else if (column != 0) {
+            all += ' ';
+            ++column;
+        }
+        all += word;
+        column += width_of(word);
+        at = end + 1;
+    }
+    return all;
+}
+
+}  // namespace dibs::ctl

@@ -1,0 +1,71 @@
+// broker/ctl/sheet.hpp -- what a subcommand shows: rows of named values, as a table for people, as
+// JSON, or as JSON lines for programs.
+//
+// A value has one meaning in all three: a duration is a number of nanoseconds under a key that ends
+// in _ns, and "1.5s" in a table; what is not known is null, and "-". The schema's name stands in
+// the JSON: keys may come, and none goes or changes its meaning, while its number stays.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dibs::ctl {
+
+struct Cell {
+    enum class Kind : uint8_t { kNothing, kText, kNumber, kTruth, kDuration, kTexts, kNumbers };
+    Kind kind = Kind::kNothing;
+    std::string text = {};
+    uint64_t number = 0;
+    std::vector<std::string> texts = {};
+    std::vector<uint64_t> numbers = {};
+
+    static Cell of(std::string text) { return {Kind::kText, std::move(text)}; }
+    static Cell of(std::string_view text) { return {Kind::kText, std::string(text)}; }
+    static Cell of(const char* text) { return {Kind::kText, text}; }
+    static Cell of(uint64_t number) { return {Kind::kNumber, {}, number}; }
+    static Cell of(uint32_t number) { return {Kind::kNumber, {}, number}; }
+    static Cell of(bool truth) { return {Kind::kTruth, {}, truth ? uint64_t{1} : 0}; }
+    static Cell duration(uint64_t ns);  // all ones: nothing
+    static Cell of(std::vector<std::string> texts) {
+        return {Kind::kTexts, {}, 0, std::move(texts)};
+    }
+    static Cell of(std::vector<uint64_t> numbers) {
+        return {Kind::kNumbers, {}, 0, {}, std::move(numbers)};
+    }
+};
+
+struct Column {
+    std::string_view key;    // in JSON; empty: table only
+    std::string_view title;  // in a table; empty: JSON only
+    uint32_t rank = 0;  // 0 stays; of the others the highest goes first where a table is too wide
+};
+
+struct Sheet {
+    std::string_view schema;  // "dibs.status/1"
+    std::vector<Column> columns;
+    std::vector<std::vector<Cell>> rows = {};
+};
+
+enum class Form : uint8_t { kTable, kJson, kJsonLines };
+
+// What -o says; Failure (usage).
+Form form_of(const std::string& word);
+
+// As text. `width`: of the terminal; 0 = as wide as it gets. `bold`: the heading stands out.
+std::string table_text(const Sheet& sheet, size_t width, bool bold);
+// The first row, one value a line.
+std::string record_text(const Sheet& sheet, size_t width, bool bold);
+std::string json_text(const Sheet& sheet, bool is_record);
+std::string json_lines_text(const Sheet& sheet);
+
+// Nanoseconds for people, two units at most: "1.5s", "2min5s", "3h2min".
+std::string duration_text(uint64_t ns);
+
+// A sentence, broken at spaces; lines behind the first begin with `indent` spaces.
+std::string wrapped(const std::string& text, size_t width, size_t indent);
+
+}  // namespace dibs::ctl

@@ -1,0 +1,79 @@
+// broker/ctl/snapshot.cpp -- `dibs snapshot`: one consistent picture of a pool's counters, from the
+// memory that the broker publishes.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/ctl/attachment.hpp"
+#include "broker/ctl/failure.hpp"
+#include "broker/ctl/output.hpp"
+#include "broker/ctl/subcommand.hpp"
+
+namespace dibs::ctl {
+
+namespace {
+
+void check(int code) {
+    if (code < 0) throw Failure(kExitFailed, dibs_strerror(code));
+}
+
+}  // namespace
+
+int run_snapshot(int argc, char** argv) {
+    std::string name;
+    Arguments arguments("snapshot",
+                        "Shows one consistent picture of a pool's counters, read from shared "
+                        "memory: the broker does nothing for it.");
+    arguments.operand("POOL", &name, "the pool");
+    Output output(arguments);
+    if (const auto exit = arguments.parse(argc, argv)) return *exit;
+    (void)output.form();
+    const Attachment attachment(output.socket(), small_session());
+    const uint32_t pool = attachment.pool(name);
+    dibs_counters counters = {};
+    counters.size = sizeof counters;
+    check(dibs_snapshot(attachment.session(), pool, &counters));
+    dibs_totals totals = {};
+    totals.size = sizeof totals;
+    check(dibs_pool_totals(attachment.session(), pool, &totals));
+    Sheet sheet{"dibs.snapshot/1",
+                {{"pool", "pool"},
+                 {"slots", "slots"},
+                 {"idle", "idle"},
+                 {"reserved", "reserved"},
+                 {"leased", "leased"},
+                 {"recovering", "recovering"},
+                 {"unknown", "unknown"},
+                 {"parked", "parked"},
+                 {"absent", "absent"},
+                 {"queued", "queued"},
+                 {"confirming", "confirming"},
+                 {"hits", "granted at once"},
+                 {"accepted", "accepted"},
+                 {"granted", "granted"},
+                 {"expired", "expired"},
+                 {"cancelled", "cancelled"},
+                 {"rejected", "rejected"},
+                 {"released", "released"},
+                 {"net_found_work", "lost wake-ups"}}};
+    sheet.rows.push_back({Cell::of(name),
+                          Cell::of(counters.slots),
+                          Cell::of(counters.idle),
+                          Cell::of(counters.reserved),
+                          Cell::of(counters.leased),
+                          Cell::of(counters.recovering),
+                          Cell::of(counters.unknown),
+                          Cell::of(counters.parked),
+                          Cell::of(counters.absent),
+                          Cell::of(counters.queued),
+                          Cell::of(counters.confirming),
+                          Cell::of(counters.hits),
+                          Cell::of(totals.accepted),
+                          Cell::of(totals.granted),
+                          Cell::of(totals.expired),
+                          Cell::of(totals.cancelled),
+                          Cell::of(totals.rejected),
+                          Cell::of(totals.released),
+                          Cell::of(totals.net_found_work)});
+    output.show_record(sheet);
+    return output.finish(kExitOk);
+}
+
+}  // namespace dibs::ctl
