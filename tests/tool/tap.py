@@ -46,7 +46,7 @@ class Place:
     def start(self, config):
         file = self.folder / "dibsd.toml"
         file.write_text('log_level = "off"\n' + config)
-        broker = subprocess.Popen([self.dibsd, "--config", file, "--socket", self.socket],
+        broker = subprocess.Popen([self.dibsd, "--no-keeper", "--config", file, "--socket", self.socket],
                                   stdout=subprocess.PIPE, text=True)
         self.children.append(broker)
         expect_equal(broker.stdout.readline(), f"dibsd: ready on {self.socket}\n")
