@@ -180,7 +180,7 @@ def sleeps(tree):
 
 def references(tree):
     """Documents name only what is there."""
-    tops = "shm|broker|clientlib|schemas|benchmarks|tests|docs|scripts"
+    tops = "shm|broker|clientlib|schemas|benchmarks|tests|docs|scripts|packaging"
     pattern = re.compile(rf"`((?:{tops})/[\w./-]*)`|\]\(([\w./-]+)\)")
     broken = []
     for path in tree.paths:
