@@ -23,7 +23,9 @@ StateSegment::StateSegment(shm::Descriptor fd, const core::Limits& limits) : fd_
         return;
     }
     mapping_ = Mapping(fd_.get(), shm::size_of(fd_.get()));
-    if (const std::string why = core::state_refusal(mapping_.bytes()); !why.empty()) {
+    std::string why = core::state_refusal(mapping_.bytes());
+    if (why.empty()) why = core::rows_refusal(mapping_.bytes());
+    if (!why.empty()) {
         throw StateFailure("the STATE that was handed over cannot be served from: " + why);
     }
 }

@@ -46,6 +46,10 @@ void format_state(std::span<std::byte> state, const Limits& limits);
 // What is wrong with a STATE that cannot be served from; empty if it can. Looks at the head only.
 std::string state_refusal(std::span<const std::byte> state);
 
+// The same of its rows and log, once the head is good: whether a Core can attach to it and
+// check_all() can say the rest. Takes back an uncommitted turn first, as attaching does.
+std::string rows_refusal(std::span<std::byte> state);
+
 class Core {
   public:
     // Attaches to a formatted STATE: takes back an uncommitted turn, rebuilds what is derived.

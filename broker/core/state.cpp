@@ -24,6 +24,23 @@ using Places = std::array<shm::TablePlace, kTables>;
 constexpr uint32_t kLogImagesMin = 4096;
 constexpr uint32_t kLogStoresMin = 2048;
 
+// By Table.
+constexpr std::array<uint32_t, kTables> kRowSizes = {sizeof(shm::CountersRow),
+                                                     sizeof(shm::PoolRow),
+                                                     sizeof(shm::SessionRow),
+                                                     sizeof(shm::SlotRow),
+                                                     sizeof(shm::ClaimRow),
+                                                     sizeof(shm::LeaseRow),
+                                                     sizeof(shm::AccountRow),
+                                                     sizeof(shm::TypeRow),
+                                                     sizeof(shm::ApplicationRow),
+                                                     sizeof(shm::LabelSetRow),
+                                                     sizeof(shm::VectorRow),
+                                                     sizeof(shm::ArenaBlock),
+                                                     sizeof(uint64_t),
+                                                     sizeof(shm::LogImage),
+                                                     sizeof(shm::LogStore)};
+
 Places lay_out(const Limits& limits, uint64_t* size) {
     Places places{};
     uint64_t end = sizeof(shm::StateHead);
@@ -117,6 +134,7 @@ std::string state_refusal(std::span<const std::byte> state) {
                std::to_string(head->size) + " bytes";
     }
     if (head->tables != kTables) return "state has an unknown number of tables";
+    uint64_t end = sizeof(shm::StateHead);
     for (size_t table = 0; table < kTables; ++table) {
         const shm::TablePlace& place = head->table[table];
         const uint64_t bytes = static_cast<uint64_t>(place.rows) * place.row_size;
@@ -124,7 +142,17 @@ std::string state_refusal(std::span<const std::byte> state) {
             bytes > head->size - place.offset) {
             return "table " + std::to_string(table) + " of the state lies outside of it";
         }
+        if (place.row_size != kRowSizes[table] || place.offset < end) {
+            return "table " + std::to_string(table) + " of the state is not laid out as one";
+        }
+        end = place.offset + bytes;
     }
+    const auto rows = [&](Table table) { return head->table[static_cast<size_t>(table)].rows; };
+    if (rows(Table::kLogImages) < kLogImagesMin || rows(Table::kLogStores) < kLogStoresMin ||
+        rows(Table::kLogOffsets) < rows(Table::kLogImages)) {
+        return "the state's log has no room for a turn";
+    }
+    if (rows(Table::kPools) > shm::kPoolsMax) return "state has more pools than there can be";
     return {};
 }
 

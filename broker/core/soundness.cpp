@@ -1,0 +1,170 @@
+// broker/core/soundness.cpp -- whether a STATE that somebody hands over can be attached to.
+//
+// Attaching, and check_all() after it, follow the rows' links and use their words as places in
+// tables; both trust that a broker wrote them. Here is asked, before either, whether every such
+// word stays within its table and every enum within its machine: what may be wrong behind that is
+// check_all()'s to say. One scan over the rows, which attaching repeats while they are warm.
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+
+#include "broker/core/arena.hpp"
+#include "broker/core/core.hpp"
+#include "broker/core/edit.hpp"
+#include "broker/core/state.hpp"
+
+namespace dibs::core {
+
+namespace {
+
+using shm::ClaimState;
+using shm::kNoRow;
+using shm::LeaseState;
+using shm::SessionState;
+using shm::SlotState;
+
+template <class Enum>
+bool within(Enum value, Enum last) {
+    return static_cast<unsigned>(value) <= static_cast<unsigned>(last);
+}
+
+bool is_link(uint32_t row, uint32_t rows) {
+    return row == kNoRow || row < rows;
+}
+
+class Soundness {
+  public:
+    explicit Soundness(const State& state) : state_(state) {}
+
+    std::string find() const {
+        if (!counters()) return "the counters' links leave their tables";
+        for (uint32_t row = 0; row < state_.arena.size(); ++row) {
+            if (!is_link(state_.arena[row].next, state_.arena.size())) {
+                return row_text("arena block", row);
+            }
+        }
+        std::string found = first_unsound("pool", state_.pools);
+        if (found.empty()) found = first_unsound("session", state_.sessions);
+        if (found.empty()) found = first_unsound("slot", state_.slots);
+        if (found.empty()) found = first_unsound("claim", state_.claims);
+        if (found.empty()) found = first_unsound("lease", state_.leases);
+        return found;
+    }
+
+  private:
+    static std::string row_text(const char* table, uint32_t row) {
+        return std::string(table) + " row " + std::to_string(row) + " leaves its tables";
+    }
+
+    template <class Row>
+    std::string first_unsound(const char* table, const Rows<Row>& rows) const {
+        for (uint32_t row = 0; row < rows.size(); ++row) {
+            if (!is_link(rows[row].head.free_next, rows.size()) || !sound(rows[row])) {
+                return row_text(table, row);
+            }
+        }
+        return {};
+    }
+
+    bool counters() const {
+        const shm::CountersRow& counters = *state_.counters;
+        const uint32_t blocks = state_.arena.size();
+        return counters.pools <= state_.pools.size() &&
+               is_link(counters.claims_free_head, state_.claims.size()) &&
+               is_link(counters.leases_free_head, state_.leases.size()) &&
+               is_link(counters.slots_free_head, state_.slots.size()) &&
+               is_link(counters.sessions_free_head, state_.sessions.size()) &&
+               is_link(counters.arena_free_head, blocks) && counters.arena_free <= blocks &&
+               is_link(counters.arena_freed_head, blocks) &&
+               is_link(counters.arena_freed_tail, blocks) && counters.arena_freed <= blocks;
+    }
+
+    bool sound(const shm::PoolRow& pool) const {
+        if (!within(pool.state, shm::PoolState::kDraining)) return false;
+        return within(pool.kind, shm::PoolKind::kWorker) &&
+               within(pool.order, shm::PoolOrder::kAccount) &&
+               within(pool.when_busy, shm::WhenBusy::kCold) &&
+               within(pool.mode, shm::ExpiryMode::kLazy) && pool.name_size < sizeof pool.name + 1 &&
+               pool.required_label_size < sizeof pool.required_label + 1 &&
+               is_link(pool.ready_head, state_.slots.size()) &&
+               is_link(pool.ready_tail, state_.slots.size()) && pool.units_max <= shm::kUnitsMax &&
+               pool.payload_max <= shm::kPayloadMax;
+    }
+
+    static bool sound(const shm::SessionRow& session) {
+        return within(session.state, SessionState::kDying) && session.tags_max <= shm::kTagsMax;
+    }
+
+    // A row of a session that is there, under a tag that it has.
+    bool tagged(uint32_t session, uint16_t tag) const {
+        return session < state_.sessions.size() &&
+               state_.sessions[session].state != SessionState::kFree &&
+               tag < state_.sessions[session].tags_max;
+    }
+
+    bool chain(uint32_t first, uint32_t size) const {
+        return is_link(first, state_.arena.size()) &&
+               (first == kNoRow || Arena::blocks_for(size) <= state_.arena.size());
+    }
+
+    bool sound(const shm::SlotRow& slot) const {
+        if (slot.state == SlotState::kFree) return true;
+        const uint32_t slots = state_.slots.size();
+        const uint32_t holders =
+            slot.state == SlotState::kLeased ? state_.leases.size() : state_.claims.size();
+        return within(slot.state, SlotState::kAbsent) && slot.pool < state_.counters->pools &&
+               is_link(slot.session, state_.sessions.size()) && is_link(slot.holder, holders) &&
+               is_link(slot.holder_next, slots) && is_link(slot.ready_next, slots) &&
+               is_link(slot.ready_prev, slots) && chain(slot.attributes, slot.attributes_size) &&
+               slot.name_size < sizeof slot.name + 1;
+    }
+
+    bool sound(const shm::ClaimRow& claim) const {
+        if (claim.state == ClaimState::kFree) return true;
+        return within(claim.state, ClaimState::kPlaceholder) &&
+               claim.pool < state_.counters->pools && tagged(claim.session, claim.tag) &&
+               is_link(claim.first_slot, state_.slots.size()) && claim.units <= shm::kUnitsMax &&
+               claim.payload_size <= shm::kPayloadMax && chain(claim.payload, claim.payload_size);
+    }
+
+    bool sound(const shm::LeaseRow& lease) const {
+        if (lease.state == LeaseState::kFree) return true;
+        return within(lease.state, LeaseState::kKilling) &&
+               within(lease.mode, shm::ExpiryMode::kLazy) && lease.pool < state_.counters->pools &&
+               tagged(lease.session, lease.tag) && is_link(lease.first_slot, state_.slots.size()) &&
+               lease.units <= shm::kUnitsMax;
+    }
+
+    const State& state_;
+};
+
+// Images are copied to where they say: never into the log itself, nor beside a line.
+bool images_sound(const State& state) {
+    const uint32_t images = state.head->log.images.load(std::memory_order_relaxed);
+    if (images > state.log_images_max) return false;
+    const auto begin =
+        static_cast<uint64_t>(reinterpret_cast<const std::byte*>(state.counters) - state.base);
+    const auto end =
+        static_cast<uint64_t>(reinterpret_cast<const std::byte*>(state.log_offsets) - state.base);
+    for (uint32_t image = 0; image < images; ++image) {
+        const uint64_t offset = state.log_offsets[image];
+        if (offset % shm::kLineSize != 0 || offset < begin || offset >= end) return false;
+    }
+    return true;
+}
+
+}  // namespace
+
+std::string rows_refusal(std::span<std::byte> bytes) {
+    State state{bytes};
+    const shm::LogHead& log = state.head->log;
+    const shm::LogPhase phase = log.phase.load(std::memory_order_acquire);
+    if (!within(phase, shm::LogPhase::kCommitted)) return "the log is in no phase that there is";
+    if (log.stores > state.log_stores_max) return "the log counts more stores than it holds";
+    if (phase == shm::LogPhase::kOpen) {
+        if (!images_sound(state)) return "the log's images belong to no rows";
+        Edit::recover(state);
+    }
+    return Soundness{state}.find();
+}
+
+}  // namespace dibs::core
