@@ -1,0 +1,196 @@
+// tests/fuzz/driver.cpp -- a target without libFuzzer: its corpus, then mutations of it.
+//
+//   TARGET --runs N CORPUS...        TAP; each CORPUS is a file or a folder
+//   TARGET FILE                      that one input
+//
+// The same seed gives the same inputs on every machine (DIBS_SEED, printed). DIBS_FUZZ_RUNS sets
+// their number. An input that kills the process is left in the file that the last line names.
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/fuzz/bytes.hpp"
+
+namespace {
+
+using Input = std::vector<uint8_t>;
+constexpr size_t kSizeMax = 4096;
+
+// What dies is written out by a signal handler: plain memory, a path and system calls.
+const Input* running = nullptr;
+char left_at[4096];
+
+void leave(int signal) {
+    const int file = open(left_at, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (file >= 0 && running != nullptr) {
+        (void)!write(file, running->data(), running->size());
+        (void)!write(STDOUT_FILENO, "# died of ", 10);
+        (void)!write(STDOUT_FILENO, left_at, std::strlen(left_at));
+        (void)!write(STDOUT_FILENO, "\n", 1);
+    }
+    struct sigaction standard = {};
+    standard.sa_handler = SIG_DFL;
+    sigaction(signal, &standard, nullptr);
+    raise(signal);
+}
+
+void run(const Input& input) {
+    running = &input;
+    LLVMFuzzerTestOneInput(input.data(), input.size());
+    running = nullptr;
+}
+
+Input read(const std::filesystem::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<Input> read_corpus(const std::vector<std::string>& places) {
+    std::vector<std::filesystem::path> paths;
+    for (const std::string& place : places) {
+        if (!std::filesystem::is_directory(place)) {
+            paths.emplace_back(place);
+            continue;
+        }
+        for (const auto& entry : std::filesystem::directory_iterator(place))
+            paths.push_back(entry.path());
+    }
+    std::sort(paths.begin(), paths.end());  // a folder's own order is the file system's
+    std::vector<Input> inputs;
+    for (const auto& path : paths)
+        inputs.push_back(read(path));
+    return inputs;
+}
+
+class Mutator {
+  public:
+    Mutator(const std::vector<Input>& corpus, uint64_t seed) : corpus_(corpus), random_(seed) {}
+
+    Input next() {
+        Input input;
+        if (!corpus_.empty() && below(16) != 0) input = any();
+        for (size_t count = 1 + below(6); count > 0; --count)
+            change(input);
+        if (input.size() > kSizeMax) input.resize(kSizeMax);
+        return input;
+    }
+
+  private:
+    size_t below(size_t bound) { return bound == 0 ? 0 : random_() % bound; }
+    const Input& any() { return corpus_[below(corpus_.size())]; }
+
+    void change(Input& input) {
+        const size_t at = below(input.size() + 1);
+        const auto place = input.begin() + static_cast<ptrdiff_t>(at);
+        const size_t left = input.size() - at;
+        switch (below(8)) {
+            case 0:
+                if (left != 0) input[at] ^= static_cast<uint8_t>(1U << below(8));
+                return;
+            case 1:
+                if (left != 0) input[at] = static_cast<uint8_t>(random_());
+                return;
+            case 2: {  // a number that is a limit somewhere
+                constexpr std::array<uint64_t, 12> kLimits = {0,
+                                                              1,
+                                                              2,
+                                                              63,
+                                                              64,
+                                                              0x7f,
+                                                              0x100,
+                                                              0xfff,
+                                                              0xffff,
+                                                              0x7fffffff,
+                                                              0xffffffff,
+                                                              0xffffffffffffffff};
+                const uint64_t limit = kLimits[below(kLimits.size())];
+                std::memcpy(input.data() + at, &limit, std::min(left, size_t{1} << below(4)));
+                return;
+            }
+            case 3:
+                input.insert(place, 1 + below(64), static_cast<uint8_t>(random_()));
+                return;
+            case 4:
+                for (size_t count = 1 + below(64); count > 0; --count)
+                    input.push_back(static_cast<uint8_t>(random_()));
+                return;
+            case 5:
+                input.erase(place,
+                            place + static_cast<ptrdiff_t>(below(std::min<size_t>(left, 64) + 1)));
+                return;
+            case 6: {  // a piece of itself again
+                const Input piece(
+                    place, place + static_cast<ptrdiff_t>(below(std::min<size_t>(left, 128) + 1)));
+                input.insert(input.begin() + static_cast<ptrdiff_t>(below(input.size() + 1)),
+                             piece.begin(),
+                             piece.end());
+                return;
+            }
+            default: {  // the end of another
+                if (corpus_.empty()) return;
+                const Input& other = any();
+                input.erase(place, input.end());
+                const size_t from = below(other.size() + 1);
+                input.insert(
+                    input.end(), other.begin() + static_cast<ptrdiff_t>(from), other.end());
+                return;
+            }
+        }
+    }
+
+    const std::vector<Input>& corpus_;
+    std::mt19937_64 random_;
+};
+
+uint64_t number(const char* name, uint64_t otherwise) {
+    const char* given = std::getenv(name);
+    return given != nullptr ? std::strtoull(given, nullptr, 10) : otherwise;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+    uint64_t runs = 0;
+    std::vector<std::string> places;
+    for (int i = 1; i < count; ++i) {
+        if (std::string_view(arguments[i]) == "--runs" && i + 1 < count) {
+            runs = std::strtoull(arguments[++i], nullptr, 10);
+        } else {
+            places.emplace_back(arguments[i]);
+        }
+    }
+    runs = number("DIBS_FUZZ_RUNS", runs);
+    const std::string name = std::filesystem::path(arguments[0]).filename().string();
+    std::snprintf(left_at, sizeof left_at, "%s.died", arguments[0]);
+    for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL})
+        ::signal(signal, leave);
+
+    const std::vector<Input> corpus = read_corpus(places);
+    for (const Input& input : corpus)
+        run(input);
+    std::printf("1..2\nok 1 - %s replays %zu inputs of its corpus\n", name.c_str(), corpus.size());
+    std::fflush(stdout);
+    const uint64_t seed = number("DIBS_SEED", 1);
+    Mutator mutator(corpus, seed);
+    for (uint64_t i = 0; i < runs; ++i)
+        run(mutator.next());
+    std::printf("ok 2 - %s survives %llu mutations of them, DIBS_SEED=%llu\n",
+                name.c_str(),
+                static_cast<unsigned long long>(runs),
+                static_cast<unsigned long long>(seed));
+    return 0;
+}
