@@ -38,6 +38,7 @@ constexpr Subcommand kSubcommands[] = {
     {"status", "show the broker", dibs::ctl::run_status},
     {"undrain", "take claims again", dibs::ctl::run_undrain},
     {"version", "print the version", dibs::ctl::run_version},
+    {"worker", "offer processes of a command as slots", dibs::ctl::run_worker},
 };
 
 void print_usage(std::FILE* to) {

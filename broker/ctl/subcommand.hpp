@@ -37,5 +37,6 @@ int run_snapshot(int argc, char** argv);
 int run_status(int argc, char** argv);
 int run_undrain(int argc, char** argv);
 int run_version(int argc, char** argv);
+int run_worker(int argc, char** argv);
 
 }  // namespace dibs::ctl

@@ -1,0 +1,111 @@
+// broker/ctl/worker/assignment_text.cpp -- assignments as JSON.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/ctl/worker/assignment_text.hpp"
+
+#include <cstdint>
+
+#include "broker/ctl/json_text.hpp"
+
+namespace dibs::ctl::worker {
+
+namespace {
+
+void begin(JsonText* text,
+           const char* kind,
+           const std::string& pool,
+           uint32_t slot,
+           uint64_t round,
+           uint64_t claim) {
+    text->open_object();
+    text->text("kind", kind);
+    text->text("pool", pool);
+    text->number("slot", slot);
+    text->number("round", round);
+    text->number("claim", claim);
+}
+
+// A foreign string that is not UTF-8 would make the line no JSON.
+std::string readable(const char* bytes) {
+    std::string text = bytes;
+    if (is_utf8(text)) return text;
+    for (char& byte : text) {
+        if (static_cast<unsigned char>(byte) >= 0x80) byte = '?';
+    }
+    return text;
+}
+
+// How many bytes follow the first one of a character; -1: it cannot be a first one.
+int followers(unsigned char first) {
+    if (first < 0x80) return 0;
+    if (first >= 0xc2 && first < 0xe0) return 1;
+    if (first >= 0xe0 && first < 0xf0) return 2;
+    return first >= 0xf0 && first < 0xf5 ? 3 : -1;
+}
+
+}  // namespace
+
+bool is_utf8(std::string_view bytes) {
+    for (size_t i = 0; i < bytes.size();) {
+        const auto first = static_cast<unsigned char>(bytes[i]);
+        const int count = followers(first);
+        if (count < 0 || bytes.size() - i <= static_cast<size_t>(count)) return false;
+        uint32_t point = count == 0 ? first : first & (0x3fU >> count);
+        for (int k = 1; k <= count; ++k) {
+            const auto next = static_cast<unsigned char>(bytes[i + static_cast<size_t>(k)]);
+            if ((next & 0xc0) != 0x80) return false;
+            point = point << 6 | (next & 0x3f);
+        }
+        const bool overlong = (count == 2 && point < 0x800) || (count == 3 && point < 0x10000);
+        if (overlong || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) return false;
+        i += static_cast<size_t>(count) + 1;
+    }
+    return true;
+}
+
+std::string base64(std::string_view bytes) {
+    static constexpr char kDigits[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    std::string text;
+    for (size_t i = 0; i < bytes.size(); i += 3) {
+        uint32_t three = 0;
+        for (size_t k = 0; k < 3; ++k) {
+            const auto byte = i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0U;
+            three = three << 8 | byte;
+        }
+        for (size_t k = 0; k < 4; ++k) {
+            const bool there = i + k <= bytes.size();
+            text += there ? kDigits[three >> (18 - 6 * k) & 63] : '=';
+        }
+    }
+    return text;
+}
+
+std::string assign_line(const std::string& pool, const dibs_assignment& assignment) {
+    JsonText text;
+    begin(&text, "assign", pool, assignment.number, assignment.round, assignment.claim);
+    text.open_object("options");
+    for (size_t i = 0; i < assignment.option_count; ++i)
+        text.text(readable(assignment.options[i].key), readable(assignment.options[i].value));
+    text.close_object();
+    text.open_list("labels");
+    for (size_t i = 0; i < assignment.label_count; ++i)
+        text.text({}, readable(assignment.labels[i]));
+    text.close_list();
+    const std::string_view body(static_cast<const char*>(assignment.body), assignment.body_size);
+    if (is_utf8(body)) {
+        text.text("body", body);
+    } else {
+        text.text("body_base64", base64(body));
+    }
+    text.close_object();
+    return text.line() + "\n";
+}
+
+std::string release_line(const std::string& pool, uint32_t slot, uint64_t round, uint64_t claim) {
+    JsonText text;
+    begin(&text, "release", pool, slot, round, claim);
+    text.close_object();
+    return text.line() + "\n";
+}
+
+}  // namespace dibs::ctl::worker

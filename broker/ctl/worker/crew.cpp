@@ -1,0 +1,204 @@
+// broker/ctl/worker/crew.cpp -- the loop: sleep until something happens or is due, look, once more.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/ctl/worker/crew.hpp"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "broker/ctl/failure.hpp"
+#include "broker/ctl/subcommand.hpp"
+#include "broker/ctl/worker/hand.hpp"
+#include "broker/ctl/worker/notify_socket.hpp"
+
+namespace dibs::ctl::worker {
+
+namespace {
+
+// Words to the broker may be under way for so long after something has happened: as dibs/dibs.h
+// asks of event loops, sleep no longer than its safety net then.
+constexpr int64_t kNet = 100 * DIBS_MILLISECOND;
+constexpr int64_t kQuietAfter = DIBS_SECOND;
+
+int64_t monotonic_ns() {
+    timespec now = {};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * DIBS_SECOND + now.tv_nsec;
+}
+
+// Each process takes about nine descriptors. They are the crew's: none survives an exec.
+void raise_descriptor_limit() {
+    struct rlimit limit = {};
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+shm::Descriptor take_signals() {
+    signal(SIGPIPE, SIG_IGN);
+    sigset_t taken;
+    sigemptyset(&taken);
+    for (const int number : {SIGTERM, SIGINT, SIGHUP})
+        sigaddset(&taken, number);
+    sigprocmask(SIG_BLOCK, &taken, nullptr);
+    return shm::Descriptor(signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+class Crew {
+  public:
+    explicit Crew(const Options& options) : options_(options), signals_(take_signals()) {
+        if (options.notify) folder_ = std::make_unique<NotifyFolder>();
+        for (uint32_t i = 0; i < options.pool.count; ++i) {
+            const std::string path = folder_ ? folder_->path() + "/" + std::to_string(i) : "";
+            hands_.push_back(std::make_unique<Hand>(options, i, path));
+        }
+        spans_.resize(hands_.size());
+    }
+
+    int run() {
+        while (!gone()) {
+            const int64_t now = monotonic_ns();
+            sleep(now);
+            look(monotonic_ns());
+            if (gave_up()) return kExitFailed;
+        }
+        return kExitOk;
+    }
+
+  private:
+    struct Span {
+        size_t begin;
+        size_t end;
+    };
+
+    void sleep(int64_t now_ns) {
+        watched_.assign(1, {signals_.get(), POLLIN, 0});
+        int64_t due_ns = drain_due_ns_;
+        for (size_t i = 0; i < hands_.size(); ++i) {
+            spans_[i].begin = watched_.size();
+            hands_[i]->watch(&watched_);
+            spans_[i].end = watched_.size();
+            due_ns = std::min(due_ns, hands_[i]->due_ns());
+        }
+        if (now_ns - last_event_ns_ < kQuietAfter) due_ns = std::min(due_ns, now_ns + kNet);
+        const int64_t left_ns = std::max<int64_t>(due_ns - now_ns, 0);
+        const int64_t left_ms = left_ns / DIBS_MILLISECOND + (left_ns % DIBS_MILLISECOND != 0);
+        const int timeout =
+            due_ns == INT64_MAX ? -1 : static_cast<int>(std::min<int64_t>(left_ms, INT_MAX));
+        happened_ = poll(watched_.data(), watched_.size(), timeout) > 0;
+    }
+
+    void look(int64_t now_ns) {
+        if (happened_) last_event_ns_ = now_ns;
+        for (size_t i = 0; i < hands_.size(); ++i) {
+            bool due = now_ns >= hands_[i]->due_ns();
+            for (size_t k = spans_[i].begin; happened_ && k < spans_[i].end; ++k)
+                due = due || watched_[k].revents != 0;
+            if (due) hands_[i]->look(now_ns);
+        }
+        tell_when_ready();
+        take_stops(now_ns);
+        if (now_ns >= drain_due_ns_) stop_now(now_ns);
+    }
+
+    void tell_when_ready() {
+        if (told_ready_) return;
+        for (const auto& hand : hands_) {
+            const Hand::State state = hand->state();
+            if (state != Hand::State::kIdle && state != Hand::State::kBusy) return;
+        }
+        told_ready_ = true;
+        std::fprintf(stderr,
+                     "dibs worker: %zu slot%s of pool \"%s\" ready\n",
+                     hands_.size(),
+                     hands_.size() == 1 ? "" : "s",
+                     options_.pool.name.c_str());
+    }
+
+    void take_stops(int64_t now_ns) {
+        signalfd_siginfo taken = {};
+        while (read(signals_.get(), &taken, sizeof taken) == sizeof taken) {
+            if (draining_) {
+                stop_now(now_ns);
+                continue;
+            }
+            draining_ = true;
+            drain_due_ns_ =
+                options_.drain_ns > INT64_MAX - now_ns ? INT64_MAX : now_ns + options_.drain_ns;
+            for (const auto& hand : hands_)
+                hand->drain(now_ns);
+        }
+    }
+
+    void stop_now(int64_t now_ns) {
+        drain_due_ns_ = INT64_MAX;
+        for (const auto& hand : hands_)
+            hand->stop_now(now_ns);
+    }
+
+    [[nodiscard]] bool gone() const {
+        return std::all_of(hands_.begin(), hands_.end(), [](const auto& hand) {
+            return hand->state() == Hand::State::kGone;
+        });
+    }
+
+    [[nodiscard]] bool gave_up() const {
+        if (options_.tries_max == 0) return false;
+        const bool all = std::all_of(hands_.begin(), hands_.end(), [&](const auto& hand) {
+            return hand->failures() >= options_.tries_max;
+        });
+        if (all) std::fprintf(stderr, "dibs worker: every process fails: giving up\n");
+        return all;
+    }
+
+    const Options& options_;
+    shm::Descriptor signals_;
+    std::unique_ptr<NotifyFolder> folder_;
+    std::vector<std::unique_ptr<Hand>> hands_;
+    std::vector<Span> spans_;
+    std::vector<pollfd> watched_;
+    bool happened_ = false;
+    bool told_ready_ = false;
+    bool draining_ = false;
+    int64_t last_event_ns_ = 0;
+    int64_t drain_due_ns_ = INT64_MAX;
+};
+
+// What can be known to be wrong before anything is started.
+void check_pool(const Options& options) {
+    const Attachment attachment(options.socket, small_session());
+    const dibs_pool_limits limits = attachment.describe(attachment.pool(options.pool.name));
+    if (limits.has_workers == 0) {
+        throw Failure(kExitUsage,
+                      "pool \"" + options.pool.name +
+                          "\" is counted: its slots have no workers; dibs exec runs a command with "
+                          "one of them");
+    }
+    if (limits.answer_max == 0 && options.lines == Lines::kAnswer) {
+        std::fprintf(stderr,
+                     "dibs worker: pool \"%s\" has answer_max = 0: its holders get no answers\n",
+                     options.pool.name.c_str());
+    }
+}
+
+}  // namespace
+
+int run_crew(const Options& options) {
+    check_pool(options);
+    raise_descriptor_limit();
+    return Crew(options).run();
+}
+
+}  // namespace dibs::ctl::worker

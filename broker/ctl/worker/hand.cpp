@@ -1,0 +1,320 @@
+// broker/ctl/worker/hand.cpp -- the machine of hand.hpp: the process's side. Its uses are in
+// use.cpp.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/ctl/worker/hand.hpp"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+
+#include "broker/ctl/failure.hpp"
+#include "broker/ctl/worker/template_text.hpp"
+#include "broker/quantity.hpp"
+
+namespace dibs::ctl::worker {
+
+namespace {
+
+constexpr int64_t kRetryPost = 200 * DIBS_MILLISECOND;
+constexpr int64_t kWellBehaved = 10 * DIBS_SECOND;  // ready for so long: its failures are forgotten
+constexpr int kEndsWithinMs = 200;
+constexpr uint64_t kStrayMax = 1 << 20;  // bytes nobody asked for, since the last use
+constexpr size_t kShownMax = 60;         // bytes of a line in a message
+
+std::string shown(const std::string& line) {
+    std::string text = line.substr(0, kShownMax);
+    for (char& letter : text) {
+        if (static_cast<unsigned char>(letter) < 0x20) letter = '?';
+    }
+    return "\"" + text + (line.size() > kShownMax ? "\"..." : "\"");
+}
+
+std::string shown_time(int64_t ns) {
+    const int64_t cut = ns < DIBS_MILLISECOND ? ns : ns / DIBS_MILLISECOND * DIBS_MILLISECOND;
+    return show_duration(static_cast<uint64_t>(std::max<int64_t>(cut, 0)));
+}
+
+}  // namespace
+
+Hand::Hand(const Options& options, uint32_t index, const std::string& notify_path)
+    : options_(options),
+      index_(index),
+      name_(options.name + "-" + std::to_string(index)),
+      reader_(options.line_max) {
+    if (!notify_path.empty()) notify_ = std::make_unique<NotifySocket>(notify_path);
+}
+
+void Hand::say(const std::string& text) const {
+    std::fprintf(stderr, "dibs worker: %s: %s\n", name_.c_str(), text.c_str());
+}
+
+void Hand::watch(std::vector<pollfd>* watched) {
+    const auto add = [&](int fd, short events) { watched->push_back({fd, events, 0}); };
+    armed_ = post_ == nullptr || post_->arm();
+    if (post_) add(post_->fd(), POLLIN);
+    if (process_) {
+        add(process_->pidfd(), POLLIN);
+        if (process_->output() >= 0) add(process_->output(), POLLIN);
+        if (!unsent_.empty() && process_->input() >= 0) add(process_->input(), POLLOUT);
+    }
+    if (notify_) add(notify_->fd(), POLLIN);
+    if (cleaner_) add(cleaner_->pidfd(), POLLIN);
+}
+
+int64_t Hand::due_ns() const {
+    return armed_ ? due_ns_ : 0;
+}
+
+void Hand::look(int64_t now_ns) {
+    const bool notified = notify_ && notify_->ready();
+    if (process_) {
+        if (notified && state_ == State::kStarting) become_ready(now_ns);
+        const std::optional<int> status = process_->ended();
+        take_output(now_ns);  // what it wrote before it ended counts
+        if (status) take_end(*status, now_ns);
+    }
+    if (cleaner_) look_at_cleaner(now_ns);
+    if (post_) take_assignments(now_ns);
+    if (now_ns >= due_ns_) take_due(now_ns);
+    feed(now_ns);
+}
+
+void Hand::take_due(int64_t now_ns) {
+    due_ns_ = INT64_MAX;
+    switch (state_) {
+        case State::kResting:
+            return start(now_ns);
+        case State::kStarting:
+            return fail(
+                "was not ready within " + shown_time(options_.ready_timeout_ns) +
+                    (options_.notify ? " (it sent no READY=1 to $NOTIFY_SOCKET)"
+                                     : " (it wrote no line with \"" + options_.ready_line + "\")"),
+                now_ns);
+        case State::kUnposted:
+            return post(now_ns);
+        case State::kIdle:  // of age
+            return stop(true, now_ns);
+        case State::kBusy:
+            return fail("its use took longer than " + shown_time(options_.use_max_ns), now_ns);
+        case State::kEnding:
+            return fail("did not end what its holder has given back within " +
+                            shown_time(options_.grace_ns),
+                        now_ns);
+        case State::kCleaning:
+            cleaner_.reset();
+            return fail(
+                "the command between uses took longer than " + shown_time(options_.grace_ns),
+                now_ns);
+        case State::kStopping:
+            process_->signal(SIGKILL);
+            return;
+        case State::kGone:
+            return;
+    }
+}
+
+void Hand::start(int64_t now_ns) {
+    ProcessStart start;
+    start.program = options_.program;
+    for (const std::string& word : options_.command)
+        start.command.push_back(filled_in(word, index_));
+    start.variables = {"DIBS_POOL=" + options_.pool.name,
+                       "DIBS_WORKER_INDEX=" + std::to_string(index_),
+                       "DIBS_WORKER_NAME=" + name_};
+    if (!options_.socket.empty()) start.variables.push_back("DIBS_SOCKET=" + options_.socket);
+    if (notify_) {
+        notify_->ready();  // what an earlier process said
+        start.variables.push_back("NOTIFY_SOCKET=" + notify_->path());
+    }
+    start.fed = options_.lines != Lines::kNone;
+    start.heard = start.fed || !options_.ready_line.empty();
+    reader_.clear();
+    unsent_.clear();
+    uses_ = 0;
+    stray_bytes_ = 0;
+    lines_due_ = 0;
+    was_ready_ = false;
+    planned_ = false;
+    born_ns_ = now_ns;
+    try {
+        process_ = std::make_unique<Process>(start);
+    } catch (const Failure& failure) {
+        say(failure.what());
+        ++failures_;
+        return rest(now_ns);
+    }
+    state_ = State::kStarting;
+    due_ns_ = after(now_ns, options_.ready_timeout_ns);
+    if (options_.ready_line.empty() && !options_.notify) become_ready(now_ns);
+}
+
+void Hand::become_ready(int64_t now_ns) {
+    was_ready_ = true;
+    if (draining_) return stop(true, now_ns);
+    post(now_ns);
+}
+
+void Hand::post(int64_t now_ns) {
+    state_ = State::kUnposted;
+    try {
+        post_ = std::make_unique<Post>(options_, name_, index_);
+        post_trouble_.clear();
+        be_idle(now_ns);
+    } catch (const std::exception& failure) {
+        retry_post(now_ns, failure.what());
+    }
+}
+
+void Hand::retry_post(int64_t now_ns, const std::string& why) {
+    post_.reset();
+    state_ = State::kUnposted;
+    due_ns_ = after(now_ns, kRetryPost);
+    if (post_trouble_ == why) return;
+    post_trouble_ = why;
+    say(why + "; trying again");
+}
+
+// Whoever ends has closed everything a moment before it can be seen to have ended.
+bool Hand::ends_soon() const {
+    pollfd end = {process_->pidfd(), POLLIN, 0};
+    return ::poll(&end, 1, kEndsWithinMs) > 0;
+}
+
+void Hand::take_output(int64_t now_ns) {
+    if (process_->output() < 0) return;
+    for (int blocks = 0; blocks < 64 && process_; ++blocks) {  // then the others have their turn
+        const LineReader::Got got = reader_.read(process_->output());
+        while (const std::optional<std::string> line = reader_.next())
+            take_line(*line, now_ns);
+        if (reader_.overlong()) {
+            reader_.clear();
+            if (state_ == State::kStopping) continue;
+            fail("wrote a line longer than " + std::to_string(options_.line_max) + " bytes",
+                 now_ns);
+        }
+        if (got == LineReader::Got::kNothing) return;
+        if (got == LineReader::Got::kEnd) {
+            process_->close_output();
+            if (!ends_soon() && state_ != State::kStopping && options_.lines != Lines::kNone) {
+                fail("closed its standard output, so that it cannot answer", now_ns);
+            }
+            return;
+        }
+    }
+}
+
+void Hand::take_line(const std::string& line, int64_t now_ns) {
+    if (state_ == State::kStarting) {
+        if (!options_.ready_line.empty() && line.find(options_.ready_line) != std::string::npos) {
+            become_ready(now_ns);
+        }
+    } else if (options_.lines == Lines::kNone) {
+        std::printf("%s\n", line.c_str());
+        std::fflush(stdout);
+    } else if (lines_due_ > 0 && (state_ == State::kBusy || state_ == State::kEnding)) {
+        --lines_due_;
+        take_answer(line, now_ns);
+    } else if (state_ != State::kStopping) {
+        take_stray(line, now_ns);
+    }
+}
+
+void Hand::take_stray(const std::string& line, int64_t now_ns) {
+    if (stray_bytes_ == 0) say("wrote a line that nobody asked for: " + shown(line));
+    stray_bytes_ += line.size() + 1;
+    if (stray_bytes_ > kStrayMax) fail("floods its output", now_ns);
+}
+
+void Hand::feed(int64_t now_ns) {
+    if (unsent_.empty() || !process_ || process_->input() < 0) return;
+    const ssize_t size = write(process_->input(), unsent_.data(), unsent_.size());
+    if (size >= 0) {
+        unsent_.erase(0, static_cast<size_t>(size));
+    } else if (errno != EAGAIN && errno != EINTR) {
+        unsent_.clear();
+        process_->close_input();
+        if (state_ != State::kStopping) {
+            fail("closed its standard input, so that it cannot be told its uses", now_ns);
+        }
+    }
+}
+
+void Hand::fail(const std::string& text, int64_t now_ns) {
+    say("process " + std::to_string(process_ ? process_->pid() : 0) + " " + text + "; it is ended");
+    stop(false, now_ns);
+}
+
+void Hand::stop(bool planned, int64_t now_ns) {
+    post_.reset();
+    cleaner_.reset();
+    unsent_.clear();
+    if (!process_) {
+        state_ = draining_ ? State::kGone : State::kResting;
+        due_ns_ = draining_ ? INT64_MAX : now_ns;
+        return;
+    }
+    planned_ = planned;
+    state_ = State::kStopping;
+    due_ns_ = after(now_ns, options_.grace_ns);
+    process_->close_input();
+    process_->signal(SIGTERM);
+    process_->signal(SIGCONT);
+}
+
+void Hand::take_end(int status, int64_t now_ns) {
+    const std::string who = "process " + std::to_string(process_->pid()) + " ";
+    post_.reset();
+    cleaner_.reset();
+    process_.reset();
+    unsent_.clear();
+    const int64_t lived_ns = now_ns - born_ns_;
+    const bool told = state_ == State::kStopping;
+    if (draining_) {
+        state_ = State::kGone;
+        due_ns_ = INT64_MAX;
+        return;
+    }
+    if (planned_) {
+        state_ = State::kResting;
+        due_ns_ = now_ns;
+        return;
+    }
+    if (was_ready_ && lived_ns >= kWellBehaved) failures_ = 0;
+    ++failures_;
+    if (!told) {
+        say(who + shown_end(status) + " after " + shown_time(lived_ns) +
+            (was_ready_ ? "" : ", before it was ready"));
+    }
+    rest(now_ns);
+}
+
+void Hand::rest(int64_t now_ns) {
+    state_ = State::kResting;
+    const uint64_t doublings = std::min<uint64_t>(failures_ == 0 ? 0 : failures_ - 1, 20);
+    const int64_t longest = options_.backoff_max_ns;
+    const int64_t wait_ns =
+        options_.backoff_ns > longest >> doublings ? longest : options_.backoff_ns << doublings;
+    due_ns_ = after(now_ns, wait_ns);
+    if (wait_ns > 0) say("starting again in " + shown_time(wait_ns));
+}
+
+void Hand::drain(int64_t now_ns) {
+    draining_ = true;
+    if (state_ == State::kBusy || state_ == State::kEnding || state_ == State::kCleaning) {
+        if (post_) post_->withdraw();
+        return;
+    }
+    if (state_ != State::kStopping && state_ != State::kGone) stop(true, now_ns);
+}
+
+void Hand::stop_now(int64_t now_ns) {
+    draining_ = true;
+    if (state_ != State::kGone && state_ != State::kStopping) return stop(true, now_ns);
+    if (process_) process_->signal(SIGKILL);
+}
+
+}  // namespace dibs::ctl::worker

@@ -1,0 +1,137 @@
+// broker/ctl/worker/hand.hpp -- one warm process and its slot.
+//
+//            start         ready          announced       assigned
+//   resting ──────► starting ──► unposted ────────► idle ◄────────► busy ─────► cleaning
+//      ▲                │            ▲                │    answer    │  revoked    │ hook
+//      │ failed: later  ▼            └── broker lost ─┤              ▼             │ done
+//      └──────────── stopping ◄───────────────────────┴─────────── ending ◄────────┘ (to idle)
+//        planned: at once   │                                grace passed
+//                           └──► gone, when draining
+//
+//   resting   no process; it starts when its back-off has passed
+//   starting  the process runs and has not said that it is ready
+//   unposted  ready, but the broker has not taken its slot: tried again
+//   idle      its slot may be granted
+//   busy      assigned; in answer mode until its line comes, else until the holder gives it back
+//   ending    the holder is gone; the process has a grace to finish what it does
+//   cleaning  the command between uses runs
+//   stopping  told to end; killed after the grace
+//
+// Whatever the process does, at any time, its death ends the session of its slot first.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <poll.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "broker/ctl/worker/line_reader.hpp"
+#include "broker/ctl/worker/notify_socket.hpp"
+#include "broker/ctl/worker/options.hpp"
+#include "broker/ctl/worker/post.hpp"
+#include "broker/ctl/worker/process.hpp"
+
+namespace dibs::ctl::worker {
+
+// An instant that far ahead; for ever stays for ever.
+inline int64_t after(int64_t now_ns, int64_t span_ns) {
+    return span_ns > INT64_MAX - now_ns ? INT64_MAX : now_ns + span_ns;
+}
+
+class Hand {
+  public:
+    enum class State : uint8_t {
+        kResting,
+        kStarting,
+        kUnposted,
+        kIdle,
+        kBusy,
+        kEnding,
+        kCleaning,
+        kStopping,
+        kGone
+    };
+
+    // `notify_path` empty: no socket. Starts with its first look().
+    Hand(const Options& options, uint32_t index, const std::string& notify_path);
+
+    // What to poll, and until when; 0: do not sleep.
+    void watch(std::vector<pollfd>* watched);
+    [[nodiscard]] int64_t due_ns() const;
+
+    // Takes in what has happened.
+    void look(int64_t now_ns);
+    // Takes no more uses, and ends with the present one.
+    void drain(int64_t now_ns);
+    // Ends now.
+    void stop_now(int64_t now_ns);
+
+    [[nodiscard]] State state() const { return state_; }
+    // Starts in a row that failed.
+    [[nodiscard]] uint64_t failures() const { return failures_; }
+
+  private:
+    void start(int64_t now_ns);
+    void become_ready(int64_t now_ns);
+    void post(int64_t now_ns);
+    void retry_post(int64_t now_ns, const std::string& why);
+    void lose_post(int64_t now_ns);
+
+    void take_assignments(int64_t now_ns);
+    void take_use(const dibs_assignment& assignment, int64_t now_ns);
+    void take_revocation(uint64_t round, int64_t now_ns);
+    void begin_ending(int64_t now_ns);
+    void finish_use(int64_t now_ns);
+    void be_idle(int64_t now_ns);
+    [[nodiscard]] bool must_retire(int64_t now_ns) const;
+
+    [[nodiscard]] bool ends_soon() const;
+    void take_output(int64_t now_ns);
+    void take_line(const std::string& line, int64_t now_ns);
+    void take_answer(const std::string& line, int64_t now_ns);
+    void take_stray(const std::string& line, int64_t now_ns);
+    void feed(int64_t now_ns);
+
+    void clean(int64_t now_ns);
+    void look_at_cleaner(int64_t now_ns);
+    void take_end(int status, int64_t now_ns);
+    void take_due(int64_t now_ns);
+    void stop(bool planned, int64_t now_ns);
+    void rest(int64_t now_ns);
+    void say(const std::string& text) const;
+    void fail(const std::string& text, int64_t now_ns);
+
+    const Options& options_;
+    uint32_t index_;
+    std::string name_;
+    State state_ = State::kResting;
+    int64_t due_ns_ = 0;  // of the state; INT64_MAX: none
+    bool draining_ = false;
+
+    std::unique_ptr<Process> process_;
+    std::unique_ptr<NotifySocket> notify_;
+    LineReader reader_;
+    std::string unsent_;   // to the process's input
+    int64_t born_ns_ = 0;  // the process
+    bool was_ready_ = false;
+    bool planned_ = false;  // its end was wanted
+    uint64_t uses_ = 0;
+    uint64_t stray_bytes_ = 0;
+    uint64_t failures_ = 0;
+
+    std::unique_ptr<Post> post_;
+    std::string post_trouble_;  // as last told
+    bool armed_ = false;
+    uint32_t slot_ = 0;
+    uint64_t round_ = 0;
+    uint64_t claim_ = 0;
+    uint32_t lines_due_ = 0;  // that the process owes
+    bool confirmed_ = false;
+
+    std::unique_ptr<Process> cleaner_;
+};
+
+}  // namespace dibs::ctl::worker

@@ -1,0 +1,45 @@
+// broker/ctl/worker/options.hpp -- what `dibs worker` is asked for.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "broker/ctl/attachment.hpp"
+
+namespace dibs::ctl::worker {
+
+// What the command hears and says on its standard streams.
+enum class Lines : uint8_t {
+    kAnswer,  // a line per use in, a line out: the answer, which ends the use
+    kHold,    // a line in, a line out for the holder; a line at the release, a line when clean
+    kNone     // nothing
+};
+
+struct Options {
+    PoolOperand pool;
+    std::string socket;
+    Lines lines = Lines::kAnswer;
+    std::string ready_line;  // text in a line that says ready; empty: none
+    bool notify = false;     // ready by sd_notify(3)
+    int64_t ready_timeout_ns = 30 * DIBS_SECOND;
+    std::string name;  // of the slots, "-0" and so on behind it
+    std::vector<std::string> labels;
+    std::vector<std::pair<std::string, std::string>> attributes;
+    uint64_t uses_max = 0;               // 0: no limit
+    int64_t age_max_ns = 0;              // 0: no limit
+    int64_t use_max_ns = 0;              // 0: no limit
+    std::string between;                 // a shell command after each use
+    int64_t grace_ns = 5 * DIBS_SECOND;  // for a revoked use, and between TERM and KILL
+    int64_t backoff_ns = 100 * DIBS_MILLISECOND;
+    int64_t backoff_max_ns = 30 * DIBS_SECOND;
+    uint64_t tries_max = 0;  // starts in a row that may fail; 0: no limit
+    int64_t drain_ns = 30 * DIBS_SECOND;
+    uint64_t line_max = 65'536;
+    std::vector<std::string> command;
+    std::string program;  // the file of command[0]
+};
+
+}  // namespace dibs::ctl::worker

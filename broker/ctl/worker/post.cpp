@@ -1,0 +1,87 @@
+// broker/ctl/worker/post.cpp -- a slot announced, and words about it that nobody waits for.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/ctl/worker/post.hpp"
+
+#include <vector>
+
+#include "broker/ctl/failure.hpp"
+#include "broker/ctl/worker/template_text.hpp"
+
+namespace dibs::ctl::worker {
+
+namespace {
+
+// A full ring is emptied by the broker; a session that says so for good has ended.
+bool said(int code) {
+    return code >= 0;
+}
+
+}  // namespace
+
+Post::Post(const Options& options, const std::string& name, uint32_t index)
+    : attachment_(options.socket, small_session()) {
+    const uint32_t pool = attachment_.pool(options.pool.name);
+    answer_max_ = attachment_.describe(pool).answer_max;
+    std::vector<const char*> labels;
+    for (const std::string& label : options.labels)
+        labels.push_back(label.c_str());
+    std::vector<std::string> values;
+    for (const auto& [key, value] : options.attributes)
+        values.push_back(filled_in(value, index));
+    std::vector<dibs_option> attributes;
+    for (size_t i = 0; i < values.size(); ++i)
+        attributes.push_back({options.attributes[i].first.c_str(), values[i].c_str()});
+    dibs_announce_options announced = {};
+    announced.size = sizeof announced;
+    announced.name = name.c_str();
+    announced.labels = labels.data();
+    announced.label_count = labels.size();
+    announced.attributes = attributes.data();
+    announced.attribute_count = attributes.size();
+    announced.worker_tag = index;
+    announced.ready = 1;
+    const int code =
+        dibs_announce(attachment_.session(), pool, &announced, 5 * DIBS_SECOND, &slot_);
+    if (code < 0) {
+        throw Failure(exit_code_of(code), "cannot announce " + name + ": " + dibs_strerror(code));
+    }
+}
+
+int Post::next(dibs_assignment* assignment) {
+    dibs_dispatch(attachment_.session());
+    return dibs_next_assignment(attachment_.session(), DIBS_NOWAIT, assignment);
+}
+
+bool Post::confirm(uint64_t round, std::string_view answer) {
+    return said(dibs_confirm(
+        attachment_.session(), slot_, round, answer.data(), answer.size(), DIBS_NOWAIT));
+}
+
+bool Post::refuse(uint64_t round, int64_t code, bool try_again) {
+    return said(
+        dibs_refuse(attachment_.session(), slot_, round, code, try_again ? 1 : 0, DIBS_NOWAIT));
+}
+
+bool Post::done(uint64_t round, std::string_view answer, bool then_ready) {
+    return said(dibs_done(attachment_.session(),
+                          slot_,
+                          round,
+                          answer.data(),
+                          answer.size(),
+                          then_ready ? 1 : 0,
+                          DIBS_NOWAIT));
+}
+
+bool Post::ready(uint64_t round) {
+    return said(dibs_ready(attachment_.session(), slot_, round, DIBS_NOWAIT));
+}
+
+bool Post::withdraw() {
+    return said(dibs_withdraw(attachment_.session(), slot_, DIBS_NOWAIT));
+}
+
+std::string Post::end() const {
+    return dibs_strerror(dibs_end_code(attachment_.session()));
+}
+
+}  // namespace dibs::ctl::worker

@@ -1,0 +1,41 @@
+// broker/ctl/worker/post.hpp -- one slot at the broker, with a session of its own: closing it is
+// what a worker's death is, so the lease on the slot of a process that has died ends at once, and a
+// claim that was just chosen for it waits again in its place.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "broker/ctl/worker/options.hpp"
+
+namespace dibs::ctl::worker {
+
+class Post {
+  public:
+    // Attaches and announces an idle slot; Failure.
+    Post(const Options& options, const std::string& name, uint32_t index);
+
+    [[nodiscard]] int fd() const { return dibs_fd(attachment_.session()); }
+    // False: there is something to take before one may sleep.
+    [[nodiscard]] bool arm() { return dibs_arm(attachment_.session()) == DIBS_OK; }
+    // As dibs_next_assignment, without waiting.
+    int next(dibs_assignment* assignment);
+
+    // Words. False: the session has ended.
+    bool confirm(uint64_t round, std::string_view answer);
+    bool refuse(uint64_t round, int64_t code, bool try_again);
+    bool done(uint64_t round, std::string_view answer, bool then_ready);
+    bool ready(uint64_t round);
+    bool withdraw();
+    // Why it has ended.
+    [[nodiscard]] std::string end() const;
+    [[nodiscard]] size_t answer_max() const { return answer_max_; }
+
+  private:
+    Attachment attachment_;
+    uint64_t slot_ = 0;
+    size_t answer_max_ = 0;
+};
+
+}  // namespace dibs::ctl::worker

@@ -1,0 +1,165 @@
+// broker/ctl/worker/process.cpp -- fork, exec, pipes, pidfd, wait.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/ctl/worker/process.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "broker/ctl/failure.hpp"
+#include "broker/ctl/subcommand.hpp"
+
+namespace dibs::ctl::worker {
+
+namespace {
+
+struct Pipe {
+    shm::Descriptor reading;
+    shm::Descriptor writing;
+};
+
+Failure broken(const char* call) {
+    return {kExitOwnFailure, std::string(call) + ": " + std::strerror(errno)};
+}
+
+Pipe make_pipe() {
+    std::array<int, 2> ends{};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw broken("pipe");
+    return {shm::Descriptor(ends[0]), shm::Descriptor(ends[1])};
+}
+
+std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
+    std::vector<char*> pointers;
+    for (const std::string& text : texts)
+        pointers.push_back(const_cast<char*>(text.c_str()));  // as execve has it; it does not write
+    pointers.push_back(nullptr);
+    return pointers;
+}
+
+std::vector<std::string> environment_with(const std::vector<std::string>& added) {
+    std::vector<std::string> all = added;
+    for (char** entry = environ; *entry != nullptr; ++entry) {
+        const std::string text = *entry;
+        const std::string name = text.substr(0, text.find('=') + 1);
+        bool replaced = false;
+        for (const std::string& one : added)
+            replaced = replaced || one.rfind(name, 0) == 0;
+        if (!replaced) all.push_back(text);
+    }
+    return all;
+}
+
+// Between fork and exec: system calls only.
+struct Becoming {
+    const char* program;
+    char* const* argv;
+    char* const* envp;
+    int input;
+    int output;
+    int failure;  // where errno goes if it cannot be executed
+    pid_t parent;
+
+    [[noreturn]] void run() const {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent) _exit(kExitOwnFailure);
+        setpgid(0, 0);
+        sigset_t none;
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, nullptr);
+        signal(SIGPIPE, SIG_DFL);
+        dup2(input, STDIN_FILENO);
+        dup2(output, STDOUT_FILENO);
+        execvpe(program, argv, envp);
+        const int error = errno;
+        (void)!write(failure, &error, sizeof error);
+        _exit(kExitNoCommand);
+    }
+};
+
+void unblock(int fd) {
+    fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+}
+
+}  // namespace
+
+Process::Process(const ProcessStart& start) {
+    const std::vector<std::string> environment = environment_with(start.variables);
+    const std::vector<char*> argv = pointers_to(start.command);
+    const std::vector<char*> envp = pointers_to(environment);
+    Pipe in;
+    Pipe out;
+    Pipe failure = make_pipe();
+    if (start.fed) {
+        in = make_pipe();
+    } else {
+        in.reading = shm::Descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    }
+    if (start.heard) out = make_pipe();
+    const int unheard = start.quiet ? STDERR_FILENO : STDOUT_FILENO;
+    const Becoming becoming = {start.program.c_str(),
+                               argv.data(),
+                               envp.data(),
+                               in.reading.get(),
+                               start.heard ? out.writing.get() : unheard,
+                               failure.writing.get(),
+                               getpid()};
+    pid_ = fork();
+    if (pid_ == 0) becoming.run();
+    if (pid_ < 0) throw broken("fork");
+    setpgid(pid_, pid_);
+    failure.writing.reset();
+    int error = 0;
+    const bool failed = read(failure.reading.get(), &error, sizeof error) == sizeof error;
+    pidfd_ = shm::Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
+    if (failed || !pidfd_.valid()) {
+        if (!failed) error = errno;
+        kill(pid_, SIGKILL);
+        waitpid(pid_, nullptr, 0);
+        pid_ = -1;
+        throw Failure(error == ENOENT ? kExitNoCommand : kExitCannotExecute,
+                      "cannot execute " + start.program + ": " + std::strerror(error));
+    }
+    input_ = std::move(in.writing);
+    output_ = std::move(out.reading);
+    if (input_.valid()) unblock(input_.get());
+    if (output_.valid()) unblock(output_.get());
+}
+
+Process::~Process() {
+    if (pid_ <= 0 || status_) return;
+    kill(-pid_, SIGKILL);
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+}
+
+void Process::signal(int number) const {
+    if (!status_) kill(-pid_, number);
+}
+
+std::optional<int> Process::ended() {
+    if (status_) return status_;
+    siginfo_t peek = {};
+    const int looked = waitid(P_PID, static_cast<id_t>(pid_), &peek, WEXITED | WNOHANG | WNOWAIT);
+    if (looked != 0 || peek.si_pid == 0) return std::nullopt;
+    kill(-pid_, SIGKILL);  // while the dead one still holds the number
+    int status = 0;
+    if (waitpid(pid_, &status, 0) == pid_) status_ = status;
+    return status_;
+}
+
+std::string shown_end(int status) {
+    if (WIFSIGNALED(status)) {
+        return "was killed by signal " + std::to_string(WTERMSIG(status));
+    }
+    return "ended with exit code " + std::to_string(WEXITSTATUS(status));
+}
+
+}  // namespace dibs::ctl::worker

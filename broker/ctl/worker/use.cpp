@@ -1,0 +1,159 @@
+// broker/ctl/worker/use.cpp -- the machine of hand.hpp: the slot's side, from an assignment to the
+// next one.
+// SPDX-License-Identifier: Apache-2.0
+#include <climits>
+
+#include "broker/ctl/failure.hpp"
+#include "broker/ctl/worker/assignment_text.hpp"
+#include "broker/ctl/worker/hand.hpp"
+
+namespace dibs::ctl::worker {
+
+namespace {
+
+constexpr int64_t kUnreadable = 1;  // told to a claim whose payload cannot be read
+
+// A limit of 0 is none.
+int64_t after_limit(int64_t from_ns, int64_t limit_ns) {
+    return limit_ns == 0 ? INT64_MAX : after(from_ns, limit_ns);
+}
+
+}  // namespace
+
+void Hand::take_assignments(int64_t now_ns) {
+    dibs_assignment next;
+    while (post_) {
+        const int code = post_->next(&next);
+        if (code == DIBS_ETIMEDOUT) return;
+        if (code == DIBS_EPAYLOAD) {
+            post_->refuse(next.round, kUnreadable, false);
+        } else if (code < 0) {
+            lose_post(now_ns);
+        } else if (next.kind == DIBS_ASSIGN) {
+            take_use(next, now_ns);
+        } else {
+            take_revocation(next.round, now_ns);
+        }
+    }
+}
+
+void Hand::take_use(const dibs_assignment& assignment, int64_t now_ns) {
+    if (state_ != State::kIdle) {
+        post_->refuse(assignment.round, 0, true);
+        return;
+    }
+    state_ = State::kBusy;
+    due_ns_ = after_limit(now_ns, options_.use_max_ns);
+    slot_ = assignment.number;
+    round_ = assignment.round;
+    claim_ = assignment.claim;
+    stray_bytes_ = 0;
+    ++uses_;
+    confirmed_ = options_.lines != Lines::kHold;
+    if (options_.lines != Lines::kNone) {
+        unsent_ += assign_line(options_.pool.name, assignment);
+        lines_due_ = 1;
+    }
+    if (confirmed_ && !post_->confirm(round_, {})) lose_post(now_ns);
+}
+
+void Hand::take_answer(const std::string& line, int64_t now_ns) {
+    if (state_ == State::kEnding) {
+        if (lines_due_ == 0) finish_use(now_ns);
+        return;
+    }
+    std::string answer = line;
+    if (answer.size() > post_->answer_max()) {
+        say("its answer of " + std::to_string(answer.size()) + " bytes is longer than the pool's " +
+            "answer_max of " + std::to_string(post_->answer_max()) + ": the holder gets none");
+        answer.clear();
+    }
+    if (options_.lines == Lines::kHold) {
+        confirmed_ = true;
+        if (!post_->confirm(round_, answer)) lose_post(now_ns);
+        return;
+    }
+    failures_ = 0;
+    const bool more = !must_retire(now_ns) && options_.between.empty();
+    if (!post_->done(round_, answer, more)) return lose_post(now_ns);
+    if (more) return be_idle(now_ns);
+    finish_use(now_ns);
+}
+
+void Hand::take_revocation(uint64_t round, int64_t now_ns) {
+    if (state_ == State::kBusy && round == round_) return begin_ending(now_ns);
+    if (state_ == State::kIdle) post_->ready(round);
+}
+
+// The holder has given the slot back, or is gone: the process has a grace for what it still does.
+void Hand::begin_ending(int64_t now_ns) {
+    if (options_.lines == Lines::kNone) return finish_use(now_ns);
+    state_ = State::kEnding;
+    due_ns_ = after(now_ns, options_.grace_ns);
+    if (options_.lines == Lines::kHold) {
+        unsent_ += release_line(options_.pool.name, slot_, round_, claim_);
+        ++lines_due_;
+    }
+}
+
+void Hand::finish_use(int64_t now_ns) {
+    failures_ = 0;
+    if (must_retire(now_ns)) return stop(true, now_ns);
+    if (!options_.between.empty()) return clean(now_ns);
+    if (!post_) return post(now_ns);
+    if (!post_->ready(round_)) return lose_post(now_ns);
+    be_idle(now_ns);
+}
+
+void Hand::be_idle(int64_t now_ns) {
+    state_ = State::kIdle;
+    lines_due_ = 0;
+    due_ns_ = after_limit(born_ns_, options_.age_max_ns);
+    if (draining_) stop(true, now_ns);
+}
+
+bool Hand::must_retire(int64_t now_ns) const {
+    return draining_ || (options_.uses_max > 0 && uses_ >= options_.uses_max) ||
+           (options_.age_max_ns > 0 && now_ns - born_ns_ >= options_.age_max_ns);
+}
+
+void Hand::lose_post(int64_t now_ns) {
+    const std::string why = "its session at the broker has ended (" + post_->end() + ")";
+    post_.reset();
+    if (state_ == State::kIdle) return retry_post(now_ns, why);
+    say(why);
+    if (state_ == State::kBusy) begin_ending(now_ns);
+}
+
+void Hand::clean(int64_t now_ns) {
+    state_ = State::kCleaning;
+    due_ns_ = after(now_ns, options_.grace_ns);
+    ProcessStart start;
+    start.program = "/bin/sh";
+    start.command = {"sh", "-c", options_.between};
+    start.variables = {"DIBS_POOL=" + options_.pool.name,
+                       "DIBS_WORKER_INDEX=" + std::to_string(index_),
+                       "DIBS_WORKER_NAME=" + name_,
+                       "DIBS_WORKER_PID=" + std::to_string(process_->pid())};
+    start.quiet = true;
+    try {
+        cleaner_ = std::make_unique<Process>(start);
+    } catch (const Failure& failure) {
+        fail(std::string("cannot be cleaned: ") + failure.what(), now_ns);
+    }
+}
+
+void Hand::look_at_cleaner(int64_t now_ns) {
+    const std::optional<int> status = cleaner_->ended();
+    if (!status) return;
+    cleaner_.reset();
+    if (*status != 0) {
+        return fail("is not clean: the command between uses " + shown_end(*status), now_ns);
+    }
+    if (draining_) return stop(true, now_ns);
+    if (!post_) return post(now_ns);
+    if (!post_->ready(round_)) return lose_post(now_ns);
+    be_idle(now_ns);
+}
+
+}  // namespace dibs::ctl::worker

@@ -1,0 +1,162 @@
+// broker/ctl/worker/worker.cpp -- `dibs worker`: its arguments.
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "broker/ctl/arguments.hpp"
+#include "broker/ctl/command_path.hpp"
+#include "broker/ctl/failure.hpp"
+#include "broker/ctl/subcommand.hpp"
+#include "broker/ctl/worker/crew.hpp"
+#include "broker/ctl/worker/options.hpp"
+
+namespace dibs::ctl {
+
+namespace {
+
+constexpr uint32_t kProcessesMax = 1000;
+
+constexpr const char* kAbout =
+    "Keeps N processes of a command warm and offers each as a slot of a pool. By default a process "
+    "is told each use as a line of JSON on its standard input, and its next line on standard "
+    "output "
+    "is the answer to the holder. A process that ends, or does not behave, is replaced; its slot "
+    "is "
+    "not handed out meanwhile.";
+
+constexpr const char* kFooter =
+    "\"{index}\" in the command and in attributes is the process's number, from 0. Processes find "
+    "DIBS_POOL, DIBS_WORKER_INDEX and DIBS_WORKER_NAME in their environment.\n\n"
+    "Example:\n"
+    "  dibs worker web:4 --ready-line serving --uses-max 1000 -- ./serve --port 80{index}\n\n"
+    "TERM, INT or HUP stops it in order: no more uses, the present ones may end; a second one ends "
+    "them. Exit codes: 0 stopped in order, 1 every process failed (--tries-max), 2 wrong usage, "
+    "3 no broker, 4 no such pool, 5 not allowed, 125 dibs failed, 126 the command cannot be "
+    "executed, 127 there is no such command.";
+
+struct Words {
+    std::string pool;
+    std::string lines = "answer";
+    std::vector<std::string> attributes;
+};
+
+void read_words(const Words& words, worker::Options* options) {
+    options->pool = parse_pool_operand(words.pool, kProcessesMax);
+    if (words.lines == "answer") {
+        options->lines = worker::Lines::kAnswer;
+    } else if (words.lines == "hold") {
+        options->lines = worker::Lines::kHold;
+    } else if (words.lines == "none") {
+        options->lines = worker::Lines::kNone;
+    } else {
+        throw Failure(kExitUsage, "--lines " + words.lines + ": it is answer, hold or none");
+    }
+    for (const std::string& text : words.attributes) {
+        const size_t sign = text.find('=');
+        if (sign == std::string::npos || sign == 0) {
+            throw Failure(kExitUsage, "--attribute " + text + ": write KEY=VALUE");
+        }
+        options->attributes.emplace_back(text.substr(0, sign), text.substr(sign + 1));
+    }
+    if (options->notify && !options->ready_line.empty()) {
+        throw Failure(kExitUsage, "--notify and --ready-line are two ways to be ready: choose one");
+    }
+    if (options->line_max == 0) throw Failure(kExitUsage, "--line-max: at least 1 byte");
+    if (options->name.empty()) {
+        const std::string& command = options->command.front();
+        options->name =
+            command.substr(command.rfind('/') + 1).substr(0, 32) + "-" + std::to_string(getpid());
+    }
+    if (options->name.size() > DIBS_NAME_MAX - 5) {
+        throw Failure(kExitUsage,
+                      "--name: at most 58 bytes; the process's number stands behind it");
+    }
+}
+
+void add_options(Arguments* arguments, Words* words, worker::Options* options) {
+    arguments->operand("POOL", &words->pool, "the pool's name; POOL:N for N processes");
+    arguments->command(&options->command, "the command and its arguments");
+    arguments->text("--ready-line",
+                    &options->ready_line,
+                    "a process is ready once it has written a line that holds this text");
+    arguments->flag("--notify",
+                    &options->notify,
+                    "a process is ready once it says READY=1, as by sd_notify(3); without these "
+                    "two it is ready at once");
+    arguments->duration("--ready-timeout",
+                        &options->ready_timeout_ns,
+                        "how long a process may take to be ready (30s)");
+    arguments->text("--lines",
+                    &words->lines,
+                    "what a process is told and says: answer = a line for each use, its line is "
+                    "the answer and ends the use (as it is); hold = its line goes to the holder, "
+                    "the use lasts until the holder gives the slot back, and a line then says "
+                    "that it is clean; none = nothing");
+    arguments->text(
+        "--name", &options->name, "names of the slots, with the process's number behind");
+    arguments->texts("--label", &options->labels, "a label of the slots (repeatable)");
+    arguments->texts("--attribute",
+                     &words->attributes,
+                     "KEY=VALUE that goes with every grant of the slots (repeatable)");
+    arguments->number(
+        "--uses-max", &options->uses_max, "replace a process after so many uses; 0 = never");
+    arguments->duration(
+        "--age-max", &options->age_max_ns, "replace a process of this age, between uses");
+    arguments->duration(
+        "--use-max", &options->use_max_ns, "end a process whose use takes longer than this");
+    arguments->text("--between",
+                    &options->between,
+                    "a shell command to run after each use, with DIBS_WORKER_PID set; a process "
+                    "is replaced if it fails");
+    arguments->duration("--grace",
+                        &options->grace_ns,
+                        "how long a process may take to finish what its holder has given back, "
+                        "the command between uses to end, and TERM to work before KILL (5s)");
+    arguments->duration("--backoff",
+                        &options->backoff_ns,
+                        "wait so long after a failure, twice as long after the next (100ms)");
+    arguments->duration("--backoff-max", &options->backoff_max_ns, "but at most so long (30s)");
+    arguments->number("--tries-max",
+                      &options->tries_max,
+                      "give up when every process has failed so often in a row; 0 = never");
+    arguments->duration("--drain-timeout",
+                        &options->drain_ns,
+                        "how long to wait for uses to end when told to stop (30s)");
+    arguments->number(
+        "--line-max", &options->line_max, "the longest line that a process may write, in bytes");
+    arguments->text("--socket", &options->socket, "the broker's socket");
+    arguments->footer(kFooter);
+}
+
+// What is closed would be taken by the next pipe, and given to the wrong process.
+void open_standard_streams() {
+    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+        if (fcntl(fd, F_GETFD) < 0) (void)!open("/dev/null", O_RDWR);
+    }
+}
+
+}  // namespace
+
+int run_worker(int argc, char** argv) {
+    worker::Options options;
+    Words words;
+    Arguments arguments("worker", kAbout);
+    add_options(&arguments, &words, &options);
+    if (const auto exit_code = arguments.parse(argc, argv)) return *exit_code;
+    try {
+        open_standard_streams();
+        read_words(words, &options);
+        options.program = find_command(options.command.front());
+        return worker::run_crew(options);
+    } catch (const Failure& failure) {
+        std::fprintf(stderr, "dibs worker: %s\n", failure.what());
+        return failure.exit_code();
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "dibs worker: %s\n", error.what());
+        return kExitOwnFailure;
+    }
+}
+
+}  // namespace dibs::ctl

@@ -1,0 +1,419 @@
+// tests/process/worker_test.cpp -- `dibs worker` as a user meets it: what a process is told, how it
+// is ready, replaced, cleaned and ended, and what is said of one that does not behave.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/process/client_attached.hpp"
+#include "tests/process/dibsd.hpp"
+#include "tests/process/tool.hpp"
+
+namespace dibs::test {
+namespace {
+
+using Words = std::vector<std::string>;
+
+constexpr const char* kPools =
+    "[[pool]]\nname = \"web\"\nkind = \"worker\"\nanswer_max = 4096\nattributes_max = 256\n"
+    "reservation_ttl = \"1h\"\n"
+    "[[pool]]\nname = \"mute\"\nkind = \"worker\"\nreservation_ttl = \"1h\"\n"
+    "[[pool]]\nname = \"gpu\"\nkind = \"counted\"\nslots = 1\n";
+
+// Answers with its process id and what it was told; does what the text asks for.
+constexpr const char* kServe =
+    "while read -r line; do case $line in *die*) exit 9;; *twice*) echo first;; *stay*) sleep "
+    "1000;; "
+    "esac; echo \"$$ $line\"; done";
+
+Words operator+(Words left, const Words& right) {
+    left.insert(left.end(), right.begin(), right.end());
+    return left;
+}
+
+class Worker : public testing::Test {
+  protected:
+    std::unique_ptr<Tool> start(const Words& words, const std::string& script = kServe) {
+        return std::make_unique<Tool>(dibsd_.socket(),
+                                      Words{"worker"} + words + Words{"--", "sh", "-c", script});
+    }
+    // Uses a slot: the answer, or why there is none.
+    static std::string call(const Attached& client, const std::string& body) {
+        dibs_claim_options asked = Attached::asking(DIBS_FOREVER);
+        asked.body = body.data();
+        asked.body_size = body.size();
+        const dibs_completion end = client.claim(asked);
+        if (end.outcome != DIBS_GRANTED) return dibs_reason_name(end.code);
+        return answer_of(client, end.lease);
+    }
+    static std::string answer_of(const Attached& client, const dibs_lease& lease) {
+        dibs_completion ended = {};
+        while (ended.kind != DIBS_LEASE_ENDED)
+            EXPECT_EQ(dibs_reap(client, &ended, 1, DIBS_FOREVER), 1);
+        const void* answer = nullptr;
+        size_t size = 0;
+        if (dibs_lease_answer(client, &lease, 0, &answer, &size) != DIBS_OK) {
+            return dibs_reason_name(ended.code);
+        }
+        return {static_cast<const char*>(answer), size};
+    }
+    // The process that answers, by what kServe answers.
+    static pid_t pid_of(const Attached& client) { return std::stoi(call(client, "who")); }
+
+    Folder folder_;
+    Dibsd dibsd_{folder_, kPools};
+};
+
+TEST_F(Worker, TellsAProcessItsUseAndGivesTheHolderItsAnswer) {
+    const auto tool = start({"web"}, "while read -r line; do printf '%s\\n' \"heard $line\"; done");
+    const Attached client(dibsd_.socket(), "web");
+    dibs_claim_options asked = Attached::asking(DIBS_FOREVER);
+    const dibs_option options[] = {{"a", "1"}, {"quote", "\""}};
+    const char* const labels[] = {"fast"};
+    asked.options = options;
+    asked.option_count = 2;
+    asked.labels = labels;
+    asked.label_count = 1;
+    asked.body = "two\nlines";
+    asked.body_size = 9;
+    const dibs_completion end = client.claim(asked);
+    ASSERT_EQ(end.outcome, DIBS_GRANTED);
+    EXPECT_EQ(answer_of(client, end.lease),
+              R"(heard {"kind":"assign","pool":"web","slot":0,"round":1,"claim":1,)"
+              R"("options":{"a":"1","quote":"\""},"labels":["fast"],"body":"two\nlines"})");
+    EXPECT_NE(call(client, "\xff\x01").find(R"("body_base64":"/wE="})"), std::string::npos);
+}
+
+TEST_F(Worker, OffersSlotsOnceTheirProcessesAreReady) {
+    const auto tool = start({"web:3", "--ready-line", "am ready", "--name", "w"},
+                            std::string("echo noise; echo \"I am ready.\"; ") + kServe);
+    EXPECT_EQ(tool->error_line(), "dibs worker: 3 slots of pool \"web\" ready");
+    const Attached client(dibsd_.socket(), "web");
+    client.await([](const dibs_counters& now) { return now.idle == 3; });
+}
+
+TEST_F(Worker, OffersASlotOnceItsProcessNotifies) {
+    Tool tool(dibsd_.socket(),
+              {"worker",
+               "web",
+               "--notify",
+               "--lines",
+               "none",
+               "--",
+               "python3",
+               "-c",
+               "import os, socket, time\n"
+               "s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\n"
+               "s.connect(os.environ['NOTIFY_SOCKET'])\n"
+               "s.send(b'STATUS=warming up\\nREADY=1\\n')\n"
+               "s.send(b'STATUS=warm')\n"
+               "import signal; signal.pause()"});
+    EXPECT_EQ(tool.error_line(), "dibs worker: 1 slot of pool \"web\" ready");
+}
+
+TEST_F(Worker, GivesAttributesAndLabelsToEverySlot) {
+    const auto tool = start({"web:2", "--attribute", "path=/run/{index}.sock", "--lines", "none"},
+                            "exec sleep 1000");
+    const Attached client(dibsd_.socket(), "web");
+    const dibs_completion first = client.claim();
+    const dibs_completion second = client.claim();
+    std::string paths;
+    for (const dibs_completion* end : {&first, &second}) {
+        const char* path = nullptr;
+        ASSERT_EQ(dibs_lease_attribute(client, &end->lease, 0, "path", &path), DIBS_OK);
+        paths += path;
+    }
+    EXPECT_TRUE(paths == "/run/0.sock/run/1.sock" || paths == "/run/1.sock/run/0.sock") << paths;
+    // Given back, it is idle again: there is nothing to clean.
+    EXPECT_EQ(dibs_release(client, &first.lease, DIBS_SECOND), DIBS_OK);
+    EXPECT_EQ(client.claim().outcome, DIBS_GRANTED);
+}
+
+TEST_F(Worker, ReplacesAProcessThatDiesInAUse) {
+    const auto tool = start({"web", "--name", "w", "--backoff", "1ms"});
+    const Attached client(dibsd_.socket(), "web");
+    const pid_t first = pid_of(client);
+    EXPECT_EQ(call(client, "die"), "worker-lost");
+    EXPECT_NE(pid_of(client), first);
+    EXPECT_NE(tool->error_line_with("w-0: process " + std::to_string(first) +
+                                    " ended with exit code 9 after "),
+              "");
+    EXPECT_EQ(tool->error_line(), "dibs worker: w-0: starting again in 1ms");
+}
+
+TEST_F(Worker, NeverHandsOutAProcessThatWasKilledWhileIdle) {
+    const auto tool = start({"web:2"});
+    const Attached client(dibsd_.socket(), "web");
+    for (int i = 0; i < 5; ++i) {
+        const pid_t victim = pid_of(client);
+        kill(victim, SIGKILL);
+        await_end_of(victim);
+        EXPECT_NE(
+            tool->error_line_with("process " + std::to_string(victim) + " was killed by signal 9"),
+            "");
+        EXPECT_NE(pid_of(client), victim);
+        EXPECT_NE(pid_of(client), victim);
+    }
+}
+
+TEST_F(Worker, ReplacesAProcessAfterItsLastUse) {
+    const auto tool = start({"web", "--uses-max", "2"});
+    const Attached client(dibsd_.socket(), "web");
+    const pid_t first = pid_of(client);
+    EXPECT_EQ(pid_of(client), first);
+    const pid_t second = pid_of(client);
+    EXPECT_NE(second, first);
+    EXPECT_EQ(pid_of(client), second);
+    await_end_of(first);
+}
+
+TEST_F(Worker, ReplacesAProcessThatIsOfAge) {
+    const auto tool = start({"web", "--age-max", "50ms"});
+    const Attached client(dibsd_.socket(), "web");
+    await_end_of(pid_of(client));
+}
+
+TEST_F(Worker, RunsACommandBetweenUses) {
+    const std::string log = folder_.path() + "/between";
+    const auto tool = start({"web", "--between", "echo $DIBS_WORKER_PID >> " + log});
+    const Attached client(dibsd_.socket(), "web");
+    const std::string pid = std::to_string(pid_of(client));
+    EXPECT_EQ(std::to_string(pid_of(client)), pid);
+    EXPECT_EQ(std::to_string(pid_of(client)), pid);
+    Tool shown(dibsd_.socket(), {"exec", "gpu", "--", "head", "-2", log});
+    EXPECT_EQ(shown.rest(), pid + "\n" + pid + "\n");
+}
+
+TEST_F(Worker, ReplacesAProcessThatCannotBeCleaned) {
+    const auto tool = start({"web", "--between", "exit 3", "--backoff", "0ns"});
+    const Attached client(dibsd_.socket(), "web");
+    const pid_t first = pid_of(client);
+    EXPECT_NE(pid_of(client), first);
+    EXPECT_NE(tool->error_line_with("process " + std::to_string(first) +
+                                    " is not clean: the command between uses ended with exit code "
+                                    "3; it is ended"),
+              "");
+}
+
+TEST_F(Worker, HoldsASlotUntilItsHolderGivesItBack) {
+    const auto tool = start({"web", "--lines", "hold"},
+                            "while read -r line; do case $line in *assign*) echo port 80;; "
+                            "*release*) echo \"$line\" >&2; echo clean;; esac; done");
+    const Attached client(dibsd_.socket(), "web");
+    for (int round = 1; round <= 2; ++round) {
+        const dibs_completion end = client.claim();
+        ASSERT_EQ(end.outcome, DIBS_GRANTED);
+        const void* answer = nullptr;
+        size_t size = 0;
+        ASSERT_EQ(dibs_lease_answer(client, &end.lease, 0, &answer, &size), DIBS_OK);
+        EXPECT_EQ(std::string(static_cast<const char*>(answer), size), "port 80");
+        EXPECT_EQ(dibs_release(client, &end.lease, DIBS_SECOND), DIBS_OK);
+        const std::string number = std::to_string(round);
+        EXPECT_EQ(tool->error_line_with("release"),
+                  R"({"kind":"release","pool":"web","slot":0,"round":)" + number + R"(,"claim":)" +
+                      number + "}");
+    }
+}
+
+TEST_F(Worker, EndsAProcessThatGoesOnAfterItsHolder) {
+    const auto tool = start({"web", "--grace", "50ms", "--backoff", "0ns"});
+    const Attached client(dibsd_.socket(), "web");
+    const pid_t first = pid_of(client);
+    dibs_claim_options asked = Attached::asking(DIBS_FOREVER);
+    asked.body = "stay";
+    asked.body_size = 4;
+    const dibs_completion end = client.claim(asked);
+    EXPECT_EQ(dibs_release(client, &end.lease, DIBS_SECOND), DIBS_OK);
+    EXPECT_NE(pid_of(client), first);
+    EXPECT_NE(tool->error_line_with("did not end what its holder has given back within 50ms"), "");
+}
+
+TEST_F(Worker, EndsAUseThatTakesTooLong) {
+    const auto tool = start({"web", "--use-max", "50ms"});
+    const Attached client(dibsd_.socket(), "web");
+    EXPECT_EQ(call(client, "stay"), "worker-lost");
+    EXPECT_NE(tool->error_line_with("its use took longer than 50ms; it is ended"), "");
+}
+
+TEST_F(Worker, WithdrawsIdleSlotsWhenItIsToldToStop) {
+    const auto tool = start({"web:2"});
+    const Attached client(dibsd_.socket(), "web");
+    client.await([](const dibs_counters& now) { return now.idle == 2; });
+    tool->signal(SIGTERM);
+    EXPECT_EQ(tool->wait(), 0);
+    client.await([](const dibs_counters& now) { return now.slots == 0; });
+}
+
+TEST_F(Worker, FinishesTheUseInHandWhenItIsToldToStop) {
+    const std::string fifo = folder_.path() + "/fifo";
+    const auto tool = start(
+        {"web"},
+        "mkfifo " + fifo + "; while read -r line; do read x < " + fifo + "; echo \"$x\"; done");
+    const Attached client(dibsd_.socket(), "web");
+    const dibs_completion end = client.claim();
+    ASSERT_EQ(end.outcome, DIBS_GRANTED);
+    tool->signal(SIGTERM);
+    Tool release(dibsd_.socket(), {"exec", "gpu", "--", "sh", "-c", "echo late > " + fifo});
+    EXPECT_EQ(answer_of(client, end.lease), "late");
+    EXPECT_EQ(tool->wait(), 0);
+}
+
+TEST_F(Worker, EndsUsesWhenItIsToldToStopTwice) {
+    const auto tool = start({"web"});
+    const Attached client(dibsd_.socket(), "web");
+    dibs_claim_options asked = Attached::asking(DIBS_FOREVER);
+    asked.body = "stay";
+    asked.body_size = 4;
+    const dibs_completion end = client.claim(asked);
+    tool->signal(SIGTERM);
+    tool->signal(SIGINT);
+    EXPECT_EQ(tool->wait(), 0);
+    EXPECT_EQ(answer_of(client, end.lease), "worker-lost");
+}
+
+TEST_F(Worker, KillsWhoDoesNotListenToTerm) {
+    const auto tool =
+        start({"web", "--grace", "50ms"}, "trap '' TERM; while :; do sleep 0.01; done");
+    const Attached client(dibsd_.socket(), "web");
+    client.await([](const dibs_counters& now) { return now.idle == 1; });
+    tool->signal(SIGTERM);
+    EXPECT_EQ(tool->wait(), 0);
+}
+
+TEST_F(Worker, LeavesNothingWhenItIsKilled) {
+    const auto tool = start({"web:2"});
+    const Attached client(dibsd_.socket(), "web");
+    const pid_t process = pid_of(client);
+    tool->signal(SIGKILL);
+    await_end_of(process);
+    client.await([](const dibs_counters& now) { return now.slots == 0; });
+}
+
+TEST_F(Worker, EndsTheLeaseOfAHolderWhenItIsKilled) {
+    const auto tool = start({"web"});
+    const Attached client(dibsd_.socket(), "web");
+    dibs_claim_options asked = Attached::asking(DIBS_FOREVER);
+    asked.body = "stay";
+    asked.body_size = 4;
+    const dibs_completion end = client.claim(asked);
+    tool->signal(SIGKILL);
+    EXPECT_EQ(answer_of(client, end.lease), "worker-lost");
+}
+
+TEST_F(Worker, OffersItsProcessesToTheNextBroker) {
+    const auto tool = start({"web"});
+    pid_t process = 0;
+    {
+        const Attached client(dibsd_.socket(), "web");
+        process = pid_of(client);
+    }
+    dibsd_.signal(SIGKILL);
+    (void)dibsd_.wait();
+    EXPECT_NE(tool->error_line_with("its session at the broker has ended"), "");
+    Dibsd next(folder_, kPools);
+    ASSERT_TRUE(next.ready());
+    const Attached client(next.socket(), "web");
+    EXPECT_EQ(pid_of(client), process);
+}
+
+struct Misbehaviour {
+    Words words;
+    const char* script;
+    const char* said;
+};
+
+TEST_F(Worker, SaysWhatAProcessDoesWrongAndGivesUpIfAsked) {
+    const Misbehaviour misbehaviours[] = {
+        {{}, "exit 1", " ended with exit code 1 after "},
+        {{"--ready-line", "x"}, "exit 1", ", before it was ready"},
+        {{"--ready-line", "x", "--ready-timeout", "50ms"},
+         "echo y; exec sleep 1000",
+         " was not ready within 50ms (it wrote no line with \"x\"); it is ended"},
+        {{"--notify", "--ready-timeout", "50ms"},
+         "exec sleep 1000",
+         " was not ready within 50ms (it sent no READY=1 to $NOTIFY_SOCKET); it is ended"},
+        {{}, "while :; do echo garbage; done", " floods its output; it is ended"},
+        {{"--line-max", "1000"},
+         "head -c 100000 /dev/zero; exec sleep 1000",
+         " wrote a line longer than 1000 bytes; it is ended"},
+        {{"--ready-line", "x", "--line-max", "1000"},
+         "head -c 100000 /dev/zero; exec sleep 1000",
+         " wrote a line longer than 1000 bytes; it is ended"},
+        {{},
+         "exec sleep 1000 >&-",
+         " closed its standard output, so that it cannot answer; it is ended"},
+    };
+    for (const Misbehaviour& one : misbehaviours) {
+        SCOPED_TRACE(one.said);
+        const auto tool =
+            start(Words{"web", "--tries-max", "2", "--backoff", "1ms"} + one.words, one.script);
+        EXPECT_EQ(tool->wait(), 1);
+        const std::string said = tool->error_rest();
+        EXPECT_NE(said.find(one.said), std::string::npos) << said;
+        EXPECT_NE(said.find("starting again in 1ms"), std::string::npos) << said;
+        EXPECT_NE(said.find("every process fails: giving up"), std::string::npos) << said;
+    }
+}
+
+TEST_F(Worker, DropsALineThatNobodyAskedFor) {
+    const auto tool = start({"web", "--name", "w"});
+    const Attached client(dibsd_.socket(), "web");
+    EXPECT_EQ(call(client, "twice"), "first");
+    EXPECT_NE(tool->error_line_with("w-0: wrote a line that nobody asked for: \""), "");
+    EXPECT_NE(call(client, "again").find("again"), std::string::npos);
+}
+
+TEST_F(Worker, SaysThatAnAnswerIsTooLong) {
+    const auto tool = start({"mute"});
+    EXPECT_EQ(tool->error_line(),
+              "dibs worker: pool \"mute\" has answer_max = 0: its holders get no answers");
+    const Attached client(dibsd_.socket(), "mute");
+    EXPECT_EQ(call(client, "x"), "done");
+    EXPECT_NE(tool->error_line_with("is longer than the pool's answer_max of 0"), "");
+}
+
+struct Mistake {
+    Words words;
+    int exit_code;
+    const char* said;
+};
+
+TEST_F(Worker, SaysWhatIsWrong) {
+    const Mistake mistakes[] = {
+        {{"wep", "--", "true"}, 4, "there is no pool \"wep\"; did you mean \"web\"?"},
+        {{"gpu", "--", "true"}, 2, "pool \"gpu\" is counted: its slots have no workers"},
+        {{"web", "--", "no-such-command"}, 127, "there is no command \"no-such-command\""},
+        {{"web", "--", "/"}, 126, "it is no executable file for you"},
+        {{"web:0", "--", "true"}, 2, "behind the colon stands a number from 1 to 1000"},
+        {{"web", "true"}, 2, "write -- before the command, as in: dibs worker POOL -- true"},
+        {{"web", "--lines", "two", "--", "true"}, 2, "--lines two: it is answer, hold or none"},
+        {{"web", "--attribute", "x", "--", "true"}, 2, "--attribute x: write KEY=VALUE"},
+        {{"web", "--notify", "--ready-line", "x", "--", "true"}, 2, "choose one"},
+        {{"web", "--line-max", "0", "--", "true"}, 2, "--line-max: at least 1 byte"},
+        {{"web", "--grace", "1", "--", "true"}, 2, "\"1\" is not a duration"},
+        {{"web", "--name", std::string(59, 'x'), "--", "true"}, 2, "--name: at most 58 bytes"},
+        {{"web", "--socket", "/no/such.sock", "--", "true"},
+         3,
+         "no broker answers at /no/such.sock"},
+    };
+    for (const Mistake& mistake : mistakes) {
+        SCOPED_TRACE(testing::PrintToString(mistake.words));
+        Tool tool(dibsd_.socket(), Words{"worker"} + mistake.words);
+        EXPECT_EQ(tool.wait(), mistake.exit_code);
+        const std::string said = tool.error_rest();
+        EXPECT_EQ(said.rfind("dibs worker: ", 0), 0U) << said;
+        EXPECT_NE(said.find(mistake.said), std::string::npos) << said;
+    }
+}
+
+TEST_F(Worker, NeedsNoStandardOutput) {
+    Tool tool({"worker", "web", "--", "sh", "-c", kServe}, {dibsd_.socket(), {}, "", true});
+    const Attached client(dibsd_.socket(), "web");
+    EXPECT_NE(call(client, "heard").find("heard"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace dibs::test
