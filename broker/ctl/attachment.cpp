@@ -123,6 +123,8 @@ int exit_code_of(int code) {
     switch (code) {
         case DIBS_ENOBROKER:
         case DIBS_EBROKERLOST:
+        case DIBS_EVERSION:
+        case DIBS_EHANDSHAKE:
             return kExitUnreachable;
         case DIBS_EPOOL:
         case DIBS_ENOTFOUND:

@@ -54,7 +54,9 @@ int run(const Subcommand& subcommand, int argc, char** argv) {
         return subcommand.run(argc, argv);
     } catch (const dibs::ctl::Failure& failure) {
         std::fprintf(stderr, "dibs %s: %s\n", subcommand.name.data(), failure.what());
-        return failure.exit_code();
+        // Only what stands for a command of its own needs a code for its own failures.
+        const bool own = failure.exit_code() == dibs::ctl::kExitOwnFailure;
+        return own ? dibs::ctl::kExitFailed : failure.exit_code();
     }
 }
 

@@ -1,0 +1,272 @@
+#!/usr/bin/env python3
+# tests/tool/bad_input.py -- words that nobody knows, brokers that are not there or not ours,
+# other users, narrow terminals, closed pipes: each message and exit code.
+#
+#   bad_input.py DIBSD DIBS [PART]     speaks TAP
+# SPDX-License-Identifier: Apache-2.0
+import json
+import os
+import re
+import socket
+import struct
+import subprocess
+import sys
+import threading
+
+from holding import POOLS, hold, squeezed, steady, waiting
+from tap import Skip, case, expect, expect_equal, main
+
+
+@case("unknown subcommands, options, kinds and pools name the nearest, and what there is")
+def unknown(place):
+    place.start(POOLS)
+    expect_equal(place.run("sttaus"),
+                 (2, "", 'dibs: there is no subcommand "sttaus"; did you mean status?\n'
+                         "`dibs --help` lists them.\n"))
+    expect_equal(place.run("xyzzy"),
+                 (2, "", 'dibs: there is no subcommand "xyzzy"\n`dibs --help` lists them.\n'))
+    expect_equal(place.run("ls", "pools", "--outptu", "json"),
+                 (2, "", "dibs ls: there is no option --outptu; did you mean --output?\n"
+                         "See dibs ls --help.\n"))
+    expect_equal(place.run("ls", "clinets"),
+                 (2, "", 'dibs ls: "clinets" cannot be listed; did you mean clients? There are '
+                         "pools, slots, workers, claims, leases and clients\n"))
+    expect_equal(place.run("status", "-o", "jsno"),
+                 (2, "", "dibs status: -o jsno: there are table, json and jsonl; did you mean "
+                         "json?\n"))
+    for command in (("claim", "gup"), ("snapshot", "gup"), ("show", "gup"), ("drain", "gup"),
+                    ("ls", "slots", "-p", "gup"), ("bench", "gup")):
+        expect_equal(place.run(*command),
+                     (4, "", f'dibs {command[0]}: there is no pool "gup"; did you mean "gpu"? '
+                             "There are: gpu, web\n"))
+    expect_equal(place.run("status", "extra"),
+                 (2, "", 'dibs status: "extra" is a word too many\nSee dibs status --help.\n'))
+    expect_equal(place.run("ls")[0], 2)
+    expect_equal(place.run()[0], 2)
+
+
+@case("names that name nothing: 4, and where to look; names that cannot be: 2")
+def no_such(place):
+    place.start(POOLS)
+    expect_equal(place.run("show", "77"),
+                 (4, "", "dibs show: no claim or lease of yours has the number 77; dibs ls claims "
+                         "and dibs ls leases show those that are\n"))
+    expect_equal(place.run("show", "gpu/9"),
+                 (4, "", "dibs show: pool gpu has no slot 9; dibs ls slots --pool gpu shows those "
+                         "that are\n"))
+    expect_equal(place.run("show", "s9.9"),
+                 (4, "", "dibs show: there is no client s9.9; dibs ls clients shows those that "
+                         "are\n"))
+    expect_equal(place.run("explain", "77"),
+                 (4, "", "dibs explain: no claim 77 of yours waits; dibs ls claims shows those "
+                         "that do\n"))
+    expect_equal(place.run("show", "gpu/x"),
+                 (2, "", 'dibs show: "gpu/x": a slot is named POOL/NUMBER, such as gpu/0\n'))
+    expect_equal(place.run("explain", "gpu"),
+                 (2, "", 'dibs explain: "gpu" is no claim\'s number; dibs ls claims shows them\n'))
+    expect_equal(place.run("claim", "gpu:x")[0], 2)
+    expect_equal(place.run("claim", "gpu", "-t", "soon")[0], 2)
+
+
+@case("no broker: 3, where it looked and what to do")
+def no_broker(place):
+    hint = "start dibsd, or name its socket with --socket or DIBS_SOCKET\n"
+    for command in (("status",), ("ls", "pools"), ("release", "1")):
+        expect_equal(place.run(*command),
+                     (3, "", f"dibs {command[0]}: no broker answers at {place.socket} (No such "
+                             f"file or directory): {hint}"))
+    code, out, err = place.run("claim", "gpu")
+    expect_equal((code, out), (3, ""))
+    expect(err.startswith(f"dibs claim: no broker answers at {place.socket} "), err)
+    broker = place.start(POOLS)
+    broker.kill()
+    broker.wait()
+    expect_equal(place.run("status"),
+                 (3, "", f"dibs status: no broker answers at {place.socket} (Connection refused): "
+                         f"{hint}"))
+
+
+FAREWELL = 0x4557455241464944
+ADMIN_WELCOME = 0x4d434c574d444944
+
+
+def answer_once(place, packet):
+    """Stands where a broker would and answers the first greeting with the packet."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listener.bind(place.socket)
+    listener.listen(1)
+
+    def serve():
+        connection, _ = listener.accept()
+        connection.recv(4096)
+        connection.send(packet)
+        connection.recv(4096)
+        connection.close()
+        listener.close()
+        os.unlink(place.socket)
+    thread = threading.Thread(target=serve)
+    thread.start()
+    return thread
+
+
+def farewell(code, layout, text):
+    return struct.pack("<QIIII200s", FAREWELL, code, layout, 1, len(text), text.encode())
+
+
+@case("an old tool or library and a new broker, and the reverse, say both versions: 3")
+def versions(place):
+    thread = answer_once(place, struct.pack("<QII24sQII", ADMIN_WELCOME, 2, 1, b"0.9.0", 1, 0, 0))
+    expect_equal(place.run("status"),
+                 (3, "", "dibs status: dibs 0.1.0 speaks admin version 1, dibsd 0.9.0 version 2: "
+                         "bring the older one up to date\n"))
+    thread.join()
+    thread = answer_once(place, farewell(2, 1, "a Hello was expected; 48 bytes of something else "
+                                               "came"))
+    expect_equal(place.run("status"),
+                 (3, "", f"dibs status: dibs 0.1.0 and the broker at {place.socket} (layout 1) do "
+                         "not understand each other: a Hello was expected; 48 bytes of something "
+                         "else came; bring the older one up to date\n"))
+    thread.join()
+    said = ("the client speaks layout 1, this broker layout 7: one of the two must be brought up "
+            "to date")
+    thread = answer_once(place, farewell(1, 7, said))
+    expect_equal(place.run("claim", "gpu"),
+                 (3, "", f"dibs claim: no session with the broker at {place.socket}: {said}\n"))
+    thread.join()
+
+
+@case("who listens and is no broker is told from one: 3")
+def no_dibs_broker(place):
+    thread = answer_once(place, b"hello")
+    expect_equal(place.run("status"),
+                 (3, "", f"dibs status: {place.socket}: who listens there is no dibs broker\n"))
+    thread.join()
+
+
+def open_to_others(place):
+    place.folder.chmod(0o755)
+
+
+def someone_else():
+    return {"user": 65534, "group": 65534, "extra_groups": []}
+
+
+@case("no permission on the socket: 5, and which group")
+def no_permission(place):
+    if os.geteuid() != 0:
+        raise Skip("only root can become another user")
+    place.start(POOLS)
+    open_to_others(place)
+    os.chown(place.socket, 0, 0)
+    os.chmod(place.socket, 0o660)
+    for command in (("status",), ("claim", "gpu")):
+        code, out, err = place.run(*command, **someone_else())
+        expect_equal((code, out), (5, ""))
+        expect_equal(err, f"dibs {command[0]}: you may not connect to {place.socket}: it is for "
+                          "user root and group root (mode 0660); ask to be added to the group "
+                          "root\n")
+    os.chmod(place.socket, 0o600)
+    expect("it is for user root alone (mode 0600)" in place.run("status", **someone_else())[2],
+           "a socket for one user says so")
+
+
+@case("another user sees account and age, and ends nothing: 5")
+def another_user(place):
+    if os.geteuid() != 0:
+        raise Skip("only root can become another user")
+    place.start('socket_mode = "0666"\n' + POOLS)
+    open_to_others(place)
+    hold(place, "gpu:2")
+    place.begin("claim", "gpu")
+    waiting(place, 1)
+    code, out, err = place.run("ls", "leases", "-o", "json", **someone_else())
+    expect_equal((code, err), (0, ""))
+    expect_equal(steady(out),
+                 '{"schema":"dibs.leases/1","rows":[{"number":null,"id":null,"pool":"gpu",'
+                 '"state":null,"slots":null,"units":null,"age_ns":N,"left_ns":null,'
+                 '"account":"uid:U","uid":null,"pid":null,"client":null,"fence":null,'
+                 '"interval_ns":null,"kept_ns":null}]}\n')
+    slot = json.loads(place.run("ls", "slots", "-o", "jsonl", **someone_else())[1].splitlines()[0])
+    expect_equal((slot["state"], slot["account"], slot["holder"], slot["attributes"]),
+                 ("leased", "uid:0", None, None))
+    code, _, err = place.run("release", "1", **someone_else())
+    expect_equal((code, err), (4, "dibs release: you hold no lease 1; dibs ls leases shows those "
+                                  "that are held\n"))
+    expect_equal(place.run("show", "2", **someone_else())[0], 4)
+    code, _, err = place.run("drain", "gpu", **someone_else())
+    expect_equal(code, 5)
+    expect_equal(err, "dibs drain: pool gpu: only its own user may, root, the broker's user and "
+                      "its admin group (admin_group in dibsd's configuration)\n")
+    expect_equal(place.run("fsck", **someone_else())[0], 5)
+    own = place.begin("claim", "gpu", **someone_else())
+    waiting(place, 2)
+    told = json.loads(place.run("explain", "3", "-o", "json", **someone_else())[1])
+    expect_equal((told["reason"], told["position"], told["holder_account"], told["holder_pid"],
+                  told["holder"]), ("behind", 2, "uid:0", None, None))
+    expect_equal(place.run("cancel", "3", **someone_else())[0], 0)
+    expect(own.wait() != 0, "its own it may end")
+
+
+@case("a terminal of 40 columns is fitted")
+def narrow(place):
+    place.start(POOLS)
+    hold(place, "gpu:2", "-i", "5min")
+    place.begin("claim", "gpu")
+    waiting(place, 1)
+    for command in (("ls", "pools"), ("ls", "slots"), ("ls", "leases"), ("ls", "claims"),
+                    ("ls", "clients"), ("explain", "2"), ("show", "gpu/0"), ("status",)):
+        code, out, err = place.run(*command, environment={"COLUMNS": "40"})
+        expect_equal((code, err), (0, ""))
+        wide = [line for line in out.splitlines() if len(line) > 40 and " " in line.strip()
+                and place.socket not in line]
+        expect_equal(wide, [])
+    expect_equal(squeezed(place.run("ls", "claims", environment={"COLUMNS": "40"})[1])[0],
+                 "CLAIM POOL POSITION WAITS ACCOUNT")
+
+
+@case("no colour where there is no terminal, and on a terminal its width")
+def terminal(place):
+    place.start(POOLS)
+    expect("\x1b" not in place.run("ls", "pools", environment={"TERM": "xterm"})[1], "plain")
+    leader, follower = os.openpty()
+    subprocess.run(["stty", "cols", "40", "rows", "20"], stdin=follower, check=True)
+    child = subprocess.run([place.dibs, "ls", "pools"], stdout=follower, check=False, timeout=60,
+                           env=place.environment(TERM="xterm"))
+    os.close(follower)
+    expect_equal(child.returncode, 0)
+    said = os.read(leader, 65536).decode()
+    os.close(leader)
+    expect(said.startswith("\x1b[1mPOOL"), said)
+    lines = [re.sub("\x1b\\[[0-9]*m", "", line) for line in said.splitlines()]
+    expect_equal([line for line in lines if len(line) > 40], [])
+
+
+@case("who stops reading ends it quietly; a full disk is said")
+def closed_output(place):
+    place.start('[[pool]]\nname = "many"\nkind = "counted"\nslots = 3000\n')
+    reader, writer = os.pipe()
+    os.close(reader)
+    child = subprocess.run([place.dibs, "ls", "slots"], stdout=writer, stderr=subprocess.PIPE,
+                           env=place.environment(), check=False, timeout=60)
+    os.close(writer)
+    expect_equal((child.returncode, child.stderr), (0, b""))
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        child = subprocess.run([place.dibs, "status"], stdout=full, stderr=subprocess.PIPE,
+                               text=True, env=place.environment(), check=False, timeout=60)
+    expect_equal((child.returncode, child.stderr),
+                 (1, "dibs status: cannot write to standard output: No space left on device\n"))
+    holder = subprocess.run([place.dibs, "claim", "many"], stdout=writer_without_reader(),
+                            stderr=subprocess.PIPE, env=place.environment(), check=False,
+                            timeout=60)
+    expect_equal((holder.returncode, holder.stderr), (0, b""))
+    expect_equal(place.run("ls", "leases", "-o", "jsonl")[1], "")
+
+
+def writer_without_reader():
+    reader, writer = os.pipe()
+    os.close(reader)
+    return writer
+
+
+if __name__ == "__main__":
+    main(sys.argv)

@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+# tests/tool/looking.py -- every subcommand that shows something, as it is typed: what it
+# prints, word by word.
+#
+#   looking.py DIBSD DIBS [PART]     speaks TAP
+# SPDX-License-Identifier: Apache-2.0
+import json
+import re
+import sys
+
+from holding import POOLS, hold, squeezed, steady, waiting
+from tap import case, expect, expect_equal, main
+
+
+@case("status: JSON with its schema, and a record")
+def status(place):
+    broker = place.start(POOLS)
+    code, out, err = place.run("status", "-o", "json")
+    expect_equal((code, err), (0, ""))
+    expect_equal(steady(out.replace(place.socket, "SOCKET")),
+                 '{"schema":"dibs.status/1","socket":"SOCKET","pid":N,"version":"0.1.0",'
+                 '"layout":1,"epoch":1,"uptime_ns":N,"draining":false,"admin":true,"turns":N,'
+                 '"sessions":0,"sessions_max":1024,"pools":2,"pools_max":64,"slots":2,'
+                 '"slots_max":4096,"claims":0,"claims_max":65536,"leases":0,"leases_max":16384,'
+                 '"arena_blocks":2,"arena_blocks_max":8192}\n')
+    expect_equal(json.loads(out)["pid"], broker.pid)
+    code, out, err = place.run("status")
+    expect_equal((code, err), (0, ""))
+    expect_equal(out.splitlines()[-1], "arena blocks    2 of 8192")
+
+
+@case("ls pools: table, JSON and JSON lines")
+def pools(place):
+    place.start(POOLS)
+    code, out, err = place.run("ls", "pools")
+    expect_equal((code, err), (0, ""))
+    expect_equal(out, "POOL  KIND     DRAINING  SLOTS  IDLE  LEASED  RESERVED  RECOVERING  WAITING"
+                      "  OLDEST WAIT  OLDEST LEASE  GRANTED\n"
+                      "gpu   counted  no            2     2       0         0           0        0"
+                      "  -            -                   0\n"
+                      "web   worker   no            0     0       0         0           0        0"
+                      "  -            -                   0\n")
+    pool = ('"draining":false,"slots":S,"idle":S,"leased":0,"reserved":0,"recovering":0,'
+            '"unknown":0,"parked":0,"absent":0,"waiting":0,"confirming":0,"oldest_wait_ns":null,'
+            '"oldest_lease_ns":null,"last_grant_ns":null,"accepted":0,"granted":0,"hits":0,'
+            '"expired":0,"cancelled":0,"rejected":0,"turned_away":0,"released":0,"refused":0,'
+            '"units_max":256,"backlog_max":8192,"interval_max_ns":300000000000,"grace_ns":0,'
+            '"reservation_ttl_ns":2000000000}')
+    gpu = '"pool":"gpu","kind":"counted",' + pool.replace("S", "2")
+    web = '"pool":"web","kind":"worker",' + pool.replace("S", "0")
+    expect_equal(place.run("ls", "pools", "-o", "json")[1],
+                 '{"schema":"dibs.pools/1","rows":[{' + gpu + ",{" + web + "]}\n")
+    expect_equal(place.run("ls", "pools", "-p", "web", "-o", "jsonl")[1],
+                 '{"schema":"dibs.pools/1",' + web + "\n")
+
+
+@case("ls slots, leases, claims, clients, workers: what is held and waited for")
+def lists(place):
+    place.start(POOLS)
+    holder, _ = hold(place, "gpu:2")
+    waiter = place.begin("claim", "gpu", "-t", "1h")
+    waiting(place, 1)
+    expect_equal(squeezed(place.run("ls", "slots")[1]),
+                 ["SLOT STATE NAME HOLDER ACCOUNT HELD HOLDER PID FENCE WORKER ATTRIBUTES",
+                  f"gpu/0 leased - 1 uid:U T {holder.pid} 1 - device=0",
+                  f"gpu/1 leased - 1 uid:U T {holder.pid} 1 - device=1"])
+    expect_equal(squeezed(place.run("ls", "leases")[1]),
+                 ["LEASE POOL STATE SLOTS HELD LEFT ACCOUNT PID CLIENT FENCE",
+                  f"1 gpu live 0,1 T - uid:U {holder.pid} s0.1 1"])
+    expect_equal(squeezed(place.run("ls", "claims")[1]),
+                 ["CLAIM POOL STATE POSITION UNITS WAITS LEFT ACCOUNT PID CLIENT",
+                  f"2 gpu waiting 1 1 T T uid:U {waiter.pid} s1.1"])
+    expect_equal(squeezed(place.run("ls", "clients")[1])[0],
+                 "CLIENT PID ACCOUNT ATTACHED STATE SLOTS CLAIMS LEASES")
+    expect_equal(place.run("ls", "workers")[1],
+                 "WORKER  PID  ACCOUNT  ATTACHED  STATE  SLOTS  CLAIMS  LEASES\n")
+    expect_equal(steady(place.run("ls", "claims", "-o", "json")[1]),
+                 '{"schema":"dibs.claims/1","rows":[{"number":2,"id":4294967297,"pool":"gpu",'
+                 '"state":"waiting","position":1,"units":1,"age_ns":N,"left_ns":N,'
+                 '"account":"uid:U","uid":N,"pid":N,"client":"s1.1","attempts":0,'
+                 '"has_key":false}]}\n'.replace("4294967297", re.search(
+                     r'"id":(\d+)', place.run("ls", "claims", "-o", "json")[1]).group(1)))
+    expect_equal(steady(place.run("ls", "leases", "-o", "jsonl")[1]),
+                 '{"schema":"dibs.leases/1","number":1,"id":4294967296,"pool":"gpu",'
+                 '"state":"live","slots":[0,1],"units":2,"age_ns":N,"left_ns":null,'
+                 '"account":"uid:U","uid":N,"pid":N,"client":"s0.1","fence":1,"interval_ns":N,'
+                 '"kept_ns":N}\n')
+
+
+@case("lists that have more rows than one page come whole and in order")
+def long_lists(place):
+    place.start('[[pool]]\nname = "many"\nkind = "counted"\nslots = 1500\n')
+    code, out, err = place.run("ls", "slots", "-o", "jsonl")
+    expect_equal((code, err), (0, ""))
+    expect_equal([json.loads(line)["number"] for line in out.splitlines()], list(range(1500)))
+
+
+@case("show: a pool, a slot, a lease, a claim, a client")
+def show(place):
+    place.start(POOLS)
+    hold(place, "gpu:2")
+    place.begin("claim", "gpu")
+    waiting(place, 1)
+    for name, schema, key, value in (("gpu", "dibs.pools/1", "pool", "gpu"),
+                                     ("gpu/1", "dibs.slots/1", "attributes", ["device=1"]),
+                                     ("1", "dibs.leases/1", "slots", [0, 1]),
+                                     ("0x100000000", "dibs.leases/1", "number", 1),
+                                     ("2", "dibs.claims/1", "position", 1),
+                                     ("s0.1", "dibs.clients/1", "leases", 1)):
+        code, out, err = place.run("show", name, "-o", "json")
+        expect_equal((code, err), (0, ""))
+        told = json.loads(out)
+        expect_equal((told["schema"], told[key]), (schema, value))
+    expect_equal(squeezed(place.run("show", "gpu/1")[1])[:4],
+                 ["id gpu/1", "pool gpu", "number 1", "state leased"])
+
+
+@case("explain: its place, its reason, who holds what it waits for")
+def explain(place):
+    place.start(POOLS)
+    hold(place, "gpu:2")
+    place.begin("claim", "gpu")
+    waiting(place, 1)
+    place.begin("claim", "gpu")
+    waiting(place, 2)
+    code, out, err = place.run("explain", "2", "-o", "json")
+    expect_equal((code, err), (0, ""))
+    expect_equal(steady(out),
+                 '{"schema":"dibs.explain/1","claim":2,"pool":"gpu","account":"uid:U",'
+                 '"reason":"held","obstacle":"held","position":1,"waiting":2,"units":1,'
+                 '"confirmed":0,"idle":0,"slots":2,"leased":2,"waited_ns":N,"left_ns":null,'
+                 '"holder":1,"holder_account":"uid:U","holder_pid":N,"holder_age_ns":N,'
+                 '"sentence":"All 2 slots of gpu are taken. The longest holder is uid:U, '
+                 'process P, lease 1, for T. A slot must be given back, or its lease end."}\n')
+    expect_equal(steady(place.run("explain", "3")[1]).splitlines()[-1],
+                 "1 claim stands before it. All 2 slots of gpu are taken. The longest holder is "
+                 "uid:U, process P, lease 1, for T. A slot must be given back, or its lease end.")
+    place.begin("claim", "web")
+    waiting(place, 3)
+    expect_equal(place.run("explain", "4")[1].splitlines()[-1],
+                 "Pool web has no slots. A worker must announce one.")
+
+
+@case("explain counts over a long backlog")
+def explain_backlog(place):
+    place.start(POOLS)
+    hold(place, "gpu:2")
+    waiters = [place.begin("claim", "gpu") for _ in range(20)]
+    rows = waiting(place, 20)
+    expect_equal([row["position"] for row in rows], list(range(1, 21)))
+    told = json.loads(place.run("explain", str(rows[-1]["number"]), "-o", "json")[1])
+    expect_equal((told["reason"], told["obstacle"], told["position"]), ("behind", "held", 20))
+    by_pid = {row["pid"]: row["number"] for row in rows}
+    place.run("cancel", str(rows[4]["number"]))
+    left = waiting(place, 19)
+    expect_equal([row["position"] for row in left], list(range(1, 20)))
+    expect(rows[4]["number"] not in {row["number"] for row in left}, "it is gone")
+    expect_equal(set(by_pid), {waiter.pid for waiter in waiters})
+
+
+@case("snapshot: one picture of a pool")
+def snapshot(place):
+    place.start(POOLS)
+    hold(place, "gpu")
+    code, out, err = place.run("snapshot", "gpu", "-o", "json")
+    expect_equal((code, err), (0, ""))
+    expect_equal(out, '{"schema":"dibs.snapshot/1","pool":"gpu","slots":2,"idle":1,"reserved":0,'
+                      '"leased":1,"recovering":0,"unknown":0,"parked":0,"absent":0,"queued":0,'
+                      '"confirming":0,"hits":1,"accepted":1,"granted":1,"expired":0,'
+                      '"cancelled":0,"rejected":0,"released":0,"net_found_work":0}\n')
+
+
+@case("version: the tool's, and the broker's if one answers")
+def version(place):
+    code, out, err = place.run("version")
+    expect_equal((code, err), (0, ""))
+    expect_equal(out.splitlines()[0], "dibs 0.1.0, layout 1")
+    expect(out.splitlines()[1].startswith("no broker: "), out)
+    place.start(POOLS)
+    expect_equal(place.run("version")[1].splitlines()[1],
+                 f"dibsd 0.1.0, layout 1, at {place.socket}")
+    expect_equal(place.run("version", "-o", "json")[1].replace(place.socket, "SOCKET"),
+                 '{"schema":"dibs.version/1","version":"0.1.0","layout":1,'
+                 '"broker_version":"0.1.0","broker_layout":1,"socket":"SOCKET"}\n')
+
+
+if __name__ == "__main__":
+    main(sys.argv)

@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+# tests/tool/steering.py -- every subcommand that holds, ends, prolongs, drains or checks:
+# what it prints, what becomes of others, its exit code.
+#
+#   steering.py DIBSD DIBS [PART]     speaks TAP
+# SPDX-License-Identifier: Apache-2.0
+import json
+import re
+import signal
+import sys
+
+from holding import POOLS, hold, waiting
+from tap import case, expect, expect_equal, main
+
+
+@case("claim: says what it has, holds it, gives it back when it is interrupted")
+def claim(place):
+    place.start(POOLS)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        child, said = hold(place, "gpu", "--interval", "1min")
+        expect_equal((said["schema"], said["pool"], said["slots"], said["interval_ns"]),
+                     ("dibs.claim/1", "gpu", said["slots"], 60_000_000_000))
+        expect_equal(said["attributes"], [f"device={said['slots'][0]}"])
+        expect_equal(len(place.run("ls", "leases", "-o", "jsonl")[1].splitlines()), 1)
+        child.send_signal(number)
+        expect_equal((child.wait(), child.stderr.read()), (0, ""))
+        expect_equal(place.run("ls", "leases", "-o", "jsonl")[1], "")
+
+
+@case("claim: 75 if it will not wait, 124 at its deadline, and who holds it")
+def claim_in_vain(place):
+    place.start(POOLS)
+    hold(place, "gpu:2")
+    code, out, err = place.run("claim", "gpu", "--now")
+    expect_equal((code, out), (75, ""))
+    expect(re.search(r'no slot of.*|did not get a slot of pool "gpu"', err), err)
+    code, out, err = place.run("claim", "gpu", "-t", "1ms")
+    expect_equal((code, out), (124, ""))
+    expect(re.match(r'dibs claim: did not get a slot of pool "gpu": the time of 1ms has passed; '
+                    r"process \d+ \(dibs\) of user \d+ has held one for ", err), err)
+    code, out, err = place.run("claim", "gpu:3")
+    expect_equal((code, out), (6, ""))
+    expect(err.startswith('dibs claim: did not get 3 slots of pool "gpu": too many at once'), err)
+
+
+@case("release: the holder is told, and the slot goes to who waits")
+def release(place):
+    place.start(POOLS)
+    holder, _ = hold(place, "gpu:2")
+    waiter = place.begin("claim", "gpu", "-o", "json")
+    waiting(place, 1)
+    code, out, err = place.run("release", "1", "-o", "json")
+    expect_equal((code, err), (0, ""))
+    expect_equal(out, '{"schema":"dibs.release/1","number":1,"pool":"gpu","did":"released"}\n')
+    expect_equal(json.loads(waiter.stdout.readline())["number"], 2)
+    expect_equal(holder.wait(), 1)
+    expect_equal(holder.stderr.read(), "dibs claim: the lease is lost: an administrator ended it, "
+                                       "or a better claim took the slot\n")
+    expect_equal(place.run("release", "1"),
+                 (4, "", "dibs release: you hold no lease 1; dibs ls leases shows those that are "
+                         "held\n"))
+
+
+@case("renew: from now, cut to what the pool allows; a lease without an interval stays")
+def renew(place):
+    place.start(POOLS)
+    hold(place, "gpu", "-i", "1min")
+    hold(place, "gpu")
+    expect_equal(place.run("renew", "1", "-i", "2min", "-o", "json")[1],
+                 '{"schema":"dibs.renew/1","number":1,"pool":"gpu","interval_ns":120000000000}\n')
+    expect_equal(place.run("renew", "1", "-i", "9h")[1],
+                 "number    1\npool      gpu\ninterval  5min\n")
+    expect_equal(place.run("renew", "2", "-o", "json")[1],
+                 '{"schema":"dibs.renew/1","number":2,"pool":"gpu","interval_ns":null}\n')
+
+
+@case("cancel: the claim ends, its session is told")
+def cancel(place):
+    place.start(POOLS)
+    hold(place, "gpu:2")
+    waiter = place.begin("claim", "gpu")
+    waiting(place, 1)
+    expect_equal(place.run("cancel", "1"),
+                 (4, "", "dibs cancel: claim 1 does not wait any more: it has its lease; dibs show "
+                         "1 shows it\n"))
+    expect_equal(place.run("release", "2"),
+                 (4, "", "dibs release: claim 2 still waits and has no lease; dibs cancel 2 ends "
+                         "it\n"))
+    expect_equal(place.run("cancel", "2")[:2],
+                 (0, "number  2\npool    gpu\ndid     cancelled\n"))
+    expect(waiter.wait() != 0, "its claim has ended")
+    expect("an administrator ended it" in waiter.stderr.read(), "it is told")
+
+
+@case("drain and undrain: of a pool, of the broker")
+def drain(place):
+    place.start(POOLS)
+    expect_equal(place.run("drain", "gpu"), (0, "POOL  DRAINING\ngpu   yes\n", ""))
+    code, out, err = place.run("claim", "gpu")
+    expect_equal((code, out), (75, ""))
+    expect("takes no new claims" in err, err)
+    expect_equal(place.run("undrain", "gpu", "-o", "jsonl")[1],
+                 '{"schema":"dibs.drain/1","pool":"gpu","draining":false}\n')
+    expect_equal(place.run("drain", "--all")[0], 0)
+    expect(json.loads(place.run("status", "-o", "json")[1])["draining"], "it drains")
+    expect_equal(place.run("claim", "gpu")[0], 75)
+    expect_equal(place.run("undrain", "--all")[0], 0)
+    hold(place, "gpu")
+    expect_equal(place.run("drain"),
+                 (2, "", "dibs drain: name the pools, or say --all for the whole broker\n"))
+
+
+@case("config check: good, bad, not there")
+def config_check(place):
+    good = place.folder / "good.toml"
+    good.write_text(POOLS)
+    expect_equal(place.run("config", "check", str(good)),
+                 (0, f"file      {good}\npools     2\nmistakes  0\n", ""))
+    bad = place.folder / "bad.toml"
+    bad.write_text('[[pool]]\nname = "gpu"\nkindd = "counted"\n')
+    code, _, err = place.run("config", "check", str(bad))
+    expect_equal(code, 1)
+    expect(err.startswith(f"{bad}:"), err)
+    expect("kind" in err, err)
+    expect_equal(place.run("config", "check", "/no/such/file")[0], 1)
+    expect_equal(place.run("config", "reload", str(good)),
+                 (2, "", 'dibs config: "reload": dibs config can only check: dibs config check '
+                         "FILE\n"))
+
+
+@case("fsck: a live state is sound, while others claim")
+def fsck(place):
+    place.start(POOLS)
+    hold(place, "gpu:2")
+    place.begin("claim", "gpu")
+    waiting(place, 1)
+    code, out, err = place.run("fsck")
+    expect_equal((code, err), (0, ""))
+    expect(re.fullmatch(r"The state is sound: \d+ slices, nothing wrong\.\n", out), out)
+    expect_equal(place.run("fsck", "-o", "json")[1], '{"schema":"dibs.fsck/1","rows":[]}\n')
+
+
+@case("bench: times claims")
+def bench(place):
+    place.start(POOLS)
+    code, out, err = place.run("bench", "gpu", "-c", "500", "-o", "json")
+    expect_equal((code, err), (0, ""))
+    told = json.loads(out)
+    expect_equal((told["schema"], told["claims"]), ("dibs.bench/1", 500))
+    expect(0 < told["least_ns"] <= told["p50_ns"] <= told["p99_ns"] <= told["most_ns"], out)
+    expect_equal(place.run("bench", "gpu", "-c", "0"),
+                 (2, "", "dibs bench: --claims: a number from 1 to 10000000\n"))
+
+
+if __name__ == "__main__":
+    main(sys.argv)
