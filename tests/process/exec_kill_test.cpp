@@ -12,6 +12,7 @@
 
 #include "tests/process/client_attached.hpp"
 #include "tests/process/dibsd.hpp"
+#include "tests/process/kept_dibsd.hpp"
 #include "tests/process/tool.hpp"
 
 namespace dibs::test {
@@ -107,6 +108,56 @@ TEST_F(ExecKilled, SaysThatTheBrokerIsGoneWhileItWaits) {
     EXPECT_EQ(waiting.wait(), 3);
     EXPECT_EQ(waiting.error_line(),
               "dibs exec: did not get a slot of pool \"one\": the broker has gone away");
+}
+
+// With a keeper, the next broker goes on where the killed one was.
+class ExecTakenOver : public testing::Test {
+  protected:
+    ExecTakenOver() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
+
+    Folder folder_;
+    KeptDibsd dibsd_{folder_, kOne};
+};
+
+TEST_F(ExecTakenOver, KeepsTheLeaseOfARunningCommand) {
+    Tool tool(dibsd_.socket(), {"exec", "one", "--", "sh", "-c", "echo $$; read x; exit 6"});
+    const std::string command = tool.line();
+    const pid_t first = dibsd_.broker();
+    dibsd_.kill_broker();
+    (void)dibsd_.broker(first);
+    const Attached client(dibsd_.socket(), "one");
+    const dibs_completion end = client.claim(Attached::asking(50 * DIBS_MILLISECOND));
+    EXPECT_EQ(end.outcome, DIBS_EXPIRED);
+    EXPECT_EQ(std::to_string(end.holder.pid), command);
+    tool.close_input();
+    EXPECT_EQ(tool.wait(), 6);
+    EXPECT_EQ(client.claim().outcome, DIBS_GRANTED);
+}
+
+TEST_F(ExecTakenOver, WaitsOnForItsSlot) {
+    Tool holder(dibsd_.socket(), {"exec", "one", "--", "sh", "-c", "echo up; read x"});
+    EXPECT_EQ(holder.line(), "up");
+    Tool waiting(dibsd_.socket(), {"exec", "one", "--", "echo", "mine"});
+    {
+        const Attached client(dibsd_.socket(), "one");
+        client.await([](const dibs_counters& now) { return now.queued == 1; });
+    }
+    dibsd_.kill_broker();
+    holder.close_input();
+    EXPECT_EQ(waiting.line(), "mine");
+    EXPECT_EQ(waiting.wait(), 0);
+}
+
+TEST_F(ExecTakenOver, KeepsALeaseThatTheWrapperKeepsAlive) {
+    Tool tool(dibsd_.socket(),
+              {"exec", "one", "-k", "1h", "--", "sh", "-c", "echo up; read x; exit 6"});
+    EXPECT_EQ(tool.line(), "up");
+    const pid_t first = dibsd_.broker();
+    dibsd_.kill_broker();
+    (void)dibsd_.broker(first);
+    tool.close_input();
+    EXPECT_EQ(tool.wait(), 6);
+    EXPECT_EQ(tool.error_rest(), "");
 }
 
 TEST_F(ExecKilled, EndsACommandWhoseKeptLeaseWentWithTheBroker) {

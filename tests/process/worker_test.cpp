@@ -10,6 +10,7 @@
 
 #include "tests/process/client_attached.hpp"
 #include "tests/process/dibsd.hpp"
+#include "tests/process/kept_dibsd.hpp"
 #include "tests/process/tool.hpp"
 
 namespace dibs::test {
@@ -35,7 +36,7 @@ Words operator+(Words left, const Words& right) {
 }
 
 class Worker : public testing::Test {
-  protected:
+  public:
     std::unique_ptr<Tool> start(const Words& words, const std::string& script = kServe) {
         return std::make_unique<Tool>(dibsd_.socket(),
                                       Words{"worker"} + words + Words{"--", "sh", "-c", script});
@@ -317,6 +318,34 @@ TEST_F(Worker, OffersItsProcessesToTheNextBroker) {
     ASSERT_TRUE(next.ready());
     const Attached client(next.socket(), "web");
     EXPECT_EQ(pid_of(client), process);
+}
+
+TEST(WorkerTakenOver, AnswersTheUseThatWasInHand) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kPools);
+    const std::string fifo = folder.path() + "/fifo";
+    Tool tool(
+        dibsd.socket(),
+        {"worker",
+         "web",
+         "--",
+         "sh",
+         "-c",
+         "mkfifo " + fifo + "; while read -r line; do read x < " + fifo + "; echo \"$x\"; done"});
+    const Attached client(dibsd.socket(), "web");
+    for (const char* word : {"first", "second"}) {
+        const dibs_completion end = client.claim();
+        ASSERT_EQ(end.outcome, DIBS_GRANTED);
+        const pid_t killed = dibsd.broker();
+        dibsd.kill_broker();
+        (void)dibsd.broker(killed);
+        Tool go(dibsd.socket(),
+                {"exec", "gpu", "--", "sh", "-c", std::string("echo ") + word + " > " + fifo});
+        EXPECT_EQ(Worker::answer_of(client, end.lease), word);
+    }
+    tool.signal(SIGTERM);
+    EXPECT_EQ(tool.wait(), 0);
+    EXPECT_EQ(tool.error_rest(), "dibs worker: 1 slot of pool \"web\" ready\n");
 }
 
 struct Misbehaviour {
