@@ -60,17 +60,21 @@ Keeper::Keeper(OwnProgram program, int ready_fd)
     if (!signals_.valid()) throw std::system_error(errno, std::generic_category(), "signalfd");
 }
 
-int Keeper::keep(shm::Descriptor state) {
+int Keeper::keep(shm::Descriptor state, shm::Descriptor listener) {
     watch_ = HangWatch(new_timer());
-    if (state.valid()) {
-        KeeperMessage message;
-        message.what = Kept::kState;
-        Held& held = held_[key_of(message)];
-        held.message = message;
-        held.descriptors.push_back(std::move(state));
-    }
+    if (state.valid()) hold(Kept::kState, std::move(state));
+    if (listener.valid()) hold(Kept::kListener, std::move(listener));
     start_broker();
     return serve();
+}
+
+// What the first broker is to find, as if an earlier one had left it.
+void Keeper::hold(Kept what, shm::Descriptor descriptor) {
+    KeeperMessage message;
+    message.what = what;
+    Held& held = held_[key_of(message)];
+    held.message = message;
+    held.descriptors.push_back(std::move(descriptor));
 }
 
 int Keeper::keep_for(shm::Descriptor socket) {

@@ -43,9 +43,9 @@ class Keeper {
     // must be blocked: they are taken from a descriptor and passed on to the broker.
     Keeper(OwnProgram program, int ready_fd);
 
-    // Keeps a broker going, the first one on `state` if that is valid. Returns the exit code, once
-    // a broker has stopped in order or none can be started.
-    int keep(shm::Descriptor state);
+    // Keeps a broker going, the first one on `state` and `listener` if those are valid. Returns the
+    // exit code, once a broker has stopped in order or none can be started.
+    int keep(shm::Descriptor state, shm::Descriptor listener);
     // The same for a broker that is already there and has lost its keeper.
     int keep_for(shm::Descriptor socket);
 
@@ -57,6 +57,7 @@ class Keeper {
 
     int serve();
     void wait();
+    void hold(Kept what, shm::Descriptor descriptor);
     void start_broker();
     void hand_over(const Held& held);
     void hear();

@@ -14,6 +14,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "broker/lent_socket.hpp"
+
 namespace dibs {
 
 namespace {
@@ -128,7 +130,8 @@ void Listener::refused(shm::Descriptor socket) {
     spare_ = spare();
 }
 
-Listener::Listener(shm::Descriptor inherited) : socket_(std::move(inherited)) {
+Listener::Listener(shm::Descriptor inherited)
+    : socket_(std::move(inherited)), is_lent_(is_socket_lent()) {
     struct sockaddr_un address = {};
     socklen_t size = sizeof(address);
     if (getsockname(socket_.get(), reinterpret_cast<struct sockaddr*>(&address), &size) != 0) {
@@ -146,7 +149,8 @@ void Listener::close() {
     const Locked locked(lock_.get());
     struct stat about = {};
     // Another broker may have taken the place, where somebody has removed this one's name.
-    if (lstat(path_.c_str(), &about) == 0 && about.st_ino == inode_) (void)unlink(path_.c_str());
+    if (!is_lent_ && lstat(path_.c_str(), &about) == 0 && about.st_ino == inode_)
+        (void)unlink(path_.c_str());
     socket_.reset();
 }
 

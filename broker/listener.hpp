@@ -20,7 +20,7 @@ namespace dibs {
 class Listener {
   public:
     Listener(std::string path, uint32_t mode);
-    // An earlier broker's, still bound and with whoever waits in its queue.
+    // An earlier broker's, or a service manager's: bound, and with whoever waits in its queue.
     explicit Listener(shm::Descriptor inherited);
     ~Listener() { close(); }
     Listener(const Listener&) = delete;
@@ -44,7 +44,8 @@ class Listener {
     shm::Descriptor lock_;
     shm::Descriptor socket_;
     shm::Descriptor spare_;
-    uint64_t inode_ = 0;  // of its name
+    uint64_t inode_ = 0;    // of its name
+    bool is_lent_ = false;  // its name is a service manager's, and stays
 };
 
 }  // namespace dibs

@@ -25,6 +25,7 @@
 #include "broker/failed_state.hpp"
 #include "broker/keeper.hpp"
 #include "broker/keeper_link.hpp"
+#include "broker/lent_socket.hpp"
 #include "broker/log.hpp"
 #include "broker/service_notice.hpp"
 
@@ -90,8 +91,10 @@ int run(dibs::Broker& broker) {
 int serve_alone(const dibs::Arguments& arguments) {
     dibs::Config config;
     if (!configure(arguments, false, &config)) return kExitUsage;
-    dibs::shm::Descriptor state = take(arguments.state_fd, "--state-fd");
-    dibs::Broker broker(std::move(config), std::move(state), true);
+    dibs::Inheritance inheritance;
+    inheritance.state = take(arguments.state_fd, "--state-fd");
+    inheritance.listener = dibs::lent_socket();
+    dibs::Broker broker(std::move(config), inheritance, nullptr, true);
     say_ready(arguments.ready_fd, broker.socket_path());
     return run(broker);
 }
@@ -127,7 +130,7 @@ int serve(const dibs::Arguments& arguments) {
     const auto ready = take(arguments.ready_fd, "--ready-fd");
     dibs::Keeper keeper(dibs::OwnProgram::called_with(arguments.options()), ready.get());
     if (arguments.keep_fd >= 0) return keeper.keep_for(take(arguments.keep_fd, "--keep"));
-    return keeper.keep(take(arguments.state_fd, "--state-fd"));
+    return keeper.keep(take(arguments.state_fd, "--state-fd"), dibs::lent_socket());
 }
 
 }  // namespace

@@ -181,6 +181,10 @@ class Revoked(Error):
     code = -25
 
 
+class StateLost(Error):
+    code = -26
+
+
 # ---- Said by the library.
 
 class BadArgument(Error, ValueError):
