@@ -31,6 +31,7 @@ struct Opening {
     int socket = -1;
     int descriptors[kDescriptors] = {-1, -1, -1, -1, -1};
     shm::Welcome welcome = {};
+    sockaddr_un address = {};
 
     int fail(int code, const char* what) const {
         if (options.error_text != nullptr && options.error_text_size != 0) {
@@ -62,7 +63,7 @@ int socket_path(const dibs_connect_options& options, char (&path)[sizeof(sockadd
 }
 
 int reach(Opening& opening) {
-    sockaddr_un address = {};
+    sockaddr_un& address = opening.address;
     address.sun_family = AF_UNIX;
     if (socket_path(opening.options, address.sun_path) != DIBS_OK) {
         return opening.fail(DIBS_ENAME, "the socket's path is empty or too long");
@@ -303,6 +304,7 @@ dibs_session* make_session(Session& draft) {
 
 int watch(const Opening& opening, Session& session) {
     session.socket = opening.socket;
+    session.address = opening.address;
     session.bell = opening.descriptors[static_cast<uint32_t>(shm::WelcomeDescriptor::kBell)];
     session.events = opening.descriptors[static_cast<uint32_t>(shm::WelcomeDescriptor::kEvents)];
     session.poll = epoll_create1(EPOLL_CLOEXEC);

@@ -129,6 +129,21 @@ const char* dibs_reason_name(int code) {
     return text != nullptr ? text->name : "unknown";
 }
 
+const char* dibs_wait_name(int reason) {
+    static constexpr const char* kWords[] = {"none",
+                                             "behind",
+                                             "held",
+                                             "units",
+                                             "confirming",
+                                             "unconfirmed-max",
+                                             "leases-full",
+                                             "recovering",
+                                             "no-slots",
+                                             "next-turn"};
+    const bool known = reason >= 0 && reason <= DIBS_WAIT_NEXT_TURN;
+    return known ? kWords[reason] : "unknown";
+}
+
 const char* dibs_outcome_name(int outcome) {
     switch (outcome) {
         case DIBS_NO_OUTCOME:

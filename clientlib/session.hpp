@@ -21,6 +21,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/un.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -118,6 +120,7 @@ struct Session {
     shm::SubmissionProducer submissions;
     shm::CompletionConsumer completions;
     int socket = -1;
+    sockaddr_un address = {};  // of the broker
     int bell = -1;
     int events = -1;
     int poll = -1;      // epoll over socket and events: dibs_fd

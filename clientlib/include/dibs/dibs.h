@@ -56,7 +56,7 @@
 //
 // Threads. A session is used by one thread at a time; threads that want to claim at the same time
 // open sessions of their own (a handshake takes about 0.3 ms). Exempt, callable from any thread at
-// any time: dibs_version, dibs_strerror, dibs_outcome_name, dibs_reason_name; and, from any
+// any time: dibs_version, dibs_strerror and the functions dibs_…_name; and, from any
 // thread as long as the session is open: dibs_snapshot, dibs_fd. The library starts no thread,
 // installs no signal handler and raises no signal; a signal does not end a wait.
 //
@@ -185,6 +185,8 @@ DIBS_API uint32_t dibs_version(void);
 DIBS_API const char* dibs_strerror(int code);
 DIBS_API const char* dibs_outcome_name(int outcome);
 DIBS_API const char* dibs_reason_name(int code);
+// A word for a DIBS_WAIT_….
+DIBS_API const char* dibs_wait_name(int reason);
 
 // ---- Sessions.
 
@@ -433,6 +435,42 @@ DIBS_API int dibs_reap(dibs_session* session,
 // faster: then its lease has been ended too). 0, DIBS_ENOTFOUND: it has its outcome already.
 // DIBS_EFULL, DIBS_ESESSION, DIBS_EBROKERLOST, DIBS_EFORK, DIBS_EARGUMENT.
 DIBS_API int dibs_cancel(dibs_session* session, uint64_t ticket);
+
+// Why a claim waits.
+enum {
+    DIBS_WAIT_NONE = 0,
+    DIBS_WAIT_BEHIND = 1,  // others stand before it; `obstacle` says why the first of them waits
+    DIBS_WAIT_HELD = 2,    // every slot is held
+    DIBS_WAIT_UNITS = 3,   // fewer slots are idle than it wants
+    DIBS_WAIT_CONFIRMING = 4,   // its slots are chosen, and their workers have not all answered
+    DIBS_WAIT_UNCONFIRMED = 5,  // as many workers are being asked as the pool allows
+    DIBS_WAIT_LEASES = 6,       // the broker's lease rows are used up
+    DIBS_WAIT_RECOVERING = 7,   // nothing is held, and no slot is ready again
+    DIBS_WAIT_NO_SLOTS = 8,     // the pool has none: no worker has announced one
+    DIBS_WAIT_NEXT_TURN = 9     // it is about to be granted
+};
+
+typedef struct dibs_explanation {
+    size_t size;
+    int32_t reason;      // DIBS_WAIT_…
+    int32_t obstacle;    // the same, of the first in line
+    uint32_t position;   // 1 = first in line; 0 = its workers are being asked
+    uint32_t waiting;    // claims in line
+    uint32_t units;      // that it wants
+    uint32_t confirmed;  // of them, by their workers
+    uint32_t idle;       // slots of the pool
+    uint32_t slots;
+    int64_t waited_ns;
+    int64_t left_ns;     // until its timeout, or until its workers must have answered; DIBS_FOREVER
+    dibs_holder holder;  // who has held a slot of the pool for longest
+    uint64_t claim;      // its number, for `dibs explain`
+} dibs_explanation;
+
+// Asks the broker why the claim of a ticket waits, over a connection of its own; takes some 100 µs,
+// at most 1 s. DIBS_ENOTFOUND: it does not wait any more. DIBS_ESIZE, DIBS_ELIMIT (too many ask at
+// once), DIBS_ENOBROKER, DIBS_EVERSION, DIBS_EHANDSHAKE, DIBS_ESYSTEM, DIBS_ESESSION,
+// DIBS_EBROKERLOST, DIBS_EFORK, DIBS_EARGUMENT.
+DIBS_API int dibs_explain(dibs_session* session, uint64_t ticket, dibs_explanation* why);
 
 // ---- Event loops.
 //

@@ -1,0 +1,109 @@
+// tests/process/client_explain_test.cpp -- why a claim waits, as a program asks, against a dibsd.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "broker/core/explanation.hpp"
+#include "tests/process/client_attached.hpp"
+#include "tests/process/dibsd.hpp"
+
+namespace dibs::test {
+namespace {
+
+constexpr const char* kPools = R"(
+[[pool]]
+name = "gpu"
+kind = "counted"
+slots = 1
+[[pool]]
+name = "web"
+kind = "worker"
+)";
+
+// Submits a claim that waits; its ticket.
+uint64_t ticket_of(const Attached& client) {
+    const dibs_claim_options want = Attached::asking(3600 * DIBS_SECOND);
+    dibs_op op = {};
+    op.size = sizeof op;
+    op.kind = DIBS_OP_CLAIM;
+    op.pool = client.pool();
+    op.claim = &want;
+    EXPECT_EQ(dibs_submit(client, &op, 1), 1);
+    return op.ticket;
+}
+
+dibs_explanation blank() {
+    dibs_explanation why = {};
+    why.size = sizeof why;
+    return why;
+}
+
+TEST(Explain, NamesPlaceReasonAndHolder) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kPools);
+    const Attached holder(dibsd.socket(), "gpu");
+    const dibs_completion granted = holder.claim();
+    const Attached waiter(dibsd.socket(), "gpu");
+    const uint64_t first = ticket_of(waiter);
+    const uint64_t second = ticket_of(waiter);
+    dibs_explanation why = blank();
+    ASSERT_EQ(dibs_explain(waiter, first, &why), DIBS_OK);
+    EXPECT_EQ(why.reason, DIBS_WAIT_HELD);
+    EXPECT_EQ(why.position, 1U);
+    EXPECT_EQ(why.units, 1U);
+    EXPECT_EQ(why.slots, 1U);
+    EXPECT_EQ(why.idle, 0U);
+    EXPECT_EQ(why.holder.claim, granted.claim);
+    EXPECT_EQ(why.holder.pid, static_cast<uint32_t>(getpid()));
+    EXPECT_EQ(why.holder.uid, getuid());
+    EXPECT_GT(why.left_ns, 3000 * DIBS_SECOND);
+    EXPECT_EQ(why.claim, granted.claim + 1);
+    ASSERT_EQ(dibs_explain(waiter, second, &why), DIBS_OK);
+    EXPECT_EQ(why.reason, DIBS_WAIT_BEHIND);
+    EXPECT_EQ(why.obstacle, DIBS_WAIT_HELD);
+    EXPECT_EQ(why.position, 2U);
+    EXPECT_EQ(why.waiting, 2U);
+}
+
+TEST(Explain, SaysThatNobodyHasAnnouncedASlot) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kPools);
+    const Attached waiter(dibsd.socket(), "web");
+    dibs_explanation why = blank();
+    ASSERT_EQ(dibs_explain(waiter, ticket_of(waiter), &why), DIBS_OK);
+    EXPECT_EQ(why.reason, DIBS_WAIT_NO_SLOTS);
+    EXPECT_EQ(why.holder.claim, 0U);
+    EXPECT_EQ(why.slots, 0U);
+}
+
+TEST(Explain, FindsNothingOfAClaimThatHasItsOutcome) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kPools);
+    const Attached client(dibsd.socket(), "gpu");
+    const uint64_t ticket = ticket_of(client);
+    dibs_explanation why = blank();
+    EXPECT_EQ(dibs_explain(client, ticket, &why), DIBS_ENOTFOUND);  // it was granted at once
+    dibs_completion end = {};
+    ASSERT_EQ(dibs_reap(client, &end, 1, DIBS_FOREVER), 1);
+    EXPECT_EQ(end.outcome, DIBS_GRANTED);
+    EXPECT_EQ(dibs_explain(client, ticket, &why), DIBS_ENOTFOUND);
+    EXPECT_EQ(dibs_explain(client, 0x123456789ULL, &why), DIBS_ENOTFOUND);
+    EXPECT_EQ(dibs_explain(client, ticket, nullptr), DIBS_EARGUMENT);
+    EXPECT_EQ(dibs_explain(nullptr, ticket, &why), DIBS_EARGUMENT);
+    why.size = 8;
+    EXPECT_EQ(dibs_explain(client, ticket, &why), DIBS_ESIZE);
+}
+
+// The numbers are the core's.
+static_assert(DIBS_WAIT_BEHIND == static_cast<int>(core::WaitReason::kBehind));
+static_assert(DIBS_WAIT_HELD == static_cast<int>(core::WaitReason::kHeld));
+static_assert(DIBS_WAIT_UNITS == static_cast<int>(core::WaitReason::kUnits));
+static_assert(DIBS_WAIT_CONFIRMING == static_cast<int>(core::WaitReason::kConfirming));
+static_assert(DIBS_WAIT_UNCONFIRMED == static_cast<int>(core::WaitReason::kUnconfirmed));
+static_assert(DIBS_WAIT_LEASES == static_cast<int>(core::WaitReason::kLeases));
+static_assert(DIBS_WAIT_RECOVERING == static_cast<int>(core::WaitReason::kRecovering));
+static_assert(DIBS_WAIT_NO_SLOTS == static_cast<int>(core::WaitReason::kNoSlots));
+static_assert(DIBS_WAIT_NEXT_TURN == static_cast<int>(core::WaitReason::kNextTurn));
+
+}  // namespace
+}  // namespace dibs::test
