@@ -18,6 +18,7 @@ struct AdminJob {
     bool is_admin = false;
     admin::RequestT request;
     admin::AnswerT answer;
+    bool made_pool = false;  // to be published before anybody else is heard
 };
 
 }  // namespace dibs

@@ -3,6 +3,7 @@
 #include "broker/desk.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <string_view>
 
 namespace dibs {
@@ -63,6 +64,8 @@ void Desk::serve(AdminJob& job) {
             return drain(job, false);
         case Ask::check:
             return check(job);
+        case Ask::create:
+            return create(job);
         case Ask::none:
             break;
     }
@@ -246,6 +249,37 @@ void Desk::drain(AdminJob& job, bool on) {
     } else if (pool_of(job, &pool)) {
         core_.apply(core::Drain{pool, on});
     }
+}
+
+// A counted pool beside those of the configuration. It stays as long as the STATE; asked for again
+// in the same size, it is there.
+void Desk::create(AdminJob& job) {
+    if (!job.is_admin) {
+        job.answer.code = Code::denied;
+        return;
+    }
+    core::PoolConfig config;
+    config.name = job.request.pool;
+    config.slots = static_cast<uint32_t>(
+        std::min<uint64_t>(job.request.number, std::numeric_limits<uint32_t>::max()));
+    const uint32_t row = core_.find_pool(config.name);
+    std::string why;
+    if (row != shm::kNoRow) {
+        const shm::PoolRow& pool = core_.pool(row);
+        if (pool.kind == shm::PoolKind::kCounted && pool.slots_wanted == config.slots) return;
+        why = pool.kind == shm::PoolKind::kCounted
+                  ? "it has " + std::to_string(pool.slots_wanted) + " slots already"
+                  : "there is a pool of that name, with workers";
+    } else if (std::any_of(config.name.begin(), config.name.end(), [](char letter) {
+                   return static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f;
+               })) {
+        why = "control characters in a name";
+    } else if (core_.set_pool(config, &why) != shm::kNoRow) {
+        job.made_pool = true;
+        return;
+    }
+    job.answer.code = Code::refused;
+    job.answer.names.push_back(why);
 }
 
 // The rows and links of a slice of the tables; the cursor counts over all of them.

@@ -36,6 +36,7 @@ class Desk {
     void cancel(AdminJob& job);
     void drain(AdminJob& job, bool on);
     void check(AdminJob& job) const;
+    void create(AdminJob& job);
 
     // Walks rows from the cursor on; `tell(row)` says how much it told: 0 = nothing.
     template <class Tell>

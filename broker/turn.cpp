@@ -171,6 +171,7 @@ void Turn::open(Session* session) {
 
 void Turn::administer(AdminJob* job) {
     desk_.serve(*job);
+    publish_all_ = publish_all_ || job->made_pool;
     Report report;
     report.kind = Report::Kind::kAdmin;
     report.job = job;
@@ -210,6 +211,9 @@ bool Turn::take_pools() {
 // After the commit: a session has its segments and its doorbells before its client hears of it,
 // and is told its end before it is freed.
 void Turn::retire() {
+    // First: who is welcomed below finds the pools that came in this turn.
+    if (publish_all_) publisher_.publish_all();
+    publish_all_ = false;
     for (Session* session : opened_) {
         shm::write_up_head(*session->up_mapping.at<shm::UpHead>(0),
                            session->sizes,
@@ -231,8 +235,6 @@ void Turn::retire() {
         publisher_.set_sessions(sessions_.all().size());
     }
     deaths_.gone().clear();
-    if (publish_all_) publisher_.publish_all();
-    publish_all_ = false;
     if (draining_ && (drained() || now_ >= drain_until_ns_)) stopped_ = true;
     if (now_ - harvested_ns_ >= kHarvestEvery && !sessions_.all().empty()) {
         harvested_ns_ = now_;

@@ -170,6 +170,22 @@ TEST_F(Exec, SaysWhatItWasDoing) {
     EXPECT_NE(said_.find("of pool \"gpu\", fence 1, 2 slots"), std::string::npos) << said_;
 }
 
+TEST_F(Exec, MakesACountedPoolOnTheSpot) {
+    for (int i = 0; i < 2; ++i) {  // the second time it is there
+        EXPECT_EQ(run({"job:3", "--create", "job=3", "--", "sh", "-c", "echo $DIBS_SLOT"}), 0);
+        EXPECT_EQ(out_, "0,1,2\n") << said_;
+    }
+    EXPECT_EQ(run({"big:256", "-c", "big=1000", "--", "true"}), 0) << said_;
+    EXPECT_EQ(run({"job", "--create", "job=4", "--", "true"}), 6);
+    EXPECT_EQ(said_, "dibs exec: --create job=4: it has 3 slots already\n");
+    EXPECT_EQ(run({"x", "--create", "x=900000", "--", "true"}), 6);
+    EXPECT_NE(said_.find("900000 more slots do not fit the slot table"), std::string::npos)
+        << said_;
+    EXPECT_EQ(run({"x", "--create", "x=0", "--", "true"}), 6);
+    EXPECT_EQ(run({"x", "--create", "x=many", "--", "true"}), 2);
+    EXPECT_EQ(run({"x", "--create", "x", "--", "true"}), 2);
+}
+
 struct Mistake {
     Words words;
     int exit_code;
@@ -208,7 +224,9 @@ TEST_F(Exec, SaysWhatIsWrong) {
          2,
          "\"5\" is not a duration: write a number with ns, us, ms, s, min or h, such as \"250ms\""},
         {{"one", "-n", "-t", "5s", "--", "true"}, 2, "--now does not wait"},
-        {{"one", "-E", "256", "--", "true"}, 2, "--conflict-exit 256: an exit code is 0 to 255"},
+        {{"one", "-E", "256", "--", "true"},
+         2,
+         "--conflict-exit 256: an exit code is a number up to 255"},
         {{"one", "-e", "A", "--", "true"}, 2, "--env A: write NAME=VALUE"},
         {{"gpu", "-e", "A=bus", "--", "true"},
          125,

@@ -156,6 +156,9 @@ admin::AnswerT AdminClient::must(const admin::RequestT& request, const std::stri
                           what +
                               ": only its own user may, root, the broker's user and its admin "
                               "group (admin_group in dibsd's configuration)");
+        case Code::refused:
+            throw Failure(kExitLimit,
+                          what + ": " + (answer.names.empty() ? "refused" : answer.names.front()));
         case Code::malformed:
             throw Failure(kExitFailed, "the broker did not understand the request");
         case Code::unsupported:

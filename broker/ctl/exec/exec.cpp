@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cstdio>
 
+#include "broker/ctl/admin/admin_client.hpp"
 #include "broker/ctl/arguments.hpp"
 #include "broker/ctl/command_path.hpp"
 #include "broker/ctl/exec/options.hpp"
@@ -26,8 +27,11 @@ constexpr const char* kFooter =
     "4 no such pool, 5 not allowed, 6 a limit, 75 no slot free, 124 the timeout passed, 125 dibs "
     "failed or lost the lease, 126 the command cannot be executed, 127 there is no such command.";
 
+constexpr uint32_t kSlotsMax = 1U << 20;
+
 struct Words {
     std::string pool;
+    std::vector<std::string> creations;
     std::vector<std::string> variables;
     std::vector<std::string> claim_options;
     std::string conflict_exit;
@@ -41,13 +45,13 @@ std::pair<std::string, std::string> pair_of(const std::string& text, const std::
     return {text.substr(0, sign), text.substr(sign + 1)};
 }
 
-int exit_code_in(const std::string& text) {
-    int code = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), code);
-    if (error != std::errc{} || end != text.data() + text.size() || code < 0 || code > 255) {
-        throw Failure(kExitUsage, "--conflict-exit " + text + ": an exit code is 0 to 255");
+uint32_t number_in(const std::string& text, uint32_t most, const std::string& what) {
+    uint32_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc{} || end != text.data() + text.size() || number > most) {
+        throw Failure(kExitUsage, what + " a number up to " + std::to_string(most));
     }
-    return code;
+    return number;
 }
 
 void read_words(const Words& words, exec::Options* options) {
@@ -56,9 +60,24 @@ void read_words(const Words& words, exec::Options* options) {
         options->variables.push_back(pair_of(text, "--env"));
     for (const std::string& text : words.claim_options)
         options->claim_options.push_back(pair_of(text, "--option"));
-    if (!words.conflict_exit.empty()) options->conflict_exit = exit_code_in(words.conflict_exit);
+    if (!words.conflict_exit.empty()) {
+        const std::string what = "--conflict-exit " + words.conflict_exit + ": an exit code is";
+        options->conflict_exit = static_cast<int>(number_in(words.conflict_exit, 255, what));
+    }
     if (options->now && options->timeout_ns != DIBS_FOREVER) {
         throw Failure(kExitUsage, "--now does not wait, so it goes without --timeout");
+    }
+}
+
+// Makes the counted pools that --create names; who asks again finds them there.
+void create_pools(const Words& words, const std::string& socket) {
+    for (const std::string& text : words.creations) {
+        const auto [name, slots] = pair_of(text, "--create");
+        admin::RequestT request;
+        request.ask = admin::Ask::create;
+        request.pool = parse_pool_operand(name + ":1", 1).name;
+        request.number = number_in(slots, kSlotsMax, "--create " + text + ": N is");
+        (void)AdminClient(socket).must(request, "--create " + text);
     }
 }
 
@@ -86,6 +105,10 @@ int run_exec(int argc, char** argv) {
     arguments.texts("-l,--label", &options.labels, "a label for the slot's worker (repeatable)");
     arguments.texts(
         "-o,--option", &words.claim_options, "KEY=VALUE for the slot's worker (repeatable)");
+    arguments.texts("-c,--create",
+                    &words.creations,
+                    "NAME=N: make a counted pool of N slots first, unless it is there; for the "
+                    "broker's administrators (repeatable)");
     arguments.text("--socket", &options.socket, "the broker's socket");
     arguments.flag("-v,--verbose", &options.verbose, "say what was granted, on standard error");
     arguments.footer(kFooter);
@@ -93,6 +116,7 @@ int run_exec(int argc, char** argv) {
     try {
         read_words(words, &options);
         options.program = find_command(options.command.front());
+        create_pools(words, options.socket);
         return exec::run_wrapped(options);
     } catch (const Failure& failure) {
         std::fprintf(stderr, "dibs exec: %s\n", failure.what());
