@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <type_traits>
 
+#include "shm/greeting.hpp"
 #include "shm/layout.hpp"
 #include "tests/abi/listing.hpp"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-# tests/abi/fields.py -- finds every struct, field, enumerator and constant named in layout.hpp.
+# tests/abi/fields.py -- finds every struct, field, enumerator and constant of the shared layout.
 #
-#   tests/abi/fields.py shm/layout.hpp > layout_fields_generated.h
+#   tests/abi/fields.py shm/layout.hpp shm/greeting.hpp > layout_fields_generated.h
 #
 # C++ cannot list a struct's fields, so this reads their names and the compiler answers where they
 # lie: each line of the output is STRUCT(type), FIELD(type, field), VALUE(scope, name) or
@@ -15,6 +15,12 @@ def without_comments(text):
     return re.sub(r"//[^\n]*", "", text)
 
 
+def without_defaults(text):
+    """A field's initializer does not lie in memory."""
+    return re.sub(r"^(\s+(?!inline)[\w:<>]+ \w+(?:\[\w+\])?)\s*=\s*(?:\{\}|[\w:]+);", r"\1;", text,
+                  flags=re.MULTILINE)
+
+
 def tokens(text):
     """Splits the header at ';', '{' and '}', keeping the separators."""
     return [part.strip() for part in re.split(r"([;{}])", text) if part.strip()]
@@ -22,7 +28,7 @@ def tokens(text):
 
 class Reader:
     def __init__(self, text):
-        lines = without_comments(text).splitlines()
+        lines = without_defaults(without_comments(text)).splitlines()
         self.parts = tokens("\n".join(line for line in lines if not line.startswith("#")))
         self.place = 0
         self.out = []
@@ -92,10 +98,11 @@ class Reader:
 
 
 def main():
-    with open(sys.argv[1], encoding="utf-8") as header:
-        reader = Reader(header.read())
-    reader.file()
-    print("\n".join(reader.out))
+    for path in sys.argv[1:]:
+        with open(path, encoding="utf-8") as header:
+            reader = Reader(header.read())
+        reader.file()
+        print("\n".join(reader.out))
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ struct Listing {
     std::vector<Value> values;
 };
 
-// From shm/layout.hpp: names by fields.py, numbers by the compiler.
+// From shm/layout.hpp and shm/greeting.hpp: names by fields.py, numbers by the compiler.
 Listing compiled_listing();
 
 // One line each, in the header's order: "struct SlotRow 256", "field SlotRow head 0 16",
