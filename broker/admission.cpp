@@ -51,6 +51,12 @@ std::optional<Refusal> Admission::begin(const Credentials& peer, uint64_t memory
                        "this broker serves several users: its own, " + std::to_string(peer.uid) +
                            ", may administer it and gets no session"};
     }
+    if (room_.nameless == peer.uid) {
+        return Refusal{shm::FarewellCode::kNotAllowed,
+                       0,
+                       "this broker serves several users, and its namespace does not tell who "
+                       "yours is"};
+    }
     const Allowance& allowance = policy_->of(peer);
     Visitor& visitor = visitors_[peer.uid];
     if (visitor.sessions >= allowance.sessions) {

@@ -26,6 +26,7 @@ class Admission {
         uint32_t sessions = 0;                          // rows that may be taken
         bool newcomers = true;                          // several users may come
         std::optional<uint32_t> administers_only = {};  // uid that gets no session
+        std::optional<uint32_t> nameless = {};          // uid of users that are not mapped here
     };
 
     Admission(std::shared_ptr<const Policy> policy, const Room& room);

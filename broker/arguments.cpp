@@ -10,6 +10,7 @@ std::vector<std::string> Arguments::options() const {
     std::vector<std::string> words;
     if (!config.empty()) words.insert(words.end(), {"--config", config});
     if (!socket.empty()) words.insert(words.end(), {"--socket", socket});
+    if (multi_user) words.emplace_back("--multi-user");
     return words;
 }
 
@@ -23,6 +24,9 @@ std::optional<Arguments> parse_arguments(int argc, char** argv, int* exit_code) 
         ->check(CLI::NonNegativeNumber);
     app.add_option("--ready-fd", arguments.ready_fd, "descriptor for the ready line")
         ->check(CLI::NonNegativeNumber);
+    app.add_flag("--multi-user",
+                 arguments.multi_user,
+                 "serve users who do not trust each other; refuse where one could be the broker's");
     app.add_flag("--no-keeper",
                  arguments.no_keeper,
                  "one process alone: when it dies, so does all that it holds");

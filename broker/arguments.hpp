@@ -15,6 +15,7 @@ struct Arguments {
     int state_fd = -1;         // STATE of an earlier broker, or an empty memfd
     int ready_fd = -1;         // where the ready line goes; -1 = standard output
     bool no_keeper = false;
+    bool multi_user = false;
     // How keeper and broker call each other up.
     int link_fd = -1;  // be the broker of the keeper at the other end
     int keep_fd = -1;  // be the keeper of the broker at the other end

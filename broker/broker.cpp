@@ -89,6 +89,15 @@ Broker::Broker(Config config, Inheritance& inheritance, KeeperLink* keeper, bool
 Broker::Broker(Config config, shm::Descriptor state, bool signals)
     : Broker(std::move(config), *nobody_left(std::move(state)), nullptr, signals) {}
 
+void Broker::harden() {
+    hardening_ = dibs::harden(
+        hardening_plan(config_.hardening,
+                       config_.file,
+                       socket_path(),
+                       config_.state_dir.empty() ? default_state_dir() : config_.state_dir));
+    log::info("hardened: " + hardening_.text());
+}
+
 void Broker::run() {
     std::thread control([this] { control_.serve(core_.head().epoch); });
     turn_.serve();

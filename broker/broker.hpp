@@ -31,6 +31,10 @@ class Broker {
     // inheritance is then as it was.
     Broker(Config config, Inheritance& inheritance, KeeperLink* keeper, bool signals);
 
+    // Gives up what serving does not need. Before run(), while there is one thread.
+    void harden();
+    [[nodiscard]] const Hardening& hardening() const { return hardening_; }
+
     void run();   // serves until it is stopped and drained
     void stop();  // from any thread; the second time at once
 
@@ -53,6 +57,7 @@ class Broker {
     Turn turn_;
     Control control_;
     KeeperLink* keeper_;
+    Hardening hardening_;
 };
 
 }  // namespace dibs

@@ -48,6 +48,9 @@ std::vector<std::string> fixed_differences(const Config& before, const Config& a
     if (other_socket || before.socket_mode != after.socket_mode) {
         fixed.emplace_back("the socket is fixed until the next start");
     }
+    if (before.hardening != after.hardening) {
+        fixed.emplace_back("hardening is fixed until the next start");
+    }
     for (const PoolSettings& old : before.pools) {
         const auto same = std::find_if(after.pools.begin(), after.pools.end(), [&](const auto& p) {
             return p.name == old.name;

@@ -7,6 +7,7 @@
 //   peer_pidfd = true                   # false: the path for kernels before 6.5
 //   state_dir = "/var/lib/dibs"         # else $DIBS_STATE_DIR; where a failed STATE is put
 //   spin = "25us"                       # of the idle broker, while a client is elsewhere
+//   hardening = "on"                    # strict: what it may not do kills it; off
 //   admin_group = "wheel"               # who may administer, beside root and the broker's own uid
 //
 //   [limits]                            # rows to preallocate
@@ -37,6 +38,7 @@
 
 #include "broker/core/command.hpp"
 #include "broker/core/core.hpp"
+#include "broker/hardening.hpp"
 #include "broker/policy.hpp"
 
 namespace dibs {
@@ -64,6 +66,7 @@ struct Config {
     core::Limits limits;
     std::vector<PoolSettings> pools;
     std::shared_ptr<const Policy> policy = std::make_shared<const Policy>();
+    HardeningMode hardening = HardeningMode::kOn;
     bool multi_user = false;  // of the command line: its own uid gets no session
 };
 

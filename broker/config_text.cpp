@@ -426,6 +426,11 @@ void read_top(const toml::table& table, Config& config, Mistakes& mistakes) {
     top.duration("drain_timeout", config.drain_timeout_ns, 0, kYear);
     top.flag("peer_pidfd", config.peer_pidfd);
     top.duration("spin", config.spin_ns, 0, kSecond);
+    top.word<HardeningMode>("hardening",
+                            config.hardening,
+                            {{"on", HardeningMode::kOn},
+                             {"strict", HardeningMode::kStrict},
+                             {"off", HardeningMode::kOff}});
     read_limits(top, config, mistakes);
     read_pools(top, config, mistakes);
     read_policy(top, config, mistakes);

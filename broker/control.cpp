@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "broker/log.hpp"
+#include "broker/multi_user.hpp"
 #include "broker/peer.hpp"
 #include "broker/socket_path.hpp"
 
@@ -56,7 +57,10 @@ Admission::Room room_for_sessions(const Config& config,
     Admission::Room room;
     room.sessions = std::min(rows, budget.sessions);
     room.newcomers = (config.socket_mode & 0066) != 0;
-    if (config.multi_user) room.administers_only = geteuid();
+    if (config.multi_user) {
+        room.administers_only = geteuid();
+        room.nameless = overflow_uid();
+    }
     return room;
 }
 

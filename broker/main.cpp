@@ -27,7 +27,9 @@
 #include "broker/keeper_link.hpp"
 #include "broker/lent_socket.hpp"
 #include "broker/log.hpp"
+#include "broker/multi_user.hpp"
 #include "broker/service_notice.hpp"
+#include "broker/socket_path.hpp"
 
 namespace {
 
@@ -54,6 +56,15 @@ void block_signals() {
     signal(SIGPIPE, SIG_IGN);
 }
 
+// Says what stands against serving several users.
+bool may_serve_many(const dibs::Config& config) {
+    const auto obstacles = dibs::multi_user_obstacles(
+        config, config.socket.empty() ? dibs::default_socket() : config.socket);
+    for (const std::string& obstacle : obstacles)
+        std::fprintf(stderr, "dibsd: --multi-user: %s\n", obstacle.c_str());
+    return obstacles.empty();
+}
+
 void say_ready(int fd, const std::string& path) {
     const std::string line = "dibsd: ready on " + path + "\n";
     (void)!write(fd < 0 ? STDOUT_FILENO : fd, line.data(), line.size());
@@ -76,7 +87,8 @@ bool configure(const dibs::Arguments& arguments, bool takeover, dibs::Config* co
     }
     if (!arguments.socket.empty()) config->socket = arguments.socket;
     dibs::log::open(config->log_level);
-    return true;
+    config->multi_user = arguments.multi_user;
+    return takeover || !config->multi_user || may_serve_many(*config);
 }
 
 int run(dibs::Broker& broker) {
@@ -95,6 +107,7 @@ int serve_alone(const dibs::Arguments& arguments) {
     inheritance.state = take(arguments.state_fd, "--state-fd");
     inheritance.listener = dibs::lent_socket();
     dibs::Broker broker(std::move(config), inheritance, nullptr, true);
+    broker.harden();
     say_ready(arguments.ready_fd, broker.socket_path());
     return run(broker);
 }
@@ -118,6 +131,7 @@ int serve_kept(const dibs::Arguments& arguments) {
         broker.emplace(config, inheritance, &keeper, true);
     }
     inheritance = {};  // what has not been taken is nobody's any more
+    broker->harden();
     return run(*broker);
 }
 

@@ -39,9 +39,9 @@ inline constexpr uint32_t kNoLimit = std::numeric_limits<uint32_t>::max();
 
 // What one peer may do.
 struct Allowance {
-    std::string account;                             // empty: one of its uid's own, "uid:<n>"
-    std::optional<std::vector<std::string>> pools;   // to claim from; nothing: all
-    std::optional<std::vector<std::string>> offers;  // to announce slots in; nothing: as pools
+    std::string account = {};                             // empty: one of its uid's own, "uid:<n>"
+    std::optional<std::vector<std::string>> pools = {};   // to claim from; nothing: all
+    std::optional<std::vector<std::string>> offers = {};  // to announce slots in; nothing: as pools
     int32_t priority_max = std::numeric_limits<int32_t>::max();
     uint32_t sessions = kNoLimit;
     uint32_t leases = kNoLimit;    // leases, and claims that may become one

@@ -9,13 +9,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "broker/core/core.hpp"
 #include "broker/mapping.hpp"
 #include "shm/memfd.hpp"
+#include "tests/hostile/stranger.hpp"
 #include "tests/process/child.hpp"
 #include "tests/process/dibsd.hpp"
 #include "tests/process/raw_client.hpp"
@@ -30,39 +30,6 @@ const char* const kPools =
     "[[pool]]\nname = \"tokens\"\nkind = \"counted\"\nslots = 4\n"
     "[[pool]]\nname = \"web\"\nkind = \"worker\"\npayload_max = 128\nanswer_max = 16\n"
     "attributes_max = 32\nreservation_ttl = \"1ms\"\n";
-
-using Random = std::mt19937_64;
-
-uint64_t mostly_small(Random& random) {
-    switch (random() % 4) {
-        case 0:
-            return random() % 8;
-        case 1:
-            return uint64_t{1} << (random() % 64);
-        case 2:
-            return (random() % 4) << 32 | random() % 8;  // looks like an id
-        default:
-            return random();
-    }
-}
-
-shm::Submission anything(Random& random) {
-    shm::Submission entry;
-    entry.user_data = random();
-    entry.op = static_cast<Op>(random() % 16 == 0 ? random() : random() % 13);
-    entry.flags = static_cast<uint8_t>(random() % 4 == 0 ? random() : 0);
-    entry.pool = static_cast<uint16_t>(random() % 16 == 0 ? random() : random() % 3);
-    entry.units = static_cast<uint16_t>(random() % 16 == 0 ? random() : random() % 4);
-    entry.tag = static_cast<uint16_t>(random() % 16 == 0 ? random() : random() % 8);
-    if (random() % 2 == 0) {
-        entry.payload_offset = static_cast<uint32_t>(mostly_small(random));
-        entry.payload_size = static_cast<uint32_t>(mostly_small(random) % 300);
-    }
-    entry.id = mostly_small(random);
-    entry.fence = mostly_small(random);
-    if (random() % 4 == 0) entry.key[0] = static_cast<uint8_t>(random() % 3);
-    return entry;
-}
 
 bool ended(const RawClient& client) {
     return client.down().session_state.load() != static_cast<uint32_t>(shm::SessionState::kOpen);
@@ -84,20 +51,6 @@ void operate(const std::string& path, uint64_t seed, int entries) {
             sched_yield();
         }
         client.up().completion_head.store(client.down().completion_tail.load());
-    }
-}
-
-// Every word of the segment is anything, again and again, while the bell is rung.
-void scribble(const std::string& path, uint64_t seed) {
-    Random random(seed);
-    RawClient client(path);
-    if (!client.attached()) return;
-    auto* words = reinterpret_cast<uint64_t*>(&client.up());
-    const size_t count = client.welcome().up_size / sizeof(uint64_t);
-    for (int i = 0; i < 2000 && !ended(client); ++i) {
-        words[random() % 64] = mostly_small(random);  // the head and the first lines
-        words[random() % count] = random();
-        client.ring();
     }
 }
 
@@ -128,7 +81,10 @@ TEST(Hostile, OperationsChangeNothingForOthersAndLeaveNothingBehind) {
             operate(dibsd.socket(), seed * 1000 + round * 2, 3000);
             operate(dibsd.socket(), seed * 1000 + round * 2 + 1, 3000);
         });
-        Child scribbler([&](const Child&) { scribble(dibsd.socket(), seed * 1000 + round); });
+        Child scribbler([&](const Child&) {
+            std::atomic<uint64_t> entries{0};
+            Stranger{dibsd.socket(), Random(seed * 1000 + round), &entries}.scribble();
+        });
         ASSERT_EQ(two.marked(), 'e');
         ASSERT_EQ(scribbler.marked(), 'e');
         two.kill();

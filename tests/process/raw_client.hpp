@@ -57,6 +57,8 @@ class RawClient {
     [[nodiscard]] std::byte* payload();
     [[nodiscard]] uint64_t event(uint32_t tag) const;
     [[nodiscard]] int socket() const { return socket_.get(); }
+    [[nodiscard]] int up_fd() const { return up_fd_.get(); }
+    [[nodiscard]] int bell() const { return bell_.get(); }
     [[nodiscard]] int down_fd() const { return down_fd_.get(); }
     [[nodiscard]] int board_fd() const { return board_fd_.get(); }
 

@@ -1,0 +1,43 @@
+// tests/broker/opening_test.cpp -- a session that cannot begin: who is told what, and what stays.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "broker/mapping.hpp"
+#include "broker/turn.hpp"
+#include "shm/memfd.hpp"
+
+namespace dibs::test {
+namespace {
+
+TEST(Opening, ASessionWhoseDoorbellCannotBeWatchedIsHandedBackWithTheReason) {
+    core::Limits limits;
+    limits.pools = 1;
+    limits.sessions = 2;
+    const shm::Descriptor state = shm::make_memfd("state", core::state_size(limits));
+    const Mapping mapping(state.get(), core::state_size(limits));
+    core::format_state(mapping.bytes(), limits);
+    core::Core core(mapping.bytes());
+    BoardSegment board(limits.pools);
+    Exchange exchange(limits.sessions);
+    Turn turn(core, board, exchange);
+    auto session = std::make_unique<Session>(Peer{}, shm::SessionSizes{});
+    session->bell.reset();  // epoll cannot watch what is not there
+    ASSERT_TRUE(exchange.ask({.kind = Request::Kind::kSession, .session = session.get()}));
+    ASSERT_TRUE(exchange.ask({.kind = Request::Kind::kStop}));
+    turn.serve();
+    Report report;
+    ASSERT_TRUE(exchange.next(report));
+    EXPECT_EQ(report.kind, Report::Kind::kFull);
+    EXPECT_EQ(report.session, session.get());
+    EXPECT_EQ(std::string(report.why), "the kernel has no room for a doorbell");
+    ASSERT_TRUE(exchange.next(report));
+    EXPECT_EQ(report.kind, Report::Kind::kFinished);
+    EXPECT_NE(core.session(session->row).state, shm::SessionState::kOpen);
+    EXPECT_EQ(core.check_all(), std::vector<std::string>{});
+}
+
+}  // namespace
+}  // namespace dibs::test
