@@ -188,16 +188,21 @@ int allow_if(scmp_filter_ctx filter, const char* name, const scmp_arg_cmp& condi
     return number < 0 ? 0 : seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, number, 1, &condition);
 }
 
+// With a mask: none of its bits.
+scmp_arg_cmp argument(unsigned int index, scmp_compare how, uint64_t value) {
+    return {index, how, value, 0};
+}
+
 // Calls that are allowed only so.
 int allow_some(scmp_filter_ctx filter, bool strict) {
     int wrong = 0;
     const auto keep = [&](int result) {
         if (wrong == 0) wrong = result;
     };
-    keep(allow_if(filter, "socket", SCMP_A0(SCMP_CMP_EQ, AF_UNIX)));
-    keep(allow_if(filter, "socketpair", SCMP_A0(SCMP_CMP_EQ, AF_UNIX)));
-    keep(allow_if(filter, "ioctl", SCMP_A1(SCMP_CMP_EQ, TCGETS)));  // is it a terminal?
-    keep(allow_if(filter, "clone", SCMP_A0(SCMP_CMP_MASKED_EQ, kNewNamespaces, 0)));
+    keep(allow_if(filter, "socket", argument(0, SCMP_CMP_EQ, AF_UNIX)));
+    keep(allow_if(filter, "socketpair", argument(0, SCMP_CMP_EQ, AF_UNIX)));
+    keep(allow_if(filter, "ioctl", argument(1, SCMP_CMP_EQ, TCGETS)));  // is it a terminal?
+    keep(allow_if(filter, "clone", argument(0, SCMP_CMP_MASKED_EQ, kNewNamespaces)));
     // Its flags are out of a filter's sight. libc then uses clone.
     if (strict) keep(seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0));
     return wrong;

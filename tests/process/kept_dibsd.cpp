@@ -53,7 +53,9 @@ KeptDibsd::KeptDibsd(const Folder& folder,
                      const std::vector<std::string>& environment)
     : socket_(folder.path() + "/dibs.sock") {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    file_ = folder.write("dibsd.toml", "log_level = \"warning\"\n" + config);
+    // A system call that neither may make ends it here, so that no test overlooks it.
+    file_ = folder.write("dibsd.toml",
+                         "log_level = \"warning\"\nhardening = \"strict\"\n" + config);
     int pipe_ends[2];
     if (pipe2(pipe_ends, O_CLOEXEC) != 0) std::abort();
     called_ = fork();
