@@ -24,6 +24,7 @@ class Command:
     words: list = field(default_factory=list)  # that may stand in place of a positional
     subcommands: list = field(default_factory=list)
     wants_file: bool = False
+    wants_pool: bool = False
 
     def option_names(self):
         return [name for option in self.options for name in option.names]
@@ -54,9 +55,12 @@ def parse(name, text):
             part = heading[1]
         if part == "Positionals" and line.startswith(" "):
             choices = re.search(r"\{([\w,-]+)\}", line) or \
-                re.search(r"\b([a-z][\w-]*(?:\|[a-z][\w-]*)+)", line)
+                re.search(r"\b([a-z][\w-]*(?:\|[a-z][\w-]*)+)", line) or \
+                re.search(r"^  (?:KIND|WHAT)\b.*?  ((?:[a-z]+, )*[a-z]+ or [a-z]+)$", line) or \
+                re.search(r"^  ([a-z]+) TEXT", line)
             if choices:
-                command.words += re.split(r"[,|]", choices[1])
+                command.words += re.split(r", | or |[,|]", choices[1])
+            command.wants_pool |= bool(re.search(r"^  POOL\b", line))
             command.wants_file |= bool(re.search(r"FILE", line))
     in_usage = re.search(r"\b([a-z][\w-]*(?:\|[a-z][\w-]*)+)", command.usage)
     if in_usage:

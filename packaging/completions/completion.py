@@ -13,12 +13,14 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import spoken_help  # noqa: E402
 
+# The pools of the broker that listens, one per line; none, if none does.
+POOLS = """dibs ls pools --output jsonl 2>/dev/null | sed -n 's/.*"pool":"\\([^"]*\\)".*/\\1/p'"""
 HEAD = "completion of {name}, made by packaging/completions/completion.py"
 
 BASH = """\
 # bash {head}
 _{name}() {{
-    local current=${{COMP_WORDS[COMP_CWORD]}} words='{top}' files={top_files} at
+    local current=${{COMP_WORDS[COMP_CWORD]}} words='{top}' files={top_files} pools=0 at
     COMPREPLY=()
     for ((at = 1; at < COMP_CWORD; at++)); do
         if [[ ${{COMP_WORDS[at]}} == -- ]]; then
@@ -30,6 +32,9 @@ _{name}() {{
         case ${{COMP_WORDS[1]}} in
 {cases}
         esac
+    fi
+    if ((pools)) && [[ $current != -* ]]; then
+        words+=" $({pools})"
     fi
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
     if ((files && ${{#COMPREPLY[@]}} == 0)); then
@@ -44,7 +49,7 @@ ZSH = """\
 # zsh {head}
 _{name}() {{
     local -a typed
-    local files={top_files}
+    local files={top_files} pools=0
     typed=({top})
     if (( ${{words[(I)--]}} && ${{words[(I)--]}} < CURRENT )); then
         shift ${{words[(I)--]}} words
@@ -57,6 +62,7 @@ _{name}() {{
 {cases}
         esac
     fi
+    (( pools )) && typed+=(${{(f)"$({pools})"}})
     _describe {name} typed
     (( files )) && _files
     return 0
@@ -78,20 +84,22 @@ def pairs(command):
 def bash(name, top, below):
     def words(command):
         return " ".join(word for word, _ in pairs(command))
-    cases = "\n".join(f"            {sub}) words='{words(command)}' files={int(command.wants_file)} ;;"
+    cases = "\n".join(f"            {sub}) words='{words(command)}' files={int(command.wants_file)} "
+                      f"pools={int(command.wants_pool)} ;;"
                       for sub, command in below.items()) or "            *) ;;"
     first = " ".join([*below, words(top)])
     return BASH.format(name=name, head=HEAD.format(name=name), top=first, cases=cases,
-                       top_files=int(not below))
+                       top_files=int(not below), pools=POOLS)
 
 
 def zsh(name, top, below):
     cases = "\n".join(
-        f"            {sub}) typed=({zsh_words(pairs(command))}) files={int(command.wants_file)} ;;"
+        f"            {sub}) typed=({zsh_words(pairs(command))}) files={int(command.wants_file)} "
+        f"pools={int(command.wants_pool)} ;;"
         for sub, command in below.items()) or "            *) ;;"
     first = [(sub, command.about) for sub, command in below.items()] + pairs(top)
     return ZSH.format(name=name, head=HEAD.format(name=name), top=zsh_words(first), cases=cases,
-                      top_files=int(not below))
+                      top_files=int(not below), pools=POOLS)
 
 
 def fish_options(name, condition, command):
@@ -102,7 +110,9 @@ def fish_options(name, condition, command):
         about = f" -d {fish_quoted(option.about)}" if option.about else ""
         takes = " -r" if option.value else ""
         lines.append(f"complete -c {name}{condition} {flags}{takes}{about}")
-    if command.words:
+    if command.wants_pool:
+        lines.append(f"complete -c {name}{condition} -f -a {fish_quoted('(' + POOLS + ')')}")
+    elif command.words:
         lines.append(f"complete -c {name}{condition} -f -a '{' '.join(command.words)}'")
     elif not command.wants_file and condition:
         lines.append(f"complete -c {name}{condition} -f")

@@ -3,10 +3,13 @@
 #
 #   completions.py DIBS DIBSD BASH-DIBS BASH-DIBSD ZSH-DIBS ... FISH-DIBSD        speaks TAP
 # SPDX-License-Identifier: Apache-2.0
+import contextlib
+import os
 import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "packaging"))
@@ -37,7 +40,7 @@ def completed(shell, script, file, program, *words):
                "zsh": ["zsh", "-f", "-c", script, "zsh"],
                "fish": ["fish", "--no-config", "-c", script]}[shell]
     ran = subprocess.run([*command, file, program, *words], capture_output=True, text=True,
-                         timeout=60)
+                         timeout=20)
     if ran.stderr:
         return {f"standard error: {ran.stderr}"}
     return {line.split("\t")[0] for line in ran.stdout.splitlines() if line}
@@ -47,6 +50,9 @@ def check(tap, shell, script, files, top, below, daemon):
     def ask(program, *words):
         return completed(shell, script, files[program], program, *words)
 
+    if shell != "fish":  # which would show files beside them
+        tap.case(f"{shell}: dibs: nothing but words",
+                 sorted(ask("dibs", "") - set(below) - {"--help", "--version"}))
     tap.case(f"{shell}: dibs: every subcommand", sorted(set(below) - ask("dibs", "")))
     for name, command in below.items():
         wanted = {option for option in command.option_names() if option.startswith("--")}
@@ -55,15 +61,46 @@ def check(tap, shell, script, files, top, below, daemon):
         if command.words:
             tap.case(f"{shell}: dibs {name}: the words",
                      sorted(set(command.words) - ask("dibs", name, "")))
+        if command.wants_pool:
+            tap.case(f"{shell}: dibs {name}: the broker's pools",
+                     sorted({"gpu", "web"} - ask("dibs", name, "")))
     wanted = {option for option in daemon.option_names() if option.startswith("--")}
     tap.equal(f"{shell}: dibsd: the long options",
               {word for word in ask("dibsd", "--") if word.startswith("--")}, wanted)
 
 
+@contextlib.contextmanager
+def broker(dibs, dibsd):
+    """Two pools, and the tool that was built as `dibs`."""
+    with tempfile.TemporaryDirectory(prefix="dibs-completions-") as folder:
+        config = pathlib.Path(folder) / "dibsd.toml"
+        config.write_text('log_level = "warning"\n' + "".join(
+            f'[[pool]]\nname = "{name}"\nkind = "worker"\n' for name in ("gpu", "web")))
+        (pathlib.Path(folder) / "dibs").symlink_to(pathlib.Path(dibs).resolve())
+        os.environ["DIBS_SOCKET"] = f"{folder}/dibs.sock"
+        os.environ["PATH"] = f"{folder}:{os.environ['PATH']}"
+        process = subprocess.Popen([dibsd, "--config", config, "--no-keeper"], text=True,
+                                   stdout=subprocess.PIPE)
+        process.stdout.readline()
+        try:
+            yield
+        finally:
+            process.kill()
+            process.communicate()
+
+
 def main(dibs, dibsd, *files):
+    with broker(dibs, dibsd):
+        ask_all(dibs, dibsd, files)
+
+
+def ask_all(dibs, dibsd, files):
     tap = Tap()
     top, below = spoken_help.tool(dibs)
     daemon = spoken_help.daemon(dibsd)
+    words = {name for name, command in below.items() if command.words}
+    tap.case("--help names pools and words", [] if {"ls", "config"} <= words and
+             below["exec"].wants_pool else [f"words: {words}"])
     for number, (shell, script) in enumerate((("bash", BASH), ("zsh", ZSH), ("fish", FISH))):
         if shutil.which(shell) is None:
             tap.skip(shell, f"{shell} is not installed")

@@ -140,6 +140,13 @@ TEST(CppFailure, NamesTheHolder) {
     EXPECT_EQ(rejected.error().code, DIBS_EBUSY);
 }
 
+TEST(CppFailure, DoesNotNameAnotherUsersHolder) {
+    Failure failure;
+    failure.outcome = Outcome::kExpired;
+    failure.holder = {DIBS_HIDDEN_UID, 0, 2 * DIBS_SECOND, DIBS_HIDDEN_CLAIM};
+    EXPECT_EQ(failure.message(), "expired; held by a process of another user for 2000 ms");
+}
+
 TEST(CppFailure, SaysWhatWasRefusedInWords) {
     const Folder folder;
     const Dibsd dibsd(folder, kDevices);

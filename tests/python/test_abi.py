@@ -46,7 +46,9 @@ def test_every_struct_has_the_headers_size_and_offsets(compiled):
 def test_every_number_is_the_headers(compiled):
     names = [name for name, value in vars(_abi).items() if name.isupper() and type(value) is int]
     expected = {f"DIBS_{name}": getattr(_abi, name) for name in names}
-    assert compiled(list(expected)) == expected
+    found = compiled(list(expected))
+    assert {name: value % 2**64 for name, value in found.items()} == \
+        {name: value % 2**64 for name, value in expected.items()}
     assert len(expected) > 30
 
 

@@ -51,6 +51,15 @@ def test_a_timeout_names_the_holder(client, other):
     assert isinstance(raised.value, TimeoutError)
 
 
+def test_another_users_holder_is_not_named():
+    hidden = dibs._abi.HolderName(dibs._abi.HIDDEN_UID, 0, 2 * dibs._abi.SECOND,
+                                  dibs._abi.HIDDEN_CLAIM)
+    holder = dibs.Holder.of(hidden)
+    assert (holder.uid, holder.pid, holder.claim) == (None, None, None)
+    assert str(holder) == "a process of another user for 2.000 s"
+    assert dibs.Holder.of(dibs._abi.HolderName()) is None
+
+
 def test_now_or_not_at_all(client, other):
     with other.claim("one", timeout=0):
         with pytest.raises(errors.Busy):

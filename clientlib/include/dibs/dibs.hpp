@@ -96,9 +96,12 @@ struct Failure {
         }
         if (code == DIBS_EREFUSED) text += " with code " + std::to_string(worker_code);
         if (holder.claim != 0) {
-            text += "; held by process " + std::to_string(holder.pid) + " of user " +
-                    std::to_string(holder.uid) + " for " +
-                    std::to_string(holder.age_ns / DIBS_MILLISECOND) + " ms";
+            text += holder.claim == DIBS_HIDDEN_CLAIM
+                        ? "; held by a process"
+                        : "; held by process " + std::to_string(holder.pid);
+            text += holder.uid == DIBS_HIDDEN_UID ? " of another user"
+                                                  : " of user " + std::to_string(holder.uid);
+            text += " for " + std::to_string(holder.age_ns / DIBS_MILLISECOND) + " ms";
         }
         return text;
     }

@@ -16,6 +16,8 @@ FOREVER = 2**63 - 1
 SECOND = 1_000_000_000
 NAME_MAX = 63
 OPTIONS_MAX = 16
+HIDDEN_UID = 2**32 - 1
+HIDDEN_CLAIM = 2**64 - 1
 LABELS_MAX = 32
 
 # As `code` of a completion, and as what functions return; errors.py has the negative ones.

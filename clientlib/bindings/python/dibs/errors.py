@@ -15,20 +15,24 @@ from . import _abi
 
 @dataclass(frozen=True)
 class Holder:
-    """Who holds what was wanted, and since when (seconds)."""
-    uid: int
-    pid: int
+    """Who holds what was wanted, and since when (seconds). None: another user's, not told."""
+    uid: Optional[int]
+    pid: Optional[int]
     age: float
-    claim: int
+    claim: Optional[int]
 
     @classmethod
     def of(cls, raw: _abi.HolderName) -> Optional[Holder]:
         if raw.claim == 0:
             return None
-        return cls(raw.uid, raw.pid, raw.age_ns / _abi.SECOND, raw.claim)
+        hidden = raw.claim == _abi.HIDDEN_CLAIM
+        return cls(raw.uid if raw.uid != _abi.HIDDEN_UID else None, None if hidden else raw.pid,
+                   raw.age_ns / _abi.SECOND, None if hidden else raw.claim)
 
     def __str__(self) -> str:
-        return f"process {self.pid} of user {self.uid} for {self.age:.3f} s"
+        process = "a process" if self.pid is None else f"process {self.pid}"
+        user = "another user" if self.uid is None else f"user {self.uid}"
+        return f"{process} of {user} for {self.age:.3f} s"
 
 
 class Error(Exception):
