@@ -24,11 +24,14 @@
 namespace dibs::client {
 namespace {
 
+constexpr int kHangUpsMax = 8;
 constexpr uint32_t kDescriptors = static_cast<uint32_t>(shm::WelcomeDescriptor::kCount);
 
 struct Opening {
     const dibs_connect_options& options;
+    uint64_t until_ns = 0;  // monotonic
     int socket = -1;
+    bool hung_up = false;  // by the broker, which may have died: its successor answers
     int descriptors[kDescriptors] = {-1, -1, -1, -1, -1};
     shm::Welcome welcome = {};
     sockaddr_un address = {};
@@ -70,8 +73,9 @@ int reach(Opening& opening) {
     }
     opening.socket = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (opening.socket < 0) return opening.fail(DIBS_ESYSTEM, "socket");
+    const uint64_t now = monotonic_ns();
     const int64_t timeout =
-        opening.options.timeout_ns == 0 ? DIBS_SECOND : opening.options.timeout_ns;
+        now < opening.until_ns ? static_cast<int64_t>(opening.until_ns - now) : int64_t{0};
     timeval limit = {};
     limit.tv_sec = static_cast<time_t>(timeout / DIBS_SECOND);
     limit.tv_usec = static_cast<suseconds_t>(timeout % DIBS_SECOND / 1000);
@@ -102,7 +106,7 @@ int refused(const Opening& opening, const shm::Farewell& farewell) {
     }
 }
 
-int greet(const Opening& opening) {
+int greet(Opening& opening) {
     shm::Hello hello;
     hello.submission_entries = opening.options.submission_entries;
     hello.completion_entries = opening.options.completion_entries;
@@ -110,6 +114,7 @@ int greet(const Opening& opening) {
     hello.down_payload = opening.options.down_payload;
     hello.tags = opening.options.leases_max;
     if (::send(opening.socket, &hello, sizeof hello, MSG_NOSIGNAL) == sizeof hello) return DIBS_OK;
+    opening.hung_up = errno == EPIPE || errno == ECONNRESET;
     return opening.fail(DIBS_ENOBROKER, "the broker does not take the greeting");
 }
 
@@ -145,7 +150,10 @@ int listen_for_welcome(Opening& opening) {
     message.msg_control = control;
     message.msg_controllen = sizeof control;
     const ssize_t size = recvmsg(opening.socket, &message, MSG_CMSG_CLOEXEC);
-    if (size < 0) return opening.fail(DIBS_ENOBROKER, "the broker does not answer");
+    if (size <= 0) {
+        opening.hung_up = size == 0 || errno == ECONNRESET;
+        return opening.fail(DIBS_ENOBROKER, "the broker does not answer");
+    }
     uint32_t count = 0;
     take_descriptors(opening, message, count);
     if (size == sizeof(shm::Farewell) && reply.magic == shm::kFarewellMagic) {
@@ -335,12 +343,28 @@ int64_t spin_of(const dibs_connect_options& options) {
     return options.spin_us < 0 ? 0 : int64_t{options.spin_us} * 1000;
 }
 
+// Whoever was about to be let in when the broker died asks its successor.
+int shake_hands(Opening& opening) {
+    for (int hang_ups = 1;; ++hang_ups) {
+        opening.hung_up = false;
+        int code = reach(opening);
+        if (code == DIBS_OK) code = greet(opening);
+        if (code == DIBS_OK) code = listen_for_welcome(opening);
+        const bool again =
+            opening.hung_up && hang_ups < kHangUpsMax && monotonic_ns() < opening.until_ns;
+        if (code == DIBS_OK || !again) return code;
+        ::close(opening.socket);
+        opening.socket = -1;
+    }
+}
+
 int open(Opening& opening, dibs_session** out) {
     const uint64_t first_ns = monotonic_ns();
     const uint64_t first_ticks = ticks();
-    int code = reach(opening);
-    if (code == DIBS_OK) code = greet(opening);
-    if (code == DIBS_OK) code = listen_for_welcome(opening);
+    const int64_t timeout_ns =
+        opening.options.timeout_ns == 0 ? DIBS_SECOND : opening.options.timeout_ns;
+    opening.until_ns = first_ns + static_cast<uint64_t>(timeout_ns);
+    int code = shake_hands(opening);
     if (code != DIBS_OK) return code;
     Session draft;
     code = map_segments(opening, draft);

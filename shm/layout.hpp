@@ -302,8 +302,8 @@ struct alignas(64) SessionRow {
     uint32_t completion_entries;
     uint32_t up_payload_size;
     uint32_t down_payload_size;
-    uint32_t hand_deaths;    // broker deaths with an entry of this session in hand [later]
-    uint64_t hand_sequence;  // of the entry in hand [later]
+    uint32_t hand_deaths;    // deaths running with an entry of it in hand
+    uint64_t hand_sequence;  // of the entry that was last in hand; not in the log
     uint8_t reserved0[16];
 };
 static_assert(sizeof(SessionRow) == 128);

@@ -28,7 +28,7 @@ constexpr Subcommand kSubcommands[] = {
     {"drain", "take no new claims", dibs::ctl::run_drain},
     {"exec", "run a command while it holds a slot", dibs::ctl::run_exec},
     {"explain", "say why a claim waits, and for whom", dibs::ctl::run_explain},
-    {"fsck", "check the state of the running broker", dibs::ctl::run_fsck},
+    {"fsck", "check a state: the running broker's, or one left behind", dibs::ctl::run_fsck},
     {"ls", "list pools, slots, workers, claims, leases or clients", dibs::ctl::run_list},
     {"release", "end a lease", dibs::ctl::run_release},
     {"renew", "prolong a lease", dibs::ctl::run_renew},

@@ -65,7 +65,11 @@ class Bench {
                                          .gid = 1000,
                                          .pid = 42,
                                          .start_time = 1,
-                                         .tags_max = static_cast<uint16_t>(sizes.tags)});
+                                         .tags_max = static_cast<uint16_t>(sizes.tags),
+                                         .submission_entries = sizes.submission_entries,
+                                         .completion_entries = sizes.completion_entries,
+                                         .up_payload_size = sizes.up_payload,
+                                         .down_payload_size = sizes.down_payload});
         session.generation = core.session(session.row).head.generation;
         pushed_[session.row] = 0;
         read_[session.row] = 0;

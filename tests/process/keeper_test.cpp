@@ -23,6 +23,7 @@
 #include "tests/process/child.hpp"
 #include "tests/process/kept_dibsd.hpp"
 #include "tests/process/raw_client.hpp"
+#include "tests/process/tool.hpp"
 
 namespace dibs::test {
 namespace {
@@ -382,6 +383,44 @@ TEST(FailedState, IsPutAsideAndEverybodyIsTold) {
               shm::size_of(state.get()));
 }
 
+TEST(Fsck, SaysWhatIsWrongWithAStateThatWasLeftBehind) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kCounted);
+    const shm::Descriptor state = open_descriptor(dibsd.keeper(), "/memfd:dibs-state");
+    Mapping mapping(state.get(), shm::size_of(state.get()));
+    const std::string path = folder.path() + "/copy.state";
+    const auto save = [&] {
+        std::ofstream(path, std::ios::binary)
+            .write(reinterpret_cast<const char*>(mapping.bytes().data()),
+                   static_cast<std::streamsize>(mapping.bytes().size()));
+    };
+    save();
+    Tool sound("", {"fsck", path});
+    EXPECT_EQ(sound.wait(), 0);
+    EXPECT_EQ(sound.line().rfind(path + ": sound; epoch 1, ", 0), 0U);
+
+    const auto place = mapping.at<shm::StateHead>(0)->table[size_t{1}];
+    auto* pool = mapping.at<shm::PoolRow>(place.offset);
+    ++pool->leased;
+    save();
+    --pool->leased;
+    Tool wrong("", {"fsck", path});
+    EXPECT_EQ(wrong.wait(), 1);
+    EXPECT_NE(wrong.rest().find("leased"), std::string::npos);
+
+    const auto leases =
+        mapping.at<shm::StateHead>(0)->table[static_cast<size_t>(shm::Table::kLeases)];
+    auto* lease = mapping.at<shm::LeaseRow>(leases.offset);
+    lease->state = shm::LeaseState::kLive;  // of a session that cannot be
+    lease->session = 0x7fffffff;
+    save();
+    lease->state = shm::LeaseState::kFree;
+    lease->session = 0;
+    Tool worse("", {"fsck", path});
+    EXPECT_EQ(worse.wait(), 1);
+    EXPECT_NE(worse.rest().find("ended with signal"), std::string::npos);
+}
+
 // What kills a broker before it can say what is wrong does so only three times.
 TEST(FailedState, IsNotLookedIntoForEver) {
     const Folder folder;
@@ -399,6 +438,7 @@ TEST(FailedState, IsNotLookedIntoForEver) {
         const auto place = head.table[static_cast<size_t>(shm::Table::kLeases)];
         for (uint32_t row = 0; row < place.rows; ++row)  // of a session that cannot be
             mapping.at<shm::LeaseRow>(place.offset)[row].session = 0x7fffffff;
+        mapping.at<shm::LeaseRow>(place.offset)->state = shm::LeaseState::kLive;
     }
     kill(keeper, SIGCONT);
     EXPECT_EQ(client.wait_end(), Reason::kStateLost);

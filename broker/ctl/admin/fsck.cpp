@@ -1,21 +1,54 @@
 // broker/ctl/admin/fsck.cpp -- `dibs fsck`: the checks of a state that a broker serves from.
 //
 // The broker checks row by row, a slice between two turns, so nobody waits for it; what is a sum
-// over many rows can only be checked while nobody changes them.
+// over many rows can only be checked while nobody changes them. A state that was left behind is
+// checked whole.
 // SPDX-License-Identifier: Apache-2.0
+#include <string>
+#include <vector>
+
 #include "broker/ctl/admin/admin_client.hpp"
 #include "broker/ctl/output.hpp"
+#include "broker/ctl/state_check.hpp"
 #include "broker/ctl/subcommand.hpp"
 
 namespace dibs::ctl {
 
+namespace {
+
+int check_left_behind(Output& output, const std::vector<std::string>& states) {
+    Sheet sheet{"dibs.fsck/1", {{"wrong", "WRONG"}}};
+    for (const std::string& path : states) {
+        StateReport report = check_state(path);
+        if (report.wrong.empty() && output.form() == Form::kTable) {
+            output.say(path + ": sound; epoch " + std::to_string(report.epoch) + ", " +
+                       std::to_string(report.turns) + " turns, " +
+                       (report.clean ? "stopped in order." : "its broker died or serves from it."));
+        }
+        for (const std::string& wrong : report.wrong)
+            sheet.rows.push_back({Cell::of(path + ": " + wrong)});
+    }
+    const bool sound = sheet.rows.empty();
+    if (output.form() != Form::kTable || !sound) output.show_rows(sheet);
+    return output.finish(sound ? kExitOk : kExitFailed);
+}
+
+}  // namespace
+
 int run_fsck(int argc, char** argv) {
     Arguments arguments("fsck",
                         "Checks the rows of the running broker's state and what they name, slice "
-                        "by slice, without holding it up. Exit code 1: something is wrong.");
+                        "by slice, without holding it up; or, whole, states that were left "
+                        "behind. Exit code 1: something is wrong.");
     Output output(arguments);
+    std::vector<std::string> states;
+    arguments.words("STATE",
+                    &states,
+                    "a state that was put aside (failed-N.state), or a descriptor of one "
+                    "(/dev/fd/N, /proc/PID/fd/N)");
     if (const auto exit = arguments.parse(argc, argv)) return *exit;
     (void)output.form();
+    if (!states.empty()) return check_left_behind(output, states);
     AdminClient client(output.socket());
     admin::RequestT request;
     request.ask = admin::Ask::check;

@@ -1,0 +1,26 @@
+// broker/ctl/state_check.hpp -- a STATE that no broker serves from, looked at through the core.
+//
+// On a private copy: what a dead broker left half done is taken back there, as its successor would
+// do it. The core believes what it wrote itself, so rows that nobody wrote may end the look with a
+// signal; that is an answer like any other, so the look happens in a child.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace dibs::ctl {
+
+struct StateReport {
+    std::vector<std::string> wrong;  // empty: it is sound
+    uint64_t epoch = 0;
+    uint64_t turns = 0;
+    bool clean = false;  // its last broker stopped in order
+};
+
+// `path` may also be a descriptor's, /dev/fd/3 or /proc/PID/fd/3. Throws Failure if it cannot be
+// read.
+StateReport check_state(const std::string& path);
+
+}  // namespace dibs::ctl

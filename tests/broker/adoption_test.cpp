@@ -1,0 +1,190 @@
+// tests/broker/adoption_test.cpp -- what a successor knows of a session, read off rows and rings.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/adoption.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/broker/bench.hpp"
+
+namespace dibs::test {
+namespace {
+
+using shm::Op;
+using shm::Outcome;
+using shm::Reason;
+
+core::PoolConfig tokens(uint32_t slots) {
+    core::PoolConfig config;
+    config.name = "tokens";
+    config.kind = shm::PoolKind::kCounted;
+    config.slots = slots;
+    config.units_max = 2;
+    return config;
+}
+
+// A successor's parts over the same STATE and the same segments, as a takeover makes them.
+class Heirs {
+  public:
+    Heirs(Bench& bench, Session& left)
+        : sessions(Bench::kLimits.sessions),
+          quotas(bench.core),
+          operations(bench.core, quotas),
+          answers(bench.core, sessions, operations, bench.publisher, quotas),
+          adoption(bench.core, sessions, operations) {
+        InheritedSession inherited;
+        inherited.row = left.row;
+        inherited.generation = left.generation;
+        inherited.at(SessionDescriptor::kUp) = std::move(left.up_fd);
+        inherited.at(SessionDescriptor::kDown) = std::move(left.down_fd);
+        session.reset(adoption.adopt(inherited));
+        taken = inherited.row == shm::kNoRow;
+    }
+
+    Sessions sessions;
+    Quotas quotas;
+    Operations operations;
+    Answers answers;
+    Adoption adoption;
+    std::unique_ptr<Session> session;
+    bool taken = false;
+};
+
+TEST(Adoption, GoesOnWhereTheRowOfTheSessionSays) {
+    Bench bench;
+    bench.pool(tokens(2));
+    Session& session = bench.open();
+    bench.push(session, claim(1));
+    bench.push(session, claim(2));
+    bench.turn();
+    Heirs heirs(bench, session);
+    ASSERT_NE(heirs.session, nullptr);
+    EXPECT_TRUE(heirs.taken);
+    EXPECT_EQ(heirs.session->up.head(), 2U);
+    EXPECT_EQ(heirs.session->completion_tail, 2U);
+    EXPECT_FALSE(heirs.session->up.maybe());
+    bench.push(session, claim(3));
+    EXPECT_TRUE(heirs.session->up.maybe());
+}
+
+TEST(Adoption, LeavesTheRoomsOfClaimsAndLeasesAlone) {
+    Bench bench;
+    bench.pool(tokens(1));
+    Session& session = bench.open();
+    bench.push(session, claim(1));  // granted
+    bench.push(session, claim(2));  // waits
+    bench.turn();
+    const uint32_t free = session.rooms.lines_free();
+    Heirs heirs(bench, session);
+    heirs.adoption.restore_rooms();
+    EXPECT_EQ(heirs.session->rooms.lines_free(), free);
+    EXPECT_EQ(heirs.session->tags[1].first, session.tags[1].first);
+    EXPECT_EQ(heirs.session->tags[2].first, session.tags[2].first);
+    EXPECT_EQ(heirs.session->tags[2].stride, session.tags[2].stride);
+}
+
+TEST(Adoption, KeepsTheRoomOfAGrantThatHasNotBeenReadUntilItIs) {
+    Bench bench;
+    bench.pool(tokens(1));
+    Session& session = bench.open();
+    bench.push(session, claim(1));
+    bench.turn();
+    const auto granted = bench.next(session);  // looked at; its index is not given back
+    ASSERT_TRUE(granted);
+    bench.push(session, word(Op::kRelease, granted->id, granted->fence));
+    bench.turn();
+    Heirs heirs(bench, session);
+    heirs.adoption.restore_rooms();
+    EXPECT_EQ(heirs.session->rooms.lines_free(), heirs.session->rooms.lines() - 1);
+    (void)bench.next(session);
+    bench.release_read(session);
+    heirs.session->settle_rooms();
+    EXPECT_EQ(heirs.session->rooms.lines_free(), heirs.session->rooms.lines());
+}
+
+TEST(Adoption, RefusesASessionOfAnotherGeneration) {
+    Bench bench;
+    bench.pool(tokens(1));
+    Session& session = bench.open();
+    ++session.generation;
+    Heirs heirs(bench, session);
+    EXPECT_EQ(heirs.session, nullptr);
+    EXPECT_FALSE(heirs.taken);
+    // Its client is told.
+    EXPECT_EQ(session.down->session_state.load(), static_cast<uint32_t>(shm::SessionState::kDying));
+    EXPECT_EQ(session.down->end_reason.load(), static_cast<int32_t>(Reason::kHolderGone));
+}
+
+TEST(Adoption, EndsASessionThatSaysItHasReadWhatCannotBe) {
+    Bench bench;
+    bench.pool(tokens(1));
+    Session& session = bench.open();
+    shm::release_completions(Bench::up(session), 7);
+    Heirs heirs(bench, session);
+    heirs.adoption.restore_rooms();
+    EXPECT_TRUE(heirs.session->ending);
+    EXPECT_EQ(heirs.session->end_reason, Reason::kLimit);
+}
+
+TEST(Adoption, EndsASessionWhoseEntryWasInHandAtTwoDeathsRunning) {
+    Bench bench;
+    bench.pool(tokens(1));
+    Session& session = bench.open();
+    bench.core.set_hand(session.row, 1);  // and then the broker dies
+    Heirs first(bench, session);
+    first.adoption.take_hand(*first.session);
+    EXPECT_FALSE(first.session->ending);
+    EXPECT_EQ(first.session->careful_until, 1U);
+    bench.core.set_hand(session.row, 1);  // and so does the next one
+    Heirs second(bench, *first.session);
+    second.adoption.take_hand(*second.session);
+    EXPECT_TRUE(second.session->ending);
+    EXPECT_EQ(second.session->end_reason, Reason::kMalformed);
+}
+
+TEST(Adoption, ForgetsADeathThatIsFollowedByAnother) {
+    Bench bench;
+    bench.pool(tokens(1));
+    Session& session = bench.open();
+    bench.core.set_hand(session.row, 1);
+    EXPECT_EQ(bench.core.take_hand(session.row), 1U);
+    EXPECT_EQ(bench.core.session(session.row).hand_deaths, 1U);
+    EXPECT_EQ(bench.core.take_hand(session.row), 0U);  // died of something else
+    EXPECT_EQ(bench.core.session(session.row).hand_deaths, 0U);
+}
+
+TEST(Adoption, HasNothingInHandOnceATurnIsCommitted) {
+    Bench bench;
+    bench.pool(tokens(1));
+    Session& session = bench.open();
+    bench.push(session, claim(1));
+    bench.turn();
+    EXPECT_EQ(bench.core.session(session.row).hand_sequence, 1U);
+    EXPECT_EQ(bench.core.take_hand(session.row), 0U);
+}
+
+TEST(Adoption, TellsWhatWasCommittedAndNotTold) {
+    Bench bench;
+    bench.pool(tokens(1));
+    Session& session = bench.open();
+    bench.push(session, claim(1));
+    bench.core.begin_turn(bench.now);
+    bench.operations.begin_turn();
+    bench.ingest.begin_turn();
+    (void)bench.ingest.read(session, 64);
+    bench.sessions.in_turn(&session);
+    bench.core.decide();
+    bench.answers.stage();
+    bench.core.commit();  // and then the broker dies
+    EXPECT_FALSE(bench.next(session));
+    Heirs heirs(bench, session);
+    heirs.answers.repeat();
+    const auto granted = bench.next(session);
+    ASSERT_TRUE(granted);
+    EXPECT_EQ(granted->outcome, Outcome::kGranted);
+    EXPECT_EQ(session.down->submission_consumed.load(), 1U);
+    EXPECT_EQ(session.down->completion_tail.load(), 1U);
+    EXPECT_EQ(session.down->events.load(), 1U);
+}
+
+}  // namespace
+}  // namespace dibs::test
