@@ -38,10 +38,12 @@ def steps(body):
     return [(typed, "\n".join(seen)) for typed, seen in found]
 
 
-def typed_as(command):
-    """What goes in the background is waited for until it speaks."""
+def typed_as(command, expected):
+    """What goes in the background is waited for until it speaks, if it should."""
     if not command.endswith("&"):
         return command
+    if expected == "":
+        return f"{command[:-1]} > /dev/null &"
     return f": > spoken; {command[:-1]} > spoken & until grep -q . spoken; do :; done; cat spoken"
 
 
@@ -59,9 +61,9 @@ class Shell:
             stderr=subprocess.STDOUT, text=True, start_new_session=True,
             env={**os.environ, "HOME": folder, "PYTHONDONTWRITEBYTECODE": "1"})
 
-    def run(self, command):
+    def run(self, command, expected=""):
         """(exit code, output) of one command."""
-        print(typed_as(command), f"printf '\\n{MARK}%d\\n' $?", sep="\n",
+        print(typed_as(command, expected), f"printf '\\n{MARK}%d\\n' $?", sep="\n",
               file=self.process.stdin, flush=True)
         lines = []
         for line in self.process.stdout:
@@ -71,7 +73,7 @@ class Shell:
         return -1, "".join(lines) + "the shell has ended"
 
     def end(self):
-        self.run("kill %% 2>/dev/null; wait; true")
+        self.run("kill $(jobs -p) 2>/dev/null; wait; true")
         self.process.stdin.close()
         self.process.stdout.close()
         return self.process.wait()
@@ -88,7 +90,7 @@ def check_elsewhere(tap, mark, body):
 
 def check_here(tap, shell, body):
     for typed, expected in steps(body):
-        code, said = shell.run(typed)
+        code, said = shell.run(typed, expected)
         good = code == 0 and as_expected(said, expected)
         tap.case(typed.replace("#", ""), [] if good else [
             f"ended with {code}", *(f"expected: {line}" for line in expected.splitlines()),
