@@ -32,6 +32,7 @@ class Admission {
     Admission(std::shared_ptr<const Policy> policy, const Room& room);
 
     void set_policy(std::shared_ptr<const Policy> policy) { policy_ = std::move(policy); }
+    void set_newcomers(bool newcomers) { room_.newcomers = newcomers; }
     [[nodiscard]] const Policy& policy() const { return *policy_; }
 
     // Takes a handshake of the peer's; its refusal if there is none left.

@@ -95,6 +95,7 @@ void Broker::harden() {
                        config_.file,
                        socket_path(),
                        config_.state_dir.empty() ? default_state_dir() : config_.state_dir));
+    control_.set_hardening(hardening_.text());
     log::info("hardened: " + hardening_.text());
 }
 

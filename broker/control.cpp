@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -46,6 +47,12 @@ uint64_t memory_of(const shm::SessionSizes& sizes) {
     return shm::plan_up(sizes).size + shm::plan_down(sizes).size;
 }
 
+// By the mode of the socket as it lies there: a service manager may have lent it.
+bool lets_others_in(const std::string& path) {
+    struct stat about = {};
+    return stat(path.c_str(), &about) != 0 || (about.st_mode & 0066) != 0;
+}
+
 Admission::Room room_for_sessions(const Config& config,
                                   uint32_t rows,
                                   const DescriptorBudget& budget) {
@@ -56,7 +63,6 @@ Admission::Room room_for_sessions(const Config& config,
     }
     Admission::Room room;
     room.sessions = std::min(rows, budget.sessions);
-    room.newcomers = (config.socket_mode & 0066) != 0;
     if (config.multi_user) {
         room.administers_only = geteuid();
         room.nameless = overflow_uid();
@@ -93,6 +99,7 @@ Control::Control(const Config& config,
     }
     if (listener_) {
         socket_path_ = listener_->path();
+        admission_.set_newcomers(lets_others_in(socket_path_));
         watch(listener_->fd(), Event::kConnection);
     }
     watch(exchange_.control().fd(), Event::kReport);

@@ -42,7 +42,8 @@ class Control {
     // Before serve(): sessions that are there already, and whether a drain goes on.
     void prepare(const std::vector<Session*>& adopted, bool draining);
     void serve(uint64_t epoch);  // until the turn has finished
-    void stop();                 // from any thread: as SIGTERM
+    void set_hardening(std::string text) { conversations_.set_hardening(std::move(text)); }
+    void stop();  // from any thread: as SIGTERM
     [[nodiscard]] const std::string& socket_path() const { return socket_path_; }
 
   private:

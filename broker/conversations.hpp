@@ -15,6 +15,8 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <string>
+#include <utility>
 
 #include "broker/admin.hpp"
 #include "broker/callers.hpp"
@@ -39,6 +41,8 @@ class Conversations {
     void answer(std::unique_ptr<AdminJob> job, uint64_t now_ns);
     void drop_silent(uint64_t now_ns);
     [[nodiscard]] uint64_t next_due() const;  // monotonic; kNever = none
+    // What a status says of the broker's own restrictions. Before anybody is heard.
+    void set_hardening(std::string text) { hardening_ = std::move(text); }
     [[nodiscard]] size_t size() const { return all_.size(); }
 
   private:
@@ -62,6 +66,7 @@ class Conversations {
     std::map<uint64_t, Conversation> all_;  // by number: in the order in which they came
     uint64_t next_number_ = 1;
     uint64_t started_ns_;
+    std::string hardening_ = "none";
 };
 
 }  // namespace dibs

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -33,6 +34,10 @@ class Quotas {
         return session.bounded ? bounded_claim(session, pool) : shm::Reason::kOk;
     }
     [[nodiscard]] shm::Reason announce(const Session& session, uint32_t pool) const;
+    // What its claims are charged to.
+    [[nodiscard]] std::string account_of(const Credentials& peer) const {
+        return policy_->account_of(peer);
+    }
     // What another user may see of a holder is its account: is that the uid's own?
     [[nodiscard]] bool own_account(uint32_t uid) const;
 

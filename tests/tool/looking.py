@@ -14,7 +14,7 @@ from tap import case, expect, expect_equal, main
 
 @case("status: JSON with its schema, and a record")
 def status(place):
-    broker = place.start(POOLS)
+    broker = place.start('hardening = "off"\n' + POOLS)
     code, out, err = place.run("status", "-o", "json")
     expect_equal((code, err), (0, ""))
     expect_equal(steady(out.replace(place.socket, "SOCKET")),
@@ -22,11 +22,14 @@ def status(place):
                  '"layout":1,"epoch":1,"uptime_ns":N,"draining":false,"admin":true,"turns":N,'
                  '"sessions":0,"sessions_max":1024,"pools":2,"pools_max":64,"slots":2,'
                  '"slots_max":4096,"claims":0,"claims_max":65536,"leases":0,"leases_max":16384,'
-                 '"arena_blocks":2,"arena_blocks_max":8192}\n')
+                 '"arena_blocks":2,"arena_blocks_max":8192,'
+                 '"hardening":"none; missing: all of it (hardening = \\"off\\")"}\n')
     expect_equal(json.loads(out)["pid"], broker.pid)
     code, out, err = place.run("status")
     expect_equal((code, err), (0, ""))
-    expect_equal(out.splitlines()[-1], "arena blocks    2 of 8192")
+    expect_equal(out.splitlines()[-2:],
+                 ["arena blocks    2 of 8192",
+                  'restricted by   none; missing: all of it (hardening = "off")'])
 
 
 @case("ls pools: table, JSON and JSON lines")

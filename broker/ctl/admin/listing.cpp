@@ -56,7 +56,8 @@ Sheet status_sheet(const admin::StatusT& status, const std::string& socket) {
                  {"leases", ""},
                  {"leases_max", ""},
                  {"arena_blocks", ""},
-                 {"arena_blocks_max", ""}}};
+                 {"arena_blocks_max", ""},
+                 {"hardening", "restricted by"}}};
     sheet.rows.push_back({Cell::of(socket),
                           Cell::of(status.pid),
                           Cell::of(status.version),
@@ -83,7 +84,8 @@ Sheet status_sheet(const admin::StatusT& status, const std::string& socket) {
                           Cell::of(status.leases),
                           Cell::of(status.leases_max),
                           Cell::of(status.arena_blocks),
-                          Cell::of(status.arena_blocks_max)});
+                          Cell::of(status.arena_blocks_max),
+                          Cell::of(status.hardening)});
     return sheet;
 }
 

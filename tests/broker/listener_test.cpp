@@ -1,0 +1,53 @@
+// tests/broker/listener_test.cpp -- the broker's name in the file system: taken and left.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/listener.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "tests/process/dibsd.hpp"
+
+namespace dibs::test {
+namespace {
+
+bool exists(const std::string& path) {
+    return access(path.c_str(), F_OK) == 0;
+}
+
+TEST(Listener, LeavesItsLockAndTakesItsNameAway) {
+    const Folder folder;
+    const std::string path = folder.path() + "/s";
+    {
+        const Listener listener(path, 0600);
+        EXPECT_TRUE(exists(path));
+        struct stat about = {};
+        ASSERT_EQ(stat((path + ".lock").c_str(), &about), 0);
+        EXPECT_EQ(about.st_mode & 0777, 0600U);
+    }
+    EXPECT_FALSE(exists(path));
+    EXPECT_TRUE(exists(path + ".lock"));
+}
+
+TEST(Listener, DoesNotTakeANameThatSomebodyListensOn) {
+    const Folder folder;
+    const Listener first(folder.path() + "/s", 0600);
+    EXPECT_THROW(Listener(folder.path() + "/s", 0600), std::runtime_error);
+}
+
+TEST(Listener, LeavesTheNameOfWhoeverTookItsPlace) {
+    const Folder folder;
+    const std::string path = folder.path() + "/s";
+    auto first = std::make_unique<Listener>(path, 0600);
+    ASSERT_EQ(unlink(path.c_str()), 0);  // by some administrator
+    const Listener second(path, 0600);
+    first.reset();
+    EXPECT_TRUE(exists(path));
+}
+
+}  // namespace
+}  // namespace dibs::test
