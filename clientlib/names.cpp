@@ -41,6 +41,9 @@ constexpr CodeText kCodes[] = {
     {DIBS_ENOTALLOWED, "not-allowed", "not allowed to this user"},
     {DIBS_ESTATELOST, "state-lost", "the broker's state failed its checks, and it has begun anew"},
     {DIBS_EREVOKED, "revoked", "an administrator ended it, or a better claim took the slot"},
+    {DIBS_EUNKILLABLE, "unkillable", "strict expiry: the broker could not kill this process"},
+    {DIBS_EENDED, "ended", "the lease has ended"},
+    {DIBS_EADOPTED, "adopted", "another session has adopted the lease"},
     {DIBS_EARGUMENT, "argument", "a null pointer, or a value without a meaning"},
     {DIBS_ESIZE, "size", "the size of an options struct is none that ever was"},
     {DIBS_EFORK, "fork", "the session belongs to the parent process"},
@@ -105,6 +108,9 @@ static_assert(same(DIBS_EMALFORMED, Reason::kMalformed));
 static_assert(same(DIBS_ENOTALLOWED, Reason::kNotAllowed));
 static_assert(same(DIBS_EREVOKED, Reason::kRevoked));
 static_assert(same(DIBS_ESTATELOST, Reason::kStateLost));
+static_assert(same(DIBS_EUNKILLABLE, Reason::kUnkillable));
+static_assert(same(DIBS_EENDED, Reason::kEnded));
+static_assert(same(DIBS_EADOPTED, Reason::kAdopted));
 static_assert(same(DIBS_GRANTED, Outcome::kGranted));
 static_assert(same(DIBS_EXPIRED, Outcome::kExpired));
 static_assert(same(DIBS_CANCELLED, Outcome::kCancelled));

@@ -58,7 +58,8 @@ enum class SlotState : uint8_t {
     kParked = 2,      // granted ahead of need into a session's own memory [later]
     kReserved = 3,    // held by the broker for a claim, or kept after a retriable refusal
     kLeased = 4,      // under a live lease (or one in its grace)
-    kRecovering = 5,  // being cleaned or killed, not yet ready, protected or unqualified
+    kRecovering = 5,  // being cleaned, not yet ready, protected or unqualified; or, with a
+                      // holder, under a lease whose holder is being killed
     kUnknown = 6,     // its worker has not spoken in time and must say
     kAbsent = 7,      // known, its worker is not there [later]
 };
@@ -93,9 +94,9 @@ enum class LeaseState : uint8_t {
     kFree = 0,
     kLive = 1,
     kGrace = 2,     // expired; its holder has been told and has until grace_until_ns
-    kExpired = 3,   // lazy mode: expired and uncollected; a keepalive revives it [later]
+    kExpired = 3,   // lazy mode: expired and uncollected; a keepalive revives it
     kRevoking = 4,  // preempted, with grace [later]
-    kKilling = 5,   // strict mode: kill sent, death not yet proved [later]
+    kKilling = 5,   // strict mode: kill sent, death not yet proved; its slots are recovering
 };
 
 // Session:  (free) ── handshake ──► open ── D death, violation, close ──► dying ──► (free)
@@ -132,7 +133,7 @@ struct alignas(64) SlotRow {
     SlotState state;
     uint8_t flags;  // SlotFlag
     uint16_t pool;
-    uint32_t holder;       // claim row while reserved, lease row while leased, else kNoRow
+    uint32_t holder;       // claim row while reserved, lease row under a lease, else kNoRow
     uint64_t fence;        // of its last grant
     uint32_t holder_next;  // next slot of the same holder
     uint32_t ready_next;   // ready queue: towards the tail
@@ -180,6 +181,7 @@ inline constexpr uint8_t kDraining = 4;     // no new grant; leaves when it is f
 inline constexpr uint8_t kConfirmed = 8;    // reserved, and its worker has confirmed
 inline constexpr uint8_t kKept = 16;        // reserved without a claim, until reserved_until_ns
 inline constexpr uint8_t kSaidReady = 32;   // recovering, but only its protection or label stops it
+inline constexpr uint8_t kCollected = 64;   // recovering: taken from an expired lease for a claim
 }  // namespace SlotFlag
 
 struct alignas(64) ClaimRow {
@@ -264,8 +266,8 @@ struct alignas(64) LeaseRow {
     uint32_t room;     // grant room in the session's DOWN, in lines
     uint32_t room_lines;
     uint8_t account_class;  // [later]
-    uint8_t flags;
-    uint8_t preempt_mode;  // [later]
+    uint8_t flags;          // LeaseFlag
+    uint8_t preempt_mode;   // [later]
     uint8_t reserved0;
     // line 2: what later policies need
     int64_t cost[5];          // paid so far, per class, micro-units [later]
@@ -278,6 +280,10 @@ struct alignas(64) LeaseRow {
     uint32_t priority;        // [later]
 };
 static_assert(sizeof(LeaseRow) == 192);
+
+namespace LeaseFlag {
+inline constexpr uint8_t kKillFailed = 1;  // killing: its holder could not be killed
+}  // namespace LeaseFlag
 
 struct alignas(64) SessionRow {
     // line 0
@@ -371,7 +377,9 @@ struct alignas(64) PoolRow {
     uint32_t limit;                // dynamic limit M [later]
     uint32_t supervisor_permille;  // [later]
     uint64_t overload_ns;          // when the provisioner last said overload [later]
-    uint8_t reserved1[16];
+    uint32_t kills_total;          // holders to be killed, decided
+    uint32_t kills_failed_total;   // of them: those that could not be
+    uint8_t reserved1[8];
     // line 5
     uint8_t name_size;
     char name[63];
@@ -670,6 +678,7 @@ enum class Op : uint8_t {
     kWithdraw = 11,  // id = slot
     kProtect = 12,   // id = slot; kOn
     kClose = 13,
+    kAdopt = 14,  // id = lease, fence, tag: it becomes this session's
 };
 
 namespace OpFlag {
@@ -690,7 +699,7 @@ struct alignas(64) SubmissionEntry {
     uint8_t flags;  // OpFlag
     uint16_t pool;
     uint16_t units;
-    uint16_t tag;             // kClaim, kCancel: the session's handle, < tags_max
+    uint16_t tag;             // kClaim, kCancel, kAdopt: the session's handle, < tags_max
     uint32_t payload_offset;  // in the payload area of UP
     uint32_t payload_size;
     uint64_t id;      // claim: timeout_ns (kNever = for ever); else lease or slot id
@@ -745,8 +754,11 @@ enum class Reason : int16_t {
     kDone = -22,       // the worker said done
     kMalformed = -23,  // an operation that is not one
     kNotAllowed = -24,
-    kRevoked = -25,    // ended by an administrator, or taken for a better claim
-    kStateLost = -26,  // the broker's state failed its checks; it has begun anew
+    kRevoked = -25,     // ended by an administrator, or taken for a better claim
+    kStateLost = -26,   // the broker's state failed its checks; it has begun anew
+    kUnkillable = -27,  // strict expiry: the broker could not kill this process
+    kEnded = -28,       // the lease has ended: nothing to adopt
+    kAdopted = -29,     // another session of its user has adopted the lease
 };
 
 // Broker → client. Writer: the turn.

@@ -105,7 +105,7 @@ void Core::Parts::apply(const Announce& command) {
     told.value = again ? 1 : 0;
     if (again) readmit(row);
     const SlotState state_now = state.slots[row].state;
-    if (command.ready &&
+    if (command.ready && !being_killed_for(state.slots[row]) &&
         (state_now == SlotState::kRecovering || state_now == SlotState::kUnknown)) {
         make_idle(row);
     }

@@ -59,6 +59,8 @@ struct Census {
     uint32_t waiting = 0;
     uint32_t confirming = 0;
     uint32_t unconfirmed = 0;
+    uint32_t expired = 0;    // leases, uncollected
+    uint32_t collected = 0;  // slots
 };
 
 class Check {
@@ -86,6 +88,7 @@ class Check {
     void leases();
     void pools();
     void ready_queue(uint32_t pool);
+    void expired_leases(uint32_t pool);
     void sessions();
     void arena();
     void derived();
@@ -126,7 +129,20 @@ void Check::slots() {
         const bool kept = (slot.flags & SlotFlag::kKept) != 0;
         const bool held =
             slot.state == SlotState::kLeased || (slot.state == SlotState::kReserved && !kept);
-        expect(&wrongs_, held == (slot.holder != kNoRow), who + " and its holder disagree");
+        expect(&wrongs_,
+               held == (slot.holder != kNoRow) || being_killed_for(slot),
+               who + " and its holder disagree");
+        if (being_killed_for(slot) && slot.holder < state_.leases.size()) {
+            expect(&wrongs_,
+                   state_.leases[slot.holder].state == LeaseState::kKilling,
+                   who + " is recovering under a lease whose holder is not being killed");
+        }
+        if ((slot.flags & SlotFlag::kCollected) != 0) {
+            ++census_[slot.pool].collected;
+            expect(&wrongs_,
+                   slot.state == SlotState::kRecovering && slot.holder == kNoRow,
+                   who + " is marked as collected and not recovering");
+        }
         expect(
             &wrongs_, !kept || slot.state == SlotState::kReserved, who + " is kept, not reserved");
         expect(&wrongs_,
@@ -220,13 +236,17 @@ void Check::leases() {
                parts_.tags[lease.session].size() > lease.tag &&
                    parts_.tags[lease.session][lease.tag] == (row | Core::Parts::kTagLease),
                who + " is not under its tag");
+        const bool killing = lease.state == LeaseState::kKilling;
+        const SlotState held = killing ? SlotState::kRecovering : SlotState::kLeased;
         uint32_t confirmed = 0;
         expect_count(&wrongs_,
                      who + " slots",
-                     chain_length(lease.first_slot, row, SlotState::kLeased, &confirmed),
+                     chain_length(lease.first_slot, row, held, &confirmed),
                      lease.units);
-        leased[lease.pool] += lease.units;
-        if (lease.expires_ns != kNever) ++timers_wanted_;
+        if (!killing) leased[lease.pool] += lease.units;
+        if (lease.state == LeaseState::kExpired) ++census_[lease.pool].expired;
+        const bool timed = lease.state == LeaseState::kLive || lease.state == LeaseState::kGrace;
+        if (timed && lease.expires_ns != kNever) ++timers_wanted_;
         if (std::any_of(
                 std::begin(lease.key), std::end(lease.key), [](auto b) { return b != 0; })) {
             ++keys_wanted_;
@@ -270,6 +290,7 @@ void Check::pools() {
                          pool.rejected_total + pool.waiting + pool.confirming,
                      pool.accepted_total);
         ready_queue(row);
+        expired_leases(row);
     }
 }
 
@@ -310,6 +331,25 @@ void Check::ready_queue(uint32_t row) {
     expect(&wrongs_,
            parts_.backlog.missing_seat(row) == kNoRow,
            name_of(pool) + ": a waiting claim sits wrong");
+}
+
+void Check::expired_leases(uint32_t row) {
+    const std::string who = name_of(state_.pools[row]);
+    uint32_t found = 0;
+    std::pair<uint64_t, uint64_t> last;
+    for (uint32_t lease = parts_.expired_leases.head(row);
+         lease != kNoRow && found <= census_[row].expired;
+         lease = parts_.expired_leases.next(lease)) {
+        const shm::LeaseRow& expired = state_.leases[lease];
+        const std::pair place{expired.expires_ns, expired.arrival};
+        expect(&wrongs_,
+               expired.state == LeaseState::kExpired && last < place,
+               who + ": the list of expired leases is out of order");
+        last = place;
+        ++found;
+    }
+    expect_count(&wrongs_, who + " expired leases", found, census_[row].expired);
+    expect_count(&wrongs_, who + " collected slots", census_[row].collected, parts_.collected[row]);
 }
 
 void Check::sessions() {

@@ -37,6 +37,7 @@ struct PoolConfig {
     TimeNs interval_max_ns = 300'000'000'000;
     TimeNs grace_ns = 0;
     bool release_is_ready = false;
+    shm::ExpiryMode expiry = shm::ExpiryMode::kCooperative;
     std::string_view required_label = {};
     // Counted pools: attributes of slot 0, 1, …, each "key=value" ended by a zero byte.
     std::span<const std::string_view> slot_attributes = {};
@@ -92,6 +93,24 @@ struct Keepalive {
     uint64_t fence = 0;
     TimeNs interval_ns = 0;  // 0 = as granted
     uint64_t user_data = 0;
+};
+
+// The lease becomes this session's, whose user is its holder's.
+struct Adopt {
+    uint32_t session = 0;
+    uint16_t tag = 0;  // as a claim's
+    uint64_t lease = 0;
+    uint64_t fence = 0;
+    uint64_t user_data = 0;
+    uint32_t room = shm::kNoRow;  // as a claim's
+    uint32_t room_lines = 0;
+    shm::Reason refusal = shm::Reason::kOk;
+};
+
+// The holder of a lease that the core has said to kill could not be killed. Its death, if it comes,
+// is its session's.
+struct KillFailed {
+    uint64_t lease = 0;
 };
 
 struct Announce {

@@ -24,6 +24,8 @@ Core::Parts::Parts(std::span<std::byte> bytes, uint64_t seed)
       timers(state.claims.size(), state.slots.size(), state.leases.size()),
       backlog(state.pools.size(), state.claims.size()),
       pool_leases(state.pools.size(), state.leases.size()),
+      expired_leases(state.pools.size(), state.leases.size()),
+      collected(state.pools.size()),
       session_slots(state.sessions.size(), state.slots.size()),
       keys(state.claims.size() + state.leases.size()),
       names(state.slots.size()),
@@ -114,6 +116,12 @@ void Core::apply(const Release& release) {
 }
 void Core::apply(const Keepalive& keepalive) {
     parts_->apply(keepalive);
+}
+void Core::apply(const Adopt& adopt) {
+    parts_->apply(adopt);
+}
+void Core::apply(const KillFailed& failed) {
+    parts_->apply(failed);
 }
 void Core::apply(const Announce& announce) {
     parts_->apply(announce);

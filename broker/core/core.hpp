@@ -87,6 +87,8 @@ class Core {
     void apply(const Cancel& cancel);
     void apply(const Release& release);
     void apply(const Keepalive& keepalive);
+    void apply(const Adopt& adopt);
+    void apply(const KillFailed& failed);
     void apply(const Announce& announce);
     void apply(const WorkerWord& word);
     void apply(const Drain& drain);

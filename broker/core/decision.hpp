@@ -20,7 +20,11 @@ enum class DecisionKind : uint8_t {
     kAnswer,     // a worker's answer: session, tag (the holder's), slots_begin = index in the grant
     kGrant,      // a claim's end: session, tag, lease, fence, value = interval, slots
     kEnd,        // a claim's end without a grant: session, tag, outcome, reason, value
-    kLeaseGrace,  // to a holder: session, tag, lease, fence: expired, grace until `value`
+    kAdopted,    // session, user_data, tag, lease, fence, value = interval, slots; then kLeaseEnd
+                 // to whoever held it
+    kLeaseGrace,  // to a holder: session, tag, lease, fence: expired, grace until `value`; kNever =
+                  // until its room is wanted
+    kKill,        // the holder's process: session, lease, fence; once committed
     kLeaseEnd,    // to a holder: session, tag, lease, fence, reason
     kSlotGone,    // slot: its row is free again
     kDemand,      // pool, value = waiting claims to publish (S0.34)
@@ -42,7 +46,7 @@ struct Decision {
     uint64_t value = 0;
     uint32_t round = 0;
     uint32_t slot_number = 0;  // kAssign, kRevoke, kAnnounced, kSlotGone: within the pool
-    uint32_t slots_begin = 0;  // kGrant, kLeaseEnd: place in Core::decided_slots()
+    uint32_t slots_begin = 0;  // kGrant, kAdopted, kLeaseEnd: place in Core::decided_slots()
     uint32_t slots_count = 0;
     uint32_t room = shm::kNoRow;
     uint32_t holder_uid = shm::kNoRow;  // of whoever holds what was wanted

@@ -16,10 +16,6 @@ uint64_t due_after(uint64_t expires_ns) {
     return expires_ns == kNever ? kNever : expires_ns + 1;
 }
 
-uint64_t sum_or_never(uint64_t now_ns, uint64_t interval_ns) {
-    return interval_ns < kNever - 1 - now_ns ? now_ns + interval_ns : kNever - 1;
-}
-
 }  // namespace
 
 // Makes the lease and tells its holder. The slots are chained from first_slot, reserved or already
@@ -121,27 +117,31 @@ uint32_t Core::Parts::grant(uint32_t claim_row, uint32_t first_slot) {
     return row;
 }
 
+Reason Core::Parts::lease_refusal(uint64_t id, uint64_t fence) const {
+    const auto row = static_cast<uint32_t>(id);
+    const auto generation = static_cast<uint32_t>(id >> 32U);
+    if (row >= state.leases.size()) return Reason::kNotFound;
+    const shm::LeaseRow& lease = state.leases[row];
+    const uint32_t current = lease.head.generation;
+    const bool free = lease.state == LeaseState::kFree;
+    if (generation > current || (generation == current && free)) return Reason::kNotFound;
+    if (generation == current) return Reason::kOk;
+    const bool last = free && generation + 1 == current;
+    return last && lease.fence != fence ? Reason::kStale : Reason::kAlreadyEnded;
+}
+
 uint32_t Core::Parts::find_lease(uint32_t session,
                                  uint64_t id,
                                  uint64_t fence,
                                  uint64_t user_data) {
     const auto row = static_cast<uint32_t>(id);
-    const auto generation = static_cast<uint32_t>(id >> 32U);
     const auto refuse = [&](Reason reason) {
         result(session, user_data, reason);
         return kNoRow;
     };
-    if (row >= state.leases.size()) return refuse(Reason::kNotFound);
+    const Reason reason = lease_refusal(id, fence);
+    if (reason != Reason::kOk) return refuse(reason);
     const shm::LeaseRow& lease = state.leases[row];
-    const uint32_t current = lease.head.generation;
-    const bool free = lease.state == LeaseState::kFree;
-    if (generation > current || (generation == current && free)) {
-        return refuse(Reason::kNotFound);
-    }
-    if (generation < current) {
-        const bool last = free && generation + 1 == current;
-        return refuse(last && lease.fence != fence ? Reason::kStale : Reason::kAlreadyEnded);
-    }
     if (lease.session != session) {
         refuse(Reason::kNotHolder);
         Decision& told = decisions.back();
@@ -175,12 +175,16 @@ void Core::Parts::apply(const Keepalive& command) {
     const uint32_t row =
         find_lease(command.session, command.lease, command.fence, command.user_data);
     if (row == kNoRow) return;
+    if (state.leases[row].state == LeaseState::kKilling) {
+        return result(command.session, command.user_data, Reason::kExpiredLease);
+    }
     result(command.session, command.user_data, Reason::kOk, keep_alive(row, command.interval_ns));
 }
 
 TimeNs Core::Parts::keep_alive(uint32_t row, TimeNs interval_ns) {
     const shm::LeaseRow& kept = state.leases[row];
     if (kept.interval_ns == 0) return 0;
+    if (kept.state == LeaseState::kExpired) expired_leases.remove(kept.pool, row);
     const uint64_t asked = interval_ns == 0 ? kept.interval_ns : interval_ns;
     const uint64_t interval = std::min(asked, state.pools[kept.pool].interval_max_ns);
     shm::LeaseRow& lease = edit.row(kept, 1U << 1U);
@@ -191,30 +195,45 @@ TimeNs Core::Parts::keep_alive(uint32_t row, TimeNs interval_ns) {
     return interval;
 }
 
+Decision& Core::Parts::tell_of_lease(DecisionKind kind, uint32_t row) {
+    const shm::LeaseRow& lease = state.leases[row];
+    Decision& told = decide_that(kind);
+    told.session = lease.session;
+    told.pool = lease.pool;
+    told.tag = lease.tag;
+    told.units = lease.units;
+    told.claim = lease.arrival;
+    told.user_data = lease.user_data;
+    told.id = row_id(lease.head.generation, row);
+    told.fence = lease.fence;
+    told.room = lease.room;
+    return told;
+}
+
+void Core::Parts::list_slots(Decision* decision, uint32_t first) {
+    decision->slots_begin = static_cast<uint32_t>(decided_slots.size());
+    for (uint32_t slot = first; slot != kNoRow; slot = state.slots[slot].holder_next) {
+        decided_slots.push_back(slot);
+        ++decision->slots_count;
+    }
+}
+
+void Core::Parts::tell_lease_end(uint32_t row, Reason reason) {
+    Decision& end = tell_of_lease(DecisionKind::kLeaseEnd, row);
+    end.reason = reason;
+    list_slots(&end, state.leases[row].first_slot);
+}
+
 void Core::Parts::end_lease(uint32_t row, Reason reason, Tell tell, bool broken, uint32_t except) {
     const shm::LeaseRow& lease = state.leases[row];
     const uint32_t first = lease.first_slot;
     if (tell == Tell::kHolder) {
-        Decision& end = decide_that(DecisionKind::kLeaseEnd);
-        end.reason = reason;
-        end.session = lease.session;
-        end.pool = lease.pool;
-        end.tag = lease.tag;
-        end.units = lease.units;
-        end.claim = lease.arrival;
-        end.user_data = lease.user_data;
-        end.id = row_id(lease.head.generation, row);
-        end.fence = lease.fence;
-        end.room = lease.room;
-        end.slots_begin = static_cast<uint32_t>(decided_slots.size());
-        for (uint32_t slot = first; slot != kNoRow; slot = state.slots[slot].holder_next) {
-            decided_slots.push_back(slot);
-            ++end.slots_count;
-        }
+        tell_lease_end(row, reason);
     } else {
         shm::PoolRow& pool = edit.row(state.pools[lease.pool], kPoolStates);
         put(pool.released_total, pool.released_total + 1);
     }
+    if (lease.state == LeaseState::kExpired) expired_leases.remove(lease.pool, row);
     timers.remove(TimerKind::kLease, row);
     tags[lease.session][lease.tag] = kTagFree;
     remove_key(lease.session, lease.key, row | kTagLease);
@@ -223,27 +242,6 @@ void Core::Parts::end_lease(uint32_t row, Reason reason, Tell tell, bool broken,
     put(session.leases, session.leases - 1);
     free_lease_row(row);
     give_back_chain(first, true, broken, except);
-}
-
-void Core::Parts::lease_expired(uint32_t row) {
-    const shm::LeaseRow& expired = state.leases[row];
-    const uint64_t grace = state.pools[expired.pool].grace_ns;
-    if (expired.state != LeaseState::kLive || grace == 0) {
-        return end_lease(row, Reason::kExpiredLease, Tell::kHolder, false, kNoRow);
-    }
-    shm::LeaseRow& lease = edit.row(expired, 1U << 1U);
-    put(lease.state, LeaseState::kGrace);
-    put(lease.grace_until_ns, sum_or_never(lease.expires_ns, grace));
-    timers.set(TimerKind::kGrace, row, lease.grace_until_ns, lease.arrival);
-    Decision& told = decide_that(DecisionKind::kLeaseGrace);
-    told.session = lease.session;
-    told.pool = lease.pool;
-    told.tag = lease.tag;
-    told.claim = lease.arrival;
-    told.user_data = lease.user_data;
-    told.id = row_id(lease.head.generation, row);
-    told.fence = lease.fence;
-    told.value = lease.grace_until_ns;
 }
 
 }  // namespace dibs::core

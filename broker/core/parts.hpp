@@ -41,6 +41,16 @@ inline constexpr unsigned kPoolTotals = 1U << 2U;
 inline constexpr uint8_t kImpatient =
     shm::ClaimFlag::kNowOnly | shm::ClaimFlag::kReject | shm::ClaimFlag::kCold;
 
+// A time that far from now, which is never kNever.
+inline uint64_t sum_or_never(uint64_t now_ns, uint64_t interval_ns) {
+    return interval_ns < kNever - 1 - now_ns ? now_ns + interval_ns : kNever - 1;
+}
+
+// Recovering under a lease whose holder is being killed: nothing but its end frees the slot.
+inline bool being_killed_for(const shm::SlotRow& slot) {
+    return slot.state == SlotState::kRecovering && slot.holder != kNoRow;
+}
+
 // All zero is "no key".
 inline bool key_given(const uint8_t* key) {
     uint64_t halves[2];
@@ -61,6 +71,8 @@ struct Core::Parts {
     Timers timers;
     Backlog backlog;                          // list: pool, row: claim, by number
     Chains pool_leases;                       // list: pool, row: lease, oldest first
+    Chains expired_leases;                    // list: pool, row: lease uncollected, by expiry
+    std::vector<uint32_t> collected;          // pool → slots with SlotFlag::kCollected
     Chains session_slots;                     // list: session, row: slot
     Index keys;                               // (uid, key) → claim row, or lease row | kTagLease
     Index names;                              // (pool, slot name) → slot row
@@ -210,9 +222,32 @@ struct Core::Parts {
     enum class Tell : uint8_t { kHolder, kNobody };
     // Ends a lease; `except` (a slot row) is left to the caller, still marked leased.
     void end_lease(uint32_t lease, Reason reason, Tell tell, bool broken, uint32_t except);
-    void lease_expired(uint32_t lease);
-    // Prolongs it; returns the granted interval, 0 if it is bound to its holder's life.
+    void tell_lease_end(uint32_t lease, Reason reason);
+    Decision& tell_of_lease(DecisionKind kind, uint32_t lease);
+    void list_slots(Decision* decision, uint32_t first);
+    // Prolongs it; returns the granted interval, 0 if it is bound to its holder's life. Not of one
+    // whose holder is being killed.
     TimeNs keep_alive(uint32_t lease, TimeNs interval_ns);
+    // Why a lease of this id cannot be meant; kOk: its row is there, and it lives.
+    [[nodiscard]] Reason lease_refusal(uint64_t id, uint64_t fence) const;
+
+    // expiry.cpp
+    void lease_expired(uint32_t lease);
+    void begin_grace(uint32_t lease);
+    void stay_uncollected(uint32_t lease);
+    void kill_holder(uint32_t lease);
+    void apply(const KillFailed& command);
+    void take_off_lease(uint32_t slot);
+    // Ends expired leases of the pool until so many units can be served, if that can be; `at_once`:
+    // only if it can be in this pass. False: the log is full, go on in the next turn.
+    bool collect(uint32_t pool, uint32_t units, bool at_once);
+    void end_collected(uint32_t lease);
+    [[nodiscard]] uint32_t would_come_back(uint32_t lease) const;
+    void uncollect(uint32_t slot);
+
+    // adoption.cpp
+    void apply(const Adopt& command);
+    [[nodiscard]] Reason adoption_refusal(const Adopt& command) const;
 
     // slots.cpp
     void move_slot(uint32_t slot, SlotState to);

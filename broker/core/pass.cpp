@@ -31,7 +31,10 @@ bool Core::Parts::pass_over(uint32_t pool) {
     if (fresh_of_pool[pool].count != 0) serve_fresh(pool);
     for (uint32_t claim = backlog.head(pool); claim != kNoRow; claim = backlog.head(pool)) {
         if (full()) return false;
-        if (servable(pool, state.claims[claim].units)) {
+        const uint32_t units = state.claims[claim].units;
+        const bool waits = (state.claims[claim].flags & kImpatient) == 0;
+        if (!servable(pool, units) && !collect(pool, units, !waits)) return false;
+        if (servable(pool, units)) {
             serve(claim);
         } else if ((state.claims[claim].flags & kImpatient) != 0) {
             end_impatient(claim);

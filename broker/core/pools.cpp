@@ -37,6 +37,9 @@ std::string refusal_of(const PoolConfig& config) {
     if (config.payload_max > shm::kPayloadMax) return wrong("payload_max is at most 16384");
     if (config.answer_max > shm::kPayloadMax) return wrong("answer_max is at most 16384");
     if (config.attributes_max > shm::kPayloadMax) return wrong("attributes_max is at most 16384");
+    if (config.grace_ns != 0 && config.expiry != shm::ExpiryMode::kCooperative) {
+        return wrong("a grace is for cooperative expiry");
+    }
     if (config.interval_max_ns == 0) return wrong("interval_max must be above 0");
     if (config.required_label.size() > shm::kNameMax) {
         return wrong("required_label is longer than 63 bytes");
@@ -56,6 +59,7 @@ std::string refusal_of(const PoolConfig& config) {
 std::string change_refusal_of(const PoolConfig& config, const shm::PoolRow& pool) {
     const std::string wrong = "pool '" + std::string{config.name} + "': ";
     if (config.kind != pool.kind) return wrong + "its kind cannot change while it runs";
+    if (config.expiry != pool.mode) return wrong + "its expiry mode cannot change while it runs";
     if (config.slots < pool.slots_wanted) {
         return wrong + "it cannot be made smaller while it runs (it has " +
                std::to_string(pool.slots_wanted) + " slots)";
@@ -112,6 +116,7 @@ uint32_t Core::Parts::set_pool(const PoolConfig& config, std::string* why) {
         put(counters.pools, row + 1);
         put(pool.state, PoolState::kOpen);
         put(pool.kind, config.kind);
+        put(pool.mode, config.expiry);
         put(pool.ready_head, kNoRow);
         put(pool.ready_tail, kNoRow);
         put(pool.demand_published, -1);

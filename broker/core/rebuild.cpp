@@ -74,13 +74,22 @@ void Core::Parts::rebuild() {
         pool_leases.push_back(lease.pool, row);
         if (lease.state == LeaseState::kGrace) {
             timers.set(TimerKind::kGrace, row, lease.grace_until_ns, lease.arrival);
-        } else if (lease.expires_ns != kNever) {
+        } else if (lease.state == LeaseState::kLive && lease.expires_ns != kNever) {
             timers.set(TimerKind::kLease, row, lease.expires_ns + 1, lease.arrival);
         }
     }
+    const auto expired = rows_by(
+        state.leases,
+        [](const shm::LeaseRow& lease) { return lease.state == LeaseState::kExpired; },
+        [](const shm::LeaseRow& lease) {
+            return std::pair{lease.expires_ns, lease.arrival};
+        });
+    for (const uint32_t row : expired)
+        expired_leases.push_back(state.leases[row].pool, row);
     for (uint32_t row = 0; row < state.slots.size(); ++row) {
         const shm::SlotRow& slot = state.slots[row];
         if (slot.state == SlotState::kFree) continue;
+        if ((slot.flags & shm::SlotFlag::kCollected) != 0) ++collected[slot.pool];
         if (slot.session != kNoRow) session_slots.push_back(slot.session, row);
         if (slot.name_size != 0) {
             names.insert(name_hash(slot.pool, {slot.name, slot.name_size}), row);

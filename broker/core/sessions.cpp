@@ -111,6 +111,8 @@ void Core::Parts::lose_slot(uint32_t row) {
         give_back_chain(first, false, false, row);
     } else if (slot.state == SlotState::kLeased) {
         end_lease(slot.holder, Reason::kWorkerLost, Tell::kHolder, false, row);
+    } else if (being_killed_for(slot)) {
+        take_off_lease(row);
     }
     remove_slot(row);
 }

@@ -87,6 +87,7 @@ void Core::Parts::move_slot(uint32_t row, SlotState to) {
 }
 
 void Core::Parts::make_idle(uint32_t row) {
+    uncollect(row);
     shm::SlotRow& slot = edit.row(state.slots[row], 1);
     put(slot.holder, kNoRow);
     if ((slot.flags & SlotFlag::kDraining) != 0) return remove_slot(row);
@@ -136,6 +137,7 @@ void Core::Parts::give_back_chain(uint32_t first, bool confirmed, bool broken, u
 }
 
 void Core::Parts::remove_slot(uint32_t row) {
+    uncollect(row);
     const shm::SlotRow& slot = state.slots[row];
     Decision& gone = decide_that(DecisionKind::kSlotGone);
     gone.pool = slot.pool;

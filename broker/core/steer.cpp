@@ -26,6 +26,8 @@ Reason Core::Parts::apply(const Steer& command, uint64_t* granted_ns) {
     const bool free = lease.state == shm::LeaseState::kFree;
     if (generation_of(command.id) < lease.head.generation) return Reason::kAlreadyEnded;
     if (free || generation_of(command.id) > lease.head.generation) return Reason::kNotFound;
+    // Its holder's death frees it, or the holder itself: nobody from outside.
+    if (lease.state == shm::LeaseState::kKilling) return Reason::kState;
     if (command.kind == Steer::Kind::kRelease) {
         end_lease(row, Reason::kRevoked, Tell::kHolder, false, kNoRow);
         return Reason::kOk;

@@ -45,6 +45,7 @@ bool Core::Parts::allowed(const WorkerWord& word, uint32_t row) const {
     const bool kept = (slot.flags & SlotFlag::kKept) != 0;
     switch (word.kind) {
         case Kind::kReady:
+            return !being_killed_for(slot);
         case Kind::kWithdraw:
         case Kind::kProtect:
         case Kind::kUnprotect:
@@ -165,9 +166,7 @@ void Core::Parts::say_done(uint32_t row, const WorkerWord& word) {
 
 void Core::Parts::say_withdraw(uint32_t row) {
     shm::SlotRow& slot = edit.row(state.slots[row], 1);
-    const bool claimed = slot.state == SlotState::kLeased || (slot.state == SlotState::kReserved &&
-                                                              (slot.flags & SlotFlag::kKept) == 0);
-    if (!claimed) return remove_slot(row);
+    if (slot.holder == kNoRow) return remove_slot(row);
     put(slot.flags, slot.flags | SlotFlag::kDraining);
 }
 
@@ -190,6 +189,8 @@ void Core::Parts::readmit(uint32_t row) {
         move_slot(row, SlotState::kRecovering);
     } else if (!stopped && (slot.flags & SlotFlag::kSaidReady) != 0) {
         make_idle(row);
+    } else if (slot.state == SlotState::kLeased) {
+        touch(slot.pool);  // to collect its lease may be worth while now
     }
 }
 

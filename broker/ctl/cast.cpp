@@ -143,13 +143,27 @@ void Cast::learn(const core::Decision& decision) {
             claims_[decision.claim - 1].lease = decision.id;
             claims_[decision.claim - 1].fence = decision.fence;
             break;
+        case DecisionKind::kAdopted:
+            if (of_claim) move_claim(decision);
+            break;
         case DecisionKind::kEnd:
         case DecisionKind::kLeaseEnd:
-            if (of_claim) free_tag(claims_[decision.claim - 1]);
+            // What was adopted is another session's by now.
+            if (of_claim && decision.reason != shm::Reason::kAdopted)
+                free_tag(claims_[decision.claim - 1]);
             break;
         default:
             break;
     }
+}
+
+void Cast::move_claim(const core::Decision& adopted) {
+    Claim& claim = claims_[adopted.claim - 1];
+    free_tag(claim);
+    claim.session = session_by_name_.at(names_.session(adopted.session));
+    claim.tag = adopted.tag;
+    claim.holds_tag = true;
+    sessions_[claim.session].tags[claim.tag] = true;
 }
 
 // A lease that its holder ends is told to nobody but by the result.

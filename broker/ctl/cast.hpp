@@ -64,6 +64,8 @@ class Cast {
     // The tag with which `claim` can be named; where it has none any more, one that names nothing.
     [[nodiscard]] uint16_t tag_of(const Claim& claim) const;
 
+    [[nodiscard]] static uint16_t lowest_free_tag(const Session& session);
+
     // The number of this operation, to be sent as its user_data.
     uint64_t add_operation(Operation operation);
     void session_died(Session& session) { session.alive = false; }
@@ -73,7 +75,7 @@ class Cast {
     void name_pool(uint32_t row, const std::string& name);
 
   private:
-    [[nodiscard]] static uint16_t lowest_free_tag(const Session& session);
+    void move_claim(const core::Decision& adopted);
     void free_tag(Claim& claim);
     void learn_result(const core::Decision& decision);
 

@@ -141,7 +141,14 @@ void write_lease_grace(JsonText& json, const Decision& decision, const NameTable
     json.text("claim", names.claim(decision.claim));
     write_session(json, decision, names);
     json.number("fence", decision.fence);
-    json.number("until_ns", decision.value);
+    // Of a lazy lease, whose end no instant decides, there is none.
+    if (decision.value != shm::kNever) json.number("until_ns", decision.value);
+}
+
+void write_kill(JsonText& json, const Decision& decision, const NameTables& names) {
+    json.text("claim", names.claim(decision.claim));
+    write_session(json, decision, names);
+    json.number("fence", decision.fence);
 }
 
 void write_lease_end(JsonText& json,
@@ -182,8 +189,12 @@ std::string_view kind_word(DecisionKind kind) {
             return "grant";
         case DecisionKind::kEnd:
             return "end";
+        case DecisionKind::kAdopted:
+            return "adopted";
         case DecisionKind::kLeaseGrace:
             return "lease_grace";
+        case DecisionKind::kKill:
+            return "kill_holder";
         case DecisionKind::kLeaseEnd:
             return "lease_end";
         case DecisionKind::kSlotGone:
@@ -229,6 +240,7 @@ std::string decision_text(const Decision& decision, Numbers slot_numbers, const 
             write_answer(json, decision, names);
             break;
         case DecisionKind::kGrant:
+        case DecisionKind::kAdopted:
             write_grant(json, decision, slot_numbers, names);
             break;
         case DecisionKind::kEnd:
@@ -236,6 +248,9 @@ std::string decision_text(const Decision& decision, Numbers slot_numbers, const 
             break;
         case DecisionKind::kLeaseGrace:
             write_lease_grace(json, decision, names);
+            break;
+        case DecisionKind::kKill:
+            write_kill(json, decision, names);
             break;
         case DecisionKind::kLeaseEnd:
             write_lease_end(json, decision, slot_numbers, names);
@@ -313,6 +328,12 @@ std::string_view reason_word(shm::Reason reason) {
             return "revoked";
         case shm::Reason::kStateLost:
             return "state_lost";
+        case shm::Reason::kUnkillable:
+            return "unkillable";
+        case shm::Reason::kEnded:
+            return "ended";
+        case shm::Reason::kAdopted:
+            return "adopted";
     }
     return "unknown";
 }

@@ -89,6 +89,8 @@ void Replayer::apply(const journal::Line& line) {
     if (line.release() != nullptr) apply(*line.release(), "release");
     if (line.fail() != nullptr) apply(*line.fail(), "fail");
     if (line.keepalive() != nullptr) apply(*line.keepalive());
+    if (line.adopt() != nullptr) apply(*line.adopt());
+    if (line.kill_failed() != nullptr) apply(*line.kill_failed());
     if (line.announce() != nullptr) apply(*line.announce());
     if (line.ready() != nullptr) apply(*line.ready(), WordKind::kReady, "ready");
     if (line.confirm() != nullptr) apply(*line.confirm());
@@ -201,6 +203,7 @@ void Replayer::apply(const journal::Pool& pool) {
         .interval_max_ns = pool.interval_max_ns(),
         .grace_ns = pool.grace_ns(),
         .release_is_ready = pool.release_is_ready(),
+        .expiry = static_cast<shm::ExpiryMode>(pool.expiry()),
         .required_label = view(pool.required_label()),
         .slot_attributes = slot_attributes,
     };
@@ -304,6 +307,24 @@ void Replayer::apply(const journal::Keepalive& keepalive) {
         .interval_ns = keepalive.interval_ns(),
         .user_data = cast_.add_operation({"keepalive", "claim", claim.name}),
     });
+}
+
+void Replayer::apply(const journal::Adopt& adopt) {
+    const Cast::Claim& claim = cast_.claim(adopt.claim()->str());
+    const Cast::Session& session = cast_.live_session(adopt.session()->str());
+    core_->apply(core::Adopt{
+        .session = session.row,
+        .tag = Cast::lowest_free_tag(session),
+        .lease = adopt.lease().value_or(claim.lease),
+        .fence = adopt.fence().value_or(claim.fence),
+        .user_data = cast_.add_operation({"adopt", "claim", claim.name}),
+        .refusal = reason_of(adopt.refusal()),
+    });
+}
+
+void Replayer::apply(const journal::KillFailed& failed) {
+    core_->apply(core::KillFailed{
+        .lease = failed.lease().value_or(cast_.claim(failed.claim()->str()).lease)});
 }
 
 // --- workers

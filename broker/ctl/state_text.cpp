@@ -77,6 +77,8 @@ std::string pool_line(const Core& core, const NameTables& names, uint32_t row) {
     json.number("hits", pool.hit_total);
     json.number("skipped", pool.skipped_total);
     json.number("unqualified", pool.unqualified_total);
+    json.number("kills", pool.kills_total);
+    json.number("kills_failed", pool.kills_failed_total);
     json.open_list("ready");
     for (uint32_t slot = pool.ready_head; slot != shm::kNoRow; slot = core.slot(slot).ready_next) {
         write_slot_name(json, {}, core.slot(slot), names);
@@ -94,7 +96,7 @@ void write_slot_holder(JsonText& json,
     if (slot.holder == shm::kNoRow) return;
     if (slot.state == shm::SlotState::kReserved) {
         json.text("claim", names.claim(core.claim(slot.holder).arrival));
-    } else if (slot.state == shm::SlotState::kLeased) {
+    } else {
         json.text("claim", names.claim(core.lease(slot.holder).arrival));
     }
 }
@@ -162,6 +164,24 @@ std::string claim_line(const Core& core, const NameTables& names, uint32_t row) 
     return json.line();
 }
 
+std::string_view lease_state_word(shm::LeaseState state) {
+    switch (state) {
+        case shm::LeaseState::kFree:
+            return "none";
+        case shm::LeaseState::kLive:
+            return "live";
+        case shm::LeaseState::kGrace:
+            return "grace";
+        case shm::LeaseState::kExpired:
+            return "expired";
+        case shm::LeaseState::kRevoking:
+            return "revoking";
+        case shm::LeaseState::kKilling:
+            return "killing";
+    }
+    return "unknown";
+}
+
 std::string lease_line(const Core& core, const NameTables& names, uint32_t row) {
     const shm::LeaseRow& lease = core.lease(row);
     const bool grace = lease.state == shm::LeaseState::kGrace;
@@ -171,7 +191,7 @@ std::string lease_line(const Core& core, const NameTables& names, uint32_t row) 
     json.text("claim", names.claim(lease.arrival));
     json.text("session", names.session(lease.session));
     json.text("pool", names.pool(lease.pool));
-    json.text("state", grace ? "grace" : "live");
+    json.text("state", lease_state_word(lease.state));
     write_chain(json, core, names, lease.first_slot);
     json.number("fence", lease.fence);
     json.number("granted_ns", lease.granted_ns);
@@ -179,6 +199,9 @@ std::string lease_line(const Core& core, const NameTables& names, uint32_t row) 
     json.number("interval_ns", lease.interval_ns);
     write_time(json, "expires_ns", lease.expires_ns);
     if (grace) json.number("grace_until_ns", lease.grace_until_ns);
+    if (lease.state == shm::LeaseState::kKilling) {
+        json.truth("kill_failed", (lease.flags & shm::LeaseFlag::kKillFailed) != 0);
+    }
     json.close_object();
     json.close_object();
     return json.line();

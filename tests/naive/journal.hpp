@@ -38,6 +38,8 @@ enum class StepKind {
     kCancel,
     kRelease,
     kKeepalive,
+    kAdopt,
+    kKillFailed,
     kAnnounce,
     kWord,
     kDrain,
@@ -58,11 +60,12 @@ struct Step {
     int32_t distance = 0;         // of its fence or round from the right one
 
     core::Claim claim;
-    uint32_t payload_size = 0;  // claim
-    uint16_t tag = 0;           // cancel
-    bool broken = false;        // release
-    uint64_t interval_ns = 0;   // keepalive
-    core::Announce announce;    // without its views
+    uint32_t payload_size = 0;               // claim
+    uint16_t tag = 0;                        // cancel, adopt
+    shm::Reason refusal = shm::Reason::kOk;  // adopt
+    bool broken = false;                     // release
+    uint64_t interval_ns = 0;                // keepalive
+    core::Announce announce;                 // without its views
     std::string name;
     std::vector<std::string> labels;
     uint32_t attributes_size = 0;

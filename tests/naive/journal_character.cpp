@@ -59,7 +59,12 @@ void choose_common(Dice& dice, core::PoolConfig& config) {
     config.payload_max = dice.one_of<uint32_t>({64, 600, shm::kPayloadMax});
     config.retry_after_ns = dice.one_of<uint64_t>({1, 7, 1000});
     config.interval_max_ns = dice.one_of<uint64_t>({3, 20, 100, shm::kNever});
-    config.grace_ns = dice.one_of<uint64_t>({0, 0, 1, 4, 15});
+    config.expiry = dice.one_of({shm::ExpiryMode::kCooperative,
+                                 shm::ExpiryMode::kCooperative,
+                                 shm::ExpiryMode::kStrict,
+                                 shm::ExpiryMode::kLazy});
+    const uint64_t grace_ns = dice.one_of<uint64_t>({0, 0, 1, 4, 15});
+    if (config.expiry == shm::ExpiryMode::kCooperative) config.grace_ns = grace_ns;
 }
 
 PoolSpec counted_pool(Dice& dice, const Character& character) {

@@ -41,6 +41,8 @@ class Writer {
     void cancel();
     void release();
     void keepalive();
+    void adopt();
+    void kill_failed();
     void announce();
     void word();
     void drain();
@@ -106,7 +108,8 @@ void Writer::write_one() {
                (model().is_draining && dice_.percent(2))) {
         drain();
     } else {
-        switch (dice_.weighed({character_.claim_weight, 4, character_.release_weight, 5, 8, 60})) {
+        switch (dice_.weighed(
+            {character_.claim_weight, 4, character_.release_weight, 5, 8, 60, 3, 1})) {
             case 0:
                 claim();
                 break;
@@ -124,6 +127,12 @@ void Writer::write_one() {
                 break;
             case 5:
                 word();
+                break;
+            case 6:
+                adopt();
+                break;
+            case 7:
+                kill_failed();
                 break;
             default:
                 break;
@@ -249,6 +258,29 @@ void Writer::keepalive() {
     put(step);
 }
 
+void Writer::adopt() {
+    if (model().leases.empty() && dice_.percent(90)) return;
+    Step step;
+    step.kind = StepKind::kAdopt;
+    step.subject = any_lease_label();
+    step.session = any_session();
+    step.tag = any_tag(player_->sessions().at(step.session));
+    step.distance = distance();
+    if (dice_.percent(2)) step.refusal = shm::Reason::kUnkillable;
+    put(step);
+}
+
+void Writer::kill_failed() {
+    if (model().leases.empty() && dice_.percent(90)) return;
+    Step step;
+    step.kind = StepKind::kKillFailed;
+    step.subject = any_lease_label();
+    for (const auto& [number, lease] : model().leases) {
+        if (lease.is_being_killed && dice_.percent(70)) step.subject = label_of_number_[number];
+    }
+    put(step);
+}
+
 void Writer::announce() {
     Step step;
     step.kind = StepKind::kAnnounce;
@@ -365,6 +397,7 @@ std::vector<TimeNs> Writer::instants() const {
         if (slot.is == SlotIs::kKept) instants.push_back(slot.kept_until_ns);
     }
     for (const auto& [number, lease] : model().leases) {
+        if (lease.is_uncollected || lease.is_being_killed) continue;
         instants.push_back(lease.is_in_grace ? lease.grace_until_ns : lease.expires_ns);
     }
     const TimeNs now = model().now;

@@ -89,12 +89,17 @@ void NaiveCore::apply(const core::Keepalive& keepalive) {
         return;
     }
     Lease& lease = m_.leases.at(keepalive.lease);
+    if (lease.is_being_killed) {
+        tell_result(keepalive.session, keepalive.user_data, Reason::kExpiredLease);
+        return;
+    }
     TimeNs interval_ns = 0;
     if (lease.interval_ns != 0) {
         const TimeNs asked = keepalive.interval_ns == 0 ? lease.interval_ns : keepalive.interval_ns;
         interval_ns = std::min(asked, m_.pools.at(lease.pool).config.interval_max_ns);
         lease.expires_ns = later(m_.now, interval_ns);
         lease.is_in_grace = false;
+        lease.is_uncollected = false;
     }
     tell_result(keepalive.session, keepalive.user_data, Reason::kOk, interval_ns);
 }
@@ -109,6 +114,8 @@ std::vector<uint64_t> NaiveCore::remove_lease(uint64_t id) {
     const Lease lease = m_.leases.at(id);
     m_.ended[id] = EndedLease{lease.fence, false};
     m_.leases.erase(id);
+    for (const uint64_t slot : lease.slots)
+        m_.slots.at(slot).holder_is_killed = false;
     return lease.slots;
 }
 
@@ -118,38 +125,51 @@ void NaiveCore::end_lease_and_free(uint64_t lease, bool broken) {
 }
 
 void NaiveCore::tell_lease_end(const Lease& lease, Reason reason) {
-    Decision& end = tell(DecisionKind::kLeaseEnd, lease.session);
-    end.pool = lease.pool;
-    end.tag = lease.tag;
-    end.claim = lease.claim;
-    end.id = lease.claim;
-    end.fence = lease.fence;
-    end.reason = reason;
+    tell_of_lease(DecisionKind::kLeaseEnd, lease).reason = reason;
 }
 
-// "Cooperative: after expiry the lease is in grace for grace_ns, its holder is told; at the end of
-// grace (at once if 0, and then without kLeaseGrace) it ends, reason expired lease."
-void NaiveCore::lease_expired(uint64_t id) {
-    Lease& lease = m_.leases.at(id);
-    const TimeNs grace_ns = m_.pools.at(lease.pool).config.grace_ns;
-    if (grace_ns == 0) {
-        lease_ended_by_time(id);
+Decision& NaiveCore::tell_of_lease(DecisionKind kind, const Lease& lease) {
+    Decision& told = tell(kind, lease.session);
+    told.pool = lease.pool;
+    told.tag = lease.tag;
+    told.claim = lease.claim;
+    told.id = lease.claim;
+    told.fence = lease.fence;
+    return told;
+}
+
+// "An adoption is checked in this order."
+Reason NaiveCore::adoption_refusal(const core::Adopt& adopt) const {
+    if (adopt.refusal != Reason::kOk) return adopt.refusal;
+    const Session& session = m_.sessions.at(adopt.session);
+    if (adopt.tag >= session.tags_max || tag_in_use(adopt.session, adopt.tag))
+        return Reason::kLimit;
+    if (m_.ended.contains(adopt.lease)) return Reason::kEnded;
+    const auto lease = m_.leases.find(adopt.lease);
+    if (lease == m_.leases.end()) return Reason::kNotFound;
+    if (m_.sessions.at(lease->second.session).uid != session.uid) return Reason::kNotAllowed;
+    if (lease->second.fence != adopt.fence) return Reason::kStale;
+    if (lease->second.session == adopt.session) return Reason::kState;
+    return lease->second.is_being_killed ? Reason::kExpiredLease : Reason::kOk;
+}
+
+// "Its id, fence, expiry and slots stay; its tag and session are the adopter's. Its holder is told
+// that it has ended, reason adopted."
+void NaiveCore::apply(const core::Adopt& adopt) {
+    const Reason refusal = adoption_refusal(adopt);
+    if (refusal != Reason::kOk) {
+        tell_result(adopt.session, adopt.user_data, refusal);
         return;
     }
-    lease.is_in_grace = true;
-    lease.grace_until_ns = later(lease.expires_ns, grace_ns);
-    Decision& grace = tell(DecisionKind::kLeaseGrace, lease.session);
-    grace.pool = lease.pool;
-    grace.tag = lease.tag;
-    grace.claim = lease.claim;
-    grace.id = lease.claim;
-    grace.fence = lease.fence;
-    grace.value = lease.grace_until_ns;
-}
-
-void NaiveCore::lease_ended_by_time(uint64_t id) {
-    tell_lease_end(m_.leases.at(id), Reason::kExpiredLease);
-    end_lease_and_free(id, false);
+    Lease& lease = m_.leases.at(adopt.lease);
+    const Lease given = lease;
+    lease.session = adopt.session;
+    lease.tag = adopt.tag;
+    Decision& adopted = tell_of_lease(DecisionKind::kAdopted, lease);
+    adopted.user_data = adopt.user_data;
+    adopted.value = lease.interval_ns;
+    list_slots(adopted, lease.slots);
+    tell_lease_end(given, Reason::kAdopted);
 }
 
 }  // namespace dibs::naive

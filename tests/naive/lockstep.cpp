@@ -60,6 +60,8 @@ PoolCounters counters_of(const shm::PoolRow& pool) {
     counters.totals.hits = pool.hit_total;
     counters.totals.skipped = pool.skipped_total;
     counters.totals.unqualified = pool.unqualified_total;
+    counters.totals.kills = pool.kills_total;
+    counters.totals.kills_failed = pool.kills_failed_total;
     return counters;
 }
 
@@ -88,7 +90,9 @@ std::string difference(const PoolCounters& real, const PoolCounters& naive) {
             {"refused", c.totals.refused},
             {"hits", c.totals.hits},
             {"skipped", c.totals.skipped},
-            {"unqualified", c.totals.unqualified}};
+            {"unqualified", c.totals.unqualified},
+            {"kills", c.totals.kills},
+            {"kills_failed", c.totals.kills_failed}};
     };
     const auto real_fields = fields(real);
     const auto naive_fields = fields(naive);

@@ -35,6 +35,8 @@ struct Slot {
     bool is_draining = false;
     bool has_confirmed = false;  // its present assignment
     bool only_waits_for_admission = false;
+    bool is_collected = false;      // from an expired lease; its worker has not said ready since
+    bool holder_is_killed = false;  // recovering under a lease whose holder is being killed
     uint32_t round = 0;
     uint64_t claim = 0;  // number, while reserved or leased
     TimeNs kept_until_ns = 0;
@@ -70,6 +72,8 @@ struct Lease {
     TimeNs expires_ns = shm::kNever;
     TimeNs granted_ns = 0;
     bool is_in_grace = false;
+    bool is_uncollected = false;   // lazy: expired
+    bool is_being_killed = false;  // strict: its holder
     TimeNs grace_until_ns = 0;
     std::vector<uint64_t> slots;
 };
@@ -97,6 +101,8 @@ struct Totals {
     uint64_t hits = 0;
     uint64_t skipped = 0;
     uint64_t unqualified = 0;
+    uint64_t kills = 0;
+    uint64_t kills_failed = 0;
     bool operator==(const Totals&) const = default;
 };
 

@@ -36,6 +36,7 @@ void NaiveCore::pass(uint32_t pool) {
     for (const uint64_t number : pending_of(pool)) {
         const Claim& claim = m_.claims.at(number);
         if (claim.is_confirming) continue;
+        if (!service_stopped && !can_be_served(claim)) collect_for(claim);
         if (!service_stopped && can_be_served(claim)) {
             serve(number);
         } else if (claim.is_impatient) {

@@ -34,6 +34,8 @@ class NaiveCore {
     void apply(const core::Cancel& cancel);
     void apply(const core::Release& release);
     void apply(const core::Keepalive& keepalive);
+    void apply(const core::Adopt& adopt);
+    void apply(const core::KillFailed& failed);
     void apply(const core::Announce& announce);
     void apply(const core::WorkerWord& word);
     void apply(const core::Drain& drain);
@@ -81,6 +83,16 @@ class NaiveCore {
     void grant(uint64_t number);
     void end_lease_and_free(uint64_t lease, bool broken);
     void tell_lease_end(const Lease& lease, shm::Reason reason);
+    core::Decision& tell_of_lease(core::DecisionKind kind, const Lease& lease);
+    shm::Reason adoption_refusal(const core::Adopt& adopt) const;
+
+    // expiry
+    void begin_grace(Lease& lease);
+    void kill_holder(Lease& lease);
+    void take_off_lease(uint64_t slot);
+    std::vector<uint64_t> uncollected_of(uint32_t pool) const;
+    std::vector<uint64_t> would_come_back(uint64_t lease) const;
+    void collect_for(const Claim& claim);
     std::vector<uint64_t> remove_lease(uint64_t lease);
     std::optional<shm::Reason> lease_refusal(uint32_t session,
                                              uint64_t lease,

@@ -84,6 +84,21 @@ void Player<CoreType>::play(const Step& step) {
             core_.apply(core::Keepalive{session, lease.id, fence, step.interval_ns, step.label});
             break;
         }
+        case StepKind::kAdopt: {
+            const KnownLease lease = lease_of(step.subject);
+            core::Adopt adopt;
+            adopt.session = session;
+            adopt.tag = step.tag;
+            adopt.lease = lease.id;
+            adopt.fence = lease.fence + static_cast<uint64_t>(int64_t{step.distance});
+            adopt.user_data = step.label;
+            adopt.refusal = step.refusal;
+            core_.apply(adopt);
+            break;
+        }
+        case StepKind::kKillFailed:
+            core_.apply(core::KillFailed{lease_of(step.subject).id});
+            break;
         case StepKind::kAnnounce:
             announce(step);
             break;
@@ -269,6 +284,13 @@ DecisionLine Player<CoreType>::line_of(const Decision& decision) const {
             if (decision.reason == shm::Reason::kDuplicate) line.first_claim = decision.id;
             held_by();
             break;
+        case DecisionKind::kAdopted:
+            line.user_data = decision.user_data;
+            line.value = decision.value;
+            for (const uint32_t row : core_.decided_slots(decision))
+                line.slots.push_back(slot_number_of_row_.at(row));
+            [[fallthrough]];
+        case DecisionKind::kKill:
         case DecisionKind::kLeaseGrace:
         case DecisionKind::kLeaseEnd:
             of_claim();

@@ -54,6 +54,8 @@ void NaiveCore::slot_lost(uint64_t lost) {
     } else if (slot.is == SlotIs::kLeased) {
         tell_lease_end(m_.leases.at(slot.claim), Reason::kWorkerLost);
         slots = remove_lease(slot.claim);
+    } else if (slot.holder_is_killed) {
+        take_off_lease(lost);
     }
     for (const uint64_t id : slots) {
         if (id != lost) free_slot(id);

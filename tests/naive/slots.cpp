@@ -17,6 +17,7 @@ using shm::Reason;
 void NaiveCore::become_idle(uint64_t id) {
     Slot& slot = m_.slots.at(id);
     Pool& pool = m_.pools.at(slot.pool);
+    slot.is_collected = false;
     if (slot.is_draining) {
         leave(id);
         return;
@@ -180,8 +181,8 @@ void NaiveCore::announce_again(Slot& slot, const core::Announce& announce) {
         slot.only_waits_for_admission = true;
     }
     admit_if_only_waiting(slot);
-    const bool taken =
-        slot.is == SlotIs::kReserved || slot.is == SlotIs::kKept || slot.is == SlotIs::kLeased;
+    const bool taken = slot.is == SlotIs::kReserved || slot.is == SlotIs::kKept ||
+                       slot.is == SlotIs::kLeased || slot.holder_is_killed;
     if (announce.ready && !taken) ready(slot);
 }
 

@@ -40,7 +40,8 @@ std::vector<Timer> timers_of(const Model& model) {
     for (const auto& [number, lease] : model.leases) {
         if (lease.is_in_grace) {
             timers.push_back({lease.grace_until_ns, kGrace, 0, number, number});
-        } else if (lease.expires_ns != shm::kNever) {
+        } else if (lease.expires_ns != shm::kNever && !lease.is_uncollected &&
+                   !lease.is_being_killed) {
             // "At its very instant a lease lives."
             timers.push_back({later(lease.expires_ns, 1), kExpiry, 0, number, number});
         }

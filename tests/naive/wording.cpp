@@ -30,8 +30,12 @@ const char* name_of(DecisionKind kind) {
             return "grant";
         case DecisionKind::kEnd:
             return "end";
+        case DecisionKind::kAdopted:
+            return "adopted";
         case DecisionKind::kLeaseGrace:
             return "lease-grace";
+        case DecisionKind::kKill:
+            return "kill";
         case DecisionKind::kLeaseEnd:
             return "lease-end";
         case DecisionKind::kSlotGone:
@@ -120,6 +124,12 @@ const char* name_of(Reason reason) {
             return "revoked";
         case Reason::kStateLost:
             return "state-lost";
+        case Reason::kUnkillable:
+            return "unkillable";
+        case Reason::kEnded:
+            return "ended";
+        case Reason::kAdopted:
+            return "adopted";
     }
     return "?";
 }
@@ -172,6 +182,10 @@ const char* name_of(StepKind kind) {
             return "release";
         case StepKind::kKeepalive:
             return "keepalive";
+        case StepKind::kAdopt:
+            return "adopt";
+        case StepKind::kKillFailed:
+            return "kill-failed";
         case StepKind::kAnnounce:
             return "announce";
         case StepKind::kWord:
@@ -269,6 +283,14 @@ std::string to_string(const Step& step) {
             line.add("lease", step.subject, kNoLabel).add("fence", step.distance, 0);
             line.add("interval", step.interval_ns, 0);
             break;
+        case StepKind::kAdopt:
+            line.add("lease", step.subject, kNoLabel).add("fence", step.distance, 0);
+            line.add("tag", step.tag, kNoLabel);
+            if (step.refusal != Reason::kOk) line.say(name_of(step.refusal));
+            break;
+        case StepKind::kKillFailed:
+            line.add("lease", step.subject, kNoLabel);
+            break;
         case StepKind::kAnnounce:
             say_announce(line, step);
             break;
@@ -301,6 +323,8 @@ std::string to_string(const PoolSpec& pool) {
     line.add("interval_max", config.interval_max_ns, 0).add("grace", config.grace_ns, 0);
     line.add("required", pool.required_label, "");
     if (config.release_is_ready) line.say("release_is_ready");
+    if (config.expiry == shm::ExpiryMode::kStrict) line.say("strict");
+    if (config.expiry == shm::ExpiryMode::kLazy) line.say("lazy");
     return line.text();
 }
 

@@ -26,6 +26,7 @@ bool NaiveCore::table_names(const core::WorkerWord& word, const Slot& slot) {
     const SlotIs is = slot.is;
     switch (word.kind) {
         case Kind::kReady:
+            return !slot.holder_is_killed;
         case Kind::kWithdraw:
         case Kind::kProtect:
         case Kind::kUnprotect:
@@ -174,7 +175,7 @@ void NaiveCore::done(Slot& slot, bool then_ready, std::span<const uint8_t> answe
 // its row is freed where it would become idle, recovering or unknown. Withdraw of a slot in
 // another state frees its row at once."
 void NaiveCore::withdraw(Slot& slot) {
-    if (slot.is == SlotIs::kReserved || slot.is == SlotIs::kLeased) {
+    if (slot.is == SlotIs::kReserved || slot.is == SlotIs::kLeased || slot.holder_is_killed) {
         slot.is_draining = true;
     } else {
         leave(slot.id);

@@ -142,6 +142,9 @@ enum {
     DIBS_ENOTALLOWED = -24,  // not allowed to this user
     DIBS_EREVOKED = -25,     // ended by an administrator, or taken for a better claim
     DIBS_ESTATELOST = -26,   // the broker's state failed its checks; it has begun anew
+    DIBS_EUNKILLABLE = -27,  // a pool of strict expiry, and the broker may not kill this process
+    DIBS_EENDED = -28,       // that lease has ended: there is nothing to adopt
+    DIBS_EADOPTED = -29,     // another session of this user has adopted the lease
 
     // said by the library
     DIBS_EARGUMENT = -101,    // a null pointer, or a value that no other code names

@@ -1,0 +1,126 @@
+// tests/naive/expiry.cpp -- "Expiry" of docs/scheduling.md: grace, kill, collection.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <tuple>
+
+#include "tests/naive/naive_core.hpp"
+#include "tests/naive/sums.hpp"
+
+namespace dibs::naive {
+
+using core::DecisionKind;
+using shm::ExpiryMode;
+using shm::Reason;
+
+void NaiveCore::lease_expired(uint64_t id) {
+    Lease& lease = m_.leases.at(id);
+    const core::PoolConfig& pool = m_.pools.at(lease.pool).config;
+    if (pool.expiry == ExpiryMode::kStrict) {
+        kill_holder(lease);
+    } else if (pool.expiry == ExpiryMode::kLazy) {
+        lease.is_uncollected = true;
+        tell_of_lease(DecisionKind::kLeaseGrace, lease).value = shm::kNever;
+    } else if (pool.grace_ns != 0) {
+        begin_grace(lease);
+    } else {
+        lease_ended_by_time(id);
+    }
+}
+
+// "Cooperative: after expiry the lease is in grace for grace_ns, its holder is told; at the end of
+// grace (at once if 0, and then without kLeaseGrace) it ends, reason expired lease."
+void NaiveCore::begin_grace(Lease& lease) {
+    lease.is_in_grace = true;
+    lease.grace_until_ns = later(lease.expires_ns, m_.pools.at(lease.pool).config.grace_ns);
+    tell_of_lease(DecisionKind::kLeaseGrace, lease).value = lease.grace_until_ns;
+}
+
+void NaiveCore::lease_ended_by_time(uint64_t id) {
+    tell_lease_end(m_.leases.at(id), Reason::kExpiredLease);
+    end_lease_and_free(id, false);
+}
+
+// "Strict: kKill is decided; its slots are recovering under it until it ends."
+void NaiveCore::kill_holder(Lease& lease) {
+    lease.is_being_killed = true;
+    m_.pools.at(lease.pool).totals.kills += 1;
+    tell_of_lease(DecisionKind::kKill, lease);
+    for (const uint64_t id : lease.slots) {
+        Slot& slot = m_.slots.at(id);
+        slot.is = SlotIs::kRecovering;
+        slot.holder_is_killed = true;
+    }
+}
+
+void NaiveCore::apply(const core::KillFailed& failed) {
+    const auto lease = m_.leases.find(failed.lease);
+    if (lease == m_.leases.end() || !lease->second.is_being_killed) return;
+    m_.pools.at(lease->second.pool).totals.kills_failed += 1;
+}
+
+// "The death of a worker takes its slot off a lease whose holder is being killed; the lease ends
+// worker lost with its last one."
+void NaiveCore::take_off_lease(uint64_t slot) {
+    Lease& lease = m_.leases.at(m_.slots.at(slot).claim);
+    if (lease.slots.size() == 1) {
+        tell_lease_end(lease, Reason::kWorkerLost);
+        remove_lease(lease.claim);
+    } else {
+        std::erase(lease.slots, slot);
+    }
+}
+
+// "The one whose expiry is the earliest first, then by number."
+std::vector<uint64_t> NaiveCore::uncollected_of(uint32_t pool) const {
+    std::vector<uint64_t> numbers;
+    for (const auto& [number, lease] : m_.leases) {
+        if (lease.pool == pool && lease.is_uncollected) numbers.push_back(number);
+    }
+    std::sort(numbers.begin(), numbers.end(), [&](uint64_t left, uint64_t right) {
+        return std::tuple(m_.leases.at(left).expires_ns, left) <
+               std::tuple(m_.leases.at(right).expires_ns, right);
+    });
+    return numbers;
+}
+
+// Slots of the lease that are neither protected nor unqualified nor draining.
+std::vector<uint64_t> NaiveCore::would_come_back(uint64_t number) const {
+    std::vector<uint64_t> slots = m_.leases.at(number).slots;
+    std::erase_if(slots, [&](uint64_t id) {
+        const Slot& slot = m_.slots.at(id);
+        return slot.is_protected || slot.is_unqualified || slot.is_draining;
+    });
+    return slots;
+}
+
+// "Collection": of the first claim in the backlog that cannot be served.
+void NaiveCore::collect_for(const Claim& claim) {
+    const Pool& pool = m_.pools.at(claim.pool);
+    const bool counted = pool.config.kind == shm::PoolKind::kCounted;
+    const bool idle_at_once = counted || pool.config.release_is_ready;
+    if (claim.is_impatient && !idle_at_once) return;
+    if (!counted && unconfirmed_of(claim.pool) + claim.units > pool.config.unconfirmed_max) return;
+    uint64_t comes = pool.ready.size();
+    for (const auto& [id, slot] : m_.slots) {
+        if (slot.pool == claim.pool && slot.is_collected && !claim.is_impatient) ++comes;
+    }
+    const std::vector<uint64_t> uncollected = uncollected_of(claim.pool);
+    uint64_t reachable = comes;
+    for (const uint64_t lease : uncollected)
+        reachable += would_come_back(lease).size();
+    if (reachable < claim.units) return;
+    const uint64_t units = claim.units;
+    for (const uint64_t lease : uncollected) {
+        if (comes >= units) return;
+        const std::vector<uint64_t> slots = would_come_back(lease);
+        if (slots.empty()) continue;
+        comes += slots.size();
+        lease_ended_by_time(lease);
+        for (const uint64_t id : slots) {
+            Slot& slot = m_.slots.at(id);
+            slot.is_collected = slot.is == SlotIs::kRecovering;
+        }
+    }
+}
+
+}  // namespace dibs::naive
