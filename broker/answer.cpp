@@ -60,6 +60,7 @@ void Answers::name_holder(const Session* to, const Decision& decision, Completio
 }
 
 void Answers::stage() {
+    kills_ = false;
     for (const OwnResult& own : operations_.own_results()) {
         Completion entry;
         entry.kind = CompletionKind::kResult;
@@ -103,6 +104,11 @@ void Answers::stage_decision(const Decision& decision) {
             return lease_event(decision, shm::LeaseEvent::kGrace);
         case DecisionKind::kLeaseEnd:
             return lease_event(decision, shm::LeaseEvent::kEnded);
+        case DecisionKind::kAdopted:
+            return adopt(decision, (&decision)[1]);  // the core says next who had it
+        case DecisionKind::kKill:
+            kills_ = true;
+            return;
         case DecisionKind::kSlotGone:
         case DecisionKind::kDemand:
         case DecisionKind::kDrained:
@@ -201,21 +207,16 @@ TagRoom Answers::room_given_back(const Decision& decision) const {
             .ingested_ns = core_.now()};
 }
 
-void Answers::grant(const Decision& decision) {
-    Session* session = sessions_.at(decision.session);
-    if (session == nullptr) return;
-    const TagRoom& of_tag = session->tags[decision.tag];
-    const bool given_back = of_tag.first != decision.room;
-    const TagRoom kept = given_back ? room_given_back(decision) : TagRoom{};
-    const TagRoom& room = given_back ? kept : of_tag;
+// Head and slots of a grant, but for the workers' answers, which are there already.
+void Answers::write_grant(Session& session, const TagRoom& room, const Decision& decision) {
     const bool counted = core_.pool(decision.pool).kind == shm::PoolKind::kCounted;
     const auto slots = core_.decided_slots(decision);
-    std::byte* base = session->payload + size_t{room.first} * shm::kLineSize;
+    std::byte* base = session.payload + size_t{room.first} * shm::kLineSize;
     *reinterpret_cast<shm::GrantHead*>(base) = {
         static_cast<uint32_t>(slots.size()), room.stride, room.answer_place, 0};
     for (uint32_t i = 0; i < slots.size(); ++i) {
         const shm::SlotRow& slot = core_.slot(slots[i]);
-        shm::GrantSlot* out = grant_slot(*session, room, i);
+        shm::GrantSlot* out = grant_slot(session, room, i);
         // The row's second line is only looked at where there may be attributes.
         const uint32_t fit = room.answer_place - static_cast<uint32_t>(sizeof(shm::GrantSlot));
         out->number = slot.number;
@@ -229,13 +230,12 @@ void Answers::grant(const Decision& decision) {
         }
     }
     // The word of the tag's last lease must not be taken for this one's.
-    if (session->events[decision.tag].load(std::memory_order_relaxed) != 0) {
-        stage_event(*session, decision.tag, 0);
+    if (session.events[decision.tag].load(std::memory_order_relaxed) != 0) {
+        stage_event(session, decision.tag, 0);
     }
-    publisher_.granted(decision.pool, core_.now() - room.ingested_ns);
-    Completion entry;
-    entry.kind = CompletionKind::kClaim;
-    entry.outcome = shm::Outcome::kGranted;
+}
+
+void Answers::tell_lease(Session* session, const Decision& decision, Completion& entry) {
     entry.user_data = decision.user_data;
     entry.units = decision.units;
     entry.tag = decision.tag;
@@ -243,11 +243,50 @@ void Answers::grant(const Decision& decision) {
     entry.fence = decision.fence;
     entry.value = decision.value;
     entry.claim = decision.claim;
-    entry.data = room.first * static_cast<uint32_t>(shm::kLineSize);
+    entry.data = decision.room * static_cast<uint32_t>(shm::kLineSize);
     complete(session, entry);
-    if (given_back) {
+    if (session->tags[decision.tag].first != decision.room) {
         session->keep_until_read(decision.room, session->completion_tail);
     }
+}
+
+void Answers::grant(const Decision& decision) {
+    Session* session = sessions_.at(decision.session);
+    if (session == nullptr) return;
+    const TagRoom& of_tag = session->tags[decision.tag];
+    const bool given_back = of_tag.first != decision.room;
+    const TagRoom kept = given_back ? room_given_back(decision) : TagRoom{};
+    const TagRoom& room = given_back ? kept : of_tag;
+    write_grant(*session, room, decision);
+    publisher_.granted(decision.pool, core_.now() - room.ingested_ns);
+    Completion entry;
+    entry.kind = CompletionKind::kClaim;
+    entry.outcome = shm::Outcome::kGranted;
+    tell_lease(session, decision, entry);
+}
+
+// What was granted to another session, whose room is still as it was; `left` tells it so.
+void Answers::adopt(const Decision& decision, const Decision& left) {
+    Session* session = sessions_.at(decision.session);
+    if (session == nullptr) return;
+    const TagRoom& of_tag = session->tags[decision.tag];
+    const TagRoom room = of_tag.first == decision.room ? of_tag : room_given_back(decision);
+    write_grant(*session, room, decision);
+    Session* giver = sessions_.at(left.session);
+    const bool known = giver != nullptr && left.tag < giver->tags.size() &&
+                       giver->tags[left.tag].first == left.room;
+    for (uint32_t i = 0; i < decision.slots_count; ++i) {
+        const uint32_t size =
+            known ? grant_slot(*giver, giver->tags[left.tag], i)->answer_size : uint32_t{0};
+        grant_slot(*session, room, i)->answer_size = size;
+        if (size == 0) continue;
+        std::memcpy(region(*session, room, i) + room.answer_place,
+                    region(*giver, giver->tags[left.tag], i) + room.answer_place,
+                    size);
+    }
+    Completion entry;
+    entry.kind = CompletionKind::kResult;
+    tell_lease(session, decision, entry);
 }
 
 void Answers::claim_end(const Decision& decision) {

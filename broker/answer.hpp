@@ -30,6 +30,8 @@ class Answers {
     // What a broker that died has committed, for the sessions that are back: stored once more, and
     // everybody is woken.
     void repeat();
+    // The turn has decided to kill somebody.
+    [[nodiscard]] bool kills() const { return kills_; }
     // Tells a session that it is over, and wakes it.
     static void farewell(Session& session);
 
@@ -39,7 +41,10 @@ class Answers {
     void assign(const core::Decision& decision);
     void revoke(const core::Decision& decision);
     void worker_answer(const core::Decision& decision);
+    void write_grant(Session& session, const TagRoom& room, const core::Decision& decision);
+    void tell_lease(Session* session, const core::Decision& decision, shm::Completion& entry);
     void grant(const core::Decision& decision);
+    void adopt(const core::Decision& decision, const core::Decision& left);
     void claim_end(const core::Decision& decision);
     void lease_event(const core::Decision& decision, uint8_t event);
     void stage_event(Session& session, uint16_t tag, uint64_t word);
@@ -56,6 +61,7 @@ class Answers {
     Operations& operations_;
     Publisher& publisher_;
     const Quotas& quotas_;
+    bool kills_ = false;
     shm::LogStore stage_store_ = {};  // the one that is being made: its padding stays zero
 };
 

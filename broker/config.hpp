@@ -19,7 +19,7 @@
 //   attributes = [{ device = "0" }, { device = "1" }]    # of slot 0, 1, …
 //
 //   [[pool]]
-//   name = "web"; kind = "worker"; reservation_ttl = "2s"; payload_max = "1KiB"
+//   name = "web"; kind = "worker"; expiry = "lazy"; reservation_ttl = "2s"; payload_max = "1KiB"
 //
 //   [[policy]]                          # who may do how much: broker/policy.hpp
 //   user = "alice"; pools = ["gpu"]; sessions = 16

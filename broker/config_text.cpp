@@ -178,6 +178,11 @@ PoolSettings read_pool(const toml::table& table, Mistakes& mistakes) {
                  {{"wait", shm::WhenBusy::kWait},
                   {"reject", shm::WhenBusy::kReject},
                   {"cold", shm::WhenBusy::kCold}});
+    section.word("expiry",
+                 values.expiry,
+                 {{"cooperative", shm::ExpiryMode::kCooperative},
+                  {"strict", shm::ExpiryMode::kStrict},
+                  {"lazy", shm::ExpiryMode::kLazy}});
     section.count("units_max", values.units_max, 1, shm::kUnitsMax);
     section.count("backlog_max", values.backlog_max, 1, kManyRows);
     section.size("payload_max", values.payload_max, 0, shm::kPayloadMax);
@@ -185,6 +190,9 @@ PoolSettings read_pool(const toml::table& table, Mistakes& mistakes) {
     section.duration("retry_after", values.retry_after_ns, 0, kYear);
     section.duration("interval_max", values.interval_max_ns, 1, kYear);
     section.duration("grace", values.grace_ns, 0, kYear);
+    if (values.expiry != shm::ExpiryMode::kCooperative) {
+        section.forbid("grace", "only cooperative expiry has one");
+    }
     if (!section.has("kind")) section.missing("kind");
     if (!known_kind) {
         for (const char* key : {"slots",

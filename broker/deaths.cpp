@@ -4,8 +4,8 @@
 
 namespace dibs {
 
-Deaths::Deaths(core::Core& core, Sessions& sessions, Ingest& ingest)
-    : core_(core), sessions_(sessions), ingest_(ingest) {
+Deaths::Deaths(core::Core& core, Sessions& sessions, Ingest& ingest, Kills& kills)
+    : core_(core), sessions_(sessions), ingest_(ingest), kills_(kills) {
     gone_.reserve(core.sessions_max());
 }
 
@@ -29,6 +29,7 @@ void Deaths::reap() {
             continue;
         }
         session->ending = true;
+        if (kills_.condemn(*session)) continue;  // back when it is dead
         core_.session_died(session->row);
         gone_.push_back(session);
     }

@@ -11,13 +11,14 @@
 
 #include "broker/core/core.hpp"
 #include "broker/ingest.hpp"
+#include "broker/kills.hpp"
 #include "broker/sessions.hpp"
 
 namespace dibs {
 
 class Deaths {
   public:
-    Deaths(core::Core& core, Sessions& sessions, Ingest& ingest);
+    Deaths(core::Core& core, Sessions& sessions, Ingest& ingest, Kills& kills);
 
     [[nodiscard]] bool any() const { return !sessions_.ending().empty(); }
     // Within a turn: tells the core of the sessions that have nothing left to say.
@@ -31,6 +32,7 @@ class Deaths {
     core::Core& core_;
     Sessions& sessions_;
     Ingest& ingest_;
+    Kills& kills_;
     std::vector<Session*> gone_;
 };
 

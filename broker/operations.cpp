@@ -31,6 +31,8 @@ uint8_t flags_of(Op op) {
             return OpFlag::kQuiet | OpFlag::kThenReady | OpFlag::kOn;
         case Op::kRefuse:
             return OpFlag::kQuiet | OpFlag::kTryAgain;
+        case Op::kAdopt:
+            return 0;  // its result is what it is for
         case Op::kDone:
             return OpFlag::kQuiet | OpFlag::kThenReady;
         case Op::kProtect:
@@ -71,7 +73,7 @@ void Operations::apply(Session& session,
                        const shm::Submission& entry,
                        std::span<const uint8_t> payload) {
     if (entry.op == Op::kClaim) return claim(session, entry, payload);
-    if (entry.op > Op::kClose || (entry.flags & ~flags_of(entry.op)) != 0) {
+    if (entry.op > Op::kAdopt || (entry.flags & ~flags_of(entry.op)) != 0) {
         return own_result(session, entry, Reason::kMalformed);
     }
     if (payload.size() != entry.payload_size || (!payload.empty() && !carries_payload(entry.op))) {
@@ -85,6 +87,8 @@ void Operations::apply(Session& session,
             return release(session, entry);
         case Op::kKeepalive:
             return keepalive(session, entry);
+        case Op::kAdopt:
+            return adopt(session, entry);
         case Op::kAnnounce:
             return announce(session, entry, payload);
         case Op::kReady:
@@ -110,38 +114,44 @@ Reason Operations::claim_refusal(const Session& session,
         (!payload.empty() && !valid_claim_payload(payload))) {
         return Reason::kPayload;
     }
-    // A tag that is out of range, or whose lease has not ended: the core says kLimit, too, but a
-    // room must not be taken for it.
-    if (entry.tag >= session.tags.size()) return Reason::kLimit;
-    const TagRoom& room = session.tags[entry.tag];
-    if (room.first != shm::kNoRow && !room.ended) return Reason::kLimit;
+    if (const Reason refusal = tag_refusal(session, entry.tag); refusal != Reason::kOk) {
+        return refusal;
+    }
+    const bool strict =
+        entry.pool < core_.pools() && core_.pool(entry.pool).mode == shm::ExpiryMode::kStrict;
+    if (strict && !session.peer.killable) return Reason::kUnkillable;
     return quotas_.claim(session, entry.pool);
 }
 
+// A tag that is out of range, or whose lease has not ended: the core says kLimit, too, but a room
+// must not be taken for it.
+Reason Operations::tag_refusal(const Session& session, uint16_t tag) {
+    if (tag >= session.tags.size()) return Reason::kLimit;
+    const TagRoom& room = session.tags[tag];
+    return room.first != shm::kNoRow && !room.ended ? Reason::kLimit : Reason::kOk;
+}
+
 // The grant room: a head, then a region for each unit. Pools and sizes that the core will reject
-// need none.
-bool Operations::take_claim_room(Session& session,
-                                 const shm::Submission& entry,
-                                 core::Claim& command) {
-    if (entry.pool >= core_.pools() || entry.units == 0 || entry.units > shm::kUnitsMax)
-        return true;
-    const shm::PoolRow& pool = core_.pool(entry.pool);
+// need none. False: there is no room.
+bool Operations::take_grant_room(Session& session,
+                                 uint16_t tag,
+                                 const GrantSize& size,
+                                 GrantRoom* taken) {
+    if (size.pool >= core_.pools() || size.units == 0 || size.units > shm::kUnitsMax) return true;
+    const shm::PoolRow& pool = core_.pool(size.pool);
     const uint32_t stride = grant_stride(pool);
-    const uint32_t lines = room_lines(sizeof(shm::GrantHead) + uint64_t{entry.units} * stride);
-    if (session.tags[entry.tag].ended) {
-        session.free_tag(entry.tag, session.tags[entry.tag].unread);
-    }
+    const uint32_t lines = room_lines(sizeof(shm::GrantHead) + uint64_t{size.units} * stride);
+    if (session.tags[tag].ended) session.free_tag(tag, session.tags[tag].unread);
     const uint32_t first = session.take_room(lines);
     if (first == shm::kNoRow) return false;
     // The client read this line at an earlier grant: to have it back takes as long as the decision.
     __builtin_prefetch(session.payload + size_t{first} * shm::kLineSize, 1);
-    command.room = first;
-    command.room_lines = lines;
-    session.tags[entry.tag] = {.first = first,
-                               .lines = lines,
-                               .stride = stride,
-                               .answer_place = grant_answer_place(pool),
-                               .ingested_ns = core_.now()};
+    session.tags[tag] = {.first = first,
+                         .lines = lines,
+                         .stride = stride,
+                         .answer_place = grant_answer_place(pool),
+                         .ingested_ns = core_.now()};
+    *taken = {first, lines};
     return true;
 }
 
@@ -163,9 +173,13 @@ void Operations::claim(Session& session,
         (entry.flags & (OpFlag::kReject | OpFlag::kCold | OpFlag::kWait)) != 0;
     command.payload = payload;
     command.refusal = claim_refusal(session, entry, payload);
-    if (command.refusal == Reason::kOk && !take_claim_room(session, entry, command)) {
+    GrantRoom room;
+    if (command.refusal == Reason::kOk &&
+        !take_grant_room(session, entry.tag, {entry.pool, entry.units}, &room)) {
         command.refusal = Reason::kNoRoom;
     }
+    command.room = room.first;
+    command.room_lines = room.lines;
     core_.apply(command);
 }
 
@@ -205,6 +219,37 @@ void Operations::keepalive(Session& session, const shm::Submission& entry) {
     const size_t first = core_.decisions().size();
     core_.apply(core::Keepalive{session.row, entry.id, entry.fence, interval, entry.user_data});
     after(entry, first);
+}
+
+// The room is as large as the grant's was; of a lease that is not there the core says so.
+void Operations::adopt(Session& session, const shm::Submission& entry) {
+    const uint32_t row = row_of(entry.id);
+    const bool there = row < core_.leases_max() &&
+                       core_.lease(row).state != shm::LeaseState::kFree &&
+                       core::row_id(core_.lease(row).head.generation, row) == entry.id;
+    core::Adopt command;
+    command.session = session.row;
+    command.tag = entry.tag;
+    command.lease = entry.id;
+    command.fence = entry.fence;
+    command.user_data = entry.user_data;
+    command.refusal = tag_refusal(session, entry.tag);
+    GrantRoom room;
+    if (command.refusal == Reason::kOk && there) {
+        const shm::LeaseRow& lease = core_.lease(row);
+        const bool strict = lease.mode == shm::ExpiryMode::kStrict;
+        if (strict && !session.peer.killable) {
+            command.refusal = Reason::kUnkillable;
+        } else if (!take_grant_room(session, entry.tag, {lease.pool, lease.units}, &room)) {
+            command.refusal = Reason::kNoRoom;
+        }
+    }
+    command.room = room.first;
+    command.room_lines = room.lines;
+    const size_t first = core_.decisions().size();
+    core_.apply(command);
+    const bool adopted = core_.decisions()[first].kind == core::DecisionKind::kAdopted;
+    if (!adopted && command.room != shm::kNoRow) session.free_tag(entry.tag, 0);
 }
 
 void Operations::announce(Session& session,

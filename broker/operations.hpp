@@ -75,13 +75,24 @@ class Operations {
     [[nodiscard]] shm::Reason claim_refusal(const Session& session,
                                             const shm::Submission& entry,
                                             std::span<const uint8_t> payload);
-    [[nodiscard]] bool take_claim_room(Session& session,
-                                       const shm::Submission& entry,
-                                       core::Claim& command);
+    [[nodiscard]] static shm::Reason tag_refusal(const Session& session, uint16_t tag);
+    struct GrantSize {
+        uint32_t pool;
+        uint32_t units;
+    };
+    struct GrantRoom {
+        uint32_t first = shm::kNoRow;
+        uint32_t lines = 0;
+    };
+    [[nodiscard]] bool take_grant_room(Session& session,
+                                       uint16_t tag,
+                                       const GrantSize& size,
+                                       GrantRoom* taken);
     void cancel(Session& session, const shm::Submission& entry);
     void release(Session& session, const shm::Submission& entry);
     void give_up(Session& session, uint64_t id);
     void keepalive(Session& session, const shm::Submission& entry);
+    void adopt(Session& session, const shm::Submission& entry);
     void announce(Session& session, const shm::Submission& entry, std::span<const uint8_t> payload);
     void worker_word(Session& session,
                      const shm::Submission& entry,

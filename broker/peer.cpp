@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -57,7 +58,19 @@ shm::Descriptor open_pidfd(int socket, uint32_t pid, uint64_t start_time) {
     return pidfd;
 }
 
+int send_signal(int pidfd, int signal) {
+    return static_cast<int>(syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0));
+}
+
 }  // namespace
+
+bool may_kill(int pidfd) {
+    return send_signal(pidfd, 0) == 0;
+}
+
+bool kill_process(int pidfd) {
+    return send_signal(pidfd, SIGKILL) == 0 || errno == ESRCH;
+}
 
 uint64_t process_start_time(uint32_t pid) {
     const std::string path = "/proc/" + std::to_string(pid) + "/stat";
@@ -114,6 +127,7 @@ std::optional<Peer> identify_peer(int socket,
                " cannot be watched: it is gone, or not in sight of this broker";
         return std::nullopt;
     }
+    peer.killable = may_kill(peer.pidfd.get());
     return peer;
 }
 

@@ -27,7 +27,13 @@ struct Credentials {
 struct Peer : Credentials {
     uint64_t start_time = 0;
     shm::Descriptor pidfd = {};
+    bool killable = false;  // by this broker, as far as could be seen when it connected
 };
+
+// Asks the kernel whether this process may be killed; it is not.
+bool may_kill(int pidfd);
+// False, errno set, if it could not be. A process that is dead already counts as killed.
+bool kill_process(int pidfd);
 
 // Of whoever connected, as they were then. Nothing, and *why, if the kernel does not say.
 std::optional<Credentials> peer_credentials(int socket, std::string* why);

@@ -70,6 +70,8 @@ struct Session {
     bool events_changed = false;
     bool polled = false;
     bool ending = false;         // no longer read nor answered; its death is told to the core
+    bool dead = false;           // its process is
+    bool condemned = false;      // ending; its process is to be dead before the core is told
     bool draining = false;       // its process is dead; what it published is still read
     uint64_t drain_until = 0;    // draining: no entry from here on is a dead process's
     uint64_t careful_until = 0;  // entries below it are read one a turn

@@ -66,6 +66,11 @@ class Sessions {
     }
     // Its process is dead: what it has published still counts, then it ends.
     void drain(Session* session) {
+        session->dead = true;
+        if (session->condemned) {
+            session->condemned = false;
+            ending_.push_back(session);
+        }
         if (session->ending || session->draining) return;
         session->draining = true;
         session->drain_until = session->up.head() + session->sizes.submission_entries;

@@ -30,12 +30,14 @@ Turn::Turn(core::Core& core, BoardSegment& board, Exchange& exchange, HangWatch 
       publisher_(core, board),
       ingest_(core, operations_),
       answers_(core, sessions_, operations_, publisher_, quotas_),
-      deaths_(core, sessions_, ingest_),
+      kills_(core, sessions_),
+      deaths_(core, sessions_, ingest_, kills_),
       desk_(core),
       sleep_(sessions_, exchange, publisher_, clock_, std::move(watch)) {}
 
 void Turn::serve() {
     sleep_.begin();
+    kills_.resume();
     while (!stopped_) {
         if (anything_to_do() || sleep_.rest(now_, next_due())) take(now_);
     }
@@ -50,6 +52,7 @@ void Turn::take(core::TimeNs now) {
     ingest_.begin_turn();
     if (!core_.cut()) {  // else the rest of the last turn is decided before anything new
         hear();          // new sessions, configuration, drain
+        if (kills_.any()) kills_.tell();  // who lives although it was to be killed
         if (careful_.empty()) {
             if (deaths_.any()) deaths_.reap();  // the dead first: what they published still counts
             read_submissions();                 // commands change rows, nothing is granted yet
@@ -61,6 +64,7 @@ void Turn::take(core::TimeNs now) {
     answers_.stage();  // completions into the log, bytes into rooms
     core_.commit();    // from here on the turn has happened
     answers_.store();  // completions into DOWN, consumed indices, wake-ups
+    if (answers_.kills()) kills_.carry_out();
     publisher_.publish();
     core_.clear();
     retire();
@@ -68,7 +72,8 @@ void Turn::take(core::TimeNs now) {
 }
 
 bool Turn::anything_to_do() {
-    const bool work = sessions_.anything_new() || exchange_.asked() || deaths_.any();
+    const bool work =
+        sessions_.anything_new() || exchange_.asked() || deaths_.any() || kills_.any();
     now_ = clock_.now();
     return work || taken_ != nullptr || !careful_.empty() || core_.work_left() ||
            now_ >= next_due();

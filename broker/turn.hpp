@@ -16,6 +16,7 @@
 #include "broker/exchange.hpp"
 #include "broker/ingest.hpp"
 #include "broker/inheritance.hpp"
+#include "broker/kills.hpp"
 #include "broker/operations.hpp"
 #include "broker/publish.hpp"
 #include "broker/quotas.hpp"
@@ -70,6 +71,7 @@ class Turn {
     Publisher publisher_;
     Ingest ingest_;
     Answers answers_;
+    Kills kills_;
     Deaths deaths_;
     Desk desk_;
     Sleep sleep_;

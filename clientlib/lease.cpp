@@ -178,6 +178,23 @@ int dibs_keepalive(dibs_session* session,
     return out.code;
 }
 
+int dibs_adopt(
+    dibs_session* session, uint64_t id, uint64_t fence, int64_t wait_ns, dibs_lease* lease) {
+    int code = check_open(session);
+    if (code != DIBS_OK) return code;
+    if (lease == nullptr || wait_ns == 0) return DIBS_EARGUMENT;
+    if (wait_ns < 0) return DIBS_ENEGATIVE;
+    uint32_t index = kNone;
+    code = session->submit_adoption(id, fence, index);
+    if (code != DIBS_OK) return code;
+    session->publish();
+    dibs_completion out = {};
+    code = session->await_answer(index, wait_ns, out);
+    if (code != DIBS_OK) return code;
+    if (out.code == DIBS_OK) *lease = out.lease;
+    return out.code;
+}
+
 int dibs_last_holder(dibs_session* session, dibs_holder* holder) {
     const int code = check(session);
     if (code != DIBS_OK) return code;

@@ -58,6 +58,20 @@ void Session::free_over_tags(bool unreaped) {
 
 namespace {
 
+// The tag holds what was granted from here on.
+void hold(Session& session, uint32_t tag, const shm::Completion& completion) {
+    Tag& row = session.tags[tag];
+    row.state = TagState::kLive;
+    ++session.live;
+    row.lease = completion.id;
+    row.fence = completion.fence;
+    row.claim = completion.claim;
+    row.room = completion.data;
+    row.interval_ns = completion.value;
+    row.units = completion.units;
+    if (row.interval_ns != 0) row.until_ns = monotonic_ns() + row.interval_ns;
+}
+
 // A claim's end. True if it is for the caller.
 bool accept_claim(Session& session, const shm::Completion& completion, dibs_completion& out) {
     const uint32_t tag = completion.tag;
@@ -69,16 +83,8 @@ bool accept_claim(Session& session, const shm::Completion& completion, dibs_comp
     Tag& row = session.tags[tag];
     const bool granted = completion.outcome == Outcome::kGranted;
     if (granted) {
-        row.state = TagState::kLive;
         --session.claims_open;
-        ++session.live;
-        row.lease = completion.id;
-        row.fence = completion.fence;
-        row.claim = completion.claim;
-        row.room = completion.data;
-        row.interval_ns = completion.value;
-        row.units = completion.units;
-        if (row.interval_ns != 0) row.until_ns = monotonic_ns() + row.interval_ns;
+        hold(session, tag, completion);
     }
     if (row.abandoned) {
         if (row.cancel_owed) --session.owed;
@@ -133,6 +139,16 @@ void prolong(Session& session, const Answer& answer, uint64_t interval_ns) {
     row.event_seen = 0;
 }
 
+// The result of an adoption. Whoever asked may have gone: then the lease is released.
+void accept_adoption(Session& session, const Answer& answer, const shm::Completion& completion) {
+    const uint32_t tag = answer.lease.tag;
+    if (completion.reason != shm::Reason::kOk) return session.free_tag_row(tag);
+    hold(session, tag, completion);
+    if (!answer.discarded) return;
+    session.tags[tag].release_owed = true;
+    ++session.owed;
+}
+
 // An operation's result. True if it is for the caller.
 bool accept_result(Session& session, const shm::Completion& completion, dibs_completion& out) {
     if (completion.user_data == kDiscard) return false;
@@ -159,6 +175,13 @@ bool accept_result(Session& session, const shm::Completion& completion, dibs_com
     if (answer.op == shm::Op::kKeepalive && out.code == DIBS_OK) {
         out.interval_ns = duration(completion.value);
         prolong(session, answer, completion.value);
+    }
+    if (answer.op == shm::Op::kAdopt) {
+        accept_adoption(session, answer, completion);
+        out.claim = completion.claim;
+        out.interval_ns = duration(completion.value);
+        out.lease = out.code == DIBS_OK ? lease_of(session, answer.lease.tag) : dibs_lease{};
+        out.holder = {};
     }
     const bool discarded = answer.discarded;
     session.free_answer_row(index);
@@ -275,6 +298,7 @@ void Session::end(int code, int reason) {
             --live;
             ++over;
         }
+        if (row.state == TagState::kAdopting) free_tag_row(tag);
         if (row.state != TagState::kClaiming) continue;
         dibs_completion out = {};
         out.user_data = row.user_data;

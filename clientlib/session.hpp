@@ -10,6 +10,7 @@
 //   tag:  free ── claim ──► claiming ── granted ──► live ── release ──► free
 //                              │                     └── broker's event ──► over ──► free
 //                              └── ended otherwise ──► free
+//         free ── adopt ──► adopting ── adopted ──► live;  refused ──► free
 //
 // Room in DOWN is promised by counting: claims without an outcome, results to come, what lies in
 // the stash and two entries per announced slot never exceed completion_entries −
@@ -44,7 +45,7 @@ inline constexpr int64_t kSpinNs = 25'000;
 inline constexpr int64_t kNetNs = 100 * DIBS_MILLISECOND;  // the safety net's period
 inline constexpr int kYields = 4;
 
-enum class TagState : uint8_t { kFree, kClaiming, kLive, kOver };
+enum class TagState : uint8_t { kFree, kClaiming, kAdopting, kLive, kOver };
 
 struct Tag {
     TagState state = TagState::kFree;
@@ -189,6 +190,9 @@ struct Session {
                      const dibs_claim_options& options,
                      uint64_t user_data,
                      uint32_t& tag);
+    // The lowest free tag, still free. DIBS_ELIMIT.
+    int need_tag();
+    int submit_adoption(uint64_t lease, uint64_t fence, uint32_t& index);
     // Any other operation. kNobody: quiet. Sets `index` to its answer.
     int submit(shm::Submission& entry, uint64_t user_data, Told told, uint32_t& index);
     int submit_announce(uint32_t pool,

@@ -172,6 +172,11 @@ constexpr uint8_t kBusyFlags[] = {0, shm::OpFlag::kWait, shm::OpFlag::kReject, s
 
 }  // namespace
 
+int Session::need_tag() {
+    if (over != 0) free_over_tags(free_tag == kNone);
+    return free_tag != kNone ? DIBS_OK : DIBS_ELIMIT;
+}
+
 int Session::submit_claim(uint32_t pool,
                           const dibs_claim_options& options,
                           uint64_t user_data,
@@ -181,8 +186,8 @@ int Session::submit_claim(uint32_t pool,
     if (code == DIBS_OK) code = need_credit();
     if (code == DIBS_OK) code = need_line();
     if (code != DIBS_OK) return code;
-    if (over != 0) free_over_tags(free_tag == kNone);
-    if (free_tag == kNone) return DIBS_ELIMIT;
+    code = need_tag();
+    if (code != DIBS_OK) return code;
 
     shm::Submission entry;
     if ((options.option_count | options.label_count | options.body_size) != 0) {
@@ -244,6 +249,23 @@ int Session::submit(shm::Submission& entry, uint64_t user_data, Told told, uint3
         entry.user_data = uint64_t{answer.use} << 32 | index;
     }
     push(entry);
+    return DIBS_OK;
+}
+
+int Session::submit_adoption(uint64_t lease, uint64_t fence, uint32_t& index) {
+    int code = need_tag();
+    if (code != DIBS_OK) return code;
+    const uint32_t tag = free_tag;
+    shm::Submission entry;
+    entry.op = Op::kAdopt;
+    entry.tag = static_cast<uint16_t>(tag);
+    entry.id = lease;
+    entry.fence = fence;
+    code = submit(entry, 0, Told::kResult, index);
+    if (code != DIBS_OK) return code;
+    answers[index].lease.tag = tag;
+    free_tag = tags[tag].next_free;
+    tags[tag].state = TagState::kAdopting;
     return DIBS_OK;
 }
 

@@ -2,8 +2,8 @@
 //
 // A wrapper that claims for a command, and the command that then runs alone, are two processes. The
 // second one opens a session of its own and adopts the lease by its id and fence: from there on the
-// lease's life is bound to it, and keepalives are its duty. Id, fence, expiry and slots stay. The
-// lease of a holder that is dead has ended: there is nothing to adopt.
+// lease's life is bound to it, and keepalives are its duty; the adoption counts as one. Id, fence
+// and slots stay. The lease of a holder that is dead has ended: there is nothing to adopt.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/parts.hpp"
 
@@ -42,6 +42,7 @@ void Core::Parts::apply(const Adopt& command) {
     put(giver.leases, giver.leases - 1);
     shm::SessionRow& taker = edit.row(state.sessions[command.session], 1);
     put(taker.leases, taker.leases + 1);
+    keep_alive(row, 0);
     tags[before.session][before.tag] = kTagFree;
     tags[command.session][command.tag] = row | kTagLease;
 

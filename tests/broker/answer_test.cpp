@@ -388,5 +388,57 @@ TEST(ClaimRooms, RunOutIsItsOwnRejection) {
     EXPECT_EQ(bench.next(session)->reason, Reason::kOk);
 }
 
+TEST_F(WorkerTest, BringsAnswersAndAttributesAlongWhenALeaseIsAdopted) {
+    bench.push(*client, claim(5, 0, 2));
+    bench.turn();
+    say(*worker, word(Op::kConfirm, slots[0], 1), "first");
+    say(*worker, word(Op::kConfirm, slots[1], 1), "2nd");
+    const auto granted = bench.next(*client);
+    ASSERT_EQ(granted->outcome, Outcome::kGranted);
+    Session& child = bench.open();
+    shm::Submission adopt = word(Op::kAdopt, granted->id, granted->fence);
+    adopt.tag = 9;
+    adopt.user_data = 77;
+    bench.push(child, adopt);
+    bench.turn();
+    const auto adopted = bench.next(child);
+    ASSERT_TRUE(adopted);
+    EXPECT_EQ(adopted->kind, CompletionKind::kResult);
+    EXPECT_EQ(adopted->reason, Reason::kOk);
+    EXPECT_EQ(adopted->user_data, 77U);
+    EXPECT_EQ(adopted->id, granted->id);
+    EXPECT_EQ(adopted->fence, granted->fence);
+    EXPECT_EQ(adopted->units, 2);
+    EXPECT_EQ(adopted->claim, granted->claim);
+    EXPECT_EQ(unit_of(child, *adopted, 0)->number, 0U);
+    EXPECT_EQ(unit_of(child, *adopted, 1)->number, 1U);
+    EXPECT_EQ(answer_of(child, *adopted, 0), "first");
+    EXPECT_EQ(answer_of(child, *adopted, 1), "2nd");
+    const uint64_t told = client->events[5].load();
+    EXPECT_EQ(shm::event_state(told), shm::LeaseEvent::kEnded);
+    EXPECT_EQ(shm::event_reason(told), Reason::kAdopted);
+    // What the worker says last goes to whoever holds the lease now.
+    say(*worker, word(Op::kDone, slots[0], 1), "done");
+    EXPECT_EQ(shm::event_reason(child.events[9].load()), Reason::kDone);
+    EXPECT_EQ(answer_of(child, *adopted, 0), "done");
+}
+
+TEST_F(WorkerTest, GivesTheRoomBackWhenNothingIsAdopted) {
+    bench.push(*client, claim(5));
+    bench.turn();
+    const auto assigned = bench.next(*worker);
+    say(*worker, word(Op::kConfirm, assigned->id, assigned->fence));
+    const auto granted = bench.next(*client);
+    Session& child = bench.open();
+    const uint32_t free = child.rooms.lines_free();
+    shm::Submission adopt = word(Op::kAdopt, granted->id, granted->fence + 1);
+    adopt.tag = 9;
+    bench.push(child, adopt);
+    bench.turn();
+    EXPECT_EQ(bench.next(child)->reason, Reason::kStale);
+    EXPECT_EQ(child.rooms.lines_free(), free);
+    EXPECT_EQ(child.tags[9].first, shm::kNoRow);
+}
+
 }  // namespace
 }  // namespace dibs::test

@@ -13,6 +13,7 @@
 #include "broker/core/core.hpp"
 #include "broker/deaths.hpp"
 #include "broker/ingest.hpp"
+#include "broker/kills.hpp"
 #include "broker/operations.hpp"
 #include "broker/publish.hpp"
 #include "broker/segments.hpp"
@@ -41,7 +42,8 @@ class Bench {
           publisher(core, board),
           ingest(core, operations),
           answers(core, sessions, operations, publisher, quotas),
-          deaths(core, sessions, ingest) {}
+          kills(core, sessions),
+          deaths(core, sessions, ingest, kills) {}
 
     uint32_t pool(core::PoolConfig config) {
         std::string why;
@@ -58,6 +60,7 @@ class Bench {
         peer.uid = uid;
         peer.gid = 1000;
         peer.pid = 42;
+        peer.killable = true;
         owned_.push_back(std::make_unique<Session>(std::move(peer), sizes));
         Session& session = *owned_.back();
         core.begin_turn(now);
@@ -115,6 +118,7 @@ class Bench {
         core.begin_turn(now);
         operations.begin_turn();
         ingest.begin_turn();
+        kills.tell();
         deaths.reap();
         Ingest::Read last = Ingest::Read::kOpen;
         for (size_t i = sessions.polled().size(); i-- > 0;) {
@@ -129,6 +133,7 @@ class Bench {
         answers.stage();
         core.commit();
         answers.store();
+        if (answers.kills()) kills.carry_out();
         publisher.publish();
         core.clear();
         for (Session* session : deaths.gone()) {
@@ -155,6 +160,7 @@ class Bench {
     Publisher publisher;
     Ingest ingest;
     Answers answers;
+    Kills kills;
     Deaths deaths;
     core::TimeNs now = 1000;
 };

@@ -48,13 +48,17 @@ class Conversation {
                      .grace_ns = 500,
                      .slot_attributes = attributes});
         for (const bool ready : {false, true}) {
+            // Nobody is killed: there is no process behind a session. So each kill fails, and what
+            // is held strictly comes back with its release or its session.
             bench_.pool({.name = ready ? "quick" : "web",
                          .kind = shm::PoolKind::kWorker,
                          .payload_max = 128,
                          .answer_max = ready ? 40U : 200U,
                          .attributes_max = 8,
                          .reservation_ttl_ns = 300,
-                         .release_is_ready = ready});
+                         .interval_max_ns = 3000,
+                         .release_is_ready = ready,
+                         .expiry = ready ? shm::ExpiryMode::kLazy : shm::ExpiryMode::kStrict});
         }
         for (int i = 0; i < 4; ++i)
             join();
@@ -102,7 +106,7 @@ class Conversation {
     void say(Speaker& speaker) {
         shm::Submission entry;
         entry.tag = static_cast<uint16_t>(below(8));
-        switch (below(12)) {
+        switch (below(13)) {
             case 0:
             case 1:
             case 2:
@@ -124,6 +128,10 @@ class Conversation {
                 break;
             case 7:
                 entry = of(Op::kKeepalive, pick(speaker.leases));
+                break;
+            case 12:
+                entry = of(Op::kAdopt, pick(speakers_[below(speakers_.size())].leases));
+                entry.tag = static_cast<uint16_t>(below(8));
                 break;
             case 8:
                 entry.op = Op::kAnnounce;
@@ -153,6 +161,11 @@ class Conversation {
                 if (told->reason == shm::Reason::kOk)
                     speaker.slots.push_back({told->id, told->fence});
             }
+            // Of all results only an adoption's has a room.
+            if (told->kind == CompletionKind::kResult && told->id != 0 && told->data != 0 &&
+                told->reason == shm::Reason::kOk) {
+                speaker.leases.push_back({told->id, told->fence});
+            }
             if (told->kind != CompletionKind::kClaim) continue;
             ++speaker.outcomes;
             if (told->outcome == Outcome::kGranted) {
@@ -172,6 +185,8 @@ class Conversation {
             if (lease.state == shm::LeaseState::kFree) continue;
             const Session* session = bench_.sessions.at(lease.session);
             if (session == nullptr || session->ending) continue;
+            // A worker that dies takes its slot off a lease whose holder is being killed.
+            if (lease.state == shm::LeaseState::kKilling) continue;
             const std::byte* room = session->payload + size_t{lease.room} * shm::kLineSize;
             const auto* head = reinterpret_cast<const shm::GrantHead*>(room);
             ASSERT_EQ(head->units, lease.units) << "lease " << row;

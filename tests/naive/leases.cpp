@@ -88,20 +88,22 @@ void NaiveCore::apply(const core::Keepalive& keepalive) {
         }
         return;
     }
-    Lease& lease = m_.leases.at(keepalive.lease);
-    if (lease.is_being_killed) {
+    if (m_.leases.at(keepalive.lease).is_being_killed) {
         tell_result(keepalive.session, keepalive.user_data, Reason::kExpiredLease);
         return;
     }
-    TimeNs interval_ns = 0;
-    if (lease.interval_ns != 0) {
-        const TimeNs asked = keepalive.interval_ns == 0 ? lease.interval_ns : keepalive.interval_ns;
-        interval_ns = std::min(asked, m_.pools.at(lease.pool).config.interval_max_ns);
-        lease.expires_ns = later(m_.now, interval_ns);
-        lease.is_in_grace = false;
-        lease.is_uncollected = false;
-    }
+    const TimeNs interval_ns = keep_alive(m_.leases.at(keepalive.lease), keepalive.interval_ns);
     tell_result(keepalive.session, keepalive.user_data, Reason::kOk, interval_ns);
+}
+
+TimeNs NaiveCore::keep_alive(Lease& lease, TimeNs asked_ns) {
+    if (lease.interval_ns == 0) return 0;
+    const TimeNs interval_ns = std::min(asked_ns == 0 ? lease.interval_ns : asked_ns,
+                                        m_.pools.at(lease.pool).config.interval_max_ns);
+    lease.expires_ns = later(m_.now, interval_ns);
+    lease.is_in_grace = false;
+    lease.is_uncollected = false;
+    return interval_ns;
 }
 
 void NaiveCore::lease_row_used_again(uint64_t lease) {
@@ -153,8 +155,8 @@ Reason NaiveCore::adoption_refusal(const core::Adopt& adopt) const {
     return lease->second.is_being_killed ? Reason::kExpiredLease : Reason::kOk;
 }
 
-// "Its id, fence, expiry and slots stay; its tag and session are the adopter's. Its holder is told
-// that it has ended, reason adopted."
+// "Its id, fence and slots stay; its tag and session are the adopter's; it is kept alive as by a
+// keepalive. Its holder is told that it has ended, reason adopted."
 void NaiveCore::apply(const core::Adopt& adopt) {
     const Reason refusal = adoption_refusal(adopt);
     if (refusal != Reason::kOk) {
@@ -165,6 +167,7 @@ void NaiveCore::apply(const core::Adopt& adopt) {
     const Lease given = lease;
     lease.session = adopt.session;
     lease.tag = adopt.tag;
+    keep_alive(lease, 0);
     Decision& adopted = tell_of_lease(DecisionKind::kAdopted, lease);
     adopted.user_data = adopt.user_data;
     adopted.value = lease.interval_ns;

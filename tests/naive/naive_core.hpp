@@ -84,6 +84,7 @@ class NaiveCore {
     void end_lease_and_free(uint64_t lease, bool broken);
     void tell_lease_end(const Lease& lease, shm::Reason reason);
     core::Decision& tell_of_lease(core::DecisionKind kind, const Lease& lease);
+    TimeNs keep_alive(Lease& lease, TimeNs asked_ns);
     shm::Reason adoption_refusal(const core::Adopt& adopt) const;
 
     // expiry

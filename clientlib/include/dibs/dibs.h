@@ -342,7 +342,7 @@ enum {
     DIBS_CLAIM_ENDED = 1,  // a claim has its outcome
     DIBS_RESULT = 2,       // an operation's code
     DIBS_LEASE_GRACE = 3,  // a lease has expired: keep it alive or release it before its grace
-                           // ends
+                           // ends; in a pool of lazy expiry, before its room is wanted
     DIBS_LEASE_ENDED = 4   // a lease has ended without its holder's doing; `code` says why
 };
 
@@ -515,6 +515,27 @@ DIBS_API int dibs_keepalive(dibs_session* session,
                             int64_t interval_ns,
                             int64_t wait_ns,
                             int64_t* granted_ns);
+
+// Takes over a lease of another session of this user, by the id and fence that its holder has
+// passed on, and waits for the broker; wait_ns > 0. From then on its life is bound to this session,
+// and keepalives are this session's to send; the adoption counts as one. `lease` is its name here,
+// with the id, fence and units of the grant, whose attributes and answers come along. A session
+// that gives up waiting (DIBS_ETIMEDOUT) releases what it is given late.
+//
+// The former holder reaps DIBS_LEASE_ENDED, DIBS_EADOPTED; what it still says of the lease is
+// answered DIBS_ALREADY_ENDED or, from a session that never held it, DIBS_ENOTHOLDER. It is there
+// until then: if its process dies first, the lease has ended and there is nothing to adopt. So a
+// wrapper that claims for a command lets its child adopt, and leaves when the child has said so:
+//
+//     claim ─► fork ─► child: dibs_connect, dibs_adopt, tell the parent, exec
+//                      parent: wait to be told (or for the child's end: the lease is still its own)
+//
+// A session outlives the exec of its process; a child of that process does not have it.
+// DIBS_EENDED (it has ended), DIBS_ENOTFOUND (it never was), DIBS_ENOTALLOWED (another user's),
+// DIBS_ESTALE (another fence), DIBS_ESTATE (this session's already), DIBS_EEXPIRED (its holder is
+// being killed), DIBS_EUNKILLABLE, DIBS_ENOROOM, DIBS_ELIMIT, DIBS_ETIMEDOUT.
+DIBS_API int dibs_adopt(
+    dibs_session* session, uint64_t id, uint64_t fence, int64_t wait_ns, dibs_lease* lease);
 
 // Who holds a lease that the last DIBS_ENOTHOLDER was about.
 DIBS_API int dibs_last_holder(dibs_session* session, dibs_holder* holder);

@@ -1,0 +1,69 @@
+// broker/kills.cpp -- strict expiry: the holders that the core wants dead.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/kills.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "broker/log.hpp"
+
+namespace dibs {
+
+void Kills::tell() {
+    size_t told = 0;
+    while (told < failed_.size() && !core_.turn_full())
+        core_.apply(core::KillFailed{failed_[told++]});
+    failed_.erase(failed_.begin(), failed_.begin() + static_cast<std::ptrdiff_t>(told));
+}
+
+void Kills::carry_out() {
+    for (const core::Decision& decision : core_.decisions()) {
+        if (decision.kind != core::DecisionKind::kKill) continue;
+        const Session* session = sessions_.at(decision.session);
+        if (session != nullptr) kill(*session, decision.id);
+    }
+}
+
+void Kills::resume() {
+    for (uint32_t row = 0; row < core_.leases_max(); ++row) {
+        const shm::LeaseRow& lease = core_.lease(row);
+        if (lease.state != shm::LeaseState::kKilling) continue;
+        const Session* session = sessions_.at(lease.session);
+        if (session != nullptr) kill(*session, core::row_id(lease.head.generation, row));
+    }
+}
+
+void Kills::kill(const Session& session, uint64_t lease) {
+    const std::string who = "process " + std::to_string(session.peer.pid) + " of user " +
+                            std::to_string(session.peer.uid);
+    if (kill_process(session.peer.pidfd.get())) {
+        return log::info(who + " was killed: its lease has expired");
+    }
+    log::warning(who + ", whose lease has expired, cannot be killed: " + std::strerror(errno) +
+                 "; what it holds is not granted before it is dead");
+    failed_.push_back(lease);
+}
+
+bool Kills::holds_strictly(const Session& session) const {
+    if (core_.session(session.row).leases == 0) return false;
+    for (uint32_t row = 0; row < core_.leases_max(); ++row) {
+        const shm::LeaseRow& lease = core_.lease(row);
+        if (lease.state == shm::LeaseState::kFree || lease.session != session.row) continue;
+        if (lease.mode == shm::ExpiryMode::kStrict) return true;
+    }
+    return false;
+}
+
+bool Kills::condemn(Session& session) {
+    if (session.dead || session.end_reason == shm::Reason::kOk) return false;
+    if (!holds_strictly(session)) return false;
+    session.condemned = true;
+    const bool killed = kill_process(session.peer.pidfd.get());
+    log::warning("process " + std::to_string(session.peer.pid) + " of user " +
+                 std::to_string(session.peer.uid) + " broke a rule while it held a strict lease, " +
+                 (killed ? "and was killed" : "and cannot be killed: its session ends with it"));
+    return true;
+}
+
+}  // namespace dibs
