@@ -13,10 +13,11 @@ using shm::SlotState;
 namespace {
 
 constexpr std::array<const char*, kOperations> kNames = {
-    "open session", "claim",     "claim many",     "cancel",    "release",       "fail",
-    "keepalive",    "announce",  "announce again", "ready",     "confirm",       "refuse for now",
-    "refuse",       "done",      "withdraw",       "protect",   "session death", "drain pool",
-    "undrain pool", "drain all", "undrain all",    "grow pool", "time passes"};
+    "open session",   "claim",     "claim many",  "cancel",         "release",
+    "fail",           "keepalive", "adopt",       "kill failed",    "announce",
+    "announce again", "ready",     "confirm",     "refuse for now", "refuse",
+    "done",           "withdraw",  "protect",     "session death",  "drain pool",
+    "undrain pool",   "drain all", "undrain all", "grow pool",      "time passes"};
 
 }  // namespace
 
@@ -45,6 +46,20 @@ void Workload::set_up() {
     easy.release_is_ready = true;
     easy.when_busy = shm::WhenBusy::kReject;
     core_.set_pool(easy, nullptr);
+    core::PoolConfig room;
+    room.name = "room";
+    room.slots = 4;
+    room.expiry = shm::ExpiryMode::kLazy;
+    core_.set_pool(room, nullptr);
+    core::PoolConfig lent = workers;
+    lent.name = "lent";
+    lent.grace_ns = 0;
+    lent.expiry = shm::ExpiryMode::kLazy;
+    core_.set_pool(lent, nullptr);
+    core::PoolConfig strict = lent;
+    strict.name = "strict";
+    strict.expiry = shm::ExpiryMode::kStrict;
+    core_.set_pool(strict, nullptr);
     for (uint32_t uid = 0; uid < 3; ++uid)
         core_.open_session({.uid = uid, .tags_max = 8});
     core_.decide();
@@ -116,7 +131,8 @@ bool Workload::announce(bool again) {
     const std::string attributes(below(700), 'a');
     core::Announce announce;
     announce.session = session;
-    announce.pool = static_cast<uint32_t>(1 + below(2));
+    static constexpr uint32_t kWorkerPools[] = {1, 2, 4, 5};
+    announce.pool = kWorkerPools[below(4)];
     announce.name = name;
     announce.attributes = attributes;
     announce.is_protected = below(6) == 0;
@@ -178,6 +194,22 @@ bool Workload::apply(Operation operation) {
             core_.apply(core::Keepalive{.session = lease.session,
                                         .lease = core::row_id(lease.head.generation, row),
                                         .fence = lease.fence});
+            return true;
+        }
+        case Operation::kAdopt: {
+            const uint32_t row = any_lease();
+            const uint32_t session = any_session();
+            if (row == kNoRow || session == kNoRow) return false;
+            core_.apply(core::Adopt{.session = session,
+                                    .tag = static_cast<uint16_t>(below(8)),
+                                    .lease = core::row_id(core_.lease(row).head.generation, row),
+                                    .fence = core_.lease(row).fence});
+            return true;
+        }
+        case Operation::kKillFailed: {
+            const uint32_t row = any_lease();
+            if (row == kNoRow) return false;
+            core_.apply(core::KillFailed{core::row_id(core_.lease(row).head.generation, row)});
             return true;
         }
         case Operation::kAnnounce:

@@ -23,6 +23,8 @@ enum class Operation : uint8_t {
     kRelease,
     kFail,
     kKeepalive,
+    kAdopt,
+    kKillFailed,
     kAnnounce,
     kAnnounceAgain,
     kReady,

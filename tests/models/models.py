@@ -18,6 +18,11 @@ MODELS = [
     ("doorbell", ["-DENTRIES=3"], ["-DENTRIES=6"], ["NO_BARRIER", "NO_RECHECK", "NO_DEATH_DRAIN"]),
     ("turn", ["-DGRANTS=3", "-DDEATHS=2"], ["-DGRANTS=6", "-DDEATHS=4"],
      ["NO_LOG", "EARLY_STORE", "COUNT_FIRST", "EARLY_CONSUME"]),
+    ("takeover", ["-DGRANTS=1", "-DDEATHS=1"], ["-DGRANTS=2", "-DDEATHS=2"],
+     ["NO_PROOF", "KILL_IS_PROOF", "NO_REPEAT"]),
+    ("handover", ["-DDEATHS=3"], ["-DDEATHS=6"], ["NO_ACK", "NO_HANDBACK"]),
+    ("expiry", [], [],
+     ["NO_PROOF", "FAILED_IS_DEAD", "HANGUP_IS_DEATH", "NO_FENCE", "KEEP_OWNER"]),
 ]
 
 
