@@ -34,6 +34,7 @@ Peer peer_of(const shm::SessionRow& session, InheritedSession& inherited) {
     peer.pid = session.pid;
     peer.start_time = session.start_time;
     peer.pidfd = std::move(inherited.at(SessionDescriptor::kProcess));
+    peer.killable = may_kill(peer.pidfd.get());
     return peer;
 }
 

@@ -98,9 +98,9 @@ uint64_t digest_of(std::span<std::byte> bytes) {
 
 core::Limits small() {
     core::Limits limits;
-    limits.pools = 4;
+    limits.pools = 8;
     limits.sessions = 6;
-    limits.slots = 40;
+    limits.slots = 48;
     limits.claims = 20;
     limits.leases = 16;
     limits.arena_blocks = 48;

@@ -1,5 +1,6 @@
-// tests/process/client_expiry_test.cpp -- libdibs and dibsd: what becomes of leases that are not
-// kept alive, and leases that go from one process to another. SPDX-License-Identifier: Apache-2.0
+// tests/process/client_expiry_test.cpp -- libdibs and dibsd: leases that are not kept alive, and
+// leases that go from one process to another.
+// SPDX-License-Identifier: Apache-2.0
 #include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
