@@ -71,6 +71,8 @@ int dispatch(int argc, char** argv) {
         return dibs::ctl::kExitOk;
     }
     if (name == "--version") return dibs::ctl::run_version(argc - 1, argv + 1);
+    if (name == "demo-floors")
+        return dibs::ctl::run_demo_floors(argc - 1, argv + 1);  // of scripts/
     if (name == "demo-worker") return dibs::ctl::run_demo_worker(argc - 1, argv + 1);  // of `demo`
     for (const Subcommand& subcommand : kSubcommands) {
         if (subcommand.name == name) return run(subcommand, argc - 1, argv + 1);

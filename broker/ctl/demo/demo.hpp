@@ -8,5 +8,7 @@ namespace dibs::ctl {
 int run_demo(int argc, char** argv);
 // `dibs demo-worker …`: hidden; one slot of the demo's pool.
 int run_demo_worker(int argc, char** argv);
+// `dibs demo-floors`: hidden; what a claim is compared with.
+int run_demo_floors(int argc, char** argv);
 
 }  // namespace dibs::ctl

@@ -1,0 +1,197 @@
+# scripts/tour/incidents.py -- what goes wrong on a good day: each incident is made to happen, and says
+# whether what must hold did hold, and how long it took. Times are told, never judged.
+# SPDX-License-Identifier: Apache-2.0
+import asyncio
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import dibs
+import dibs.aio
+import dibs.errors
+
+from stage import eventually
+
+HOLDER = ("import dibs, sys\n"
+          "client = dibs.connect(timeout=10)\n"
+          "lease = client.claim('solo')\n"
+          "print('held', flush=True)\n"
+          "sys.stdin.read()\n")
+
+
+def shown(ns):
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if ns >= size:
+            return f"{ns / size:.3g} {unit}"
+    return f"{ns:.0f} ns"
+
+
+def holder():
+    """A process that holds the one slot of `solo`, as long as this one lives."""
+    process = subprocess.Popen([sys.executable, "-c", HOLDER], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, text=True)
+    process.stdout.readline()
+    return process
+
+
+def client_killed(_stage):
+    """A client is killed while it holds a lease"""
+    held = holder()
+    killed = []
+
+    def kill():
+        killed.append(time.monotonic_ns())
+        held.kill()
+
+    with dibs.connect(timeout=10) as client:
+        threading.Timer(0.05, kill).start()
+        with client.claim("solo", timeout=20):
+            took = time.monotonic_ns() - killed[0]
+    held.wait()
+    return True, f"its slot went to who waited {shown(took)} after the kill"
+
+
+def idle_worker_killed(stage):
+    """An idle worker is killed"""
+    with dibs.connect(timeout=10) as client:
+        def use():
+            with client.claim("spare", timeout=20) as lease:
+                return int(lease.answer)
+
+        victim = use()
+        os.kill(victim, signal.SIGKILL)
+        replaced = eventually(lambda: any(f"process {victim} was killed" in line
+                                          for line in stage.crews[1].lines))
+        after = {use() for _ in range(8)}
+        whole = eventually(lambda: client.snapshot("spare").idle == 2)
+    good = replaced and whole and victim not in after
+    return good, f"handed out again: {'yes' if victim in after else 'never'}; replaced"
+
+
+def deadline_passes(_stage):
+    """A claim's deadline passes"""
+    held = holder()
+    try:
+        with dibs.connect(timeout=10) as client:
+            before = time.monotonic_ns()
+            try:
+                client.claim("solo", timeout=0.1).release()
+                return False, "it was granted, though the slot is held"
+            except dibs.Expired as error:
+                late = time.monotonic_ns() - before - 100_000_000
+                named = error.holder is not None and error.holder.pid == held.pid
+                idle = client.snapshot("solo")
+        good = named and idle.queued == 0 and late >= 0
+        return good, f"told {shown(max(late, 0))} after it, with the holder's name"
+    finally:
+        held.kill()
+        held.wait()
+
+
+def cancel_races_grant(_stage):
+    """A cancel races a grant"""
+    async def race():
+        ends = {"granted": 0, "cancelled": 0}
+        async with await dibs.aio.connect(timeout=10) as one, \
+                await dibs.aio.connect(timeout=10) as other:
+            for _ in range(200):
+                lease = await one.claim("solo", timeout=20)
+
+                async def wait():
+                    async with other.claim("solo", timeout=20):
+                        pass
+
+                task = asyncio.create_task(wait())
+                await asyncio.sleep(0)
+                lease.release()
+                await asyncio.sleep(random.choice((0, 0, 0.0001, 0.0005)))
+                task.cancel()
+                try:
+                    await task
+                    ends["granted"] += 1
+                except asyncio.CancelledError:
+                    ends["cancelled"] += 1
+            lease = await one.claim("solo", timeout=20)  # nothing was left behind
+            lease.release(wait=5)
+            return ends
+
+    ends = asyncio.run(race())
+    with dibs.connect(timeout=10) as client:
+        free = eventually(lambda: client.snapshot("solo").idle == 1)
+    return free and sum(ends.values()) == 200, \
+        f"200 races: {ends['cancelled']} cancelled, {ends['granted']} granted; the slot is free"
+
+
+def back_pressure(_stage):
+    """More claims come than may wait"""
+    async def crowd():
+        async with await dibs.aio.connect(timeout=10) as client:
+            held = await client.claim("narrow", timeout=20)
+            rejected, hints = 0, 0
+            tasks = [asyncio.ensure_future(one(client)) for _ in range(10)]
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            eventually(lambda: client.snapshot("narrow").queued == 4)
+            await asyncio.sleep(0.05)
+            for task in tasks:
+                if task.done() and isinstance(task.exception(), dibs.errors.BacklogFull):
+                    rejected += 1
+                    hints += task.exception().retry_after is not None
+            held.release()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            granted = sum(task.exception() is None for task in tasks)
+            return rejected, hints, granted
+
+    async def one(client):
+        async with client.claim("narrow", timeout=20):
+            pass
+
+    rejected, hints, granted = asyncio.run(crowd())
+    return (rejected, hints, granted) == (6, 6, 4), \
+        f"{granted} waited and were served, {rejected} were told at once when to try again"
+
+
+def broker_killed(stage):
+    """The broker is killed"""
+    held = holder()
+    granted, gaps, stop = [], [], threading.Event()
+
+    def wait():
+        with dibs.connect(timeout=10) as client, client.claim("solo", timeout=30):
+            granted.append(time.monotonic_ns())
+
+    def tick():
+        with dibs.connect(timeout=10) as client:
+            last = time.monotonic_ns()
+            while not stop.is_set():
+                client.claim("clock", timeout=20).release()
+                now = time.monotonic_ns()
+                gaps.append(now - last)
+                last = now
+
+    threads = [threading.Thread(target=wait), threading.Thread(target=tick)]
+    with dibs.connect(timeout=10) as client:
+        for thread in threads:
+            thread.start()
+        ready = eventually(lambda: client.snapshot("solo").queued == 1 and len(gaps) > 100)
+        before = stage.broker()
+        os.kill(before, signal.SIGKILL)
+        follows = eventually(lambda: stage.broker() not in (None, before))
+        seen = len(gaps)
+        eventually(lambda: len(gaps) > seen + 100)
+        now = client.snapshot("solo")
+        kept = now.leased == 1 and now.queued == 1 and not granted
+    held.kill()
+    held.wait()
+    threads[0].join()
+    stop.set()
+    threads[1].join()
+    good = bool(ready and follows and kept and granted)
+    return good, f"lease and waiting claim kept; the longest stall of a client {shown(max(gaps))}"
+
+
+ALL = (client_killed, idle_worker_killed, deadline_passes, cancel_races_grant, back_pressure,
+       broker_killed)

@@ -1,0 +1,162 @@
+# scripts/tour/stage.py -- a broker of one's own with its keeper, eight warm workers, three tenants,
+# in a temporary folder that goes away.
+# SPDX-License-Identifier: Apache-2.0
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("DIBS_BUILD", ROOT / "build")).resolve()
+DIBSD, DIBS = BUILD / "broker/dibsd", BUILD / "broker/ctl/dibs"
+HERE = pathlib.Path(__file__).resolve().parent
+
+SLOTS = 8
+# Claims at once, how long each is held, and how long the tenant works and rests in turn, in seconds.
+TENANTS = {"batch": (10, 0.25, 4), "web": (3, 0.04, 0), "alice": (2, 0.10, 0)}
+
+POOLS = f"""
+[[pool]]
+name = "work"          # eight warm processes, three tenants
+kind = "worker"
+[[pool]]
+name = "spare"         # two warm processes, one of which is killed
+kind = "worker"
+answer_max = 64
+[[pool]]
+name = "solo"          # one slot, to fight for
+kind = "counted"
+slots = 1
+[[pool]]
+name = "narrow"        # one slot, and room for four that wait
+kind = "counted"
+slots = 1
+backlog_max = 4
+[[pool]]
+name = "clock"         # claims that are timed
+kind = "counted"
+slots = 4
+"""
+
+
+def eventually(condition, within=20.0):
+    """Whether the condition comes true."""
+    until = time.monotonic() + within
+    while not condition():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.001)
+    return True
+
+
+class Tenant:
+    """A process that claims, holds and gives back, and says so line by line."""
+
+    def __init__(self, name):
+        self.name = name
+        self.waits_ns = []
+        self.outcomes = {}
+        self.said_end = False
+        self.process = subprocess.Popen(
+            [sys.executable, HERE / "tenant.py", *map(str, TENANTS[name])],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.reader = threading.Thread(target=self._read)
+        self.reader.start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            said = json.loads(line)
+            if "outcomes" in said:
+                self.outcomes, self.said_end = said["outcomes"], True
+            else:
+                self.waits_ns.append(said["wait_ns"])
+
+    def end(self):
+        """Lets what it has asked for come to its end."""
+        with contextlib.suppress(OSError):
+            self.process.stdin.close()
+        self.process.wait()
+        self.reader.join()
+
+
+class Stage:
+    def __enter__(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="dibs-tour-"))
+        self.socket = self.folder / "dibs.sock"
+        os.environ["DIBS_SOCKET"] = str(self.socket)
+        os.environ["DIBS_STATE_DIR"] = str(self.folder)
+        config = self.folder / "dibs.toml"
+        config.write_text(POOLS)
+        self.log = open(self.folder / "log", "w", encoding="utf-8")
+        self.keeper = subprocess.Popen([DIBSD, "--config", config], stdout=subprocess.PIPE,
+                                       stderr=self.log, text=True, start_new_session=True)
+        if not self.keeper.stdout.readline().startswith("dibsd: ready"):
+            raise RuntimeError("the broker did not start:\n" + self.said())
+        self.crews = [self._crew("work", SLOTS), self._crew("spare", 2)]
+        self.tenants = []
+        return self
+
+    def _crew(self, pool, count):
+        crew = subprocess.Popen(
+            [DIBS, "worker", f"{pool}:{count}", "--name", pool, "--ready-line", "ready", "--lines",
+             "none" if pool == "work" else "hold", "--backoff", "1ms", "--",
+             sys.executable, HERE / "warm.py"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        crew.lines = []
+        crew.lines.append(crew.stderr.readline())
+        if "ready" not in crew.lines[0]:
+            raise RuntimeError("the workers did not start: " + crew.lines[0])
+        crew.reader = threading.Thread(target=lambda: crew.lines.extend(crew.stderr))
+        crew.reader.start()
+        return crew
+
+    def open(self):
+        self.tenants = [Tenant(name) for name in TENANTS]
+        if not eventually(lambda: all(tenant.waits_ns for tenant in self.tenants), 60):
+            raise RuntimeError("a tenant got no slot within a minute")
+
+    def said(self):
+        return (self.folder / "log").read_text()
+
+    def broker(self):
+        """The broker's process: the keeper's child. None while there is none."""
+        children = pathlib.Path(f"/proc/{self.keeper.pid}/task/{self.keeper.pid}/children")
+        with contextlib.suppress(OSError, IndexError):
+            return int(children.read_text().split()[0])
+        return None
+
+    def close(self):
+        """Everybody goes home in order; what was wrong with that."""
+        wrong = []
+        for tenant in self.tenants:
+            tenant.end()
+            if tenant.process.returncode != 0 or not tenant.said_end:
+                wrong.append(f"tenant {tenant.name} ended with {tenant.process.returncode}")
+        for crew in self.crews:
+            crew.send_signal(signal.SIGTERM)
+            if crew.wait() != 0:
+                wrong.append(f"workers ended with {crew.returncode}")
+            crew.reader.join()
+        self.keeper.send_signal(signal.SIGTERM)
+        if self.keeper.wait() != 0:
+            wrong.append(f"the broker ended with {self.keeper.returncode}")
+        return wrong
+
+    def __exit__(self, *_):
+        for process in [tenant.process for tenant in self.tenants] + self.crews + [self.keeper]:
+            if process.poll() is None:
+                with contextlib.suppress(OSError):
+                    process.kill()
+                process.wait()
+        broker = self.broker()
+        if broker is not None:
+            os.kill(broker, signal.SIGKILL)
+        self.log.close()
+        shutil.rmtree(self.folder, ignore_errors=True)

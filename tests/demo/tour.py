@@ -1,0 +1,94 @@
+# tests/demo/tour.py -- the tour of scripts/demo in a few seconds: as plain lines, on a terminal of 40
+# columns, and what it leaves. Speaks TAP.
+#
+#   tour.py PROGRAM
+# SPDX-License-Identifier: Apache-2.0
+import fcntl
+import json
+import os
+import pathlib
+import pty
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import xml.etree.ElementTree
+
+TOUR = sys.argv[1]
+COMMAND = ["/usr/bin/python3", TOUR, "--seconds", "5", "--out"]
+
+
+def lines_where_there_is_no_terminal(folder):
+    run = subprocess.run(COMMAND + [folder], stdout=subprocess.PIPE, text=True)
+    assert run.returncode == 0, run.stdout
+    assert "\x1b" not in run.stdout
+    assert run.stdout.splitlines()[-1] == "11 passed, 0 failed, 0 skipped", run.stdout
+    for words in ("A client is killed", "An idle worker is killed", "deadline passes",
+                  "A cancel races a grant", "More claims come", "The broker is killed",
+                  "Every claim is granted", "No slot is lost"):
+        assert re.search(f"^ok .*{words}", run.stdout, re.M), words
+
+
+def facts_and_times_as_json(folder):
+    told = json.loads((pathlib.Path(folder) / "demo.json").read_text())
+    assert told["schema"] == "dibs.demo/1"
+    assert [fact["verdict"] for fact in told["facts"]] == ["passed"] * 11, told["facts"]
+    assert len(told["incidents"]) == 6 and told["claims_per_second"] > 0
+    assert all(0 < three["p50_ns"] <= three["p99_ns"] <= three["p999_ns"]
+               for three in told["times"].values()), told["times"]
+
+
+def a_picture_that_can_be_drawn(folder):
+    root = xml.etree.ElementTree.parse(pathlib.Path(folder) / "demo.svg").getroot()
+    space = "{http://www.w3.org/2000/svg}"
+    assert root.tag == space + "svg"
+    words = [text.text for text in root.iter(space + "text")]
+    assert "dibs claim" in words and "6  The broker is killed" in words, words
+    height = float(root.get("height"))
+    assert all(0 <= float(text.get("y")) <= height for text in root.iter(space + "text"))
+
+
+def a_live_picture_on_a_narrow_terminal(folder):
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
+    environment = dict(os.environ, COLUMNS="", LINES="")
+    process = subprocess.Popen(COMMAND + [folder], stdout=theirs, env=environment)
+    os.close(theirs)
+    said = b""
+    while True:
+        try:
+            block = os.read(ours, 65536)
+        except OSError:  # the other end is closed
+            break
+        said += block
+    assert process.wait() == 0
+    text = said.decode()
+    frames = re.findall(r"\x1b\[2K(.*?)\r?\n", text)
+    bare = [re.sub(r"\x1b\[[0-9;]*m", "", frame) for frame in frames]
+    assert len(bare) > 60, text
+    assert max(len(line) for line in bare) < 40, max(bare, key=len)
+    assert any(line.startswith("slots") for line in bare) and any("grants" in line for line in bare)
+    assert text.rstrip().splitlines()[-1].endswith("\x1b[?25h") or "\x1b[?25h" in text[-200:]
+
+
+def main():
+    cases = (lines_where_there_is_no_terminal, facts_and_times_as_json,
+             a_picture_that_can_be_drawn, a_live_picture_on_a_narrow_terminal)
+    print(f"1..{len(cases)}", flush=True)
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for number, case in enumerate(cases, 1):
+            try:
+                case(folder)
+                print(f"ok {number} - {case.__name__}", flush=True)
+            except Exception as error:  # a case that breaks has failed, the others go on
+                failed += 1
+                print(f"not ok {number} - {case.__name__}", flush=True)
+                print("\n".join(f"# {line}" for line in repr(error).split("\\n")), flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
