@@ -48,6 +48,13 @@ class ControlPlane : public testing::Test {
         ASSERT_TRUE(dibsd_->ready());
         good_ = std::make_unique<RawClient>(dibsd_->socket());
         ASSERT_TRUE(good_->attached());
+        // What a Welcome took is closed after it was sent, by the thread that refuses this one and
+        // hangs up then.
+        const shm::Descriptor probe = connect_to(dibsd_->socket());
+        ASSERT_EQ(send(probe.get(), "x", 1, MSG_NOSIGNAL), 1);
+        ASSERT_TRUE(receive_answer(probe.get()).farewell);
+        char none = 0;
+        ASSERT_EQ(recv(probe.get(), &none, 1, 0), 0);
         descriptors_ = descriptors();
     }
     // While the stranger does this, until it is done: others are served, and come in.
