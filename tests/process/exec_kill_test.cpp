@@ -68,6 +68,15 @@ TEST_F(ExecKilled, ReturnsTheSlotOfAKilledCommand) {
     EXPECT_EQ(tool.wait(), 128 + SIGKILL);
 }
 
+TEST_F(ExecKilled, EndsWhatAKilledCommandHadStarted) {
+    Tool tool(dibsd_.socket(), {"exec", "one", "--", "sh", "-c", "sleep 1000 & echo $! $$; wait"});
+    const std::string line = tool.line();
+    command_ = std::stoi(line.substr(line.find(' ')));
+    kill(command_, SIGKILL);
+    EXPECT_EQ(tool.wait(), 128 + SIGKILL);
+    await_end_of(std::stoi(line));
+}
+
 TEST_F(ExecKilled, EndsTheCommandOfAKilledWrapperThatKeptTheLease) {
     Tool tool(dibsd_.socket(), staying({"exec", "one", "-k", "1h"}));
     take_command(&tool);

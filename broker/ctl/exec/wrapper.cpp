@@ -127,7 +127,18 @@ class Wrapper {
         }
     }
 
+    // Who was killed had no time to end what it started, and has no slot for it any more.
+    void end_group_of_killed() const {
+        siginfo_t end = {};
+        const int options = WEXITED | WNOHANG | WNOWAIT;
+        if (waitid(P_PID, static_cast<id_t>(child_), &end, options) == 0 && end.si_pid == child_ &&
+            end.si_code == CLD_KILLED && end.si_status == SIGKILL) {
+            kill(-child_, SIGKILL);
+        }
+    }
+
     void look_at_child() {
+        end_group_of_killed();  // while the dead one still holds the number
         int status = 0;
         while (!status_ && waitpid(child_, &status, WUNTRACED | WCONTINUED | WNOHANG) == child_) {
             if (WIFCONTINUED(status)) {

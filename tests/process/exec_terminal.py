@@ -1,0 +1,100 @@
+# tests/process/exec_terminal.py -- `dibs exec` on a terminal: Ctrl-C and Ctrl-Z reach the command, and
+# the terminal comes back. Speaks TAP.
+#
+#   exec_terminal.py DIBSD DIBS
+# SPDX-License-Identifier: Apache-2.0
+import os
+import pathlib
+import pty
+import signal
+import subprocess
+import sys
+import tempfile
+
+DIBSD, DIBS = sys.argv[1:]
+
+
+class Terminal:
+    """`dibs exec one -- sh -c SCRIPT` as the leader of a session on a terminal of its own."""
+
+    def __init__(self, script):
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.execv(DIBS, [DIBS, "exec", "one", "--", "sh", "-c", script])
+        self.said = b""
+
+    def await_said(self, words):
+        while words not in self.said:
+            self.said += os.read(self.fd, 4096)
+
+    def press(self, key):
+        os.write(self.fd, key)
+
+    def status(self):
+        return os.waitpid(self.pid, os.WUNTRACED)[1]
+
+
+def interrupts_the_command():
+    terminal = Terminal("trap 'echo got; exit 5' INT; echo up; while :; do sleep 0.01; done")
+    terminal.await_said(b"up")
+    terminal.press(b"\x03")
+    terminal.await_said(b"got")
+    assert os.waitstatus_to_exitcode(terminal.status()) == 5
+
+
+def ends_by_the_signal_that_ended_the_command():
+    terminal = Terminal("echo up; exec sleep 1000")
+    terminal.await_said(b"up")
+    terminal.press(b"\x03")
+    status = terminal.status()
+    assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGINT, status
+
+
+def stops_and_goes_on_with_the_command():
+    terminal = Terminal("trap 'echo on' CONT; echo up; while :; do sleep 0.01; done")
+    terminal.await_said(b"up")
+    terminal.press(b"\x1a")
+    status = terminal.status()
+    assert os.WIFSTOPPED(status), status
+    assert os.tcgetpgrp(terminal.fd) == terminal.pid  # whoever started it has the terminal back
+    os.kill(terminal.pid, signal.SIGCONT)
+    terminal.await_said(b"on")
+    terminal.press(b"\x03")
+    status = terminal.status()
+    assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGINT, status
+
+
+def lets_the_command_read_from_the_terminal():
+    terminal = Terminal("echo up; read x; echo heard $x")
+    terminal.await_said(b"up")
+    terminal.press(b"word\n")
+    terminal.await_said(b"heard word")
+    assert os.waitstatus_to_exitcode(terminal.status()) == 0
+
+
+def main():
+    cases = (interrupts_the_command, ends_by_the_signal_that_ended_the_command,
+             stops_and_goes_on_with_the_command, lets_the_command_read_from_the_terminal)
+    print(f"1..{len(cases)}", flush=True)
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        config = pathlib.Path(folder) / "dibs.toml"
+        config.write_text('[[pool]]\nname = "one"\nkind = "counted"\nslots = 1\n')
+        os.environ["DIBS_SOCKET"] = f"{folder}/dibs.sock"
+        broker = subprocess.Popen([DIBSD, "--no-keeper", "--config", config],
+                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        broker.stdout.readline()
+        for number, case in enumerate(cases, 1):
+            try:
+                case()
+                print(f"ok {number} - {case.__name__}", flush=True)
+            except Exception as error:  # a case that breaks has failed, the others go on
+                failed += 1
+                print(f"not ok {number} - {case.__name__}\n# {error!r}", flush=True)
+        broker.kill()
+        broker.wait()
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
