@@ -3,6 +3,7 @@
 #include "benchmarks/broker_process.hpp"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -27,12 +28,6 @@ std::filesystem::path own_folder() {
     return std::filesystem::read_symlink("/proc/self/exe").parent_path();
 }
 
-std::string program() {
-    const char* given = std::getenv("DIBS_DIBSD");
-    if (given != nullptr && *given != 0) return given;
-    return own_folder().parent_path() / "broker" / "dibsd";
-}
-
 // Up to a newline, or to the end.
 std::string read_line(int fd) {
     std::string line;
@@ -51,6 +46,12 @@ std::string make_folder() {
 }
 
 }  // namespace
+
+std::string BrokerProcess::program() {
+    const char* given = std::getenv("DIBS_DIBSD");
+    if (given != nullptr && *given != 0) return given;
+    return own_folder().parent_path() / "broker" / "dibsd";
+}
 
 BrokerProcess::BrokerProcess(const BrokerSetup& setup)
     : folder_(make_folder()), socket_(folder_ + "/dibs.sock") {
@@ -87,13 +88,13 @@ void BrokerProcess::become(const BrokerSetup& setup, int ready_fd) const {
     const std::string ready = std::to_string(dup(ready_fd));
     execl(program().c_str(),
           "dibsd",
-          "--no-keeper",
           "--config",
           file.c_str(),
           "--socket",
           socket_.c_str(),
           "--ready-fd",
           ready.c_str(),
+          setup.keeper ? nullptr : "--no-keeper",
           nullptr);
     std::perror(program().c_str());
     _exit(127);
@@ -107,6 +108,17 @@ BrokerProcess::~BrokerProcess() {
     }
     std::error_code ignored;
     std::filesystem::remove_all(folder_, ignored);
+}
+
+pid_t BrokerProcess::kept_pid(pid_t other) const {
+    const std::string pid = std::to_string(pid_);
+    for (;;) {
+        std::ifstream file("/proc/" + pid + "/task/" + pid + "/children");
+        for (pid_t child = 0; file >> child;) {
+            if (child != other) return child;
+        }
+        sched_yield();
+    }
 }
 
 uint64_t BrokerProcess::allocations() const {

@@ -12,6 +12,7 @@ struct BrokerSetup {
     std::string config;  // but for socket, log level and drain
     int cpu = 0;         // all its threads
     bool count_allocations = false;
+    bool keeper = false;  // then the process is a keeper, and the broker its child
 };
 
 class BrokerProcess {
@@ -24,6 +25,9 @@ class BrokerProcess {
 
     [[nodiscard]] const std::string& socket() const { return socket_; }
     [[nodiscard]] pid_t pid() const { return pid_; }
+    // Of the keeper's child; waits until there is one, which is not `other`.
+    [[nodiscard]] pid_t kept_pid(pid_t other = -1) const;
+    [[nodiscard]] static std::string program();
     [[nodiscard]] uint64_t allocations() const;  // if they are counted
 
   private:

@@ -15,6 +15,7 @@
 #include "benchmarks/options.hpp"
 #include "benchmarks/process_figures.hpp"
 #include "benchmarks/races.hpp"
+#include "benchmarks/takeover.hpp"
 #include "benchmarks/tick_clock.hpp"
 
 namespace {
@@ -38,6 +39,10 @@ Report measure(const Options& options, const Placement& placement) {
         measure_session_memory(placement, report);
         measure_waiting_claims(placement, report);
         count_claim_path(placement, report);
+    }
+    if (options.wants("deaths")) {
+        measure_takeovers(stage);
+        measure_deaths_of_holders(stage);
     }
     report.machine.load_after = load_average();
     return report;
