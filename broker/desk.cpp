@@ -22,6 +22,7 @@ Code code_of(shm::Reason reason) {
         case shm::Reason::kOk:
             return Code::ok;
         case shm::Reason::kAlreadyEnded:
+        case shm::Reason::kState:  // it is being ended, by a kill
             return Code::already_ended;
         default:
             return Code::not_found;
@@ -225,21 +226,29 @@ void Desk::steer_lease(AdminJob& job) {
     core::Steer steer;
     steer.kind =
         request.ask == Ask::renew ? core::Steer::Kind::kRenew : core::Steer::Kind::kRelease;
-    steer.id = request.id;
+    steer.lease = request.id;
     steer.interval_ns = request.interval_ns;
     job.answer.code = code_of(core_.apply(steer, &job.answer.granted_ns));
 }
 
 void Desk::cancel(AdminJob& job) {
     const uint32_t row = row_of(job.request.id);
-    if (row < core_.claims_max() && names_row(core_.claim(row), job.request.id) &&
-        !sees(job, core_.claim(row).session)) {
+    if (row >= core_.claims_max() || !names_row(core_.claim(row), job.request.id)) {
+        job.answer.code = Code::already_ended;
+        return;
+    }
+    const shm::ClaimRow& claim = core_.claim(row);
+    if (!sees(job, claim.session)) {
         job.answer.code = Code::denied;
         return;
     }
     core::TimeNs unused = 0;
-    job.answer.code =
-        code_of(core_.apply(core::Steer{core::Steer::Kind::kCancel, job.request.id}, &unused));
+    core::Steer steer;
+    steer.kind = core::Steer::Kind::kCancel;
+    steer.session = claim.session;
+    steer.tag = claim.tag;
+    steer.number = claim.arrival;
+    job.answer.code = code_of(core_.apply(steer, &unused));
 }
 
 void Desk::drain(AdminJob& job, bool on) {

@@ -12,12 +12,13 @@
 
 #include "broker/admin.hpp"
 #include "broker/core/core.hpp"
+#include "broker/quotas.hpp"
 
 namespace dibs {
 
 class Desk {
   public:
-    explicit Desk(core::Core& core) : core_(core) {}
+    Desk(core::Core& core, const Quotas& quotas) : core_(core), quotas_(quotas) {}
 
     void serve(AdminJob& job);
 
@@ -62,6 +63,7 @@ class Desk {
                                                                    uint32_t claim) const;
 
     core::Core& core_;
+    const Quotas& quotas_;
 };
 
 }  // namespace dibs

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "broker/desk.hpp"
+#include "shm/operation.hpp"
 
 namespace dibs {
 
@@ -36,7 +37,7 @@ bool Desk::sees(const AdminJob& job, uint32_t session) const {
 }
 
 std::string Desk::account_of(uint32_t session) const {
-    return "uid:" + std::to_string(core_.session(session).uid);
+    return quotas_.account_of(core_.session(session).uid);
 }
 
 std::string Desk::client_of(uint32_t session) const {
@@ -226,7 +227,9 @@ std::unique_ptr<admin::ExplanationT> Desk::explanation(const AdminJob& job, uint
         told->holder_account = account_of(lease.session);
         holder_age = age(lease.granted_ns);
         uid = core_.session(lease.session).uid;
-        if (sees(job, lease.session)) {
+        if (!sees(job, lease.session)) {
+            if (!quotas_.own_account(uid)) uid = shm::kHiddenUid;
+        } else {
             number = lease.arrival;
             pid = core_.session(lease.session).pid;
         }

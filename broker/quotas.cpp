@@ -32,7 +32,7 @@ void Quotas::apply(Session& session) {
     session.bounded =
         allowance.pools || allowance.leases != kNoLimit || allowance.backlog != kNoLimit;
     session.admin = policy_->is_admin(session.peer);
-    held_[session.peer.uid].own_account = allowance.account.empty();
+    held_[session.peer.uid].account = allowance.account;
 }
 
 void Quotas::add(Session& session) {
@@ -81,7 +81,11 @@ uint32_t Quotas::count_again(const Session& session, Held& held) const {
 
 bool Quotas::own_account(uint32_t uid) const {
     const auto held = held_.find(uid);
-    return held == held_.end() || held->second.own_account;
+    return held == held_.end() || held->second.account.empty();
+}
+
+std::string Quotas::account_of(uint32_t uid) const {
+    return own_account(uid) ? "uid:" + std::to_string(uid) : held_.find(uid)->second.account;
 }
 
 Reason Quotas::announce(const Session& session, uint32_t pool) const {

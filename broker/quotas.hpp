@@ -40,6 +40,7 @@ class Quotas {
     }
     // What another user may see of a holder is its account: is that the uid's own?
     [[nodiscard]] bool own_account(uint32_t uid) const;
+    [[nodiscard]] std::string account_of(uint32_t uid) const;  // its name, or "uid:<n>"
 
   private:
     struct Held {
@@ -50,7 +51,7 @@ class Quotas {
         std::vector<Row> rows;                  // of its sessions
         const Allowance* counted_by = nullptr;  // the margin is its
         uint32_t margin = 0;                    // so many more claims are surely allowed
-        bool own_account = true;
+        std::string account;                    // empty: the uid's own
     };
 
     void apply(Session& session);

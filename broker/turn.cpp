@@ -32,7 +32,7 @@ Turn::Turn(core::Core& core, BoardSegment& board, Exchange& exchange, HangWatch 
       answers_(core, sessions_, operations_, publisher_, quotas_),
       kills_(core, sessions_),
       deaths_(core, sessions_, ingest_, kills_),
-      desk_(core),
+      desk_(core, quotas_),
       sleep_(sessions_, exchange, publisher_, clock_, std::move(watch)) {}
 
 void Turn::serve() {

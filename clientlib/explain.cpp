@@ -102,7 +102,8 @@ void tell(const WaitFacts& facts, dibs_explanation* why) {
     why->claim = facts.number;
     why->holder = {};
     if (facts.holder_uid == shm::kNoRow) return;
-    why->holder.uid = facts.holder_uid;
+    const bool hidden = facts.holder_uid == shm::kHiddenUid;
+    why->holder.uid = hidden ? DIBS_HIDDEN_UID : facts.holder_uid;
     why->holder.pid = facts.holder_pid;
     why->holder.age_ns = duration(facts.holder_age_ns);
     why->holder.claim = facts.holder_number != 0 ? facts.holder_number : DIBS_HIDDEN_CLAIM;

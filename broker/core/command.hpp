@@ -146,8 +146,11 @@ struct WorkerWord {
 struct Steer {
     enum class Kind : uint8_t { kRelease, kRenew, kCancel };
     Kind kind = Kind::kRelease;
-    uint64_t id = 0;         // of the lease, kCancel: of the claim: generation << 32 | row
+    uint64_t lease = 0;      // id: generation << 32 | row
     TimeNs interval_ns = 0;  // kRenew; 0 = as granted
+    uint32_t session = 0;    // kCancel: the claim is its
+    uint16_t tag = 0;        // kCancel: by this tag,
+    uint64_t number = 0;     // and has this number
 };
 
 // Drain of a pool, or with pool == kNoRow of the broker.

@@ -291,7 +291,7 @@ struct Core::Parts {
 
     // steer.cpp
     Reason apply(const Steer& command, TimeNs* granted_ns);
-    Reason revoke_claim(uint64_t id);
+    Reason revoke_claim(const Steer& command);
 
     // explain.cpp
     [[nodiscard]] Explanation explain(uint32_t claim) const;

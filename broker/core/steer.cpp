@@ -18,33 +18,37 @@ uint32_t generation_of(uint64_t id) {
 }  // namespace
 
 Reason Core::Parts::apply(const Steer& command, uint64_t* granted_ns) {
-    settle_fresh();
-    if (command.kind == Steer::Kind::kCancel) return revoke_claim(command.id);
-    const uint32_t row = row_of(command.id);
+    if (command.kind == Steer::Kind::kCancel) return revoke_claim(command);
+    const uint32_t row = row_of(command.lease);
+    const uint32_t generation = generation_of(command.lease);
     if (row >= state.leases.size()) return Reason::kNotFound;
     const shm::LeaseRow& lease = state.leases[row];
-    const bool free = lease.state == shm::LeaseState::kFree;
-    if (generation_of(command.id) < lease.head.generation) return Reason::kAlreadyEnded;
-    if (free || generation_of(command.id) > lease.head.generation) return Reason::kNotFound;
+    if (generation < lease.head.generation) return Reason::kAlreadyEnded;
+    if (lease.state == shm::LeaseState::kFree || generation > lease.head.generation) {
+        return Reason::kNotFound;
+    }
     // Its holder's death frees it, or the holder itself: nobody from outside.
     if (lease.state == shm::LeaseState::kKilling) return Reason::kState;
     if (command.kind == Steer::Kind::kRelease) {
         end_lease(row, Reason::kRevoked, Tell::kHolder, false, kNoRow);
-        return Reason::kOk;
+    } else {
+        *granted_ns = keep_alive(row, command.interval_ns);
     }
-    *granted_ns = keep_alive(row, command.interval_ns);
     return Reason::kOk;
 }
 
-Reason Core::Parts::revoke_claim(uint64_t id) {
-    const uint32_t row = row_of(id);
-    if (row >= state.claims.size()) return Reason::kNotFound;
-    const shm::ClaimRow& claim = state.claims[row];
-    if (generation_of(id) < claim.head.generation) return Reason::kAlreadyEnded;
-    if (claim.state == shm::ClaimState::kFree || generation_of(id) > claim.head.generation) {
+// The number makes sure that the tag still names the claim that was meant.
+Reason Core::Parts::revoke_claim(const Steer& command) {
+    settle_fresh();
+    if (command.number == 0 || command.number >= state.counters->arrival_next) {
         return Reason::kNotFound;
     }
-    const bool confirming = claim.state == shm::ClaimState::kReserved;
+    const bool known = command.session < tags.size() && command.tag < tags[command.session].size();
+    const uint32_t row = known ? tags[command.session][command.tag] : kTagFree;
+    if ((row & kTagLease) != 0 || state.claims[row].arrival != command.number) {
+        return Reason::kAlreadyEnded;
+    }
+    const bool confirming = state.claims[row].state == shm::ClaimState::kReserved;
     const uint32_t first = confirming ? unreserve(row) : kNoRow;
     end_claim(row, Outcome::kCancelled, Reason::kRevoked, 0, true);
     give_back_chain(first, false, false, kNoRow);

@@ -43,6 +43,7 @@ enum class StepKind {
     kAnnounce,
     kWord,
     kDrain,
+    kSteer,
     kRestart,  // the core dies in the middle of a turn; another one takes that back and does it
                // again
     kTurnEnd,
@@ -72,6 +73,7 @@ struct Step {
     core::WorkerWord word;
     uint32_t answer_size = 0;
     bool on = true;  // drain
+    core::Steer::Kind steer = core::Steer::Kind::kRelease;
     core::SessionOpen open;
     uint64_t at_ns = 0;  // turn end: the time of the turn that it opens
     Death death = Death::kNone;

@@ -39,6 +39,7 @@ class Writer {
     void died();
     void claim();
     void cancel();
+    void steer();
     void release();
     void keepalive();
     void adopt();
@@ -107,6 +108,8 @@ void Writer::write_one() {
     } else if (dice_.below(1000) < character_.drain_permille ||
                (model().is_draining && dice_.percent(2))) {
         drain();
+    } else if (dice_.percent(3)) {
+        steer();
     } else {
         switch (dice_.weighed(
             {character_.claim_weight, 4, character_.release_weight, 5, 8, 60, 3, 1})) {
@@ -208,6 +211,25 @@ void Writer::cancel() {
         const Lease& lease = dice_.any(model().leases).second;
         step.session = label_of_session(lease.session);
         step.tag = lease.tag;
+    }
+    put(step);
+}
+
+// From outside: a lease by its id, that lives or lived, or a claim that waits or confirms.
+void Writer::steer() {
+    Step step;
+    step.kind = StepKind::kSteer;
+    step.interval_ns = dice_.one_of<uint64_t>({0, 1, 9, 40, shm::kNever});
+    if (dice_.percent(50)) {
+        step.steer = dice_.percent(50) ? core::Steer::Kind::kRelease : core::Steer::Kind::kRenew;
+        step.subject = any_lease_label();
+    } else {
+        step.steer = core::Steer::Kind::kCancel;
+        if (model().claims.empty()) return;
+        const auto& [number, claim] = dice_.any(model().claims);
+        step.subject = label_of_number_[number];
+        step.session = label_of_session(claim.session);
+        step.tag = claim.tag;
     }
     put(step);
 }

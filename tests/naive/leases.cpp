@@ -96,6 +96,26 @@ void NaiveCore::apply(const core::Keepalive& keepalive) {
     tell_result(keepalive.session, keepalive.user_data, Reason::kOk, interval_ns);
 }
 
+// "Steering names a lease by its id alone, or a claim by session, tag and number."
+shm::Reason NaiveCore::apply(const core::Steer& steer, TimeNs* granted_ns) {
+    if (steer.kind == core::Steer::Kind::kCancel) {
+        if (steer.number == 0 || steer.number > m_.claims_seen) return Reason::kNotFound;
+        if (!m_.claims.contains(steer.number)) return Reason::kAlreadyEnded;
+        end_claim_and_free(steer.number, shm::Outcome::kCancelled, Reason::kRevoked);
+        return Reason::kOk;
+    }
+    if (m_.ended.contains(steer.lease)) return Reason::kAlreadyEnded;
+    if (!m_.leases.contains(steer.lease)) return Reason::kNotFound;
+    if (m_.leases.at(steer.lease).is_being_killed) return Reason::kState;
+    if (steer.kind == core::Steer::Kind::kRelease) {
+        tell_lease_end(m_.leases.at(steer.lease), Reason::kRevoked);
+        end_lease_and_free(steer.lease, false);
+    } else {
+        *granted_ns = keep_alive(m_.leases.at(steer.lease), steer.interval_ns);
+    }
+    return Reason::kOk;
+}
+
 TimeNs NaiveCore::keep_alive(Lease& lease, TimeNs asked_ns) {
     if (lease.interval_ns == 0) return 0;
     const TimeNs interval_ns = std::min(asked_ns == 0 ? lease.interval_ns : asked_ns,

@@ -39,6 +39,7 @@ class NaiveCore {
     void apply(const core::Announce& announce);
     void apply(const core::WorkerWord& word);
     void apply(const core::Drain& drain);
+    shm::Reason apply(const core::Steer& steer, core::TimeNs* granted_ns);
 
     [[nodiscard]] std::span<const core::Decision> decisions() const { return decisions_; }
     [[nodiscard]] std::span<const uint32_t> decided_slots(const core::Decision& decision) const;

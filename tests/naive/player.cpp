@@ -110,11 +110,34 @@ void Player<CoreType>::play(const Step& step) {
             core_.apply(core::Drain{pool_row(step.pool), step.on});
             break;
         }
+        case StepKind::kSteer:
+            steer(step, session);
+            break;
         case StepKind::kRestart:
         case StepKind::kTurnEnd:
             break;
     }
     listen();
+}
+
+// What it returns is told like a result, so that the two cores must agree on that too.
+template <class CoreType>
+void Player<CoreType>::steer(const Step& step, uint32_t session) {
+    const auto number = numbers_.find(step.subject);
+    core::Steer command;
+    command.kind = step.steer;
+    command.lease = lease_of(step.subject).id;
+    command.interval_ns = step.interval_ns;
+    command.session = session;
+    command.tag = step.tag;
+    command.number = number == numbers_.end() ? 0 : number->second;
+    core::TimeNs granted_ns = 0;
+    DecisionLine line;
+    line.reason = core_.apply(command, &granted_ns);
+    line.value = granted_ns;
+    line.user_data = step.label;
+    listen();
+    lines_.push_back(line);
 }
 
 template <class CoreType>

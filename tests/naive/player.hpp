@@ -51,6 +51,7 @@ class Player {
     void claim(const Step& step);
     void announce(const Step& step);
     void word(const Step& step);
+    void steer(const Step& step, uint32_t session);
     void hear(const core::Decision& decision);
     DecisionLine line_of(const core::Decision& decision) const;
     uint32_t session_label(uint32_t row) const;

@@ -192,6 +192,8 @@ const char* name_of(StepKind kind) {
             return "word";
         case StepKind::kDrain:
             return "drain";
+        case StepKind::kSteer:
+            return "steer";
         case StepKind::kRestart:
             return "restart";
         case StepKind::kTurnEnd:
@@ -299,6 +301,11 @@ std::string to_string(const Step& step) {
             break;
         case StepKind::kDrain:
             line.say(step.on ? "on" : "off").add("pool", step.pool, kNoLabel);
+            break;
+        case StepKind::kSteer:
+            line.add("kind", static_cast<uint64_t>(step.steer), kNoLabel);
+            line.add("claim", step.subject, kNoLabel).add("tag", step.tag, kNoLabel);
+            line.add("interval", step.interval_ns, 0);
             break;
         case StepKind::kRestart:
             break;

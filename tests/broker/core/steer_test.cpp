@@ -14,12 +14,25 @@ using shm::Reason;
 
 class SteerTest : public CoreFixture {
   protected:
-    uint64_t lease_id(uint32_t row) { return core::row_id(core().lease(row).head.generation, row); }
-    uint64_t claim_id(uint32_t row) { return core::row_id(core().claim(row).head.generation, row); }
-    std::vector<core::Decision> steer(Steer::Kind kind, uint64_t id, core::TimeNs interval = 0) {
+    std::vector<core::Decision> steer(Steer::Kind kind, uint64_t lease, core::TimeNs interval = 0) {
+        Steer command;
+        command.kind = kind;
+        command.lease = lease;
+        command.interval_ns = interval;
+        return give(command);
+    }
+    std::vector<core::Decision> cancel(uint32_t session, uint16_t tag, uint64_t number) {
+        Steer command;
+        command.kind = Steer::Kind::kCancel;
+        command.session = session;
+        command.tag = tag;
+        command.number = number;
+        return give(command);
+    }
+    std::vector<core::Decision> give(const Steer& command) {
         return turn(100, [&] {
             granted_ns_ = 77;
-            reason_ = core().apply(Steer{kind, id, interval}, &granted_ns_);
+            reason_ = core().apply(command, &granted_ns_);
         });
     }
     Reason reason_ = Reason::kOk;
@@ -62,16 +75,20 @@ TEST_F(SteerTest, CancelsAWaitingClaim) {
     ASSERT_NE(row, shm::kNoRow);
     EXPECT_EQ(core().claim_of_tag(one, 0), shm::kNoRow);  // a lease
     EXPECT_EQ(core().claim_of_tag(one, 7), shm::kNoRow);  // nothing
-    const uint64_t id = claim_id(row);
-    const auto told = steer(Steer::Kind::kCancel, id);
+    const auto told = cancel(one, 1, 2);
     EXPECT_EQ(reason_, Reason::kOk);
     ASSERT_EQ(told.at(0).kind, DecisionKind::kEnd);
     EXPECT_EQ(told.at(0).outcome, shm::Outcome::kCancelled);
     EXPECT_EQ(told.at(0).reason, Reason::kRevoked);
     EXPECT_EQ(told.at(0).claim, 2U);
-    steer(Steer::Kind::kCancel, id);
+    cancel(one, 1, 2);
     EXPECT_EQ(reason_, Reason::kAlreadyEnded);
-    steer(Steer::Kind::kCancel, 1U << 30U);
+    turn(200, [&] { claim(one, 1, pool); });  // the tag is another claim's now
+    cancel(one, 1, 2);
+    EXPECT_EQ(reason_, Reason::kAlreadyEnded);
+    cancel(one, 0, 1);  // it has its lease
+    EXPECT_EQ(reason_, Reason::kAlreadyEnded);
+    cancel(one, 1, 77);
     EXPECT_EQ(reason_, Reason::kNotFound);
     steer(Steer::Kind::kRelease, core::row_id(9, 5));
     EXPECT_EQ(reason_, Reason::kNotFound);
@@ -154,7 +171,7 @@ TEST_F(SteerTest, ExplainsAFullPoolAnEmptyOneAndOneThatIsAsked) {
     EXPECT_EQ(asked.reason, WaitReason::kConfirming);
     EXPECT_EQ(asked.position, 0U);
     EXPECT_EQ(asked.left_ns, 2'000'000'000U);
-    steer(Steer::Kind::kCancel, claim_id(core().claim_of_tag(one, 2)));
+    cancel(one, 2, 3);
     EXPECT_EQ(reason_, Reason::kOk);
     EXPECT_EQ(core().claim_of_tag(one, 2), shm::kNoRow);
 }
