@@ -116,6 +116,24 @@ TEST(CppLease, IsProlongedByAKeepaliveAndEndedByWhoeverItWasDetachedFor) {
     EXPECT_EQ(dibs_release(session.raw(), &raw, 10 * DIBS_SECOND), DIBS_OK);
 }
 
+TEST(CppLease, IsAdoptedByAnotherSession) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kDevices);
+    Session holder = attach(dibsd);
+    Session heir = attach(dibsd);
+    const Lease lease = *holder.claim("gpu", at_once());
+    const Result<Lease> adopted = heir.adopt(lease.id(), lease.fence());
+    ASSERT_TRUE(adopted.has_value());
+    EXPECT_EQ(adopted->fence(), lease.fence());
+    EXPECT_STREQ(adopted->attribute("device").value_or(""), "7");
+    EXPECT_EQ(adopted->state(), DIBS_LIVE);
+    int why = 0;
+    while (lease.state(&why) != DIBS_ENDED)
+        sched_yield();
+    EXPECT_EQ(why, DIBS_EADOPTED);
+    EXPECT_EQ(heir.adopt(lease.id(), lease.fence() + 1).error().code, DIBS_ESTALE);
+}
+
 TEST(CppFailure, NamesTheHolder) {
     const Folder folder;
     const Dibsd dibsd(folder, kDevices);

@@ -112,6 +112,19 @@ def test_release_says_whether_there_was_something_to_release(client):
     assert client.claim("one", timeout=5).fail() is True
 
 
+def test_a_lease_is_adopted_by_its_id_and_fence(client, other):
+    lease = client.claim("gpu", timeout=5)
+    with other.adopt(lease.id, lease.fence) as adopted:
+        assert (adopted.id, adopted.fence) == (lease.id, lease.fence)
+        assert adopted.attributes == {"device": "0"}
+        assert adopted.state == dibs.LeaseState.LIVE
+        until(lambda: lease.state == dibs.LeaseState.ENDED)
+        assert isinstance(lease.ended_by, errors.Adopted)
+        with pytest.raises(errors.Stale):
+            other.adopt(lease.id, lease.fence + 1)
+    until(lambda: client.snapshot("gpu").leased == 0)
+
+
 def test_what_is_wrong_has_an_exception_each(client):
     with pytest.raises(errors.NoSuchPool, match="no such pool: none"):
         client.claim("none")

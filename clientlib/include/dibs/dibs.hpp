@@ -575,6 +575,15 @@ class Session {
         return number ? claim(*number, options) : number.error();
     }
 
+    // Takes over a lease of another session of this user, by the id and fence that it passed on.
+    [[nodiscard]] Result<Lease> adopt(std::uint64_t id,
+                                      std::uint64_t fence,
+                                      Duration wait = std::chrono::seconds(5)) {
+        dibs_lease lease = {};
+        const int code = dibs_adopt(raw_, id, fence, wait.count(), &lease);
+        return code == DIBS_OK ? Result<Lease>(Lease(raw_, lease)) : Failure::of(code);
+    }
+
     // Claims without waiting: the outcome comes from reap, with this user_data.
     [[nodiscard]] Result<Claim> submit(std::uint32_t pool,
                                        std::uint64_t user_data,

@@ -171,6 +171,7 @@ FUNCTIONS: dict[str, list[Any]] = {
     "dibs_release": [_session, _lease, c_int64],
     "dibs_fail": [_session, _lease, c_int64],
     "dibs_keepalive": [_session, _lease, c_int64, c_int64, POINTER(c_int64)],
+    "dibs_adopt": [_session, c_uint64, c_uint64, c_int64, _lease],
     "dibs_last_holder": [_session, POINTER(HolderName)],
     "dibs_lease_state": [_session, _lease, POINTER(c_int)],
     "dibs_lease_remaining": [_session, _lease, POINTER(c_int64)],

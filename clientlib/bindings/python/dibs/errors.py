@@ -189,6 +189,21 @@ class StateLost(Error):
     code = -26
 
 
+class Unkillable(Error):
+    """A pool of strict expiry, and the broker may not kill this process."""
+    code = -27
+
+
+class LeaseEnded(Error):
+    """There is nothing to adopt."""
+    code = -28
+
+
+class Adopted(Error):
+    """Another session of this user has adopted the lease."""
+    code = -29
+
+
 # ---- Said by the library.
 
 class BadArgument(Error, ValueError):

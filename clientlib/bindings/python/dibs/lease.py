@@ -48,7 +48,8 @@ class Lease:
         self.claim = int(grant.claim)
         self.interval = grant.interval_ns / _abi.SECOND if grant.interval_ns else None
         self.slots: tuple[Slot, ...] = tuple(self._read(unit) for unit in range(self.units))
-        session.tell_events(self._user_data, self._hear)
+        if self._user_data != 0:  # an adopted lease was no claim here: it is asked for its state
+            session.tell_events(self._user_data, self._hear)
 
     def _read(self, unit: int) -> Slot:
         raw = _abi.Slot()
@@ -155,7 +156,8 @@ class Lease:
 
     def __del__(self) -> None:
         if getattr(self, "_held", False) and self._session.is_open:
-            warnings.warn(f"lease {self.id} was not released", ResourceWarning, source=self)
+            if self._end is None:
+                warnings.warn(f"lease {self.id} was not released", ResourceWarning, source=self)
             self._held = False
             self._session.forget_events(self._user_data)
             self._session.orphan(self._raw)
