@@ -6,6 +6,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
 namespace dibs {
 
@@ -52,7 +54,12 @@ HardeningPlan hardening_plan(HardeningMode mode,
     HardeningPlan plan;
     plan.mode = mode;
     plan.readable = {"/etc", "/proc", "/usr", "/lib", "/lib64", "/dev/null", "/sys/devices/system"};
-    if (!config_file.empty()) plan.readable.push_back(folder_of(config_file));
+    if (!config_file.empty()) {
+        plan.readable.push_back(folder_of(config_file));
+        std::error_code none;  // it may be a link to elsewhere
+        const auto real = std::filesystem::canonical(config_file, none);
+        if (!none) plan.readable.push_back(real.parent_path());
+    }
     plan.writable = {folder_of(socket), state_folder};
     // The loader is what the kernel executes first.
     plan.executable = {

@@ -82,8 +82,8 @@ TEST(Hardening, IsInForceOnceTheBrokerIsReady) {
     EXPECT_EQ(status_of(on.pid(), "Seccomp"), "2");
     const Folder other;
     const Dibsd open(other, "hardening = \"off\"\n");
-    EXPECT_EQ(status_of(open.pid(), "NoNewPrivs"), "0");
-    EXPECT_EQ(status_of(open.pid(), "Seccomp"), "0");
+    for (const char* what : {"NoNewPrivs", "Seccomp"})  // as whoever started it: a container's
+        EXPECT_EQ(status_of(open.pid(), what), status_of(getpid(), what));
 }
 
 TEST(Hardening, SaysWhatIsInForceAndWhatIsNot) {
@@ -140,6 +140,18 @@ TEST(Hardening, ReachesNoFilesButThoseOfThePlan) {
     EXPECT_EQ(errno_of(writable.path() + "/file", O_RDWR | O_TRUNC), 0);
     EXPECT_EQ(errno_of(writable.path() + "/new", O_WRONLY | O_CREAT), 0);
     EXPECT_EQ(errno_of(neither.path() + "/file", O_RDONLY), EACCES);
+}
+
+TEST(Hardening, ReachesAConfigurationThatIsALink) {
+    DIBS_NEEDS_HARDENING();
+    const Folder folder;
+    const Folder elsewhere;
+    const std::string real = elsewhere.write("real.toml", "");
+    const std::string link = folder.path() + "/dibsd.toml";
+    ASSERT_EQ(symlink(real.c_str(), link.c_str()), 0);
+    const HardeningPlan plan = hardening_plan(HardeningMode::kOn, link, "/run/x/y", "/run/z");
+    EXPECT_EQ(
+        tried(plan, [&] { return open(link.c_str(), O_RDONLY | O_CLOEXEC) >= 0 ? 0 : errno; }), 0);
 }
 
 TEST(Hardening, ExecutesNoProgramButThoseOfThePlan) {
