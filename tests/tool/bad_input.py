@@ -207,6 +207,21 @@ def another_user(place):
     expect(own.wait() != 0, "its own it may end")
 
 
+@case("another user sees the account that a policy names, and no uid")
+def shared_account(place):
+    if os.geteuid() != 0:
+        raise Skip("only root can become another user")
+    place.start('socket_mode = "0666"\n[[policy]]\nuser = "root"\naccount = "research"\n' + POOLS)
+    open_to_others(place)
+    hold(place, "gpu:2")
+    lease = json.loads(place.run("ls", "leases", "-o", "jsonl", **someone_else())[1])
+    expect_equal((lease["account"], lease["uid"]), ("research", None))
+    place.begin("claim", "gpu", **someone_else())
+    waiting(place, 1)
+    told = json.loads(place.run("explain", "2", "-o", "json", **someone_else())[1])
+    expect_equal((told["account"], told["holder_account"]), ("uid:65534", "research"))
+
+
 @case("a terminal of 40 columns is fitted")
 def narrow(place):
     place.start(POOLS)
