@@ -200,6 +200,22 @@ TEST(CppClaim, IsCancelledWithItsObjectAndReapedAllTheSame) {
     EXPECT_EQ(session.reap().error().code, DIBS_ETIMEDOUT);
 }
 
+TEST(CppClaim, ExplainsWhyItWaits) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kDevices);
+    Session session = attach(dibsd);
+    const uint32_t pool = *session.pool("gpu");
+    const Lease held = *session.claim(pool, at_once());
+    const Claim waiting = *session.submit(pool, 17);
+    while (session.snapshot(pool)->queued != 1)
+        sched_yield();
+    const dibs_explanation why = *waiting.explain();
+    EXPECT_EQ(why.reason, DIBS_WAIT_HELD);
+    EXPECT_EQ(why.position, 1U);
+    EXPECT_EQ(why.slots, 1U);
+    EXPECT_EQ(why.holder.pid, static_cast<uint32_t>(getpid()));
+}
+
 TEST(CppClaim, ThatIsGrantedAndNeverLookedAtGivesItsLeaseBack) {
     const Folder folder;
     const Dibsd dibsd(folder, kDevices);
