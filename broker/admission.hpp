@@ -6,7 +6,8 @@
 //
 // The share of newcomers: where the socket lets several users in, the last quarter of the rows is
 // open only to a uid that has fewer than a sixty-fourth of all rows (one at least). So no uid ever
-// has more than three quarters, and however many uids have filled those, a further one gets in.
+// has more than three quarters, and once those are taken sixteen more uids get in at the least (of
+// fewer than 64 rows: as many as a quarter has).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
