@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/crash/workload.hpp"
 
+#include <cstring>
 #include <string_view>
 
 namespace dibs::tests {
@@ -118,8 +119,10 @@ bool Workload::claim(uint16_t units_max) {
     if (below(4) == 0) claim.key[0] = static_cast<uint8_t>(1 + below(3));
     // Half of them plain: those may be granted without ever having a row.
     claim.payload = std::span{payload_}.first(below(2) == 0 ? 0 : below(payload_.size()));
-    for (uint8_t& byte : payload_)
-        byte = static_cast<uint8_t>(random_());
+    for (size_t at = 0; at < payload_.size(); at += sizeof(uint64_t)) {
+        const uint64_t bytes = random_();
+        std::memcpy(payload_.data() + at, &bytes, sizeof bytes);
+    }
     core_.apply(claim);
     return true;
 }

@@ -1,0 +1,59 @@
+// tests/crash/recovery.hpp -- an image of STATE as a killed broker leaves it, and what must be true
+// of it.
+//
+// It is recovered twice and checked: all invariants hold, and the rows are those from before the
+// turn (no commit yet) or those from after it (committed, with every staged store still there):
+// nothing between. Then it serves a turn.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "broker/core/core.hpp"
+#include "tests/crash/workload.hpp"
+
+namespace dibs::tests {
+
+class Memory {
+  public:
+    explicit Memory(size_t size) : storage_(size / 64 + 1) {}
+    [[nodiscard]] std::span<std::byte> bytes() {
+        return {reinterpret_cast<std::byte*>(storage_.data()), storage_.size() * 64};
+    }
+
+  private:
+    struct alignas(64) Line {
+        std::array<std::byte, 64> bytes;
+    };
+    std::vector<Line> storage_;
+};
+
+struct Image {
+    std::vector<std::byte> bytes;
+    shm::LogPhase phase;
+};
+Image image_of(std::span<const std::byte> state);
+
+struct Turn {
+    uint64_t before;
+    uint64_t after;
+    uint32_t staged;
+};
+
+// Small enough to be full often.
+core::Limits small();
+// What STATE says: all rows but the log's own marks, and the bytes of every payload.
+uint64_t digest_of(std::span<std::byte> bytes);
+// Recovers the image; says what is wrong with the result.
+std::string wrong_with(const Image& image, const Turn& turn);
+
+// What a turn of the workload is made of.
+Operation draw(Workload* workload);
+void stage_one_per_decision(core::Core* core);
+
+}  // namespace dibs::tests
