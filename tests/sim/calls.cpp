@@ -1,0 +1,163 @@
+// tests/sim/calls.cpp -- what the kernel would do: the linker sends our system calls here.
+//
+// Descriptors are the kernel's own, and never waited for: whoever would wait goes to the world, and
+// looks again when something was written. The clock, the futex and the CPU are the world's.
+// SPDX-License-Identifier: Apache-2.0
+#include <linux/futex.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdlib>
+
+#include "tests/sim/house.hpp"
+#include "tests/sim/world.hpp"
+
+using dibs::sim::House;
+using dibs::sim::kForever;
+using dibs::sim::World;
+
+namespace {
+
+World* world() {
+    World* here = World::here;
+    return here != nullptr && here->running() != nullptr ? here : nullptr;
+}
+
+uint64_t until(World& here, const struct timespec* timeout) {
+    if (timeout == nullptr) return kForever;
+    return here.now() + static_cast<uint64_t>(timeout->tv_sec) * 1'000'000'000 +
+           static_cast<uint64_t>(timeout->tv_nsec);
+}
+
+// Lost, once, or twice.
+int times(World& here) {
+    if (here.dice.one_in(here.weather.lose_one_in)) {
+        ++here.faults;
+        ++here.lost;
+        return 0;
+    }
+    if (!here.dice.one_in(here.weather.double_one_in)) return 1;
+    ++here.faults;
+    return 2;
+}
+
+}  // namespace
+
+extern "C" {
+
+int __real_clock_gettime(clockid_t clock, struct timespec* out);
+int __real_epoll_pwait2(
+    int epoll, struct epoll_event* out, int most, const struct timespec* timeout, const sigset_t*);
+ssize_t __real_recvmsg(int socket, struct msghdr* message, int flags);
+int __real_sched_yield();
+ssize_t __real_send(int socket, const void* bytes, size_t size, int flags);
+ssize_t __real_write(int fd, const void* bytes, size_t size);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec* out) {
+    World* here = World::here;
+    if (here == nullptr) return __real_clock_gettime(clock, out);
+    out->tv_sec = static_cast<time_t>(here->now() / 1'000'000'000);
+    out->tv_nsec = static_cast<long>(here->now() % 1'000'000'000);
+    return 0;
+}
+
+int __wrap_epoll_pwait2(int epoll,
+                        struct epoll_event* out,
+                        int most,
+                        const struct timespec* timeout,
+                        const sigset_t* mask) {
+    const struct timespec at_once = {};
+    World* here = world();
+    if (here == nullptr) return __real_epoll_pwait2(epoll, out, most, timeout, mask);
+    const uint64_t end = until(*here, timeout);
+    here->moment();
+    for (;;) {
+        const int count = __real_epoll_pwait2(epoll, out, most, &at_once, mask);
+        if (count != 0 || here->now() >= end) return count;
+        (void)here->wait_descriptors(end);
+    }
+}
+
+ssize_t __wrap_recvmsg(int socket, struct msghdr* message, int flags) {
+    World* here = world();
+    if (here == nullptr || (flags & MSG_DONTWAIT) != 0)
+        return __real_recvmsg(socket, message, flags);
+    const uint64_t end = here->now() + 1'000'000'000;
+    for (;;) {
+        const ssize_t size = __real_recvmsg(socket, message, flags | MSG_DONTWAIT);
+        if (size >= 0 || errno != EAGAIN || here->now() >= end) return size;
+        (void)here->wait_descriptors(end);
+    }
+}
+
+int __wrap_sched_yield() {
+    World* here = world();
+    if (here == nullptr) return __real_sched_yield();
+    here->moment();
+    return 0;
+}
+
+ssize_t __wrap_send(int socket, const void* bytes, size_t size, int flags) {
+    World* here = world();
+    if (here == nullptr) return __real_send(socket, bytes, size, flags);
+    if (size == 1 && times(*here) == 0) return 1;  // the datagram for an event loop
+    const ssize_t sent = __real_send(socket, bytes, size, flags);
+    here->stir();
+    return sent;
+}
+
+// The bells of sessions; and what nothing happens to: the broker's own eventfds, and a death.
+ssize_t __wrap_write(int fd, const void* bytes, size_t size) {
+    World* here = world();
+    if (here == nullptr || size != sizeof(uint64_t)) return __real_write(fd, bytes, size);
+    const bool own = House::here->owns(fd) || fd == here->running()->lifeline;
+    here->moment();
+    for (int left = own ? 1 : times(*here); left > 0; --left)
+        (void)!__real_write(fd, bytes, size);
+    here->stir();
+    return static_cast<ssize_t>(size);
+}
+
+long __wrap_syscall(long number, ...) {
+    va_list list;
+    va_start(list, number);
+    auto* word = va_arg(list, std::atomic<uint32_t>*);
+    const int operation = va_arg(list, int);
+    const uint32_t value = va_arg(list, uint32_t);
+    const auto* timeout = va_arg(list, const struct timespec*);
+    va_end(list);
+    World* here = world();
+    if (number != SYS_futex || here == nullptr) std::abort();
+    if (operation == FUTEX_WAKE) {
+        long woken = 0;
+        for (int left = times(*here); left > 0; --left)
+            woken += here->wake(word, static_cast<int>(value));
+        return woken;
+    }
+    const uint64_t end = until(*here, timeout);
+    here->moment();
+    if (word->load() != value) {
+        errno = EAGAIN;
+        return -1;
+    }
+    if (here->wait_word(word, end)) return 0;
+    errno = ETIMEDOUT;
+    return -1;
+}
+
+int __wrap_socket(int, int, int) {
+    return House::here->call();
+}
+
+int __wrap_connect(int, const struct sockaddr*, socklen_t) {
+    if (House::here->open()) return 0;
+    errno = ECONNREFUSED;
+    return -1;
+}
+}

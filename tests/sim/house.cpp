@@ -1,0 +1,286 @@
+// tests/sim/house.cpp -- a broker's lives.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/sim/house.hpp"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <exception>
+#include <utility>
+
+#include "broker/core/store.hpp"
+#include "broker/exchange.hpp"
+#include "broker/handshake.hpp"
+#include "broker/segments.hpp"
+
+namespace dibs::sim {
+
+House* House::here = nullptr;
+
+namespace {
+
+shm::Descriptor copy_of(int fd) {
+    return shm::Descriptor(fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3));
+}
+
+}  // namespace
+
+// Everything that a broker's process has and loses with it.
+struct House::Life {
+    explicit Life(uint32_t sessions_max) : exchange(sessions_max) {}
+    ~Life() {
+        if (turn != nullptr) sessions.insert(turn->adopted().begin(), turn->adopted().end());
+        turn.reset();
+        for (Session* session : sessions)
+            delete session;
+    }
+    Life(const Life&) = delete;
+    Life& operator=(const Life&) = delete;
+
+    Exchange exchange;
+    std::unique_ptr<core::Core> core;
+    std::unique_ptr<BoardSegment> board;
+    std::unique_ptr<Turn> turn;
+    std::set<Session*> sessions;
+    std::vector<Caller> callers;
+    std::shared_ptr<Task> turn_task;
+    std::shared_ptr<Task> control_task;
+    bool serving = false;
+};
+
+House::House(World& world, const Config& config, uint64_t hash_seed)
+    : world_(world),
+      config_(config),
+      hash_seed_(hash_seed),
+      state_(core::state_size(config.limits) / sizeof(Line) + 1) {
+    here = this;
+    core::format_state({state_.front().bytes, state_.size() * sizeof(Line)}, config.limits);
+    core::store_hook = &House::stored;
+}
+
+House::~House() {
+    core::store_hook = nullptr;
+    here = nullptr;
+}
+
+// Behind each store to STATE: the last thing that this life does, if it has come to that.
+void House::stored() {
+    House& house = *here;
+    if (house.store_ == 0 || house.life_ == nullptr) return;
+    if (house.world_.running() != house.life_->turn_task.get() || --house.store_ != 0) return;
+    ++house.world_.faults;
+    house.life_->turn_task->doomed = true;
+    throw Killed{};
+}
+
+void House::start() {
+    ++lives_;
+    life_ = std::make_unique<Life>(config_.limits.sessions);
+    life_->turn_task = world_.start("turn", 0, [this] { serve(); });
+    life_->control_task = world_.start("control", 0, [this] { control(); });
+}
+
+void House::serve() {
+    const std::span<std::byte> state{state_.front().bytes, state_.size() * sizeof(Line)};
+    try {
+        std::string why = core::state_refusal(state);
+        if (why.empty()) why = core::rows_refusal(state);
+        if (why.empty()) {
+            life_->core = std::make_unique<core::Core>(state, hash_seed_);
+            for (const std::string& wrong : life_->core->check_all())
+                why = wrong;
+        }
+        if (!why.empty()) {
+            broken = "a STATE that a killed broker left: " + why;
+            return;
+        }
+        core::Core& core = *life_->core;
+        Inheritance inheritance;
+        inherit(inheritance);
+        life_->board =
+            std::make_unique<BoardSegment>(config_.limits.pools, std::move(inheritance.board));
+        if (!board_.valid()) board_ = copy_of(life_->board->fd());
+        life_->turn = std::make_unique<Turn>(core, *life_->board, life_->exchange);
+        core.set_epoch(core.head().epoch + 1);
+        life_->turn->prepare(config_, inheritance);
+        for (Session* session : life_->turn->adopted()) {
+            life_->sessions.insert(session);
+            if (session->client_event_socket.valid()) welcome(session);
+        }
+        life_->serving = true;
+        world_.stir();
+        life_->turn->serve();
+    } catch (const std::exception& error) {
+        broken = std::string("the broker gives up: ") + error.what();
+    }
+}
+
+bool House::kill_at_rest() {
+    if (!open() || !life_->turn_task->on_descriptors) return false;
+    world_.kill(*life_->turn_task);
+    return true;
+}
+
+void House::kill_at_moment(uint64_t n) {
+    if (life_ != nullptr) life_->turn_task->dies_in = n;
+}
+
+// What the keeper would hand over.
+void House::inherit(Inheritance& inheritance) {
+    if (!board_.valid()) return;
+    inheritance.board = copy_of(board_.get());
+    inheritance.death_ns = death_ns_;
+    inheritance.clock_offset = clock_offset_;
+    for (const auto& [key, descriptors] : kept_) {
+        InheritedSession session;
+        session.row = key.first;
+        session.generation = key.second;
+        for (size_t i = 0; i < kKeptMax; ++i)
+            session.descriptors[i] = copy_of(descriptors[i].get());
+        inheritance.sessions.push_back(std::move(session));
+    }
+}
+
+void House::keep(const Session& session) {
+    kept_[{session.row, session.generation}] = {copy_of(session.up_fd.get()),
+                                                copy_of(session.down_fd.get()),
+                                                copy_of(session.bell.get()),
+                                                copy_of(session.event_socket.get()),
+                                                copy_of(session.peer.pidfd.get()),
+                                                copy_of(session.socket.get()),
+                                                copy_of(session.client_event_socket.get())};
+}
+
+bool House::died() const {
+    return life_ != nullptr && life_->turn_task->fiber->ended();
+}
+
+void House::bury() {
+    world_.kill(*life_->control_task);
+    while (!life_->control_task->fiber->ended())
+        (void)world_.step();
+    store_ = 0;
+    death_ns_ = world_.now();
+    if (life_->turn != nullptr) clock_offset_ = life_->turn->clock_offset();
+    life_.reset();
+    world_.stir();  // its sockets have hung up
+}
+
+bool House::open() const {
+    return life_ != nullptr && life_->serving && !life_->turn_task->fiber->ended();
+}
+
+uint64_t House::net_found_work() const {
+    return life_ == nullptr || life_->board == nullptr
+               ? 0
+               : life_->board->head().net_found_work.load(std::memory_order_relaxed);
+}
+
+std::vector<std::string> House::check_all() const {
+    return life_->core->check_all();
+}
+
+bool House::all_idle() const {
+    const core::Core& core = *life_->core;
+    for (uint32_t row = 0; row < core.pools(); ++row) {
+        const shm::PoolRow& pool = core.pool(row);
+        if (pool.idle != pool.slots || pool.waiting != 0 || pool.confirming != 0) return false;
+        if (pool.kind == shm::PoolKind::kWorker && pool.slots != 0) return false;
+    }
+    for (uint32_t row = 0; row < core.sessions_max(); ++row) {
+        if (core.session(row).state != shm::SessionState::kFree) return false;
+    }
+    return true;
+}
+
+int House::call() {
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) return -1;
+    shm::Descriptor other(pair[1]);
+    if (open()) life_->callers.push_back({std::move(other), world_.running()->lifeline});
+    return pair[0];
+}
+
+bool House::owns(int fd) const {
+    return life_ != nullptr &&
+           (fd == life_->exchange.turn().fd() || fd == life_->exchange.control().fd());
+}
+
+// The part of the control thread.
+void House::control() {
+    for (;;) {
+        life_->exchange.control().answer();
+        take_reports();
+        hear_callers();
+        (void)world_.wait_descriptors(kForever);
+    }
+}
+
+void House::take_reports() {
+    Report report;
+    while (life_->exchange.next(report)) {
+        switch (report.kind) {
+            case Report::Kind::kOpened:
+                keep(*report.session);
+                welcome(report.session);
+                break;
+            case Report::Kind::kFull:
+                send_farewell(report.session->socket.get(),
+                              {shm::FarewellCode::kFull, 0, "no row for another session"});
+                [[fallthrough]];
+            case Report::Kind::kRetired:
+                kept_.erase({report.session->row, report.session->generation});
+                life_->sessions.erase(report.session);
+                delete report.session;
+                world_.stir();
+                break;
+            default:
+                break;
+        }
+    }
+}
+
+void House::welcome(Session* session) {
+    const bool sent = send_welcome(*session, *life_->board, life_->core->head().epoch);
+    (void)shutdown(session->socket.get(), SHUT_RD);
+    session->client_event_socket.reset();
+    kept_[{session->row, session->generation}]
+         [static_cast<size_t>(SessionDescriptor::kClientEvents)]
+             .reset();
+    world_.stir();
+    if (sent) return;
+    Request request;
+    request.kind = Request::Kind::kEnd;
+    request.row = session->row;
+    request.generation = session->generation;
+    (void)life_->exchange.ask(request);
+}
+
+void House::hear_callers() {
+    std::vector<Caller> waiting;
+    std::swap(waiting, life_->callers);
+    for (Caller& caller : waiting) {
+        const HelloResult hello = receive_hello(caller.socket.get());
+        if (hello.heard == Heard::kNothingYet) {
+            life_->callers.push_back(std::move(caller));
+            continue;
+        }
+        if (hello.heard != Heard::kHello) continue;
+        Peer peer;
+        peer.uid = 1000;
+        peer.gid = 1000;
+        peer.pid = 42;
+        peer.start_time = 1;
+        peer.pidfd = copy_of(caller.lifeline);
+        auto* session = new Session(std::move(peer), hello.sizes);
+        life_->sessions.insert(session);
+        session->socket = std::move(caller.socket);
+        Request request;
+        request.kind = Request::Kind::kSession;
+        request.session = session;
+        (void)life_->exchange.ask(request);
+    }
+}
+
+}  // namespace dibs::sim

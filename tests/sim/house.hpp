@@ -1,0 +1,93 @@
+// tests/sim/house.hpp -- the broker's process in a simulated world, one life after the other, and
+// what outlives it: STATE, and the descriptors that a keeper would hold.
+//
+// The turn, the core and everything they use are real. What the control thread does at a handshake
+// is done here by a task of its own, with the real functions for each packet; and the keeper is a
+// map of descriptors.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "broker/config.hpp"
+#include "broker/core/core.hpp"
+#include "broker/turn.hpp"
+#include "tests/sim/world.hpp"
+
+namespace dibs::sim {
+
+class House {
+  public:
+    House(World& world, const Config& config, uint64_t hash_seed);
+    ~House();
+    House(const House&) = delete;
+    House& operator=(const House&) = delete;
+
+    void start();  // a new life; there is none
+    // Where it rests with nothing in hand; false if it does not.
+    bool kill_at_rest();
+    // Behind the n-th store to STATE from now, or at the n-th moment, whatever it is doing.
+    void kill_at_store(uint64_t n) { store_ = n; }
+    void kill_at_moment(uint64_t n);
+    // Its process is gone, and what it had is given back.
+    [[nodiscard]] bool dead() const { return life_ == nullptr; }
+    void bury();  // after a death: the kernel's part
+    [[nodiscard]] bool died() const;
+
+    [[nodiscard]] bool open() const;  // serves
+    [[nodiscard]] uint64_t lives() const { return lives_; }
+    [[nodiscard]] uint64_t net_found_work() const;
+    [[nodiscard]] std::vector<std::string> check_all() const;
+    [[nodiscard]] bool all_idle() const;  // nobody holds, waits or offers anything
+
+    // --- calls.cpp
+    int call();  // socket(): one end is the caller's
+    [[nodiscard]] bool owns(int fd) const;
+
+    static House* here;
+    std::string broken;  // what must not happen, once it has
+
+  private:
+    struct Life;
+    struct Caller {
+        shm::Descriptor socket;
+        int lifeline;
+    };
+    static void stored();
+    void serve();
+    void control();
+    void take_reports();
+    void hear_callers();
+    void welcome(Session* session);
+    void keep(const Session& session);
+    void inherit(Inheritance& inheritance);
+
+    struct alignas(64) Line {
+        std::byte bytes[64];
+    };
+
+    World& world_;
+    Config config_;
+    uint64_t hash_seed_;
+    std::vector<Line> state_;
+    std::unique_ptr<Life> life_;
+    uint64_t lives_ = 0;
+    uint64_t store_ = 0;
+
+    // The keeper's: by row and generation, in the order of SessionDescriptor.
+    using Key = std::pair<uint32_t, uint32_t>;
+    std::map<Key, std::array<shm::Descriptor, kKeptMax>> kept_;
+    shm::Descriptor board_;
+    uint64_t death_ns_ = 0;
+    uint64_t clock_offset_ = 0;
+};
+
+}  // namespace dibs::sim

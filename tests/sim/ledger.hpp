@@ -1,0 +1,67 @@
+// tests/sim/ledger.hpp -- who holds what, as clients and workers have been told: the judge.
+//
+// It never looks at the broker. A holder is certain from the moment at which it was told of its
+// grant until it gives back, dies, or its interval, counted from before it asked, is over. Whoever
+// is granted the same slot meanwhile has it twice.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace dibs::sim {
+
+class Ledger {
+  public:
+    struct Holding {
+        uint32_t process;
+        uint64_t fence;
+        uint64_t certain_until_ns;
+    };
+
+    // --- claims: each has exactly one outcome
+    void asked(uint32_t process, uint64_t number, uint64_t now);
+    void answered(uint32_t process, uint64_t number);
+    // --- slots of a counted pool
+    void granted(uint32_t process,
+                 uint32_t pool,
+                 const std::vector<uint32_t>& slots,
+                 uint64_t fence,
+                 uint64_t certain_until_ns,
+                 uint64_t now);
+    void prolonged(uint32_t pool, uint64_t fence, uint64_t certain_until_ns);
+    void returned(uint32_t pool, uint64_t fence);
+    // A grant that nobody will hold: its fence alone counts.
+    void told_fence(uint32_t pool, uint64_t fence);
+    // --- a worker's slot
+    void assigned(uint32_t process, uint64_t slot, bool may_be_busy);
+    void busy(uint32_t process, uint64_t slot) { busy_.insert({process, slot}); }
+    void free(uint32_t process, uint64_t slot) { busy_.erase({process, slot}); }
+    // --- ends
+    void died(uint32_t process);
+    void broker_died();
+
+    [[nodiscard]] size_t open_claims() const { return open_.size(); }
+    [[nodiscard]] const std::vector<std::string>& wrongs() const { return wrongs_; }
+    void wrong(const std::string& what) { wrongs_.push_back(what); }
+    // Everything that was told, in one number.
+    void told(uint64_t word) { hash_ = (hash_ ^ word) * 0x100000001b3ULL; }
+    [[nodiscard]] uint64_t hash() const { return hash_; }
+    [[nodiscard]] uint64_t grants() const { return fences_.size(); }
+    [[nodiscard]] uint64_t assignments() const { return assignments_; }
+
+  private:
+    std::map<std::pair<uint32_t, uint64_t>, uint64_t> open_;
+    std::map<std::pair<uint32_t, uint32_t>, Holding> holdings_;  // by pool and slot
+    std::set<std::pair<uint32_t, uint64_t>> fences_;             // by pool
+    std::set<std::pair<uint32_t, uint64_t>> busy_;               // process and slot
+    std::vector<std::string> wrongs_;
+    uint64_t assignments_ = 0;
+    uint64_t hash_ = 0xcbf29ce484222325ULL;
+};
+
+}  // namespace dibs::sim
