@@ -20,7 +20,7 @@ using dibs::fuzz::Bytes;
 using dibs::fuzz::expect;
 
 constexpr core::Limits kLimits = {
-    .pools = 4, .sessions = 6, .slots = 40, .claims = 20, .leases = 16, .arena_blocks = 48};
+    .pools = 8, .sessions = 6, .slots = 48, .claims = 20, .leases = 16, .arena_blocks = 48};
 
 struct alignas(64) Line {
     std::byte bytes[64];
