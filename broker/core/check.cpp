@@ -23,13 +23,16 @@ std::string name_of(const shm::PoolRow& pool) {
     return "pool '" + std::string{pool.name, pool.name_size} + "'";
 }
 
-void expect(Wrongs* wrongs, bool holds, const std::string& what) {
-    if (!holds) wrongs->push_back(what);
+// What is wrong is only put into words when it is: a takeover checks every row.
+template <class What>
+void expect(Wrongs* wrongs, bool holds, const What& what) {
+    if (!holds) wrongs->push_back(what());
 }
 
-void expect_count(Wrongs* wrongs, const std::string& what, uint64_t counted, uint64_t stored) {
+template <class What>
+void expect_count(Wrongs* wrongs, const What& what, uint64_t counted, uint64_t stored) {
     if (counted == stored) return;
-    wrongs->push_back(what + ": counted " + std::to_string(counted) + ", stored " +
+    wrongs->push_back(what() + ": counted " + std::to_string(counted) + ", stored " +
                       std::to_string(stored));
 }
 
@@ -40,18 +43,21 @@ void check_free_list(
     uint32_t row = head;
     for (; row != kNoRow && found < rows.size(); row = rows[row].head.free_next) {
         if (row >= rows.size()) break;
-        expect(wrongs,
-               static_cast<int>(rows[row].state) == 0,
-               std::string{table} + " row " + std::to_string(row) + " is free and in use");
+        expect(wrongs, static_cast<int>(rows[row].state) == 0, [&] {
+            return std::string{table} + " row " + std::to_string(row) + " is free and in use";
+        });
         ++found;
     }
-    expect(wrongs, row == kNoRow, std::string{table} + ": the free list does not end");
-    expect_count(wrongs, std::string{table} + " free rows", found, count);
+    expect(
+        wrongs, row == kNoRow, [&] { return std::string{table} + ": the free list does not end"; });
+    expect_count(
+        wrongs, [&] { return std::string{table} + " free rows"; }, found, count);
     uint32_t live = 0;
     for (uint32_t at = 0; at < rows.size(); ++at) {
         if (static_cast<int>(rows[at].state) != 0) ++live;
     }
-    expect_count(wrongs, std::string{table} + " rows", uint64_t{live} + found, rows.size());
+    expect_count(
+        wrongs, [&] { return std::string{table} + " rows"; }, uint64_t{live} + found, rows.size());
 }
 
 struct Census {
@@ -92,7 +98,8 @@ class Check {
     void sessions();
     void arena();
     void derived();
-    void mark_chain(uint32_t chain, uint32_t bytes, const std::string& whose);
+    template <class Whose>
+    void mark_chain(uint32_t chain, uint32_t bytes, const Whose& whose);
     uint32_t chain_length(uint32_t first, uint32_t holder, SlotState state, uint32_t* confirmed);
 
     const Core::Parts& parts_;
@@ -120,50 +127,51 @@ void Check::slots() {
     for (uint32_t row = 0; row < state_.slots.size(); ++row) {
         const shm::SlotRow& slot = state_.slots[row];
         if (slot.state == SlotState::kFree) continue;
-        const std::string who = "slot row " + std::to_string(row);
+        const auto who = [&] { return "slot row " + std::to_string(row); };
         if (slot.pool >= census_.size()) {
-            wrongs_.push_back(who + " names a pool that is not there");
+            wrongs_.push_back(who() + " names a pool that is not there");
             continue;
         }
         ++census_[slot.pool].by_state[static_cast<size_t>(slot.state)];
         const bool kept = (slot.flags & SlotFlag::kKept) != 0;
         const bool held =
             slot.state == SlotState::kLeased || (slot.state == SlotState::kReserved && !kept);
-        expect(&wrongs_,
-               held == (slot.holder != kNoRow) || being_killed_for(slot),
-               who + " and its holder disagree");
+        expect(&wrongs_, held == (slot.holder != kNoRow) || being_killed_for(slot), [&] {
+            return who() + " and its holder disagree";
+        });
         if (being_killed_for(slot) && slot.holder < state_.leases.size()) {
-            expect(&wrongs_,
-                   state_.leases[slot.holder].state == LeaseState::kKilling,
-                   who + " is recovering under a lease whose holder is not being killed");
+            expect(&wrongs_, state_.leases[slot.holder].state == LeaseState::kKilling, [&] {
+                return who() + " is recovering under a lease whose holder is not being killed";
+            });
         }
         if ((slot.flags & SlotFlag::kCollected) != 0) {
             ++census_[slot.pool].collected;
-            expect(&wrongs_,
-                   slot.state == SlotState::kRecovering && slot.holder == kNoRow,
-                   who + " is marked as collected and not recovering");
+            expect(&wrongs_, slot.state == SlotState::kRecovering && slot.holder == kNoRow, [&] {
+                return who() + " is marked as collected and not recovering";
+            });
         }
-        expect(
-            &wrongs_, !kept || slot.state == SlotState::kReserved, who + " is kept, not reserved");
+        expect(&wrongs_, !kept || slot.state == SlotState::kReserved, [&] {
+            return who() + " is kept, not reserved";
+        });
         expect(&wrongs_,
                slot.state != SlotState::kIdle ||
                    (slot.flags & (SlotFlag::kProtected | SlotFlag::kUnqualified)) == 0,
-               who + " is idle although it is protected or unqualified");
-        expect(&wrongs_,
-               slot.fence <= state_.pools[slot.pool].fence_next,
-               who + " has a fence that its pool has not given out");
+               [&] { return who() + " is idle although it is protected or unqualified"; });
+        expect(&wrongs_, slot.fence <= state_.pools[slot.pool].fence_next, [&] {
+            return who() + " has a fence that its pool has not given out";
+        });
         if (kept) ++timers_wanted_;
         if (slot.name_size != 0) ++names_wanted_;
         if (slot.state == SlotState::kReserved && !kept && slot.holder < state_.claims.size()) {
-            expect(&wrongs_,
-                   state_.claims[slot.holder].state == ClaimState::kReserved,
-                   who + " is reserved for a claim that is not confirming");
+            expect(&wrongs_, state_.claims[slot.holder].state == ClaimState::kReserved, [&] {
+                return who() + " is reserved for a claim that is not confirming";
+            });
         }
         if (slot.state == SlotState::kLeased && slot.holder < state_.leases.size()) {
             const shm::LeaseRow& lease = state_.leases[slot.holder];
-            expect(&wrongs_,
-                   lease.state != LeaseState::kFree && lease.fence == slot.fence,
-                   who + " is leased under a lease that is not its own");
+            expect(&wrongs_, lease.state != LeaseState::kFree && lease.fence == slot.fence, [&] {
+                return who() + " is leased under a lease that is not its own";
+            });
         }
     }
 }
@@ -188,17 +196,18 @@ void Check::claims() {
     for (uint32_t row = 0; row < state_.claims.size(); ++row) {
         const shm::ClaimRow& claim = state_.claims[row];
         if (claim.state == ClaimState::kFree) continue;
-        const std::string who = "claim " + std::to_string(claim.arrival);
+        const auto who = [&] { return "claim " + std::to_string(claim.arrival); };
         if (claim.pool >= census_.size() || claim.session >= state_.sessions.size()) {
-            wrongs_.push_back(who + " names a pool or session that is not there");
+            wrongs_.push_back(who() + " names a pool or session that is not there");
             continue;
         }
-        expect(
-            &wrongs_, claim.arrival < state_.counters->arrival_next, who + " is from the future");
+        expect(&wrongs_, claim.arrival < state_.counters->arrival_next, [&] {
+            return who() + " is from the future";
+        });
         expect(&wrongs_,
                parts_.tags[claim.session].size() > claim.tag &&
                    parts_.tags[claim.session][claim.tag] == row,
-               who + " is not under its tag");
+               [&] { return who() + " is not under its tag"; });
         if (claim.deadline_ns != kNever) ++timers_wanted_;
         if (std::any_of(
                 std::begin(claim.key), std::end(claim.key), [](auto b) { return b != 0; })) {
@@ -207,7 +216,9 @@ void Check::claims() {
         Census& census = census_[claim.pool];
         if (claim.state == ClaimState::kWaiting) {
             ++census.waiting;
-            expect(&wrongs_, claim.first_slot == kNoRow, who + " waits and holds slots");
+            expect(&wrongs_, claim.first_slot == kNoRow, [&] {
+                return who() + " waits and holds slots";
+            });
             continue;
         }
         ++census.confirming;
@@ -215,9 +226,13 @@ void Check::claims() {
         uint32_t confirmed = 0;
         const uint32_t length =
             chain_length(claim.first_slot, row, SlotState::kReserved, &confirmed);
-        expect_count(&wrongs_, who + " reserved slots", length, claim.units);
-        expect_count(&wrongs_, who + " confirmed slots", confirmed, claim.confirmed);
-        expect(&wrongs_, confirmed < claim.units, who + " is confirmed by all and not granted");
+        expect_count(
+            &wrongs_, [&] { return who() + " reserved slots"; }, length, claim.units);
+        expect_count(
+            &wrongs_, [&] { return who() + " confirmed slots"; }, confirmed, claim.confirmed);
+        expect(&wrongs_, confirmed < claim.units, [&] {
+            return who() + " is confirmed by all and not granted";
+        });
         census.unconfirmed += uint32_t{claim.units} - claim.confirmed;
     }
 }
@@ -227,22 +242,23 @@ void Check::leases() {
     for (uint32_t row = 0; row < state_.leases.size(); ++row) {
         const shm::LeaseRow& lease = state_.leases[row];
         if (lease.state == LeaseState::kFree) continue;
-        const std::string who = "lease of claim " + std::to_string(lease.arrival);
+        const auto who = [&] { return "lease of claim " + std::to_string(lease.arrival); };
         if (lease.pool >= census_.size() || lease.session >= state_.sessions.size()) {
-            wrongs_.push_back(who + " names a pool or session that is not there");
+            wrongs_.push_back(who() + " names a pool or session that is not there");
             continue;
         }
         expect(&wrongs_,
                parts_.tags[lease.session].size() > lease.tag &&
                    parts_.tags[lease.session][lease.tag] == (row | Core::Parts::kTagLease),
-               who + " is not under its tag");
+               [&] { return who() + " is not under its tag"; });
         const bool killing = lease.state == LeaseState::kKilling;
         const SlotState held = killing ? SlotState::kRecovering : SlotState::kLeased;
         uint32_t confirmed = 0;
-        expect_count(&wrongs_,
-                     who + " slots",
-                     chain_length(lease.first_slot, row, held, &confirmed),
-                     lease.units);
+        expect_count(
+            &wrongs_,
+            [&] { return who() + " slots"; },
+            chain_length(lease.first_slot, row, held, &confirmed),
+            lease.units);
         if (!killing) leased[lease.pool] += lease.units;
         if (lease.state == LeaseState::kExpired) ++census_[lease.pool].expired;
         const bool timed = lease.state == LeaseState::kLive || lease.state == LeaseState::kGrace;
@@ -253,10 +269,11 @@ void Check::leases() {
         }
     }
     for (uint32_t pool = 0; pool < leased.size(); ++pool) {
-        expect_count(&wrongs_,
-                     name_of(state_.pools[pool]) + " slots under leases",
-                     leased[pool],
-                     census_[pool].by_state[static_cast<size_t>(SlotState::kLeased)]);
+        expect_count(
+            &wrongs_,
+            [&] { return name_of(state_.pools[pool]) + " slots under leases"; },
+            leased[pool],
+            census_[pool].by_state[static_cast<size_t>(SlotState::kLeased)]);
     }
 }
 
@@ -264,10 +281,13 @@ void Check::pools() {
     for (uint32_t row = 0; row < census_.size(); ++row) {
         const shm::PoolRow& pool = state_.pools[row];
         const Census& census = census_[row];
-        const std::string who = name_of(pool);
+        const auto who = [&] { return name_of(pool); };
         const auto count = [&](const char* what, SlotState state, uint32_t stored) {
             expect_count(
-                &wrongs_, who + " " + what, census.by_state[static_cast<size_t>(state)], stored);
+                &wrongs_,
+                [&] { return who() + " " + what; },
+                census.by_state[static_cast<size_t>(state)],
+                stored);
         };
         count("idle", SlotState::kIdle, pool.idle);
         count("parked", SlotState::kParked, pool.parked);
@@ -276,19 +296,24 @@ void Check::pools() {
         count("recovering", SlotState::kRecovering, pool.recovering);
         count("unknown", SlotState::kUnknown, pool.unknown);
         count("absent", SlotState::kAbsent, pool.absent);
-        expect_count(&wrongs_,
-                     who + " slots (conservation)",
-                     uint64_t{pool.idle} + pool.parked + pool.reserved + pool.leased +
-                         pool.recovering + pool.unknown + pool.absent,
-                     pool.slots);
-        expect_count(&wrongs_, who + " waiting", census.waiting, pool.waiting);
-        expect_count(&wrongs_, who + " confirming", census.confirming, pool.confirming);
-        expect_count(&wrongs_, who + " unconfirmed", census.unconfirmed, pool.unconfirmed);
-        expect_count(&wrongs_,
-                     who + " accepted claims",
-                     pool.granted_total + pool.expired_total + pool.cancelled_total +
-                         pool.rejected_total + pool.waiting + pool.confirming,
-                     pool.accepted_total);
+        expect_count(
+            &wrongs_,
+            [&] { return who() + " slots (conservation)"; },
+            uint64_t{pool.idle} + pool.parked + pool.reserved + pool.leased + pool.recovering +
+                pool.unknown + pool.absent,
+            pool.slots);
+        expect_count(
+            &wrongs_, [&] { return who() + " waiting"; }, census.waiting, pool.waiting);
+        expect_count(
+            &wrongs_, [&] { return who() + " confirming"; }, census.confirming, pool.confirming);
+        expect_count(
+            &wrongs_, [&] { return who() + " unconfirmed"; }, census.unconfirmed, pool.unconfirmed);
+        expect_count(
+            &wrongs_,
+            [&] { return who() + " accepted claims"; },
+            pool.granted_total + pool.expired_total + pool.cancelled_total + pool.rejected_total +
+                pool.waiting + pool.confirming,
+            pool.accepted_total);
         ready_queue(row);
         expired_leases(row);
     }
@@ -301,20 +326,23 @@ void Check::ready_queue(uint32_t row) {
     for (uint32_t slot = pool.ready_head; slot != kNoRow && found <= pool.idle;
          slot = state_.slots[slot].ready_next) {
         const shm::SlotRow& idle = state_.slots[slot];
-        expect(&wrongs_,
-               idle.state == SlotState::kIdle && idle.pool == row,
-               name_of(pool) + ": a slot that is not idle stands in the ready queue");
-        expect(&wrongs_,
-               previous == kNoRow || idle.ready_prev == previous,
-               name_of(pool) + ": ready queue links differ");
+        expect(&wrongs_, idle.state == SlotState::kIdle && idle.pool == row, [&] {
+            return name_of(pool) + ": a slot that is not idle stands in the ready queue";
+        });
+        expect(&wrongs_, previous == kNoRow || idle.ready_prev == previous, [&] {
+            return name_of(pool) + ": ready queue links differ";
+        });
         expect(&wrongs_,
                previous == kNoRow || state_.slots[previous].idle_order < idle.idle_order,
-               name_of(pool) + ": the ready queue is out of order");
+               [&] { return name_of(pool) + ": the ready queue is out of order"; });
         previous = slot;
         ++found;
     }
-    expect(&wrongs_, previous == pool.ready_tail, name_of(pool) + ": ready queue tail differs");
-    expect_count(&wrongs_, name_of(pool) + " ready queue", found, pool.idle);
+    expect(&wrongs_, previous == pool.ready_tail, [&] {
+        return name_of(pool) + ": ready queue tail differs";
+    });
+    expect_count(
+        &wrongs_, [&] { return name_of(pool) + " ready queue"; }, found, pool.idle);
     uint32_t waiting = 0;
     uint64_t last = 0;
     for (uint32_t claim = parts_.backlog.head(row); claim != kNoRow && waiting <= pool.waiting;
@@ -322,19 +350,24 @@ void Check::ready_queue(uint32_t row) {
         expect(&wrongs_,
                state_.claims[claim].state == ClaimState::kWaiting &&
                    state_.claims[claim].arrival > last,
-               name_of(pool) + ": the backlog is out of order");
+               [&] { return name_of(pool) + ": the backlog is out of order"; });
         last = state_.claims[claim].arrival;
         ++waiting;
     }
-    expect_count(&wrongs_, name_of(pool) + " backlog", waiting, pool.waiting);
-    expect_count(&wrongs_, name_of(pool) + " seats", parts_.backlog.taken(row), pool.waiting);
-    expect(&wrongs_,
-           parts_.backlog.missing_seat(row) == kNoRow,
-           name_of(pool) + ": a waiting claim sits wrong");
+    expect_count(
+        &wrongs_, [&] { return name_of(pool) + " backlog"; }, waiting, pool.waiting);
+    expect_count(
+        &wrongs_,
+        [&] { return name_of(pool) + " seats"; },
+        parts_.backlog.taken(row),
+        pool.waiting);
+    expect(&wrongs_, parts_.backlog.missing_seat(row) == kNoRow, [&] {
+        return name_of(pool) + ": a waiting claim sits wrong";
+    });
 }
 
 void Check::expired_leases(uint32_t row) {
-    const std::string who = name_of(state_.pools[row]);
+    const auto who = [&] { return name_of(state_.pools[row]); };
     uint32_t found = 0;
     std::pair<uint64_t, uint64_t> last;
     for (uint32_t lease = parts_.expired_leases.head(row);
@@ -342,14 +375,19 @@ void Check::expired_leases(uint32_t row) {
          lease = parts_.expired_leases.next(lease)) {
         const shm::LeaseRow& expired = state_.leases[lease];
         const std::pair place{expired.expires_ns, expired.arrival};
-        expect(&wrongs_,
-               expired.state == LeaseState::kExpired && last < place,
-               who + ": the list of expired leases is out of order");
+        expect(&wrongs_, expired.state == LeaseState::kExpired && last < place, [&] {
+            return who() + ": the list of expired leases is out of order";
+        });
         last = place;
         ++found;
     }
-    expect_count(&wrongs_, who + " expired leases", found, census_[row].expired);
-    expect_count(&wrongs_, who + " collected slots", census_[row].collected, parts_.collected[row]);
+    expect_count(
+        &wrongs_, [&] { return who() + " expired leases"; }, found, census_[row].expired);
+    expect_count(
+        &wrongs_,
+        [&] { return who() + " collected slots"; },
+        census_[row].collected,
+        parts_.collected[row]);
 }
 
 void Check::sessions() {
@@ -368,30 +406,39 @@ void Check::sessions() {
     }
     for (uint32_t row = 0; row < counts.size(); ++row) {
         const shm::SessionRow& session = state_.sessions[row];
-        const std::string who = "session row " + std::to_string(row);
+        const auto who = [&] { return "session row " + std::to_string(row); };
         if (session.state == SessionState::kFree) {
-            expect(&wrongs_,
-                   counts[row] == std::array<uint32_t, 3>{},
-                   who + " is free and holds something");
+            expect(&wrongs_, (counts[row] == std::array<uint32_t, 3>{}), [&] {
+                return who() + " is free and holds something";
+            });
             continue;
         }
-        expect_count(&wrongs_, who + " claims", counts[row][0], session.claims);
-        expect_count(&wrongs_, who + " leases", counts[row][1], session.leases);
-        expect_count(&wrongs_, who + " slots", counts[row][2], session.slots);
+        expect_count(
+            &wrongs_, [&] { return who() + " claims"; }, counts[row][0], session.claims);
+        expect_count(
+            &wrongs_, [&] { return who() + " leases"; }, counts[row][1], session.leases);
+        expect_count(
+            &wrongs_, [&] { return who() + " slots"; }, counts[row][2], session.slots);
         uint64_t used = 0;
         for (const uint32_t tag : parts_.tags[row])
             used += tag != Core::Parts::kTagFree ? 1 : 0;
-        expect_count(&wrongs_, who + " tags", used, uint64_t{counts[row][0]} + counts[row][1]);
+        expect_count(
+            &wrongs_,
+            [&] { return who() + " tags"; },
+            used,
+            uint64_t{counts[row][0]} + counts[row][1]);
     }
 }
 
-void Check::mark_chain(uint32_t chain, uint32_t bytes, const std::string& whose) {
+template <class Whose>
+void Check::mark_chain(uint32_t chain, uint32_t bytes, const Whose& whose) {
     for (uint32_t left = chain == kNoRow ? 0 : Arena::blocks_for(bytes); left > 0; --left) {
         if (chain >= state_.arena.size()) {
-            wrongs_.push_back(whose + " leaves the arena");
+            wrongs_.push_back(whose() + " leaves the arena");
             return;
         }
-        expect(&wrongs_, block_used_[chain] == 0, whose + " shares an arena block");
+        expect(
+            &wrongs_, block_used_[chain] == 0, [&] { return whose() + " shares an arena block"; });
         block_used_[chain] = 1;
         chain = state_.arena[chain].next;
     }
@@ -401,32 +448,45 @@ void Check::arena() {
     const shm::CountersRow& counters = *state_.counters;
     block_used_.assign(state_.arena.size(), 0);
     constexpr uint32_t kBlock = sizeof(shm::ArenaBlock::bytes);
-    mark_chain(counters.arena_free_head, counters.arena_free * kBlock, "the free list");
-    mark_chain(counters.arena_freed_head, counters.arena_freed * kBlock, "the freed list");
+    const auto named = [](const char* list) { return [list] { return std::string(list); }; };
+    mark_chain(counters.arena_free_head, counters.arena_free * kBlock, named("the free list"));
+    mark_chain(counters.arena_freed_head, counters.arena_freed * kBlock, named("the freed list"));
     for (uint32_t row = 0; row < state_.claims.size(); ++row) {
         const shm::ClaimRow& claim = state_.claims[row];
         if (claim.state == ClaimState::kFree) continue;
-        mark_chain(claim.payload, claim.payload_size, "claim " + std::to_string(claim.arrival));
+        mark_chain(claim.payload, claim.payload_size, [&] {
+            return "claim " + std::to_string(claim.arrival);
+        });
     }
     for (uint32_t row = 0; row < state_.slots.size(); ++row) {
         const shm::SlotRow& slot = state_.slots[row];
         if (slot.state == SlotState::kFree) continue;
-        mark_chain(slot.attributes, slot.attributes_size, "slot row " + std::to_string(row));
+        mark_chain(slot.attributes, slot.attributes_size, [&] {
+            return "slot row " + std::to_string(row);
+        });
     }
     uint64_t used = 0;
     for (const uint8_t block : block_used_)
         used += block;
-    expect_count(&wrongs_, "arena blocks", used, state_.arena.size());
+    expect_count(
+        &wrongs_, [] { return std::string("arena blocks"); }, used, state_.arena.size());
 }
 
 void Check::derived() {
     uint64_t confirming = 0;
     for (const Census& census : census_)
         confirming += census.confirming;
-    expect_count(&wrongs_, "confirming claims", confirming, parts_.confirming_total);
-    expect_count(&wrongs_, "timers", timers_wanted_, parts_.timers.size());
-    expect_count(&wrongs_, "keys", keys_wanted_, parts_.keys.size());
-    expect_count(&wrongs_, "slot names", names_wanted_, parts_.names.size());
+    expect_count(
+        &wrongs_,
+        [] { return std::string("confirming claims"); },
+        confirming,
+        parts_.confirming_total);
+    expect_count(
+        &wrongs_, [] { return std::string("timers"); }, timers_wanted_, parts_.timers.size());
+    expect_count(
+        &wrongs_, [] { return std::string("keys"); }, keys_wanted_, parts_.keys.size());
+    expect_count(
+        &wrongs_, [] { return std::string("slot names"); }, names_wanted_, parts_.names.size());
 }
 
 }  // namespace
