@@ -101,6 +101,8 @@ void Replayer::apply(const journal::Line& line) {
     if (line.unprotect() != nullptr) apply(*line.unprotect(), WordKind::kUnprotect, "unprotect");
     if (line.drain() != nullptr) apply(*line.drain(), true);
     if (line.undrain() != nullptr) apply(*line.undrain(), false);
+    if (line.revoke() != nullptr) apply(*line.revoke(), true);
+    if (line.renew() != nullptr) apply(*line.renew(), false);
     collect();
     if (core_->turn_full()) {
         throw JournalError("the turn holds more than its undo log can take back: close it earlier");
@@ -247,6 +249,25 @@ void Replayer::apply(const journal::MaybePool& pool, bool on) {
         }
     }
     core_->apply(drain);
+}
+
+// What an administrator does has no result to expect, so that it must succeed.
+void Replayer::apply(const journal::Steered& named, bool ends) {
+    const Cast::Claim& claim = cast_.claim(named.claim()->str());
+    core::Steer steer;
+    steer.kind = !ends                        ? core::Steer::Kind::kRenew
+                 : claim.lease != shm::kNever ? core::Steer::Kind::kRelease
+                                              : core::Steer::Kind::kCancel;
+    steer.lease = claim.lease;
+    steer.interval_ns = named.interval_ns();
+    steer.session = speaker(nullptr, cast_.session_name(claim));
+    steer.tag = cast_.tag_of(claim);
+    steer.number = claim.number;
+    core::TimeNs granted_ns = 0;
+    const shm::Reason reason = core_->apply(steer, &granted_ns);
+    if (reason != shm::Reason::kOk) {
+        throw JournalError("claim \"" + claim.name + "\": " + std::string(reason_word(reason)));
+    }
 }
 
 // --- claims and leases

@@ -60,6 +60,7 @@ class Replayer {
     void apply(const journal::Refuse& refuse);
     void apply(const journal::Answer& done);
     void apply(const journal::MaybePool& pool, bool on);
+    void apply(const journal::Steered& named, bool ends);
 
     // The row of a pool; kNoRow where there is none: that is the scheduler's to reject.
     [[nodiscard]] uint32_t pool_row(const flatbuffers::String* name) const;
