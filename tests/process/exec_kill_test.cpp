@@ -26,6 +26,18 @@ std::vector<std::string> staying(std::vector<std::string> words) {
     return words;
 }
 
+// Whom a claim that expires is told of. A broker that is late lets the library end the claim, which
+// knows no holder.
+uint32_t holder_of_one(const Attached& client) {
+    dibs_completion end = {};
+    while (end.holder.claim == 0) {
+        end = client.claim(Attached::asking(50 * DIBS_MILLISECOND));
+        EXPECT_EQ(end.outcome, DIBS_EXPIRED);
+        if (end.outcome != DIBS_EXPIRED) break;
+    }
+    return end.holder.pid;
+}
+
 // Orphans become this process's children, so that none outlives a failed test.
 class ExecKilled : public testing::Test {
   protected:
@@ -52,9 +64,7 @@ TEST_F(ExecKilled, KeepsTheSlotForTheCommandOfAKilledWrapper) {
     tool.signal(SIGKILL);
     EXPECT_EQ(tool.wait(), 128 + SIGKILL);
     const Attached client(dibsd_.socket(), "one");
-    const dibs_completion end = client.claim(Attached::asking(50 * DIBS_MILLISECOND));
-    EXPECT_EQ(end.outcome, DIBS_EXPIRED);
-    EXPECT_EQ(end.holder.pid, static_cast<uint32_t>(command_));
+    EXPECT_EQ(holder_of_one(client), static_cast<uint32_t>(command_));
     end_command(SIGTERM);
     EXPECT_EQ(client.claim().outcome, DIBS_GRANTED);
 }
@@ -135,9 +145,7 @@ TEST_F(ExecTakenOver, KeepsTheLeaseOfARunningCommand) {
     dibsd_.kill_broker();
     (void)dibsd_.broker(first);
     const Attached client(dibsd_.socket(), "one");
-    const dibs_completion end = client.claim(Attached::asking(50 * DIBS_MILLISECOND));
-    EXPECT_EQ(end.outcome, DIBS_EXPIRED);
-    EXPECT_EQ(std::to_string(end.holder.pid), command);
+    EXPECT_EQ(std::to_string(holder_of_one(client)), command);
     tool.close_input();
     EXPECT_EQ(tool.wait(), 6);
     EXPECT_EQ(client.claim().outcome, DIBS_GRANTED);

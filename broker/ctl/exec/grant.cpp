@@ -55,6 +55,10 @@ Failure not_granted(const dibs_completion& end,
     if (end.outcome == DIBS_BROKER_LOST) {
         return {kExitUnreachable, start + "the broker has gone away"};
     }
+    if (end.outcome == DIBS_EXPIRED && options.now) {
+        return {options.conflict_exit.value_or(kExitNoneFree),
+                start + "the broker did not answer at once" + shown_holder(end.holder)};
+    }
     if (end.outcome == DIBS_EXPIRED) {
         return {options.conflict_exit.value_or(kExitDeadline),
                 start + "the time of " + show_duration(static_cast<uint64_t>(options.timeout_ns)) +
