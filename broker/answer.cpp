@@ -112,6 +112,11 @@ void Answers::stage_decision(const Decision& decision) {
         case DecisionKind::kSlotGone:
         case DecisionKind::kDemand:
         case DecisionKind::kDrained:
+        case DecisionKind::kPromote:
+        case DecisionKind::kDemote:
+        case DecisionKind::kPreempt:
+        case DecisionKind::kRefund:
+        case DecisionKind::kPulled:
             return;
     }
 }

@@ -80,6 +80,8 @@ enum class ClaimState : uint8_t {
     kLocked = 3,       // may be mapped to a worker that is still being created [later]
     kHeld = 4,         // priority 0: not looked at [later]
     kPlaceholder = 5,  // granted, holding for a member of its gang that has not come [later]
+    kRunning = 6,      // granted, in a pool ordered by account: it may have to wait again
+    kPromised = 7,     // has preempted: the slot is its as soon as it is free
 };
 
 // Lease.
@@ -95,7 +97,7 @@ enum class LeaseState : uint8_t {
     kLive = 1,
     kGrace = 2,     // expired; its holder has been told and has until grace_until_ns
     kExpired = 3,   // lazy mode: expired and uncollected; a keepalive revives it
-    kRevoking = 4,  // preempted, with grace [later]
+    kRevoking = 4,  // preempted, in its grace
     kKilling = 5,   // strict mode: kill sent, death not yet proved; its slots are recovering
 };
 
@@ -106,6 +108,8 @@ enum class SessionState : uint8_t { kFree = 0, kOpen = 1, kDying = 2 };
 // Pool:  (free) ── configured ──► open ◄── undrain ── drain ──► draining ── deleted ──► (free)
 enum class PoolState : uint8_t { kFree = 0, kOpen = 1, kDraining = 2 };
 
+// What a lease lets happen when a better claim wants its slot.
+enum class PreemptMode : uint8_t { kAtOnce = 0, kWithGrace = 1, kForbidden = 2 };
 enum class PoolKind : uint8_t { kCounted = 0, kWorker = 1 };
 enum class PoolOrder : uint8_t { kArrival = 0, kPriority = 1, kAccount = 2 };
 enum class WhenBusy : uint8_t { kWait = 0, kReject = 1, kCold = 2 };
@@ -143,12 +147,12 @@ struct alignas(64) SlotRow {
     uint32_t round;        // which assignment: grows with each reservation
     uint64_t idle_order;   // place in the order in which slots became idle
     // line 1: what travels with a grant
-    uint64_t worker_tag;         // the worker's own name for it
+    uint64_t worker_tag;         // the worker's own name for it; reported: the claim to abort, or 0
     uint64_t reserved_until_ns;  // of a reservation kept without a claim
     uint32_t attributes;         // arena chain, or kNoRow
     uint32_t attributes_size;    // bytes
     uint32_t room;               // assignment room in the worker's DOWN, in lines
-    uint32_t label_set;          // row, or kNoRow [later]
+    uint32_t label_set;          // row, or kNoRow
     uint32_t type;               // row, or kNoRow [later]
     uint32_t capacity;           // vector row, or kNoRow [later]
     uint32_t available;          // vector row, or kNoRow [later]
@@ -161,12 +165,12 @@ struct alignas(64) SlotRow {
     // line 2: the outside's view
     uint64_t idle_since_ns;
     uint64_t busy_since_ns;
-    uint64_t confirmed_ns;  // event time of the last report [later]
-    uint64_t modified_ns;   // [later]
+    uint64_t confirmed_ns;  // event time of the last report
+    uint64_t modified_ns;   // when a report last changed it
     uint64_t announced_ns;
     uint32_t node;          // row of its host group, or kNoRow [later]
     uint32_t instance;      // provisioner's number, or kNoRow [later]
-    uint8_t running_class;  // class its lease is charged at [later]
+    uint8_t running_class;  // [later]
     uint8_t reserved1[15];
     // line 3
     uint8_t name_size;
@@ -182,6 +186,7 @@ inline constexpr uint8_t kConfirmed = 8;    // reserved, and its worker has conf
 inline constexpr uint8_t kKept = 16;        // reserved without a claim, until reserved_until_ns
 inline constexpr uint8_t kSaidReady = 32;   // recovering, but only its protection or label stops it
 inline constexpr uint8_t kCollected = 64;   // recovering: taken from an expired lease for a claim
+inline constexpr uint8_t kAssigned = 128;   // leased, and its reported worker has not confirmed
 }  // namespace SlotFlag
 
 struct alignas(64) ClaimRow {
@@ -198,7 +203,7 @@ struct alignas(64) ClaimRow {
     uint16_t units;
     uint16_t confirmed;     // of the reserved slots
     uint16_t tag;           // the session's handle for it
-    uint8_t account_class;  // class at the last pass [later]
+    uint8_t account_class;  // class at which it was served; 5 = free
     uint8_t attempts;       // reservations that came to nothing; stays at 255
     int32_t priority;       // higher first, 0 = held [later]
     // line 1: what it brought
@@ -207,28 +212,29 @@ struct alignas(64) ClaimRow {
     uint64_t reserved_until_ns;
     uint32_t payload;  // arena chain, or kNoRow
     uint32_t payload_size;
-    uint32_t account;  // row, or kNoRow [later]
+    uint32_t account;  // row, or kNoRow
     uint32_t room;     // grant room in the session's DOWN, in lines; kNoRow = none
     uint32_t room_lines;
-    uint32_t label_set;      // base labels [later]
-    uint32_t preferred_set;  // provisionable labels [later]
+    uint32_t label_set;      // base labels: row, or kNoRow
+    uint32_t preferred_set;  // provisionable labels: row, or kNoRow
     ExpiryMode mode;
     uint8_t reserved0[3];
     // line 2: what later policies need
     uint64_t enqueued_ns;
-    uint64_t confirmed_ns;     // event time of the last report [later]
-    uint64_t examined_ns;      // [later]
-    uint64_t requeue_arrival;  // number reserved for its successor after a preemption [later]
-    uint32_t vector_min;       // vector row [later]
-    uint32_t vector_max;       // vector row [later]
-    uint32_t application;      // row [later]
-    uint16_t group;            // of the application [later]
-    uint16_t member;           // index in the group [later]
-    uint32_t type;             // chosen type while locked [later]
-    uint16_t locks;            // lock counter [later]
-    uint16_t reason;           // why it waits, as last shown [later]
-    uint32_t grace_ms;         // preemption grace it grants [later]
-    uint8_t preempt_mode;      // [later]
+    uint64_t confirmed_ns;      // event time of the last report
+    uint64_t preempt_grace_ns;  // from the decision to take its lease for a better claim to its end
+    uint32_t carried_cost;      // arena chain: what its run has cost before it began, or kNoRow
+    uint32_t lease;             // row while running, else kNoRow
+    uint32_t vector_min;        // vector row [later]
+    uint32_t vector_max;        // vector row [later]
+    uint32_t application;       // row [later]
+    uint16_t group;             // of the application [later]
+    uint16_t member;            // index in the group [later]
+    uint32_t type;              // chosen type while locked [later]
+    uint16_t locks;             // lock counter [later]
+    uint16_t reason;            // why it waits, as last shown [later]
+    uint32_t reserved2;
+    uint8_t preempt_mode;  // PreemptMode
     uint8_t reserved1[3];
 };
 static_assert(sizeof(ClaimRow) == 192);
@@ -239,7 +245,7 @@ inline constexpr uint8_t kReject = 2;      // when busy: reject
 inline constexpr uint8_t kCold = 4;        // when busy: "make your own and register it"
 inline constexpr uint8_t kSupervisor = 8;  // [later]
 inline constexpr uint8_t kPlaceholder = 16;  // [later]
-inline constexpr uint8_t kRequeue = 32;      // [later]
+inline constexpr uint8_t kRequeue = 32;      // preempted: waits again in its old place
 }  // namespace ClaimFlag
 
 struct alignas(64) LeaseRow {
@@ -262,15 +268,17 @@ struct alignas(64) LeaseRow {
     uint64_t kept_ns;  // last keepalive
     uint64_t user_data;
     uint64_t grace_until_ns;
-    uint32_t account;  // row, or kNoRow [later]
+    uint32_t account;  // row, or kNoRow
     uint32_t room;     // grant room in the session's DOWN, in lines
     uint32_t room_lines;
-    uint8_t account_class;  // [later]
+    uint8_t account_class;  // at which it pays; 5 = free
     uint8_t flags;          // LeaseFlag
     uint8_t preempt_mode;   // [later]
     uint8_t reserved0;
     // line 2: what later policies need
-    int64_t cost[5];          // paid so far, per class, micro-units [later]
+    // Paid so far by each slot, per class, micro-units. At the class at which it pays now: less the
+    // microsecond of broker time, so that it need not be stored again as time goes on.
+    int64_t cost[5];
     uint32_t vector;          // what is held of a vector slot [later]
     uint32_t application;     // [later]
     uint16_t group;           // [later]
@@ -293,7 +301,7 @@ struct alignas(64) SessionRow {
     uint16_t tags_max;  // claims and leases at once
     uint32_t uid;
     uint32_t pid;
-    uint32_t account;  // row, or kNoRow [later]
+    uint32_t account;  // row, or kNoRow
     uint32_t claims;   // waiting or reserved
     uint32_t leases;
     uint32_t slots;                // announced
@@ -386,28 +394,36 @@ struct alignas(64) PoolRow {
     // line 6
     uint8_t required_label_size;
     char required_label[63];
+    // line 7: pools ordered by account
+    int64_t promote_threshold;  // micro-units
+    int64_t demote_threshold;
+    uint64_t account_expiry_ns;  // of reported workers that hold nothing
+    uint64_t request_age_max_ns;
+    uint64_t queue_timeout_ns;
+    uint8_t reserved2[24];
 };
-static_assert(sizeof(PoolRow) == 448);
+static_assert(sizeof(PoolRow) == 512);
 
 namespace PoolFlag {
 inline constexpr uint8_t kReleaseIsReady = 1;  // a released worker slot is idle without a "ready"
 inline constexpr uint8_t kDrainTold = 2;       // this drain's end has been decided
+inline constexpr uint8_t kNoPreemption = 4;    // ordered by account: nobody is preempted
 }  // namespace PoolFlag
 
-// [later] An account: who pays. Money in micro-units.
+// An account: who pays. Money in micro-units: one slot costs one per microsecond.
 struct alignas(64) AccountRow {
     RowHead head;
     uint8_t state;
-    uint8_t flags;  // free tasks disabled, configured
+    uint8_t flags;  // AccountFlag
     uint16_t fanout_max;
-    uint32_t uid;  // of a uid's own account, or kNoRow
+    uint32_t uid;  // of a uid's own account, or kNoRow [later]
     int64_t balance[5];
     int64_t rate[5];
     uint64_t charged_ns;
     uint64_t charge_max_ns;
-    uint32_t running[5];
-    uint32_t waiting;
-    uint32_t leases;
+    uint32_t running[5];    // slots of its leases, per class
+    uint32_t waiting;       // [later]
+    uint32_t leases;        // [later]
     uint32_t label_limits;  // arena chain, or kNoRow
     uint32_t label_limits_size;
     uint32_t reserved0[9];
@@ -415,6 +431,11 @@ struct alignas(64) AccountRow {
     char name[63];
 };
 static_assert(sizeof(AccountRow) == 256);
+
+namespace AccountFlag {
+inline constexpr uint8_t kConfigured = 1;
+inline constexpr uint8_t kFreeTasksDisabled = 2;
+}  // namespace AccountFlag
 
 // [later] A type of worker that a provisioner can create.
 struct alignas(64) TypeRow {
@@ -455,7 +476,7 @@ struct alignas(64) ApplicationRow {
 };
 static_assert(sizeof(ApplicationRow) == 128);
 
-// [later] Interned label sets and resource vectors, shared by reference count.
+// An interned label set. A row is in use while `references` is not 0.
 struct alignas(64) LabelSetRow {
     RowHead head;
     uint32_t references;
@@ -467,6 +488,7 @@ struct alignas(64) LabelSetRow {
 };
 static_assert(sizeof(LabelSetRow) == 64);
 
+// [later] Interned resource vectors, shared by reference count.
 struct alignas(64) VectorRow {
     RowHead head;
     uint32_t references;

@@ -53,9 +53,11 @@ void Core::Parts::apply(const Announce& command) {
     if (command.refusal != Reason::kOk) return refuse(command.refusal);
     if (command.pool >= state.counters->pools) return refuse(Reason::kUnknownPool);
     const uint32_t existing = find_name(command.pool, command.name);
-    if (const Reason reason = announce_refusal(command, existing); reason != Reason::kOk) {
-        return refuse(reason);
+    Reason reason = announce_refusal(command, existing);
+    if (reason == Reason::kOk && by_account(command.pool)) {
+        reason = intern_announced(command.labels);
     }
+    if (reason != Reason::kOk) return refuse(reason);
     const bool again = existing != kNoRow;
     const uint32_t row = again ? existing : take_slot_row();
     if (!again) {
@@ -113,6 +115,8 @@ void Core::Parts::apply(const Announce& command) {
 
 // What an announcement brings and a repeated one replaces.
 void Core::Parts::fill_announced(uint32_t row, const Announce& command) {
+    const bool listed = by_account(command.pool) && list_slot(row, false);
+    if (by_account(command.pool)) relabel(row, book->announced_set);
     shm::SlotRow& slot = edit.row(state.slots[row], 1U << 1U);
     const uint32_t chain = arena.store(bytes_of(command.attributes));
     arena.free(slot.attributes, slot.attributes_size);
@@ -123,6 +127,7 @@ void Core::Parts::fill_announced(uint32_t row, const Announce& command) {
     if (command.is_protected) flags |= SlotFlag::kProtected;
     if (lacks_label(state.pools[command.pool], command.labels)) flags |= SlotFlag::kUnqualified;
     put(slot.flags, flags);
+    if (listed) list_slot(row, true);
 }
 
 }  // namespace dibs::core

@@ -84,6 +84,10 @@ class Check {
         sessions();
         arena();
         derived();
+        if (parts_.book) {
+            const Wrongs more = parts_.check_accounts();
+            wrongs_.insert(wrongs_.end(), more.begin(), more.end());
+        }
         return wrongs_;
     }
 
@@ -107,6 +111,7 @@ class Check {
     Wrongs wrongs_;
     std::vector<Census> census_;
     std::vector<uint8_t> block_used_;
+    uint64_t promised_ = 0;
     size_t timers_wanted_ = 0;
     size_t keys_wanted_ = 0;
     size_t names_wanted_ = 0;
@@ -204,6 +209,12 @@ void Check::claims() {
         expect(&wrongs_, claim.arrival < state_.counters->arrival_next, [&] {
             return who() + " is from the future";
         });
+        if (claim.state == ClaimState::kRunning) {  // its lease stands for it
+            expect(&wrongs_, parts_.by_account(claim.pool), [&] {
+                return who() + " runs in a pool without accounts";
+            });
+            continue;
+        }
         expect(&wrongs_,
                parts_.tags[claim.session].size() > claim.tag &&
                    parts_.tags[claim.session][claim.tag] == row,
@@ -214,6 +225,11 @@ void Check::claims() {
             ++keys_wanted_;
         }
         Census& census = census_[claim.pool];
+        if (claim.state == ClaimState::kPromised) {
+            ++census.waiting;
+            ++promised_;
+            continue;
+        }
         if (claim.state == ClaimState::kWaiting) {
             ++census.waiting;
             expect(&wrongs_, claim.first_slot == kNoRow, [&] {
@@ -262,7 +278,8 @@ void Check::leases() {
         if (!killing) leased[lease.pool] += lease.units;
         if (lease.state == LeaseState::kExpired) ++census_[lease.pool].expired;
         const bool timed = lease.state == LeaseState::kLive || lease.state == LeaseState::kGrace;
-        if (timed && lease.expires_ns != kNever) ++timers_wanted_;
+        const bool revoking = lease.state == LeaseState::kRevoking;
+        if (revoking || (timed && lease.expires_ns != kNever)) ++timers_wanted_;
         if (std::any_of(
                 std::begin(lease.key), std::end(lease.key), [](auto b) { return b != 0; })) {
             ++keys_wanted_;
@@ -348,7 +365,8 @@ void Check::ready_queue(uint32_t row) {
     for (uint32_t claim = parts_.backlog.head(row); claim != kNoRow && waiting <= pool.waiting;
          claim = parts_.backlog.next(claim)) {
         expect(&wrongs_,
-               state_.claims[claim].state == ClaimState::kWaiting &&
+               (state_.claims[claim].state == ClaimState::kWaiting ||
+                state_.claims[claim].state == ClaimState::kPromised) &&
                    state_.claims[claim].arrival > last,
                [&] { return name_of(pool) + ": the backlog is out of order"; });
         last = state_.claims[claim].arrival;
@@ -394,7 +412,9 @@ void Check::sessions() {
     std::vector<std::array<uint32_t, 3>> counts(state_.sessions.size());
     for (uint32_t row = 0; row < state_.claims.size(); ++row) {
         const shm::ClaimRow& claim = state_.claims[row];
-        if (claim.state != ClaimState::kFree) ++counts[claim.session][0];
+        const bool counts_here =
+            claim.state != ClaimState::kFree && claim.state != ClaimState::kRunning;
+        if (counts_here) ++counts[claim.session][0];
     }
     for (uint32_t row = 0; row < state_.leases.size(); ++row) {
         const shm::LeaseRow& lease = state_.leases[row];
@@ -457,6 +477,10 @@ void Check::arena() {
         mark_chain(claim.payload, claim.payload_size, [&] {
             return "claim " + std::to_string(claim.arrival);
         });
+        if (!parts_.by_account(claim.pool)) continue;
+        mark_chain(claim.carried_cost, sizeof(Cost), [&] {
+            return "cost of " + std::to_string(claim.arrival);
+        });
     }
     for (uint32_t row = 0; row < state_.slots.size(); ++row) {
         const shm::SlotRow& slot = state_.slots[row];
@@ -464,6 +488,18 @@ void Check::arena() {
         mark_chain(slot.attributes, slot.attributes_size, [&] {
             return "slot row " + std::to_string(row);
         });
+    }
+    for (uint32_t row = 0; row < state_.accounts.size(); ++row) {
+        const shm::AccountRow& account = state_.accounts[row];
+        if (account.state == 0) continue;
+        mark_chain(account.label_limits, account.label_limits_size, [] {
+            return std::string("an account's limits");
+        });
+    }
+    for (uint32_t row = 0; row < state_.label_sets.size(); ++row) {
+        const shm::LabelSetRow& set = state_.label_sets[row];
+        if (set.references == 0) continue;
+        mark_chain(set.text, set.text_size, [] { return std::string("a label set"); });
     }
     uint64_t used = 0;
     for (const uint8_t block : block_used_)
@@ -479,7 +515,7 @@ void Check::derived() {
     expect_count(
         &wrongs_,
         [] { return std::string("confirming claims"); },
-        confirming,
+        confirming + promised_,
         parts_.confirming_total);
     expect_count(
         &wrongs_, [] { return std::string("timers"); }, timers_wanted_, parts_.timers.size());

@@ -89,15 +89,23 @@ void Core::Parts::apply(const Claim& command) {
     if (const Reason reason = claim_refusal(command, &other); reason != Reason::kOk) {
         return reject_unaccepted(command, number, reason, other);
     }
+    TermRows terms;
+    if (by_account(command.pool)) {
+        static constexpr ClaimTerms kNone{};
+        const ClaimTerms& given = command.terms != nullptr ? *command.terms : kNone;
+        const Reason reason = take_terms(given, command.session, &terms);
+        if (reason != Reason::kOk) return reject_unaccepted(command, number, reason, 0);
+        return accept(command, number, &terms);
+    }
     shm::PoolRow& pool = edit.row(state.pools[command.pool], kPoolStates);
     put(pool.accepted_total, pool.accepted_total + 1);
     touch(command.pool);
     if (may_stay_fresh(command)) return stay_fresh(command, number);
-    accept(command, number);
+    accept(command, number, nullptr);
 }
 
 // An accepted claim gets its row and waits for the pass.
-void Core::Parts::accept(const Claim& command, uint64_t number) {
+void Core::Parts::accept(const Claim& command, uint64_t number, const TermRows* terms) {
     const uint32_t row = take_claim_row();
     shm::ClaimRow& claim = edit.fresh_row(state.claims[row]);
     const shm::PoolRow& pool = state.pools[command.pool];
@@ -136,6 +144,7 @@ void Core::Parts::accept(const Claim& command, uint64_t number) {
     put(session.claims, session.claims + 1);
     tags[command.session][command.tag] = row;
     add_key(command.session, claim.key, row);
+    if (terms != nullptr) bring_terms(row, command, *terms);
     wait_in_backlog(row);
 }
 
@@ -156,6 +165,7 @@ void Core::Parts::wait_in_backlog(uint32_t row) {
     backlog.insert_before(claim.pool, row, at);
     if ((claim.flags & kImpatient) != 0) impatient.push_back(row);
     touch(claim.pool);
+    if (by_account(claim.pool)) wait_by_account(row);
 }
 
 uint32_t Core::Parts::unreserve(uint32_t row) {
@@ -169,6 +179,7 @@ uint32_t Core::Parts::unreserve(uint32_t row) {
     timers.remove(TimerKind::kReservation, row);
     lease_row_comes();
     --confirming_total;
+    if (by_account(claim.pool)) occupy(row, first, -1);
     touch(claim.pool);
     return first;
 }
@@ -198,7 +209,8 @@ void Core::Parts::name_holder(Decision* decision, uint32_t pool) const {
 void Core::Parts::end_claim(
     uint32_t row, Outcome outcome, Reason reason, uint64_t value, bool tell) {
     const shm::ClaimRow& claim = state.claims[row];
-    const bool waited = claim.state == ClaimState::kWaiting;
+    if (by_account(claim.pool)) leave_order(row);
+    const bool waited = claim.state == ClaimState::kWaiting || claim.state == ClaimState::kPromised;
     shm::PoolRow& pool = edit.row(state.pools[claim.pool], kPoolTotals);
     if (waited) {
         backlog.remove(claim.pool, row);
@@ -229,6 +241,7 @@ void Core::Parts::end_claim(
     put(session.claims, session.claims - 1);
     arena.free(claim.payload, claim.payload_size);
     touch(claim.pool);
+    if (by_account(claim.pool)) forget_claim(row);
     free_claim_row(row);
 }
 

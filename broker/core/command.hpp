@@ -38,9 +38,33 @@ struct PoolConfig {
     TimeNs grace_ns = 0;
     bool release_is_ready = false;
     shm::ExpiryMode expiry = shm::ExpiryMode::kCooperative;
+    shm::PoolOrder order = shm::PoolOrder::kArrival;
     std::string_view required_label = {};
     // Counted pools: attributes of slot 0, 1, …, each "key=value" ended by a zero byte.
     std::span<const std::string_view> slot_attributes = {};
+    // Pools ordered by account.
+    bool preemption_disabled = false;
+    int64_t promote_threshold = 600'000'000;  // micro-units
+    int64_t demote_threshold = -600'000'000;
+    TimeNs account_expiry_ns = 300'000'000'000;  // of reported workers; 0 = this
+    TimeNs request_age_max_ns = 165'600'000'000'000;
+    TimeNs queue_timeout_ns = 600'000'000'000;
+};
+
+// Money in micro-units: one slot costs one per microsecond. Missing entries are 0.
+struct AccountConfig {
+    struct Limit {
+        std::string_view key;
+        uint32_t limit = 0;
+    };
+    std::string_view name;
+    std::span<const int64_t> rate = {};  // per second and class
+    TimeNs charge_max_ns = 0;
+    uint32_t fanout_max = 0;  // 0 = none
+    std::span<const Limit> label_limits = {};
+    bool free_tasks_disabled = false;
+    std::span<const int64_t> balance = {};
+    bool keep_balance = false;  // of an account that is configured already
 };
 
 struct SessionOpen {
@@ -54,6 +78,19 @@ struct SessionOpen {
     uint32_t completion_entries = 0;
     uint32_t up_payload_size = 0;
     uint32_t down_payload_size = 0;
+    std::string_view account = {};  // of its claims that name none; empty = none
+};
+
+// What only pools ordered by account look at.
+struct ClaimTerms {
+    std::string_view account = {};  // empty = the session's
+    std::span<const std::string_view> labels = {};
+    std::span<const std::string_view> provisionable = {};
+    shm::PreemptMode preempt_mode = shm::PreemptMode::kAtOnce;
+    TimeNs preempt_grace_ns = 0;
+    bool requeue = false;
+    TimeNs enqueued_ns = shm::kNever;   // kNever = the turn's time, here and below
+    TimeNs confirmed_ns = shm::kNever;  // event time
 };
 
 struct Claim {
@@ -71,6 +108,7 @@ struct Claim {
     uint32_t room = shm::kNoRow;  // where the grant's data goes; opaque to the core
     uint32_t room_lines = 0;
     shm::Reason refusal = shm::Reason::kOk;  // not kOk: rejected for a reason found before
+    const ClaimTerms* terms = nullptr;       // null = none given
 };
 
 struct Cancel {
@@ -151,6 +189,53 @@ struct Steer {
     uint32_t session = 0;    // kCancel: the claim is its
     uint16_t tag = 0;        // kCancel: by this tag,
     uint64_t number = 0;     // and has this number
+};
+
+// What is said of a worker from outside, with the time at which it was so. `pool` is ordered by
+// account; a worker that is not known is made.
+struct Report {
+    enum class Kind : uint8_t { kIdle, kRunning, kAbsent };
+    Kind kind = Kind::kIdle;
+    uint32_t pool = 0;
+    std::string_view worker = {};
+    uint64_t claim = 0;  // number; 0 = one that never was. kRunning, kAbsent
+    std::span<const std::string_view> labels = {};
+    TimeNs event_ns = shm::kNever;  // kNever = the turn's time
+    uint64_t user_data = 0;
+};
+
+// Workers ask for work: at the turn's end each is told (kPulled).
+struct Pull {
+    struct Worker {
+        std::string_view name;
+        std::span<const std::string_view> labels = {};
+    };
+    uint32_t pool = 0;
+    std::span<const Worker> workers = {};
+    TimeNs event_ns = shm::kNever;
+    uint64_t user_data = 0;
+};
+
+struct Unassign {
+    uint32_t pool = 0;
+    uint64_t claim = 0;
+    std::string_view worker = {};
+    TimeNs event_ns = shm::kNever;
+    std::string_view error = {};
+    uint64_t user_data = 0;
+};
+
+// A claim is announced again.
+struct UpdateClaim {
+    uint64_t claim = 0;
+    bool account_given = false;
+    std::string_view account = {};
+    bool labels_given = false;
+    std::span<const std::string_view> labels = {};
+    bool provisionable_given = false;
+    std::span<const std::string_view> provisionable = {};
+    TimeNs event_ns = shm::kNever;
+    uint64_t user_data = 0;
 };
 
 // Drain of a pool, or with pool == kNoRow of the broker.

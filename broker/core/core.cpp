@@ -54,6 +54,7 @@ void Core::begin_turn(TimeNs now) {
     parts.decisions.clear();
     parts.grants = 0;
     parts.decided_slots.clear();
+    parts.decided_costs.clear();
     parts.arena.begin_turn();
     // A cut turn goes on at its own time, with its own news to tell at its end.
     if (!parts.cut) {
@@ -63,7 +64,9 @@ void Core::begin_turn(TimeNs now) {
         parts.now_ns = std::max(parts.now_ns, now);
         parts.first_number = parts.state.counters->arrival_next;
     }
+    const bool goes_on = parts.cut;
     parts.edit.begin();
+    if (parts.book && !goes_on) parts.open_account_turn();
 }
 
 void Core::commit() {
@@ -86,7 +89,8 @@ bool Core::cut() const {
 }
 
 TimeNs Core::next_due() const {
-    return parts_->timers.empty() ? kNever : parts_->timers.first().due_ns;
+    const TimeNs due = parts_->timers.empty() ? kNever : parts_->timers.first().due_ns;
+    return parts_->book ? std::min(due, parts_->next_forgotten()) : due;
 }
 
 bool Core::turn_full() const {
@@ -134,6 +138,30 @@ void Core::apply(const Drain& drain) {
 }
 shm::Reason Core::apply(const Steer& steer, TimeNs* granted_ns) {
     return parts_->apply(steer, granted_ns);
+}
+
+bool Core::set_account(const AccountConfig& config, std::string* why) {
+    return parts_->set_account(config, why);
+}
+void Core::delete_account(std::string_view name) {
+    parts_->delete_account(name);
+}
+bool Core::reset_balance(std::string_view name,
+                         std::span<const int64_t> balance,
+                         std::string* why) {
+    return parts_->reset_balance(name, balance, why);
+}
+void Core::apply(const Report& report) {
+    parts_->apply(report);
+}
+void Core::apply(const Pull& pull) {
+    parts_->apply(pull);
+}
+void Core::apply(const Unassign& unassign) {
+    parts_->apply(unassign);
+}
+void Core::apply(const UpdateClaim& update) {
+    parts_->apply(update);
 }
 
 std::span<const Decision> Core::decisions() const {

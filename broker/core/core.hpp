@@ -10,6 +10,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -35,6 +36,8 @@ struct Limits {
     uint32_t arena_blocks = 8192;  // of 512 bytes
     uint32_t log_images = 4096;    // at least 4096, else raised; a turn ends at three quarters
     uint32_t log_stores = 2048;    // at least 2048, else raised
+    uint32_t accounts = 1024;
+    uint32_t label_sets = 512;
 };
 
 // Bytes of a STATE segment with these limits.
@@ -80,6 +83,11 @@ class Core {
     // --- commands; each inside a turn
     // Creates or changes a pool. Returns its row, or kNoRow with *why set (names what is wrong).
     uint32_t set_pool(const PoolConfig& config, std::string* why);
+    // Creates or changes an account. False with *why set (names what is wrong).
+    bool set_account(const AccountConfig& config, std::string* why);
+    // Its leases stay; nothing happens to one that is not configured.
+    void delete_account(std::string_view name);
+    bool reset_balance(std::string_view name, std::span<const int64_t> balance, std::string* why);
     // Returns the session's row, kNoRow if the table is full.
     uint32_t open_session(const SessionOpen& open);
     void session_died(uint32_t session);
@@ -94,11 +102,17 @@ class Core {
     void apply(const Drain& drain);
     // kOk, kAlreadyEnded, kNotFound. kRenew: *granted_ns = the interval, 0 = bound to its holder.
     shm::Reason apply(const Steer& steer, TimeNs* granted_ns);
+    void apply(const Report& report);
+    void apply(const Pull& pull);
+    void apply(const Unassign& unassign);
+    void apply(const UpdateClaim& update);
 
     // --- what was decided in this turn
     [[nodiscard]] std::span<const Decision> decisions() const;
     // Slot rows of a decision's slots_begin .. slots_begin + slots_count.
     [[nodiscard]] std::span<const uint32_t> decided_slots(const Decision& decision) const;
+    // Costs of kPreempt and kRefund, per class in micro-units.
+    [[nodiscard]] std::span<const int64_t> decided_cost(const Decision& decision) const;
 
     // --- stores that follow the commit, kept in the log until clear()
     void stage_store(const shm::LogStore& store);
@@ -124,6 +138,19 @@ class Core {
     [[nodiscard]] const shm::SessionRow& session(uint32_t row) const;
     [[nodiscard]] const shm::LeaseRow& lease(uint32_t row) const;
     [[nodiscard]] const shm::ClaimRow& claim(uint32_t row) const;
+    [[nodiscard]] uint32_t find_account(std::string_view name) const;  // row or kNoRow
+    [[nodiscard]] uint32_t accounts_max() const;
+    [[nodiscard]] const shm::AccountRow& account(uint32_t row) const;
+    [[nodiscard]] std::array<int64_t, shm::kClasses> balance(uint32_t account) const;  // now
+    // What each slot of a lease has cost by now.
+    [[nodiscard]] std::array<int64_t, shm::kClasses> cost(uint32_t lease) const;
+    [[nodiscard]] uint32_t find_claim(uint64_t number) const;  // a row that is not free, or kNoRow
+    [[nodiscard]] uint8_t class_of(uint32_t claim) const;      // that a pass would give it now
+    [[nodiscard]] TimeNs examined_ns(uint32_t claim) const;
+    [[nodiscard]] uint32_t find_slot(uint32_t pool, std::string_view name) const;
+    [[nodiscard]] std::string_view slot_labels(uint32_t slot) const;  // each ended by a zero byte
+    // Why the worker of the claim with this number failed; empty = it did not.
+    [[nodiscard]] std::string_view claim_error(uint64_t number) const;
     [[nodiscard]] const shm::StateHead& head() const;
     [[nodiscard]] uint32_t sessions_max() const;
     [[nodiscard]] uint32_t slots_max() const;

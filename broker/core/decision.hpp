@@ -25,10 +25,15 @@ enum class DecisionKind : uint8_t {
     kLeaseGrace,  // to a holder: session, tag, lease, fence: expired, grace until `value`; kNever =
                   // until its room is wanted
     kKill,        // the holder's process: session, lease, fence; once committed
-    kLeaseEnd,    // to a holder: session, tag, lease, fence, reason
+    kLeaseEnd,    // to a holder: session, tag, lease, fence, reason; value 1: it waits again
     kSlotGone,    // slot: its row is free again
     kDemand,      // pool, value = waiting claims to publish (S0.34)
     kDrained,     // pool (kNoRow = broker): nothing waits any more
+    kPromote,     // claim, account; its lease pays at class `to`, no more at class `from`
+    kDemote,      // likewise
+    kPreempt,     // claim takes the slot of holder_claim, whose run has cost decided_cost()
+    kRefund,      // of that cost to holder_claim's account; is_void: it is gone
+    kPulled,      // pool, slot, claim (0 = none) and holder_claim, which the worker is to abort
 };
 
 struct Decision {
@@ -44,13 +49,18 @@ struct Decision {
     uint64_t id = 0;         // lease or slot id: generation << 32 | row
     uint64_t fence = 0;
     uint64_t value = 0;
-    uint32_t round = 0;
+    uint32_t round = 0;        // kPromote, kDemote, kPreempt, kRefund: row of the account
     uint32_t slot_number = 0;  // kAssign, kRevoke, kAnnounced, kSlotGone: within the pool
-    uint32_t slots_begin = 0;  // kGrant, kAdopted, kLeaseEnd: place in Core::decided_slots()
+    // kGrant, kAdopted, kLeaseEnd: place in Core::decided_slots(); costs likewise
+    uint32_t slots_begin = 0;
     uint32_t slots_count = 0;
     uint32_t room = shm::kNoRow;
     uint32_t holder_uid = shm::kNoRow;  // of whoever holds what was wanted
     uint32_t holder_pid = 0;
+    bool provision = false;  // kGrant, kAssign, kPulled: a provisionable label is missing
+    bool is_void = false;    // kRefund: the account is gone
+    uint8_t from_class = 0;
+    uint8_t to_class = 0;
     uint64_t holder_claim = 0;  // its claim's number, 0 = nobody's
     uint64_t holder_age_ns = 0;
     // kAnswer: the bytes; kAssign: none, Core::payload() reads them. Valid as long as the spans

@@ -30,6 +30,7 @@ constexpr auto kStops =
 
 void Core::Parts::lease_expired(uint32_t row) {
     const shm::LeaseRow& lease = state.leases[row];
+    if (lease.state == LeaseState::kRevoking) return end_revoked(row);
     switch (lease.mode) {
         case ExpiryMode::kStrict:
             return kill_holder(row);

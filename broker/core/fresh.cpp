@@ -48,7 +48,7 @@ void Core::Parts::serve_fresh(uint32_t pool) {
                   take_idle(pool, claim.units, SlotState::kLeased));
     }
     for (uint32_t place = list.head; place != kNoRow; place = fresh[place].next) {
-        accept(fresh[place].claim, fresh[place].number);
+        accept(fresh[place].claim, fresh[place].number, nullptr);
     }
     list = {};
 }
@@ -59,7 +59,7 @@ void Core::Parts::settle_fresh() {
         const Claim& claim = fresh[place].claim;
         if (fresh_of_pool[claim.pool].count == 0) continue;
         if (tags[claim.session][claim.tag] != (kTagFresh | place)) continue;
-        accept(claim, fresh[place].number);
+        accept(claim, fresh[place].number, nullptr);
     }
     for (FreshList& list : fresh_of_pool)
         list = {};

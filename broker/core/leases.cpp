@@ -112,6 +112,13 @@ uint32_t Core::Parts::grant(uint32_t claim_row, uint32_t first_slot) {
     timers.remove(TimerKind::kDeadline, claim_row);
     remove_key(claim.session, claim.key, claim_row);
     add_key(claim.session, lease.key, row | kTagLease);
+    if (by_account(claim.pool)) {
+        Decision& granted = decisions.back();
+        for (uint32_t slot = first_slot; slot != kNoRow; slot = state.slots[slot].holder_next)
+            granted.provision = granted.provision || lacks_preferred(claim_row, slot);
+        begin_run(claim_row, row);
+        return row;
+    }
     arena.free(claim.payload, claim.payload_size);
     free_claim_row(claim_row);
     return row;
@@ -184,6 +191,8 @@ void Core::Parts::apply(const Keepalive& command) {
 TimeNs Core::Parts::keep_alive(uint32_t row, TimeNs interval_ns) {
     const shm::LeaseRow& kept = state.leases[row];
     if (kept.interval_ns == 0) return 0;
+    // What is revoked is not prolonged: it hears how long it still has.
+    if (kept.state == LeaseState::kRevoking) return kept.grace_until_ns - now_ns;
     if (kept.state == LeaseState::kExpired) expired_leases.remove(kept.pool, row);
     const uint64_t asked = interval_ns == 0 ? kept.interval_ns : interval_ns;
     const uint64_t interval = std::min(asked, state.pools[kept.pool].interval_max_ns);
@@ -224,11 +233,23 @@ void Core::Parts::tell_lease_end(uint32_t row, Reason reason) {
     list_slots(&end, state.leases[row].first_slot);
 }
 
-void Core::Parts::end_lease(uint32_t row, Reason reason, Tell tell, bool broken, uint32_t except) {
+void Core::Parts::end_lease(
+    uint32_t row, Reason reason, Tell tell, bool broken, uint32_t except, bool again) {
     const shm::LeaseRow& lease = state.leases[row];
     const uint32_t first = lease.first_slot;
+    const bool has_run = by_account(lease.pool);
+    const uint32_t claim = has_run ? book->claim_of_lease[row] : kNoRow;
+    if (has_run) {
+        end_run(row);
+        for (uint32_t slot = first; slot != kNoRow; slot = state.slots[slot].holder_next)
+            assignment_ends(slot);
+    }
     if (tell == Tell::kHolder) {
         tell_lease_end(row, reason);
+        if (again) {
+            decisions.back().room = kNoRow;
+            decisions.back().value = 1;
+        }
     } else {
         shm::PoolRow& pool = edit.row(state.pools[lease.pool], kPoolStates);
         put(pool.released_total, pool.released_total + 1);
@@ -241,6 +262,7 @@ void Core::Parts::end_lease(uint32_t row, Reason reason, Tell tell, bool broken,
     shm::SessionRow& session = edit.row(state.sessions[lease.session], 1);
     put(session.leases, session.leases - 1);
     free_lease_row(row);
+    if (has_run) after_run(claim, again);
     give_back_chain(first, true, broken, except);
 }
 

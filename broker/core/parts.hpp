@@ -9,11 +9,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "broker/core/account_book.hpp"
 #include "broker/core/arena.hpp"
 #include "broker/core/backlog.hpp"
 #include "broker/core/chains.hpp"
@@ -51,6 +53,9 @@ inline bool being_killed_for(const shm::SlotRow& slot) {
     return slot.state == SlotState::kRecovering && slot.holder != kNoRow;
 }
 
+// Lines of a claim's row that change when it begins or ends to run.
+inline constexpr unsigned kClaimRunLines = 0x7U;
+
 // All zero is "no key".
 inline bool key_given(const uint8_t* key) {
     uint64_t halves[2];
@@ -83,7 +88,8 @@ struct Core::Parts {
     std::vector<uint32_t> dying;              // sessions whose things are being returned
     std::vector<uint32_t> growing;            // counted pools that lack slots
     bool drain_work = false;
-    uint32_t confirming_total = 0;  // claims, over all pools
+    uint32_t confirming_total = 0;  // claims, over all pools; promised ones too
+    bool looked_again = false;      // the pool wants another pass at once
 
     // --- claims of this turn that need no row unless they have to wait: fresh.cpp
     struct Fresh {
@@ -108,6 +114,7 @@ struct Core::Parts {
     std::vector<Decision> decisions;
     uint32_t grants = 0;  // among the decisions
     std::vector<uint32_t> decided_slots;
+    std::vector<int64_t> decided_costs;
     std::vector<uint32_t> scratch;
     std::vector<uint32_t> touched_list;
 
@@ -170,6 +177,7 @@ struct Core::Parts {
     // pass.cpp
     bool pass();
     bool pass_over(uint32_t pool);
+    bool end_impatient_of(uint32_t pool);
     [[nodiscard]] bool servable(uint32_t pool, uint32_t units) const;
     void serve(uint32_t claim);
     // Takes the first idle slots of the pool into the state (reserved, leased), chained as its
@@ -183,7 +191,12 @@ struct Core::Parts {
     void apply(const Cancel& command);
     [[nodiscard]] Reason claim_refusal(const Claim& command, uint64_t* other) const;
     void reject_unaccepted(const Claim& command, uint64_t number, Reason reason, uint64_t other);
-    void accept(const Claim& command, uint64_t number);
+    struct TermRows {
+        uint32_t account = kNoRow;
+        uint32_t base = kNoRow;
+        uint32_t preferred = kNoRow;
+    };
+    void accept(const Claim& command, uint64_t number, const TermRows* terms);
     void wait_in_backlog(uint32_t claim);
     void wait_again(uint32_t claim);
     void end_claim(uint32_t claim, Outcome outcome, Reason reason, uint64_t value, bool tell);
@@ -221,7 +234,9 @@ struct Core::Parts {
     uint32_t find_lease(uint32_t session, uint64_t id, uint64_t fence, uint64_t user_data);
     enum class Tell : uint8_t { kHolder, kNobody };
     // Ends a lease; `except` (a slot row) is left to the caller, still marked leased.
-    void end_lease(uint32_t lease, Reason reason, Tell tell, bool broken, uint32_t except);
+    // `again`: its claim waits again in its old place (pools ordered by account).
+    void end_lease(
+        uint32_t lease, Reason reason, Tell tell, bool broken, uint32_t except, bool again = false);
     void tell_lease_end(uint32_t lease, Reason reason);
     Decision& tell_of_lease(DecisionKind kind, uint32_t lease);
     void list_slots(Decision* decision, uint32_t first);
@@ -283,6 +298,153 @@ struct Core::Parts {
     bool bury_the_dying();
     bool bury(uint32_t session);
     void lose_slot(uint32_t slot);
+
+    // --- pools ordered by account; `book` is there if there is one, or an account
+    std::unique_ptr<AccountBook> book;
+    [[nodiscard]] bool by_account(uint32_t pool) const {
+        return state.pools[pool].order == shm::PoolOrder::kAccount;
+    }
+
+    // accounts.cpp
+    AccountBook& open_book();
+    bool set_account(const AccountConfig& config, std::string* why);
+    void delete_account(std::string_view name);
+    bool reset_balance(std::string_view name, std::span<const int64_t> balance, std::string* why);
+    [[nodiscard]] uint32_t find_account(std::string_view name) const;
+    uint32_t make_account(std::string_view name);
+    void learn_account(uint32_t account);
+    void watch_account(uint32_t account);
+    // The account of that name, or `otherwise` if it is empty; used once more. kNoRow: no room.
+    uint32_t hold_account(std::string_view name, uint32_t otherwise);
+    void release_account(uint32_t account);
+    void forget_unused_account(uint32_t account);
+    [[nodiscard]] int64_t balance_at(uint32_t account, uint32_t at_class) const;
+    void settle(uint32_t account);
+    void pay(uint32_t account, const Cost& amount, bool refund);
+    void count_running(uint32_t account, uint8_t at_class, int32_t units);
+    void step_accounts();
+    [[nodiscard]] uint8_t best_class(uint32_t account) const;
+    void wake_account_pools();
+
+    // account_order.cpp
+    Reason take_terms(const ClaimTerms& terms, uint32_t session, TermRows* rows);
+    void bring_terms(uint32_t claim, const Claim& command, const TermRows& rows);
+    void join_crowd(uint32_t claim);
+    void leave_crowd(uint32_t claim);
+    void wait_by_account(uint32_t claim);
+    void wait_in_crowd(uint32_t claim);
+    void leave_waiting(uint32_t claim);
+    void leave_order(uint32_t claim);
+    void forget_claim(uint32_t claim);
+    void leave_session(uint32_t session);
+    void join_stall(uint32_t slot);
+    void leave_stall(uint32_t slot);
+    void relabel(uint32_t slot, uint32_t set);
+    Reason intern_announced(std::span<const std::string_view> labels);
+    void leave_state(uint32_t slot, SlotState from, SlotState to);
+    void enter_state(uint32_t slot, SlotState from, SlotState to);
+    bool list_slot(uint32_t slot, bool in);
+    void stand_idle(uint32_t slot);
+    [[nodiscard]] bool labels_allow(uint32_t account,
+                                    uint32_t pool,
+                                    uint32_t set,
+                                    bool at_limit) const;
+    void count_labels(uint32_t account, uint32_t slot, int32_t change);
+    void recount_labels(uint32_t account);
+    [[nodiscard]] uint32_t occupied_slot(uint32_t claim) const;
+    [[nodiscard]] uint32_t next_occupied(uint32_t claim, uint32_t slot) const;
+    [[nodiscard]] uint32_t fanout_left(const Crowd& crowd) const;
+    void count_fanout(uint32_t claim, uint8_t at_class, int32_t change);
+    void occupy(uint32_t claim, uint32_t first_slot, int32_t change);
+    [[nodiscard]] bool lacks_preferred(uint32_t claim, uint32_t slot);
+
+    // runs.cpp
+    [[nodiscard]] bool cheaper(uint32_t left, uint32_t right) const;
+    [[nodiscard]] Cost cost_of(uint32_t lease) const;
+    [[nodiscard]] bool may_be_preempted(uint32_t lease) const;
+    void list_lease(uint32_t lease, bool in);
+    void begin_run(uint32_t claim, uint32_t lease);
+    void end_run(uint32_t lease);
+    void move_class(uint32_t lease, uint8_t to);
+    void after_run(uint32_t claim, bool again);
+
+    // account_pass.cpp
+    bool pass_by_account(uint32_t pool);
+    void start_account_pass(uint32_t pool);
+    void end_account_pass(uint32_t pool);
+    [[nodiscard]] uint8_t class_now(const Crowd& crowd) const;
+    bool account_step();
+    bool serve_class(bool provisioned);
+    bool serve_head(uint32_t crowd, bool provisioned);
+    void give_slots(uint32_t claim, std::span<const uint32_t> slots, uint32_t to_confirm);
+    void choose_slots(const Crowd& crowd, bool provisioned);
+    [[nodiscard]] bool can_serve(const Crowd& crowd, uint32_t stall, bool provisioned);
+    void hold_back(const Crowd& crowd, bool provisioned);
+    bool reprioritise();
+    bool reprioritise_account(uint32_t account, uint32_t tenant);
+    [[nodiscard]] bool may_be_promoted(uint32_t lease) const;
+    void spill_throttled();
+
+    // preemption.cpp
+    void ban_tenants();
+    bool preempt_for_class();
+    [[nodiscard]] uint32_t cheapest_candidate(const std::vector<uint32_t>& stalls,
+                                              size_t* at) const;
+    [[nodiscard]] size_t best_taker(const std::vector<CrowdAtHead>& crowds,
+                                    uint32_t labels,
+                                    const Cost& cost);
+    void preempt(uint32_t victim, uint32_t claim);
+    void tell_preemption(uint32_t claim, uint32_t victim, const Cost& cost);
+    void settle_preemption(uint32_t claim, uint32_t victim, const Cost& cost);
+    void begin_revoking(uint32_t lease, TimeNs grace_ns);
+    void end_revoked(uint32_t lease);
+    bool hand_over(uint32_t slot);
+    void break_promise(uint32_t slot);
+    void void_promise(uint32_t slot);
+
+    // reports.cpp
+    void apply(const Report& report);
+    void apply(const Unassign& unassign);
+    void apply(const UpdateClaim& update);
+    [[nodiscard]] Reason report_refusal(uint32_t pool, std::string_view worker) const;
+    [[nodiscard]] TimeNs event_time(TimeNs given) const { return given == kNever ? now_ns : given; }
+    [[nodiscard]] TimeNs latest_confirmed(uint32_t slot) const;
+    [[nodiscard]] uint32_t runs_on(uint32_t slot) const;
+    [[nodiscard]] uint32_t counts_on(uint32_t slot) const;
+    Reason report_idle(uint32_t pool,
+                       std::string_view worker,
+                       std::span<const std::string_view> labels,
+                       TimeNs event_ns,
+                       uint32_t* slot);
+    uint32_t make_reported(uint32_t pool, std::string_view worker, uint32_t set);
+    void report_running(uint64_t number, uint32_t slot, TimeNs event_ns);
+    void report_absent(uint32_t pool, uint64_t number, TimeNs event_ns);
+    void confirm_slot(uint32_t slot, TimeNs event_ns);
+    void confirm_claim(uint32_t claim, TimeNs event_ns);
+    void unassign(uint32_t claim, TimeNs event_ns);
+    void take_new_terms(uint32_t claim, const UpdateClaim& command, const TermRows& rows);
+    void drop_run(uint32_t claim, Reason reason, bool again);
+    void drop_waiting(uint32_t claim, Reason reason);
+    void delete_worker(uint32_t slot);
+    void send_away(uint32_t slot);
+
+    // pulls.cpp
+    void apply(const Pull& pull);
+    void time_out_assignments(uint32_t pool, TimeNs event_ns);
+    bool tell_pulled();
+    void open_account_turn();
+    bool forget_workers();
+    [[nodiscard]] TimeNs next_forgotten() const;
+    void watch_reported(uint32_t slot);
+    void assignment_begins(uint32_t slot);
+    void assignment_ends(uint32_t slot);
+
+    // account_check.cpp, account_rebuild.cpp
+    void rebuild_accounts(const std::vector<uint32_t>& claims);
+    void rebuild_stalls();
+    void rebuild_standing(uint32_t claim);
+
+    [[nodiscard]] std::vector<std::string> check_accounts() const;
 
     // keys.cpp
     [[nodiscard]] uint32_t find_key(uint32_t session, const Key& key) const;

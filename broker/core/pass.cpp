@@ -14,8 +14,9 @@ namespace ClaimFlag = shm::ClaimFlag;
 
 bool Core::Parts::pass() {
     for (uint32_t pool = dirty.first(0); pool != kNoRow; pool = dirty.first(pool + 1)) {
+        looked_again = false;
         if (!pass_over(pool)) return false;
-        dirty.remove(pool);
+        if (!looked_again) dirty.remove(pool);
     }
     return true;
 }
@@ -27,6 +28,7 @@ bool Core::Parts::servable(uint32_t row, uint32_t units) const {
 }
 
 bool Core::Parts::pass_over(uint32_t pool) {
+    if (by_account(pool)) return pass_by_account(pool);
     // Fresh claims are older than what waits: they are fresh because nothing waited.
     if (fresh_of_pool[pool].count != 0) serve_fresh(pool);
     for (uint32_t claim = backlog.head(pool); claim != kNoRow; claim = backlog.head(pool)) {
@@ -42,6 +44,11 @@ bool Core::Parts::pass_over(uint32_t pool) {
             break;
         }
     }
+    return end_impatient_of(pool);
+}
+
+// Those of the pool that have not been served.
+bool Core::Parts::end_impatient_of(uint32_t pool) {
     if (impatient.empty()) return true;
     const auto number = [&](uint32_t claim) { return state.claims[claim].arrival; };
     // In order of number, and once each: a claim that came back stands in the list twice.
@@ -118,9 +125,17 @@ void Core::Parts::reserve(uint32_t row) {
     ++confirming_total;
     put(pool.unconfirmed, pool.unconfirmed + claim.units);
     timers.set(TimerKind::kReservation, row, claim.reserved_until_ns, claim.arrival);
+    if (by_account(claim.pool)) occupy(row, claim.first_slot, 1);
     for (uint32_t slot = claim.first_slot; slot != kNoRow;) {
         shm::SlotRow& taken = edit.row(state.slots[slot], 1);
         put(taken.holder, row);
+        if (taken.session == kNoRow) {  // reported: there is nobody to ask
+            put(taken.flags, taken.flags | shm::SlotFlag::kConfirmed);
+            put(claim.confirmed, claim.confirmed + 1);
+            put(pool.unconfirmed, pool.unconfirmed - 1);
+            slot = taken.holder_next;
+            continue;
+        }
         Decision& assign = decide_that(DecisionKind::kAssign);
         assign.session = taken.session;
         assign.pool = claim.pool;
@@ -132,6 +147,7 @@ void Core::Parts::reserve(uint32_t row) {
         assign.slot_number = taken.number;
         assign.room = taken.room;
         assign.value = row;  // the claim's row: its payload is still there
+        assign.provision = by_account(claim.pool) && lacks_preferred(row, slot);
         slot = taken.holder_next;
     }
 }

@@ -15,6 +15,7 @@ namespace {
 
 // Slots that a counted pool makes in one step of growing: their lines fit the log's last quarter.
 constexpr uint32_t kGrowStep = 200;
+constexpr TimeNs kAccountExpiryDefault = 300'000'000'000;
 
 std::string refusal_of(const PoolConfig& config) {
     const std::string name{config.name};
@@ -44,6 +45,13 @@ std::string refusal_of(const PoolConfig& config) {
     if (config.required_label.size() > shm::kNameMax) {
         return wrong("required_label is longer than 63 bytes");
     }
+    if (config.order == shm::PoolOrder::kPriority) {
+        return wrong("order by priority is not supported by this version");
+    }
+    const bool by_account = config.order == shm::PoolOrder::kAccount;
+    if (by_account && config.expiry != shm::ExpiryMode::kCooperative) {
+        return wrong("a pool ordered by account has cooperative expiry");
+    }
     if (config.slot_attributes.size() > std::min(config.slots, kGrowStep)) {
         return wrong("attributes are given for more slots than " +
                      std::to_string(std::min(config.slots, kGrowStep)));
@@ -60,6 +68,7 @@ std::string change_refusal_of(const PoolConfig& config, const shm::PoolRow& pool
     const std::string wrong = "pool '" + std::string{config.name} + "': ";
     if (config.kind != pool.kind) return wrong + "its kind cannot change while it runs";
     if (config.expiry != pool.mode) return wrong + "its expiry mode cannot change while it runs";
+    if (config.order != pool.order) return wrong + "its order cannot change while it runs";
     if (config.slots < pool.slots_wanted) {
         return wrong + "it cannot be made smaller while it runs (it has " +
                std::to_string(pool.slots_wanted) + " slots)";
@@ -110,13 +119,15 @@ uint32_t Core::Parts::set_pool(const PoolConfig& config, std::string* why) {
         return kNoRow;
     }
     if (is_new) row = state.counters->pools;
-    shm::PoolRow& pool = edit.row(state.pools[row], 0x7fU);
+    shm::PoolRow& pool = edit.row(state.pools[row], 0xffU);
     if (is_new) {
         shm::CountersRow& counters = edit.counters(1U << 1U);
         put(counters.pools, row + 1);
         put(pool.state, PoolState::kOpen);
         put(pool.kind, config.kind);
         put(pool.mode, config.expiry);
+        put(pool.order, config.order);
+        if (config.order == shm::PoolOrder::kAccount) open_book();
         put(pool.ready_head, kNoRow);
         put(pool.ready_tail, kNoRow);
         put(pool.demand_published, -1);
@@ -127,7 +138,8 @@ uint32_t Core::Parts::set_pool(const PoolConfig& config, std::string* why) {
     }
     put(pool.flags,
         (pool.flags & PoolFlag::kDrainTold) |
-            (config.release_is_ready ? PoolFlag::kReleaseIsReady : 0));
+            (config.release_is_ready ? PoolFlag::kReleaseIsReady : 0) |
+            (config.preemption_disabled ? PoolFlag::kNoPreemption : 0));
     put(pool.slots_wanted, config.slots);
     put(pool.units_max, config.units_max);
     put(pool.backlog_max, config.backlog_max);
@@ -141,6 +153,12 @@ uint32_t Core::Parts::set_pool(const PoolConfig& config, std::string* why) {
     put(pool.retry_after_ns, config.retry_after_ns);
     put(pool.interval_max_ns, config.interval_max_ns);
     put(pool.grace_ns, config.grace_ns);
+    put(pool.promote_threshold, config.promote_threshold);
+    put(pool.demote_threshold, config.demote_threshold);
+    put(pool.account_expiry_ns,
+        config.account_expiry_ns == 0 ? kAccountExpiryDefault : config.account_expiry_ns);
+    put(pool.request_age_max_ns, config.request_age_max_ns);
+    put(pool.queue_timeout_ns, config.queue_timeout_ns);
     config.required_label.copy(pool.required_label, sizeof(pool.required_label));
     stored();
     put(pool.required_label_size, config.required_label.size());

@@ -48,12 +48,13 @@ void Core::Parts::rebuild() {
         [](const shm::ClaimRow& claim) { return claim.arrival; });
     for (const uint32_t row : claims) {
         const shm::ClaimRow& claim = state.claims[row];
+        if (claim.state == ClaimState::kRunning) continue;  // its lease stands for it
         tags[claim.session][claim.tag] = row;
         add_key(claim.session, claim.key, row);
         if (claim.deadline_ns != kNever) {
             timers.set(TimerKind::kDeadline, row, claim.deadline_ns + 1, claim.arrival);
         }
-        if (claim.state == ClaimState::kWaiting) {
+        if (claim.state == ClaimState::kWaiting || claim.state == ClaimState::kPromised) {
             backlog.push_back(claim.pool, row);
             if ((claim.flags & kImpatient) != 0) impatient.push_back(row);
         } else {
@@ -72,7 +73,7 @@ void Core::Parts::rebuild() {
         tags[lease.session][lease.tag] = row | kTagLease;
         add_key(lease.session, lease.key, row | kTagLease);
         pool_leases.push_back(lease.pool, row);
-        if (lease.state == LeaseState::kGrace) {
+        if (lease.state == LeaseState::kGrace || lease.state == LeaseState::kRevoking) {
             timers.set(TimerKind::kGrace, row, lease.grace_until_ns, lease.arrival);
         } else if (lease.state == LeaseState::kLive && lease.expires_ns != kNever) {
             timers.set(TimerKind::kLease, row, lease.expires_ns + 1, lease.arrival);
@@ -99,6 +100,7 @@ void Core::Parts::rebuild() {
             timers.set(TimerKind::kKept, row, slot.reserved_until_ns, number);
         }
     }
+    rebuild_accounts(claims);
     for (uint32_t row = 0; row < state.counters->pools; ++row) {
         dirty.add(row);
         touched.add(row);

@@ -88,6 +88,7 @@ uint32_t Core::Parts::take_session_row() {
 void Core::Parts::free_session_row(uint32_t row) {
     shm::CountersRow& counters = edit.counters(1U << 1U);
     shm::SessionRow& session = edit.row(state.sessions[row], 1);
+    if (book) leave_session(row);
     put(session.state, shm::SessionState::kFree);
     retire(session, counters.sessions_free_head);
     put(counters.sessions_free_head, row);

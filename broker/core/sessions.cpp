@@ -21,7 +21,7 @@ uint32_t Core::Parts::open_session(const SessionOpen& open) {
     put(session.gid, open.gid);
     put(session.pid, open.pid);
     put(session.start_time, open.start_time);
-    put(session.account, kNoRow);
+    put(session.account, hold_account(open.account, kNoRow));
     put(session.claims, 0);
     put(session.leases, 0);
     put(session.slots, 0);

@@ -45,6 +45,7 @@ void Core::Parts::move_slot(uint32_t row, SlotState to) {
     const SlotState from = slot.state;
     const unsigned lines = is_hot(from) && is_hot(to) ? kPoolHot : kPoolStates;
     shm::PoolRow& pool = edit.row(state.pools[slot.pool], lines);
+    if (pool.order == shm::PoolOrder::kAccount) leave_state(row, from, to);
     if (from == SlotState::kIdle) {
         const bool is_head = pool.ready_head == row;
         if (is_head) {
@@ -83,6 +84,7 @@ void Core::Parts::move_slot(uint32_t row, SlotState to) {
         }
         put(pool.ready_tail, row);
     }
+    if (pool.order == shm::PoolOrder::kAccount) enter_state(row, from, to);
     touch(slot.pool);
 }
 
@@ -95,6 +97,7 @@ void Core::Parts::make_idle(uint32_t row) {
         static_cast<uint8_t>(slot.flags & (SlotFlag::kProtected | SlotFlag::kUnqualified));
     if (stops == 0) {
         put(slot.flags, 0);
+        if (by_account(slot.pool) && hand_over(row)) return;
         return move_slot(row, SlotState::kIdle);
     }
     put(slot.flags, stops | SlotFlag::kSaidReady);
@@ -119,7 +122,11 @@ void Core::Parts::give_back(uint32_t row, bool confirmed, bool broken) {
     const shm::SlotRow& slot = state.slots[row];
     const shm::PoolRow& pool = state.pools[slot.pool];
     const bool release_is_ready = (pool.flags & shm::PoolFlag::kReleaseIsReady) != 0;
-    if (pool.kind == shm::PoolKind::kCounted || (release_is_ready && confirmed && !broken)) {
+    // A reported worker hears of its next claim by itself: there is nobody to clean up for.
+    const bool promised =
+        by_account(slot.pool) && slot.session == kNoRow && book->promised_to[row] != kNoRow;
+    if (promised || pool.kind == shm::PoolKind::kCounted ||
+        (release_is_ready && confirmed && !broken)) {
         make_idle(row);
     } else {
         make_recovering(row, true);
@@ -146,6 +153,7 @@ void Core::Parts::remove_slot(uint32_t row) {
     gone.user_data = slot.worker_tag;
     gone.room = slot.room;
     timers.remove(TimerKind::kKept, row);
+    if (by_account(slot.pool)) void_promise(row);
     if (slot.session != kNoRow) {
         session_slots.remove(slot.session, row);
         shm::SessionRow& session = edit.row(state.sessions[slot.session], 1);

@@ -47,6 +47,8 @@ class Soundness {
         if (found.empty()) found = first_unsound("slot", state_.slots);
         if (found.empty()) found = first_unsound("claim", state_.claims);
         if (found.empty()) found = first_unsound("lease", state_.leases);
+        if (found.empty()) found = first_unsound("account", state_.accounts);
+        if (found.empty()) found = first_unsound("label set", state_.label_sets);
         return found;
     }
 
@@ -90,8 +92,9 @@ class Soundness {
                pool.payload_max <= shm::kPayloadMax;
     }
 
-    static bool sound(const shm::SessionRow& session) {
-        return within(session.state, SessionState::kDying) && session.tags_max <= shm::kTagsMax;
+    bool sound(const shm::SessionRow& session) const {
+        return within(session.state, SessionState::kDying) && session.tags_max <= shm::kTagsMax &&
+               (session.state == SessionState::kFree || is_account(session.account));
     }
 
     // A row of a session that is there, under a tag that it has.
@@ -115,15 +118,46 @@ class Soundness {
                is_link(slot.session, state_.sessions.size()) && is_link(slot.holder, holders) &&
                is_link(slot.holder_next, slots) && is_link(slot.ready_next, slots) &&
                is_link(slot.ready_prev, slots) && chain(slot.attributes, slot.attributes_size) &&
-               slot.name_size < sizeof slot.name + 1;
+               slot.name_size < sizeof slot.name + 1 && is_label_set(slot.label_set);
     }
 
     bool sound(const shm::ClaimRow& claim) const {
         if (claim.state == ClaimState::kFree) return true;
-        return within(claim.state, ClaimState::kPlaceholder) &&
-               claim.pool < state_.counters->pools && tagged(claim.session, claim.tag) &&
-               is_link(claim.first_slot, state_.slots.size()) && claim.units <= shm::kUnitsMax &&
-               claim.payload_size <= shm::kPayloadMax && chain(claim.payload, claim.payload_size);
+        return within(claim.state, ClaimState::kPromised) && claim.pool < state_.counters->pools &&
+               tagged(claim.session, claim.tag) && is_link(claim.first_slot, state_.slots.size()) &&
+               claim.units <= shm::kUnitsMax && claim.payload_size <= shm::kPayloadMax &&
+               chain(claim.payload, claim.payload_size) && sound_terms(claim);
+    }
+
+    // What only pools ordered by account keep.
+    bool sound_terms(const shm::ClaimRow& claim) const {
+        if (state_.pools[claim.pool].order != shm::PoolOrder::kAccount) return true;
+        const bool runs = claim.state == ClaimState::kRunning;
+        const bool promised = claim.state == ClaimState::kPromised;
+        return is_account(claim.account) && is_label_set(claim.label_set) &&
+               is_label_set(claim.preferred_set) &&
+               is_link(claim.carried_cost, state_.arena.size()) &&
+               (!runs || claim.lease < state_.leases.size()) &&
+               (!promised || claim.first_slot < state_.slots.size()) && claim.account_class <= 5;
+    }
+
+    bool is_account(uint32_t row) const {
+        return row == kNoRow || (row < state_.accounts.size() && state_.accounts[row].state != 0);
+    }
+
+    bool is_label_set(uint32_t row) const {
+        return row == kNoRow ||
+               (row < state_.label_sets.size() && state_.label_sets[row].references != 0);
+    }
+
+    bool sound(const shm::AccountRow& account) const {
+        if (account.state == 0) return true;
+        return account.name_size < sizeof account.name + 1 &&
+               chain(account.label_limits, account.label_limits_size);
+    }
+
+    bool sound(const shm::LabelSetRow& set) const {
+        return set.references == 0 || (set.text_size != 0 && chain(set.text, set.text_size));
     }
 
     bool sound(const shm::LeaseRow& lease) const {
@@ -131,7 +165,8 @@ class Soundness {
         return within(lease.state, LeaseState::kKilling) &&
                within(lease.mode, shm::ExpiryMode::kLazy) && lease.pool < state_.counters->pools &&
                tagged(lease.session, lease.tag) && is_link(lease.first_slot, state_.slots.size()) &&
-               lease.units <= shm::kUnitsMax;
+               lease.units <= shm::kUnitsMax && is_account(lease.account) &&
+               lease.account_class <= 5;
     }
 
     const State& state_;

@@ -56,10 +56,10 @@ Places lay_out(const Limits& limits, uint64_t* size) {
     add(Table::kSlots, std::max(limits.slots, 1U), sizeof(shm::SlotRow));
     add(Table::kClaims, std::max(limits.claims, 1U), sizeof(shm::ClaimRow));
     add(Table::kLeases, std::max(limits.leases, 1U), sizeof(shm::LeaseRow));
-    add(Table::kAccounts, 1, sizeof(shm::AccountRow));
+    add(Table::kAccounts, std::max(limits.accounts, 1U), sizeof(shm::AccountRow));
     add(Table::kTypes, 1, sizeof(shm::TypeRow));
     add(Table::kApplications, 1, sizeof(shm::ApplicationRow));
-    add(Table::kLabelSets, 1, sizeof(shm::LabelSetRow));
+    add(Table::kLabelSets, std::max(limits.label_sets, 1U), sizeof(shm::LabelSetRow));
     add(Table::kVectors, 1, sizeof(shm::VectorRow));
     add(Table::kArena, std::max(limits.arena_blocks, 1U), sizeof(shm::ArenaBlock));
     add(Table::kLogOffsets, images, sizeof(uint64_t));
@@ -166,6 +166,8 @@ State::State(std::span<std::byte> bytes)
       slots(view<shm::SlotRow>(Table::kSlots)),
       claims(view<shm::ClaimRow>(Table::kClaims)),
       leases(view<shm::LeaseRow>(Table::kLeases)),
+      accounts(view<shm::AccountRow>(Table::kAccounts)),
+      label_sets(view<shm::LabelSetRow>(Table::kLabelSets)),
       arena(view<shm::ArenaBlock>(Table::kArena)),
       log_offsets(reinterpret_cast<uint64_t*>(place(Table::kLogOffsets))),
       log_images(reinterpret_cast<shm::LogImage*>(place(Table::kLogImages))),

@@ -44,6 +44,8 @@ struct State {
     Rows<shm::SlotRow> slots;
     Rows<shm::ClaimRow> claims;
     Rows<shm::LeaseRow> leases;
+    Rows<shm::AccountRow> accounts;
+    Rows<shm::LabelSetRow> label_sets;
     Rows<shm::ArenaBlock> arena;
     uint64_t* log_offsets;
     shm::LogImage* log_images;

@@ -167,16 +167,20 @@ void Core::Parts::say_done(uint32_t row, const WorkerWord& word) {
 void Core::Parts::say_withdraw(uint32_t row) {
     shm::SlotRow& slot = edit.row(state.slots[row], 1);
     if (slot.holder == kNoRow) return remove_slot(row);
+    const bool listed = by_account(slot.pool) && list_slot(row, false);
     put(slot.flags, slot.flags | SlotFlag::kDraining);
+    if (listed) list_slot(row, true);
 }
 
 void Core::Parts::protect(uint32_t row, bool on) {
     shm::SlotRow& slot = edit.row(state.slots[row], 1);
+    const bool listed = by_account(slot.pool) && list_slot(row, false);
     if (on) {
         put(slot.flags, slot.flags | SlotFlag::kProtected);
     } else {
         put(slot.flags, slot.flags & ~uint32_t{SlotFlag::kProtected});
     }
+    if (listed) list_slot(row, true);
     readmit(row);
 }
 

@@ -113,6 +113,18 @@ void Cast::name_pool(uint32_t row, const std::string& name) {
     set_at(names_.pools, row, name);
 }
 
+void Cast::name_account(uint32_t row, const std::string& name) {
+    set_at(names_.accounts, row, name);
+}
+
+void Cast::learn_worker(const std::string& name, uint32_t pool, uint32_t number, uint64_t id) {
+    Slot& slot = slots_[name];
+    slot.name = name;
+    slot.id = id;
+    slot_by_id_[id] = name;
+    names_.slots[{pool, number}] = name;
+}
+
 void Cast::free_tag(Claim& claim) {
     if (!claim.holds_tag) return;
     claim.holds_tag = false;
@@ -148,9 +160,11 @@ void Cast::learn(const core::Decision& decision) {
             break;
         case DecisionKind::kEnd:
         case DecisionKind::kLeaseEnd:
-            // What was adopted is another session's by now.
-            if (of_claim && decision.reason != shm::Reason::kAdopted)
+            // What was adopted is another session's by now; what waits again keeps its tag.
+            if (of_claim && decision.reason != shm::Reason::kAdopted &&
+                (decision.kind == DecisionKind::kEnd || decision.value == 0)) {
                 free_tag(claims_[decision.claim - 1]);
+            }
             break;
         default:
             break;

@@ -73,6 +73,9 @@ class Cast {
 
     [[nodiscard]] const NameTables& names() const { return names_; }
     void name_pool(uint32_t row, const std::string& name);
+    void name_account(uint32_t row, const std::string& name);
+    // A worker that is only reported: its slot is there now.
+    void learn_worker(const std::string& name, uint32_t pool, uint32_t number, uint64_t id);
 
   private:
     void move_claim(const core::Decision& adopted);

@@ -84,6 +84,54 @@ void write_assignment(JsonText& json, const Decision& decision, const NameTables
     write_pool(json, decision, names);
     json.number("round", decision.round);
     if (decision.kind == DecisionKind::kAssign) json.text("claim", names.claim(decision.claim));
+    if (decision.provision) json.truth("provision", true);
+    const bool later = decision.kind == DecisionKind::kRevoke && decision.value != 0;
+    if (later) json.number("until_ns", decision.value);
+}
+
+void write_cost(JsonText& json, std::span<const int64_t> cost) {
+    json.open_list("cost_micros");
+    for (const int64_t paid : cost)
+        json.signed_number({}, paid);
+    json.close_list();
+}
+
+void write_reclassed(JsonText& json, const Decision& decision, const NameTables& names) {
+    json.text("claim", names.claim(decision.claim));
+    write_slot(json, "slot", decision.pool, decision.slot_number, names);
+    json.text("account", names.account(decision.round));
+    json.number("from", decision.from_class);
+    json.number("to", decision.to_class);
+}
+
+void write_preempt(JsonText& json,
+                   const Decision& decision,
+                   const NameTables& names,
+                   std::span<const int64_t> cost) {
+    json.text("claim", names.claim(decision.claim));
+    write_slot(json, "slot", decision.pool, decision.slot_number, names);
+    json.text("account", names.account(decision.round));
+    json.text("victim", names.claim(decision.holder_claim));
+    write_cost(json, cost);
+}
+
+// The account of the victim has it back; if that is gone, nobody has.
+void write_refund(JsonText& json,
+                  const Decision& decision,
+                  const NameTables& names,
+                  std::span<const int64_t> cost) {
+    if (decision.is_void) json.text("what", "refund_void");
+    json.text("claim", names.claim(decision.holder_claim));
+    if (decision.round != shm::kNoRow) json.text("account", names.account(decision.round));
+    if (!decision.is_void) write_cost(json, cost);
+}
+
+void write_pulled(JsonText& json, const Decision& decision, const NameTables& names) {
+    write_slot(json, "worker", decision.pool, decision.slot_number, names);
+    write_pool(json, decision, names);
+    if (decision.claim != 0) json.text("claim", names.claim(decision.claim));
+    if (decision.provision) json.truth("provision", true);
+    if (decision.holder_claim != 0) json.text("abort", names.claim(decision.holder_claim));
 }
 
 // As text where it is ASCII; a line of JSON could not hold other bytes as they are.
@@ -118,6 +166,7 @@ void write_grant(JsonText& json,
     write_slots(json, decision, numbers, names);
     json.number("fence", decision.fence);
     json.number("interval_ns", decision.value);
+    if (decision.provision) json.truth("provision", true);
 }
 
 // A rejection's value is its worker's code after a refusal, else the pause before another try.
@@ -143,6 +192,7 @@ void write_lease_grace(JsonText& json, const Decision& decision, const NameTable
     json.number("fence", decision.fence);
     // Of a lazy lease, whose end no instant decides, there is none.
     if (decision.value != shm::kNever) json.number("until_ns", decision.value);
+    if (decision.reason != shm::Reason::kOk) json.text("reason", reason_word(decision.reason));
 }
 
 void write_kill(JsonText& json, const Decision& decision, const NameTables& names) {
@@ -161,6 +211,7 @@ void write_lease_end(JsonText& json,
     write_slots(json, decision, numbers, names);
     json.number("fence", decision.fence);
     json.text("reason", reason_word(decision.reason));
+    if (decision.value != 0) json.truth("again", true);
 }
 
 void write_slot_gone(JsonText& json, const Decision& decision, const NameTables& names) {
@@ -173,8 +224,8 @@ void write_demand(JsonText& json, const Decision& decision, const NameTables& na
     json.number("queued", decision.value);
 }
 
-std::string_view kind_word(DecisionKind kind) {
-    switch (kind) {
+std::string_view kind_word(const Decision& decision) {
+    switch (decision.kind) {
         case DecisionKind::kResult:
             return "result";
         case DecisionKind::kAnnounced:
@@ -203,6 +254,16 @@ std::string_view kind_word(DecisionKind kind) {
             return "demand";
         case DecisionKind::kDrained:
             return "drained";
+        case DecisionKind::kPromote:
+            return "promote";
+        case DecisionKind::kDemote:
+            return "demote";
+        case DecisionKind::kPreempt:
+            return "preempt";
+        case DecisionKind::kRefund:
+            return decision.is_void ? "note" : "refund";
+        case DecisionKind::kPulled:
+            return "pulled";
     }
     return "unknown";
 }
@@ -221,10 +282,17 @@ std::string NameTables::claim(uint64_t number) const {
     return by_row(claims, number);
 }
 
-std::string decision_text(const Decision& decision, Numbers slot_numbers, const NameTables& names) {
+std::string NameTables::account(uint32_t row) const {
+    return by_row(accounts, row);
+}
+
+std::string decision_text(const Decision& decision,
+                          Numbers slot_numbers,
+                          const NameTables& names,
+                          std::span<const int64_t> cost) {
     JsonText json;
     json.open_object();
-    json.open_object(kind_word(decision.kind));
+    json.open_object(kind_word(decision));
     switch (decision.kind) {
         case DecisionKind::kResult:
             write_result(json, decision, names);
@@ -263,6 +331,19 @@ std::string decision_text(const Decision& decision, Numbers slot_numbers, const 
             break;
         case DecisionKind::kDrained:
             write_pool(json, decision, names);
+            break;
+        case DecisionKind::kPromote:
+        case DecisionKind::kDemote:
+            write_reclassed(json, decision, names);
+            break;
+        case DecisionKind::kPreempt:
+            write_preempt(json, decision, names, cost);
+            break;
+        case DecisionKind::kRefund:
+            write_refund(json, decision, names, cost);
+            break;
+        case DecisionKind::kPulled:
+            write_pulled(json, decision, names);
             break;
     }
     json.close_object();

@@ -34,17 +34,20 @@ struct NameTables {
     std::vector<std::string> claims;                             // by number; 0 is nobody's
     std::map<std::pair<uint32_t, uint32_t>, std::string> slots;  // by (pool row, number)
     std::vector<Operation> operations;                           // by user_data
+    std::vector<std::string> accounts;                           // by row
 
     [[nodiscard]] std::string pool(uint32_t row) const;
     [[nodiscard]] std::string session(uint32_t row) const;
     [[nodiscard]] std::string claim(uint64_t number) const;
+    [[nodiscard]] std::string account(uint32_t row) const;
 };
 
-// `slot_numbers`: of the slots of a kGrant or kLeaseEnd, within their pool, in their order.
-// No newline at its end.
+// `cost`: of a kPreempt or kRefund. `slot_numbers`: of the slots of a kGrant or kLeaseEnd, within
+// their pool, in their order. No newline at its end.
 std::string decision_text(const core::Decision& decision,
                           std::span<const uint32_t> slot_numbers,
-                          const NameTables& names);
+                          const NameTables& names,
+                          std::span<const int64_t> cost = {});
 
 // The words for the layout's values, as journals, documents and the tool write them.
 std::string_view reason_word(shm::Reason reason);

@@ -13,10 +13,24 @@ namespace {
 constexpr uint32_t kArenaBlockBytes = 508;
 constexpr uint32_t kLogImages = 65536;  // so that a turn may hold thousands of commands
 constexpr uint32_t kLogStores = 1024;
+constexpr uint32_t kLabelSetsMax = 4096;  // every pair of them is a byte of memory
+constexpr uint32_t kLabelSetBlocks = 1;
 constexpr uint64_t kStateMax = uint64_t{4} << 30;
 
 void add(uint32_t& rows, uint64_t more) {
     rows = static_cast<uint32_t>(std::min(rows + more, uint64_t{shm::kNoRow}));
+}
+
+// Sets and account names that the line may bring.
+void count_labels(core::Limits& needed, const journal::Line& line) {
+    const bool claims = line.claim() != nullptr || line.update_claim() != nullptr;
+    const bool workers = line.announce() != nullptr || line.report() != nullptr;
+    uint32_t sets = claims ? 2 : workers ? 1 : 0;
+    if (line.pull() != nullptr) sets = line.pull()->workers()->size();
+    needed.label_sets = std::min(needed.label_sets + sets, kLabelSetsMax);
+    add(needed.arena_blocks, sets * kLabelSetBlocks);
+    if (claims || line.session() != nullptr) add(needed.accounts, 1);
+    if (line.claim() != nullptr) add(needed.arena_blocks, 1);  // its cost, if it preempts
 }
 
 void count(core::Limits& needed, const journal::Line& line, size_t size) {
@@ -25,7 +39,10 @@ void count(core::Limits& needed, const journal::Line& line, size_t size) {
         add(needed.slots, line.pool()->slots());
     }
     if (line.session() != nullptr) add(needed.sessions, 1);
-    if (line.announce() != nullptr) add(needed.slots, 1);
+    if (line.announce() != nullptr || line.report() != nullptr) add(needed.slots, 1);
+    if (line.pull() != nullptr) add(needed.slots, line.pull()->workers()->size());
+    if (line.account() != nullptr) add(needed.accounts, 1);
+    count_labels(needed, line);
     if (line.claim() != nullptr) {
         add(needed.claims, 1);
         add(needed.leases, 1);
@@ -51,8 +68,10 @@ core::Limits limits_of(JournalReader& journal) {
                         .leases = 1,
                         .arena_blocks = 1,
                         .log_images = kLogImages,
-                        .log_stores = kLogStores};
-    core::Limits given{0, 0, 0, 0, 0, 0, 0, 0};
+                        .log_stores = kLogStores,
+                        .accounts = 1,
+                        .label_sets = 1};
+    core::Limits given{0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     try {
         while (const journal::Line* line = journal.next()) {
             count(needed, *line, journal.buffer().size());

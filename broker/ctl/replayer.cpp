@@ -61,6 +61,30 @@ shm::Reason reason_of(const flatbuffers::Optional<Code>& code) {
     return code ? static_cast<shm::Reason>(*code) : shm::Reason::kOk;
 }
 
+core::ClaimTerms terms_of(const journal::Claim& claim,
+                          std::span<const std::string_view> labels,
+                          std::span<const std::string_view> provisionable) {
+    shm::PreemptMode mode = shm::PreemptMode::kForbidden;
+    if (claim.preemptible()) {
+        mode = claim.grace_ns() == 0 ? shm::PreemptMode::kAtOnce : shm::PreemptMode::kWithGrace;
+    }
+    return {
+        .account = view(claim.account()),
+        .labels = labels,
+        .provisionable = provisionable,
+        .preempt_mode = mode,
+        .preempt_grace_ns = claim.grace_ns(),
+        .requeue = claim.requeue(),
+        .enqueued_ns = claim.enqueued_ns().value_or(shm::kNever),
+        .confirmed_ns = claim.event_ns().value_or(shm::kNever),
+    };
+}
+
+bool has_cost(const core::Decision& decision) {
+    return decision.kind == core::DecisionKind::kPreempt ||
+           decision.kind == core::DecisionKind::kRefund;
+}
+
 }  // namespace
 
 Replayer::Replayer(const core::Limits& limits)
@@ -103,6 +127,13 @@ void Replayer::apply(const journal::Line& line) {
     if (line.undrain() != nullptr) apply(*line.undrain(), false);
     if (line.revoke() != nullptr) apply(*line.revoke(), true);
     if (line.renew() != nullptr) apply(*line.renew(), false);
+    if (line.account() != nullptr) apply(*line.account());
+    if (line.delete_account() != nullptr) apply(*line.delete_account());
+    if (line.reset_balance() != nullptr) apply(*line.reset_balance());
+    if (line.report() != nullptr) apply(*line.report());
+    if (line.pull() != nullptr) apply(*line.pull());
+    if (line.unassign() != nullptr) apply(*line.unassign());
+    if (line.update_claim() != nullptr) apply(*line.update_claim());
     collect();
     if (core_->turn_full()) {
         throw JournalError("the turn holds more than its undo log can take back: close it earlier");
@@ -146,7 +177,10 @@ void Replayer::collect() {
             numbers.push_back(core_->slot(row).number);
         }
         cast_.learn(decision);
-        decisions_.push_back(decision_text(decision, numbers, cast_.names()));
+        learn_account(decision);
+        std::span<const int64_t> cost;
+        if (has_cost(decision)) cost = core_->decided_cost(decision);
+        decisions_.push_back(decision_text(decision, numbers, cast_.names(), cost));
     }
 }
 
@@ -206,8 +240,15 @@ void Replayer::apply(const journal::Pool& pool) {
         .grace_ns = pool.grace_ns(),
         .release_is_ready = pool.release_is_ready(),
         .expiry = static_cast<shm::ExpiryMode>(pool.expiry()),
+        .order = static_cast<shm::PoolOrder>(pool.order()),
         .required_label = view(pool.required_label()),
         .slot_attributes = slot_attributes,
+        .preemption_disabled = pool.preemption_disabled(),
+        .promote_threshold = pool.promote_threshold_micros(),
+        .demote_threshold = pool.demote_threshold_micros(),
+        .account_expiry_ns = pool.account_expiry_ns(),
+        .request_age_max_ns = pool.request_age_max_ns(),
+        .queue_timeout_ns = pool.queue_timeout_ns(),
     };
     std::string why;
     const uint32_t row = core_->set_pool(config, &why);
@@ -221,7 +262,8 @@ void Replayer::apply(const journal::Session& session) {
                                               .gid = session.gid(),
                                               .pid = session.pid().value_or(sessions_),
                                               .start_time = session.start_time(),
-                                              .tags_max = session.tags_max()});
+                                              .tags_max = session.tags_max(),
+                                              .account = view(session.account())});
     if (row == shm::kNoRow) throw JournalError("no room for another session");
     cast_.add_session(session.name()->str(), row, session.tags_max());
 }
@@ -281,6 +323,9 @@ void Replayer::apply(const journal::Claim& claim) {
     }
     const std::vector<uint8_t> zeroes(claim.payload_size().value_or(0));
     const Cast::Claim& named = cast_.add_claim(claim.claim()->str(), claim.session()->str());
+    const std::vector<std::string_view> labels = views(claim.labels());
+    const std::vector<std::string_view> provisionable = views(claim.provisionable());
+    const core::ClaimTerms terms = terms_of(claim, labels, provisionable);
     core_->apply(core::Claim{
         .session = cast_.live_session(claim.session()->str()).row,
         .tag = named.tag,
@@ -296,6 +341,7 @@ void Replayer::apply(const journal::Claim& claim) {
         .payload = claim.payload_size() ? std::span<const uint8_t>(zeroes)
                                         : bytes_of(claim.payload(), claim.payload_bytes()),
         .refusal = reason_of(claim.refusal()),
+        .terms = &terms,
     });
 }
 

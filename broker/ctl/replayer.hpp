@@ -61,6 +61,17 @@ class Replayer {
     void apply(const journal::Answer& done);
     void apply(const journal::MaybePool& pool, bool on);
     void apply(const journal::Steered& named, bool ends);
+    void apply(const journal::Account& account);
+    void apply(const journal::AccountName& account);
+    void apply(const journal::Balance& balance);
+    void apply(const journal::Report& report);
+    void apply(const journal::Pull& pull);
+    void apply(const journal::Unassign& unassign);
+    void apply(const journal::UpdateClaim& update);
+    // The number of a claim that is named by who may not know it; 0 = it never was.
+    [[nodiscard]] uint64_t number_of(const flatbuffers::String* claim) const;
+    void learn_worker(uint32_t pool, std::string_view worker);
+    void learn_account(const core::Decision& decision);
 
     // The row of a pool; kNoRow where there is none: that is the scheduler's to reject.
     [[nodiscard]] uint32_t pool_row(const flatbuffers::String* name) const;

@@ -81,6 +81,11 @@ void Scenario::expect(const journal::Line& line) {
         expect_row("expect_lease", lease_text(core, cast, lease->claim()->str()));
     } else if (const auto* session = line.expect_session(); session != nullptr) {
         expect_row("expect_session", session_text(core, cast, session->session()->str()));
+    } else if (const auto* account = line.expect_account(); account != nullptr) {
+        expect_row("expect_account", account_text(core, account->account()->str()));
+    } else if (const auto* worker = line.expect_worker(); worker != nullptr) {
+        expect_row("expect_worker",
+                   worker_text(core, cast, worker->pool()->str(), worker->worker()->str()));
     }
 }
 
@@ -91,7 +96,8 @@ bool is_expectation(const journal::Line& line) {
            line.expect_rest() != nullptr || line.expect_broker() != nullptr ||
            line.expect_pool() != nullptr || line.expect_slot() != nullptr ||
            line.expect_claim() != nullptr || line.expect_lease() != nullptr ||
-           line.expect_session() != nullptr;
+           line.expect_session() != nullptr || line.expect_account() != nullptr ||
+           line.expect_worker() != nullptr;
 }
 
 uint64_t check_scenario(JournalReader& journal) {

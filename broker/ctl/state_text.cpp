@@ -3,6 +3,7 @@
 #include "broker/ctl/state_text.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <utility>
 
@@ -115,6 +116,59 @@ void write_attributes(JsonText& json, const Core& core, const shm::SlotRow& slot
     json.close_list();
 }
 
+bool by_account(const Core& core, uint32_t pool) {
+    return core.pool(pool).order == shm::PoolOrder::kAccount;
+}
+
+std::string_view claim_state_word(shm::ClaimState state) {
+    switch (state) {
+        case shm::ClaimState::kReserved:
+            return "confirming";
+        case shm::ClaimState::kRunning:
+            return "running";
+        case shm::ClaimState::kPromised:
+            return "promised";
+        default:
+            return "waiting";
+    }
+}
+
+std::string_view account_name(const Core& core, uint32_t row) {
+    return {core.account(row).name, core.account(row).name_size};
+}
+
+void write_money(JsonText& json,
+                 std::string_view key,
+                 const std::array<int64_t, shm::kClasses>& money) {
+    json.open_list(key);
+    for (const int64_t amount : money)
+        json.signed_number({}, amount);
+    json.close_list();
+}
+
+void write_account_terms(JsonText& json, const Core& core, uint32_t row) {
+    const shm::ClaimRow& claim = core.claim(row);
+    if (claim.account != shm::kNoRow) json.text("account", account_name(core, claim.account));
+    json.number("class", core.class_of(row));
+    json.number("enqueued_ns", claim.enqueued_ns);
+    json.number("confirmed_ns", claim.confirmed_ns);
+    json.number("examined_ns", core.examined_ns(row));
+    const std::string_view error = core.claim_error(claim.arrival);
+    if (!error.empty()) json.text("error", error);
+}
+
+void write_reported(JsonText& json, const Core& core, uint32_t row) {
+    json.open_list("labels");
+    for (std::string_view text = core.slot_labels(row); !text.empty();) {
+        const size_t end = text.find('\0');
+        json.text({}, text.substr(0, end));
+        text.remove_prefix(end + 1);
+    }
+    json.close_list();
+    json.number("confirmed_ns", core.slot(row).confirmed_ns);
+    json.number("modified_ns", core.slot(row).modified_ns);
+}
+
 std::string slot_line(const Core& core, const NameTables& names, uint32_t row) {
     const shm::SlotRow& slot = core.slot(row);
     const auto flag = [&](uint8_t bit) { return (slot.flags & bit) != 0; };
@@ -135,6 +189,7 @@ std::string slot_line(const Core& core, const NameTables& names, uint32_t row) {
     json.truth("confirmed", flag(shm::SlotFlag::kConfirmed));
     if (flag(shm::SlotFlag::kKept)) json.number("kept_until_ns", slot.reserved_until_ns);
     write_attributes(json, core, slot);
+    if (by_account(core, slot.pool)) write_reported(json, core, row);
     json.close_object();
     json.close_object();
     return json.line();
@@ -149,7 +204,7 @@ std::string claim_line(const Core& core, const NameTables& names, uint32_t row) 
     json.text("claim", names.claim(claim.arrival));
     json.text("session", names.session(claim.session));
     json.text("pool", names.pool(claim.pool));
-    json.text("state", confirming ? "confirming" : "waiting");
+    json.text("state", claim_state_word(claim.state));
     json.number("number", claim.arrival);
     json.number("units", claim.units);
     json.number("confirmed", claim.confirmed);
@@ -159,6 +214,7 @@ std::string claim_line(const Core& core, const NameTables& names, uint32_t row) 
         json.number("reserved_until_ns", claim.reserved_until_ns);
         write_chain(json, core, names, claim.first_slot);
     }
+    if (by_account(core, claim.pool)) write_account_terms(json, core, row);
     json.close_object();
     json.close_object();
     return json.line();
@@ -198,10 +254,56 @@ std::string lease_line(const Core& core, const NameTables& names, uint32_t row) 
     json.number("kept_ns", lease.kept_ns);
     json.number("interval_ns", lease.interval_ns);
     write_time(json, "expires_ns", lease.expires_ns);
-    if (grace) json.number("grace_until_ns", lease.grace_until_ns);
+    const bool revoking = lease.state == shm::LeaseState::kRevoking;
+    if (grace || revoking) json.number("grace_until_ns", lease.grace_until_ns);
     if (lease.state == shm::LeaseState::kKilling) {
         json.truth("kill_failed", (lease.flags & shm::LeaseFlag::kKillFailed) != 0);
     }
+    if (by_account(core, lease.pool)) {
+        if (lease.account != shm::kNoRow) json.text("account", account_name(core, lease.account));
+        json.number("class", lease.account_class);
+        write_money(json, "cost_micros", core.cost(row));
+    }
+    json.close_object();
+    json.close_object();
+    return json.line();
+}
+
+std::string account_line(const Core& core, uint32_t row) {
+    const shm::AccountRow& account = core.account(row);
+    const bool configured = (account.flags & shm::AccountFlag::kConfigured) != 0;
+    JsonText json;
+    json.open_object();
+    json.open_object("account");
+    json.text("account", account_name(core, row));
+    json.text("state", configured ? "configured" : "known");
+    write_money(json, "balance_micros", core.balance(row));
+    json.open_list("running");
+    for (const uint32_t slots : account.running)
+        json.number({}, slots);
+    json.close_list();
+    json.number("place", row);
+    json.close_object();
+    json.close_object();
+    return json.line();
+}
+
+std::string worker_line(const Core& core, const NameTables& names, uint32_t row) {
+    const shm::SlotRow& slot = core.slot(row);
+    const bool leased = slot.state == shm::SlotState::kLeased;
+    JsonText json;
+    json.open_object();
+    json.open_object("worker");
+    write_slot_name(json, "worker", slot, names);
+    json.text("pool", names.pool(slot.pool));
+    json.text("state",
+              leased                                ? "running"
+              : slot.state == shm::SlotState::kIdle ? "idle"
+                                                    : "unknown");
+    write_slot_holder(json, core, names, slot);
+    const bool aborts = slot.session == shm::kNoRow && slot.worker_tag != 0;
+    if (aborts) json.text("abort", names.claim(slot.worker_tag));
+    write_reported(json, core, row);
     json.close_object();
     json.close_object();
     return json.line();
@@ -287,6 +389,9 @@ std::vector<std::string> state_text(const Core& core, const Cast& cast) {
         if (core.session(row).state == shm::SessionState::kFree) continue;
         lines.push_back(session_line(core, names, row));
     }
+    for (uint32_t row = 0; row < core.accounts_max(); ++row) {
+        if (core.account(row).state != 0) lines.push_back(account_line(core, row));
+    }
     return lines;
 }
 
@@ -350,6 +455,31 @@ std::string lease_text(const Core& core, const Cast& cast, const std::string& cl
         if (core.lease(row).arrival == number) return lease_line(core, cast.names(), row);
     }
     return none_text("lease", claim);
+}
+
+std::string account_text(const Core& core, const std::string& account) {
+    const uint32_t row = core.find_account(account);
+    if (row == shm::kNoRow) return none_text("account", account);
+    return account_line(core, row);
+}
+
+std::string worker_text(const Core& core,
+                        const Cast& cast,
+                        const std::string& pool,
+                        const std::string& worker) {
+    const uint32_t pool_row = core.find_pool(pool);
+    if (pool_row == shm::kNoRow) throw JournalError("there is no pool \"" + pool + "\"");
+    const uint32_t row = core.find_slot(pool_row, worker);
+    if (row != shm::kNoRow) return worker_line(core, cast.names(), row);
+    JsonText json;
+    json.open_object();
+    json.open_object("worker");
+    json.text("worker", worker);
+    json.text("pool", pool);
+    json.text("state", "none");
+    json.close_object();
+    json.close_object();
+    return json.line();
 }
 
 std::string session_text(const Core& core, const Cast& cast, const std::string& session) {

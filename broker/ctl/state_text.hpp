@@ -25,6 +25,12 @@ std::string slot_text(const core::Core& core,
                       const std::string& slot);
 std::string claim_text(const core::Core& core, const Cast& cast, const std::string& claim);
 std::string lease_text(const core::Core& core, const Cast& cast, const std::string& claim);
+std::string account_text(const core::Core& core, const std::string& account);
+// A slot as the pull protocol sees it.
+std::string worker_text(const core::Core& core,
+                        const Cast& cast,
+                        const std::string& pool,
+                        const std::string& worker);
 std::string session_text(const core::Core& core, const Cast& cast, const std::string& session);
 
 }  // namespace dibs::ctl

@@ -331,6 +331,8 @@ DecisionLine Player<CoreType>::line_of(const Decision& decision) const {
         case DecisionKind::kDrained:
             line.pool = pool_label(decision.pool);
             break;
+        default:  // of pools ordered by account
+            break;
     }
     return line;
 }

@@ -44,6 +44,16 @@ const char* name_of(DecisionKind kind) {
             return "demand";
         case DecisionKind::kDrained:
             return "drained";
+        case DecisionKind::kPromote:
+            return "promote";
+        case DecisionKind::kDemote:
+            return "demote";
+        case DecisionKind::kPreempt:
+            return "preempt";
+        case DecisionKind::kRefund:
+            return "refund";
+        case DecisionKind::kPulled:
+            return "pulled";
     }
     return "?";
 }

@@ -39,7 +39,7 @@ std::vector<std::string> replayed(const std::string& journal) {
 std::string as_expectation(const std::string& line) {
     const size_t word_end = line.find('"', 2);
     const std::string word = line.substr(2, word_end - 2);
-    for (const char* row : {"broker", "pool", "slot", "claim", "lease", "session"}) {
+    for (const char* row : {"broker", "pool", "slot", "claim", "lease", "session", "account"}) {
         if (word == row) return "{\"expect_" + line.substr(2);
     }
     return R"({"expect":)" + line + "}";

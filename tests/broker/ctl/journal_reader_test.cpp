@@ -90,15 +90,15 @@ TEST(JournalReader, RefusesTwoCommandsInOneLineAndNone) {
 }
 
 TEST(JournalReader, NamesWhatThisVersionDoesNotSupport) {
-    EXPECT_EQ(complaint(lines({kPool, R"({"account":{"name":"research"}})"})),
-              R"(2:0: "account" is not supported by this version)");
+    EXPECT_EQ(complaint(lines({kPool, R"({"application":{"name":"research"}})"})),
+              R"(2:0: "application" is not supported by this version)");
     EXPECT_EQ(complaint(lines({R"({"claim":{"session":"alice","claim":"c","pool":"g",)"
                                R"("priority":5}})"})),
               R"(1:0: "claim.priority" is not supported by this version)");
-    EXPECT_EQ(complaint(lines({R"({"pool":{"name":"g","order":"priority"}})"})),
-              R"(1:0: "pool.order" is not supported by this version)");
-    EXPECT_EQ(complaint(lines({R"({"expect":{"preempt":{"claim":"c"}}})"})),
-              R"(1:0: "expect.preempt" is not supported by this version)");
+    EXPECT_EQ(complaint(lines({R"({"pool":{"name":"g","account":"a"}})"})),
+              R"(1:0: "pool.account" is not supported by this version)");
+    EXPECT_EQ(complaint(lines({R"({"expect":{"lock":{"claim":"c"}}})"})),
+              R"(1:0: "expect.lock" is not supported by this version)");
 }
 
 TEST(JournalReader, NamesWhatIsUnknown) {

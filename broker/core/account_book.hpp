@@ -1,0 +1,197 @@
+// broker/core/account_book.hpp -- what is derived for pools ordered by account.
+//
+//   Tenant   an account in a pool: its leases by class, the cheapest first
+//   Crowd    a pool's waiting claims that are alike (account, labels, units), by number: one look
+//            decides for all of them
+//   Stall    a pool's slots with the same labels: the idle ones in the order in which they became
+//            idle, the leased ones by class and cost
+//   Fanout   how many slots claims of one account with one set of labels hold at a class below free
+//
+// Crowds, stalls, tenants and fan-outs that are empty stay until sweep(): the next claim is likely
+// to be like the last. The book is made with the first such pool; without one there is none.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "broker/core/labels.hpp"
+#include "broker/core/ordered_rows.hpp"
+#include "broker/core/timers.hpp"
+
+namespace dibs::core {
+
+using Cost = std::array<int64_t, shm::kClasses>;
+
+inline constexpr uint8_t kFreeClass = shm::kClasses;
+inline constexpr uint8_t kNoClass = 255;  // not in this pass
+inline constexpr uint32_t kClassesAndFree = shm::kClasses + 1;
+
+struct Ends {
+    uint32_t head = shm::kNoRow;
+    uint32_t tail = shm::kNoRow;
+};
+
+struct Crowd {
+    bool in_use = false;
+    uint8_t waits_at = kNoClass;  // class in the pass that runs
+    uint16_t units = 1;
+    uint32_t pool = 0;
+    uint32_t account = shm::kNoRow;
+    uint32_t base = shm::kNoRow;
+    uint32_t preferred = shm::kNoRow;
+    uint32_t quality = 0;
+    uint32_t members = 0;  // claims that are its, waiting or not
+    uint32_t waiting = 0;
+    uint32_t place = shm::kNoRow;  // among the pool's crowds that wait
+    uint32_t fanout = 0;
+    uint64_t examined_ns = 0;
+    Ends claims;
+};
+
+struct Stall {
+    bool in_use = false;
+    bool held_back = false;  // for the pass that runs
+    bool held_for_step = false;
+    uint32_t pool = 0;
+    uint32_t labels = shm::kNoRow;
+    uint32_t slots = 0;
+    Ends idle;
+    std::array<uint32_t, kClassesAndFree> leases = {};  // roots
+};
+
+struct Tenant {
+    bool in_use = false;
+    bool banned = false;  // for the step that runs
+    uint32_t pool = 0;
+    uint32_t account = shm::kNoRow;
+    uint32_t units_total = 0;
+    uint32_t place = shm::kNoRow;  // among the pool's tenants with leases
+    std::array<uint32_t, kClassesAndFree> units = {};
+    std::array<uint32_t, kClassesAndFree> leases = {};  // roots
+};
+
+struct Fanout {
+    bool in_use = false;
+    uint64_t key = 0;
+    uint32_t crowds = 0;
+    uint32_t units = 0;  // at a class below free
+};
+
+// A configured limit: n slots for each label that begins with "key:".
+struct LabelLimit {
+    std::string prefix;
+    uint32_t limit;
+};
+
+// Where the pass over a pool stands. It outlives a cut turn, not the process: a successor begins
+// the pass anew.
+struct AccountPass {
+    enum class Step : uint8_t { kStart, kProvisioned, kAny, kReprioritise, kPreempt, kSpill, kEnd };
+    uint32_t pool = shm::kNoRow;
+    uint8_t at_class = 0;
+    Step step = Step::kStart;
+    uint32_t next_account = 0;  // reprioritise: the first one not yet done
+    bool stopped = false;       // no lease row, or too many unconfirmed
+    bool requeued = false;
+};
+
+// Candidates of a step: crowds, the best quality and oldest claim first.
+struct CrowdAtHead {
+    uint32_t quality;
+    uint32_t crowd;
+    uint64_t number;
+    bool operator<(const CrowdAtHead& other) const {  // for heaps: the first is the largest
+        if (quality != other.quality) return quality < other.quality;
+        return number > other.number;
+    }
+};
+
+struct AccountBook {
+    AccountBook(State& state, Edit& edit, Arena& arena);
+
+    LabelSets labels;
+
+    std::vector<Crowd> crowds;
+    std::vector<Stall> stalls;
+    std::vector<Tenant> tenants;
+    std::vector<Fanout> fanouts;
+    std::vector<uint32_t> free_crowds;
+    std::vector<uint32_t> free_stalls;
+    std::vector<uint32_t> free_tenants;
+    std::vector<uint32_t> free_fanouts;
+    std::unordered_map<std::string, uint32_t> crowd_by_key;
+    std::unordered_map<uint64_t, uint32_t> stall_by_key;   // pool, labels
+    std::unordered_map<uint64_t, uint32_t> tenant_by_key;  // pool, account
+    std::unordered_map<uint64_t, uint32_t> fanout_by_key;
+
+    std::vector<std::vector<uint32_t>> crowds_of_pool;  // those with waiting claims
+    std::vector<std::vector<uint32_t>> stalls_of_pool;
+    std::vector<std::vector<uint32_t>> tenants_of_pool;  // those with leases
+
+    struct Link {
+        uint32_t next = shm::kNoRow;
+        uint32_t previous = shm::kNoRow;
+    };
+    std::vector<Link> claim_links;         // within a crowd
+    std::vector<Link> slot_links;          // within a stall's idle ones
+    std::vector<uint32_t> crowd_of_claim;  // by claim row
+    std::vector<uint32_t> stall_of_slot;   // by slot row
+    std::vector<uint32_t> claim_of_lease;  // by lease row
+    std::vector<uint32_t> promised_to;     // slot row → claim row
+    OrderedRows tenant_leases;
+    OrderedRows stall_leases;
+
+    // Accounts, by row.
+    std::vector<uint32_t> account_uses;
+    std::vector<std::array<int64_t, shm::kClasses>> caps;
+    std::vector<std::vector<LabelLimit>> limits;
+    std::vector<std::unordered_map<uint64_t, uint32_t>> label_units;  // (pool, label) → slots held
+    std::vector<uint8_t> above_cap;                                   // is stepped turn by turn
+    std::vector<uint32_t> above;                                      // those rows
+    std::unordered_map<std::string, uint32_t> account_by_name;
+    uint64_t stepped_us = 0;  // time of the last opening
+
+    // Reported workers that hold nothing, by the instant at which they are forgotten.
+    Timers forgotten;
+    std::vector<std::pair<uint32_t, uint32_t>>
+        pulling;        // slots that asked in this turn, with their generations
+    size_t pulled = 0;  // those that have been told
+    // Of a pool, unconfirmed assignments to reported workers, the oldest first: when granted, the
+    // slot's number, its row.
+    std::vector<std::set<std::tuple<uint64_t, uint32_t, uint32_t>>> assignments;
+    std::unordered_map<uint64_t, std::string> errors;  // claim number → why its worker failed
+
+    AccountPass pass;
+    std::vector<uint32_t> come_back;  // claims that wait again since the pass began
+    uint32_t announced_set = shm::kNoRow;
+    std::unordered_map<uint64_t, uint32_t> claim_by_number;
+    std::vector<std::pair<uint32_t, uint32_t>> to_reprioritise;  // account, tenant
+    std::vector<uint32_t> stall_scratch;
+    std::vector<CrowdAtHead> heap;
+    std::vector<uint32_t> chosen;
+    std::vector<uint32_t> row_scratch;
+
+    uint32_t crowd_for(uint32_t pool,
+                       uint32_t account,
+                       uint32_t base,
+                       uint32_t preferred,
+                       uint16_t units,
+                       uint64_t seed);
+    uint32_t stall_for(uint32_t pool, uint32_t labels);
+    uint32_t tenant_for(uint32_t pool, uint32_t account);
+    [[nodiscard]] uint32_t find_tenant(uint32_t pool, uint32_t account) const;
+    void sweep();
+    void forget_account(uint32_t account);
+
+  private:
+    uint32_t fanout_for(uint64_t key);
+    void drop_crowd(uint32_t crowd);
+};
+
+}  // namespace dibs::core

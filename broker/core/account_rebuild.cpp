@@ -1,0 +1,85 @@
+// broker/core/account_rebuild.cpp -- the book again, from the rows.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/core/parts.hpp"
+
+namespace dibs::core {
+
+using shm::ClaimState;
+
+// Slots, claims and leases are there, and their chains; `claims` are those in use, by number.
+void Core::Parts::rebuild_accounts(const std::vector<uint32_t>& claims) {
+    bool wanted = false;
+    for (uint32_t row = 0; row < state.accounts.size(); ++row)
+        wanted = wanted || state.accounts[row].state != 0;
+    for (uint32_t pool = 0; pool < state.counters->pools; ++pool)
+        wanted = wanted || by_account(pool);
+    if (!wanted) return;
+    open_book();
+    for (uint32_t row = 0; row < state.accounts.size(); ++row) {
+        const shm::AccountRow& account = state.accounts[row];
+        if (account.state == 0) continue;
+        book->account_by_name[std::string{account.name, account.name_size}] = row;
+        learn_account(row);
+    }
+    for (uint32_t row = 0; row < state.sessions.size(); ++row) {
+        const shm::SessionRow& session = state.sessions[row];
+        if (session.state == shm::SessionState::kFree || session.account == kNoRow) continue;
+        ++book->account_uses[session.account];
+    }
+    rebuild_stalls();
+    for (const uint32_t row : claims) {
+        const shm::ClaimRow& claim = state.claims[row];
+        if (!by_account(claim.pool)) continue;
+        book->claim_by_number[claim.arrival] = row;
+        if (claim.account != kNoRow) ++book->account_uses[claim.account];
+        join_crowd(row);
+        rebuild_standing(row);
+    }
+    book->stepped_us = now_ns / 1000;
+}
+
+void Core::Parts::rebuild_stalls() {
+    for (uint32_t pool = 0; pool < state.counters->pools; ++pool) {
+        if (!by_account(pool)) continue;
+        for (uint32_t slot = state.pools[pool].ready_head; slot != kNoRow;
+             slot = state.slots[slot].ready_next) {
+            join_stall(slot);
+            stand_idle(slot);
+        }
+    }
+    for (uint32_t row = 0; row < state.slots.size(); ++row) {
+        const shm::SlotRow& slot = state.slots[row];
+        if (slot.state == SlotState::kFree || !by_account(slot.pool)) continue;
+        if (slot.state != SlotState::kIdle) join_stall(row);
+        const bool counted = state.pools[slot.pool].kind == shm::PoolKind::kCounted;
+        if (slot.session == kNoRow && !counted) watch_reported(row);
+        if ((slot.flags & shm::SlotFlag::kAssigned) != 0) {
+            book->assignments[slot.pool].insert(
+                {state.leases[slot.holder].granted_ns, slot.number, row});
+        }
+    }
+}
+
+void Core::Parts::rebuild_standing(uint32_t row) {
+    const shm::ClaimRow& claim = state.claims[row];
+    switch (claim.state) {
+        case ClaimState::kWaiting:
+            return wait_in_crowd(row);
+        case ClaimState::kReserved:
+            return occupy(row, claim.first_slot, 1);
+        case ClaimState::kPromised:
+            book->promised_to[claim.first_slot] = row;
+            ++confirming_total;
+            count_fanout(row, claim.account_class, 1);
+            return count_labels(claim.account, claim.first_slot, 1);
+        case ClaimState::kRunning:
+            book->claim_of_lease[claim.lease] = row;
+            if (state.leases[claim.lease].state == shm::LeaseState::kRevoking) return;
+            occupy(row, state.leases[claim.lease].first_slot, 1);
+            return list_lease(claim.lease, true);
+        default:
+            return;
+    }
+}
+
+}  // namespace dibs::core

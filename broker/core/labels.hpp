@@ -1,0 +1,81 @@
+// broker/core/labels.hpp -- label sets: interned once, compared as numbers.
+//
+// A set is its labels, sorted by bytes and once each, every one ended by a zero byte: a row of
+// STATE with that text in the arena. Sets that nothing uses any more stay until the table is full
+// or a session has ended, because the next claim is likely to bring the same one. Which set covers
+// which is worked out once for a pair and remembered. The empty set has no row: it is kNoRow.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "broker/core/arena.hpp"
+#include "broker/core/edit.hpp"
+
+namespace dibs::core {
+
+class LabelSets {
+  public:
+    LabelSets(State& state, Edit& edit, Arena& arena);
+
+    static bool well_formed(std::span<const std::string_view> labels);
+
+    // The set's row in *row. False if there is no room for another.
+    bool intern(std::span<const std::string_view> labels, uint32_t* row);
+
+    void hold(uint32_t set) {
+        if (set != shm::kNoRow) ++uses_[set];
+    }
+    void drop(uint32_t set) {
+        if (set != shm::kNoRow) --uses_[set];
+    }
+    // Gives back the rows that nothing holds.
+    void sweep();
+
+    [[nodiscard]] uint32_t count(uint32_t set) const {
+        return set == shm::kNoRow ? 0 : state_.label_sets[set].count;
+    }
+    [[nodiscard]] std::string_view text(uint32_t set) const {
+        return set == shm::kNoRow ? std::string_view{} : std::string_view{texts_[set]};
+    }
+    // Has `set` every label of `wanted`?
+    [[nodiscard]] bool covers(uint32_t set, uint32_t wanted) {
+        if (wanted == shm::kNoRow || set == wanted) return true;
+        if (set == shm::kNoRow) return false;
+        Covers& known = covers_[size_t{set} * uses_.size() + wanted];
+        if (known == Covers::kNotYet) known = look(set, wanted) ? Covers::kYes : Covers::kNo;
+        return known == Covers::kYes;
+    }
+    // A number for base ∪ provisionable that depends on the labels alone.
+    [[nodiscard]] uint64_t hash_of_union(uint32_t one, uint32_t other, uint64_t seed) const;
+
+  private:
+    enum class Covers : uint8_t { kNotYet, kYes, kNo };
+    [[nodiscard]] bool look(uint32_t set, uint32_t wanted) const;
+
+    State& state_;
+    Edit& edit_;
+    Arena& arena_;
+    std::vector<std::string> texts_;
+    std::vector<uint32_t> uses_;
+    std::vector<uint32_t> free_;
+    std::vector<Covers> covers_;
+    std::unordered_map<std::string, uint32_t> rows_;
+};
+
+// Walks the labels of a text: calls visit(label).
+template <class Visit>
+void each_label(std::string_view text, const Visit& visit) {
+    while (!text.empty()) {
+        const size_t end = text.find('\0');
+        visit(text.substr(0, end));
+        text.remove_prefix(end + 1);
+    }
+}
+
+}  // namespace dibs::core

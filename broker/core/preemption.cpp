@@ -1,0 +1,245 @@
+// broker/core/preemption.cpp -- a slot is taken from a cheaper claim for a better one.
+//
+// The slot is *promised* to the claim: whatever ends the victim's lease, the slot goes to the claim
+// when it would become idle. So a preemption at once and one with grace, on a counted slot and on a
+// worker's, are one way of different length.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "broker/core/parts.hpp"
+
+namespace dibs::core {
+
+// Accounts that run something worse themselves do not preempt, as of the start of the step.
+void Core::Parts::ban_tenants() {
+    const AccountPass& pass = book->pass;
+    for (const uint32_t place : book->tenants_of_pool[pass.pool]) {
+        Tenant& tenant = book->tenants[place];
+        uint32_t worse = 0;
+        for (uint32_t q = pass.at_class + 1U; q < kClassesAndFree; ++q)
+            worse += tenant.units[q];
+        tenant.banned = worse != 0;
+    }
+    // Those without leases have kept the mark of an earlier step.
+    for (const uint32_t place : book->crowds_of_pool[pass.pool]) {
+        const uint32_t tenant = book->find_tenant(pass.pool, book->crowds[place].account);
+        if (tenant != kNoRow && book->tenants[tenant].units_total == 0) {
+            book->tenants[tenant].banned = false;
+        }
+    }
+}
+
+// Candidates, the cheapest first: the cheapest of each stall are compared. Where nobody can take
+// the cheapest of a stall, nobody can take a dearer one there, so the stall is done with.
+bool Core::Parts::preempt_for_class() {
+    AccountPass& pass = book->pass;
+    const shm::PoolRow& pool = state.pools[pass.pool];
+    if ((pool.flags & shm::PoolFlag::kNoPreemption) != 0 || pass.stopped) return true;
+    std::vector<CrowdAtHead>& crowds = book->heap;
+    crowds.clear();
+    for (const uint32_t place : book->crowds_of_pool[pass.pool]) {
+        const Crowd& crowd = book->crowds[place];
+        if (crowd.waits_at != pass.at_class || crowd.units != 1) continue;
+        const uint32_t tenant = book->find_tenant(pass.pool, crowd.account);
+        if (tenant != kNoRow && book->tenants[tenant].banned) continue;
+        crowds.push_back({crowd.quality, place, state.claims[crowd.claims.head].arrival});
+    }
+    if (crowds.empty()) return true;
+    std::vector<uint32_t>& stalls = book->stall_scratch;
+    stalls = book->stalls_of_pool[pass.pool];
+    while (!crowds.empty() && !stalls.empty() && !pass.stopped) {
+        if (full()) return false;
+        size_t at = 0;
+        const uint32_t victim = cheapest_candidate(stalls, &at);
+        if (victim == kNoRow) break;
+        const size_t taker = best_taker(crowds, book->stalls[stalls[at]].labels, cost_of(victim));
+        if (taker == crowds.size()) {
+            stalls.erase(stalls.begin() + static_cast<ptrdiff_t>(at));
+            continue;
+        }
+        const uint32_t place = crowds[taker].crowd;
+        preempt(victim, book->crowds[place].claims.head);
+        const Crowd& crowd = book->crowds[place];
+        if (crowd.waiting == 0) {
+            crowds.erase(crowds.begin() + static_cast<ptrdiff_t>(taker));
+        } else {
+            crowds[taker].number = state.claims[crowd.claims.head].arrival;
+        }
+    }
+    return true;
+}
+
+uint32_t Core::Parts::cheapest_candidate(const std::vector<uint32_t>& stalls, size_t* at) const {
+    uint32_t best = kNoRow;
+    Cost best_cost = {};
+    for (size_t place = 0; place < stalls.size(); ++place) {
+        for (uint32_t q = book->pass.at_class + 1U; q < kClassesAndFree; ++q) {
+            const uint32_t lease = book->stall_leases.first(book->stalls[stalls[place]].leases[q]);
+            if (lease == kNoRow) continue;
+            const Cost cost = cost_of(lease);
+            const auto number = [&](uint32_t row) {
+                return state.slots[state.leases[row].first_slot].number;
+            };
+            if (best == kNoRow || cost < best_cost ||
+                (cost == best_cost && number(lease) < number(best))) {
+                best = lease;
+                best_cost = cost;
+                *at = place;
+            }
+        }
+    }
+    return best;
+}
+
+size_t Core::Parts::best_taker(const std::vector<CrowdAtHead>& crowds,
+                               uint32_t labels,
+                               const Cost& cost) {
+    size_t best = crowds.size();
+    for (size_t at = 0; at < crowds.size(); ++at) {
+        if (best != crowds.size() && crowds[at] < crowds[best]) continue;
+        const Crowd& crowd = book->crowds[crowds[at].crowd];
+        if (!book->labels.covers(labels, crowd.base) || fanout_left(crowd) == 0) continue;
+        if (!labels_allow(crowd.account, crowd.pool, labels, false)) continue;
+        Cost balance;
+        for (uint32_t p = 0; p < shm::kClasses; ++p)
+            balance[p] = balance_at(crowd.account, p);
+        if (cost < balance) best = at;
+    }
+    return best;
+}
+
+void Core::Parts::preempt(uint32_t victim, uint32_t claim_row) {
+    AccountPass& pass = book->pass;
+    if (!lease_row_left()) {
+        pass.stopped = true;
+        return;
+    }
+    const shm::LeaseRow& lease = state.leases[victim];
+    const uint32_t slot = lease.first_slot;
+    const Cost cost = cost_of(victim);
+    leave_waiting(claim_row);
+    shm::ClaimRow& claim = edit.row(state.claims[claim_row], kClaimRunLines);
+    put(claim.account_class, pass.at_class);
+    put(claim.state, shm::ClaimState::kPromised);
+    put(claim.first_slot, slot);
+    ++confirming_total;
+    tell_preemption(claim_row, victim, cost);
+    end_run(victim);
+    settle_preemption(claim_row, victim, cost);
+    count_fanout(claim_row, claim.account_class, 1);
+    count_labels(claim.account, slot, 1);
+    book->promised_to[slot] = claim_row;
+    // A reported worker is told what to abort when it asks.
+    if (state.slots[slot].session == kNoRow) {
+        put(edit.row(state.slots[slot], 1U << 1U).worker_tag, lease.arrival);
+    }
+    const uint32_t victim_claim = book->claim_of_lease[victim];
+    const shm::ClaimRow& run = state.claims[victim_claim];
+    const bool grace =
+        static_cast<shm::PreemptMode>(run.preempt_mode) == shm::PreemptMode::kWithGrace &&
+        run.preempt_grace_ns != 0;
+    shm::LeaseRow& revoked = edit.row(lease, 0x7U);
+    put(revoked.state, shm::LeaseState::kRevoking);
+    if (grace) return begin_revoking(victim, run.preempt_grace_ns);
+    end_revoked(victim);
+}
+
+void Core::Parts::tell_preemption(uint32_t claim, uint32_t victim, const Cost& cost) {
+    const shm::LeaseRow& lease = state.leases[victim];
+    for (const DecisionKind kind : {DecisionKind::kPreempt, DecisionKind::kRefund}) {
+        const bool refund = kind == DecisionKind::kRefund;
+        Decision& told = decide_that(kind);
+        told.pool = lease.pool;
+        told.claim = state.claims[claim].arrival;
+        told.holder_claim = lease.arrival;
+        told.round = refund ? lease.account : state.claims[claim].account;
+        told.slot_number = state.slots[lease.first_slot].number;
+        told.slots_begin = static_cast<uint32_t>(decided_costs.size());
+        told.is_void = refund && (lease.account == kNoRow || (state.accounts[lease.account].flags &
+                                                              shm::AccountFlag::kConfigured) == 0);
+    }
+    decided_costs.insert(decided_costs.end(), cost.begin(), cost.end());
+}
+
+// The victim's account gets it back, the other one pays, and its run will begin with that cost.
+void Core::Parts::settle_preemption(uint32_t claim_row, uint32_t victim, const Cost& cost) {
+    const uint32_t loser = state.leases[victim].account;
+    shm::ClaimRow& claim = edit.row(state.claims[claim_row], kClaimRunLines);
+    if (loser != kNoRow && (state.accounts[loser].flags & shm::AccountFlag::kConfigured) != 0) {
+        pay(loser, cost, true);
+    }
+    pay(claim.account, cost, false);
+    Cost carried = cost;
+    if (claim.carried_cost != kNoRow) {
+        Cost before;
+        arena.copy(claim.carried_cost, sizeof(Cost), reinterpret_cast<std::byte*>(before.data()));
+        arena.free(claim.carried_cost, sizeof(Cost));
+        for (uint32_t p = 0; p < shm::kClasses; ++p)
+            carried[p] += before[p];
+    }
+    put(claim.carried_cost,
+        arena.store({reinterpret_cast<const uint8_t*>(carried.data()), sizeof(Cost)}));
+}
+
+void Core::Parts::begin_revoking(uint32_t row, TimeNs grace_ns) {
+    shm::LeaseRow& lease = edit.row(state.leases[row], 0x7U);
+    const TimeNs until = std::min(sum_or_never(now_ns, grace_ns), lease.expires_ns);
+    put(lease.grace_until_ns, until);
+    timers.set(TimerKind::kGrace, row, until, lease.arrival);
+    Decision& told = decide_that(DecisionKind::kLeaseGrace);
+    told.reason = Reason::kRevoked;
+    told.session = lease.session;
+    told.pool = lease.pool;
+    told.tag = lease.tag;
+    told.claim = lease.arrival;
+    told.user_data = lease.user_data;
+    told.id = row_id(lease.head.generation, row);
+    told.fence = lease.fence;
+    told.value = until;
+    touched.add(lease.pool);
+}
+
+// The end of a lease whose slot is promised, at once or after its grace.
+void Core::Parts::end_revoked(uint32_t row) {
+    const uint32_t claim = book->claim_of_lease[row];
+    const bool again = (state.claims[claim].flags & shm::ClaimFlag::kRequeue) != 0;
+    if (again) book->pass.requeued = true;
+    end_lease(row, Reason::kRevoked, Tell::kHolder, false, kNoRow, again);
+}
+
+// A promised slot would be idle: it is the claim's. False if it is promised to nobody.
+bool Core::Parts::hand_over(uint32_t slot) {
+    const uint32_t claim = book->promised_to[slot];
+    if (claim == kNoRow) return false;
+    break_promise(slot);
+    const shm::ClaimRow& row = state.claims[claim];
+    shm::PoolRow& pool = edit.row(state.pools[row.pool], kPoolHot);
+    backlog.remove(row.pool, claim);
+    put(pool.waiting, pool.waiting - 1);
+    book->chosen.assign(1, slot);
+    give_slots(claim, book->chosen, state.slots[slot].session == kNoRow ? 0 : 1);
+    return true;
+}
+
+// Takes the promise back; the claim is left to the caller, still marked promised.
+void Core::Parts::break_promise(uint32_t slot) {
+    const uint32_t row = book->promised_to[slot];
+    book->promised_to[slot] = kNoRow;
+    const shm::ClaimRow& claim = state.claims[row];
+    count_fanout(row, claim.account_class, -1);
+    count_labels(claim.account, slot, -1);
+    --confirming_total;
+    put(edit.row(claim, 1).first_slot, kNoRow);
+}
+
+// The slot goes before the claim has it: the claim waits again.
+void Core::Parts::void_promise(uint32_t slot) {
+    const uint32_t row = book->promised_to[slot];
+    if (row == kNoRow) return;
+    break_promise(slot);
+    put(edit.row(state.claims[row], 1).state, shm::ClaimState::kWaiting);
+    wait_in_crowd(row);
+    touch(state.claims[row].pool);
+}
+
+}  // namespace dibs::core

@@ -1,0 +1,176 @@
+// broker/core/runs.cpp -- what runs in a pool ordered by account: what it has cost, its class, its
+// place among the others.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/core/parts.hpp"
+
+namespace dibs::core {
+
+namespace {
+
+// The last one takes the place; its own place is the caller's to set.
+void leave_list(std::vector<uint32_t>& list, uint32_t place) {
+    list[place] = list.back();
+    list.pop_back();
+}
+
+}  // namespace
+
+// Order of leases at one class: what they pay grows alike, so it is the order of the numbers that
+// stand in the rows. Ties: the lower number of the first slot.
+bool Core::Parts::cheaper(uint32_t left, uint32_t right) const {
+    const shm::LeaseRow& one = state.leases[left];
+    const shm::LeaseRow& other = state.leases[right];
+    for (uint32_t p = 0; p < shm::kClasses; ++p) {
+        if (one.cost[p] != other.cost[p]) return one.cost[p] < other.cost[p];
+    }
+    const uint32_t number = state.slots[one.first_slot].number;
+    const uint32_t other_number = state.slots[other.first_slot].number;
+    return number != other_number ? number < other_number : left < right;
+}
+
+Cost Core::Parts::cost_of(uint32_t row) const {
+    const shm::LeaseRow& lease = state.leases[row];
+    Cost cost;
+    for (uint32_t p = 0; p < shm::kClasses; ++p)
+        cost[p] = lease.cost[p];
+    if (lease.account_class < kFreeClass) {
+        cost[lease.account_class] += static_cast<int64_t>(now_ns / 1000);
+    }
+    return cost;
+}
+
+bool Core::Parts::may_be_preempted(uint32_t lease) const {
+    const shm::ClaimRow& claim = state.claims[book->claim_of_lease[lease]];
+    constexpr auto kStops = static_cast<uint8_t>(
+        shm::SlotFlag::kProtected | shm::SlotFlag::kUnqualified | shm::SlotFlag::kDraining);
+    return claim.units == 1 && (state.slots[state.leases[lease].first_slot].flags & kStops) == 0 &&
+           static_cast<shm::PreemptMode>(claim.preempt_mode) != shm::PreemptMode::kForbidden;
+}
+
+// Into the lists of its class, or out of them.
+void Core::Parts::list_lease(uint32_t row, bool in) {
+    const shm::LeaseRow& lease = state.leases[row];
+    const uint8_t at_class = lease.account_class;
+    const auto less = [this](uint32_t left, uint32_t right) { return cheaper(left, right); };
+    const auto change = [&](OrderedRows& rows, uint32_t* root) {
+        in ? rows.insert(root, row, less) : rows.remove(root, row, less);
+    };
+    if (may_be_preempted(row)) {
+        const uint32_t stall = book->stall_of_slot[lease.first_slot];
+        change(book->stall_leases, &book->stalls[stall].leases[at_class]);
+    }
+    if (lease.account == kNoRow) return;
+    const uint32_t place = book->tenant_for(lease.pool, lease.account);
+    Tenant& tenant = book->tenants[place];
+    change(book->tenant_leases, &tenant.leases[at_class]);
+    const uint32_t before = tenant.units_total;
+    tenant.units[at_class] =
+        in ? tenant.units[at_class] + lease.units : tenant.units[at_class] - lease.units;
+    tenant.units_total = in ? before + lease.units : before - lease.units;
+    std::vector<uint32_t>& tenants = book->tenants_of_pool[lease.pool];
+    if (before == 0) {
+        tenant.place = static_cast<uint32_t>(tenants.size());
+        tenants.push_back(place);
+    } else if (tenant.units_total == 0) {
+        leave_list(tenants, tenant.place);
+        if (tenant.place < tenants.size())
+            book->tenants[tenants[tenant.place]].place = tenant.place;
+        tenant.place = kNoRow;
+    }
+}
+
+// The claim has been granted: its row stays, for it may have to wait again.
+void Core::Parts::begin_run(uint32_t claim_row, uint32_t lease_row) {
+    shm::ClaimRow& claim = edit.row(state.claims[claim_row], kClaimRunLines);
+    shm::LeaseRow& lease = edit.row(state.leases[lease_row], 0x7U);
+    put(claim.state, shm::ClaimState::kRunning);
+    put(claim.first_slot, kNoRow);
+    put(claim.deadline_ns, kNever);
+    put(claim.lease, lease_row);
+    put(lease.account, claim.account);
+    put(lease.account_class, claim.account_class);
+    Cost carried = {};
+    if (claim.carried_cost != kNoRow) {
+        arena.copy(claim.carried_cost, sizeof(Cost), reinterpret_cast<std::byte*>(carried.data()));
+        arena.free(claim.carried_cost, sizeof(Cost));
+        put(claim.carried_cost, kNoRow);
+    }
+    if (claim.account_class < kFreeClass) {
+        carried[claim.account_class] -= static_cast<int64_t>(now_ns / 1000);
+    }
+    for (uint32_t p = 0; p < shm::kClasses; ++p)
+        put(lease.cost[p], carried[p]);
+    book->claim_of_lease[lease_row] = claim_row;
+    occupy(claim_row, lease.first_slot, 1);
+    for (uint32_t slot = lease.first_slot; slot != kNoRow; slot = state.slots[slot].holder_next)
+        assignment_begins(slot);
+    count_running(lease.account, lease.account_class, lease.units);
+    list_lease(lease_row, true);
+}
+
+// It pays no more and counts nowhere. Its cost stays as it is now, its class is free.
+void Core::Parts::end_run(uint32_t row) {
+    if (state.leases[row].state == shm::LeaseState::kRevoking) return;
+    list_lease(row, false);
+    shm::LeaseRow& lease = edit.row(state.leases[row], 0x7U);
+    const uint32_t claim = book->claim_of_lease[row];
+    count_fanout(claim, lease.account_class, -1);
+    for (uint32_t slot = lease.first_slot; slot != kNoRow; slot = state.slots[slot].holder_next)
+        count_labels(lease.account, slot, -1);
+    count_running(lease.account, lease.account_class, -int32_t{lease.units});
+    if (lease.account_class < kFreeClass) {
+        int64_t& paid = lease.cost[lease.account_class];
+        put(paid, paid + static_cast<int64_t>(now_ns / 1000));
+    }
+    put(lease.account_class, kFreeClass);
+}
+
+void Core::Parts::move_class(uint32_t row, uint8_t to) {
+    list_lease(row, false);
+    shm::LeaseRow& lease = edit.row(state.leases[row], 0x7U);
+    const auto now_us = static_cast<int64_t>(now_ns / 1000);
+    const uint8_t from = lease.account_class;
+    const uint32_t claim = book->claim_of_lease[row];
+    count_fanout(claim, from, -1);
+    count_running(lease.account, from, -int32_t{lease.units});
+    if (from < kFreeClass) put(lease.cost[from], lease.cost[from] + now_us);
+    put(lease.account_class, to);
+    if (to < kFreeClass) put(lease.cost[to], lease.cost[to] - now_us);
+    count_running(lease.account, to, lease.units);
+    put(edit.row(state.claims[claim], 1).account_class, to);
+    count_fanout(claim, to, 1);
+    list_lease(row, true);
+    Decision& told = decide_that(to < from ? DecisionKind::kPromote : DecisionKind::kDemote);
+    told.pool = lease.pool;
+    told.claim = lease.arrival;
+    told.round = lease.account;
+    told.from_class = from;
+    told.to_class = to;
+    told.slot_number = state.slots[lease.first_slot].number;
+    touched.add(lease.pool);
+}
+
+// After end_lease: the claim's row goes, or waits again in its old place.
+void Core::Parts::after_run(uint32_t row, bool again) {
+    if (!again) {
+        forget_claim(row);
+        arena.free(state.claims[row].payload, state.claims[row].payload_size);
+        return free_claim_row(row);
+    }
+    shm::ClaimRow& claim = edit.row(state.claims[row], kClaimRunLines);
+    shm::SessionRow& session = edit.row(state.sessions[claim.session], 1);
+    put(claim.lease, kNoRow);
+    put(claim.flags, claim.flags & ~uint32_t{kImpatient});
+    put(claim.confirmed, 0);
+    put(session.claims, session.claims + 1);
+    tags[claim.session][claim.tag] = row;
+    add_key(claim.session, claim.key, row);
+    shm::PoolRow& pool = edit.row(state.pools[claim.pool], kPoolStates);
+    put(pool.accepted_total, pool.accepted_total + 1);
+    if (draining(claim.pool)) {
+        return end_claim(row, Outcome::kRejected, Reason::kDraining, 0, true);
+    }
+    wait_in_backlog(row);
+}
+
+}  // namespace dibs::core
