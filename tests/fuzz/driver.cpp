@@ -50,7 +50,8 @@ void leave(int signal) {
 
 void run(const Input& input) {
     running = &input;
-    LLVMFuzzerTestOneInput(input.data(), input.size());
+    static const uint8_t kNothing = 0;
+    LLVMFuzzerTestOneInput(input.empty() ? &kNothing : input.data(), input.size());
     running = nullptr;
 }
 
@@ -118,7 +119,8 @@ class Mutator {
                                                               0xffffffff,
                                                               0xffffffffffffffff};
                 const uint64_t limit = kLimits[below(kLimits.size())];
-                std::memcpy(input.data() + at, &limit, std::min(left, size_t{1} << below(4)));
+                const size_t width = std::min(left, size_t{1} << below(4));
+                if (width != 0) std::memcpy(input.data() + at, &limit, width);
                 return;
             }
             case 3:
