@@ -409,7 +409,9 @@ void Control::welcome(Session* session) {
         session->up_fd.reset();
         session->down_fd.reset();
     }
-    if (sent) return;
+    // One that an earlier broker has opened may have had its Welcome from that one: its client may
+    // have closed the socket since, or be another program by now. Its pidfd tells of its end.
+    if (sent || session->taken_over) return;
     Request request;
     request.kind = Request::Kind::kEnd;
     request.row = session->row;

@@ -79,6 +79,7 @@ Session::Session(const shm::SessionRow& session, InheritedSession& inherited)
       histogram_seen(shm::kHistogramBuckets, 0),
       up_fd(std::move(inherited.at(SessionDescriptor::kUp))),
       down_fd(std::move(inherited.at(SessionDescriptor::kDown))),
+      taken_over(true),
       client_event_socket(std::move(inherited.at(SessionDescriptor::kClientEvents))) {
     if (!shm::valid_sizes(sizes) || shm::size_of(up_fd.get()) != shm::plan_up(sizes).size ||
         shm::size_of(down_fd.get()) != shm::plan_down(sizes).size) {

@@ -121,6 +121,7 @@ struct Session {
     // For the Welcome, and for the keeper. Without one they are closed when it has left.
     shm::Descriptor up_fd;
     shm::Descriptor down_fd;
+    bool taken_over = false;              // from an earlier broker
     shm::Descriptor client_event_socket;  // until its client has been welcomed
 
   private:

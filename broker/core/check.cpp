@@ -1,12 +1,8 @@
 // broker/core/check.cpp -- check_all(): the invariants, over rows and over what is derived.
-//
-// Each check states what it found in one sentence. It recounts from the rows, so that a counter
-// and the list that it counts cannot be wrong together.
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <array>
+#include "broker/core/check.hpp"
 
-#include "broker/core/parts.hpp"
+#include <algorithm>
 
 namespace dibs::core {
 
@@ -16,25 +12,6 @@ using shm::SessionState;
 namespace SlotFlag = shm::SlotFlag;
 
 namespace {
-
-using Wrongs = std::vector<std::string>;
-
-std::string name_of(const shm::PoolRow& pool) {
-    return "pool '" + std::string{pool.name, pool.name_size} + "'";
-}
-
-// What is wrong is only put into words when it is: a takeover checks every row.
-template <class What>
-void expect(Wrongs* wrongs, bool holds, const What& what) {
-    if (!holds) wrongs->push_back(what());
-}
-
-template <class What>
-void expect_count(Wrongs* wrongs, const What& what, uint64_t counted, uint64_t stored) {
-    if (counted == stored) return;
-    wrongs->push_back(what() + ": counted " + std::to_string(counted) + ", stored " +
-                      std::to_string(stored));
-}
 
 template <class Row>
 void check_free_list(
@@ -60,62 +37,7 @@ void check_free_list(
         wrongs, [&] { return std::string{table} + " rows"; }, uint64_t{live} + found, rows.size());
 }
 
-struct Census {
-    std::array<uint32_t, 8> by_state{};
-    uint32_t waiting = 0;
-    uint32_t confirming = 0;
-    uint32_t unconfirmed = 0;
-    uint32_t expired = 0;    // leases, uncollected
-    uint32_t collected = 0;  // slots
-};
-
-class Check {
-  public:
-    explicit Check(const Core::Parts& parts) : parts_(parts), state_(parts.state) {}
-
-    Wrongs run() {
-        free_lists();
-        census_.resize(state_.counters->pools);
-        slots();
-        claims();
-        leases();
-        if (!wrongs_.empty()) return wrongs_;  // lists of broken rows may not end
-        pools();
-        sessions();
-        arena();
-        derived();
-        if (parts_.book) {
-            const Wrongs more = parts_.check_accounts();
-            wrongs_.insert(wrongs_.end(), more.begin(), more.end());
-        }
-        return wrongs_;
-    }
-
-  private:
-    void free_lists();
-    void slots();
-    void claims();
-    void leases();
-    void pools();
-    void ready_queue(uint32_t pool);
-    void expired_leases(uint32_t pool);
-    void sessions();
-    void arena();
-    void derived();
-    template <class Whose>
-    void mark_chain(uint32_t chain, uint32_t bytes, const Whose& whose);
-    uint32_t chain_length(uint32_t first, uint32_t holder, SlotState state, uint32_t* confirmed);
-
-    const Core::Parts& parts_;
-    const State& state_;
-    Wrongs wrongs_;
-    std::vector<Census> census_;
-    std::vector<uint8_t> block_used_;
-    uint64_t promised_ = 0;
-    size_t timers_wanted_ = 0;
-    size_t keys_wanted_ = 0;
-    size_t names_wanted_ = 0;
-};
+}  // namespace
 
 void Check::free_lists() {
     const shm::CountersRow& counters = *state_.counters;
@@ -294,120 +216,6 @@ void Check::leases() {
     }
 }
 
-void Check::pools() {
-    for (uint32_t row = 0; row < census_.size(); ++row) {
-        const shm::PoolRow& pool = state_.pools[row];
-        const Census& census = census_[row];
-        const auto who = [&] { return name_of(pool); };
-        const auto count = [&](const char* what, SlotState state, uint32_t stored) {
-            expect_count(
-                &wrongs_,
-                [&] { return who() + " " + what; },
-                census.by_state[static_cast<size_t>(state)],
-                stored);
-        };
-        count("idle", SlotState::kIdle, pool.idle);
-        count("parked", SlotState::kParked, pool.parked);
-        count("reserved", SlotState::kReserved, pool.reserved);
-        count("leased", SlotState::kLeased, pool.leased);
-        count("recovering", SlotState::kRecovering, pool.recovering);
-        count("unknown", SlotState::kUnknown, pool.unknown);
-        count("absent", SlotState::kAbsent, pool.absent);
-        expect_count(
-            &wrongs_,
-            [&] { return who() + " slots (conservation)"; },
-            uint64_t{pool.idle} + pool.parked + pool.reserved + pool.leased + pool.recovering +
-                pool.unknown + pool.absent,
-            pool.slots);
-        expect_count(
-            &wrongs_, [&] { return who() + " waiting"; }, census.waiting, pool.waiting);
-        expect_count(
-            &wrongs_, [&] { return who() + " confirming"; }, census.confirming, pool.confirming);
-        expect_count(
-            &wrongs_, [&] { return who() + " unconfirmed"; }, census.unconfirmed, pool.unconfirmed);
-        expect_count(
-            &wrongs_,
-            [&] { return who() + " accepted claims"; },
-            pool.granted_total + pool.expired_total + pool.cancelled_total + pool.rejected_total +
-                pool.waiting + pool.confirming,
-            pool.accepted_total);
-        ready_queue(row);
-        expired_leases(row);
-    }
-}
-
-void Check::ready_queue(uint32_t row) {
-    const shm::PoolRow& pool = state_.pools[row];
-    uint32_t found = 0;
-    uint32_t previous = kNoRow;
-    for (uint32_t slot = pool.ready_head; slot != kNoRow && found <= pool.idle;
-         slot = state_.slots[slot].ready_next) {
-        const shm::SlotRow& idle = state_.slots[slot];
-        expect(&wrongs_, idle.state == SlotState::kIdle && idle.pool == row, [&] {
-            return name_of(pool) + ": a slot that is not idle stands in the ready queue";
-        });
-        expect(&wrongs_, previous == kNoRow || idle.ready_prev == previous, [&] {
-            return name_of(pool) + ": ready queue links differ";
-        });
-        expect(&wrongs_,
-               previous == kNoRow || state_.slots[previous].idle_order < idle.idle_order,
-               [&] { return name_of(pool) + ": the ready queue is out of order"; });
-        previous = slot;
-        ++found;
-    }
-    expect(&wrongs_, previous == pool.ready_tail, [&] {
-        return name_of(pool) + ": ready queue tail differs";
-    });
-    expect_count(
-        &wrongs_, [&] { return name_of(pool) + " ready queue"; }, found, pool.idle);
-    uint32_t waiting = 0;
-    uint64_t last = 0;
-    for (uint32_t claim = parts_.backlog.head(row); claim != kNoRow && waiting <= pool.waiting;
-         claim = parts_.backlog.next(claim)) {
-        expect(&wrongs_,
-               (state_.claims[claim].state == ClaimState::kWaiting ||
-                state_.claims[claim].state == ClaimState::kPromised) &&
-                   state_.claims[claim].arrival > last,
-               [&] { return name_of(pool) + ": the backlog is out of order"; });
-        last = state_.claims[claim].arrival;
-        ++waiting;
-    }
-    expect_count(
-        &wrongs_, [&] { return name_of(pool) + " backlog"; }, waiting, pool.waiting);
-    expect_count(
-        &wrongs_,
-        [&] { return name_of(pool) + " seats"; },
-        parts_.backlog.taken(row),
-        pool.waiting);
-    expect(&wrongs_, parts_.backlog.missing_seat(row) == kNoRow, [&] {
-        return name_of(pool) + ": a waiting claim sits wrong";
-    });
-}
-
-void Check::expired_leases(uint32_t row) {
-    const auto who = [&] { return name_of(state_.pools[row]); };
-    uint32_t found = 0;
-    std::pair<uint64_t, uint64_t> last;
-    for (uint32_t lease = parts_.expired_leases.head(row);
-         lease != kNoRow && found <= census_[row].expired;
-         lease = parts_.expired_leases.next(lease)) {
-        const shm::LeaseRow& expired = state_.leases[lease];
-        const std::pair place{expired.expires_ns, expired.arrival};
-        expect(&wrongs_, expired.state == LeaseState::kExpired && last < place, [&] {
-            return who() + ": the list of expired leases is out of order";
-        });
-        last = place;
-        ++found;
-    }
-    expect_count(
-        &wrongs_, [&] { return who() + " expired leases"; }, found, census_[row].expired);
-    expect_count(
-        &wrongs_,
-        [&] { return who() + " collected slots"; },
-        census_[row].collected,
-        parts_.collected[row]);
-}
-
 void Check::sessions() {
     std::vector<std::array<uint32_t, 3>> counts(state_.sessions.size());
     for (uint32_t row = 0; row < state_.claims.size(); ++row) {
@@ -524,8 +332,6 @@ void Check::derived() {
     expect_count(
         &wrongs_, [] { return std::string("slot names"); }, names_wanted_, parts_.names.size());
 }
-
-}  // namespace
 
 std::vector<std::string> Core::Parts::check_all() const {
     return Check{*this}.run();

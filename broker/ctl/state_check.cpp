@@ -60,6 +60,7 @@ void look(std::span<std::byte> bytes, int out) {
         (void)!write(out, (line + '\n').data(), line.size() + 1);
     };
     try {
+        if (const std::string why = core::rows_refusal(bytes); !why.empty()) return say(why);
         const core::Core core(bytes);
         for (const std::string& violation : core.check_all())
             say(violation);
@@ -102,6 +103,10 @@ std::vector<std::string> looked_at(std::span<std::byte> bytes) {
     std::vector<std::string> lines;
     for (size_t at = 0; at < text.size(); at = text.find('\n', at) + 1)
         lines.push_back(text.substr(at, text.find('\n', at) - at));
+    if (WIFEXITED(status) && WEXITSTATUS(status) != 0) {
+        lines.push_back("its rows name what is not there: the look at them ended with exit code " +
+                        std::to_string(WEXITSTATUS(status)));
+    }
     if (WIFSIGNALED(status)) {
         lines.push_back("its rows name what is not there: the look at them ended with signal " +
                         std::to_string(WTERMSIG(status)));

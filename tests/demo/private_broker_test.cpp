@@ -81,7 +81,7 @@ TEST(BrokerConfiguration, DescribesACountedPool) {
 }
 
 TEST(PrivateBroker, WaitsForTheReadyLineAndKeepsTheLastWords) {
-    const FakeBroker fake("echo starting; echo \"dibsd: ready on $2\"; exec tail -f /dev/null");
+    const FakeBroker fake("echo starting; echo \"dibsd: ready on $3\"; exec tail -f /dev/null");
     PrivateBroker broker(fake.folder(), {});
     EXPECT_EQ(broker.output().last_words(),
               "  | starting\n  | dibsd: ready on " + fake.folder() + "/dibsd.toml\n");

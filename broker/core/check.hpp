@@ -1,0 +1,94 @@
+// broker/core/check.hpp -- the invariants, each a count taken anew from the rows.
+//
+// Each check states what it found in one sentence. It recounts from the rows, so that a counter
+// and the list that it counts cannot be wrong together. check.cpp counts rows of all kinds,
+// check_pools.cpp what a pool counts and lists.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "broker/core/parts.hpp"
+
+namespace dibs::core {
+
+using Wrongs = std::vector<std::string>;
+
+inline std::string name_of(const shm::PoolRow& pool) {
+    return "pool '" + std::string{pool.name, pool.name_size} + "'";
+}
+
+// What is wrong is only put into words when it is: a takeover checks every row.
+template <class What>
+void expect(Wrongs* wrongs, bool holds, const What& what) {
+    if (!holds) wrongs->push_back(what());
+}
+
+template <class What>
+void expect_count(Wrongs* wrongs, const What& what, uint64_t counted, uint64_t stored) {
+    if (counted == stored) return;
+    wrongs->push_back(what() + ": counted " + std::to_string(counted) + ", stored " +
+                      std::to_string(stored));
+}
+
+struct Census {
+    std::array<uint32_t, 8> by_state{};
+    uint32_t waiting = 0;
+    uint32_t confirming = 0;
+    uint32_t unconfirmed = 0;
+    uint32_t expired = 0;    // leases, uncollected
+    uint32_t collected = 0;  // slots
+};
+
+class Check {
+  public:
+    explicit Check(const Core::Parts& parts) : parts_(parts), state_(parts.state) {}
+
+    Wrongs run() {
+        free_lists();
+        census_.resize(state_.counters->pools);
+        slots();
+        claims();
+        leases();
+        if (!wrongs_.empty()) return wrongs_;  // lists of broken rows may not end
+        pools();
+        sessions();
+        arena();
+        derived();
+        if (parts_.book) {
+            const Wrongs more = parts_.check_accounts();
+            wrongs_.insert(wrongs_.end(), more.begin(), more.end());
+        }
+        return wrongs_;
+    }
+
+  private:
+    void free_lists();
+    void slots();
+    void claims();
+    void leases();
+    void pools();
+    void ready_queue(uint32_t pool);
+    void expired_leases(uint32_t pool);
+    void sessions();
+    void arena();
+    void derived();
+    template <class Whose>
+    void mark_chain(uint32_t chain, uint32_t bytes, const Whose& whose);
+    uint32_t chain_length(uint32_t first, uint32_t holder, SlotState state, uint32_t* confirmed);
+
+    const Core::Parts& parts_;
+    const State& state_;
+    Wrongs wrongs_;
+    std::vector<Census> census_;
+    std::vector<uint8_t> block_used_;
+    uint64_t promised_ = 0;
+    size_t timers_wanted_ = 0;
+    size_t keys_wanted_ = 0;
+    size_t names_wanted_ = 0;
+};
+
+}  // namespace dibs::core
