@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -20,9 +21,11 @@ core::PoolConfig PoolSettings::view() {
 
 ConfigResult read_config(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
-    if (!file) {
+    std::error_code unknown;
+    const bool folder = std::filesystem::is_directory(path, unknown);
+    if (!file || folder) {
         ConfigResult result;
-        result.mistakes.push_back(path + ": cannot be read");
+        result.mistakes.push_back(path + (folder ? ": is a folder" : ": cannot be read"));
         return result;
     }
     std::ostringstream text;

@@ -1,5 +1,7 @@
 // broker/ctl/main.cpp -- `dibs`: a table of subcommands.
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+
 #include <cstdio>
 #include <exception>
 #include <set>
@@ -87,9 +89,21 @@ int dispatch(int argc, char** argv) {
     return dibs::ctl::kExitUsage;
 }
 
+// A descriptor that was closed would be the next one that is opened: a socket, or a client's
+// segment, and what is printed would go into it. /dev/full says no to whoever prints.
+bool open_standard_streams() {
+    const char* stand_in[] = {"/dev/null", "/dev/full", "/dev/null"};
+    for (int fd = 0; fd < 3; ++fd) {
+        if (fcntl(fd, F_GETFD) >= 0) continue;
+        if (open(stand_in[fd], fd == 0 ? O_RDONLY : O_WRONLY) != fd) return false;
+    }
+    return true;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+    if (!open_standard_streams()) return dibs::ctl::kExitFailed;
     try {
         return dispatch(argc, argv);
     } catch (const std::exception& error) {

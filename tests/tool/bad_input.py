@@ -270,6 +270,13 @@ def closed_output(place):
                                text=True, env=place.environment(), check=False, timeout=60)
     expect_equal((child.returncode, child.stderr),
                  (1, "dibs status: cannot write to standard output: No space left on device\n"))
+    # A closed descriptor must not become the broker's socket, or a segment, and be printed to.
+    child = subprocess.run(["sh", "-c", '"$0" status >&- <&-', place.dibs], stderr=subprocess.PIPE,
+                           text=True, env=place.environment(), check=False, timeout=60)
+    expect_equal((child.returncode, child.stderr),
+                 (1, "dibs status: cannot write to standard output: No space left on device\n"))
+    for line in (["release", "abc"], ["renew", "-o", "json", "6x"], ["cancel", "7x"]):
+        expect_equal(place.run(*line)[0], 2)
     holder = subprocess.run([place.dibs, "claim", "many"], stdout=writer_without_reader(),
                             stderr=subprocess.PIPE, env=place.environment(), check=False,
                             timeout=60)

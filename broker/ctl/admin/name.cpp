@@ -68,6 +68,9 @@ std::unique_ptr<admin::LeaseT> look_for_lease(AdminClient& client, const Name& n
 }
 
 std::unique_ptr<admin::ClaimT> find_claim(AdminClient& client, const Name& name) {
+    if (name.kind != Name::Kind::kNumber) {
+        throw Failure(kExitUsage, "a claim is named by its number; dibs ls claims shows it");
+    }
     if (auto claim = look_for_claim(client, name)) return claim;
     if (look_for_lease(client, name) != nullptr) {
         throw Failure(kExitNotFound,
@@ -81,6 +84,11 @@ std::unique_ptr<admin::ClaimT> find_claim(AdminClient& client, const Name& name)
 }
 
 std::unique_ptr<admin::LeaseT> find_lease(AdminClient& client, const Name& name) {
+    if (name.kind != Name::Kind::kNumber && name.kind != Name::Kind::kLease) {
+        throw Failure(kExitUsage,
+                      "a lease is named by its claim's number or by its id, 0x...; dibs ls leases "
+                      "shows both");
+    }
     if (auto lease = look_for_lease(client, name)) return lease;
     if (look_for_claim(client, name) != nullptr) {
         throw Failure(kExitNotFound,
