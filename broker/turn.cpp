@@ -350,7 +350,7 @@ void Turn::finish_unheard() {
 
 // One entry of one session: if the broker dies of it again, nobody else's is in hand.
 void Turn::read_carefully() {
-    while (!careful_.empty()) {
+    while (!careful_.empty() && !ingest_.turn_full()) {
         Session* session = careful_.back();
         if (session->ending || session->up.head() >= session->careful_until) {
             careful_.pop_back();
