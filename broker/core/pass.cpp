@@ -38,7 +38,7 @@ bool Core::Parts::pass_over(uint32_t pool) {
         if (!servable(pool, units) && !collect(pool, units, !waits)) return false;
         if (servable(pool, units)) {
             serve(claim);
-        } else if ((state.claims[claim].flags & kImpatient) != 0) {
+        } else if (!waits) {
             end_impatient(claim);
         } else {
             break;
