@@ -59,32 +59,11 @@ void Core::Parts::apply(const Announce& command) {
     }
     if (reason != Reason::kOk) return refuse(reason);
     const bool again = existing != kNoRow;
-    const uint32_t row = again ? existing : take_slot_row();
+    const uint32_t row = again ? existing : make_slot(command.pool);
     if (!again) {
-        shm::SlotRow& slot = edit.fresh_row(state.slots[row]);
-        shm::PoolRow& pool = edit.row(state.pools[command.pool], kPoolStates | kPoolTotals);
-        put(slot.flags, 0);
-        put(slot.pool, command.pool);
-        put(slot.holder, kNoRow);
-        put(slot.holder_next, kNoRow);
+        shm::SlotRow& slot = edit.row(state.slots[row], 1U << 1U | 1U << 3U);
         put(slot.session, command.session);
-        put(slot.number, pool.number_next);
-        put(pool.number_next, pool.number_next + 1);
-        put(slot.fence, 0);
-        put(slot.round, 0);
-        put(slot.attributes, kNoRow);
-        put(slot.attributes_size, 0);
         put(slot.room, command.room);
-        put(slot.label_set, kNoRow);
-        put(slot.type, kNoRow);
-        put(slot.capacity, kNoRow);
-        put(slot.available, kNoRow);
-        put(slot.parked_session, kNoRow);
-        put(slot.uses, 0);
-        put(slot.behaviour, shm::Behaviour::kRun);
-        put(slot.announced_ns, now_ns);
-        put(slot.node, kNoRow);
-        put(slot.instance, kNoRow);
         command.name.copy(slot.name, sizeof(slot.name));
         stored();
         put(slot.name_size, command.name.size());

@@ -265,6 +265,8 @@ struct Core::Parts {
     [[nodiscard]] Reason adoption_refusal(const Adopt& command) const;
 
     // slots.cpp
+    // A slot of the pool with its next number, blank otherwise. Its caller moves it out of `free`.
+    uint32_t make_slot(uint32_t pool);
     void move_slot(uint32_t slot, SlotState to);
     void make_idle(uint32_t slot);
     void make_recovering(uint32_t slot, bool revoke);

@@ -175,36 +175,12 @@ void Core::Parts::grow_pool(uint32_t row, std::span<const std::string_view> attr
     const shm::PoolRow& pool = state.pools[row];
     for (uint32_t step = 0; step < kGrowStep && pool.slots < pool.slots_wanted; ++step) {
         if (state.counters->slots_free == 0) return;
-        const uint32_t slot_row = take_slot_row();
-        shm::SlotRow& slot = edit.fresh_row(state.slots[slot_row]);
-        shm::PoolRow& edited = edit.row(pool, kPoolTotals);
-        const uint32_t number = edited.number_next;
-        put(edited.number_next, number + 1);
-        put(slot.flags, 0);
-        put(slot.pool, row);
-        put(slot.holder, kNoRow);
-        put(slot.fence, 0);
-        put(slot.holder_next, kNoRow);
-        put(slot.session, kNoRow);
-        put(slot.number, number);
-        put(slot.round, 0);
-        put(slot.worker_tag, 0);
-        const std::string_view own = number < attributes.size() ? attributes[number] : "";
+        const uint32_t slot_row = make_slot(row);
+        shm::SlotRow& slot = edit.row(state.slots[slot_row], 1U << 1U);
+        const std::string_view own = slot.number < attributes.size() ? attributes[slot.number] : "";
         put(slot.attributes,
             arena.store({reinterpret_cast<const uint8_t*>(own.data()), own.size()}));
         put(slot.attributes_size, slot.attributes == kNoRow ? 0 : own.size());
-        put(slot.room, kNoRow);
-        put(slot.label_set, kNoRow);
-        put(slot.type, kNoRow);
-        put(slot.capacity, kNoRow);
-        put(slot.available, kNoRow);
-        put(slot.parked_session, kNoRow);
-        put(slot.uses, 0);
-        put(slot.behaviour, shm::Behaviour::kRun);
-        put(slot.announced_ns, now_ns);
-        put(slot.node, kNoRow);
-        put(slot.instance, kNoRow);
-        put(slot.name_size, 0);
         move_slot(slot_row, SlotState::kIdle);
     }
 }

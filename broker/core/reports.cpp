@@ -110,34 +110,10 @@ Reason Core::Parts::report_idle(uint32_t pool,
 
 // A slot without a session, recovering.
 uint32_t Core::Parts::make_reported(uint32_t pool_row, std::string_view worker, uint32_t set) {
-    const uint32_t row = take_slot_row();
-    shm::SlotRow& slot = edit.fresh_row(state.slots[row]);
-    shm::PoolRow& pool = edit.row(state.pools[pool_row], kPoolStates | kPoolTotals);
-    put(slot.flags, 0);
-    put(slot.pool, pool_row);
-    put(slot.holder, kNoRow);
-    put(slot.holder_next, kNoRow);
-    put(slot.session, kNoRow);
-    put(slot.number, pool.number_next);
-    put(pool.number_next, pool.number_next + 1);
-    put(slot.fence, 0);
-    put(slot.round, 0);
-    put(slot.worker_tag, 0);
-    put(slot.attributes, kNoRow);
-    put(slot.attributes_size, 0);
-    put(slot.room, kNoRow);
+    const uint32_t row = make_slot(pool_row);
+    shm::SlotRow& slot = edit.row(state.slots[row], 1U << 1U | 1U << 2U | 1U << 3U);
     put(slot.label_set, set);
-    put(slot.type, kNoRow);
-    put(slot.capacity, kNoRow);
-    put(slot.available, kNoRow);
-    put(slot.parked_session, kNoRow);
-    put(slot.uses, 0);
-    put(slot.behaviour, shm::Behaviour::kRun);
-    put(slot.announced_ns, now_ns);
-    put(slot.confirmed_ns, 0);
     put(slot.modified_ns, now_ns);
-    put(slot.node, kNoRow);
-    put(slot.instance, kNoRow);
     worker.copy(slot.name, sizeof(slot.name));
     stored();
     put(slot.name_size, worker.size());

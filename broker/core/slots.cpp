@@ -40,6 +40,39 @@ bool is_hot(SlotState state) {
 
 }  // namespace
 
+uint32_t Core::Parts::make_slot(uint32_t pool_row) {
+    const uint32_t row = take_slot_row();
+    shm::SlotRow& slot = edit.fresh_row(state.slots[row]);
+    shm::PoolRow& pool = edit.row(state.pools[pool_row], kPoolStates | kPoolTotals);
+    put(slot.flags, 0);
+    put(slot.pool, pool_row);
+    put(slot.holder, kNoRow);
+    put(slot.fence, 0);
+    put(slot.holder_next, kNoRow);
+    put(slot.session, kNoRow);
+    put(slot.number, pool.number_next);
+    put(pool.number_next, pool.number_next + 1);
+    put(slot.round, 0);
+    put(slot.worker_tag, 0);
+    put(slot.attributes, kNoRow);
+    put(slot.attributes_size, 0);
+    put(slot.room, kNoRow);
+    put(slot.label_set, kNoRow);
+    put(slot.type, kNoRow);
+    put(slot.capacity, kNoRow);
+    put(slot.available, kNoRow);
+    put(slot.parked_session, kNoRow);
+    put(slot.uses, 0);
+    put(slot.behaviour, shm::Behaviour::kRun);
+    put(slot.confirmed_ns, 0);
+    put(slot.modified_ns, 0);
+    put(slot.announced_ns, now_ns);
+    put(slot.node, kNoRow);
+    put(slot.instance, kNoRow);
+    put(slot.name_size, 0);
+    return row;
+}
+
 void Core::Parts::move_slot(uint32_t row, SlotState to) {
     shm::SlotRow& slot = edit.row(state.slots[row], 1);
     const SlotState from = slot.state;
