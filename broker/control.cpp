@@ -263,7 +263,11 @@ void Control::resume_accepting() {
 void Control::drop_late() {
     const uint64_t now = monotonic();
     while (!callers_.empty() && callers_.oldest().until_ns <= now) {
-        const Caller late = callers_.take(callers_.oldest().socket.get());
+        // Its Hello may have been in time, and this thread late.
+        const int fd = callers_.oldest().socket.get();
+        hear(fd);
+        if (callers_.find(fd) == nullptr) continue;
+        const Caller late = callers_.take(fd);
         send_farewell(late.socket.get(),
                       {shm::FarewellCode::kMalformed, 0, "no Hello within one second"});
     }

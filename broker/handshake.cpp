@@ -28,6 +28,15 @@ std::string sizes_text(const shm::SessionSizes& sizes) {
            ", tags " + std::to_string(sizes.tags);
 }
 
+// A socket that is closed with packets unread resets its peer, which then reads an error in place
+// of our last word. Nothing comes after the shutdown, so what is left has an end.
+void read_to_the_end(int socket) {
+    (void)shutdown(socket, SHUT_RD);
+    char first = 0;
+    while (recv(socket, &first, sizeof(first), MSG_DONTWAIT) > 0) {
+    }
+}
+
 }  // namespace
 
 std::optional<Refusal> check_hello(std::span<const std::byte> packet, shm::SessionSizes* sizes) {
@@ -177,6 +186,7 @@ void send_farewell(int socket, const Refusal& refusal) {
     farewell.text_size =
         static_cast<uint32_t>(std::min(refusal.text.size(), sizeof(farewell.text)));
     std::memcpy(farewell.text, refusal.text.data(), farewell.text_size);
+    read_to_the_end(socket);
     // A client that has gone, or reads nothing, misses it.
     (void)send(socket, &farewell, sizeof(farewell), MSG_DONTWAIT | MSG_NOSIGNAL);
 }

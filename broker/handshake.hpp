@@ -43,6 +43,8 @@ std::optional<Refusal> check_admin_hello(std::span<const std::byte> packet);
 
 // False if the client is not there any more.
 bool send_welcome(const Session& session, const BoardSegment& board, uint64_t epoch);
+// The last word: nothing more is taken from the client, and it reads this even if it has spoken
+// since. The caller closes the socket.
 void send_farewell(int socket, const Refusal& refusal);
 
 }  // namespace dibs

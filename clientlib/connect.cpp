@@ -114,7 +114,9 @@ int greet(Opening& opening) {
     hello.down_payload = opening.options.down_payload;
     hello.tags = opening.options.leases_max;
     if (::send(opening.socket, &hello, sizeof hello, MSG_NOSIGNAL) == sizeof hello) return DIBS_OK;
-    opening.hung_up = errno == EPIPE || errno == ECONNRESET;
+    // A broker that lets nobody else in has said so before it hung up.
+    if (errno == EPIPE) return DIBS_OK;
+    opening.hung_up = errno == ECONNRESET;
     return opening.fail(DIBS_ENOBROKER, "the broker does not take the greeting");
 }
 

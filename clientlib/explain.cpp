@@ -42,9 +42,8 @@ class Connection {
 
     // Says something and hears the answer; its size, or a code.
     int ask(const void* said, size_t size, void* answer, size_t room) const {
-        if (::send(fd_, said, size, MSG_NOSIGNAL) != static_cast<ssize_t>(size)) {
-            return DIBS_ENOBROKER;
-        }
+        // A broker that has hung up may have said why before.
+        if (::send(fd_, said, size, MSG_NOSIGNAL) < 0 && errno != EPIPE) return DIBS_ENOBROKER;
         const ssize_t heard = ::recv(fd_, answer, room, 0);
         return heard <= 0 ? DIBS_ENOBROKER : static_cast<int>(heard);
     }

@@ -1,9 +1,11 @@
 // tests/broker/hello_test.cpp -- packets that should be a Hello.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstring>
 
 #include "broker/handshake.hpp"
@@ -52,6 +54,24 @@ TEST(Hello, IsRefusedWithFlagsOrSizesOutOfRange) {
     hello = {};
     hello.tags = 2048;
     EXPECT_EQ(check(hello)->code, FarewellCode::kSizes);
+}
+
+// As when a client connects and speaks before the broker looks, which then lets it not in.
+TEST(Farewell, ReachesAClientWhosePacketsNobodyHasRead) {
+    int ends[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    const shm::Hello hello;
+    for (int i = 0; i < 3; ++i)
+        ASSERT_EQ(send(ends[0], &hello, sizeof(hello), 0), static_cast<ssize_t>(sizeof(hello)));
+    send_farewell(ends[1], {FarewellCode::kLimit, 0, "too often"});
+    EXPECT_EQ(send(ends[0], &hello, sizeof(hello), MSG_NOSIGNAL), -1);
+    EXPECT_EQ(errno, EPIPE);
+    ASSERT_EQ(close(ends[1]), 0);
+    shm::Farewell farewell;
+    ASSERT_EQ(recv(ends[0], &farewell, sizeof(farewell), 0),
+              static_cast<ssize_t>(sizeof(farewell)));
+    EXPECT_EQ(farewell.code, FarewellCode::kLimit);
+    ASSERT_EQ(close(ends[0]), 0);
 }
 
 TEST(Peer, StartTimeTellsAProcessFromNone) {

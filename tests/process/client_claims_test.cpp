@@ -66,6 +66,26 @@ TEST(ClientClaim, ThatFindsNothingIdleNamesTheHolder) {
     EXPECT_EQ(client.claim(cold).code, DIBS_ECOLD);
 }
 
+// The broker hangs up before, while or after the library greets it: each time it has said why.
+TEST(ClientConnect, IsToldThatItComesTooOften) {
+    const Folder folder;
+    const Dibsd dibsd(folder,
+                      std::string(kTokens) + "[[policy]]\ndefault = true\nhandshakes = 1\n");
+    dibs_connect_options options = {};
+    options.size = sizeof options;
+    options.socket_path = dibsd.socket().c_str();
+    options.timeout_ns = DIBS_FOREVER;
+    for (int i = 0; i < 200; ++i) {
+        dibs_session* session = nullptr;
+        const int code = dibs_connect(&options, &session);
+        if (code == DIBS_OK) {
+            ASSERT_EQ(dibs_close(session), DIBS_OK);
+        } else {
+            ASSERT_EQ(code, DIBS_ELIMIT) << i;
+        }
+    }
+}
+
 TEST(ClientClaim, WaitsItsTurn) {
     const Folder folder;
     const Dibsd dibsd(folder, kTokens);
