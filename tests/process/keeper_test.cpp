@@ -22,6 +22,7 @@
 #include "shm/memfd.hpp"
 #include "tests/process/child.hpp"
 #include "tests/process/kept_dibsd.hpp"
+#include "tests/process/proc_text.hpp"
 #include "tests/process/raw_client.hpp"
 #include "tests/process/tool.hpp"
 
@@ -309,14 +310,24 @@ TEST(KeeperDeath, TogetherWithTheBrokersEndsEverySession) {
 
 // Whether the broker's timer runs: it is awake.
 bool watched(pid_t broker) {
-    for (const auto& entry :
-         std::filesystem::directory_iterator("/proc/" + std::to_string(broker) + "/fdinfo")) {
-        std::ifstream file(entry.path());
+    std::error_code gone;
+    std::filesystem::directory_iterator entry("/proc/" + std::to_string(broker) + "/fdinfo", gone);
+    for (; !gone && entry != std::filesystem::directory_iterator(); entry.increment(gone)) {
+        std::ifstream file(entry->path());
         for (std::string line; std::getline(file, line);) {
             if (line.rfind("it_value:", 0) == 0) return line != "it_value: (0, 0)";
         }
     }
     return false;
+}
+
+// Waits until it is stopped. False: it has been killed.
+bool is_stopped(pid_t pid) {
+    for (;; sched_yield()) {
+        const char state = proc_state(pid);
+        if (state == 'T') return true;
+        if (state == '\0' || state == 'Z') return false;
+    }
 }
 
 TEST(HangWatch, KillsABrokerWhoseTurnDoesNotEnd) {
@@ -328,13 +339,8 @@ TEST(HangWatch, KillsABrokerWhoseTurnDoesNotEnd) {
     for (;;) {
         client.claim(1, 0, 1);
         kill(first, SIGSTOP);
-        std::ifstream status("/proc/" + std::to_string(first) + "/stat");
-        while (status && std::string(std::istreambuf_iterator<char>(status), {}).find(") T") ==
-                             std::string::npos) {
-            sched_yield();
-            status = std::ifstream("/proc/" + std::to_string(first) + "/stat");
-        }
-        if (watched(first)) break;
+        // Whoever was stopped for too long, awake, has been killed before anybody could look.
+        if (!is_stopped(first) || watched(first) || proc_state(first) != 'T') break;
         kill(first, SIGCONT);
         client.release(*client.wait());
         ASSERT_EQ(client.wait()->reason, Reason::kOk);

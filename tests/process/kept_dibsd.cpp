@@ -15,8 +15,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <system_error>
+
+#include "tests/process/proc_text.hpp"
 
 namespace dibs::test {
 
@@ -25,8 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::vector<std::string> words_of(pid_t pid) {
-    std::ifstream file("/proc/" + std::to_string(pid) + "/cmdline", std::ios::binary);
-    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    const std::string text = proc_text(pid, "cmdline");
     std::vector<std::string> words;
     for (size_t at = 0; at < text.size(); at = text.find('\0', at) + 1)
         words.emplace_back(text.c_str() + at);
@@ -39,11 +39,8 @@ bool has(const std::vector<std::string>& words, const std::string& word) {
 
 // In a zombie's status, and when there is nobody, nothing runs.
 bool runs(pid_t pid) {
-    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
-    std::string text;
-    std::getline(stat, text);
-    const size_t name_end = text.rfind(')');
-    return name_end != std::string::npos && text[name_end + 2] != 'Z';
+    const char state = proc_state(pid);
+    return state != '\0' && state != 'Z';
 }
 
 }  // namespace
@@ -143,8 +140,12 @@ void kill_and_await(pid_t pid, int signal) {
 }
 
 size_t count_descriptors(pid_t pid) {
-    const fs::directory_iterator folder("/proc/" + std::to_string(pid) + "/fd");
-    return static_cast<size_t>(std::distance(begin(folder), end(folder)));
+    std::error_code gone;
+    fs::directory_iterator entry("/proc/" + std::to_string(pid) + "/fd", gone);
+    size_t count = 0;
+    for (; !gone && entry != fs::directory_iterator(); entry.increment(gone))
+        ++count;
+    return gone ? SIZE_MAX : count;
 }
 
 shm::Descriptor open_descriptor(pid_t pid, const std::string& name) {

@@ -55,7 +55,8 @@ class KeptDibsd {
 // The process is not running any more. It may be anybody's child.
 void kill_and_await(pid_t pid, int signal);
 
-// Open descriptors of a process; and a copy of the one whose link begins with `name`.
+// Open descriptors of a process, SIZE_MAX if it is gone; and a copy of the one whose link begins
+// with `name`.
 size_t count_descriptors(pid_t pid);
 shm::Descriptor open_descriptor(pid_t pid, const std::string& name);
 

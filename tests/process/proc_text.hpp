@@ -1,0 +1,36 @@
+// tests/process/proc_text.hpp -- what /proc says of a process that may end meanwhile.
+//
+// A file there that was opened while its process ran cannot be read once that is gone, and an
+// iterator over a stream's buffer throws then.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fcntl.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "shm/descriptor.hpp"
+
+namespace dibs::test {
+
+// A file of the process, "stat" say; empty if there is no such process (any more).
+inline std::string proc_text(pid_t pid, const std::string& name) {
+    const std::string path = "/proc/" + std::to_string(pid) + "/" + name;
+    const shm::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    std::string text;
+    char part[4096];
+    for (ssize_t size = 0; (size = read(file.get(), part, sizeof(part))) > 0;)
+        text.append(part, static_cast<size_t>(size));
+    return text;
+}
+
+// The letter of its state, 'T' for stopped; 0: there is nobody.
+inline char proc_state(pid_t pid) {
+    const std::string text = proc_text(pid, "stat");
+    const size_t name_end = text.rfind(')');
+    return name_end == std::string::npos ? '\0' : text[name_end + 2];
+}
+
+}  // namespace dibs::test
