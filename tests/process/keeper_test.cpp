@@ -321,15 +321,6 @@ bool watched(pid_t broker) {
     return false;
 }
 
-// Waits until it is stopped. False: it has been killed.
-bool is_stopped(pid_t pid) {
-    for (;; sched_yield()) {
-        const char state = proc_state(pid);
-        if (state == 'T') return true;
-        if (state == '\0' || state == 'Z') return false;
-    }
-}
-
 TEST(HangWatch, KillsABrokerWhoseTurnDoesNotEnd) {
     const Folder folder;
     const KeptDibsd dibsd(folder, kCounted);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -31,6 +32,16 @@ inline char proc_state(pid_t pid) {
     const std::string text = proc_text(pid, "stat");
     const size_t name_end = text.rfind(')');
     return name_end == std::string::npos ? '\0' : text[name_end + 2];
+}
+
+inline  // Waits until it is stopped. False: it has been killed.
+    inline bool
+    is_stopped(pid_t pid) {
+    for (;; sched_yield()) {
+        const char state = proc_state(pid);
+        if (state == 'T') return true;
+        if (state == '\0' || state == 'Z') return false;
+    }
 }
 
 }  // namespace dibs::test
