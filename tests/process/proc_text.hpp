@@ -34,9 +34,8 @@ inline char proc_state(pid_t pid) {
     return name_end == std::string::npos ? '\0' : text[name_end + 2];
 }
 
-inline  // Waits until it is stopped. False: it has been killed.
-    inline bool
-    is_stopped(pid_t pid) {
+// Waits until it is stopped. False: it has been killed.
+inline bool is_stopped(pid_t pid) {
     for (;; sched_yield()) {
         const char state = proc_state(pid);
         if (state == 'T') return true;
