@@ -3,7 +3,9 @@
 #include "broker/config.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -20,12 +22,14 @@ core::PoolConfig PoolSettings::view() {
 }
 
 ConfigResult read_config(const std::string& path) {
+    errno = 0;
     std::ifstream file(path, std::ios::binary);
     std::error_code unknown;
     const bool folder = std::filesystem::is_directory(path, unknown);
+    const int error = folder ? EISDIR : errno;
     if (!file || folder) {
         ConfigResult result;
-        result.mistakes.push_back(path + (folder ? ": is a folder" : ": cannot be read"));
+        result.mistakes.push_back(path + ": cannot be read: " + std::strerror(error));
         return result;
     }
     std::ostringstream text;

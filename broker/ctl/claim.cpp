@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 
 #include "broker/ctl/exec/lease_watch.hpp"
@@ -43,12 +42,6 @@ shm::Descriptor take_signals() {
     return shm::Descriptor(signalfd(-1, &set, SFD_CLOEXEC));
 }
 
-std::string hexadecimal(uint64_t id) {
-    std::array<char, 24> text{};
-    std::snprintf(text.data(), text.size(), "0x%llx", static_cast<unsigned long long>(id));
-    return text.data();
-}
-
 Sheet grant_sheet(const exec::LeaseWatch& lease, const std::string& pool) {
     const dibs_completion& granted = lease.granted();
     std::vector<uint64_t> slots;
@@ -67,16 +60,14 @@ Sheet grant_sheet(const exec::LeaseWatch& lease, const std::string& pool) {
     }
     Sheet sheet{"dibs.claim/1",
                 {{"number", "lease"},
-                 {"id", ""},
-                 {"", "id"},
+                 {"id", "id"},
                  {"pool", "pool"},
                  {"slots", "slots"},
                  {"fence", "fence"},
                  {"interval_ns", "interval"},
                  {"attributes", "attributes"}}};
     sheet.rows.push_back({Cell::of(granted.claim),
-                          Cell::of(granted.lease.id),
-                          Cell::of(hexadecimal(granted.lease.id)),
+                          Cell::identifier(granted.lease.id),
                           Cell::of(pool),
                           Cell::of(std::move(slots)),
                           Cell::of(granted.lease.fence),

@@ -11,6 +11,7 @@
 #include "broker/ctl/demo/demo.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/subcommand.hpp"
+#include "broker/prose.hpp"
 #include "broker/spelling.hpp"
 
 namespace {
@@ -44,11 +45,13 @@ constexpr Subcommand kSubcommands[] = {
 };
 
 void print_usage(std::FILE* to) {
-    std::fputs("usage: dibs SUBCOMMAND [OPTION...]\n\n", to);
+    std::string text = "usage: dibs SUBCOMMAND [OPTION...]\n\n";
     for (const Subcommand& subcommand : kSubcommands) {
-        std::fprintf(to, "  %-10s %s\n", subcommand.name.data(), subcommand.about.data());
+        const std::string space(11 - subcommand.name.size(), ' ');
+        text += "  " + std::string(subcommand.name) + space + std::string(subcommand.about) + "\n";
     }
-    std::fputs("\n`dibs SUBCOMMAND --help` says more.\n", to);
+    text += "\n`dibs SUBCOMMAND --help` says more.\n";
+    std::fputs(dibs::help_for_output(text).c_str(), to);
 }
 
 int run(const Subcommand& subcommand, int argc, char** argv) {

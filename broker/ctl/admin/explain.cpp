@@ -69,7 +69,7 @@ int run_explain(int argc, char** argv) {
     if (const auto exit = arguments.parse(argc, argv)) return *exit;
     (void)output.form();
     const Name name = parse_name(id);
-    if (name.kind != Name::Kind::kNumber) {
+    if (name.kind != Name::Kind::kNumber && name.kind != Name::Kind::kId) {
         throw Failure(kExitUsage, "\"" + id + "\" is no claim's number; dibs ls claims shows them");
     }
     AdminClient client(output.socket());

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "broker/ctl/failure.hpp"
+#include "broker/ctl/sheet.hpp"
 #include "broker/ctl/subcommand.hpp"
 #include "broker/quantity.hpp"
 
@@ -15,17 +16,25 @@ namespace dibs::ctl::exec {
 
 namespace {
 
-// "; process 123 (python3) of user 1000 has held one for 4s"
-std::string shown_holder(const dibs_holder& holder) {
-    if (holder.claim == 0) return "";
+// "process 123 (python3) of user 1000"; of another user's claim no process is told, and a user only
+// where that is its account.
+std::string shown_process(const dibs_holder& holder) {
+    const std::string user = std::to_string(holder.uid);
+    if (holder.claim == DIBS_HIDDEN_CLAIM) {
+        return holder.uid == DIBS_HIDDEN_UID ? "another user's process"
+                                             : "a process of user " + user;
+    }
     std::string name;
     std::ifstream file("/proc/" + std::to_string(holder.pid) + "/comm");
     std::getline(file, name);
-    const int64_t age_ns =
-        std::max<int64_t>(holder.age_ns, 0) / DIBS_MILLISECOND * DIBS_MILLISECOND;
-    return "; process " + std::to_string(holder.pid) + (name.empty() ? "" : " (" + name + ")") +
-           " of user " + std::to_string(holder.uid) + " has held one for " +
-           show_duration(static_cast<uint64_t>(age_ns));
+    return "process " + std::to_string(holder.pid) + (name.empty() ? "" : " (" + name + ")") +
+           " of user " + user;
+}
+
+std::string shown_holder(const dibs_holder& holder) {
+    if (holder.claim == 0) return "";
+    return "; " + shown_process(holder) + " has held one for " +
+           duration_text(static_cast<uint64_t>(std::max<int64_t>(holder.age_ns, 0)));
 }
 
 std::string wanted(const Options& options) {
