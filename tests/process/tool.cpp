@@ -33,6 +33,9 @@ Pipe make_pipe() {
 
 [[noreturn]] void become(const std::vector<std::string>& arguments, const ToolStart& start) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    // Whoever runs the tests may ignore some, as a shell does for what it puts into the background.
+    for (int number = 1; number < NSIG; ++number)
+        (void)::signal(number, SIG_DFL);
     if (!start.folder.empty() && chdir(start.folder.c_str()) != 0) _exit(99);
     if (!start.socket.empty()) setenv("DIBS_SOCKET", start.socket.c_str(), 1);
     for (const std::string& entry : start.environment) {
