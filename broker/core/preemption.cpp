@@ -216,6 +216,7 @@ bool Core::Parts::hand_over(uint32_t slot) {
     shm::PoolRow& pool = edit.row(state.pools[row.pool], kPoolHot);
     backlog.remove(row.pool, claim);
     put(pool.waiting, pool.waiting - 1);
+    touched.add(row.pool);
     book->chosen.assign(1, slot);
     give_slots(claim, book->chosen, state.slots[slot].session == kNoRow ? 0 : 1);
     return true;
