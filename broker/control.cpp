@@ -351,6 +351,9 @@ void Control::take_reports() {
             case Report::Kind::kAdmin:
                 conversations_.answer(std::unique_ptr<AdminJob>(report.job), monotonic());
                 break;
+            case Report::Kind::kCopied:
+                conversations_.copied(std::unique_ptr<Copying>(report.copying));
+                break;
             case Report::Kind::kFinished:
                 finished_ = true;
                 break;

@@ -10,6 +10,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <optional>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -20,6 +22,7 @@ namespace dibs {
 
 namespace {
 
+constexpr uint64_t kDumps = 0;  // no conversation's number
 constexpr uint32_t kDepthMax = 4;
 constexpr uint32_t kTablesMax = 4;
 
@@ -49,8 +52,14 @@ bool send_welcome(int socket, bool is_admin, uint64_t epoch) {
 }  // namespace
 
 Conversations::Conversations(Exchange& exchange, uint64_t now_ns)
-    : exchange_(exchange), epoll_(epoll_create1(EPOLL_CLOEXEC)), started_ns_(now_ns) {
-    if (!epoll_.valid()) {
+    : exchange_(exchange),
+      dumps_(exchange),
+      epoll_(epoll_create1(EPOLL_CLOEXEC)),
+      started_ns_(now_ns) {
+    struct epoll_event event = {};
+    event.events = EPOLLIN;
+    event.data.u64 = kDumps;
+    if (!epoll_.valid() || epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, dumps_.fd(), &event) != 0) {
         throw std::system_error(errno, std::generic_category(), "epoll_create1");
     }
 }
@@ -96,6 +105,7 @@ void Conversations::hear(uint64_t now_ns) {
 }
 
 void Conversations::hear_one(uint64_t number, uint64_t now_ns) {
+    if (number == kDumps) return finish_dump(now_ns);
     const auto found = all_.find(number);
     if (found == all_.end()) return;
     Conversation& conversation = found->second;
@@ -128,11 +138,13 @@ void Conversations::hear_one(uint64_t number, uint64_t now_ns) {
 bool Conversations::take(uint64_t number,
                          Conversation& conversation,
                          std::span<const uint8_t> packet) {
+    const auto* asked = flatbuffers::GetRoot<admin::Request>(packet.data());
+    if (asked->ask() == admin::Ask::dump) return dump(number, conversation, asked->cursor());
     auto job = std::make_unique<AdminJob>();
     job->conversation = number;
     job->uid = conversation.uid;
     job->is_admin = conversation.is_admin;
-    flatbuffers::GetRoot<admin::Request>(packet.data())->UnPackTo(&job->request);
+    asked->UnPackTo(&job->request);
     Request request;
     request.kind = Request::Kind::kAdmin;
     request.job = job.get();
@@ -141,6 +153,61 @@ bool Conversations::take(uint64_t number,
     conversation.busy = true;
     listen(number, conversation, false);
     return true;
+}
+
+// The first slice is asked for before there is a dump, the others of it; after the last it is gone.
+bool Conversations::dump(uint64_t number, Conversation& conversation, uint64_t from) {
+    if (from != 0 && from < conversation.dump.size()) return send_slice(conversation, from);
+    admin::AnswerT answer;
+    answer.code = admin::Code::denied;
+    if (conversation.is_admin && from != 0) answer.code = admin::Code::not_found;
+    if (conversation.is_admin && from == 0) {
+        const std::string why = dumps_.begin(number);
+        conversation.busy = why.empty();
+        if (conversation.busy) {
+            listen(number, conversation, false);
+            return true;
+        }
+        answer.code = admin::Code::refused;
+        answer.names.push_back(why);
+    }
+    return send_answer(conversation.socket.get(), answer);
+}
+
+bool Conversations::send_slice(Conversation& conversation, uint64_t from) {
+    const uint64_t end = std::min<uint64_t>(from + kSliceSize, conversation.dump.size());
+    admin::AnswerT answer;
+    answer.cursor = end;
+    answer.more = end < conversation.dump.size();
+    answer.bytes.assign(conversation.dump.begin() + static_cast<ptrdiff_t>(from),
+                        conversation.dump.begin() + static_cast<ptrdiff_t>(end));
+    if (!answer.more) conversation.dump = {};
+    return send_answer(conversation.socket.get(), answer);
+}
+
+void Conversations::finish_dump(uint64_t now_ns) {
+    std::optional<Dumps::Written> written = dumps_.take();
+    if (!written) return;
+    const auto found = all_.find(written->conversation);
+    if (found == all_.end()) return;
+    Conversation& conversation = found->second;
+    conversation.busy = false;
+    conversation.silent_until_ns = now_ns + kSilenceNs;
+    conversation.dump = std::move(written->bytes);
+    bool sent = false;
+    if (written->fault.empty()) {
+        sent = send_slice(conversation, 0);
+    } else {
+        admin::AnswerT answer;
+        answer.code = admin::Code::refused;
+        answer.names.push_back(written->fault);
+        sent = send_answer(conversation.socket.get(), answer);
+    }
+    if (!sent) {
+        all_.erase(found);
+        return;
+    }
+    listen(found->first, conversation, true);
 }
 
 void Conversations::listen(uint64_t number, const Conversation& conversation, bool on) const {

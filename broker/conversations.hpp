@@ -17,9 +17,11 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "broker/admin.hpp"
 #include "broker/callers.hpp"
+#include "broker/dumps.hpp"
 #include "broker/exchange.hpp"
 #include "shm/descriptor.hpp"
 
@@ -31,6 +33,7 @@ class Conversations {
     static constexpr size_t kMostOfOneUser = 16;  // administrators: all
     static constexpr uint64_t kSilenceNs = 10'000'000'000;
     static constexpr size_t kRequestSize = 1024;  // bytes of one request, at most
+    static constexpr size_t kSliceSize = 65536;   // of a dump, in one answer
 
     Conversations(Exchange& exchange, uint64_t now_ns);
 
@@ -39,10 +42,13 @@ class Conversations {
     void begin(Caller caller, bool is_admin, uint64_t epoch, uint64_t now_ns);
     void hear(uint64_t now_ns);
     void answer(std::unique_ptr<AdminJob> job, uint64_t now_ns);
+    void copied(std::unique_ptr<Copying> copying) { dumps_.copied(std::move(copying)); }
     void drop_silent(uint64_t now_ns);
     [[nodiscard]] uint64_t next_due() const;  // monotonic; kNever = none
     // What a status says of the broker's own restrictions. Before anybody is heard.
     void set_hardening(std::string text) { hardening_ = std::move(text); }
+    // What is dumped. Before anybody is heard.
+    void set_state(std::span<std::byte> state) { dumps_.set_state(state); }
     [[nodiscard]] size_t size() const { return all_.size(); }
 
   private:
@@ -52,6 +58,7 @@ class Conversations {
         bool is_admin = false;
         bool busy = false;
         uint64_t silent_until_ns = 0;
+        std::vector<uint8_t> dump = {};  // of which it reads slices
     };
 
     [[nodiscard]] bool make_room(uint32_t uid, bool is_admin);
@@ -59,9 +66,13 @@ class Conversations {
     [[nodiscard]] bool take(uint64_t number,
                             Conversation& conversation,
                             std::span<const uint8_t> packet);
+    [[nodiscard]] bool dump(uint64_t number, Conversation& conversation, uint64_t from);
+    [[nodiscard]] static bool send_slice(Conversation& conversation, uint64_t from);
+    void finish_dump(uint64_t now_ns);
     void listen(uint64_t number, const Conversation& conversation, bool on) const;
 
     Exchange& exchange_;
+    Dumps dumps_;
     shm::Descriptor epoll_;
     std::map<uint64_t, Conversation> all_;  // by number: in the order in which they came
     uint64_t next_number_ = 1;

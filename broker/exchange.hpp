@@ -21,6 +21,7 @@ namespace dibs {
 
 struct AdminJob;
 struct Config;
+struct Copying;
 struct Session;
 
 // control → turn
@@ -30,6 +31,7 @@ struct Request {
         kEnd,      // end the session of this row and generation: its client did not wait for it
         kConfig,   // a configuration to take over; owned by the turn from here on
         kAdmin,    // a request to serve; owned by the turn until it is reported
+        kCopy,     // a copy of STATE to make; owned by the turn until it is reported
         kDrain,    // stop in order
         kStop,     // stop at once
         kYield,    // leave everything as it is to a successor
@@ -38,6 +40,7 @@ struct Request {
     Session* session = nullptr;
     Config* config = nullptr;
     AdminJob* job = nullptr;
+    Copying* copying = nullptr;
     uint32_t row = 0;
     uint32_t generation = 0;
 };
@@ -49,12 +52,14 @@ struct Report {
         kFull,      // say Farewell; owned by control again
         kRetired,   // free it; owned by control again
         kAdmin,     // a request has its answer; owned by control again
+        kCopied,    // a copy is whole; owned by control again
         kFinished,  // the turn has ended
     };
     Kind kind = Kind::kFinished;
     Session* session = nullptr;
     const char* why = "";  // kFull
     AdminJob* job = nullptr;
+    Copying* copying = nullptr;
 };
 
 // An eventfd of the broker's own.

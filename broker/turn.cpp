@@ -63,6 +63,8 @@ void Turn::take(core::TimeNs now) {
     core_.decide();    // timers that are due, then the pass
     answers_.stage();  // completions into the log, bytes into rooms
     core_.commit();    // from here on the turn has happened
+    if (copying_ != nullptr) [[unlikely]]
+        copy_on();
     answers_.store();  // completions into DOWN, consumed indices, wake-ups
     if (answers_.kills()) kills_.carry_out();
     publisher_.publish();
@@ -75,8 +77,18 @@ bool Turn::anything_to_do() {
     const bool work =
         sessions_.anything_new() || exchange_.asked() || deaths_.any() || kills_.any();
     now_ = clock_.now();
-    return work || taken_ != nullptr || !careful_.empty() || core_.work_left() ||
-           now_ >= next_due();
+    return work || copying_ != nullptr || taken_ != nullptr || !careful_.empty() ||
+           core_.work_left() || now_ >= next_due();
+}
+
+// While a copy is being made, turns follow one another without sleep.
+void Turn::copy_on() {
+    copying_->copy.follow();
+    if (!copying_->copy.step(Copying::kPart) || core_.cut()) return;
+    Report report;
+    report.kind = Report::Kind::kCopied;
+    report.copying = copying_.release();
+    exchange_.report(report);
 }
 
 core::TimeNs Turn::next_due() const {
@@ -127,6 +139,9 @@ void Turn::hear() {
             case Request::Kind::kAdmin:
                 administer(request.job);
                 if (++administered == kAdministeredAtOnce) return;
+                break;
+            case Request::Kind::kCopy:
+                copying_.reset(request.copying);
                 break;
             case Request::Kind::kStop:
                 stopped_ = true;

@@ -10,6 +10,7 @@
 #include "broker/answer.hpp"
 #include "broker/clock.hpp"
 #include "broker/config.hpp"
+#include "broker/copying.hpp"
 #include "broker/core/core.hpp"
 #include "broker/deaths.hpp"
 #include "broker/desk.hpp"
@@ -43,6 +44,7 @@ class Turn {
 
   private:
     [[nodiscard]] bool anything_to_do();
+    void copy_on();
     void take(core::TimeNs now);
     void hear();
     void open(Session* session);
@@ -85,10 +87,11 @@ class Turn {
     bool stopped_ = false;
     bool yielded_ = false;
     bool publish_all_ = false;
-    std::vector<Session*> opened_;   // in this turn
-    std::vector<Session*> careful_;  // their entries may be what the last broker died of
-    std::unique_ptr<Config> taken_;  // a configuration that is being taken over
-    size_t taken_pools_ = 0;         // of its pools
+    std::vector<Session*> opened_;      // in this turn
+    std::vector<Session*> careful_;     // their entries may be what the last broker died of
+    std::unique_ptr<Config> taken_;     // a configuration that is being taken over
+    size_t taken_pools_ = 0;            // of its pools
+    std::unique_ptr<Copying> copying_;  // a copy of STATE that is being made
 };
 
 }  // namespace dibs

@@ -29,6 +29,7 @@ constexpr Subcommand kSubcommands[] = {
     {"config", "check a configuration file", dibs::ctl::run_config},
     {"demo", "play a workload through a private broker", dibs::ctl::run_demo},
     {"drain", "take no new claims", dibs::ctl::run_drain},
+    {"dump", "write the whole state as one snapshot", dibs::ctl::run_dump},
     {"exec", "run a command while it holds a slot", dibs::ctl::run_exec},
     {"explain", "say why a claim waits, and for whom", dibs::ctl::run_explain},
     {"fsck", "check a state: the running broker's, or one left behind", dibs::ctl::run_fsck},
