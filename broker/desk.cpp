@@ -156,6 +156,7 @@ void Desk::claims(AdminJob& job) const {
     page(job, core_.claims_max(), [&](uint32_t row) {
         const shm::ClaimRow& claim = core_.claim(row);
         if (claim.state == shm::ClaimState::kFree) return 0U;
+        if (claim.state == shm::ClaimState::kRunning) return 0U;  // its lease stands for it
         if (pool != shm::kNoRow && claim.pool != pool) return 0U;
         const bool named = job.request.number != 0;
         if (named && (claim.arrival != job.request.number || !sees(job, claim.session))) {

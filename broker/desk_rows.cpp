@@ -18,7 +18,7 @@ std::string_view word(shm::SlotState state) {
 
 std::string_view word(shm::ClaimState state) {
     static constexpr std::string_view kWords[] = {
-        "free", "waiting", "confirming", "locked", "held", "placeholder"};
+        "free", "waiting", "confirming", "locked", "held", "placeholder", "running", "promised"};
     return kWords[static_cast<size_t>(state)];
 }
 

@@ -180,6 +180,11 @@ void Operations::claim(Session& session,
     }
     command.room = room.first;
     command.room_lines = room.lines;
+    core::ClaimTerms terms;
+    if (entry.pool < core_.pools() && core_.pool(entry.pool).order == shm::PoolOrder::kAccount) {
+        terms.account = session.charged_to;
+        command.terms = &terms;
+    }
     core_.apply(command);
 }
 

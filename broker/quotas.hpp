@@ -34,6 +34,8 @@ class Quotas {
         return session.bounded ? bounded_claim(session, pool) : shm::Reason::kOk;
     }
     [[nodiscard]] shm::Reason announce(const Session& session, uint32_t pool) const;
+    // Is there a pool whose claims are charged to anybody?
+    [[nodiscard]] bool charged() const;
     // What its claims are charged to.
     [[nodiscard]] std::string account_of(const Credentials& peer) const {
         return policy_->account_of(peer);

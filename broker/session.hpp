@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "broker/core/command.hpp"
@@ -105,6 +106,9 @@ struct Session {
     const Allowance* allowance = nullptr;
     bool bounded = false;  // some limit on claims or pools is not "none"
     bool admin = false;    // sees whose things are whose
+    // The account that its claims name, where that is not the one of its row: the policy, or the
+    // pools, have changed since it was opened.
+    std::string charged_to;
 
     // --- the rest: touched when it begins and ends
     shm::SessionSizes sizes;

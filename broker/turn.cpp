@@ -26,6 +26,7 @@ Turn::Turn(core::Core& core, BoardSegment& board, Exchange& exchange, HangWatch 
       clock_(core.now()),
       sessions_(core.sessions_max()),
       quotas_(core),
+      file_accounts_(core),
       operations_(core, quotas_),
       publisher_(core, board),
       ingest_(core, operations_),
@@ -125,7 +126,7 @@ void Turn::hear() {
     if (taken_ == nullptr && !exchange_.asked()) return;
     Request request;
     int administered = 0;
-    while (take_pools() && !core_.turn_full() && exchange_.next(request)) {
+    while (take_configuration() && !core_.turn_full() && exchange_.next(request)) {
         switch (request.kind) {
             case Request::Kind::kSession:
                 open(request.session);
@@ -170,6 +171,8 @@ void Turn::open(Session* session) {
     command.completion_entries = session->sizes.completion_entries;
     command.up_payload_size = session->sizes.up_payload;
     command.down_payload_size = session->sizes.down_payload;
+    const std::string account = quotas_.charged() ? quotas_.account_of(session->peer) : "";
+    command.account = account;
     session->row = core_.open_session(command);
     if (session->row == shm::kNoRow) {
         exchange_.report({Report::Kind::kFull, session, "all session rows are in use"});
@@ -207,6 +210,7 @@ void Turn::end(const Request& request) {
 void Turn::take_over(Config* taken) {
     taken_.reset(taken);
     taken_pools_ = 0;
+    file_accounts_.begin(taken->accounts);
     drain_timeout_ns_ = taken->drain_timeout_ns;
     sleep_.set_spin(taken->spin_ns);
     quotas_.set_policy(taken->policy, sessions_.all());
@@ -214,7 +218,7 @@ void Turn::take_over(Config* taken) {
 
 // A new pool brings some two hundred rows, so the turn's log may end before the pools do. False if
 // the rest must wait for the next turn.
-bool Turn::take_pools() {
+bool Turn::take_configuration() {
     if (taken_ == nullptr) return true;
     for (; taken_pools_ < taken_->pools.size(); ++taken_pools_) {
         if (core_.turn_full()) return false;
@@ -223,6 +227,7 @@ bool Turn::take_pools() {
             log::warning(why + "; it stays as it was");
         }
     }
+    if (!file_accounts_.step()) return false;
     taken_.reset();
     publish_all_ = true;
     return true;
@@ -291,6 +296,7 @@ void Turn::prepare(Config& config, Inheritance& inheritance) {
         finish_unheard();
     }
     set_pools(config, inheritance.takeover());
+    if (!inheritance.takeover()) set_accounts(config);
     do {
         begin_unheard();
         finish_unheard();
@@ -345,6 +351,18 @@ void Turn::set_pools(Config& config, bool takeover) {
         const bool set = core_.set_pool(pool.view(), &why) != shm::kNoRow;
         if (!set && !takeover) throw std::runtime_error(why);
         if (!set) log::warning(why + "; it stays as it was");
+        finish_unheard();
+    }
+}
+
+// Who takes over leaves them as they are: an administrator may have changed them since the file was
+// read.
+void Turn::set_accounts(const Config& config) {
+    file_accounts_.begin(config.accounts);
+    bool done = false;
+    while (!done) {
+        begin_unheard();
+        done = file_accounts_.step();
         finish_unheard();
     }
 }

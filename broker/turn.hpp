@@ -15,6 +15,7 @@
 #include "broker/deaths.hpp"
 #include "broker/desk.hpp"
 #include "broker/exchange.hpp"
+#include "broker/file_accounts.hpp"
 #include "broker/ingest.hpp"
 #include "broker/inheritance.hpp"
 #include "broker/kills.hpp"
@@ -50,7 +51,7 @@ class Turn {
     void open(Session* session);
     void end(const Request& request);
     void administer(AdminJob* job);
-    [[nodiscard]] bool take_pools();
+    [[nodiscard]] bool take_configuration();
     void take_over(Config* config);
     void read_submissions();
     void retire();
@@ -60,6 +61,7 @@ class Turn {
     void adopt(Inheritance& inheritance);
     void end_the_lost();
     void set_pools(Config& config, bool takeover);
+    void set_accounts(const Config& config);
     void begin_unheard();
     void finish_unheard();
     void read_carefully();
@@ -69,6 +71,7 @@ class Turn {
     Clock clock_;
     Sessions sessions_;
     Quotas quotas_;
+    FileAccounts file_accounts_;
     Operations operations_;
     Publisher publisher_;
     Ingest ingest_;

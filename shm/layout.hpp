@@ -435,6 +435,7 @@ static_assert(sizeof(AccountRow) == 256);
 namespace AccountFlag {
 inline constexpr uint8_t kConfigured = 1;
 inline constexpr uint8_t kFreeTasksDisabled = 2;
+inline constexpr uint8_t kOfFile = 4;  // the broker's file names it: one that does not deletes it
 }  // namespace AccountFlag
 
 // [later] A type of worker that a provisioner can create.

@@ -294,7 +294,8 @@ bool Core::Parts::set_account(const AccountConfig& config, std::string* why) {
     put(account.fanout_max, config.fanout_max);
     put(account.flags,
         AccountFlag::kConfigured |
-            (config.free_tasks_disabled ? AccountFlag::kFreeTasksDisabled : 0));
+            (config.free_tasks_disabled ? AccountFlag::kFreeTasksDisabled : 0) |
+            (config.of_file ? AccountFlag::kOfFile : 0));
     const uint32_t chain =
         arena.store({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
     arena.free(account.label_limits, account.label_limits_size);

@@ -65,6 +65,7 @@ struct AccountConfig {
     bool free_tasks_disabled = false;
     std::span<const int64_t> balance = {};
     bool keep_balance = false;  // of an account that is configured already
+    bool of_file = false;       // a mark for whoever configures; the core decides nothing by it
 };
 
 struct SessionOpen {
