@@ -51,6 +51,8 @@ std::optional<Arguments> parse_arguments(int argc, char** argv, int* exit_code) 
     app.add_option("--socket", arguments.socket, "listen on this path");
     app.add_option("--state-fd", arguments.state_fd, "memfd with the STATE to go on from")
         ->check(CLI::NonNegativeNumber);
+    app.add_option("--load", arguments.load, "snapshot of dibs dump to go on from")
+        ->excludes("--state-fd");
     app.add_option("--ready-fd", arguments.ready_fd, "descriptor for the ready line")
         ->check(CLI::NonNegativeNumber);
     app.add_flag("--multi-user",

@@ -79,6 +79,7 @@ class Control {
     void renew_keeper();
     void watch_keeper();
     void watch_for_writing();
+    void hand_over(const LoadedState& loaded);
     void welcome(Session* session);
     void take_signal();
     void drain();

@@ -94,6 +94,7 @@ void Conversations::begin(Caller caller, bool is_admin, uint64_t epoch, uint64_t
             {shm::FarewellCode::kFull, 0, std::string("epoll_ctl: ") + std::strerror(errno)});
     }
     if (!send_welcome(socket, is_admin, epoch)) return;
+    epoch_ = epoch;
     all_[next_number_++] = {std::move(caller.socket), uid, is_admin, false, now_ns + kSilenceNs};
 }
 
@@ -114,7 +115,7 @@ void Conversations::hear_one(uint64_t number, uint64_t now_ns) {
         all_.erase(found);
         return;
     }
-    alignas(8) std::array<uint8_t, kRequestSize> packet;
+    alignas(8) std::array<uint8_t, kLoadRequestSize> packet;
     const ssize_t size =
         recv(conversation.socket.get(), packet.data(), packet.size(), MSG_DONTWAIT | MSG_TRUNC);
     if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
@@ -123,7 +124,8 @@ void Conversations::hear_one(uint64_t number, uint64_t now_ns) {
         return;
     }
     const size_t read = std::min(static_cast<size_t>(size), packet.size());
-    if (static_cast<size_t>(size) <= packet.size() && verified({packet.data(), read})) {
+    const size_t most = conversation.is_admin ? kLoadRequestSize : kRequestSize;
+    if (static_cast<size_t>(size) <= most && verified({packet.data(), read})) {
         conversation.silent_until_ns = now_ns + kSilenceNs;
         if (take(number, conversation, {packet.data(), read})) return;
     } else {
@@ -140,6 +142,7 @@ bool Conversations::take(uint64_t number,
                          std::span<const uint8_t> packet) {
     const auto* asked = flatbuffers::GetRoot<admin::Request>(packet.data());
     if (asked->ask() == admin::Ask::dump) return dump(number, conversation, asked->cursor());
+    if (asked->ask() == admin::Ask::load) return load(number, conversation, *asked);
     auto job = std::make_unique<AdminJob>();
     job->conversation = number;
     job->uid = conversation.uid;
@@ -168,9 +171,15 @@ bool Conversations::dump(uint64_t number, Conversation& conversation, uint64_t f
             listen(number, conversation, false);
             return true;
         }
-        answer.code = admin::Code::refused;
-        answer.names.push_back(why);
+        return refuse(conversation, why);
     }
+    return send_answer(conversation.socket.get(), answer);
+}
+
+bool Conversations::refuse(const Conversation& conversation, const std::string& why) {
+    admin::AnswerT answer;
+    answer.code = admin::Code::refused;
+    answer.names.push_back(why);
     return send_answer(conversation.socket.get(), answer);
 }
 
@@ -198,11 +207,66 @@ void Conversations::finish_dump(uint64_t now_ns) {
     if (written->fault.empty()) {
         sent = send_slice(conversation, 0);
     } else {
-        admin::AnswerT answer;
-        answer.code = admin::Code::refused;
-        answer.names.push_back(written->fault);
-        sent = send_answer(conversation.socket.get(), answer);
+        sent = refuse(conversation, written->fault);
     }
+    if (!sent) {
+        all_.erase(found);
+        return;
+    }
+    listen(found->first, conversation, true);
+}
+
+// Slices are put together; the last one makes them a STATE, which the turn must agree to.
+bool Conversations::load(uint64_t number,
+                         Conversation& conversation,
+                         const admin::Request& request) {
+    admin::AnswerT answer;
+    answer.code = admin::Code::denied;
+    if (!conversation.is_admin) return send_answer(conversation.socket.get(), answer);
+    if (!take_loaded_) {
+        return refuse(conversation,
+                      "this broker has no keeper to start its successor: stop it, and start "
+                      "dibsd with --load FILE");
+    }
+    const auto* bytes = request.bytes();
+    if (bytes != nullptr) {
+        conversation.load.insert(conversation.load.end(), bytes->begin(), bytes->end());
+    }
+    answer.code = admin::Code::ok;
+    if (request.more()) return send_answer(conversation.socket.get(), answer);
+    const std::vector<uint8_t> snapshot = std::exchange(conversation.load, {});
+    try {
+        if (!begin_load(number, snapshot)) return refuse(conversation, "another load goes on");
+    } catch (const std::exception& error) {
+        return refuse(conversation, error.what());
+    }
+    conversation.busy = true;
+    listen(number, conversation, false);
+    return true;
+}
+
+bool Conversations::begin_load(uint64_t number, std::span<const uint8_t> snapshot) {
+    if (loader_ != 0) return false;
+    LoadedState loaded = load_state(snapshot, epoch_);
+    Request request;
+    request.kind = Request::Kind::kReplace;
+    if (!exchange_.ask(request)) return false;
+    loaded_ = std::move(loaded);
+    loader_ = number;
+    return true;
+}
+
+void Conversations::replaced(const char* why, uint64_t now_ns) {
+    const std::string refusal(why);
+    const LoadedState loaded = std::move(loaded_);
+    const auto found = all_.find(std::exchange(loader_, 0));
+    if (refusal.empty()) take_loaded_(loaded);
+    if (found == all_.end()) return;
+    Conversation& conversation = found->second;
+    conversation.busy = false;
+    conversation.silent_until_ns = now_ns + kSilenceNs;
+    const bool sent = refusal.empty() ? send_answer(conversation.socket.get(), admin::AnswerT())
+                                      : refuse(conversation, refusal);
     if (!sent) {
         all_.erase(found);
         return;

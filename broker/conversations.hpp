@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -23,6 +24,7 @@
 #include "broker/callers.hpp"
 #include "broker/dumps.hpp"
 #include "broker/exchange.hpp"
+#include "broker/loaded_state.hpp"
 #include "shm/descriptor.hpp"
 
 namespace dibs {
@@ -32,8 +34,9 @@ class Conversations {
     static constexpr size_t kMost = 64;
     static constexpr size_t kMostOfOneUser = 16;  // administrators: all
     static constexpr uint64_t kSilenceNs = 10'000'000'000;
-    static constexpr size_t kRequestSize = 1024;  // bytes of one request, at most
-    static constexpr size_t kSliceSize = 65536;   // of a dump, in one answer
+    static constexpr size_t kRequestSize = 1024;       // bytes of one request, at most;
+    static constexpr size_t kLoadRequestSize = 65536;  // of an administrator's
+    static constexpr size_t kSliceSize = 65536;        // of a dump, in one answer
 
     Conversations(Exchange& exchange, uint64_t now_ns);
 
@@ -47,6 +50,11 @@ class Conversations {
     [[nodiscard]] uint64_t next_due() const;  // monotonic; kNever = none
     // What a status says of the broker's own restrictions. Before anybody is heard.
     void set_hardening(std::string text) { hardening_ = std::move(text); }
+    // A snapshot that was sent whole is the state that a successor is to go on from, if the turn
+    // agrees; then loaded() says so to whoever sent it. Who holds on to it is control.
+    using TakeLoaded = std::function<void(const LoadedState&)>;
+    void set_loader(TakeLoaded take) { take_loaded_ = std::move(take); }
+    void replaced(const char* why, uint64_t now_ns);
     // What is dumped. Before anybody is heard.
     void set_state(std::span<std::byte> state) { dumps_.set_state(state); }
     [[nodiscard]] size_t size() const { return all_.size(); }
@@ -59,6 +67,7 @@ class Conversations {
         bool busy = false;
         uint64_t silent_until_ns = 0;
         std::vector<uint8_t> dump = {};  // of which it reads slices
+        std::vector<uint8_t> load = {};  // slices that have come
     };
 
     [[nodiscard]] bool make_room(uint32_t uid, bool is_admin);
@@ -69,10 +78,19 @@ class Conversations {
     [[nodiscard]] bool dump(uint64_t number, Conversation& conversation, uint64_t from);
     [[nodiscard]] static bool send_slice(Conversation& conversation, uint64_t from);
     void finish_dump(uint64_t now_ns);
+    [[nodiscard]] bool load(uint64_t number,
+                            Conversation& conversation,
+                            const admin::Request& request);
+    [[nodiscard]] bool begin_load(uint64_t number, std::span<const uint8_t> snapshot);
+    [[nodiscard]] static bool refuse(const Conversation& conversation, const std::string& why);
     void listen(uint64_t number, const Conversation& conversation, bool on) const;
 
     Exchange& exchange_;
     Dumps dumps_;
+    TakeLoaded take_loaded_;  // none: nobody could start a successor
+    LoadedState loaded_;      // while the turn is asked
+    uint64_t loader_ = 0;     // its conversation
+    uint64_t epoch_ = 0;
     shm::Descriptor epoll_;
     std::map<uint64_t, Conversation> all_;  // by number: in the order in which they came
     uint64_t next_number_ = 1;

@@ -68,7 +68,8 @@ void Desk::serve(AdminJob& job) {
         case Ask::create:
             return create(job);
         case Ask::none:
-        case Ask::dump:  // does not come as far as this
+        case Ask::dump:  // these do not come as far as this
+        case Ask::load:
             break;
     }
     job.answer.code = Code::unsupported;

@@ -32,6 +32,7 @@ struct Request {
         kConfig,   // a configuration to take over; owned by the turn from here on
         kAdmin,    // a request to serve; owned by the turn until it is reported
         kCopy,     // a copy of STATE to make; owned by the turn until it is reported
+        kReplace,  // yield to a successor that goes on from another STATE, if nobody is here
         kDrain,    // stop in order
         kStop,     // stop at once
         kYield,    // leave everything as it is to a successor
@@ -53,11 +54,12 @@ struct Report {
         kRetired,   // free it; owned by control again
         kAdmin,     // a request has its answer; owned by control again
         kCopied,    // a copy is whole; owned by control again
+        kReplaced,  // whether the turn has yielded for it: `why` says no
         kFinished,  // the turn has ended
     };
     Kind kind = Kind::kFinished;
     Session* session = nullptr;
-    const char* why = "";  // kFull
+    const char* why = "";  // kFull, kReplaced
     AdminJob* job = nullptr;
     Copying* copying = nullptr;
 };

@@ -147,6 +147,9 @@ void Turn::hear() {
             case Request::Kind::kStop:
                 stopped_ = true;
                 break;
+            case Request::Kind::kReplace:
+                replace();
+                break;
             case Request::Kind::kYield:
                 stopped_ = yielded_ = true;
                 break;
@@ -190,6 +193,18 @@ void Turn::open(Session* session) {
     quotas_.add(*session);
     publisher_.set_sessions(sessions_.all().size());
     opened_.push_back(session);
+}
+
+// What is in STATE is given up: nobody may be there to miss it.
+void Turn::replace() {
+    Report report;
+    report.kind = Report::Kind::kReplaced;
+    if (!sessions_.all().empty()) {
+        report.why = "clients are attached: dibs ls clients shows them; load when nobody is there";
+    } else {
+        stopped_ = yielded_ = true;
+    }
+    exchange_.report(report);
 }
 
 void Turn::administer(AdminJob* job) {

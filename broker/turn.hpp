@@ -51,6 +51,7 @@ class Turn {
     void open(Session* session);
     void end(const Request& request);
     void administer(AdminJob* job);
+    void replace();
     [[nodiscard]] bool take_configuration();
     void take_over(Config* config);
     void read_submissions();

@@ -33,6 +33,7 @@ constexpr Subcommand kSubcommands[] = {
     {"exec", "run a command while it holds a slot", dibs::ctl::run_exec},
     {"explain", "say why a claim waits, and for whom", dibs::ctl::run_explain},
     {"fsck", "check a state: the running broker's, or one left behind", dibs::ctl::run_fsck},
+    {"load", "go on from a snapshot", dibs::ctl::run_load},
     {"ls", "list pools, slots, workers, claims, leases or clients", dibs::ctl::run_list},
     {"release", "end a lease", dibs::ctl::run_release},
     {"renew", "prolong a lease", dibs::ctl::run_renew},

@@ -30,6 +30,7 @@ int run_exec(int argc, char** argv);
 int run_explain(int argc, char** argv);
 int run_fsck(int argc, char** argv);
 int run_list(int argc, char** argv);
+int run_load(int argc, char** argv);
 int run_release(int argc, char** argv);
 int run_renew(int argc, char** argv);
 int run_replay(int argc, char** argv);

@@ -2,9 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/snapshot/load.hpp"
 
-#include <cstdlib>
 #include <cstring>
-#include <new>
 #include <string>
 #include <vector>
 
@@ -321,21 +319,8 @@ void Loader::fill(std::span<std::byte> state) const {
     if (const std::string why = core::rows_refusal(state); !why.empty()) throw SnapshotError(why);
 }
 
-void LoadedState::Freed::operator()(std::byte* memory) const {
-    std::free(memory);
-}
-
-LoadedState::LoadedState(std::span<const uint8_t> snapshot) {
-    const Loader loader(snapshot);
-    const uint64_t size = core::state_size(loader.limits());
-    memory_.reset(static_cast<std::byte*>(std::aligned_alloc(shm::kLineSize, size)));
-    if (memory_ == nullptr) throw std::bad_alloc();
-    std::memset(memory_.get(), 0, size);
-    bytes_ = {memory_.get(), size};
-    loader.fill(bytes_);
-    const core::Core core(bytes_);
-    const std::vector<std::string> violations = core.check_all();
-    if (!violations.empty()) throw SnapshotError(violations.front());
+uint64_t Loader::time_ns() const {
+    return snapshot_->time_ns();
 }
 
 }  // namespace dibs::snapshot

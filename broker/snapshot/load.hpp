@@ -9,7 +9,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 
 #include "broker/core/core.hpp"
@@ -26,26 +25,13 @@ class Loader {
     explicit Loader(std::span<const uint8_t> bytes);
 
     [[nodiscard]] core::Limits limits() const;
+    [[nodiscard]] uint64_t time_ns() const;
     // Into zeroed memory of core::state_size(limits()) bytes, 64-byte aligned. SnapshotError with
     // the place of what is wrong; the memory then holds nothing of use.
     void fill(std::span<std::byte> state) const;
 
   private:
     const Snapshot* snapshot_;
-};
-
-// The same at once, into memory of its own, with check_all() passed.
-class LoadedState {
-  public:
-    explicit LoadedState(std::span<const uint8_t> snapshot);
-    [[nodiscard]] std::span<std::byte> bytes() const { return bytes_; }
-
-  private:
-    struct Freed {
-        void operator()(std::byte* memory) const;
-    };
-    std::unique_ptr<std::byte, Freed> memory_;
-    std::span<std::byte> bytes_;
 };
 
 }  // namespace dibs::snapshot

@@ -65,5 +65,107 @@ def dump_fails(place):
     expect(not file.exists(), "a file was left")
 
 
+def start_kept(place, config, *options):
+    file = place.folder / "kept.toml"
+    file.write_text('log_level = "off"\n' + config)
+    keeper = subprocess.Popen([place.dibsd, "--config", file, "--socket", place.socket, *options],
+                              stdout=subprocess.PIPE, text=True)
+    place.children.append(keeper)
+    expect_equal(keeper.stdout.readline(), f"dibsd: ready on {place.socket}\n")
+    return keeper
+
+
+def stop(keeper):
+    """SIGTERM reaches the broker through its keeper."""
+    keeper.terminate()
+    expect_equal(keeper.wait(timeout=60), 0)
+
+
+def fence(place):
+    return place.run("exec", "gpu", "--", "sh", "-c", "echo $DIBS_FENCE")[1].strip()
+
+
+@case("load: into an idle broker, which goes on where the snapshot stood")
+def load(place):
+    keeper = start_kept(place, POOLS)
+    expect_equal([fence(place), fence(place)], ["1", "2"])
+    file = str(place.folder / "two.snap")
+    expect_equal(place.run("dump", file), (0, "", ""))
+    expect_equal(fence(place), "3")
+    code, out, err = place.run("load", file, "-o", "json")
+    expect_equal((code, err), (0, ""))
+    expect_equal(out, f'{{"schema":"dibs.load/1","file":"{file}","epoch":2}}\n')
+    expect_equal(fence(place), "3")
+    expect_equal(place.run("fsck")[0], 0)
+    stop(keeper)
+
+
+@case("load: what its processes held is free, and who waited is gone")
+def load_ends_sessions(place):
+    keeper = start_kept(place, POOLS)
+    holder, _ = hold(place, "gpu:2")
+    waiter = place.begin("claim", "gpu")
+    waiting(place, 1)
+    file = str(place.folder / "held.snap")
+    expect_equal(place.run("dump", file), (0, "", ""))
+    code, _, err = place.run("load", file)
+    expect_equal((code, err), (1, f"dibs load: {file}: clients are attached: dibs ls clients shows "
+                                  "them; load when nobody is there\n"))
+    for child in (waiter, holder):
+        child.terminate()
+        child.wait(timeout=60)
+    while place.run("ls", "clients", "-o", "jsonl")[1]:
+        pass
+    expect_equal(place.run("load", file), (0, f"The broker goes on from {file}, epoch 2.\n", ""))
+    expect_equal(place.run("ls", "leases", "-o", "jsonl"), (0, "", ""))
+    expect_equal(place.run("ls", "claims", "-o", "jsonl"), (0, "", ""))
+    expect_equal(fence(place), "2")
+    stop(keeper)
+
+
+@case("load: a broker that is started for it")
+def load_at_start(place):
+    broker = place.start(POOLS)
+    expect_equal(fence(place), "1")
+    file = place.folder / "one.snap"
+    expect_equal(place.run("dump", str(file)), (0, "", ""))
+    broker.kill()
+    broker.wait()
+    keeper = start_kept(place, POOLS, "--load", file)
+    expect_equal(fence(place), "2")
+    stop(keeper)
+
+
+@case("load: what is no snapshot is refused with its place, and nothing changes")
+def load_fails(place):
+    place.start(POOLS)
+    file = place.folder / "good.snap"
+    expect_equal(place.run("dump", str(file)), (0, "", ""))
+    code, _, err = place.run("load", str(file))
+    expect_equal((code, err), (1, f"dibs load: {file}: this broker has no keeper to start its "
+                                  "successor: stop it, and start dibsd with --load FILE\n"))
+    cut = place.folder / "cut.snap"
+    cut.write_bytes(file.read_bytes()[:-20])
+    ended = subprocess.run([place.dibsd, "--no-keeper", "--load", cut, "--socket",
+                            str(place.folder / "other")], capture_output=True, text=True,
+                           timeout=60, check=False)
+    expect_equal((ended.returncode, ended.stderr),
+                 (1, f"dibsd: {cut}: it is cut short, or its tables are broken\n"))
+    expect_equal(place.run("load", "/no/such/file"),
+                 (1, "", "dibs load: /no/such/file: No such file or directory\n"))
+
+
+@case("load: a live broker refuses what is wrong, and goes on")
+def load_refused(place):
+    keeper = start_kept(place, POOLS)
+    expect_equal(fence(place), "1")
+    wrong = place.folder / "wrong.snap"
+    wrong.write_text("this is no snapshot, but it is long enough for one")
+    expect_equal(place.run("load", str(wrong)),
+                 (1, "", f'dibs load: {wrong}: it is no snapshot: bytes 4 to 7 are not "DSNP"\n'))
+    expect_equal(fence(place), "2")
+    stop(keeper)
+
+
 if __name__ == "__main__":
     main(sys.argv)
