@@ -4,7 +4,7 @@
 //   Crowd    a pool's waiting claims that are alike (account, labels, units), by number: one look
 //            decides for all of them
 //   Stall    a pool's slots with the same labels: the idle ones in the order in which they became
-//            idle, the leased ones by class and cost
+//            idle, the leased ones in the order of their grants, and by class and cost
 //   Fanout   how many slots claims of one account with one set of labels hold at a class below free
 //
 // Crowds, stalls, tenants and fan-outs that are empty stay until sweep(): the next claim is likely
@@ -20,6 +20,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "broker/core/claim_line.hpp"
+#include "broker/core/index.hpp"
 #include "broker/core/labels.hpp"
 #include "broker/core/ordered_rows.hpp"
 #include "broker/core/timers.hpp"
@@ -51,7 +53,7 @@ struct Crowd {
     uint32_t place = shm::kNoRow;  // among the pool's crowds that wait
     uint32_t fanout = 0;
     uint64_t examined_ns = 0;
-    Ends claims;
+    ClaimLine claims;  // those that wait
 };
 
 struct Stall {
@@ -62,6 +64,7 @@ struct Stall {
     uint32_t labels = shm::kNoRow;
     uint32_t slots = 0;
     Ends idle;
+    Ends leased;                                        // the one granted first at the head
     std::array<uint32_t, kClassesAndFree> leases = {};  // roots
 };
 
@@ -138,8 +141,7 @@ struct AccountBook {
         uint32_t next = shm::kNoRow;
         uint32_t previous = shm::kNoRow;
     };
-    std::vector<Link> claim_links;         // within a crowd
-    std::vector<Link> slot_links;          // within a stall's idle ones
+    std::vector<Link> slot_links;          // within a stall's idle ones, or its leased ones
     std::vector<uint32_t> crowd_of_claim;  // by claim row
     std::vector<uint32_t> stall_of_slot;   // by slot row
     std::vector<uint32_t> claim_of_lease;  // by lease row
@@ -170,7 +172,7 @@ struct AccountBook {
     AccountPass pass;
     std::vector<uint32_t> come_back;  // claims that wait again since the pass began
     uint32_t announced_set = shm::kNoRow;
-    std::unordered_map<uint64_t, uint32_t> claim_by_number;
+    Index claim_by_number;
     std::vector<std::pair<uint32_t, uint32_t>> to_reprioritise;  // account, tenant
     std::vector<uint32_t> stall_scratch;
     std::vector<CrowdAtHead> heap;

@@ -146,12 +146,13 @@ void AccountCheck::crowds() {
         expect(crowd.members == members_[place], who + " has another number of members");
         uint32_t found = 0;
         uint64_t last = 0;
-        for (uint32_t row = crowd.claims.head; row != kNoRow && found <= crowd.waiting;
-             row = book.claim_links[row].next) {
-            expect(state_.claims[row].arrival > last, who + " is out of order");
-            last = state_.claims[row].arrival;
+        crowd.claims.each([&](uint32_t row) {
+            const uint64_t number = state_.claims[row].arrival;
+            expect(number > last, who + " is out of order");
+            expect(crowd.claims.count_before(number) == found, who + " counts its places wrong");
+            last = number;
             ++found;
-        }
+        });
         const auto late = static_cast<uint32_t>(
             std::count_if(book.come_back.begin(), book.come_back.end(), [&](uint32_t claim) {
                 return book.crowd_of_claim[claim] == place;

@@ -32,9 +32,7 @@ Cost Core::cost(uint32_t lease) const {
 }
 
 uint32_t Core::find_claim(uint64_t number) const {
-    if (!parts_->book) return kNoRow;
-    const auto known = parts_->book->claim_by_number.find(number);
-    return known == parts_->book->claim_by_number.end() ? kNoRow : known->second;
+    return parts_->find_claim(number);
 }
 
 uint8_t Core::class_of(uint32_t claim) const {

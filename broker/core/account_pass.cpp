@@ -100,7 +100,7 @@ bool Core::Parts::serve_class(bool provisioned) {
         for (const uint32_t place : book->crowds_of_pool[pass.pool]) {
             const Crowd& crowd = book->crowds[place];
             if (crowd.waits_at != pass.at_class) continue;
-            heap.push_back({crowd.quality, place, state.claims[crowd.claims.head].arrival});
+            heap.push_back({crowd.quality, place, crowd.claims.head_number()});
         }
         std::make_heap(heap.begin(), heap.end());
     }
@@ -116,7 +116,7 @@ bool Core::Parts::serve_class(bool provisioned) {
         if (crowd.waiting == 0 || crowd.waits_at != pass.at_class) {
             heap.pop_back();
         } else {
-            heap.back().number = state.claims[crowd.claims.head].arrival;
+            heap.back().number = crowd.claims.head_number();
             std::push_heap(heap.begin(), heap.end());
         }
     }
@@ -128,7 +128,7 @@ bool Core::Parts::serve_class(bool provisioned) {
 // The first claim of the crowd onto idle slots. False if this step has none for the crowd.
 bool Core::Parts::serve_head(uint32_t place, bool provisioned) {
     AccountPass& pass = book->pass;
-    const Crowd crowd = book->crowds[place];
+    const Crowd& crowd = book->crowds[place];
     if (pass.at_class < kFreeClass && fanout_left(crowd) < crowd.units) return false;
     choose_slots(crowd, provisioned);
     std::vector<uint32_t>& chosen = book->chosen;
@@ -145,7 +145,7 @@ bool Core::Parts::serve_head(uint32_t place, bool provisioned) {
         pass.stopped = true;
         return false;
     }
-    const uint32_t claim = crowd.claims.head;
+    const uint32_t claim = crowd.claims.head();
     backlog.remove(pass.pool, claim);
     leave_waiting(claim);
     shm::PoolRow& edited = edit.row(pool, kPoolHot);

@@ -63,6 +63,16 @@ inline bool key_given(const uint8_t* key) {
     return (halves[0] | halves[1]) != 0;
 }
 
+// What an account holds of a label in a pool is counted under this.
+inline uint64_t label_key(uint32_t pool, std::string_view label) {
+    return hash_bytes(label.data(), label.size(), pool);
+}
+
+// Numbers grow one by one: spread, so that long runs of them are no long run of cells.
+inline uint64_t number_hash(uint64_t number) {
+    return (number * 0x9e3779b97f4a7c15ULL) >> 32U;
+}
+
 struct Core::Parts {
     Parts(std::span<std::byte> bytes, uint64_t seed);
 
@@ -330,6 +340,7 @@ struct Core::Parts {
 
     // account_order.cpp
     Reason take_terms(const ClaimTerms& terms, uint32_t session, TermRows* rows);
+    [[nodiscard]] uint32_t find_claim(uint64_t number) const;
     void bring_terms(uint32_t claim, const Claim& command, const TermRows& rows);
     void join_crowd(uint32_t claim);
     void leave_crowd(uint32_t claim);
@@ -347,6 +358,9 @@ struct Core::Parts {
     void enter_state(uint32_t slot, SlotState from, SlotState to);
     bool list_slot(uint32_t slot, bool in);
     void stand_idle(uint32_t slot);
+    void stand_leased(uint32_t slot);
+    void stand_by_fence(uint32_t slot);
+    void leave_leased(uint32_t slot);
     [[nodiscard]] bool labels_allow(uint32_t account,
                                     uint32_t pool,
                                     uint32_t set,
@@ -458,8 +472,19 @@ struct Core::Parts {
     Reason revoke_claim(const Steer& command);
 
     // explain.cpp
-    [[nodiscard]] Explanation explain(uint32_t claim) const;
+    [[nodiscard]] Explanation explain(uint32_t claim);
     [[nodiscard]] WaitReason obstacle_of(uint32_t claim) const;
+
+    // account_explain.cpp
+    void explain_account(uint32_t claim, Explanation* told);
+    void explain_class(const Crowd& crowd, Explanation* told) const;
+    void explain_place(uint32_t claim, Explanation* told) const;
+    [[nodiscard]] WaitReason account_obstacle(const Crowd& crowd, Explanation* told);
+    [[nodiscard]] WaitReason explain_labels(const Crowd& crowd, Explanation* told) const;
+    [[nodiscard]] uint32_t idle_for(const Crowd& crowd, bool* limited, Explanation* told);
+    [[nodiscard]] bool limit_reached(const Crowd& crowd, uint32_t set, Explanation* told) const;
+    [[nodiscard]] PreemptReason explain_preemption(const Crowd& crowd, uint8_t at_class);
+    [[nodiscard]] uint8_t class_in_pass(const Crowd& crowd) const;
 
     // check.cpp
     [[nodiscard]] std::vector<std::string> check_all() const;

@@ -42,7 +42,7 @@ bool Core::Parts::preempt_for_class() {
         if (crowd.waits_at != pass.at_class || crowd.units != 1) continue;
         const uint32_t tenant = book->find_tenant(pass.pool, crowd.account);
         if (tenant != kNoRow && book->tenants[tenant].banned) continue;
-        crowds.push_back({crowd.quality, place, state.claims[crowd.claims.head].arrival});
+        crowds.push_back({crowd.quality, place, crowd.claims.head_number()});
     }
     if (crowds.empty()) return true;
     std::vector<uint32_t>& stalls = book->stall_scratch;
@@ -58,12 +58,12 @@ bool Core::Parts::preempt_for_class() {
             continue;
         }
         const uint32_t place = crowds[taker].crowd;
-        preempt(victim, book->crowds[place].claims.head);
+        preempt(victim, book->crowds[place].claims.head());
         const Crowd& crowd = book->crowds[place];
         if (crowd.waiting == 0) {
             crowds.erase(crowds.begin() + static_cast<ptrdiff_t>(taker));
         } else {
-            crowds[taker].number = state.claims[crowd.claims.head].arrival;
+            crowds[taker].number = crowd.claims.head_number();
         }
     }
     return true;
@@ -217,6 +217,11 @@ bool Core::Parts::hand_over(uint32_t slot) {
     backlog.remove(row.pool, claim);
     put(pool.waiting, pool.waiting - 1);
     touched.add(row.pool);
+    // Not given back in between, it has kept its place among the leased ones.
+    if (state.slots[slot].state == SlotState::kLeased) {
+        leave_leased(slot);
+        stand_leased(slot);
+    }
     book->chosen.assign(1, slot);
     give_slots(claim, book->chosen, state.slots[slot].session == kNoRow ? 0 : 1);
     return true;
