@@ -206,7 +206,8 @@ void Desk::explain(AdminJob& job) const {
             return;
         }
         row = core_.claim_of_tag(session, static_cast<uint16_t>(request.tag));
-    } else if (row >= core_.claims_max() || !names_row(core_.claim(row), request.id)) {
+    } else if (row >= core_.claims_max() || !names_row(core_.claim(row), request.id) ||
+               core_.claim(row).state == shm::ClaimState::kRunning) {
         row = shm::kNoRow;
     }
     if (row == shm::kNoRow) {

@@ -48,6 +48,7 @@ class Desk {
     // desk_rows.cpp
     [[nodiscard]] bool sees(const AdminJob& job, uint32_t session) const;
     [[nodiscard]] std::string account_of(uint32_t session) const;
+    [[nodiscard]] std::string payer(uint32_t account, uint32_t session) const;
     [[nodiscard]] std::string client_of(uint32_t session) const;
     [[nodiscard]] std::string name_of(uint32_t pool) const;
     [[nodiscard]] uint64_t age(uint64_t since_ns) const;

@@ -40,6 +40,13 @@ std::string Desk::account_of(uint32_t session) const {
     return quotas_.account_of(core_.session(session).uid);
 }
 
+// The account that a claim or lease names, else its user's.
+std::string Desk::payer(uint32_t account, uint32_t session) const {
+    if (account == shm::kNoRow) return account_of(session);
+    const shm::AccountRow& row = core_.account(account);
+    return {row.name, row.name_size};
+}
+
 std::string Desk::client_of(uint32_t session) const {
     return "s" + std::to_string(session) + "." +
            std::to_string(core_.session(session).head.generation);
@@ -216,7 +223,8 @@ std::unique_ptr<admin::ExplanationT> Desk::explanation(const AdminJob& job, uint
     const core::Explanation why = core_.explain(row);
     auto told = std::make_unique<admin::ExplanationT>();
     told->pool = name_of(claim.pool);
-    told->account = account_of(claim.session);
+    told->account = payer(claim.account, claim.session);
+    told->label = why.label;
     const bool held = why.holder != shm::kNoRow;
     uint64_t number = 0;
     uint64_t holder_age = 0;
@@ -224,7 +232,7 @@ std::unique_ptr<admin::ExplanationT> Desk::explanation(const AdminJob& job, uint
     uint32_t pid = 0;
     if (held) {
         const shm::LeaseRow& lease = core_.lease(why.holder);
-        told->holder_account = account_of(lease.session);
+        told->holder_account = payer(lease.account, lease.session);
         holder_age = age(lease.granted_ns);
         uid = core_.session(lease.session).uid;
         if (!sees(job, lease.session)) {
@@ -249,7 +257,16 @@ std::unique_ptr<admin::ExplanationT> Desk::explanation(const AdminJob& job, uint
                                                      holder_age,
                                                      uid,
                                                      pid,
-                                                     claim.arrival);
+                                                     claim.arrival,
+                                                     why.at_class,
+                                                     static_cast<uint8_t>(why.class_reason),
+                                                     static_cast<uint8_t>(why.preempt),
+                                                     why.better,
+                                                     why.fitting,
+                                                     why.fanout_max,
+                                                     why.fanout_held,
+                                                     why.label_limit,
+                                                     why.label_held);
     return told;
 }
 

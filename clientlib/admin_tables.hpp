@@ -49,8 +49,26 @@ struct WaitFacts {
     uint32_t holder_uid = 0;
     uint32_t holder_pid = 0;
     uint64_t number = 0;
+    uint8_t at_class = 0;
+    uint8_t class_reason = 0;
+    uint8_t preempt = 0;
+    uint8_t pad1 = 0;
+    uint32_t better = 0;
+    uint32_t fitting = 0;
+    uint32_t fanout_max = 0;
+    uint32_t fanout_held = 0;
+    uint32_t label_limit = 0;
+    uint32_t label_held = 0;
+    uint32_t pad2 = 0;
 };
-static_assert(sizeof(WaitFacts) == 80);
+static_assert(sizeof(WaitFacts) == 112);
+
+// An explanation: its facts, and two of its texts, cut to what has room.
+struct WaitStory {
+    WaitFacts facts;
+    char account[64] = {};
+    char label[64] = {};
+};
 
 template <typename T>
 bool read_at(const uint8_t* bytes, size_t size, size_t place, T* out) {
@@ -75,10 +93,25 @@ inline size_t field_place(const uint8_t* bytes, size_t size, size_t table, size_
 
 enum class ExplanationFound : uint8_t { kFacts, kNotFound, kNonsense };
 
-inline ExplanationFound read_explanation(const uint8_t* bytes, size_t size, WaitFacts* facts) {
+// A text of the table; left as it is where there is none, or the table is broken.
+template <size_t kRoom>
+void read_text(const uint8_t* bytes, size_t size, size_t table, size_t field, char (&out)[kRoom]) {
+    uint32_t offset = 0;
+    uint32_t length = 0;
+    const size_t at = field_place(bytes, size, table, field);
+    if (at == 0 || !read_at(bytes, size, at, &offset)) return;
+    if (!read_at(bytes, size, at + offset, &length)) return;
+    const size_t text = at + offset + sizeof length;
+    if (text > size || length > size - text) return;
+    memcpy(out, bytes + text, length < kRoom ? length : kRoom - 1);
+}
+
+inline ExplanationFound read_explanation(const uint8_t* bytes, size_t size, WaitStory* story) {
     constexpr size_t kCode = 0;
     constexpr size_t kExplanation = 11;
     constexpr size_t kFacts = 0;
+    constexpr size_t kAccount = 2;
+    constexpr size_t kLabel = 4;
     uint32_t root = 0;
     if (!read_at(bytes, size, 0, &root)) return ExplanationFound::kNonsense;
     uint8_t code = 0;
@@ -89,7 +122,11 @@ inline ExplanationFound read_explanation(const uint8_t* bytes, size_t size, Wait
     const size_t at = field_place(bytes, size, root, kExplanation);
     if (at == 0 || !read_at(bytes, size, at, &offset)) return ExplanationFound::kNonsense;
     const size_t facts_at = field_place(bytes, size, at + offset, kFacts);
-    if (facts_at == 0 || !read_at(bytes, size, facts_at, facts)) return ExplanationFound::kNonsense;
+    if (facts_at == 0 || !read_at(bytes, size, facts_at, &story->facts)) {
+        return ExplanationFound::kNonsense;
+    }
+    read_text(bytes, size, at + offset, kAccount, story->account);
+    read_text(bytes, size, at + offset, kLabel, story->label);
     return ExplanationFound::kFacts;
 }
 

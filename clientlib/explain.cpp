@@ -1,7 +1,7 @@
 // clientlib/explain.cpp -- why a claim waits, asked of the broker in an admin conversation.
 //
 // The tables are those of schemas/admin.fbs, of which this knows two shapes: a request that asks
-// about a tag, written as the bytes that it always has, and the struct of facts in the answer. A
+// about a tag, written as the bytes that it always has, and the explanation in the answer. A
 // test holds both against the generated code.
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
@@ -87,7 +87,8 @@ int64_t duration(uint64_t ns) {
     return ns > static_cast<uint64_t>(INT64_MAX) ? DIBS_FOREVER : static_cast<int64_t>(ns);
 }
 
-void tell(const WaitFacts& facts, dibs_explanation* why) {
+void tell(const WaitStory& story, dibs_explanation* why) {
+    const WaitFacts& facts = story.facts;
     why->reason = facts.reason;
     why->obstacle = facts.obstacle;
     why->position = facts.position;
@@ -99,6 +100,17 @@ void tell(const WaitFacts& facts, dibs_explanation* why) {
     why->waited_ns = duration(facts.waited_ns);
     why->left_ns = duration(facts.left_ns);
     why->claim = facts.number;
+    why->account_class = facts.at_class;
+    why->class_reason = facts.class_reason;
+    why->preempt = facts.preempt;
+    why->better = facts.better;
+    why->fitting = facts.fitting;
+    why->fanout_max = facts.fanout_max;
+    why->fanout_held = facts.fanout_held;
+    why->label_limit = facts.label_limit;
+    why->label_held = facts.label_held;
+    memcpy(why->account, story.account, sizeof why->account);
+    memcpy(why->label, story.label, sizeof why->label);
     why->holder = {};
     if (facts.holder_uid == shm::kNoRow) return;
     const bool hidden = facts.holder_uid == shm::kHiddenUid;
@@ -135,10 +147,10 @@ int explain(Session& session, uint16_t tag, dibs_explanation* why) {
     const int size = connection.ask(&request, sizeof request, answer, sizeof answer);
     if (size < 0) return size;
     if (size > static_cast<int>(sizeof answer)) return DIBS_EHANDSHAKE;
-    WaitFacts facts;
-    switch (read_explanation(answer, static_cast<size_t>(size), &facts)) {
+    WaitStory story;
+    switch (read_explanation(answer, static_cast<size_t>(size), &story)) {
         case ExplanationFound::kFacts:
-            tell(facts, why);
+            tell(story, why);
             return DIBS_OK;
         case ExplanationFound::kNotFound:
             return DIBS_ENOTFOUND;

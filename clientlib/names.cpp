@@ -145,8 +145,13 @@ const char* dibs_wait_name(int reason) {
                                              "leases-full",
                                              "recovering",
                                              "no-slots",
-                                             "next-turn"};
-    const bool known = reason >= 0 && reason <= DIBS_WAIT_NEXT_TURN;
+                                             "next-turn",
+                                             "promised",
+                                             "left-out",
+                                             "labels",
+                                             "label-limit",
+                                             "held-back"};
+    const bool known = reason >= 0 && reason <= DIBS_WAIT_HELD_BACK;
     return known ? kWords[reason] : "unknown";
 }
 

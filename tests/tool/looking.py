@@ -134,6 +134,8 @@ def explain(place):
                  '"reason":"held","obstacle":"held","position":1,"waiting":2,"units":1,'
                  '"confirmed":0,"idle":0,"slots":2,"leased":2,"waited_ns":N,"left_ns":null,'
                  '"holder":1,"holder_account":"uid:U","holder_pid":N,"holder_age_ns":N,'
+                 '"class":null,"class_reason":null,"better":null,"fitting":null,"label":null,'
+                 '"limit":null,"limited":null,"preempt":null,'
                  '"sentence":"All 2 slots of gpu are taken. The longest holder is uid:U, '
                  'process P, lease 1, for T. A slot must be given back, or its lease end."}\n')
     expect_equal(steady(place.run("explain", "3")[1]).splitlines()[-1],

@@ -450,7 +450,35 @@ enum {
     DIBS_WAIT_LEASES = 6,       // the broker's lease rows are used up
     DIBS_WAIT_RECOVERING = 7,   // nothing is held, and no slot is ready again
     DIBS_WAIT_NO_SLOTS = 8,     // the pool has none: no worker has announced one
-    DIBS_WAIT_NEXT_TURN = 9     // it is about to be granted
+    DIBS_WAIT_NEXT_TURN = 9,    // it is about to be granted
+    // Pools ordered by account.
+    DIBS_WAIT_PROMISED = 10,  // a slot has been taken from another for it; left_ns until it comes
+    DIBS_WAIT_LEFT_OUT = 11,  // its account may have nothing now, and takes nothing for free
+    DIBS_WAIT_LABELS = 12,    // no slot has its labels; `label` is on none of them
+    DIBS_WAIT_LABEL_LIMIT = 13,  // its account holds label_held slots with `label`, of label_limit
+    DIBS_WAIT_HELD_BACK = 14     // the idle slots are kept together for a claim of several units
+};
+
+// Why a claim is of its class.
+enum {
+    DIBS_CLASS_NONE = 0,        // its pool has no classes
+    DIBS_CLASS_BALANCE = 1,     // the first class of which its account has anything
+    DIBS_CLASS_NO_ACCOUNT = 2,  // free: no account, or one that is not configured
+    DIBS_CLASS_NO_BALANCE = 3,  // free: its account has nothing of any class
+    DIBS_CLASS_FANOUT = 4       // free: its account holds as many such slots as it may
+};
+enum { DIBS_FREE_CLASS = 5 };
+
+// Why a claim does not take another's slot.
+enum {
+    DIBS_PREEMPT_NONE = 0,          // does not arise
+    DIBS_PREEMPT_FOR_FREE = 1,      // claims of the free class do not
+    DIBS_PREEMPT_DISABLED = 2,      // its pool does not
+    DIBS_PREEMPT_UNITS = 3,         // claims of several units do not
+    DIBS_PREEMPT_BANNED = 4,        // its account itself runs something of a worse class
+    DIBS_PREEMPT_NO_CANDIDATE = 5,  // nothing that it could take runs at a worse class
+    DIBS_PREEMPT_BALANCE = 6,       // its account has no more than the cheapest of these has cost
+    DIBS_PREEMPT_NEXT_TURN = 7      // it will
 };
 
 typedef struct dibs_explanation {
@@ -467,6 +495,21 @@ typedef struct dibs_explanation {
     int64_t left_ns;     // until its timeout, or until its workers must have answered; DIBS_FOREVER
     dibs_holder holder;  // who has held a slot of the pool for longest
     uint64_t claim;      // its number, for `dibs explain`
+
+    // Pools ordered by account. There `position` is in the order in which the pool serves: class,
+    // more labels first, arrival; `obstacle` is what keeps this claim apart from those before it;
+    // `holder` has held one of the slots with its labels for longest.
+    int32_t account_class;  // 0, the best, to 4; DIBS_FREE_CLASS
+    int32_t class_reason;   // DIBS_CLASS_…: why that class; DIBS_CLASS_NONE: no such pool
+    int32_t preempt;        // DIBS_PREEMPT_…: why it does not take another's slot
+    uint32_t better;        // of those before it: of a better class
+    uint32_t fitting;       // slots with its labels
+    uint32_t fanout_max;    // DIBS_CLASS_FANOUT: slots that its account may hold with these labels,
+    uint32_t fanout_held;   // and those that it does
+    uint32_t label_limit;   // DIBS_WAIT_LABEL_LIMIT
+    uint32_t label_held;
+    char account[64];  // who pays
+    char label[64];
 } dibs_explanation;
 
 // Asks the broker why the claim of a ticket waits, over a connection of its own; takes some 100 µs,
