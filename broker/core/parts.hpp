@@ -120,6 +120,7 @@ struct Core::Parts {
     TimeNs now_ns = 0;
     uint64_t first_number = 0;  // of the claims that came in this turn, cuts included
     bool cut = false;
+    bool forgetting = false;    // the turn opened, and the log was full before all were forgotten
     bool just_attached = true;  // its first turn tells what a predecessor's cut turn did not
     std::vector<Decision> decisions;
     uint32_t grants = 0;  // among the decisions
@@ -292,6 +293,7 @@ struct Core::Parts {
     void announce_again(uint32_t slot, const Announce& command);
     [[nodiscard]] Reason announce_refusal(const Announce& command, uint32_t existing) const;
     void fill_announced(uint32_t slot, const Announce& command);
+    void qualify(uint32_t slot, std::span<const std::string_view> labels);
     void say_ready(uint32_t slot);
     void say_confirm(uint32_t slot, const WorkerWord& word);
     void say_refuse(uint32_t slot, const WorkerWord& word);
@@ -452,6 +454,7 @@ struct Core::Parts {
     bool forget_workers();
     [[nodiscard]] TimeNs next_forgotten() const;
     void watch_reported(uint32_t slot);
+    void watch_all_reported(uint32_t pool);
     void assignment_begins(uint32_t slot);
     void assignment_ends(uint32_t slot);
 

@@ -86,6 +86,7 @@ Reason Core::Parts::report_idle(uint32_t pool,
         if (state.counters->slots_free == 0) return Reason::kTablesFull;
         *slot_row = make_reported(pool, worker, set);
         confirm_slot(*slot_row, event_ns);
+        qualify(*slot_row, labels);
         make_idle(*slot_row);
         return Reason::kOk;
     }
@@ -93,14 +94,15 @@ Reason Core::Parts::report_idle(uint32_t pool,
     confirm_slot(known, event_ns);
     const shm::SlotRow& slot = state.slots[known];
     const bool other = slot.label_set != set;
-    if (slot.state == SlotState::kIdle && !other) return Reason::kOk;
     // Its claim waits for other slots to be confirmed: there is nothing to be done with yet.
     if (slot.state == SlotState::kReserved) return Reason::kOk;
     if (slot.state == SlotState::kLeased) {
         end_lease(slot.holder, Reason::kDone, Tell::kHolder, false, known);
-    } else if (slot.state == SlotState::kIdle) {
-        move_slot(known, SlotState::kRecovering);
     }
+    qualify(known, labels);
+    const bool qualified = (slot.flags & SlotFlag::kUnqualified) == 0;
+    if (slot.state == SlotState::kIdle && !other && qualified) return Reason::kOk;
+    if (slot.state == SlotState::kIdle) move_slot(known, SlotState::kRecovering);
     if (other) relabel(known, set);
     put(edit.row(slot, 1U << 2U).modified_ns, now_ns);
     put(edit.row(slot, 1U << 1U).worker_tag, 0);
