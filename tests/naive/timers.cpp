@@ -38,7 +38,7 @@ std::vector<Timer> timers_of(const Model& model) {
         timers.push_back({slot.kept_until_ns, kKept, slot.pool, slot.number, id});
     }
     for (const auto& [number, lease] : model.leases) {
-        if (lease.is_in_grace) {
+        if (lease.is_in_grace || lease.is_revoking) {
             timers.push_back({lease.grace_until_ns, kGrace, 0, number, number});
         } else if (lease.expires_ns != shm::kNever && !lease.is_uncollected &&
                    !lease.is_being_killed) {
@@ -82,7 +82,11 @@ void NaiveCore::run_timers() {
                 lease_expired(next->id);
                 break;
             case kGrace:
-                lease_ended_by_time(next->id);
+                if (m_.leases.at(next->id).is_revoking) {
+                    revocation_over(next->id);
+                } else {
+                    lease_ended_by_time(next->id);
+                }
                 break;
         }
     }
