@@ -41,6 +41,7 @@ Character choose_account_frequencies(Dice& dice) {
     character.large = false;
     character.drain_permille = dice.one_of<uint64_t>({0, 0, 0, 4});
     character.claim_weight = dice.one_of<uint64_t>({30, 60});
+    character.release_weight = dice.one_of<uint64_t>({1, 3, 12});
     character.sessions = dice.one_of<size_t>({1, 2, 3, 4});
     character.time_unit = dice.one_of<uint64_t>({1, 300, 1000, 1000, 7000});
     character.change_permille = dice.one_of<uint64_t>({0, 0, 5, 20});
@@ -162,6 +163,7 @@ Character choose_character(Dice& dice, Journal& journal, Flavour flavour) {
         // Labels, limits and costs lie in the arena too, and how they do is not for the document.
         journal.limits.arena_blocks = 4000;
         journal.limits.claims = 256;
+        journal.limits.leases = dice.one_of<uint32_t>({8, 64, 64, 64});
         journal.limits.slots = counted + 40;
     }
     return character;

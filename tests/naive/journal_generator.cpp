@@ -144,7 +144,10 @@ void Writer::claim() {
     step.claim.when_busy = dice_.one_of({WhenBusy::kWait, WhenBusy::kReject, WhenBusy::kCold});
     if (dice_.percent(1))
         step.claim.refusal = dice_.one_of({shm::Reason::kMalformed, shm::Reason::kNoRoom});
-    if (character_.accounts) add_terms(step);
+    if (character_.accounts) {
+        add_terms(step);
+        take_longer(step.claim);
+    }
     label_of_number_.push_back(static_cast<uint32_t>(journal_.steps.size()));
     put(step);
 }

@@ -68,8 +68,8 @@ AccountSpec Writer::account_spec() {
     }
     const auto balances = dice_.below(shm::kClasses + 1);
     for (uint64_t i = 0; i < balances; ++i) {
-        account.balance.push_back(
-            dice_.one_of<int64_t>({0, 0, 1, -1, 7, 40, -40, 100'000, 700'000'000, -700'000'000}));
+        account.balance.push_back(dice_.one_of<int64_t>(
+            {0, 0, 1, -1, 7, 40, -40, 100'000, 100'000, 700'000'000, -700'000'000}));
     }
     account.charge_max_ns = dice_.one_of<uint64_t>({0, 999, 5000, 100'000, 1'000'000});
     if (character_.fanout && dice_.percent(50)) {
@@ -135,6 +135,13 @@ void Writer::add_terms(Step& step) {
         terms.enqueued_ns = event_time();
         terms.event_ns = event_time();
     }
+}
+
+// Leases that last some turns: they are what can be promoted, demoted and preempted.
+void Writer::take_longer(core::Claim& claim) {
+    if (dice_.percent(60)) claim.interval_ns = 0;
+    if (claim.timeout_ns < 1000) claim.timeout_ns *= character_.time_unit;
+    if (claim.interval_ns < 1000) claim.interval_ns *= character_.time_unit;
 }
 
 // Now, or some time ago, or the time that somebody was confirmed at.

@@ -60,6 +60,7 @@ class Writer {
     void unassign();
     void update_claim();
     void add_terms(Step& step);
+    void take_longer(core::Claim& claim);
     AccountSpec account_spec();
     std::string any_account();
     std::string any_worker(uint32_t pool);

@@ -209,6 +209,7 @@ class NaiveCore {
     void delete_worker_and_claim(uint64_t slot);
     void lose_lease(uint64_t lease, shm::Reason reason, bool again);
     void unassign(uint64_t number, TimeNs at, std::string_view error);
+    TimeNs silent_too_long(const Slot& slot) const;
     void forget_idle_workers();
     void tell_pulled();
 

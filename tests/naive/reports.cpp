@@ -251,18 +251,24 @@ void NaiveCore::unassign(uint64_t number, TimeNs at, std::string_view error) {
     lose_lease(number, Reason::kWorkerLost, again);
 }
 
+// The instant after which a worker that is only reported and holds nothing has been silent for too
+// long; kNever of any other slot.
+TimeNs NaiveCore::silent_too_long(const Slot& slot) const {
+    const core::PoolConfig& pool = m_.pools.at(slot.pool).config;
+    const bool is_reported =
+        pool.kind == shm::PoolKind::kWorker && slot.session == shm::kNoRow && by_account(slot.pool);
+    const bool is_held = slot.is == SlotIs::kLeased || slot.is == SlotIs::kReserved;
+    if (!is_reported || is_held) return shm::kNever;
+    constexpr TimeNs kUsual = 300'000'000'000;
+    return later(slot.confirmed_ns, pool.account_expiry_ns == 0 ? kUsual : pool.account_expiry_ns);
+}
+
 // S2.6: "reported workers that hold nothing and whose confirmed time is more than account_expiry_ns
 // ago (strictly) are deleted, in order of (confirmed time + expiry, pool row, slot number)."
 void NaiveCore::forget_idle_workers() {
     std::map<std::tuple<TimeNs, uint32_t, uint32_t>, uint64_t> over;
     for (const auto& [id, slot] : m_.slots) {
-        const Pool& pool = m_.pools.at(slot.pool);
-        const bool is_reported =
-            pool.config.kind == shm::PoolKind::kWorker && slot.session == shm::kNoRow;
-        if (!is_reported || slot.is == SlotIs::kLeased || slot.is == SlotIs::kReserved) continue;
-        const TimeNs expiry_ns =
-            pool.config.account_expiry_ns == 0 ? 300'000'000'000 : pool.config.account_expiry_ns;
-        const TimeNs ends_ns = later(slot.confirmed_ns, expiry_ns);
+        const TimeNs ends_ns = silent_too_long(slot);
         if (m_.now > ends_ns) over[{ends_ns, slot.pool, slot.number}] = id;
     }
     for (const auto& [order, id] : over)

@@ -55,6 +55,8 @@ TimeNs NaiveCore::next_due() const {
     TimeNs next = shm::kNever;
     for (const Timer& timer : timers_of(m_))
         next = std::min(next, timer.due_ns);
+    for (const auto& [id, slot] : m_.slots)
+        next = std::min(next, later(silent_too_long(slot), 1));
     return next;
 }
 
