@@ -245,6 +245,7 @@ void Core::Parts::void_promise(uint32_t slot) {
     break_promise(slot);
     put(edit.row(state.claims[row], 1).state, shm::ClaimState::kWaiting);
     wait_in_crowd(row);
+    if ((state.claims[row].flags & kImpatient) != 0) impatient.push_back(row);
     touch(state.claims[row].pool);
 }
 
