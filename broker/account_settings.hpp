@@ -12,6 +12,7 @@
 
 namespace dibs {
 
+inline constexpr int64_t kMicros = 1'000'000;
 inline constexpr int64_t kRateMax = 1'000'000;             // slots
 inline constexpr int64_t kBalanceMax = 1'000'000'000'000;  // slot-seconds
 

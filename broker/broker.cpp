@@ -60,6 +60,7 @@ Broker::Broker(Config config, Inheritance& inheritance, KeeperLink* keeper, bool
       core_(state_.bytes(), secret()),
       sound_(core_),
       board_(core_.head().table[static_cast<size_t>(shm::Table::kPools)].rows,
+             core_.accounts_max(),
              std::move(inheritance.board)),
       exchange_(core_.sessions_max()),
       turn_(core_, board_, exchange_, HangWatch(std::move(inheritance.watch))),

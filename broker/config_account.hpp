@@ -22,7 +22,6 @@
 
 namespace dibs {
 
-inline constexpr int64_t kMicros = 1'000'000;
 inline constexpr uint64_t kAccountYearNs = 365ULL * 24 * 3600 * 1'000'000'000;
 
 // A number of slots or slot-seconds in millionths, between `least` and `most` of them.

@@ -67,6 +67,14 @@ void Desk::serve(AdminJob& job) {
             return check(job);
         case Ask::create:
             return create(job);
+        case Ask::accounts:
+            return accounts(job);
+        case Ask::set_account:
+            return set_account(job);
+        case Ask::reset_account:
+            return reset_account(job);
+        case Ask::delete_account:
+            return delete_account(job);
         case Ask::none:
         case Ask::dump:  // these do not come as far as this
         case Ask::load:

@@ -39,6 +39,17 @@ class Desk {
     void check(AdminJob& job) const;
     void create(AdminJob& job);
 
+    // desk_accounts.cpp
+    void accounts(AdminJob& job) const;
+    void set_account(AdminJob& job);
+    void reset_account(AdminJob& job);
+    void delete_account(AdminJob& job);
+    [[nodiscard]] std::unique_ptr<admin::AccountT> account_row(const AdminJob& job,
+                                                               uint32_t row) const;
+    // The row of a configured account that the request names; kNoRow: the answer says which are.
+    [[nodiscard]] uint32_t configured_account(AdminJob& job) const;
+    void unknown_account(AdminJob& job) const;
+
     // Walks rows from the cursor on; `tell(row)` says how much it told: 0 = nothing.
     template <class Tell>
     void page(AdminJob& job, uint32_t rows, const Tell& tell) const;
@@ -49,6 +60,9 @@ class Desk {
     [[nodiscard]] bool sees(const AdminJob& job, uint32_t session) const;
     [[nodiscard]] std::string account_of(uint32_t session) const;
     [[nodiscard]] std::string payer(uint32_t account, uint32_t session) const;
+    // Of a claim or lease: where accounts only count, its session's.
+    template <class Row>
+    [[nodiscard]] std::string payer_of(const Row& row) const;
     [[nodiscard]] std::string client_of(uint32_t session) const;
     [[nodiscard]] std::string name_of(uint32_t pool) const;
     [[nodiscard]] uint64_t age(uint64_t since_ns) const;

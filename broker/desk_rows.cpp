@@ -47,6 +47,12 @@ std::string Desk::payer(uint32_t account, uint32_t session) const {
     return {row.name, row.name_size};
 }
 
+template <class Row>
+std::string Desk::payer_of(const Row& row) const {
+    const bool by_account = core_.pool(row.pool).order == shm::PoolOrder::kAccount;
+    return payer(by_account ? row.account : shm::kNoRow, row.session);
+}
+
 std::string Desk::client_of(uint32_t session) const {
     return "s" + std::to_string(session) + "." +
            std::to_string(core_.session(session).head.generation);
@@ -109,7 +115,8 @@ void Desk::slot_holder(const AdminJob& job, const shm::SlotRow& slot, admin::Slo
     const bool leased = slot.state == shm::SlotState::kLeased;
     const uint32_t session =
         leased ? core_.lease(slot.holder).session : core_.claim(slot.holder).session;
-    told->account = account_of(session);
+    told->account =
+        leased ? payer_of(core_.lease(slot.holder)) : payer_of(core_.claim(slot.holder));
     if (leased) told->held_ns = age(core_.lease(slot.holder).granted_ns);
     if (!sees(job, session)) return;
     told->full = true;
@@ -152,7 +159,7 @@ std::unique_ptr<admin::SlotT> Desk::slot_row(const AdminJob& job, uint32_t row) 
 std::unique_ptr<admin::ClaimT> Desk::claim_row(const AdminJob& job, uint32_t row) const {
     const shm::ClaimRow& claim = core_.claim(row);
     auto told = std::make_unique<admin::ClaimT>();
-    told->account = account_of(claim.session);
+    told->account = payer_of(claim);
     told->age_ns = age(claim.enqueued_ns);
     told->pool = name_of(claim.pool);
     if (!sees(job, claim.session)) return told;
@@ -176,7 +183,7 @@ std::unique_ptr<admin::ClaimT> Desk::claim_row(const AdminJob& job, uint32_t row
 std::unique_ptr<admin::LeaseT> Desk::lease_row(const AdminJob& job, uint32_t row) const {
     const shm::LeaseRow& lease = core_.lease(row);
     auto told = std::make_unique<admin::LeaseT>();
-    told->account = account_of(lease.session);
+    told->account = payer_of(lease);
     told->age_ns = age(lease.granted_ns);
     told->pool = name_of(lease.pool);
     if (!sees(job, lease.session)) return told;

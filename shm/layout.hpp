@@ -426,7 +426,10 @@ struct alignas(64) AccountRow {
     uint32_t leases;        // [later]
     uint32_t label_limits;  // arena chain, or kNoRow
     uint32_t label_limits_size;
-    uint32_t reserved0[9];
+    uint32_t held;              // slots of its leases, whatever their class
+    uint64_t used_us;           // microseconds of slots, up to charged_ns
+    uint64_t counted_since_ns;  // used_us begins here
+    uint32_t reserved0[4];
     uint8_t name_size;
     char name[63];
 };
@@ -658,6 +661,23 @@ struct alignas(64) BoardPoolName {
 };
 static_assert(sizeof(BoardPoolName) == 128);
 
+// An account, and what it has had of the pools that are ordered by account: by `time_ns` used_us
+// microseconds of slots; since then `held` more each microsecond.
+struct alignas(64) BoardAccount {
+    std::atomic<uint64_t> sequence;
+    uint64_t used_us;
+    uint64_t time_ns;
+    uint64_t counted_since_ns;
+    uint64_t rate;     // of all classes: micro-slots that it may hold all the time
+    uint32_t held;     // slots
+    uint32_t waiting;  // claims
+    uint8_t state;     // 0: no account, 1: named by claims or sessions only, 2: configured
+    uint8_t name_size;
+    uint8_t reserved0[14];
+    char name[64];  // zero padded
+};
+static_assert(sizeof(BoardAccount) == 128);
+
 // A log-linear histogram of nanoseconds: shm/histogram.hpp says which bucket is which.
 struct alignas(64) BoardHistogram {
     std::atomic<uint64_t> bucket[kHistogramBuckets];
@@ -676,7 +696,8 @@ struct alignas(64) BoardHead {
     std::atomic<uint64_t> net_found_work;  // re-rings of clients that found an unread entry
     std::atomic<uint64_t> time_ns;         // broker time of the last turn that published
     BoardHistogram self_reported;          // sum of what the clients recorded, clamped
-    // then pools_max × BoardPool, BoardPoolTotals, BoardPoolName, BoardHistogram (dispatch)
+    // then pools_max × BoardPool, BoardPoolTotals, BoardPoolName, BoardHistogram (dispatch), and
+    // as many BoardAccount, by row, as `size` has room for
 };
 static_assert(sizeof(BoardHead) == 64 + 5120);
 inline constexpr uint64_t kBoardMagic = 0x4452414f42424944ULL;  // "DIBBOARD"

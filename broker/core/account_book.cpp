@@ -46,6 +46,8 @@ AccountBook::AccountBook(State& state, Edit& edit, Arena& arena)
       tenant_leases(state.leases.size()),
       stall_leases(state.leases.size()),
       account_uses(state.accounts.size()),
+      account_waits(state.accounts.size()),
+      is_changed(state.accounts.size()),
       caps(state.accounts.size()),
       limits(state.accounts.size()),
       label_units(state.accounts.size()),

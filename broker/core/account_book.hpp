@@ -151,6 +151,9 @@ struct AccountBook {
 
     // Accounts, by row.
     std::vector<uint32_t> account_uses;
+    std::vector<uint32_t> account_waits;  // claims
+    std::vector<uint32_t> changed;        // those that whoever publishes them has not seen so
+    std::vector<uint8_t> is_changed;
     std::vector<std::array<int64_t, shm::kClasses>> caps;
     std::vector<std::vector<LabelLimit>> limits;
     std::vector<std::unordered_map<uint64_t, uint32_t>> label_units;  // (pool, label) → slots held
@@ -190,6 +193,16 @@ struct AccountBook {
     [[nodiscard]] uint32_t find_tenant(uint32_t pool, uint32_t account) const;
     void sweep();
     void forget_account(uint32_t account);
+    void change_account(uint32_t account) {
+        if (is_changed[account] != 0) return;
+        is_changed[account] = 1;
+        changed.push_back(account);
+    }
+    void count_waiting(uint32_t account, int32_t claims) {
+        if (account == shm::kNoRow) return;
+        account_waits[account] += static_cast<uint32_t>(claims);
+        change_account(account);
+    }
 
   private:
     uint32_t fanout_for(uint64_t key);

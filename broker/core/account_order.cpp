@@ -78,6 +78,7 @@ void Core::Parts::wait_in_crowd(uint32_t row) {
     const uint32_t place = book->crowd_of_claim[row];
     Crowd& crowd = book->crowds[place];
     crowd.claims.insert(state.claims[row].arrival, row);
+    book->count_waiting(crowd.account, 1);
     if (crowd.waiting++ != 0) return;
     crowd.waits_at = kNoClass;
     std::vector<uint32_t>& crowds = book->crowds_of_pool[crowd.pool];
@@ -88,6 +89,7 @@ void Core::Parts::wait_in_crowd(uint32_t row) {
 void Core::Parts::leave_waiting(uint32_t row) {
     Crowd& crowd = book->crowds[book->crowd_of_claim[row]];
     crowd.claims.remove(state.claims[row].arrival);
+    book->count_waiting(crowd.account, -1);
     if (--crowd.waiting != 0) return;
     std::vector<uint32_t>& crowds = book->crowds_of_pool[crowd.pool];
     leave_list(crowds, crowd.place);

@@ -17,6 +17,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "broker/core/command.hpp"
@@ -142,6 +143,15 @@ class Core {
     [[nodiscard]] uint32_t accounts_max() const;
     [[nodiscard]] const shm::AccountRow& account(uint32_t row) const;
     [[nodiscard]] std::array<int64_t, shm::kClasses> balance(uint32_t account) const;  // now
+    [[nodiscard]] uint64_t used_us(uint32_t account) const;     // microseconds of slots, by now
+    [[nodiscard]] uint32_t waiting_of(uint32_t account) const;  // claims
+    [[nodiscard]] uint8_t best_class(uint32_t account) const;   // 5 = free
+    // How many slots with a label that begins with "key:" it may hold.
+    [[nodiscard]] std::vector<std::pair<std::string, uint32_t>> label_limits(
+        uint32_t account) const;
+    // Rows whose account has changed, in more than its balance, since they were last forgotten.
+    [[nodiscard]] std::span<const uint32_t> changed_accounts() const;
+    void forget_changed_accounts();
     // What each slot of a lease has cost by now.
     [[nodiscard]] std::array<int64_t, shm::kClasses> cost(uint32_t lease) const;
     [[nodiscard]] uint32_t find_claim(uint64_t number) const;  // a row that is not free, or kNoRow

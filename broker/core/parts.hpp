@@ -333,8 +333,10 @@ struct Core::Parts {
     void release_account(uint32_t account);
     void forget_unused_account(uint32_t account);
     [[nodiscard]] int64_t balance_at(uint32_t account, uint32_t at_class) const;
+    [[nodiscard]] uint64_t used_us(uint32_t account) const;
     void settle(uint32_t account);
     void pay(uint32_t account, const Cost& amount, bool refund);
+    void count_held(uint32_t account, int32_t units);
     void count_running(uint32_t account, uint8_t at_class, int32_t units);
     void step_accounts();
     [[nodiscard]] uint8_t best_class(uint32_t account) const;
@@ -462,7 +464,6 @@ struct Core::Parts {
     void rebuild_accounts(const std::vector<uint32_t>& claims);
     void rebuild_stalls();
     void rebuild_standing(uint32_t claim);
-
     [[nodiscard]] std::vector<std::string> check_accounts() const;
 
     // keys.cpp
@@ -470,11 +471,9 @@ struct Core::Parts {
     void add_key(uint32_t session, const uint8_t* key, uint32_t holder);
     void remove_key(uint32_t session, const uint8_t* key, uint32_t holder);
 
-    // steer.cpp
+    // steer.cpp, explain.cpp
     Reason apply(const Steer& command, TimeNs* granted_ns);
     Reason revoke_claim(const Steer& command);
-
-    // explain.cpp
     [[nodiscard]] Explanation explain(uint32_t claim);
     [[nodiscard]] WaitReason obstacle_of(uint32_t claim) const;
 

@@ -23,6 +23,7 @@ struct Subcommand {
 };
 
 constexpr Subcommand kSubcommands[] = {
+    {"account", "show and change who pays, and how much", dibs::ctl::run_account},
     {"bench", "time claims on a pool of the running broker", dibs::ctl::run_bench},
     {"cancel", "end a waiting claim", dibs::ctl::run_cancel},
     {"claim", "hold a slot until interrupted", dibs::ctl::run_claim},

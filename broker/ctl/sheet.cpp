@@ -10,6 +10,7 @@
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/subcommand.hpp"
 #include "broker/prose.hpp"
+#include "broker/quantity.hpp"
 #include "broker/spelling.hpp"
 
 namespace dibs::ctl {
@@ -38,6 +39,12 @@ std::string joined(const Items& items, const Text& text) {
     return line.empty() ? "-" : line;
 }
 
+std::string money_text(std::vector<int64_t> micros) {
+    while (micros.size() > 1 && micros.back() == 0)
+        micros.pop_back();
+    return joined(micros, [](int64_t amount) { return show_micros(amount); });
+}
+
 std::string cell_text(const Cell& cell) {
     switch (cell.kind) {
         case Cell::Kind::kNothing:
@@ -54,6 +61,8 @@ std::string cell_text(const Cell& cell) {
             return joined(cell.texts, [](const std::string& text) { return harmless(text); });
         case Cell::Kind::kNumbers:
             return joined(cell.numbers, [](uint64_t number) { return std::to_string(number); });
+        case Cell::Kind::kMoney:
+            return money_text(cell.micros);
     }
     return "-";
 }

@@ -16,12 +16,22 @@
 namespace dibs::ctl {
 
 struct Cell {
-    enum class Kind : uint8_t { kNothing, kText, kNumber, kTruth, kDuration, kTexts, kNumbers };
+    enum class Kind : uint8_t {
+        kNothing,
+        kText,
+        kNumber,
+        kTruth,
+        kDuration,
+        kTexts,
+        kNumbers,
+        kMoney
+    };
     Kind kind = Kind::kNothing;
     std::string text = {};
     uint64_t number = 0;
     std::vector<std::string> texts = {};
     std::vector<uint64_t> numbers = {};
+    std::vector<int64_t> micros = {};
 
     static Cell of(std::string text) { return {Kind::kText, std::move(text)}; }
     static Cell of(std::string_view text) { return {Kind::kText, std::string(text)}; }
@@ -37,6 +47,14 @@ struct Cell {
     }
     static Cell of(std::vector<uint64_t> numbers) {
         return {Kind::kNumbers, {}, 0, {}, std::move(numbers)};
+    }
+    // By class, P0 first. In a table as slots or slot-seconds, "3,0.5", up to the last that is not
+    // 0.
+    static Cell money(std::vector<int64_t> micros) {
+        Cell cell;
+        cell.kind = Kind::kMoney;
+        cell.micros = std::move(micros);
+        return cell;
     }
 };
 

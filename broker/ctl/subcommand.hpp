@@ -20,6 +20,7 @@ inline constexpr int kExitCannotExecute = 126;
 inline constexpr int kExitNoCommand = 127;
 
 // `argv[0]` is the subcommand's own name.
+int run_account(int argc, char** argv);
 int run_bench(int argc, char** argv);
 int run_cancel(int argc, char** argv);
 int run_claim(int argc, char** argv);

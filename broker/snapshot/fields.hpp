@@ -229,6 +229,9 @@ void each_field_of_account(Row& row, Told& told, const Visit& visit) {
     visit.list(row.running, told.running);
     visit(row.waiting, told.waiting);
     visit(row.leases, told.leases);
+    visit(row.held, told.held);
+    visit(row.used_us, told.used_us);
+    visit(row.counted_since_ns, told.counted_since_ns);
     visit.text(row.name_size, row.name, told.name);
 }
 

@@ -29,13 +29,15 @@ class Bench {
     static constexpr core::Limits kLimits = {
         .pools = 4, .sessions = 8, .slots = 64, .claims = 256, .leases = 256, .arena_blocks = 64};
 
+    static constexpr uint32_t kAccountsShown = 8;
+
     Bench()
         : pushed_(kLimits.sessions, 0),
           read_(kLimits.sessions, 0),
           state_(shm::make_memfd("bench", core::state_size(kLimits))),
           mapping_(state_.get(), core::state_size(kLimits)),
           core((core::format_state(mapping_.bytes(), kLimits), mapping_.bytes())),
-          board(kLimits.pools),
+          board(kLimits.pools, kAccountsShown),
           sessions(kLimits.sessions),
           quotas(core),
           operations(core, quotas),

@@ -5,6 +5,7 @@
 
 #include "broker/adoption.hpp"
 #include "broker/file_accounts.hpp"
+#include "shm/board.hpp"
 #include "tests/broker/bench.hpp"
 
 namespace dibs::test {
@@ -169,6 +170,50 @@ TEST_F(ChargingTest, TakesMoreAccountsThanOneTurnHasRoomFor) {
         EXPECT_NE(bench_.core.find_account(account.name), shm::kNoRow);
     configure({});
     EXPECT_EQ(bench_.core.find_account("account 7"), shm::kNoRow);
+    EXPECT_EQ(bench_.core.check_all(), std::vector<std::string>{});
+}
+
+TEST_F(ChargingTest, ShowsOnTheBoardWhatAnAccountHasHad) {
+    configure({{.name = "research", .rate = {2'000'000, 500'000}}});
+    charge(1000, "research");
+    Session& session = bench_.open({}, 1000);
+    bench_.push(session, claim(1, kTokens));
+    bench_.turn();
+    const auto granted = bench_.next(session);
+    ASSERT_EQ(granted->outcome, Outcome::kGranted);
+    bench_.now += 5'000'000;
+    bench_.push(session, claim(2, kTokens));
+    bench_.turn();
+    const uint32_t row = bench_.core.find_account("research");
+    ASSERT_LT(row, Bench::kAccountsShown);
+    shm::AccountPicture picture;
+    ASSERT_TRUE(shm::board_read(bench_.board.accounts()[row], picture));
+    EXPECT_EQ(std::string(picture.name, picture.name_size), "research");
+    EXPECT_EQ(picture.state, shm::BoardAccountState::kConfigured);
+    EXPECT_EQ(picture.rate, 2'500'000U);
+    EXPECT_EQ(picture.held, 1U);
+    EXPECT_EQ(picture.waiting, 1U);
+    EXPECT_EQ(picture.used_us, 5'000U);
+    EXPECT_EQ(picture.time_ns, bench_.now);
+    // A turn later the second claim holds the slot; another 2 ms, and nobody does.
+    bench_.now += 1'000'000;
+    bench_.push(session, word(shm::Op::kRelease, granted->id, granted->fence));
+    bench_.turn();
+    (void)bench_.next(session);
+    const auto second = bench_.next(session);
+    ASSERT_EQ(second->outcome, Outcome::kGranted);
+    bench_.now += 2'000'000;
+    bench_.push(session, word(shm::Op::kRelease, second->id, second->fence));
+    bench_.turn();
+    ASSERT_TRUE(shm::board_read(bench_.board.accounts()[row], picture));
+    EXPECT_EQ(picture.held, 0U);
+    EXPECT_EQ(picture.waiting, 0U);
+    EXPECT_EQ(picture.used_us, 8'000U);
+    bench_.now += 10'000'000;
+    configure({});  // no claim, no session and no file names it
+    bench_.publisher.flush();
+    ASSERT_TRUE(shm::board_read(bench_.board.accounts()[row], picture));
+    EXPECT_EQ(picture.state, shm::BoardAccountState::kNone);
     EXPECT_EQ(bench_.core.check_all(), std::vector<std::string>{});
 }
 

@@ -57,8 +57,8 @@
 // Threads. A session is used by one thread at a time; threads that want to claim at the same time
 // open sessions of their own (a handshake takes about 0.3 ms). Exempt, callable from any thread at
 // any time: dibs_version, dibs_strerror and the functions dibs_…_name; and, from any
-// thread as long as the session is open: dibs_snapshot, dibs_fd. The library starts no thread,
-// installs no signal handler and raises no signal; a signal does not end a wait.
+// thread as long as the session is open: dibs_snapshot, dibs_account_share, dibs_fd. The library
+// starts no thread, installs no signal handler and raises no signal; a signal does not end a wait.
 //
 // Fork. A child does not inherit a session: every function that is given one answers DIBS_EFORK
 // there, and dibs_close only gives back the child's copy. The parent's session is not affected.
@@ -283,6 +283,30 @@ typedef struct dibs_totals {
 // thread, as long as the session is open. DIBS_ESIZE, DIBS_EPOOL, DIBS_ETORN, DIBS_EARGUMENT,
 // DIBS_EFORK.
 DIBS_API int dibs_pool_totals(dibs_session* session, uint32_t pool, dibs_totals* totals);
+
+// The place of an account, by its name; it stays the same as long as the account is known.
+// DIBS_ENAME, DIBS_ENOTFOUND, DIBS_ETORN, DIBS_EARGUMENT, DIBS_EFORK.
+DIBS_API int dibs_account(dibs_session* session, const char* name, uint32_t* place);
+
+// What an account may have of the pools that are ordered by account, and what it has had.
+typedef struct dibs_share {
+    size_t size;
+    char name[DIBS_NAME_MAX + 1];
+    int32_t configured;   // 0 = claims or sessions name it, and nobody has configured it
+    uint32_t held;        // slots, now
+    uint32_t waiting;     // claims, now
+    uint64_t rate;        // millionths of slots that it may hold all the time: over the sum of all
+                          // accounts' the share that it was configured to get
+    uint64_t used_ns;     // slots times time for which it has held them: over the sum of all
+                          // accounts' the share that it got. Two looks tell that of the time
+                          // between them
+    uint64_t counted_ns;  // used_ns counts from so long ago
+} dibs_share;
+
+// One consistent picture of the account at a place, counted up to the broker's last turn. Places
+// begin at 0 and may have gaps (DIBS_ENOTFOUND); beyond the last, DIBS_EARGUMENT. Any thread, as
+// long as the session is open. DIBS_ESIZE, DIBS_ENOTFOUND, DIBS_ETORN, DIBS_EARGUMENT, DIBS_EFORK.
+DIBS_API int dibs_account_share(dibs_session* session, uint32_t place, dibs_share* share);
 
 // ---- Claims and what comes back.
 

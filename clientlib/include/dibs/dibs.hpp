@@ -566,6 +566,14 @@ class Session {
     [[nodiscard]] Result<dibs_totals> totals(std::uint32_t pool) const {
         return read<dibs_totals>(&dibs_pool_totals, pool);
     }
+    [[nodiscard]] Result<std::uint32_t> account(const char* name) const {
+        std::uint32_t place = 0;
+        const int code = dibs_account(raw_, name, &place);
+        return code == DIBS_OK ? Result<std::uint32_t>(place) : Failure::of(code);
+    }
+    [[nodiscard]] Result<dibs_share> share(std::uint32_t place) const {
+        return read<dibs_share>(&dibs_account_share, place);
+    }
 
     // Claims and waits: the lease, or how the claim ended without one.
     [[nodiscard]] Result<Lease> claim(std::uint32_t pool, const ClaimOptions& options = {}) {
