@@ -31,7 +31,7 @@ class Connection {
 
     int reach(const sockaddr_un& address) const {
         if (fd_ < 0) return DIBS_ESYSTEM;
-        const timeval limit = {1, 0};
+        const timeval limit = {kPatienceNs / DIBS_SECOND, 0};
         setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
         setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
         const auto* to = reinterpret_cast<const sockaddr*>(&address);
@@ -122,7 +122,7 @@ void tell(const WaitStory& story, dibs_explanation* why) {
 
 // The broker knows of the claim once it has read it.
 int wait_until_read(Session& session) {
-    const uint64_t until = monotonic_ns() + DIBS_SECOND;
+    const uint64_t until = monotonic_ns() + kPatienceNs;
     session.publish();
     while (shm::committed_submissions(*session.down) < session.submissions.tail()) {
         session.look_whether_ended();

@@ -55,7 +55,7 @@ int give_back(dibs_session* session, const dibs_lease* lease, int64_t wait_ns, s
         return DIBS_ALREADY_ENDED;
     }
     // A lease that this session does not know is the broker's to judge.
-    if (row == nullptr && wait_ns == 0) wait_ns = DIBS_SECOND;
+    if (row == nullptr && wait_ns == 0) wait_ns = kPatienceNs;
     const Told told = wait_ns == 0 ? Told::kNobody : Told::kResult;
     shm::Submission entry;
     entry.op = op;
@@ -148,7 +148,7 @@ int dibs_keepalive(dibs_session* session,
     if (row != nullptr) session->look_at_event(lease->tag);
     if (row != nullptr && row->fence != lease->fence) return DIBS_ESTALE;
     if (row != nullptr && row->state == TagState::kOver) return DIBS_ALREADY_ENDED;
-    if (row == nullptr && wait_ns == 0) wait_ns = DIBS_SECOND;
+    if (row == nullptr && wait_ns == 0) wait_ns = kPatienceNs;
     const Told told = wait_ns == 0 ? Told::kNobody : Told::kResult;
     const uint64_t now = monotonic_ns();
     dibs::shm::Submission entry;

@@ -42,6 +42,7 @@ inline constexpr uint32_t kNone = 0xffffffffU;
 inline constexpr uint64_t kDiscard = 0xffffffffffffffffULL;         // user_data of quiet operations
 inline constexpr int64_t kOutcomeMarginNs = 20 * DIBS_MILLISECOND;  // of dibs_claim, for the word
 inline constexpr int64_t kSpinNs = 25'000;
+inline constexpr int64_t kPatienceNs = 5 * DIBS_SECOND;    // where the caller names no time
 inline constexpr int64_t kNetNs = 100 * DIBS_MILLISECOND;  // the safety net's period
 inline constexpr int kYields = 4;
 

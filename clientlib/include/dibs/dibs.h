@@ -197,7 +197,7 @@ typedef struct dibs_connect_options {
     size_t size;
     const char* socket_path;  // null: $DIBS_SOCKET, else $XDG_RUNTIME_DIR/dibs/dibs.sock, else
                               // /run/dibs/dibs.sock
-    int64_t timeout_ns;       // for the handshake; 0 = 1 s
+    int64_t timeout_ns;       // for the handshake; 0 = 5 s
     // Sizes, powers of two; 0 = the default.
     uint32_t submission_entries;  // 8 .. 4096, 128: operations that the broker has not read
     uint32_t completion_entries;  // 16 .. 16384, 256: at least twice as many
@@ -537,7 +537,7 @@ typedef struct dibs_explanation {
 } dibs_explanation;
 
 // Asks the broker why the claim of a ticket waits, over a connection of its own; takes some 100 µs,
-// at most 1 s. DIBS_ENOTFOUND: it does not wait any more. DIBS_ESIZE, DIBS_ELIMIT (too many ask at
+// at most 5 s. DIBS_ENOTFOUND: it does not wait any more. DIBS_ESIZE, DIBS_ELIMIT (too many ask at
 // once), DIBS_ENOBROKER, DIBS_EVERSION, DIBS_EHANDSHAKE, DIBS_ESYSTEM, DIBS_ESESSION,
 // DIBS_EBROKERLOST, DIBS_EFORK, DIBS_EARGUMENT.
 DIBS_API int dibs_explain(dibs_session* session, uint64_t ticket, dibs_explanation* why);
@@ -569,7 +569,7 @@ DIBS_API int dibs_dispatch(dibs_session* session);
 //      DIBS_EFULL, DIBS_EUNREAD.
 
 // Gives back what is held. DIBS_ALREADY_ENDED, DIBS_ESTALE, DIBS_ENOTFOUND, DIBS_ENOTHOLDER. A
-// lease of another session is always asked for at the broker, for at most 1 s if not waited for.
+// lease of another session is always asked for at the broker, for at most 5 s if not waited for.
 DIBS_API int dibs_release(dibs_session* session, const dibs_lease* lease, int64_t wait_ns);
 // The same; what is held is broken, and its worker must say ready before it is granted again.
 DIBS_API int dibs_fail(dibs_session* session, const dibs_lease* lease, int64_t wait_ns);

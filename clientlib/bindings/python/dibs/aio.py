@@ -217,7 +217,7 @@ def _settle(future: asyncio.Future[_abi.Completion], end: _abi.Completion) -> No
         future.set_result(end)
 
 
-async def connect(socket: Optional[str] = None, *, timeout: float = 1.0,
+async def connect(socket: Optional[str] = None, *, timeout: float = 5.0,
                   **sizes: int) -> AsyncClient:
     """Opens a session with the broker of this host."""
     loop = asyncio.get_running_loop()

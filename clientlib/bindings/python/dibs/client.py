@@ -120,7 +120,7 @@ class Client:
     holds then goes back. `socket` None: $DIBS_SOCKET, $XDG_RUNTIME_DIR/dibs/dibs.sock, or
     /run/dibs/dibs.sock. The sizes are those of dibs_connect_options."""
 
-    def __init__(self, socket: Optional[str] = None, *, timeout: float = 1.0,
+    def __init__(self, socket: Optional[str] = None, *, timeout: float = 5.0,
                  **sizes: int) -> None:
         self._session = Session(socket, timeout, sizes)
         self._pools = Pools(self._session)
@@ -201,6 +201,6 @@ class Client:
                 yield assignment
 
 
-def connect(socket: Optional[str] = None, *, timeout: float = 1.0, **sizes: int) -> Client:
+def connect(socket: Optional[str] = None, *, timeout: float = 5.0, **sizes: int) -> Client:
     """Opens a session with the broker of this host."""
     return Client(socket, timeout=timeout, **sizes)
