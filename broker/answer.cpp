@@ -101,9 +101,11 @@ void Answers::stage_decision(const Decision& decision) {
         case DecisionKind::kEnd:
             return claim_end(decision);
         case DecisionKind::kLeaseGrace:
-            return lease_event(decision, shm::LeaseEvent::kGrace);
+            return lease_grace(decision);
         case DecisionKind::kLeaseEnd:
-            return lease_event(decision, shm::LeaseEvent::kEnded);
+            return lease_event(
+                decision,
+                decision.value != 0 ? shm::LeaseEvent::kRequeued : shm::LeaseEvent::kEnded);
         case DecisionKind::kAdopted:
             return adopt(decision, (&decision)[1]);  // the core says next who had it
         case DecisionKind::kKill:
@@ -174,16 +176,42 @@ void Answers::assign(const Decision& decision) {
     entry.claim = decision.claim;
     entry.data = room.first * static_cast<uint32_t>(shm::kLineSize);
     entry.holder = copy_payload_of(decision, room);
+    if (decision.provision) {
+        const uint32_t slot = row_of(decision.id);
+        entry.value |= uint64_t{to_provision(decision.claim, std::span{&slot, 1})} << 32U;
+    }
     complete(session, entry);
 }
 
+// Preferred labels that one of the slots lacks. Rare, so that the payload is read once more.
+uint32_t Answers::to_provision(uint64_t number, std::span<const uint32_t> slots) {
+    const uint32_t row = core_.find_claim(number);
+    if (row == shm::kNoRow) return 0;
+    const shm::ClaimRow& claim = core_.claim(row);
+    payload_.resize(claim.payload_size);
+    core_.copy_chain(
+        claim.payload, claim.payload_size, reinterpret_cast<std::byte*>(payload_.data()));
+    if (!reader_.read(payload_)) return 0;
+    uint32_t bits = 0;
+    for (const uint32_t slot : slots)
+        bits |= reader_.lacking(core_.slot_labels(slot));
+    return bits;
+}
+
+// That it is no longer held, or will not be for long.
 void Answers::revoke(const Decision& decision) {
+    const bool notice = decision.value != 0;
     Completion entry;
-    entry.kind = CompletionKind::kRevoke;
+    entry.kind = notice ? CompletionKind::kNotice : CompletionKind::kRevoke;
     entry.user_data = decision.user_data;
     entry.id = decision.id;
     entry.fence = decision.round;
     entry.value = decision.slot_number;
+    if (notice) {
+        entry.value = decision.value - core_.now();
+        entry.claim = decision.claim;
+        entry.data = decision.slot_number;
+    }
     complete(sessions_.at(decision.session), entry);
 }
 
@@ -267,6 +295,9 @@ void Answers::grant(const Decision& decision) {
     Completion entry;
     entry.kind = CompletionKind::kClaim;
     entry.outcome = shm::Outcome::kGranted;
+    if (decision.provision) {
+        entry.holder = ~to_provision(decision.claim, core_.decided_slots(decision));
+    }
     tell_lease(session, decision, entry);
 }
 
@@ -292,6 +323,19 @@ void Answers::adopt(const Decision& decision, const Decision& left) {
     Completion entry;
     entry.kind = CompletionKind::kResult;
     tell_lease(session, decision, entry);
+    tell_again(*session, decision);
+}
+
+// Who adopts a lease that is being taken hears of it as its holder did.
+void Answers::tell_again(Session& session, const Decision& adopted) {
+    const shm::LeaseRow& lease = core_.lease(row_of(adopted.id));
+    if (lease.state != shm::LeaseState::kRevoking || lease.fence != adopted.fence) return;
+    const uint64_t left_ns = lease.grace_until_ns - std::min(lease.grace_until_ns, core_.now());
+    store_left(&session, adopted.tag, adopted.room, left_ns);
+    const auto generation = static_cast<uint32_t>(adopted.id >> 32);
+    stage_event(session,
+                adopted.tag,
+                shm::event_word(shm::LeaseEvent::kRevoking, shm::Reason::kRevoked, generation));
 }
 
 void Answers::claim_end(const Decision& decision) {
@@ -315,6 +359,26 @@ void Answers::claim_end(const Decision& decision) {
     entry.claim = decision.claim;
     name_holder(session, decision, entry);
     complete(session, entry);
+}
+
+// How long it has goes into the head of its room, which its holder reads when it has seen the
+// event. A turn that is taken back leaves a number there that no event announces.
+void Answers::lease_grace(const Decision& decision) {
+    const bool revoking = decision.reason == shm::Reason::kRevoked;
+    const uint64_t left_ns =
+        decision.value == shm::kNever ? shm::kNever : decision.value - core_.now();
+    store_left(sessions_.at(decision.session), decision.tag, decision.room, left_ns);
+    lease_event(decision, revoking ? shm::LeaseEvent::kRevoking : shm::LeaseEvent::kGrace);
+}
+
+void Answers::store_left(Session* session, uint16_t tag, uint32_t room, uint64_t left_ns) {
+    if (session == nullptr || tag >= session->tags.size()) return;
+    if (room == shm::kNoRow || session->tags[tag].first != room) return;
+    const uint64_t left_ms = std::min<uint64_t>(left_ns / 1'000'000, shm::kNoRow);
+    std::byte* base = session->payload + size_t{room} * shm::kLineSize;
+    // Made visible by the event word, which follows with the commit.
+    std::atomic_ref<uint32_t>(reinterpret_cast<shm::GrantHead*>(base)->left_ms)
+        .store(static_cast<uint32_t>(left_ms), std::memory_order_relaxed);
 }
 
 void Answers::lease_event(const Decision& decision, uint8_t event) {

@@ -193,8 +193,8 @@ inline void read_order(Section& section, core::PoolConfig& values, Mistakes& mis
         }
         return;
     }
-    if (values.expiry != shm::ExpiryMode::kCooperative) {
-        section.mistake("expiry", "a pool ordered by account has cooperative expiry");
+    if (values.expiry == shm::ExpiryMode::kLazy) {
+        section.mistake("expiry", "a pool ordered by account has cooperative or strict expiry");
     }
     section.flag("preemption_disabled", values.preemption_disabled);
     const auto threshold = [&](const char* key, int64_t& out) {

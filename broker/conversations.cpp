@@ -24,7 +24,7 @@ namespace {
 
 constexpr uint64_t kDumps = 0;  // no conversation's number
 constexpr uint32_t kDepthMax = 4;
-constexpr uint32_t kTablesMax = 4;
+constexpr uint32_t kTablesMax = 16;  // a pull of several workers
 
 bool verified(std::span<const uint8_t> packet) {
     flatbuffers::Verifier verifier(packet.data(), packet.size(), kDepthMax, kTablesMax);

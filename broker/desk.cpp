@@ -75,6 +75,10 @@ void Desk::serve(AdminJob& job) {
             return reset_account(job);
         case Ask::delete_account:
             return delete_account(job);
+        case Ask::report:
+            return report(job);
+        case Ask::pull:
+            return pull(job);
         case Ask::none:
         case Ask::dump:  // these do not come as far as this
         case Ask::load:

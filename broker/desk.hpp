@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "broker/admin.hpp"
 #include "broker/core/core.hpp"
@@ -21,6 +22,8 @@ class Desk {
     Desk(core::Core& core, const Quotas& quotas) : core_(core), quotas_(quotas) {}
 
     void serve(AdminJob& job);
+    // Of a job that pulls: takes what was decided in this turn into its answer.
+    void take_pulled(AdminJob& job) const;
 
     static constexpr uint32_t kRowsSeen = 512;
     static constexpr uint32_t kRowsTold = 32;
@@ -55,6 +58,14 @@ class Desk {
     void page(AdminJob& job, uint32_t rows, const Tell& tell) const;
     // The pool that the request names: kNoRow = all. False: there is none, and the answer says so.
     [[nodiscard]] bool pool_of(AdminJob& job, uint32_t* pool) const;
+
+    // desk_reports.cpp
+    void report(AdminJob& job);
+    void pull(AdminJob& job);
+    void take_result(AdminJob& job, size_t first) const;
+    [[nodiscard]] bool reports_to(AdminJob& job, uint32_t* pool) const;
+    [[nodiscard]] core::TimeNs event_of(const AdminJob& job) const;
+    [[nodiscard]] std::vector<std::string> to_provision(uint64_t number, uint32_t slot) const;
 
     // desk_rows.cpp
     [[nodiscard]] bool sees(const AdminJob& job, uint32_t session) const;

@@ -91,6 +91,7 @@ class Operations {
     void cancel(Session& session, const shm::Submission& entry);
     void release(Session& session, const shm::Submission& entry);
     void give_up(Session& session, uint64_t id);
+    void give_up_claim(Session& session, const shm::Submission& entry);
     void keepalive(Session& session, const shm::Submission& entry);
     void adopt(Session& session, const shm::Submission& entry);
     void announce(Session& session, const shm::Submission& entry, std::span<const uint8_t> payload);
@@ -105,6 +106,7 @@ class Operations {
     core::Core& core_;
     Quotas& quotas_;
     AnnouncementReader announcements_;
+    ClaimReader claims_;
     std::vector<OwnResult> own_results_;
     std::vector<uint32_t> silenced_;
     std::vector<SlotRoom> slot_rooms_;  // by slot row

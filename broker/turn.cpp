@@ -69,6 +69,8 @@ void Turn::take(core::TimeNs now) {
     answers_.store();  // completions into DOWN, consumed indices, wake-ups
     if (answers_.kills()) kills_.carry_out();
     publisher_.publish();
+    if (!pulling_.empty()) [[unlikely]]
+        answer_pulls();
     core_.clear();
     retire();
     sleep_.worked(now);
@@ -93,7 +95,7 @@ void Turn::copy_on() {
 }
 
 core::TimeNs Turn::next_due() const {
-    return std::min(core_.next_due(), drain_until_ns_);
+    return std::min({core_.next_due(), core_.next_crossing(), drain_until_ns_});
 }
 
 void Turn::read_submissions() {
@@ -210,10 +212,27 @@ void Turn::replace() {
 void Turn::administer(AdminJob* job) {
     desk_.serve(*job);
     publish_all_ = publish_all_ || job->made_pool;
+    if (job->pulls) {
+        pulling_.push_back(job);
+        return;
+    }
     Report report;
     report.kind = Report::Kind::kAdmin;
     report.job = job;
     exchange_.report(report);
+}
+
+// A turn that was cut may have told a part of it.
+void Turn::answer_pulls() {
+    for (AdminJob* job : pulling_) {
+        desk_.take_pulled(*job);
+        if (core_.cut()) continue;
+        Report report;
+        report.kind = Report::Kind::kAdmin;
+        report.job = job;
+        exchange_.report(report);
+    }
+    if (!core_.cut()) pulling_.clear();
 }
 
 void Turn::end(const Request& request) {

@@ -52,6 +52,7 @@ class Turn {
     void end(const Request& request);
     void administer(AdminJob* job);
     void replace();
+    void answer_pulls();
     [[nodiscard]] bool take_configuration();
     void take_over(Config* config);
     void read_submissions();
@@ -80,6 +81,7 @@ class Turn {
     Kills kills_;
     Deaths deaths_;
     Desk desk_;
+    std::vector<AdminJob*> pulling_;  // whose answer the pass decides
     Sleep sleep_;
     core::TimeNs now_ = 0;
     core::TimeNs drain_until_ns_ = shm::kNever;

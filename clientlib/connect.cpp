@@ -396,7 +396,7 @@ int dibs_connect(const dibs_connect_options* options, dibs_session** session) {
     if (session == nullptr) return DIBS_EARGUMENT;
     *session = nullptr;
     dibs_connect_options known;
-    const int size_code = dibs::client::read_options(options, &known, sizeof known);
+    const int size_code = dibs::client::read_options(options, &known, sizeof known, sizeof known);
     if (size_code != DIBS_OK) return size_code;
     if (known.timeout_ns < 0) return DIBS_ENEGATIVE;
     Opening opening = {known};

@@ -291,6 +291,7 @@ static_assert(sizeof(LeaseRow) == 192);
 
 namespace LeaseFlag {
 inline constexpr uint8_t kKillFailed = 1;  // killing: its holder could not be killed
+inline constexpr uint8_t kTaken = 2;       // for a better claim: it pays no more, counts nowhere
 }  // namespace LeaseFlag
 
 struct alignas(64) SessionRow {
@@ -758,6 +759,8 @@ enum class CompletionKind : uint8_t {
     kAssign = 2,  // to a worker: id = slot, fence = round, data = the claim's payload
     kRevoke = 3,  // to a worker: id = slot, fence = round: say ready when it is clean
     kSlot = 4,    // to a worker: announced; id = slot
+    kNotice =
+        5,  // to a worker: its lease is being taken, value = ns that are left; kRevoke follows
 };
 
 // How a claim ended. kBrokerLost is said by the library alone.
@@ -820,7 +823,8 @@ struct alignas(64) CompletionEntry {
                       // held by another: how long, in ns
     uint64_t claim;   // the claim's number (arrival)
     uint32_t data;    // offset in the payload area of DOWN; kNoRow = none
-    uint32_t holder;  // uid of whoever holds what was wanted, or data size for kAssign
+    uint32_t holder;  // uid of whoever holds what was wanted; data size for kAssign; granted: the
+                      // preferred labels that every slot has, a bit each
 };
 static_assert(sizeof(CompletionEntry) == 64);
 
@@ -832,7 +836,8 @@ struct GrantHead {
     uint32_t units;
     uint32_t stride;
     uint32_t answer_place;  // of an answer within its region, from the GrantSlot
-    uint32_t reserved0;
+    uint32_t left_ms;       // of kGrace and kRevoking, from then on; all ones = no end is set.
+                            // Stored before the event
 };
 static_assert(sizeof(GrantHead) == 16);
 struct GrantSlot {
@@ -846,8 +851,10 @@ static_assert(sizeof(GrantSlot) == 16);
 // A lease's event word in DOWN: state in the low 8 bits, then the lease's generation.
 namespace LeaseEvent {
 inline constexpr uint8_t kNone = 0;
-inline constexpr uint8_t kGrace = 1;  // expired: release, or keepalive, before the grace ends
-inline constexpr uint8_t kEnded = 2;  // bits 8..23 carry −reason, bits 32..63 the generation
+inline constexpr uint8_t kGrace = 1;     // expired: release, or keepalive, before the grace ends
+inline constexpr uint8_t kEnded = 2;     // bits 8..23 carry −reason, bits 32..63 the generation
+inline constexpr uint8_t kRevoking = 3;  // wanted for a better claim: release before the time ends
+inline constexpr uint8_t kRequeued = 4;  // ended as above, and its claim waits again
 }  // namespace LeaseEvent
 
 // UP: per session. Writer: its client (parked words: also the broker, by compare-and-swap).

@@ -161,6 +161,9 @@ struct AccountBook {
     std::vector<uint32_t> above;                                      // those rows
     std::unordered_map<std::string, uint32_t> account_by_name;
     uint64_t stepped_us = 0;  // time of the last opening
+    // When a balance changes what may be granted, once somebody has asked since the last turn.
+    bool crossing_known = false;
+    uint64_t crossing_ns = 0;
 
     // Reported workers that hold nothing, by the instant at which they are forgotten.
     Timers forgotten;

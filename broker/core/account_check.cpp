@@ -93,7 +93,11 @@ void AccountCheck::lease(uint32_t row) {
     expect(claim < state_.claims.size() && state_.claims[claim].lease == row &&
                state_.claims[claim].state == ClaimState::kRunning,
            who + " has no claim that runs");
-    if (lease.state == LeaseState::kRevoking) {
+    const bool taken = (lease.flags & shm::LeaseFlag::kTaken) != 0;
+    expect(lease.state != LeaseState::kRevoking || taken, who + " is being revoked and not taken");
+    expect(!taken || lease.state == LeaseState::kRevoking || lease.state == LeaseState::kKilling,
+           who + " is taken and lives on");
+    if (taken) {
         return expect(lease.account_class == kFreeClass, who + " is being revoked and pays");
     }
     for (const int64_t paid : parts_.cost_of(row))

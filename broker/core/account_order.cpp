@@ -252,7 +252,7 @@ void Core::Parts::enter_state(uint32_t row, SlotState from, SlotState to) {
 bool Core::Parts::list_slot(uint32_t row, bool in) {
     const shm::SlotRow& slot = state.slots[row];
     if (slot.state != SlotState::kLeased) return false;
-    if (state.leases[slot.holder].state == shm::LeaseState::kRevoking) return false;
+    if ((state.leases[slot.holder].flags & shm::LeaseFlag::kTaken) != 0) return false;
     list_lease(slot.holder, in);
     return true;
 }
@@ -311,7 +311,7 @@ uint32_t Core::Parts::occupied_slot(uint32_t row) const {
             return claim.first_slot;
         case shm::ClaimState::kRunning: {
             const shm::LeaseRow& lease = state.leases[claim.lease];
-            return lease.state == shm::LeaseState::kRevoking ? kNoRow : lease.first_slot;
+            return (lease.flags & shm::LeaseFlag::kTaken) != 0 ? kNoRow : lease.first_slot;
         }
         default:
             return kNoRow;

@@ -83,7 +83,7 @@ void Core::Parts::rebuild_standing(uint32_t row) {
             return count_labels(claim.account, claim.first_slot, 1);
         case ClaimState::kRunning:
             book->claim_of_lease[claim.lease] = row;
-            if (state.leases[claim.lease].state == shm::LeaseState::kRevoking) return;
+            if ((state.leases[claim.lease].flags & shm::LeaseFlag::kTaken) != 0) return;
             occupy(row, state.leases[claim.lease].first_slot, 1);
             return list_lease(claim.lease, true);
         default:

@@ -120,7 +120,7 @@ void Core::Parts::accept(const Claim& command, uint64_t number, const TermRows* 
     put(claim.confirmed, 0);
     put(claim.tag, command.tag);
     put(claim.attempts, 0);
-    put(claim.priority, 1);
+    put(claim.priority, command.priority);
     put(claim.flags, flags_of(command, pool));
     std::memcpy(claim.key, command.key.data(), sizeof(claim.key));
     stored();

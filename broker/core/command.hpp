@@ -110,6 +110,7 @@ struct Claim {
     uint32_t room_lines = 0;
     shm::Reason refusal = shm::Reason::kOk;  // not kOk: rejected for a reason found before
     const ClaimTerms* terms = nullptr;       // null = none given
+    int32_t priority = 1;                    // kept with it; no pool is ordered by it yet
 };
 
 struct Cancel {

@@ -77,6 +77,9 @@ class Core {
     [[nodiscard]] bool cut() const;
     // The next instant at which a turn is wanted without new commands; kNever = none.
     [[nodiscard]] TimeNs next_due() const;
+    // The next instant at which a balance changes what a pass may do, after a turn; kNever = none.
+    // A turn is wanted then if nobody else asks for one; decisions do not depend on it.
+    [[nodiscard]] TimeNs next_crossing() const;
     // Commands should wait for the next turn: the log is three quarters full.
     [[nodiscard]] bool turn_full() const;
     [[nodiscard]] TimeNs now() const;
@@ -177,6 +180,8 @@ class Core {
     [[nodiscard]] Explanation explain(uint32_t claim) const;
     // The claim row that the session's tag names, or kNoRow: none, or it is a lease.
     [[nodiscard]] uint32_t claim_of_tag(uint32_t session, uint16_t tag) const;
+    // The number of the claim or lease that the session's tag names; 0 = none with a row.
+    [[nodiscard]] uint64_t number_of_tag(uint32_t session, uint16_t tag) const;
     // Pools whose counters the turn changed.
     [[nodiscard]] std::span<const uint32_t> touched_pools() const;
     [[nodiscard]] bool draining() const;

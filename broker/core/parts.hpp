@@ -285,7 +285,7 @@ struct Core::Parts {
     void give_back(uint32_t slot, bool confirmed, bool broken);
     void give_back_chain(uint32_t first, bool confirmed, bool broken, uint32_t except);
     void remove_slot(uint32_t slot);
-    void tell_revoke(uint32_t slot);
+    bool tell_revoke(uint32_t slot);  // false: it has no worker who could be told
 
     // workers.cpp
     void apply(const Announce& command);
@@ -447,6 +447,11 @@ struct Core::Parts {
     void drop_waiting(uint32_t claim, Reason reason);
     void delete_worker(uint32_t slot);
     void send_away(uint32_t slot);
+
+    // account_due.cpp
+    struct Crossings;
+    // When time alone changes what a pass may do; kNever = it does not.
+    [[nodiscard]] TimeNs next_crossing() const;
 
     // pulls.cpp
     void apply(const Pull& pull);

@@ -49,8 +49,8 @@ std::string refusal_of(const PoolConfig& config) {
         return wrong("order by priority is not supported by this version");
     }
     const bool by_account = config.order == shm::PoolOrder::kAccount;
-    if (by_account && config.expiry != shm::ExpiryMode::kCooperative) {
-        return wrong("a pool ordered by account has cooperative expiry");
+    if (by_account && config.expiry == shm::ExpiryMode::kLazy) {
+        return wrong("a pool ordered by account has cooperative or strict expiry");
     }
     if (config.slot_attributes.size() > std::min(config.slots, kGrowStep)) {
         return wrong("attributes are given for more slots than " +

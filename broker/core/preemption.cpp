@@ -139,6 +139,7 @@ void Core::Parts::preempt(uint32_t victim, uint32_t claim_row) {
         static_cast<shm::PreemptMode>(run.preempt_mode) == shm::PreemptMode::kWithGrace &&
         run.preempt_grace_ns != 0;
     shm::LeaseRow& revoked = edit.row(lease, 0x7U);
+    put(revoked.flags, revoked.flags | shm::LeaseFlag::kTaken);
     put(revoked.state, shm::LeaseState::kRevoking);
     if (grace) return begin_revoking(victim, run.preempt_grace_ns);
     end_revoked(victim);
@@ -186,21 +187,22 @@ void Core::Parts::begin_revoking(uint32_t row, TimeNs grace_ns) {
     const TimeNs until = std::min(sum_or_never(now_ns, grace_ns), lease.expires_ns);
     put(lease.grace_until_ns, until);
     timers.set(TimerKind::kGrace, row, until, lease.arrival);
-    Decision& told = decide_that(DecisionKind::kLeaseGrace);
+    Decision& told = tell_of_lease(DecisionKind::kLeaseGrace, row);
     told.reason = Reason::kRevoked;
-    told.session = lease.session;
-    told.pool = lease.pool;
-    told.tag = lease.tag;
-    told.claim = lease.arrival;
-    told.user_data = lease.user_data;
-    told.id = row_id(lease.head.generation, row);
-    told.fence = lease.fence;
     told.value = until;
+    for (uint32_t slot = lease.first_slot; slot != kNoRow; slot = state.slots[slot].holder_next) {
+        if (tell_revoke(slot)) {
+            decisions.back().claim = lease.arrival;
+            decisions.back().value = until;
+        }
+    }
     touched.add(lease.pool);
 }
 
-// The end of a lease whose slot is promised, at once or after its grace.
+// The end of a lease whose slot is promised, at once or after its grace. In a pool of strict expiry
+// nobody gets the slot before the holder's death is proved.
 void Core::Parts::end_revoked(uint32_t row) {
+    if (state.leases[row].mode == shm::ExpiryMode::kStrict) return kill_holder(row);
     const uint32_t claim = book->claim_of_lease[row];
     const bool again = (state.claims[claim].flags & shm::ClaimFlag::kRequeue) != 0;
     if (again) book->pass.requeued = true;

@@ -43,6 +43,8 @@ bool Core::Parts::may_be_preempted(uint32_t lease) const {
     const shm::ClaimRow& claim = state.claims[book->claim_of_lease[lease]];
     constexpr auto kStops = static_cast<uint8_t>(
         shm::SlotFlag::kProtected | shm::SlotFlag::kUnqualified | shm::SlotFlag::kDraining);
+    // Of a lease whose holder is being killed the slots come back by themselves.
+    if (state.leases[lease].state == shm::LeaseState::kKilling) return false;
     return claim.units == 1 && (state.slots[state.leases[lease].first_slot].flags & kStops) == 0 &&
            static_cast<shm::PreemptMode>(claim.preempt_mode) != shm::PreemptMode::kForbidden;
 }
@@ -111,7 +113,7 @@ void Core::Parts::begin_run(uint32_t claim_row, uint32_t lease_row) {
 
 // It pays no more and counts nowhere. Its cost stays as it is now, its class is free.
 void Core::Parts::end_run(uint32_t row) {
-    if (state.leases[row].state == shm::LeaseState::kRevoking) return;
+    if ((state.leases[row].flags & shm::LeaseFlag::kTaken) != 0) return;
     list_lease(row, false);
     shm::LeaseRow& lease = edit.row(state.leases[row], 0x7U);
     const uint32_t claim = book->claim_of_lease[row];

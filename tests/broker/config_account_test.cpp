@@ -138,8 +138,8 @@ TEST(ConfigAccount, RefusesWhatAPoolOfThatOrderDoesNotHave) {
               Lines{"f:5:1: promote_threshold: only a pool with order = \"account\" has it"});
     EXPECT_EQ(mistakes(kPool + "order = \"accounts\"\n"),
               Lines{"f:5:9: order: \"accounts\" is none of \"arrival\", \"account\""});
-    EXPECT_EQ(mistakes(kPool + "order = \"account\"\nexpiry = \"strict\"\n"),
-              Lines{"f:6:10: expiry: a pool ordered by account has cooperative expiry"});
+    EXPECT_EQ(mistakes(kPool + "order = \"account\"\nexpiry = \"lazy\"\n"),
+              Lines{"f:6:10: expiry: a pool ordered by account has cooperative or strict expiry"});
 }
 
 TEST(ConfigAccount, KnowsTheAccountsThatPoliciesName) {

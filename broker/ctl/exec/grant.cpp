@@ -87,10 +87,30 @@ Failure not_granted(const dibs_completion& end,
 
 }  // namespace
 
+void read_preempt(const std::string& word, Options* options) {
+    if (word == "never") {
+        options->preempt = DIBS_PREEMPT_NEVER;
+        return;
+    }
+    options->taken_told = true;
+    options->preempt = DIBS_PREEMPT_AT_ONCE;
+    if (word == "at-once") return;
+    const auto grace = parse_duration(word);
+    if (!grace || *grace > static_cast<uint64_t>(INT64_MAX)) {
+        throw Failure(kExitUsage,
+                      "--preempt " + word + ": write never, at-once, or a duration such as 10s");
+    }
+    options->preempt = DIBS_PREEMPT_GRACE;
+    options->preempt_grace_ns = static_cast<int64_t>(*grace);
+}
+
 dibs_completion claim(const Attachment& attachment, uint32_t pool, const Options& options) {
     std::vector<const char*> labels;
     for (const std::string& label : options.labels)
         labels.push_back(label.c_str());
+    std::vector<const char*> prefer;
+    for (const std::string& label : options.prefer)
+        prefer.push_back(label.c_str());
     std::vector<dibs_option> pairs;
     for (const auto& [key, value] : options.claim_options)
         pairs.push_back({key.c_str(), value.c_str()});
@@ -102,6 +122,12 @@ dibs_completion claim(const Attachment& attachment, uint32_t pool, const Options
     asked.when_busy = options.now ? DIBS_BUSY_REJECT : DIBS_BUSY_WAIT;
     asked.labels = labels.data();
     asked.label_count = labels.size();
+    asked.prefer = prefer.data();
+    asked.prefer_count = prefer.size();
+    asked.priority = static_cast<int32_t>(std::min<uint64_t>(options.priority, INT32_MAX));
+    if (!options.account.empty()) asked.account = options.account.c_str();
+    asked.preempt = options.preempt;
+    asked.preempt_grace_ns = options.preempt_grace_ns;
     asked.options = pairs.data();
     asked.option_count = pairs.size();
     dibs_completion end = {};

@@ -13,6 +13,7 @@
 
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/sheet.hpp"
+#include "broker/ctl/worker/assignment_text.hpp"
 #include "broker/ctl/worker/template_text.hpp"
 
 namespace dibs::ctl::worker {
@@ -31,10 +32,6 @@ std::string shown(const std::string& line) {
         if (static_cast<unsigned char>(letter) < 0x20) letter = '?';
     }
     return "\"" + text + (line.size() > kShownMax ? "\"..." : "\"");
-}
-
-std::string shown_time(int64_t ns) {
-    return duration_text(static_cast<uint64_t>(std::max<int64_t>(ns, 0)));
 }
 
 }  // namespace

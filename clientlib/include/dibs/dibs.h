@@ -159,7 +159,7 @@ enum {
     DIBS_ENEGATIVE = -110,    // a negative timeout or interval
     DIBS_ENAME = -111,        // a name that is empty or longer than 63 bytes
     DIBS_EOPTIONS = -112,     // more than 16 options, or one without a key
-    DIBS_ELABELS = -113,      // more than 32 labels, or a null one
+    DIBS_ELABELS = -113,      // more than 32 labels, or one that is null, empty or over 63 bytes
     DIBS_EFULL = -114,        // ring or payload area is full: the broker must read first
     DIBS_EUNREAD = -115,      // completions are waiting: reap first
     DIBS_ETIMEDOUT = -116,    // nothing came within the timeout; what was asked stands
@@ -323,6 +323,13 @@ enum {
     DIBS_BUSY_COLD = 3     // ends rejected, DIBS_ECOLD
 };
 
+// What the granted lease lets happen when a better claim wants its slot.
+enum {
+    DIBS_PREEMPT_AT_ONCE = 0,  // it ends: DIBS_LEASE_ENDED, DIBS_EREVOKED
+    DIBS_PREEMPT_GRACE = 1,    // DIBS_LEASE_REVOKING, then it ends
+    DIBS_PREEMPT_NEVER = 2
+};
+
 typedef struct dibs_claim_options {
     size_t size;
     int64_t timeout_ns;   // 0 = now or not at all; DIBS_FOREVER
@@ -337,8 +344,24 @@ typedef struct dibs_claim_options {
     size_t body_size;
     const dibs_option* options;
     size_t option_count;
+    // Labels that a slot must have, all of them, in a pool ordered by account; elsewhere for the
+    // worker like the above. 1 to 63 bytes each, compared byte by byte.
     const char* const* labels;
     size_t label_count;
+    // What follows matters in pools ordered by account only (docs/scheduling.md).
+    // Labels that a slot should have. One that lacks some may be granted all the same: then its
+    // worker is told which, and so is `provision` of the completion.
+    const char* const* prefer;
+    size_t prefer_count;
+    int32_t priority;          // 0 = 1; higher is better; more than the user's policy allows is
+                               // rejected, DIBS_ENOTALLOWED. No pool is ordered by it yet
+    int32_t preempt;           // DIBS_PREEMPT_…
+    int64_t preempt_grace_ns;  // of DIBS_PREEMPT_GRACE: between the event and the end of the lease
+    const char* account;  // that pays; null = the user's, which policy says. Another one takes an
+                          // administrator: DIBS_ENOTALLOWED
+    int32_t requeue;      // not 0: when its lease is taken it waits again, in its old place;
+                          // else it is forgotten, and comes back only as a new claim
+    int32_t reserved;
 } dibs_claim_options;
 
 // A lease's name. A value: copy it freely. All zero is no lease.
@@ -363,22 +386,30 @@ typedef struct dibs_holder {
 } dibs_holder;
 
 enum {
-    DIBS_CLAIM_ENDED = 1,  // a claim has its outcome
-    DIBS_RESULT = 2,       // an operation's code
-    DIBS_LEASE_GRACE = 3,  // a lease has expired: keep it alive or release it before its grace
-                           // ends; in a pool of lazy expiry, before its room is wanted
-    DIBS_LEASE_ENDED = 4   // a lease has ended without its holder's doing; `code` says why
+    DIBS_CLAIM_ENDED = 1,     // a claim has its outcome
+    DIBS_RESULT = 2,          // an operation's code
+    DIBS_LEASE_GRACE = 3,     // a lease has expired: keep it alive or release it before its grace
+                              // ends; in a pool of lazy expiry, before its room is wanted
+    DIBS_LEASE_ENDED = 4,     // a lease has ended without its holder's doing; `code` says why
+    DIBS_LEASE_REVOKING = 5,  // a better claim takes the slot: release it within interval_ns, then
+                              // the lease ends; in a pool of strict expiry its holder is killed. A
+                              // keepalive does not prolong it, and says what is left
+    DIBS_LEASE_REQUEUED = 6   // a lease has ended, `code` says why, and its claim waits again, in
+                              // its place and without a timeout: another DIBS_CLAIM_ENDED with the
+    // same user_data will come. To cancel it: dibs_cancel with its ticket,
+    // or dibs_release of the lease that has ended
 };
 
 typedef struct dibs_completion {
     uint64_t user_data;  // of the operation; of a lease's event its claim's
     int32_t kind;
     int32_t outcome;
-    int32_t code;  // 0, DIBS_ALREADY_ENDED or negative
-    uint32_t reserved;
+    int32_t code;            // 0, DIBS_ALREADY_ENDED or negative
+    uint32_t provision;      // granted: bit i = a slot of it lacks prefer[i]
     uint64_t claim;          // number of the claim: order of arrival at the broker, from 1
     dibs_lease lease;        // granted, or the one whose event or result this is
-    int64_t interval_ns;     // granted: by a claim or a keepalive
+    int64_t interval_ns;     // granted: by a claim or a keepalive; DIBS_LEASE_GRACE and
+                             // DIBS_LEASE_REVOKING: what is left, DIBS_FOREVER = no end is set
     int64_t retry_after_ns;  // rejected: worth trying again then; 0 = not said
     int64_t worker_code;     // DIBS_EREFUSED
     dibs_holder holder;      // expired, rejected, DIBS_ENOTHOLDER
@@ -614,9 +645,11 @@ DIBS_API int dibs_last_holder(dibs_session* session, dibs_holder* holder);
 // one) until the session claims again.
 
 enum { DIBS_LIVE = 0, DIBS_IN_GRACE = 1, DIBS_ENDED = 2 };
-// One of the three; `code` (may be null) says why it has ended.
+// One of the three; `code` (may be null) says why it has ended, or is about to: DIBS_EREVOKED in
+// grace means that a better claim takes the slot.
 DIBS_API int dibs_lease_state(dibs_session* session, const dibs_lease* lease, int* code);
-// Sets what is left of the interval: ≥ 0, DIBS_FOREVER if bound to this process. Counted from when
+// Sets what is left of the interval, or of a revocation's grace: ≥ 0, DIBS_FOREVER if bound to this
+// process. Counted from when
 // the library read the grant, or sent the keepalive; the broker counts from the grant itself.
 DIBS_API int dibs_lease_remaining(dibs_session* session, const dibs_lease* lease, int64_t* left_ns);
 
@@ -674,8 +707,10 @@ DIBS_API int dibs_announce(dibs_session* session,
                            uint64_t* slot);
 
 enum {
-    DIBS_ASSIGN = 1,  // the slot is chosen for a claim: confirm or refuse
-    DIBS_REVOKE = 2   // it is no longer held: clean it, then say ready
+    DIBS_ASSIGN = 1,   // the slot is chosen for a claim: confirm or refuse
+    DIBS_REVOKE = 2,   // it is no longer held: clean it, then say ready
+    DIBS_REVOKING = 3  // a better claim takes it: what runs there has left_ns to end in. Say done
+                       // if it ends earlier; else DIBS_REVOKE follows. There is nothing to confirm
 };
 
 typedef struct dibs_assignment {
@@ -692,10 +727,18 @@ typedef struct dibs_assignment {
     size_t label_count;
     dibs_option options[DIBS_OPTIONS_MAX];
     const char* labels[DIBS_LABELS_MAX];
+    // Labels that the claim prefers: where bit i of `provision` is set the slot lacks prefer[i],
+    // and its worker provides what that means before it confirms.
+    size_t prefer_count;
+    const char* prefer[DIBS_LABELS_MAX];
+    uint32_t provision;
+    uint32_t reserved;
+    int64_t left_ns;  // DIBS_REVOKING
 } dibs_assignment;
 
-// The next assignment or revocation; waits at most timeout_ns. DIBS_ETIMEDOUT: none came.
-// DIBS_EPAYLOAD: one came, slot and round are set, but its payload cannot be read: refuse it.
+// The next assignment, revocation or word of one to come; waits at most timeout_ns. DIBS_ETIMEDOUT:
+// none came. DIBS_EPAYLOAD: one came, slot and round are set, but its payload cannot be read:
+// refuse it.
 DIBS_API int dibs_next_assignment(dibs_session* session,
                                   int64_t timeout_ns,
                                   dibs_assignment* assignment);
