@@ -99,8 +99,10 @@ struct AccountPass {
     uint32_t pool = shm::kNoRow;
     uint8_t at_class = 0;
     Step step = Step::kStart;
-    uint32_t next_account = 0;  // reprioritise: the first one not yet done
-    bool stopped = false;       // no lease row, or too many unconfirmed
+    uint32_t next_account = 0;   // reprioritise: the first one not yet done
+    bool stopped = false;        // no lease row, or too many unconfirmed
+    bool held_for_step = false;  // of some stall
+    uint8_t classes = 0;         // a bit for each that something waits at, or did
     bool requeued = false;
 };
 

@@ -204,9 +204,10 @@ void Core::Parts::forget_unused_account(uint32_t row) {
 
 int64_t Core::Parts::balance_at(uint32_t row, uint32_t p) const {
     const shm::AccountRow& account = state.accounts[row];
+    int64_t value = account.balance[p];
+    if (account.rate[p] == 0 && account.running[p] == 0) return value;  // most of them
     const uint64_t from = account.charged_ns / 1000;
     const uint64_t to = now_ns / 1000;
-    int64_t value = account.balance[p];
     if (from == to || (account.flags & AccountFlag::kConfigured) == 0) return value;
     if (account.running[p] != 0) {
         value = clamped(value - static_cast<__int128>(account.running[p]) * (to - from));

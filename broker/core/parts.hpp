@@ -407,6 +407,10 @@ struct Core::Parts {
 
     // preemption.cpp
     void ban_tenants();
+    [[nodiscard]] bool somebody_preempts() const;
+    [[nodiscard]] bool waits_at(uint8_t at_class) const {
+        return (book->pass.classes >> at_class & 1U) != 0;
+    }
     bool preempt_for_class();
     [[nodiscard]] uint32_t cheapest_candidate(const std::vector<uint32_t>& stalls,
                                               size_t* at) const;

@@ -29,12 +29,18 @@ void Core::Parts::ban_tenants() {
     }
 }
 
+// Does anything wait here that may take a slot from others?
+bool Core::Parts::somebody_preempts() const {
+    const AccountPass& pass = book->pass;
+    const uint8_t flags = state.pools[pass.pool].flags;
+    return (flags & shm::PoolFlag::kNoPreemption) == 0 && !pass.stopped && waits_at(pass.at_class);
+}
+
 // Candidates, the cheapest first: the cheapest of each stall are compared. Where nobody can take
 // the cheapest of a stall, nobody can take a dearer one there, so the stall is done with.
 bool Core::Parts::preempt_for_class() {
     AccountPass& pass = book->pass;
-    const shm::PoolRow& pool = state.pools[pass.pool];
-    if ((pool.flags & shm::PoolFlag::kNoPreemption) != 0 || pass.stopped) return true;
+    if (!somebody_preempts()) return true;
     std::vector<CrowdAtHead>& crowds = book->heap;
     crowds.clear();
     for (const uint32_t place : book->crowds_of_pool[pass.pool]) {
