@@ -51,6 +51,7 @@ struct IntoRow {
     }
     template <class Field, size_t Size, class Told>
     void list(Field (&fields)[Size], const std::vector<Told>& told) const {
+        if (told.empty()) return;  // missing: all of it 0, as the row is
         if (told.size() != Size) {
             throw SnapshotError("a list has " + std::to_string(told.size()) + " numbers, not " +
                                 std::to_string(Size));
@@ -145,6 +146,7 @@ class Load {
     }
     void take(const SlotT& told, shm::SlotRow& row) {
         each_field_of_slot(row, told, IntoRow());
+        if (row.modified_ns == shm::kNever) row.modified_ns = snapshot_.time_ns();  // missing
         row.attributes = chain(told.attributes);
         row.attributes_size = size32(told.attributes);
     }
@@ -164,6 +166,7 @@ class Load {
     }
     void take(const AccountT& told, shm::AccountRow& row) {
         each_field_of_account(row, told, IntoRow());
+        if (told.balance.empty()) row.charged_ns = snapshot_.time_ns();  // nothing, as of now
         row.label_limits = chain(told.label_limits);
         row.label_limits_size = size32(told.label_limits);
     }

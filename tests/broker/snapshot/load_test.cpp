@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <array>
 #include <functional>
 #include <string>
 #include <vector>
@@ -77,6 +78,60 @@ std::string refusal_of(const std::function<void(SnapshotT&)>& change) {
 TEST(Load, TakesWhatWasDumped) {
     EXPECT_EQ(refusal(small()), "");
     EXPECT_EQ(refusal_of([](SnapshotT&) {}), "");
+}
+
+// An account with 3 units of P0 at a rate, and a reported worker that has been idle since 1 s.
+std::vector<uint8_t> with_account() {
+    std::vector<Line> memory(core::state_size(kLimits) / sizeof(Line));
+    const std::span<std::byte> bytes(memory.front().bytes, memory.size() * sizeof(Line));
+    core::format_state(bytes, kLimits);
+    core::Core core(bytes);
+    core.begin_turn(1'000'000'000);
+    const std::array<int64_t, 1> money = {3'000'000};
+    EXPECT_TRUE(core.set_account(
+        {.name = "a", .rate = money, .charge_max_ns = 60'000'000'000, .balance = money}, nullptr));
+    const uint32_t pool = core.set_pool(
+        {.name = "p", .kind = shm::PoolKind::kWorker, .order = shm::PoolOrder::kAccount}, nullptr);
+    core.apply(core::Report{.pool = pool, .worker = "w"});
+    core.decide();
+    core.commit();
+    core.clear();
+    core.begin_turn(2'000'000'000);
+    core.apply(core::Report{.pool = pool, .worker = "v"});
+    core.decide();
+    core.commit();
+    core.clear();
+    return dump(bytes);
+}
+
+// S2.29: when it was examined is nowhere said, when a worker changed and what an account has may
+// be missing.
+TEST(Load, TakesAMissingExaminedAsTheEpochAMissingChangeAsNowAMissingBalanceAsNothing) {
+    SnapshotT told;
+    const std::vector<uint8_t> bytes = with_account();
+    GetSnapshot(bytes.data())->UnPackTo(&told);
+    ASSERT_EQ(told.slots.size(), 2U);
+    EXPECT_EQ(told.slots[0]->modified_ns, 1'000'000'000U);
+    told.slots[0]->modified_ns = shm::kNever;  // not written
+    told.accounts[0]->balance.clear();
+    const std::vector<uint8_t> changed = packed(told);
+    const Loader loader(changed);
+    std::vector<Line> memory(core::state_size(loader.limits()) / sizeof(Line));
+    const std::span<std::byte> state(memory.front().bytes, memory.size() * sizeof(Line));
+    loader.fill(state);
+    core::Core core(state);
+    EXPECT_EQ(core.check_all(), std::vector<std::string>{});
+    EXPECT_EQ(core.slot(told.slots[0]->row).modified_ns, 2'000'000'000U);
+    EXPECT_EQ(core.balance(0)[0], 0);
+    // From here on it earns: 3 units a second.
+    core.begin_turn(3'000'000'000);
+    core.apply(core::Claim{
+        .session = core.open_session({.uid = 7, .account = "a"}), .tag = 1, .units = 2, .pool = 0});
+    EXPECT_EQ(core.balance(0)[0], 3'000'000);
+    EXPECT_EQ(core.examined_ns(core.find_claim(1)), 0U);
+    core.decide();
+    core.commit();
+    core.clear();
 }
 
 TEST(Load, RefusesWhatIsNoSnapshotOfThisVersion) {
