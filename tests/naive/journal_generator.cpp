@@ -405,6 +405,12 @@ std::vector<TimeNs> Writer::instants() const {
 void Writer::end_turn() {
     core_->decide();
     player_->listen();
+    while (core_->wants_turn()) {
+        core_->begin_turn(model().now);
+        player_->turn_opened();
+        core_->decide();
+        player_->listen();
+    }
     player_->forget_lines();
     const TimeNs now = model().now;
     TimeNs at = now + dice_.below(character_.time_max * character_.time_unit + 1);

@@ -147,6 +147,7 @@ class Lockstep {
     std::optional<Player<core::Core>> at_turn_begin_;  // what the player knew then
     size_t turn_begin_ = 0;
     bool has_accounts_ = false;
+    int turns_more_ = 0;  // of the core at the same time, that were no cuts
     bool has_restarts_ = false;
     bool hits_are_lost_ = false;
     std::optional<Disagreement> found_;
@@ -234,6 +235,7 @@ bool Lockstep::decide_real(Death death) {
         // Which claims came in with a turn dies with the core: what is left of it has no hits.
         hits_are_lost_ = hits_are_lost_ || death != Death::kNone;
         coverage_->cuts += 1;
+        if (!real_->cut()) turns_more_ += 1;
         real_->begin_turn(real_->now());
         real_player_->turn_opened();
     }
@@ -242,9 +244,19 @@ bool Lockstep::decide_real(Death death) {
 
 bool Lockstep::close_turn(size_t step, Death death) {
     coverage_->turns += 1;
+    turns_more_ = 0;
     const bool ended = decide_real(death);
     naive_.decide();
     naive_player_.listen();
+    // A core may take a turn more at the same time, to look again at what it has changed; the naive
+    // one knows of one case in which it must.
+    for (; has_accounts_ && turns_more_ > 0; --turns_more_) {
+        naive_.begin_turn(naive_.model().now);
+        naive_player_.turn_opened();
+        naive_.decide();
+        naive_player_.listen();
+    }
+    if (naive_.wants_turn()) return disagree(step, "another turn should have followed");
     for (const uint64_t lease : real_player_->take_leases_of_reused_rows()) {
         naive_.lease_row_used_again(lease);
     }

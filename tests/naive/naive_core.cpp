@@ -26,21 +26,14 @@ void NaiveCore::begin_turn(TimeNs now) {
 }
 
 // "… applies commands in order, and closes with one pass": timers, pass, drains, pulls, demand.
-// After a preemption that made a claim wait again, "another pass over the pool follows at once, in
-// a turn of its own at the same time".
 void NaiveCore::decide() {
-    for (;;) {
-        m_.pass_once_more = false;
-        run_timers();
-        for (uint32_t pool = 0; pool < m_.pools.size(); ++pool)
-            pass(pool);
-        tell_drained();
-        tell_pulled();
-        publish_demand();
-        if (!m_.pass_once_more) return;
-        m_.turn += 1;
-        forget_idle_workers();
-    }
+    m_.pass_once_more = false;
+    run_timers();
+    for (uint32_t pool = 0; pool < m_.pools.size(); ++pool)
+        pass(pool);
+    tell_drained();
+    tell_pulled();
+    publish_demand();
 }
 
 void NaiveCore::pass(uint32_t pool) {

@@ -58,6 +58,9 @@ class NaiveCore {
     // ended depends on it: whoever plays a journal tells when an ended lease's row is used again.
     void lease_row_used_again(uint64_t lease);
 
+    // A preemption made a claim wait again: "another pass over the pool follows at once, in a turn
+    // of its own at the same time".
+    [[nodiscard]] bool wants_turn() const { return m_.pass_once_more; }
     // The next instant at which a timer is due; kNever = none.
     [[nodiscard]] TimeNs next_due() const;
     [[nodiscard]] PoolCounters counters(uint32_t pool) const;

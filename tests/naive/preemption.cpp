@@ -88,6 +88,7 @@ void NaiveCore::preempt(uint64_t number, uint64_t victim_id, uint8_t at) {
     if (victim.was.preempt_mode == PreemptMode::kWithGrace && victim.was.preempt_grace_ns != 0) {
         revoke_with_grace(victim);
     } else {
+        m_.pass_once_more = m_.pass_once_more || victim.was.requeue;
         revocation_over(victim_id);
     }
 }
@@ -142,7 +143,6 @@ void NaiveCore::queue_again(const Lease& lease) {
     claim.turn = 0;
     m_.claims[claim.number] = claim;
     m_.pools.at(claim.pool).totals.accepted += 1;
-    m_.pass_once_more = true;
     wait_again(claim.number);
 }
 
