@@ -25,18 +25,23 @@ size_t meaning_at(std::string_view line) {
     return gap == std::string::npos ? gap : line.find_first_not_of(' ', gap);
 }
 
+// A meaning that stands `at` columns to the right, or further to the left where there is no room.
+std::string placed(const std::string& meaning, size_t at, size_t width) {
+    const size_t place = at + kMeaningLeast <= width ? at : kMeaningBelow;
+    return std::string(place, ' ') + wrapped(meaning, std::max(width, place + 1) - place, place);
+}
+
 std::string folded_line(const std::string& line, size_t width) {
     if (width_of(line) <= width) return line;
+    const size_t begin = line.find_first_not_of(' ');
+    if (begin == 0 || begin == std::string::npos) return wrapped(line, width, 0);
+    if (begin >= kMeaningBelow) return placed(line.substr(begin), begin, width);
     const size_t at = meaning_at(line);
-    if (at == std::string::npos) return line.front() == ' ' ? line : wrapped(line, width, 0);
-    const std::string meaning = line.substr(at);
-    if (at + kMeaningLeast <= width) {
-        return line.substr(0, at) + wrapped(meaning, width - at, at);
-    }
-    const std::string word = line.substr(0, line.find_last_not_of(' ', at - 1) + 1);
-    const size_t room = std::max(width, kMeaningBelow + 1) - kMeaningBelow;
-    const std::string indent(kMeaningBelow, ' ');
-    return word + "\n" + indent + wrapped(meaning, room, kMeaningBelow);
+    if (at == std::string::npos) return line;
+    const std::string below = placed(line.substr(at), at, width);
+    const bool beside = at + kMeaningLeast <= width;
+    if (beside) return line.substr(0, at) + below.substr(at);
+    return line.substr(0, line.find_last_not_of(' ', at - 1) + 1) + "\n" + below;
 }
 
 }  // namespace
