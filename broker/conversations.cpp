@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -22,7 +23,8 @@ namespace dibs {
 
 namespace {
 
-constexpr uint64_t kDumps = 0;  // no conversation's number
+constexpr uint64_t kDumps = 0;  // no conversations' numbers
+constexpr uint64_t kEvents = shm::kNever;
 constexpr uint32_t kDepthMax = 4;
 constexpr uint32_t kTablesMax = 16;  // a pull of several workers
 
@@ -59,7 +61,11 @@ Conversations::Conversations(Exchange& exchange, uint64_t now_ns)
     struct epoll_event event = {};
     event.events = EPOLLIN;
     event.data.u64 = kDumps;
-    if (!epoll_.valid() || epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, dumps_.fd(), &event) != 0) {
+    struct epoll_event events = {};
+    events.events = EPOLLIN;
+    events.data.u64 = kEvents;
+    if (!epoll_.valid() || epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, dumps_.fd(), &event) != 0 ||
+        epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, exchange.events().fd(), &events) != 0) {
         throw std::system_error(errno, std::generic_category(), "epoll_create1");
     }
 }
@@ -73,7 +79,7 @@ bool Conversations::make_room(uint32_t uid, bool is_admin) {
     const auto other = std::find_if(
         all_.begin(), all_.end(), [](const auto& one) { return !one.second.is_admin; });
     if (!is_admin || other == all_.end()) return false;
-    all_.erase(other);
+    forget(other);
     return true;
 }
 
@@ -102,17 +108,25 @@ void Conversations::hear(uint64_t now_ns) {
     std::array<struct epoll_event, 16> events;
     const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
     for (int i = 0; i < count; ++i)
-        hear_one(events[static_cast<size_t>(i)].data.u64, now_ns);
+        hear_one(events[static_cast<size_t>(i)].data.u64,
+                 (events[static_cast<size_t>(i)].events & (EPOLLHUP | EPOLLERR)) == 0,
+                 now_ns);
 }
 
-void Conversations::hear_one(uint64_t number, uint64_t now_ns) {
+// `room`: its socket is there, and what was waited for has come.
+void Conversations::hear_one(uint64_t number, bool room, uint64_t now_ns) {
     if (number == kDumps) return finish_dump(now_ns);
+    if (number == kEvents) return tell_events();
     const auto found = all_.find(number);
     if (found == all_.end()) return;
     Conversation& conversation = found->second;
+    if (conversation.subscriber && room) {
+        if (!conversation.subscriber->flush(conversation.socket.get())) return forget(found);
+        return look_for_room(number, conversation);
+    }
     // Nothing is listened for while the turn has its request, so this is a hang-up.
     if (conversation.busy) {
-        all_.erase(found);
+        forget(found);
         return;
     }
     alignas(8) std::array<uint8_t, kLoadRequestSize> packet;
@@ -120,7 +134,7 @@ void Conversations::hear_one(uint64_t number, uint64_t now_ns) {
         recv(conversation.socket.get(), packet.data(), packet.size(), MSG_DONTWAIT | MSG_TRUNC);
     if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (size <= 0) {
-        all_.erase(found);
+        forget(found);
         return;
     }
     const size_t read = std::min(static_cast<size_t>(size), packet.size());
@@ -134,7 +148,7 @@ void Conversations::hear_one(uint64_t number, uint64_t now_ns) {
         (void)send_answer(conversation.socket.get(), answer);
         log::debug("an admin conversation was ended: its request is no table");
     }
-    all_.erase(found);
+    forget(found);
 }
 
 bool Conversations::take(uint64_t number,
@@ -143,6 +157,7 @@ bool Conversations::take(uint64_t number,
     const auto* asked = flatbuffers::GetRoot<admin::Request>(packet.data());
     if (asked->ask() == admin::Ask::dump) return dump(number, conversation, asked->cursor());
     if (asked->ask() == admin::Ask::load) return load(number, conversation, *asked);
+    if (asked->ask() == admin::Ask::events) return subscribe(number, conversation);
     auto job = std::make_unique<AdminJob>();
     job->conversation = number;
     job->uid = conversation.uid;
@@ -210,7 +225,7 @@ void Conversations::finish_dump(uint64_t now_ns) {
         sent = refuse(conversation, written->fault);
     }
     if (!sent) {
-        all_.erase(found);
+        forget(found);
         return;
     }
     listen(found->first, conversation, true);
@@ -268,10 +283,54 @@ void Conversations::replaced(const char* why, uint64_t now_ns) {
     const bool sent = refusal.empty() ? send_answer(conversation.socket.get(), admin::AnswerT())
                                       : refuse(conversation, refusal);
     if (!sent) {
-        all_.erase(found);
+        forget(found);
         return;
     }
     listen(found->first, conversation, true);
+}
+
+// From here on it is told events, and nothing more is read from it.
+bool Conversations::subscribe(uint64_t number, Conversation& conversation) {
+    if (!send_answer(conversation.socket.get(), admin::AnswerT())) return false;
+    conversation.subscriber.emplace(conversation.uid, conversation.is_admin);
+    conversation.busy = true;
+    exchange_.events().subscribe(true);
+    look_for_room(number, conversation);
+    return true;
+}
+
+void Conversations::tell_events() {
+    exchange_.events().heard();
+    while (const std::unique_ptr<EventBatch> batch = exchange_.events().next()) {
+        for (auto& [number, conversation] : all_) {
+            if (conversation.subscriber) conversation.subscriber->tell(batch->events, batch->lost);
+        }
+    }
+    for (auto one = all_.begin(); one != all_.end();) {
+        const auto next = std::next(one);
+        Conversation& conversation = one->second;
+        if (conversation.subscriber) {
+            if (conversation.subscriber->flush(conversation.socket.get())) {
+                look_for_room(one->first, conversation);
+            } else {
+                forget(one);
+            }
+        }
+        one = next;
+    }
+}
+
+// A subscriber's socket is watched for room only while something waits for it.
+void Conversations::look_for_room(uint64_t number, const Conversation& conversation) const {
+    struct epoll_event event = {};
+    event.events = conversation.subscriber->waiting() ? uint32_t{EPOLLOUT} : 0;
+    event.data.u64 = number;
+    (void)epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, conversation.socket.get(), &event);
+}
+
+void Conversations::forget(std::map<uint64_t, Conversation>::iterator gone) {
+    if (gone->second.subscriber) exchange_.events().subscribe(false);
+    all_.erase(gone);
 }
 
 void Conversations::listen(uint64_t number, const Conversation& conversation, bool on) const {
@@ -293,7 +352,7 @@ void Conversations::answer(std::unique_ptr<AdminJob> job, uint64_t now_ns) {
         status.uptime_ns = now_ns - started_ns_;
     }
     if (!send_answer(conversation.socket.get(), job->answer)) {
-        all_.erase(found);
+        forget(found);
         return;
     }
     conversation.busy = false;

@@ -15,6 +15,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -25,6 +26,7 @@
 #include "broker/dumps.hpp"
 #include "broker/exchange.hpp"
 #include "broker/loaded_state.hpp"
+#include "broker/subscriber.hpp"
 #include "shm/descriptor.hpp"
 
 namespace dibs {
@@ -66,12 +68,17 @@ class Conversations {
         bool is_admin = false;
         bool busy = false;
         uint64_t silent_until_ns = 0;
-        std::vector<uint8_t> dump = {};  // of which it reads slices
-        std::vector<uint8_t> load = {};  // slices that have come
+        std::vector<uint8_t> dump = {};             // of which it reads slices
+        std::vector<uint8_t> load = {};             // slices that have come
+        std::optional<Subscriber> subscriber = {};  // it has asked for events: nothing else comes
     };
 
     [[nodiscard]] bool make_room(uint32_t uid, bool is_admin);
-    void hear_one(uint64_t number, uint64_t now_ns);
+    void hear_one(uint64_t number, bool room, uint64_t now_ns);
+    [[nodiscard]] bool subscribe(uint64_t number, Conversation& conversation);
+    void tell_events();
+    void forget(std::map<uint64_t, Conversation>::iterator gone);
+    void look_for_room(uint64_t number, const Conversation& conversation) const;
     [[nodiscard]] bool take(uint64_t number,
                             Conversation& conversation,
                             std::span<const uint8_t> packet);

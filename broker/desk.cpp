@@ -82,6 +82,7 @@ void Desk::serve(AdminJob& job) {
         case Ask::none:
         case Ask::dump:  // these do not come as far as this
         case Ask::load:
+        case Ask::events:
             break;
     }
     job.answer.code = Code::unsupported;

@@ -7,15 +7,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <sys/eventfd.h>
-
 #include <boost/lockfree/spsc_queue.hpp>
 #include <cassert>
-#include <cerrno>
 #include <cstdint>
-#include <system_error>
 
-#include "shm/descriptor.hpp"
+#include "broker/attention.hpp"
+#include "broker/events.hpp"
 
 namespace dibs {
 
@@ -64,26 +61,6 @@ struct Report {
     Copying* copying = nullptr;
 };
 
-// An eventfd of the broker's own.
-class Attention {
-  public:
-    Attention() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-        if (!fd_.valid()) throw std::system_error(errno, std::generic_category(), "eventfd");
-    }
-    [[nodiscard]] int fd() const { return fd_.get(); }
-    void call() const {
-        const uint64_t one = 1;
-        (void)!write(fd_.get(), &one, sizeof(one));  // full means called
-    }
-    void answer() const {
-        uint64_t calls = 0;
-        (void)!read(fd_.get(), &calls, sizeof(calls));
-    }
-
-  private:
-    shm::Descriptor fd_;
-};
-
 class Exchange {
   public:
     explicit Exchange(uint32_t sessions_max)
@@ -110,11 +87,15 @@ class Exchange {
     }
     [[nodiscard]] const Attention& turn() const { return turn_; }
 
+    // --- what subscribers are told: each side has its part of it
+    [[nodiscard]] Events& events() { return events_; }
+
   private:
     boost::lockfree::spsc_queue<Request> requests_;
     boost::lockfree::spsc_queue<Report> reports_;
     Attention turn_;
     Attention control_;
+    Events events_;
 };
 
 }  // namespace dibs

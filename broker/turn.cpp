@@ -66,6 +66,8 @@ void Turn::take(core::TimeNs now) {
     core_.commit();    // from here on the turn has happened
     if (copying_ != nullptr) [[unlikely]]
         copy_on();
+    if (exchange_.events().wanted()) [[unlikely]]
+        exchange_.events().tell(core_);
     answers_.store();  // completions into DOWN, consumed indices, wake-ups
     if (answers_.kills()) kills_.carry_out();
     publisher_.publish();
@@ -73,6 +75,7 @@ void Turn::take(core::TimeNs now) {
         answer_pulls();
     core_.clear();
     retire();
+    exchange_.events().send();
     sleep_.worked(now);
 }
 
@@ -282,9 +285,11 @@ void Turn::retire() {
             *session->down, session->sizes, session->row, session->generation, core_.head().epoch);
         session->down->need_wakeup.store(1, std::memory_order_relaxed);
         exchange_.report({Report::Kind::kOpened, session});
+        tell_of(*session, shm::EventKind::kSessionOpened);
     }
     opened_.clear();
     for (Session* session : deaths_.gone()) {
+        tell_of(*session, shm::EventKind::kSessionEnded);
         Answers::farewell(*session);
         publisher_.harvest(*session);
         sleep_.remove(*session);
@@ -300,6 +305,11 @@ void Turn::retire() {
         harvest_ = harvest_ + 1 < sessions_.all().size() ? harvest_ + 1 : 0;
         publisher_.harvest(*sessions_.all()[harvest_]);
     }
+}
+
+void Turn::tell_of(const Session& session, shm::EventKind what) {
+    if (!exchange_.events().wanted()) return;
+    exchange_.events().tell_session(core_, session.row, session.generation, what);
 }
 
 bool Turn::drained() const {

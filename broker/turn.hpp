@@ -57,6 +57,7 @@ class Turn {
     void take_over(Config* config);
     void read_submissions();
     void retire();
+    void tell_of(const Session& session, shm::EventKind what);
     [[nodiscard]] core::TimeNs next_due() const;
     [[nodiscard]] bool drained() const;
     void part();

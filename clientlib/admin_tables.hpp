@@ -30,6 +30,54 @@ struct ExplainRequest {
 };
 static_assert(sizeof(ExplainRequest) == 48);
 
+// A Request with its field ask alone.
+struct PlainRequest {
+    uint32_t root = 12;
+    uint16_t fields_size = 6;
+    uint16_t table_size = 8;
+    uint16_t ask_at = 4;
+    uint16_t pad = 0;
+    int32_t back_to_fields = 8;
+    uint8_t ask = 0;
+    uint8_t pad_end[3] = {};
+};
+static_assert(sizeof(PlainRequest) == 20);
+
+// A Request with ask = dump and its cursor.
+struct DumpRequest {
+    uint32_t root = 16;
+    uint16_t fields_size = 10;
+    uint16_t table_size = 16;
+    uint16_t ask_at = 4;
+    uint16_t absent = 0;  // pool
+    uint16_t cursor_at = 8;
+    uint16_t pad = 0;
+    int32_t back_to_fields = 12;
+    uint8_t ask = 16;
+    uint8_t pad_ask[3] = {};
+    uint64_t cursor = 0;
+};
+static_assert(sizeof(DumpRequest) == 32);
+
+// A Request with ask = load, more, and the slice's bytes behind it.
+struct LoadRequest {
+    uint32_t root = 32;
+    uint16_t fields_size = 26;
+    uint16_t table_size = 12;
+    uint16_t ask_at = 4;
+    uint16_t absent[8] = {};  // pool to interval_ns
+    uint16_t bytes_at = 8;
+    uint16_t more_at = 5;
+    uint16_t pad = 0;
+    int32_t back_to_fields = 28;
+    uint8_t ask = 17;
+    uint8_t more = 0;
+    uint8_t pad_more[2] = {};
+    uint32_t bytes_from_here = 4;
+    uint32_t bytes_count = 0;
+};
+static_assert(sizeof(LoadRequest) == 48);
+
 // As the struct of that name.
 struct WaitFacts {
     uint8_t reason = 0;
@@ -89,6 +137,40 @@ inline size_t field_place(const uint8_t* bytes, size_t size, size_t table, size_
     if (!read_at(bytes, size, at, &fields_size) || 4 + field * 2 + 2 > fields_size) return 0;
     if (!read_at(bytes, size, at + 4 + field * 2, &place) || place == 0) return 0;
     return table + place;
+}
+
+// What an Answer says of a dump or load.
+struct SliceAnswer {
+    uint8_t code = 0;
+    uint8_t more = 0;
+    uint64_t cursor = 0;
+    const uint8_t* bytes = nullptr;
+    uint32_t count = 0;
+};
+
+// False: it is none.
+inline bool read_slice(const uint8_t* bytes, size_t size, SliceAnswer* slice) {
+    constexpr size_t kCode = 0;
+    constexpr size_t kCursor = 1;
+    constexpr size_t kMore = 2;
+    constexpr size_t kBytes = 12;
+    uint32_t root = 0;
+    if (!read_at(bytes, size, 0, &root)) return false;
+    const size_t code_at = field_place(bytes, size, root, kCode);
+    if (code_at != 0 && !read_at(bytes, size, code_at, &slice->code)) return false;
+    const size_t cursor_at = field_place(bytes, size, root, kCursor);
+    if (cursor_at != 0 && !read_at(bytes, size, cursor_at, &slice->cursor)) return false;
+    const size_t more_at = field_place(bytes, size, root, kMore);
+    if (more_at != 0 && !read_at(bytes, size, more_at, &slice->more)) return false;
+    uint32_t offset = 0;
+    const size_t at = field_place(bytes, size, root, kBytes);
+    if (at == 0) return true;
+    if (!read_at(bytes, size, at, &offset)) return false;
+    const size_t place = at + offset;
+    if (!read_at(bytes, size, place, &slice->count)) return false;
+    if (slice->count > size - place - sizeof(uint32_t)) return false;
+    slice->bytes = bytes + place + sizeof(uint32_t);
+    return true;
 }
 
 enum class ExplanationFound : uint8_t { kFacts, kNotFound, kNonsense };

@@ -18,6 +18,7 @@
 
 #include <new>
 
+#include "clientlib/admin_connection.hpp"
 #include "clientlib/session.hpp"
 #include "shm/board.hpp"
 
@@ -388,6 +389,11 @@ int open(Opening& opening, dibs_session** out) {
 }
 
 }  // namespace
+
+int broker_address(const dibs_connect_options& options, sockaddr_un* address) {
+    address->sun_family = AF_UNIX;
+    return socket_path(options, address->sun_path);
+}
 }  // namespace dibs::client
 
 using dibs::client::Opening;

@@ -4,14 +4,9 @@
 // about a tag, written as the bytes that it always has, and the explanation in the answer. A
 // test holds both against the generated code.
 // SPDX-License-Identifier: Apache-2.0
-#include <errno.h>
 #include <sched.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <unistd.h>
 
+#include "clientlib/admin_connection.hpp"
 #include "clientlib/admin_tables.hpp"
 #include "clientlib/session.hpp"
 
@@ -19,69 +14,6 @@ namespace dibs::client {
 namespace {
 
 constexpr size_t kAnswerSize = 4096;
-
-class Connection {
-  public:
-    Connection() : fd_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {}
-    ~Connection() {
-        if (fd_ >= 0) ::close(fd_);
-    }
-    Connection(const Connection&) = delete;
-    Connection& operator=(const Connection&) = delete;
-
-    int reach(const sockaddr_un& address) const {
-        if (fd_ < 0) return DIBS_ESYSTEM;
-        const timeval limit = {kPatienceNs / DIBS_SECOND, 0};
-        setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-        setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-        const auto* to = reinterpret_cast<const sockaddr*>(&address);
-        if (::connect(fd_, to, sizeof address) == 0) return DIBS_OK;
-        const bool gone = errno == ENOENT || errno == ECONNREFUSED || errno == EAGAIN;
-        return gone ? DIBS_ENOBROKER : DIBS_ESYSTEM;
-    }
-
-    // Says something and hears the answer; its size, or a code.
-    int ask(const void* said, size_t size, void* answer, size_t room) const {
-        // A broker that has hung up may have said why before.
-        if (::send(fd_, said, size, MSG_NOSIGNAL) < 0 && errno != EPIPE) return DIBS_ENOBROKER;
-        const ssize_t heard = ::recv(fd_, answer, room, 0);
-        return heard <= 0 ? DIBS_ENOBROKER : static_cast<int>(heard);
-    }
-
-  private:
-    int fd_;
-};
-
-int greet(const Connection& connection) {
-    shm::AdminHello hello;
-    snprintf(hello.version,
-             sizeof hello.version,
-             "%d.%d.%d",
-             DIBS_VERSION_MAJOR,
-             DIBS_VERSION_MINOR,
-             DIBS_VERSION_PATCH);
-    union {
-        uint64_t magic;
-        shm::AdminWelcome welcome;
-        shm::Farewell farewell;
-    } reply = {};
-    const int size = connection.ask(&hello, sizeof hello, &reply, sizeof reply);
-    if (size < 0) return size;
-    if (size == sizeof reply.welcome && reply.magic == shm::kAdminWelcomeMagic) {
-        return reply.welcome.admin_version == shm::kAdminVersion ? DIBS_OK : DIBS_EVERSION;
-    }
-    if (size != sizeof reply.farewell || reply.magic != shm::kFarewellMagic) {
-        return DIBS_EHANDSHAKE;
-    }
-    switch (reply.farewell.code) {
-        case shm::FarewellCode::kVersion:
-            return DIBS_EVERSION;
-        case shm::FarewellCode::kFull:
-            return DIBS_ELIMIT;
-        default:
-            return DIBS_EHANDSHAKE;
-    }
-}
 
 int64_t duration(uint64_t ns) {
     return ns > static_cast<uint64_t>(INT64_MAX) ? DIBS_FOREVER : static_cast<int64_t>(ns);
@@ -136,7 +68,7 @@ int wait_until_read(Session& session) {
 int explain(Session& session, uint16_t tag, dibs_explanation* why) {
     int code = wait_until_read(session);
     if (code != DIBS_OK) return code;
-    const Connection connection;
+    const AdminConnection connection;
     code = connection.reach(session.address);
     if (code == DIBS_OK) code = greet(connection);
     if (code != DIBS_OK) return code;

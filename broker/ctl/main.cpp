@@ -31,6 +31,7 @@ constexpr Subcommand kSubcommands[] = {
     {"demo", "play a workload through a private broker", dibs::ctl::run_demo},
     {"drain", "take no new claims", dibs::ctl::run_drain},
     {"dump", "write the whole state as one snapshot", dibs::ctl::run_dump},
+    {"events", "print what the broker decides", dibs::ctl::run_events},
     {"exec", "run a command while it holds a slot", dibs::ctl::run_exec},
     {"explain", "say why a claim waits, and for whom", dibs::ctl::run_explain},
     {"fsck", "check a state: the running broker's, or one left behind", dibs::ctl::run_fsck},

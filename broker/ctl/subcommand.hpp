@@ -27,6 +27,7 @@ int run_claim(int argc, char** argv);
 int run_config(int argc, char** argv);
 int run_drain(int argc, char** argv);
 int run_dump(int argc, char** argv);
+int run_events(int argc, char** argv);
 int run_exec(int argc, char** argv);
 int run_explain(int argc, char** argv);
 int run_fsck(int argc, char** argv);

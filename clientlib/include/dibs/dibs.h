@@ -773,6 +773,98 @@ DIBS_API int dibs_withdraw(dibs_session* session, uint64_t slot, int64_t wait_ns
 // on: not to be granted until it is taken back; a present lease runs on.
 DIBS_API int dibs_protect(dibs_session* session, uint64_t slot, int on, int64_t wait_ns);
 
+// ---- Events: what the broker decides, as it decides it. A subscription is a connection of its own
+//      and needs no session; of another user's claims and leases it is told kind, pool, account and
+//      time (`full` is 0), an administrator everything. The broker waits for no subscriber: what
+//      one does not read in time it misses, and is told how much. One thread at a time.
+
+typedef struct dibs_events dibs_events;
+
+enum {
+    DIBS_EVENT_RESULT = 0,       // of an operation: code
+    DIBS_EVENT_ANNOUNCED = 1,    // slot, its id
+    DIBS_EVENT_ASSIGN = 2,       // to a worker: slot, round, claim
+    DIBS_EVENT_REVOKE = 3,       // to a worker: slot, round
+    DIBS_EVENT_ANSWER = 4,       // a worker's answer to a holder
+    DIBS_EVENT_GRANT = 5,        // claim, lease id, fence, slots; value = interval, ns
+    DIBS_EVENT_END = 6,          // of a claim without a grant: outcome, code, holder
+    DIBS_EVENT_ADOPTED = 7,      // lease id, fence, slots
+    DIBS_EVENT_LEASE_GRACE = 8,  // expired: value = broker time at which the grace ends
+    DIBS_EVENT_KILL = 9,         // the holder of a strict lease
+    DIBS_EVENT_LEASE_END = 10,   // lease id, fence, code, slots
+    DIBS_EVENT_SLOT_GONE = 11,   // slot
+    DIBS_EVENT_DEMAND = 12,      // of a pool: value = claims that wait
+    DIBS_EVENT_DRAINED = 13,     // a pool; without one the broker
+    DIBS_EVENT_PROMOTE = 14,     // claim, account, from_class, to_class
+    DIBS_EVENT_DEMOTE = 15,      // likewise
+    DIBS_EVENT_PREEMPT = 16,     // claim takes the slot of holder.claim, which has cost cost_micros
+    DIBS_EVENT_REFUND = 17,      // cost_micros to the account of holder.claim
+    DIBS_EVENT_PULLED = 18,      // a reported worker: slot, claim
+    DIBS_EVENT_SESSION_OPENED = 19,
+    DIBS_EVENT_SESSION_ENDED = 20,
+    DIBS_EVENT_MORE_SLOTS = 21,  // slots of the event before: more than DIBS_EVENT_SLOTS
+    DIBS_EVENT_LOST = 22         // no event: value = how many were missed here
+};
+
+#define DIBS_EVENT_SLOTS 16
+
+typedef struct dibs_event {
+    size_t size;
+    uint64_t number;  // grows by one from event to event, of everybody's
+    int64_t time_ns;  // of the turn, by the broker's clock
+    int32_t kind;     // DIBS_EVENT_…
+    int32_t full;     // 0: another user's; only what is said above is set
+    int32_t outcome;
+    int32_t code;
+    int32_t provision;  // the worker must make itself fit for the claim's labels
+    int32_t is_void;    // a refund to an account that is gone
+    uint32_t uid;       // of the session that it is about; all ones = none
+    uint32_t pid;
+    uint32_t session;  // with its generation, the client: s3.1
+    uint32_t session_generation;
+    uint32_t units;
+    uint32_t slot;  // within its pool; all ones = none
+    uint32_t round;
+    uint32_t from_class;
+    uint32_t to_class;
+    uint32_t slot_count;  // in `slots`
+    uint64_t claim;       // its number; 0 = none
+    uint64_t id;          // of the lease or slot
+    uint64_t fence;
+    uint64_t value;
+    dibs_holder holder;  // uid all ones = nobody
+    int64_t cost_micros[5];
+    uint32_t slots[DIBS_EVENT_SLOTS];
+    char pool[DIBS_NAME_MAX + 1];
+    char account[DIBS_NAME_MAX + 1];
+} dibs_event;
+
+// Subscribes; of the options, socket_path counts. Events begin with the next turn. Codes as of
+// dibs_connect. DIBS_EVERSION: the broker tells no events.
+DIBS_API int dibs_events_open(const dibs_connect_options* options, dibs_events** events);
+// The next event; waits at most timeout_ns. DIBS_ETIMEDOUT: none came. DIBS_EBROKERLOST: the broker
+// is gone, or has let this subscription go: open another one. DIBS_ESIZE, DIBS_ENEGATIVE,
+// DIBS_EHANDSHAKE (what came is no event), DIBS_ESYSTEM, DIBS_EFORK, DIBS_EARGUMENT.
+DIBS_API int dibs_events_next(dibs_events* events, int64_t timeout_ns, dibs_event* event);
+// Readable when an event is there and none is left in the library: call next until it times out.
+DIBS_API int dibs_events_fd(dibs_events* events);
+DIBS_API int dibs_events_close(dibs_events* events);  // null is allowed
+// "grant", "lease_end", …; "unknown".
+DIBS_API const char* dibs_event_name(int kind);
+
+// ---- The whole state, for administrators. Of the options, socket_path counts.
+
+// Writes the broker's state as one snapshot (schemas/snapshot.fbs) to the descriptor, as it stands
+// between two turns, without holding the broker up. DIBS_ENOTALLOWED, DIBS_ESTATE (another dump is
+// being made), DIBS_ENOBROKER, DIBS_EVERSION, DIBS_EHANDSHAKE, DIBS_ELIMIT, DIBS_ENAME, DIBS_ESIZE,
+// DIBS_ESYSTEM, DIBS_EARGUMENT.
+DIBS_API int dibs_dump(const dibs_connect_options* options, int fd);
+// Makes the snapshot that the descriptor has to its end the state of the broker, to which nobody is
+// attached; returns when the broker is about to go on from it. Sessions in it end: their processes
+// are not there. DIBS_ESTATE: refused, and nothing has changed (what is wrong, or who is attached,
+// `dibs load` says); else codes as of dibs_dump.
+DIBS_API int dibs_load(const dibs_connect_options* options, int fd);
+
 #ifdef __cplusplus
 }
 #endif
