@@ -33,6 +33,11 @@ bool verified(std::span<const uint8_t> packet) {
     return verifier.VerifyBuffer<admin::Request>(nullptr);
 }
 
+// Of a verified request: what alone may be long.
+bool is_load(const uint8_t* packet, bool is_admin) {
+    return is_admin && flatbuffers::GetRoot<admin::Request>(packet)->ask() == admin::Ask::load;
+}
+
 bool send_answer(int socket, const admin::AnswerT& answer) {
     flatbuffers::FlatBufferBuilder builder(4096);
     builder.Finish(admin::Answer::Pack(builder, &answer));
@@ -138,8 +143,8 @@ void Conversations::hear_one(uint64_t number, bool room, uint64_t now_ns) {
         return;
     }
     const size_t read = std::min(static_cast<size_t>(size), packet.size());
-    const size_t most = conversation.is_admin ? kLoadRequestSize : kRequestSize;
-    if (static_cast<size_t>(size) <= most && verified({packet.data(), read})) {
+    if (static_cast<size_t>(size) <= packet.size() && verified({packet.data(), read}) &&
+        (read <= kRequestSize || is_load(packet.data(), conversation.is_admin))) {
         conversation.silent_until_ns = now_ns + kSilenceNs;
         if (take(number, conversation, {packet.data(), read})) return;
     } else {

@@ -4,11 +4,12 @@
 #   snapshots.py DIBSD DIBS [PART]     speaks TAP
 # SPDX-License-Identifier: Apache-2.0
 import os
+import pathlib
 import subprocess
 import sys
 
 from holding import POOLS, hold, waiting
-from tap import case, expect, expect_equal, main
+from tap import Skip, case, expect, expect_equal, main
 
 
 def dumped(place, name, *options):
@@ -133,6 +134,43 @@ def load_at_start(place):
     broker.wait()
     keeper = start_kept(place, POOLS, "--load", file)
     expect_equal(fence(place), "2")
+    stop(keeper)
+
+
+IN_C = """
+import ctypes, os, sys
+library, call, path = sys.argv[1:]
+library = ctypes.CDLL(library)
+library.dibs_strerror.restype = ctypes.c_char_p
+fd = os.open(path, os.O_RDWR | os.O_CREAT)
+print(library.dibs_strerror(getattr(library, call)(None, fd)).decode())
+"""
+
+
+@case("dump, load: the same in C")
+def in_c(place):
+    library = pathlib.Path(place.dibs).resolve().parents[2] / "clientlib/libdibs.so.0"
+
+    def call(name, path):
+        ended = subprocess.run([sys.executable, "-c", IN_C, library, name, path], text=True,
+                               capture_output=True, env=place.environment(), timeout=60,
+                               check=False)
+        if "runtime does not come first" in ended.stderr or not library.exists():
+            raise Skip("the library does not load into Python")
+        return ended.stdout.strip()
+
+    file = place.folder / "c.snap"
+    expect_equal(call("dibs_dump", file), "no broker listens at the socket or answers in time")
+    keeper = start_kept(place, POOLS)
+    expect_equal(fence(place), "1")
+    expect_equal(call("dibs_dump", file), "success")
+    expect_equal(dumped(place, "tool.snap"), file.read_bytes())
+    expect_equal(fence(place), "2")
+    expect_equal(call("dibs_load", file), "success")
+    expect_equal(fence(place), "2")
+    file.write_bytes(file.read_bytes()[:-8])
+    expect(call("dibs_load", file) != "success", "a cut snapshot was taken")
+    expect_equal(fence(place), "3")
     stop(keeper)
 
 
