@@ -63,16 +63,6 @@ inline bool key_given(const uint8_t* key) {
     return (halves[0] | halves[1]) != 0;
 }
 
-// What an account holds of a label in a pool is counted under this.
-inline uint64_t label_key(uint32_t pool, std::string_view label) {
-    return hash_bytes(label.data(), label.size(), pool);
-}
-
-// Numbers grow one by one: spread, so that long runs of them are no long run of cells.
-inline uint64_t number_hash(uint64_t number) {
-    return (number * 0x9e3779b97f4a7c15ULL) >> 32U;
-}
-
 struct Core::Parts {
     Parts(std::span<std::byte> bytes, uint64_t seed);
 
