@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "broker/grant_room.hpp"
 #include "shm/doorbell.hpp"
 #include "shm/operation.hpp"
 
@@ -21,16 +22,6 @@ namespace {
 
 uint32_t row_of(uint64_t id) {
     return static_cast<uint32_t>(id);
-}
-
-// The region of the unit at `index` in a grant room.
-std::byte* region(Session& session, const TagRoom& room, uint32_t index) {
-    return session.payload + size_t{room.first} * shm::kLineSize + sizeof(shm::GrantHead) +
-           size_t{index} * room.stride;
-}
-
-shm::GrantSlot* grant_slot(Session& session, const TagRoom& room, uint32_t index) {
-    return reinterpret_cast<shm::GrantSlot*>(region(session, room, index));
 }
 
 }  // namespace
@@ -224,7 +215,7 @@ void Answers::worker_answer(const Decision& decision) {
     if (room.first == shm::kNoRow || room.first != decision.room) return;
     const uint32_t size =
         std::min(static_cast<uint32_t>(decision.answer.size()), room.stride - room.answer_place);
-    std::byte* unit = region(*session, room, decision.slots_begin);
+    std::byte* unit = grant_region(*session, room, decision.slots_begin);
     if (size != 0) std::memcpy(unit + room.answer_place, decision.answer.data(), size);
     std::atomic_ref<uint32_t>(reinterpret_cast<shm::GrantSlot*>(unit)->answer_size)
         .store(size, std::memory_order_release);  // pairs with the library's look at an answer
@@ -240,28 +231,9 @@ TagRoom Answers::room_given_back(const Decision& decision) const {
             .ingested_ns = core_.now()};
 }
 
-// Head and slots of a grant, but for the workers' answers, which are there already.
 void Answers::write_grant(Session& session, const TagRoom& room, const Decision& decision) {
     const bool counted = core_.pool(decision.pool).kind == shm::PoolKind::kCounted;
-    const auto slots = core_.decided_slots(decision);
-    std::byte* base = session.payload + size_t{room.first} * shm::kLineSize;
-    *reinterpret_cast<shm::GrantHead*>(base) = {
-        static_cast<uint32_t>(slots.size()), room.stride, room.answer_place, 0};
-    for (uint32_t i = 0; i < slots.size(); ++i) {
-        const shm::SlotRow& slot = core_.slot(slots[i]);
-        shm::GrantSlot* out = grant_slot(session, room, i);
-        // The row's second line is only looked at where there may be attributes.
-        const uint32_t fit = room.answer_place - static_cast<uint32_t>(sizeof(shm::GrantSlot));
-        out->number = slot.number;
-        out->attributes_size =
-            fit != 0 && slot.attributes_size <= fit ? slot.attributes_size : uint32_t{0};
-        if (counted) out->answer_size = 0;
-        if (out->attributes_size != 0) {
-            core_.copy_chain(slot.attributes,
-                             out->attributes_size,
-                             reinterpret_cast<std::byte*>(out) + sizeof(shm::GrantSlot));
-        }
-    }
+    dibs::write_grant(core_, session, room, core_.decided_slots(decision), counted);
     // The word of the tag's last lease must not be taken for this one's.
     if (session.events[decision.tag].load(std::memory_order_relaxed) != 0) {
         stage_event(session, decision.tag, 0);
@@ -290,8 +262,9 @@ void Answers::grant(const Decision& decision) {
     const bool given_back = of_tag.first != decision.room;
     const TagRoom kept = given_back ? room_given_back(decision) : TagRoom{};
     const TagRoom& room = given_back ? kept : of_tag;
-    write_grant(*session, room, decision);
     publisher_.granted(decision.pool, core_.now() - room.ingested_ns);
+    if (decision.pledged) return pledge_kept(session);
+    write_grant(*session, room, decision);
     Completion entry;
     entry.kind = CompletionKind::kClaim;
     entry.outcome = shm::Outcome::kGranted;
@@ -299,6 +272,13 @@ void Answers::grant(const Decision& decision) {
         entry.holder = ~to_provision(decision.claim, core_.decided_slots(decision));
     }
     tell_lease(session, decision, entry);
+}
+
+// It has been told, and its completion is the log's first store.
+void Answers::pledge_kept(Session* session) {
+    stored_ = 1;
+    ++session->completion_tail;
+    sessions_.in_turn(session);
 }
 
 // What was granted to another session, whose room is still as it was; `left` tells it so.
@@ -316,8 +296,8 @@ void Answers::adopt(const Decision& decision, const Decision& left) {
             known ? grant_slot(*giver, giver->tags[left.tag], i)->answer_size : uint32_t{0};
         grant_slot(*session, room, i)->answer_size = size;
         if (size == 0) continue;
-        std::memcpy(region(*session, room, i) + room.answer_place,
-                    region(*giver, giver->tags[left.tag], i) + room.answer_place,
+        std::memcpy(grant_region(*session, room, i) + room.answer_place,
+                    grant_region(*giver, giver->tags[left.tag], i) + room.answer_place,
                     size);
     }
     Completion entry;
@@ -421,7 +401,7 @@ void Answers::complete(Session* session, Completion& entry) {
 }
 
 void Answers::store_staged() {
-    for (const shm::LogStore& store : core_.staged_stores()) {
+    for (const shm::LogStore& store : core_.staged_stores().subspan(stored_)) {
         Session* session = sessions_.at(store.session);
         if (session == nullptr || session->generation != store.generation) continue;
         if (store.kind == shm::LogStoreKind::kCompletion) {
@@ -440,6 +420,7 @@ void Answers::store_staged() {
 
 void Answers::store() {
     store_staged();
+    stored_ = 0;
     for (Session* session : sessions_.in_turn()) {
         session->in_turn = false;
         publish(*session);
@@ -469,12 +450,7 @@ void Answers::publish(Session& session) {
         session.events_changed = false;
         shm::count_event(*session.down);
     }
-    const uint32_t sleeps = session.up.announce(*session.down, session.completion_tail);
-    if (sleeps == shm::ClientSleep::kFutex) shm::wake_client(*session.down);
-    if (sleeps == shm::ClientSleep::kPoll) {
-        // A full socket has woken its reader already.
-        (void)send(session.event_socket.get(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-    }
+    session.announce(session.completion_tail);
     session.settle_rooms();
 }
 

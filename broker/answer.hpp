@@ -44,6 +44,7 @@ class Answers {
     void write_grant(Session& session, const TagRoom& room, const core::Decision& decision);
     void tell_lease(Session* session, const core::Decision& decision, shm::Completion& entry);
     void grant(const core::Decision& decision);
+    void pledge_kept(Session* session);
     void adopt(const core::Decision& decision, const core::Decision& left);
     void tell_again(Session& session, const core::Decision& adopted);
     void claim_end(const core::Decision& decision);
@@ -67,7 +68,8 @@ class Answers {
     const Quotas& quotas_;
     bool kills_ = false;
     ClaimReader reader_;
-    std::vector<uint8_t> payload_;    // that it reads
+    std::vector<uint8_t> payload_;  // that it reads
+    size_t stored_ = 0;             // staged stores that have been done before the commit: a pledge
     shm::LogStore stage_store_ = {};  // the one that is being made: its padding stays zero
 };
 

@@ -57,8 +57,8 @@ uint32_t row_of(uint64_t id) {
 
 }  // namespace
 
-Operations::Operations(core::Core& core, Quotas& quotas)
-    : core_(core), quotas_(quotas), slot_rooms_(core.slots_max()) {
+Operations::Operations(core::Core& core, Quotas& quotas, Pledges& pledges)
+    : core_(core), quotas_(quotas), pledges_(pledges), slot_rooms_(core.slots_max()) {
     own_results_.reserve(kOwnResultsMax + 1);
     silenced_.reserve(1024);
 }
@@ -183,6 +183,7 @@ void Operations::claim(Session& session,
     }
     command.room = room.first;
     command.room_lines = room.lines;
+    if (command.refusal == Reason::kOk) pledges_.claim(session, command);
     const bool brought = !payload.empty() && command.refusal == Reason::kOk;
     if (brought) command.priority = claims_.priority();
     core::ClaimTerms terms;

@@ -13,6 +13,7 @@
 
 #include "broker/core/core.hpp"
 #include "broker/payload.hpp"
+#include "broker/pledges.hpp"
 #include "broker/quotas.hpp"
 #include "broker/session.hpp"
 #include "shm/ring.hpp"
@@ -49,7 +50,7 @@ struct SlotRoom {
 
 class Operations {
   public:
-    Operations(core::Core& core, Quotas& quotas);
+    Operations(core::Core& core, Quotas& quotas, Pledges& pledges);
 
     void apply(Session& session, const shm::Submission& entry, std::span<const uint8_t> payload);
     void begin_turn();
@@ -105,6 +106,7 @@ class Operations {
 
     core::Core& core_;
     Quotas& quotas_;
+    Pledges& pledges_;
     AnnouncementReader announcements_;
     ClaimReader claims_;
     std::vector<OwnResult> own_results_;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/turn.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -16,6 +17,7 @@ namespace dibs {
 namespace {
 
 constexpr core::TimeNs kHarvestEvery = 1'000'000'000;
+constexpr size_t kFewPolled = 8;
 constexpr int kAdministeredAtOnce = 2;  // requests of a turn: some ten microseconds each, at most
 
 }  // namespace
@@ -27,9 +29,10 @@ Turn::Turn(core::Core& core, BoardSegment& board, Exchange& exchange, HangWatch 
       sessions_(core.sessions_max()),
       quotas_(core),
       file_accounts_(core),
-      operations_(core, quotas_),
+      pledges_(core),
+      operations_(core, quotas_, pledges_),
       publisher_(core, board),
-      ingest_(core, operations_),
+      ingest_(core, operations_, pledges_),
       answers_(core, sessions_, operations_, publisher_, quotas_),
       kills_(core, sessions_),
       deaths_(core, sessions_, ingest_, kills_),
@@ -50,6 +53,7 @@ void Turn::serve() {
 void Turn::take(core::TimeNs now) {
     core_.begin_turn(now);
     operations_.begin_turn();
+    pledges_.begin_turn();
     ingest_.begin_turn();
     if (!core_.cut()) {  // else the rest of the last turn is decided before anything new
         hear();          // new sessions, configuration, drain
@@ -105,6 +109,7 @@ void Turn::read_submissions() {
     const std::vector<Session*>& polled = sessions_.polled();
     const size_t count = polled.size();
     if (count == 0) return;
+    pledges_.allow(one_speaks());
     if (first_ >= count) first_ = 0;
     // A session that ends leaves the set, and the ones behind it move up: one of them may be passed
     // over in this turn.
@@ -122,9 +127,23 @@ void Turn::read_submissions() {
         }
         if (read == Ingest::Read::kClosed) sessions_.end(session, shm::Reason::kOk);
         if (read == Ingest::Read::kViolation) sessions_.end(session, shm::Reason::kMalformed);
+        if (pledges_.told()) {
+            ++i;
+            break;
+        }
     }
     // Whom a full turn has left out comes first in the next one.
     first_ += i < count ? i : 1;
+}
+
+// Looks at a few sessions only: with many, a turn of its own for each claim costs more than it
+// saves.
+bool Turn::one_speaks() const {
+    const std::vector<Session*>& polled = sessions_.polled();
+    return polled.size() <= kFewPolled &&
+           std::count_if(polled.begin(), polled.end(), [](const Session* session) {
+               return session->up.maybe();
+           }) == 1;
 }
 
 void Turn::hear() {

@@ -20,6 +20,7 @@
 #include "broker/inheritance.hpp"
 #include "broker/kills.hpp"
 #include "broker/operations.hpp"
+#include "broker/pledges.hpp"
 #include "broker/publish.hpp"
 #include "broker/quotas.hpp"
 #include "broker/segments.hpp"
@@ -56,6 +57,7 @@ class Turn {
     [[nodiscard]] bool take_configuration();
     void take_over(Config* config);
     void read_submissions();
+    [[nodiscard]] bool one_speaks() const;
     void retire();
     void tell_of(const Session& session, shm::EventKind what);
     [[nodiscard]] core::TimeNs next_due() const;
@@ -75,6 +77,7 @@ class Turn {
     Sessions sessions_;
     Quotas quotas_;
     FileAccounts file_accounts_;
+    Pledges pledges_;
     Operations operations_;
     Publisher publisher_;
     Ingest ingest_;

@@ -234,11 +234,12 @@ int Session::submit_claim(uint32_t pool,
     ++claims_open;
 
     entry.user_data = uint64_t{row.use} << 32 | tag;
-    entry.op = Op::kClaim;
-    entry.flags = kBusyFlags[options.when_busy];
-    entry.pool = static_cast<uint16_t>(pool);
-    entry.units = static_cast<uint16_t>(row.units);
-    entry.tag = static_cast<uint16_t>(tag);
+    shm::set_operation(entry,
+                       Op::kClaim,
+                       kBusyFlags[options.when_busy],
+                       static_cast<uint16_t>(pool),
+                       static_cast<uint16_t>(row.units),
+                       static_cast<uint16_t>(tag));
     entry.id = options.timeout_ns == DIBS_FOREVER ? shm::kNever
                                                   : static_cast<uint64_t>(options.timeout_ns);
     entry.fence = static_cast<uint64_t>(options.interval_ns);

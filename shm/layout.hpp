@@ -562,13 +562,20 @@ struct alignas(64) LogStore {
 static_assert(sizeof(LogStore) == 128);
 
 // The log's head. Writer: the turn. `phase` pairs with recovery's first load.
+//
+// A pledge is a grant that is told before its turn: the completion stands in the log's first store
+// by then, the rest here, `pledged_turn` last. It is owed while that turn has not been committed.
 struct alignas(64) LogHead {
     std::atomic<LogPhase> phase;
     std::atomic<uint32_t> images;  // valid images; stored after the image it counts
     uint32_t stores;
     uint32_t reserved0;
     uint64_t turn;
-    uint8_t reserved1[40];
+    uint64_t pledged_turn;  // the turn that grants what has been told
+    uint64_t pledged_ns;    // its time
+    uint32_t pledged_pool;
+    uint32_t pledged_room_lines;
+    uint8_t reserved1[16];
 };
 static_assert(sizeof(LogHead) == 64);
 

@@ -82,6 +82,7 @@ void Core::Parts::reject_unaccepted(const Claim& command,
 }
 
 void Core::Parts::apply(const Claim& command) {
+    if (pledged) return keep_pledge(command);
     shm::CountersRow& counters = edit.counters(1);
     const uint64_t number = counters.arrival_next;
     put(counters.arrival_next, number + 1);

@@ -43,6 +43,7 @@ Core::Parts::Parts(std::span<std::byte> bytes, uint64_t seed)
     scratch.reserve(std::max({state.claims.size(), state.slots.size(), shm::kTagsMax}));
     touched_list.reserve(state.pools.size());
     rebuild();
+    keep_owed_pledge();
 }
 
 Core::Core(std::span<std::byte> state, uint64_t hash_seed)

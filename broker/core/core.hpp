@@ -24,6 +24,7 @@
 #include "broker/core/decision.hpp"
 #include "broker/core/explanation.hpp"
 #include "shm/layout.hpp"
+#include "shm/ring.hpp"
 
 namespace dibs::core {
 
@@ -56,7 +57,8 @@ std::string rows_refusal(std::span<std::byte> state);
 
 class Core {
   public:
-    // Attaches to a formatted STATE: takes back an uncommitted turn, rebuilds what is derived.
+    // Attaches to a formatted STATE: takes back an uncommitted turn, rebuilds what is derived,
+    // keeps a pledge that is owed.
     // A committed turn whose stores may be missing keeps them: staged_stores() lists them until
     // the next begin_turn. `state` outlives the core. `hash_seed` should be no client's to guess:
     // keys and names of slots are theirs to choose. No decision depends on it.
@@ -110,6 +112,21 @@ class Core {
     void apply(const Pull& pull);
     void apply(const Unassign& unassign);
     void apply(const UpdateClaim& update);
+
+    // --- pledges: a grant that is told before its turn, see pledge.cpp
+    struct Foreseen {
+        uint64_t lease;
+        uint64_t fence;
+        uint64_t claim;  // its number
+        TimeNs interval_ns;
+        uint32_t slot;  // row
+    };
+    // What the claim will get, if it is all that this turn has to do and one idle slot of a counted
+    // pool serves it; false: that cannot be said.
+    [[nodiscard]] bool foresee(const Claim& claim, Foreseen* seen) const;
+    // Writes down that what was foreseen is told: from here on it happens, whoever dies. Its room
+    // has been written. The claim is applied next, as the turn's only command.
+    void pledge(const Claim& claim, const shm::Completion& told);
 
     // --- what was decided in this turn
     [[nodiscard]] std::span<const Decision> decisions() const;

@@ -60,6 +60,7 @@ struct Decision {
     uint32_t holder_pid = 0;
     bool provision = false;  // kGrant, kAssign, kPulled: a provisionable label is missing
     bool is_void = false;    // kRefund: the account is gone
+    bool pledged = false;    // kGrant: it has been told already
     uint8_t from_class = 0;
     uint8_t to_class = 0;
     uint64_t holder_claim = 0;  // its claim's number, 0 = nobody's

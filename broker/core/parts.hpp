@@ -111,6 +111,7 @@ struct Core::Parts {
     uint64_t first_number = 0;  // of the claims that came in this turn, cuts included
     bool cut = false;
     bool forgetting = false;    // the turn opened, and the log was full before all were forgotten
+    bool pledged = false;       // the claim that is applied next is granted already
     bool just_attached = true;  // its first turn tells what a predecessor's cut turn did not
     std::vector<Decision> decisions;
     uint32_t grants = 0;  // among the decisions
@@ -213,6 +214,11 @@ struct Core::Parts {
     void serve_fresh(uint32_t pool);
     void settle_fresh();
     [[nodiscard]] uint32_t fresh_claims(uint32_t uid) const;
+
+    // pledge.cpp
+    [[nodiscard]] bool nothing_else() const;
+    void keep_pledge(const Claim& command);
+    void keep_owed_pledge();
 
     // leases.cpp
     struct Grantee {  // what a lease takes over from its claim

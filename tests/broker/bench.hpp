@@ -40,9 +40,10 @@ class Bench {
           board(kLimits.pools, kAccountsShown),
           sessions(kLimits.sessions),
           quotas(core),
-          operations(core, quotas),
+          pledges(core),
+          operations(core, quotas, pledges),
           publisher(core, board),
-          ingest(core, operations),
+          ingest(core, operations, pledges),
           answers(core, sessions, operations, publisher, quotas),
           kills(core, sessions),
           deaths(core, sessions, ingest, kills) {}
@@ -116,12 +117,20 @@ class Bench {
     }
 
     // One turn over all sessions, as Turn::take does it.
-    Ingest::Read turn() {
+    Ingest::Read turn(bool alone = false) {
+        const Ingest::Read last = read(alone);
+        finish();
+        return last;
+    }
+    // Its first half; `alone`: what one session says may be answered at once.
+    Ingest::Read read(bool alone = false) {
         core.begin_turn(now);
         operations.begin_turn();
+        pledges.begin_turn();
         ingest.begin_turn();
         kills.tell();
         deaths.reap();
+        pledges.allow(alone);
         Ingest::Read last = Ingest::Read::kOpen;
         for (size_t i = sessions.polled().size(); i-- > 0;) {
             if (ingest.turn_full()) break;
@@ -131,6 +140,9 @@ class Bench {
             if (last == Ingest::Read::kClosed) sessions.end(session, shm::Reason::kOk);
             if (last == Ingest::Read::kViolation) sessions.end(session, shm::Reason::kMalformed);
         }
+        return last;
+    }
+    void finish() {
         core.decide();
         answers.stage();
         core.commit();
@@ -143,7 +155,6 @@ class Bench {
             sessions.remove(session);
         }
         deaths.gone().clear();
-        return last;
     }
 
   private:
@@ -158,6 +169,7 @@ class Bench {
     BoardSegment board;
     Sessions sessions;
     Quotas quotas;
+    Pledges pledges;
     Operations operations;
     Publisher publisher;
     Ingest ingest;
