@@ -16,7 +16,7 @@
 
 namespace dibs::snapshot {
 
-class Snapshot;  // the table of the schema
+struct Snapshot;  // the table of the schema
 
 // A snapshot that has been looked at: its own bytes must stay.
 class Loader {

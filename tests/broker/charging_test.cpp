@@ -226,7 +226,8 @@ TEST_F(ChargingTest, GoesOnUnderASuccessor) {
     ASSERT_TRUE(bench_.next(left));
     Sessions sessions(Bench::kLimits.sessions);
     Quotas quotas(bench_.core);
-    Operations operations(bench_.core, quotas);
+    Pledges pledges(bench_.core);
+    Operations operations(bench_.core, quotas, pledges);
     Adoption adoption(bench_.core, sessions, operations);
     InheritedSession inherited;
     inherited.row = left.row;
