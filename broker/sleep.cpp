@@ -13,6 +13,7 @@
 #include "broker/log.hpp"
 #include "shm/cpu.hpp"
 #include "shm/doorbell.hpp"
+#include "shm/pause.hpp"
 
 namespace dibs {
 
@@ -119,7 +120,7 @@ void Sleep::publish_cpu() {
         session->down->cpu.store(cpu, std::memory_order_relaxed);
 }
 
-// Reading the clock takes the time of a pause, so there is none.
+// Reading the clock takes about the time of a pause: one for all of them is enough.
 // The clock is read before each look, while there is nothing better to do, and not after it, when a
 // client waits: what is found is younger than the time that it gets, by less than a look.
 bool Sleep::spin(core::TimeNs& now) const {
@@ -127,6 +128,7 @@ bool Sleep::spin(core::TimeNs& now) const {
         now = clock_.now();
         if (sessions_.anything_new() || exchange_.asked()) return true;
     }
+    shm::pause();
     return false;
 }
 
