@@ -22,6 +22,7 @@ class Clock {
 
     [[nodiscard]] uint64_t now() const { return monotonic() + offset_; }
 
+  private:
     static uint64_t monotonic() {
         struct timespec time = {};
         clock_gettime(CLOCK_MONOTONIC, &time);
@@ -29,7 +30,6 @@ class Clock {
                static_cast<uint64_t>(time.tv_nsec);
     }
 
-  private:
     uint64_t offset_ = 0;  // modulo 2^64
 };
 

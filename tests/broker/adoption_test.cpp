@@ -28,8 +28,7 @@ class Heirs {
     Heirs(Bench& bench, Session& left)
         : sessions(Bench::kLimits.sessions),
           quotas(bench.core),
-          pledges(bench.core),
-          operations(bench.core, quotas, pledges),
+          operations(bench.core, quotas),
           answers(bench.core, sessions, operations, bench.publisher, quotas),
           adoption(bench.core, sessions, operations) {
         InheritedSession inherited;
@@ -43,7 +42,6 @@ class Heirs {
 
     Sessions sessions;
     Quotas quotas;
-    Pledges pledges;
     Operations operations;
     Answers answers;
     Adoption adoption;

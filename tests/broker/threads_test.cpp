@@ -158,8 +158,7 @@ TEST(TurnThreads, AskASilentSessionToRingThoughAnotherKeepsThemBusy) {
 
 TEST(TurnThreads, CarryAssignmentsAnswersAndEventsBetweenWorkerAndClient) {
     TurnThread turn(
-        "[[pool]]\nname = \"web\"\nkind = \"worker\"\npayload_max = 64\nanswer_max = 8\n"
-        "reservation_ttl = \"1h\"\n");
+        "[[pool]]\nname = \"web\"\nkind = \"worker\"\npayload_max = 64\nanswer_max = 8\n");
     const auto worker = turn.attach();
     const auto client = turn.attach();
     const auto slot = worker->announce(0, true);

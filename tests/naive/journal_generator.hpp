@@ -13,9 +13,6 @@
 
 namespace dibs::naive {
 
-// Which pools a journal is about.
-enum class Flavour { kArrival, kAccounts };
-
-Journal generate_journal(uint64_t seed, size_t steps, Flavour flavour);
+Journal generate_journal(uint64_t seed, size_t steps);
 
 }  // namespace dibs::naive

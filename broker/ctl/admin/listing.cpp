@@ -14,10 +14,6 @@ Cell seen(bool full, const T& value) {
     return full ? Cell::of(value) : Cell();
 }
 
-Cell seen_id(bool full, uint64_t id) {
-    return full ? Cell::identifier(id) : Cell();
-}
-
 Cell seen_duration(bool full, uint64_t ns) {
     return full ? Cell::duration(ns) : Cell();
 }
@@ -175,7 +171,7 @@ Sheet slot_sheet(const std::vector<std::unique_ptr<admin::SlotT>>& slots) {
                  {"holder_pid", "HOLDER PID", 5},
                  {"fence", "FENCE", 7},
                  {"worker", "WORKER", 4},
-                 {"announcer_pid", "", 0},
+                 {"worker_pid", "", 0},
                  {"round", "", 0},
                  {"protected", "", 0},
                  {"unqualified", "", 0},
@@ -225,7 +221,7 @@ Sheet claim_sheet(const std::vector<std::unique_ptr<admin::ClaimT>>& claims) {
     for (const auto& row : claims) {
         const bool full = row->full;
         sheet.rows.push_back({seen(full, row->number),
-                              seen_id(full, row->id),
+                              seen(full, row->id),
                               Cell::of(row->pool),
                               seen(full, row->state),
                               seen(full && row->position != 0, row->position),
@@ -262,7 +258,7 @@ Sheet lease_sheet(const std::vector<std::unique_ptr<admin::LeaseT>>& leases) {
     for (const auto& row : leases) {
         const bool full = row->full;
         sheet.rows.push_back({seen(full, row->number),
-                              seen_id(full, row->id),
+                              seen(full, row->id),
                               Cell::of(row->pool),
                               seen(full, row->state),
                               seen(full, numbers(row->slots)),

@@ -11,7 +11,6 @@
 #include "broker/ctl/exec/grant.hpp"
 #include "broker/ctl/exec/lease_environment.hpp"
 #include "broker/ctl/failure.hpp"
-#include "broker/ctl/sheet.hpp"
 #include "broker/ctl/subcommand.hpp"
 
 namespace dibs::ctl::exec {
@@ -31,8 +30,8 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
 void tell_grant(const Options& options, const dibs_lease& lease) {
     if (!options.verbose) return;
     std::fprintf(stderr,
-                 "dibs exec: lease %s of pool \"%s\", fence %llu, %u slot%s\n",
-                 id_text(lease.id).c_str(),
+                 "dibs exec: lease %llu of pool \"%s\", fence %llu, %u slot%s\n",
+                 static_cast<unsigned long long>(lease.id),
                  options.pool.name.c_str(),
                  static_cast<unsigned long long>(lease.fence),
                  lease.units,

@@ -188,8 +188,7 @@ void check_pool(const Options& options) {
     }
     if (limits.answer_max == 0 && options.lines == Lines::kAnswer) {
         std::fprintf(stderr,
-                     "dibs worker: pool \"%s\" has answer_max = 0: its holders get no answers; set "
-                     "answer_max in dibsd's configuration, or say --lines none\n",
+                     "dibs worker: pool \"%s\" has answer_max = 0: its holders get no answers\n",
                      options.pool.name.c_str());
     }
 }
