@@ -158,7 +158,8 @@ TEST(TurnThreads, AskASilentSessionToRingThoughAnotherKeepsThemBusy) {
 
 TEST(TurnThreads, CarryAssignmentsAnswersAndEventsBetweenWorkerAndClient) {
     TurnThread turn(
-        "[[pool]]\nname = \"web\"\nkind = \"worker\"\npayload_max = 64\nanswer_max = 8\n");
+        "[[pool]]\nname = \"web\"\nkind = \"worker\"\npayload_max = 64\nanswer_max = 8\n"
+        "reservation_ttl = \"1h\"\n");
     const auto worker = turn.attach();
     const auto client = turn.attach();
     const auto slot = worker->announce(0, true);

@@ -238,11 +238,14 @@ TEST_P(Liveness, TimeoutsAndIntervalsHoldInATimeNamespaceThatIsADayAhead) {
         if (!offsets) return self.mark('s');
         if (fork() == 0) {
             RawClient client(dibsd_.socket());
-            take(client, 50'000'000);
+            RawClient bound(dibsd_.socket());
+            take(bound);
             client.claim(1, 0, 1, 5'000'000);
             const auto late = client.wait();
             self.mark(late->outcome == Outcome::kExpired ? 't' : '?');
-            client.claim(2);  // when its own first lease has expired
+            bound.worker_word(shm::Op::kClose, 0, 0);
+            take(client, 50'000'000);
+            client.claim(2);  // when its own lease has expired
             self.mark(client.wait()->outcome == Outcome::kGranted ? 'g' : '?');
             _exit(0);
         }

@@ -22,6 +22,10 @@ namespace {
 
 using shm::FarewellCode;
 
+std::string own_number() {
+    return std::to_string(kBrokerUser);
+}
+
 class MultiUser : public testing::Test {
   protected:
     void SetUp() override {
@@ -109,8 +113,8 @@ TEST_F(MultiUser, ServesOthersAndGivesItsOwnUidNoSession) {
               -1)
         << said();
     EXPECT_EQ(own,
-              "this broker serves several users: its own, 61003, may administer it and gets no "
-              "session");
+              "this broker serves several users: its own, " + own_number() +
+                  ", may administer it and gets no session");
     EXPECT_EQ(nobody,
               "this broker serves several users, and its namespace does not tell who yours is");
     EXPECT_EQ(alice, "attached");
@@ -120,8 +124,9 @@ TEST_F(MultiUser, RefusesASocketThatLetsInNobodyElse) {
     (void)folder_.write("dibsd.toml", "socket_mode = \"0600\"\n");
     EXPECT_EQ(start_as(kBrokerUser), 2);
     EXPECT_EQ(said(),
-              "dibsd: --multi-user: socket_mode lets in nobody but user 61003 itself; write "
-              "\"0666\", or \"0660\" with a group of its own\n");
+              "dibsd: --multi-user: socket_mode lets in nobody but user " + own_number() +
+                  " itself; write "
+                  "\"0666\", or \"0660\" with a group of its own\n");
 }
 
 TEST_F(MultiUser, RefusesAFolderOrAConfigurationThatOthersCanChange) {
@@ -137,8 +142,8 @@ TEST_F(MultiUser, RefusesAUidThatAnotherProgramRunsAs) {
     const Child other([&](const Child&) { become_user(kBrokerUser, kBrokerUser); });
     ASSERT_EQ(other.marked(), 'e');
     EXPECT_EQ(start_as(kBrokerUser), 2);
-    EXPECT_EQ(said().rfind("dibsd: --multi-user: another program runs as user 61003: process " +
-                               std::to_string(other.pid()),
+    EXPECT_EQ(said().rfind("dibsd: --multi-user: another program runs as user " + own_number() +
+                               ": process " + std::to_string(other.pid()),
                            0),
               0U)
         << said();

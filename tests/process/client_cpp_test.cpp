@@ -26,7 +26,7 @@ const char* const kDevices =
     "attributes = [{ device = \"7\" }]\n";
 const char* const kBrowsers =
     "[[pool]]\nname = \"browsers\"\nkind = \"worker\"\nanswer_max = 64\nattributes_max = 64\n"
-    "reservation_ttl = \"10s\"\n";
+    "reservation_ttl = \"10min\"\n";
 
 template <typename T>
 constexpr bool kMovesOnly = std::is_move_constructible_v<T>&& std::is_move_assignable_v<T> &&
@@ -39,15 +39,17 @@ static_assert(std::is_move_constructible_v<Completion> &&
 Session attach(const Dibsd& dibsd) {
     ConnectOptions options;
     options.socket_path = dibsd.socket().c_str();
-    options.timeout = seconds(10);
+    options.timeout = kForever;
     Result<Session> session = Session::connect(options);
     EXPECT_TRUE(session.has_value());
     return *std::move(session);
 }
 
+// A timeout of 0 would hold for a broker that is late, too.
 ClaimOptions at_once() {
     ClaimOptions options;
-    options.timeout = kNoWait;
+    options.timeout = kForever;
+    options.when_busy = DIBS_BUSY_REJECT;
     return options;
 }
 
@@ -96,7 +98,7 @@ TEST(CppLease, MovesWithItsDuty) {
     }
     EXPECT_TRUE(kept);
     await_leased(session, pool, 1);
-    EXPECT_TRUE(kept.release(seconds(10)).has_value());
+    EXPECT_TRUE(kept.release(kForever).has_value());
     EXPECT_FALSE(kept);
     await_leased(session, pool, 0);
 }
@@ -106,14 +108,14 @@ TEST(CppLease, IsProlongedByAKeepaliveAndEndedByWhoeverItWasDetachedFor) {
     const Dibsd dibsd(folder, kDevices);
     Session session = attach(dibsd);
     ClaimOptions want = at_once();
-    want.interval = seconds(60);
+    want.interval = seconds(250);
     Lease lease = *session.claim("gpu", want);
-    EXPECT_TRUE(lease.keepalive(seconds(30), seconds(10)).has_value());
-    EXPECT_LE(*lease.remaining(), seconds(30));
-    EXPECT_GT(*lease.remaining(), seconds(1));
+    EXPECT_TRUE(lease.keepalive(seconds(200), kForever).has_value());
+    EXPECT_LE(*lease.remaining(), seconds(200));
+    EXPECT_GT(*lease.remaining(), seconds(50));
     const dibs_lease raw = lease.detach();
     EXPECT_FALSE(lease);
-    EXPECT_EQ(dibs_release(session.raw(), &raw, 10 * DIBS_SECOND), DIBS_OK);
+    EXPECT_EQ(dibs_release(session.raw(), &raw, DIBS_FOREVER), DIBS_OK);
 }
 
 TEST(CppLease, IsAdoptedByAnotherSession) {
@@ -143,7 +145,11 @@ TEST(CppFailure, NamesTheHolder) {
     ASSERT_TRUE(held.has_value());
     ClaimOptions want;
     want.timeout = milliseconds(1);
-    const Result<Lease> none = waiter.claim("gpu", want);
+    Result<Lease> none = waiter.claim("gpu", want);
+    ASSERT_FALSE(none.has_value());
+    // A broker that is late lets the library end the claim, which knows no holder.
+    while (!none.has_value() && none.error().holder.pid == 0)
+        none = waiter.claim("gpu", want);
     ASSERT_FALSE(none.has_value());
     EXPECT_EQ(none.error().outcome, Outcome::kExpired);
     EXPECT_EQ(none.error().holder.pid, static_cast<uint32_t>(getpid()));
@@ -151,7 +157,7 @@ TEST(CppFailure, NamesTheHolder) {
                               std::to_string(getuid()) + " for ";
     EXPECT_EQ(none.error().message().substr(0, start.size()), start);
     want.when_busy = DIBS_BUSY_REJECT;
-    want.timeout = seconds(5);
+    want.timeout = kForever;
     const Result<Lease> rejected = waiter.claim("gpu", want);
     ASSERT_FALSE(rejected.has_value());
     EXPECT_EQ(rejected.error().outcome, Outcome::kRejected);
@@ -194,7 +200,7 @@ TEST(CppClaim, IsCancelledWithItsObjectAndReapedAllTheSame) {
     const uint32_t pool = *session.pool("gpu");
     const Lease held = *session.claim(pool, at_once());
     { const Claim waiting = *session.submit(pool, 17); }
-    const Completion end = *session.reap(seconds(10));
+    const Completion end = *session.reap(kForever);
     EXPECT_EQ(end.user_data(), 17U);
     EXPECT_EQ(end.outcome(), Outcome::kCancelled);
     EXPECT_EQ(session.reap().error().code, DIBS_ETIMEDOUT);
@@ -223,12 +229,12 @@ TEST(CppClaim, ThatIsGrantedAndNeverLookedAtGivesItsLeaseBack) {
     const uint32_t pool = *session.pool("gpu");
     for (int i = 0; i < 3; ++i) {
         const Claim claim = *session.submit(pool, 1);
-        const Result<Completion> unused = session.reap(seconds(10));
+        const Result<Completion> unused = session.reap(kForever);
         ASSERT_TRUE(unused.has_value());
         EXPECT_TRUE(unused->is_granted());
     }
     Claim claim = *session.submit(pool, 2);
-    Completion end = *session.reap(seconds(10));
+    Completion end = *session.reap(kForever);
     const Lease lease = *end.take_lease();
     EXPECT_TRUE(lease);
     EXPECT_FALSE(end.is_granted());
@@ -255,7 +261,7 @@ TEST(CppSlot, CarriesAClaimToItsWorkerAndTheAnswerBack) {
     want.options = options;
     want.labels = labels;
     Claim claim = *client.submit(pool, 1, want);
-    const Assignment work = *worker.next_assignment(seconds(10));
+    const Assignment work = *worker.next_assignment(kForever);
     EXPECT_FALSE(work.is_revocation());
     EXPECT_TRUE(work.is_readable());
     EXPECT_EQ(work.slot(), slot.id());
@@ -265,14 +271,14 @@ TEST(CppSlot, CarriesAClaimToItsWorkerAndTheAnswerBack) {
     EXPECT_FALSE(work.option("colour").has_value());
     EXPECT_TRUE(work.confirm("ws://81").has_value());
 
-    Completion end = *client.reap(seconds(10));
+    Completion end = *client.reap(kForever);
     Lease lease = *end.take_lease();
     EXPECT_EQ(lease.answer().value_or(""), "ws://81");
     EXPECT_STREQ(lease.attribute("port").value_or(""), "81");
     EXPECT_TRUE(lease.release().has_value());
-    const Assignment over = *worker.next_assignment(seconds(10));
+    const Assignment over = *worker.next_assignment(kForever);
     EXPECT_TRUE(over.is_revocation());
-    EXPECT_TRUE(over.ready(seconds(10)).has_value());
+    EXPECT_TRUE(over.ready(kForever).has_value());
     EXPECT_EQ(client.snapshot(pool)->slots, 1U);
 }
 
@@ -283,7 +289,7 @@ TEST(CppSlot, IsWithdrawnWithItsObject) {
     const uint32_t pool = *worker.pool("browsers");
     {
         Slot slot = *worker.announce(pool, {});
-        EXPECT_TRUE(slot.protect(true, seconds(10)).has_value());
+        EXPECT_TRUE(slot.protect(true, kForever).has_value());
         EXPECT_EQ(worker.claim(pool, at_once()).error().code, DIBS_EBUSY);
     }
     while (worker.snapshot(pool)->slots != 0)

@@ -17,7 +17,7 @@ namespace {
 
 const char* const kBrowsers =
     "[[pool]]\nname = \"browsers\"\nkind = \"worker\"\nanswer_max = 64\nattributes_max = 64\n"
-    "reservation_ttl = \"10s\"\n";
+    "reservation_ttl = \"10min\"\n";
 
 uint64_t announce(const Attached& worker, const char* name, uint64_t tag, bool ready = true) {
     const dibs_option attribute = {"port", name};

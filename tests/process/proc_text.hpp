@@ -10,7 +10,9 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <string>
+#include <system_error>
 
 #include "shm/descriptor.hpp"
 
@@ -32,6 +34,16 @@ inline char proc_state(pid_t pid) {
     const std::string text = proc_text(pid, "stat");
     const size_t name_end = text.rfind(')');
     return name_end == std::string::npos ? '\0' : text[name_end + 2];
+}
+
+// All its threads sleep. Looked at one after the other: good where nothing wakes them meanwhile.
+inline bool is_asleep(pid_t pid) {
+    std::error_code gone;
+    std::filesystem::directory_iterator task("/proc/" + std::to_string(pid) + "/task", gone);
+    for (; !gone && task != std::filesystem::directory_iterator(); task.increment(gone)) {
+        if (proc_state(std::stoi(task->path().filename())) != 'S') return false;
+    }
+    return !gone;
 }
 
 // Waits until it is stopped. False: it has been killed.

@@ -39,7 +39,8 @@ constexpr uint32_t kClients = 5;
 constexpr uint32_t kWorkers = 3;
 const char* const kPools =
     "[[pool]]\nname = \"tokens\"\nkind = \"counted\"\nslots = 4\n"
-    "[[pool]]\nname = \"web\"\nkind = \"worker\"\npayload_max = 64\nattributes_max = 16\n";
+    "[[pool]]\nname = \"web\"\nkind = \"worker\"\npayload_max = 64\nattributes_max = 16\n"
+    "reservation_ttl = \"1h\"\n";
 
 // ---- what the children do
 

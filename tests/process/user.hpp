@@ -15,7 +15,8 @@ namespace dibs::test {
 // Numbers that no account of this host should have.
 inline constexpr uint32_t kAlice = 61001;
 inline constexpr uint32_t kBob = 61002;
-inline constexpr uint32_t kBrokerUser = 61003;
+// A user of this run's own: beside another process of its user a broker serves nobody else.
+inline const uint32_t kBrokerUser = 20000 + static_cast<uint32_t>(getpid()) % 40000;
 
 #define DIBS_NEEDS_ROOT() \
     if (geteuid() != 0) GTEST_SKIP() << "only root can be another user"

@@ -129,7 +129,7 @@ TEST_F(Worker, GivesAttributesAndLabelsToEverySlot) {
     }
     EXPECT_TRUE(paths == "/run/0.sock/run/1.sock" || paths == "/run/1.sock/run/0.sock") << paths;
     // Given back, it is idle again: there is nothing to clean.
-    EXPECT_EQ(dibs_release(client, &first.lease, DIBS_SECOND), DIBS_OK);
+    EXPECT_EQ(dibs_release(client, &first.lease, DIBS_FOREVER), DIBS_OK);
     EXPECT_EQ(client.claim().outcome, DIBS_GRANTED);
 }
 
@@ -211,7 +211,7 @@ TEST_F(Worker, HoldsASlotUntilItsHolderGivesItBack) {
         size_t size = 0;
         ASSERT_EQ(dibs_lease_answer(client, &end.lease, 0, &answer, &size), DIBS_OK);
         EXPECT_EQ(std::string(static_cast<const char*>(answer), size), "port 80");
-        EXPECT_EQ(dibs_release(client, &end.lease, DIBS_SECOND), DIBS_OK);
+        EXPECT_EQ(dibs_release(client, &end.lease, DIBS_FOREVER), DIBS_OK);
         const std::string number = std::to_string(round);
         EXPECT_EQ(tool->error_line_with("release"),
                   R"({"kind":"release","pool":"web","slot":0,"round":)" + number + R"(,"claim":)" +
@@ -227,7 +227,7 @@ TEST_F(Worker, EndsAProcessThatGoesOnAfterItsHolder) {
     asked.body = "stay";
     asked.body_size = 4;
     const dibs_completion end = client.claim(asked);
-    EXPECT_EQ(dibs_release(client, &end.lease, DIBS_SECOND), DIBS_OK);
+    EXPECT_EQ(dibs_release(client, &end.lease, DIBS_FOREVER), DIBS_OK);
     EXPECT_NE(pid_of(client), first);
     EXPECT_NE(tool->error_line_with("did not end what its holder has given back within 50ms"), "");
 }

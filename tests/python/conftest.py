@@ -28,7 +28,7 @@ name = "web"
 kind = "worker"
 answer_max = 64
 attributes_max = 64
-reservation_ttl = "10s"
+reservation_ttl = "10min"
 """
 
 
@@ -77,3 +77,14 @@ def until(condition):
     """Looks until it holds; meson's time limit ends what never does."""
     while not condition():
         os.sched_yield()
+
+
+def heard(claim):
+    """What the broker says to a claim; one that is late lets the library end it as expired."""
+    import dibs
+    while True:
+        try:
+            return claim()
+        except dibs.Expired as error:
+            if "no word of the broker" not in str(error):
+                raise

@@ -6,7 +6,7 @@ import dibs
 import pytest
 from dibs import errors
 
-from conftest import until
+from conftest import heard, until
 
 
 def claiming(client, results, **options):
@@ -71,7 +71,7 @@ def test_a_protected_slot_is_not_granted(client, other):
     slot.protect(wait=5)
     slot.ready(wait=5)
     with pytest.raises(errors.Busy):
-        client.claim("web", timeout=0)
+        heard(lambda: client.claim("web", timeout=0))
     slot.protect(False, wait=5)
     until(lambda: client.snapshot("web").idle == 1)
     slot.withdraw(wait=5)

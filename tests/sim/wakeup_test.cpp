@@ -114,7 +114,7 @@ Found sleep_and_wake(uint64_t cycles, bool across) {
             dibs_completion end = {};
             EXPECT_EQ(dibs_claim(session, 0, nullptr, &end), DIBS_OK);
             if (end.outcome != DIBS_GRANTED) break;
-            EXPECT_EQ(dibs_release(session, &end.lease, DIBS_SECOND), DIBS_OK);
+            EXPECT_EQ(dibs_release(session, &end.lease, DIBS_FOREVER), DIBS_OK);
             ++found.sleeps;
         }
         dibs_totals totals = {};

@@ -8,7 +8,7 @@ import json
 import re
 import sys
 
-from holding import POOLS, hold, squeezed, steady, waiting
+from holding import POOLS, hold, squeezed, steady, wait_until, waiting
 from tap import case, expect, expect_equal, main
 
 
@@ -165,7 +165,9 @@ def explain_backlog(place):
 def snapshot(place):
     place.start(POOLS)
     hold(place, "gpu")
-    code, out, err = place.run("snapshot", "gpu", "-o", "json")
+    snapshot_of = ("snapshot", "gpu", "-o", "json")
+    wait_until(place, snapshot_of, lambda rows: rows[0]["granted"] == 1)  # told after the grant
+    code, out, err = place.run(*snapshot_of)
     expect_equal((code, err), (0, ""))
     expect_equal(out, '{"schema":"dibs.snapshot/1","pool":"gpu","slots":2,"idle":1,"reserved":0,'
                       '"leased":1,"recovering":0,"unknown":0,"parked":0,"absent":0,"queued":0,'

@@ -34,8 +34,10 @@ def claim_in_vain(place):
     code, out, err = place.run("claim", "gpu", "--now")
     expect_equal((code, out), (75, ""))
     expect(re.search(r'no slot of.*|did not get a slot of pool "gpu"', err), err)
-    code, out, err = place.run("claim", "gpu", "-t", "1ms")
-    expect_equal((code, out), (124, ""))
+    err = ""
+    while "process" not in err:  # a late broker: the library ended the claim, and knows no holder
+        code, out, err = place.run("claim", "gpu", "-t", "1ms")
+        expect_equal((code, out), (124, ""))
     expect(re.match(r'dibs claim: did not get a slot of pool "gpu": the time of 1ms has passed; '
                     r"process \d+ \(dibs\) of user \d+ has held one for ", err), err)
     code, out, err = place.run("claim", "gpu:3")

@@ -53,7 +53,7 @@ ClientSession::ClientSession(const std::string& socket,
     std::array<char, 256> text{};
     dibs_connect_options options = options_for(sizes);
     options.socket_path = socket.c_str();
-    options.timeout_ns = 5 * DIBS_SECOND;
+    options.timeout_ns = 60 * DIBS_SECOND;
     options.error_text = text.data();
     options.error_text_size = text.size();
     int code = dibs_connect(&options, &session_);

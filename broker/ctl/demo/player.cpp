@@ -18,7 +18,7 @@ namespace {
 constexpr uint64_t kHeadStart = 20'000'000;       // between being ready and the first arrival
 constexpr uint64_t kLookEvery = 10'000'000;       // counters are looked at this often at least
 constexpr uint64_t kStallAfter = 30'000'000'000;  // nothing happens though something should
-constexpr uint64_t kSettleWithin = 5'000'000'000;
+constexpr uint64_t kSettleWithin = 60'000'000'000;
 constexpr uint64_t kShowEvery = 1'000'000'000;
 constexpr int kDeathShownMs = 500;  // its effects may be seen before the broker's death itself
 

@@ -16,7 +16,7 @@ namespace dibs::ctl::demo {
 
 namespace {
 
-constexpr auto kReadyWithin = std::chrono::seconds(10);
+constexpr auto kReadyWithin = std::chrono::seconds(60);
 
 // A claim's payload and a slot's attributes fit one block of the broker's arena each.
 constexpr uint32_t kArenaBlock = 512;
@@ -56,7 +56,7 @@ std::string broker_configuration(const BrokerSizes& sizes, const std::string& so
         text += "kind = \"counted\"\nslots = " + std::to_string(sizes.slots) + "\n";
     } else {
         text += "kind = \"worker\"\nattributes_max = 64\npayload_max = 256\nunconfirmed_max = " +
-                std::to_string(sizes.slots) + "\n";
+                std::to_string(sizes.slots) + "\nreservation_ttl = \"10min\"\n";
     }
     return text;
 }
@@ -97,7 +97,7 @@ void PrivateBroker::await_ready() {
     // Its output may close a moment before it can be reaped.
     const auto status = process_->wait(output_.closed() ? 1000 : 0);
     const std::string why = status ? "ended before it was ready (" + shown_status(*status) + ")"
-                                   : "was not ready within 10 s";
+                                   : "was not ready within 60 s";
     throw std::runtime_error("the broker " + why + "; it said:\n" + output_.last_words());
 }
 

@@ -74,7 +74,7 @@ int play(const Options& options) {
     Evidence evidence;
     evidence.valid_rows = workload.trace.rows.size();
     evidence.result = troupe.play(stop_fd, isatty(STDERR_FILENO) == 1);
-    evidence.totals = troupe.totals();
+    evidence.totals = troupe.totals(evidence.result);
     evidence.sampler = troupe.sampler();
     evidence.witness_faults = troupe.witness().faults();
     evidence.witness_uses = troupe.witness().uses();

@@ -15,9 +15,9 @@ namespace {
 
 constexpr size_t kSessionsMax = 128;  // more tenants than that share sessions
 constexpr uint32_t kTagsMax = 1024;   // claims and leases of one session at once
-constexpr auto kWorkersReadyWithin = std::chrono::seconds(10);
-constexpr int kStopWithinMs = 10'000;
-constexpr int kTotalsTries = 100;
+constexpr auto kWorkersReadyWithin = std::chrono::seconds(60);
+constexpr int kStopWithinMs = 60'000;
+constexpr int kTotalsTries = 10000;
 constexpr uint64_t kTotalsPause = 2'000'000;
 constexpr uint32_t kSlotBytesCounted = 16;
 constexpr uint32_t kSlotBytesWorker = 96;  // with attributes
@@ -68,7 +68,7 @@ void Troupe::start_workers() {
     }
     worker_output_.close_write_end();
     if (!worker_output_.await_ready(workload_.slots, kWorkersReadyWithin)) {
-        throw std::runtime_error("the workers were not ready within 10 s; they said:\n" +
+        throw std::runtime_error("the workers were not ready within a minute; they said:\n" +
                                  worker_output_.last_words() + "the broker said:\n" +
                                  broker_->output().last_words());
     }
@@ -111,16 +111,20 @@ PlayResult Troupe::play(int signal_fd, bool shows_progress) {
     return Player(workload_.trace.rows, workload_.shape, &sessions_, &sampler_, around).play();
 }
 
-std::optional<dibs_totals> Troupe::totals() {
+std::optional<dibs_totals> Troupe::totals(const PlayResult& result) {
     ClientSession& session = *sessions_.front();
-    dibs_totals totals{};
-    totals.size = sizeof totals;
-    // The broker may be put aside in the middle of publishing them.
+    std::optional<dibs_totals> read;
+    // The broker publishes after its answers, and may be put aside before or while it does.
     for (int tries = 0; tries < kTotalsTries; ++tries) {
-        if (dibs_pool_totals(session.handle(), session.pool(), &totals) == 0) return totals;
+        dibs_totals totals{};
+        totals.size = sizeof totals;
+        if (dibs_pool_totals(session.handle(), session.pool(), &totals) == 0) {
+            read = totals;
+            if (totals.accepted == result.submitted && totals.granted == result.granted) break;
+        }
         poll_for(nullptr, 0, kTotalsPause);
     }
-    return std::nullopt;
+    return read;
 }
 
 Departure Troupe::leave() {

@@ -40,8 +40,8 @@ class Troupe {
     // Who takes part, in a line.
     [[nodiscard]] std::string describe() const;
     PlayResult play(int signal_fd, bool shows_progress);
-    // The pool's totals, while the broker lives.
-    std::optional<dibs_totals> totals();
+    // The pool's totals, while the broker lives: once they are those of this play, if ever.
+    std::optional<dibs_totals> totals(const PlayResult& result);
     // Sessions, workers, broker, folder: in this order.
     Departure leave();
 

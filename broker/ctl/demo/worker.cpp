@@ -73,7 +73,7 @@ class Worker {
         options.worker_tag = device_;
         options.ready = 1;
         const int code =
-            dibs_announce(session_.handle(), session_.pool(), &options, 5 * DIBS_SECOND, &slot_);
+            dibs_announce(session_.handle(), session_.pool(), &options, 60 * DIBS_SECOND, &slot_);
         if (code != 0) throw std::runtime_error(call_failure("announcing " + name, code));
     }
 
