@@ -14,11 +14,11 @@ using shm::SlotState;
 namespace {
 
 constexpr std::array<const char*, kOperations> kNames = {
-    "open session",   "claim",     "claim many",  "cancel",         "release",
-    "fail",           "keepalive", "adopt",       "kill failed",    "announce",
-    "announce again", "ready",     "confirm",     "refuse for now", "refuse",
-    "done",           "withdraw",  "protect",     "session death",  "drain pool",
-    "undrain pool",   "drain all", "undrain all", "grow pool",      "time passes"};
+    "open session",  "claim",          "claim many",   "cancel",    "release",        "fail",
+    "keepalive",     "adopt",          "kill failed",  "announce",  "announce again", "ready",
+    "confirm",       "refuse for now", "refuse",       "done",      "withdraw",       "protect",
+    "session death", "drain pool",     "undrain pool", "drain all", "undrain all",    "grow pool",
+    "delete pool",   "time passes"};
 
 }  // namespace
 
@@ -265,6 +265,14 @@ bool Workload::apply(Operation operation) {
             if (core_.set_pool(tokens, nullptr) == kNoRow) return false;
             ++counted_slots_;
             return true;
+        }
+        case Operation::kDeletePool: {
+            core::PoolConfig spare;
+            spare.name = "spare";
+            spare.slots = 1 + static_cast<uint32_t>(below(6));
+            const uint32_t row = core_.find_pool(spare.name);
+            if (row == kNoRow) return core_.set_pool(spare, nullptr) != kNoRow;
+            return core_.delete_pool(row) == shm::Reason::kOk;
         }
         case Operation::kTimePasses:
             now_ += below(4000);

@@ -220,7 +220,7 @@ TEST_F(Exec, SaysWhatIsWrong) {
          "at most 256"},
         {{"gpu:0", "--", "true"}, 2, "\"gpu:0\": behind the colon stands a number from 1 to 256"},
         {{"gpu:x", "--", "true"}, 2, "\"gpu:x\": behind the colon stands a number from 1 to 256"},
-        {{":1", "--", "true"}, 2, "\":1\": a pool's name has 1 to 63 bytes"},
+        {{":1", "--", "true"}, 2, "\":1\": a pool's name has 1 to 63 letters, digits"},
         {{"one", "true"}, 2, "write -- before the command, as in: dibs exec POOL -- true"},
         {{"one", "--"}, 2, "there is no command behind --"},
         {{"one"}, 2, "there is no command behind --"},
