@@ -8,6 +8,7 @@
 #include <iostream>
 #include <stdexcept>
 
+#include "benchmarks/account_races.hpp"
 #include "benchmarks/claim_path.hpp"
 #include "benchmarks/fixed_work.hpp"
 #include "benchmarks/idle.hpp"
@@ -34,6 +35,12 @@ Report measure(const Options& options, const Placement& placement) {
     if (options.wants("futex")) race_futexes(stage);
     if (options.wants("core")) race_core(stage);
     if (options.wants("board")) race_board(stage);
+    if (options.wants("accounts")) {
+        race_accounts(stage);
+        race_account_growth(stage);
+        measure_account_memory(stage);
+        measure_trace(stage);
+    }
     if (options.wants("memory")) {
         watch_idleness(placement, options.idle_seconds, report);
         measure_session_memory(placement, report);

@@ -14,15 +14,17 @@ bool Options::wants(const std::string& group) const {
 std::optional<Options> parse_options(int argc, char** argv, int* exit_code) {
     Options options;
     CLI::App app("Each figure of dibs beside its floor, in one run.", "dibs-bench");
-    app.add_option("--groups", options.groups, "ring, futex, core, board, memory, deaths")
+    app.add_option("--groups", options.groups, "ring, futex, core, board, accounts, memory, deaths")
         ->delimiter(',')
-        ->check(CLI::IsMember({"ring", "futex", "core", "board", "memory", "deaths"}));
+        ->check(CLI::IsMember({"ring", "futex", "core", "board", "accounts", "memory", "deaths"}));
     app.add_option("--rounds", options.rounds, "rounds of each race")->check(CLI::PositiveNumber);
     app.add_option("--scale", options.scale, "factor on the operations in a round")
         ->check(CLI::PositiveNumber);
     app.add_option("--idle-seconds", options.idle_seconds, "how long idleness is watched")
         ->check(CLI::PositiveNumber);
     app.add_option("--json", options.json, "write the report to this file as JSON");
+    app.add_option("--trace", options.trace, "accounts: replay this SWF file, an account per user")
+        ->check(CLI::ExistingFile);
     app.add_flag("--check", options.check, "list which targets are met; never an exit code");
     app.add_option("--work", options.work, "for profilers: this work, untimed: core, claim")
         ->check(CLI::IsMember({"core", "claim"}));

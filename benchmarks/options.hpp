@@ -10,11 +10,13 @@
 namespace dibs::bench {
 
 struct Options {
-    std::vector<std::string> groups = {"ring", "futex", "core", "board", "memory", "deaths"};
+    std::vector<std::string> groups = {
+        "ring", "futex", "core", "board", "accounts", "memory", "deaths"};
     uint32_t rounds = 40;
     double scale = 1;  // of the operations in a round
     uint32_t idle_seconds = 10;
     std::string json;
+    std::string trace;  // Standard Workload Format; empty = none
     bool check = false;
 
     // Work of a fixed size, untimed, for a profiler.

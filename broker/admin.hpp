@@ -19,6 +19,7 @@ struct AdminJob {
     admin::RequestT request;
     admin::AnswerT answer;
     bool made_pool = false;  // to be published before anybody else is heard
+    bool pulls = false;      // its answer waits until the turn has decided
 };
 
 }  // namespace dibs

@@ -81,6 +81,7 @@ void Adoption::restore_claims() {
     for (uint32_t row = 0; row < core_.claims_max(); ++row) {
         const shm::ClaimRow& claim = core_.claim(row);
         if (claim.state == shm::ClaimState::kFree || claim.room == shm::kNoRow) continue;
+        if (claim.state == shm::ClaimState::kRunning) continue;  // the room is its lease's
         restore_tag(sessions_.at(claim.session),
                     core_.pool(claim.pool),
                     claim.tag,

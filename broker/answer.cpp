@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "broker/grant_room.hpp"
 #include "shm/doorbell.hpp"
 #include "shm/operation.hpp"
 
@@ -21,16 +22,6 @@ namespace {
 
 uint32_t row_of(uint64_t id) {
     return static_cast<uint32_t>(id);
-}
-
-// The region of the unit at `index` in a grant room.
-std::byte* region(Session& session, const TagRoom& room, uint32_t index) {
-    return session.payload + size_t{room.first} * shm::kLineSize + sizeof(shm::GrantHead) +
-           size_t{index} * room.stride;
-}
-
-shm::GrantSlot* grant_slot(Session& session, const TagRoom& room, uint32_t index) {
-    return reinterpret_cast<shm::GrantSlot*>(region(session, room, index));
 }
 
 }  // namespace
@@ -101,9 +92,11 @@ void Answers::stage_decision(const Decision& decision) {
         case DecisionKind::kEnd:
             return claim_end(decision);
         case DecisionKind::kLeaseGrace:
-            return lease_event(decision, shm::LeaseEvent::kGrace);
+            return lease_grace(decision);
         case DecisionKind::kLeaseEnd:
-            return lease_event(decision, shm::LeaseEvent::kEnded);
+            return lease_event(
+                decision,
+                decision.value != 0 ? shm::LeaseEvent::kRequeued : shm::LeaseEvent::kEnded);
         case DecisionKind::kAdopted:
             return adopt(decision, (&decision)[1]);  // the core says next who had it
         case DecisionKind::kKill:
@@ -174,16 +167,42 @@ void Answers::assign(const Decision& decision) {
     entry.claim = decision.claim;
     entry.data = room.first * static_cast<uint32_t>(shm::kLineSize);
     entry.holder = copy_payload_of(decision, room);
+    if (decision.provision) {
+        const uint32_t slot = row_of(decision.id);
+        entry.value |= uint64_t{to_provision(decision.claim, std::span{&slot, 1})} << 32U;
+    }
     complete(session, entry);
 }
 
+// Preferred labels that one of the slots lacks. Rare, so that the payload is read once more.
+uint32_t Answers::to_provision(uint64_t number, std::span<const uint32_t> slots) {
+    const uint32_t row = core_.find_claim(number);
+    if (row == shm::kNoRow) return 0;
+    const shm::ClaimRow& claim = core_.claim(row);
+    payload_.resize(claim.payload_size);
+    core_.copy_chain(
+        claim.payload, claim.payload_size, reinterpret_cast<std::byte*>(payload_.data()));
+    if (!reader_.read(payload_)) return 0;
+    uint32_t bits = 0;
+    for (const uint32_t slot : slots)
+        bits |= reader_.lacking(core_.slot_labels(slot));
+    return bits;
+}
+
+// That it is no longer held, or will not be for long.
 void Answers::revoke(const Decision& decision) {
+    const bool notice = decision.value != 0;
     Completion entry;
-    entry.kind = CompletionKind::kRevoke;
+    entry.kind = notice ? CompletionKind::kNotice : CompletionKind::kRevoke;
     entry.user_data = decision.user_data;
     entry.id = decision.id;
     entry.fence = decision.round;
     entry.value = decision.slot_number;
+    if (notice) {
+        entry.value = decision.value - core_.now();
+        entry.claim = decision.claim;
+        entry.data = decision.slot_number;
+    }
     complete(sessions_.at(decision.session), entry);
 }
 
@@ -196,7 +215,7 @@ void Answers::worker_answer(const Decision& decision) {
     if (room.first == shm::kNoRow || room.first != decision.room) return;
     const uint32_t size =
         std::min(static_cast<uint32_t>(decision.answer.size()), room.stride - room.answer_place);
-    std::byte* unit = region(*session, room, decision.slots_begin);
+    std::byte* unit = grant_region(*session, room, decision.slots_begin);
     if (size != 0) std::memcpy(unit + room.answer_place, decision.answer.data(), size);
     std::atomic_ref<uint32_t>(reinterpret_cast<shm::GrantSlot*>(unit)->answer_size)
         .store(size, std::memory_order_release);  // pairs with the library's look at an answer
@@ -212,28 +231,9 @@ TagRoom Answers::room_given_back(const Decision& decision) const {
             .ingested_ns = core_.now()};
 }
 
-// Head and slots of a grant, but for the workers' answers, which are there already.
 void Answers::write_grant(Session& session, const TagRoom& room, const Decision& decision) {
     const bool counted = core_.pool(decision.pool).kind == shm::PoolKind::kCounted;
-    const auto slots = core_.decided_slots(decision);
-    std::byte* base = session.payload + size_t{room.first} * shm::kLineSize;
-    *reinterpret_cast<shm::GrantHead*>(base) = {
-        static_cast<uint32_t>(slots.size()), room.stride, room.answer_place, 0};
-    for (uint32_t i = 0; i < slots.size(); ++i) {
-        const shm::SlotRow& slot = core_.slot(slots[i]);
-        shm::GrantSlot* out = grant_slot(session, room, i);
-        // The row's second line is only looked at where there may be attributes.
-        const uint32_t fit = room.answer_place - static_cast<uint32_t>(sizeof(shm::GrantSlot));
-        out->number = slot.number;
-        out->attributes_size =
-            fit != 0 && slot.attributes_size <= fit ? slot.attributes_size : uint32_t{0};
-        if (counted) out->answer_size = 0;
-        if (out->attributes_size != 0) {
-            core_.copy_chain(slot.attributes,
-                             out->attributes_size,
-                             reinterpret_cast<std::byte*>(out) + sizeof(shm::GrantSlot));
-        }
-    }
+    dibs::write_grant(core_, session, room, core_.decided_slots(decision), counted);
     // The word of the tag's last lease must not be taken for this one's.
     if (session.events[decision.tag].load(std::memory_order_relaxed) != 0) {
         stage_event(session, decision.tag, 0);
@@ -262,12 +262,23 @@ void Answers::grant(const Decision& decision) {
     const bool given_back = of_tag.first != decision.room;
     const TagRoom kept = given_back ? room_given_back(decision) : TagRoom{};
     const TagRoom& room = given_back ? kept : of_tag;
-    write_grant(*session, room, decision);
     publisher_.granted(decision.pool, core_.now() - room.ingested_ns);
+    if (decision.pledged) return pledge_kept(session);
+    write_grant(*session, room, decision);
     Completion entry;
     entry.kind = CompletionKind::kClaim;
     entry.outcome = shm::Outcome::kGranted;
+    if (decision.provision) {
+        entry.holder = ~to_provision(decision.claim, core_.decided_slots(decision));
+    }
     tell_lease(session, decision, entry);
+}
+
+// It has been told, and its completion is the log's first store.
+void Answers::pledge_kept(Session* session) {
+    stored_ = 1;
+    ++session->completion_tail;
+    sessions_.in_turn(session);
 }
 
 // What was granted to another session, whose room is still as it was; `left` tells it so.
@@ -285,13 +296,26 @@ void Answers::adopt(const Decision& decision, const Decision& left) {
             known ? grant_slot(*giver, giver->tags[left.tag], i)->answer_size : uint32_t{0};
         grant_slot(*session, room, i)->answer_size = size;
         if (size == 0) continue;
-        std::memcpy(region(*session, room, i) + room.answer_place,
-                    region(*giver, giver->tags[left.tag], i) + room.answer_place,
+        std::memcpy(grant_region(*session, room, i) + room.answer_place,
+                    grant_region(*giver, giver->tags[left.tag], i) + room.answer_place,
                     size);
     }
     Completion entry;
     entry.kind = CompletionKind::kResult;
     tell_lease(session, decision, entry);
+    tell_again(*session, decision);
+}
+
+// Who adopts a lease that is being taken hears of it as its holder did.
+void Answers::tell_again(Session& session, const Decision& adopted) {
+    const shm::LeaseRow& lease = core_.lease(row_of(adopted.id));
+    if (lease.state != shm::LeaseState::kRevoking || lease.fence != adopted.fence) return;
+    const uint64_t left_ns = lease.grace_until_ns - std::min(lease.grace_until_ns, core_.now());
+    store_left(&session, adopted.tag, adopted.room, left_ns);
+    const auto generation = static_cast<uint32_t>(adopted.id >> 32);
+    stage_event(session,
+                adopted.tag,
+                shm::event_word(shm::LeaseEvent::kRevoking, shm::Reason::kRevoked, generation));
 }
 
 void Answers::claim_end(const Decision& decision) {
@@ -315,6 +339,26 @@ void Answers::claim_end(const Decision& decision) {
     entry.claim = decision.claim;
     name_holder(session, decision, entry);
     complete(session, entry);
+}
+
+// How long it has goes into the head of its room, which its holder reads when it has seen the
+// event. A turn that is taken back leaves a number there that no event announces.
+void Answers::lease_grace(const Decision& decision) {
+    const bool revoking = decision.reason == shm::Reason::kRevoked;
+    const uint64_t left_ns =
+        decision.value == shm::kNever ? shm::kNever : decision.value - core_.now();
+    store_left(sessions_.at(decision.session), decision.tag, decision.room, left_ns);
+    lease_event(decision, revoking ? shm::LeaseEvent::kRevoking : shm::LeaseEvent::kGrace);
+}
+
+void Answers::store_left(Session* session, uint16_t tag, uint32_t room, uint64_t left_ns) {
+    if (session == nullptr || tag >= session->tags.size()) return;
+    if (room == shm::kNoRow || session->tags[tag].first != room) return;
+    const uint64_t left_ms = std::min<uint64_t>(left_ns / 1'000'000, shm::kNoRow);
+    std::byte* base = session->payload + size_t{room} * shm::kLineSize;
+    // Made visible by the event word, which follows with the commit.
+    std::atomic_ref<uint32_t>(reinterpret_cast<shm::GrantHead*>(base)->left_ms)
+        .store(static_cast<uint32_t>(left_ms), std::memory_order_relaxed);
 }
 
 void Answers::lease_event(const Decision& decision, uint8_t event) {
@@ -357,7 +401,7 @@ void Answers::complete(Session* session, Completion& entry) {
 }
 
 void Answers::store_staged() {
-    for (const shm::LogStore& store : core_.staged_stores()) {
+    for (const shm::LogStore& store : core_.staged_stores().subspan(stored_)) {
         Session* session = sessions_.at(store.session);
         if (session == nullptr || session->generation != store.generation) continue;
         if (store.kind == shm::LogStoreKind::kCompletion) {
@@ -376,6 +420,7 @@ void Answers::store_staged() {
 
 void Answers::store() {
     store_staged();
+    stored_ = 0;
     for (Session* session : sessions_.in_turn()) {
         session->in_turn = false;
         publish(*session);
@@ -405,12 +450,7 @@ void Answers::publish(Session& session) {
         session.events_changed = false;
         shm::count_event(*session.down);
     }
-    const uint32_t sleeps = session.up.announce(*session.down, session.completion_tail);
-    if (sleeps == shm::ClientSleep::kFutex) shm::wake_client(*session.down);
-    if (sleeps == shm::ClientSleep::kPoll) {
-        // A full socket has woken its reader already.
-        (void)send(session.event_socket.get(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-    }
+    session.announce(session.completion_tail);
     session.settle_rooms();
 }
 

@@ -44,11 +44,16 @@ class Answers {
     void write_grant(Session& session, const TagRoom& room, const core::Decision& decision);
     void tell_lease(Session* session, const core::Decision& decision, shm::Completion& entry);
     void grant(const core::Decision& decision);
+    void pledge_kept(Session* session);
     void adopt(const core::Decision& decision, const core::Decision& left);
+    void tell_again(Session& session, const core::Decision& adopted);
     void claim_end(const core::Decision& decision);
+    void lease_grace(const core::Decision& decision);
+    static void store_left(Session* session, uint16_t tag, uint32_t room, uint64_t left_ns);
     void lease_event(const core::Decision& decision, uint8_t event);
     void stage_event(Session& session, uint16_t tag, uint64_t word);
     [[nodiscard]] TagRoom room_given_back(const core::Decision& decision) const;
+    [[nodiscard]] uint32_t to_provision(uint64_t number, std::span<const uint32_t> slots);
     uint32_t copy_payload_of(const core::Decision& decision, const SlotRoom& room);
     void forget_answers(const shm::ClaimRow& claim);
     void name_holder(const Session* to, const core::Decision& decision, shm::Completion& entry);
@@ -62,6 +67,9 @@ class Answers {
     Publisher& publisher_;
     const Quotas& quotas_;
     bool kills_ = false;
+    ClaimReader reader_;
+    std::vector<uint8_t> payload_;  // that it reads
+    size_t stored_ = 0;             // staged stores that have been done before the commit: a pledge
     shm::LogStore stage_store_ = {};  // the one that is being made: its padding stays zero
 };
 

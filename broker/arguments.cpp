@@ -3,8 +3,37 @@
 #include "broker/arguments.hpp"
 
 #include <CLI/CLI.hpp>
+#include <iostream>
+#include <set>
+
+#include "broker/prose.hpp"
+#include "broker/spelling.hpp"
 
 namespace dibs {
+
+namespace {
+
+// What the parser could not place: a misspelt option, or a word too many.
+std::string misplaced(const CLI::App& app) {
+    std::set<std::string> known;
+    for (const CLI::Option* option : app.get_options()) {
+        if (option->get_group().empty()) continue;  // not for people
+        for (const std::string& one : option->get_lnames())
+            known.insert("--" + one);
+    }
+    for (const std::string& word : app.remaining()) {
+        if (word.size() > 1 && word.front() == '-') return no_such_option(word, known);
+    }
+    return app.remaining_size() == 0 ? ""
+                                     : "\"" + app.remaining().front() + "\" is a word too many";
+}
+
+int complain(const std::string& what) {
+    std::cerr << "dibsd: " << what << "\nSee dibsd --help.\n";
+    return 2;
+}
+
+}  // namespace
 
 std::vector<std::string> Arguments::options() const {
     std::vector<std::string> words;
@@ -22,6 +51,8 @@ std::optional<Arguments> parse_arguments(int argc, char** argv, int* exit_code) 
     app.add_option("--socket", arguments.socket, "listen on this path");
     app.add_option("--state-fd", arguments.state_fd, "memfd with the STATE to go on from")
         ->check(CLI::NonNegativeNumber);
+    app.add_option("--load", arguments.load, "snapshot of dibs dump to go on from")
+        ->excludes("--state-fd");
     app.add_option("--ready-fd", arguments.ready_fd, "descriptor for the ready line")
         ->check(CLI::NonNegativeNumber);
     app.add_flag("--multi-user",
@@ -33,13 +64,22 @@ std::optional<Arguments> parse_arguments(int argc, char** argv, int* exit_code) 
     app.add_option("--link", arguments.link_fd)->group("")->check(CLI::NonNegativeNumber);
     app.add_option("--keep", arguments.keep_fd)->group("")->check(CLI::NonNegativeNumber);
     app.set_version_flag("--version", DIBS_VERSION);
+    app.allow_extras();
     try {
         app.parse(argc, argv);
+        const std::string what = misplaced(app);
+        if (what.empty()) return arguments;
+        *exit_code = complain(what);
+    } catch (const CLI::CallForVersion& version) {
+        *exit_code = app.exit(version);
+    } catch (const CLI::Success&) {
+        std::cout << help_for_output(app.help());
+        *exit_code = 0;
     } catch (const CLI::ParseError& error) {
-        *exit_code = app.exit(error) == 0 ? 0 : 2;
-        return std::nullopt;
+        const std::string what = misplaced(app);
+        *exit_code = complain(what.empty() ? error.what() : what);
     }
-    return arguments;
+    return std::nullopt;
 }
 
 }  // namespace dibs

@@ -13,6 +13,7 @@ struct Arguments {
     std::string check_config;  // file to check, then exit
     std::string socket;        // before the configuration's and the environment's
     int state_fd = -1;         // STATE of an earlier broker, or an empty memfd
+    std::string load;          // a snapshot to go on from instead
     int ready_fd = -1;         // where the ready line goes; -1 = standard output
     bool no_keeper = false;
     bool multi_user = false;

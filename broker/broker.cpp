@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "broker/admin.hpp"
+#include "broker/copying.hpp"
 #include "broker/log.hpp"
 
 namespace dibs {
@@ -59,6 +60,7 @@ Broker::Broker(Config config, Inheritance& inheritance, KeeperLink* keeper, bool
       core_(state_.bytes(), secret()),
       sound_(core_),
       board_(core_.head().table[static_cast<size_t>(shm::Table::kPools)].rows,
+             core_.accounts_max(),
              std::move(inheritance.board)),
       exchange_(core_.sessions_max()),
       turn_(core_, board_, exchange_, HangWatch(std::move(inheritance.watch))),
@@ -71,6 +73,7 @@ Broker::Broker(Config config, Inheritance& inheritance, KeeperLink* keeper, bool
                keeper,
                signals),
       keeper_(keeper) {
+    control_.set_state(state_.bytes());
     core_.set_epoch(std::max(core_.head().epoch, inheritance.epoch) + 1);
     state_.set_clean(false);
     if (keeper_ != nullptr) {  // before anything is decided that should not be lost
@@ -112,6 +115,7 @@ void Broker::run() {
         delete request.session;
         delete request.config;
         delete request.job;
+        delete request.copying;
     }
 }
 

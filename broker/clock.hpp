@@ -22,7 +22,6 @@ class Clock {
 
     [[nodiscard]] uint64_t now() const { return monotonic() + offset_; }
 
-  private:
     static uint64_t monotonic() {
         struct timespec time = {};
         clock_gettime(CLOCK_MONOTONIC, &time);
@@ -30,6 +29,7 @@ class Clock {
                static_cast<uint64_t>(time.tv_nsec);
     }
 
+  private:
     uint64_t offset_ = 0;  // modulo 2^64
 };
 

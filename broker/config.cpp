@@ -3,7 +3,9 @@
 #include "broker/config.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -20,12 +22,14 @@ core::PoolConfig PoolSettings::view() {
 }
 
 ConfigResult read_config(const std::string& path) {
+    errno = 0;
     std::ifstream file(path, std::ios::binary);
     std::error_code unknown;
     const bool folder = std::filesystem::is_directory(path, unknown);
+    const int error = folder ? EISDIR : errno;
     if (!file || folder) {
         ConfigResult result;
-        result.mistakes.push_back(path + (folder ? ": is a folder" : ": cannot be read"));
+        result.mistakes.push_back(path + ": cannot be read: " + std::strerror(error));
         return result;
     }
     std::ostringstream text;
@@ -44,7 +48,8 @@ std::vector<std::string> fixed_differences(const Config& before, const Config& a
     const core::Limits& b = after.limits;
     if (a.pools != b.pools || a.sessions != b.sessions || a.slots != b.slots ||
         a.claims != b.claims || a.leases != b.leases || a.arena_blocks != b.arena_blocks ||
-        a.log_images != b.log_images || a.log_stores != b.log_stores) {
+        a.accounts != b.accounts || a.label_sets != b.label_sets || a.log_images != b.log_images ||
+        a.log_stores != b.log_stores) {
         fixed.emplace_back("limits are fixed until the next start");
     }
     const bool other_socket = !after.socket.empty() && after.socket != before.socket;

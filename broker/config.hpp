@@ -12,7 +12,7 @@
 //
 //   [limits]                            # rows to preallocate
 //   pools = 64; sessions = 1024; slots = 4096; claims = 65536; leases = 16384; arena = "4MiB"
-//   log_images = 4096; log_stores = 1024
+//   accounts = 1024; label_sets = 512; log_images = 4096; log_stores = 1024
 //
 //   [[pool]]
 //   name = "gpu"; kind = "counted"; slots = 2
@@ -20,6 +20,9 @@
 //
 //   [[pool]]
 //   name = "web"; kind = "worker"; expiry = "lazy"; reservation_ttl = "2s"; payload_max = "1KiB"
+//
+//   [[account]]                         # who pays in pools with order = "account"
+//   name = "research"; rate = [3]; charge_max = "100s"; balance = [60]; label_limits = { gpu = 2 }
 //
 //   [[policy]]                          # who may do how much: broker/policy.hpp
 //   user = "alice"; pools = ["gpu"]; sessions = 16
@@ -36,6 +39,7 @@
 #include <string_view>
 #include <vector>
 
+#include "broker/account_settings.hpp"
 #include "broker/core/command.hpp"
 #include "broker/core/core.hpp"
 #include "broker/hardening.hpp"
@@ -65,6 +69,7 @@ struct Config {
     core::TimeNs spin_ns = 25'000;
     core::Limits limits;
     std::vector<PoolSettings> pools;
+    std::vector<AccountSettings> accounts;
     std::shared_ptr<const Policy> policy = std::make_shared<const Policy>();
     HardeningMode hardening = HardeningMode::kOn;
     bool multi_user = false;  // of the command line: its own uid gets no session

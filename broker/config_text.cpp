@@ -9,6 +9,7 @@
 #include <map>
 #include <utility>
 
+#include "broker/config_account.hpp"
 #include "broker/config_section.hpp"
 
 namespace dibs {
@@ -20,13 +21,6 @@ constexpr uint64_t kYear = 365ULL * 24 * 3600 * kSecond;
 constexpr uint32_t kManyRows = 16U << 20;
 constexpr size_t kAttributesMax = 200;  // slots of a pool that may have attributes: one step of
                                         // growing in broker/core/pools.cpp
-
-bool fit_name(std::string_view name) {
-    return !name.empty() && name.size() <= shm::kNameMax &&
-           std::none_of(name.begin(), name.end(), [](char c) {
-               return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-           });
-}
 
 // One table of `attributes`: text keys and values, as they travel with a grant.
 std::string read_attributes(const toml::table& table, Mistakes& mistakes) {
@@ -193,6 +187,7 @@ PoolSettings read_pool(const toml::table& table, Mistakes& mistakes) {
     if (values.expiry != shm::ExpiryMode::kCooperative) {
         section.forbid("grace", "only cooperative expiry has one");
     }
+    read_order(section, values, mistakes);
     if (!section.has("kind")) section.missing("kind");
     if (!known_kind) {
         for (const char* key : {"slots",
@@ -228,6 +223,8 @@ void read_limits(Section& top, Config& config, Mistakes& mistakes) {
     section.count("slots", limits.slots, 1, kManyRows);
     section.count("claims", limits.claims, 1, kManyRows);
     section.count("leases", limits.leases, 1, kManyRows);
+    section.count("accounts", limits.accounts, 1, kManyRows);
+    section.count("label_sets", limits.label_sets, 1, kManyRows);
     uint64_t arena = uint64_t{limits.arena_blocks} * sizeof(shm::ArenaBlock);
     section.size("arena", arena, sizeof(shm::ArenaBlock), 4ULL << 30);
     limits.arena_blocks = static_cast<uint32_t>(arena / sizeof(shm::ArenaBlock));
@@ -339,11 +336,15 @@ std::optional<uint32_t> read_id(Section& section,
     return id;
 }
 
-Allowance read_allowance(Section& section, Mistakes& mistakes) {
+Allowance read_allowance(Section& section,
+                         const std::vector<AccountSettings>& accounts,
+                         Mistakes& mistakes) {
     Allowance allowance;
     section.text("account", allowance.account);
     if (section.has("account") && !fit_name(allowance.account)) {
         section.mistake("account", "must have 1 to 63 bytes and no control characters");
+    } else {
+        check_account_name(section, allowance.account, accounts);
     }
     read_names(section, "pools", allowance.pools, mistakes);
     read_names(section, "offers", allowance.offers, mistakes);
@@ -358,13 +359,17 @@ Allowance read_allowance(Section& section, Mistakes& mistakes) {
     return allowance;
 }
 
-void read_rule(const toml::table& table, Policy& policy, bool& fallback, Mistakes& mistakes) {
+void read_rule(const toml::table& table,
+               const std::vector<AccountSettings>& accounts,
+               Policy& policy,
+               bool& fallback,
+               Mistakes& mistakes) {
     Section section(table, "a policy", mistakes);
     const auto user = read_id(section, "user", user_id, mistakes);
     const auto group = read_id(section, "group", group_id, mistakes);
     bool others = false;
     section.flag("default", others);
-    Allowance allowance = read_allowance(section, mistakes);
+    Allowance allowance = read_allowance(section, accounts, mistakes);
     section.finish();
     const int kinds = int{section.has("user")} + int{section.has("group")} + int{others};
     if (kinds != 1) return section.mistake("user", "a policy has one of user, group, default");
@@ -393,7 +398,7 @@ void read_policy(Section& top, Config& config, Mistakes& mistakes) {
         bool fallback = false;
         for (const toml::node& element : *array) {
             if (const toml::table* table = element.as_table()) {
-                read_rule(*table, *policy, fallback, mistakes);
+                read_rule(*table, config.accounts, *policy, fallback, mistakes);
             } else {
                 mistakes.add(element, "policy: must be a table: write [[policy]]");
             }
@@ -441,6 +446,7 @@ void read_top(const toml::table& table, Config& config, Mistakes& mistakes) {
                              {"off", HardeningMode::kOff}});
     read_limits(top, config, mistakes);
     read_pools(top, config, mistakes);
+    read_accounts(top, config, mistakes);
     read_policy(top, config, mistakes);
     top.finish();
 }

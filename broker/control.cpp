@@ -133,6 +133,9 @@ void Control::prepare(const std::vector<Session*>& adopted, bool draining) {
     }
     draining_ = draining;
     if (draining_) stop_listening();
+    if (keeper_ != nullptr) {
+        conversations_.set_loader([this](const LoadedState& loaded) { hand_over(loaded); });
+    }
 }
 
 void Control::serve(uint64_t epoch) {
@@ -351,6 +354,12 @@ void Control::take_reports() {
             case Report::Kind::kAdmin:
                 conversations_.answer(std::unique_ptr<AdminJob>(report.job), monotonic());
                 break;
+            case Report::Kind::kCopied:
+                conversations_.copied(std::unique_ptr<Copying>(report.copying));
+                break;
+            case Report::Kind::kReplaced:
+                conversations_.replaced(report.why, monotonic());
+                break;
             case Report::Kind::kFinished:
                 finished_ = true;
                 break;
@@ -362,38 +371,6 @@ void Control::take_reports() {
 void Control::opened(Session* session) {
     if (keeper_ == nullptr) return welcome(session);
     keeper_->hold(*session);
-}
-
-void Control::watch_keeper() {
-    keeper_writing_ = false;
-    watch(keeper_->fd(), Event::kKeeper);
-    watch(keeper_->keeper_pidfd(), Event::kKeeperDeath);
-}
-
-void Control::hear_keeper() {
-    keeper_->flush();
-    while (Session* session = keeper_->heard()) {
-        if (session->client_event_socket.valid()) welcome(session);
-    }
-}
-
-// What did not fit its socket leaves when there is room again.
-void Control::watch_for_writing() {
-    if (keeper_ == nullptr || keeper_->fd() < 0 || keeper_->waiting() == keeper_writing_) return;
-    keeper_writing_ = keeper_->waiting();
-    struct epoll_event event = {};
-    event.events = keeper_writing_ ? EPOLLIN | EPOLLOUT : EPOLLIN;
-    event.data.u64 = uint64_t{static_cast<uint32_t>(keeper_->fd())} << 32 |
-                     static_cast<uint32_t>(Event::kKeeper);
-    (void)epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, keeper_->fd(), &event);
-}
-
-// Its pidfd is the proof; its socket may have been closed a moment before.
-void Control::renew_keeper() {
-    keeper_again_ns_ = 0;
-    log::warning("the keeper died: starting another");
-    if (keeper_->renew()) return watch_keeper();
-    keeper_again_ns_ = monotonic() + kAcceptPauseNs;
 }
 
 // The session is the turn's; the descriptors for the Welcome are only looked at here.

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,7 @@ class Control {
     void prepare(const std::vector<Session*>& adopted, bool draining);
     void serve(uint64_t epoch);  // until the turn has finished
     void set_hardening(std::string text) { conversations_.set_hardening(std::move(text)); }
+    void set_state(std::span<std::byte> state) { conversations_.set_state(state); }
     void stop();  // from any thread: as SIGTERM
     [[nodiscard]] const std::string& socket_path() const { return socket_path_; }
 
@@ -77,6 +79,7 @@ class Control {
     void renew_keeper();
     void watch_keeper();
     void watch_for_writing();
+    void hand_over(const LoadedState& loaded);
     void welcome(Session* session);
     void take_signal();
     void drain();

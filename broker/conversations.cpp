@@ -10,6 +10,9 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
+#include <optional>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -20,12 +23,19 @@ namespace dibs {
 
 namespace {
 
+constexpr uint64_t kDumps = 0;  // no conversations' numbers
+constexpr uint64_t kEvents = shm::kNever;
 constexpr uint32_t kDepthMax = 4;
-constexpr uint32_t kTablesMax = 4;
+constexpr uint32_t kTablesMax = 16;  // a pull of several workers
 
 bool verified(std::span<const uint8_t> packet) {
     flatbuffers::Verifier verifier(packet.data(), packet.size(), kDepthMax, kTablesMax);
     return verifier.VerifyBuffer<admin::Request>(nullptr);
+}
+
+// Of a verified request: what alone may be long.
+bool is_load(const uint8_t* packet, bool is_admin) {
+    return is_admin && flatbuffers::GetRoot<admin::Request>(packet)->ask() == admin::Ask::load;
 }
 
 bool send_answer(int socket, const admin::AnswerT& answer) {
@@ -49,8 +59,18 @@ bool send_welcome(int socket, bool is_admin, uint64_t epoch) {
 }  // namespace
 
 Conversations::Conversations(Exchange& exchange, uint64_t now_ns)
-    : exchange_(exchange), epoll_(epoll_create1(EPOLL_CLOEXEC)), started_ns_(now_ns) {
-    if (!epoll_.valid()) {
+    : exchange_(exchange),
+      dumps_(exchange),
+      epoll_(epoll_create1(EPOLL_CLOEXEC)),
+      started_ns_(now_ns) {
+    struct epoll_event event = {};
+    event.events = EPOLLIN;
+    event.data.u64 = kDumps;
+    struct epoll_event events = {};
+    events.events = EPOLLIN;
+    events.data.u64 = kEvents;
+    if (!epoll_.valid() || epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, dumps_.fd(), &event) != 0 ||
+        epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, exchange.events().fd(), &events) != 0) {
         throw std::system_error(errno, std::generic_category(), "epoll_create1");
     }
 }
@@ -64,7 +84,7 @@ bool Conversations::make_room(uint32_t uid, bool is_admin) {
     const auto other = std::find_if(
         all_.begin(), all_.end(), [](const auto& one) { return !one.second.is_admin; });
     if (!is_admin || other == all_.end()) return false;
-    all_.erase(other);
+    forget(other);
     return true;
 }
 
@@ -85,6 +105,7 @@ void Conversations::begin(Caller caller, bool is_admin, uint64_t epoch, uint64_t
             {shm::FarewellCode::kFull, 0, std::string("epoll_ctl: ") + std::strerror(errno)});
     }
     if (!send_welcome(socket, is_admin, epoch)) return;
+    epoch_ = epoch;
     all_[next_number_++] = {std::move(caller.socket), uid, is_admin, false, now_ns + kSilenceNs};
 }
 
@@ -92,28 +113,38 @@ void Conversations::hear(uint64_t now_ns) {
     std::array<struct epoll_event, 16> events;
     const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
     for (int i = 0; i < count; ++i)
-        hear_one(events[static_cast<size_t>(i)].data.u64, now_ns);
+        hear_one(events[static_cast<size_t>(i)].data.u64,
+                 (events[static_cast<size_t>(i)].events & (EPOLLHUP | EPOLLERR)) == 0,
+                 now_ns);
 }
 
-void Conversations::hear_one(uint64_t number, uint64_t now_ns) {
+// `room`: its socket is there, and what was waited for has come.
+void Conversations::hear_one(uint64_t number, bool room, uint64_t now_ns) {
+    if (number == kDumps) return finish_dump(now_ns);
+    if (number == kEvents) return tell_events();
     const auto found = all_.find(number);
     if (found == all_.end()) return;
     Conversation& conversation = found->second;
+    if (conversation.subscriber && room) {
+        if (!conversation.subscriber->flush(conversation.socket.get())) return forget(found);
+        return look_for_room(number, conversation);
+    }
     // Nothing is listened for while the turn has its request, so this is a hang-up.
     if (conversation.busy) {
-        all_.erase(found);
+        forget(found);
         return;
     }
-    alignas(8) std::array<uint8_t, kRequestSize> packet;
+    alignas(8) std::array<uint8_t, kLoadRequestSize> packet;
     const ssize_t size =
         recv(conversation.socket.get(), packet.data(), packet.size(), MSG_DONTWAIT | MSG_TRUNC);
     if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (size <= 0) {
-        all_.erase(found);
+        forget(found);
         return;
     }
     const size_t read = std::min(static_cast<size_t>(size), packet.size());
-    if (static_cast<size_t>(size) <= packet.size() && verified({packet.data(), read})) {
+    if (static_cast<size_t>(size) <= packet.size() && verified({packet.data(), read}) &&
+        (read <= kRequestSize || is_load(packet.data(), conversation.is_admin))) {
         conversation.silent_until_ns = now_ns + kSilenceNs;
         if (take(number, conversation, {packet.data(), read})) return;
     } else {
@@ -122,17 +153,21 @@ void Conversations::hear_one(uint64_t number, uint64_t now_ns) {
         (void)send_answer(conversation.socket.get(), answer);
         log::debug("an admin conversation was ended: its request is no table");
     }
-    all_.erase(found);
+    forget(found);
 }
 
 bool Conversations::take(uint64_t number,
                          Conversation& conversation,
                          std::span<const uint8_t> packet) {
+    const auto* asked = flatbuffers::GetRoot<admin::Request>(packet.data());
+    if (asked->ask() == admin::Ask::dump) return dump(number, conversation, asked->cursor());
+    if (asked->ask() == admin::Ask::load) return load(number, conversation, *asked);
+    if (asked->ask() == admin::Ask::events) return subscribe(number, conversation);
     auto job = std::make_unique<AdminJob>();
     job->conversation = number;
     job->uid = conversation.uid;
     job->is_admin = conversation.is_admin;
-    flatbuffers::GetRoot<admin::Request>(packet.data())->UnPackTo(&job->request);
+    asked->UnPackTo(&job->request);
     Request request;
     request.kind = Request::Kind::kAdmin;
     request.job = job.get();
@@ -141,6 +176,166 @@ bool Conversations::take(uint64_t number,
     conversation.busy = true;
     listen(number, conversation, false);
     return true;
+}
+
+// The first slice is asked for before there is a dump, the others of it; after the last it is gone.
+bool Conversations::dump(uint64_t number, Conversation& conversation, uint64_t from) {
+    if (from != 0 && from < conversation.dump.size()) return send_slice(conversation, from);
+    admin::AnswerT answer;
+    answer.code = admin::Code::denied;
+    if (conversation.is_admin && from != 0) answer.code = admin::Code::not_found;
+    if (conversation.is_admin && from == 0) {
+        const std::string why = dumps_.begin(number);
+        conversation.busy = why.empty();
+        if (conversation.busy) {
+            listen(number, conversation, false);
+            return true;
+        }
+        return refuse(conversation, why);
+    }
+    return send_answer(conversation.socket.get(), answer);
+}
+
+bool Conversations::refuse(const Conversation& conversation, const std::string& why) {
+    admin::AnswerT answer;
+    answer.code = admin::Code::refused;
+    answer.names.push_back(why);
+    return send_answer(conversation.socket.get(), answer);
+}
+
+bool Conversations::send_slice(Conversation& conversation, uint64_t from) {
+    const uint64_t end = std::min<uint64_t>(from + kSliceSize, conversation.dump.size());
+    admin::AnswerT answer;
+    answer.cursor = end;
+    answer.more = end < conversation.dump.size();
+    answer.bytes.assign(conversation.dump.begin() + static_cast<ptrdiff_t>(from),
+                        conversation.dump.begin() + static_cast<ptrdiff_t>(end));
+    if (!answer.more) conversation.dump = {};
+    return send_answer(conversation.socket.get(), answer);
+}
+
+void Conversations::finish_dump(uint64_t now_ns) {
+    std::optional<Dumps::Written> written = dumps_.take();
+    if (!written) return;
+    const auto found = all_.find(written->conversation);
+    if (found == all_.end()) return;
+    Conversation& conversation = found->second;
+    conversation.busy = false;
+    conversation.silent_until_ns = now_ns + kSilenceNs;
+    conversation.dump = std::move(written->bytes);
+    bool sent = false;
+    if (written->fault.empty()) {
+        sent = send_slice(conversation, 0);
+    } else {
+        sent = refuse(conversation, written->fault);
+    }
+    if (!sent) {
+        forget(found);
+        return;
+    }
+    listen(found->first, conversation, true);
+}
+
+// Slices are put together; the last one makes them a STATE, which the turn must agree to.
+bool Conversations::load(uint64_t number,
+                         Conversation& conversation,
+                         const admin::Request& request) {
+    admin::AnswerT answer;
+    answer.code = admin::Code::denied;
+    if (!conversation.is_admin) return send_answer(conversation.socket.get(), answer);
+    if (!take_loaded_) {
+        return refuse(conversation,
+                      "this broker has no keeper to start its successor: stop it, and start "
+                      "dibsd with --load FILE");
+    }
+    const auto* bytes = request.bytes();
+    if (bytes != nullptr) {
+        conversation.load.insert(conversation.load.end(), bytes->begin(), bytes->end());
+    }
+    answer.code = admin::Code::ok;
+    if (request.more()) return send_answer(conversation.socket.get(), answer);
+    const std::vector<uint8_t> snapshot = std::exchange(conversation.load, {});
+    try {
+        if (!begin_load(number, snapshot)) return refuse(conversation, "another load goes on");
+    } catch (const std::exception& error) {
+        return refuse(conversation, error.what());
+    }
+    conversation.busy = true;
+    listen(number, conversation, false);
+    return true;
+}
+
+bool Conversations::begin_load(uint64_t number, std::span<const uint8_t> snapshot) {
+    if (loader_ != 0) return false;
+    LoadedState loaded = load_state(snapshot, epoch_);
+    Request request;
+    request.kind = Request::Kind::kReplace;
+    if (!exchange_.ask(request)) return false;
+    loaded_ = std::move(loaded);
+    loader_ = number;
+    return true;
+}
+
+void Conversations::replaced(const char* why, uint64_t now_ns) {
+    const std::string refusal(why);
+    const LoadedState loaded = std::move(loaded_);
+    const auto found = all_.find(std::exchange(loader_, 0));
+    if (refusal.empty()) take_loaded_(loaded);
+    if (found == all_.end()) return;
+    Conversation& conversation = found->second;
+    conversation.busy = false;
+    conversation.silent_until_ns = now_ns + kSilenceNs;
+    const bool sent = refusal.empty() ? send_answer(conversation.socket.get(), admin::AnswerT())
+                                      : refuse(conversation, refusal);
+    if (!sent) {
+        forget(found);
+        return;
+    }
+    listen(found->first, conversation, true);
+}
+
+// From here on it is told events, and nothing more is read from it.
+bool Conversations::subscribe(uint64_t number, Conversation& conversation) {
+    if (!send_answer(conversation.socket.get(), admin::AnswerT())) return false;
+    conversation.subscriber.emplace(conversation.uid, conversation.is_admin);
+    conversation.busy = true;
+    exchange_.events().subscribe(true);
+    look_for_room(number, conversation);
+    return true;
+}
+
+void Conversations::tell_events() {
+    exchange_.events().heard();
+    while (const std::unique_ptr<EventBatch> batch = exchange_.events().next()) {
+        for (auto& [number, conversation] : all_) {
+            if (conversation.subscriber) conversation.subscriber->tell(batch->events, batch->lost);
+        }
+    }
+    for (auto one = all_.begin(); one != all_.end();) {
+        const auto next = std::next(one);
+        Conversation& conversation = one->second;
+        if (conversation.subscriber) {
+            if (conversation.subscriber->flush(conversation.socket.get())) {
+                look_for_room(one->first, conversation);
+            } else {
+                forget(one);
+            }
+        }
+        one = next;
+    }
+}
+
+// A subscriber's socket is watched for room only while something waits for it.
+void Conversations::look_for_room(uint64_t number, const Conversation& conversation) const {
+    struct epoll_event event = {};
+    event.events = conversation.subscriber->waiting() ? uint32_t{EPOLLOUT} : 0;
+    event.data.u64 = number;
+    (void)epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, conversation.socket.get(), &event);
+}
+
+void Conversations::forget(std::map<uint64_t, Conversation>::iterator gone) {
+    if (gone->second.subscriber) exchange_.events().subscribe(false);
+    all_.erase(gone);
 }
 
 void Conversations::listen(uint64_t number, const Conversation& conversation, bool on) const {
@@ -162,7 +357,7 @@ void Conversations::answer(std::unique_ptr<AdminJob> job, uint64_t now_ns) {
         status.uptime_ns = now_ns - started_ns_;
     }
     if (!send_answer(conversation.socket.get(), job->answer)) {
-        all_.erase(found);
+        forget(found);
         return;
     }
     conversation.busy = false;

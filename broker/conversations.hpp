@@ -12,15 +12,21 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "broker/admin.hpp"
 #include "broker/callers.hpp"
+#include "broker/dumps.hpp"
 #include "broker/exchange.hpp"
+#include "broker/loaded_state.hpp"
+#include "broker/subscriber.hpp"
 #include "shm/descriptor.hpp"
 
 namespace dibs {
@@ -30,7 +36,9 @@ class Conversations {
     static constexpr size_t kMost = 64;
     static constexpr size_t kMostOfOneUser = 16;  // administrators: all
     static constexpr uint64_t kSilenceNs = 10'000'000'000;
-    static constexpr size_t kRequestSize = 1024;  // bytes of one request, at most
+    static constexpr size_t kRequestSize = 1024;       // bytes of one request, at most
+    static constexpr size_t kLoadRequestSize = 65536;  // of an administrator's load
+    static constexpr size_t kSliceSize = 65536;        // of a dump, in one answer
 
     Conversations(Exchange& exchange, uint64_t now_ns);
 
@@ -39,10 +47,18 @@ class Conversations {
     void begin(Caller caller, bool is_admin, uint64_t epoch, uint64_t now_ns);
     void hear(uint64_t now_ns);
     void answer(std::unique_ptr<AdminJob> job, uint64_t now_ns);
+    void copied(std::unique_ptr<Copying> copying) { dumps_.copied(std::move(copying)); }
     void drop_silent(uint64_t now_ns);
     [[nodiscard]] uint64_t next_due() const;  // monotonic; kNever = none
     // What a status says of the broker's own restrictions. Before anybody is heard.
     void set_hardening(std::string text) { hardening_ = std::move(text); }
+    // A snapshot that was sent whole is the state that a successor is to go on from, if the turn
+    // agrees; then loaded() says so to whoever sent it. Who holds on to it is control.
+    using TakeLoaded = std::function<void(const LoadedState&)>;
+    void set_loader(TakeLoaded take) { take_loaded_ = std::move(take); }
+    void replaced(const char* why, uint64_t now_ns);
+    // What is dumped. Before anybody is heard.
+    void set_state(std::span<std::byte> state) { dumps_.set_state(state); }
     [[nodiscard]] size_t size() const { return all_.size(); }
 
   private:
@@ -52,16 +68,36 @@ class Conversations {
         bool is_admin = false;
         bool busy = false;
         uint64_t silent_until_ns = 0;
+        std::vector<uint8_t> dump = {};             // of which it reads slices
+        std::vector<uint8_t> load = {};             // slices that have come
+        std::optional<Subscriber> subscriber = {};  // it has asked for events: nothing else comes
     };
 
     [[nodiscard]] bool make_room(uint32_t uid, bool is_admin);
-    void hear_one(uint64_t number, uint64_t now_ns);
+    void hear_one(uint64_t number, bool room, uint64_t now_ns);
+    [[nodiscard]] bool subscribe(uint64_t number, Conversation& conversation);
+    void tell_events();
+    void forget(std::map<uint64_t, Conversation>::iterator gone);
+    void look_for_room(uint64_t number, const Conversation& conversation) const;
     [[nodiscard]] bool take(uint64_t number,
                             Conversation& conversation,
                             std::span<const uint8_t> packet);
+    [[nodiscard]] bool dump(uint64_t number, Conversation& conversation, uint64_t from);
+    [[nodiscard]] static bool send_slice(Conversation& conversation, uint64_t from);
+    void finish_dump(uint64_t now_ns);
+    [[nodiscard]] bool load(uint64_t number,
+                            Conversation& conversation,
+                            const admin::Request& request);
+    [[nodiscard]] bool begin_load(uint64_t number, std::span<const uint8_t> snapshot);
+    [[nodiscard]] static bool refuse(const Conversation& conversation, const std::string& why);
     void listen(uint64_t number, const Conversation& conversation, bool on) const;
 
     Exchange& exchange_;
+    Dumps dumps_;
+    TakeLoaded take_loaded_;  // none: nobody could start a successor
+    LoadedState loaded_;      // while the turn is asked
+    uint64_t loader_ = 0;     // its conversation
+    uint64_t epoch_ = 0;
     shm::Descriptor epoll_;
     std::map<uint64_t, Conversation> all_;  // by number: in the order in which they came
     uint64_t next_number_ = 1;

@@ -67,7 +67,22 @@ void Desk::serve(AdminJob& job) {
             return check(job);
         case Ask::create:
             return create(job);
+        case Ask::accounts:
+            return accounts(job);
+        case Ask::set_account:
+            return set_account(job);
+        case Ask::reset_account:
+            return reset_account(job);
+        case Ask::delete_account:
+            return delete_account(job);
+        case Ask::report:
+            return report(job);
+        case Ask::pull:
+            return pull(job);
         case Ask::none:
+        case Ask::dump:  // these do not come as far as this
+        case Ask::load:
+        case Ask::events:
             break;
     }
     job.answer.code = Code::unsupported;
@@ -155,6 +170,7 @@ void Desk::claims(AdminJob& job) const {
     page(job, core_.claims_max(), [&](uint32_t row) {
         const shm::ClaimRow& claim = core_.claim(row);
         if (claim.state == shm::ClaimState::kFree) return 0U;
+        if (claim.state == shm::ClaimState::kRunning) return 0U;  // its lease stands for it
         if (pool != shm::kNoRow && claim.pool != pool) return 0U;
         const bool named = job.request.number != 0;
         if (named && (claim.arrival != job.request.number || !sees(job, claim.session))) {
@@ -203,7 +219,8 @@ void Desk::explain(AdminJob& job) const {
             return;
         }
         row = core_.claim_of_tag(session, static_cast<uint16_t>(request.tag));
-    } else if (row >= core_.claims_max() || !names_row(core_.claim(row), request.id)) {
+    } else if (row >= core_.claims_max() || !names_row(core_.claim(row), request.id) ||
+               core_.claim(row).state == shm::ClaimState::kRunning) {
         row = shm::kNoRow;
     }
     if (row == shm::kNoRow) {

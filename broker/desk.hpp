@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "broker/admin.hpp"
 #include "broker/core/core.hpp"
@@ -21,6 +22,8 @@ class Desk {
     Desk(core::Core& core, const Quotas& quotas) : core_(core), quotas_(quotas) {}
 
     void serve(AdminJob& job);
+    // Of a job that pulls: takes what was decided in this turn into its answer.
+    void take_pulled(AdminJob& job) const;
 
     static constexpr uint32_t kRowsSeen = 512;
     static constexpr uint32_t kRowsTold = 32;
@@ -39,15 +42,38 @@ class Desk {
     void check(AdminJob& job) const;
     void create(AdminJob& job);
 
+    // desk_accounts.cpp
+    void accounts(AdminJob& job) const;
+    void set_account(AdminJob& job);
+    void reset_account(AdminJob& job);
+    void delete_account(AdminJob& job);
+    [[nodiscard]] std::unique_ptr<admin::AccountT> account_row(const AdminJob& job,
+                                                               uint32_t row) const;
+    // The row of a configured account that the request names; kNoRow: the answer says which are.
+    [[nodiscard]] uint32_t configured_account(AdminJob& job) const;
+    void unknown_account(AdminJob& job) const;
+
     // Walks rows from the cursor on; `tell(row)` says how much it told: 0 = nothing.
     template <class Tell>
     void page(AdminJob& job, uint32_t rows, const Tell& tell) const;
     // The pool that the request names: kNoRow = all. False: there is none, and the answer says so.
     [[nodiscard]] bool pool_of(AdminJob& job, uint32_t* pool) const;
 
+    // desk_reports.cpp
+    void report(AdminJob& job);
+    void pull(AdminJob& job);
+    void take_result(AdminJob& job, size_t first) const;
+    [[nodiscard]] bool reports_to(AdminJob& job, uint32_t* pool) const;
+    [[nodiscard]] core::TimeNs event_of(const AdminJob& job) const;
+    [[nodiscard]] std::vector<std::string> to_provision(uint64_t number, uint32_t slot) const;
+
     // desk_rows.cpp
     [[nodiscard]] bool sees(const AdminJob& job, uint32_t session) const;
     [[nodiscard]] std::string account_of(uint32_t session) const;
+    [[nodiscard]] std::string payer(uint32_t account, uint32_t session) const;
+    // Of a claim or lease: where accounts only count, its session's.
+    template <class Row>
+    [[nodiscard]] std::string payer_of(const Row& row) const;
     [[nodiscard]] std::string client_of(uint32_t session) const;
     [[nodiscard]] std::string name_of(uint32_t pool) const;
     [[nodiscard]] uint64_t age(uint64_t since_ns) const;

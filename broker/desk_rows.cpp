@@ -18,7 +18,7 @@ std::string_view word(shm::SlotState state) {
 
 std::string_view word(shm::ClaimState state) {
     static constexpr std::string_view kWords[] = {
-        "free", "waiting", "confirming", "locked", "held", "placeholder"};
+        "free", "waiting", "confirming", "locked", "held", "placeholder", "running", "promised"};
     return kWords[static_cast<size_t>(state)];
 }
 
@@ -38,6 +38,19 @@ bool Desk::sees(const AdminJob& job, uint32_t session) const {
 
 std::string Desk::account_of(uint32_t session) const {
     return quotas_.account_of(core_.session(session).uid);
+}
+
+// The account that a claim or lease names, else its user's.
+std::string Desk::payer(uint32_t account, uint32_t session) const {
+    if (account == shm::kNoRow) return account_of(session);
+    const shm::AccountRow& row = core_.account(account);
+    return {row.name, row.name_size};
+}
+
+template <class Row>
+std::string Desk::payer_of(const Row& row) const {
+    const bool by_account = core_.pool(row.pool).order == shm::PoolOrder::kAccount;
+    return payer(by_account ? row.account : shm::kNoRow, row.session);
 }
 
 std::string Desk::client_of(uint32_t session) const {
@@ -102,7 +115,8 @@ void Desk::slot_holder(const AdminJob& job, const shm::SlotRow& slot, admin::Slo
     const bool leased = slot.state == shm::SlotState::kLeased;
     const uint32_t session =
         leased ? core_.lease(slot.holder).session : core_.claim(slot.holder).session;
-    told->account = account_of(session);
+    told->account =
+        leased ? payer_of(core_.lease(slot.holder)) : payer_of(core_.claim(slot.holder));
     if (leased) told->held_ns = age(core_.lease(slot.holder).granted_ns);
     if (!sees(job, session)) return;
     told->full = true;
@@ -145,7 +159,7 @@ std::unique_ptr<admin::SlotT> Desk::slot_row(const AdminJob& job, uint32_t row) 
 std::unique_ptr<admin::ClaimT> Desk::claim_row(const AdminJob& job, uint32_t row) const {
     const shm::ClaimRow& claim = core_.claim(row);
     auto told = std::make_unique<admin::ClaimT>();
-    told->account = account_of(claim.session);
+    told->account = payer_of(claim);
     told->age_ns = age(claim.enqueued_ns);
     told->pool = name_of(claim.pool);
     if (!sees(job, claim.session)) return told;
@@ -169,7 +183,7 @@ std::unique_ptr<admin::ClaimT> Desk::claim_row(const AdminJob& job, uint32_t row
 std::unique_ptr<admin::LeaseT> Desk::lease_row(const AdminJob& job, uint32_t row) const {
     const shm::LeaseRow& lease = core_.lease(row);
     auto told = std::make_unique<admin::LeaseT>();
-    told->account = account_of(lease.session);
+    told->account = payer_of(lease);
     told->age_ns = age(lease.granted_ns);
     told->pool = name_of(lease.pool);
     if (!sees(job, lease.session)) return told;
@@ -216,7 +230,8 @@ std::unique_ptr<admin::ExplanationT> Desk::explanation(const AdminJob& job, uint
     const core::Explanation why = core_.explain(row);
     auto told = std::make_unique<admin::ExplanationT>();
     told->pool = name_of(claim.pool);
-    told->account = account_of(claim.session);
+    told->account = payer(claim.account, claim.session);
+    told->label = why.label;
     const bool held = why.holder != shm::kNoRow;
     uint64_t number = 0;
     uint64_t holder_age = 0;
@@ -224,7 +239,7 @@ std::unique_ptr<admin::ExplanationT> Desk::explanation(const AdminJob& job, uint
     uint32_t pid = 0;
     if (held) {
         const shm::LeaseRow& lease = core_.lease(why.holder);
-        told->holder_account = account_of(lease.session);
+        told->holder_account = payer(lease.account, lease.session);
         holder_age = age(lease.granted_ns);
         uid = core_.session(lease.session).uid;
         if (!sees(job, lease.session)) {
@@ -249,7 +264,16 @@ std::unique_ptr<admin::ExplanationT> Desk::explanation(const AdminJob& job, uint
                                                      holder_age,
                                                      uid,
                                                      pid,
-                                                     claim.arrival);
+                                                     claim.arrival,
+                                                     why.at_class,
+                                                     static_cast<uint8_t>(why.class_reason),
+                                                     static_cast<uint8_t>(why.preempt),
+                                                     why.better,
+                                                     why.fitting,
+                                                     why.fanout_max,
+                                                     why.fanout_held,
+                                                     why.label_limit,
+                                                     why.label_held);
     return told;
 }
 

@@ -7,20 +7,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <sys/eventfd.h>
-
 #include <boost/lockfree/spsc_queue.hpp>
 #include <cassert>
-#include <cerrno>
 #include <cstdint>
-#include <system_error>
 
-#include "shm/descriptor.hpp"
+#include "broker/attention.hpp"
+#include "broker/events.hpp"
 
 namespace dibs {
 
 struct AdminJob;
 struct Config;
+struct Copying;
 struct Session;
 
 // control → turn
@@ -30,6 +28,8 @@ struct Request {
         kEnd,      // end the session of this row and generation: its client did not wait for it
         kConfig,   // a configuration to take over; owned by the turn from here on
         kAdmin,    // a request to serve; owned by the turn until it is reported
+        kCopy,     // a copy of STATE to make; owned by the turn until it is reported
+        kReplace,  // yield to a successor that goes on from another STATE, if nobody is here
         kDrain,    // stop in order
         kStop,     // stop at once
         kYield,    // leave everything as it is to a successor
@@ -38,6 +38,7 @@ struct Request {
     Session* session = nullptr;
     Config* config = nullptr;
     AdminJob* job = nullptr;
+    Copying* copying = nullptr;
     uint32_t row = 0;
     uint32_t generation = 0;
 };
@@ -49,32 +50,15 @@ struct Report {
         kFull,      // say Farewell; owned by control again
         kRetired,   // free it; owned by control again
         kAdmin,     // a request has its answer; owned by control again
+        kCopied,    // a copy is whole; owned by control again
+        kReplaced,  // whether the turn has yielded for it: `why` says no
         kFinished,  // the turn has ended
     };
     Kind kind = Kind::kFinished;
     Session* session = nullptr;
-    const char* why = "";  // kFull
+    const char* why = "";  // kFull, kReplaced
     AdminJob* job = nullptr;
-};
-
-// An eventfd of the broker's own.
-class Attention {
-  public:
-    Attention() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-        if (!fd_.valid()) throw std::system_error(errno, std::generic_category(), "eventfd");
-    }
-    [[nodiscard]] int fd() const { return fd_.get(); }
-    void call() const {
-        const uint64_t one = 1;
-        (void)!write(fd_.get(), &one, sizeof(one));  // full means called
-    }
-    void answer() const {
-        uint64_t calls = 0;
-        (void)!read(fd_.get(), &calls, sizeof(calls));
-    }
-
-  private:
-    shm::Descriptor fd_;
+    Copying* copying = nullptr;
 };
 
 class Exchange {
@@ -103,11 +87,15 @@ class Exchange {
     }
     [[nodiscard]] const Attention& turn() const { return turn_; }
 
+    // --- what subscribers are told: each side has its part of it
+    [[nodiscard]] Events& events() { return events_; }
+
   private:
     boost::lockfree::spsc_queue<Request> requests_;
     boost::lockfree::spsc_queue<Report> reports_;
     Attention turn_;
     Attention control_;
+    Events events_;
 };
 
 }  // namespace dibs

@@ -4,8 +4,8 @@
 //      ▲                       │
 //      └── disarm, then sleep ─┘        rings: a turn has not ended for more than a second
 //
-// The broker arms it when it wakes and disarms it before it sleeps, so that idle stays idle. The
-// keeper waits for it to ring and then kills the broker: whoever hangs cannot be asked.
+// Armed when the broker wakes and disarmed before it sleeps: idle stays idle. Once it rings, and
+// still does at some more looks, the keeper kills the broker: whoever hangs cannot be asked.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

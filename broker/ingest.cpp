@@ -3,6 +3,7 @@
 #include "broker/ingest.hpp"
 
 #include "broker/operations.hpp"
+#include "broker/pledges.hpp"
 #include "broker/session.hpp"
 
 namespace dibs {
@@ -40,8 +41,8 @@ bool Upstream::copy_payload(uint32_t offset, uint32_t size, std::byte* out) cons
     return true;
 }
 
-Ingest::Ingest(core::Core& core, Operations& operations)
-    : core_(core), operations_(operations), scratch_(kScratchBlocks) {}
+Ingest::Ingest(core::Core& core, Operations& operations, Pledges& pledges)
+    : core_(core), operations_(operations), pledges_(pledges), scratch_(kScratchBlocks) {}
 
 bool Ingest::turn_full() const {
     return core_.turn_full() || operations_.full() || used_ + kLargestPayload > scratch_.size();
@@ -59,16 +60,29 @@ std::span<const uint8_t> Ingest::take_payload(const Session& session,
 }
 
 Ingest::Read Ingest::read(Session& session, uint32_t budget) {
+    if (!session.singly) pledges_.refrain();
+    const uint64_t before = session.up.head();
+    const Read read = take(session, budget);
+    // Looked at here, when a pledge has been told: the next line may be on its way.
+    session.singly = session.up.head() - before == 1 && !session.up.maybe();
+    return read;
+}
+
+Ingest::Read Ingest::take(Session& session, uint32_t budget) {
     shm::Submission entry;
     for (uint32_t taken = 0; taken < budget; ++taken) {
         if (!session.up.maybe()) return Read::kOpen;
-        if (taken != 0 && turn_full()) return Read::kMore;  // the caller has asked before
+        if (taken != 0) {
+            if (turn_full()) return Read::kMore;  // the caller has asked before
+            pledges_.refrain();
+        }
         const shm::Poll poll = session.up.pop(entry);
         if (poll == shm::Poll::kNothing) return Read::kOpen;  // taken back since the look
         if (poll == shm::Poll::kViolation) return Read::kViolation;
         if (entry.op == shm::Op::kClose) return Read::kClosed;
         core_.set_hand(session.row, entry.sequence);
         operations_.apply(session, entry, take_payload(session, entry));
+        if (pledges_.told()) return Read::kMore;
     }
     return session.up.maybe() ? Read::kMore : Read::kOpen;
 }

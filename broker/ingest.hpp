@@ -22,6 +22,7 @@
 namespace dibs {
 
 class Operations;
+class Pledges;
 struct Session;
 
 // What the client has published, seen when its wake-up word is armed.
@@ -76,7 +77,7 @@ class Ingest {
   public:
     static constexpr uint32_t kSessionBudget = 64;  // entries of one session in one turn
 
-    Ingest(core::Core& core, Operations& operations);
+    Ingest(core::Core& core, Operations& operations, Pledges& pledges);
 
     enum class Read {
         kOpen,       // nothing more, or enough for this turn
@@ -91,6 +92,7 @@ class Ingest {
     [[nodiscard]] bool turn_full() const;
 
   private:
+    Read take(Session& session, uint32_t budget);
     [[nodiscard]] std::span<const uint8_t> take_payload(const Session& session,
                                                         const shm::Submission& entry);
 
@@ -99,6 +101,7 @@ class Ingest {
     };
     core::Core& core_;
     Operations& operations_;
+    Pledges& pledges_;
     std::vector<Block> scratch_;
     size_t used_ = 0;  // blocks
 };

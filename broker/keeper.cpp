@@ -25,6 +25,8 @@ constexpr uint64_t kServesWithinNs = 30'000'000'000;  // of its start: recovery 
 constexpr uint32_t kPutAsideAfter = 3;                // failed starts running
 constexpr uint32_t kGiveUpAfter = 6;
 constexpr int kStartAgainMs = 100;
+constexpr uint64_t kLookEveryNs = 50'000'000;
+constexpr uint32_t kLooks = 5;
 
 uint64_t monotonic() {
     struct timespec time = {};
@@ -100,19 +102,29 @@ void Keeper::wait() {
     const short link = static_cast<short>(socket_.waiting() ? POLLIN | POLLOUT : POLLIN);
     std::array<struct pollfd, 4> on = {{{socket_.fd(), link, 0},
                                         {broker_.pidfd(), POLLIN, 0},
-                                        {watch_.fd(), POLLIN, 0},
+                                        {looks_left_ == 0 ? watch_.fd() : -1, POLLIN, 0},
                                         {signals_.get(), POLLIN, 0}}};
-    if (poll(on.data(), on.size(), start_again_ ? kStartAgainMs : -1) <= 0) return;
+    const int happened = poll(on.data(), on.size(), wait_ms());
+    if (looks_left_ > 0 && monotonic() >= look_due_ns_) look_again();
+    if (happened <= 0) return;
     if (on[0].revents != 0) {
         socket_.flush();
         hear();
     }
     if (on[1].revents != 0) return broker_died();
-    if (on[2].revents != 0) broker_hangs();
+    if (on[2].revents != 0) suspect();
     if (on[3].revents != 0) take_signals();
 }
 
+int Keeper::wait_ms() const {
+    if (start_again_) return kStartAgainMs;
+    if (looks_left_ == 0) return -1;
+    const uint64_t now = monotonic();
+    return now >= look_due_ns_ ? 0 : static_cast<int>((look_due_ns_ - now) / 1'000'000 + 1);
+}
+
 void Keeper::start_broker() {
+    looks_left_ = 0;
     auto [own, others] = KeeperSocket::make_pair();
     start_again_ = true;  // unless it is there below
     broker_ = Process::start(program_, "--link", others.get());
@@ -211,6 +223,7 @@ void Keeper::adopt(KeeperPacket& packet) {
     if (packet.count < 2) return;
     broker_ = Process(std::move(packet.descriptors[0]));
     watch_ = HangWatch(std::move(packet.descriptors[1]));
+    looks_left_ = 0;
     clock_offset_ = packet.message.clock_offset;
     serving_ = true;
     // The service is this process from now on.
@@ -237,6 +250,7 @@ void Keeper::broker_died() {
     // Before anything is touched that it may still have held: it is waited for, if it is ours.
     const std::optional<Process::Ending> ending = broker_.ending();
     broker_ = Process();
+    looks_left_ = 0;
     watch_.disarm();
     if (stopped_) return finish(0);
     if (!worth_another(ending)) return;
@@ -259,6 +273,23 @@ bool Keeper::worth_another(const std::optional<Process::Ending>& ending) {
         return false;
     }
     return true;
+}
+
+// The timer also rings where the whole machine stood still. Then the broker runs again when this
+// process does, and silences it before it has been looked at often enough.
+void Keeper::suspect() {
+    looks_left_ = kLooks;
+    look_due_ns_ = monotonic() + kLookEveryNs;
+}
+
+void Keeper::look_again() {
+    struct pollfd ringing = {watch_.fd(), POLLIN, 0};
+    if (poll(&ringing, 1, 0) <= 0) {
+        looks_left_ = 0;
+        return;
+    }
+    look_due_ns_ = monotonic() + kLookEveryNs;
+    if (--looks_left_ == 0) broker_hangs();
 }
 
 void Keeper::broker_hangs() {

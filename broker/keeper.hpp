@@ -57,6 +57,7 @@ class Keeper {
 
     int serve();
     void wait();
+    [[nodiscard]] int wait_ms() const;
     void hold(Kept what, shm::Descriptor descriptor);
     void start_broker();
     void hand_over(const Held& held);
@@ -68,6 +69,8 @@ class Keeper {
     void broker_serves(const KeeperMessage& message);
     void broker_died();
     [[nodiscard]] bool worth_another(const std::optional<Process::Ending>& ending);
+    void suspect();
+    void look_again();
     void broker_hangs();
     void take_signals();
     void finish(int exit_code);
@@ -82,6 +85,8 @@ class Keeper {
     uint64_t clock_offset_ = 0;
     uint64_t death_ns_ = 0;
     uint32_t failed_starts_ = 0;  // running
+    uint32_t looks_left_ = 0;     // at the watch that has rung, before the broker is killed
+    uint64_t look_due_ns_ = 0;
     bool said_ready_ = false;
     bool serving_ = false;      // this broker has begun to serve
     bool ever_served_ = false;  // some broker has

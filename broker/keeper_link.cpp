@@ -148,6 +148,10 @@ void KeeperLink::stopped() {
     KeeperMessage message;
     message.word = KeeperWord::kStopped;
     socket_.send(message);
+    settle();
+}
+
+void KeeperLink::settle() {
     while (socket_.waiting() && !keeper_.dead()) {
         await(socket_.fd(), POLLOUT);
         socket_.flush();

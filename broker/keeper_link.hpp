@@ -38,6 +38,7 @@ class KeeperLink {
 
     void serving(uint64_t clock_offset, const std::string& socket_path);
     void stopped();  // waits until the keeper can read it, or is gone
+    void settle();   // waits until it can read all that was said, or is gone
 
     // --- for the control thread's epoll
     [[nodiscard]] int fd() const { return socket_.fd(); }

@@ -26,6 +26,7 @@
 #include "broker/keeper.hpp"
 #include "broker/keeper_link.hpp"
 #include "broker/lent_socket.hpp"
+#include "broker/loaded_state.hpp"
 #include "broker/log.hpp"
 #include "broker/multi_user.hpp"
 #include "broker/service_notice.hpp"
@@ -78,6 +79,11 @@ dibs::shm::Descriptor take(int fd, const char* option) {
     return dibs::shm::Descriptor(fd);
 }
 
+dibs::shm::Descriptor state_to_begin_with(const dibs::Arguments& arguments) {
+    if (!arguments.load.empty()) return dibs::load_state_file(arguments.load).state;
+    return take(arguments.state_fd, "--state-fd");
+}
+
 // A broker that takes over goes on with the pools of its STATE, whatever has become of its file.
 bool configure(const dibs::Arguments& arguments, bool takeover, dibs::Config* config) {
     if (!arguments.config.empty() && !read(arguments.config, config)) {
@@ -104,7 +110,7 @@ int serve_alone(const dibs::Arguments& arguments) {
     dibs::Config config;
     if (!configure(arguments, false, &config)) return kExitUsage;
     dibs::Inheritance inheritance;
-    inheritance.state = take(arguments.state_fd, "--state-fd");
+    inheritance.state = state_to_begin_with(arguments);
     inheritance.listener = dibs::lent_socket();
     dibs::Broker broker(std::move(config), inheritance, nullptr, true);
     broker.harden();
@@ -144,7 +150,7 @@ int serve(const dibs::Arguments& arguments) {
     const auto ready = take(arguments.ready_fd, "--ready-fd");
     dibs::Keeper keeper(dibs::OwnProgram::called_with(arguments.options()), ready.get());
     if (arguments.keep_fd >= 0) return keeper.keep_for(take(arguments.keep_fd, "--keep"));
-    return keeper.keep(take(arguments.state_fd, "--state-fd"), dibs::lent_socket());
+    return keeper.keep(state_to_begin_with(arguments), dibs::lent_socket());
 }
 
 }  // namespace

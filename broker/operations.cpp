@@ -57,8 +57,8 @@ uint32_t row_of(uint64_t id) {
 
 }  // namespace
 
-Operations::Operations(core::Core& core, Quotas& quotas)
-    : core_(core), quotas_(quotas), slot_rooms_(core.slots_max()) {
+Operations::Operations(core::Core& core, Quotas& quotas, Pledges& pledges)
+    : core_(core), quotas_(quotas), pledges_(pledges), slot_rooms_(core.slots_max()) {
     own_results_.reserve(kOwnResultsMax + 1);
     silenced_.reserve(1024);
 }
@@ -110,9 +110,12 @@ Reason Operations::claim_refusal(const Session& session,
         !valid_duration(entry.id) || entry.fence > kLongest) {
         return Reason::kMalformed;
     }
-    if (payload.size() != entry.payload_size ||
-        (!payload.empty() && !valid_claim_payload(payload))) {
+    if (payload.size() != entry.payload_size || (!payload.empty() && !claims_.read(payload))) {
         return Reason::kPayload;
+    }
+    if (!payload.empty() && (!Quotas::priority(session, claims_.priority()) ||
+                             !quotas_.account(session, claims_.terms().account))) {
+        return Reason::kNotAllowed;
     }
     if (const Reason refusal = tag_refusal(session, entry.tag); refusal != Reason::kOk) {
         return refusal;
@@ -180,6 +183,15 @@ void Operations::claim(Session& session,
     }
     command.room = room.first;
     command.room_lines = room.lines;
+    if (command.refusal == Reason::kOk) pledges_.claim(session, command);
+    const bool brought = !payload.empty() && command.refusal == Reason::kOk;
+    if (brought) command.priority = claims_.priority();
+    core::ClaimTerms terms;
+    if (entry.pool < core_.pools() && core_.pool(entry.pool).order == shm::PoolOrder::kAccount) {
+        if (brought) terms = claims_.terms();
+        if (terms.account.empty()) terms.account = session.charged_to;
+        command.terms = &terms;
+    }
     core_.apply(command);
 }
 
@@ -199,7 +211,29 @@ void Operations::release(Session& session, const shm::Submission& entry) {
     const Reason reason = after(entry, first);
     // Who knows id and fence has read the grant.
     if (reason == Reason::kOk) session.free_tag(tag, 0);
-    if (reason == Reason::kAlreadyEnded) give_up(session, entry.id);
+    if (reason == Reason::kAlreadyEnded) {
+        give_up(session, entry.id);
+        give_up_claim(session, entry);
+    }
+}
+
+// The lease was taken and its claim waits again, or has been granted again: who gives the one back
+// wants the other no more. Its library has forgotten the tag, so nothing is told of it.
+void Operations::give_up_claim(Session& session, const shm::Submission& entry) {
+    const uint64_t number = shm::key_word(entry);
+    if (number == 0 || entry.tag >= session.tags.size()) return;
+    if (core_.number_of_tag(session.row, entry.tag) != number) return;
+    const size_t first = core_.decisions().size();
+    core_.apply(core::Cancel{session.row, entry.tag, entry.user_data});
+    const auto decisions = core_.decisions();
+    for (size_t i = first; i < decisions.size(); ++i) {
+        const bool end = decisions[i].kind == core::DecisionKind::kEnd;
+        const bool result = decisions[i].kind == core::DecisionKind::kResult;
+        if (result || (end && decisions[i].claim == number)) {
+            silenced_.push_back(static_cast<uint32_t>(i));
+        }
+    }
+    session.free_tag(entry.tag, session.completion_tail);
 }
 
 // The lease has ended in this very turn, before its release was read, and its holder, who has said

@@ -13,6 +13,7 @@
 
 #include "broker/core/core.hpp"
 #include "broker/payload.hpp"
+#include "broker/pledges.hpp"
 #include "broker/quotas.hpp"
 #include "broker/session.hpp"
 #include "shm/ring.hpp"
@@ -49,7 +50,7 @@ struct SlotRoom {
 
 class Operations {
   public:
-    Operations(core::Core& core, Quotas& quotas);
+    Operations(core::Core& core, Quotas& quotas, Pledges& pledges);
 
     void apply(Session& session, const shm::Submission& entry, std::span<const uint8_t> payload);
     void begin_turn();
@@ -91,6 +92,7 @@ class Operations {
     void cancel(Session& session, const shm::Submission& entry);
     void release(Session& session, const shm::Submission& entry);
     void give_up(Session& session, uint64_t id);
+    void give_up_claim(Session& session, const shm::Submission& entry);
     void keepalive(Session& session, const shm::Submission& entry);
     void adopt(Session& session, const shm::Submission& entry);
     void announce(Session& session, const shm::Submission& entry, std::span<const uint8_t> payload);
@@ -104,7 +106,9 @@ class Operations {
 
     core::Core& core_;
     Quotas& quotas_;
+    Pledges& pledges_;
     AnnouncementReader announcements_;
+    ClaimReader claims_;
     std::vector<OwnResult> own_results_;
     std::vector<uint32_t> silenced_;
     std::vector<SlotRoom> slot_rooms_;  // by slot row

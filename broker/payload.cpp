@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/payload.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "schemas/claim_generated.h"
 
@@ -12,6 +14,7 @@ namespace {
 
 constexpr uint32_t kDepthMax = 8;
 constexpr uint32_t kTablesMax = 64;
+constexpr auto kLongest = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
 
 template <typename Table>
 const Table* verified(std::span<const uint8_t> bytes) {
@@ -31,9 +34,20 @@ bool valid_labels(const Text* labels) {
     if (labels == nullptr) return true;
     if (labels->size() > shm::kLabelsMax) return false;
     for (const flatbuffers::String* label : *labels) {
-        if (label->size() == 0 || label->size() > shm::kNameMax) return false;
+        const std::string_view text = label->string_view();
+        if (text.empty() || text.size() > shm::kNameMax) return false;
+        if (text.find('\0') != std::string_view::npos) return false;
     }
     return true;
+}
+
+bool valid_account(const flatbuffers::String* account) {
+    if (account == nullptr) return true;
+    const std::string_view name = account->string_view();
+    return !name.empty() && name.size() <= shm::kNameMax &&
+           std::none_of(name.begin(), name.end(), [](char letter) {
+               return static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f;
+           });
 }
 
 bool valid_options(const Options* options) {
@@ -53,9 +67,50 @@ bool valid_options(const Options* options) {
 }  // namespace
 
 bool valid_claim_payload(std::span<const uint8_t> bytes) {
+    return ClaimReader().read(bytes);
+}
+
+bool ClaimReader::read(std::span<const uint8_t> bytes) {
+    terms_ = {};
+    priority_ = 1;
     if (bytes.empty()) return true;
     const auto* claim = verified<wire::ClaimPayload>(bytes);
-    return claim != nullptr && valid_options(claim->options()) && valid_labels(claim->labels());
+    if (claim == nullptr || !valid_options(claim->options()) || !valid_labels(claim->labels()) ||
+        !valid_labels(claim->preferred()) || claim->preempt() > wire::Preempt::never ||
+        claim->preempt_grace_ns() > kLongest || claim->priority() < 1 ||
+        !valid_account(claim->account())) {
+        return false;
+    }
+    const auto list = [](const Text* text, auto& to) {
+        size_t count = 0;
+        if (text != nullptr) {
+            for (const flatbuffers::String* label : *text)
+                to[count++] = label->string_view();
+        }
+        return std::span<const std::string_view>(to.data(), count);
+    };
+    terms_.labels = list(claim->labels(), labels_);
+    terms_.provisionable = list(claim->preferred(), preferred_);
+    terms_.preempt_mode = static_cast<shm::PreemptMode>(claim->preempt());
+    terms_.preempt_grace_ns = claim->preempt_grace_ns();
+    terms_.requeue = claim->requeue();
+    terms_.account = view(claim->account());
+    priority_ = claim->priority();
+    return true;
+}
+
+uint32_t ClaimReader::lacking(std::string_view labels) const {
+    uint32_t bits = 0;
+    for (size_t i = 0; i < terms_.provisionable.size(); ++i) {
+        bool there = false;
+        for (size_t at = 0; at < labels.size() && !there;) {
+            const size_t end = std::min(labels.find('\0', at), labels.size());
+            there = labels.substr(at, end - at) == terms_.provisionable[i];
+            at = end + 1;
+        }
+        if (!there) bits |= 1U << i;
+    }
+    return bits;
 }
 
 bool AnnouncementReader::read(std::span<const uint8_t> bytes, Announcement& out) {

@@ -11,12 +11,33 @@
 #include <span>
 #include <string_view>
 
+#include "broker/core/command.hpp"
 #include "shm/layout.hpp"
 
 namespace dibs {
 
 // A ClaimPayload within its limits; no bytes at all are one, too.
 [[nodiscard]] bool valid_claim_payload(std::span<const uint8_t> bytes);
+
+// What a claim's payload says to the broker. Views into the bytes and into the reader; as long as
+// both.
+class ClaimReader {
+  public:
+    // False if the bytes are not a ClaimPayload within its limits: then nothing has been said.
+    [[nodiscard]] bool read(std::span<const uint8_t> bytes);
+
+    [[nodiscard]] const core::ClaimTerms& terms() const { return terms_; }
+    [[nodiscard]] int32_t priority() const { return priority_; }
+    // A bit for each preferred label, in the payload's order, that `labels` (each ended by a zero
+    // byte) do not have.
+    [[nodiscard]] uint32_t lacking(std::string_view labels) const;
+
+  private:
+    core::ClaimTerms terms_;
+    int32_t priority_ = 1;
+    std::array<std::string_view, shm::kLabelsMax> labels_;
+    std::array<std::string_view, shm::kLabelsMax> preferred_;
+};
 
 // What a worker says of a slot. Views into the bytes, and into the reader's own attributes.
 struct Announcement {

@@ -12,6 +12,7 @@ namespace dibs {
 namespace {
 
 constexpr core::TimeNs kPublishEvery = 1'000;
+constexpr core::TimeNs kAccountsEvery = 1'000'000;
 
 }  // namespace
 
@@ -26,6 +27,10 @@ void Publisher::publish_all() {
         write_name(pool);
         write_pool(pool);
     }
+    for (uint32_t row = 0; row < std::min(core_.accounts_max(), board_.accounts_max()); ++row) {
+        if (core_.account(row).state != 0) write_account(row);
+    }
+    write_accounts();
     shm::BoardHead& head = board_.head();
     head.epoch.store(core_.head().epoch, std::memory_order_relaxed);
     // Pairs with a reader's acquire: the blocks below it are written.
@@ -39,10 +44,14 @@ void Publisher::publish() {
         dirty_.push_back(pool);
     }
     if (!dirty_.empty() && core_.now() - written_ns_ >= kPublishEvery) write_dirty();
+    if (!core_.changed_accounts().empty() && core_.now() - accounts_ns_ >= kAccountsEvery) {
+        write_accounts();
+    }
 }
 
 void Publisher::flush() {
     if (!dirty_.empty()) write_dirty();
+    if (!core_.changed_accounts().empty()) write_accounts();
 }
 
 void Publisher::write_dirty() {
@@ -83,6 +92,36 @@ void Publisher::write_pool(uint32_t pool) {
     totals.released = row.released_total;
     totals.demand = static_cast<uint64_t>(row.demand_published);
     shm::board_write(board_.totals()[pool], totals);
+}
+
+void Publisher::write_accounts() {
+    for (const uint32_t row : core_.changed_accounts()) {
+        if (row < board_.accounts_max()) write_account(row);
+    }
+    core_.forget_changed_accounts();
+    accounts_ns_ = core_.now();
+    // What they have had by now is counted up to here.
+    board_.head().time_ns.store(accounts_ns_, std::memory_order_relaxed);
+}
+
+void Publisher::write_account(uint32_t row) {
+    const shm::AccountRow& account = core_.account(row);
+    shm::AccountPicture picture;
+    if (account.state != 0) {
+        const bool configured = (account.flags & shm::AccountFlag::kConfigured) != 0;
+        picture.state =
+            configured ? shm::BoardAccountState::kConfigured : shm::BoardAccountState::kKnown;
+        picture.used_us = core_.used_us(row);
+        picture.time_ns = core_.now();
+        picture.counted_since_ns = account.counted_since_ns;
+        for (const int64_t rate : account.rate)
+            picture.rate += static_cast<uint64_t>(rate);
+        picture.held = account.held;
+        picture.waiting = core_.waiting_of(row);
+        picture.name_size = account.name_size;
+        std::memcpy(picture.name, account.name, account.name_size);
+    }
+    shm::board_write(board_.accounts()[row], picture);
 }
 
 void Publisher::write_name(uint32_t pool) {

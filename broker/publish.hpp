@@ -1,8 +1,8 @@
 // broker/publish.hpp -- what everybody may see: the BOARD.
 //
-// Only pools that the turn has touched are written, and under load at most once in a microsecond:
-// a line that is read while it changes costs its readers more than they learn. What was put off is
-// written before the broker rests.
+// Only pools and accounts that the turn has touched are written, and under load at most once in a
+// microsecond (accounts in a millisecond): a line that is read while it changes costs its readers
+// more than they learn. What was put off is written before the broker rests.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -38,12 +38,15 @@ class Publisher {
     void write_pool(uint32_t pool);
     void write_name(uint32_t pool);
     void write_dirty();
+    void write_accounts();
+    void write_account(uint32_t row);
 
     core::Core& core_;
     BoardSegment& board_;
     std::vector<uint32_t> dirty_;  // pools to write
     std::vector<uint8_t> is_dirty_;
     core::TimeNs written_ns_ = 0;
+    core::TimeNs accounts_ns_ = 0;  // when accounts were written
 };
 
 }  // namespace dibs

@@ -1,4 +1,4 @@
-// broker/quantity.cpp -- durations and sizes as people write them.
+// broker/quantity.cpp -- durations, sizes and money as people write them.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/quantity.hpp"
 
@@ -11,6 +11,8 @@
 namespace dibs {
 
 namespace {
+
+constexpr size_t kMicroDigits = 6;
 
 struct Unit {
     std::string_view name;
@@ -84,6 +86,35 @@ std::optional<uint64_t> parse_size(std::string_view text) {
 
 std::string show_size(uint64_t bytes) {
     return show(bytes, kSizes);
+}
+
+std::optional<int64_t> parse_micros(std::string_view text) {
+    const bool negative = text.starts_with('-');
+    if (negative) text.remove_prefix(1);
+    const size_t point = std::min(text.find('.'), text.size());
+    const std::string_view whole = text.substr(0, point);
+    const std::string_view part = point < text.size() ? text.substr(point + 1) : "0";
+    const auto digits = [](std::string_view word) {
+        return !word.empty() && word.find_first_not_of("0123456789") == std::string_view::npos;
+    };
+    if (!digits(whole) || !digits(part) || whole.size() > 12 || part.size() > kMicroDigits) {
+        return std::nullopt;
+    }
+    int64_t micros = 0;
+    for (const char digit : whole)
+        micros = micros * 10 + (digit - '0');
+    for (size_t i = 0; i < kMicroDigits; ++i)
+        micros = micros * 10 + (i < part.size() ? part[i] - '0' : 0);
+    return negative ? -micros : micros;
+}
+
+std::string show_micros(int64_t micros) {
+    const auto size =
+        micros < 0 ? 0 - static_cast<uint64_t>(micros) : static_cast<uint64_t>(micros);
+    std::string part = std::to_string(size % 1'000'000 + 1'000'000).substr(1);
+    part.erase(part.find_last_not_of('0') + 1);
+    const std::string whole = (micros < 0 ? "-" : "") + std::to_string(size / 1'000'000);
+    return part.empty() ? whole : whole + "." + part;
 }
 
 }  // namespace dibs

@@ -1,4 +1,4 @@
-// broker/quantity.hpp -- durations and sizes as people write them.
+// broker/quantity.hpp -- durations, sizes and money as people write them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,5 +16,10 @@ std::string show_duration(uint64_t ns);  // in the largest unit that divides it
 // "4096", "64KiB", "4MiB"; units B, KiB, MiB, GiB.
 std::optional<uint64_t> parse_size(std::string_view text);
 std::string show_size(uint64_t bytes);
+
+// "3", "-0.5": millionths, exactly. Nothing if it is no number, has more than six decimals, or is
+// beyond 64 bits.
+std::optional<int64_t> parse_micros(std::string_view text);
+std::string show_micros(int64_t micros);
 
 }  // namespace dibs

@@ -12,8 +12,9 @@ using shm::Reason;
 
 namespace {
 
-std::string_view name_of(const shm::PoolRow& pool) {
-    return {pool.name, pool.name_size};
+template <class Row>
+std::string_view name_of(const Row& row) {
+    return {row.name, row.name_size};
 }
 
 }  // namespace
@@ -33,6 +34,17 @@ void Quotas::apply(Session& session) {
         allowance.pools || allowance.leases != kNoLimit || allowance.backlog != kNoLimit;
     session.admin = policy_->is_admin(session.peer);
     held_[session.peer.uid].account = allowance.account;
+    const uint32_t row = core_.session(session.row).account;
+    const std::string account = policy_->account_of(session.peer);
+    const bool of_row = row != shm::kNoRow && name_of(core_.account(row)) == account;
+    session.charged_to = of_row ? std::string() : account;
+}
+
+bool Quotas::charged() const {
+    for (uint32_t pool = 0; pool < core_.pools(); ++pool) {
+        if (core_.pool(pool).order == shm::PoolOrder::kAccount) return true;
+    }
+    return false;
 }
 
 void Quotas::add(Session& session) {

@@ -34,6 +34,16 @@ class Quotas {
         return session.bounded ? bounded_claim(session, pool) : shm::Reason::kOk;
     }
     [[nodiscard]] shm::Reason announce(const Session& session, uint32_t pool) const;
+    // Is there a pool whose claims are charged to anybody?
+    [[nodiscard]] bool charged() const;
+    // May a claim of the session bring this priority?
+    [[nodiscard]] static bool priority(const Session& session, int32_t priority) {
+        return session.allowance == nullptr || priority <= session.allowance->priority_max;
+    }
+    // May it have this account pay? Its own, or none named; any, if it administers.
+    [[nodiscard]] bool account(const Session& session, std::string_view account) const {
+        return account.empty() || session.admin || account == account_of(session.peer.uid);
+    }
     // What its claims are charged to.
     [[nodiscard]] std::string account_of(const Credentials& peer) const {
         return policy_->account_of(peer);

@@ -30,8 +30,11 @@ StateSegment::StateSegment(shm::Descriptor fd, const core::Limits& limits) : fd_
     }
 }
 
-BoardSegment::BoardSegment(uint32_t pools_max, shm::Descriptor inherited)
-    : pools_max_(pools_max), plan_(shm::plan_board(pools_max)), fd_(std::move(inherited)) {
+BoardSegment::BoardSegment(uint32_t pools_max, uint32_t accounts_max, shm::Descriptor inherited)
+    : pools_max_(pools_max),
+      accounts_max_(accounts_max),
+      plan_(shm::plan_board(pools_max, accounts_max)),
+      fd_(std::move(inherited)) {
     if (!fd_.valid() || shm::size_of(fd_.get()) != plan_.size) {
         fd_ = shm::make_memfd("dibs-board", plan_.size);
     }

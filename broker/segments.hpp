@@ -40,12 +40,15 @@ class StateSegment {
 // size that an earlier broker has left goes on: its clients have it mapped.
 class BoardSegment {
   public:
-    explicit BoardSegment(uint32_t pools_max, shm::Descriptor inherited = {});
+    explicit BoardSegment(uint32_t pools_max,
+                          uint32_t accounts_max = 0,
+                          shm::Descriptor inherited = {});
 
     [[nodiscard]] int fd() const { return fd_.get(); }
     [[nodiscard]] int read_only_fd() const { return read_only_.get(); }
     [[nodiscard]] uint64_t size() const { return plan_.size; }
     [[nodiscard]] uint32_t pools_max() const { return pools_max_; }
+    [[nodiscard]] uint32_t accounts_max() const { return accounts_max_; }
     [[nodiscard]] shm::BoardHead& head() const { return *mapping_.at<shm::BoardHead>(0); }
     [[nodiscard]] shm::BoardPool* pools() const { return mapping_.at<shm::BoardPool>(plan_.pools); }
     [[nodiscard]] shm::BoardPoolTotals* totals() const {
@@ -57,9 +60,13 @@ class BoardSegment {
     [[nodiscard]] shm::BoardHistogram* histograms() const {
         return mapping_.at<shm::BoardHistogram>(plan_.histograms);
     }
+    [[nodiscard]] shm::BoardAccount* accounts() const {
+        return mapping_.at<shm::BoardAccount>(plan_.accounts);
+    }
 
   private:
     uint32_t pools_max_;
+    uint32_t accounts_max_;
     shm::BoardPlan plan_;
     shm::Descriptor fd_;
     Mapping mapping_;

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "shm/doorbell.hpp"
 #include "shm/memfd.hpp"
 
 namespace dibs {
@@ -102,6 +103,15 @@ void Session::map(uint64_t submissions_taken) {
     events = down_mapping.at<std::atomic<uint64_t>>(down_plan.event);
     payload = down_mapping.at<std::byte>(down_plan.payload);
     frees.reserve(sizes.tags);
+}
+
+void Session::announce(uint64_t tail) {
+    const uint32_t sleeps = up.announce(*down, tail);
+    if (sleeps == shm::ClientSleep::kFutex) shm::wake_client(*down);
+    if (sleeps == shm::ClientSleep::kPoll) {
+        // A full socket has woken its reader already.
+        (void)send(event_socket.get(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
 }
 
 bool Session::refresh_released() {

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "broker/core/command.hpp"
@@ -69,6 +70,7 @@ struct Session {
     bool in_turn = false;  // in the list of sessions that this turn answers
     bool events_changed = false;
     bool polled = false;
+    bool singly = false;         // when it was last read it had one thing to say, and no more
     bool ending = false;         // no longer read nor answered; its death is told to the core
     bool dead = false;           // its process is
     bool condemned = false;      // ending; its process is to be dead before the core is told
@@ -91,6 +93,8 @@ struct Session {
         return sizes.completion_entries -
                static_cast<uint32_t>(completion_tail - completions_released);
     }
+    // Completions below `tail` are there: says so, and wakes a client that sleeps.
+    void announce(uint64_t tail);
     // A room of `lines`; shm::kNoRow if there is none.
     [[nodiscard]] uint32_t take_room(uint32_t lines);
     // Gives lines back once the turn is committed and completions below `unread` are read.
@@ -105,6 +109,9 @@ struct Session {
     const Allowance* allowance = nullptr;
     bool bounded = false;  // some limit on claims or pools is not "none"
     bool admin = false;    // sees whose things are whose
+    // The account that its claims name, where that is not the one of its row: the policy, or the
+    // pools, have changed since it was opened.
+    std::string charged_to;
 
     // --- the rest: touched when it begins and ends
     shm::SessionSizes sizes;

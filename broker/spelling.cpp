@@ -43,4 +43,12 @@ std::optional<std::string_view> nearest_word(std::string_view word,
     return best;
 }
 
+std::string no_such_option(const std::string& word, const std::set<std::string>& known) {
+    const std::string name = word.substr(0, word.find('='));
+    const std::string text = "there is no option " + name;
+    const auto near = nearest_word(name, {known.begin(), known.end()});
+    if (!near || !name.starts_with("--")) return text;
+    return text + "; did you mean " + std::string(*near) + "?";
+}
+
 }  // namespace dibs

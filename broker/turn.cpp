@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/turn.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -16,6 +17,7 @@ namespace dibs {
 namespace {
 
 constexpr core::TimeNs kHarvestEvery = 1'000'000'000;
+constexpr size_t kFewPolled = 8;
 constexpr int kAdministeredAtOnce = 2;  // requests of a turn: some ten microseconds each, at most
 
 }  // namespace
@@ -26,9 +28,11 @@ Turn::Turn(core::Core& core, BoardSegment& board, Exchange& exchange, HangWatch 
       clock_(core.now()),
       sessions_(core.sessions_max()),
       quotas_(core),
-      operations_(core, quotas_),
+      file_accounts_(core),
+      pledges_(core),
+      operations_(core, quotas_, pledges_),
       publisher_(core, board),
-      ingest_(core, operations_),
+      ingest_(core, operations_, pledges_),
       answers_(core, sessions_, operations_, publisher_, quotas_),
       kills_(core, sessions_),
       deaths_(core, sessions_, ingest_, kills_),
@@ -49,6 +53,7 @@ void Turn::serve() {
 void Turn::take(core::TimeNs now) {
     core_.begin_turn(now);
     operations_.begin_turn();
+    pledges_.begin_turn();
     ingest_.begin_turn();
     if (!core_.cut()) {  // else the rest of the last turn is decided before anything new
         hear();          // new sessions, configuration, drain
@@ -63,11 +68,18 @@ void Turn::take(core::TimeNs now) {
     core_.decide();    // timers that are due, then the pass
     answers_.stage();  // completions into the log, bytes into rooms
     core_.commit();    // from here on the turn has happened
+    if (copying_ != nullptr) [[unlikely]]
+        copy_on();
+    if (exchange_.events().wanted()) [[unlikely]]
+        exchange_.events().tell(core_);
     answers_.store();  // completions into DOWN, consumed indices, wake-ups
     if (answers_.kills()) kills_.carry_out();
     publisher_.publish();
+    if (!pulling_.empty()) [[unlikely]]
+        answer_pulls();
     core_.clear();
     retire();
+    exchange_.events().send();
     sleep_.worked(now);
 }
 
@@ -75,18 +87,29 @@ bool Turn::anything_to_do() {
     const bool work =
         sessions_.anything_new() || exchange_.asked() || deaths_.any() || kills_.any();
     now_ = clock_.now();
-    return work || taken_ != nullptr || !careful_.empty() || core_.work_left() ||
-           now_ >= next_due();
+    return work || copying_ != nullptr || taken_ != nullptr || !careful_.empty() ||
+           core_.work_left() || now_ >= next_due();
+}
+
+// While a copy is being made, turns follow one another without sleep.
+void Turn::copy_on() {
+    copying_->copy.follow();
+    if (!copying_->copy.step(Copying::kPart) || core_.cut()) return;
+    Report report;
+    report.kind = Report::Kind::kCopied;
+    report.copying = copying_.release();
+    exchange_.report(report);
 }
 
 core::TimeNs Turn::next_due() const {
-    return std::min(core_.next_due(), drain_until_ns_);
+    return std::min({core_.next_due(), core_.next_crossing(), drain_until_ns_});
 }
 
 void Turn::read_submissions() {
     const std::vector<Session*>& polled = sessions_.polled();
     const size_t count = polled.size();
     if (count == 0) return;
+    pledges_.allow(one_speaks());
     if (first_ >= count) first_ = 0;
     // A session that ends leaves the set, and the ones behind it move up: one of them may be passed
     // over in this turn.
@@ -104,16 +127,30 @@ void Turn::read_submissions() {
         }
         if (read == Ingest::Read::kClosed) sessions_.end(session, shm::Reason::kOk);
         if (read == Ingest::Read::kViolation) sessions_.end(session, shm::Reason::kMalformed);
+        if (pledges_.told()) {
+            ++i;
+            break;
+        }
     }
     // Whom a full turn has left out comes first in the next one.
     first_ += i < count ? i : 1;
+}
+
+// Looks at a few sessions only: with many, a turn of its own for each claim costs more than it
+// saves.
+bool Turn::one_speaks() const {
+    const std::vector<Session*>& polled = sessions_.polled();
+    return polled.size() <= kFewPolled &&
+           std::count_if(polled.begin(), polled.end(), [](const Session* session) {
+               return session->up.maybe();
+           }) == 1;
 }
 
 void Turn::hear() {
     if (taken_ == nullptr && !exchange_.asked()) return;
     Request request;
     int administered = 0;
-    while (take_pools() && !core_.turn_full() && exchange_.next(request)) {
+    while (take_configuration() && !core_.turn_full() && exchange_.next(request)) {
         switch (request.kind) {
             case Request::Kind::kSession:
                 open(request.session);
@@ -128,8 +165,14 @@ void Turn::hear() {
                 administer(request.job);
                 if (++administered == kAdministeredAtOnce) return;
                 break;
+            case Request::Kind::kCopy:
+                copying_.reset(request.copying);
+                break;
             case Request::Kind::kStop:
                 stopped_ = true;
+                break;
+            case Request::Kind::kReplace:
+                replace();
                 break;
             case Request::Kind::kYield:
                 stopped_ = yielded_ = true;
@@ -155,6 +198,8 @@ void Turn::open(Session* session) {
     command.completion_entries = session->sizes.completion_entries;
     command.up_payload_size = session->sizes.up_payload;
     command.down_payload_size = session->sizes.down_payload;
+    const std::string account = quotas_.charged() ? quotas_.account_of(session->peer) : "";
+    command.account = account;
     session->row = core_.open_session(command);
     if (session->row == shm::kNoRow) {
         exchange_.report({Report::Kind::kFull, session, "all session rows are in use"});
@@ -174,13 +219,42 @@ void Turn::open(Session* session) {
     opened_.push_back(session);
 }
 
+// What is in STATE is given up: nobody may be there to miss it.
+void Turn::replace() {
+    Report report;
+    report.kind = Report::Kind::kReplaced;
+    if (!sessions_.all().empty()) {
+        report.why = "clients are attached: dibs ls clients shows them; load when nobody is there";
+    } else {
+        stopped_ = yielded_ = true;
+    }
+    exchange_.report(report);
+}
+
 void Turn::administer(AdminJob* job) {
     desk_.serve(*job);
     publish_all_ = publish_all_ || job->made_pool;
+    if (job->pulls) {
+        pulling_.push_back(job);
+        return;
+    }
     Report report;
     report.kind = Report::Kind::kAdmin;
     report.job = job;
     exchange_.report(report);
+}
+
+// A turn that was cut may have told a part of it.
+void Turn::answer_pulls() {
+    for (AdminJob* job : pulling_) {
+        desk_.take_pulled(*job);
+        if (core_.cut()) continue;
+        Report report;
+        report.kind = Report::Kind::kAdmin;
+        report.job = job;
+        exchange_.report(report);
+    }
+    if (!core_.cut()) pulling_.clear();
 }
 
 void Turn::end(const Request& request) {
@@ -192,6 +266,7 @@ void Turn::end(const Request& request) {
 void Turn::take_over(Config* taken) {
     taken_.reset(taken);
     taken_pools_ = 0;
+    file_accounts_.begin(taken->accounts);
     drain_timeout_ns_ = taken->drain_timeout_ns;
     sleep_.set_spin(taken->spin_ns);
     quotas_.set_policy(taken->policy, sessions_.all());
@@ -199,7 +274,7 @@ void Turn::take_over(Config* taken) {
 
 // A new pool brings some two hundred rows, so the turn's log may end before the pools do. False if
 // the rest must wait for the next turn.
-bool Turn::take_pools() {
+bool Turn::take_configuration() {
     if (taken_ == nullptr) return true;
     for (; taken_pools_ < taken_->pools.size(); ++taken_pools_) {
         if (core_.turn_full()) return false;
@@ -208,6 +283,7 @@ bool Turn::take_pools() {
             log::warning(why + "; it stays as it was");
         }
     }
+    if (!file_accounts_.step()) return false;
     taken_.reset();
     publish_all_ = true;
     return true;
@@ -228,9 +304,11 @@ void Turn::retire() {
             *session->down, session->sizes, session->row, session->generation, core_.head().epoch);
         session->down->need_wakeup.store(1, std::memory_order_relaxed);
         exchange_.report({Report::Kind::kOpened, session});
+        tell_of(*session, shm::EventKind::kSessionOpened);
     }
     opened_.clear();
     for (Session* session : deaths_.gone()) {
+        tell_of(*session, shm::EventKind::kSessionEnded);
         Answers::farewell(*session);
         publisher_.harvest(*session);
         sleep_.remove(*session);
@@ -246,6 +324,11 @@ void Turn::retire() {
         harvest_ = harvest_ + 1 < sessions_.all().size() ? harvest_ + 1 : 0;
         publisher_.harvest(*sessions_.all()[harvest_]);
     }
+}
+
+void Turn::tell_of(const Session& session, shm::EventKind what) {
+    if (!exchange_.events().wanted()) return;
+    exchange_.events().tell_session(core_, session.row, session.generation, what);
 }
 
 bool Turn::drained() const {
@@ -276,6 +359,7 @@ void Turn::prepare(Config& config, Inheritance& inheritance) {
         finish_unheard();
     }
     set_pools(config, inheritance.takeover());
+    if (!inheritance.takeover()) set_accounts(config);
     do {
         begin_unheard();
         finish_unheard();
@@ -330,6 +414,18 @@ void Turn::set_pools(Config& config, bool takeover) {
         const bool set = core_.set_pool(pool.view(), &why) != shm::kNoRow;
         if (!set && !takeover) throw std::runtime_error(why);
         if (!set) log::warning(why + "; it stays as it was");
+        finish_unheard();
+    }
+}
+
+// Who takes over leaves them as they are: an administrator may have changed them since the file was
+// read.
+void Turn::set_accounts(const Config& config) {
+    file_accounts_.begin(config.accounts);
+    bool done = false;
+    while (!done) {
+        begin_unheard();
+        done = file_accounts_.step();
         finish_unheard();
     }
 }

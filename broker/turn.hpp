@@ -10,14 +10,17 @@
 #include "broker/answer.hpp"
 #include "broker/clock.hpp"
 #include "broker/config.hpp"
+#include "broker/copying.hpp"
 #include "broker/core/core.hpp"
 #include "broker/deaths.hpp"
 #include "broker/desk.hpp"
 #include "broker/exchange.hpp"
+#include "broker/file_accounts.hpp"
 #include "broker/ingest.hpp"
 #include "broker/inheritance.hpp"
 #include "broker/kills.hpp"
 #include "broker/operations.hpp"
+#include "broker/pledges.hpp"
 #include "broker/publish.hpp"
 #include "broker/quotas.hpp"
 #include "broker/segments.hpp"
@@ -43,21 +46,27 @@ class Turn {
 
   private:
     [[nodiscard]] bool anything_to_do();
+    void copy_on();
     void take(core::TimeNs now);
     void hear();
     void open(Session* session);
     void end(const Request& request);
     void administer(AdminJob* job);
-    [[nodiscard]] bool take_pools();
+    void replace();
+    void answer_pulls();
+    [[nodiscard]] bool take_configuration();
     void take_over(Config* config);
     void read_submissions();
+    [[nodiscard]] bool one_speaks() const;
     void retire();
+    void tell_of(const Session& session, shm::EventKind what);
     [[nodiscard]] core::TimeNs next_due() const;
     [[nodiscard]] bool drained() const;
     void part();
     void adopt(Inheritance& inheritance);
     void end_the_lost();
     void set_pools(Config& config, bool takeover);
+    void set_accounts(const Config& config);
     void begin_unheard();
     void finish_unheard();
     void read_carefully();
@@ -67,6 +76,8 @@ class Turn {
     Clock clock_;
     Sessions sessions_;
     Quotas quotas_;
+    FileAccounts file_accounts_;
+    Pledges pledges_;
     Operations operations_;
     Publisher publisher_;
     Ingest ingest_;
@@ -74,6 +85,7 @@ class Turn {
     Kills kills_;
     Deaths deaths_;
     Desk desk_;
+    std::vector<AdminJob*> pulling_;  // whose answer the pass decides
     Sleep sleep_;
     core::TimeNs now_ = 0;
     core::TimeNs drain_until_ns_ = shm::kNever;
@@ -85,10 +97,11 @@ class Turn {
     bool stopped_ = false;
     bool yielded_ = false;
     bool publish_all_ = false;
-    std::vector<Session*> opened_;   // in this turn
-    std::vector<Session*> careful_;  // their entries may be what the last broker died of
-    std::unique_ptr<Config> taken_;  // a configuration that is being taken over
-    size_t taken_pools_ = 0;         // of its pools
+    std::vector<Session*> opened_;      // in this turn
+    std::vector<Session*> careful_;     // their entries may be what the last broker died of
+    std::unique_ptr<Config> taken_;     // a configuration that is being taken over
+    size_t taken_pools_ = 0;            // of its pools
+    std::unique_ptr<Copying> copying_;  // a copy of STATE that is being made
 };
 
 }  // namespace dibs

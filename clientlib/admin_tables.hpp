@@ -30,6 +30,54 @@ struct ExplainRequest {
 };
 static_assert(sizeof(ExplainRequest) == 48);
 
+// A Request with its field ask alone.
+struct PlainRequest {
+    uint32_t root = 12;
+    uint16_t fields_size = 6;
+    uint16_t table_size = 8;
+    uint16_t ask_at = 4;
+    uint16_t pad = 0;
+    int32_t back_to_fields = 8;
+    uint8_t ask = 0;
+    uint8_t pad_end[3] = {};
+};
+static_assert(sizeof(PlainRequest) == 20);
+
+// A Request with ask = dump and its cursor.
+struct DumpRequest {
+    uint32_t root = 16;
+    uint16_t fields_size = 10;
+    uint16_t table_size = 16;
+    uint16_t ask_at = 4;
+    uint16_t absent = 0;  // pool
+    uint16_t cursor_at = 8;
+    uint16_t pad = 0;
+    int32_t back_to_fields = 12;
+    uint8_t ask = 16;
+    uint8_t pad_ask[3] = {};
+    uint64_t cursor = 0;
+};
+static_assert(sizeof(DumpRequest) == 32);
+
+// A Request with ask = load, more, and the slice's bytes behind it.
+struct LoadRequest {
+    uint32_t root = 32;
+    uint16_t fields_size = 26;
+    uint16_t table_size = 12;
+    uint16_t ask_at = 4;
+    uint16_t absent[8] = {};  // pool to interval_ns
+    uint16_t bytes_at = 8;
+    uint16_t more_at = 5;
+    uint16_t pad = 0;
+    int32_t back_to_fields = 28;
+    uint8_t ask = 17;
+    uint8_t more = 0;
+    uint8_t pad_more[2] = {};
+    uint32_t bytes_from_here = 4;
+    uint32_t bytes_count = 0;
+};
+static_assert(sizeof(LoadRequest) == 48);
+
 // As the struct of that name.
 struct WaitFacts {
     uint8_t reason = 0;
@@ -49,8 +97,26 @@ struct WaitFacts {
     uint32_t holder_uid = 0;
     uint32_t holder_pid = 0;
     uint64_t number = 0;
+    uint8_t at_class = 0;
+    uint8_t class_reason = 0;
+    uint8_t preempt = 0;
+    uint8_t pad1 = 0;
+    uint32_t better = 0;
+    uint32_t fitting = 0;
+    uint32_t fanout_max = 0;
+    uint32_t fanout_held = 0;
+    uint32_t label_limit = 0;
+    uint32_t label_held = 0;
+    uint32_t pad2 = 0;
 };
-static_assert(sizeof(WaitFacts) == 80);
+static_assert(sizeof(WaitFacts) == 112);
+
+// An explanation: its facts, and two of its texts, cut to what has room.
+struct WaitStory {
+    WaitFacts facts;
+    char account[64] = {};
+    char label[64] = {};
+};
 
 template <typename T>
 bool read_at(const uint8_t* bytes, size_t size, size_t place, T* out) {
@@ -73,12 +139,61 @@ inline size_t field_place(const uint8_t* bytes, size_t size, size_t table, size_
     return table + place;
 }
 
+// What an Answer says of a dump or load.
+struct SliceAnswer {
+    uint8_t code = 0;
+    uint8_t more = 0;
+    uint64_t cursor = 0;
+    const uint8_t* bytes = nullptr;
+    uint32_t count = 0;
+};
+
+// False: it is none.
+inline bool read_slice(const uint8_t* bytes, size_t size, SliceAnswer* slice) {
+    constexpr size_t kCode = 0;
+    constexpr size_t kCursor = 1;
+    constexpr size_t kMore = 2;
+    constexpr size_t kBytes = 12;
+    uint32_t root = 0;
+    if (!read_at(bytes, size, 0, &root)) return false;
+    const size_t code_at = field_place(bytes, size, root, kCode);
+    if (code_at != 0 && !read_at(bytes, size, code_at, &slice->code)) return false;
+    const size_t cursor_at = field_place(bytes, size, root, kCursor);
+    if (cursor_at != 0 && !read_at(bytes, size, cursor_at, &slice->cursor)) return false;
+    const size_t more_at = field_place(bytes, size, root, kMore);
+    if (more_at != 0 && !read_at(bytes, size, more_at, &slice->more)) return false;
+    uint32_t offset = 0;
+    const size_t at = field_place(bytes, size, root, kBytes);
+    if (at == 0) return true;
+    if (!read_at(bytes, size, at, &offset)) return false;
+    const size_t place = at + offset;
+    if (!read_at(bytes, size, place, &slice->count)) return false;
+    if (slice->count > size - place - sizeof(uint32_t)) return false;
+    slice->bytes = bytes + place + sizeof(uint32_t);
+    return true;
+}
+
 enum class ExplanationFound : uint8_t { kFacts, kNotFound, kNonsense };
 
-inline ExplanationFound read_explanation(const uint8_t* bytes, size_t size, WaitFacts* facts) {
+// A text of the table; left as it is where there is none, or the table is broken.
+template <size_t kRoom>
+void read_text(const uint8_t* bytes, size_t size, size_t table, size_t field, char (&out)[kRoom]) {
+    uint32_t offset = 0;
+    uint32_t length = 0;
+    const size_t at = field_place(bytes, size, table, field);
+    if (at == 0 || !read_at(bytes, size, at, &offset)) return;
+    if (!read_at(bytes, size, at + offset, &length)) return;
+    const size_t text = at + offset + sizeof length;
+    if (text > size || length > size - text) return;
+    memcpy(out, bytes + text, length < kRoom ? length : kRoom - 1);
+}
+
+inline ExplanationFound read_explanation(const uint8_t* bytes, size_t size, WaitStory* story) {
     constexpr size_t kCode = 0;
     constexpr size_t kExplanation = 11;
     constexpr size_t kFacts = 0;
+    constexpr size_t kAccount = 2;
+    constexpr size_t kLabel = 4;
     uint32_t root = 0;
     if (!read_at(bytes, size, 0, &root)) return ExplanationFound::kNonsense;
     uint8_t code = 0;
@@ -89,7 +204,11 @@ inline ExplanationFound read_explanation(const uint8_t* bytes, size_t size, Wait
     const size_t at = field_place(bytes, size, root, kExplanation);
     if (at == 0 || !read_at(bytes, size, at, &offset)) return ExplanationFound::kNonsense;
     const size_t facts_at = field_place(bytes, size, at + offset, kFacts);
-    if (facts_at == 0 || !read_at(bytes, size, facts_at, facts)) return ExplanationFound::kNonsense;
+    if (facts_at == 0 || !read_at(bytes, size, facts_at, &story->facts)) {
+        return ExplanationFound::kNonsense;
+    }
+    read_text(bytes, size, at + offset, kAccount, story->account);
+    read_text(bytes, size, at + offset, kLabel, story->label);
     return ExplanationFound::kFacts;
 }
 

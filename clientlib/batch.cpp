@@ -19,6 +19,12 @@ int submit_lease_op(Session& session, const dibs_op& op, Told told, shm::Submiss
         shm::set_key_word(entry, static_cast<uint64_t>(op.interval_ns));
     }
     const uint64_t now = op.kind == DIBS_OP_KEEPALIVE ? monotonic_ns() : 0;
+    const bool known = op.lease->session == session.name && op.lease->tag < session.sizes.tags &&
+                       op.lease->id != 0;
+    Tag* row = known ? &session.tags[op.lease->tag] : nullptr;
+    const bool of_tag = row != nullptr && row->lease == op.lease->id &&
+                        (row->state == TagState::kLive || row->state == TagState::kOver);
+    if (of_tag && op.kind != DIBS_OP_KEEPALIVE) name_claim(entry, op.lease->tag, *row);
     uint32_t index = kNone;
     const int code = session.submit(entry, op.user_data, told, index);
     if (code != DIBS_OK) return code;
@@ -27,14 +33,9 @@ int submit_lease_op(Session& session, const dibs_op& op, Told told, shm::Submiss
         session.answers[index].sent_ns = now;
     }
     if (op.kind == DIBS_OP_KEEPALIVE) return code;
-    const bool known = op.lease->session == session.name && op.lease->tag < session.sizes.tags;
-    if (known && op.lease->id != 0) {
-        const Tag& row = session.tags[op.lease->tag];
-        const bool held = row.state == TagState::kLive || row.state == TagState::kOver;
-        if (held && row.lease == op.lease->id && row.fence == op.lease->fence) {
-            session.free_tag_row(op.lease->tag);
-        }
-    }
+    if (of_tag && row->fence == op.lease->fence) session.free_tag_row(op.lease->tag);
+    const bool again = row != nullptr && row->state == TagState::kClaiming;
+    if (again && row->was_lease == op.lease->id) session.abandon(op.lease->tag);
     return code;
 }
 
@@ -82,7 +83,7 @@ int submit_one(Session& session, dibs_op& op) {
     switch (op.kind) {
         case DIBS_OP_CLAIM: {
             dibs_claim_options options;
-            int code = read_options(op.claim, &options, sizeof options);
+            int code = read_options(op.claim, &options, sizeof options, kFirstClaimOptions);
             if (code != DIBS_OK) return code;
             if (op.claim == nullptr) options.timeout_ns = DIBS_FOREVER;
             uint32_t tag = kNone;
@@ -98,7 +99,7 @@ int submit_one(Session& session, dibs_op& op) {
             return submit_lease_op(session, op, told, entry);
         case DIBS_OP_ANNOUNCE: {
             dibs_announce_options options;
-            const int code = read_options(op.announce, &options, sizeof options);
+            const int code = read_options(op.announce, &options, sizeof options, sizeof options);
             if (code != DIBS_OK) return code;
             return session.submit_announce(op.pool, options, op.user_data, told, index);
         }

@@ -39,7 +39,7 @@ int dibs_claim(dibs_session* session,
     if (code != DIBS_OK) return code;
     if (end == nullptr) return DIBS_EARGUMENT;
     dibs_claim_options known;
-    code = read_options(options, &known, sizeof known);
+    code = read_options(options, &known, sizeof known, kFirstClaimOptions);
     if (code != DIBS_OK) return code;
     if (options == nullptr) known.timeout_ns = DIBS_FOREVER;
     uint32_t tag = kNone;

@@ -18,6 +18,7 @@
 
 #include <new>
 
+#include "clientlib/admin_connection.hpp"
 #include "clientlib/session.hpp"
 #include "shm/board.hpp"
 
@@ -364,7 +365,7 @@ int open(Opening& opening, dibs_session** out) {
     const uint64_t first_ns = monotonic_ns();
     const uint64_t first_ticks = ticks();
     const int64_t timeout_ns =
-        opening.options.timeout_ns == 0 ? DIBS_SECOND : opening.options.timeout_ns;
+        opening.options.timeout_ns == 0 ? kPatienceNs : opening.options.timeout_ns;
     opening.until_ns = first_ns + static_cast<uint64_t>(timeout_ns);
     int code = shake_hands(opening);
     if (code != DIBS_OK) return code;
@@ -388,6 +389,11 @@ int open(Opening& opening, dibs_session** out) {
 }
 
 }  // namespace
+
+int broker_address(const dibs_connect_options& options, sockaddr_un* address) {
+    address->sun_family = AF_UNIX;
+    return socket_path(options, address->sun_path);
+}
 }  // namespace dibs::client
 
 using dibs::client::Opening;
@@ -396,7 +402,7 @@ int dibs_connect(const dibs_connect_options* options, dibs_session** session) {
     if (session == nullptr) return DIBS_EARGUMENT;
     *session = nullptr;
     dibs_connect_options known;
-    const int size_code = dibs::client::read_options(options, &known, sizeof known);
+    const int size_code = dibs::client::read_options(options, &known, sizeof known, sizeof known);
     if (size_code != DIBS_OK) return size_code;
     if (known.timeout_ns < 0) return DIBS_ENEGATIVE;
     Opening opening = {known};

@@ -1,17 +1,12 @@
 // clientlib/explain.cpp -- why a claim waits, asked of the broker in an admin conversation.
 //
 // The tables are those of schemas/admin.fbs, of which this knows two shapes: a request that asks
-// about a tag, written as the bytes that it always has, and the struct of facts in the answer. A
+// about a tag, written as the bytes that it always has, and the explanation in the answer. A
 // test holds both against the generated code.
 // SPDX-License-Identifier: Apache-2.0
-#include <errno.h>
 #include <sched.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <unistd.h>
 
+#include "clientlib/admin_connection.hpp"
 #include "clientlib/admin_tables.hpp"
 #include "clientlib/session.hpp"
 
@@ -20,74 +15,12 @@ namespace {
 
 constexpr size_t kAnswerSize = 4096;
 
-class Connection {
-  public:
-    Connection() : fd_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {}
-    ~Connection() {
-        if (fd_ >= 0) ::close(fd_);
-    }
-    Connection(const Connection&) = delete;
-    Connection& operator=(const Connection&) = delete;
-
-    int reach(const sockaddr_un& address) const {
-        if (fd_ < 0) return DIBS_ESYSTEM;
-        const timeval limit = {1, 0};
-        setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-        setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-        const auto* to = reinterpret_cast<const sockaddr*>(&address);
-        if (::connect(fd_, to, sizeof address) == 0) return DIBS_OK;
-        const bool gone = errno == ENOENT || errno == ECONNREFUSED || errno == EAGAIN;
-        return gone ? DIBS_ENOBROKER : DIBS_ESYSTEM;
-    }
-
-    // Says something and hears the answer; its size, or a code.
-    int ask(const void* said, size_t size, void* answer, size_t room) const {
-        // A broker that has hung up may have said why before.
-        if (::send(fd_, said, size, MSG_NOSIGNAL) < 0 && errno != EPIPE) return DIBS_ENOBROKER;
-        const ssize_t heard = ::recv(fd_, answer, room, 0);
-        return heard <= 0 ? DIBS_ENOBROKER : static_cast<int>(heard);
-    }
-
-  private:
-    int fd_;
-};
-
-int greet(const Connection& connection) {
-    shm::AdminHello hello;
-    snprintf(hello.version,
-             sizeof hello.version,
-             "%d.%d.%d",
-             DIBS_VERSION_MAJOR,
-             DIBS_VERSION_MINOR,
-             DIBS_VERSION_PATCH);
-    union {
-        uint64_t magic;
-        shm::AdminWelcome welcome;
-        shm::Farewell farewell;
-    } reply = {};
-    const int size = connection.ask(&hello, sizeof hello, &reply, sizeof reply);
-    if (size < 0) return size;
-    if (size == sizeof reply.welcome && reply.magic == shm::kAdminWelcomeMagic) {
-        return reply.welcome.admin_version == shm::kAdminVersion ? DIBS_OK : DIBS_EVERSION;
-    }
-    if (size != sizeof reply.farewell || reply.magic != shm::kFarewellMagic) {
-        return DIBS_EHANDSHAKE;
-    }
-    switch (reply.farewell.code) {
-        case shm::FarewellCode::kVersion:
-            return DIBS_EVERSION;
-        case shm::FarewellCode::kFull:
-            return DIBS_ELIMIT;
-        default:
-            return DIBS_EHANDSHAKE;
-    }
-}
-
 int64_t duration(uint64_t ns) {
     return ns > static_cast<uint64_t>(INT64_MAX) ? DIBS_FOREVER : static_cast<int64_t>(ns);
 }
 
-void tell(const WaitFacts& facts, dibs_explanation* why) {
+void tell(const WaitStory& story, dibs_explanation* why) {
+    const WaitFacts& facts = story.facts;
     why->reason = facts.reason;
     why->obstacle = facts.obstacle;
     why->position = facts.position;
@@ -99,6 +32,17 @@ void tell(const WaitFacts& facts, dibs_explanation* why) {
     why->waited_ns = duration(facts.waited_ns);
     why->left_ns = duration(facts.left_ns);
     why->claim = facts.number;
+    why->account_class = facts.at_class;
+    why->class_reason = facts.class_reason;
+    why->preempt = facts.preempt;
+    why->better = facts.better;
+    why->fitting = facts.fitting;
+    why->fanout_max = facts.fanout_max;
+    why->fanout_held = facts.fanout_held;
+    why->label_limit = facts.label_limit;
+    why->label_held = facts.label_held;
+    memcpy(why->account, story.account, sizeof why->account);
+    memcpy(why->label, story.label, sizeof why->label);
     why->holder = {};
     if (facts.holder_uid == shm::kNoRow) return;
     const bool hidden = facts.holder_uid == shm::kHiddenUid;
@@ -110,7 +54,7 @@ void tell(const WaitFacts& facts, dibs_explanation* why) {
 
 // The broker knows of the claim once it has read it.
 int wait_until_read(Session& session) {
-    const uint64_t until = monotonic_ns() + DIBS_SECOND;
+    const uint64_t until = monotonic_ns() + kPatienceNs;
     session.publish();
     while (shm::committed_submissions(*session.down) < session.submissions.tail()) {
         session.look_whether_ended();
@@ -124,7 +68,7 @@ int wait_until_read(Session& session) {
 int explain(Session& session, uint16_t tag, dibs_explanation* why) {
     int code = wait_until_read(session);
     if (code != DIBS_OK) return code;
-    const Connection connection;
+    const AdminConnection connection;
     code = connection.reach(session.address);
     if (code == DIBS_OK) code = greet(connection);
     if (code != DIBS_OK) return code;
@@ -135,10 +79,10 @@ int explain(Session& session, uint16_t tag, dibs_explanation* why) {
     const int size = connection.ask(&request, sizeof request, answer, sizeof answer);
     if (size < 0) return size;
     if (size > static_cast<int>(sizeof answer)) return DIBS_EHANDSHAKE;
-    WaitFacts facts;
-    switch (read_explanation(answer, static_cast<size_t>(size), &facts)) {
+    WaitStory story;
+    switch (read_explanation(answer, static_cast<size_t>(size), &story)) {
         case ExplanationFound::kFacts:
-            tell(facts, why);
+            tell(story, why);
             return DIBS_OK;
         case ExplanationFound::kNotFound:
             return DIBS_ENOTFOUND;

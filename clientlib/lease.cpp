@@ -42,6 +42,14 @@ Tag* find(Session& session, const dibs_lease& lease) {
     return known && row.lease == lease.id && lease.id != 0 ? &row : nullptr;
 }
 
+// It has ended, and its claim waits again under its tag.
+bool waits_again(const Session& session, const dibs_lease& lease) {
+    if (lease.session != session.name || lease.tag >= session.sizes.tags) return false;
+    const Tag& row = session.tags[lease.tag];
+    return row.state == TagState::kClaiming && !row.abandoned && row.was_lease == lease.id &&
+           lease.id != 0;
+}
+
 int give_back(dibs_session* session, const dibs_lease* lease, int64_t wait_ns, shm::Op op) {
     int code = check_open(session);
     if (code != DIBS_OK) return code;
@@ -54,13 +62,18 @@ int give_back(dibs_session* session, const dibs_lease* lease, int64_t wait_ns, s
         session->free_tag_row(lease->tag);
         return DIBS_ALREADY_ENDED;
     }
+    if (waits_again(*session, *lease)) {
+        session->abandon(lease->tag);
+        return DIBS_ALREADY_ENDED;
+    }
     // A lease that this session does not know is the broker's to judge.
-    if (row == nullptr && wait_ns == 0) wait_ns = DIBS_SECOND;
+    if (row == nullptr && wait_ns == 0) wait_ns = kPatienceNs;
     const Told told = wait_ns == 0 ? Told::kNobody : Told::kResult;
     shm::Submission entry;
     entry.op = op;
     entry.id = lease->id;
     entry.fence = lease->fence;
+    if (row != nullptr) name_claim(entry, lease->tag, *row);
     uint32_t index = kNone;
     code = session->submit(entry, 0, told, index);
     if (code != DIBS_OK) return code;
@@ -148,7 +161,7 @@ int dibs_keepalive(dibs_session* session,
     if (row != nullptr) session->look_at_event(lease->tag);
     if (row != nullptr && row->fence != lease->fence) return DIBS_ESTALE;
     if (row != nullptr && row->state == TagState::kOver) return DIBS_ALREADY_ENDED;
-    if (row == nullptr && wait_ns == 0) wait_ns = DIBS_SECOND;
+    if (row == nullptr && wait_ns == 0) wait_ns = kPatienceNs;
     const Told told = wait_ns == 0 ? Told::kNobody : Told::kResult;
     const uint64_t now = monotonic_ns();
     dibs::shm::Submission entry;
@@ -163,7 +176,9 @@ int dibs_keepalive(dibs_session* session,
         // What was granted before is what the pool allows; less may have been asked for now.
         const auto asked = static_cast<uint64_t>(interval_ns);
         const bool less = interval_ns != 0 && asked < row->interval_ns;
-        if (row->interval_ns != 0) row->until_ns = now + (less ? asked : row->interval_ns);
+        const bool taken = row->event_seen == dibs::shm::LeaseEvent::kRevoking;
+        if (row->interval_ns != 0 && !taken)
+            row->until_ns = now + (less ? asked : row->interval_ns);
         session->publish();
         return DIBS_OK;
     }
@@ -210,7 +225,7 @@ int dibs_lease_state(dibs_session* session, const dibs_lease* lease, int* reason
     session->look_at_event(lease->tag);
     if (reason != nullptr) *reason = row->end_code;
     if (row->state == TagState::kOver) return DIBS_ENDED;
-    return row->event_seen == dibs::shm::LeaseEvent::kGrace ? DIBS_IN_GRACE : DIBS_LIVE;
+    return row->event_seen != dibs::shm::LeaseEvent::kNone ? DIBS_IN_GRACE : DIBS_LIVE;
 }
 
 int dibs_lease_remaining(dibs_session* session, const dibs_lease* lease, int64_t* left_ns) {
@@ -219,7 +234,7 @@ int dibs_lease_remaining(dibs_session* session, const dibs_lease* lease, int64_t
     if (code != DIBS_OK) return code;
     if (left_ns == nullptr) return DIBS_EARGUMENT;
     if (row->state == TagState::kOver) return DIBS_ALREADY_ENDED;
-    if (row->interval_ns == 0) {
+    if (row->interval_ns == 0 && row->event_seen != dibs::shm::LeaseEvent::kRevoking) {
         *left_ns = DIBS_FOREVER;
         return DIBS_OK;
     }

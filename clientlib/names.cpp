@@ -56,7 +56,7 @@ constexpr CodeText kCodes[] = {
     {DIBS_ENEGATIVE, "negative", "a negative timeout or interval"},
     {DIBS_ENAME, "name", "a name that is empty or too long"},
     {DIBS_EOPTIONS, "options", "too many options, or one without a key"},
-    {DIBS_ELABELS, "labels", "too many labels, or a null one"},
+    {DIBS_ELABELS, "labels", "too many labels, or one that is empty or longer than 63 bytes"},
     {DIBS_EFULL, "full", "the ring or the payload area is full until the broker reads"},
     {DIBS_EUNREAD, "unread", "completions must be reaped first"},
     {DIBS_ETIMEDOUT, "timed-out", "nothing came within the timeout"},
@@ -145,8 +145,13 @@ const char* dibs_wait_name(int reason) {
                                              "leases-full",
                                              "recovering",
                                              "no-slots",
-                                             "next-turn"};
-    const bool known = reason >= 0 && reason <= DIBS_WAIT_NEXT_TURN;
+                                             "next-turn",
+                                             "promised",
+                                             "left-out",
+                                             "labels",
+                                             "label-limit",
+                                             "held-back"};
+    const bool known = reason >= 0 && reason <= DIBS_WAIT_HELD_BACK;
     return known ? kWords[reason] : "unknown";
 }
 

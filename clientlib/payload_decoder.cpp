@@ -89,14 +89,14 @@ bool read_options(const Reader& reader, size_t field, dibs_assignment& out) {
     return true;
 }
 
-bool read_labels(const Reader& reader, size_t field, dibs_assignment& out) {
+bool read_labels(const Reader& reader, size_t field, const char** labels, size_t& label_count) {
     size_t first = 0;
     size_t count = 0;
     if (!reader.vector(field, 4, first, count) || count > DIBS_LABELS_MAX) return false;
     for (size_t i = 0; i < count; ++i) {
-        if (!reader.text(first + 4 * i, out.labels[i])) return false;
+        if (!reader.text(first + 4 * i, labels[i])) return false;
     }
-    out.label_count = count;
+    label_count = count;
     return true;
 }
 
@@ -105,13 +105,15 @@ bool read_fields(const Reader& reader, dibs_assignment& out) {
     size_t options = 0;
     size_t labels = 0;
     size_t body = 0;
+    size_t prefer = 0;
     if (!reader.follow(0, root)) return false;
     if (!reader.field(root, 0, options) || !reader.field(root, 1, labels) ||
-        !reader.field(root, 2, body)) {
+        !reader.field(root, 2, body) || !reader.field(root, 3, prefer)) {
         return false;
     }
     if (options != 0 && !read_options(reader, options, out)) return false;
-    if (labels != 0 && !read_labels(reader, labels, out)) return false;
+    if (labels != 0 && !read_labels(reader, labels, out.labels, out.label_count)) return false;
+    if (prefer != 0 && !read_labels(reader, prefer, out.prefer, out.prefer_count)) return false;
     if (body != 0) {
         size_t first = 0;
         if (!reader.vector(body, 1, first, out.body_size)) return false;
@@ -123,16 +125,16 @@ bool read_fields(const Reader& reader, dibs_assignment& out) {
 }  // namespace
 
 bool decode_claim(const uint8_t* bytes, size_t size, dibs_assignment& assignment) {
-    assignment.body = nullptr;
-    assignment.body_size = 0;
-    assignment.option_count = 0;
-    assignment.label_count = 0;
-    if (size == 0) return true;
-    if (read_fields(Reader(bytes, size), assignment)) return true;
-    assignment.body = nullptr;
-    assignment.body_size = 0;
-    assignment.option_count = 0;
-    assignment.label_count = 0;
+    const auto forget = [&] {
+        assignment.body = nullptr;
+        assignment.body_size = 0;
+        assignment.option_count = 0;
+        assignment.label_count = 0;
+        assignment.prefer_count = 0;
+    };
+    forget();
+    if (size == 0 || read_fields(Reader(bytes, size), assignment)) return true;
+    forget();
     return false;
 }
 

@@ -1,10 +1,13 @@
 // clientlib/payload_encoder.cpp -- FlatBuffers, front to back.
 //
-//   0   u32  offset of the root table (16)
-//   6   vtable of the root: u16 its size (10), u16 the table's (16), three u16 field places
-//   16  root table: i32 distance back to its vtable, three u32 references (0 = absent)
-//   32  vtable of Option: 8, 12, 4, 8
-//   40  what the references point to, in the order of the fields
+//   0   u32  offset of the root table
+//   6   vtable of the root: u16 its size, u16 the table's, a u16 place for each field
+//   ..  root table: i32 distance back to its vtable, the references (0 = absent), the numbers
+//   ..  vtable of Option: 8, 12, 4, 8
+//   ..  what the references point to, in the order of the fields
+//
+// There are two shapes of a root: three references (vtable of 10 bytes, table at 16), and the claim
+// with terms, nine fields (vtable of 22 bytes, table at 32, so that its u64 is aligned).
 // SPDX-License-Identifier: Apache-2.0
 #include "clientlib/payload_encoder.hpp"
 
@@ -14,10 +17,17 @@ namespace dibs::client {
 namespace {
 
 constexpr size_t kRootVtable = 6;
-constexpr size_t kRoot = 16;
-constexpr size_t kOptionVtable = 32;
-constexpr size_t kContent = 40;
 constexpr uint16_t kOptionSize = 12;
+
+// Where a root's references lie: of the fields 0, 1, 2, and 3 where there is one.
+struct Shape {
+    size_t root;
+    size_t option_vtable;
+    [[nodiscard]] size_t field(size_t number) const { return root + 4 + 4 * number; }
+};
+constexpr Shape kPlain = {16, 32};
+constexpr Shape kWithTerms = {32, 72};
+constexpr size_t kAccount = kWithTerms.root + 36;
 
 class Writer {
   public:
@@ -51,23 +61,47 @@ class Writer {
     size_t at_ = 0;
 };
 
-constexpr size_t root_field(size_t field) {
-    return kRoot + 4 + 4 * field;
+void put_option_vtable(Writer& writer, const Shape& shape) {
+    writer.fill_to(shape.option_vtable);
+    constexpr uint16_t kOptionTable[] = {8, kOptionSize, 4, 8};
+    for (const uint16_t value : kOptionTable)
+        writer.put16(value);
 }
 
 void begin(Writer& writer, const bool (&present)[3]) {
-    writer.put32(kRoot);
+    writer.put32(kPlain.root);
     writer.fill_to(kRootVtable);
     writer.put16(10);
     writer.put16(16);
     for (size_t field = 0; field < 3; ++field) {
         writer.put16(present[field] ? static_cast<uint16_t>(4 + 4 * field) : 0);
     }
-    writer.put32(kRoot - kRootVtable);
-    writer.fill_to(kOptionVtable);
-    constexpr uint16_t kOptionTable[] = {8, kOptionSize, 4, 8};
-    for (const uint16_t value : kOptionTable)
-        writer.put16(value);
+    writer.put32(kPlain.root - kRootVtable);
+    put_option_vtable(writer, kPlain);
+}
+
+void begin_with_terms(Writer& writer, const bool (&present)[4], const dibs_claim_options& terms) {
+    writer.put32(kWithTerms.root);
+    writer.fill_to(kRootVtable);
+    writer.put16(22);
+    writer.put16(40);
+    for (size_t field = 0; field < 4; ++field) {
+        writer.put16(present[field] ? static_cast<uint16_t>(4 + 4 * field) : 0);
+    }
+    constexpr uint16_t kNumbers[] = {20, 24, 32, 33};  // priority, grace, preempt, requeue
+    for (const uint16_t place : kNumbers)
+        writer.put16(place);
+    writer.put16(terms.account != nullptr ? 36 : 0);
+    writer.fill_to(kWithTerms.root);
+    writer.put32(kWithTerms.root - kRootVtable);
+    writer.fill_to(kWithTerms.root + 20);
+    writer.put32(static_cast<size_t>(terms.priority == 0 ? 1 : terms.priority));
+    const auto grace_ns = static_cast<uint64_t>(terms.preempt_grace_ns);
+    writer.put(&grace_ns, sizeof grace_ns);
+    const uint8_t flags[] = {static_cast<uint8_t>(terms.preempt),
+                             static_cast<uint8_t>(terms.requeue != 0 ? 1 : 0)};
+    writer.put(flags, sizeof flags);
+    put_option_vtable(writer, kWithTerms);
 }
 
 void put_string(Writer& writer, size_t reference, const char* text) {
@@ -94,12 +128,16 @@ void put_strings(Writer& writer, size_t reference, const char* const* texts, siz
         put_string(writer, first + 4 * i, texts[i]);
 }
 
-void put_options(Writer& writer, size_t reference, const dibs_option* options, size_t count) {
+void put_options(Writer& writer,
+                 const Shape& shape,
+                 size_t reference,
+                 const dibs_option* options,
+                 size_t count) {
     const size_t first = put_references(writer, reference, count);
     for (size_t i = 0; i < count; ++i) {
         const size_t table = writer.at();
         writer.refer_from(first + 4 * i);
-        writer.put32(table - kOptionVtable);
+        writer.put32(table - shape.option_vtable);
         writer.fill_to(table + kOptionSize);
         put_string(writer, table + 4, options[i].key);
         put_string(writer, table + 8, options[i].value != nullptr ? options[i].value : "");
@@ -120,10 +158,20 @@ size_t encode_claim(const ClaimContent& content, uint8_t* target) {
     Writer writer(target);
     const bool present[3] = {
         content.option_count != 0, content.label_count != 0, content.body_size != 0};
-    begin(writer, present);
-    if (present[0]) put_options(writer, root_field(0), content.options, content.option_count);
-    if (present[1]) put_strings(writer, root_field(1), content.labels, content.label_count);
-    if (present[2]) put_bytes(writer, root_field(2), content.body, content.body_size);
+    const dibs_claim_options* terms = content.terms;
+    const bool prefers = terms != nullptr && terms->prefer_count != 0;
+    const Shape& shape = terms != nullptr ? kWithTerms : kPlain;
+    if (terms != nullptr) {
+        begin_with_terms(writer, {present[0], present[1], present[2], prefers}, *terms);
+    } else {
+        begin(writer, present);
+    }
+    if (present[0])
+        put_options(writer, shape, shape.field(0), content.options, content.option_count);
+    if (present[1]) put_strings(writer, shape.field(1), content.labels, content.label_count);
+    if (present[2]) put_bytes(writer, shape.field(2), content.body, content.body_size);
+    if (terms != nullptr && terms->account != nullptr) put_string(writer, kAccount, terms->account);
+    if (prefers) put_strings(writer, shape.field(3), terms->prefer, terms->prefer_count);
     writer.align();
     return writer.at();
 }
@@ -133,13 +181,12 @@ size_t encode_announce(const AnnounceContent& content, uint8_t* target) {
     const bool present[3] = {
         content.name != nullptr, content.label_count != 0, content.attribute_count != 0};
     begin(writer, present);
-    if (present[0]) put_string(writer, root_field(0), content.name);
-    if (present[1]) put_strings(writer, root_field(1), content.labels, content.label_count);
-    if (present[2]) put_options(writer, root_field(2), content.attributes, content.attribute_count);
+    if (present[0]) put_string(writer, kPlain.field(0), content.name);
+    if (present[1]) put_strings(writer, kPlain.field(1), content.labels, content.label_count);
+    if (present[2])
+        put_options(writer, kPlain, kPlain.field(2), content.attributes, content.attribute_count);
     writer.align();
     return writer.at();
 }
-
-static_assert(kContent == kOptionVtable + 8);
 
 }  // namespace dibs::client

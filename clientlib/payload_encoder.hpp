@@ -1,9 +1,9 @@
 // clientlib/payload_encoder.hpp -- writes the FlatBuffers tables ClaimPayload and AnnouncePayload
 // (schemas/claim.fbs) without the generated builder, which needs operator new.
 //
-// Both are a table of three reference fields. The encoder lays everything out front to back, so
-// that every offset points forward, as the format wants; the same code runs twice, first without a
-// target to learn the size, then into the payload area of UP.
+// Both are a table of three reference fields; a claim that brings terms has five more. The encoder
+// lays everything out front to back, so that every offset points forward, as the format wants; the
+// same code runs twice, first without a target to learn the size, then into the payload area of UP.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -21,6 +21,8 @@ struct ClaimContent {
     size_t label_count = 0;
     const void* body = nullptr;
     size_t body_size = 0;
+    const dibs_claim_options* terms =
+        nullptr;  // preferred labels, priority, preemption; null = none
 };
 
 struct AnnounceContent {

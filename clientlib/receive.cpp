@@ -4,6 +4,8 @@
 // The bytes come from the broker, but a library that is mapped into everything does not crash on
 // any: an entry that names no tag or answer ends the session.
 // SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+
 #include "clientlib/session.hpp"
 
 namespace dibs::client {
@@ -30,11 +32,13 @@ void Session::free_tag_row(uint32_t tag) {
     Tag& row = tags[tag];
     if (row.state == TagState::kLive) --live;
     if (row.state == TagState::kOver) --over;
-    if (row.state == TagState::kClaiming) --claims_open;
+    if (row.state == TagState::kClaiming || row.requeue) --claims_open;
     if (row.event != 0) --events_to_reap;
-    const uint32_t use = row.use + 1;
+    const uint32_t use = row.use;
+    const bool gave_up = row.state == TagState::kLive;
     row = {};
-    row.use = use;
+    row.use = use + 1;
+    row.gave_up = gave_up ? use : 0;
     row.next_free = free_tag;
     free_tag = tag;
 }
@@ -46,6 +50,44 @@ void Session::free_answer_row(uint32_t index) {
     answer.next_free = free_answer;
     free_answer = index;
     --answers_open;
+}
+
+void Session::wait_again(uint32_t tag, int code) {
+    Tag& row = tags[tag];
+    if (row.release_owed) {  // nobody wants to know: what has to be released is granted later
+        row.release_owed = false;
+        --owed;
+    } else {
+        if (row.event == 0) ++events_to_reap;
+        row.event = shm::LeaseEvent::kRequeued;
+    }
+    row.event_seen = 0;
+    row.end_code = code;
+    row.was_lease = row.lease;
+    row.was_fence = row.fence;
+    row.lease = 0;
+    row.revived = false;
+    row.state = TagState::kClaiming;
+    --live;
+    if (!row.requeue) ++claims_open;
+    row.requeue = true;
+}
+
+void Session::abandon(uint32_t tag) {
+    Tag& row = tags[tag];
+    if (row.event != 0) --events_to_reap;
+    row.event = 0;
+    row.abandoned = true;
+    row.cancel_owed = true;
+    ++owed;
+    settle();
+}
+
+void Session::tell_before_grant(uint32_t tag) {
+    if (tags[tag].event != shm::LeaseEvent::kRequeued || stash.count + 1 >= stash.capacity) return;
+    dibs_completion out;
+    fill_event(tag, out);
+    stash.push(out);
 }
 
 // Leases that have ended: those whose event was taken or, if tags are short, all.
@@ -69,12 +111,22 @@ void hold(Session& session, uint32_t tag, const shm::Completion& completion) {
     row.room = completion.data;
     row.interval_ns = completion.value;
     row.units = completion.units;
+    row.event_seen = 0;
+    row.end_code = 0;
     if (row.interval_ns != 0) row.until_ns = monotonic_ns() + row.interval_ns;
 }
 
 // A claim's end. True if it is for the caller.
 bool accept_claim(Session& session, const shm::Completion& completion, dibs_completion& out) {
     const uint32_t tag = completion.tag;
+    if (tag < session.sizes.tags) {
+        const Tag& row = session.tags[tag];
+        // Given back while its claim was granted again: the broker takes that back, too.
+        const bool of_before = row.gave_up != 0 && row.gave_up == completion.user_data >> 32;
+        if (of_before && static_cast<uint32_t>(completion.user_data) == tag) return false;
+        // It has waited again, which the word that said so does not show any more.
+        if (row.state == TagState::kLive) session.wait_again(tag, DIBS_EREVOKED);
+    }
     if (tag >= session.sizes.tags || session.tags[tag].state != TagState::kClaiming ||
         completion.user_data != (uint64_t{session.tags[tag].use} << 32 | tag)) {
         session.end(DIBS_ESESSION, DIBS_EMALFORMED);
@@ -82,8 +134,9 @@ bool accept_claim(Session& session, const shm::Completion& completion, dibs_comp
     }
     Tag& row = session.tags[tag];
     const bool granted = completion.outcome == Outcome::kGranted;
+    session.tell_before_grant(tag);
     if (granted) {
-        --session.claims_open;
+        if (!row.requeue) --session.claims_open;
         hold(session, tag, completion);
     }
     if (row.abandoned) {
@@ -106,6 +159,7 @@ bool accept_claim(Session& session, const shm::Completion& completion, dibs_comp
     if (granted) {
         out.lease = lease_of(session, tag);
         out.interval_ns = duration(completion.value);
+        out.provision = ~completion.holder;
     } else {
         out.holder = public_holder(completion);
         // The first claim may not hold anything yet: then its number alone is known.
@@ -132,8 +186,9 @@ void prolong(Session& session, const Answer& answer, uint64_t interval_ns) {
     if (tag >= session.sizes.tags) return;
     Tag& row = session.tags[tag];
     if (row.state != TagState::kLive || row.lease != answer.lease.id) return;
-    row.interval_ns = interval_ns;
     row.until_ns = answer.sent_ns + interval_ns;
+    if (row.event_seen == shm::LeaseEvent::kRevoking) return;
+    row.interval_ns = interval_ns;
     row.revived = true;
     row.revived_events = session.down->events.load(std::memory_order_acquire);
     row.event_seen = 0;
@@ -209,6 +264,7 @@ bool Session::accept(const shm::Completion& completion, dibs_completion& out) {
         }
         case CompletionKind::kAssign:
         case CompletionKind::kRevoke:
+        case CompletionKind::kNotice:
             if (assignments.full()) {
                 end(DIBS_ESESSION, DIBS_EMALFORMED);
             } else {
@@ -237,13 +293,44 @@ void Session::pump() {
     settle();
 }
 
+namespace {
+
+// What the broker has left beside the event, in nanoseconds; 0 where there is nothing to read.
+uint64_t time_left(const Session& session, const Tag& row) {
+    const uint64_t area = session.sizes.down_payload;
+    if (row.room >= area || area - row.room < sizeof(shm::GrantHead)) return 0;
+    uint32_t left_ms = 0;
+    std::memcpy(&left_ms,
+                session.down_payload + row.room + offsetof(shm::GrantHead, left_ms),
+                sizeof left_ms);
+    return left_ms == shm::kNoRow ? shm::kNever / 2 : uint64_t{left_ms} * DIBS_MILLISECOND;
+}
+
+int32_t public_kind(uint8_t event) {
+    switch (event) {
+        case shm::LeaseEvent::kGrace:
+            return DIBS_LEASE_GRACE;
+        case shm::LeaseEvent::kRevoking:
+            return DIBS_LEASE_REVOKING;
+        case shm::LeaseEvent::kRequeued:
+            return DIBS_LEASE_REQUEUED;
+        default:
+            return DIBS_LEASE_ENDED;
+    }
+}
+
+}  // namespace
+
 void Session::look_at_event(uint32_t tag) {
     Tag& row = tags[tag];
     if (row.state != TagState::kLive || row.release_owed) return;
     const uint64_t word = event_words[tag].load(std::memory_order_acquire);  // pairs: store_event
     const uint8_t state = shm::event_state(word);
     if (state == row.event_seen || shm::event_generation(word) != row.lease >> 32) return;
-    if (state != shm::LeaseEvent::kGrace && state != shm::LeaseEvent::kEnded) return;
+    if (state == shm::LeaseEvent::kNone || state > shm::LeaseEvent::kRequeued) return;
+    if (state == shm::LeaseEvent::kRequeued) {
+        return wait_again(tag, static_cast<int>(shm::event_reason(word)));
+    }
     // A revived lease's word stays until the next event.
     if (state == shm::LeaseEvent::kGrace && row.revived &&
         down->events.load(std::memory_order_acquire) == row.revived_events) {
@@ -253,9 +340,14 @@ void Session::look_at_event(uint32_t tag) {
     row.event = state;
     row.event_seen = state;
     row.revived = false;
+    row.end_code = static_cast<int>(shm::event_reason(word));
+    if (state == shm::LeaseEvent::kRevoking) {
+        row.until_ns = monotonic_ns() + time_left(*this, row);
+    }
     if (state != shm::LeaseEvent::kEnded) return;
     row.state = TagState::kOver;
-    row.end_code = static_cast<int>(shm::event_reason(word));
+    if (row.requeue) --claims_open;
+    row.requeue = false;
     --live;
     ++over;
 }
@@ -272,16 +364,29 @@ void Session::reap_event(dibs_completion& out) {
     for (uint32_t tag = 0; tag < sizes.tags; ++tag) {
         Tag& row = tags[tag];
         if (row.event == 0) continue;
-        out = {};
-        out.user_data = row.user_data;
-        out.kind = row.event == shm::LeaseEvent::kEnded ? DIBS_LEASE_ENDED : DIBS_LEASE_GRACE;
-        out.code = row.end_code;
-        out.claim = row.claim;
-        out.lease = lease_of(*this, tag);
-        row.event = 0;
-        --events_to_reap;
-        return;
+        return fill_event(tag, out);
     }
+}
+
+void Session::fill_event(uint32_t tag, dibs_completion& out) {
+    Tag& row = tags[tag];
+    out = {};
+    out.user_data = row.user_data;
+    out.kind = public_kind(row.event);
+    out.code = row.end_code;
+    out.claim = row.claim;
+    out.lease = lease_of(*this, tag);
+    if (out.kind == DIBS_LEASE_REQUEUED) {
+        out.lease.id = row.was_lease;
+        out.lease.fence = row.was_fence;
+    } else if (out.kind == DIBS_LEASE_REVOKING) {
+        const uint64_t now = monotonic_ns();
+        out.interval_ns = row.until_ns > now ? duration(row.until_ns - now) : 0;
+    } else if (out.kind == DIBS_LEASE_GRACE) {
+        out.interval_ns = duration(time_left(*this, row));
+    }
+    row.event = 0;
+    --events_to_reap;
 }
 
 void Session::end(int code, int reason) {
@@ -295,6 +400,8 @@ void Session::end(int code, int reason) {
             row.event = shm::LeaseEvent::kEnded;
             row.state = TagState::kOver;
             row.end_code = code;
+            if (row.requeue) --claims_open;
+            row.requeue = false;
             --live;
             ++over;
         }

@@ -11,6 +11,7 @@
 //                              │                     └── broker's event ──► over ──► free
 //                              └── ended otherwise ──► free
 //         free ── adopt ──► adopting ── adopted ──► live;  refused ──► free
+//         live ── taken, and its claim waits again ──► claiming
 //
 // Room in DOWN is promised by counting: claims without an outcome, results to come, what lies in
 // the stash and two entries per announced slot never exceed completion_entries −
@@ -42,6 +43,7 @@ inline constexpr uint32_t kNone = 0xffffffffU;
 inline constexpr uint64_t kDiscard = 0xffffffffffffffffULL;         // user_data of quiet operations
 inline constexpr int64_t kOutcomeMarginNs = 20 * DIBS_MILLISECOND;  // of dibs_claim, for the word
 inline constexpr int64_t kSpinNs = 25'000;
+inline constexpr int64_t kPatienceNs = 5 * DIBS_SECOND;    // where the caller names no time
 inline constexpr int64_t kNetNs = 100 * DIBS_MILLISECOND;  // the safety net's period
 inline constexpr int kYields = 4;
 
@@ -55,7 +57,11 @@ struct Tag {
     uint8_t event = 0;          // LeaseEvent that is to be reaped
     uint8_t event_seen = 0;
     uint32_t next_free = kNone;
-    uint32_t use = 1;  // grows when the tag is freed: old tickets name nothing
+    uint32_t use = 1;        // grows when the tag is freed: old tickets name nothing
+    uint32_t gave_up = 0;    // the use whose lease was given back: it may have been granted again
+    bool requeue = false;    // its claim may wait again: its completion stays reserved
+    uint64_t was_lease = 0;  // before its claim waited again
+    uint64_t was_fence = 0;
     uint32_t units = 0;
     uint32_t room = shm::kNoRow;
     bool revived = false;  // by a keepalive, when DOWN.events was revived_events
@@ -218,9 +224,16 @@ struct Session {
     void look_for_events();
     // Fills `out` with the next lease event; there is one.
     void reap_event(dibs_completion& out);
+    void fill_event(uint32_t tag, dibs_completion& out);
     // The session is over: answers everything that is outstanding.
     void end(int code, int reason);
     void free_tag_row(uint32_t tag);
+    // The tag's lease has ended, and its claim waits again.
+    void wait_again(uint32_t tag, int code);
+    // Its caller wants that claim no more.
+    void abandon(uint32_t tag);
+    // The event of the lease before this one, out of its turn, if there is room: the grant follows.
+    void tell_before_grant(uint32_t tag);
     void free_answer_row(uint32_t index);
     void free_over_tags(bool unreaped);
 
@@ -259,8 +272,17 @@ class Wait {
     bool spun_ = false;
 };
 
-// Copies an options struct as far as caller and library know it. DIBS_ESIZE.
-int read_options(const void* given, void* out, size_t known);
+// Copies an options struct as far as caller and library know it. `first`: the size that it had in
+// the first version. DIBS_ESIZE.
+int read_options(const void* given, void* out, size_t known, size_t first);
+
+inline constexpr size_t kFirstClaimOptions = offsetof(dibs_claim_options, prefer);
+
+// Which claim a lease that is given back was granted to.
+inline void name_claim(shm::Submission& entry, uint32_t tag, const Tag& row) {
+    entry.tag = static_cast<uint16_t>(tag);
+    shm::set_key_word(entry, row.claim);
+}
 
 inline dibs_lease lease_of(const Session& session, uint32_t tag) {
     const Tag& row = session.tags[tag];

@@ -11,18 +11,18 @@ namespace dibs::client {
 
 using shm::Op;
 
-int read_options(const void* given, void* out, size_t known) {
+int read_options(const void* given, void* out, size_t known, size_t first) {
     size_t size = 0;
     std::memset(out, 0, known);
     if (given == nullptr) return DIBS_OK;
     std::memcpy(&size, given, sizeof size);
-    if (size < known || size > known + 1024) return DIBS_ESIZE;
+    if (size != first && (size < known || size > known + 1024)) return DIBS_ESIZE;
     // A newer caller's fields are fine as long as they ask for nothing.
     const auto* bytes = static_cast<const uint8_t*>(given);
     for (size_t i = known; i < size; ++i) {
         if (bytes[i] != 0) return DIBS_ESIZE;
     }
-    std::memcpy(out, given, known);
+    std::memcpy(out, given, size < known ? size : known);
     return DIBS_OK;
 }
 
@@ -116,6 +116,7 @@ void Session::settle() {
         entry.tag = static_cast<uint16_t>(tag);
         entry.id = row.lease;
         entry.fence = row.fence;
+        if (row.release_owed) name_claim(entry, tag, row);
         push(entry);
         --owed;
         row.cancel_owed = false;
@@ -131,10 +132,15 @@ void Session::settle() {
 
 namespace {
 
+bool good_name(const char* name) {
+    const size_t size = strnlen(name, DIBS_NAME_MAX + 1);
+    return size != 0 && size <= DIBS_NAME_MAX;
+}
+
 int check_labels(const char* const* labels, size_t count) {
     if (count > DIBS_LABELS_MAX || (count != 0 && labels == nullptr)) return DIBS_ELABELS;
     for (size_t i = 0; i < count; ++i) {
-        if (labels[i] == nullptr) return DIBS_ELABELS;
+        if (labels[i] == nullptr || !good_name(labels[i])) return DIBS_ELABELS;
     }
     return DIBS_OK;
 }
@@ -155,9 +161,21 @@ int check_claim(const dibs_claim_options& options) {
     }
     if (options.body_size != 0 && options.body == nullptr) return DIBS_EARGUMENT;
     if (options.body_size > DIBS_PAYLOAD_MAX) return DIBS_EPAYLOAD;
-    if ((options.option_count | options.label_count) == 0) return DIBS_OK;
-    const int code = check_pairs(options.options, options.option_count);
-    return code != DIBS_OK ? code : check_labels(options.labels, options.label_count);
+    if (options.preempt < DIBS_PREEMPT_AT_ONCE || options.preempt > DIBS_PREEMPT_NEVER ||
+        options.priority < 0) {
+        return DIBS_EARGUMENT;
+    }
+    if (options.preempt_grace_ns < 0) return DIBS_ENEGATIVE;
+    if (options.account != nullptr && !good_name(options.account)) return DIBS_ENAME;
+    if ((options.option_count | options.label_count | options.prefer_count) == 0) return DIBS_OK;
+    int code = check_pairs(options.options, options.option_count);
+    if (code == DIBS_OK) code = check_labels(options.labels, options.label_count);
+    return code != DIBS_OK ? code : check_labels(options.prefer, options.prefer_count);
+}
+
+bool brings_terms(const dibs_claim_options& options) {
+    return options.prefer_count != 0 || options.account != nullptr ||
+           (options.priority | options.preempt | options.requeue) != 0;
 }
 
 int check_pool(Session& session, uint32_t pool) {
@@ -190,13 +208,15 @@ int Session::submit_claim(uint32_t pool,
     if (code != DIBS_OK) return code;
 
     shm::Submission entry;
-    if ((options.option_count | options.label_count | options.body_size) != 0) {
+    const bool terms = brings_terms(options);
+    if (terms || (options.option_count | options.label_count | options.body_size) != 0) {
         const ClaimContent content = {options.options,
                                       options.option_count,
                                       options.labels,
                                       options.label_count,
                                       options.body,
-                                      options.body_size};
+                                      options.body_size,
+                                      terms ? &options : nullptr};
         const size_t size = encode_claim(content, nullptr);
         if (size > DIBS_PAYLOAD_MAX) return DIBS_EPAYLOAD;
         code = need_payload(size, entry.payload_offset);
@@ -210,14 +230,16 @@ int Session::submit_claim(uint32_t pool,
     row.state = TagState::kClaiming;
     row.units = options.units == 0 ? 1 : options.units;
     row.user_data = user_data;
+    row.requeue = options.requeue != 0;
     ++claims_open;
 
     entry.user_data = uint64_t{row.use} << 32 | tag;
-    entry.op = Op::kClaim;
-    entry.flags = kBusyFlags[options.when_busy];
-    entry.pool = static_cast<uint16_t>(pool);
-    entry.units = static_cast<uint16_t>(row.units);
-    entry.tag = static_cast<uint16_t>(tag);
+    shm::set_operation(entry,
+                       Op::kClaim,
+                       kBusyFlags[options.when_busy],
+                       static_cast<uint16_t>(pool),
+                       static_cast<uint16_t>(row.units),
+                       static_cast<uint16_t>(tag));
     entry.id = options.timeout_ns == DIBS_FOREVER ? shm::kNever
                                                   : static_cast<uint64_t>(options.timeout_ns);
     entry.fence = static_cast<uint64_t>(options.interval_ns);
@@ -294,10 +316,7 @@ int Session::submit_announce(uint32_t pool,
                              Told told,
                              uint32_t& index) {
     int code = check_pool(*this, pool);
-    if (code == DIBS_OK && options.name != nullptr) {
-        const size_t size = strnlen(options.name, DIBS_NAME_MAX + 1);
-        if (size == 0 || size > DIBS_NAME_MAX) code = DIBS_ENAME;
-    }
+    if (code == DIBS_OK && options.name != nullptr && !good_name(options.name)) code = DIBS_ENAME;
     if (code == DIBS_OK) code = check_labels(options.labels, options.label_count);
     if (code == DIBS_OK) code = check_pairs(options.attributes, options.attribute_count);
     if (code == DIBS_OK) code = need_credit();

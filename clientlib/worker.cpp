@@ -52,13 +52,18 @@ shm::Submission word(shm::Op op, uint64_t slot, uint64_t round) {
 
 int describe(const Session& session, const shm::Completion& completion, dibs_assignment& out) {
     out = {};
-    out.kind = completion.kind == shm::CompletionKind::kAssign ? DIBS_ASSIGN : DIBS_REVOKE;
-    out.number = static_cast<uint32_t>(completion.value);
+    const bool notice = completion.kind == shm::CompletionKind::kNotice;
+    out.kind = completion.kind == shm::CompletionKind::kAssign ? DIBS_ASSIGN
+               : notice                                        ? DIBS_REVOKING
+                                                               : DIBS_REVOKE;
+    out.number = notice ? completion.data : static_cast<uint32_t>(completion.value);
+    if (notice) out.left_ns = static_cast<int64_t>(completion.value & INT64_MAX);
+    if (out.kind == DIBS_ASSIGN) out.provision = static_cast<uint32_t>(completion.value >> 32);
     out.slot = completion.id;
     out.round = completion.fence;
     out.worker_tag = completion.user_data;
     out.claim = completion.claim;
-    if (out.kind == DIBS_REVOKE || completion.data == shm::kNoRow) return DIBS_OK;
+    if (out.kind != DIBS_ASSIGN || completion.data == shm::kNoRow) return DIBS_OK;
     const uint64_t end = uint64_t{completion.data} + completion.holder;
     if (end > session.sizes.down_payload) return DIBS_EPAYLOAD;
     const uint8_t* payload = session.down_payload + completion.data;
@@ -83,7 +88,7 @@ int dibs_announce(dibs_session* session,
     if (code != DIBS_OK) return code;
     if (slot == nullptr || wait_ns == 0) return DIBS_EARGUMENT;
     dibs_announce_options known;
-    code = read_options(options, &known, sizeof known);
+    code = read_options(options, &known, sizeof known, sizeof known);
     if (code != DIBS_OK) return code;
     uint32_t index = kNone;
     code = session->submit_announce(pool, known, 0, Told::kResult, index);

@@ -3,6 +3,7 @@
 # Man pages and completions are made of it, so that they cannot say anything else. A line of help
 # is two spaces, what is typed, two spaces or more, what it means; a deeper line goes on with it.
 # SPDX-License-Identifier: Apache-2.0
+import os
 import re
 import subprocess
 from dataclasses import dataclass, field
@@ -83,6 +84,7 @@ def parse(name, text):
 
 def spoken(program, *words):
     ran = subprocess.run([program, *words, "--help"], capture_output=True, text=True,
+                         env={**os.environ, "COLUMNS": "1000"},  # a meaning, a line
                          stdin=subprocess.DEVNULL, timeout=30)
     return ran.stdout or ran.stderr
 

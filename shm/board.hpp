@@ -66,6 +66,28 @@ struct PoolNamePicture {
 static_assert(sizeof(PoolNamePicture) == sizeof(BoardPoolName));
 static_assert(offsetof(PoolNamePicture, name) == offsetof(BoardPoolName, name));
 
+struct AccountPicture {
+    uint64_t sequence = 0;
+    uint64_t used_us = 0;
+    uint64_t time_ns = 0;
+    uint64_t counted_since_ns = 0;
+    uint64_t rate = 0;
+    uint32_t held = 0;
+    uint32_t waiting = 0;
+    uint8_t state = 0;
+    uint8_t name_size = 0;
+    uint8_t reserved0[14] = {};
+    char name[64] = {};
+};
+static_assert(sizeof(AccountPicture) == sizeof(BoardAccount));
+static_assert(offsetof(AccountPicture, name) == offsetof(BoardAccount, name));
+
+namespace BoardAccountState {
+inline constexpr uint8_t kNone = 0;
+inline constexpr uint8_t kKnown = 1;
+inline constexpr uint8_t kConfigured = 2;
+}  // namespace BoardAccountState
+
 // Writer: the turn. A block that a broker left half written is odd: the next write mends it.
 template <typename Block, typename Picture>
 void board_write(Block& block, const Picture& picture) {
@@ -106,17 +128,24 @@ struct BoardPlan {
     uint64_t totals;
     uint64_t names;
     uint64_t histograms;
+    uint64_t accounts;
     uint64_t size;
 };
 
-constexpr BoardPlan plan_board(uint32_t pools_max) {
+constexpr BoardPlan plan_board(uint32_t pools_max, uint32_t accounts_max = 0) {
     BoardPlan plan = {};
     plan.pools = sizeof(BoardHead);
     plan.totals = plan.pools + uint64_t{pools_max} * sizeof(BoardPool);
     plan.names = plan.totals + uint64_t{pools_max} * sizeof(BoardPoolTotals);
     plan.histograms = plan.names + uint64_t{pools_max} * sizeof(BoardPoolName);
-    plan.size = plan.histograms + uint64_t{pools_max} * sizeof(BoardHistogram);
+    plan.accounts = plan.histograms + uint64_t{pools_max} * sizeof(BoardHistogram);
+    plan.size = plan.accounts + uint64_t{accounts_max} * sizeof(BoardAccount);
     return plan;
+}
+
+// The accounts that a BOARD of that size has room for.
+constexpr uint32_t board_accounts(uint64_t size, uint32_t pools_max) {
+    return static_cast<uint32_t>((size - plan_board(pools_max).size) / sizeof(BoardAccount));
 }
 
 // The arrays of a mapped BOARD; `Byte` is std::byte for the broker, const std::byte for the rest.

@@ -291,6 +291,7 @@ static_assert(sizeof(LeaseRow) == 192);
 
 namespace LeaseFlag {
 inline constexpr uint8_t kKillFailed = 1;  // killing: its holder could not be killed
+inline constexpr uint8_t kTaken = 2;       // for a better claim: it pays no more, counts nowhere
 }  // namespace LeaseFlag
 
 struct alignas(64) SessionRow {
@@ -426,7 +427,10 @@ struct alignas(64) AccountRow {
     uint32_t leases;        // [later]
     uint32_t label_limits;  // arena chain, or kNoRow
     uint32_t label_limits_size;
-    uint32_t reserved0[9];
+    uint32_t held;              // slots of its leases, whatever their class
+    uint64_t used_us;           // microseconds of slots, up to charged_ns
+    uint64_t counted_since_ns;  // used_us begins here
+    uint32_t reserved0[4];
     uint8_t name_size;
     char name[63];
 };
@@ -435,6 +439,7 @@ static_assert(sizeof(AccountRow) == 256);
 namespace AccountFlag {
 inline constexpr uint8_t kConfigured = 1;
 inline constexpr uint8_t kFreeTasksDisabled = 2;
+inline constexpr uint8_t kOfFile = 4;  // the broker's file names it: one that does not deletes it
 }  // namespace AccountFlag
 
 // [later] A type of worker that a provisioner can create.
@@ -557,13 +562,20 @@ struct alignas(64) LogStore {
 static_assert(sizeof(LogStore) == 128);
 
 // The log's head. Writer: the turn. `phase` pairs with recovery's first load.
+//
+// A pledge is a grant that is told before its turn: the completion stands in the log's first store
+// by then, the rest here, `pledged_turn` last. It is owed while that turn has not been committed.
 struct alignas(64) LogHead {
     std::atomic<LogPhase> phase;
     std::atomic<uint32_t> images;  // valid images; stored after the image it counts
     uint32_t stores;
     uint32_t reserved0;
     uint64_t turn;
-    uint8_t reserved1[40];
+    uint64_t pledged_turn;  // the turn that grants what has been told
+    uint64_t pledged_ns;    // its time
+    uint32_t pledged_pool;
+    uint32_t pledged_room_lines;
+    uint8_t reserved1[16];
 };
 static_assert(sizeof(LogHead) == 64);
 
@@ -657,6 +669,23 @@ struct alignas(64) BoardPoolName {
 };
 static_assert(sizeof(BoardPoolName) == 128);
 
+// An account, and what it has had of the pools that are ordered by account: by `time_ns` used_us
+// microseconds of slots; since then `held` more each microsecond.
+struct alignas(64) BoardAccount {
+    std::atomic<uint64_t> sequence;
+    uint64_t used_us;
+    uint64_t time_ns;
+    uint64_t counted_since_ns;
+    uint64_t rate;     // of all classes: micro-slots that it may hold all the time
+    uint32_t held;     // slots
+    uint32_t waiting;  // claims
+    uint8_t state;     // 0: no account, 1: named by claims or sessions only, 2: configured
+    uint8_t name_size;
+    uint8_t reserved0[14];
+    char name[64];  // zero padded
+};
+static_assert(sizeof(BoardAccount) == 128);
+
 // A log-linear histogram of nanoseconds: shm/histogram.hpp says which bucket is which.
 struct alignas(64) BoardHistogram {
     std::atomic<uint64_t> bucket[kHistogramBuckets];
@@ -675,7 +704,8 @@ struct alignas(64) BoardHead {
     std::atomic<uint64_t> net_found_work;  // re-rings of clients that found an unread entry
     std::atomic<uint64_t> time_ns;         // broker time of the last turn that published
     BoardHistogram self_reported;          // sum of what the clients recorded, clamped
-    // then pools_max × BoardPool, BoardPoolTotals, BoardPoolName, BoardHistogram (dispatch)
+    // then pools_max × BoardPool, BoardPoolTotals, BoardPoolName, BoardHistogram (dispatch), and
+    // as many BoardAccount, by row, as `size` has room for
 };
 static_assert(sizeof(BoardHead) == 64 + 5120);
 inline constexpr uint64_t kBoardMagic = 0x4452414f42424944ULL;  // "DIBBOARD"
@@ -736,6 +766,8 @@ enum class CompletionKind : uint8_t {
     kAssign = 2,  // to a worker: id = slot, fence = round, data = the claim's payload
     kRevoke = 3,  // to a worker: id = slot, fence = round: say ready when it is clean
     kSlot = 4,    // to a worker: announced; id = slot
+    kNotice =
+        5,  // to a worker: its lease is being taken, value = ns that are left; kRevoke follows
 };
 
 // How a claim ended. kBrokerLost is said by the library alone.
@@ -798,7 +830,8 @@ struct alignas(64) CompletionEntry {
                       // held by another: how long, in ns
     uint64_t claim;   // the claim's number (arrival)
     uint32_t data;    // offset in the payload area of DOWN; kNoRow = none
-    uint32_t holder;  // uid of whoever holds what was wanted, or data size for kAssign
+    uint32_t holder;  // uid of whoever holds what was wanted; data size for kAssign; granted: the
+                      // preferred labels that every slot has, a bit each
 };
 static_assert(sizeof(CompletionEntry) == 64);
 
@@ -810,7 +843,8 @@ struct GrantHead {
     uint32_t units;
     uint32_t stride;
     uint32_t answer_place;  // of an answer within its region, from the GrantSlot
-    uint32_t reserved0;
+    uint32_t left_ms;       // of kGrace and kRevoking, from then on; all ones = no end is set.
+                            // Stored before the event
 };
 static_assert(sizeof(GrantHead) == 16);
 struct GrantSlot {
@@ -824,8 +858,10 @@ static_assert(sizeof(GrantSlot) == 16);
 // A lease's event word in DOWN: state in the low 8 bits, then the lease's generation.
 namespace LeaseEvent {
 inline constexpr uint8_t kNone = 0;
-inline constexpr uint8_t kGrace = 1;  // expired: release, or keepalive, before the grace ends
-inline constexpr uint8_t kEnded = 2;  // bits 8..23 carry −reason, bits 32..63 the generation
+inline constexpr uint8_t kGrace = 1;     // expired: release, or keepalive, before the grace ends
+inline constexpr uint8_t kEnded = 2;     // bits 8..23 carry −reason, bits 32..63 the generation
+inline constexpr uint8_t kRevoking = 3;  // wanted for a better claim: release before the time ends
+inline constexpr uint8_t kRequeued = 4;  // ended as above, and its claim waits again
 }  // namespace LeaseEvent
 
 // UP: per session. Writer: its client (parked words: also the broker, by compare-and-swap).

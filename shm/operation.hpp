@@ -5,31 +5,36 @@
 //   op         pool units tag  payload          id          fence        key
 //   kClaim      x    x     x   ClaimPayload     timeout_ns  interval_ns  idempotency key
 //   kCancel                x
-//   kRelease                                    lease       fence
-//   kFail                                       lease       fence
-//   kKeepalive                                  lease       fence        interval_ns (word 0)
-//   kAnnounce   x              AnnouncePayload  worker_tag
-//   kReady                                      slot        round
-//   kConfirm                   answer           slot        round
-//   kRefuse                                     slot        round        code (word 0)
-//   kDone                      answer           slot        round
-//   kWithdraw                                   slot
-//   kProtect                                    slot
+//   kRelease               x                    lease       fence        its claim's number (word
+//   0) kFail                  x                    lease       fence        its claim's number
+//   (word 0) kKeepalive                                  lease       fence        interval_ns (word
+//   0) kAnnounce   x              AnnouncePayload  worker_tag kReady slot        round kConfirm
+//   answer           slot        round kRefuse                                     slot round code
+//   (word 0) kDone                      answer           slot        round kWithdraw slot kProtect
+//   slot
 //
-// Completions. `user_data` is the operation's, of kAssign and kRevoke the slot's worker_tag.
+// Tag and number of a lease that is given back say which claim ends with it, should it wait again
+// or have been granted again meanwhile (LeaseEvent::kRequeued); number 0: none.
+//
+// Completions. `user_data` is the operation's, of words to workers the slot's worker_tag.
 //
 //   kind, outcome     id            fence  value              claim        data    holder
-//   kClaim granted    lease         fence  interval_ns        its number   room    kNoRow
+//   kClaim granted    lease         fence  interval_ns        its number   room    preferred labels
+//                                                                                that are there
 //   kClaim ended      holder's      holder retry_after_ns,    its number   holder  holder
 //                     claim; first  age ns or the worker's                 pid     uid
 //                     claim         code (kRefused)
 //   kResult           lease, slot   holder interval_ns        holder's     holder  holder
 //                                   age ns (kKeepalive)       claim        pid     uid
 //   kSlot             slot          round  slot's number
-//   kAssign           slot          round  slot's number      its number   payload payload size
+//   kAssign           slot          round  slot's number,     its number   payload payload size
+//                                          labels to provision
 //   kRevoke           slot          round  slot's number
+//   kNotice           slot          round  ns that are left   its number   slot's
+//                                                                          number
 //
-// Nobody to name: holder = kNoRow. "first claim": of a duplicate, whose holder it names.
+// Nobody to name: holder = kNoRow. "first claim": of a duplicate, whose holder it names. Labels: a
+// bit each, in the order of ClaimPayload.preferred; those to provision are the upper half of value.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -41,10 +46,10 @@
 
 namespace dibs::shm {
 
-// Completions that one slot's worker can have unread: the revoke of a round whose assignment it
-// has read, and assignment and revoke of the next. For the round after that it must have read them.
-// Both sides keep this many entries of the ring for each announced slot.
-inline constexpr uint32_t kCompletionsPerSlot = 3;
+// Completions that one slot's worker can have unread: notice and revoke of a round whose assignment
+// it has read, and assignment and revoke of the next. For the round after that it must have read
+// them. Both sides keep this many entries of the ring for each announced slot.
+inline constexpr uint32_t kCompletionsPerSlot = 4;
 
 // Word 0 of the key: kKeepalive's interval, kRefuse's code.
 inline void set_key_word(Submission& entry, uint64_t word) {

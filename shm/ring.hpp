@@ -17,8 +17,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "shm/layout.hpp"
 #include "shm/words.hpp"
@@ -63,6 +65,28 @@ struct Completion {
 static_assert(sizeof(Completion) == sizeof(CompletionEntry));
 static_assert(offsetof(Completion, id) == offsetof(CompletionEntry, id));
 static_assert(offsetof(Completion, holder) == offsetof(CompletionEntry, holder));
+
+// The words of small fields, put together in a register: lines are copied by words, and a load of
+// eight bytes that were stored in pieces waits until all earlier stores have left the core.
+static_assert(std::endian::native == std::endian::little);
+inline void set_operation(
+    Submission& entry, Op op, uint8_t flags, uint16_t pool, uint16_t units, uint16_t tag) {
+    static_assert(offsetof(Submission, op) == 16 && offsetof(Submission, tag) == 22);
+    const uint64_t word = uint64_t{static_cast<uint8_t>(op)} | uint64_t{flags} << 8U |
+                          uint64_t{pool} << 16U | uint64_t{units} << 32U | uint64_t{tag} << 48U;
+    std::memcpy(reinterpret_cast<std::byte*>(&entry) + 16, &word, sizeof(word));
+}
+inline void set_grant(Completion& entry, uint16_t units, uint16_t tag, uint32_t data) {
+    static_assert(offsetof(Completion, kind) == 16 && offsetof(Completion, tag) == 22 &&
+                  offsetof(Completion, data) == 56);
+    const uint64_t word = uint64_t{static_cast<uint8_t>(CompletionKind::kClaim)} |
+                          uint64_t{static_cast<uint8_t>(Outcome::kGranted)} << 8U |
+                          uint64_t{static_cast<uint16_t>(Reason::kOk)} << 16U |
+                          uint64_t{units} << 32U | uint64_t{tag} << 48U;
+    const uint64_t place = uint64_t{data} | uint64_t{kNoRow} << 32U;
+    std::memcpy(reinterpret_cast<std::byte*>(&entry) + 16, &word, sizeof(word));
+    std::memcpy(reinterpret_cast<std::byte*>(&entry) + 56, &place, sizeof(place));
+}
 
 enum class Poll { kNothing, kEntry, kViolation };
 

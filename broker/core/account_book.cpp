@@ -38,7 +38,6 @@ AccountBook::AccountBook(State& state, Edit& edit, Arena& arena)
       crowds_of_pool(state.pools.size()),
       stalls_of_pool(state.pools.size()),
       tenants_of_pool(state.pools.size()),
-      claim_links(state.claims.size()),
       slot_links(state.slots.size()),
       crowd_of_claim(state.claims.size(), kNoRow),
       stall_of_slot(state.slots.size(), kNoRow),
@@ -47,12 +46,15 @@ AccountBook::AccountBook(State& state, Edit& edit, Arena& arena)
       tenant_leases(state.leases.size()),
       stall_leases(state.leases.size()),
       account_uses(state.accounts.size()),
+      account_waits(state.accounts.size()),
+      is_changed(state.accounts.size()),
       caps(state.accounts.size()),
       limits(state.accounts.size()),
       label_units(state.accounts.size()),
       above_cap(state.accounts.size()),
       forgotten(0, state.slots.size(), 0),
-      assignments(state.pools.size()) {}
+      assignments(state.pools.size()),
+      claim_by_number(state.claims.size()) {}
 
 uint32_t AccountBook::crowd_for(uint32_t pool,
                                 uint32_t account,
@@ -126,7 +128,7 @@ uint32_t AccountBook::find_tenant(uint32_t pool, uint32_t account) const {
 }
 
 void AccountBook::drop_crowd(uint32_t row) {
-    const Crowd crowd = crowds[row];
+    const Crowd& crowd = crowds[row];
     const std::array<uint32_t, 5> parts = {
         crowd.pool, crowd.account, crowd.base, crowd.preferred, crowd.units};
     std::string key(sizeof(parts), '\0');

@@ -4,7 +4,7 @@
 //   Crowd    a pool's waiting claims that are alike (account, labels, units), by number: one look
 //            decides for all of them
 //   Stall    a pool's slots with the same labels: the idle ones in the order in which they became
-//            idle, the leased ones by class and cost
+//            idle, the leased ones in the order of their grants, and by class and cost
 //   Fanout   how many slots claims of one account with one set of labels hold at a class below free
 //
 // Crowds, stalls, tenants and fan-outs that are empty stay until sweep(): the next claim is likely
@@ -20,6 +20,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "broker/core/claim_line.hpp"
+#include "broker/core/index.hpp"
 #include "broker/core/labels.hpp"
 #include "broker/core/ordered_rows.hpp"
 #include "broker/core/timers.hpp"
@@ -51,7 +53,7 @@ struct Crowd {
     uint32_t place = shm::kNoRow;  // among the pool's crowds that wait
     uint32_t fanout = 0;
     uint64_t examined_ns = 0;
-    Ends claims;
+    ClaimLine claims;  // those that wait
 };
 
 struct Stall {
@@ -62,6 +64,7 @@ struct Stall {
     uint32_t labels = shm::kNoRow;
     uint32_t slots = 0;
     Ends idle;
+    Ends leased;                                        // the one granted first at the head
     std::array<uint32_t, kClassesAndFree> leases = {};  // roots
 };
 
@@ -96,8 +99,10 @@ struct AccountPass {
     uint32_t pool = shm::kNoRow;
     uint8_t at_class = 0;
     Step step = Step::kStart;
-    uint32_t next_account = 0;  // reprioritise: the first one not yet done
-    bool stopped = false;       // no lease row, or too many unconfirmed
+    uint32_t next_account = 0;   // reprioritise: the first one not yet done
+    bool stopped = false;        // no lease row, or too many unconfirmed
+    bool held_for_step = false;  // of some stall
+    uint8_t classes = 0;         // a bit for each that something waits at, or did
     bool requeued = false;
 };
 
@@ -138,8 +143,7 @@ struct AccountBook {
         uint32_t next = shm::kNoRow;
         uint32_t previous = shm::kNoRow;
     };
-    std::vector<Link> claim_links;         // within a crowd
-    std::vector<Link> slot_links;          // within a stall's idle ones
+    std::vector<Link> slot_links;          // within a stall's idle ones, or its leased ones
     std::vector<uint32_t> crowd_of_claim;  // by claim row
     std::vector<uint32_t> stall_of_slot;   // by slot row
     std::vector<uint32_t> claim_of_lease;  // by lease row
@@ -149,6 +153,9 @@ struct AccountBook {
 
     // Accounts, by row.
     std::vector<uint32_t> account_uses;
+    std::vector<uint32_t> account_waits;  // claims
+    std::vector<uint32_t> changed;        // those that whoever publishes them has not seen so
+    std::vector<uint8_t> is_changed;
     std::vector<std::array<int64_t, shm::kClasses>> caps;
     std::vector<std::vector<LabelLimit>> limits;
     std::vector<std::unordered_map<uint64_t, uint32_t>> label_units;  // (pool, label) → slots held
@@ -156,6 +163,9 @@ struct AccountBook {
     std::vector<uint32_t> above;                                      // those rows
     std::unordered_map<std::string, uint32_t> account_by_name;
     uint64_t stepped_us = 0;  // time of the last opening
+    // When a balance changes what may be granted, once somebody has asked since the last turn.
+    bool crossing_known = false;
+    uint64_t crossing_ns = 0;
 
     // Reported workers that hold nothing, by the instant at which they are forgotten.
     Timers forgotten;
@@ -170,7 +180,7 @@ struct AccountBook {
     AccountPass pass;
     std::vector<uint32_t> come_back;  // claims that wait again since the pass began
     uint32_t announced_set = shm::kNoRow;
-    std::unordered_map<uint64_t, uint32_t> claim_by_number;
+    Index claim_by_number;
     std::vector<std::pair<uint32_t, uint32_t>> to_reprioritise;  // account, tenant
     std::vector<uint32_t> stall_scratch;
     std::vector<CrowdAtHead> heap;
@@ -188,6 +198,16 @@ struct AccountBook {
     [[nodiscard]] uint32_t find_tenant(uint32_t pool, uint32_t account) const;
     void sweep();
     void forget_account(uint32_t account);
+    void change_account(uint32_t account) {
+        if (is_changed[account] != 0) return;
+        is_changed[account] = 1;
+        changed.push_back(account);
+    }
+    void count_waiting(uint32_t account, int32_t claims) {
+        if (account == shm::kNoRow) return;
+        account_waits[account] += static_cast<uint32_t>(claims);
+        change_account(account);
+    }
 
   private:
     uint32_t fanout_for(uint64_t key);

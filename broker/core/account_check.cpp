@@ -45,6 +45,8 @@ class AccountCheck {
     const State& state_;
     std::vector<std::string> wrongs_;
     std::map<uint32_t, std::array<uint32_t, shm::kClasses>> running_;  // by account
+    std::map<uint32_t, uint32_t> held_;                                // slots, by account
+    std::map<uint32_t, uint32_t> waits_;                               // claims, by account
     std::map<uint32_t, uint32_t> uses_;                                // of accounts
     std::map<uint32_t, uint32_t> waiting_;                             // by crowd
     std::map<uint32_t, uint32_t> members_;                             // by crowd
@@ -91,11 +93,16 @@ void AccountCheck::lease(uint32_t row) {
     expect(claim < state_.claims.size() && state_.claims[claim].lease == row &&
                state_.claims[claim].state == ClaimState::kRunning,
            who + " has no claim that runs");
-    if (lease.state == LeaseState::kRevoking) {
+    const bool taken = (lease.flags & shm::LeaseFlag::kTaken) != 0;
+    expect(lease.state != LeaseState::kRevoking || taken, who + " is being revoked and not taken");
+    expect(!taken || lease.state == LeaseState::kRevoking || lease.state == LeaseState::kKilling,
+           who + " is taken and lives on");
+    if (taken) {
         return expect(lease.account_class == kFreeClass, who + " is being revoked and pays");
     }
     for (const int64_t paid : parts_.cost_of(row))
         expect(paid >= 0, who + " has a negative cost");
+    if (lease.account != kNoRow) held_[lease.account] += lease.units;
     if (lease.account != kNoRow && lease.account_class < kFreeClass) {
         running_[lease.account][lease.account_class] += lease.units;
     }
@@ -128,6 +135,10 @@ void AccountCheck::account(uint32_t row) {
     expect(uses_[row] == parts_.book->account_uses[row], who + " is used by another number");
     expect(uses_[row] != 0 || (account.flags & shm::AccountFlag::kConfigured) != 0,
            who + " is there and nobody knows it");
+    expect(held_[row] == account.held,
+           who + ": counted " + std::to_string(held_[row]) + " slots held, stored " +
+               std::to_string(account.held));
+    expect(account.charged_ns <= parts_.now_ns, who + " is charged for a time to come");
     for (uint32_t p = 0; p < shm::kClasses; ++p) {
         expect(running_[row][p] == account.running[p],
                who + " class " + std::to_string(p) + ": counted " +
@@ -146,20 +157,26 @@ void AccountCheck::crowds() {
         expect(crowd.members == members_[place], who + " has another number of members");
         uint32_t found = 0;
         uint64_t last = 0;
-        for (uint32_t row = crowd.claims.head; row != kNoRow && found <= crowd.waiting;
-             row = book.claim_links[row].next) {
-            expect(state_.claims[row].arrival > last, who + " is out of order");
-            last = state_.claims[row].arrival;
+        crowd.claims.each([&](uint32_t row) {
+            const uint64_t number = state_.claims[row].arrival;
+            expect(number > last, who + " is out of order");
+            expect(crowd.claims.count_before(number) == found, who + " counts its places wrong");
+            last = number;
             ++found;
-        }
+        });
         const auto late = static_cast<uint32_t>(
             std::count_if(book.come_back.begin(), book.come_back.end(), [&](uint32_t claim) {
                 return book.crowd_of_claim[claim] == place;
             }));
+        if (crowd.account != kNoRow) waits_[crowd.account] += crowd.waiting;
         expect(found == crowd.waiting && found + late == waiting_[place],
                who + " has another number of waiting claims");
         expect(book.fanouts[crowd.fanout].units == fanout_[crowd.fanout],
                who + ": its fan-out is counted wrong");
+    }
+    for (uint32_t row = 0; row < state_.accounts.size(); ++row) {
+        expect(waits_[row] == book.account_waits[row],
+               "account row " + std::to_string(row) + ": its waiting claims are counted wrong");
     }
 }
 

@@ -27,14 +27,44 @@ Cost Core::balance(uint32_t account) const {
     return balance;
 }
 
+uint64_t Core::used_us(uint32_t account) const {
+    return parts_->used_us(account);
+}
+
+uint32_t Core::waiting_of(uint32_t account) const {
+    return parts_->book ? parts_->book->account_waits[account] : 0;
+}
+
+uint8_t Core::best_class(uint32_t account) const {
+    return parts_->book ? parts_->best_class(account) : kFreeClass;
+}
+
+std::vector<std::pair<std::string, uint32_t>> Core::label_limits(uint32_t account) const {
+    std::vector<std::pair<std::string, uint32_t>> limits;
+    if (!parts_->book) return limits;
+    for (const LabelLimit& limit : parts_->book->limits[account])
+        limits.emplace_back(limit.prefix.substr(0, limit.prefix.size() - 1), limit.limit);
+    return limits;
+}
+
+std::span<const uint32_t> Core::changed_accounts() const {
+    if (!parts_->book) return {};
+    return parts_->book->changed;
+}
+
+void Core::forget_changed_accounts() {
+    if (!parts_->book) return;
+    for (const uint32_t row : parts_->book->changed)
+        parts_->book->is_changed[row] = 0;
+    parts_->book->changed.clear();
+}
+
 Cost Core::cost(uint32_t lease) const {
     return parts_->cost_of(lease);
 }
 
 uint32_t Core::find_claim(uint64_t number) const {
-    if (!parts_->book) return kNoRow;
-    const auto known = parts_->book->claim_by_number.find(number);
-    return known == parts_->book->claim_by_number.end() ? kNoRow : known->second;
+    return parts_->find_claim(number);
 }
 
 uint8_t Core::class_of(uint32_t claim) const {

@@ -14,10 +14,6 @@ namespace dibs::core {
 
 namespace {
 
-uint64_t label_key(uint32_t pool, std::string_view label) {
-    return hash_bytes(label.data(), label.size(), pool);
-}
-
 template <class Links>
 void link_before(Links& links, Ends& ends, uint32_t row, uint32_t at) {
     const uint32_t previous = at == kNoRow ? ends.tail : links[at].previous;
@@ -78,19 +74,11 @@ void Core::Parts::leave_crowd(uint32_t row) {
     book->crowd_of_claim[row] = kNoRow;
 }
 
-// In order of number. New claims come at the tail, those that come back are old: both walks are
-// short.
 void Core::Parts::wait_in_crowd(uint32_t row) {
     const uint32_t place = book->crowd_of_claim[row];
     Crowd& crowd = book->crowds[place];
-    const uint64_t number = state.claims[row].arrival;
-    uint32_t at = kNoRow;
-    if (crowd.claims.tail != kNoRow && state.claims[crowd.claims.tail].arrival > number) {
-        at = crowd.claims.head;
-        while (state.claims[at].arrival < number)
-            at = book->claim_links[at].next;
-    }
-    link_before(book->claim_links, crowd.claims, row, at);
+    crowd.claims.insert(state.claims[row].arrival, row);
+    book->count_waiting(crowd.account, 1);
     if (crowd.waiting++ != 0) return;
     crowd.waits_at = kNoClass;
     std::vector<uint32_t>& crowds = book->crowds_of_pool[crowd.pool];
@@ -100,12 +88,20 @@ void Core::Parts::wait_in_crowd(uint32_t row) {
 
 void Core::Parts::leave_waiting(uint32_t row) {
     Crowd& crowd = book->crowds[book->crowd_of_claim[row]];
-    unlink(book->claim_links, crowd.claims, row);
+    crowd.claims.remove(state.claims[row].arrival);
+    book->count_waiting(crowd.account, -1);
     if (--crowd.waiting != 0) return;
     std::vector<uint32_t>& crowds = book->crowds_of_pool[crowd.pool];
     leave_list(crowds, crowd.place);
     if (crowd.place < crowds.size()) book->crowds[crowds[crowd.place]].place = crowd.place;
     crowd.place = kNoRow;
+}
+
+// A claim of a pool ordered by account: its row, or kNoRow.
+uint32_t Core::Parts::find_claim(uint64_t number) const {
+    if (!book) return kNoRow;
+    return book->claim_by_number.find(
+        number_hash(number), [&](uint32_t row) { return state.claims[row].arrival == number; });
 }
 
 // A new claim's part of its row.
@@ -126,7 +122,7 @@ void Core::Parts::bring_terms(uint32_t row, const Claim& command, const TermRows
     put(claim.confirmed_ns, event_time(terms.confirmed_ns));
     put(claim.carried_cost, kNoRow);
     put(claim.lease, kNoRow);
-    book->claim_by_number[claim.arrival] = row;
+    book->claim_by_number.insert(number_hash(claim.arrival), row);
     join_crowd(row);
 }
 
@@ -150,7 +146,7 @@ void Core::Parts::leave_order(uint32_t row) {
 void Core::Parts::forget_claim(uint32_t row) {
     const shm::ClaimRow& claim = state.claims[row];
     leave_crowd(row);
-    book->claim_by_number.erase(claim.arrival);
+    book->claim_by_number.remove(number_hash(claim.arrival), row);
     arena.free(claim.carried_cost, claim.carried_cost == kNoRow ? 0 : sizeof(Cost));
     release_account(claim.account);
 }
@@ -174,7 +170,9 @@ void Core::Parts::relabel(uint32_t row, uint32_t set) {
         const uint32_t claim = counts_on(row);
         const uint32_t account = claim == kNoRow ? kNoRow : state.claims[claim].account;
         const bool idle = slot.state == SlotState::kIdle;
+        const bool leased = slot.state == SlotState::kLeased;
         if (idle) leave_state(row, SlotState::kIdle, SlotState::kRecovering);
+        if (leased) leave_leased(row);
         if (account != kNoRow) count_labels(account, row, -1);
         leave_stall(row);
         put(edit.row(slot, 1U << 1U).label_set, set);
@@ -182,6 +180,7 @@ void Core::Parts::relabel(uint32_t row, uint32_t set) {
         if (account != kNoRow) count_labels(account, row, 1);
         // Its place among the idle ones goes with it.
         if (idle) stand_idle(row);
+        if (leased) stand_by_fence(row);
         return;
     }
     put(edit.row(slot, 1U << 1U).label_set, set);
@@ -208,8 +207,30 @@ Reason Core::Parts::intern_announced(std::span<const std::string_view> labels) {
     return book->labels.intern(labels, &book->announced_set) ? Reason::kOk : Reason::kTablesFull;
 }
 
+// Behind all that are leased.
+void Core::Parts::stand_leased(uint32_t row) {
+    link_before(book->slot_links, book->stalls[book->stall_of_slot[row]].leased, row, kNoRow);
+}
+
+// Where its grant puts it.
+void Core::Parts::stand_by_fence(uint32_t row) {
+    Stall& stall = book->stalls[book->stall_of_slot[row]];
+    uint32_t at = kNoRow;
+    uint32_t before = stall.leased.tail;
+    while (before != kNoRow && state.slots[before].fence > state.slots[row].fence) {
+        at = before;
+        before = book->slot_links[before].previous;
+    }
+    link_before(book->slot_links, stall.leased, row, at);
+}
+
+void Core::Parts::leave_leased(uint32_t row) {
+    unlink(book->slot_links, book->stalls[book->stall_of_slot[row]].leased, row);
+}
+
 // move_slot() tells of both ends of a change.
 void Core::Parts::leave_state(uint32_t row, SlotState from, SlotState to) {
+    if (from == SlotState::kLeased) leave_leased(row);
     if (from == SlotState::kIdle) {
         unlink(book->slot_links, book->stalls[book->stall_of_slot[row]].idle, row);
     }
@@ -222,6 +243,7 @@ void Core::Parts::enter_state(uint32_t row, SlotState from, SlotState to) {
         if (book->stall_of_slot[row] == kNoRow) join_stall(row);
     }
     if (to == SlotState::kIdle) stand_idle(row);
+    if (to == SlotState::kLeased) stand_leased(row);
     if (slot.session != kNoRow || state.pools[slot.pool].kind == shm::PoolKind::kCounted) return;
     watch_reported(row);
 }
@@ -230,7 +252,7 @@ void Core::Parts::enter_state(uint32_t row, SlotState from, SlotState to) {
 bool Core::Parts::list_slot(uint32_t row, bool in) {
     const shm::SlotRow& slot = state.slots[row];
     if (slot.state != SlotState::kLeased) return false;
-    if (state.leases[slot.holder].state == shm::LeaseState::kRevoking) return false;
+    if ((state.leases[slot.holder].flags & shm::LeaseFlag::kTaken) != 0) return false;
     list_lease(slot.holder, in);
     return true;
 }
@@ -289,7 +311,7 @@ uint32_t Core::Parts::occupied_slot(uint32_t row) const {
             return claim.first_slot;
         case shm::ClaimState::kRunning: {
             const shm::LeaseRow& lease = state.leases[claim.lease];
-            return lease.state == shm::LeaseState::kRevoking ? kNoRow : lease.first_slot;
+            return (lease.flags & shm::LeaseFlag::kTaken) != 0 ? kNoRow : lease.first_slot;
         }
         default:
             return kNoRow;

@@ -27,7 +27,7 @@ bool Core::Parts::pass_by_account(uint32_t pool) {
             ++pass.at_class;
         } else {
             pass.step = static_cast<Step>(static_cast<uint8_t>(pass.step) + 1);
-            if (pass.step == Step::kPreempt) ban_tenants();
+            if (pass.step == Step::kPreempt && somebody_preempts()) ban_tenants();
         }
     }
     for (const uint32_t place : book->crowds_of_pool[pool]) {
@@ -55,6 +55,7 @@ void Core::Parts::start_account_pass(uint32_t pool) {
     for (const uint32_t place : book->crowds_of_pool[pool]) {
         Crowd& crowd = book->crowds[place];
         crowd.waits_at = class_now(crowd);
+        if (crowd.waits_at != kNoClass) book->pass.classes |= 1U << crowd.waits_at;
     }
     for (const uint32_t place : book->stalls_of_pool[pool])
         book->stalls[place].held_back = book->stalls[place].held_for_step = false;
@@ -96,11 +97,11 @@ bool Core::Parts::serve_class(bool provisioned) {
     std::vector<CrowdAtHead>& heap = book->heap;
     heap.clear();
     const shm::PoolRow& pool = state.pools[pass.pool];
-    if (pool.idle != 0 && !pass.stopped) {
+    if (pool.idle != 0 && !pass.stopped && waits_at(pass.at_class)) {
         for (const uint32_t place : book->crowds_of_pool[pass.pool]) {
             const Crowd& crowd = book->crowds[place];
             if (crowd.waits_at != pass.at_class) continue;
-            heap.push_back({crowd.quality, place, state.claims[crowd.claims.head].arrival});
+            heap.push_back({crowd.quality, place, crowd.claims.head_number()});
         }
         std::make_heap(heap.begin(), heap.end());
     }
@@ -116,10 +117,12 @@ bool Core::Parts::serve_class(bool provisioned) {
         if (crowd.waiting == 0 || crowd.waits_at != pass.at_class) {
             heap.pop_back();
         } else {
-            heap.back().number = state.claims[crowd.claims.head].arrival;
+            heap.back().number = crowd.claims.head_number();
             std::push_heap(heap.begin(), heap.end());
         }
     }
+    if (!pass.held_for_step) return true;
+    pass.held_for_step = false;
     for (const uint32_t place : book->stalls_of_pool[pass.pool])
         book->stalls[place].held_for_step = false;
     return true;
@@ -128,7 +131,7 @@ bool Core::Parts::serve_class(bool provisioned) {
 // The first claim of the crowd onto idle slots. False if this step has none for the crowd.
 bool Core::Parts::serve_head(uint32_t place, bool provisioned) {
     AccountPass& pass = book->pass;
-    const Crowd crowd = book->crowds[place];
+    const Crowd& crowd = book->crowds[place];
     if (pass.at_class < kFreeClass && fanout_left(crowd) < crowd.units) return false;
     choose_slots(crowd, provisioned);
     std::vector<uint32_t>& chosen = book->chosen;
@@ -145,7 +148,7 @@ bool Core::Parts::serve_head(uint32_t place, bool provisioned) {
         pass.stopped = true;
         return false;
     }
-    const uint32_t claim = crowd.claims.head;
+    const uint32_t claim = crowd.claims.head();
     backlog.remove(pass.pool, claim);
     leave_waiting(claim);
     shm::PoolRow& edited = edit.row(pool, kPoolHot);
@@ -178,6 +181,7 @@ void Core::Parts::give_slots(uint32_t claim, std::span<const uint32_t> slots, ui
 void Core::Parts::choose_slots(const Crowd& crowd, bool provisioned) {
     std::vector<uint32_t>& chosen = book->chosen;
     chosen.clear();
+    const bool limited = crowd.account != kNoRow && !book->limits[crowd.account].empty();
     std::vector<uint32_t>& next = book->row_scratch;  // stall's place → its next idle slot
     const std::vector<uint32_t>& stalls = book->stalls_of_pool[crowd.pool];
     next.clear();
@@ -194,14 +198,16 @@ void Core::Parts::choose_slots(const Crowd& crowd, bool provisioned) {
             }
         }
         if (best == stalls.size()) break;
-        if (!labels_allow(crowd.account, crowd.pool, book->stalls[stalls[best]].labels, false)) {
+        if (limited &&
+            !labels_allow(crowd.account, crowd.pool, book->stalls[stalls[best]].labels, false)) {
             next[best] = kNoRow;
             continue;
         }
         chosen.push_back(next[best]);
-        count_labels(crowd.account, next[best], 1);
+        if (limited) count_labels(crowd.account, next[best], 1);
         next[best] = book->slot_links[next[best]].next;
     }
+    if (!limited) return;
     for (const uint32_t slot : chosen)
         count_labels(crowd.account, slot, -1);
 }
@@ -219,6 +225,7 @@ void Core::Parts::hold_back(const Crowd& crowd, bool provisioned) {
         if (!can_serve(crowd, place, provisioned)) continue;
         if (!labels_allow(crowd.account, crowd.pool, book->stalls[place].labels, false)) continue;
         (provisioned ? book->stalls[place].held_for_step : book->stalls[place].held_back) = true;
+        book->pass.held_for_step = book->pass.held_for_step || provisioned;
     }
 }
 
@@ -293,13 +300,15 @@ bool Core::Parts::may_be_promoted(uint32_t row) const {
 
 // Step 5: what its fan-out has stopped goes on in the free class, if it may.
 void Core::Parts::spill_throttled() {
-    const AccountPass& pass = book->pass;
+    AccountPass& pass = book->pass;
+    if (!waits_at(pass.at_class)) return;
     for (const uint32_t place : book->crowds_of_pool[pass.pool]) {
         Crowd& crowd = book->crowds[place];
         if (crowd.waits_at != pass.at_class || fanout_left(crowd) >= crowd.units) continue;
         const uint8_t flags = state.accounts[crowd.account].flags;
         const bool refused = (flags & shm::AccountFlag::kFreeTasksDisabled) != 0;
         crowd.waits_at = refused ? kNoClass : kFreeClass;
+        pass.classes |= 1U << kFreeClass;
     }
 }
 

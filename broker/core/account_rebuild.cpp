@@ -1,5 +1,7 @@
 // broker/core/account_rebuild.cpp -- the book again, from the rows.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "broker/core/parts.hpp"
 
 namespace dibs::core {
@@ -30,7 +32,7 @@ void Core::Parts::rebuild_accounts(const std::vector<uint32_t>& claims) {
     for (const uint32_t row : claims) {
         const shm::ClaimRow& claim = state.claims[row];
         if (!by_account(claim.pool)) continue;
-        book->claim_by_number[claim.arrival] = row;
+        book->claim_by_number.insert(number_hash(claim.arrival), row);
         if (claim.account != kNoRow) ++book->account_uses[claim.account];
         join_crowd(row);
         rebuild_standing(row);
@@ -47,10 +49,12 @@ void Core::Parts::rebuild_stalls() {
             stand_idle(slot);
         }
     }
+    std::vector<uint32_t> leased;
     for (uint32_t row = 0; row < state.slots.size(); ++row) {
         const shm::SlotRow& slot = state.slots[row];
         if (slot.state == SlotState::kFree || !by_account(slot.pool)) continue;
         if (slot.state != SlotState::kIdle) join_stall(row);
+        if (slot.state == SlotState::kLeased) leased.push_back(row);
         const bool counted = state.pools[slot.pool].kind == shm::PoolKind::kCounted;
         if (slot.session == kNoRow && !counted) watch_reported(row);
         if ((slot.flags & shm::SlotFlag::kAssigned) != 0) {
@@ -58,6 +62,11 @@ void Core::Parts::rebuild_stalls() {
                 {state.leases[slot.holder].granted_ns, slot.number, row});
         }
     }
+    std::sort(leased.begin(), leased.end(), [&](uint32_t left, uint32_t right) {
+        return state.slots[left].fence < state.slots[right].fence;
+    });
+    for (const uint32_t row : leased)
+        stand_leased(row);
 }
 
 void Core::Parts::rebuild_standing(uint32_t row) {
@@ -74,7 +83,7 @@ void Core::Parts::rebuild_standing(uint32_t row) {
             return count_labels(claim.account, claim.first_slot, 1);
         case ClaimState::kRunning:
             book->claim_of_lease[claim.lease] = row;
-            if (state.leases[claim.lease].state == shm::LeaseState::kRevoking) return;
+            if ((state.leases[claim.lease].flags & shm::LeaseFlag::kTaken) != 0) return;
             occupy(row, state.leases[claim.lease].first_slot, 1);
             return list_lease(claim.lease, true);
         default:

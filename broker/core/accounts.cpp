@@ -121,6 +121,9 @@ uint32_t Core::Parts::make_account(std::string_view name) {
     put(account.uid, kNoRow);
     put(account.charged_ns, now_ns);
     put(account.charge_max_ns, 0);
+    put(account.held, 0);
+    put(account.used_us, 0);
+    put(account.counted_since_ns, now_ns);
     for (uint32_t p = 0; p < shm::kClasses; ++p) {
         put(account.balance[p], 0);
         put(account.rate[p], 0);
@@ -133,6 +136,7 @@ uint32_t Core::Parts::make_account(std::string_view name) {
     put(account.name_size, name.size());
     book->account_by_name[std::string{name}] = row;
     book->account_uses[row] = 0;
+    book->change_account(row);
     learn_account(row);
     return row;
 }
@@ -191,6 +195,7 @@ void Core::Parts::forget_unused_account(uint32_t row) {
     const shm::AccountRow& known = state.accounts[row];
     if (book->account_uses[row] != 0 || (known.flags & AccountFlag::kConfigured) != 0) return;
     book->forget_account(row);
+    book->change_account(row);
     book->account_by_name.erase(std::string{known.name, known.name_size});
     shm::AccountRow& account = edit.row(known, 1);
     put(account.state, 0);
@@ -199,9 +204,10 @@ void Core::Parts::forget_unused_account(uint32_t row) {
 
 int64_t Core::Parts::balance_at(uint32_t row, uint32_t p) const {
     const shm::AccountRow& account = state.accounts[row];
+    int64_t value = account.balance[p];
+    if (account.rate[p] == 0 && account.running[p] == 0) return value;  // most of them
     const uint64_t from = account.charged_ns / 1000;
     const uint64_t to = now_ns / 1000;
-    int64_t value = account.balance[p];
     if (from == to || (account.flags & AccountFlag::kConfigured) == 0) return value;
     if (account.running[p] != 0) {
         value = clamped(value - static_cast<__int128>(account.running[p]) * (to - from));
@@ -214,9 +220,15 @@ int64_t Core::Parts::balance_at(uint32_t row, uint32_t p) const {
     return value;
 }
 
+uint64_t Core::Parts::used_us(uint32_t row) const {
+    const shm::AccountRow& account = state.accounts[row];
+    return account.used_us + account.held * (now_ns / 1000 - account.charged_ns / 1000);
+}
+
 void Core::Parts::settle(uint32_t row) {
     shm::AccountRow& account = edit.row(state.accounts[row], kMoneyLines);
     if (account.charged_ns == now_ns) return;
+    put(account.used_us, used_us(row));
     for (uint32_t p = 0; p < shm::kClasses; ++p)
         put(account.balance[p], balance_at(row, p));
     put(account.charged_ns, now_ns);
@@ -230,6 +242,15 @@ void Core::Parts::pay(uint32_t row, const Cost& amount, bool refund) {
         put(account.balance[p], clamped(account.balance[p] + change));
     }
     watch_account(row);
+}
+
+// Slots that its leases begin or end to hold, at whatever class.
+void Core::Parts::count_held(uint32_t row, int32_t units) {
+    if (row == kNoRow) return;
+    settle(row);
+    shm::AccountRow& account = edit.row(state.accounts[row], kMoneyLines);
+    put(account.held, static_cast<uint32_t>(static_cast<int64_t>(account.held) + units));
+    book->change_account(row);
 }
 
 // Slots that begin or end to pay at a class.
@@ -294,12 +315,14 @@ bool Core::Parts::set_account(const AccountConfig& config, std::string* why) {
     put(account.fanout_max, config.fanout_max);
     put(account.flags,
         AccountFlag::kConfigured |
-            (config.free_tasks_disabled ? AccountFlag::kFreeTasksDisabled : 0));
+            (config.free_tasks_disabled ? AccountFlag::kFreeTasksDisabled : 0) |
+            (config.of_file ? AccountFlag::kOfFile : 0));
     const uint32_t chain =
         arena.store({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
     arena.free(account.label_limits, account.label_limits_size);
     put(account.label_limits, chain);
     put(account.label_limits_size, text.size());
+    book->change_account(row);
     learn_account(row);
     recount_labels(row);
     wake_account_pools();
@@ -321,6 +344,7 @@ void Core::Parts::delete_account(std::string_view name) {
     arena.free(account.label_limits, account.label_limits_size);
     put(account.label_limits, kNoRow);
     put(account.label_limits_size, 0);
+    book->change_account(row);
     learn_account(row);
     recount_labels(row);
     wake_account_pools();

@@ -38,6 +38,14 @@ void Core::Parts::apply(const Adopt& command) {
     put(lease.user_data, command.user_data);
     put(lease.room, command.room);
     put(lease.room_lines, command.room_lines);
+    if (by_account(lease.pool)) {  // where it may have to wait again, and then it is the adopter's
+        shm::ClaimRow& claim = edit.row(state.claims[book->claim_of_lease[row]], kClaimRunLines);
+        put(claim.session, command.session);
+        put(claim.tag, command.tag);
+        put(claim.user_data, command.user_data);
+        put(claim.room, command.room);
+        put(claim.room_lines, command.room_lines);
+    }
     shm::SessionRow& giver = edit.row(state.sessions[before.session], 1);
     put(giver.leases, giver.leases - 1);
     shm::SessionRow& taker = edit.row(state.sessions[command.session], 1);

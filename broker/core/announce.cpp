@@ -102,11 +102,19 @@ void Core::Parts::fill_announced(uint32_t row, const Announce& command) {
     put(slot.attributes, chain);
     put(slot.attributes_size, command.attributes.size());
     put(slot.worker_tag, command.worker_tag);
-    uint32_t flags = slot.flags & ~uint32_t{SlotFlag::kProtected | SlotFlag::kUnqualified};
+    uint32_t flags = slot.flags & ~uint32_t{SlotFlag::kProtected};
     if (command.is_protected) flags |= SlotFlag::kProtected;
-    if (lacks_label(state.pools[command.pool], command.labels)) flags |= SlotFlag::kUnqualified;
     put(slot.flags, flags);
+    qualify(row, command.labels);
     if (listed) list_slot(row, true);
+}
+
+// Whether it has its pool's required label.
+void Core::Parts::qualify(uint32_t row, std::span<const std::string_view> labels) {
+    shm::SlotRow& slot = edit.row(state.slots[row], 1);
+    uint32_t flags = slot.flags & ~uint32_t{SlotFlag::kUnqualified};
+    if (lacks_label(state.pools[slot.pool], labels)) flags |= SlotFlag::kUnqualified;
+    put(slot.flags, flags);
 }
 
 }  // namespace dibs::core

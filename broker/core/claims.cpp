@@ -82,6 +82,7 @@ void Core::Parts::reject_unaccepted(const Claim& command,
 }
 
 void Core::Parts::apply(const Claim& command) {
+    if (pledged) return keep_pledge(command);
     shm::CountersRow& counters = edit.counters(1);
     const uint64_t number = counters.arrival_next;
     put(counters.arrival_next, number + 1);
@@ -120,7 +121,7 @@ void Core::Parts::accept(const Claim& command, uint64_t number, const TermRows* 
     put(claim.confirmed, 0);
     put(claim.tag, command.tag);
     put(claim.attempts, 0);
-    put(claim.priority, 1);
+    put(claim.priority, command.priority);
     put(claim.flags, flags_of(command, pool));
     std::memcpy(claim.key, command.key.data(), sizeof(claim.key));
     stored();

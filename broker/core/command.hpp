@@ -65,6 +65,7 @@ struct AccountConfig {
     bool free_tasks_disabled = false;
     std::span<const int64_t> balance = {};
     bool keep_balance = false;  // of an account that is configured already
+    bool of_file = false;       // a mark for whoever configures; the core decides nothing by it
 };
 
 struct SessionOpen {
@@ -109,6 +110,7 @@ struct Claim {
     uint32_t room_lines = 0;
     shm::Reason refusal = shm::Reason::kOk;  // not kOk: rejected for a reason found before
     const ClaimTerms* terms = nullptr;       // null = none given
+    int32_t priority = 1;                    // kept with it; no pool is ordered by it yet
 };
 
 struct Cancel {

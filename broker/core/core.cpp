@@ -43,6 +43,7 @@ Core::Parts::Parts(std::span<std::byte> bytes, uint64_t seed)
     scratch.reserve(std::max({state.claims.size(), state.slots.size(), shm::kTagsMax}));
     touched_list.reserve(state.pools.size());
     rebuild();
+    keep_owed_pledge();
 }
 
 Core::Core(std::span<std::byte> state, uint64_t hash_seed)
@@ -65,6 +66,7 @@ void Core::begin_turn(TimeNs now) {
         parts.first_number = parts.state.counters->arrival_next;
     }
     const bool goes_on = parts.cut;
+    if (parts.book) parts.book->crossing_known = false;
     parts.edit.begin();
     if (parts.book && !goes_on) parts.open_account_turn();
 }
@@ -91,6 +93,10 @@ bool Core::cut() const {
 TimeNs Core::next_due() const {
     const TimeNs due = parts_->timers.empty() ? kNever : parts_->timers.first().due_ns;
     return parts_->book ? std::min(due, parts_->next_forgotten()) : due;
+}
+
+TimeNs Core::next_crossing() const {
+    return parts_->book ? parts_->next_crossing() : kNever;
 }
 
 bool Core::turn_full() const {
@@ -274,6 +280,14 @@ uint32_t Core::claim_of_tag(uint32_t session, uint16_t tag) const {
     const uint32_t holder = tag < own.size() ? own[tag] : Parts::kTagFree;
     constexpr uint32_t kNoClaim = Parts::kTagLease | Parts::kTagFresh;
     return (holder & kNoClaim) != 0 ? kNoRow : holder;
+}
+
+uint64_t Core::number_of_tag(uint32_t session, uint16_t tag) const {
+    const std::vector<uint32_t>& own = parts_->tags[session];
+    const uint32_t holder = tag < own.size() ? own[tag] : Parts::kTagFree;
+    if (holder == Parts::kTagFree) return 0;
+    if ((holder & Parts::kTagLease) != 0) return lease(holder & ~Parts::kTagLease).arrival;
+    return (holder & Parts::kTagFresh) != 0 ? 0 : claim(holder).arrival;
 }
 
 std::span<const uint32_t> Core::touched_pools() const {

@@ -17,12 +17,14 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "broker/core/command.hpp"
 #include "broker/core/decision.hpp"
 #include "broker/core/explanation.hpp"
 #include "shm/layout.hpp"
+#include "shm/ring.hpp"
 
 namespace dibs::core {
 
@@ -55,7 +57,8 @@ std::string rows_refusal(std::span<std::byte> state);
 
 class Core {
   public:
-    // Attaches to a formatted STATE: takes back an uncommitted turn, rebuilds what is derived.
+    // Attaches to a formatted STATE: takes back an uncommitted turn, rebuilds what is derived,
+    // keeps a pledge that is owed.
     // A committed turn whose stores may be missing keeps them: staged_stores() lists them until
     // the next begin_turn. `state` outlives the core. `hash_seed` should be no client's to guess:
     // keys and names of slots are theirs to choose. No decision depends on it.
@@ -76,6 +79,9 @@ class Core {
     [[nodiscard]] bool cut() const;
     // The next instant at which a turn is wanted without new commands; kNever = none.
     [[nodiscard]] TimeNs next_due() const;
+    // The next instant at which a balance changes what a pass may do, after a turn; kNever = none.
+    // A turn is wanted then if nobody else asks for one; decisions do not depend on it.
+    [[nodiscard]] TimeNs next_crossing() const;
     // Commands should wait for the next turn: the log is three quarters full.
     [[nodiscard]] bool turn_full() const;
     [[nodiscard]] TimeNs now() const;
@@ -106,6 +112,21 @@ class Core {
     void apply(const Pull& pull);
     void apply(const Unassign& unassign);
     void apply(const UpdateClaim& update);
+
+    // --- pledges: a grant that is told before its turn, see pledge.cpp
+    struct Foreseen {
+        uint64_t lease;
+        uint64_t fence;
+        uint64_t claim;  // its number
+        TimeNs interval_ns;
+        uint32_t slot;  // row
+    };
+    // What the claim will get, if it is all that this turn has to do and one idle slot of a counted
+    // pool serves it; false: that cannot be said.
+    [[nodiscard]] bool foresee(const Claim& claim, Foreseen* seen) const;
+    // Writes down that what was foreseen is told: from here on it happens, whoever dies. Its room
+    // has been written. The claim is applied next, as the turn's only command.
+    void pledge(const Claim& claim, const shm::Completion& told);
 
     // --- what was decided in this turn
     [[nodiscard]] std::span<const Decision> decisions() const;
@@ -142,6 +163,15 @@ class Core {
     [[nodiscard]] uint32_t accounts_max() const;
     [[nodiscard]] const shm::AccountRow& account(uint32_t row) const;
     [[nodiscard]] std::array<int64_t, shm::kClasses> balance(uint32_t account) const;  // now
+    [[nodiscard]] uint64_t used_us(uint32_t account) const;     // microseconds of slots, by now
+    [[nodiscard]] uint32_t waiting_of(uint32_t account) const;  // claims
+    [[nodiscard]] uint8_t best_class(uint32_t account) const;   // 5 = free
+    // How many slots with a label that begins with "key:" it may hold.
+    [[nodiscard]] std::vector<std::pair<std::string, uint32_t>> label_limits(
+        uint32_t account) const;
+    // Rows whose account has changed, in more than its balance, since they were last forgotten.
+    [[nodiscard]] std::span<const uint32_t> changed_accounts() const;
+    void forget_changed_accounts();
     // What each slot of a lease has cost by now.
     [[nodiscard]] std::array<int64_t, shm::kClasses> cost(uint32_t lease) const;
     [[nodiscard]] uint32_t find_claim(uint64_t number) const;  // a row that is not free, or kNoRow
@@ -167,6 +197,8 @@ class Core {
     [[nodiscard]] Explanation explain(uint32_t claim) const;
     // The claim row that the session's tag names, or kNoRow: none, or it is a lease.
     [[nodiscard]] uint32_t claim_of_tag(uint32_t session, uint16_t tag) const;
+    // The number of the claim or lease that the session's tag names; 0 = none with a row.
+    [[nodiscard]] uint64_t number_of_tag(uint32_t session, uint16_t tag) const;
     // Pools whose counters the turn changed.
     [[nodiscard]] std::span<const uint32_t> touched_pools() const;
     [[nodiscard]] bool draining() const;

@@ -16,12 +16,13 @@ enum class DecisionKind : uint8_t {
     kResult,     // of an operation: session, user_data, reason, id, value
     kAnnounced,  // session, user_data, slot
     kAssign,     // to a worker: session (the worker's), slot, round, claim
-    kRevoke,     // to a worker: session, slot, round
-    kAnswer,     // a worker's answer: session, tag (the holder's), slots_begin = index in the grant
-    kGrant,      // a claim's end: session, tag, lease, fence, value = interval, slots
-    kEnd,        // a claim's end without a grant: session, tag, outcome, reason, value
-    kAdopted,    // session, user_data, tag, lease, fence, value = interval, slots; then kLeaseEnd
-                 // to whoever held it
+    kRevoke,   // to a worker: session, slot, round; value not 0: its lease, of this claim, is being
+               // taken for a better one and ends at that time at the latest
+    kAnswer,   // a worker's answer: session, tag (the holder's), slots_begin = index in the grant
+    kGrant,    // a claim's end: session, tag, lease, fence, value = interval, slots
+    kEnd,      // a claim's end without a grant: session, tag, outcome, reason, value
+    kAdopted,  // session, user_data, tag, lease, fence, value = interval, slots; then kLeaseEnd
+               // to whoever held it
     kLeaseGrace,  // to a holder: session, tag, lease, fence: expired, grace until `value`; kNever =
                   // until its room is wanted
     kKill,        // the holder's process: session, lease, fence; once committed
@@ -59,6 +60,7 @@ struct Decision {
     uint32_t holder_pid = 0;
     bool provision = false;  // kGrant, kAssign, kPulled: a provisionable label is missing
     bool is_void = false;    // kRefund: the account is gone
+    bool pledged = false;    // kGrant: it has been told already
     uint8_t from_class = 0;
     uint8_t to_class = 0;
     uint64_t holder_claim = 0;  // its claim's number, 0 = nobody's

@@ -46,6 +46,18 @@ void Edit::stage(const shm::LogStore& store) {
     put(state_.head->log.stores, ++stores_);
 }
 
+void Edit::keep_first_store() {
+    assert(!open_);
+    open_log();
+    put(state_.head->log.stores, ++stores_);
+}
+
+void Edit::leave_owing() {
+    open_ = false;
+    images_ = 0;
+    stores_ = 0;
+}
+
 void Edit::commit() {
     if (!open_) return;
     std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -58,9 +70,7 @@ void Edit::clear() {
     if (!open_) return;
     state_.head->log.phase.store(LogPhase::kIdle, std::memory_order_release);
     stored();
-    open_ = false;
-    images_ = 0;
-    stores_ = 0;
+    leave_owing();
 }
 
 }  // namespace dibs::core

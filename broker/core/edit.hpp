@@ -83,6 +83,10 @@ class Edit {
     [[nodiscard]] bool open() const { return open_; }
     void commit();
     void clear();
+    // A pledge is the turn's first store, and stands there already.
+    void keep_first_store();
+    // After a commit that somebody else will do the stores of.
+    void leave_owing();
 
     // The log is three quarters full, counting what the decisions will still add: each may touch
     // the row of the session that is told and is a store, a grant is two (the tag's event word is

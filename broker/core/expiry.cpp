@@ -64,9 +64,13 @@ void Core::Parts::stay_uncollected(uint32_t row) {
 }
 
 void Core::Parts::kill_holder(uint32_t row) {
+    // It goes on paying, but is no candidate for preemption any more.
+    const bool listed =
+        by_account(state.leases[row].pool) && list_slot(state.leases[row].first_slot, false);
     shm::LeaseRow& lease = edit.row(state.leases[row], 1);
     shm::PoolRow& pool = edit.row(state.pools[lease.pool], 1U << 4U);
     put(lease.state, LeaseState::kKilling);
+    if (listed) list_lease(row, true);
     put(pool.kills_total, pool.kills_total + 1);
     timers.remove(TimerKind::kLease, row);
     tell_of_lease(DecisionKind::kKill, row);

@@ -29,16 +29,21 @@ WaitReason Core::Parts::obstacle_of(uint32_t row) const {
     return held ? WaitReason::kHeld : WaitReason::kRecovering;
 }
 
-Explanation Core::Parts::explain(uint32_t row) const {
+Explanation Core::Parts::explain(uint32_t row) {
     const shm::ClaimRow& claim = state.claims[row];
     Explanation told;
     if (claim.state == shm::ClaimState::kFree) return told;
+    if (claim.state == shm::ClaimState::kRunning) return told;
     const shm::PoolRow& pool = state.pools[claim.pool];
     told.waiting = pool.waiting;
     told.units = claim.units;
     told.waited_ns = now_ns - std::min(now_ns, claim.enqueued_ns);
     told.left_ns = left_until(claim.deadline_ns, now_ns);
-    told.holder = pool_leases.head(claim.pool);
+    if (by_account(claim.pool)) {
+        explain_account(row, &told);
+        if (claim.state != shm::ClaimState::kReserved) return told;
+    }
+    if (told.holder == kNoRow) told.holder = pool_leases.head(claim.pool);
     if (claim.state == shm::ClaimState::kReserved) {
         told.confirmed = claim.confirmed;
         told.left_ns = std::min(told.left_ns, left_until(claim.reserved_until_ns, now_ns));

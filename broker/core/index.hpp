@@ -9,6 +9,7 @@
 #include <bit>
 #include <cassert>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "shm/layout.hpp"
@@ -25,6 +26,16 @@ inline uint64_t hash_bytes(const void* bytes, size_t size, uint64_t seed) {
         hash ^= hash >> 32U;
     }
     return hash;
+}
+
+// What an account holds of a label in a pool is counted under this.
+inline uint64_t label_key(uint32_t pool, std::string_view label) {
+    return hash_bytes(label.data(), label.size(), pool);
+}
+
+// Numbers grow one by one: spread, so that long runs of them are no long run of cells.
+inline uint64_t number_hash(uint64_t number) {
+    return (number * 0x9e3779b97f4a7c15ULL) >> 32U;
 }
 
 class Index {

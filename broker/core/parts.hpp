@@ -110,6 +110,8 @@ struct Core::Parts {
     TimeNs now_ns = 0;
     uint64_t first_number = 0;  // of the claims that came in this turn, cuts included
     bool cut = false;
+    bool forgetting = false;    // the turn opened, and the log was full before all were forgotten
+    bool pledged = false;       // the claim that is applied next is granted already
     bool just_attached = true;  // its first turn tells what a predecessor's cut turn did not
     std::vector<Decision> decisions;
     uint32_t grants = 0;  // among the decisions
@@ -213,6 +215,11 @@ struct Core::Parts {
     void settle_fresh();
     [[nodiscard]] uint32_t fresh_claims(uint32_t uid) const;
 
+    // pledge.cpp
+    [[nodiscard]] bool nothing_else() const;
+    void keep_pledge(const Claim& command);
+    void keep_owed_pledge();
+
     // leases.cpp
     struct Grantee {  // what a lease takes over from its claim
         uint32_t session;
@@ -274,7 +281,7 @@ struct Core::Parts {
     void give_back(uint32_t slot, bool confirmed, bool broken);
     void give_back_chain(uint32_t first, bool confirmed, bool broken, uint32_t except);
     void remove_slot(uint32_t slot);
-    void tell_revoke(uint32_t slot);
+    bool tell_revoke(uint32_t slot);  // false: it has no worker who could be told
 
     // workers.cpp
     void apply(const Announce& command);
@@ -282,6 +289,7 @@ struct Core::Parts {
     void announce_again(uint32_t slot, const Announce& command);
     [[nodiscard]] Reason announce_refusal(const Announce& command, uint32_t existing) const;
     void fill_announced(uint32_t slot, const Announce& command);
+    void qualify(uint32_t slot, std::span<const std::string_view> labels);
     void say_ready(uint32_t slot);
     void say_confirm(uint32_t slot, const WorkerWord& word);
     void say_refuse(uint32_t slot, const WorkerWord& word);
@@ -321,8 +329,10 @@ struct Core::Parts {
     void release_account(uint32_t account);
     void forget_unused_account(uint32_t account);
     [[nodiscard]] int64_t balance_at(uint32_t account, uint32_t at_class) const;
+    [[nodiscard]] uint64_t used_us(uint32_t account) const;
     void settle(uint32_t account);
     void pay(uint32_t account, const Cost& amount, bool refund);
+    void count_held(uint32_t account, int32_t units);
     void count_running(uint32_t account, uint8_t at_class, int32_t units);
     void step_accounts();
     [[nodiscard]] uint8_t best_class(uint32_t account) const;
@@ -330,6 +340,7 @@ struct Core::Parts {
 
     // account_order.cpp
     Reason take_terms(const ClaimTerms& terms, uint32_t session, TermRows* rows);
+    [[nodiscard]] uint32_t find_claim(uint64_t number) const;
     void bring_terms(uint32_t claim, const Claim& command, const TermRows& rows);
     void join_crowd(uint32_t claim);
     void leave_crowd(uint32_t claim);
@@ -347,6 +358,9 @@ struct Core::Parts {
     void enter_state(uint32_t slot, SlotState from, SlotState to);
     bool list_slot(uint32_t slot, bool in);
     void stand_idle(uint32_t slot);
+    void stand_leased(uint32_t slot);
+    void stand_by_fence(uint32_t slot);
+    void leave_leased(uint32_t slot);
     [[nodiscard]] bool labels_allow(uint32_t account,
                                     uint32_t pool,
                                     uint32_t set,
@@ -389,6 +403,10 @@ struct Core::Parts {
 
     // preemption.cpp
     void ban_tenants();
+    [[nodiscard]] bool somebody_preempts() const;
+    [[nodiscard]] bool waits_at(uint8_t at_class) const {
+        return (book->pass.classes >> at_class & 1U) != 0;
+    }
     bool preempt_for_class();
     [[nodiscard]] uint32_t cheapest_candidate(const std::vector<uint32_t>& stalls,
                                               size_t* at) const;
@@ -430,6 +448,11 @@ struct Core::Parts {
     void delete_worker(uint32_t slot);
     void send_away(uint32_t slot);
 
+    // account_due.cpp
+    struct Crossings;
+    // When time alone changes what a pass may do; kNever = it does not.
+    [[nodiscard]] TimeNs next_crossing() const;
+
     // pulls.cpp
     void apply(const Pull& pull);
     void time_out_assignments(uint32_t pool, TimeNs event_ns);
@@ -438,6 +461,7 @@ struct Core::Parts {
     bool forget_workers();
     [[nodiscard]] TimeNs next_forgotten() const;
     void watch_reported(uint32_t slot);
+    void watch_all_reported(uint32_t pool);
     void assignment_begins(uint32_t slot);
     void assignment_ends(uint32_t slot);
 
@@ -445,7 +469,6 @@ struct Core::Parts {
     void rebuild_accounts(const std::vector<uint32_t>& claims);
     void rebuild_stalls();
     void rebuild_standing(uint32_t claim);
-
     [[nodiscard]] std::vector<std::string> check_accounts() const;
 
     // keys.cpp
@@ -453,13 +476,22 @@ struct Core::Parts {
     void add_key(uint32_t session, const uint8_t* key, uint32_t holder);
     void remove_key(uint32_t session, const uint8_t* key, uint32_t holder);
 
-    // steer.cpp
+    // steer.cpp, explain.cpp
     Reason apply(const Steer& command, TimeNs* granted_ns);
     Reason revoke_claim(const Steer& command);
-
-    // explain.cpp
-    [[nodiscard]] Explanation explain(uint32_t claim) const;
+    [[nodiscard]] Explanation explain(uint32_t claim);
     [[nodiscard]] WaitReason obstacle_of(uint32_t claim) const;
+
+    // account_explain.cpp
+    void explain_account(uint32_t claim, Explanation* told);
+    void explain_class(const Crowd& crowd, Explanation* told) const;
+    void explain_place(uint32_t claim, Explanation* told) const;
+    [[nodiscard]] WaitReason account_obstacle(const Crowd& crowd, Explanation* told);
+    [[nodiscard]] WaitReason explain_labels(const Crowd& crowd, Explanation* told) const;
+    [[nodiscard]] uint32_t idle_for(const Crowd& crowd, bool* limited, Explanation* told);
+    [[nodiscard]] bool limit_reached(const Crowd& crowd, uint32_t set, Explanation* told) const;
+    [[nodiscard]] PreemptReason explain_preemption(const Crowd& crowd, uint8_t at_class);
+    [[nodiscard]] uint8_t class_in_pass(const Crowd& crowd) const;
 
     // check.cpp
     [[nodiscard]] std::vector<std::string> check_all() const;

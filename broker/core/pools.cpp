@@ -49,8 +49,8 @@ std::string refusal_of(const PoolConfig& config) {
         return wrong("order by priority is not supported by this version");
     }
     const bool by_account = config.order == shm::PoolOrder::kAccount;
-    if (by_account && config.expiry != shm::ExpiryMode::kCooperative) {
-        return wrong("a pool ordered by account has cooperative expiry");
+    if (by_account && config.expiry == shm::ExpiryMode::kLazy) {
+        return wrong("a pool ordered by account has cooperative or strict expiry");
     }
     if (config.slot_attributes.size() > std::min(config.slots, kGrowStep)) {
         return wrong("attributes are given for more slots than " +
@@ -155,8 +155,11 @@ uint32_t Core::Parts::set_pool(const PoolConfig& config, std::string* why) {
     put(pool.grace_ns, config.grace_ns);
     put(pool.promote_threshold, config.promote_threshold);
     put(pool.demote_threshold, config.demote_threshold);
-    put(pool.account_expiry_ns,
-        config.account_expiry_ns == 0 ? kAccountExpiryDefault : config.account_expiry_ns);
+    const TimeNs account_expiry_ns =
+        config.account_expiry_ns == 0 ? kAccountExpiryDefault : config.account_expiry_ns;
+    const bool watches_anew = !is_new && pool.account_expiry_ns != account_expiry_ns;
+    put(pool.account_expiry_ns, account_expiry_ns);
+    if (watches_anew && by_account(row) && pool.kind == PoolKind::kWorker) watch_all_reported(row);
     put(pool.request_age_max_ns, config.request_age_max_ns);
     put(pool.queue_timeout_ns, config.queue_timeout_ns);
     config.required_label.copy(pool.required_label, sizeof(pool.required_label));

@@ -29,12 +29,18 @@ void Core::Parts::ban_tenants() {
     }
 }
 
+// Does anything wait here that may take a slot from others?
+bool Core::Parts::somebody_preempts() const {
+    const AccountPass& pass = book->pass;
+    const uint8_t flags = state.pools[pass.pool].flags;
+    return (flags & shm::PoolFlag::kNoPreemption) == 0 && !pass.stopped && waits_at(pass.at_class);
+}
+
 // Candidates, the cheapest first: the cheapest of each stall are compared. Where nobody can take
 // the cheapest of a stall, nobody can take a dearer one there, so the stall is done with.
 bool Core::Parts::preempt_for_class() {
     AccountPass& pass = book->pass;
-    const shm::PoolRow& pool = state.pools[pass.pool];
-    if ((pool.flags & shm::PoolFlag::kNoPreemption) != 0 || pass.stopped) return true;
+    if (!somebody_preempts()) return true;
     std::vector<CrowdAtHead>& crowds = book->heap;
     crowds.clear();
     for (const uint32_t place : book->crowds_of_pool[pass.pool]) {
@@ -42,7 +48,7 @@ bool Core::Parts::preempt_for_class() {
         if (crowd.waits_at != pass.at_class || crowd.units != 1) continue;
         const uint32_t tenant = book->find_tenant(pass.pool, crowd.account);
         if (tenant != kNoRow && book->tenants[tenant].banned) continue;
-        crowds.push_back({crowd.quality, place, state.claims[crowd.claims.head].arrival});
+        crowds.push_back({crowd.quality, place, crowd.claims.head_number()});
     }
     if (crowds.empty()) return true;
     std::vector<uint32_t>& stalls = book->stall_scratch;
@@ -58,12 +64,12 @@ bool Core::Parts::preempt_for_class() {
             continue;
         }
         const uint32_t place = crowds[taker].crowd;
-        preempt(victim, book->crowds[place].claims.head);
+        preempt(victim, book->crowds[place].claims.head());
         const Crowd& crowd = book->crowds[place];
         if (crowd.waiting == 0) {
             crowds.erase(crowds.begin() + static_cast<ptrdiff_t>(taker));
         } else {
-            crowds[taker].number = state.claims[crowd.claims.head].arrival;
+            crowds[taker].number = crowd.claims.head_number();
         }
     }
     return true;
@@ -139,6 +145,7 @@ void Core::Parts::preempt(uint32_t victim, uint32_t claim_row) {
         static_cast<shm::PreemptMode>(run.preempt_mode) == shm::PreemptMode::kWithGrace &&
         run.preempt_grace_ns != 0;
     shm::LeaseRow& revoked = edit.row(lease, 0x7U);
+    put(revoked.flags, revoked.flags | shm::LeaseFlag::kTaken);
     put(revoked.state, shm::LeaseState::kRevoking);
     if (grace) return begin_revoking(victim, run.preempt_grace_ns);
     end_revoked(victim);
@@ -186,21 +193,22 @@ void Core::Parts::begin_revoking(uint32_t row, TimeNs grace_ns) {
     const TimeNs until = std::min(sum_or_never(now_ns, grace_ns), lease.expires_ns);
     put(lease.grace_until_ns, until);
     timers.set(TimerKind::kGrace, row, until, lease.arrival);
-    Decision& told = decide_that(DecisionKind::kLeaseGrace);
+    Decision& told = tell_of_lease(DecisionKind::kLeaseGrace, row);
     told.reason = Reason::kRevoked;
-    told.session = lease.session;
-    told.pool = lease.pool;
-    told.tag = lease.tag;
-    told.claim = lease.arrival;
-    told.user_data = lease.user_data;
-    told.id = row_id(lease.head.generation, row);
-    told.fence = lease.fence;
     told.value = until;
+    for (uint32_t slot = lease.first_slot; slot != kNoRow; slot = state.slots[slot].holder_next) {
+        if (tell_revoke(slot)) {
+            decisions.back().claim = lease.arrival;
+            decisions.back().value = until;
+        }
+    }
     touched.add(lease.pool);
 }
 
-// The end of a lease whose slot is promised, at once or after its grace.
+// The end of a lease whose slot is promised, at once or after its grace. In a pool of strict expiry
+// nobody gets the slot before the holder's death is proved.
 void Core::Parts::end_revoked(uint32_t row) {
+    if (state.leases[row].mode == shm::ExpiryMode::kStrict) return kill_holder(row);
     const uint32_t claim = book->claim_of_lease[row];
     const bool again = (state.claims[claim].flags & shm::ClaimFlag::kRequeue) != 0;
     if (again) book->pass.requeued = true;
@@ -216,6 +224,12 @@ bool Core::Parts::hand_over(uint32_t slot) {
     shm::PoolRow& pool = edit.row(state.pools[row.pool], kPoolHot);
     backlog.remove(row.pool, claim);
     put(pool.waiting, pool.waiting - 1);
+    touched.add(row.pool);
+    // Not given back in between, it has kept its place among the leased ones.
+    if (state.slots[slot].state == SlotState::kLeased) {
+        leave_leased(slot);
+        stand_leased(slot);
+    }
     book->chosen.assign(1, slot);
     give_slots(claim, book->chosen, state.slots[slot].session == kNoRow ? 0 : 1);
     return true;
@@ -239,6 +253,7 @@ void Core::Parts::void_promise(uint32_t slot) {
     break_promise(slot);
     put(edit.row(state.claims[row], 1).state, shm::ClaimState::kWaiting);
     wait_in_crowd(row);
+    if ((state.claims[row].flags & kImpatient) != 0) impatient.push_back(row);
     touch(state.claims[row].pool);
 }
 

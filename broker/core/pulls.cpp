@@ -40,16 +40,26 @@ void Core::Parts::watch_reported(uint32_t row) {
     book->forgotten.set(TimerKind::kKept, row, sum_or_never(slot.confirmed_ns, expiry) + 1, number);
 }
 
+// Its pool's expiry is another one now.
+void Core::Parts::watch_all_reported(uint32_t pool) {
+    for (uint32_t row = 0; row < state.slots.size(); ++row) {
+        const shm::SlotRow& slot = state.slots[row];
+        const bool is_reported = slot.state != SlotState::kFree && slot.session == kNoRow;
+        if (is_reported && slot.pool == pool) watch_reported(row);
+    }
+}
+
 TimeNs Core::Parts::next_forgotten() const {
     return book->forgotten.empty() ? kNever : book->forgotten.first().due_ns;
 }
 
 bool Core::Parts::forget_workers() {
-    if (!book) return true;
+    forgetting = true;
     while (next_forgotten() <= now_ns) {
         if (full()) return false;
         remove_slot(book->forgotten.first().row);
     }
+    forgetting = false;
     return true;
 }
 

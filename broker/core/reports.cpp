@@ -86,6 +86,7 @@ Reason Core::Parts::report_idle(uint32_t pool,
         if (state.counters->slots_free == 0) return Reason::kTablesFull;
         *slot_row = make_reported(pool, worker, set);
         confirm_slot(*slot_row, event_ns);
+        qualify(*slot_row, labels);
         make_idle(*slot_row);
         return Reason::kOk;
     }
@@ -93,14 +94,15 @@ Reason Core::Parts::report_idle(uint32_t pool,
     confirm_slot(known, event_ns);
     const shm::SlotRow& slot = state.slots[known];
     const bool other = slot.label_set != set;
-    if (slot.state == SlotState::kIdle && !other) return Reason::kOk;
     // Its claim waits for other slots to be confirmed: there is nothing to be done with yet.
     if (slot.state == SlotState::kReserved) return Reason::kOk;
     if (slot.state == SlotState::kLeased) {
         end_lease(slot.holder, Reason::kDone, Tell::kHolder, false, known);
-    } else if (slot.state == SlotState::kIdle) {
-        move_slot(known, SlotState::kRecovering);
     }
+    qualify(known, labels);
+    const bool qualified = (slot.flags & SlotFlag::kUnqualified) == 0;
+    if (slot.state == SlotState::kIdle && !other && qualified) return Reason::kOk;
+    if (slot.state == SlotState::kIdle) move_slot(known, SlotState::kRecovering);
     if (other) relabel(known, set);
     put(edit.row(slot, 1U << 2U).modified_ns, now_ns);
     put(edit.row(slot, 1U << 1U).worker_tag, 0);
@@ -130,9 +132,8 @@ void Core::Parts::report_running(uint64_t number, uint32_t slot, TimeNs event_ns
     const auto delete_unless_newer = [&](uint32_t worker) {
         if (worker != kNoRow && event_ns >= latest_confirmed(worker)) delete_worker(worker);
     };
-    const auto known = book->claim_by_number.find(number);
-    if (known == book->claim_by_number.end()) return delete_unless_newer(slot);
-    const uint32_t claim = known->second;
+    const uint32_t claim = find_claim(number);
+    if (claim == kNoRow) return delete_unless_newer(slot);
     if (event_ns < state.claims[claim].confirmed_ns) return;
     if (state.claims[claim].state != ClaimState::kRunning) {
         drop_waiting(claim, Reason::kWorkerLost);
@@ -155,15 +156,14 @@ void Core::Parts::report_absent(uint32_t pool, uint64_t number, TimeNs event_ns)
             put(edit.row(row, 1U << 1U).worker_tag, 0);
         }
     }
-    const auto known = book->claim_by_number.find(number);
-    if (known == book->claim_by_number.end()) return;
-    const shm::ClaimRow& claim = state.claims[known->second];
+    const uint32_t known = find_claim(number);
+    if (known == kNoRow) return;
+    const shm::ClaimRow& claim = state.claims[known];
     if (event_ns < claim.confirmed_ns) return;
-    if (claim.state != ClaimState::kRunning)
-        return drop_waiting(known->second, Reason::kHolderGone);
+    if (claim.state != ClaimState::kRunning) return drop_waiting(known, Reason::kHolderGone);
     const uint32_t slot = state.leases[claim.lease].first_slot;
     if (event_ns < state.slots[slot].confirmed_ns) return;
-    drop_run(known->second, Reason::kHolderGone, false);
+    drop_run(known, Reason::kHolderGone, false);
 }
 
 // The claim loses its lease, and its slots go with it. `again`: it waits again.
@@ -215,12 +215,12 @@ void Core::Parts::apply(const Unassign& command) {
         return refuse(reason);
     }
     const uint32_t slot = find_name(command.pool, command.worker);
-    const auto known = book->claim_by_number.find(command.claim);
-    if (slot == kNoRow || known == book->claim_by_number.end() || runs_on(slot) != known->second) {
+    const uint32_t known = find_claim(command.claim);
+    if (slot == kNoRow || known == kNoRow || runs_on(slot) != known) {
         return refuse(Reason::kNotFound);
     }
     if (!command.error.empty()) book->errors[command.claim] = command.error;
-    unassign(known->second, event_time(command.event_ns));
+    unassign(known, event_time(command.event_ns));
 }
 
 void Core::Parts::unassign(uint32_t claim_row, TimeNs event_ns) {
@@ -233,9 +233,8 @@ void Core::Parts::unassign(uint32_t claim_row, TimeNs event_ns) {
 void Core::Parts::apply(const UpdateClaim& command) {
     const auto refuse = [&](Reason reason) { result(kNoRow, command.user_data, reason); };
     if (!book) return refuse(Reason::kNotFound);
-    const auto known = book->claim_by_number.find(command.claim);
-    if (known == book->claim_by_number.end()) return refuse(Reason::kNotFound);
-    const uint32_t row = known->second;
+    const uint32_t row = find_claim(command.claim);
+    if (row == kNoRow) return refuse(Reason::kNotFound);
     const TimeNs event_ns = event_time(command.event_ns);
     const shm::ClaimRow& claim = state.claims[row];
     if (claim.state != ClaimState::kRunning) return confirm_claim(row, event_ns);

@@ -43,6 +43,8 @@ bool Core::Parts::may_be_preempted(uint32_t lease) const {
     const shm::ClaimRow& claim = state.claims[book->claim_of_lease[lease]];
     constexpr auto kStops = static_cast<uint8_t>(
         shm::SlotFlag::kProtected | shm::SlotFlag::kUnqualified | shm::SlotFlag::kDraining);
+    // Of a lease whose holder is being killed the slots come back by themselves.
+    if (state.leases[lease].state == shm::LeaseState::kKilling) return false;
     return claim.units == 1 && (state.slots[state.leases[lease].first_slot].flags & kStops) == 0 &&
            static_cast<shm::PreemptMode>(claim.preempt_mode) != shm::PreemptMode::kForbidden;
 }
@@ -104,19 +106,21 @@ void Core::Parts::begin_run(uint32_t claim_row, uint32_t lease_row) {
     occupy(claim_row, lease.first_slot, 1);
     for (uint32_t slot = lease.first_slot; slot != kNoRow; slot = state.slots[slot].holder_next)
         assignment_begins(slot);
+    count_held(lease.account, lease.units);
     count_running(lease.account, lease.account_class, lease.units);
     list_lease(lease_row, true);
 }
 
 // It pays no more and counts nowhere. Its cost stays as it is now, its class is free.
 void Core::Parts::end_run(uint32_t row) {
-    if (state.leases[row].state == shm::LeaseState::kRevoking) return;
+    if ((state.leases[row].flags & shm::LeaseFlag::kTaken) != 0) return;
     list_lease(row, false);
     shm::LeaseRow& lease = edit.row(state.leases[row], 0x7U);
     const uint32_t claim = book->claim_of_lease[row];
     count_fanout(claim, lease.account_class, -1);
     for (uint32_t slot = lease.first_slot; slot != kNoRow; slot = state.slots[slot].holder_next)
         count_labels(lease.account, slot, -1);
+    count_held(lease.account, -int32_t{lease.units});
     count_running(lease.account, lease.account_class, -int32_t{lease.units});
     if (lease.account_class < kFreeClass) {
         int64_t& paid = lease.cost[lease.account_class];

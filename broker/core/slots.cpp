@@ -200,10 +200,10 @@ void Core::Parts::remove_slot(uint32_t row) {
     free_slot_row(row);
 }
 
-void Core::Parts::tell_revoke(uint32_t row) {
+bool Core::Parts::tell_revoke(uint32_t row) {
     const shm::SlotRow& slot = state.slots[row];
     if (slot.session == kNoRow || state.sessions[slot.session].state != shm::SessionState::kOpen) {
-        return;
+        return false;
     }
     Decision& revoke = decide_that(DecisionKind::kRevoke);
     revoke.session = slot.session;
@@ -212,6 +212,7 @@ void Core::Parts::tell_revoke(uint32_t row) {
     revoke.round = slot.round;
     revoke.slot_number = slot.number;
     revoke.user_data = slot.worker_tag;
+    return true;
 }
 
 }  // namespace dibs::core

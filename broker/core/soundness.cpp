@@ -49,6 +49,7 @@ class Soundness {
         if (found.empty()) found = first_unsound("lease", state_.leases);
         if (found.empty()) found = first_unsound("account", state_.accounts);
         if (found.empty()) found = first_unsound("label set", state_.label_sets);
+        if (found.empty() && !pledge()) found = "the pledge does not follow from the rows";
         return found;
     }
 
@@ -167,6 +168,32 @@ class Soundness {
                tagged(lease.session, lease.tag) && is_link(lease.first_slot, state_.slots.size()) &&
                lease.units <= shm::kUnitsMax && is_account(lease.account) &&
                lease.account_class <= 5;
+    }
+
+    // What is owed is what the rows give.
+    bool pledge() const {
+        const shm::LogHead& log = state_.head->log;
+        const shm::CountersRow& counters = *state_.counters;
+        if (log.pledged_turn != counters.turns + 1) return true;
+        const shm::LogStore& store = state_.log_stores[0];
+        shm::Completion told;
+        std::memcpy(&told, store.entry, sizeof(told));
+        if (log.phase.load(std::memory_order_relaxed) == shm::LogPhase::kCommitted ||
+            store.kind != shm::LogStoreKind::kCompletion || !tagged(store.session, told.tag) ||
+            log.pledged_pool >= counters.pools) {
+            return false;
+        }
+        const shm::SessionRow& session = state_.sessions[store.session];
+        const shm::PoolRow& pool = state_.pools[log.pledged_pool];
+        const uint32_t lease = counters.leases_free_head;
+        return session.state == SessionState::kOpen &&
+               session.head.generation == store.generation &&
+               session.completion_tail == store.position && pool.kind == shm::PoolKind::kCounted &&
+               pool.order == shm::PoolOrder::kArrival && pool.idle != 0 &&
+               pool.ready_head < state_.slots.size() && told.units == 1 &&
+               counters.leases_free != 0 && lease < state_.leases.size() &&
+               told.id == row_id(state_.leases[lease].head.generation, lease) &&
+               told.fence == pool.fence_next + 1 && told.claim == counters.arrival_next;
     }
 
     const State& state_;

@@ -7,9 +7,9 @@
 #include <cstring>
 #include <iostream>
 #include <set>
-#include <string_view>
 
 #include "broker/ctl/subcommand.hpp"
+#include "broker/prose.hpp"
 #include "broker/quantity.hpp"
 #include "broker/spelling.hpp"
 
@@ -119,17 +119,12 @@ void Arguments::check_command() const {
 }
 
 std::string Arguments::unknown(const std::string& word) const {
-    const std::string name = word.substr(0, word.find('='));
     std::set<std::string> known = {"--help"};
     for (const CLI::Option* option : parser_->app.get_options()) {
         for (const std::string& one : option->get_lnames())
             known.insert("--" + one);
     }
-    const std::set<std::string_view> views(known.begin(), known.end());
-    std::string text = "there is no option " + name;
-    const auto near = nearest_word(name, views);
-    if (near && name.starts_with("--")) text += "; did you mean " + std::string(*near) + "?";
-    return text;
+    return no_such_option(word, known);
 }
 
 // What the parser could not place: a misspelt option, or a word too many.
@@ -149,8 +144,8 @@ std::optional<int> Arguments::parse(int argc, char** argv) {
         check_rest();
         if (parser_->command != nullptr) check_command();
         return std::nullopt;
-    } catch (const CLI::Success& help) {
-        parser_->app.exit(help);
+    } catch (const CLI::Success&) {
+        std::cout << help_for_output(parser_->app.help());
         return kExitOk;
     } catch (const CLI::ParseError& error) {
         std::string text = error.what();

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 
 #include "broker/ctl/exec/lease_watch.hpp"
@@ -43,12 +42,6 @@ shm::Descriptor take_signals() {
     return shm::Descriptor(signalfd(-1, &set, SFD_CLOEXEC));
 }
 
-std::string hexadecimal(uint64_t id) {
-    std::array<char, 24> text{};
-    std::snprintf(text.data(), text.size(), "0x%llx", static_cast<unsigned long long>(id));
-    return text.data();
-}
-
 Sheet grant_sheet(const exec::LeaseWatch& lease, const std::string& pool) {
     const dibs_completion& granted = lease.granted();
     std::vector<uint64_t> slots;
@@ -67,23 +60,23 @@ Sheet grant_sheet(const exec::LeaseWatch& lease, const std::string& pool) {
     }
     Sheet sheet{"dibs.claim/1",
                 {{"number", "lease"},
-                 {"id", ""},
-                 {"", "id"},
+                 {"id", "id"},
                  {"pool", "pool"},
                  {"slots", "slots"},
                  {"fence", "fence"},
                  {"interval_ns", "interval"},
-                 {"attributes", "attributes"}}};
+                 {"attributes", "attributes"},
+                 {"provision", ""}}};
     sheet.rows.push_back({Cell::of(granted.claim),
-                          Cell::of(granted.lease.id),
-                          Cell::of(hexadecimal(granted.lease.id)),
+                          Cell::identifier(granted.lease.id),
                           Cell::of(pool),
                           Cell::of(std::move(slots)),
                           Cell::of(granted.lease.fence),
                           granted.interval_ns != 0
                               ? Cell::duration(static_cast<uint64_t>(granted.interval_ns))
                               : Cell(),
-                          Cell::of(std::move(attributes))});
+                          Cell::of(std::move(attributes)),
+                          Cell::of(lease.provision())});
     return sheet;
 }
 
@@ -93,6 +86,11 @@ int hold(exec::LeaseWatch* lease, int signals) {
         (void)poll(waits, 2, lease->poll_timeout_ms());
         if ((waits[0].revents & POLLIN) != 0) break;
         if (!lease->look(true)) throw Failure(kExitFailed, "the lease is lost: " + lease->why());
+        if (const auto left = lease->newly_taken()) {
+            std::fprintf(stderr,
+                         "dibs claim: a better claim takes the slot: it is lost in %s\n",
+                         duration_text(static_cast<uint64_t>(*left)).c_str());
+        }
     }
     const int code =
         dibs_release(lease->attachment().session(), &lease->granted().lease, DIBS_SECOND);
@@ -104,6 +102,7 @@ int hold(exec::LeaseWatch* lease, int signals) {
 
 int run_claim(int argc, char** argv) {
     std::string operand;
+    std::string preempt = "at-once";
     exec::Options options;
     Arguments arguments("claim", kAbout);
     arguments.operand("POOL", &operand, "the pool's name; POOL:N for N slots at once");
@@ -114,11 +113,20 @@ int run_claim(int argc, char** argv) {
                        &options.keepalive_ns,
                        "hold it for so long at a time and prolong it; without, the lease is bound "
                        "to this process alone");
-    arguments.texts("-l,--label", &options.labels, "a label for the slot's worker (repeatable)");
+    arguments.texts("-l,--label",
+                    &options.labels,
+                    "a label for the slot's worker, which the slot must have in a pool ordered by "
+                    "account (repeatable)");
+    arguments.texts("-p,--prefer", &options.prefer, exec::kPreferAbout);
+    arguments.number("-P,--priority", &options.priority, exec::kPriorityAbout);
+    arguments.text("--account", &options.account, exec::kAccountAbout);
+    arguments.text(
+        "--preempt", &preempt, std::string(exec::kPreemptAbout) + ". At once, if not said");
     Output output(arguments);
     arguments.footer(kFooter);
     if (const auto exit = arguments.parse(argc, argv)) return *exit;
     (void)output.form();
+    exec::read_preempt(preempt, &options);
     if (options.now && options.timeout_ns != DIBS_FOREVER) {
         throw Failure(kExitUsage, "--now does not wait, so it goes without --timeout");
     }

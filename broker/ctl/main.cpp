@@ -11,6 +11,7 @@
 #include "broker/ctl/demo/demo.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/subcommand.hpp"
+#include "broker/prose.hpp"
 #include "broker/spelling.hpp"
 
 namespace {
@@ -22,19 +23,25 @@ struct Subcommand {
 };
 
 constexpr Subcommand kSubcommands[] = {
+    {"account", "show and change who pays, and how much", dibs::ctl::run_account},
     {"bench", "time claims on a pool of the running broker", dibs::ctl::run_bench},
     {"cancel", "end a waiting claim", dibs::ctl::run_cancel},
     {"claim", "hold a slot until interrupted", dibs::ctl::run_claim},
     {"config", "check a configuration file", dibs::ctl::run_config},
     {"demo", "play a workload through a private broker", dibs::ctl::run_demo},
     {"drain", "take no new claims", dibs::ctl::run_drain},
+    {"dump", "write the whole state as one snapshot", dibs::ctl::run_dump},
+    {"events", "print what the broker decides", dibs::ctl::run_events},
     {"exec", "run a command while it holds a slot", dibs::ctl::run_exec},
     {"explain", "say why a claim waits, and for whom", dibs::ctl::run_explain},
     {"fsck", "check a state: the running broker's, or one left behind", dibs::ctl::run_fsck},
+    {"load", "go on from a snapshot", dibs::ctl::run_load},
     {"ls", "list pools, slots, workers, claims, leases or clients", dibs::ctl::run_list},
+    {"pull", "ask for work for workers that do not attach", dibs::ctl::run_pull},
     {"release", "end a lease", dibs::ctl::run_release},
     {"renew", "prolong a lease", dibs::ctl::run_renew},
     {"replay", "run a journal of commands through the scheduler", dibs::ctl::run_replay},
+    {"report", "say what a worker that does not attach does", dibs::ctl::run_report},
     {"show", "show everything about one thing", dibs::ctl::run_show},
     {"snapshot", "show one picture of a pool's counters", dibs::ctl::run_snapshot},
     {"status", "show the broker", dibs::ctl::run_status},
@@ -44,11 +51,13 @@ constexpr Subcommand kSubcommands[] = {
 };
 
 void print_usage(std::FILE* to) {
-    std::fputs("usage: dibs SUBCOMMAND [OPTION...]\n\n", to);
+    std::string text = "usage: dibs SUBCOMMAND [OPTION...]\n\n";
     for (const Subcommand& subcommand : kSubcommands) {
-        std::fprintf(to, "  %-10s %s\n", subcommand.name.data(), subcommand.about.data());
+        const std::string space(11 - subcommand.name.size(), ' ');
+        text += "  " + std::string(subcommand.name) + space + std::string(subcommand.about) + "\n";
     }
-    std::fputs("\n`dibs SUBCOMMAND --help` says more.\n", to);
+    text += "\n`dibs SUBCOMMAND --help` says more.\n";
+    std::fputs(dibs::help_for_output(text).c_str(), to);
 }
 
 int run(const Subcommand& subcommand, int argc, char** argv) {

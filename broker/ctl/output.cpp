@@ -3,17 +3,16 @@
 #include "broker/ctl/output.hpp"
 
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/subcommand.hpp"
+#include "broker/prose.hpp"
 
 namespace dibs::ctl {
 
@@ -21,19 +20,6 @@ namespace {
 
 bool is_terminal() {
     return isatty(STDOUT_FILENO) == 1;
-}
-
-// Columns of the terminal; COLUMNS where it says nothing; 0 = as wide as it gets.
-size_t width() {
-    struct winsize size = {};
-    if (is_terminal() && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col != 0) {
-        return size.ws_col;
-    }
-    const char* given = std::getenv("COLUMNS");
-    if (given == nullptr) return 0;
-    size_t columns = 0;
-    (void)std::from_chars(given, given + std::strlen(given), columns);
-    return columns;
 }
 
 bool bold() {
@@ -54,7 +40,7 @@ Output::Output(Arguments& arguments) {
 void Output::show_rows(const Sheet& sheet) {
     switch (form()) {
         case Form::kTable:
-            text_ += table_text(sheet, width(), bold());
+            text_ += table_text(sheet, columns_of(STDOUT_FILENO), bold());
             return;
         case Form::kJson:
             text_ += json_text(sheet, false);
@@ -66,11 +52,12 @@ void Output::show_rows(const Sheet& sheet) {
 }
 
 void Output::show_record(const Sheet& sheet) {
-    text_ += form() == Form::kTable ? record_text(sheet, width(), bold()) : json_text(sheet, true);
+    text_ += form() == Form::kTable ? record_text(sheet, columns_of(STDOUT_FILENO), bold())
+                                    : json_text(sheet, true);
 }
 
 void Output::say(const std::string& sentence) {
-    if (form() == Form::kTable) text_ += wrapped(sentence, width(), 0) + "\n";
+    if (form() == Form::kTable) text_ += wrapped(sentence, columns_of(STDOUT_FILENO), 0) + "\n";
 }
 
 bool Output::flush() {

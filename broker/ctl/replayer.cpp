@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "broker/ctl/journal_error.hpp"
+#include "broker/snapshot/load.hpp"
 
 namespace dibs::ctl {
 namespace {
@@ -89,9 +90,27 @@ bool has_cost(const core::Decision& decision) {
 
 Replayer::Replayer(const core::Limits& limits)
     : state_((core::state_size(limits) + sizeof(Line64) - 1) / sizeof(Line64)) {
-    const std::span<std::byte> state(state_.front().bytes, state_.size() * sizeof(Line64));
-    core::format_state(state, limits);
-    core_ = std::make_unique<core::Core>(state);
+    core::format_state(state(), limits);
+    core_ = std::make_unique<core::Core>(state());
+}
+
+std::vector<uint8_t> Replayer::snapshot() {
+    return snapshot::dump(state());
+}
+
+void Replayer::go_on_from(std::span<const uint8_t> bytes) {
+    if (turn_open_) throw JournalError("a state begins between turns only: close the turn first");
+    try {
+        const snapshot::Loader loader(bytes);
+        std::vector<Line64> state(core::state_size(loader.limits()) / sizeof(Line64));
+        loader.fill({state.front().bytes, state.size() * sizeof(Line64)});
+        core_.reset();
+        state_ = std::move(state);
+    } catch (const snapshot::SnapshotError& error) {
+        throw JournalError(std::string("the snapshot: ") + error.what());
+    }
+    core_ = std::make_unique<core::Core>(Replayer::state());
+    now_ = std::max(now_, core_->now());
 }
 
 // --- the turn

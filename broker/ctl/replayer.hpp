@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,11 @@ class Replayer {
     // The journal has ended. Throws JournalError if a turn is open.
     void finish() const;
 
+    // The state between two turns as a snapshot, and another one in its place: names stay as they
+    // are. Throws JournalError with what is wrong.
+    [[nodiscard]] std::vector<uint8_t> snapshot();
+    void go_on_from(std::span<const uint8_t> snapshot);
+
     [[nodiscard]] bool turn_open() const { return turn_open_; }
     [[nodiscard]] const core::Core& core() const { return *core_; }
     [[nodiscard]] const Cast& cast() const { return cast_; }
@@ -38,6 +44,9 @@ class Replayer {
         alignas(64) std::byte bytes[64];
     };
 
+    [[nodiscard]] std::span<std::byte> state() {
+        return {state_.front().bytes, state_.size() * sizeof(Line64)};
+    }
     void open_turn();
     void close_turn();
     void settle_turn();

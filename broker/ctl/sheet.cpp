@@ -3,11 +3,14 @@
 #include "broker/ctl/sheet.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <set>
 
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/subcommand.hpp"
+#include "broker/prose.hpp"
+#include "broker/quantity.hpp"
 #include "broker/spelling.hpp"
 
 namespace dibs::ctl {
@@ -17,13 +20,6 @@ namespace {
 constexpr std::string_view kBold = "\x1b[1m";
 constexpr std::string_view kPlain = "\x1b[0m";
 constexpr size_t kGap = 2;
-
-// How many columns of a terminal: bytes that continue a character of UTF-8 take none.
-size_t width_of(std::string_view text) {
-    return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-        return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U;
-    }));
-}
 
 // What was named by a client goes to a terminal: no control characters.
 std::string harmless(std::string_view text) {
@@ -43,6 +39,12 @@ std::string joined(const Items& items, const Text& text) {
     return line.empty() ? "-" : line;
 }
 
+std::string money_text(std::vector<int64_t> micros) {
+    while (micros.size() > 1 && micros.back() == 0)
+        micros.pop_back();
+    return joined(micros, [](int64_t amount) { return show_micros(amount); });
+}
+
 std::string cell_text(const Cell& cell) {
     switch (cell.kind) {
         case Cell::Kind::kNothing:
@@ -59,6 +61,8 @@ std::string cell_text(const Cell& cell) {
             return joined(cell.texts, [](const std::string& text) { return harmless(text); });
         case Cell::Kind::kNumbers:
             return joined(cell.numbers, [](uint64_t number) { return std::to_string(number); });
+        case Cell::Kind::kMoney:
+            return money_text(cell.micros);
     }
     return "-";
 }
@@ -162,6 +166,16 @@ Cell Cell::duration(uint64_t ns) {
     return {Kind::kDuration, {}, ns};
 }
 
+Cell Cell::identifier(uint64_t id) {
+    return of(id_text(id));
+}
+
+std::string id_text(uint64_t id) {
+    std::array<char, 24> text{};
+    std::snprintf(text.data(), text.size(), "0x%llx", static_cast<unsigned long long>(id));
+    return text.data();
+}
+
 Form form_of(const std::string& word) {
     if (word == "table") return Form::kTable;
     if (word == "json") return Form::kJson;
@@ -225,27 +239,6 @@ std::string duration_text(uint64_t ns) {
         return text + unit.name;
     }
     return std::to_string(ns) + "ns";
-}
-
-std::string wrapped(const std::string& text, size_t width, size_t indent) {
-    if (width == 0) return text;
-    std::string all;
-    size_t column = 0;
-    for (size_t at = 0; at < text.size();) {
-        const size_t end = std::min(text.find(' ', at), text.size());
-        const std::string word = text.substr(at, end - at);
-        if (column != 0 && column + 1 + width_of(word) > width) {
-            all += "\n" + std::string(indent, ' ');
-            column = 0;
-        } else if (column != 0) {
-            all += ' ';
-            ++column;
-        }
-        all += word;
-        column += width_of(word);
-        at = end + 1;
-    }
-    return all;
 }
 
 }  // namespace dibs::ctl

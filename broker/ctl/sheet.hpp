@@ -16,12 +16,22 @@
 namespace dibs::ctl {
 
 struct Cell {
-    enum class Kind : uint8_t { kNothing, kText, kNumber, kTruth, kDuration, kTexts, kNumbers };
+    enum class Kind : uint8_t {
+        kNothing,
+        kText,
+        kNumber,
+        kTruth,
+        kDuration,
+        kTexts,
+        kNumbers,
+        kMoney
+    };
     Kind kind = Kind::kNothing;
     std::string text = {};
     uint64_t number = 0;
     std::vector<std::string> texts = {};
     std::vector<uint64_t> numbers = {};
+    std::vector<int64_t> micros = {};
 
     static Cell of(std::string text) { return {Kind::kText, std::move(text)}; }
     static Cell of(std::string_view text) { return {Kind::kText, std::string(text)}; }
@@ -30,11 +40,21 @@ struct Cell {
     static Cell of(uint32_t number) { return {Kind::kNumber, {}, number}; }
     static Cell of(bool truth) { return {Kind::kTruth, {}, truth ? uint64_t{1} : 0}; }
     static Cell duration(uint64_t ns);  // all ones: nothing
+    // Of a lease or claim: "0x100000000", in JSON too, so that it can be typed as it is read.
+    static Cell identifier(uint64_t id);
     static Cell of(std::vector<std::string> texts) {
         return {Kind::kTexts, {}, 0, std::move(texts)};
     }
     static Cell of(std::vector<uint64_t> numbers) {
         return {Kind::kNumbers, {}, 0, {}, std::move(numbers)};
+    }
+    // By class, P0 first. In a table as slots or slot-seconds, "3,0.5", up to the last that is not
+    // 0.
+    static Cell money(std::vector<int64_t> micros) {
+        Cell cell;
+        cell.kind = Kind::kMoney;
+        cell.micros = std::move(micros);
+        return cell;
     }
 };
 
@@ -62,10 +82,9 @@ std::string record_text(const Sheet& sheet, size_t width, bool bold);
 std::string json_text(const Sheet& sheet, bool is_record);
 std::string json_lines_text(const Sheet& sheet);
 
+std::string id_text(uint64_t id);  // "0x100000000"
+
 // Nanoseconds for people, two units at most: "1.5s", "2min5s", "3h2min".
 std::string duration_text(uint64_t ns);
-
-// A sentence, broken at spaces; lines behind the first begin with `indent` spaces.
-std::string wrapped(const std::string& text, size_t width, size_t indent);
 
 }  // namespace dibs::ctl

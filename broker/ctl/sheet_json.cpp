@@ -28,6 +28,11 @@ void write_cell(JsonText& json, std::string_view key, const Cell& cell) {
             for (const uint64_t number : cell.numbers)
                 json.number({}, number);
             return json.close_list();
+        case Cell::Kind::kMoney:
+            json.open_list(key);
+            for (const int64_t amount : cell.micros)
+                json.signed_number({}, amount);
+            return json.close_list();
     }
 }
 

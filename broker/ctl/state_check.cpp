@@ -28,32 +28,6 @@ namespace {
     throw Failure(kExitFailed, path + ": " + std::strerror(errno));
 }
 
-// Pages of its own, aligned as a segment's are.
-class Copy {
-  public:
-    explicit Copy(const std::string& path) {
-        const shm::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-        struct stat about = {};
-        if (!file.valid() || fstat(file.get(), &about) != 0) fail(path);
-        size_ = static_cast<size_t>(about.st_size);
-        if (size_ < sizeof(shm::StateHead)) {
-            throw Failure(kExitFailed, path + ": too small to be a state");
-        }
-        memory_ = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE, file.get(), 0);
-        if (memory_ == MAP_FAILED) fail(path);
-    }
-    ~Copy() { munmap(memory_, size_); }
-    Copy(const Copy&) = delete;
-    Copy& operator=(const Copy&) = delete;
-    [[nodiscard]] std::span<std::byte> bytes() const {
-        return {static_cast<std::byte*>(memory_), size_};
-    }
-
-  private:
-    void* memory_ = nullptr;
-    size_t size_ = 0;
-};
-
 // The child's part: a line for each thing that is wrong.
 void look(std::span<std::byte> bytes, int out) {
     const auto say = [&](const std::string& line) {
@@ -116,8 +90,24 @@ std::vector<std::string> looked_at(std::span<std::byte> bytes) {
 
 }  // namespace
 
+StateCopyOfFile::StateCopyOfFile(const std::string& path) {
+    const shm::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    struct stat about = {};
+    if (!file.valid() || fstat(file.get(), &about) != 0) fail(path);
+    size_ = static_cast<size_t>(about.st_size);
+    if (size_ < sizeof(shm::StateHead)) {
+        throw Failure(kExitFailed, path + ": too small to be a state");
+    }
+    memory_ = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE, file.get(), 0);
+    if (memory_ == MAP_FAILED) fail(path);
+}
+
+StateCopyOfFile::~StateCopyOfFile() {
+    munmap(memory_, size_);
+}
+
 StateReport check_state(const std::string& path) {
-    const Copy copy(path);
+    const StateCopyOfFile copy(path);
     StateReport report;
     if (const std::string why = core::state_refusal(copy.bytes()); !why.empty()) {
         report.wrong.push_back(why);

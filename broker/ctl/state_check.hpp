@@ -6,11 +6,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace dibs::ctl {
+
+// Pages of its own, aligned as a segment's are. Failure.
+class StateCopyOfFile {
+  public:
+    explicit StateCopyOfFile(const std::string& path);
+    ~StateCopyOfFile();
+    StateCopyOfFile(const StateCopyOfFile&) = delete;
+    StateCopyOfFile& operator=(const StateCopyOfFile&) = delete;
+    [[nodiscard]] std::span<std::byte> bytes() const {
+        return {static_cast<std::byte*>(memory_), size_};
+    }
+
+  private:
+    void* memory_ = nullptr;
+    size_t size_ = 0;
+};
 
 struct StateReport {
     std::vector<std::string> wrong;  // empty: it is sound

@@ -20,18 +20,24 @@ inline constexpr int kExitCannotExecute = 126;
 inline constexpr int kExitNoCommand = 127;
 
 // `argv[0]` is the subcommand's own name.
+int run_account(int argc, char** argv);
 int run_bench(int argc, char** argv);
 int run_cancel(int argc, char** argv);
 int run_claim(int argc, char** argv);
 int run_config(int argc, char** argv);
 int run_drain(int argc, char** argv);
+int run_dump(int argc, char** argv);
+int run_events(int argc, char** argv);
 int run_exec(int argc, char** argv);
 int run_explain(int argc, char** argv);
 int run_fsck(int argc, char** argv);
 int run_list(int argc, char** argv);
+int run_load(int argc, char** argv);
+int run_pull(int argc, char** argv);
 int run_release(int argc, char** argv);
 int run_renew(int argc, char** argv);
 int run_replay(int argc, char** argv);
+int run_report(int argc, char** argv);
 int run_show(int argc, char** argv);
 int run_snapshot(int argc, char** argv);
 int run_status(int argc, char** argv);

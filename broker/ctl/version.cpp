@@ -33,7 +33,7 @@ int run_version(int argc, char** argv) {
         sheet.rows.front()[3] = Cell::of(layout);
         sheet.rows.front()[4] = Cell::of(client.path());
     } catch (const Failure& failure) {
-        output.say(std::string("no broker: ") + failure.what());
+        output.say(failure.what());
     }
     output.show_record(sheet);
     return output.finish(kExitOk);

@@ -46,7 +46,8 @@ def main() -> None:
     except ImportError:
         usable = False
     a, b = train_torch(torch, points(slope), steps) if usable else train_plain(points(slope), steps)
-    print(f"device {device}: y = {a:.3f} x + {b:.3f}")
+    # One write, whatever the buffering: other trainings write to the same place.
+    sys.stdout.write(f"device {device}: y = {a:.3f} x + {b:.3f}\n")
 
 
 if __name__ == "__main__":

@@ -112,9 +112,9 @@ def fish_options(name, condition, command):
         lines.append(f"complete -c {name}{condition} {flags}{takes}{about}")
     if command.wants_pool:
         lines.append(f"complete -c {name}{condition} -f -a {fish_quoted('(' + POOLS + ')')}")
-    elif command.words:
+    if command.words:
         lines.append(f"complete -c {name}{condition} -f -a '{' '.join(command.words)}'")
-    elif not command.wants_file and condition:
+    if not command.wants_pool and not command.words and not command.wants_file and condition:
         lines.append(f"complete -c {name}{condition} -f")
     return lines
 

@@ -198,5 +198,28 @@ def broker_killed(stage):
     return good, f"lease and waiting claim kept; the longest stall of a client {shown(max(gaps))}"
 
 
+def urgent_claim(_stage):
+    """An urgent claim takes a slot, with grace"""
+    granted = []
+
+    def claim():
+        with dibs.connect(timeout=10) as client, \
+                client.claim("shared", timeout=20, terms=dibs.Terms(account="urgent")) as won:
+            granted.append(won.fence)
+
+    urgent = threading.Thread(target=claim)
+    with dibs.connect(timeout=10) as client:
+        lease = client.claim("shared", timeout=20, terms=dibs.Terms(
+            preempt=dibs.Preempt.WITH_GRACE, preempt_grace=30))
+        fence = lease.fence
+        urgent.start()
+        told = eventually(lambda: lease.revoking is not None)
+        left, early = lease.revoking or 0, bool(granted)
+        lease.release()
+        urgent.join()
+    good = told and not early and 0 < left <= 30 and granted and granted[0] > fence
+    return bool(good), f"its holder was told, with {left:.1f} s left, and gave it back in time"
+
+
 ALL = (client_killed, idle_worker_killed, deadline_passes, cancel_races_grant, back_pressure,
-       broker_killed)
+       broker_killed, urgent_claim)

@@ -39,6 +39,14 @@ name = "narrow"        # one slot, and room for four that wait
 kind = "counted"
 slots = 1
 backlog_max = 4
+[[account]]
+name = "urgent"        # pays for what is better than the rest
+balance = 1000
+[[pool]]
+name = "shared"        # one slot, which an urgent claim may take
+kind = "counted"
+slots = 1
+order = "account"
 [[pool]]
 name = "clock"         # claims that are timed
 kind = "counted"

@@ -28,7 +28,8 @@ class Heirs {
     Heirs(Bench& bench, Session& left)
         : sessions(Bench::kLimits.sessions),
           quotas(bench.core),
-          operations(bench.core, quotas),
+          pledges(bench.core),
+          operations(bench.core, quotas, pledges),
           answers(bench.core, sessions, operations, bench.publisher, quotas),
           adoption(bench.core, sessions, operations) {
         InheritedSession inherited;
@@ -42,6 +43,7 @@ class Heirs {
 
     Sessions sessions;
     Quotas quotas;
+    Pledges pledges;
     Operations operations;
     Answers answers;
     Adoption adoption;

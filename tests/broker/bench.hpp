@@ -29,18 +29,21 @@ class Bench {
     static constexpr core::Limits kLimits = {
         .pools = 4, .sessions = 8, .slots = 64, .claims = 256, .leases = 256, .arena_blocks = 64};
 
+    static constexpr uint32_t kAccountsShown = 8;
+
     Bench()
         : pushed_(kLimits.sessions, 0),
           read_(kLimits.sessions, 0),
           state_(shm::make_memfd("bench", core::state_size(kLimits))),
           mapping_(state_.get(), core::state_size(kLimits)),
           core((core::format_state(mapping_.bytes(), kLimits), mapping_.bytes())),
-          board(kLimits.pools),
+          board(kLimits.pools, kAccountsShown),
           sessions(kLimits.sessions),
           quotas(core),
-          operations(core, quotas),
+          pledges(core),
+          operations(core, quotas, pledges),
           publisher(core, board),
-          ingest(core, operations),
+          ingest(core, operations, pledges),
           answers(core, sessions, operations, publisher, quotas),
           kills(core, sessions),
           deaths(core, sessions, ingest, kills) {}
@@ -114,12 +117,20 @@ class Bench {
     }
 
     // One turn over all sessions, as Turn::take does it.
-    Ingest::Read turn() {
+    Ingest::Read turn(bool alone = false) {
+        const Ingest::Read last = read(alone);
+        finish();
+        return last;
+    }
+    // Its first half; `alone`: what one session says may be answered at once.
+    Ingest::Read read(bool alone = false) {
         core.begin_turn(now);
         operations.begin_turn();
+        pledges.begin_turn();
         ingest.begin_turn();
         kills.tell();
         deaths.reap();
+        pledges.allow(alone);
         Ingest::Read last = Ingest::Read::kOpen;
         for (size_t i = sessions.polled().size(); i-- > 0;) {
             if (ingest.turn_full()) break;
@@ -129,6 +140,9 @@ class Bench {
             if (last == Ingest::Read::kClosed) sessions.end(session, shm::Reason::kOk);
             if (last == Ingest::Read::kViolation) sessions.end(session, shm::Reason::kMalformed);
         }
+        return last;
+    }
+    void finish() {
         core.decide();
         answers.stage();
         core.commit();
@@ -141,7 +155,6 @@ class Bench {
             sessions.remove(session);
         }
         deaths.gone().clear();
-        return last;
     }
 
   private:
@@ -156,6 +169,7 @@ class Bench {
     BoardSegment board;
     Sessions sessions;
     Quotas quotas;
+    Pledges pledges;
     Operations operations;
     Publisher publisher;
     Ingest ingest;

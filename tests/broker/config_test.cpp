@@ -211,7 +211,8 @@ TEST(Config, ReportsEveryMistakeAndNotOnlyTheFirst) {
 }
 
 TEST(Config, SaysThatAFileCannotBeRead) {
-    EXPECT_EQ(read_config("/nonexistent/f").mistakes, Lines{"/nonexistent/f: cannot be read"});
+    EXPECT_EQ(read_config("/nonexistent/f").mistakes,
+              Lines{"/nonexistent/f: cannot be read: No such file or directory"});
 }
 
 TEST(Quantity, ReadsAndShowsDurations) {

@@ -1,6 +1,9 @@
 // tests/clientlib/batch_test.cpp -- many operations at a time, what stops them, and event loops.
 // SPDX-License-Identifier: Apache-2.0
+#include <sched.h>
+
 #include <poll.h>
+#include <atomic>
 
 #include "tests/clientlib/fixture.hpp"
 
@@ -211,6 +214,24 @@ TEST(Reap, WaitsAsleepUntilSomethingComes) {
     uint64_t rings = 0;
     broker.call([&rings](FakeSession& session) { rings = session.up().net_rings.load(); });
     EXPECT_EQ(rings, 0U);
+}
+
+// Who is awake and reads nothing was not rung for: that is what the net is for.
+TEST(Net, RingsForABrokerThatReadsNothing) {
+    FakeBroker broker;
+    Client client(broker);
+    std::atomic<bool> begun = false;
+    std::thread busy([&] {
+        broker.call([&](FakeSession& session) {
+            begun = true;
+            while (session.up().net_rings.load() == 0)
+                sched_yield();
+        });
+    });
+    while (!begun)
+        sched_yield();
+    EXPECT_EQ(client.claim().outcome, DIBS_GRANTED);
+    busy.join();
 }
 
 TEST(Reap, ComesBackEmptyHandedAtItsTimeout) {

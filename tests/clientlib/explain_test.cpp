@@ -16,7 +16,7 @@ namespace {
 using client::ExplainRequest;
 using client::ExplanationFound;
 using client::read_explanation;
-using client::WaitFacts;
+using client::WaitStory;
 
 std::vector<uint8_t> packed(const admin::AnswerT& answer) {
     flatbuffers::FlatBufferBuilder builder;
@@ -29,8 +29,32 @@ std::vector<uint8_t> an_explanation() {
     answer.explanation = std::make_unique<admin::ExplanationT>();
     answer.explanation->pool = "gpu";
     answer.explanation->account = "uid:1000";
-    answer.explanation->facts = std::make_unique<admin::WaitFacts>(
-        uint8_t{1}, uint8_t{2}, 3U, 4U, 5U, 6U, 7U, 8U, 9U, 10U, 11U, 12U, 13U, 14U, 15U, 16U);
+    answer.explanation->facts = std::make_unique<admin::WaitFacts>(uint8_t{1},
+                                                                   uint8_t{2},
+                                                                   3U,
+                                                                   4U,
+                                                                   5U,
+                                                                   6U,
+                                                                   7U,
+                                                                   8U,
+                                                                   9U,
+                                                                   10U,
+                                                                   11U,
+                                                                   12U,
+                                                                   13U,
+                                                                   14U,
+                                                                   15U,
+                                                                   16U,
+                                                                   uint8_t{17},
+                                                                   uint8_t{18},
+                                                                   uint8_t{19},
+                                                                   20U,
+                                                                   21U,
+                                                                   22U,
+                                                                   23U,
+                                                                   24U,
+                                                                   25U);
+    answer.explanation->label = "model:large";
     return packed(answer);
 }
 
@@ -53,59 +77,70 @@ TEST(AdminTables, AskAboutATagAsTheSchemaSays) {
 
 TEST(AdminTables, ReadTheFactsOfAnAnswer) {
     const std::vector<uint8_t> bytes = an_explanation();
-    WaitFacts facts;
-    ASSERT_EQ(read_explanation(bytes.data(), bytes.size(), &facts), ExplanationFound::kFacts);
-    EXPECT_EQ(facts.reason, 1);
-    EXPECT_EQ(facts.obstacle, 2);
-    EXPECT_EQ(facts.position, 3U);
-    EXPECT_EQ(facts.waiting, 4U);
-    EXPECT_EQ(facts.units, 5U);
-    EXPECT_EQ(facts.confirmed, 6U);
-    EXPECT_EQ(facts.idle, 7U);
-    EXPECT_EQ(facts.slots, 8U);
-    EXPECT_EQ(facts.leases, 9U);
-    EXPECT_EQ(facts.waited_ns, 10U);
-    EXPECT_EQ(facts.left_ns, 11U);
-    EXPECT_EQ(facts.holder_number, 12U);
-    EXPECT_EQ(facts.holder_age_ns, 13U);
-    EXPECT_EQ(facts.holder_uid, 14U);
-    EXPECT_EQ(facts.holder_pid, 15U);
-    EXPECT_EQ(facts.number, 16U);
+    WaitStory story;
+    ASSERT_EQ(read_explanation(bytes.data(), bytes.size(), &story), ExplanationFound::kFacts);
+    EXPECT_EQ(story.facts.reason, 1);
+    EXPECT_EQ(story.facts.obstacle, 2);
+    EXPECT_EQ(story.facts.position, 3U);
+    EXPECT_EQ(story.facts.waiting, 4U);
+    EXPECT_EQ(story.facts.units, 5U);
+    EXPECT_EQ(story.facts.confirmed, 6U);
+    EXPECT_EQ(story.facts.idle, 7U);
+    EXPECT_EQ(story.facts.slots, 8U);
+    EXPECT_EQ(story.facts.leases, 9U);
+    EXPECT_EQ(story.facts.waited_ns, 10U);
+    EXPECT_EQ(story.facts.left_ns, 11U);
+    EXPECT_EQ(story.facts.holder_number, 12U);
+    EXPECT_EQ(story.facts.holder_age_ns, 13U);
+    EXPECT_EQ(story.facts.holder_uid, 14U);
+    EXPECT_EQ(story.facts.holder_pid, 15U);
+    EXPECT_EQ(story.facts.number, 16U);
+    EXPECT_EQ(story.facts.at_class, 17);
+    EXPECT_EQ(story.facts.class_reason, 18);
+    EXPECT_EQ(story.facts.preempt, 19);
+    EXPECT_EQ(story.facts.better, 20U);
+    EXPECT_EQ(story.facts.fitting, 21U);
+    EXPECT_EQ(story.facts.fanout_max, 22U);
+    EXPECT_EQ(story.facts.fanout_held, 23U);
+    EXPECT_EQ(story.facts.label_limit, 24U);
+    EXPECT_EQ(story.facts.label_held, 25U);
+    EXPECT_STREQ(story.account, "uid:1000");
+    EXPECT_STREQ(story.label, "model:large");
 }
 
 TEST(AdminTables, TellAnAnswerWithoutAnExplanationFromOne) {
     admin::AnswerT answer;
     answer.code = admin::Code::not_found;
     std::vector<uint8_t> bytes = packed(answer);
-    WaitFacts facts;
-    EXPECT_EQ(read_explanation(bytes.data(), bytes.size(), &facts), ExplanationFound::kNotFound);
+    WaitStory story;
+    EXPECT_EQ(read_explanation(bytes.data(), bytes.size(), &story), ExplanationFound::kNotFound);
     bytes = packed(admin::AnswerT{});
-    EXPECT_EQ(read_explanation(bytes.data(), bytes.size(), &facts), ExplanationFound::kNonsense);
+    EXPECT_EQ(read_explanation(bytes.data(), bytes.size(), &story), ExplanationFound::kNonsense);
 }
 
 TEST(AdminTables, StayInsideOfAnAnswerThatIsBroken) {
     const std::vector<uint8_t> good = an_explanation();
-    WaitFacts facts;
+    WaitStory story;
     for (size_t size = 0; size < good.size(); ++size) {
         // A vector of its own, so that a sanitizer sees a read beyond its end.
         const std::vector<uint8_t> cut(good.begin(), good.begin() + static_cast<long>(size));
-        (void)read_explanation(cut.data(), cut.size(), &facts);
+        (void)read_explanation(cut.data(), cut.size(), &story);
     }
     for (size_t at = 0; at < good.size(); ++at) {
         for (const uint8_t wrong : {uint8_t{0}, uint8_t{0x7f}, uint8_t{0xff}}) {
             std::vector<uint8_t> bytes = good;
             bytes[at] = wrong;
-            (void)read_explanation(bytes.data(), bytes.size(), &facts);
+            (void)read_explanation(bytes.data(), bytes.size(), &story);
         }
     }
-    EXPECT_EQ(read_explanation(good.data(), 3, &facts), ExplanationFound::kNonsense);
+    EXPECT_EQ(read_explanation(good.data(), 3, &story), ExplanationFound::kNonsense);
 }
 
 TEST(WaitNames, ExistForEveryReason) {
     EXPECT_STREQ(dibs_wait_name(DIBS_WAIT_HELD), "held");
-    for (int reason = DIBS_WAIT_NONE; reason <= DIBS_WAIT_NEXT_TURN; ++reason)
+    for (int reason = DIBS_WAIT_NONE; reason <= DIBS_WAIT_HELD_BACK; ++reason)
         EXPECT_STRNE(dibs_wait_name(reason), "unknown") << reason;
-    EXPECT_STREQ(dibs_wait_name(DIBS_WAIT_NEXT_TURN + 1), "unknown");
+    EXPECT_STREQ(dibs_wait_name(DIBS_WAIT_HELD_BACK + 1), "unknown");
     EXPECT_STREQ(dibs_wait_name(-1), "unknown");
 }
 

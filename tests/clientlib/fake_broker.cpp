@@ -177,7 +177,7 @@ std::string FakeSession::payload(const Submission& entry) const {
 FakeBroker::FakeBroker(Script script)
     : script_(std::move(script)),
       nudge_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      board_memory_(shm::plan_board(kPools).size),
+      board_memory_(shm::plan_board(kPools, kAccounts).size),
       board_(board_memory_) {
     if (script_ == nullptr) {
         script_ = [next = uint64_t{0}](FakeSession& session, const Submission& entry) mutable {

@@ -63,6 +63,7 @@ TEST_F(CrashImages, LeaveTheWholeTurnOrNothing) {
     std::array<uint64_t, kOperations> seen{};
     std::map<shm::LogPhase, uint64_t> phases;
     uint64_t checked = 0;
+    uint64_t pledges = 0;
     // Every third store of a turn, from a first one that moves: over a run every store is met, and
     // the number of turns, and so of situations, is three times as large.
     for (uint64_t turn_number = 0; checked < wanted(); ++turn_number) {
@@ -74,9 +75,15 @@ TEST_F(CrashImages, LeaveTheWholeTurnOrNothing) {
         const core::TimeNs now = workload.next_time();
         core.begin_turn(now);
         core::store_hook = take_image;
-        for (uint64_t count = 1 + workload.below(3); count > 0; --count) {
-            const Operation operation = draw(&workload);
-            if (workload.apply(operation)) ++applied[static_cast<size_t>(operation)];
+        uint64_t pledged = 0;
+        if (workload.below(4) == 0 && workload.pledge()) {
+            pledged = core.counters().turns;  // the turn's own number: it has changed a row
+            ++pledges;
+        } else {
+            for (uint64_t count = 1 + workload.below(3); count > 0; --count) {
+                const Operation operation = draw(&workload);
+                if (workload.apply(operation)) ++applied[static_cast<size_t>(operation)];
+            }
         }
         core.decide();
         stage_one_per_decision(&core);
@@ -87,7 +94,7 @@ TEST_F(CrashImages, LeaveTheWholeTurnOrNothing) {
         core::store_hook = nullptr;
         for (const Image& image : taken) {
             ++phases[image.phase];
-            const std::string wrong = wrong_with(image, {before, after, staged});
+            const std::string wrong = wrong_with(image, {before, after, staged, pledged});
             ASSERT_EQ(wrong, "") << "seed " << seed() << " turn " << turn_number << " image "
                                  << (&image - taken.data());
         }
@@ -100,6 +107,7 @@ TEST_F(CrashImages, LeaveTheWholeTurnOrNothing) {
     for (size_t kind = 0; kind < kOperations; ++kind) {
         EXPECT_GE(seen[kind], 3U) << name_of(static_cast<Operation>(kind));
     }
+    EXPECT_GE(pledges, 30U);
     EXPECT_GT(phases[shm::LogPhase::kOpen], 0U);
     EXPECT_GT(phases[shm::LogPhase::kCommitted], 0U);
 }

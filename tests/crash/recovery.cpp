@@ -82,13 +82,15 @@ core::Limits small() {
 
 Image image_of(std::span<const std::byte> state) {
     const auto* head = reinterpret_cast<const shm::StateHead*>(state.data());
-    return {{state.begin(), state.end()}, head->log.phase.load()};
+    return {{state.begin(), state.end()}, head->log.phase.load(), head->log.pledged_turn};
 }
 
 std::string wrong_with(const Image& image, const Turn& turn) {
     Memory memory(image.bytes.size());
     std::memcpy(memory.bytes().data(), image.bytes.data(), image.bytes.size());
     const bool committed = image.phase == shm::LogPhase::kCommitted;
+    // What has been told is granted, wherever the turn stood.
+    const bool owed = !committed && turn.pledged != 0 && image.pledged_turn == turn.pledged;
     for (int recovery = 1; recovery <= 2; ++recovery) {
         const Core recovered{memory.bytes()};
         const std::string when = recovery == 1 ? "recovered: " : "recovered again: ";
@@ -96,12 +98,15 @@ std::string wrong_with(const Image& image, const Turn& turn) {
             return when + wrong;
         const uint64_t digest = digest_of(memory.bytes());
         if (committed && digest != turn.after) return when + "committed, but not the turn's end";
-        if (!committed && image.phase == shm::LogPhase::kOpen && digest != turn.before) {
+        if (owed && digest != turn.after) return when + "pledged, but not granted";
+        if (!owed && image.phase == shm::LogPhase::kOpen && digest != turn.before) {
             return when + "not committed, but not as before the turn";
         }
         const auto left = static_cast<uint32_t>(recovered.staged_stores().size());
         if (committed && left != turn.staged) return when + "a staged store is missing";
-        if (image.phase == shm::LogPhase::kOpen && left != 0) return when + "a store is left over";
+        if (image.phase == shm::LogPhase::kOpen && left != (owed ? 1U : 0U)) {
+            return when + "a store is left over, or the pledge's is missing";
+        }
     }
     Core serving{memory.bytes()};
     do {
@@ -117,6 +122,7 @@ std::string wrong_with(const Image& image, const Turn& turn) {
 
 void stage_one_per_decision(Core* core) {
     for (const core::Decision& decision : core->decisions()) {
+        if (decision.pledged) continue;  // its store stands there already
         shm::LogStore store{};
         store.session = decision.session;
         store.position = decision.claim;

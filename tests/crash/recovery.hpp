@@ -36,6 +36,7 @@ class Memory {
 struct Image {
     std::vector<std::byte> bytes;
     shm::LogPhase phase;
+    uint64_t pledged_turn;
 };
 Image image_of(std::span<const std::byte> state);
 
@@ -43,6 +44,7 @@ struct Turn {
     uint64_t before;
     uint64_t after;
     uint32_t staged;
+    uint64_t pledged = 0;  // the turn's number, if its grant is told before it
 };
 
 // Small enough to be full often.

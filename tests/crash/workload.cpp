@@ -127,6 +127,32 @@ bool Workload::claim(uint16_t units_max) {
     return true;
 }
 
+bool Workload::pledge() {
+    const uint32_t session = any_session();
+    if (session == kNoRow) return false;
+    core::Claim claim;
+    claim.session = session;
+    claim.tag = static_cast<uint16_t>(below(8));
+    claim.pool = static_cast<uint32_t>(below(core_.pools()));
+    claim.interval_ns = below(2) == 0 ? 0 : 500 + below(3000);
+    core::Core::Foreseen seen;
+    if (!core_.foresee(claim, &seen)) return false;
+    const uint64_t told = core_.session(session).completion_tail;
+    shm::Completion entry;
+    entry.sequence = told + 1;
+    entry.user_data = claim.user_data;
+    entry.id = seen.lease;
+    entry.fence = seen.fence;
+    entry.value = seen.interval_ns;
+    entry.claim = seen.claim;
+    shm::set_grant(entry, 1, claim.tag, 0);
+    claim.room = 0;
+    core_.pledge(claim, entry);
+    core_.apply(claim);
+    core_.set_cursors(session, core_.session(session).submission_consumed + 1, told + 1);
+    return true;
+}
+
 bool Workload::announce(bool again) {
     const uint32_t session = any_session();
     if (session == kNoRow) return false;

@@ -54,6 +54,9 @@ class Workload {
     void set_up();
     // Applies one operation of the kind inside an open turn; false if nothing could mean it now.
     bool apply(Operation operation);
+    // Instead, as the turn's only command: a claim that is told before it is applied. False, and
+    // nothing done, if its grant cannot be foreseen.
+    bool pledge();
     // The time of the next turn; kTimePasses makes it jump.
     core::TimeNs next_time() { return now_ += 1 + below(1000); }
     // The core after a recovery stands elsewhere in memory: nothing here points into it.

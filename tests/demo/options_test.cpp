@@ -78,7 +78,7 @@ TEST(DemoOptions, TakeEveryParameter) {
 }
 
 TEST(DemoOptions, SayWhatIsWrong) {
-    EXPECT_EQ(mistake({"--speed", "3"}), "there is no option \"--speed\"");
+    EXPECT_EQ(mistake({"--speed", "3"}), "there is no option --speed; did you mean --seed?");
     EXPECT_EQ(mistake({"--slots"}), "option \"--slots\" needs a value");
     EXPECT_EQ(mistake({"--slots", "0"}), "--slots \"0\": a number from 1 to 65536 is wanted");
     EXPECT_EQ(mistake({"--claims", "many"}),

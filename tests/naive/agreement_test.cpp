@@ -1,9 +1,9 @@
 // tests/naive/agreement_test.cpp -- the core and the naive core decide the same, on random
-// journals.
+// journals: of pools ordered by arrival, and of pools ordered by account.
 //
 //   DIBS_SEED=n        plays journal n alone; each attempt in a process of its own
 //   DIBS_FIRST_SEED=n  starts there instead of at 1
-//   DIBS_JOURNALS=n    plays n journals
+//   DIBS_JOURNALS=n    plays n journals of the one, DIBS_ACCOUNT_JOURNALS=n of the other
 //   DIBS_LONG=1        plays twenty times as many as usual
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
+#include <span>
 #include <string>
 
 #include "tests/naive/journal_generator.hpp"
@@ -24,6 +25,7 @@ namespace dibs::naive {
 namespace {
 
 constexpr uint64_t kJournals = 1000;
+constexpr uint64_t kJournalsOfAccounts = 200;
 constexpr size_t kSteps = 800;
 
 uint64_t from_environment(const char* name, uint64_t otherwise) {
@@ -133,12 +135,27 @@ constexpr const char* kMustBeSeen[] = {"adopted",
                                        "revoke",
                                        "slot-gone"};
 
-}  // namespace
+constexpr const char* kMustBeSeenOfAccounts[] = {"adopted",
+                                                 "demote",
+                                                 "end cancelled worker-lost",
+                                                 "lease-end done",
+                                                 "lease-end holder-gone",
+                                                 "lease-end revoked",
+                                                 "lease-end worker-lost",
+                                                 "lease-grace",
+                                                 "preempt",
+                                                 "promote",
+                                                 "pulled",
+                                                 "refund",
+                                                 "slot-gone"};
 
-TEST(Agreement, DecidesAsTheNaiveCoreOnRandomJournals) {
+void play_journals(Flavour flavour,
+                   const char* count,
+                   uint64_t usual,
+                   std::span<const char* const> must_be_seen) {
     const uint64_t only = from_environment("DIBS_SEED", 0);
     if (only != 0) {
-        const Journal journal = generate_journal(only, kSteps);
+        const Journal journal = generate_journal(only, kSteps, flavour);
         if (still_disagrees(journal)) {
             explain(journal);
             FAIL() << "seed " << only;
@@ -147,12 +164,12 @@ TEST(Agreement, DecidesAsTheNaiveCoreOnRandomJournals) {
     }
     const uint64_t first = from_environment("DIBS_FIRST_SEED", 1);
     const uint64_t factor = from_environment("DIBS_LONG", 0) != 0 ? 20 : 1;
-    const uint64_t journals = from_environment("DIBS_JOURNALS", factor * kJournals);
+    const uint64_t journals = from_environment(count, factor * usual);
     const auto previous = std::signal(SIGABRT, say_seed);
     Coverage coverage;
     for (uint64_t seed = first; seed < first + journals; ++seed) {
         g_seed = static_cast<sig_atomic_t>(seed);
-        const Journal journal = generate_journal(seed, kSteps);
+        const Journal journal = generate_journal(seed, kSteps, flavour);
         const auto found = play_both(journal, &coverage);
         if (!found) continue;
         std::cout << "seed " << seed << ": " << report(journal, *found, 60) << std::endl;
@@ -165,10 +182,21 @@ TEST(Agreement, DecidesAsTheNaiveCoreOnRandomJournals) {
               << coverage.full << " full, " << coverage.restarts << " restarts\n";
     for (const auto& [what, times] : coverage.seen)
         std::cout << "  " << what << ' ' << times << '\n';
-    for (const char* what : kMustBeSeen)
+    for (const char* what : must_be_seen)
         EXPECT_GT(coverage.seen[what], 0U) << what;
     EXPECT_GT(coverage.cuts, 0U);
     EXPECT_GT(coverage.restarts, 0U);
+}
+
+}  // namespace
+
+TEST(Agreement, DecidesAsTheNaiveCoreOnRandomJournals) {
+    play_journals(Flavour::kArrival, "DIBS_JOURNALS", kJournals, kMustBeSeen);
+}
+
+TEST(Agreement, DecidesAsTheNaiveCoreInPoolsOrderedByAccount) {
+    play_journals(
+        Flavour::kAccounts, "DIBS_ACCOUNT_JOURNALS", kJournalsOfAccounts, kMustBeSeenOfAccounts);
 }
 
 }  // namespace dibs::naive

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "tests/naive/labels.hpp"
 #include "tests/naive/naive_core.hpp"
 #include "tests/naive/sums.hpp"
 
@@ -42,7 +43,12 @@ Reason NaiveCore::refusal_of(const core::Claim& claim, uint64_t* first_claim) co
     if (*first_claim != 0) return Reason::kDuplicate;
     if (pending_of(claim.pool).size() >= pool.backlog_max) return Reason::kBacklogFull;
     if (blocks_for(claim.payload.size()) > arena_free()) return Reason::kArenaFull;
-    if (m_.claims.size() >= limits_.claims || lease_rows_free() == 0) return Reason::kTablesFull;
+    if (claim_rows_used() >= limits_.claims || lease_rows_free() == 0) return Reason::kTablesFull;
+    if (by_account(claim.pool) && claim.terms != nullptr &&
+        !(labels_are_sound(claim.terms->labels) && labels_are_sound(claim.terms->provisionable) &&
+          claim.terms->account.size() <= shm::kNameMax)) {
+        return Reason::kPayload;
+    }
     return Reason::kOk;
 }
 
@@ -81,7 +87,36 @@ void NaiveCore::apply(const core::Claim& command) {
     claim.is_cold = says == WhenBusy::kCold;
     claim.is_impatient = says != WhenBusy::kWait || now_only;
     pool->totals.accepted += 1;
+    if (by_account(command.pool)) take_terms(claim, command.terms);
     m_.claims[number] = claim;
+}
+
+// "A claim's account is the one that it names, else its session's, else none." "A claim's confirmed
+// time starts as its event_ns, its enqueue time as its enqueued_ns; both default to the turn's
+// time."
+void NaiveCore::take_terms(Claim& claim, const core::ClaimTerms* terms) {
+    claim.enqueued_ns = m_.now;
+    claim.confirmed_ns = m_.now;
+    claim.account = m_.sessions.at(claim.session).account;
+    if (terms != nullptr) {
+        if (!terms->account.empty()) claim.account = terms->account;
+        claim.base = label_set(terms->labels);
+        claim.provisionable = label_set(terms->provisionable);
+        claim.preempt_mode = terms->preempt_mode;
+        claim.preempt_grace_ns = terms->preempt_grace_ns;
+        claim.requeue = terms->requeue;
+        claim.enqueued_ns = event_time(terms->enqueued_ns);
+        claim.confirmed_ns = event_time(terms->confirmed_ns);
+    }
+    know_account(claim.account);
+}
+
+// In a pool ordered by account a claim that runs keeps its row.
+uint64_t NaiveCore::claim_rows_used() const {
+    uint64_t used = m_.claims.size();
+    for (const auto& [number, lease] : m_.leases)
+        used += by_account(lease.pool);
+    return used;
 }
 
 void NaiveCore::apply(const core::Cancel& cancel) {
@@ -125,7 +160,7 @@ uint64_t NaiveCore::claim_with_key(uint32_t uid, const core::Key& key) const {
 uint64_t NaiveCore::lease_rows_free() const {
     uint64_t spoken_for = m_.leases.size();
     for (const auto& [number, claim] : m_.claims)
-        spoken_for += claim.is_confirming;
+        spoken_for += claim.is_confirming || claim.is_promised;
     return limits_.leases - spoken_for;
 }
 
@@ -151,17 +186,24 @@ void NaiveCore::serve(uint64_t number) {
     }
     if (pool.config.kind == shm::PoolKind::kCounted) {
         grant(number);
-        return;
+    } else {
+        reserve(number);
     }
+}
+
+void NaiveCore::reserve(uint64_t number) {
+    Claim& claim = m_.claims.at(number);
+    Pool& pool = m_.pools.at(claim.pool);
     claim.is_confirming = true;
     claim.reserved_until_ns = later(m_.now, pool.config.reservation_ttl_ns);
     for (const uint64_t id : claim.slots) {
         Slot& slot = m_.slots.at(id);
         slot.is = SlotIs::kReserved;
-        slot.has_confirmed = false;
+        slot.has_confirmed = slot.session == shm::kNoRow;  // "slots without one count as confirmed"
         slot.only_waits_for_admission = false;
         slot.claim = number;
         slot.round += 1;
+        if (slot.has_confirmed) continue;
         Decision& assign = tell(DecisionKind::kAssign, slot.session);
         assign.pool = slot.pool;
         assign.slot_number = slot.number;
@@ -169,6 +211,7 @@ void NaiveCore::serve(uint64_t number) {
         assign.round = slot.round;
         assign.claim = number;
         assign.user_data = slot.worker_tag;
+        assign.provision = by_account(slot.pool) && !has_all(slot.labels, claim.provisionable);
     }
 }
 
@@ -186,6 +229,7 @@ void NaiveCore::reject_impatient(uint64_t number) {
 void NaiveCore::wait_again(uint64_t number) {
     Claim& claim = m_.claims.at(number);
     claim.is_confirming = false;
+    claim.abort = 0;
     claim.slots.clear();
     if (is_draining(claim.pool)) end_claim(number, Outcome::kRejected, Reason::kDraining, 0);
 }
@@ -210,6 +254,9 @@ void NaiveCore::end_claim(uint64_t number, Outcome outcome, Reason reason, uint6
     pool.totals.rejected += outcome == Outcome::kRejected;
     arena_freed(claim.payload_blocks);
     m_.claims.erase(number);
+    for (auto& [id, slot] : m_.slots) {
+        if (slot.promised_to == number) void_promise(id);
+    }
 }
 
 // kEnd, then what happens to the claim's slots.

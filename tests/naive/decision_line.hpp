@@ -38,6 +38,13 @@ struct DecisionLine {
     uint32_t round = 0;
     uint32_t place = 0;  // kAnswer
     std::vector<uint32_t> slots;
+    uint32_t account = shm::kNoRow;  // its place
+    uint64_t other_claim = 0;        // victim, or what a worker is to abort
+    uint8_t from_class = 0;
+    uint8_t to_class = 0;
+    bool provision = false;
+    bool is_void = false;
+    std::vector<int64_t> cost;
     std::vector<uint8_t> answer;
     Holder holder;
     bool operator==(const DecisionLine&) const = default;

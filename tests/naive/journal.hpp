@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "broker/core/command.hpp"
@@ -30,8 +31,39 @@ struct PoolSpec {
     core::PoolConfig config;  // without its views
 };
 
+// What a claim, a report or a change says to a pool ordered by account, with its own strings.
+struct Terms {
+    std::string account;
+    std::vector<std::string> base;
+    std::vector<std::string> provisionable;
+    shm::PreemptMode preempt_mode = shm::PreemptMode::kAtOnce;
+    uint64_t grace_ns = 0;
+    bool requeue = false;
+    uint64_t enqueued_ns = shm::kNever;
+    uint64_t event_ns = shm::kNever;
+    bool account_given = false;  // update
+    bool base_given = false;
+    bool provisionable_given = false;
+};
+
+struct AccountSpec {
+    std::vector<int64_t> rate;
+    std::vector<int64_t> balance;
+    uint64_t charge_max_ns = 0;
+    uint32_t fanout_max = 0;
+    std::vector<std::pair<std::string, uint32_t>> label_limits;
+    bool free_tasks_disabled = false;
+    bool keep_balance = false;
+};
+
+struct Caller {
+    std::string worker;
+    std::vector<std::string> labels;
+};
+
 enum class StepKind {
     kSetPool,
+    kChangePool,
     kOpen,
     kDied,
     kClaim,
@@ -44,6 +76,13 @@ enum class StepKind {
     kWord,
     kDrain,
     kSteer,
+    kSetAccount,
+    kDeleteAccount,
+    kResetBalance,
+    kReport,
+    kPull,
+    kUnassign,
+    kUpdateClaim,
     kRestart,  // the core dies in the middle of a turn; another one takes that back and does it
                // again
     kTurnEnd,
@@ -75,6 +114,11 @@ struct Step {
     bool on = true;  // drain
     core::Steer::Kind steer = core::Steer::Kind::kRelease;
     core::SessionOpen open;
+    PoolSpec change;      // change pool
+    AccountSpec account;  // set account, reset balance; `name` is its name
+    Terms terms;          // claim, update claim; of reports the time
+    core::Report::Kind report = core::Report::Kind::kIdle;  // `name` is the worker's
+    std::vector<Caller> callers;
     uint64_t at_ns = 0;  // turn end: the time of the turn that it opens
     Death death = Death::kNone;
 };

@@ -55,7 +55,9 @@ std::string attributes_of(const Step& step) {
 std::string wrong_bytes(const core::Core& core, const Journal& journal) {
     for (uint32_t row = 0; row < core.claims_max(); ++row) {
         const shm::ClaimRow& claim = core.claim(row);
-        if (claim.state == shm::ClaimState::kFree) continue;
+        if (claim.state == shm::ClaimState::kFree || claim.lease != shm::kNoRow) continue;
+        // One that waits again after it was adopted has its adopter's words.
+        if (step_with(journal, StepKind::kAdopt, claim.user_data) != nullptr) continue;
         const Step* step = step_with(journal, StepKind::kClaim, claim.user_data);
         if (step == nullptr || claim.payload_size != step->payload_size ||
             !chain_holds(core, claim.payload, claim.payload_size, payload_of(*step).data())) {

@@ -35,6 +35,45 @@ Character choose_frequencies(Dice& dice) {
     return character;
 }
 
+// Small enough that what they forbid comes up, and often enough something else entirely.
+Character choose_account_frequencies(Dice& dice) {
+    Character character = choose_frequencies(dice);
+    character.large = false;
+    character.drain_permille = dice.one_of<uint64_t>({0, 0, 0, 4});
+    character.claim_weight = dice.one_of<uint64_t>({30, 60});
+    character.release_weight = dice.one_of<uint64_t>({1, 3, 12});
+    character.sessions = dice.one_of<size_t>({1, 2, 3, 4});
+    character.time_unit = dice.one_of<uint64_t>({1, 300, 1000, 1000, 7000});
+    character.change_permille = dice.one_of<uint64_t>({0, 0, 5, 20});
+    character.accounts = true;
+    character.labels = dice.percent(60);
+    character.limits = character.labels && dice.percent(60);
+    character.fanout = dice.percent(50);
+    character.preemption = dice.percent(70);
+    character.requeue = dice.percent(50);
+    character.units = dice.percent(50);
+    character.attached = dice.percent(55);
+    character.reported = !character.attached || dice.percent(60);
+    character.grace = !character.attached && dice.percent(50);
+    character.pulls = dice.percent(60);
+    character.account_weight = dice.one_of<uint64_t>({2, 6, 20});
+    character.report_weight = character.reported ? dice.one_of<uint64_t>({10, 30, 60}) : 0;
+    return character;
+}
+
+void choose_account_order(Dice& dice, const Character& character, core::PoolConfig& config) {
+    config.order = shm::PoolOrder::kAccount;
+    config.expiry = shm::ExpiryMode::kCooperative;
+    config.backlog_max = dice.one_of<uint32_t>({5, 20, 64});
+    config.unconfirmed_max = dice.one_of<uint32_t>({2, 4, 16, 16});
+    config.preemption_disabled = !character.preemption || dice.percent(10);
+    config.promote_threshold = dice.one_of<int64_t>({0, 3, 20, 600'000'000});
+    config.demote_threshold = dice.one_of<int64_t>({0, -3, -20, -600'000'000});
+    config.account_expiry_ns = dice.one_of<uint64_t>({0, 50, 3000, 40'000});
+    config.request_age_max_ns = dice.one_of<uint64_t>({100, 10'000, 165'600'000'000'000});
+    config.queue_timeout_ns = dice.one_of<uint64_t>({50, 4000, 600'000'000'000});
+}
+
 void choose_limits(Dice& dice, const Character& character, core::Limits& limits) {
     limits.pools = 8;
     limits.sessions = dice.one_of<uint32_t>({2, 16, 16, 16});
@@ -96,10 +135,14 @@ PoolSpec worker_pool(Dice& dice) {
 }
 
 void choose_pools(Dice& dice, const Character& character, std::vector<PoolSpec>& pools) {
-    const size_t count = character.large ? 2 : dice.between(1, 5);
+    const size_t most = character.accounts ? 2 : 5;
+    const size_t count = character.large ? 2 : dice.between(1, most);
     for (size_t i = 0; i < count; ++i) {
         PoolSpec pool = dice.percent(character.large ? 80 : 40) ? counted_pool(dice, character)
                                                                 : worker_pool(dice);
+        if (character.accounts && dice.percent(90)) {
+            choose_account_order(dice, character, pool.config);
+        }
         pool.name = "pool" + std::to_string(i);
         pools.push_back(pool);
     }
@@ -107,15 +150,40 @@ void choose_pools(Dice& dice, const Character& character, std::vector<PoolSpec>&
 
 }  // namespace
 
-Character choose_character(Dice& dice, Journal& journal) {
-    const Character character = choose_frequencies(dice);
+Character choose_character(Dice& dice, Journal& journal, Flavour flavour) {
+    const Character character =
+        flavour == Flavour::kAccounts ? choose_account_frequencies(dice) : choose_frequencies(dice);
     choose_limits(dice, character, journal.limits);
     choose_pools(dice, character, journal.pools);
     uint32_t counted = 0;
     for (const PoolSpec& pool : journal.pools)
         counted += pool.config.slots;
     journal.limits.slots = std::max(journal.limits.slots, counted + 8);  // and some to announce
+    if (character.accounts) {
+        // Labels, limits and costs lie in the arena too, and how they do is not for the document.
+        journal.limits.arena_blocks = 4000;
+        journal.limits.claims = 256;
+        journal.limits.leases = dice.one_of<uint32_t>({8, 64, 64, 64});
+        journal.limits.slots = counted + 40;
+    }
     return character;
+}
+
+PoolSpec changed_pool(Dice& dice, const Character& character, const PoolSpec& pool) {
+    const bool counted = pool.config.kind == shm::PoolKind::kCounted;
+    PoolSpec other = counted ? counted_pool(dice, character) : worker_pool(dice);
+    const bool by_account = pool.config.order == shm::PoolOrder::kAccount;
+    if (by_account) choose_account_order(dice, character, other.config);
+    other.name = pool.name;
+    if (dice.percent(5)) return other;  // it may be that its expiry cannot change
+    const core::PoolConfig& old = pool.config;
+    other.config.expiry = old.expiry;
+    if (old.expiry != shm::ExpiryMode::kCooperative) other.config.grace_ns = 0;
+    other.config.slots = counted ? old.slots + static_cast<uint32_t>(dice.below(2)) : 0;
+    other.config.payload_max = old.payload_max;
+    other.config.answer_max = old.answer_max;
+    other.config.attributes_max = old.attributes_max;
+    return other;
 }
 
 }  // namespace dibs::naive

@@ -8,6 +8,7 @@
 
 #include "tests/naive/dice.hpp"
 #include "tests/naive/journal.hpp"
+#include "tests/naive/journal_generator.hpp"
 
 namespace dibs::naive {
 
@@ -20,10 +21,30 @@ struct Character {
     uint64_t time_max = 12;  // random advances
     size_t sessions = 4;
     bool restarts = false;
-    bool large = false;  // hundreds of slots: turns that outgrow the log
+    bool large = false;            // hundreds of slots: turns that outgrow the log
+    uint64_t time_unit = 1;        // ns: what random advances are counted in
+    uint64_t change_permille = 0;  // of steps that configure a pool again
+
+    // Pools ordered by account: each of these is in some journals and not in others.
+    bool accounts = false;
+    bool labels = false;
+    bool limits = false;
+    bool fanout = false;
+    bool preemption = false;
+    bool grace = false;
+    bool requeue = false;
+    bool units = false;     // claims of several
+    bool attached = false;  // workers with sessions
+    bool reported = false;  // workers without
+    bool pulls = false;
+    uint64_t account_weight = 0;
+    uint64_t report_weight = 0;
 };
 
 // Chooses the limits and pools of the journal, too.
-Character choose_character(Dice& dice, Journal& journal);
+Character choose_character(Dice& dice, Journal& journal, Flavour flavour);
+
+// The pool with other values of what may be changed live, and now and then of what may not.
+PoolSpec changed_pool(Dice& dice, const Character& character, const PoolSpec& pool);
 
 }  // namespace dibs::naive

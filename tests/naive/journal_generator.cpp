@@ -7,66 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "tests/naive/dice.hpp"
-#include "tests/naive/journal_character.hpp"
-#include "tests/naive/naive_core.hpp"
-#include "tests/naive/player.hpp"
+#include "tests/naive/journal_writer.hpp"
 
 namespace dibs::naive {
 
-namespace {
-
 using Word = core::WorkerWord::Kind;
 using shm::WhenBusy;
-
-class Writer {
-  public:
-    Writer(uint64_t seed, size_t steps) : dice_(seed) {
-        journal_.seed = seed;
-        character_ = choose_character(dice_, journal_);
-        core_.emplace(journal_.limits);
-        player_.emplace(*core_, journal_);
-        write(steps);
-    }
-    Journal take() { return std::move(journal_); }
-
-  private:
-    void write(size_t steps);
-    void write_one();
-    void put(Step step);
-
-    void open();
-    void died();
-    void claim();
-    void cancel();
-    void steer();
-    void release();
-    void keepalive();
-    void adopt();
-    void kill_failed();
-    void announce();
-    void word();
-    void drain();
-    void end_turn();
-
-    uint32_t any_session();
-    uint32_t label_of_session(uint32_t id) const;
-    uint32_t any_pool(bool workers_only);
-    uint32_t any_lease_label();
-    uint16_t any_tag(uint32_t session_id);
-    Word word_for(const Slot& slot);
-    int32_t distance() { return dice_.percent(93) ? 0 : dice_.one_of({-1, -1, 1, -2}); }
-    std::vector<TimeNs> instants() const;
-    const Model& model() const { return core_->model(); }
-
-    Dice dice_;
-    Journal journal_;
-    Character character_;
-    std::optional<NaiveCore> core_;
-    std::optional<Player<NaiveCore>> player_;
-    std::vector<uint32_t> label_of_number_ = {kNoLabel};  // of claims, by number
-    std::map<uint64_t, uint32_t> label_of_slot_;
-};
 
 void Writer::put(Step step) {
     if (step.label == kNoLabel) step.label = static_cast<uint32_t>(journal_.steps.size());
@@ -108,9 +54,11 @@ void Writer::write_one() {
     } else if (dice_.below(1000) < character_.drain_permille ||
                (model().is_draining && dice_.percent(2))) {
         drain();
+    } else if (dice_.below(1000) < character_.change_permille) {
+        change_pool();
     } else if (dice_.percent(3)) {
         steer();
-    } else {
+    } else if (!write_one_of_accounts()) {
         switch (dice_.weighed(
             {character_.claim_weight, 4, character_.release_weight, 5, 8, 60, 3, 1})) {
             case 0:
@@ -148,6 +96,7 @@ void Writer::open() {
     step.kind = StepKind::kOpen;
     step.open.uid = 1000 + static_cast<uint32_t>(dice_.below(3));
     step.open.pid = 100 + static_cast<uint32_t>(journal_.steps.size());
+    if (character_.accounts && dice_.percent(40)) step.name = any_account();
     step.open.tags_max = character_.large ? uint16_t{64} : dice_.one_of<uint16_t>({2, 6, 64});
     put(step);
 }
@@ -173,7 +122,7 @@ void Writer::claim() {
     const bool taken = core_->tag_in_use(player_->sessions().at(step.session), step.claim.tag);
     if (taken && dice_.percent(85)) return;
     if (step.pool != kNoLabel) {
-        const core::PoolConfig& pool = journal_.pools[step.pool].config;
+        const core::PoolConfig& pool = model().pools[player_->pool_row(step.pool)].config;
         const bool counted = pool.kind == shm::PoolKind::kCounted;
         const uint64_t most = std::min(pool.units_max, counted ? pool.slots : pool.unconfirmed_max);
         step.claim.units = static_cast<uint16_t>(dice_.percent(65) ? 1 : dice_.between(1, most));
@@ -184,6 +133,8 @@ void Writer::claim() {
         step.payload_size = dice_.one_of<uint32_t>({0, 0, 0, 0, 1, 508, 509, max, max});
         if (dice_.percent(2)) step.payload_size = max + 1;
         if (max > 4096 && dice_.percent(80)) step.payload_size %= 4096;
+        if (character_.accounts) step.payload_size %= 1200;
+        if (character_.accounts && !character_.units) step.claim.units = 1;
     }
     step.claim.timeout_ns = dice_.one_of<uint64_t>(
         {shm::kNever, shm::kNever, shm::kNever, 0, 1, 2, 5, 10, 30, 100, shm::kNever - 1});
@@ -193,6 +144,10 @@ void Writer::claim() {
     step.claim.when_busy = dice_.one_of({WhenBusy::kWait, WhenBusy::kReject, WhenBusy::kCold});
     if (dice_.percent(1))
         step.claim.refusal = dice_.one_of({shm::Reason::kMalformed, shm::Reason::kNoRoom});
+    if (character_.accounts) {
+        add_terms(step);
+        take_longer(step.claim);
+    }
     label_of_number_.push_back(static_cast<uint32_t>(journal_.steps.size()));
     put(step);
 }
@@ -307,6 +262,7 @@ void Writer::announce() {
     Step step;
     step.kind = StepKind::kAnnounce;
     step.session = any_session();
+    if (character_.accounts && !character_.attached) return;
     step.pool = dice_.percent(98) ? any_pool(dice_.percent(97)) : kNoLabel;
     step.announce.worker_tag = journal_.steps.size();
     step.announce.is_protected = dice_.percent(20);
@@ -315,6 +271,10 @@ void Writer::announce() {
     if (dice_.percent(60)) step.name = "worker" + std::to_string(dice_.below(8));
     if (dice_.percent(75)) step.labels.emplace_back("gpu");
     if (dice_.percent(20)) step.labels.emplace_back("gpus");
+    if (character_.labels) {
+        for (const std::string& label : some_labels(4))
+            step.labels.push_back(label);
+    }
     if (step.pool != kNoLabel) {
         const uint32_t max = journal_.pools[step.pool].config.attributes_max;
         step.attributes_size = dice_.one_of<uint32_t>({0, 0, 0, max / 2, max, max});
@@ -326,7 +286,7 @@ void Writer::announce() {
     // Once more by whoever it belongs to.
     for (const auto& [id, slot] : model().slots) {
         if (slot.pool == step.pool && !slot.name.empty() && slot.name == step.name &&
-            dice_.percent(70)) {
+            slot.session != shm::kNoRow && dice_.percent(70)) {
             step.session = label_of_session(slot.session);
         }
     }
@@ -378,6 +338,7 @@ void Writer::word() {
         }
     }
     if (slot->session == shm::kNoRow && dice_.percent(95)) return;
+    if (!label_of_slot_.contains(slot->id)) return;  // only reported: it has no words
     step.subject = label_of_slot_.at(slot->id);
     step.session = any_session();
     if (slot->session != shm::kNoRow && dice_.percent(97))
@@ -408,6 +369,18 @@ void Writer::drain() {
     put(step);
 }
 
+void Writer::change_pool() {
+    Step step;
+    step.kind = StepKind::kChangePool;
+    step.pool = any_pool(false);
+    PoolSpec now = journal_.pools[step.pool];
+    now.config = model().pools[player_->pool_row(step.pool)].config;
+    step.change = changed_pool(dice_, character_, now);
+    put(step);
+    for (const auto& [label, id] : player_->slots())
+        label_of_slot_[id] = label;
+}
+
 // The instants at which the state that was written so far has something due.
 std::vector<TimeNs> Writer::instants() const {
     std::vector<TimeNs> instants;
@@ -420,7 +393,8 @@ std::vector<TimeNs> Writer::instants() const {
     }
     for (const auto& [number, lease] : model().leases) {
         if (lease.is_uncollected || lease.is_being_killed) continue;
-        instants.push_back(lease.is_in_grace ? lease.grace_until_ns : lease.expires_ns);
+        const bool ends = lease.is_in_grace || lease.is_revoking;
+        instants.push_back(ends ? lease.grace_until_ns : lease.expires_ns);
     }
     const TimeNs now = model().now;
     std::erase_if(instants, [&](TimeNs at) { return at >= shm::kNever - 1 || at < now; });
@@ -431,9 +405,15 @@ std::vector<TimeNs> Writer::instants() const {
 void Writer::end_turn() {
     core_->decide();
     player_->listen();
+    while (core_->wants_turn()) {
+        core_->begin_turn(model().now);
+        player_->turn_opened();
+        core_->decide();
+        player_->listen();
+    }
     player_->forget_lines();
     const TimeNs now = model().now;
-    TimeNs at = now + dice_.below(character_.time_max + 1);
+    TimeNs at = now + dice_.below(character_.time_max * character_.time_unit + 1);
     const std::vector<TimeNs> due = instants();
     if (!due.empty() && dice_.percent(60)) {
         const uint64_t nearest = dice_.percent(70) ? 1 : due.size();
@@ -491,10 +471,8 @@ uint16_t Writer::any_tag(uint32_t session_id) {
     return tag;
 }
 
-}  // namespace
-
-Journal generate_journal(uint64_t seed, size_t steps) {
-    return Writer(seed, steps).take();
+Journal generate_journal(uint64_t seed, size_t steps, Flavour flavour) {
+    return Writer(seed, steps, flavour).take();
 }
 
 }  // namespace dibs::naive

@@ -13,6 +13,9 @@
 
 namespace dibs::naive {
 
-Journal generate_journal(uint64_t seed, size_t steps);
+// Which pools a journal is about.
+enum class Flavour { kArrival, kAccounts };
+
+Journal generate_journal(uint64_t seed, size_t steps, Flavour flavour);
 
 }  // namespace dibs::naive

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "tests/naive/labels.hpp"
 #include "tests/naive/naive_core.hpp"
 #include "tests/naive/sums.hpp"
 
@@ -27,10 +28,20 @@ void NaiveCore::grant(uint64_t number) {
     lease.expires_ns = lease.interval_ns == 0 ? shm::kNever : later(m_.now, lease.interval_ns);
     lease.granted_ns = m_.now;
     lease.slots = claim.slots;
+    lease.user_data = claim.user_data;
+    lease.was = claim;
+    lease.account_class = claim.served_class;
+    lease.cost = claim.carried;
+    bool provision = false;
     for (const uint64_t id : claim.slots) {
         Slot& slot = m_.slots.at(id);
         slot.is = SlotIs::kLeased;
         slot.claim = number;
+        slot.is_unconfirmed = slot.session == shm::kNoRow;
+        slot.has_confirmed = true;
+        slot.assigned_ns = m_.now;
+        slot.abort = claim.abort;
+        provision = provision || !has_all(slot.labels, claim.provisionable);
     }
     pool.totals.granted += 1;
     pool.totals.hits += claim.turn == m_.turn;  // "a claim granted in the turn that it came in"
@@ -38,6 +49,7 @@ void NaiveCore::grant(uint64_t number) {
     arena_freed(claim.payload_blocks);
     m_.claims.erase(number);
     m_.leases[number] = lease;
+    m_.ended.erase(number);
 
     Decision& grant = tell(DecisionKind::kGrant, lease.session);
     grant.pool = lease.pool;
@@ -49,6 +61,7 @@ void NaiveCore::grant(uint64_t number) {
     grant.fence = lease.fence;
     grant.value = lease.interval_ns;
     grant.outcome = shm::Outcome::kGranted;
+    grant.provision = by_account(lease.pool) && provision;
     list_slots(grant, lease.slots);
 }
 
@@ -118,6 +131,7 @@ shm::Reason NaiveCore::apply(const core::Steer& steer, TimeNs* granted_ns) {
 
 TimeNs NaiveCore::keep_alive(Lease& lease, TimeNs asked_ns) {
     if (lease.interval_ns == 0) return 0;
+    if (lease.is_revoking) return lease.grace_until_ns - m_.now;  // "does not prolong it"
     const TimeNs interval_ns = std::min(asked_ns == 0 ? lease.interval_ns : asked_ns,
                                         m_.pools.at(lease.pool).config.interval_max_ns);
     lease.expires_ns = later(m_.now, interval_ns);
@@ -187,6 +201,7 @@ void NaiveCore::apply(const core::Adopt& adopt) {
     const Lease given = lease;
     lease.session = adopt.session;
     lease.tag = adopt.tag;
+    lease.user_data = adopt.user_data;
     keep_alive(lease, 0);
     Decision& adopted = tell_of_lease(DecisionKind::kAdopted, lease);
     adopted.user_data = adopt.user_data;

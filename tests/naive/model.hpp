@@ -6,10 +6,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <list>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "broker/core/command.hpp"
@@ -17,6 +20,24 @@
 namespace dibs::naive {
 
 using core::TimeNs;
+using Labels = std::set<std::string>;
+using Money = std::array<int64_t, shm::kClasses>;  // micro-units, P0 first
+
+inline constexpr uint8_t kFreeClass = shm::kClasses;
+
+// A pool's slots and claims have more to remember where its order is *account*; in other pools
+// these fields keep their first values.
+struct Account {
+    std::string name;
+    uint32_t place = 0;
+    bool is_configured = false;
+    Money rate = {};
+    Money balance = {};
+    TimeNs charge_max_ns = 0;
+    uint32_t fanout_max = 0;
+    std::vector<std::pair<std::string, uint32_t>> label_limits;
+    bool free_tasks_disabled = false;
+};
 
 // A kept slot is reserved without a claim; the document's table gives it lines of its own.
 enum class SlotIs { kIdle, kReserved, kKept, kLeased, kRecovering, kUnknown };
@@ -40,6 +61,13 @@ struct Slot {
     uint32_t round = 0;
     uint64_t claim = 0;  // number, while reserved or leased
     TimeNs kept_until_ns = 0;
+    Labels labels;
+    TimeNs confirmed_ns = 0;
+    TimeNs modified_ns = 0;
+    uint64_t promised_to = 0;     // a claim's number
+    bool is_unconfirmed = false;  // reported: its worker has not said that it runs its claim
+    TimeNs assigned_ns = 0;
+    uint64_t abort = 0;  // reported: the claim that its worker is to abort first
 };
 
 struct Claim {
@@ -59,6 +87,18 @@ struct Claim {
     bool is_confirming = false;
     TimeNs reserved_until_ns = 0;
     std::vector<uint64_t> slots;  // in the order in which they were taken
+    std::string account;          // empty = none
+    Labels base;
+    Labels provisionable;
+    shm::PreemptMode preempt_mode = shm::PreemptMode::kAtOnce;
+    TimeNs preempt_grace_ns = 0;
+    bool requeue = false;
+    TimeNs enqueued_ns = 0;
+    TimeNs confirmed_ns = 0;
+    uint8_t served_class = kFreeClass;
+    Money carried = {};  // what its run costs before it begins
+    bool is_promised = false;
+    uint64_t abort = 0;  // whom it preempted
 };
 
 struct Lease {
@@ -66,6 +106,7 @@ struct Lease {
     uint32_t session = 0;
     uint16_t tag = 0;
     uint32_t pool = 0;
+    uint64_t user_data = 0;
     uint64_t fence = 0;
     core::Key key = {};
     TimeNs interval_ns = 0;  // granted; 0 = bound to its holder's life
@@ -74,8 +115,12 @@ struct Lease {
     bool is_in_grace = false;
     bool is_uncollected = false;   // lazy: expired
     bool is_being_killed = false;  // strict: its holder
+    bool is_revoking = false;      // preempted with grace
     TimeNs grace_until_ns = 0;
     std::vector<uint64_t> slots;
+    Claim was;  // its claim, as it was granted
+    uint8_t account_class = kFreeClass;
+    Money cost = {};
 };
 
 struct EndedLease {
@@ -87,6 +132,7 @@ struct Session {
     uint32_t uid = 0;
     uint32_t pid = 0;
     uint16_t tags_max = 0;
+    std::string account;
 };
 
 struct Totals {
@@ -152,6 +198,10 @@ struct Model {
     std::map<uint64_t, Claim> claims;  // that wait or confirm, by number
     std::map<uint64_t, Lease> leases;  // that live, by their claim's number
     std::map<uint64_t, EndedLease> ended;
+    std::map<std::string, Account> accounts;
+    std::map<uint64_t, std::string> errors;  // of workers, by the claim's number
+    std::vector<uint64_t> pulled;            // workers to be told, by their slots
+    bool pass_once_more = false;
 };
 
 }  // namespace dibs::naive

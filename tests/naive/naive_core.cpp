@@ -14,24 +14,38 @@ using shm::Reason;
 
 // "A turn opens with a time (a time before the last one is taken as the last one)."
 void NaiveCore::begin_turn(TimeNs now) {
+    const TimeNs last = m_.now;
     m_.now = std::max(m_.now, now);
     m_.turn += 1;
     m_.arena_freed_in_turn = 0;
     decisions_.clear();
     decided_slots_.clear();
+    decided_costs_.clear();
+    time_passes(last, m_.now);
+    forget_idle_workers();
 }
 
-// "… applies commands in order, and closes with one pass": timers, pass, drains, demand.
+// "… applies commands in order, and closes with one pass": timers, pass, drains, pulls, demand.
 void NaiveCore::decide() {
+    m_.pass_once_more = false;
     run_timers();
     for (uint32_t pool = 0; pool < m_.pools.size(); ++pool)
         pass(pool);
     tell_drained();
+    tell_pulled();
     publish_demand();
 }
 
-// "The pass over one pool walks the backlog in order of number." S0.8 – S0.10
 void NaiveCore::pass(uint32_t pool) {
+    if (by_account(pool)) {
+        pass_by_account(pool);
+    } else {
+        pass_by_arrival(pool);
+    }
+}
+
+// "The pass over one pool walks the backlog in order of number." S0.8 – S0.10
+void NaiveCore::pass_by_arrival(uint32_t pool) {
     bool service_stopped = false;
     for (const uint64_t number : pending_of(pool)) {
         const Claim& claim = m_.claims.at(number);
@@ -82,16 +96,39 @@ void NaiveCore::publish_demand() {
     }
 }
 
+// "The same name again changes what may be changed live", and nothing if that is not all.
+bool NaiveCore::change_is_refused(const Pool& pool, const core::PoolConfig& config) const {
+    const core::PoolConfig& old = pool.config;
+    const bool other_pool = config.kind != old.kind || config.expiry != old.expiry ||
+                            config.order != old.order || config.payload_max != old.payload_max ||
+                            config.answer_max != old.answer_max ||
+                            config.attributes_max != old.attributes_max;
+    return other_pool || config.slots < old.slots ||
+           config.slots - old.slots > limits_.slots - m_.slots.size();
+}
+
 uint32_t NaiveCore::set_pool(const core::PoolConfig& config, std::string* /*why*/) {
-    Pool pool;
+    uint32_t row = 0;
+    while (row < m_.pools.size() && m_.pools[row].name != config.name)
+        ++row;
+    if (row == m_.pools.size()) {
+        Pool pool;
+        pool.name = config.name;
+        pool.config = config;
+        m_.pools.push_back(pool);
+    }
+    Pool& pool = m_.pools[row];
+    if (change_is_refused(pool, config)) return shm::kNoRow;
     pool.config = config;
-    pool.name = config.name;
     pool.required_label = config.required_label;
-    m_.pools.push_back(pool);
-    const auto row = static_cast<uint32_t>(m_.pools.size() - 1);
-    if (config.kind == shm::PoolKind::kWorker) return row;
-    // "A counted pool has `slots` slots, numbered 0 to n − 1, idle from the start."
-    for (uint32_t number = 0; number < config.slots; ++number) {
+    grow_pool(row);
+    return row;
+}
+
+// "A counted pool has `slots` slots, numbered 0 to n − 1, idle from the start."
+void NaiveCore::grow_pool(uint32_t row) {
+    if (m_.pools[row].config.kind == shm::PoolKind::kWorker) return;
+    while (m_.pools[row].number_next < m_.pools[row].config.slots) {
         Slot slot;
         slot.id = m_.slots_seen++;
         slot.pool = row;
@@ -99,7 +136,6 @@ uint32_t NaiveCore::set_pool(const core::PoolConfig& config, std::string* /*why*
         m_.slots[slot.id] = slot;
         become_idle(slot.id);
     }
-    return row;
 }
 
 // "Of a pool or of the broker: waiting claims end rejected (draining) in order of number."
@@ -122,6 +158,10 @@ void NaiveCore::apply(const core::Drain& drain) {
 
 bool NaiveCore::is_draining(uint32_t pool) const {
     return m_.is_draining || m_.pools.at(pool).is_draining;
+}
+
+bool NaiveCore::by_account(uint32_t pool) const {
+    return m_.pools.at(pool).config.order == shm::PoolOrder::kAccount;
 }
 
 // Waiting and confirming claims of a pool, in order of number.
@@ -188,6 +228,16 @@ PoolCounters NaiveCore::counters(uint32_t row) const {
 
 std::span<const uint32_t> NaiveCore::decided_slots(const Decision& decision) const {
     return std::span(decided_slots_).subspan(decision.slots_begin, decision.slots_count);
+}
+
+std::span<const int64_t> NaiveCore::decided_cost(const Decision& decision) const {
+    return std::span(decided_costs_).subspan(decision.slots_begin, decision.slots_count);
+}
+
+void NaiveCore::list_cost(Decision& decision, const Money& cost) {
+    decision.slots_begin = static_cast<uint32_t>(decided_costs_.size());
+    decision.slots_count = static_cast<uint32_t>(cost.size());
+    decided_costs_.insert(decided_costs_.end(), cost.begin(), cost.end());
 }
 
 Decision& NaiveCore::tell(DecisionKind kind, uint32_t session) {

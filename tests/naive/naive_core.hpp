@@ -8,7 +8,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -40,19 +42,36 @@ class NaiveCore {
     void apply(const core::WorkerWord& word);
     void apply(const core::Drain& drain);
     shm::Reason apply(const core::Steer& steer, core::TimeNs* granted_ns);
+    bool set_account(const core::AccountConfig& config, std::string* why);
+    void delete_account(std::string_view name);
+    bool reset_balance(std::string_view name, std::span<const int64_t> balance, std::string* why);
+    void apply(const core::Report& report);
+    void apply(const core::Pull& pull);
+    void apply(const core::Unassign& unassign);
+    void apply(const core::UpdateClaim& update);
 
     [[nodiscard]] std::span<const core::Decision> decisions() const { return decisions_; }
     [[nodiscard]] std::span<const uint32_t> decided_slots(const core::Decision& decision) const;
+    [[nodiscard]] std::span<const int64_t> decided_cost(const core::Decision& decision) const;
 
     // Where rows of leases lie is the other core's affair, but what is said of a lease that has
     // ended depends on it: whoever plays a journal tells when an ended lease's row is used again.
     void lease_row_used_again(uint64_t lease);
 
+    // A preemption made a claim wait again: "another pass over the pool follows at once, in a turn
+    // of its own at the same time".
+    [[nodiscard]] bool wants_turn() const { return m_.pass_once_more; }
     // The next instant at which a timer is due; kNever = none.
     [[nodiscard]] TimeNs next_due() const;
     [[nodiscard]] PoolCounters counters(uint32_t pool) const;
     [[nodiscard]] const Model& model() const { return m_; }
     [[nodiscard]] bool tag_in_use(uint32_t session, uint16_t tag) const;
+    // That a pass would give it now.
+    [[nodiscard]] uint8_t class_of(const Claim& claim) const;
+    // Slots of the account's leases at this class, in all pools.
+    [[nodiscard]] int64_t running(const std::string& account, uint8_t at) const;
+    // Those that somebody still names.
+    [[nodiscard]] std::map<std::string, Account> known_accounts() const;
 
   private:
     // turn
@@ -61,8 +80,13 @@ class NaiveCore {
     void tell_drained();
     void publish_demand();
 
+    void pass_by_arrival(uint32_t pool);
+
     // pools
     bool is_draining(uint32_t pool) const;
+    bool by_account(uint32_t pool) const;
+    bool change_is_refused(const Pool& pool, const core::PoolConfig& config) const;
+    void grow_pool(uint32_t row);
     std::vector<uint64_t> pending_of(uint32_t pool) const;
     uint64_t unconfirmed_of(uint32_t pool) const;
     const Lease* oldest_lease_of(uint32_t pool) const;
@@ -73,6 +97,8 @@ class NaiveCore {
     shm::Reason refusal_of(const core::Claim& claim, uint64_t* first_claim) const;
     uint64_t claim_with_key(uint32_t uid, const core::Key& key) const;
     uint64_t lease_rows_free() const;
+    uint64_t claim_rows_used() const;
+    void take_terms(Claim& claim, const core::ClaimTerms* terms);
     bool can_be_served(const Claim& claim) const;
     void serve(uint64_t number);
     void reject_impatient(uint64_t number);
@@ -113,7 +139,7 @@ class NaiveCore {
     void announce_again(Slot& slot, const core::Announce& announce);
     shm::Reason announce_refusal(const core::Announce& announce, const Slot* existing) const;
     Slot* slot_named(uint32_t pool, std::string_view name);
-    bool lacks_label(uint32_t pool, std::span<const std::string_view> labels) const;
+    bool lacks_label(uint32_t pool, const Labels& labels) const;
 
     // worker words
     shm::Reason word_refusal(const core::WorkerWord& word) const;
@@ -133,7 +159,65 @@ class NaiveCore {
     // sessions
     void slot_lost(uint64_t slot);
 
+    // accounts
+    void time_passes(TimeNs from, TimeNs to);
+    void know_account(const std::string& name);
+    const Account* configured(const std::string& name) const;
+    int64_t fanout_left(const Claim& claim) const;
+    int64_t slots_with(const Claim& claim, const std::string& label) const;
+    bool within_limits(const Claim& claim, uint64_t slot, const std::vector<uint64_t>& with) const;
+    static void move_balance(Account& account, const Money& by, int sign);
+
+    // the pass over a pool ordered by account
+    struct Pass {
+        uint32_t pool = 0;
+        std::map<uint64_t, uint8_t> classes;  // of waiting claims, by number
+        std::set<uint64_t> held;              // slots held back for a claim of several units
+        std::set<uint64_t> held_in_step;
+        std::set<uint64_t> preempted;  // slots
+        bool service_is_over = false;
+    };
+    void pass_by_account(uint32_t pool);
+    std::vector<uint64_t> list_of(const Pass& pass, uint8_t at) const;
+    void match(Pass& pass, uint8_t at, bool provisioned);
+    bool can_use(const Pass& pass, const Claim& claim, uint64_t slot, bool provisioned) const;
+    void serve_with(Pass& pass, uint64_t number, const std::vector<uint64_t>& slots, uint8_t at);
+    void reserve(uint64_t number);
+    void reprioritise(uint32_t pool, uint8_t at);
+    void demote(uint32_t pool, const Account& account, uint8_t at, int64_t units);
+    void promote(uint32_t pool, const Account& account, uint8_t at, int64_t units);
+    bool promotion_is_barred(const Lease& lease) const;
+    void move_lease(Lease& lease, uint8_t to);
+    void spill_to_free(Pass& pass, uint8_t at);
+
+    // preemption
+    void preempt_at(Pass& pass, uint8_t at);
+    bool may_preempt(const Claim& claim, const Lease& victim) const;
+    void preempt(uint64_t number, uint64_t victim, uint8_t at);
+    void revoke_with_grace(Lease& lease);
+    void revocation_over(uint64_t lease);
+    void queue_again(const Lease& lease);
+    void give_promised(uint64_t slot);
+    void void_promise(uint64_t slot);
+
+    // workers that are only reported
+    shm::Reason report_refusal(uint32_t pool, std::span<const std::string_view> labels) const;
+    shm::Reason idle_refusal(uint32_t pool, std::string_view name);
+    TimeNs event_time(TimeNs event_ns) const { return event_ns == shm::kNever ? m_.now : event_ns; }
+    void worker_idle(uint32_t pool, std::string_view name, const Labels& labels, TimeNs at);
+    void claim_running(const core::Report& report);
+    void claim_absent(const core::Report& report);
+    TimeNs latest_confirmed(const Slot& slot) const;
+    void delete_worker(uint64_t slot);
+    void delete_worker_and_claim(uint64_t slot);
+    void lose_lease(uint64_t lease, shm::Reason reason, bool again);
+    void unassign(uint64_t number, TimeNs at, std::string_view error);
+    TimeNs silent_too_long(const Slot& slot) const;
+    void forget_idle_workers();
+    void tell_pulled();
+
     // decisions
+    void list_cost(core::Decision& decision, const Money& cost);
     core::Decision& tell(core::DecisionKind kind, uint32_t session);
     void tell_result(uint32_t session, uint64_t user_data, shm::Reason reason, uint64_t value = 0);
     void tell_answer(const Slot& slot, std::span<const uint8_t> answer);
@@ -145,6 +229,7 @@ class NaiveCore {
     uint32_t dying_ = shm::kNoRow;  // the session whose death is being worked off
     std::vector<core::Decision> decisions_;
     std::vector<uint32_t> decided_slots_;
+    std::vector<int64_t> decided_costs_;
 };
 
 }  // namespace dibs::naive

@@ -3,6 +3,7 @@
 #include "tests/naive/player.hpp"
 
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -45,6 +46,22 @@ std::vector<uint64_t> counted_slots(const core::Core& core, uint32_t pool) {
     return ids;
 }
 
+// Number of every slot that is there, by the row that decisions name it by.
+std::map<uint32_t, uint32_t> numbers_of_slots(const NaiveCore& core) {
+    std::map<uint32_t, uint32_t> numbers;
+    for (const auto& [id, slot] : core.model().slots)
+        numbers[row_of(id)] = slot.number;
+    return numbers;
+}
+
+std::map<uint32_t, uint32_t> numbers_of_slots(const core::Core& core) {
+    std::map<uint32_t, uint32_t> numbers;
+    for (uint32_t row = 0; row < core.slots_max(); ++row) {
+        if (core.slot(row).state != shm::SlotState::kFree) numbers[row] = core.slot(row).number;
+    }
+    return numbers;
+}
+
 }  // namespace
 
 template <class CoreType>
@@ -56,8 +73,13 @@ void Player<CoreType>::play(const Step& step) {
         case StepKind::kSetPool:
             set_pool(step);
             break;
+        case StepKind::kChangePool:
+            change_pool(step);
+            break;
         case StepKind::kOpen: {
-            const uint32_t row = core_.open_session(step.open);
+            core::SessionOpen open = step.open;
+            open.account = step.name;
+            const uint32_t row = core_.open_session(open);
             if (row != shm::kNoRow) sessions_[step.label] = row;
             break;
         }
@@ -113,6 +135,29 @@ void Player<CoreType>::play(const Step& step) {
         case StepKind::kSteer:
             steer(step, session);
             break;
+        case StepKind::kSetAccount:
+            set_account(step);
+            break;
+        case StepKind::kDeleteAccount:
+            core_.delete_account(step.name);
+            break;
+        case StepKind::kResetBalance: {
+            std::string why;
+            tell_accepted(step, core_.reset_balance(step.name, step.account.balance, &why));
+            break;
+        }
+        case StepKind::kReport:
+            report(step);
+            break;
+        case StepKind::kPull:
+            pull(step);
+            break;
+        case StepKind::kUnassign:
+            unassign(step);
+            break;
+        case StepKind::kUpdateClaim:
+            update_claim(step);
+            break;
         case StepKind::kRestart:
         case StepKind::kTurnEnd:
             break;
@@ -149,8 +194,40 @@ void Player<CoreType>::set_pool(const Step& step) {
     std::string why;
     const uint32_t row = core_.set_pool(config, &why);
     pools_[step.label] = row;
+    slots_wanted_[step.label] = config.slots;
     if (config.kind == shm::PoolKind::kCounted && row != shm::kNoRow)
         meet_counted_slots(step.label);
+}
+
+template <class CoreType>
+void Player<CoreType>::change_pool(const Step& step) {
+    if (!pools_.contains(step.pool)) return;
+    core::PoolConfig config = step.change.config;
+    config.name = step.change.name;
+    config.required_label = step.change.required_label;
+    std::string why;
+    const bool accepted = core_.set_pool(config, &why) != shm::kNoRow;
+    tell_accepted(step, accepted);
+    if (!accepted || config.kind != shm::PoolKind::kCounted) return;
+    slots_wanted_[step.pool] = config.slots;
+    meet_counted_slots(step.pool);
+}
+
+// What a command returns is told like a result, so that the two cores must agree on that too.
+template <class CoreType>
+void Player<CoreType>::tell_accepted(const Step& step, bool accepted) {
+    listen();
+    DecisionLine line;
+    line.user_data = step.label;
+    line.value = accepted ? 1 : 0;
+    lines_.push_back(line);
+}
+
+// Nobody announces them, so no decision says where they are.
+template <class CoreType>
+void Player<CoreType>::meet_reported_slots() {
+    for (const auto& [row, number] : numbers_of_slots(core_))
+        slot_number_of_row_[row] = number;
 }
 
 // A core may take some turns to make all slots of a large pool.
@@ -161,7 +238,7 @@ void Player<CoreType>::meet_counted_slots(uint32_t pool) {
         slots_[counted_label(pool, number)] = id;
         slot_number_of_row_[row_of(id)] = number++;
     }
-    if (number < journal_.pools.at(pool).config.slots) {
+    if (number < slots_wanted_.at(pool)) {
         growing_.insert(pool);
     } else {
         growing_.erase(pool);
@@ -175,6 +252,19 @@ void Player<CoreType>::claim(const Step& step) {
     claim.pool = pool_row(step.pool);
     claim.user_data = step.label;
     claim.payload = payload_of(step);
+    core::ClaimTerms terms;
+    const std::vector<std::string_view> base(step.terms.base.begin(), step.terms.base.end());
+    const std::vector<std::string_view> provisionable(step.terms.provisionable.begin(),
+                                                      step.terms.provisionable.end());
+    terms.account = step.terms.account;
+    terms.labels = base;
+    terms.provisionable = provisionable;
+    terms.preempt_mode = step.terms.preempt_mode;
+    terms.preempt_grace_ns = step.terms.grace_ns;
+    terms.requeue = step.terms.requeue;
+    terms.enqueued_ns = step.terms.enqueued_ns;
+    terms.confirmed_ns = step.terms.event_ns;
+    claim.terms = &terms;
     numbers_[step.label] = ++claims_played_;
     core_.apply(claim);
 }
@@ -230,6 +320,9 @@ void Player<CoreType>::hear(const Decision& decision) {
             rounds_[decision.id] = decision.round;
             break;
         case DecisionKind::kGrant: {
+            // A claim that was granted before and waited again: its old lease has no name any more.
+            for (auto& [row, claims] : claims_of_lease_row_)
+                std::erase(claims, decision.claim);
             leases_[decision.claim] = {decision.id, decision.fence};
             claims_of_leases_[decision.id] = decision.claim;
             std::vector<uint64_t>& claims = claims_of_lease_row_[row_of(decision.id)];
@@ -277,8 +370,10 @@ DecisionLine Player<CoreType>::line_of(const Decision& decision) const {
             break;
         case DecisionKind::kAssign:
             line.claim = decision.claim;
+            line.provision = decision.provision;
             [[fallthrough]];
         case DecisionKind::kRevoke:
+            if (decision.kind == DecisionKind::kRevoke) line.value = decision.value;
             line.session = session_label(decision.session);
             line.user_data = decision.user_data;
             line.round = decision.round;
@@ -295,6 +390,7 @@ DecisionLine Player<CoreType>::line_of(const Decision& decision) const {
             line.user_data = decision.user_data;
             line.fence = decision.fence;
             line.value = decision.value;
+            line.provision = decision.provision;
             for (const uint32_t row : core_.decided_slots(decision)) {
                 line.slots.push_back(slot_number_of_row_.at(row));
             }
@@ -319,7 +415,10 @@ DecisionLine Player<CoreType>::line_of(const Decision& decision) const {
             of_claim();
             line.claim = claims_of_leases_.at(decision.id);
             line.fence = decision.fence;
-            if (decision.kind == DecisionKind::kLeaseGrace) line.value = decision.value;
+            if (decision.kind == DecisionKind::kLeaseGrace ||
+                decision.kind == DecisionKind::kLeaseEnd) {
+                line.value = decision.value;
+            }
             break;
         case DecisionKind::kSlotGone:
             of_slot();
@@ -331,7 +430,26 @@ DecisionLine Player<CoreType>::line_of(const Decision& decision) const {
         case DecisionKind::kDrained:
             line.pool = pool_label(decision.pool);
             break;
-        default:  // of pools ordered by account
+        case DecisionKind::kPreempt:
+        case DecisionKind::kRefund:
+            line.is_void = decision.is_void;
+            for (const int64_t cost : core_.decided_cost(decision))
+                line.cost.push_back(cost);
+            [[fallthrough]];
+        case DecisionKind::kPromote:
+        case DecisionKind::kDemote:
+            line.claim = decision.claim;
+            line.other_claim = decision.holder_claim;
+            line.account = decision.round;
+            line.from_class = decision.from_class;
+            line.to_class = decision.to_class;
+            if (decision.kind != DecisionKind::kRefund) of_slot();
+            break;
+        case DecisionKind::kPulled:
+            of_slot();
+            line.claim = decision.claim;
+            line.other_claim = decision.holder_claim;
+            line.provision = decision.provision;
             break;
     }
     return line;

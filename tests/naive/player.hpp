@@ -39,6 +39,8 @@ class Player {
     [[nodiscard]] const std::map<uint32_t, uint64_t>& numbers() const { return numbers_; }
     // Claims whose leases' rows have been given to newer leases since the last call.
     [[nodiscard]] std::vector<uint64_t> take_leases_of_reused_rows();
+    // Id of the claim's latest lease.
+    [[nodiscard]] uint64_t lease_id(uint64_t claim) const { return leases_.at(claim).id; }
 
   private:
     struct KnownLease {
@@ -47,7 +49,16 @@ class Player {
     };
 
     void set_pool(const Step& step);
+    void change_pool(const Step& step);
     void meet_counted_slots(uint32_t pool);
+    void meet_reported_slots();
+    void set_account(const Step& step);
+    void report(const Step& step);
+    void pull(const Step& step);
+    void unassign(const Step& step);
+    void update_claim(const Step& step);
+    uint64_t number_of(uint32_t label) const;
+    void tell_accepted(const Step& step, bool accepted);
     void claim(const Step& step);
     void announce(const Step& step);
     void word(const Step& step);
@@ -70,7 +81,8 @@ class Player {
     std::map<uint32_t, uint32_t> slot_number_of_row_;  // of the slot that has the row now
     std::map<uint32_t, std::vector<uint64_t>> claims_of_lease_row_;
     std::vector<uint64_t> reused_;
-    std::set<uint32_t> growing_;  // counted pools that have not all their slots yet
+    std::map<uint32_t, uint32_t> slots_wanted_;  // of counted pools, by label
+    std::set<uint32_t> growing_;                 // counted pools that have not all their slots yet
     uint64_t claims_played_ = 0;
     uint32_t announcing_ = kNoLabel;
     size_t heard_ = 0;

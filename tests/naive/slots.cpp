@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "tests/naive/labels.hpp"
 #include "tests/naive/naive_core.hpp"
 #include "tests/naive/sums.hpp"
 
@@ -32,6 +33,10 @@ void NaiveCore::become_idle(uint64_t id) {
         slot.is = SlotIs::kRecovering;
         return;
     }
+    if (slot.promised_to != 0) {
+        give_promised(id);
+        return;
+    }
     slot.is = SlotIs::kIdle;
     pool.ready.push_back(id);
 }
@@ -60,6 +65,7 @@ void NaiveCore::become_unknown(uint64_t id) {
 void NaiveCore::leave(uint64_t id) {
     Slot& slot = m_.slots.at(id);
     leave_ready_queue(slot);
+    void_promise(id);
     Decision& gone =
         tell(DecisionKind::kSlotGone, slot.session == dying_ ? shm::kNoRow : slot.session);
     gone.pool = slot.pool;
@@ -80,7 +86,9 @@ void NaiveCore::free_slot(uint64_t id, bool broken) {
     const Slot& slot = m_.slots.at(id);
     const core::PoolConfig& pool = m_.pools.at(slot.pool).config;
     const bool counted = pool.kind == shm::PoolKind::kCounted;
-    if (counted || (pool.release_is_ready && slot.has_confirmed && !broken)) {
+    // A worker that is only reported must say idle, but for whoever has preempted there.
+    const bool is_promised = slot.session == shm::kNoRow && slot.promised_to != 0;
+    if (counted || is_promised || (pool.release_is_ready && slot.has_confirmed && !broken)) {
         become_idle(id);
         return;
     }
@@ -90,7 +98,7 @@ void NaiveCore::free_slot(uint64_t id, bool broken) {
 
 // "slots freed of other sessions' workers are told revoke as usual, its own are not"
 void NaiveCore::revoke(const Slot& slot) {
-    if (slot.session == dying_) return;
+    if (slot.session == dying_ || slot.session == shm::kNoRow) return;
     Decision& revoke = tell(DecisionKind::kRevoke, slot.session);
     revoke.pool = slot.pool;
     revoke.slot_number = slot.number;
@@ -125,6 +133,7 @@ Reason NaiveCore::announce_refusal(const core::Announce& announce, const Slot* e
     if (pool.kind == shm::PoolKind::kCounted) return Reason::kState;
     if (existing != nullptr && existing->session != announce.session) return Reason::kNameInUse;
     if (announce.attributes.size() > pool.attributes_max) return Reason::kPayload;
+    if (by_account(announce.pool) && !labels_are_sound(announce.labels)) return Reason::kPayload;
     if (existing == nullptr && m_.slots.size() >= limits_.slots) return Reason::kTablesFull;
     if (blocks_for(announce.attributes.size()) > arena_free()) return Reason::kArenaFull;
     return Reason::kOk;
@@ -159,13 +168,14 @@ void NaiveCore::apply(const core::Announce& announce) {
     arena_freed(slot.attribute_blocks);
     slot.attribute_blocks = blocks_for(announce.attributes.size());
     slot.worker_tag = announce.worker_tag;
+    if (by_account(announce.pool)) slot.labels = label_set(announce.labels);
     if (existing != nullptr) {
         announce_again(slot, announce);
         return;
     }
     // "recovering; idle if it says ready and is neither protected nor unqualified"
     slot.is_protected = announce.is_protected;
-    slot.is_unqualified = lacks_label(announce.pool, announce.labels);
+    slot.is_unqualified = lacks_label(announce.pool, label_set(announce.labels));
     if (announce.ready) become_idle(id);
 }
 
@@ -174,7 +184,7 @@ void NaiveCore::apply(const core::Announce& announce) {
 // counts as the word ready (in any state but reserved, kept included, or leased)."
 void NaiveCore::announce_again(Slot& slot, const core::Announce& announce) {
     slot.is_protected = announce.is_protected;
-    slot.is_unqualified = lacks_label(announce.pool, announce.labels);
+    slot.is_unqualified = lacks_label(announce.pool, label_set(announce.labels));
     if (slot.is == SlotIs::kIdle && (slot.is_protected || slot.is_unqualified)) {
         leave_ready_queue(slot);
         slot.is = SlotIs::kRecovering;
@@ -196,10 +206,9 @@ Slot* NaiveCore::slot_named(uint32_t pool, std::string_view name) {
 }
 
 // "A slot that lacks its pool's required_label (exact match with one of its labels)." S0.15
-bool NaiveCore::lacks_label(uint32_t pool, std::span<const std::string_view> labels) const {
+bool NaiveCore::lacks_label(uint32_t pool, const Labels& labels) const {
     const std::string& required = m_.pools.at(pool).required_label;
-    if (required.empty()) return false;
-    return std::find(labels.begin(), labels.end(), required) == labels.end();
+    return !required.empty() && !labels.contains(required);
 }
 
 }  // namespace dibs::naive

@@ -38,7 +38,7 @@ std::vector<Timer> timers_of(const Model& model) {
         timers.push_back({slot.kept_until_ns, kKept, slot.pool, slot.number, id});
     }
     for (const auto& [number, lease] : model.leases) {
-        if (lease.is_in_grace) {
+        if (lease.is_in_grace || lease.is_revoking) {
             timers.push_back({lease.grace_until_ns, kGrace, 0, number, number});
         } else if (lease.expires_ns != shm::kNever && !lease.is_uncollected &&
                    !lease.is_being_killed) {
@@ -55,6 +55,8 @@ TimeNs NaiveCore::next_due() const {
     TimeNs next = shm::kNever;
     for (const Timer& timer : timers_of(m_))
         next = std::min(next, timer.due_ns);
+    for (const auto& [id, slot] : m_.slots)
+        next = std::min(next, later(silent_too_long(slot), 1));
     return next;
 }
 
@@ -82,7 +84,11 @@ void NaiveCore::run_timers() {
                 lease_expired(next->id);
                 break;
             case kGrace:
-                lease_ended_by_time(next->id);
+                if (m_.leases.at(next->id).is_revoking) {
+                    revocation_over(next->id);
+                } else {
+                    lease_ended_by_time(next->id);
+                }
                 break;
         }
     }

@@ -180,6 +180,22 @@ const char* name_of(StepKind kind) {
     switch (kind) {
         case StepKind::kSetPool:
             return "set-pool";
+        case StepKind::kChangePool:
+            return "change-pool";
+        case StepKind::kSetAccount:
+            return "account";
+        case StepKind::kDeleteAccount:
+            return "delete-account";
+        case StepKind::kResetBalance:
+            return "reset-balance";
+        case StepKind::kReport:
+            return "report";
+        case StepKind::kPull:
+            return "pull";
+        case StepKind::kUnassign:
+            return "unassign";
+        case StepKind::kUpdateClaim:
+            return "update-claim";
         case StepKind::kOpen:
             return "open";
         case StepKind::kDied:
@@ -248,6 +264,7 @@ void say_claim(Line& line, const Step& step) {
     line.add("key", int{claim.key[0]}, 0).add("payload", step.payload_size, 0);
     if (claim.when_busy_given) line.say(name_of(claim.when_busy));
     if (claim.refusal != Reason::kOk) line.say(name_of(claim.refusal));
+    line.say(words_of(step.terms));
 }
 
 void say_announce(Line& line, const Step& step) {
@@ -277,9 +294,23 @@ std::string to_string(const Step& step) {
         case StepKind::kSetPool:
         case StepKind::kDied:
             break;
+        case StepKind::kChangePool:
+            line.add("pool", step.pool, kNoLabel).say(to_string(step.change));
+            break;
+        case StepKind::kSetAccount:
+        case StepKind::kDeleteAccount:
+        case StepKind::kResetBalance:
+            line.say(step.name).say(words_of(step.account));
+            break;
+        case StepKind::kReport:
+        case StepKind::kPull:
+        case StepKind::kUnassign:
+        case StepKind::kUpdateClaim:
+            line.say(report_words(step));
+            break;
         case StepKind::kOpen:
             line.add("uid", step.open.uid, kNoLabel).add("pid", step.open.pid, 0);
-            line.add("tags", step.open.tags_max, 0);
+            line.add("tags", step.open.tags_max, 0).add("account", step.name, "");
             break;
         case StepKind::kClaim:
             say_claim(line, step);
@@ -342,6 +373,7 @@ std::string to_string(const PoolSpec& pool) {
     if (config.release_is_ready) line.say("release_is_ready");
     if (config.expiry == shm::ExpiryMode::kStrict) line.say("strict");
     if (config.expiry == shm::ExpiryMode::kLazy) line.say("lazy");
+    if (config.order == shm::PoolOrder::kAccount) line.say(words_of_account_order(config));
     return line.text();
 }
 
@@ -363,6 +395,14 @@ std::string to_string(const DecisionLine& decision) {
         line.say(to == from + 1 ? first : first + ".." + std::to_string(decision.slots[to - 1]));
     }
     line.add("answer", decision.answer.size(), 0);
+    line.add("account", decision.account, shm::kNoRow).add("other", decision.other_claim, 0);
+    if (decision.from_class != decision.to_class) {
+        line.say(std::to_string(decision.from_class) + "->" + std::to_string(decision.to_class));
+    }
+    for (const int64_t cost : decision.cost)
+        line.say(std::to_string(cost));
+    if (decision.provision) line.say("provision");
+    if (decision.is_void) line.say("void");
     if (decision.holder != Holder{}) {
         line.add("holder-uid", decision.holder.uid, kNoLabel).add("pid", decision.holder.pid, 0);
         line.add("of-claim", decision.holder.claim, 0).add("age", decision.holder.age_ns, 0);

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+
 #include "broker/core/command.hpp"
 #include "broker/core/decision.hpp"
 #include "tests/naive/journal.hpp"
@@ -14,5 +16,11 @@ const char* name_of(shm::Reason reason);
 const char* name_of(shm::WhenBusy when);
 const char* name_of(core::WorkerWord::Kind kind);
 const char* name_of(StepKind kind);
+
+// What only pools ordered by account look at.
+std::string words_of(const Terms& terms);
+std::string words_of(const AccountSpec& account);
+std::string words_of_account_order(const core::PoolConfig& config);
+std::string report_words(const Step& step);
 
 }  // namespace dibs::naive

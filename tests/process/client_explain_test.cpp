@@ -104,6 +104,25 @@ static_assert(DIBS_WAIT_LEASES == static_cast<int>(core::WaitReason::kLeases));
 static_assert(DIBS_WAIT_RECOVERING == static_cast<int>(core::WaitReason::kRecovering));
 static_assert(DIBS_WAIT_NO_SLOTS == static_cast<int>(core::WaitReason::kNoSlots));
 static_assert(DIBS_WAIT_NEXT_TURN == static_cast<int>(core::WaitReason::kNextTurn));
+static_assert(DIBS_WAIT_PROMISED == static_cast<int>(core::WaitReason::kPromised));
+static_assert(DIBS_WAIT_LEFT_OUT == static_cast<int>(core::WaitReason::kLeftOut));
+static_assert(DIBS_WAIT_LABELS == static_cast<int>(core::WaitReason::kLabels));
+static_assert(DIBS_WAIT_LABEL_LIMIT == static_cast<int>(core::WaitReason::kLabelLimit));
+static_assert(DIBS_WAIT_HELD_BACK == static_cast<int>(core::WaitReason::kHeldBack));
+static_assert(DIBS_CLASS_NONE == static_cast<int>(core::ClassReason::kNone));
+static_assert(DIBS_CLASS_BALANCE == static_cast<int>(core::ClassReason::kBalance));
+static_assert(DIBS_CLASS_NO_ACCOUNT == static_cast<int>(core::ClassReason::kNoAccount));
+static_assert(DIBS_CLASS_NO_BALANCE == static_cast<int>(core::ClassReason::kNoBalance));
+static_assert(DIBS_CLASS_FANOUT == static_cast<int>(core::ClassReason::kFanout));
+static_assert(DIBS_FREE_CLASS == shm::kClasses);
+static_assert(DIBS_PREEMPT_NONE == static_cast<int>(core::PreemptReason::kNone));
+static_assert(DIBS_PREEMPT_FOR_FREE == static_cast<int>(core::PreemptReason::kForFree));
+static_assert(DIBS_PREEMPT_DISABLED == static_cast<int>(core::PreemptReason::kDisabled));
+static_assert(DIBS_PREEMPT_UNITS == static_cast<int>(core::PreemptReason::kUnits));
+static_assert(DIBS_PREEMPT_BANNED == static_cast<int>(core::PreemptReason::kBanned));
+static_assert(DIBS_PREEMPT_NO_CANDIDATE == static_cast<int>(core::PreemptReason::kNoCandidate));
+static_assert(DIBS_PREEMPT_BALANCE == static_cast<int>(core::PreemptReason::kBalance));
+static_assert(DIBS_PREEMPT_NEXT_TURN == static_cast<int>(core::PreemptReason::kNextTurn));
 
 }  // namespace
 }  // namespace dibs::test

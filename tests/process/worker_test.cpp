@@ -398,7 +398,8 @@ TEST_F(Worker, DropsALineThatNobodyAskedFor) {
 TEST_F(Worker, SaysThatAnAnswerIsTooLong) {
     const auto tool = start({"mute"});
     EXPECT_EQ(tool->error_line(),
-              "dibs worker: pool \"mute\" has answer_max = 0: its holders get no answers");
+              "dibs worker: pool \"mute\" has answer_max = 0: its holders get no answers; set "
+              "answer_max in dibsd's configuration, or say --lines none");
     const Attached client(dibsd_.socket(), "mute");
     EXPECT_EQ(call(client, "x"), "done");
     EXPECT_NE(tool->error_line_with("is longer than the pool's answer_max of 0"), "");

@@ -98,8 +98,8 @@ void House::serve() {
         core::Core& core = *life_->core;
         Inheritance inheritance;
         inherit(inheritance);
-        life_->board =
-            std::make_unique<BoardSegment>(config_.limits.pools, std::move(inheritance.board));
+        life_->board = std::make_unique<BoardSegment>(
+            config_.limits.pools, config_.limits.accounts, std::move(inheritance.board));
         if (!board_.valid()) board_ = copy_of(life_->board->fd());
         life_->turn = std::make_unique<Turn>(core, *life_->board, life_->exchange);
         core.set_epoch(core.head().epoch + 1);

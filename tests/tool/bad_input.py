@@ -31,6 +31,14 @@ def unknown(place):
     expect_equal(place.run("ls", "clinets"),
                  (2, "", 'dibs ls: "clinets" cannot be listed; did you mean clients? There are '
                          "pools, slots, workers, claims, leases and clients\n"))
+    expect_equal(place.run("ls", "xyzzy"),
+                 (2, "", 'dibs ls: "xyzzy" cannot be listed; there are pools, slots, workers, '
+                         "claims, leases and clients\n"))
+    expect_equal(place.run("config", "check", "/no/such.toml")[0::2],
+                 (1, "/no/such.toml: cannot be read: No such file or directory\n"))
+    expect_equal(place.run("demo", "--secnds", "3"),
+                 (2, "", "dibs demo: there is no option --secnds; did you mean --seconds?\n"
+                         "See dibs demo --help.\n"))
     expect_equal(place.run("status", "-o", "jsno"),
                  (2, "", "dibs status: -o jsno: there are table, json and jsonl; did you mean "
                          "json?\n"))
@@ -43,6 +51,36 @@ def unknown(place):
                  (2, "", 'dibs status: "extra" is a word too many\nSee dibs status --help.\n'))
     expect_equal(place.run("ls")[0], 2)
     expect_equal(place.run()[0], 2)
+
+
+@case("the daemon's own options: the nearest is named")
+def daemon(place):
+    see = "See dibsd --help.\n"
+    for words, said in ((["--soket", "x"], "there is no option --soket; did you mean --socket?"),
+                        (["--xyzzy"], "there is no option --xyzzy"),
+                        (["--lnk", "3"], "there is no option --lnk"),
+                        (["extra"], '"extra" is a word too many')):
+        ended = subprocess.run([place.dibsd, *words], capture_output=True, text=True, timeout=60,
+                               check=False)
+        expect_equal((ended.returncode, ended.stdout, ended.stderr),
+                     (2, "", f"dibsd: {said}\n{see}"))
+    ended = subprocess.run([place.dibsd, "--version"], capture_output=True, text=True, timeout=60,
+                           check=False)
+    expect_equal((ended.returncode, ended.stdout, ended.stderr), (0, "0.1.0\n", ""))
+
+
+@case("help fits the terminal: 80 columns where there is none")
+def help_width(place):
+    words = [(place.dibs, "--help"), (place.dibsd, "--help")]
+    words += [(place.dibs, name, "--help") for name in ("exec", "worker", "ls", "demo", "claim")]
+    for columns, widest in ((None, 80), ("40", 40), ("132", 132)):
+        for command in words:
+            more = {} if columns is None else {"COLUMNS": columns}
+            ended = subprocess.run(command, capture_output=True, text=True, timeout=60,
+                                   env=place.environment(**more), check=True)
+            wide = [line for line in ended.stdout.splitlines() if len(line) > widest]
+            # Examples stay as they are copied, and what is typed is not broken either.
+            expect_equal([line for line in wide if not re.match(r"  (dibs|-\S+( \S+)*$)", line)], [])
 
 
 @case("names that name nothing: 4, and where to look; names that cannot be: 2")
@@ -159,6 +197,9 @@ def no_permission(place):
     open_to_others(place)
     os.chown(place.socket, 0, 0)
     os.chmod(place.socket, 0o660)
+    closed = (f"you may not connect to {place.socket}: it is for user root and group root (mode "
+              "0660); ask to be added to the group root\n")
+    expect_equal(place.run("version", **someone_else()), (0, f"dibs 0.1.0, layout 1\n{closed}", ""))
     for command in (("status",), ("claim", "gpu")):
         code, out, err = place.run(*command, **someone_else())
         expect_equal((code, out), (5, ""))
@@ -168,6 +209,15 @@ def no_permission(place):
     os.chmod(place.socket, 0o600)
     expect("it is for user root alone (mode 0600)" in place.run("status", **someone_else())[2],
            "a socket for one user says so")
+
+
+def not_now(place):
+    """What another user is told who gets no slot at once."""
+    while True:
+        code, out, err = place.run("exec", "gpu", "--now", "--", "true", **someone_else())
+        expect_equal((code, out), (75, ""))
+        if "did not answer at once" not in err:  # a late broker: the library knows no holder
+            return err
 
 
 @case("another user sees account and age, and ends nothing: 5")
@@ -203,6 +253,10 @@ def another_user(place):
     told = json.loads(place.run("explain", "3", "-o", "json", **someone_else())[1])
     expect_equal((told["reason"], told["position"], told["holder_account"], told["holder_pid"],
                   told["holder"]), ("behind", 2, "uid:0", None, None))
+    err = not_now(place)
+    expect(re.fullmatch(r'dibs exec: did not get a slot of pool "gpu": no slot is idle and '
+                        r"the claim does not wait; a process of user 0 has held one for "
+                        r"\d+(\.\d)?(ms|s|us|ns|min\d*s?); worth trying again in 10ms\n", err), err)
     expect_equal(place.run("cancel", "3", **someone_else())[0], 0)
     expect(own.wait() != 0, "its own it may end")
 
@@ -218,6 +272,8 @@ def shared_account(place):
     expect_equal((lease["account"], lease["uid"]), ("research", None))
     place.begin("claim", "gpu", **someone_else())
     waiting(place, 1)
+    err = not_now(place)
+    expect("; another user's process has held one for " in err, err)
     told = json.loads(place.run("explain", "2", "-o", "json", **someone_else())[1])
     expect_equal((told["account"], told["holder_account"]), ("uid:65534", "research"))
 

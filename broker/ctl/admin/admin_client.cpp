@@ -68,6 +68,19 @@ void append(Rows* rows, Rows* more) {
 
 }  // namespace
 
+Failure no_account(const std::string& name, const std::vector<std::string>& known) {
+    std::string text = "there is no account \"" + name + "\"";
+    const std::set<std::string_view> names(known.begin(), known.end());
+    if (const auto near = nearest_word(name, names)) {
+        text += "; did you mean \"" + std::string(*near) + "\"?";
+    }
+    if (known.empty()) return {kExitNotFound, text + "; none is configured"};
+    text += text.ends_with('?') ? " There are: " : "; there are: ";
+    for (const std::string& one : known)
+        text += (&one == &known.front() ? "" : ", ") + one;
+    return {kExitNotFound, text};
+}
+
 AdminClient::AdminClient(const std::string& socket)
     : path_(socket_path(socket)), packet_(kAnswerSize) {
     struct sockaddr_un address = {};
@@ -159,6 +172,8 @@ admin::AnswerT AdminClient::must(const admin::RequestT& request, const std::stri
         case Code::refused:
             throw Failure(kExitLimit,
                           what + ": " + (answer.names.empty() ? "refused" : answer.names.front()));
+        case Code::unknown_account:
+            throw no_account(request.account, answer.names);
         case Code::malformed:
             throw Failure(kExitFailed, "the broker did not understand the request");
         case Code::unsupported:
@@ -230,6 +245,15 @@ std::vector<std::unique_ptr<admin::ClientT>> AdminClient::clients(bool workers) 
     admin::RequestT request;
     request.ask = workers ? admin::Ask::workers : admin::Ask::clients;
     pages(request, "client", [&](admin::AnswerT& answer) { append(&rows, &answer.clients); });
+    return rows;
+}
+
+std::vector<std::unique_ptr<admin::AccountT>> AdminClient::accounts() {
+    std::vector<std::unique_ptr<admin::AccountT>> rows;
+    admin::RequestT request;
+    request.ask = admin::Ask::accounts;
+    pages(request, "accounts", [&](admin::AnswerT& answer) { append(&rows, &answer.accounts); });
+    sort_by(&rows, [](const admin::AccountT& row) { return row.name; });
     return rows;
 }
 

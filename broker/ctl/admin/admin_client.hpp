@@ -13,6 +13,11 @@
 
 namespace dibs::ctl {
 
+class Failure;
+
+// What to say of an account that nobody has configured: those that are, and the nearest.
+Failure no_account(const std::string& name, const std::vector<std::string>& known);
+
 class AdminClient {
   public:
     // `socket` empty: where libdibs looks. Failure.
@@ -33,6 +38,7 @@ class AdminClient {
     std::vector<std::unique_ptr<admin::ClaimT>> claims(const std::string& pool, uint64_t number);
     std::vector<std::unique_ptr<admin::LeaseT>> leases(const std::string& pool, uint64_t number);
     std::vector<std::unique_ptr<admin::ClientT>> clients(bool workers);
+    std::vector<std::unique_ptr<admin::AccountT>> accounts();  // by name
 
     [[nodiscard]] const shm::AdminWelcome& welcome() const { return welcome_; }
     [[nodiscard]] std::string broker_version() const;

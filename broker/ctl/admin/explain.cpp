@@ -34,26 +34,51 @@ Sheet explanation_sheet(const admin::ExplanationT& told) {
                  {"holder_account", "holder's account"},
                  {"holder_pid", "holder's pid"},
                  {"holder_age_ns", "held"},
+                 {"class", "class"},
+                 {"class_reason", ""},
+                 {"better", "of a better class"},
+                 {"fitting", "slots with its labels"},
+                 {"label", "label"},
+                 {"limit", "limit"},
+                 {"limited", "held of it"},
+                 {"preempt", ""},
                  {"sentence", ""}}};
-    sheet.rows.push_back({Cell::of(facts.number()),
-                          Cell::of(told.pool),
-                          Cell::of(told.account),
-                          Cell::of(wait_word(static_cast<core::WaitReason>(facts.reason()))),
-                          Cell::of(wait_word(static_cast<core::WaitReason>(facts.obstacle()))),
-                          facts.position() != 0 ? Cell::of(facts.position()) : Cell(),
-                          Cell::of(facts.waiting()),
-                          Cell::of(facts.units()),
-                          Cell::of(facts.confirmed()),
-                          Cell::of(facts.idle()),
-                          Cell::of(facts.slots()),
-                          Cell::of(facts.leases()),
-                          Cell::duration(facts.waited_ns()),
-                          Cell::duration(facts.left_ns()),
-                          known ? Cell::of(facts.holder_number()) : Cell(),
-                          held ? Cell::of(told.holder_account) : Cell(),
-                          known ? Cell::of(facts.holder_pid()) : Cell(),
-                          held ? Cell::duration(facts.holder_age_ns()) : Cell(),
-                          Cell::of(wait_sentence(told))});
+    const auto why_class = static_cast<core::ClassReason>(facts.class_reason());
+    const bool classes = why_class != core::ClassReason::kNone;
+    const bool by_label =
+        static_cast<core::WaitReason>(facts.obstacle()) == core::WaitReason::kLabelLimit;
+    const bool limited = by_label || why_class == core::ClassReason::kFanout;
+    const uint32_t limit = by_label ? facts.label_limit() : facts.fanout_max();
+    const uint32_t used = by_label ? facts.label_held() : facts.fanout_held();
+    const auto of_class = [&](Cell cell) { return classes ? cell : Cell(); };
+    sheet.rows.push_back(
+        {Cell::of(facts.number()),
+         Cell::of(told.pool),
+         Cell::of(told.account),
+         Cell::of(wait_word(static_cast<core::WaitReason>(facts.reason()))),
+         Cell::of(wait_word(static_cast<core::WaitReason>(facts.obstacle()))),
+         facts.position() != 0 ? Cell::of(facts.position()) : Cell(),
+         Cell::of(facts.waiting()),
+         Cell::of(facts.units()),
+         Cell::of(facts.confirmed()),
+         Cell::of(facts.idle()),
+         Cell::of(facts.slots()),
+         Cell::of(facts.leases()),
+         Cell::duration(facts.waited_ns()),
+         Cell::duration(facts.left_ns()),
+         known ? Cell::of(facts.holder_number()) : Cell(),
+         held ? Cell::of(told.holder_account) : Cell(),
+         known ? Cell::of(facts.holder_pid()) : Cell(),
+         held ? Cell::duration(facts.holder_age_ns()) : Cell(),
+         of_class(Cell::of(class_name(facts.at_class()))),
+         of_class(Cell::of(class_word(why_class))),
+         of_class(Cell::of(facts.better())),
+         of_class(Cell::of(facts.fitting())),
+         told.label.empty() ? Cell() : Cell::of(told.label),
+         limited ? Cell::of(limit) : Cell(),
+         limited ? Cell::of(used) : Cell(),
+         of_class(Cell::of(preempt_word(static_cast<core::PreemptReason>(facts.preempt())))),
+         Cell::of(wait_sentence(told))});
     return sheet;
 }
 
@@ -69,7 +94,7 @@ int run_explain(int argc, char** argv) {
     if (const auto exit = arguments.parse(argc, argv)) return *exit;
     (void)output.form();
     const Name name = parse_name(id);
-    if (name.kind != Name::Kind::kNumber) {
+    if (name.kind != Name::Kind::kNumber && name.kind != Name::Kind::kId) {
         throw Failure(kExitUsage, "\"" + id + "\" is no claim's number; dibs ls claims shows them");
     }
     AdminClient client(output.socket());

@@ -21,10 +21,11 @@ void check_kind(const std::string& kind) {
     if (kKinds.contains(kind)) return;
     std::string text = "\"" + kind + "\" cannot be listed";
     if (const auto near = nearest_word(kind, kKinds)) {
-        text += "; did you mean " + std::string(*near) + "?";
+        text += "; did you mean " + std::string(*near) + "? There are ";
+    } else {
+        text += "; there are ";
     }
-    throw Failure(kExitUsage,
-                  text + " There are pools, slots, workers, claims, leases and clients");
+    throw Failure(kExitUsage, text + "pools, slots, workers, claims, leases and clients");
 }
 
 Sheet listed(AdminClient& client, const std::string& kind, const std::string& pool) {

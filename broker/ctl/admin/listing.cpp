@@ -14,6 +14,10 @@ Cell seen(bool full, const T& value) {
     return full ? Cell::of(value) : Cell();
 }
 
+Cell seen_id(bool full, uint64_t id) {
+    return full ? Cell::identifier(id) : Cell();
+}
+
 Cell seen_duration(bool full, uint64_t ns) {
     return full ? Cell::duration(ns) : Cell();
 }
@@ -171,7 +175,7 @@ Sheet slot_sheet(const std::vector<std::unique_ptr<admin::SlotT>>& slots) {
                  {"holder_pid", "HOLDER PID", 5},
                  {"fence", "FENCE", 7},
                  {"worker", "WORKER", 4},
-                 {"worker_pid", "", 0},
+                 {"announcer_pid", "", 0},
                  {"round", "", 0},
                  {"protected", "", 0},
                  {"unqualified", "", 0},
@@ -221,7 +225,7 @@ Sheet claim_sheet(const std::vector<std::unique_ptr<admin::ClaimT>>& claims) {
     for (const auto& row : claims) {
         const bool full = row->full;
         sheet.rows.push_back({seen(full, row->number),
-                              seen(full, row->id),
+                              seen_id(full, row->id),
                               Cell::of(row->pool),
                               seen(full, row->state),
                               seen(full && row->position != 0, row->position),
@@ -258,7 +262,7 @@ Sheet lease_sheet(const std::vector<std::unique_ptr<admin::LeaseT>>& leases) {
     for (const auto& row : leases) {
         const bool full = row->full;
         sheet.rows.push_back({seen(full, row->number),
-                              seen(full, row->id),
+                              seen_id(full, row->id),
                               Cell::of(row->pool),
                               seen(full, row->state),
                               seen(full, numbers(row->slots)),

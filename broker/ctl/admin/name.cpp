@@ -8,11 +8,14 @@
 #include <string_view>
 
 #include "broker/ctl/failure.hpp"
+#include "broker/ctl/sheet.hpp"
 #include "broker/ctl/subcommand.hpp"
 
 namespace dibs::ctl {
 
 namespace {
+
+constexpr uint64_t kIdsFrom = uint64_t{1} << 32U;  // generations begin at 1
 
 std::optional<uint64_t> number_of(std::string_view text, int base) {
     uint64_t number = 0;
@@ -28,17 +31,36 @@ bool is_client(std::string_view text) {
 }
 
 std::string shown(const Name& name) {
-    return std::to_string(name.number);
+    return name.kind == Name::Kind::kId ? id_text(name.number) : std::to_string(name.number);
+}
+
+// The one of the rows that has the number or id.
+template <class Rows>
+typename Rows::value_type pick(Rows rows, const Name& name) {
+    const auto found = std::find_if(rows.begin(), rows.end(), [&](const auto& row) {
+        return row->full && (name.kind == Name::Kind::kId ? row->id : row->number) == name.number;
+    });
+    return found == rows.end() ? nullptr : std::move(*found);
+}
+
+bool is_number_or_id(const Name& name) {
+    return name.kind == Name::Kind::kId || (name.kind == Name::Kind::kNumber && name.number != 0);
+}
+
+uint64_t number_asked(const Name& name) {
+    return name.kind == Name::Kind::kNumber ? name.number : 0;
 }
 
 }  // namespace
 
 Name parse_name(const std::string& text) {
     if (text.empty()) throw Failure(kExitUsage, "an empty name names nothing");
-    if (const auto number = number_of(text, 10)) return {Name::Kind::kNumber, {}, *number};
+    if (const auto number = number_of(text, 10)) {
+        return {*number < kIdsFrom ? Name::Kind::kNumber : Name::Kind::kId, {}, *number};
+    }
     if (text.starts_with("0x")) {
         if (const auto id = number_of(std::string_view(text).substr(2), 16)) {
-            return {Name::Kind::kLease, {}, *id};
+            return {Name::Kind::kId, {}, *id};
         }
     }
     if (is_client(text)) return {Name::Kind::kClient, text, 0};
@@ -52,23 +74,17 @@ Name parse_name(const std::string& text) {
 }
 
 std::unique_ptr<admin::ClaimT> look_for_claim(AdminClient& client, const Name& name) {
-    if (name.kind != Name::Kind::kNumber || name.number == 0) return nullptr;
-    auto rows = client.claims("", name.number);
-    return rows.empty() ? nullptr : std::move(rows.front());
+    if (!is_number_or_id(name)) return nullptr;
+    return pick(client.claims("", number_asked(name)), name);
 }
 
 std::unique_ptr<admin::LeaseT> look_for_lease(AdminClient& client, const Name& name) {
-    const bool by_id = name.kind == Name::Kind::kLease;
-    if (!by_id && (name.kind != Name::Kind::kNumber || name.number == 0)) return nullptr;
-    auto rows = client.leases("", by_id ? 0 : name.number);
-    const auto found = std::find_if(rows.begin(), rows.end(), [&](const auto& row) {
-        return row->full && (by_id ? row->id : row->number) == name.number;
-    });
-    return found == rows.end() ? nullptr : std::move(*found);
+    if (!is_number_or_id(name)) return nullptr;
+    return pick(client.leases("", number_asked(name)), name);
 }
 
 std::unique_ptr<admin::ClaimT> find_claim(AdminClient& client, const Name& name) {
-    if (name.kind != Name::Kind::kNumber) {
+    if (name.kind != Name::Kind::kNumber && name.kind != Name::Kind::kId) {
         throw Failure(kExitUsage, "a claim is named by its number; dibs ls claims shows it");
     }
     if (auto claim = look_for_claim(client, name)) return claim;
@@ -84,7 +100,7 @@ std::unique_ptr<admin::ClaimT> find_claim(AdminClient& client, const Name& name)
 }
 
 std::unique_ptr<admin::LeaseT> find_lease(AdminClient& client, const Name& name) {
-    if (name.kind != Name::Kind::kNumber && name.kind != Name::Kind::kLease) {
+    if (name.kind != Name::Kind::kNumber && name.kind != Name::Kind::kId) {
         throw Failure(kExitUsage,
                       "a lease is named by its claim's number or by its id, 0x...; dibs ls leases "
                       "shows both");

@@ -1,8 +1,10 @@
 // broker/ctl/admin/name.hpp -- how people name things: a pool by its name, a slot as POOL/NUMBER, a
-// claim and later its lease by the claim's number, a lease also by its id, a client as sROW.LIFE.
+// claim and later its lease by the claim's number, either also by its id, a client as sROW.LIFE.
 //
 // A claim's number is its place in the order of arrival, is never used again, and stays when the
-// claim becomes a lease: so one number follows a request from the backlog to its end.
+// claim becomes a lease: so one number follows a request from the backlog to its end. An id is
+// written 0x100000000; programs that have it as an integer may write it in decimal, since a number
+// as large is some life of the machine away.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,10 +17,10 @@
 namespace dibs::ctl {
 
 struct Name {
-    enum class Kind : uint8_t { kPool, kSlot, kNumber, kLease, kClient };
+    enum class Kind : uint8_t { kPool, kSlot, kNumber, kId, kClient };
     Kind kind = Kind::kPool;
     std::string pool;     // kPool, kSlot; kClient: the text
-    uint64_t number = 0;  // kSlot, kNumber; kLease: the id
+    uint64_t number = 0;  // kSlot, kNumber, kId
 };
 
 // Failure (usage): it can be none of them.

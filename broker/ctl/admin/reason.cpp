@@ -6,6 +6,8 @@
 
 namespace dibs::ctl {
 
+using core::ClassReason;
+using core::PreemptReason;
 using core::WaitReason;
 
 namespace {
@@ -23,15 +25,40 @@ std::string holder(const admin::ExplanationT& told) {
     return text + ", for " + duration_text(facts.holder_age_ns()) + ". ";
 }
 
-// Of the first in line.
+bool of_classes(const admin::WaitFacts& facts) {
+    return static_cast<ClassReason>(facts.class_reason()) != ClassReason::kNone;
+}
+
+// Those that could be its.
+uint32_t told_slots(const admin::WaitFacts& facts) {
+    return of_classes(facts) ? facts.fitting() : facts.slots();
+}
+
+std::string left_out(const admin::ExplanationT& told) {
+    const admin::WaitFacts& facts = *told.facts;
+    const std::string end = " and takes nothing for free. ";
+    if (static_cast<ClassReason>(facts.class_reason()) == ClassReason::kFanout) {
+        return "Account " + told.account + " holds " + std::to_string(facts.fanout_held()) +
+               " of " + count(facts.fanout_max(), "slot") + " with its labels" + end +
+               "It must give one back, or its fan-out be raised.";
+    }
+    return "Account " + told.account + " has used up all" + end + "Its balance must rise above 0.";
+}
+
+// Of the first in line; in a pool ordered by account, its own.
 std::string obstacle(const admin::ExplanationT& told, WaitReason reason) {
     const admin::WaitFacts& facts = *told.facts;
     const std::string pool = told.pool;
     switch (reason) {
         case WaitReason::kHeld:
-            return "All " + count(facts.slots(), "slot") + " of " + pool + " are taken. " +
+            return "All " + count(told_slots(facts), "slot") + " of " + pool +
+                   (told_slots(facts) != facts.slots() ? " with its labels" : "") + " are taken. " +
                    holder(told) + "A slot must be given back, or its lease end.";
         case WaitReason::kUnits:
+            if (of_classes(facts)) {
+                return "Fewer slots of " + pool + " that it could use are idle than it wants. " +
+                       holder(told) + "More must be given back.";
+            }
             return "Only " + count(facts.idle(), "slot") + " of " + pool +
                    " are idle, too few for the first in line. " + holder(told) +
                    "More must be given back.";
@@ -53,11 +80,79 @@ std::string obstacle(const admin::ExplanationT& told, WaitReason reason) {
             return "Pool " + pool + " has no slots. A worker must announce one.";
         case WaitReason::kNextTurn:
             return "A slot is idle: the broker's next turn grants it.";
+        case WaitReason::kPromised:
+            return "A slot of " + pool + " has been taken from another for it. " + holder(told) +
+                   "It must be given back, at the latest when its holder's grace ends.";
+        case WaitReason::kLeftOut:
+            return left_out(told);
+        case WaitReason::kLabels:
+            return told.label.empty() ? "No slot of " + pool +
+                                            " has all of its labels. A worker must announce one."
+                                      : "No slot of " + pool + " has the label " + told.label +
+                                            ". A worker must announce one.";
+        case WaitReason::kLabelLimit:
+            return "Account " + told.account + " holds " + count(facts.label_held(), "slot") +
+                   " of " + pool + " with the label " + told.label + ", as many as it may. " +
+                   "It must give one back, or its label limit be raised.";
+        case WaitReason::kHeldBack:
+            return "The idle slots of " + pool +
+                   " that it could use are kept together for a claim of several. That must be "
+                   "served or end.";
         case WaitReason::kBehind:
         case WaitReason::kNone:
             break;
     }
     return "";
+}
+
+// Why it is of its class.
+std::string standing(const admin::ExplanationT& told) {
+    const admin::WaitFacts& facts = *told.facts;
+    const std::string name = class_name(facts.at_class());
+    switch (static_cast<ClassReason>(facts.class_reason())) {
+        case ClassReason::kBalance:
+            return "It is of class " + name + ", the first of which account " + told.account +
+                   " has anything. ";
+        case ClassReason::kNoAccount:
+            return "It is of the free class: " + told.account +
+                   " is no account that is configured. ";
+        case ClassReason::kNoBalance:
+            return "It is of the free class: account " + told.account + " has used up all. ";
+        case ClassReason::kFanout:
+            return "It is of the free class: account " + told.account + " holds " +
+                   std::to_string(facts.fanout_held()) + " of " +
+                   count(facts.fanout_max(), "slot") + " with its labels. ";
+        case ClassReason::kNone:
+            break;
+    }
+    return "";
+}
+
+std::string preemption(const admin::ExplanationT& told) {
+    switch (static_cast<PreemptReason>(told.facts->preempt())) {
+        case PreemptReason::kBanned:
+            return " It takes nobody's slot while account " + told.account +
+                   " itself runs something of a worse class.";
+        case PreemptReason::kNoCandidate:
+            return " Nothing that it could take runs at a worse class.";
+        case PreemptReason::kBalance:
+            return " To take a slot, account " + told.account +
+                   " must have more than the cheapest claim of a worse class has cost.";
+        case PreemptReason::kNextTurn:
+            return " The broker's next turn takes one for it.";
+        case PreemptReason::kUnits:
+            return " A claim of several slots takes none from others.";
+        case PreemptReason::kDisabled:
+        case PreemptReason::kForFree:
+        case PreemptReason::kNone:
+            break;
+    }
+    return "";
+}
+
+template <size_t kCount>
+std::string_view word(const std::string_view (&words)[kCount], uint8_t index) {
+    return index < kCount ? words[index] : "unknown";
 }
 
 }  // namespace
@@ -72,21 +167,46 @@ std::string_view wait_word(WaitReason reason) {
                                                   "leases-full",
                                                   "recovering",
                                                   "no-slots",
-                                                  "next-turn"};
-    const auto index = static_cast<size_t>(reason);
-    return index < std::size(kWords) ? kWords[index] : "unknown";
+                                                  "next-turn",
+                                                  "promised",
+                                                  "left-out",
+                                                  "labels",
+                                                  "label-limit",
+                                                  "held-back"};
+    return word(kWords, static_cast<uint8_t>(reason));
+}
+
+std::string_view class_word(ClassReason reason) {
+    static constexpr std::string_view kWords[] = {
+        "none", "balance", "no-account", "no-balance", "fan-out"};
+    return word(kWords, static_cast<uint8_t>(reason));
+}
+
+std::string_view preempt_word(PreemptReason reason) {
+    static constexpr std::string_view kWords[] = {
+        "none", "for-free", "disabled", "units", "banned", "no-candidate", "balance", "next-turn"};
+    return word(kWords, static_cast<uint8_t>(reason));
+}
+
+std::string class_name(uint8_t at_class) {
+    return at_class < shm::kClasses ? "P" + std::to_string(at_class) : "free";
 }
 
 std::string wait_sentence(const admin::ExplanationT& told) {
     const admin::WaitFacts& facts = *told.facts;
     const auto reason = static_cast<WaitReason>(facts.reason());
     const auto first = static_cast<WaitReason>(facts.obstacle());
-    std::string text;
+    const bool stands = first != WaitReason::kLeftOut && first != WaitReason::kPromised;
+    std::string text = stands ? standing(told) : "";
     if (reason == WaitReason::kBehind) {
-        text = count(facts.position() - 1, "claim") +
-               (facts.position() == 2 ? " stands" : " stand") + " before it. ";
+        text += count(facts.position() - 1, "claim") +
+                (facts.position() == 2 ? " stands" : " stand") + " before it";
+        if (facts.better() != 0) {
+            text += ", " + std::to_string(facts.better()) + " of a better class";
+        }
+        text += ". ";
     }
-    return text + obstacle(told, first);
+    return text + obstacle(told, first) + preemption(told);
 }
 
 }  // namespace dibs::ctl

@@ -55,13 +55,20 @@ Sheet shown(AdminClient& client, const Name& name) {
         case Name::Kind::kClient:
             return client_of(client, name.pool);
         case Name::Kind::kNumber:
-        case Name::Kind::kLease:
+        case Name::Kind::kId:
             break;
+    }
+    // Rows of both tables count from 0, so an id alone is a lease's first.
+    const bool by_id = name.kind == Name::Kind::kId;
+    if (auto lease = by_id ? look_for_lease(client, name) : nullptr) {
+        return lease_sheet(one(std::move(lease)));
     }
     if (auto claim = look_for_claim(client, name)) return claim_sheet(one(std::move(claim)));
     if (auto lease = look_for_lease(client, name)) return lease_sheet(one(std::move(lease)));
     throw Failure(kExitNotFound,
-                  "no claim or lease of yours has the number " + std::to_string(name.number) +
+                  "no claim or lease of yours has the " +
+                      (name.kind == Name::Kind::kId ? "id " + id_text(name.number)
+                                                    : "number " + std::to_string(name.number)) +
                       "; dibs ls claims and dibs ls leases show those that are");
 }
 
@@ -72,8 +79,8 @@ int run_show(int argc, char** argv) {
     Arguments arguments("show", "Shows everything about one pool, slot, claim, lease or client.");
     arguments.operand("ID",
                       &id,
-                      "POOL, POOL/SLOT, the number of a claim or of its lease, a lease's id "
-                      "(0x...), or a client (s3.1)");
+                      "POOL, POOL/SLOT, the number of a claim or of its lease, the id of "
+                      "either (0x...), or a client (s3.1)");
     Output output(arguments);
     if (const auto exit = arguments.parse(argc, argv)) return *exit;
     (void)output.form();

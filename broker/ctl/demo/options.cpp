@@ -5,9 +5,11 @@
 #include <getopt.h>
 
 #include <array>
+#include <set>
 
 #include "broker/ctl/demo/decimal.hpp"
 #include "broker/ctl/demo/text_line.hpp"
+#include "broker/spelling.hpp"
 
 namespace dibs::ctl::demo {
 
@@ -93,6 +95,14 @@ std::string take_slots(Options* options) {
     return why;
 }
 
+std::set<std::string> known_options() {
+    std::set<std::string> known;
+    for (const option& one : kLongOptions) {
+        if (one.name != nullptr) known.insert(std::string("--") + one.name);
+    }
+    return known;
+}
+
 std::string take(int name, Options* options) {
     GeneratorConfig& generator = options->generator;
     uint32_t seed = 0;
@@ -144,7 +154,7 @@ std::string parse_options(int argc, char** argv, Options* options) {
         const int name = getopt_long(argc, argv, ":", kLongOptions.data(), nullptr);
         if (name == -1) break;
         const std::string text = argv[optind - 1];
-        if (name == '?') return "there is no option " + shown(text);
+        if (name == '?') return no_such_option(text, known_options());
         if (name == ':') return "option " + shown(text) + " needs a value";
         std::string why = take(name, options);
         if (!why.empty()) return why;

@@ -19,6 +19,7 @@
 #include "broker/ctl/demo/options.hpp"
 #include "broker/ctl/demo/troupe.hpp"
 #include "broker/ctl/demo/workload.hpp"
+#include "broker/prose.hpp"
 
 namespace dibs::ctl::demo {
 
@@ -113,17 +114,17 @@ int dibs::ctl::run_demo(int argc, char** argv) {
     Options options;
     const std::string mistake = parse_options(argc, argv, &options);
     if (!mistake.empty()) {
-        std::fprintf(stderr, "demo: %s\n%s", mistake.c_str(), usage().c_str());
+        std::fprintf(stderr, "dibs demo: %s\nSee dibs demo --help.\n", mistake.c_str());
         return kNotPlayed;
     }
     if (options.help) {
-        std::printf("%s", usage().c_str());
+        std::printf("%s", dibs::help_for_output(usage()).c_str());
         return kAllHold;
     }
     try {
         return play(options);
     } catch (const std::exception& error) {
-        std::fprintf(stderr, "demo: %s\n", error.what());
+        std::fprintf(stderr, "dibs demo: %s\n", error.what());
         return kNotPlayed;
     }
 }

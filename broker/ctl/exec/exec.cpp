@@ -35,6 +35,7 @@ struct Words {
     std::vector<std::string> variables;
     std::vector<std::string> claim_options;
     std::string conflict_exit;
+    std::string preempt = "never";
 };
 
 std::pair<std::string, std::string> pair_of(const std::string& text, const std::string& option) {
@@ -64,6 +65,7 @@ void read_words(const Words& words, exec::Options* options) {
         const std::string what = "--conflict-exit " + words.conflict_exit + ": an exit code is";
         options->conflict_exit = static_cast<int>(number_in(words.conflict_exit, 255, what));
     }
+    exec::read_preempt(words.preempt, options);
     if (options->now && options->timeout_ns != DIBS_FOREVER) {
         throw Failure(kExitUsage, "--now does not wait, so it goes without --timeout");
     }
@@ -102,7 +104,18 @@ int run_exec(int argc, char** argv) {
                        &options.keepalive_ns,
                        "hold the lease for this long at a time and prolong it while the command "
                        "runs and is not stopped; a command whose lease is lost is ended");
-    arguments.texts("-l,--label", &options.labels, "a label for the slot's worker (repeatable)");
+    arguments.texts("-l,--label",
+                    &options.labels,
+                    "a label for the slot's worker, which the slot must have in a pool ordered by "
+                    "account (repeatable)");
+    arguments.texts("-p,--prefer", &options.prefer, exec::kPreferAbout);
+    arguments.number("-P,--priority", &options.priority, exec::kPriorityAbout);
+    arguments.text("--account", &options.account, exec::kAccountAbout);
+    arguments.text("--preempt",
+                   &words.preempt,
+                   std::string(exec::kPreemptAbout) +
+                       "; the command gets TERM then, and KILL when the lease has ended. Never, if "
+                       "not said");
     arguments.texts(
         "-o,--option", &words.claim_options, "KEY=VALUE for the slot's worker (repeatable)");
     arguments.texts("-c,--create",

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "broker/ctl/failure.hpp"
+#include "broker/ctl/sheet.hpp"
 #include "broker/ctl/subcommand.hpp"
 #include "broker/quantity.hpp"
 
@@ -15,17 +16,25 @@ namespace dibs::ctl::exec {
 
 namespace {
 
-// "; process 123 (python3) of user 1000 has held one for 4s"
-std::string shown_holder(const dibs_holder& holder) {
-    if (holder.claim == 0) return "";
+// "process 123 (python3) of user 1000"; of another user's claim no process is told, and a user only
+// where that is its account.
+std::string shown_process(const dibs_holder& holder) {
+    const std::string user = std::to_string(holder.uid);
+    if (holder.claim == DIBS_HIDDEN_CLAIM) {
+        return holder.uid == DIBS_HIDDEN_UID ? "another user's process"
+                                             : "a process of user " + user;
+    }
     std::string name;
     std::ifstream file("/proc/" + std::to_string(holder.pid) + "/comm");
     std::getline(file, name);
-    const int64_t age_ns =
-        std::max<int64_t>(holder.age_ns, 0) / DIBS_MILLISECOND * DIBS_MILLISECOND;
-    return "; process " + std::to_string(holder.pid) + (name.empty() ? "" : " (" + name + ")") +
-           " of user " + std::to_string(holder.uid) + " has held one for " +
-           show_duration(static_cast<uint64_t>(age_ns));
+    return "process " + std::to_string(holder.pid) + (name.empty() ? "" : " (" + name + ")") +
+           " of user " + user;
+}
+
+std::string shown_holder(const dibs_holder& holder) {
+    if (holder.claim == 0) return "";
+    return "; " + shown_process(holder) + " has held one for " +
+           duration_text(static_cast<uint64_t>(std::max<int64_t>(holder.age_ns, 0)));
 }
 
 std::string wanted(const Options& options) {
@@ -78,10 +87,30 @@ Failure not_granted(const dibs_completion& end,
 
 }  // namespace
 
+void read_preempt(const std::string& word, Options* options) {
+    if (word == "never") {
+        options->preempt = DIBS_PREEMPT_NEVER;
+        return;
+    }
+    options->taken_told = true;
+    options->preempt = DIBS_PREEMPT_AT_ONCE;
+    if (word == "at-once") return;
+    const auto grace = parse_duration(word);
+    if (!grace || *grace > static_cast<uint64_t>(INT64_MAX)) {
+        throw Failure(kExitUsage,
+                      "--preempt " + word + ": write never, at-once, or a duration such as 10s");
+    }
+    options->preempt = DIBS_PREEMPT_GRACE;
+    options->preempt_grace_ns = static_cast<int64_t>(*grace);
+}
+
 dibs_completion claim(const Attachment& attachment, uint32_t pool, const Options& options) {
     std::vector<const char*> labels;
     for (const std::string& label : options.labels)
         labels.push_back(label.c_str());
+    std::vector<const char*> prefer;
+    for (const std::string& label : options.prefer)
+        prefer.push_back(label.c_str());
     std::vector<dibs_option> pairs;
     for (const auto& [key, value] : options.claim_options)
         pairs.push_back({key.c_str(), value.c_str()});
@@ -93,6 +122,12 @@ dibs_completion claim(const Attachment& attachment, uint32_t pool, const Options
     asked.when_busy = options.now ? DIBS_BUSY_REJECT : DIBS_BUSY_WAIT;
     asked.labels = labels.data();
     asked.label_count = labels.size();
+    asked.prefer = prefer.data();
+    asked.prefer_count = prefer.size();
+    asked.priority = static_cast<int32_t>(std::min<uint64_t>(options.priority, INT32_MAX));
+    if (!options.account.empty()) asked.account = options.account.c_str();
+    asked.preempt = options.preempt;
+    asked.preempt_grace_ns = options.preempt_grace_ns;
     asked.options = pairs.data();
     asked.option_count = pairs.size();
     dibs_completion end = {};

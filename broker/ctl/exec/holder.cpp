@@ -11,6 +11,7 @@
 #include "broker/ctl/exec/grant.hpp"
 #include "broker/ctl/exec/lease_environment.hpp"
 #include "broker/ctl/failure.hpp"
+#include "broker/ctl/sheet.hpp"
 #include "broker/ctl/subcommand.hpp"
 
 namespace dibs::ctl::exec {
@@ -30,8 +31,8 @@ std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
 void tell_grant(const Options& options, const dibs_lease& lease) {
     if (!options.verbose) return;
     std::fprintf(stderr,
-                 "dibs exec: lease %llu of pool \"%s\", fence %llu, %u slot%s\n",
-                 static_cast<unsigned long long>(lease.id),
+                 "dibs exec: lease %s of pool \"%s\", fence %llu, %u slot%s\n",
+                 id_text(lease.id).c_str(),
                  options.pool.name.c_str(),
                  static_cast<unsigned long long>(lease.fence),
                  lease.units,

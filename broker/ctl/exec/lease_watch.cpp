@@ -31,6 +31,9 @@ LeaseWatch::LeaseWatch(const Options& options)
     lease_ = granted_.lease;
     interval_ns_ = granted_.interval_ns;
     due_ns_ = monotonic_ns() + interval_ns_ / 3;
+    for (size_t i = 0; i < options.prefer.size(); ++i) {
+        if ((granted_.provision >> i & 1U) != 0) provision_.push_back(options.prefer[i]);
+    }
     tell_grant(options, lease_);
 }
 
@@ -59,8 +62,10 @@ bool LeaseWatch::take_completions() {
         if (count == 0) return true;
         for (int i = 0; i < count; ++i) {
             const dibs_completion& one = taken[static_cast<size_t>(i)];
-            if (one.kind == DIBS_LEASE_ENDED) return lost(dibs_strerror(one.code));
+            const bool again = one.kind == DIBS_LEASE_REQUEUED;  // nobody here waits for that
+            if (again || one.kind == DIBS_LEASE_ENDED) return lost(dibs_strerror(one.code));
             if (one.kind == DIBS_LEASE_GRACE) due_ns_ = 0;
+            if (one.kind == DIBS_LEASE_REVOKING) taken_ = one.interval_ns;
         }
     }
 }

@@ -3,7 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "broker/ctl/attachment.hpp"
@@ -25,6 +27,10 @@ class LeaseWatch {
     // lost, and why() says how.
     bool look(bool keep);
     [[nodiscard]] const std::string& why() const { return why_; }
+    // Once, when a better claim has begun to take it: what is left, in nanoseconds.
+    std::optional<int64_t> newly_taken() { return std::exchange(taken_, std::nullopt); }
+    // Labels that were preferred and that a slot lacks.
+    [[nodiscard]] const std::vector<std::string>& provision() const { return provision_; }
 
   private:
     bool lost(const std::string& why);
@@ -37,6 +43,8 @@ class LeaseWatch {
     int64_t interval_ns_;
     int64_t due_ns_;
     std::string why_;
+    std::optional<int64_t> taken_;
+    std::vector<std::string> provision_;
 };
 
 }  // namespace dibs::ctl::exec

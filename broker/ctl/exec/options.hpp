@@ -22,9 +22,27 @@ struct Options {
     bool verbose = false;
     std::vector<std::pair<std::string, std::string>> variables;  // name, attribute
     std::vector<std::string> labels;
+    std::vector<std::string> prefer;
+    uint64_t priority = 0;
+    std::string account;
+    int32_t preempt = DIBS_PREEMPT_AT_ONCE;
+    int64_t preempt_grace_ns = 0;
+    bool taken_told = false;  // the slot may be taken while the command runs: it is told
     std::vector<std::pair<std::string, std::string>> claim_options;
     std::vector<std::string> command;
     std::string program;  // the file of command[0]
 };
+
+// "never", "at-once" or a grace, as --preempt has it; Failure (usage).
+void read_preempt(const std::string& word, Options* options);
+inline constexpr const char* kPreemptAbout =
+    "what a better claim may do to it: never (nothing), at-once, or a duration: it is told, and "
+    "has "
+    "so long";
+inline constexpr const char* kPreferAbout =
+    "a label that the slot should have; its worker is told which it lacks (repeatable)";
+inline constexpr const char* kAccountAbout =
+    "the account that pays, if not one's own; for the broker's administrators";
+inline constexpr const char* kPriorityAbout = "a priority that it brings, at most the policy's";
 
 }  // namespace dibs::ctl::exec

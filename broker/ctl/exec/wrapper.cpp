@@ -22,6 +22,7 @@
 #include "broker/ctl/exec/terminal.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/subcommand.hpp"
+#include "broker/quantity.hpp"
 #include "shm/descriptor.hpp"
 
 namespace dibs::ctl::exec {
@@ -48,7 +49,8 @@ Failure system_failure(const char* call) {
 class Wrapper {
   public:
     explicit Wrapper(const Options& options) : options_(options) {
-        if (options.keepalive_ns > 0) watch_ = std::make_unique<LeaseWatch>(options);
+        if (options.keepalive_ns > 0 || options.taken_told)
+            watch_ = std::make_unique<LeaseWatch>(options);
         block_signals();
     }
 
@@ -57,7 +59,7 @@ class Wrapper {
         while (!status_) {
             await();
             take_signals();
-            if (watch_ && !lost_ && !status_ && !watch_->look(!stopped_)) end_command();
+            if (watch_ && !lost_ && !status_) look_at_lease();
         }
         terminal_.take_back();
         if (lost_) return kExitOwnFailure;
@@ -161,13 +163,28 @@ class Wrapper {
         kill(-child_, SIGCONT);
     }
 
+    void look_at_lease() {
+        if (!watch_->look(!stopped_)) return end_command();
+        const auto left_ns = watch_->newly_taken();
+        if (!left_ns) return;
+        told_ = true;
+        std::fprintf(stderr,
+                     "dibs exec: a better claim takes the slot of pool \"%s\": the command has "
+                     "%s to end\n",
+                     options_.pool.name.c_str(),
+                     show_duration(static_cast<uint64_t>(*left_ns)).c_str());
+        kill(-child_, SIGTERM);
+        kill(-child_, SIGCONT);
+    }
+
+    // Who has had its grace gets no other one.
     void end_command() {
         lost_ = true;
         std::fprintf(stderr,
                      "dibs exec: the lease of pool \"%s\" is lost (%s): ending the command\n",
                      options_.pool.name.c_str(),
                      watch_->why().c_str());
-        kill(-child_, SIGTERM);
+        kill(-child_, told_ ? SIGKILL : SIGTERM);
         kill(-child_, SIGCONT);
     }
 
@@ -194,6 +211,7 @@ class Wrapper {
     pid_t child_ = -1;
     bool stopped_ = false;
     bool lost_ = false;
+    bool told_ = false;  // that its slot is being taken
     std::optional<int> status_;
 };
 

@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/worker/assignment_text.hpp"
 
+#include <algorithm>
 #include <cstdint>
 
 #include "broker/ctl/json_text.hpp"
+#include "broker/quantity.hpp"
 
 namespace dibs::ctl::worker {
 
@@ -34,6 +36,19 @@ std::string readable(const char* bytes) {
     return text;
 }
 
+// What a claim prefers, and what of it the slot lacks; nothing where it prefers nothing.
+void write_preferred(JsonText* text, const dibs_assignment& assignment) {
+    if (assignment.prefer_count == 0) return;
+    for (const bool lacking : {false, true}) {
+        text->open_list(lacking ? "provision" : "prefer");
+        for (size_t i = 0; i < assignment.prefer_count; ++i) {
+            if (lacking && (assignment.provision >> i & 1U) == 0) continue;
+            text->text({}, readable(assignment.prefer[i]));
+        }
+        text->close_list();
+    }
+}
+
 // How many bytes follow the first one of a character; -1: it cannot be a first one.
 int followers(unsigned char first) {
     if (first < 0x80) return 0;
@@ -43,6 +58,11 @@ int followers(unsigned char first) {
 }
 
 }  // namespace
+
+std::string shown_time(int64_t ns) {
+    const int64_t cut = ns < DIBS_MILLISECOND ? ns : ns / DIBS_MILLISECOND * DIBS_MILLISECOND;
+    return show_duration(static_cast<uint64_t>(std::max<int64_t>(cut, 0)));
+}
 
 bool is_utf8(std::string_view bytes) {
     for (size_t i = 0; i < bytes.size();) {
@@ -91,6 +111,7 @@ std::string assign_line(const std::string& pool, const dibs_assignment& assignme
     for (size_t i = 0; i < assignment.label_count; ++i)
         text.text({}, readable(assignment.labels[i]));
     text.close_list();
+    write_preferred(&text, assignment);
     const std::string_view body(static_cast<const char*>(assignment.body), assignment.body_size);
     if (is_utf8(body)) {
         text.text("body", body);

@@ -188,7 +188,8 @@ void check_pool(const Options& options) {
     }
     if (limits.answer_max == 0 && options.lines == Lines::kAnswer) {
         std::fprintf(stderr,
-                     "dibs worker: pool \"%s\" has answer_max = 0: its holders get no answers\n",
+                     "dibs worker: pool \"%s\" has answer_max = 0: its holders get no answers; set "
+                     "answer_max in dibsd's configuration, or say --lines none\n",
                      options.pool.name.c_str());
     }
 }

@@ -12,8 +12,9 @@
 #include <cstdio>
 
 #include "broker/ctl/failure.hpp"
+#include "broker/ctl/sheet.hpp"
+#include "broker/ctl/worker/assignment_text.hpp"
 #include "broker/ctl/worker/template_text.hpp"
-#include "broker/quantity.hpp"
 
 namespace dibs::ctl::worker {
 
@@ -31,11 +32,6 @@ std::string shown(const std::string& line) {
         if (static_cast<unsigned char>(letter) < 0x20) letter = '?';
     }
     return "\"" + text + (line.size() > kShownMax ? "\"..." : "\"");
-}
-
-std::string shown_time(int64_t ns) {
-    const int64_t cut = ns < DIBS_MILLISECOND ? ns : ns / DIBS_MILLISECOND * DIBS_MILLISECOND;
-    return show_duration(static_cast<uint64_t>(std::max<int64_t>(cut, 0)));
 }
 
 }  // namespace
@@ -121,7 +117,7 @@ void Hand::start(int64_t now_ns) {
     ProcessStart start;
     start.program = options_.program;
     for (const std::string& word : options_.command)
-        start.command.push_back(filled_in(word, index_));
+        start.command.push_back(with_index(word, index_));
     start.variables = {"DIBS_POOL=" + options_.pool.name,
                        "DIBS_WORKER_INDEX=" + std::to_string(index_),
                        "DIBS_WORKER_NAME=" + name_};
@@ -161,7 +157,7 @@ void Hand::become_ready(int64_t now_ns) {
 void Hand::post(int64_t now_ns) {
     state_ = State::kUnposted;
     try {
-        post_ = std::make_unique<Post>(options_, name_, index_);
+        post_ = std::make_unique<Post>(options_, name_, index_, process_->pid());
         post_trouble_.clear();
         be_idle(now_ns);
     } catch (const std::exception& failure) {

@@ -18,7 +18,7 @@ bool said(int code) {
 
 }  // namespace
 
-Post::Post(const Options& options, const std::string& name, uint32_t index)
+Post::Post(const Options& options, const std::string& name, uint32_t index, pid_t process)
     : attachment_(options.socket, small_session()) {
     const uint32_t pool = attachment_.pool(options.pool.name);
     answer_max_ = attachment_.describe(pool).answer_max;
@@ -27,7 +27,8 @@ Post::Post(const Options& options, const std::string& name, uint32_t index)
         labels.push_back(label.c_str());
     std::vector<std::string> values;
     for (const auto& [key, value] : options.attributes)
-        values.push_back(filled_in(value, index));
+        values.push_back(
+            filled_in(with_index(value, index), "{pid}", static_cast<uint32_t>(process)));
     std::vector<dibs_option> attributes;
     for (size_t i = 0; i < values.size(); ++i)
         attributes.push_back({options.attributes[i].first.c_str(), values[i].c_str()});

@@ -4,6 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 #include <string_view>
 
@@ -13,8 +15,8 @@ namespace dibs::ctl::worker {
 
 class Post {
   public:
-    // Attaches and announces an idle slot; Failure.
-    Post(const Options& options, const std::string& name, uint32_t index);
+    // Attaches and announces an idle slot, behind which this process is; Failure.
+    Post(const Options& options, const std::string& name, uint32_t index, pid_t process);
 
     [[nodiscard]] int fd() const { return dibs_fd(attachment_.session()); }
     // False: there is something to take before one may sleep.

@@ -1,20 +1,24 @@
-// broker/ctl/worker/template_text.hpp -- "{index}" in a text stands for the process's number, from
-// 0.
+// broker/ctl/worker/template_text.hpp -- "{index}" in a text stands for the number of a command's
+// process among its like, from 0; in attributes "{pid}" for its process id.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace dibs::ctl::worker {
 
-inline std::string filled_in(std::string text, uint32_t index) {
-    constexpr std::string_view kMark = "{index}";
-    const std::string number = std::to_string(index);
-    for (size_t at = text.find(kMark); at != std::string::npos; at = text.find(kMark, at))
-        text.replace(at, kMark.size(), number);
+inline std::string filled_in(std::string text, std::string_view mark, uint32_t number) {
+    const std::string shown = std::to_string(number);
+    for (size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at))
+        text.replace(at, mark.size(), shown);
     return text;
+}
+
+inline std::string with_index(std::string text, uint32_t index) {
+    return filled_in(std::move(text), "{index}", index);
 }
 
 }  // namespace dibs::ctl::worker

@@ -31,6 +31,8 @@ void Hand::take_assignments(int64_t now_ns) {
             lose_post(now_ns);
         } else if (next.kind == DIBS_ASSIGN) {
             take_use(next, now_ns);
+        } else if (next.kind == DIBS_REVOKING) {
+            say("a better claim takes its slot; its holder has " + shown_time(next.left_ns));
         } else {
             take_revocation(next.round, now_ns);
         }

@@ -27,8 +27,10 @@ constexpr const char* kAbout =
     "not handed out meanwhile.";
 
 constexpr const char* kFooter =
-    "\"{index}\" in the command and in attributes is the process's number, from 0. Processes find "
-    "DIBS_POOL, DIBS_WORKER_INDEX and DIBS_WORKER_NAME in their environment.\n\n"
+    "\"{index}\" in the command and in attributes is the process's number, from 0, and \"{pid}\" "
+    "in "
+    "attributes its process id. Processes find DIBS_POOL, DIBS_WORKER_INDEX and DIBS_WORKER_NAME "
+    "in their environment.\n\n"
     "Example:\n"
     "  dibs worker web:4 --ready-line serving --uses-max 1000 -- ./serve --port 80{index}\n\n"
     "TERM, INT or HUP stops it in order: no more uses, the present ones may end; a second one ends "

@@ -57,8 +57,8 @@
 // Threads. A session is used by one thread at a time; threads that want to claim at the same time
 // open sessions of their own (a handshake takes about 0.3 ms). Exempt, callable from any thread at
 // any time: dibs_version, dibs_strerror and the functions dibs_…_name; and, from any
-// thread as long as the session is open: dibs_snapshot, dibs_fd. The library starts no thread,
-// installs no signal handler and raises no signal; a signal does not end a wait.
+// thread as long as the session is open: dibs_snapshot, dibs_account_share, dibs_fd. The library
+// starts no thread, installs no signal handler and raises no signal; a signal does not end a wait.
 //
 // Fork. A child does not inherit a session: every function that is given one answers DIBS_EFORK
 // there, and dibs_close only gives back the child's copy. The parent's session is not affected.
@@ -159,7 +159,7 @@ enum {
     DIBS_ENEGATIVE = -110,    // a negative timeout or interval
     DIBS_ENAME = -111,        // a name that is empty or longer than 63 bytes
     DIBS_EOPTIONS = -112,     // more than 16 options, or one without a key
-    DIBS_ELABELS = -113,      // more than 32 labels, or a null one
+    DIBS_ELABELS = -113,      // more than 32 labels, or one that is null, empty or over 63 bytes
     DIBS_EFULL = -114,        // ring or payload area is full: the broker must read first
     DIBS_EUNREAD = -115,      // completions are waiting: reap first
     DIBS_ETIMEDOUT = -116,    // nothing came within the timeout; what was asked stands
@@ -197,7 +197,7 @@ typedef struct dibs_connect_options {
     size_t size;
     const char* socket_path;  // null: $DIBS_SOCKET, else $XDG_RUNTIME_DIR/dibs/dibs.sock, else
                               // /run/dibs/dibs.sock
-    int64_t timeout_ns;       // for the handshake; 0 = 1 s
+    int64_t timeout_ns;       // for the handshake; 0 = 5 s
     // Sizes, powers of two; 0 = the default.
     uint32_t submission_entries;  // 8 .. 4096, 128: operations that the broker has not read
     uint32_t completion_entries;  // 16 .. 16384, 256: at least twice as many
@@ -284,6 +284,30 @@ typedef struct dibs_totals {
 // DIBS_EFORK.
 DIBS_API int dibs_pool_totals(dibs_session* session, uint32_t pool, dibs_totals* totals);
 
+// The place of an account, by its name; it stays the same as long as the account is known.
+// DIBS_ENAME, DIBS_ENOTFOUND, DIBS_ETORN, DIBS_EARGUMENT, DIBS_EFORK.
+DIBS_API int dibs_account(dibs_session* session, const char* name, uint32_t* place);
+
+// What an account may have of the pools that are ordered by account, and what it has had.
+typedef struct dibs_share {
+    size_t size;
+    char name[DIBS_NAME_MAX + 1];
+    int32_t configured;   // 0 = claims or sessions name it, and nobody has configured it
+    uint32_t held;        // slots, now
+    uint32_t waiting;     // claims, now
+    uint64_t rate;        // millionths of slots that it may hold all the time: over the sum of all
+                          // accounts' the share that it was configured to get
+    uint64_t used_ns;     // slots times time for which it has held them: over the sum of all
+                          // accounts' the share that it got. Two looks tell that of the time
+                          // between them
+    uint64_t counted_ns;  // used_ns counts from so long ago
+} dibs_share;
+
+// One consistent picture of the account at a place, counted up to the broker's last turn. Places
+// begin at 0 and may have gaps (DIBS_ENOTFOUND); beyond the last, DIBS_EARGUMENT. Any thread, as
+// long as the session is open. DIBS_ESIZE, DIBS_ENOTFOUND, DIBS_ETORN, DIBS_EARGUMENT, DIBS_EFORK.
+DIBS_API int dibs_account_share(dibs_session* session, uint32_t place, dibs_share* share);
+
 // ---- Claims and what comes back.
 
 typedef struct dibs_option {
@@ -297,6 +321,13 @@ enum {
     DIBS_BUSY_WAIT = 1,
     DIBS_BUSY_REJECT = 2,  // ends rejected, DIBS_EBUSY
     DIBS_BUSY_COLD = 3     // ends rejected, DIBS_ECOLD
+};
+
+// What the granted lease lets happen when a better claim wants its slot.
+enum {
+    DIBS_PREEMPT_AT_ONCE = 0,  // it ends: DIBS_LEASE_ENDED, DIBS_EREVOKED
+    DIBS_PREEMPT_GRACE = 1,    // DIBS_LEASE_REVOKING, then it ends
+    DIBS_PREEMPT_NEVER = 2
 };
 
 typedef struct dibs_claim_options {
@@ -313,8 +344,24 @@ typedef struct dibs_claim_options {
     size_t body_size;
     const dibs_option* options;
     size_t option_count;
+    // Labels that a slot must have, all of them, in a pool ordered by account; elsewhere for the
+    // worker like the above. 1 to 63 bytes each, compared byte by byte.
     const char* const* labels;
     size_t label_count;
+    // What follows matters in pools ordered by account only (docs/scheduling.md).
+    // Labels that a slot should have. One that lacks some may be granted all the same: then its
+    // worker is told which, and so is `provision` of the completion.
+    const char* const* prefer;
+    size_t prefer_count;
+    int32_t priority;          // 0 = 1; higher is better; more than the user's policy allows is
+                               // rejected, DIBS_ENOTALLOWED. No pool is ordered by it yet
+    int32_t preempt;           // DIBS_PREEMPT_…
+    int64_t preempt_grace_ns;  // of DIBS_PREEMPT_GRACE: between the event and the end of the lease
+    const char* account;  // that pays; null = the user's, which policy says. Another one takes an
+                          // administrator: DIBS_ENOTALLOWED
+    int32_t requeue;      // not 0: when its lease is taken it waits again, in its old place;
+                          // else it is forgotten, and comes back only as a new claim
+    int32_t reserved;
 } dibs_claim_options;
 
 // A lease's name. A value: copy it freely. All zero is no lease.
@@ -339,22 +386,30 @@ typedef struct dibs_holder {
 } dibs_holder;
 
 enum {
-    DIBS_CLAIM_ENDED = 1,  // a claim has its outcome
-    DIBS_RESULT = 2,       // an operation's code
-    DIBS_LEASE_GRACE = 3,  // a lease has expired: keep it alive or release it before its grace
-                           // ends; in a pool of lazy expiry, before its room is wanted
-    DIBS_LEASE_ENDED = 4   // a lease has ended without its holder's doing; `code` says why
+    DIBS_CLAIM_ENDED = 1,     // a claim has its outcome
+    DIBS_RESULT = 2,          // an operation's code
+    DIBS_LEASE_GRACE = 3,     // a lease has expired: keep it alive or release it before its grace
+                              // ends; in a pool of lazy expiry, before its room is wanted
+    DIBS_LEASE_ENDED = 4,     // a lease has ended without its holder's doing; `code` says why
+    DIBS_LEASE_REVOKING = 5,  // a better claim takes the slot: release it within interval_ns, then
+                              // the lease ends; in a pool of strict expiry its holder is killed. A
+                              // keepalive does not prolong it, and says what is left
+    DIBS_LEASE_REQUEUED = 6   // a lease has ended, `code` says why, and its claim waits again, in
+                              // its place and without a timeout: another DIBS_CLAIM_ENDED with the
+    // same user_data will come. To cancel it: dibs_cancel with its ticket,
+    // or dibs_release of the lease that has ended
 };
 
 typedef struct dibs_completion {
     uint64_t user_data;  // of the operation; of a lease's event its claim's
     int32_t kind;
     int32_t outcome;
-    int32_t code;  // 0, DIBS_ALREADY_ENDED or negative
-    uint32_t reserved;
+    int32_t code;            // 0, DIBS_ALREADY_ENDED or negative
+    uint32_t provision;      // granted: bit i = a slot of it lacks prefer[i]
     uint64_t claim;          // number of the claim: order of arrival at the broker, from 1
     dibs_lease lease;        // granted, or the one whose event or result this is
-    int64_t interval_ns;     // granted: by a claim or a keepalive
+    int64_t interval_ns;     // granted: by a claim or a keepalive; DIBS_LEASE_GRACE and
+                             // DIBS_LEASE_REVOKING: what is left, DIBS_FOREVER = no end is set
     int64_t retry_after_ns;  // rejected: worth trying again then; 0 = not said
     int64_t worker_code;     // DIBS_EREFUSED
     dibs_holder holder;      // expired, rejected, DIBS_ENOTHOLDER
@@ -450,7 +505,35 @@ enum {
     DIBS_WAIT_LEASES = 6,       // the broker's lease rows are used up
     DIBS_WAIT_RECOVERING = 7,   // nothing is held, and no slot is ready again
     DIBS_WAIT_NO_SLOTS = 8,     // the pool has none: no worker has announced one
-    DIBS_WAIT_NEXT_TURN = 9     // it is about to be granted
+    DIBS_WAIT_NEXT_TURN = 9,    // it is about to be granted
+    // Pools ordered by account.
+    DIBS_WAIT_PROMISED = 10,  // a slot has been taken from another for it; left_ns until it comes
+    DIBS_WAIT_LEFT_OUT = 11,  // its account may have nothing now, and takes nothing for free
+    DIBS_WAIT_LABELS = 12,    // no slot has its labels; `label` is on none of them
+    DIBS_WAIT_LABEL_LIMIT = 13,  // its account holds label_held slots with `label`, of label_limit
+    DIBS_WAIT_HELD_BACK = 14     // the idle slots are kept together for a claim of several units
+};
+
+// Why a claim is of its class.
+enum {
+    DIBS_CLASS_NONE = 0,        // its pool has no classes
+    DIBS_CLASS_BALANCE = 1,     // the first class of which its account has anything
+    DIBS_CLASS_NO_ACCOUNT = 2,  // free: no account, or one that is not configured
+    DIBS_CLASS_NO_BALANCE = 3,  // free: its account has nothing of any class
+    DIBS_CLASS_FANOUT = 4       // free: its account holds as many such slots as it may
+};
+enum { DIBS_FREE_CLASS = 5 };
+
+// Why a claim does not take another's slot.
+enum {
+    DIBS_PREEMPT_NONE = 0,          // does not arise
+    DIBS_PREEMPT_FOR_FREE = 1,      // claims of the free class do not
+    DIBS_PREEMPT_DISABLED = 2,      // its pool does not
+    DIBS_PREEMPT_UNITS = 3,         // claims of several units do not
+    DIBS_PREEMPT_BANNED = 4,        // its account itself runs something of a worse class
+    DIBS_PREEMPT_NO_CANDIDATE = 5,  // nothing that it could take runs at a worse class
+    DIBS_PREEMPT_BALANCE = 6,       // its account has no more than the cheapest of these has cost
+    DIBS_PREEMPT_NEXT_TURN = 7      // it will
 };
 
 typedef struct dibs_explanation {
@@ -467,10 +550,25 @@ typedef struct dibs_explanation {
     int64_t left_ns;     // until its timeout, or until its workers must have answered; DIBS_FOREVER
     dibs_holder holder;  // who has held a slot of the pool for longest
     uint64_t claim;      // its number, for `dibs explain`
+
+    // Pools ordered by account. There `position` is in the order in which the pool serves: class,
+    // more labels first, arrival; `obstacle` is what keeps this claim apart from those before it;
+    // `holder` has held one of the slots with its labels for longest.
+    int32_t account_class;  // 0, the best, to 4; DIBS_FREE_CLASS
+    int32_t class_reason;   // DIBS_CLASS_…: why that class; DIBS_CLASS_NONE: no such pool
+    int32_t preempt;        // DIBS_PREEMPT_…: why it does not take another's slot
+    uint32_t better;        // of those before it: of a better class
+    uint32_t fitting;       // slots with its labels
+    uint32_t fanout_max;    // DIBS_CLASS_FANOUT: slots that its account may hold with these labels,
+    uint32_t fanout_held;   // and those that it does
+    uint32_t label_limit;   // DIBS_WAIT_LABEL_LIMIT
+    uint32_t label_held;
+    char account[64];  // who pays
+    char label[64];
 } dibs_explanation;
 
 // Asks the broker why the claim of a ticket waits, over a connection of its own; takes some 100 µs,
-// at most 1 s. DIBS_ENOTFOUND: it does not wait any more. DIBS_ESIZE, DIBS_ELIMIT (too many ask at
+// at most 5 s. DIBS_ENOTFOUND: it does not wait any more. DIBS_ESIZE, DIBS_ELIMIT (too many ask at
 // once), DIBS_ENOBROKER, DIBS_EVERSION, DIBS_EHANDSHAKE, DIBS_ESYSTEM, DIBS_ESESSION,
 // DIBS_EBROKERLOST, DIBS_EFORK, DIBS_EARGUMENT.
 DIBS_API int dibs_explain(dibs_session* session, uint64_t ticket, dibs_explanation* why);
@@ -502,7 +600,7 @@ DIBS_API int dibs_dispatch(dibs_session* session);
 //      DIBS_EFULL, DIBS_EUNREAD.
 
 // Gives back what is held. DIBS_ALREADY_ENDED, DIBS_ESTALE, DIBS_ENOTFOUND, DIBS_ENOTHOLDER. A
-// lease of another session is always asked for at the broker, for at most 1 s if not waited for.
+// lease of another session is always asked for at the broker, for at most 5 s if not waited for.
 DIBS_API int dibs_release(dibs_session* session, const dibs_lease* lease, int64_t wait_ns);
 // The same; what is held is broken, and its worker must say ready before it is granted again.
 DIBS_API int dibs_fail(dibs_session* session, const dibs_lease* lease, int64_t wait_ns);
@@ -547,9 +645,11 @@ DIBS_API int dibs_last_holder(dibs_session* session, dibs_holder* holder);
 // one) until the session claims again.
 
 enum { DIBS_LIVE = 0, DIBS_IN_GRACE = 1, DIBS_ENDED = 2 };
-// One of the three; `code` (may be null) says why it has ended.
+// One of the three; `code` (may be null) says why it has ended, or is about to: DIBS_EREVOKED in
+// grace means that a better claim takes the slot.
 DIBS_API int dibs_lease_state(dibs_session* session, const dibs_lease* lease, int* code);
-// Sets what is left of the interval: ≥ 0, DIBS_FOREVER if bound to this process. Counted from when
+// Sets what is left of the interval, or of a revocation's grace: ≥ 0, DIBS_FOREVER if bound to this
+// process. Counted from when
 // the library read the grant, or sent the keepalive; the broker counts from the grant itself.
 DIBS_API int dibs_lease_remaining(dibs_session* session, const dibs_lease* lease, int64_t* left_ns);
 
@@ -607,8 +707,10 @@ DIBS_API int dibs_announce(dibs_session* session,
                            uint64_t* slot);
 
 enum {
-    DIBS_ASSIGN = 1,  // the slot is chosen for a claim: confirm or refuse
-    DIBS_REVOKE = 2   // it is no longer held: clean it, then say ready
+    DIBS_ASSIGN = 1,   // the slot is chosen for a claim: confirm or refuse
+    DIBS_REVOKE = 2,   // it is no longer held: clean it, then say ready
+    DIBS_REVOKING = 3  // a better claim takes it: what runs there has left_ns to end in. Say done
+                       // if it ends earlier; else DIBS_REVOKE follows. There is nothing to confirm
 };
 
 typedef struct dibs_assignment {
@@ -625,10 +727,18 @@ typedef struct dibs_assignment {
     size_t label_count;
     dibs_option options[DIBS_OPTIONS_MAX];
     const char* labels[DIBS_LABELS_MAX];
+    // Labels that the claim prefers: where bit i of `provision` is set the slot lacks prefer[i],
+    // and its worker provides what that means before it confirms.
+    size_t prefer_count;
+    const char* prefer[DIBS_LABELS_MAX];
+    uint32_t provision;
+    uint32_t reserved;
+    int64_t left_ns;  // DIBS_REVOKING
 } dibs_assignment;
 
-// The next assignment or revocation; waits at most timeout_ns. DIBS_ETIMEDOUT: none came.
-// DIBS_EPAYLOAD: one came, slot and round are set, but its payload cannot be read: refuse it.
+// The next assignment, revocation or word of one to come; waits at most timeout_ns. DIBS_ETIMEDOUT:
+// none came. DIBS_EPAYLOAD: one came, slot and round are set, but its payload cannot be read:
+// refuse it.
 DIBS_API int dibs_next_assignment(dibs_session* session,
                                   int64_t timeout_ns,
                                   dibs_assignment* assignment);
@@ -662,6 +772,98 @@ DIBS_API int dibs_done(dibs_session* session,
 DIBS_API int dibs_withdraw(dibs_session* session, uint64_t slot, int64_t wait_ns);
 // on: not to be granted until it is taken back; a present lease runs on.
 DIBS_API int dibs_protect(dibs_session* session, uint64_t slot, int on, int64_t wait_ns);
+
+// ---- Events: what the broker decides, as it decides it. A subscription is a connection of its own
+//      and needs no session; of another user's claims and leases it is told kind, pool, account and
+//      time (`full` is 0), an administrator everything. The broker waits for no subscriber: what
+//      one does not read in time it misses, and is told how much. One thread at a time.
+
+typedef struct dibs_events dibs_events;
+
+enum {
+    DIBS_EVENT_RESULT = 0,       // of an operation: code
+    DIBS_EVENT_ANNOUNCED = 1,    // slot, its id
+    DIBS_EVENT_ASSIGN = 2,       // to a worker: slot, round, claim
+    DIBS_EVENT_REVOKE = 3,       // to a worker: slot, round
+    DIBS_EVENT_ANSWER = 4,       // a worker's answer to a holder
+    DIBS_EVENT_GRANT = 5,        // claim, lease id, fence, slots; value = interval, ns
+    DIBS_EVENT_END = 6,          // of a claim without a grant: outcome, code, holder
+    DIBS_EVENT_ADOPTED = 7,      // lease id, fence, slots
+    DIBS_EVENT_LEASE_GRACE = 8,  // expired: value = broker time at which the grace ends
+    DIBS_EVENT_KILL = 9,         // the holder of a strict lease
+    DIBS_EVENT_LEASE_END = 10,   // lease id, fence, code, slots
+    DIBS_EVENT_SLOT_GONE = 11,   // slot
+    DIBS_EVENT_DEMAND = 12,      // of a pool: value = claims that wait
+    DIBS_EVENT_DRAINED = 13,     // a pool; without one the broker
+    DIBS_EVENT_PROMOTE = 14,     // claim, account, from_class, to_class
+    DIBS_EVENT_DEMOTE = 15,      // likewise
+    DIBS_EVENT_PREEMPT = 16,     // claim takes the slot of holder.claim, which has cost cost_micros
+    DIBS_EVENT_REFUND = 17,      // cost_micros to the account of holder.claim
+    DIBS_EVENT_PULLED = 18,      // a reported worker: slot, claim
+    DIBS_EVENT_SESSION_OPENED = 19,
+    DIBS_EVENT_SESSION_ENDED = 20,
+    DIBS_EVENT_MORE_SLOTS = 21,  // slots of the event before: more than DIBS_EVENT_SLOTS
+    DIBS_EVENT_LOST = 22         // no event: value = how many were missed here
+};
+
+#define DIBS_EVENT_SLOTS 16
+
+typedef struct dibs_event {
+    size_t size;
+    uint64_t number;  // grows by one from event to event, of everybody's
+    int64_t time_ns;  // of the turn, by the broker's clock
+    int32_t kind;     // DIBS_EVENT_…
+    int32_t full;     // 0: another user's; only what is said above is set
+    int32_t outcome;
+    int32_t code;
+    int32_t provision;  // the worker must make itself fit for the claim's labels
+    int32_t is_void;    // a refund to an account that is gone
+    uint32_t uid;       // of the session that it is about; all ones = none
+    uint32_t pid;
+    uint32_t session;  // with its generation, the client: s3.1
+    uint32_t session_generation;
+    uint32_t units;
+    uint32_t slot;  // within its pool; all ones = none
+    uint32_t round;
+    uint32_t from_class;
+    uint32_t to_class;
+    uint32_t slot_count;  // in `slots`
+    uint64_t claim;       // its number; 0 = none
+    uint64_t id;          // of the lease or slot
+    uint64_t fence;
+    uint64_t value;
+    dibs_holder holder;  // uid all ones = nobody
+    int64_t cost_micros[5];
+    uint32_t slots[DIBS_EVENT_SLOTS];
+    char pool[DIBS_NAME_MAX + 1];
+    char account[DIBS_NAME_MAX + 1];
+} dibs_event;
+
+// Subscribes; of the options, socket_path counts. Events begin with the next turn. Codes as of
+// dibs_connect. DIBS_EVERSION: the broker tells no events.
+DIBS_API int dibs_events_open(const dibs_connect_options* options, dibs_events** events);
+// The next event; waits at most timeout_ns. DIBS_ETIMEDOUT: none came. DIBS_EBROKERLOST: the broker
+// is gone, or has let this subscription go: open another one. DIBS_ESIZE, DIBS_ENEGATIVE,
+// DIBS_EHANDSHAKE (what came is no event), DIBS_ESYSTEM, DIBS_EFORK, DIBS_EARGUMENT.
+DIBS_API int dibs_events_next(dibs_events* events, int64_t timeout_ns, dibs_event* event);
+// Readable when an event is there and none is left in the library: call next until it times out.
+DIBS_API int dibs_events_fd(dibs_events* events);
+DIBS_API int dibs_events_close(dibs_events* events);  // null is allowed
+// "grant", "lease_end", …; "unknown".
+DIBS_API const char* dibs_event_name(int kind);
+
+// ---- The whole state, for administrators. Of the options, socket_path counts.
+
+// Writes the broker's state as one snapshot (schemas/snapshot.fbs) to the descriptor, as it stands
+// between two turns, without holding the broker up. DIBS_ENOTALLOWED, DIBS_ESTATE (another dump is
+// being made), DIBS_ENOBROKER, DIBS_EVERSION, DIBS_EHANDSHAKE, DIBS_ELIMIT, DIBS_ENAME, DIBS_ESIZE,
+// DIBS_ESYSTEM, DIBS_EARGUMENT.
+DIBS_API int dibs_dump(const dibs_connect_options* options, int fd);
+// Makes the snapshot that the descriptor has to its end the state of the broker, to which nobody is
+// attached; returns when the broker is about to go on from it. Sessions in it end: their processes
+// are not there. DIBS_ESTATE: refused, and nothing has changed (what is wrong, or who is attached,
+// `dibs load` says); else codes as of dibs_dump.
+DIBS_API int dibs_load(const dibs_connect_options* options, int fd);
 
 #ifdef __cplusplus
 }

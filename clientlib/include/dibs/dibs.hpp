@@ -224,7 +224,13 @@ struct ClaimOptions {
     std::string_view key;   // at most 16 bytes; empty: none
     std::string_view body;  // for the worker, as the next two
     Items<dibs_option> options;
-    Items<const char*> labels;
+    Items<const char*> labels;  // in a pool ordered by account a slot must have them all
+    Items<const char*> prefer;  // it should have these
+    std::int32_t priority = 0;
+    std::int32_t preempt = DIBS_PREEMPT_AT_ONCE;
+    Duration preempt_grace{0};
+    const char* account = nullptr;  // that pays; null: the user's
+    bool requeue = false;           // taken for a better claim it waits again, in its place
 
     // False: the key is too long.
     [[nodiscard]] bool fill(dibs_claim_options& out) const {
@@ -243,6 +249,13 @@ struct ClaimOptions {
         out.option_count = options.count;
         out.labels = labels.first;
         out.label_count = labels.count;
+        out.prefer = prefer.first;
+        out.prefer_count = prefer.count;
+        out.priority = priority;
+        out.preempt = preempt;
+        out.preempt_grace_ns = preempt_grace.count();
+        out.account = account;
+        out.requeue = requeue ? 1 : 0;
         return true;
     }
 };
@@ -409,6 +422,8 @@ class Completion {
     [[nodiscard]] int code() const { return raw_.code; }
     [[nodiscard]] Outcome outcome() const { return static_cast<Outcome>(raw_.outcome); }
     [[nodiscard]] bool is_granted() const { return static_cast<bool>(lease_); }
+    // DIBS_LEASE_REVOKING, DIBS_LEASE_GRACE: what the lease has left.
+    [[nodiscard]] Duration left() const { return Duration(raw_.interval_ns); }
     // Of a claim's completion; once.
     Result<Lease> take_lease() {
         if (!lease_) return Failure::of(raw_);
@@ -461,7 +476,8 @@ class Slot {
     std::uint64_t id_ = 0;
 };
 
-// One assignment or revocation. What it shows of the claim stays until the first word about it.
+// One assignment, revocation or word of one to come. What it shows of the claim stays until the
+// first word about it.
 class Assignment {
   public:
     Assignment(dibs_session* session, const dibs_assignment& raw, bool is_readable)
@@ -469,6 +485,14 @@ class Assignment {
 
     [[nodiscard]] const dibs_assignment& raw() const { return raw_; }
     [[nodiscard]] bool is_revocation() const { return raw_.kind == DIBS_REVOKE; }
+    // A better claim takes the slot: what runs there has so long to end in.
+    [[nodiscard]] std::optional<Duration> revoking() const {
+        return raw_.kind == DIBS_REVOKING ? std::optional<Duration>(raw_.left_ns) : std::nullopt;
+    }
+    // Is the i-th label that the claim prefers one that this slot lacks?
+    [[nodiscard]] bool provisions(std::size_t i) const {
+        return i < raw_.prefer_count && (raw_.provision >> i & 1U) != 0;
+    }
     // False: its payload cannot be read; refuse it.
     [[nodiscard]] bool is_readable() const { return is_readable_; }
     [[nodiscard]] std::uint64_t slot() const { return raw_.slot; }
@@ -565,6 +589,14 @@ class Session {
     }
     [[nodiscard]] Result<dibs_totals> totals(std::uint32_t pool) const {
         return read<dibs_totals>(&dibs_pool_totals, pool);
+    }
+    [[nodiscard]] Result<std::uint32_t> account(const char* name) const {
+        std::uint32_t place = 0;
+        const int code = dibs_account(raw_, name, &place);
+        return code == DIBS_OK ? Result<std::uint32_t>(place) : Failure::of(code);
+    }
+    [[nodiscard]] Result<dibs_share> share(std::uint32_t place) const {
+        return read<dibs_share>(&dibs_account_share, place);
     }
 
     // Claims and waits: the lease, or how the claim ended without one.

@@ -14,7 +14,7 @@ forked child; dibs.aio has the same for asyncio. Every code of the C interface i
 """
 from . import aio, errors
 from ._abi import library as _library
-from .client import Client, Counters, PoolLimits, Totals, WhenBusy, connect
+from .client import Client, Counters, PoolLimits, Preempt, Terms, Totals, WhenBusy, connect
 from .errors import Cancelled, Error, Expired, Holder
 from .lease import Lease, LeaseState, Slot
 from .worker import Assignment, OfferedSlot
@@ -27,5 +27,5 @@ def version() -> tuple[int, int, int]:
 
 
 __all__ = ["Assignment", "Cancelled", "Client", "Counters", "Error", "Expired", "Holder", "Lease",
-           "LeaseState", "OfferedSlot", "PoolLimits", "Slot", "Totals", "WhenBusy", "aio",
-           "connect", "errors", "version"]
+           "LeaseState", "OfferedSlot", "PoolLimits", "Preempt", "Slot", "Terms", "Totals",
+           "WhenBusy", "aio", "connect", "errors", "version"]

@@ -36,10 +36,11 @@ ENOVALUE = -119
 
 NO_OUTCOME, GRANTED, EXPIRED, CANCELLED, REJECTED, BROKER_LOST = range(6)
 BUSY_AS_POOL, BUSY_WAIT, BUSY_REJECT, BUSY_COLD = range(4)
-CLAIM_ENDED, RESULT, LEASE_GRACE, LEASE_ENDED = 1, 2, 3, 4
+CLAIM_ENDED, RESULT, LEASE_GRACE, LEASE_ENDED, LEASE_REVOKING, LEASE_REQUEUED = range(1, 7)
+PREEMPT_AT_ONCE, PREEMPT_GRACE, PREEMPT_NEVER = range(3)
 OP_CLAIM, OP_ANNOUNCE = 1, 6
 LIVE, IN_GRACE, ENDED = range(3)
-ASSIGN, REVOKE = 1, 2
+ASSIGN, REVOKE, REVOKING = 1, 2, 3
 
 
 class Struct(ctypes.Structure):
@@ -90,7 +91,9 @@ class ClaimOptions(Struct):
                 ("units", c_uint32), ("when_busy", c_int32), ("key", c_uint8 * 16),
                 ("body", c_char_p), ("body_size", c_size_t), ("options", POINTER(Option)),
                 ("option_count", c_size_t), ("labels", POINTER(c_char_p)),
-                ("label_count", c_size_t)]
+                ("label_count", c_size_t), ("prefer", POINTER(c_char_p)),
+                ("prefer_count", c_size_t), ("priority", c_int32), ("preempt", c_int32),
+                ("preempt_grace_ns", c_int64), ("account", c_char_p), ("requeue", c_int32), ("reserved", c_int32)]
 
 
 class LeaseName(Struct):
@@ -104,7 +107,7 @@ class HolderName(Struct):
 
 class Completion(Struct):
     _fields_ = [("user_data", c_uint64), ("kind", c_int32), ("outcome", c_int32),
-                ("code", c_int32), ("reserved", c_uint32), ("claim", c_uint64),
+                ("code", c_int32), ("provision", c_uint32), ("claim", c_uint64),
                 ("lease", LeaseName), ("interval_ns", c_int64), ("retry_after_ns", c_int64),
                 ("worker_code", c_int64), ("holder", HolderName), ("slot", c_uint64),
                 ("round", c_uint64)]
@@ -135,7 +138,9 @@ class Assignment(Struct):
     _fields_ = [("kind", c_int32), ("number", c_uint32), ("slot", c_uint64), ("round", c_uint64),
                 ("worker_tag", c_uint64), ("claim", c_uint64), ("body", c_void_p),
                 ("body_size", c_size_t), ("option_count", c_size_t), ("label_count", c_size_t),
-                ("options", Option * OPTIONS_MAX), ("labels", c_char_p * LABELS_MAX)]
+                ("options", Option * OPTIONS_MAX), ("labels", c_char_p * LABELS_MAX),
+                ("prefer_count", c_size_t), ("prefer", c_char_p * LABELS_MAX),
+                ("provision", c_uint32), ("reserved", c_uint32), ("left_ns", c_int64)]
 
 
 # C names of the structs above.

@@ -173,7 +173,8 @@ class Session:
                 self._reaped[index].kind = 0
 
     def _hand_on(self, completion: _abi.Completion) -> None:
-        if completion.kind in (_abi.LEASE_GRACE, _abi.LEASE_ENDED):
+        if completion.kind in (_abi.LEASE_GRACE, _abi.LEASE_ENDED, _abi.LEASE_REVOKING,
+                               _abi.LEASE_REQUEUED):
             event = self._events.get(completion.user_data, lambda: None)()
             if event is not None:
                 event(completion)
@@ -191,6 +192,13 @@ class Session:
     def tell_events(self, user_data: int, event: OnEvent) -> None:
         """What happens to the lease of that claim is told to this method while its object lives."""
         self._events[user_data] = weakref.WeakMethod(event)
+
+    def expect_again(self, user_data: int, on_end: OnEnd) -> None:
+        """The claim waits again: its next end goes there."""
+        self._waiting[user_data] = on_end
+
+    def expect_no_more(self, user_data: int) -> None:
+        self._waiting.pop(user_data, None)
 
     def forget_events(self, user_data: int) -> None:
         self._events.pop(user_data, None)

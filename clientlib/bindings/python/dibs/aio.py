@@ -19,7 +19,7 @@ from typing import Any, AsyncIterator, Generator, Iterable, Mapping, Optional, U
 
 from . import _abi, errors
 from ._session import MARGIN_S, Session
-from .client import Counters, PoolLimits, Pools, Totals, WhenBusy
+from .client import Counters, PoolLimits, Pools, Terms, Totals, WhenBusy
 from .lease import Lease
 from .worker import Assignment, OfferedSlot, announce_options, take_assignment
 
@@ -161,10 +161,10 @@ class AsyncClient:
     def claim(self, pool: Union[str, int], *, timeout: Optional[float] = None,
               interval: float = 0, units: int = 1, when_busy: int = WhenBusy.AS_POOL,
               key: bytes = b"", body: bytes = b"", options: Optional[Mapping[str, str]] = None,
-              labels: Iterable[str] = ()) -> Claiming:
+              labels: Iterable[str] = (), terms: Terms = Terms()) -> Claiming:
         """As Client.claim. A cancelled task cancels its claim, and a late grant goes back."""
         op = self._pools.claim_op(pool, timeout, interval, units, when_busy, key, body, options,
-                                  labels)
+                                  labels, terms)
         return Claiming(self, op, timeout)
 
     def describe(self, pool: Union[str, int]) -> PoolLimits:
@@ -217,7 +217,7 @@ def _settle(future: asyncio.Future[_abi.Completion], end: _abi.Completion) -> No
         future.set_result(end)
 
 
-async def connect(socket: Optional[str] = None, *, timeout: float = 1.0,
+async def connect(socket: Optional[str] = None, *, timeout: float = 5.0,
                   **sizes: int) -> AsyncClient:
     """Opens a session with the broker of this host."""
     loop = asyncio.get_running_loop()

@@ -8,12 +8,19 @@ import enum
 import time
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Iterable, Iterator, Mapping, Optional, Type, TypeVar, Union
+from typing import Any, Iterable, Iterator, Mapping, Optional, Type, TypeVar, Union
 
 from . import _abi, errors
 from ._session import SLICE_NS, Session, nanoseconds, options, strings
 from .lease import Lease
 from .worker import Assignment, OfferedSlot, announce_options, take_assignment
+
+
+class Preempt(enum.IntEnum):
+    """What a lease lets happen when a better claim wants its slot."""
+    AT_ONCE = _abi.PREEMPT_AT_ONCE
+    WITH_GRACE = _abi.PREEMPT_GRACE
+    NEVER = _abi.PREEMPT_NEVER
 
 
 class WhenBusy(enum.IntEnum):
@@ -64,6 +71,25 @@ class Totals:
     net_found_work: int
 
 
+@dataclass(frozen=True)
+class Terms:
+    """What a claim brings to a pool ordered by account: labels that its slot should have, and what
+    happens when a better claim wants the slot. `requeue`: it waits again, in its old place."""
+    prefer: tuple[str, ...] = ()
+    priority: int = 0
+    preempt: int = Preempt.AT_ONCE
+    preempt_grace: float = 0
+    requeue: bool = False
+    account: Optional[str] = None  # that pays, for administrators; None: the user's
+
+    def fields(self) -> dict[str, Any]:
+        preferred, count = strings(self.prefer)
+        return {"prefer": preferred, "prefer_count": count, "priority": self.priority,
+                "preempt": self.preempt, "preempt_grace_ns": nanoseconds(self.preempt_grace),
+                "requeue": int(self.requeue),
+                "account": self.account.encode() if self.account is not None else None}
+
+
 Read = TypeVar("Read", Counters, Totals)
 
 
@@ -100,7 +126,7 @@ class Pools:
     def claim_op(self, pool: Union[str, int], timeout: Optional[float], interval: float,
                  units: int, when_busy: int, key: bytes, body: bytes,
                  claim_options: Optional[Mapping[str, str]],
-                 labels: Iterable[str]) -> _abi.Op:
+                 labels: Iterable[str], terms: Terms) -> _abi.Op:
         if len(key) > 16:
             raise errors.BadArgument("a key has at most 16 bytes")
         pairs, pair_count = options(claim_options)
@@ -109,7 +135,7 @@ class Pools:
             timeout_ns=nanoseconds(timeout), interval_ns=nanoseconds(interval), units=units,
             when_busy=when_busy, key=(ctypes.c_uint8 * 16)(*key), body=body or None,
             body_size=len(body), options=pairs, option_count=pair_count, labels=label_array,
-            label_count=label_count)
+            label_count=label_count, **terms.fields())
         made: _abi.Op = _abi.Op.sized(kind=_abi.OP_CLAIM, pool=self.number(pool),
                                       claim=ctypes.pointer(claim))
         return made
@@ -120,7 +146,7 @@ class Client:
     holds then goes back. `socket` None: $DIBS_SOCKET, $XDG_RUNTIME_DIR/dibs/dibs.sock, or
     /run/dibs/dibs.sock. The sizes are those of dibs_connect_options."""
 
-    def __init__(self, socket: Optional[str] = None, *, timeout: float = 1.0,
+    def __init__(self, socket: Optional[str] = None, *, timeout: float = 5.0,
                  **sizes: int) -> None:
         self._session = Session(socket, timeout, sizes)
         self._pools = Pools(self._session)
@@ -140,11 +166,11 @@ class Client:
     def claim(self, pool: Union[str, int], *, timeout: Optional[float] = None,
               interval: float = 0, units: int = 1, when_busy: int = WhenBusy.AS_POOL,
               key: bytes = b"", body: bytes = b"", options: Optional[Mapping[str, str]] = None,
-              labels: Iterable[str] = ()) -> Lease:
+              labels: Iterable[str] = (), terms: Terms = Terms()) -> Lease:
         """Waits at most `timeout` seconds (None: for ever) for a lease. Raises Expired, which
         names the holder, or the exception of whatever else ended the claim."""
         op = self._pools.claim_op(pool, timeout, interval, units, when_busy, key, body, options,
-                                  labels)
+                                  labels, terms)
         end = self._session.wait(op, timeout)
         if end.outcome != _abi.GRANTED:
             raise errors.of_completion(end)
@@ -201,6 +227,6 @@ class Client:
                 yield assignment
 
 
-def connect(socket: Optional[str] = None, *, timeout: float = 1.0, **sizes: int) -> Client:
+def connect(socket: Optional[str] = None, *, timeout: float = 5.0, **sizes: int) -> Client:
     """Opens a session with the broker of this host."""
     return Client(socket, timeout=timeout, **sizes)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ctypes
 import enum
 import math
+import time
 import warnings
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Mapping, Optional
 
 from . import _abi, errors
-from ._session import Session, nanoseconds
+from ._session import SLICE_NS, Session, nanoseconds
 
 
 class LeaseState(enum.IntEnum):
@@ -45,6 +46,9 @@ class Lease:
         self._user_data = int(grant.user_data)
         self._held = True
         self._end: Optional[errors.Error] = None
+        self._revoked_at: Optional[float] = None
+        self._waits_again = False
+        self.provision = int(grant.provision)  # bit i: prefer[i] is missing on a slot of it
         self.claim = int(grant.claim)
         self.interval = grant.interval_ns / _abi.SECOND if grant.interval_ns else None
         self.slots: tuple[Slot, ...] = tuple(self._read(unit) for unit in range(self.units))
@@ -62,6 +66,21 @@ class Lease:
     def _hear(self, event: _abi.Completion) -> None:
         if event.kind == _abi.LEASE_ENDED:
             self._end = errors.of_code(event.code)
+        elif event.kind == _abi.LEASE_REVOKING:
+            self._revoked_at = time.monotonic() + event.interval_ns / _abi.SECOND
+        elif event.kind == _abi.LEASE_REQUEUED:
+            self._waits_again = True
+            self._session.expect_again(self._user_data, self._granted_again)
+
+    def _granted_again(self, end: _abi.Completion) -> None:
+        self._waits_again = False
+        self._revoked_at = None
+        if end.outcome != _abi.GRANTED:
+            self._end = errors.of_completion(end)
+            return
+        self._raw = _abi.LeaseName.from_buffer_copy(end.lease)
+        self.provision = int(end.provision)
+        self.slots = tuple(self._read(unit) for unit in range(self.units))
 
     # ---- what it says
 
@@ -98,6 +117,33 @@ class Lease:
             self._end = self._end or errors.of_code(why.value if code >= 0 else code)
             return LeaseState.ENDED
         return LeaseState(code)
+
+    @property
+    def revoking(self) -> Optional[float]:
+        """Seconds within which a better claim wants the slot back; None: nobody does."""
+        self._session.reap(0)
+        if self._revoked_at is None or self.state is not LeaseState.IN_GRACE:
+            return None
+        return max(0.0, self._revoked_at - time.monotonic())
+
+    @property
+    def waits_again(self) -> bool:
+        """It was taken, and its claim waits again, in its place."""
+        self._session.reap(0)
+        return self._waits_again
+
+    def wait_again(self, timeout: Optional[float] = None) -> bool:
+        """Waits until the claim is granted again: this object is that lease then, with a higher
+        fence. False: not in time. Raises what else ended the claim."""
+        until = None if timeout is None else time.monotonic() + timeout
+        while self.waits_again:
+            left = SLICE_NS if until is None else int((until - time.monotonic()) * _abi.SECOND)
+            if left <= 0:
+                return False
+            errors.check(self._session.reap(min(left, SLICE_NS)))
+        if self._end is not None:
+            raise self._end
+        return True
 
     @property
     def ended_by(self) -> Optional[errors.Error]:
@@ -140,6 +186,8 @@ class Lease:
             code = self._session.call(how, self._raw, nanoseconds(wait))
         self._held = False
         self._session.forget_events(self._user_data)
+        if self._waits_again:
+            self._session.expect_no_more(self._user_data)
         return errors.check(code) != _abi.ALREADY_ENDED and self._end is None
 
     def __enter__(self) -> Lease:

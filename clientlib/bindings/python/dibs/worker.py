@@ -47,6 +47,8 @@ class Assignment:
     def __init__(self, session: Session, raw: _abi.Assignment, is_readable: bool) -> None:
         self._session = session
         self.is_revocation = raw.kind == _abi.REVOKE
+        # A better claim takes the slot: seconds in which what runs there has to end.
+        self.revoking = raw.left_ns / _abi.SECOND if raw.kind == _abi.REVOKING else None
         self.is_readable = is_readable  # no: refuse it
         self.slot = int(raw.slot)
         self.round = int(raw.round)
@@ -60,6 +62,11 @@ class Assignment:
                         for i in range(raw.option_count)}
         self.labels = tuple(raw.labels[i].decode(errors="replace")
                             for i in range(raw.label_count))
+        self.prefer = tuple(raw.prefer[i].decode(errors="replace")
+                            for i in range(raw.prefer_count))
+        # Of them, those that the slot lacks.
+        self.provision = tuple(label for i, label in enumerate(self.prefer)
+                               if raw.provision >> i & 1)
 
     def confirm(self, answer: bytes = b"", *, wait: float = 0) -> None:
         """The work is taken; the answer goes to the holder."""

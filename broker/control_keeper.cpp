@@ -1,0 +1,58 @@
+// broker/control_keeper.cpp -- what the control thread says to the keeper, and hears of it.
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/epoll.h>
+
+#include "broker/clock.hpp"
+#include "broker/control.hpp"
+#include "broker/log.hpp"
+
+namespace dibs {
+
+namespace {
+
+constexpr uint64_t kPauseNs = 100'000'000;  // before another keeper is started
+
+}  // namespace
+
+void Control::watch_keeper() {
+    keeper_writing_ = false;
+    watch(keeper_->fd(), Event::kKeeper);
+    watch(keeper_->keeper_pidfd(), Event::kKeeperDeath);
+}
+
+void Control::hear_keeper() {
+    keeper_->flush();
+    while (Session* session = keeper_->heard()) {
+        if (session->client_event_socket.valid()) welcome(session);
+    }
+}
+
+// What did not fit its socket leaves when there is room again.
+void Control::watch_for_writing() {
+    if (keeper_ == nullptr || keeper_->fd() < 0 || keeper_->waiting() == keeper_writing_) return;
+    keeper_writing_ = keeper_->waiting();
+    struct epoll_event event = {};
+    event.events = keeper_writing_ ? EPOLLIN | EPOLLOUT : EPOLLIN;
+    event.data.u64 = uint64_t{static_cast<uint32_t>(keeper_->fd())} << 32 |
+                     static_cast<uint32_t>(Event::kKeeper);
+    (void)epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, keeper_->fd(), &event);
+}
+
+// Its pidfd is the proof; its socket may have been closed a moment before.
+void Control::renew_keeper() {
+    keeper_again_ns_ = 0;
+    log::warning("the keeper died: starting another");
+    if (keeper_->renew()) return watch_keeper();
+    keeper_again_ns_ = Clock::monotonic() + kPauseNs;
+}
+
+// The turn has stopped for it. What the keeper holds when this process ends is what the successor
+// goes on from, and from the time in it: what lies between counts for nobody.
+void Control::hand_over(const LoadedState& loaded) {
+    log::info("a snapshot was loaded: the next broker goes on from it");
+    keeper_->hold(Kept::kState, loaded.state.get());
+    keeper_->serving(loaded.time_ns - Clock::monotonic(), socket_path_);
+    keeper_->settle();
+}
+
+}  // namespace dibs

@@ -1,0 +1,91 @@
+// broker/ctl/admin/load.cpp -- `dibs load`: a snapshot becomes the state of the running broker.
+//
+// It goes there slice by slice; the broker checks it, and if nobody is attached leaves it to a
+// successor. The next Welcome comes from that one.
+// SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "broker/ctl/admin/admin_client.hpp"
+#include "broker/ctl/failure.hpp"
+#include "broker/ctl/output.hpp"
+#include "broker/ctl/subcommand.hpp"
+
+namespace dibs::ctl {
+
+namespace {
+
+constexpr size_t kSlice = 32768;
+constexpr int kTries = 100;
+
+std::vector<uint8_t> read(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    std::vector<uint8_t> bytes{std::istreambuf_iterator<char>(file),
+                               std::istreambuf_iterator<char>()};
+    if (!file.is_open() || file.bad()) throw Failure(kExitFailed, path + ": " + strerror(errno));
+    return bytes;
+}
+
+void send(AdminClient& client, const std::string& file, const std::vector<uint8_t>& bytes) {
+    admin::RequestT request;
+    request.ask = admin::Ask::load;
+    size_t at = 0;
+    do {
+        const size_t end = std::min(at + kSlice, bytes.size());
+        request.bytes.assign(bytes.begin() + static_cast<ptrdiff_t>(at),
+                             bytes.begin() + static_cast<ptrdiff_t>(end));
+        request.more = end < bytes.size();
+        at = end;
+        const admin::AnswerT answer = client.ask(request);
+        if (answer.code == admin::Code::ok) continue;
+        if (answer.code == admin::Code::denied) {
+            throw Failure(kExitDenied, "only root, the broker's user and its admin group may load");
+        }
+        throw Failure(kExitFailed,
+                      file + ": " + (answer.names.empty() ? "refused" : answer.names.front()));
+    } while (request.more);
+}
+
+// Callers wait in the socket's queue until the successor listens. One that the last broker still
+// took has lost it.
+uint64_t next_epoch(const std::string& socket, uint64_t last) {
+    for (int i = 1;; ++i) {
+        try {
+            const AdminClient client(socket);
+            if (client.welcome().epoch > last) return client.welcome().epoch;
+        } catch (const Failure&) {
+            if (i == kTries) throw;
+        }
+    }
+}
+
+}  // namespace
+
+int run_load(int argc, char** argv) {
+    Arguments arguments("load",
+                        "Makes a snapshot the state of the running broker, to which nobody is "
+                        "attached: an administrator's to do. The processes that the snapshot "
+                        "knows are not there: their sessions end, and with them their claims and "
+                        "leases; pools, accounts and what only reports know go on.");
+    Output output(arguments);
+    std::string file;
+    arguments.operand("FILE", &file, "what dibs dump wrote");
+    if (const auto exit = arguments.parse(argc, argv)) return *exit;
+    const std::vector<uint8_t> bytes = read(file);
+    AdminClient client(output.socket());
+    const uint64_t epoch = client.welcome().epoch;
+    send(client, file, bytes);
+    const uint64_t next = next_epoch(client.path(), epoch);
+    Sheet sheet{"dibs.load/1", {{"file", "FILE"}, {"epoch", "EPOCH"}}};
+    sheet.rows.push_back({Cell::of(file), Cell::of(next)});
+    output.say("The broker goes on from " + file + ", epoch " + std::to_string(next) + ".");
+    if (output.form() != Form::kTable) output.show_record(sheet);
+    return output.finish(kExitOk);
+}
+
+}  // namespace dibs::ctl

@@ -1,0 +1,164 @@
+// broker/ctl/admin/report.cpp -- `dibs report`, `dibs pull`: what somebody says, and asks, for
+// workers that do not attach themselves.
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <charconv>
+
+#include "broker/ctl/admin/admin_client.hpp"
+#include "broker/ctl/failure.hpp"
+#include "broker/ctl/output.hpp"
+#include "broker/ctl/subcommand.hpp"
+
+namespace dibs::ctl {
+
+namespace {
+
+using admin::ReportKind;
+
+constexpr size_t kPullersMax = 8;  // what one request has room for, labels and all
+
+constexpr std::array<std::pair<std::string_view, ReportKind>, 4> kKinds = {
+    {{"idle", ReportKind::idle},
+     {"running", ReportKind::running},
+     {"absent", ReportKind::absent},
+     {"unassign", ReportKind::unassign}}};
+
+ReportKind kind_of(const std::string& word) {
+    for (const auto& [name, kind] : kKinds) {
+        if (name == word) return kind;
+    }
+    throw Failure(kExitUsage, "\"" + word + "\": write idle, running, absent or unassign");
+}
+
+uint64_t claim_of(const std::string& text) {
+    uint64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc{} || end != text.data() + text.size() || number == 0) {
+        throw Failure(kExitUsage, "--claim " + text + ": a claim has a number, from 1");
+    }
+    return number;
+}
+
+// "NAME" or "NAME=LABEL,LABEL"
+std::unique_ptr<admin::PullerT> puller_of(const std::string& text) {
+    auto puller = std::make_unique<admin::PullerT>();
+    const size_t sign = text.find('=');
+    puller->worker = text.substr(0, sign);
+    for (size_t at = sign; at < text.size();) {
+        const size_t end = std::min(text.find(',', at + 1), text.size());
+        puller->labels.push_back(text.substr(at + 1, end - at - 1));
+        at = end;
+    }
+    return puller;
+}
+
+void check_words(const admin::RequestT& request, bool claim_given, bool labels_given) {
+    const bool idle = request.report == ReportKind::idle;
+    const bool absent = request.report == ReportKind::absent;
+    if (absent != request.worker.empty()) {
+        throw Failure(kExitUsage,
+                      absent ? "absent is said of a claim, not of a worker"
+                             : "say which worker, behind the pool");
+    }
+    if (idle == claim_given) {
+        throw Failure(kExitUsage,
+                      idle ? "an idle worker runs no claim: leave --claim out"
+                           : "say which claim: --claim NUMBER");
+    }
+    if (labels_given && !idle) throw Failure(kExitUsage, "--label goes with idle");
+    if (!request.error.empty() && request.report != ReportKind::unassign) {
+        throw Failure(kExitUsage, "--error goes with unassign");
+    }
+}
+
+uint64_t age_of(int64_t age_ns) {
+    return age_ns < 0 ? 0 : static_cast<uint64_t>(age_ns);
+}
+
+}  // namespace
+
+int run_report(int argc, char** argv) {
+    std::string what;
+    std::vector<std::string> of;
+    std::string claim;
+    int64_t age_ns = -1;
+    admin::RequestT request;
+    request.ask = admin::Ask::report;
+    Arguments arguments("report",
+                        "Says of a worker that does not attach what it does: idle, running a "
+                        "claim; of a claim that it is absent; or that it is taken off its worker "
+                        "(unassign) and waits again. For administrators, and for worker pools "
+                        "ordered by account. What is older than what is known changes nothing.");
+    arguments.operand("WHAT", &what, "idle, running, absent or unassign");
+    arguments.operands("POOL [WORKER]", &of, "the pool, and which worker; absent names none");
+    arguments.text("-c,--claim", &claim, "the number of the claim");
+    arguments.texts("-l,--label", &request.labels, "of an idle worker: a label (repeatable)");
+    arguments.duration("-a,--age", &age_ns, "how long ago it was so; 0s if not said");
+    arguments.text("-e,--error", &request.error, "with unassign: why the claim failed there");
+    Output output(arguments);
+    if (const auto exit = arguments.parse(argc, argv)) return *exit;
+    (void)output.form();
+    if (of.size() > 2) throw Failure(kExitUsage, "one pool and one worker at a time");
+    request.report = kind_of(what);
+    request.pool = of.front();
+    if (of.size() > 1) request.worker = of.back();
+    check_words(request, !claim.empty(), !request.labels.empty());
+    if (!claim.empty()) request.number = claim_of(claim);
+    request.age_ns = age_of(age_ns);
+    AdminClient client(output.socket());
+    (void)client.must(request,
+                      request.report == ReportKind::unassign
+                          ? "claim " + claim + " on worker " + request.worker
+                          : "report");
+    Sheet sheet{
+        "dibs.report/1",
+        {{"reported", "reported"}, {"pool", "pool"}, {"worker", "worker"}, {"claim", "claim"}}};
+    sheet.rows.push_back({Cell::of(what),
+                          Cell::of(request.pool),
+                          request.worker.empty() ? Cell() : Cell::of(request.worker),
+                          request.number == 0 ? Cell() : Cell::of(request.number)});
+    output.show_record(sheet);
+    return output.finish(kExitOk);
+}
+
+int run_pull(int argc, char** argv) {
+    std::string pool;
+    std::vector<std::string> workers;
+    int64_t age_ns = -1;
+    Arguments arguments("pull",
+                        "Asks for work for workers that do not attach: each is idle unless it has "
+                        "work that it has not confirmed, and is told the claim that it gets. The "
+                        "same claim is told again until dibs report running confirms it. For "
+                        "administrators, and for worker pools ordered by account.");
+    arguments.operand("POOL", &pool, "their pool");
+    arguments.operands(
+        "WORKER", &workers, "a worker's name, or NAME=LABEL,LABEL with its labels; 8 at most");
+    arguments.duration("-a,--age", &age_ns, "how long ago they asked; 0s if not said");
+    Output output(arguments);
+    if (const auto exit = arguments.parse(argc, argv)) return *exit;
+    (void)output.form();
+    if (workers.size() > kPullersMax) {
+        throw Failure(kExitUsage, "at most " + std::to_string(kPullersMax) + " workers at once");
+    }
+    admin::RequestT request;
+    request.ask = admin::Ask::pull;
+    request.pool = pool;
+    request.age_ns = age_of(age_ns);
+    for (const std::string& worker : workers)
+        request.pullers.push_back(puller_of(worker));
+    AdminClient client(output.socket());
+    const admin::AnswerT answer = client.must(request, "pull");
+    Sheet sheet{
+        "dibs.pull/1",
+        {{"worker", "worker"}, {"claim", "claim"}, {"abort", "abort"}, {"provision", "provision"}}};
+    for (const auto& pulled : answer.pulled) {
+        sheet.rows.push_back({Cell::of(pulled->worker),
+                              pulled->claim == 0 ? Cell() : Cell::of(pulled->claim),
+                              pulled->abort == 0 ? Cell() : Cell::of(pulled->abort),
+                              Cell::of(pulled->provision)});
+    }
+    output.show_rows(sheet);
+    return output.finish(kExitOk);
+}
+
+}  // namespace dibs::ctl

@@ -1,0 +1,91 @@
+// broker/ctl/events.cpp -- `dibs events`: what the broker decides, as it decides it.
+// SPDX-License-Identifier: Apache-2.0
+#include <signal.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "broker/ctl/arguments.hpp"
+#include "broker/ctl/attachment.hpp"
+#include "broker/ctl/event_text.hpp"
+#include "broker/ctl/failure.hpp"
+#include "broker/ctl/subcommand.hpp"
+
+namespace dibs::ctl {
+
+namespace {
+
+struct Closed {
+    void operator()(dibs_events* events) const { dibs_events_close(events); }
+};
+using Subscription = std::unique_ptr<dibs_events, Closed>;
+
+Subscription subscribe(const std::string& socket) {
+    const std::string path = socket_path(socket);
+    dibs_connect_options options = {};
+    options.size = sizeof(options);
+    options.socket_path = path.c_str();
+    dibs_events* events = nullptr;
+    const int code = dibs_events_open(&options, &events);
+    if (code == DIBS_ENOBROKER) throw unreachable(path, errno);
+    if (code != DIBS_OK) {
+        throw Failure(exit_code_of(code), path + ": no events: " + dibs_strerror(code));
+    }
+    return Subscription(events);
+}
+
+int64_t monotonic() {
+    struct timespec now = {};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return int64_t{now.tv_sec} * DIBS_SECOND + now.tv_nsec;
+}
+
+// False: nobody reads it any more.
+bool print(const std::string& line) {
+    std::fwrite(line.data(), 1, line.size(), stdout);
+    std::fputc('\n', stdout);
+    return std::fflush(stdout) == 0;
+}
+
+}  // namespace
+
+int run_events(int argc, char** argv) {
+    Arguments arguments("events",
+                        "Prints what the broker decides, one line an event: of your own claims, "
+                        "leases and slots everything; of another user's what and when, unless you "
+                        "administer. The broker waits for nobody: what was missed is counted.");
+    std::string socket;
+    bool follow = false;
+    bool json = false;
+    uint64_t count = 0;
+    int64_t duration_ns = -1;
+    arguments.flag("-f,--follow", &follow, "until interrupted; else for a second");
+    arguments.flag("--jsonl", &json, "a line of JSON for each event");
+    arguments.number("--count", &count, "end after so many events");
+    arguments.duration("--for", &duration_ns, "end after this time");
+    arguments.text("--socket", &socket, "the broker's socket; else DIBS_SOCKET, then its place");
+    if (const auto exit = arguments.parse(argc, argv)) return *exit;
+    signal(SIGPIPE, SIG_IGN);
+    const Subscription events = subscribe(socket);
+    if (duration_ns < 0 && !follow && count == 0) duration_ns = DIBS_SECOND;
+    const int64_t until = duration_ns < 0 ? DIBS_FOREVER : monotonic() + duration_ns;
+    for (uint64_t printed = 0; count == 0 || printed < count; ++printed) {
+        int64_t left = DIBS_FOREVER;
+        if (until != DIBS_FOREVER) left = std::max<int64_t>(until - monotonic(), 0);
+        dibs_event event = {};
+        event.size = sizeof(event);
+        const int code = dibs_events_next(events.get(), left, &event);
+        if (code == DIBS_ETIMEDOUT) return kExitOk;
+        if (code == DIBS_EBROKERLOST) throw Failure(kExitUnreachable, "the broker is gone");
+        if (code != DIBS_OK) throw Failure(exit_code_of(code), dibs_strerror(code));
+        if (!print(json ? event_json(event) : event_text(event))) return kExitOk;
+    }
+    return kExitOk;
+}
+
+}  // namespace dibs::ctl

@@ -1,0 +1,180 @@
+// broker/desk_reports.cpp -- what is said from outside of workers that do not attach: reports,
+// unassignments, and pulls, whose answer is there when the turn has decided.
+//
+// Whoever speaks for workers speaks for everybody whose claims they run, so it takes an
+// administrator. Only ages cross: an event's time is the turn's less its age.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "broker/desk.hpp"
+#include "broker/payload.hpp"
+
+namespace dibs {
+
+using admin::Code;
+using admin::ReportKind;
+
+namespace {
+
+std::vector<std::string_view> views(const std::vector<std::string>& texts) {
+    return {texts.begin(), texts.end()};
+}
+
+bool printable(std::string_view name) {
+    return std::none_of(name.begin(), name.end(), [](char letter) {
+        return static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f;
+    });
+}
+
+const char* sentence_of(shm::Reason reason) {
+    switch (reason) {
+        case shm::Reason::kState:
+            return "reports are for workers that do not attach, in worker pools ordered by account";
+        case shm::Reason::kMalformed:
+            return "a worker has a name of 1 to 63 bytes, without control characters";
+        case shm::Reason::kPayload:
+            return "a worker has at most 32 labels of 1 to 63 bytes, without a zero byte";
+        case shm::Reason::kTablesFull:
+            return "the broker's tables are full";
+        default:
+            return "refused";
+    }
+}
+
+}  // namespace
+
+// What the core has said since its decision `first`; it says nothing of what is well.
+void Desk::take_result(AdminJob& job, size_t first) const {
+    const auto decisions = core_.decisions();
+    for (size_t i = first; i < decisions.size(); ++i) {
+        const core::Decision& told = decisions[i];
+        if (told.kind != core::DecisionKind::kResult || told.session != shm::kNoRow) continue;
+        if (told.reason == shm::Reason::kOk) continue;
+        const bool missing = told.reason == shm::Reason::kNotFound;
+        job.answer.code = missing ? Code::not_found : Code::refused;
+        job.answer.names.assign(
+            1, missing ? "that worker has no such claim" : sentence_of(told.reason));
+        return;
+    }
+}
+
+bool Desk::reports_to(AdminJob& job, uint32_t* pool) const {
+    if (!job.is_admin) {
+        job.answer.code = Code::denied;
+        return false;
+    }
+    if (!pool_of(job, pool)) return false;
+    const bool named = *pool != shm::kNoRow;
+    const auto& pullers = job.request.pullers;
+    const bool good = printable(job.request.worker) &&
+                      std::all_of(pullers.begin(), pullers.end(), [](const auto& puller) {
+                          return printable(puller->worker);
+                      });
+    if (named && good) return true;
+    job.answer.code = Code::refused;
+    job.answer.names.assign(
+        1, named ? sentence_of(shm::Reason::kMalformed) : "say which pool they are of");
+    return false;
+}
+
+core::TimeNs Desk::event_of(const AdminJob& job) const {
+    return core_.now() - std::min<core::TimeNs>(job.request.age_ns, core_.now());
+}
+
+void Desk::report(AdminJob& job) {
+    const admin::RequestT& request = job.request;
+    uint32_t pool = shm::kNoRow;
+    if (!reports_to(job, &pool)) return;
+    const size_t first = core_.decisions().size();
+    if (request.report == ReportKind::unassign) {
+        core_.apply(core::Unassign{.pool = pool,
+                                   .claim = request.number,
+                                   .worker = request.worker,
+                                   .event_ns = event_of(job),
+                                   .error = request.error});
+        return take_result(job, first);
+    }
+    core::Report report;
+    switch (request.report) {
+        case ReportKind::idle:
+            report.kind = core::Report::Kind::kIdle;
+            break;
+        case ReportKind::running:
+            report.kind = core::Report::Kind::kRunning;
+            break;
+        case ReportKind::absent:
+            report.kind = core::Report::Kind::kAbsent;
+            break;
+        default:
+            job.answer.code = Code::unsupported;
+            return;
+    }
+    const auto labels = views(request.labels);
+    report.pool = pool;
+    report.worker = request.worker;
+    report.claim = request.number;
+    report.labels = labels;
+    report.event_ns = event_of(job);
+    core_.apply(report);
+    take_result(job, first);
+}
+
+void Desk::pull(AdminJob& job) {
+    uint32_t pool = shm::kNoRow;
+    if (!reports_to(job, &pool)) return;
+    if (job.request.pullers.empty() || job.request.pullers.size() > kRowsTold) {
+        job.answer.code = Code::refused;
+        job.answer.names.assign(1, "1 to " + std::to_string(kRowsTold) + " workers ask at once");
+        return;
+    }
+    std::vector<std::vector<std::string_view>> labels;
+    std::vector<core::Pull::Worker> workers;
+    labels.reserve(job.request.pullers.size());
+    for (const auto& puller : job.request.pullers) {
+        labels.push_back(views(puller->labels));
+        workers.push_back({puller->worker, labels.back()});
+    }
+    const size_t first = core_.decisions().size();
+    core_.apply(core::Pull{.pool = pool, .workers = workers, .event_ns = event_of(job)});
+    take_result(job, first);
+    job.pulls = job.answer.code == Code::ok;
+}
+
+// Once the turn has decided: what each of them gets.
+void Desk::take_pulled(AdminJob& job) const {
+    for (const core::Decision& told : core_.decisions()) {
+        if (told.kind != core::DecisionKind::kPulled) continue;
+        const auto slot = static_cast<uint32_t>(told.id);
+        const shm::SlotRow& row = core_.slot(slot);
+        const std::string_view name(row.name, row.name_size);
+        const bool asked = std::any_of(job.request.pullers.begin(),
+                                       job.request.pullers.end(),
+                                       [&](const auto& puller) { return puller->worker == name; });
+        if (!asked || name_of(told.pool) != job.request.pool) continue;
+        auto pulled = std::make_unique<admin::PulledT>();
+        pulled->worker = name;
+        pulled->claim = told.claim;
+        pulled->abort = told.holder_claim;
+        if (told.provision) pulled->provision = to_provision(told.claim, slot);
+        job.answer.pulled.push_back(std::move(pulled));
+    }
+}
+
+std::vector<std::string> Desk::to_provision(uint64_t number, uint32_t slot) const {
+    std::vector<std::string> names;
+    const uint32_t row = core_.find_claim(number);
+    if (row == shm::kNoRow) return names;
+    const shm::ClaimRow& claim = core_.claim(row);
+    std::vector<uint8_t> payload(claim.payload_size);
+    core_.copy_chain(
+        claim.payload, claim.payload_size, reinterpret_cast<std::byte*>(payload.data()));
+    ClaimReader reader;
+    if (!reader.read(payload)) return names;
+    const uint32_t lacking = reader.lacking(core_.slot_labels(slot));
+    for (size_t i = 0; i < reader.terms().provisionable.size(); ++i) {
+        if ((lacking >> i & 1U) != 0) names.emplace_back(reader.terms().provisionable[i]);
+    }
+    return names;
+}
+
+}  // namespace dibs

@@ -1,0 +1,33 @@
+// broker/grant_room.hpp -- what the broker writes into the room of a grant: a head, then a region
+// for each unit, with the slot's number, its attributes and the worker's answer.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "broker/core/core.hpp"
+#include "broker/session.hpp"
+#include "shm/layout.hpp"
+
+namespace dibs {
+
+// The region of the unit at `index`.
+inline std::byte* grant_region(Session& session, const TagRoom& room, uint32_t index) {
+    return session.payload + size_t{room.first} * shm::kLineSize + sizeof(shm::GrantHead) +
+           size_t{index} * room.stride;
+}
+
+inline shm::GrantSlot* grant_slot(Session& session, const TagRoom& room, uint32_t index) {
+    return reinterpret_cast<shm::GrantSlot*>(grant_region(session, room, index));
+}
+
+// Head and slots (rows) of a grant. On a worker pool the answers are there already.
+void write_grant(const core::Core& core,
+                 Session& session,
+                 const TagRoom& room,
+                 std::span<const uint32_t> slots,
+                 bool counted);
+
+}  // namespace dibs

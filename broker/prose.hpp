@@ -1,0 +1,29 @@
+// broker/prose.hpp -- sentences broken at spaces, for the width that there is.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace dibs {
+
+// Columns of the terminal behind this descriptor; COLUMNS where it says nothing; 0 = unknown.
+size_t columns_of(int fd);
+
+// How many columns a text takes: bytes that continue a character of UTF-8 take none.
+size_t width_of(std::string_view text);
+
+// A sentence, broken at spaces; lines behind the first begin with `indent` spaces. Width 0: one
+// line.
+std::string wrapped(const std::string& text, size_t width, size_t indent);
+
+// A help text whose lines are sentences, or "  WHAT  meaning": a meaning goes on below itself, or,
+// where there is no room beside what it explains, below that. Other lines that begin with a space
+// are examples, and stay as they can be copied.
+std::string folded_help(const std::string& help, size_t width);
+
+// What --help prints to standard output: for its terminal, else 80 columns.
+std::string help_for_output(const std::string& help);
+
+}  // namespace dibs

@@ -1,0 +1,246 @@
+// broker/snapshot/fields.hpp -- which field of a row is which field of the snapshot: one list for
+// both directions.
+//
+// `visit(of_row, of_table)` copies one way or the other; text, keys and lists have calls of their
+// own. Links into the arena are missing here: who copies a row copies their bytes.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace dibs::snapshot {
+
+template <class Row, class Told, class Visit>
+void each_field_of_pool(Row& row, Told& told, const Visit& visit) {
+    visit(row.head.generation, told.generation);
+    visit(row.state, told.state);
+    visit(row.kind, told.kind);
+    visit(row.order, told.order);
+    visit(row.flags, told.flags);
+    visit(row.ready_head, told.ready_head);
+    visit(row.ready_tail, told.ready_tail);
+    visit(row.idle, told.idle);
+    visit(row.waiting, told.waiting);
+    visit(row.confirming, told.confirming);
+    visit(row.unconfirmed, told.unconfirmed);
+    visit(row.leased, told.leased);
+    visit(row.fence_next, told.fence_next);
+    visit(row.idle_order_next, told.idle_order_next);
+    visit(row.slots, told.slots);
+    visit(row.parked, told.parked);
+    visit(row.reserved, told.reserved);
+    visit(row.recovering, told.recovering);
+    visit(row.unknown, told.unknown);
+    visit(row.absent, told.absent);
+    visit(row.last_dispatch_ns, told.last_dispatch_ns);
+    visit(row.granted_total, told.granted_total);
+    visit(row.accepted_total, told.accepted_total);
+    visit(row.hit_total, told.hit_total);
+    visit(row.released_total, told.released_total);
+    visit(row.number_next, told.number_next);
+    visit(row.slots_wanted, told.slots_wanted);
+    visit(row.demand_published, told.demand_published);
+    visit(row.expired_total, told.expired_total);
+    visit(row.cancelled_total, told.cancelled_total);
+    visit(row.rejected_total, told.rejected_total);
+    visit(row.turned_away_total, told.turned_away_total);
+    visit(row.refused_total, told.refused_total);
+    visit(row.skipped_total, told.skipped_total);
+    visit(row.unqualified_total, told.unqualified_total);
+    visit(row.units_max, told.units_max);
+    visit(row.backlog_max, told.backlog_max);
+    visit(row.unconfirmed_max, told.unconfirmed_max);
+    visit(row.payload_max, told.payload_max);
+    visit(row.answer_max, told.answer_max);
+    visit(row.attributes_max, told.attributes_max);
+    visit(row.when_busy, told.when_busy);
+    visit(row.mode, told.mode);
+    visit(row.account_default, told.account_default);
+    visit(row.reservation_ttl_ns, told.reservation_ttl_ns);
+    visit(row.retry_after_ns, told.retry_after_ns);
+    visit(row.interval_max_ns, told.interval_max_ns);
+    visit(row.grace_ns, told.grace_ns);
+    visit(row.idle_timeout_ns, told.idle_timeout_ns);
+    visit(row.boot_timeout_ns, told.boot_timeout_ns);
+    visit(row.probe_timeout_ns, told.probe_timeout_ns);
+    visit(row.workers_max, told.workers_max);
+    visit(row.quota_estimate, told.quota_estimate);
+    visit(row.limit, told.limit);
+    visit(row.supervisor_permille, told.supervisor_permille);
+    visit(row.overload_ns, told.overload_ns);
+    visit(row.kills_total, told.kills_total);
+    visit(row.kills_failed_total, told.kills_failed_total);
+    visit.text(row.name_size, row.name, told.name);
+    visit.text(row.required_label_size, row.required_label, told.required_label);
+    visit(row.promote_threshold, told.promote_threshold);
+    visit(row.demote_threshold, told.demote_threshold);
+    visit(row.account_expiry_ns, told.account_expiry_ns);
+    visit(row.request_age_max_ns, told.request_age_max_ns);
+    visit(row.queue_timeout_ns, told.queue_timeout_ns);
+}
+
+template <class Row, class Told, class Visit>
+void each_field_of_session(Row& row, Told& told, const Visit& visit) {
+    visit(row.head.generation, told.generation);
+    visit(row.state, told.state);
+    visit(row.roles, told.roles);
+    visit(row.tags_max, told.tags_max);
+    visit(row.uid, told.uid);
+    visit(row.pid, told.pid);
+    visit(row.account, told.account);
+    visit(row.claims, told.claims);
+    visit(row.leases, told.leases);
+    visit(row.slots, told.slots);
+    visit(row.dying_cursor, told.dying_cursor);
+    visit(row.submission_consumed, told.submission_consumed);
+    visit(row.completion_tail, told.completion_tail);
+    visit(row.start_time, told.start_time);
+    visit(row.opened_ns, told.opened_ns);
+    visit(row.gid, told.gid);
+    visit(row.submission_entries, told.submission_entries);
+    visit(row.completion_entries, told.completion_entries);
+    visit(row.up_payload_size, told.up_payload_size);
+    visit(row.down_payload_size, told.down_payload_size);
+}
+
+template <class Row, class Told, class Visit>
+void each_field_of_slot(Row& row, Told& told, const Visit& visit) {
+    visit(row.head.generation, told.generation);
+    visit(row.state, told.state);
+    visit(row.flags, told.flags);
+    visit(row.pool, told.pool);
+    visit(row.holder, told.holder);
+    visit(row.fence, told.fence);
+    visit(row.holder_next, told.holder_next);
+    visit(row.ready_next, told.ready_next);
+    visit(row.ready_prev, told.ready_prev);
+    visit(row.session, told.session);
+    visit(row.number, told.number);
+    visit(row.round, told.round);
+    visit(row.idle_order, told.idle_order);
+    visit(row.worker_tag, told.worker_tag);
+    visit(row.reserved_until_ns, told.reserved_until_ns);
+    visit(row.room, told.room);
+    visit(row.label_set, told.label_set);
+    visit(row.type, told.type);
+    visit(row.capacity, told.capacity);
+    visit(row.available, told.available);
+    visit(row.parked_session, told.parked_session);
+    visit(row.parked_word, told.parked_word);
+    visit(row.parked_fences, told.parked_fences);
+    visit(row.uses, told.uses);
+    visit(row.behaviour, told.behaviour);
+    visit(row.idle_since_ns, told.idle_since_ns);
+    visit(row.busy_since_ns, told.busy_since_ns);
+    visit(row.confirmed_ns, told.confirmed_ns);
+    visit(row.modified_ns, told.modified_ns);
+    visit(row.announced_ns, told.announced_ns);
+    visit(row.node, told.node);
+    visit(row.instance, told.instance);
+    visit(row.running_class, told.running_class);
+    visit.text(row.name_size, row.name, told.name);
+}
+
+template <class Row, class Told, class Visit>
+void each_field_of_claim(Row& row, Told& told, const Visit& visit) {
+    visit(row.head.generation, told.generation);
+    visit(row.state, told.state);
+    visit(row.flags, told.flags);
+    visit(row.pool, told.pool);
+    visit(row.session, told.session);
+    visit(row.arrival, told.arrival);
+    visit(row.deadline_ns, told.deadline_ns);
+    visit(row.user_data, told.user_data);
+    visit(row.first_slot, told.first_slot);
+    visit(row.units, told.units);
+    visit(row.confirmed, told.confirmed);
+    visit(row.tag, told.tag);
+    visit(row.account_class, told.account_class);
+    visit(row.attempts, told.attempts);
+    visit(row.priority, told.priority);
+    visit.key(row.key, told.key);
+    visit(row.interval_ns, told.interval_ns);
+    visit(row.reserved_until_ns, told.reserved_until_ns);
+    visit(row.account, told.account);
+    visit(row.room, told.room);
+    visit(row.room_lines, told.room_lines);
+    visit(row.label_set, told.label_set);
+    visit(row.preferred_set, told.preferred_set);
+    visit(row.mode, told.mode);
+    visit(row.enqueued_ns, told.enqueued_ns);
+    visit(row.confirmed_ns, told.confirmed_ns);
+    visit(row.preempt_grace_ns, told.preempt_grace_ns);
+    visit(row.lease, told.lease);
+    visit(row.vector_min, told.vector_min);
+    visit(row.vector_max, told.vector_max);
+    visit(row.application, told.application);
+    visit(row.group, told.group);
+    visit(row.member, told.member);
+    visit(row.type, told.type);
+    visit(row.locks, told.locks);
+    visit(row.reason, told.reason);
+    visit(row.preempt_mode, told.preempt_mode);
+}
+
+template <class Row, class Told, class Visit>
+void each_field_of_lease(Row& row, Told& told, const Visit& visit) {
+    visit(row.head.generation, told.generation);
+    visit(row.state, told.state);
+    visit(row.mode, told.mode);
+    visit(row.pool, told.pool);
+    visit(row.session, told.session);
+    visit(row.fence, told.fence);
+    visit(row.expires_ns, told.expires_ns);
+    visit(row.arrival, told.arrival);
+    visit(row.interval_ns, told.interval_ns);
+    visit(row.first_slot, told.first_slot);
+    visit(row.units, told.units);
+    visit(row.tag, told.tag);
+    visit.key(row.key, told.key);
+    visit(row.granted_ns, told.granted_ns);
+    visit(row.kept_ns, told.kept_ns);
+    visit(row.user_data, told.user_data);
+    visit(row.grace_until_ns, told.grace_until_ns);
+    visit(row.account, told.account);
+    visit(row.room, told.room);
+    visit(row.room_lines, told.room_lines);
+    visit(row.account_class, told.account_class);
+    visit(row.flags, told.flags);
+    visit(row.preempt_mode, told.preempt_mode);
+    visit.list(row.cost, told.cost);
+    visit(row.vector, told.vector);
+    visit(row.application, told.application);
+    visit(row.group, told.group);
+    visit(row.member, told.member);
+    visit(row.placeholder, told.placeholder);
+    visit(row.keepalive_seen, told.keepalive_seen);
+    visit(row.priority, told.priority);
+}
+
+template <class Row, class Told, class Visit>
+void each_field_of_account(Row& row, Told& told, const Visit& visit) {
+    visit(row.head.generation, told.generation);
+    visit(row.state, told.state);
+    visit(row.flags, told.flags);
+    visit(row.fanout_max, told.fanout_max);
+    visit(row.uid, told.uid);
+    visit.list(row.balance, told.balance);
+    visit.list(row.rate, told.rate);
+    visit(row.charged_ns, told.charged_ns);
+    visit(row.charge_max_ns, told.charge_max_ns);
+    visit.list(row.running, told.running);
+    visit(row.waiting, told.waiting);
+    visit(row.leases, told.leases);
+    visit(row.held, told.held);
+    visit(row.used_us, told.used_us);
+    visit(row.counted_since_ns, told.counted_since_ns);
+    visit.text(row.name_size, row.name, told.name);
+}
+
+template <class Row, class Told, class Visit>
+void each_field_of_label_set(Row& row, Told& told, const Visit& visit) {
+    visit(row.head.generation, told.generation);
+    visit(row.references, told.references);
+    visit(row.hash, told.hash);
+    visit(row.count, told.count);
+}
+
+}  // namespace dibs::snapshot

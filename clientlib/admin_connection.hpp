@@ -1,0 +1,93 @@
+// clientlib/admin_connection.hpp -- an admin conversation with the broker: reached, greeted, asked.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "clientlib/session.hpp"
+#include "dibs/dibs.h"
+#include "shm/handshake.hpp"
+
+namespace dibs::client {
+
+// connect.cpp: where the options say that the broker is. DIBS_OK, DIBS_ENAME.
+int broker_address(const dibs_connect_options& options, sockaddr_un* address);
+
+class AdminConnection {
+  public:
+    AdminConnection() : fd_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {}
+    ~AdminConnection() {
+        if (fd_ >= 0) ::close(fd_);
+    }
+    AdminConnection(const AdminConnection&) = delete;
+    AdminConnection& operator=(const AdminConnection&) = delete;
+
+    int reach(const sockaddr_un& address) const {
+        if (fd_ < 0) return DIBS_ESYSTEM;
+        const timeval limit = {kPatienceNs / DIBS_SECOND, 0};
+        setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+        setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+        const auto* to = reinterpret_cast<const sockaddr*>(&address);
+        if (::connect(fd_, to, sizeof address) == 0) return DIBS_OK;
+        const bool gone = errno == ENOENT || errno == ECONNREFUSED || errno == EAGAIN;
+        return gone ? DIBS_ENOBROKER : DIBS_ESYSTEM;
+    }
+
+    // Says something and hears the answer; its size, or a code.
+    int ask(const void* said, size_t size, void* answer, size_t room) const {
+        // A broker that has hung up may have said why before.
+        if (::send(fd_, said, size, MSG_NOSIGNAL) < 0 && errno != EPIPE) return DIBS_ENOBROKER;
+        const ssize_t heard = ::recv(fd_, answer, room, 0);
+        return heard <= 0 ? DIBS_ENOBROKER : static_cast<int>(heard);
+    }
+
+    [[nodiscard]] int fd() const { return fd_; }
+    // How long a packet is awaited from here on; 0 = for ever.
+    void wait_for(int seconds) const {
+        const timeval limit = {seconds, 0};
+        setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+        setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    }
+
+  private:
+    int fd_;
+};
+
+inline int greet(const AdminConnection& connection) {
+    shm::AdminHello hello;
+    snprintf(hello.version,
+             sizeof hello.version,
+             "%d.%d.%d",
+             DIBS_VERSION_MAJOR,
+             DIBS_VERSION_MINOR,
+             DIBS_VERSION_PATCH);
+    union {
+        uint64_t magic;
+        shm::AdminWelcome welcome;
+        shm::Farewell farewell;
+    } reply = {};
+    const int size = connection.ask(&hello, sizeof hello, &reply, sizeof reply);
+    if (size < 0) return size;
+    if (size == sizeof reply.welcome && reply.magic == shm::kAdminWelcomeMagic) {
+        return reply.welcome.admin_version == shm::kAdminVersion ? DIBS_OK : DIBS_EVERSION;
+    }
+    if (size != sizeof reply.farewell || reply.magic != shm::kFarewellMagic) {
+        return DIBS_EHANDSHAKE;
+    }
+    switch (reply.farewell.code) {
+        case shm::FarewellCode::kVersion:
+            return DIBS_EVERSION;
+        case shm::FarewellCode::kFull:
+            return DIBS_ELIMIT;
+        default:
+            return DIBS_EHANDSHAKE;
+    }
+}
+
+}  // namespace dibs::client

@@ -1,0 +1,216 @@
+// tests/clientlib/preemption_test.cpp -- a lease that is taken for a better claim, and a claim that
+// waits again, as a program reads of them.
+// SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+
+#include "tests/clientlib/fixture.hpp"
+
+namespace dibs::test {
+namespace {
+
+namespace LeaseEvent = shm::LeaseEvent;
+
+// The lease with this generation, then the next one for the same claim.
+constexpr uint64_t lease_id(uint32_t generation) {
+    return uint64_t{generation} << 32 | 5;
+}
+
+struct Preemption : testing::Test {
+    Preemption()
+        : broker([this](FakeSession& session, const Submission& entry) {
+              if (entry.op != Op::kClaim) return session.result(entry);
+              claimed = entry;
+              room = session.write_room({{"device=3", ""}});
+              session.grant(entry, lease_id(1), 7, 0, room);
+          }),
+          client(broker) {}
+
+    dibs_completion claim(bool requeue) {
+        dibs_claim_options options = {};
+        options.size = sizeof options;
+        options.timeout_ns = DIBS_FOREVER;
+        options.preempt = DIBS_PREEMPT_GRACE;
+        options.preempt_grace_ns = DIBS_SECOND;
+        options.requeue = requeue ? 1 : 0;
+        dibs_completion end = {};
+        EXPECT_EQ(dibs_claim(client, 0, &options, &end), DIBS_OK);
+        return end;
+    }
+    void tell(uint8_t event, uint32_t generation, uint32_t left_ms = 0) {
+        broker.call([&](FakeSession& session) {
+            auto* head = reinterpret_cast<shm::GrantHead*>(
+                session.down_bytes() + shm::plan_down(session.sizes).payload + room);
+            head->left_ms = left_ms;
+            session.event(claimed.tag, shm::event_word(event, Reason::kRevoked, generation));
+        });
+    }
+    void grant_again() {
+        broker.call([&](FakeSession& session) {
+            session.event(claimed.tag, 0);
+            session.grant(claimed, lease_id(2), 9, 0, room);
+        });
+    }
+    dibs_completion reap() {
+        dibs_completion out = {};
+        EXPECT_EQ(dibs_reap(client, &out, 1, 10 * DIBS_SECOND), 1);
+        return out;
+    }
+
+    FakeBroker broker;
+    Client client;
+    Submission claimed;
+    uint32_t room = 0;
+};
+
+TEST_F(Preemption, IsAnEventWithTheTimeLeft) {
+    const dibs_completion held = claim(false);
+    tell(LeaseEvent::kRevoking, 1, 60'000);
+    const dibs_completion told = reap();
+    EXPECT_EQ(told.kind, DIBS_LEASE_REVOKING);
+    EXPECT_EQ(told.code, DIBS_EREVOKED);
+    EXPECT_EQ(told.lease.id, held.lease.id);
+    EXPECT_GT(told.interval_ns, 0);
+    EXPECT_LE(told.interval_ns, 60 * DIBS_SECOND);
+    int code = 0;
+    EXPECT_EQ(dibs_lease_state(client, &held.lease, &code), DIBS_IN_GRACE);
+    EXPECT_EQ(code, DIBS_EREVOKED);
+    int64_t left = 0;
+    EXPECT_EQ(dibs_lease_remaining(client, &held.lease, &left), DIBS_OK);
+    EXPECT_LE(left, 60 * DIBS_SECOND);
+    EXPECT_EQ(dibs_release(client, &held.lease, DIBS_FOREVER), DIBS_OK);
+}
+
+TEST_F(Preemption, AKeepaliveLeavesItWhatItIs) {
+    const dibs_completion held = claim(false);
+    tell(LeaseEvent::kRevoking, 1, 60'000);
+    (void)reap();
+    int64_t granted = -1;
+    EXPECT_EQ(dibs_keepalive(client, &held.lease, DIBS_SECOND, DIBS_FOREVER, &granted), DIBS_OK);
+    int code = 0;
+    EXPECT_EQ(dibs_lease_state(client, &held.lease, &code), DIBS_IN_GRACE);
+    EXPECT_EQ(code, DIBS_EREVOKED);
+}
+
+TEST_F(Preemption, AClaimThatWaitsAgainHasAnotherEnd) {
+    const dibs_completion first = claim(true);
+    tell(LeaseEvent::kRequeued, 1);
+    const dibs_completion told = reap();
+    EXPECT_EQ(told.kind, DIBS_LEASE_REQUEUED);
+    EXPECT_EQ(told.code, DIBS_EREVOKED);
+    EXPECT_EQ(told.lease.id, first.lease.id);
+    EXPECT_EQ(told.lease.fence, 7U);
+    EXPECT_EQ(dibs_lease_state(client, &first.lease, nullptr), DIBS_ALREADY_ENDED);
+    grant_again();
+    const dibs_completion second = reap();
+    EXPECT_EQ(second.kind, DIBS_CLAIM_ENDED);
+    EXPECT_EQ(second.outcome, DIBS_GRANTED);
+    EXPECT_EQ(second.lease.id, lease_id(2));
+    EXPECT_EQ(second.lease.fence, 9U);
+    EXPECT_EQ(dibs_lease_state(client, &second.lease, nullptr), DIBS_LIVE);
+    EXPECT_EQ(dibs_release(client, &second.lease, DIBS_FOREVER), DIBS_OK);
+}
+
+// The word that said so has been stored over before anybody looked.
+TEST_F(Preemption, TheEndOfTheFirstLeaseIsToldBeforeTheSecondGrant) {
+    const dibs_completion first = claim(true);
+    grant_again();
+    const dibs_completion told = reap();
+    EXPECT_EQ(told.kind, DIBS_LEASE_REQUEUED);
+    EXPECT_EQ(told.lease.id, first.lease.id);
+    const dibs_completion second = reap();
+    EXPECT_EQ(second.outcome, DIBS_GRANTED);
+    EXPECT_EQ(second.lease.id, lease_id(2));
+}
+
+TEST_F(Preemption, AReleaseNamesTheClaimThatItGivesUp) {
+    const dibs_completion held = claim(true);
+    EXPECT_EQ(dibs_release(client, &held.lease, DIBS_FOREVER), DIBS_OK);
+    const Submission release = broker.seen().at(1);
+    EXPECT_EQ(release.op, Op::kRelease);
+    EXPECT_EQ(release.tag, claimed.tag);
+    EXPECT_EQ(shm::key_word(release), held.claim);
+    // Granted again before the broker read that: nobody waits for it, and the session lives.
+    grant_again();
+    dibs_completion out = {};
+    EXPECT_EQ(dibs_reap(client, &out, 1, DIBS_NOWAIT), 0);
+    EXPECT_EQ(dibs_end_code(client), 0);
+    EXPECT_EQ(client.claim().outcome, DIBS_GRANTED);
+}
+
+TEST_F(Preemption, AReleaseOfTheTakenLeaseCancelsItsClaim) {
+    const dibs_completion held = claim(true);
+    tell(LeaseEvent::kRequeued, 1);
+    (void)reap();
+    EXPECT_EQ(dibs_release(client, &held.lease, DIBS_NOWAIT), DIBS_ALREADY_ENDED);
+    broker.wait_for(2);
+    const Submission cancel = broker.seen().at(1);
+    EXPECT_EQ(cancel.op, Op::kCancel);
+    EXPECT_EQ(cancel.tag, claimed.tag);
+    broker.call(
+        [&](FakeSession& session) { session.refuse(claimed, Outcome::kCancelled, Reason::kOk); });
+    dibs_completion out = {};
+    EXPECT_EQ(dibs_reap(client, &out, 1, DIBS_NOWAIT), 0);
+    EXPECT_EQ(dibs_end_code(client), 0);
+}
+
+TEST_F(Preemption, TermsAreRefusedEachWithItsCode) {
+    const auto code_of = [&](auto change) {
+        dibs_claim_options options = {};
+        options.size = sizeof options;
+        change(options);
+        dibs_completion end = {};
+        return dibs_claim(client, 0, &options, &end);
+    };
+    const std::string long_label(64, 'l');
+    const char* too_long[] = {"good", long_label.c_str()};
+    const char* empty[] = {""};
+    EXPECT_EQ(code_of([&](auto& o) { o.labels = too_long, o.label_count = 2; }), DIBS_ELABELS);
+    EXPECT_EQ(code_of([&](auto& o) { o.prefer = too_long, o.prefer_count = 2; }), DIBS_ELABELS);
+    EXPECT_EQ(code_of([&](auto& o) { o.prefer = empty, o.prefer_count = 1; }), DIBS_ELABELS);
+    EXPECT_EQ(code_of([&](auto& o) { o.prefer_count = 1; }), DIBS_ELABELS);
+    EXPECT_EQ(code_of([&](auto& o) { o.prefer = empty, o.prefer_count = 33; }), DIBS_ELABELS);
+    EXPECT_EQ(code_of([&](auto& o) { o.account = ""; }), DIBS_ENAME);
+    EXPECT_EQ(code_of([&](auto& o) { o.account = long_label.c_str(); }), DIBS_ENAME);
+    EXPECT_EQ(code_of([](auto& o) { o.preempt = 3; }), DIBS_EARGUMENT);
+    EXPECT_EQ(code_of([](auto& o) { o.preempt = -1; }), DIBS_EARGUMENT);
+    EXPECT_EQ(code_of([](auto& o) { o.priority = -1; }), DIBS_EARGUMENT);
+    EXPECT_EQ(code_of([](auto& o) { o.preempt_grace_ns = -1; }), DIBS_ENEGATIVE);
+    EXPECT_TRUE(broker.seen().empty());
+}
+
+// A program that was compiled before there were any.
+TEST_F(Preemption, AnOptionsStructWithoutTermsIsTakenAsItIs) {
+    dibs_claim_options options = {};
+    options.size = offsetof(dibs_claim_options, prefer);
+    options.preempt = 77;  // beyond its end
+    options.timeout_ns = DIBS_FOREVER;
+    dibs_completion end = {};
+    EXPECT_EQ(dibs_claim(client, 0, &options, &end), DIBS_OK);
+    EXPECT_EQ(end.outcome, DIBS_GRANTED);
+}
+
+TEST_F(Preemption, AWorkerHearsOfItBeforeItsRevocation) {
+    broker.call([](FakeSession& session) {
+        shm::Completion notice;
+        notice.kind = shm::CompletionKind::kNotice;
+        notice.user_data = 70;
+        notice.id = 12;
+        notice.fence = 3;
+        notice.value = 5'000'000'000;
+        notice.claim = 44;
+        notice.data = 2;
+        session.complete(notice);
+    });
+    dibs_assignment told = {};
+    ASSERT_EQ(dibs_next_assignment(client, 10 * DIBS_SECOND, &told), DIBS_OK);
+    EXPECT_EQ(told.kind, DIBS_REVOKING);
+    EXPECT_EQ(told.number, 2U);
+    EXPECT_EQ(told.slot, 12U);
+    EXPECT_EQ(told.round, 3U);
+    EXPECT_EQ(told.worker_tag, 70U);
+    EXPECT_EQ(told.claim, 44U);
+    EXPECT_EQ(told.left_ns, 5 * DIBS_SECOND);
+}
+
+}  // namespace
+}  // namespace dibs::test

@@ -1,0 +1,216 @@
+// tests/naive/account_pass.cpp -- "The pass over a pool ordered by account" of docs/scheduling.md.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <tuple>
+
+#include "tests/naive/labels.hpp"
+#include "tests/naive/naive_core.hpp"
+
+namespace dibs::naive {
+
+using core::Decision;
+using core::DecisionKind;
+
+namespace {
+
+constexpr int64_t kMillion = 1'000'000;
+
+// Whole units of a part of the rate.
+int64_t units_of(int64_t net) {
+    return (net + kMillion - 1) / kMillion;
+}
+
+}  // namespace
+
+// "Free if its account is not configured or its remaining fan-out is ≤ 0, else its account's best
+// class": the first with a balance above 0, else free. S2.7, S2.8
+uint8_t NaiveCore::class_of(const Claim& claim) const {
+    const Account* account = configured(claim.account);
+    if (account == nullptr || fanout_left(claim) <= 0) return kFreeClass;
+    for (uint8_t at = 0; at < shm::kClasses; ++at) {
+        if (account->balance[at] > 0) return at;
+    }
+    return kFreeClass;
+}
+
+void NaiveCore::pass_by_account(uint32_t row) {
+    Pass pass;
+    pass.pool = row;
+    for (const uint64_t number : pending_of(row)) {
+        const Claim& claim = m_.claims.at(number);
+        if (claim.is_confirming || claim.is_promised) continue;
+        const uint8_t at = class_of(claim);
+        const Account* account = configured(claim.account);
+        const bool is_left_out =
+            at == kFreeClass && account != nullptr && account->free_tasks_disabled;
+        if (!is_left_out) pass.classes[number] = at;
+    }
+    for (uint8_t at = 0; at < shm::kClasses; ++at) {
+        match(pass, at, true);
+        match(pass, at, false);
+        reprioritise(row, at);
+        if (!m_.pools.at(row).config.preemption_disabled) preempt_at(pass, at);
+        spill_to_free(pass, at);
+    }
+    match(pass, kFreeClass, true);
+    match(pass, kFreeClass, false);
+    for (const uint64_t number : pending_of(row)) {
+        const Claim& claim = m_.claims.at(number);
+        const bool waits = !claim.is_confirming && !claim.is_promised;
+        if (waits && claim.is_impatient) reject_impatient(number);
+    }
+}
+
+// "The claims of class p in order of (quality, higher first; number)", those that still wait.
+std::vector<uint64_t> NaiveCore::list_of(const Pass& pass, uint8_t at) const {
+    std::vector<std::tuple<int64_t, uint64_t>> order;
+    for (const auto& [number, of] : pass.classes) {
+        const auto claim = m_.claims.find(number);
+        if (of != at || claim == m_.claims.end()) continue;
+        if (claim->second.is_confirming || claim->second.is_promised) continue;
+        order.emplace_back(-static_cast<int64_t>(claim->second.base.size()), number);
+    }
+    std::sort(order.begin(), order.end());
+    std::vector<uint64_t> numbers;
+    for (const auto& [quality, number] : order)
+        numbers.push_back(number);
+    return numbers;
+}
+
+bool NaiveCore::can_use(const Pass& pass, const Claim& claim, uint64_t id, bool provisioned) const {
+    const Slot& slot = m_.slots.at(id);
+    return !pass.held.contains(id) && !pass.held_in_step.contains(id) &&
+           has_all(slot.labels, claim.base) &&
+           (!provisioned || has_all(slot.labels, claim.provisionable));
+}
+
+// Steps 1 and 2. "A claim of u units takes the first u idle slots that can serve it … It is skipped
+// if its remaining fan-out is < u, or if there are not u such slots." "A claim of several units
+// that finds some slots but too few holds back every idle slot that it could use."
+void NaiveCore::match(Pass& pass, uint8_t at, bool provisioned) {
+    pass.held_in_step.clear();
+    for (const uint64_t number : list_of(pass, at)) {
+        if (pass.service_is_over) return;
+        const Claim& claim = m_.claims.at(number);
+        if (at < kFreeClass && fanout_left(claim) < int64_t{claim.units}) continue;
+        std::vector<uint64_t> found;
+        std::vector<uint64_t> could_use;
+        for (const uint64_t id : m_.pools.at(pass.pool).ready) {
+            if (!can_use(pass, claim, id, provisioned)) continue;
+            if (within_limits(claim, id, {})) could_use.push_back(id);
+            if (found.size() < claim.units && within_limits(claim, id, found)) found.push_back(id);
+        }
+        if (found.size() == claim.units) {
+            serve_with(pass, number, found, at);
+        } else {
+            (provisioned ? pass.held_in_step : pass.held)
+                .insert(could_use.begin(), could_use.end());
+        }
+    }
+    pass.held_in_step.clear();
+}
+
+// "Where no lease row is left, or unconfirmed_max would be passed, the service of the pool ends for
+// this pass."
+void NaiveCore::serve_with(Pass& pass,
+                           uint64_t number,
+                           const std::vector<uint64_t>& slots,
+                           uint8_t at) {
+    Pool& pool = m_.pools.at(pass.pool);
+    const auto asked =
+        static_cast<uint64_t>(std::count_if(slots.begin(), slots.end(), [&](uint64_t id) {
+            return m_.slots.at(id).session != shm::kNoRow;
+        }));
+    const bool asks_too_many =
+        asked != 0 && unconfirmed_of(pass.pool) + asked > pool.config.unconfirmed_max;
+    if (lease_rows_free() == 0 || asks_too_many) {
+        pass.service_is_over = true;
+        return;
+    }
+    Claim& claim = m_.claims.at(number);
+    claim.slots = slots;
+    claim.served_class = at;
+    for (const uint64_t id : slots)
+        pool.ready.remove(id);
+    if (asked == 0) {
+        grant(number);
+    } else {
+        reserve(number);
+    }
+}
+
+// Step 3, "in order of accounts (configured ones): let n = rate[p] − 10⁶ · running(p)".
+void NaiveCore::reprioritise(uint32_t pool, uint8_t at) {
+    const core::PoolConfig& config = m_.pools.at(pool).config;
+    std::map<uint32_t, const Account*> by_place;
+    for (const auto& [name, account] : m_.accounts) {
+        if (account.is_configured) by_place[account.place] = &account;
+    }
+    for (const auto& [place, account] : by_place) {
+        const int64_t net = account->rate[at] - kMillion * running(account->name, at);
+        if (account->balance[at] < config.demote_threshold && net < 0) {
+            demote(pool, *account, at, units_of(-net));
+        } else if (account->balance[at] > config.promote_threshold && net > 0) {
+            promote(pool, *account, at, units_of(net));
+        }
+    }
+}
+
+void NaiveCore::demote(uint32_t pool, const Account& account, uint8_t at, int64_t units) {
+    std::map<std::tuple<Money, uint32_t>, uint64_t> cheapest_first;
+    for (const auto& [number, lease] : m_.leases) {
+        if (lease.pool != pool || lease.was.account != account.name) continue;
+        if (lease.account_class != at || lease.is_revoking) continue;
+        cheapest_first[{lease.cost, m_.slots.at(lease.slots.front()).number}] = number;
+    }
+    for (const auto& [order, number] : cheapest_first) {
+        if (units <= 0) return;
+        Lease& lease = m_.leases.at(number);
+        units -= static_cast<int64_t>(lease.slots.size());
+        move_lease(lease, static_cast<uint8_t>(at + 1));
+    }
+}
+
+// "Ties: the lower number of its first slot first", of the most expensive ones too.
+void NaiveCore::promote(uint32_t pool, const Account& account, uint8_t at, int64_t units) {
+    std::map<std::tuple<Money, int64_t>, uint64_t> cheapest_first;
+    for (const auto& [number, lease] : m_.leases) {
+        if (lease.pool != pool || lease.was.account != account.name) continue;
+        if (lease.account_class <= at || lease.is_revoking) continue;
+        const int64_t slot = m_.slots.at(lease.slots.front()).number;
+        cheapest_first[{lease.cost, -slot}] = number;
+    }
+    for (auto entry = cheapest_first.rbegin(); entry != cheapest_first.rend(); ++entry) {
+        if (units <= 0) return;
+        Lease& lease = m_.leases.at(entry->second);
+        if (promotion_is_barred(lease)) continue;
+        units -= static_cast<int64_t>(lease.slots.size());
+        move_lease(lease, at);
+    }
+}
+
+void NaiveCore::move_lease(Lease& lease, uint8_t to) {
+    const bool is_promotion = to < lease.account_class;
+    Decision& moved =
+        tell(is_promotion ? DecisionKind::kPromote : DecisionKind::kDemote, shm::kNoRow);
+    moved.claim = lease.claim;
+    moved.pool = lease.pool;
+    moved.slot_number = m_.slots.at(lease.slots.front()).number;
+    moved.round = m_.accounts.at(lease.was.account).place;
+    moved.from_class = lease.account_class;
+    moved.to_class = to;
+    lease.account_class = to;
+}
+
+// Step 5: "claims of class p that still wait and whose remaining fan-out is below their units are
+// of class free from here on, unless free_tasks_disabled."
+void NaiveCore::spill_to_free(Pass& pass, uint8_t at) {
+    for (const uint64_t number : list_of(pass, at)) {
+        const Claim& claim = m_.claims.at(number);
+        const Account* account = configured(claim.account);
+        const bool throttled = fanout_left(claim) < int64_t{claim.units};
+        if (throttled && !account->free_tasks_disabled) pass.classes[number] = kFreeClass;
+    }
+}
+
+}  // namespace dibs::naive

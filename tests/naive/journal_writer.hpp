@@ -1,0 +1,92 @@
+// tests/naive/journal_writer.hpp -- writes a random journal, step by step, and plays it to a naive
+// core while it does, so that most steps mean something.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/naive/dice.hpp"
+#include "tests/naive/journal_character.hpp"
+#include "tests/naive/journal_generator.hpp"
+#include "tests/naive/naive_core.hpp"
+#include "tests/naive/player.hpp"
+
+namespace dibs::naive {
+
+class Writer {
+  public:
+    Writer(uint64_t seed, size_t steps, Flavour flavour) : dice_(seed) {
+        journal_.seed = seed;
+        character_ = choose_character(dice_, journal_, flavour);
+        core_.emplace(journal_.limits);
+        player_.emplace(*core_, journal_);
+        write(steps);
+    }
+    Journal take() { return std::move(journal_); }
+
+  private:
+    using Word = core::WorkerWord::Kind;
+
+    void write(size_t steps);
+    void write_one();
+    bool write_one_of_accounts();
+    void put(Step step);
+
+    void open();
+    void died();
+    void claim();
+    void cancel();
+    void steer();
+    void release();
+    void keepalive();
+    void adopt();
+    void kill_failed();
+    void announce();
+    void word();
+    void drain();
+    void change_pool();
+    void end_turn();
+
+    // journal_of_accounts.cpp: what pools ordered by account have of their own
+    void set_account();
+    void take_account();
+    void reset_balance();
+    void report();
+    void pull();
+    void unassign();
+    void update_claim();
+    void add_terms(Step& step);
+    void take_longer(core::Claim& claim);
+    AccountSpec account_spec();
+    std::string any_account();
+    std::string any_worker(uint32_t pool);
+    std::vector<std::string> some_labels(uint64_t most);
+    std::vector<std::string> labels_of_worker(uint32_t pool, const std::string& name);
+    uint64_t event_time();
+    std::vector<uint32_t> pools_of_reports() const;
+    uint32_t claim_on(const std::string& worker, uint32_t pool);
+
+    uint32_t any_session();
+    uint32_t label_of_session(uint32_t id) const;
+    uint32_t any_pool(bool workers_only);
+    uint32_t any_lease_label();
+    uint16_t any_tag(uint32_t session_id);
+    Word word_for(const Slot& slot);
+    int32_t distance() { return dice_.percent(93) ? 0 : dice_.one_of({-1, -1, 1, -2}); }
+    std::vector<TimeNs> instants() const;
+    const Model& model() const { return core_->model(); }
+
+    Dice dice_;
+    Journal journal_;
+    Character character_;
+    std::optional<NaiveCore> core_;
+    std::optional<Player<NaiveCore>> player_;
+    std::vector<uint32_t> label_of_number_ = {kNoLabel};  // of claims, by number
+    std::map<uint64_t, uint32_t> label_of_slot_;
+};
+
+}  // namespace dibs::naive

@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+# tests/tool/reporting.py -- `dibs report` and `dibs pull`: workers that do not attach; and what `dibs
+# claim` and `dibs exec` say of slots that are taken for a better claim.
+#
+#   reporting.py DIBSD DIBS [PART]     speaks TAP
+# SPDX-License-Identifier: Apache-2.0
+import json
+import sys
+
+from holding import hold, waiting
+from tap import case, expect, expect_equal, main
+
+POOLS = """
+[[account]]
+name = "urgent"
+balance = 1000
+[[pool]]
+name = "far"
+kind = "worker"
+order = "account"
+[[pool]]
+name = "near"
+kind = "counted"
+slots = 1
+order = "account"
+[[pool]]
+name = "plain"
+kind = "worker"
+"""
+
+
+def rows(place, *arguments):
+    code, out, err = place.run(*arguments, "-o", "jsonl")
+    expect_equal((code, err), (0, ""))
+    told = [json.loads(line) for line in out.splitlines()]
+    for row in told:
+        row.pop("schema", None)
+    return told
+
+
+def refused(place, code, words, *arguments):
+    ended, out, err = place.run(*arguments)
+    expect_equal((ended, out), (code, ""))
+    expect(words in err, err)
+
+
+@case("report: a worker that is said to be idle gets the claim that waits, and a pull tells it")
+def idle(place):
+    place.start(POOLS)
+    claim = place.begin("claim", "far", "--label", "cuda", "--prefer", "a", "--prefer", "b",
+                        "-o", "json")
+    waiting(place, 1)
+    expect_equal(rows(place, "report", "idle", "far", "w1"),
+                 [{"reported": "idle", "pool": "far", "worker": "w1", "claim": None}])
+    waiting(place, 1)  # it lacks the label
+    pulled = rows(place, "pull", "far", "w1", "w2=cuda,b")
+    expect_equal(pulled, [{"worker": "w1", "claim": None, "abort": None, "provision": []},
+                          {"worker": "w2", "claim": 1, "abort": None, "provision": ["a"]}])
+    said = json.loads(claim.stdout.readline())
+    expect_equal((said["number"], said["provision"]), (1, ["a"]))
+    expect_equal(rows(place, "pull", "far", "w2=cuda,b")[0]["claim"], 1)  # the same again
+    rows(place, "report", "running", "far", "w2", "--claim", "1")
+    rows(place, "report", "idle", "far", "w2", "--label", "cuda", "--label", "b")
+    expect_equal(claim.wait(), 1)  # done: what it ran is over
+    expect("the lease is lost" in claim.stderr.read(), "its holder is told")
+
+
+@case("report: what is older than what is known changes nothing")
+def old_news(place):
+    place.start(POOLS)
+    rows(place, "report", "idle", "far", "w")
+    holder, _ = hold(place, "far")
+    rows(place, "report", "running", "far", "w", "--claim", "1")
+    rows(place, "report", "idle", "far", "w", "--age", "1h")
+    rows(place, "report", "absent", "far", "--claim", "1", "--age", "1h")
+    expect_equal(holder.poll(), None)
+    rows(place, "report", "absent", "far", "--claim", "1")
+    expect_equal(holder.wait(), 1)
+    expect_equal(rows(place, "ls", "slots", "--pool", "far"), [])
+
+
+@case("report: a claim that is taken off its worker waits again and is granted again")
+def unassign(place):
+    place.start(POOLS)
+    rows(place, "report", "idle", "far", "w")
+    holder, _ = hold(place, "far")
+    rows(place, "report", "unassign", "far", "w", "--claim", "1", "--error", "no disk")
+    refused(place, 4, "there is no claim 1 on worker w", "report", "unassign", "far", "w",
+            "--claim", "1")
+    expect_equal(holder.wait(), 1)  # dibs claim waits for no second grant
+    expect_equal(rows(place, "ls", "claims"), [])
+
+
+@case("report, pull: what cannot be so is refused, and nothing changes")
+def nonsense(place):
+    place.start(POOLS)
+    for words, code, arguments in (
+            ("write idle, running", 2, ("report", "busy", "far", "w")),
+            ("say which worker", 2, ("report", "idle", "far")),
+            ("say which worker", 2, ("report", "running", "far", "--claim", "1")),
+            ("say which claim", 2, ("report", "running", "far", "w")),
+            ("leave --claim out", 2, ("report", "idle", "far", "w", "--claim", "1")),
+            ("not of a worker", 2, ("report", "absent", "far", "w", "--claim", "1")),
+            ("from 1", 2, ("report", "absent", "far", "--claim", "0")),
+            ("from 1", 2, ("report", "absent", "far", "--claim", "x")),
+            ("goes with idle", 2, ("report", "absent", "far", "--claim", "1", "--label", "l")),
+            ("goes with unassign", 2, ("report", "idle", "far", "w", "--error", "e")),
+            ('"nowhere"', 4, ("report", "idle", "nowhere", "w")),
+            ("1 to 63 bytes", 6, ("report", "idle", "far", "w" * 64)),
+            ("control characters", 6, ("report", "idle", "far", "w\n")),
+            ("at most 32 labels", 6, ("report", "idle", "far", "w", "--label", "l" * 64)),
+            ("ordered by account", 6, ("report", "idle", "plain", "w")),
+            ("ordered by account", 6, ("report", "idle", "near", "w")),
+            ("there is no claim 7", 4, ("report", "unassign", "far", "w", "--claim", "7")),
+            ("ordered by account", 6, ("pull", "plain", "w")),
+            ("1 to 63 bytes", 6, ("pull", "far", "=label")),
+            ("at most 8 workers", 2, ("pull", "far", *(f"w{i}" for i in range(9))))):
+        refused(place, code, words, *arguments)
+    # A claim and a worker that never were: there is nothing to contradict.
+    rows(place, "report", "absent", "far", "--claim", "99")
+    rows(place, "report", "running", "far", "ghost", "--claim", "99")
+    expect_equal((rows(place, "ls", "slots"), rows(place, "ls", "claims")),
+                 ([{**row} for row in rows(place, "ls", "slots", "--pool", "near")], []))
+
+
+@case("claim: says when its slot is being taken, and for how long it still has it")
+def taken(place):
+    place.start(POOLS)
+    holder, _ = hold(place, "near", "--preempt", "1h")
+    urgent = place.begin("claim", "near", "--account", "urgent", "-o", "json")
+    said = holder.stderr.readline()
+    expect(said.startswith("dibs claim: a better claim takes the slot: it is lost in "), said)
+    expect_equal(urgent.poll(), None)
+    holder.terminate()
+    expect_equal(holder.wait(), 0)
+    expect_equal(json.loads(urgent.stdout.readline())["number"], 2)
+
+
+@case("exec: a command whose slot is taken is told by TERM, and gives it back")
+def exec_taken(place):
+    place.start(POOLS)
+    command = place.begin("exec", "near", "--preempt", "1h", "--", "sh", "-c",
+                          "trap 'exit 7' TERM; echo runs; while :; do sleep 0.01; done")
+    expect_equal(command.stdout.readline(), "runs\n")
+    urgent = place.begin("claim", "near", "--account", "urgent", "-o", "json")
+    expect_equal(command.wait(), 7)
+    said = command.stderr.readline()
+    expect(said.startswith("dibs exec: a better claim takes the slot of pool \"near\""), said)
+    expect_equal(json.loads(urgent.stdout.readline())["number"], 2)
+
+
+@case("exec: a command whose slot may be taken at once does not outlive it")
+def exec_lost(place):
+    place.start(POOLS)
+    command = place.begin("exec", "near", "--preempt", "at-once", "--", "sh", "-c",
+                          "echo runs; exec sleep 1000")
+    expect_equal(command.stdout.readline(), "runs\n")
+    urgent = place.begin("claim", "near", "--account", "urgent", "-o", "json")
+    expect_equal(json.loads(urgent.stdout.readline())["number"], 2)
+    expect_equal(command.wait(), 125)
+
+
+@case("exec: nobody takes the slot of a command that has not said so")
+def exec_kept(place):
+    place.start(POOLS)
+    command = place.begin("exec", "near", "--", "sh", "-c", "echo runs; read line",
+                          stdin=-1)
+    expect_equal(command.stdout.readline(), "runs\n")
+    urgent = place.begin("claim", "near", "--account", "urgent", "-o", "json")
+    waiting(place, 1)
+    command.stdin.close()
+    command.wait()
+    expect_equal(json.loads(urgent.stdout.readline())["number"], 2)
+
+
+@case("exec, claim: --preempt is never, at-once or a duration; a priority is one within the policy")
+def options(place):
+    place.start(POOLS + '[[policy]]\ndefault = true\npriority_max = 9\n')
+    refused(place, 2, "--preempt soon: write never, at-once, or a duration", "claim", "near",
+            "--preempt", "soon")
+    refused(place, 2, "--preempt soon", "exec", "near", "--preempt", "soon", "--", "true")
+    expect_equal(place.run("exec", "near", "--priority", "9", "--", "true")[0], 0)
+    refused(place, 5, "not allowed", "exec", "near", "--priority", "10", "--", "true")
+
+
+if __name__ == "__main__":
+    main(sys.argv)
