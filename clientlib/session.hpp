@@ -191,7 +191,8 @@ struct Session {
     void reclaim();
     // Pushes what earlier calls owe the broker, as far as there is room.
     void settle();
-    void forget_slot(uint64_t slot);  // worker.cpp
+    [[nodiscard]] bool offers(uint64_t slot) const;
+    void forget_slot(uint64_t slot);  // both: worker.cpp
     int submit_claim(uint32_t pool,
                      const dibs_claim_options& options,
                      uint64_t user_data,

@@ -1,9 +1,15 @@
 // clientlib/worker.cpp -- the worker's side: slots, assignments, and words about them.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "clientlib/payload_decoder.hpp"
 #include "clientlib/session.hpp"
 
 namespace dibs::client {
+
+bool Session::offers(uint64_t slot) const {
+    return std::find(slots, slots + slot_count, slot) != slots + slot_count;
+}
 
 void Session::forget_slot(uint64_t slot) {
     for (uint32_t i = 0; i < slot_count; ++i) {
@@ -110,7 +116,10 @@ int dibs_next_assignment(dibs_session* session, int64_t timeout_ns, dibs_assignm
     for (bool last = false;;) {
         session->pump();
         if (session->assignments.count != 0) {
-            return describe(*session, session->assignments.pop(), *assignment);
+            const int described = describe(*session, session->assignments.pop(), *assignment);
+            // Unread when its slot was withdrawn: the room may be another slot's by now.
+            if (described == DIBS_EPAYLOAD && !session->offers(assignment->slot)) continue;
+            return described;
         }
         if (session->end_code != 0) return session->end_code;
         if (session->stash.full()) return DIBS_EUNREAD;

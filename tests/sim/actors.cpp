@@ -163,7 +163,7 @@ bool Client::claim(uint32_t pool, int64_t timeout_ns) {
         expect(code == DIBS_EFULL || code == DIBS_EUNREAD || code == DIBS_ELIMIT,
                std::string("a claim is refused: ") + dibs_strerror(code));
         ++scene_.seen["refused"];
-        return reap(0);
+        return reap(kMs);
     }
     expect(end.outcome != DIBS_NO_OUTCOME, "a claim ends without an outcome");
     ++scene_.seen[dibs_outcome_name(end.outcome)];
@@ -270,7 +270,7 @@ bool Client::give_back(bool wait) {
     ++scene_.commands;
     if (code == DIBS_EFULL || code == DIBS_EUNREAD) {
         held_.push_back(held);
-        return reap(0);
+        return reap(kMs);
     }
     expect(code == DIBS_OK || code == DIBS_ALREADY_ENDED || code == DIBS_ESTALE ||
                code == DIBS_ENOTFOUND || code == DIBS_ETIMEDOUT,
