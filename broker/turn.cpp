@@ -56,13 +56,12 @@ void Turn::take(core::TimeNs now) {
     pledges_.begin_turn();
     ingest_.begin_turn();
     if (!core_.cut()) {  // else the rest of the last turn is decided before anything new
-        hear();          // new sessions, configuration, drain
-        if (kills_.any()) kills_.tell();  // who lives although it was to be killed
-        if (careful_.empty()) {
-            if (deaths_.any()) deaths_.reap();  // the dead first: what they published still counts
-            read_submissions();                 // commands change rows, nothing is granted yet
-        } else {
-            read_carefully();  // after a broker's death: what it had in hand, one entry a turn
+        if (!serve_others()) {
+            if (careful_.empty()) {
+                read_submissions();  // commands change rows, nothing is granted yet
+            } else {
+                read_carefully();  // after a broker's death: what it had in hand, one entry a turn
+            }
         }
     }
     core_.decide();    // timers that are due, then the pass
@@ -81,6 +80,19 @@ void Turn::take(core::TimeNs now) {
     retire();
     exchange_.events().send();
     sleep_.worked(now);
+}
+
+// Everything but submissions: a turn of its own, since it may take long, and what clients submit
+// meanwhile is not to be granted at the time of before: their leases would end early. The next turn
+// is the clients', however much there is to do here. False if there was nothing, or it is theirs.
+bool Turn::serve_others() {
+    served_others_ = !served_others_ && (taken_ != nullptr || exchange_.asked() || kills_.any() ||
+                                         (deaths_.any() && careful_.empty()));
+    if (!served_others_) return false;
+    hear();                                                 // new sessions, configuration, drain
+    if (kills_.any()) kills_.tell();                        // who lives although it was killed
+    if (deaths_.any() && careful_.empty()) deaths_.reap();  // what they published still counts
+    return true;
 }
 
 bool Turn::anything_to_do() {

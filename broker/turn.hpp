@@ -58,6 +58,7 @@ class Turn {
     void take_over(Config* config);
     void read_submissions();
     [[nodiscard]] bool one_speaks() const;
+    bool serve_others();
     void retire();
     void tell_of(const Session& session, shm::EventKind what);
     [[nodiscard]] core::TimeNs next_due() const;
@@ -96,6 +97,7 @@ class Turn {
     bool draining_ = false;
     bool stopped_ = false;
     bool yielded_ = false;
+    bool served_others_ = false;  // in the last turn
     bool publish_all_ = false;
     std::vector<Session*> opened_;      // in this turn
     std::vector<Session*> careful_;     // their entries may be what the last broker died of

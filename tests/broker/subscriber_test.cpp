@@ -56,10 +56,9 @@ class Wire {
         std::memcpy(&packet.head, bytes.data(), sizeof(packet.head));
         EXPECT_EQ(static_cast<size_t>(size),
                   sizeof(packet.head) + packet.head.count * sizeof(shm::Event));
-        packet.events.resize(packet.head.count);
-        std::memcpy(packet.events.data(),
-                    bytes.data() + sizeof(packet.head),
-                    packet.head.count * sizeof(shm::Event));
+        const auto* events =
+            reinterpret_cast<const shm::Event*>(bytes.data() + sizeof(packet.head));
+        packet.events.assign(events, events + packet.head.count);
         return packet;
     }
 

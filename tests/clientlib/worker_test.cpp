@@ -82,9 +82,23 @@ TEST(Worker, IsToldWhatTheClaimBrought) {
     EXPECT_EQ(dibs_next_assignment(client, 0, nullptr), DIBS_EARGUMENT);
 }
 
+// Makes each announced slot one with the next id, and says yes to everything else.
+FakeBroker::Script numbering_slots() {
+    return [next = uint64_t{0}](FakeSession& session, const Submission& entry) mutable {
+        shm::Completion completion;
+        completion.user_data = entry.user_data;
+        const bool slot = entry.op == Op::kAnnounce;
+        completion.kind = slot ? shm::CompletionKind::kSlot : shm::CompletionKind::kResult;
+        if (slot) completion.id = ++next;
+        session.complete(completion);
+    };
+}
+
 TEST(Worker, IsToldThatAPayloadCannotBeRead) {
-    FakeBroker broker;
+    FakeBroker broker(numbering_slots());
     Client client(broker);
+    uint64_t slot = 0;
+    ASSERT_EQ(dibs_announce(client, 0, nullptr, DIBS_FOREVER, &slot), DIBS_OK);
     broker.call([](FakeSession& session) {
         session.assign(1, 1, 1, std::string("\xff\xff\xff\x7f garbage", 12));
         session.assign(2, 1, 2, "");
@@ -93,6 +107,22 @@ TEST(Worker, IsToldThatAPayloadCannotBeRead) {
     ASSERT_EQ(dibs_next_assignment(client, DIBS_FOREVER, &assignment), DIBS_EPAYLOAD);
     EXPECT_EQ(assignment.slot, 1U);
     EXPECT_EQ(assignment.round, 1U);
+    ASSERT_EQ(dibs_next_assignment(client, DIBS_FOREVER, &assignment), DIBS_OK);
+    EXPECT_EQ(assignment.slot, 2U);
+}
+
+// Its room may be another slot's by then, and hold anything.
+TEST(Worker, IsNotToldOfASlotThatItWithdrewBeforeItRead) {
+    FakeBroker broker(numbering_slots());
+    Client client(broker);
+    uint64_t slot = 0;
+    ASSERT_EQ(dibs_announce(client, 0, nullptr, DIBS_FOREVER, &slot), DIBS_OK);
+    broker.call([](FakeSession& session) {
+        session.assign(1, 1, 1, std::string("\xff\xff\xff\x7f garbage", 12));
+        session.assign(2, 1, 2, "");
+    });
+    ASSERT_EQ(dibs_withdraw(client, slot, DIBS_FOREVER), DIBS_OK);
+    dibs_assignment assignment;
     ASSERT_EQ(dibs_next_assignment(client, DIBS_FOREVER, &assignment), DIBS_OK);
     EXPECT_EQ(assignment.slot, 2U);
 }
@@ -144,13 +174,7 @@ TEST(Worker, HearsTheBrokersCode) {
 }
 
 TEST(Worker, MayOfferSlotsAsLongAsTheirAssignmentsHaveRoom) {
-    FakeBroker broker([next = uint64_t{0}](FakeSession& session, const Submission& entry) mutable {
-        shm::Completion completion;
-        completion.user_data = entry.user_data;
-        completion.kind = shm::CompletionKind::kSlot;
-        completion.id = ++next;
-        session.complete(completion);
-    });
+    FakeBroker broker(numbering_slots());
     dibs_connect_options sizes = {};
     sizes.submission_entries = 8;
     sizes.completion_entries = 16;

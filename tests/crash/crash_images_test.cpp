@@ -104,10 +104,11 @@ TEST_F(CrashImages, LeaveTheWholeTurnOrNothing) {
         }
         ASSERT_EQ(core.check_all(), std::vector<std::string>{}) << "turn " << turn_number;
     }
+    const uint64_t least = wanted() < 20'000 ? 1 : 3;
     for (size_t kind = 0; kind < kOperations; ++kind) {
-        EXPECT_GE(seen[kind], 3U) << name_of(static_cast<Operation>(kind));
+        EXPECT_GE(seen[kind], least) << name_of(static_cast<Operation>(kind));
     }
-    EXPECT_GE(pledges, 30U);
+    EXPECT_GE(pledges, 10 * least);
     EXPECT_GT(phases[shm::LogPhase::kOpen], 0U);
     EXPECT_GT(phases[shm::LogPhase::kCommitted], 0U);
 }
