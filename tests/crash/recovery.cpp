@@ -52,6 +52,12 @@ uint64_t digest_of(std::span<std::byte> bytes) {
     add_rows(&digest, state.slots, state.slots.size());
     add_rows(&digest, state.claims, state.claims.size());
     add_rows(&digest, state.leases, state.leases.size());
+    add_rows(&digest, state.accounts, state.accounts.size());
+    for (uint32_t row = 0; row < state.label_sets.size(); ++row) {
+        shm::LabelSetRow set = state.label_sets[row];
+        set.head.touched = 0;
+        digest.add(&set, sizeof(set));
+    }
     const auto add_chain = [&](uint32_t chain, uint32_t size) {
         for (uint32_t at = 0; at < size; at += 508) {
             digest.add(state.arena[chain].bytes, std::min(508U, size - at));
@@ -60,7 +66,21 @@ uint64_t digest_of(std::span<std::byte> bytes) {
     };
     for (uint32_t row = 0; row < state.claims.size(); ++row) {
         const shm::ClaimRow& claim = state.claims[row];
-        if (static_cast<int>(claim.state) != 0) add_chain(claim.payload, claim.payload_size);
+        if (static_cast<int>(claim.state) == 0) continue;
+        add_chain(claim.payload, claim.payload_size);
+        // In other pools the field means nothing.
+        const bool pays = state.pools[claim.pool].order == shm::PoolOrder::kAccount;
+        if (pays && claim.carried_cost != shm::kNoRow) {
+            add_chain(claim.carried_cost, sizeof(shm::LeaseRow::cost));
+        }
+    }
+    for (uint32_t row = 0; row < state.accounts.size(); ++row) {
+        const shm::AccountRow& account = state.accounts[row];
+        if (account.state != 0) add_chain(account.label_limits, account.label_limits_size);
+    }
+    for (uint32_t row = 0; row < state.label_sets.size(); ++row) {
+        const shm::LabelSetRow& set = state.label_sets[row];
+        if (set.references != 0) add_chain(set.text, set.text_size);
     }
     for (uint32_t row = 0; row < state.slots.size(); ++row) {
         const shm::SlotRow& slot = state.slots[row];
@@ -76,7 +96,9 @@ core::Limits small() {
     limits.slots = 48;
     limits.claims = 20;
     limits.leases = 16;
-    limits.arena_blocks = 48;
+    limits.arena_blocks = 96;
+    limits.accounts = 6;
+    limits.label_sets = 10;
     return limits;
 }
 

@@ -13,12 +13,16 @@ using shm::SlotState;
 
 namespace {
 
+constexpr uint32_t kFarm = 7;  // the worker pool ordered by account
+
 constexpr std::array<const char*, kOperations> kNames = {
-    "open session",   "claim",     "claim many",  "cancel",         "release",
-    "fail",           "keepalive", "adopt",       "kill failed",    "announce",
-    "announce again", "ready",     "confirm",     "refuse for now", "refuse",
-    "done",           "withdraw",  "protect",     "session death",  "drain pool",
-    "undrain pool",   "drain all", "undrain all", "grow pool",      "time passes"};
+    "open session",   "claim",         "claim many",   "cancel",         "release",
+    "fail",           "keepalive",     "adopt",        "kill failed",    "announce",
+    "announce again", "ready",         "confirm",      "refuse for now", "refuse",
+    "done",           "withdraw",      "protect",      "session death",  "drain pool",
+    "undrain pool",   "drain all",     "undrain all",  "grow pool",      "set account",
+    "delete account", "reset balance", "report idle",  "report running", "report absent",
+    "pull",           "unassign",      "update claim", "time passes"};
 
 }  // namespace
 
@@ -61,8 +65,24 @@ void Workload::set_up() {
     strict.name = "strict";
     strict.expiry = shm::ExpiryMode::kStrict;
     core_.set_pool(strict, nullptr);
+    core::PoolConfig shares = tokens;
+    shares.name = "shares";
+    shares.slots = 4;
+    shares.order = shm::PoolOrder::kAccount;
+    shares.promote_threshold = 3;
+    shares.demote_threshold = -3;
+    core_.set_pool(shares, nullptr);
+    core::PoolConfig farm = workers;
+    farm.name = "farm";
+    farm.order = shm::PoolOrder::kAccount;
+    farm.promote_threshold = 3;
+    farm.demote_threshold = -3;
+    farm.account_expiry_ns = 20'000;
+    farm.queue_timeout_ns = 6000;
+    farm.request_age_max_ns = 30'000;
+    core_.set_pool(farm, nullptr);
     for (uint32_t uid = 0; uid < 3; ++uid)
-        core_.open_session({.uid = uid, .tags_max = 8});
+        core_.open_session({.uid = uid, .tags_max = 8, .account = uid == 0 ? "" : "a1"});
     core_.decide();
     core_.commit();
     core_.clear();
@@ -123,6 +143,18 @@ bool Workload::claim(uint16_t units_max) {
         const uint64_t bytes = random_();
         std::memcpy(payload_.data() + at, &bytes, sizeof bytes);
     }
+    const std::string account = below(3) == 0 ? "" : any_account();
+    const std::vector<std::string_view> labels = any_labels();
+    const std::vector<std::string_view> provisionable = any_labels();
+    const core::ClaimTerms terms{
+        .account = account,
+        .labels = labels,
+        .provisionable = provisionable,
+        .preempt_mode = static_cast<shm::PreemptMode>(below(3)),
+        .preempt_grace_ns = below(3000),
+        .requeue = below(2) == 0,
+    };
+    claim.terms = &terms;
     core_.apply(claim);
     return true;
 }
@@ -133,10 +165,16 @@ bool Workload::pledge() {
     core::Claim claim;
     claim.session = session;
     claim.tag = static_cast<uint16_t>(below(8));
-    claim.pool = static_cast<uint32_t>(below(core_.pools()));
     claim.interval_ns = below(2) == 0 ? 0 : 500 + below(3000);
+    const auto start = static_cast<uint32_t>(below(core_.pools()));
     core::Core::Foreseen seen;
-    if (!core_.foresee(claim, &seen)) return false;
+    bool foreseen = false;
+    // Only few pools can be foreseen at any moment; those ordered by account never.
+    for (uint32_t step = 0; !foreseen && step < core_.pools(); ++step) {
+        claim.pool = (start + step) % core_.pools();
+        foreseen = core_.foresee(claim, &seen);
+    }
+    if (!foreseen) return false;
     const uint64_t told = core_.session(session).completion_tail;
     shm::Completion entry;
     entry.sequence = told + 1;
@@ -160,8 +198,10 @@ bool Workload::announce(bool again) {
     const std::string attributes(below(700), 'a');
     core::Announce announce;
     announce.session = session;
-    static constexpr uint32_t kWorkerPools[] = {1, 2, 4, 5};
-    announce.pool = kWorkerPools[below(4)];
+    static constexpr uint32_t kWorkerPools[] = {1, 2, 4, 5, kFarm};
+    announce.pool = kWorkerPools[below(5)];
+    const std::vector<std::string_view> labels = any_labels();
+    announce.labels = labels;
     announce.name = name;
     announce.attributes = attributes;
     announce.is_protected = below(6) == 0;
@@ -193,6 +233,72 @@ bool Workload::end_lease(bool broken) {
                               .broken = broken,
                               .lease = core::row_id(lease.head.generation, row),
                               .fence = lease.fence});
+    return true;
+}
+
+std::vector<std::string_view> Workload::any_labels() {
+    std::vector<std::string_view> labels;
+    for (const std::string_view label : {"k:1", "k:2", "os:l"}) {
+        if (below(3) == 0) labels.push_back(label);
+    }
+    return labels;
+}
+
+bool Workload::set_account() {
+    const std::string name = any_account();
+    std::array<int64_t, 5> rate{};
+    std::array<int64_t, 5> balance{};
+    for (size_t at_class = 0; at_class < rate.size(); ++at_class) {
+        rate[at_class] = static_cast<int64_t>(below(3)) * 700'000;
+        balance[at_class] = static_cast<int64_t>(below(30)) - 15;
+    }
+    const core::AccountConfig::Limit limit{.key = "k", .limit = static_cast<uint32_t>(below(4))};
+    const bool limited = below(2) == 0;
+    return core_.set_account({.name = name,
+                              .rate = rate,
+                              .charge_max_ns = 10'000,
+                              .fanout_max = static_cast<uint32_t>(below(3)),
+                              .label_limits = {&limit, limited ? size_t{1} : 0},
+                              .free_tasks_disabled = below(4) == 0,
+                              .balance = balance,
+                              .keep_balance = below(2) == 0},
+                             nullptr);
+}
+
+uint64_t Workload::any_number() {
+    const uint32_t row = any_claim();
+    return row == kNoRow ? 0 : core_.claim(row).arrival;
+}
+
+bool Workload::report(core::Report::Kind kind) {
+    const std::string worker = any_worker();
+    const std::vector<std::string_view> labels = any_labels();
+    core_.apply(core::Report{.kind = kind,
+                             .pool = kFarm,
+                             .worker = worker,
+                             .claim = any_number(),
+                             .labels = labels,
+                             .event_ns = below(2) == 0 ? shm::kNever : now_ - below(1000)});
+    return true;
+}
+
+bool Workload::pull() {
+    const std::string one = any_worker();
+    const std::string other = any_worker();
+    const std::vector<std::string_view> labels = any_labels();
+    const std::array<core::Pull::Worker, 2> workers = {{{one, labels}, {other, labels}}};
+    core_.apply(core::Pull{.pool = kFarm, .workers = workers});
+    return true;
+}
+
+bool Workload::update_claim() {
+    const std::string account = any_account();
+    const std::vector<std::string_view> labels = any_labels();
+    core_.apply(core::UpdateClaim{.claim = any_number(),
+                                  .account_given = below(2) == 0,
+                                  .account = account,
+                                  .labels_given = below(2) == 0,
+                                  .labels = labels});
     return true;
 }
 
@@ -271,10 +377,10 @@ bool Workload::apply(Operation operation) {
             return true;
         }
         case Operation::kDrainPool:
-            core_.apply(core::Drain{.pool = static_cast<uint32_t>(below(3)), .on = true});
+            core_.apply(core::Drain{.pool = static_cast<uint32_t>(below(8)), .on = true});
             return true;
         case Operation::kUndrainPool:
-            core_.apply(core::Drain{.pool = static_cast<uint32_t>(below(3)), .on = false});
+            core_.apply(core::Drain{.pool = static_cast<uint32_t>(below(8)), .on = false});
             return true;
         case Operation::kDrainAll:
             core_.apply(core::Drain{.on = true});
@@ -292,6 +398,29 @@ bool Workload::apply(Operation operation) {
             ++counted_slots_;
             return true;
         }
+        case Operation::kSetAccount:
+            return set_account();
+        case Operation::kDeleteAccount:
+            core_.delete_account(any_account());
+            return true;
+        case Operation::kResetBalance: {
+            const std::array<int64_t, 2> balance = {static_cast<int64_t>(below(20)) - 10, 5};
+            return core_.reset_balance(any_account(), balance, nullptr);
+        }
+        case Operation::kReportIdle:
+            return report(core::Report::Kind::kIdle);
+        case Operation::kReportRunning:
+            return report(core::Report::Kind::kRunning);
+        case Operation::kReportAbsent:
+            return report(core::Report::Kind::kAbsent);
+        case Operation::kPull:
+            return pull();
+        case Operation::kUnassign:
+            core_.apply(
+                core::Unassign{.pool = kFarm, .claim = any_number(), .worker = any_worker()});
+            return true;
+        case Operation::kUpdateClaim:
+            return update_claim();
         case Operation::kTimePasses:
             now_ += below(4000);
             return true;

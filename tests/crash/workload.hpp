@@ -40,6 +40,15 @@ enum class Operation : uint8_t {
     kDrainAll,
     kUndrainAll,
     kGrowPool,
+    kSetAccount,
+    kDeleteAccount,
+    kResetBalance,
+    kReportIdle,
+    kReportRunning,
+    kReportAbsent,
+    kPull,
+    kUnassign,
+    kUpdateClaim,
     kTimePasses,
     kCount
 };
@@ -75,6 +84,14 @@ class Workload {
     bool announce(bool again);
     bool say(core::WorkerWord::Kind kind, uint32_t slot, bool flag);
     bool end_lease(bool broken);
+    bool set_account();
+    bool report(core::Report::Kind kind);
+    bool pull();
+    bool update_claim();
+    [[nodiscard]] uint64_t any_number();
+    std::string any_worker() { return "r" + std::to_string(below(6)); }
+    std::string any_account() { return "a" + std::to_string(below(4)); }
+    std::vector<std::string_view> any_labels();
 
     core::Core& core_;
     std::mt19937_64 random_;
