@@ -86,6 +86,8 @@ void NaiveCore::worker_idle(uint32_t pool, std::string_view name, const Labels& 
     if (slot.is == SlotIs::kIdle && same_labels && !slot.is_unqualified) return;
     slot.modified_ns = m_.now;
     if (slot.is == SlotIs::kLeased) {
+        const auto next = m_.claims.find(slot.promised_to);
+        if (next != m_.claims.end()) next->second.abort = 0;  // there is nothing to abort any more
         done(slot, true, {});
     } else {
         leave_ready_queue(slot);
