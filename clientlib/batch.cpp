@@ -47,7 +47,9 @@ int submit_cancel(Session& session, const dibs_op& op, Told told, shm::Submissio
     }
     entry.tag = static_cast<uint16_t>(tag);
     uint32_t index = kNone;
-    return session.submit(entry, op.user_data, told, index);
+    const int code = session.submit(entry, op.user_data, told, index);
+    if (code == DIBS_OK) session.cancel_sent(op.ticket);
+    return code;
 }
 
 int submit_word(Session& session, const dibs_op& op, Told told, shm::Submission& entry) {

@@ -76,6 +76,8 @@ int dibs_cancel(dibs_session* session, uint64_t ticket) {
     entry.tag = static_cast<uint16_t>(tag);
     uint32_t index = kNone;
     code = session->submit(entry, 0, Told::kNobody, index);
-    if (code == DIBS_OK) session->publish();
+    if (code != DIBS_OK) return code;
+    session->cancel_sent(ticket);
+    session->publish();
     return code;
 }

@@ -157,6 +157,7 @@ bool accept_claim(Session& session, const shm::Completion& completion, dibs_comp
     out.code = static_cast<int32_t>(completion.reason);
     out.claim = completion.claim;
     if (granted) {
+        if (row.cancelled) session.lease_over(tag);
         out.lease = lease_of(session, tag);
         out.interval_ns = duration(completion.value);
         out.provision = ~completion.holder;
@@ -344,12 +345,25 @@ void Session::look_at_event(uint32_t tag) {
     if (state == shm::LeaseEvent::kRevoking) {
         row.until_ns = monotonic_ns() + time_left(*this, row);
     }
-    if (state != shm::LeaseEvent::kEnded) return;
+    if (state == shm::LeaseEvent::kEnded) lease_over(tag);
+}
+
+void Session::lease_over(uint32_t tag) {
+    Tag& row = tags[tag];
     row.state = TagState::kOver;
     if (row.requeue) --claims_open;
     row.requeue = false;
     --live;
     ++over;
+}
+
+// If the claim is granted all the same, the cancel ends its lease, and no event will say so.
+void Session::cancel_sent(uint64_t ticket) {
+    const auto tag = static_cast<uint32_t>(ticket);
+    Tag& row = tags[tag];
+    if (row.use != ticket >> 32) return;  // it has ended while there was no room for the cancel
+    if (row.state == TagState::kClaiming) row.cancelled = true;
+    if (row.state == TagState::kLive) lease_over(tag);
 }
 
 void Session::look_for_events() {

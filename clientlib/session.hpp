@@ -54,6 +54,7 @@ struct Tag {
     bool abandoned = false;     // its caller has gone: a grant is released
     bool release_owed = false;  // abandoned and granted, and the ring was full
     bool cancel_owed = false;   // abandoned, and the ring was full
+    bool cancelled = false;     // by its caller, who hears how that ended
     uint8_t event = 0;          // LeaseEvent that is to be reaped
     uint8_t event_seen = 0;
     uint32_t next_free = kNone;
@@ -221,6 +222,8 @@ struct Session {
     bool accept(const shm::Completion& completion, dibs_completion& out);
     // Looks at one lease's event word: a line that stays in this CPU's cache.
     void look_at_event(uint32_t tag);
+    void lease_over(uint32_t tag);
+    void cancel_sent(uint64_t ticket);
     // Looks for event words that have changed; reads a line that the broker writes all the time.
     void look_for_events();
     // Fills `out` with the next lease event; there is one.

@@ -167,6 +167,29 @@ TEST(Cancel, NamesTheClaimByItsTicketUntilItHasItsOutcome) {
     EXPECT_EQ(dibs_cancel(client, ~uint64_t{0}), DIBS_ENOTFOUND);
 }
 
+// The broker ends the lease of a grant that was faster, and says nothing of it.
+TEST(Cancel, LeavesNothingHeldWhenTheGrantWasFaster) {
+    uint64_t leases = 0;
+    FakeBroker broker([&leases](FakeSession& session, const Submission& entry) {
+        if (entry.op != Op::kCancel) return;
+        ++leases;
+        session.grant(session.seen[session.seen.size() - 2], uint64_t{1} << 32 | leases, leases);
+    });
+    dibs_connect_options sizes = {};
+    sizes.leases_max = 8;
+    Client client(broker, sizes);
+    for (int i = 0; i < 20; ++i) {
+        std::vector<dibs_op> ops = claims(1);
+        ASSERT_EQ(dibs_submit(client, ops.data(), 1), 1) << i;
+        ASSERT_EQ(dibs_cancel(client, ops[0].ticket), DIBS_OK);
+        dibs_completion end = {};
+        ASSERT_EQ(dibs_reap(client, &end, 1, DIBS_FOREVER), 1);
+        EXPECT_EQ(end.outcome, DIBS_GRANTED);
+        if (i % 2 != 0) continue;
+        EXPECT_EQ(dibs_release(client, &end.lease, 0), DIBS_ALREADY_ENDED);
+    }
+}
+
 TEST(Reap, TellsOfLeasesThatEndWithoutTheirHoldersDoing) {
     FakeBroker broker;
     Client client(broker);
