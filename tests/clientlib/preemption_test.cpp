@@ -56,10 +56,10 @@ struct Preemption : testing::Test {
         return out;
     }
 
+    Submission claimed;  // these two before the thread that uses them
+    uint32_t room = 0;
     FakeBroker broker;
     Client client;
-    Submission claimed;
-    uint32_t room = 0;
 };
 
 TEST_F(Preemption, IsAnEventWithTheTimeLeft) {
