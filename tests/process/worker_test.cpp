@@ -342,6 +342,7 @@ TEST(WorkerTakenOver, AnswersTheUseThatWasInHand) {
         Tool go(dibsd.socket(),
                 {"exec", "gpu", "--", "sh", "-c", std::string("echo ") + word + " > " + fifo});
         EXPECT_EQ(Worker::answer_of(client, end.lease), word);
+        EXPECT_EQ(go.wait(), 0);  // the next one must not meet this writer in the fifo
     }
     tool.signal(SIGTERM);
     EXPECT_EQ(tool.wait(), 0);

@@ -661,7 +661,8 @@ typedef struct dibs_slot {
     size_t answer_size;
 } dibs_slot;
 
-// The slot of unit 0 .. units − 1. DIBS_EUNITS.
+// The slot of unit 0 .. units − 1. DIBS_EUNITS. Of a lease that has ended, too, until the session
+// claims again; but once the broker has been killed after that end, what is read may be another's.
 DIBS_API int dibs_lease_slot(dibs_session* session,
                              const dibs_lease* lease,
                              uint32_t unit,
