@@ -29,12 +29,24 @@ std::string sizes_text(const shm::SessionSizes& sizes) {
 }
 
 // A socket that is closed with packets unread resets its peer, which then reads an error in place
-// of our last word. Nothing comes after the shutdown, so what is left has an end.
+// of our last word. Nothing comes after the shutdown, so what is left has an end. A packet of no
+// bytes reads like that end, but for its sender's credentials: for them there is no room.
 void read_to_the_end(int socket) {
     (void)shutdown(socket, SHUT_RD);
+    const auto ask_for_credentials = [socket](int yes) {
+        (void)setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes));
+    };
+    ask_for_credentials(1);
     char first = 0;
-    while (recv(socket, &first, sizeof(first), MSG_DONTWAIT) > 0) {
+    struct iovec part = {&first, sizeof(first)};
+    for (bool packet = true; packet;) {
+        struct msghdr message = {};
+        message.msg_iov = &part;
+        message.msg_iovlen = 1;
+        const ssize_t size = recvmsg(socket, &message, MSG_DONTWAIT);
+        packet = size > 0 || (size == 0 && (message.msg_flags & MSG_CTRUNC) != 0);
     }
+    ask_for_credentials(0);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <string>
 
 #include "broker/handshake.hpp"
 #include "broker/peer.hpp"
@@ -61,8 +62,8 @@ TEST(Farewell, ReachesAClientWhosePacketsNobodyHasRead) {
     int ends[2];
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
     const shm::Hello hello;
-    for (int i = 0; i < 3; ++i)
-        ASSERT_EQ(send(ends[0], &hello, sizeof(hello), 0), static_cast<ssize_t>(sizeof(hello)));
+    for (const size_t size : {sizeof(hello), size_t{0}, size_t{0}, sizeof(hello)})
+        ASSERT_EQ(send(ends[0], &hello, size, 0), static_cast<ssize_t>(size));
     send_farewell(ends[1], {FarewellCode::kLimit, 0, "too often"});
     EXPECT_EQ(send(ends[0], &hello, sizeof(hello), MSG_NOSIGNAL), -1);
     EXPECT_EQ(errno, EPIPE);
@@ -77,6 +78,44 @@ TEST(Farewell, ReachesAClientWhosePacketsNobodyHasRead) {
 TEST(Peer, StartTimeTellsAProcessFromNone) {
     EXPECT_NE(process_start_time(static_cast<uint32_t>(getpid())), 0U);
     EXPECT_EQ(process_start_time(0x7ffffffeU), 0U);
+}
+
+// Two ends of a connection, and what the kernel said of the far one when it was made.
+struct Connection {
+    Connection() {
+        EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+        credentials = *peer_credentials(ends[1], &why);
+    }
+    ~Connection() {
+        close(ends[1]);
+        if (ends[0] >= 0) close(ends[0]);
+    }
+    Connection(const Connection&) = delete;
+    Connection& operator=(const Connection&) = delete;
+
+    int ends[2];
+    std::string why;
+    Credentials credentials;
+};
+
+TEST(Peer, IsFoundByItsPidWhileItIsConnected) {
+    Connection connection;
+    const auto peer =
+        identify_peer(connection.ends[1], connection.credentials, false, &connection.why);
+    ASSERT_TRUE(peer) << connection.why;
+    EXPECT_EQ(peer->pid, static_cast<uint32_t>(getpid()));
+    EXPECT_TRUE(peer->killable);
+}
+
+// Its pid names a living process all the same: another one by now, for all that is known.
+TEST(Peer, IsNotTakenForWhoHasItsPidOnceItHasHungUp) {
+    Connection connection;
+    ASSERT_EQ(close(connection.ends[0]), 0);
+    connection.ends[0] = -1;
+    EXPECT_FALSE(identify_peer(connection.ends[1], connection.credentials, false, &connection.why));
+    EXPECT_EQ(connection.why,
+              "process " + std::to_string(getpid()) +
+                  " cannot be watched: it is gone, or not in sight of this broker");
 }
 
 }  // namespace
