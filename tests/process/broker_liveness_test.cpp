@@ -145,6 +145,21 @@ TEST_P(Liveness, AStoppedProcessLosesALeaseThatItDoesNotKeepAlive) {
     expect_grant(waiting);
 }
 
+TEST_P(Liveness, AProcessThatHasClosedItsConnectionKeepsWhatItHeld) {
+    Child child([&](const Child&) {
+        RawClient client(dibsd_.socket());
+        take(client);
+        close(client.socket());
+    });
+    ASSERT_EQ(child.marked(), 'e');
+    RawClient waiting(dibsd_.socket());
+    // Often enough for the broker to have looked at the hang-up, were it listening for it.
+    for (int i = 0; i < 1000; ++i)
+        ASSERT_EQ(holder(waiting).pid, static_cast<uint32_t>(child.pid())) << i;
+    child.kill();
+    expect_grant(waiting);
+}
+
 TEST_P(Liveness, AnotherProgramInTheSameProcessKeepsWhatItHeld) {
     Child child([&](const Child& self) {
         auto client = std::make_unique<RawClient>(dibsd_.socket());

@@ -9,10 +9,12 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <thread>
 
 #include "shm/cpu.hpp"
 #include "shm/handshake.hpp"
+#include "shm/pause.hpp"
 #include "shm/ring.hpp"
 #include "tests/shm/mapping.hpp"
 
@@ -120,6 +122,78 @@ TEST(Doorbell, LosesNoWakeUpInTwentyThousandSleeps) {
     broker.join();
     EXPECT_EQ(lost_by_client, 0U);
     EXPECT_EQ(lost_by_broker, 0U);
+}
+
+// Two threads that go on together. Who waits spins, because the other is about to come; and gives
+// way in the end, since it may have no CPU.
+class Pair {
+  public:
+    void meet() {
+        const uint32_t round = met_.load(std::memory_order_relaxed) / 2;
+        met_.fetch_add(1, std::memory_order_acq_rel);
+        for (int spins = 0; met_.load(std::memory_order_acquire) / 2 == round; ++spins) {
+            pause();
+            if (spins % 10'000 == 9'999) sched_yield();
+        }
+    }
+
+  private:
+    std::atomic<uint32_t> met_{0};
+};
+
+// Binds this thread to the n-th CPU that the process may use, if there are two.
+void stay_on(int n) {
+    cpu_set_t allowed;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) < 2) return;
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+        if (!CPU_ISSET(cpu, &allowed) || n-- != 0) continue;
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(cpu, &one);
+        (void)sched_setaffinity(0, sizeof one, &one);
+        return;
+    }
+}
+
+// A CPU lets a load overtake a store that it has not yet carried out, here most of all: each side's
+// word lies in the other's cache when it is stored.
+TEST(Doorbell, NeverLetsTheTwoSidesMissEachOther) {
+    constexpr uint64_t kRounds = 100'000;
+    Session session;
+    Pair pair;
+    bool rung = false;
+    uint64_t seen = 0;
+    uint64_t missed = 0;
+    std::thread broker([&] {
+        stay_on(1);
+        const UpHead& up = *session.broker_up.as<UpHead>();
+        DownHead& down = *session.broker_down.as<DownHead>();
+        for (uint64_t round = 1; round <= kRounds; ++round) {
+            (void)published_submissions(up);
+            pair.meet();
+            arm_submissions(down);
+            seen = published_submissions(up);
+            pair.meet();
+            if (!rung && seen != round) ++missed;
+            disarm_submissions(down);
+            pair.meet();
+        }
+    });
+    std::thread client([&] {
+        stay_on(0);
+        UpHead& up = *session.client_up.as<UpHead>();
+        const DownHead& down = *session.client_down.as<DownHead>();
+        for (uint64_t round = 1; round <= kRounds; ++round) {
+            (void)down.need_wakeup.load(std::memory_order_relaxed);
+            pair.meet();
+            rung = publish_submissions(up, down, round);
+            pair.meet();
+            pair.meet();
+        }
+    });
+    broker.join();
+    client.join();
+    EXPECT_EQ(missed, 0U);
 }
 
 TEST(Doorbell, SaysRingOnlyToAnArmedBroker) {

@@ -7,6 +7,7 @@
 #include <sched.h>
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -207,6 +208,31 @@ TEST(RingStress, StreamsInOrderAndUntorn) {
     thread.join();
     EXPECT_EQ(wrong, 0U);
     EXPECT_EQ(consumer.head(), kEntries);
+}
+
+// A producer that changes the line while it is looked at: what was checked is what is handed on.
+TEST(RingStress, HandsOnTheSequenceThatItHasChecked) {
+    std::vector<SubmissionEntry> lines(8);
+    std::atomic<bool> over = false;
+    std::thread flipping([&] {
+        for (uint64_t word = 1; !over.load(std::memory_order_relaxed); word ^= 3)
+            lines[0].sequence.store(word, std::memory_order_relaxed);
+    });
+    const SubmissionConsumer consumer(lines.data(), 8, 0);
+    Poll last = Poll::kNothing;
+    uint64_t wrong = 0;
+    // Either of the two may be without a CPU for a while: as long as nothing changes, nothing is
+    // tried.
+    for (uint32_t changes = 0, looks = 0; changes < 100'000 && looks < 50'000'000; ++looks) {
+        Submission entry;
+        const Poll poll = consumer.peek(entry);
+        changes += poll != last;
+        last = poll;
+        wrong += poll == Poll::kEntry && entry.sequence != 1;
+    }
+    over = true;
+    flipping.join();
+    EXPECT_EQ(wrong, 0U);
 }
 
 }  // namespace
