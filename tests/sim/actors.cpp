@@ -136,10 +136,10 @@ void Client::granted(const dibs_completion& end, uint32_t pool, uint64_t asked_n
     for (uint32_t unit = 0; unit < end.lease.units && !plan.has_workers; ++unit) {
         dibs_slot slot = {};
         const int code = dibs_lease_slot(session_, &end.lease, unit, &slot);
-        expect(code == DIBS_OK || code == DIBS_ALREADY_ENDED, "a lease without a slot");
-        if (code != DIBS_OK) break;
         // Once it has ended and another broker has taken over, its room is anybody's.
         if (dibs_lease_state(session_, &end.lease, nullptr) == DIBS_ENDED) break;
+        expect(code == DIBS_OK || code == DIBS_ALREADY_ENDED, "a lease without a slot");
+        if (code != DIBS_OK) break;
         expect(slot.number < plan.slots, "a slot that its pool does not have");
         slots.push_back(slot.number);
     }
