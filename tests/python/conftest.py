@@ -35,18 +35,20 @@ reservation_ttl = "10min"
 class Dibsd:
     """A broker in a folder of its own; ready when it has been made."""
 
-    def __init__(self, folder, config=CONFIG):
+    def __init__(self, folder, config=CONFIG, keeper=False):
+        self.keeper = keeper
         self.socket = f"{folder}/dibs.sock"
         file = pathlib.Path(folder) / "dibsd.toml"
         file.write_text(config)
         self.process = subprocess.Popen(
-            [os.environ["DIBS_DIBSD"], "--no-keeper", "--config", file, "--socket", self.socket],
-            stdout=subprocess.PIPE, text=True)
+            [os.environ["DIBS_DIBSD"], *([] if keeper else ["--no-keeper"]), "--config", file,
+             "--socket", self.socket],
+            stdout=subprocess.PIPE, text=True, env=os.environ | {"DIBS_STATE_DIR": str(folder)})
         assert self.process.stdout.readline() == f"dibsd: ready on {self.socket}\n"
 
     def end(self):
         self.process.send_signal(signal.SIGCONT)
-        self.process.kill()
+        self.process.send_signal(signal.SIGTERM if self.keeper else signal.SIGKILL)
         self.process.wait()
         self.process.stdout.close()
 

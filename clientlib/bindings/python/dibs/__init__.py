@@ -14,9 +14,12 @@ forked child; dibs.aio has the same for asyncio. Every code of the C interface i
 """
 from . import aio, errors
 from ._abi import library as _library
+from .accounts import Share
 from .client import Client, Counters, PoolLimits, Preempt, Terms, Totals, WhenBusy, connect
 from .errors import Cancelled, Error, Expired, Holder
+from .events import Event, Events
 from .lease import Lease, LeaseState, Slot
+from .state import dump, load
 from .worker import Assignment, OfferedSlot
 
 
@@ -26,6 +29,7 @@ def version() -> tuple[int, int, int]:
     return number >> 16, number >> 8 & 0xFF, number & 0xFF
 
 
-__all__ = ["Assignment", "Cancelled", "Client", "Counters", "Error", "Expired", "Holder", "Lease",
-           "LeaseState", "OfferedSlot", "PoolLimits", "Preempt", "Slot", "Terms", "Totals",
-           "WhenBusy", "aio", "connect", "errors", "version"]
+__all__ = ["Assignment", "Cancelled", "Client", "Counters", "Error", "Event", "Events",
+           "Expired", "Holder", "Lease", "LeaseState", "OfferedSlot", "PoolLimits", "Preempt",
+           "Share", "Slot", "Terms", "Totals", "WhenBusy", "aio", "connect", "dump", "errors",
+           "load", "version"]

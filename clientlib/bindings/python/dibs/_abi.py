@@ -19,6 +19,7 @@ OPTIONS_MAX = 16
 HIDDEN_UID = 2**32 - 1
 HIDDEN_CLAIM = 2**64 - 1
 LABELS_MAX = 32
+EVENT_SLOTS = 16
 
 # As `code` of a completion, and as what functions return; errors.py has the negative ones.
 OK = 0
@@ -32,6 +33,7 @@ ESYSTEM = -107
 EFULL = -114
 ETIMEDOUT = -116
 EREADY = -117
+EARGUMENT = -101
 ENOVALUE = -119
 
 NO_OUTCOME, GRANTED, EXPIRED, CANCELLED, REJECTED, BROKER_LOST = range(6)
@@ -41,6 +43,7 @@ PREEMPT_AT_ONCE, PREEMPT_GRACE, PREEMPT_NEVER = range(3)
 OP_CLAIM, OP_ANNOUNCE = 1, 6
 LIVE, IN_GRACE, ENDED = range(3)
 ASSIGN, REVOKE, REVOKING = 1, 2, 3
+EVENT_LOST = 22
 
 
 class Struct(ctypes.Structure):
@@ -143,6 +146,25 @@ class Assignment(Struct):
                 ("provision", c_uint32), ("reserved", c_uint32), ("left_ns", c_int64)]
 
 
+class Share(Struct):
+    _fields_ = [("size", c_size_t), ("name", c_char * (NAME_MAX + 1)), ("configured", c_int32),
+                ("held", c_uint32), ("waiting", c_uint32), ("rate", c_uint64),
+                ("used_ns", c_uint64), ("counted_ns", c_uint64)]
+
+
+class Event(Struct):
+    _fields_ = [("size", c_size_t), ("number", c_uint64), ("time_ns", c_int64),
+                ("kind", c_int32), ("full", c_int32), ("outcome", c_int32), ("code", c_int32),
+                ("provision", c_int32), ("is_void", c_int32), ("uid", c_uint32),
+                ("pid", c_uint32), ("session", c_uint32), ("session_generation", c_uint32),
+                ("units", c_uint32), ("slot", c_uint32), ("round", c_uint32),
+                ("from_class", c_uint32), ("to_class", c_uint32), ("slot_count", c_uint32),
+                ("claim", c_uint64), ("id", c_uint64), ("fence", c_uint64), ("value", c_uint64),
+                ("holder", HolderName), ("cost_micros", c_int64 * 5),
+                ("slots", c_uint32 * EVENT_SLOTS), ("pool", c_char * (NAME_MAX + 1)),
+                ("account", c_char * (NAME_MAX + 1))]
+
+
 # C names of the structs above.
 STRUCTS: dict[str, type[Struct]] = {
     "dibs_connect_options": ConnectOptions, "dibs_pool_limits": PoolLimits,
@@ -150,6 +172,7 @@ STRUCTS: dict[str, type[Struct]] = {
     "dibs_claim_options": ClaimOptions, "dibs_lease": LeaseName, "dibs_holder": HolderName,
     "dibs_completion": Completion, "dibs_announce_options": AnnounceOptions, "dibs_op": Op,
     "dibs_slot": Slot, "dibs_assignment": Assignment,
+    "dibs_share": Share, "dibs_event": Event,
 }
 
 _session = c_void_p
@@ -167,6 +190,8 @@ FUNCTIONS: dict[str, list[Any]] = {
     "dibs_describe": [_session, c_uint32, POINTER(PoolLimits)],
     "dibs_snapshot": [_session, c_uint32, POINTER(Counters)],
     "dibs_pool_totals": [_session, c_uint32, POINTER(Totals)],
+    "dibs_account": [_session, c_char_p, POINTER(c_uint32)],
+    "dibs_account_share": [_session, c_uint32, POINTER(Share)],
     "dibs_submit": [_session, POINTER(Op), c_size_t],
     "dibs_reap": [_session, POINTER(Completion), c_size_t, c_int64],
     "dibs_cancel": [_session, c_uint64],
@@ -189,8 +214,16 @@ FUNCTIONS: dict[str, list[Any]] = {
     "dibs_done": [_session, c_uint64, c_uint64, c_char_p, c_size_t, c_int, c_int64],
     "dibs_withdraw": [_session, c_uint64, c_int64],
     "dibs_protect": [_session, c_uint64, c_int, c_int64],
+    "dibs_events_open": [POINTER(ConnectOptions), POINTER(_session)],
+    "dibs_events_next": [_session, c_int64, POINTER(Event)],
+    "dibs_events_fd": [_session],
+    "dibs_events_close": [_session],
+    "dibs_event_name": [c_int],
+    "dibs_dump": [POINTER(ConnectOptions), c_int],
+    "dibs_load": [POINTER(ConnectOptions), c_int],
 }
-RETURNS = {"dibs_version": c_uint32, "dibs_strerror": c_char_p, "dibs_reason_name": c_char_p}
+RETURNS = {"dibs_version": c_uint32, "dibs_strerror": c_char_p, "dibs_reason_name": c_char_p,
+           "dibs_event_name": c_char_p}
 
 
 def load() -> ctypes.CDLL:

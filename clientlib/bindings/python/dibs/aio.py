@@ -17,8 +17,9 @@ from collections import deque
 from types import TracebackType
 from typing import Any, AsyncIterator, Generator, Iterable, Mapping, Optional, Union
 
-from . import _abi, errors
+from . import _abi, accounts, errors
 from ._session import MARGIN_S, Session
+from .accounts import Share
 from .client import Counters, PoolLimits, Pools, Terms, Totals, WhenBusy
 from .lease import Lease
 from .worker import Assignment, OfferedSlot, announce_options, take_assignment
@@ -175,6 +176,12 @@ class AsyncClient:
 
     def totals(self, pool: Union[str, int]) -> Totals:
         return self._pools.read("dibs_pool_totals", _abi.Totals.sized(), Totals, pool)
+
+    def share(self, account: str) -> Share:
+        return accounts.share(self._session, account)
+
+    def shares(self) -> list[Share]:
+        return accounts.shares(self._session)
 
     async def announce(self, pool: Union[str, int], *, name: Optional[str] = None,
                        labels: Iterable[str] = (), attributes: Optional[Mapping[str, str]] = None,

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Iterable, Iterator, Mapping, Optional, Type, TypeVar, Union
 
-from . import _abi, errors
+from . import _abi, accounts, errors
 from ._session import SLICE_NS, Session, nanoseconds, options, strings
+from .accounts import Share
 from .lease import Lease
 from .worker import Assignment, OfferedSlot, announce_options, take_assignment
 
@@ -194,6 +195,13 @@ class Client:
 
     def totals(self, pool: Union[str, int]) -> Totals:
         return self._pools.read("dibs_pool_totals", _abi.Totals.sized(), Totals, pool)
+
+    def share(self, account: str) -> Share:
+        return accounts.share(self._session, account)
+
+    def shares(self) -> list[Share]:
+        """Of all accounts that are known."""
+        return accounts.shares(self._session)
 
     # ---- workers
 
