@@ -80,18 +80,33 @@ Sheet grant_sheet(const exec::LeaseWatch& lease, const std::string& pool) {
     return sheet;
 }
 
-int hold(exec::LeaseWatch* lease, int signals) {
+// Tells what it was granted. False: nobody wants to know.
+bool show(const exec::LeaseWatch& lease, const std::string& pool, Output* output) {
+    output->show_record(grant_sheet(lease, pool));
+    return output->flush();
+}
+
+int hold(exec::LeaseWatch* lease, const std::string& pool, Output* output, int signals) {
+    bool told = false;  // that it waits again
     for (;;) {
         struct pollfd waits[] = {{signals, POLLIN, 0}, {lease->fd(), POLLIN, 0}};
         (void)poll(waits, 2, lease->poll_timeout_ms());
         if ((waits[0].revents & POLLIN) != 0) break;
         if (!lease->look(true)) throw Failure(kExitFailed, "the lease is lost: " + lease->why());
+        if (lease->waits() && !told) {
+            std::fprintf(stderr,
+                         "dibs claim: a better claim has taken the slot: waiting again, in the old "
+                         "place\n");
+        }
+        told = lease->waits();
+        if (lease->newly_granted() && !show(*lease, pool, output)) return kExitOk;
         if (const auto left = lease->newly_taken()) {
             std::fprintf(stderr,
                          "dibs claim: a better claim takes the slot: it is lost in %s\n",
                          duration_text(static_cast<uint64_t>(*left)).c_str());
         }
     }
+    if (lease->waits()) return kExitOk;  // the claim ends with this process
     const int code =
         dibs_release(lease->attachment().session(), &lease->granted().lease, DIBS_SECOND);
     if (code < 0) throw Failure(kExitFailed, std::string("cannot release: ") + dibs_strerror(code));
@@ -122,6 +137,10 @@ int run_claim(int argc, char** argv) {
     arguments.text("--account", &options.account, exec::kAccountAbout);
     arguments.text(
         "--preempt", &preempt, std::string(exec::kPreemptAbout) + ". At once, if not said");
+    arguments.flag("--requeue",
+                   &options.requeue,
+                   "taken for a better claim, wait again in the old place, and say what is granted "
+                   "then; else the lease is lost");
     Output output(arguments);
     arguments.footer(kFooter);
     if (const auto exit = arguments.parse(argc, argv)) return *exit;
@@ -134,9 +153,8 @@ int run_claim(int argc, char** argv) {
     options.socket = output.socket();
     exec::LeaseWatch lease(options);
     const shm::Descriptor signals = take_signals();
-    output.show_record(grant_sheet(lease, options.pool.name));
-    if (!output.flush()) return kExitOk;  // nobody wants it: it goes back
-    return hold(&lease, signals.get());
+    if (!show(lease, options.pool.name, &output)) return kExitOk;  // it goes back
+    return hold(&lease, options.pool.name, &output, signals.get());
 }
 
 }  // namespace dibs::ctl

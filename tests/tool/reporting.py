@@ -136,6 +136,40 @@ def taken(place):
     expect_equal(json.loads(urgent.stdout.readline())["number"], 2)
 
 
+@case("claim: with --requeue it waits again in its old place, and says what it was granted then")
+def requeued(place):
+    place.start(POOLS)
+    holder, first = hold(place, "near", "--preempt", "at-once", "--requeue")
+    urgent, second = hold(place, "near", "--account", "urgent")
+    expect_equal(holder.stderr.readline(), "dibs claim: a better claim has taken the slot: waiting "
+                                           "again, in the old place\n")
+    later = place.begin("claim", "near", "-o", "json")
+    waiting(place, 2)
+    urgent.terminate()
+    expect_equal(urgent.wait(), 0)
+    again = json.loads(holder.stdout.readline())
+    expect_equal((again["number"], again["number"] == first["number"]), (1, True))
+    expect(again["fence"] > second["fence"] > first["fence"], "a later fence")
+    expect_equal(later.poll(), None)
+    holder.terminate()
+    expect_equal(holder.wait(), 0)
+    expect_equal(json.loads(later.stdout.readline())["number"], 3)
+
+
+@case("claim: interrupted while it waits again, it leaves nothing")
+def requeued_and_gone(place):
+    place.start(POOLS)
+    holder, _ = hold(place, "near", "--requeue")
+    urgent, _ = hold(place, "near", "--account", "urgent")
+    expect("waiting again" in holder.stderr.readline(), "it says so")
+    waiting(place, 1)
+    holder.terminate()
+    expect_equal(holder.wait(), 0)
+    waiting(place, 0)
+    urgent.terminate()
+    expect_equal(urgent.wait(), 0)
+
+
 @case("exec: a command whose slot is taken is told by TERM, and gives it back")
 def exec_taken(place):
     place.start(POOLS)

@@ -128,6 +128,7 @@ dibs_completion claim(const Attachment& attachment, uint32_t pool, const Options
     if (!options.account.empty()) asked.account = options.account.c_str();
     asked.preempt = options.preempt;
     asked.preempt_grace_ns = options.preempt_grace_ns;
+    asked.requeue = options.requeue ? 1 : 0;
     asked.options = pairs.data();
     asked.option_count = pairs.size();
     dibs_completion end = {};

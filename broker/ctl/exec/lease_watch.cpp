@@ -26,15 +26,22 @@ int64_t monotonic_ns() {
 }  // namespace
 
 LeaseWatch::LeaseWatch(const Options& options)
-    : attachment_(options.socket, small_session()), pool_(attachment_.pool(options.pool.name)) {
-    granted_ = claim(attachment_, pool_, options);
-    lease_ = granted_.lease;
-    interval_ns_ = granted_.interval_ns;
-    due_ns_ = monotonic_ns() + interval_ns_ / 3;
-    for (size_t i = 0; i < options.prefer.size(); ++i) {
-        if ((granted_.provision >> i & 1U) != 0) provision_.push_back(options.prefer[i]);
-    }
+    : options_(options),
+      attachment_(options.socket, small_session()),
+      pool_(attachment_.pool(options.pool.name)) {
+    begin(claim(attachment_, pool_, options));
     tell_grant(options, lease_);
+}
+
+void LeaseWatch::begin(const dibs_completion& granted) {
+    granted_ = granted;
+    lease_ = granted.lease;
+    interval_ns_ = granted.interval_ns;
+    due_ns_ = monotonic_ns() + interval_ns_ / 3;
+    provision_.clear();
+    for (size_t i = 0; i < options_.prefer.size(); ++i) {
+        if ((granted.provision >> i & 1U) != 0) provision_.push_back(options_.prefer[i]);
+    }
 }
 
 std::vector<std::string> LeaseWatch::environment(const Options& options) const {
@@ -44,8 +51,9 @@ std::vector<std::string> LeaseWatch::environment(const Options& options) const {
 int LeaseWatch::poll_timeout_ms() {
     if (dibs_arm(attachment_.session()) != DIBS_OK) return 0;
     // A lease that is bound to its holder's life needs no keepalive.
-    const int64_t left_ns =
-        interval_ns_ == 0 ? kPollMax : std::clamp<int64_t>(due_ns_ - monotonic_ns(), 0, kPollMax);
+    const int64_t left_ns = interval_ns_ == 0 || waits_
+                                ? kPollMax
+                                : std::clamp<int64_t>(due_ns_ - monotonic_ns(), 0, kPollMax);
     return static_cast<int>((left_ns + DIBS_MILLISECOND - 1) / DIBS_MILLISECOND);
 }
 
@@ -61,12 +69,34 @@ bool LeaseWatch::take_completions() {
         if (count < 0) return lost(dibs_strerror(count));
         if (count == 0) return true;
         for (int i = 0; i < count; ++i) {
-            const dibs_completion& one = taken[static_cast<size_t>(i)];
-            const bool again = one.kind == DIBS_LEASE_REQUEUED;  // nobody here waits for that
-            if (again || one.kind == DIBS_LEASE_ENDED) return lost(dibs_strerror(one.code));
-            if (one.kind == DIBS_LEASE_GRACE) due_ns_ = 0;
-            if (one.kind == DIBS_LEASE_REVOKING) taken_ = one.interval_ns;
+            if (!take(taken[static_cast<size_t>(i)])) return false;
         }
+    }
+}
+
+bool LeaseWatch::take(const dibs_completion& one) {
+    switch (one.kind) {
+        case DIBS_LEASE_GRACE:
+            due_ns_ = 0;
+            return true;
+        case DIBS_LEASE_REVOKING:
+            taken_ = one.interval_ns;
+            return true;
+        case DIBS_LEASE_REQUEUED:
+            if (!options_.requeue) return lost(dibs_strerror(one.code));
+            waits_ = true;
+            taken_.reset();
+            return true;
+        case DIBS_CLAIM_ENDED:  // the claim's that waited again
+            if (one.outcome != DIBS_GRANTED) return lost(dibs_strerror(one.code));
+            waits_ = false;
+            regained_ = true;
+            begin(one);
+            return true;
+        case DIBS_LEASE_ENDED:
+            return lost(dibs_strerror(one.code));
+        default:
+            return true;
     }
 }
 
@@ -74,7 +104,7 @@ bool LeaseWatch::look(bool keep) {
     dibs_dispatch(attachment_.session());
     if (!take_completions()) return false;
     const int64_t now = monotonic_ns();
-    if (!keep || interval_ns_ == 0 || now < due_ns_) return true;
+    if (!keep || interval_ns_ == 0 || waits_ || now < due_ns_) return true;
     due_ns_ = now + interval_ns_ / 3;
     const int code = dibs_keepalive(attachment_.session(), &lease_, 0, DIBS_NOWAIT, nullptr);
     return code == DIBS_OK || code == DIBS_EFULL ? true : lost(dibs_strerror(code));

@@ -29,19 +29,28 @@ class LeaseWatch {
     [[nodiscard]] const std::string& why() const { return why_; }
     // Once, when a better claim has begun to take it: what is left, in nanoseconds.
     std::optional<int64_t> newly_taken() { return std::exchange(taken_, std::nullopt); }
+    // Its slot was taken, and its claim waits again.
+    [[nodiscard]] bool waits() const { return waits_; }
+    // Once, when it has waited again and was granted.
+    bool newly_granted() { return std::exchange(regained_, false); }
     // Labels that were preferred and that a slot lacks.
     [[nodiscard]] const std::vector<std::string>& provision() const { return provision_; }
 
   private:
     bool lost(const std::string& why);
     bool take_completions();
+    bool take(const dibs_completion& one);
+    void begin(const dibs_completion& granted);
 
+    const Options& options_;
     Attachment attachment_;
     uint32_t pool_;
-    dibs_completion granted_;
-    dibs_lease lease_;
-    int64_t interval_ns_;
-    int64_t due_ns_;
+    dibs_completion granted_ = {};
+    dibs_lease lease_ = {};
+    int64_t interval_ns_ = 0;
+    int64_t due_ns_ = 0;
+    bool waits_ = false;
+    bool regained_ = false;
     std::string why_;
     std::optional<int64_t> taken_;
     std::vector<std::string> provision_;

@@ -27,6 +27,7 @@ struct Options {
     std::string account;
     int32_t preempt = DIBS_PREEMPT_AT_ONCE;
     int64_t preempt_grace_ns = 0;
+    bool requeue = false;     // taken, its claim waits again
     bool taken_told = false;  // the slot may be taken while the command runs: it is told
     std::vector<std::pair<std::string, std::string>> claim_options;
     std::vector<std::string> command;
