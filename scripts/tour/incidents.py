@@ -14,7 +14,7 @@ import dibs
 import dibs.aio
 import dibs.errors
 
-from stage import eventually
+from stage import DIBS, SHARES, eventually
 
 HOLDER = ("import dibs, sys\n"
           "client = dibs.connect(timeout=10)\n"
@@ -221,5 +221,43 @@ def urgent_claim(_stage):
     return bool(good), f"its holder was told, with {left:.1f} s left, and gave it back in time"
 
 
+def shares(_stage):
+    """Three accounts want more than there is, 3 : 2 : 1"""
+    ending = threading.Event()
+    wanted = {name: rate / sum(SHARES.values()) for name, rate in SHARES.items()}
+
+    def got(client):
+        # As the broker publishes it; the longer it goes on, the less one lease counts.
+        used = {name: client.share(name).used for name in SHARES}
+        whole = sum(used.values()) or 1
+        return {name: used[name] / whole for name in SHARES}, whole
+
+    def fair(client):
+        shared, whole = got(client)
+        return whole > 12 and all(abs(shared[name] - wanted[name]) <= 0.02 for name in SHARES)
+
+    async def use(client, name):
+        while not ending.is_set():
+            async with client.claim("fair", timeout=60, terms=dibs.Terms(account=name)):
+                await asyncio.sleep(0.005)
+
+    async def crowd():
+        async with await dibs.aio.connect(timeout=10) as client:
+            await asyncio.gather(*(use(client, name) for name in SHARES for _ in range(20)))
+
+    claiming = threading.Thread(target=lambda: asyncio.run(crowd()))
+    with dibs.connect(timeout=10) as client:
+        for name, rate in SHARES.items():
+            subprocess.run([DIBS, "account", "set", name, "--rate", str(rate), "--charge-max",
+                            "1min"], check=True, capture_output=True)
+        claiming.start()
+        good = eventually(lambda: fair(client), 60)
+        shared, _ = got(client)
+        ending.set()
+        claiming.join()
+    return good, "held " + " : ".join(f"{100 * shared[name]:.1f}" for name in SHARES) + \
+        " of 100, as the broker publishes it"
+
+
 ALL = (client_killed, idle_worker_killed, deadline_passes, cancel_races_grant, back_pressure,
-       broker_killed, urgent_claim)
+       broker_killed, urgent_claim, shares)

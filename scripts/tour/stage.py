@@ -22,6 +22,10 @@ SLOTS = 8
 # Claims at once, how long each is held, and how long the tenant works and rests in turn, in seconds.
 TENANTS = {"batch": (10, 0.25, 4), "web": (3, 0.04, 0), "alice": (2, 0.10, 0)}
 
+# Slots of the pool `fair` that each account may hold all the time: all of them, together. They are
+# made when they are wanted: what an account has saved before, it would spend first.
+SHARES = {"gold": 3, "silver": 2, "bronze": 1}
+
 POOLS = f"""
 [[pool]]
 name = "work"          # eight warm processes, three tenants
@@ -47,6 +51,12 @@ name = "shared"        # one slot, which an urgent claim may take
 kind = "counted"
 slots = 1
 order = "account"
+[[pool]]
+name = "fair"          # six slots, three accounts that want them all
+kind = "counted"
+slots = {sum(SHARES.values())}
+order = "account"
+preemption_disabled = true
 [[pool]]
 name = "clock"         # claims that are timed
 kind = "counted"

@@ -24,10 +24,10 @@ def lines_where_there_is_no_terminal(folder):
     run = subprocess.run(COMMAND + [folder], stdout=subprocess.PIPE, text=True)
     assert run.returncode == 0, run.stdout
     assert "\x1b" not in run.stdout
-    assert run.stdout.splitlines()[-1] == "12 passed, 0 failed, 0 skipped", run.stdout
+    assert run.stdout.splitlines()[-1] == "13 passed, 0 failed, 0 skipped", run.stdout
     for words in ("A client is killed", "An idle worker is killed", "deadline passes",
                   "A cancel races a grant", "More claims come", "The broker is killed",
-                  "An urgent claim takes a slot",
+                  "An urgent claim takes a slot", "Three accounts want more than there is",
                   "Every claim is granted", "No slot is lost"):
         assert re.search(f"^ok .*{words}", run.stdout, re.M), words
 
@@ -35,8 +35,8 @@ def lines_where_there_is_no_terminal(folder):
 def facts_and_times_as_json(folder):
     told = json.loads((pathlib.Path(folder) / "demo.json").read_text())
     assert told["schema"] == "dibs.demo/1"
-    assert [fact["verdict"] for fact in told["facts"]] == ["passed"] * 12, told["facts"]
-    assert len(told["incidents"]) == 7 and told["claims_per_second"] > 0
+    assert [fact["verdict"] for fact in told["facts"]] == ["passed"] * 13, told["facts"]
+    assert len(told["incidents"]) == 8 and told["claims_per_second"] > 0
     assert all(0 < three["p50_ns"] <= three["p99_ns"] <= three["p999_ns"]
                for three in told["times"].values()), told["times"]
 
