@@ -65,6 +65,7 @@ struct Config {
     uint32_t socket_mode = 0600;
     std::string log_level = "info";
     core::TimeNs drain_timeout_ns = 30'000'000'000;
+    core::TimeNs created_pool_idle_ns = 60'000'000'000;
     bool peer_pidfd = true;
     core::TimeNs spin_ns = 25'000;
     core::Limits limits;

@@ -11,6 +11,7 @@
 
 #include "broker/config_account.hpp"
 #include "broker/config_section.hpp"
+#include "shm/pool_name.hpp"
 
 namespace dibs {
 
@@ -159,8 +160,9 @@ PoolSettings read_pool(const toml::table& table, Mistakes& mistakes) {
     section.text("name", pool.name);
     if (!section.has("name")) {
         section.missing("name");
-    } else if (table.get("name")->is_string() && !fit_name(pool.name)) {
-        section.mistake("name", "must have 1 to 63 bytes and no control characters");
+    } else if (table.get("name")->is_string() &&
+               !shm::is_pool_name(pool.name.data(), pool.name.size())) {
+        section.mistake("name", shm::kPoolNameRule);
     }
     values.kind = shm::PoolKind::kCounted;
     const bool known_kind =
@@ -437,6 +439,7 @@ void read_top(const toml::table& table, Config& config, Mistakes& mistakes) {
                            {"error", "error"},
                            {"off", "off"}});
     top.duration("drain_timeout", config.drain_timeout_ns, 0, kYear);
+    top.duration("created_pool_idle", config.created_pool_idle_ns, kSecond, kYear);
     top.flag("peer_pidfd", config.peer_pidfd);
     top.duration("spin", config.spin_ns, 0, kSecond);
     top.word<HardeningMode>("hardening",

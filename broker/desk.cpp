@@ -105,8 +105,9 @@ bool Desk::pool_of(AdminJob& job, uint32_t* pool) const {
     *pool = core_.find_pool(job.request.pool);
     if (*pool != shm::kNoRow) return true;
     job.answer.code = Code::unknown_pool;
-    for (uint32_t row = 0; row < core_.pools() && row < kRowsTold; ++row)
-        job.answer.names.push_back(name_of(row));
+    for (uint32_t row = 0; row < core_.pools() && job.answer.names.size() < kRowsTold; ++row) {
+        if (core_.pool_lives(row)) job.answer.names.push_back(name_of(row));
+    }
     return false;
 }
 
@@ -122,7 +123,8 @@ void Desk::status(AdminJob& job) const {
     told->draining = core_.draining();
     told->sessions_max = core_.sessions_max();
     told->sessions = told->sessions_max - counters.sessions_free;
-    told->pools = core_.pools();
+    for (uint32_t row = 0; row < core_.pools(); ++row)
+        told->pools += core_.pool_lives(row) ? 1 : 0;
     told->pools_max = rows(shm::Table::kPools);
     told->slots_max = core_.slots_max();
     told->slots = told->slots_max - counters.slots_free;
@@ -144,6 +146,7 @@ void Desk::pools(AdminJob& job) const {
         return;
     }
     page(job, core_.pools(), [&](uint32_t row) {
+        if (!core_.pool_lives(row)) return 0U;
         job.answer.pools.push_back(pool_row(row));
         return 1U;
     });
@@ -277,8 +280,8 @@ void Desk::drain(AdminJob& job, bool on) {
     }
 }
 
-// A counted pool beside those of the configuration. It stays as long as the STATE; asked for again
-// in the same size, it is there.
+// A counted pool beside those of the configuration, which goes when nobody uses it any more
+// (transient_pools.hpp). Asked for again in the same size, it is there.
 void Desk::create(AdminJob& job) {
     if (!job.is_admin) {
         job.answer.code = Code::denied;
@@ -286,6 +289,7 @@ void Desk::create(AdminJob& job) {
     }
     core::PoolConfig config;
     config.name = job.request.pool;
+    config.is_transient = true;
     config.slots = static_cast<uint32_t>(
         std::min<uint64_t>(job.request.number, std::numeric_limits<uint32_t>::max()));
     const uint32_t row = core_.find_pool(config.name);
@@ -296,10 +300,6 @@ void Desk::create(AdminJob& job) {
         why = pool.kind == shm::PoolKind::kCounted
                   ? "it has " + std::to_string(pool.slots_wanted) + " slots already"
                   : "there is a pool of that name, with workers";
-    } else if (std::any_of(config.name.begin(), config.name.end(), [](char letter) {
-                   return static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f;
-               })) {
-        why = "control characters in a name";
     } else if (core_.set_pool(config, &why) != shm::kNoRow) {
         job.made_pool = true;
         return;

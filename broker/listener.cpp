@@ -11,6 +11,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -47,7 +48,9 @@ bool somebody_listens(const struct sockaddr_un& address, const std::string& path
            errno == EAGAIN;  // its queue is full
 }
 
-// Whoever holds it may look at the name, remove and make it. It is held for that long only.
+// Whoever holds it may look at the name, remove and make it. It is held for that long only. Who
+// goes removes it as the last thing, so that who has waited for it may hold a file without a name:
+// that one is let go, and the one that lies there by then is taken.
 shm::Descriptor open_lock(const std::string& path) {
     shm::Descriptor made(
         open((path + ".lock").c_str(), O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
@@ -60,6 +63,13 @@ class Locked {
     explicit Locked(int fd) : fd_(fd) {
         while (flock(fd_, LOCK_EX) != 0 && errno == EINTR) {
         }
+    }
+    // Whether it is still the lock of the socket at this path.
+    [[nodiscard]] bool lies_at(const std::string& path) const {
+        struct stat held = {};
+        struct stat named = {};
+        return fstat(fd_, &held) == 0 && lstat((path + ".lock").c_str(), &named) == 0 &&
+               held.st_ino == named.st_ino && held.st_dev == named.st_dev;
     }
     ~Locked() { (void)flock(fd_, LOCK_UN); }
     Locked(const Locked&) = delete;
@@ -84,8 +94,12 @@ Listener::Listener(std::string path, uint32_t mode) : path_(std::move(path)) {
     }
     std::memcpy(address.sun_path, path_.data(), path_.size());
     make_folder(path_);
-    lock_ = open_lock(path_);
-    const Locked locked(lock_.get());
+    std::optional<Locked> locked;
+    do {
+        locked.reset();
+        lock_ = open_lock(path_);
+        locked.emplace(lock_.get());
+    } while (!locked->lies_at(path_));
     struct stat about = {};
     if (lstat(path_.c_str(), &about) == 0) {
         if (!S_ISSOCK(about.st_mode)) throw std::runtime_error(path_ + ": is not a socket");
@@ -152,6 +166,7 @@ void Listener::close() {
     if (!is_lent_ && lstat(path_.c_str(), &about) == 0 && about.st_ino == inode_)
         (void)unlink(path_.c_str());
     socket_.reset();
+    if (locked.lies_at(path_)) (void)unlink((path_ + ".lock").c_str());
 }
 
 }  // namespace dibs

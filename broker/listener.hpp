@@ -11,9 +11,9 @@ namespace dibs {
 
 // Binds and listens. The folder is made (mode 0700, or 0755 for root) if it is not there; a socket
 // that a dead broker has left is removed, one that somebody listens on is not. Looking, removing
-// and binding happen under a lock on the file "PATH.lock", which stays, so that of brokers that
-// start at once one listens and the others say so. Removes its own name, and nobody else's, when
-// it goes. Throws std::runtime_error with the path and what is wrong.
+// and binding happen under a lock on the file "PATH.lock", so that of brokers that start at once
+// one listens and the others say so. Removes its own name, and nobody else's, when it goes, and
+// then the lock. Throws std::runtime_error with the path and what is wrong.
 //
 // It keeps a spare descriptor: when the table is full it gives that up for the next caller, who
 // can so be told, instead of being left in a queue that stays readable for ever.

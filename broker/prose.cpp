@@ -15,7 +15,7 @@ namespace dibs {
 namespace {
 
 constexpr size_t kUsualColumns = 80;
-constexpr size_t kMeaningLeast = 40;  // columns that a meaning needs to stand beside its word
+constexpr size_t kMeaningLeast = 28;  // columns that a meaning needs to stand beside its word
 constexpr size_t kMeaningBelow = 6;   // else it stands below, so far to the right
 
 // Where the meaning of "  WHAT  meaning" begins; npos: the line is no such one.

@@ -130,12 +130,16 @@ void Publisher::write_name(uint32_t pool) {
     picture.units_max = row.units_max;
     picture.payload_max = static_cast<uint16_t>((row.payload_max + 63) / 64);
     picture.kind = static_cast<uint8_t>(row.kind);
-    picture.state = static_cast<uint8_t>(row.state);
+    const shm::PoolState state = core_.pool_lives(pool) ? row.state : shm::PoolState::kFree;
+    picture.state = static_cast<uint8_t>(state);
     picture.answer_max = row.answer_max;
     picture.attributes_max = row.attributes_max;
     picture.name_size = row.name_size;
     std::memcpy(picture.name, row.name, row.name_size);
     shm::board_write(board_.names()[pool], picture);
+    if (core_.pool_lives(pool)) return;
+    for (std::atomic<uint64_t>& count : board_.histograms()[pool].bucket)
+        count.store(0, std::memory_order_relaxed);  // the row's next pool counts from 0
 }
 
 void Publisher::granted(uint32_t pool, uint64_t waited_ns) {

@@ -37,6 +37,7 @@ Turn::Turn(core::Core& core, BoardSegment& board, Exchange& exchange, HangWatch 
       kills_(core, sessions_),
       deaths_(core, sessions_, ingest_, kills_),
       desk_(core, quotas_),
+      transient_(core),
       sleep_(sessions_, exchange, publisher_, clock_, std::move(watch)) {}
 
 void Turn::serve() {
@@ -56,6 +57,7 @@ void Turn::take(core::TimeNs now) {
     pledges_.begin_turn();
     ingest_.begin_turn();
     if (!core_.cut()) {  // else the rest of the last turn is decided before anything new
+        if (transient_.end_unused()) publish_all_ = true;
         if (!serve_others()) {
             if (careful_.empty()) {
                 read_submissions();  // commands change rows, nothing is granted yet
@@ -77,6 +79,7 @@ void Turn::take(core::TimeNs now) {
     if (!pulling_.empty()) [[unlikely]]
         answer_pulls();
     core_.clear();
+    transient_.note();
     retire();
     exchange_.events().send();
     sleep_.worked(now);
@@ -114,7 +117,8 @@ void Turn::copy_on() {
 }
 
 core::TimeNs Turn::next_due() const {
-    return std::min({core_.next_due(), core_.next_crossing(), drain_until_ns_});
+    return std::min(
+        {core_.next_due(), core_.next_crossing(), drain_until_ns_, transient_.next_due()});
 }
 
 void Turn::read_submissions() {
@@ -159,6 +163,7 @@ bool Turn::one_speaks() const {
 }
 
 void Turn::hear() {
+    if (core_.pools_go()) return;  // until their names are free
     if (taken_ == nullptr && !exchange_.asked()) return;
     Request request;
     int administered = 0;
@@ -246,6 +251,9 @@ void Turn::replace() {
 void Turn::administer(AdminJob* job) {
     desk_.serve(*job);
     publish_all_ = publish_all_ || job->made_pool;
+    if (job->request.ask == admin::Ask::create) {
+        transient_.asked_for(core_.find_pool(job->request.pool));
+    }
     if (job->pulls) {
         pulling_.push_back(job);
         return;
@@ -280,6 +288,7 @@ void Turn::take_over(Config* taken) {
     taken_pools_ = 0;
     file_accounts_.begin(taken->accounts);
     drain_timeout_ns_ = taken->drain_timeout_ns;
+    transient_.set_idle(taken->created_pool_idle_ns);
     sleep_.set_spin(taken->spin_ns);
     quotas_.set_policy(taken->policy, sessions_.all());
 }
@@ -353,6 +362,7 @@ bool Turn::drained() const {
 
 void Turn::prepare(Config& config, Inheritance& inheritance) {
     drain_timeout_ns_ = config.drain_timeout_ns;
+    transient_.set_idle(config.created_pool_idle_ns);
     sleep_.set_spin(config.spin_ns);
     quotas_.set_policy(config.policy, {});
     if (inheritance.takeover()) {
@@ -376,6 +386,7 @@ void Turn::prepare(Config& config, Inheritance& inheritance) {
         begin_unheard();
         finish_unheard();
     } while (core_.work_left());
+    transient_.find();
     publisher_.publish_all();
     clock_.go_on_from(now_);
 }

@@ -26,6 +26,7 @@
 #include "broker/segments.hpp"
 #include "broker/sessions.hpp"
 #include "broker/sleep.hpp"
+#include "broker/transient_pools.hpp"
 
 namespace dibs {
 
@@ -87,6 +88,7 @@ class Turn {
     Deaths deaths_;
     Desk desk_;
     std::vector<AdminJob*> pulling_;  // whose answer the pass decides
+    TransientPools transient_;
     Sleep sleep_;
     core::TimeNs now_ = 0;
     core::TimeNs drain_until_ns_ = shm::kNever;

@@ -54,7 +54,7 @@ constexpr CodeText kCodes[] = {
     {DIBS_ESESSION, "session", "the broker has ended this session"},
     {DIBS_EBROKERLOST, "broker-lost", "the broker is gone, and this session with it"},
     {DIBS_ENEGATIVE, "negative", "a negative timeout or interval"},
-    {DIBS_ENAME, "name", "a name that is empty or too long"},
+    {DIBS_ENAME, "name", "a name that is empty, too long, or has letters that none may have"},
     {DIBS_EOPTIONS, "options", "too many options, or one without a key"},
     {DIBS_ELABELS, "labels", "too many labels, or one that is empty or longer than 63 bytes"},
     {DIBS_EFULL, "full", "the ring or the payload area is full until the broker reads"},

@@ -5,6 +5,7 @@
 
 #include "clientlib/session.hpp"
 #include "shm/board.hpp"
+#include "shm/pool_name.hpp"
 
 namespace dibs::client {
 namespace {
@@ -39,7 +40,7 @@ int dibs_pool(dibs_session* session, const char* name, uint32_t* pool) {
     if (code != DIBS_OK) return code;
     if (name == nullptr || pool == nullptr) return DIBS_EARGUMENT;
     const size_t size = strnlen(name, DIBS_NAME_MAX + 1);
-    if (size == 0 || size > DIBS_NAME_MAX) return DIBS_ENAME;
+    if (!dibs::shm::is_pool_name(name, size)) return DIBS_ENAME;
     const uint32_t count = pools(*session);
     for (uint32_t number = 0; number < count; ++number) {
         dibs::shm::PoolNamePicture picture;

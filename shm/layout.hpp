@@ -105,8 +105,11 @@ enum class LeaseState : uint8_t {
 // `dying` lasts as many turns as returning what the session held takes.
 enum class SessionState : uint8_t { kFree = 0, kOpen = 1, kDying = 2 };
 
-// Pool:  (free) ── configured ──► open ◄── undrain ── drain ──► draining ── deleted ──► (free)
-enum class PoolState : uint8_t { kFree = 0, kOpen = 1, kDraining = 2 };
+// Pool:  (free) ── configured ──► open ◄── undrain ── drain ──► draining
+//        open, draining ── deleted, in use by nobody ──► going ── its slots are gone ──► (free)
+// `going` lasts as many turns as returning its slots takes. A free row keeps name and fences: who
+// asks for the name again has the row again, if no other pool has taken it.
+enum class PoolState : uint8_t { kFree = 0, kOpen = 1, kDraining = 2, kGoing = 3 };
 
 // What a lease lets happen when a better claim wants its slot.
 enum class PreemptMode : uint8_t { kAtOnce = 0, kWithGrace = 1, kForbidden = 2 };
@@ -388,7 +391,7 @@ struct alignas(64) PoolRow {
     uint64_t overload_ns;          // when the provisioner last said overload [later]
     uint32_t kills_total;          // holders to be killed, decided
     uint32_t kills_failed_total;   // of them: those that could not be
-    uint8_t reserved1[8];
+    uint64_t gone_ns;              // free: since when; sessions older than that may know the row
     // line 5
     uint8_t name_size;
     char name[63];
@@ -409,6 +412,7 @@ namespace PoolFlag {
 inline constexpr uint8_t kReleaseIsReady = 1;  // a released worker slot is idle without a "ready"
 inline constexpr uint8_t kDrainTold = 2;       // this drain's end has been decided
 inline constexpr uint8_t kNoPreemption = 4;    // ordered by account: nobody is preempted
+inline constexpr uint8_t kTransient = 8;       // goes when nobody uses it any more
 }  // namespace PoolFlag
 
 // An account: who pays. Money in micro-units: one slot costs one per microsecond.

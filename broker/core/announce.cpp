@@ -51,7 +51,7 @@ Reason Core::Parts::announce_refusal(const Announce& command, uint32_t existing)
 void Core::Parts::apply(const Announce& command) {
     const auto refuse = [&](Reason reason) { result(command.session, command.user_data, reason); };
     if (command.refusal != Reason::kOk) return refuse(command.refusal);
-    if (command.pool >= state.counters->pools) return refuse(Reason::kUnknownPool);
+    if (!pool_lives(command.pool)) return refuse(Reason::kUnknownPool);
     const uint32_t existing = find_name(command.pool, command.name);
     Reason reason = announce_refusal(command, existing);
     if (reason == Reason::kOk && by_account(command.pool)) {

@@ -47,6 +47,14 @@ void Check::pools() {
             pool.granted_total + pool.expired_total + pool.cancelled_total + pool.rejected_total +
                 pool.waiting + pool.confirming,
             pool.accepted_total);
+        const bool lives = parts_.pool_lives(row);
+        expect(&wrongs_,
+               lives || (pool.waiting == 0 && pool.confirming == 0 && pool.idle == pool.slots &&
+                         pool.slots_wanted == 0),
+               [&] { return who() + " is gone and in use"; });
+        expect(&wrongs_, lives || pool.state == shm::PoolState::kGoing || pool.slots == 0, [&] {
+            return who() + " is gone and has slots";
+        });
         ready_queue(row);
         expired_leases(row);
     }

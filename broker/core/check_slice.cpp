@@ -83,7 +83,7 @@ uint32_t Slice::chain(uint32_t first, uint32_t holder, uint32_t most) const {
 void Slice::claim(uint32_t row) {
     const shm::ClaimRow& claim = state_.claims[row];
     if (claim.state == shm::ClaimState::kFree) return;
-    expect(claim.pool < state_.counters->pools, "claim", row, ": is for no pool");
+    expect(parts_.pool_lives(claim.pool), "claim", row, ": is for no pool");
     expect(session_lives(claim.session), "claim", row, ": its session is gone");
     expect(claim.arrival < state_.counters->arrival_next, "claim", row, ": is from the future");
     if (claim.state != shm::ClaimState::kReserved) return;
@@ -96,7 +96,7 @@ void Slice::claim(uint32_t row) {
 void Slice::lease(uint32_t row) {
     const shm::LeaseRow& lease = state_.leases[row];
     if (lease.state == shm::LeaseState::kFree) return;
-    if (lease.pool >= state_.counters->pools) {
+    if (!parts_.pool_lives(lease.pool)) {
         return expect(false, "lease", row, ": is of no pool");
     }
     expect(session_lives(lease.session), "lease", row, ": its session is gone");

@@ -31,7 +31,7 @@ Reason Core::Parts::claim_refusal(const Claim& command, uint64_t* other) const {
     if (command.refusal != Reason::kOk) return command.refusal;
     const std::vector<uint32_t>& own = tags[command.session];
     if (command.tag >= own.size() || own[command.tag] != kTagFree) return Reason::kLimit;
-    if (command.pool >= state.counters->pools) return Reason::kUnknownPool;
+    if (!pool_lives(command.pool)) return Reason::kUnknownPool;
     const shm::PoolRow& pool = state.pools[command.pool];
     if (draining(command.pool)) return Reason::kDraining;
     const bool counted = pool.kind == shm::PoolKind::kCounted;
@@ -62,7 +62,7 @@ void Core::Parts::reject_unaccepted(const Claim& command,
                                     uint64_t number,
                                     Reason reason,
                                     uint64_t other) {
-    const bool known = command.pool < state.counters->pools;
+    const bool known = pool_lives(command.pool);
     Decision& end = decide_that(DecisionKind::kEnd);
     end.outcome = Outcome::kRejected;
     end.reason = reason;

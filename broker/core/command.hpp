@@ -37,6 +37,7 @@ struct PoolConfig {
     TimeNs interval_max_ns = 300'000'000'000;
     TimeNs grace_ns = 0;
     bool release_is_ready = false;
+    bool is_transient = false;  // told to whoever deletes pools; the core does nothing with it
     shm::ExpiryMode expiry = shm::ExpiryMode::kCooperative;
     shm::PoolOrder order = shm::PoolOrder::kArrival;
     std::string_view required_label = {};

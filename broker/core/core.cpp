@@ -37,6 +37,7 @@ Core::Parts::Parts(std::span<std::byte> bytes, uint64_t seed)
     impatient.reserve(state.log_images_max);
     dying.reserve(state.sessions.size());
     growing.reserve(state.pools.size());
+    going.reserve(state.pools.size());
     // Between two looks at full() a command decides at most about 600 things.
     decisions.reserve(size_t{state.log_stores_max} * 2);
     decided_slots.reserve(size_t{state.log_images_max} * 2);
@@ -83,7 +84,7 @@ void Core::clear() {
 
 bool Core::work_left() const {
     return parts_->cut || !parts_->dying.empty() || !parts_->growing.empty() ||
-           !parts_->dirty.empty();
+           !parts_->going.empty() || !parts_->dirty.empty();
 }
 
 bool Core::cut() const {
@@ -108,6 +109,9 @@ TimeNs Core::now() const {
 
 uint32_t Core::set_pool(const PoolConfig& config, std::string* why) {
     return parts_->set_pool(config, why);
+}
+shm::Reason Core::delete_pool(uint32_t row) {
+    return parts_->delete_pool(row);
 }
 uint32_t Core::open_session(const SessionOpen& open) {
     return parts_->open_session(open);
@@ -215,13 +219,21 @@ bool Core::stores_owed() const {
 
 uint32_t Core::find_pool(std::string_view name) const {
     for (uint32_t row = 0; row < pools(); ++row) {
-        if (std::string_view{pool(row).name, pool(row).name_size} == name) return row;
+        if (pool_lives(row) && std::string_view{pool(row).name, pool(row).name_size} == name) {
+            return row;
+        }
     }
     return kNoRow;
 }
 
 uint32_t Core::pools() const {
     return parts_->state.counters->pools;
+}
+bool Core::pool_lives(uint32_t row) const {
+    return parts_->pool_lives(row);
+}
+bool Core::pools_go() const {
+    return !parts_->going.empty();
 }
 const shm::PoolRow& Core::pool(uint32_t row) const {
     return parts_->state.pools[row];

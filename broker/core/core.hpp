@@ -89,6 +89,9 @@ class Core {
     // --- commands; each inside a turn
     // Creates or changes a pool. Returns its row, or kNoRow with *why set (names what is wrong).
     uint32_t set_pool(const PoolConfig& config, std::string* why);
+    // A pool that nobody uses goes, over as many turns as its slots take. kOk, kUnknownPool,
+    // kState: it has claims, leases or workers, or is ordered by account.
+    shm::Reason delete_pool(uint32_t row);
     // Creates or changes an account. False with *why set (names what is wrong).
     bool set_account(const AccountConfig& config, std::string* why);
     // Its leases stay; nothing happens to one that is not configured.
@@ -154,6 +157,8 @@ class Core {
     // --- looking
     [[nodiscard]] uint32_t find_pool(std::string_view name) const;  // row or kNoRow
     [[nodiscard]] uint32_t pools() const;                           // rows in use are below it
+    [[nodiscard]] bool pool_lives(uint32_t row) const;              // and is not being deleted
+    [[nodiscard]] bool pools_go() const;  // a deletion goes on: its name is not free yet
     [[nodiscard]] const shm::PoolRow& pool(uint32_t row) const;
     [[nodiscard]] const shm::SlotRow& slot(uint32_t row) const;
     [[nodiscard]] const shm::SessionRow& session(uint32_t row) const;

@@ -40,9 +40,9 @@ void Core::Parts::run_timer(const Timer& timer) {
 void Core::decide() {
     Parts& parts = *parts_;
     // Each step is taken up again in the next turn if the log nears its end.
-    parts.cut =
-        !(parts.bury_the_dying() && parts.go_on_draining() && parts.grow_pools() &&
-          parts.run_timers() && (!parts.forgetting || parts.forget_workers()) && parts.pass());
+    parts.cut = !(parts.bury_the_dying() && parts.go_on_draining() && parts.grow_pools() &&
+                  parts.shrink_pools() && parts.run_timers() &&
+                  (!parts.forgetting || parts.forget_workers()) && parts.pass());
     if (parts.cut) return parts.settle_fresh();
     parts.impatient.clear();
     parts.cut = !parts.tell_news();
@@ -58,7 +58,7 @@ bool Core::Parts::tell_news() {
     if (state.counters->draining == 1) tell_all_drained();
     if (book && !tell_pulled()) return false;
     for (uint32_t pool = touched.first(0); pool != kNoRow; pool = touched.first(pool + 1)) {
-        if (!demand_moved(pool)) continue;
+        if (!demand_moved(pool) || !pool_lives(pool)) continue;
         if (full()) return false;
         publish_demand(pool);
     }

@@ -87,6 +87,7 @@ struct Core::Parts {
     PoolSet touched;                          // counters changed in this turn
     std::vector<uint32_t> dying;              // sessions whose things are being returned
     std::vector<uint32_t> growing;            // counted pools that lack slots
+    std::vector<uint32_t> going;              // deleted pools that still have some
     bool drain_work = false;
     uint32_t confirming_total = 0;  // claims, over all pools; promised ones too
     bool looked_again = false;      // the pool wants another pass at once
@@ -162,6 +163,18 @@ struct Core::Parts {
     uint32_t set_pool(const PoolConfig& config, std::string* why);
     void grow_pool(uint32_t pool, std::span<const std::string_view> attributes);
     bool grow_pools();
+    [[nodiscard]] bool pool_lives(uint32_t row) const {
+        return row < state.counters->pools && (state.pools[row].state == shm::PoolState::kOpen ||
+                                               state.pools[row].state == shm::PoolState::kDraining);
+    }
+
+    // pool_rows.cpp: which row a pool has, and how it is given up
+    [[nodiscard]] uint32_t row_for_pool(std::string_view name) const;
+    [[nodiscard]] bool known_to_nobody(uint32_t pool) const;
+    void clear_pool(uint32_t pool, bool keep_fences);
+    Reason delete_pool(uint32_t pool);
+    bool shrink_pools();
+    void shrink_pool(uint32_t pool);
     bool draining(uint32_t pool) const {
         return state.counters->draining != 0 ||
                state.pools[pool].state == shm::PoolState::kDraining;

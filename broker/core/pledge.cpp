@@ -25,7 +25,7 @@ namespace dibs::core {
 // Nothing else has happened in the turn, and nothing goes on.
 bool Core::Parts::nothing_else() const {
     return !edit.open() && decisions.empty() && !cut && !forgetting && dying.empty() &&
-           growing.empty() && dirty.empty();
+           growing.empty() && going.empty() && dirty.empty();
 }
 
 bool Core::foresee(const Claim& command, Foreseen* seen) const {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "broker/core/parts.hpp"
+#include "shm/pool_name.hpp"
 
 namespace dibs::core {
 
@@ -19,9 +20,8 @@ constexpr TimeNs kAccountExpiryDefault = 300'000'000'000;
 
 std::string refusal_of(const PoolConfig& config) {
     const std::string name{config.name};
-    if (config.name.empty()) return "a pool needs a name";
-    if (config.name.size() > shm::kNameMax) {
-        return "pool name '" + name + "' is longer than 63 bytes";
+    if (!shm::is_pool_name(config.name.data(), config.name.size())) {
+        return "'" + name + "': " + shm::kPoolNameRule;
     }
     const auto wrong = [&](const std::string& what) { return "pool '" + name + "': " + what; };
     if (config.kind == PoolKind::kCounted && config.slots == 0) {
@@ -85,17 +85,15 @@ std::string change_refusal_of(const PoolConfig& config, const shm::PoolRow& pool
 uint32_t Core::Parts::set_pool(const PoolConfig& config, std::string* why) {
     settle_fresh();
     std::string wrong = refusal_of(config);
-    uint32_t row = kNoRow;
-    for (uint32_t at = 0; at < state.counters->pools; ++at) {
-        if (std::string_view{state.pools[at].name, state.pools[at].name_size} == config.name) {
-            row = at;
-        }
-    }
-    const bool is_new = row == kNoRow;
-    if (wrong.empty() && !is_new) wrong = change_refusal_of(config, state.pools[row]);
-    if (wrong.empty() && is_new && state.counters->pools == state.pools.size()) {
+    const uint32_t row = row_for_pool(config.name);
+    const bool is_new = !pool_lives(row);
+    if (wrong.empty() && row == kNoRow) {
         wrong = "more pools than the " + std::to_string(state.pools.size()) + " configured";
     }
+    if (wrong.empty() && is_new && state.pools[row].state == PoolState::kGoing) {
+        wrong = "pool '" + std::string{config.name} + "': it is being deleted";
+    }
+    if (wrong.empty() && !is_new) wrong = change_refusal_of(config, state.pools[row]);
     const uint32_t more =
         is_new ? config.slots : config.slots - std::min(config.slots, state.pools[row].slots);
     if (wrong.empty() && more > state.counters->slots_free) {
@@ -118,20 +116,16 @@ uint32_t Core::Parts::set_pool(const PoolConfig& config, std::string* why) {
         if (why != nullptr) *why = wrong;
         return kNoRow;
     }
-    if (is_new) row = state.counters->pools;
     shm::PoolRow& pool = edit.row(state.pools[row], 0xffU);
     if (is_new) {
+        clear_pool(row, std::string_view{pool.name, pool.name_size} == config.name);
         shm::CountersRow& counters = edit.counters(1U << 1U);
-        put(counters.pools, row + 1);
+        put(counters.pools, std::max(counters.pools, row + 1));
         put(pool.state, PoolState::kOpen);
         put(pool.kind, config.kind);
         put(pool.mode, config.expiry);
         put(pool.order, config.order);
         if (config.order == shm::PoolOrder::kAccount) open_book();
-        put(pool.ready_head, kNoRow);
-        put(pool.ready_tail, kNoRow);
-        put(pool.demand_published, -1);
-        put(pool.account_default, kNoRow);
         std::memcpy(pool.name, config.name.data(), config.name.size());
         stored();
         put(pool.name_size, config.name.size());
@@ -139,6 +133,7 @@ uint32_t Core::Parts::set_pool(const PoolConfig& config, std::string* why) {
     put(pool.flags,
         (pool.flags & PoolFlag::kDrainTold) |
             (config.release_is_ready ? PoolFlag::kReleaseIsReady : 0) |
+            (config.is_transient ? PoolFlag::kTransient : 0) |
             (config.preemption_disabled ? PoolFlag::kNoPreemption : 0));
     put(pool.slots_wanted, config.slots);
     put(pool.units_max, config.units_max);
@@ -209,7 +204,7 @@ void Core::Parts::drain(const Drain& command) {
         for (uint32_t pool = 0; pool < state.counters->pools; ++pool)
             touch(pool);
     } else {
-        if (command.pool >= state.counters->pools) return;
+        if (!pool_lives(command.pool)) return;
         const PoolState wanted = command.on ? PoolState::kDraining : PoolState::kOpen;
         if (state.pools[command.pool].state == wanted) return;
         shm::PoolRow& pool = edit.row(state.pools[command.pool], 1);

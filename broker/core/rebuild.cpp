@@ -105,6 +105,7 @@ void Core::Parts::rebuild() {
         dirty.add(row);
         touched.add(row);
         if (state.pools[row].slots < state.pools[row].slots_wanted) growing.push_back(row);
+        if (state.pools[row].state == shm::PoolState::kGoing) going.push_back(row);
     }
     drain_work = true;
 }

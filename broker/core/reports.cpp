@@ -14,7 +14,7 @@ using shm::ClaimState;
 namespace SlotFlag = shm::SlotFlag;
 
 Reason Core::Parts::report_refusal(uint32_t pool, std::string_view worker) const {
-    if (pool >= state.counters->pools) return Reason::kUnknownPool;
+    if (!pool_lives(pool)) return Reason::kUnknownPool;
     if (!by_account(pool) || state.pools[pool].kind != shm::PoolKind::kWorker) {
         return Reason::kState;
     }

@@ -82,7 +82,7 @@ class Soundness {
     }
 
     bool sound(const shm::PoolRow& pool) const {
-        if (!within(pool.state, shm::PoolState::kDraining)) return false;
+        if (!within(pool.state, shm::PoolState::kGoing)) return false;
         return within(pool.kind, shm::PoolKind::kWorker) &&
                within(pool.order, shm::PoolOrder::kAccount) &&
                within(pool.when_busy, shm::WhenBusy::kCold) &&

@@ -20,6 +20,7 @@
 #include "broker/socket_path.hpp"
 #include "broker/spelling.hpp"
 #include "shm/layout.hpp"
+#include "shm/pool_name.hpp"
 
 namespace dibs::ctl {
 
@@ -99,8 +100,8 @@ PoolOperand parse_pool_operand(const std::string& text, uint32_t most) {
     PoolOperand operand;
     const size_t colon = text.rfind(':');
     operand.name = text.substr(0, colon);
-    if (operand.name.empty() || operand.name.size() > DIBS_NAME_MAX) {
-        throw Failure(kExitUsage, quoted(text) + ": a pool's name has 1 to 63 bytes");
+    if (!shm::is_pool_name(operand.name.data(), operand.name.size())) {
+        throw Failure(kExitUsage, quoted(text) + ": " + shm::kPoolNameRule);
     }
     if (colon == std::string::npos) return operand;
     const std::string_view count = std::string_view(text).substr(colon + 1);

@@ -144,6 +144,7 @@ void Replayer::apply(const journal::Line& line) {
     if (line.unprotect() != nullptr) apply(*line.unprotect(), WordKind::kUnprotect, "unprotect");
     if (line.drain() != nullptr) apply(*line.drain(), true);
     if (line.undrain() != nullptr) apply(*line.undrain(), false);
+    if (line.delete_pool() != nullptr) apply(*line.delete_pool());
     if (line.revoke() != nullptr) apply(*line.revoke(), true);
     if (line.renew() != nullptr) apply(*line.renew(), false);
     if (line.account() != nullptr) apply(*line.account());
@@ -310,6 +311,18 @@ void Replayer::apply(const journal::MaybePool& pool, bool on) {
         }
     }
     core_->apply(drain);
+}
+
+void Replayer::apply(const journal::PoolName& pool) {
+    const std::string name = pool.pool()->str();
+    switch (core_->delete_pool(pool_row(pool.pool()))) {
+        case shm::Reason::kUnknownPool:
+            throw JournalError("there is no pool \"" + name + "\"");
+        case shm::Reason::kState:
+            throw JournalError("pool \"" + name + "\" is in use");
+        default:
+            return;
+    }
 }
 
 // What an administrator does has no result to expect, so that it must succeed.

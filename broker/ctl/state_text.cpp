@@ -376,7 +376,7 @@ std::vector<std::string> state_text(const Core& core, const Cast& cast) {
     const NameTables& names = cast.names();
     std::vector<std::string> lines = {broker_text(core)};
     for (uint32_t row = 0; row < core.pools(); ++row) {
-        if (core.pool(row).state == shm::PoolState::kFree) continue;
+        if (!core.pool_lives(row)) continue;
         lines.push_back(pool_line(core, names, row));
     }
     for (uint32_t row : slot_rows(core))

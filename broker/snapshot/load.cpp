@@ -139,7 +139,6 @@ class Load {
 
     void take(const PoolT& told, shm::PoolRow& row) const {
         each_field_of_pool(row, told, IntoRow());
-        if (row.state == shm::PoolState::kFree) throw SnapshotError("its state is that of no pool");
     }
     void take(const SessionT& told, shm::SessionRow& row) const {
         each_field_of_session(row, told, IntoRow());
@@ -182,6 +181,8 @@ class Load {
         return static_cast<int>(row.state) != 0;
     }
     static bool in_use(const shm::LabelSetRow& row) { return row.references != 0; }
+    // That of a deleted pool waits for its name.
+    static bool in_use(const shm::PoolRow& row) { return row.name_size != 0; }
 
     // Which rows are in use.
     template <class Told, class Tables, class Row>

@@ -20,6 +20,12 @@ def cells(counters):
     return [(letter, code) for name, letter, code in STATES for _ in range(getattr(counters, name))]
 
 
+def legend(counters):
+    """What the cells stand for: those that there are, leased and idle always."""
+    return "  ".join(f"{letter} {getattr(counters, name)} {name}" for name, letter, _ in STATES
+                     if getattr(counters, name) != 0 or name in ("leased", "idle"))
+
+
 def clipped(text, width):
     return text if len(text) <= width else text[:max(width - 1, 0)] + "…"
 
@@ -67,7 +73,9 @@ class Picture:
     def slots(counters, width):
         shown = cells(counters)[:(width - 8) // 3]
         text = "  ".join(colour(letter * 2, code)[:-4] + "\x1b[0m" for letter, code in shown)
-        words = f"slots   {counters.leased} leased  {counters.idle} idle  {counters.queued} waiting"
+        words = f"slots   {legend(counters)}"
+        more = f"  {counters.queued} waiting"
+        words += more if len(words) + len(more) <= width else ""
         return [clipped(words, width), "        " + text]
 
     def flow(self, counters, width):

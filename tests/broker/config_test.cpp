@@ -164,7 +164,14 @@ TEST(Config, MissesWhatAPoolMustHave) {
 
 TEST(Config, RefusesNamesThatAreNone) {
     EXPECT_EQ(mistakes("[[pool]]\nname = \"\"\nkind = \"worker\"\n"),
-              Lines{"f:2:8: name: must have 1 to 63 bytes and no control characters"});
+              Lines{"f:2:8: name: a pool's name has 1 to 63 letters, digits, \".\", \"_\" and "
+                    "\"-\", a letter first"});
+    for (const char* name : {"a b", "a/b", "a:1", "7", "-a"}) {
+        EXPECT_EQ(
+            mistakes("[[pool]]\nname = \"" + std::string(name) + "\"\nkind = \"worker\"\n").size(),
+            1U)
+            << name;
+    }
     EXPECT_EQ(
         mistakes("[[pool]]\nname = \"" + std::string(64, 'n') + "\"\nkind = \"worker\"\n").size(),
         1U);

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/listener.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,7 +21,7 @@ bool exists(const std::string& path) {
     return access(path.c_str(), F_OK) == 0;
 }
 
-TEST(Listener, LeavesItsLockAndTakesItsNameAway) {
+TEST(Listener, TakesItsNameAndItsLockAway) {
     const Folder folder;
     const std::string path = folder.path() + "/s";
     {
@@ -30,7 +32,22 @@ TEST(Listener, LeavesItsLockAndTakesItsNameAway) {
         EXPECT_EQ(about.st_mode & 0777, 0600U);
     }
     EXPECT_FALSE(exists(path));
+    EXPECT_FALSE(exists(path + ".lock"));
+}
+
+// Who has waited for the lock of a broker that went holds a file without a name.
+TEST(Listener, TakesTheLockThatLiesThereByThen) {
+    const Folder folder;
+    const std::string path = folder.path() + "/s";
+    auto first = std::make_unique<Listener>(path, 0600);
+    const int old = open((path + ".lock").c_str(), O_RDONLY | O_CLOEXEC);
+    ASSERT_GE(old, 0);
+    first.reset();
+    ASSERT_EQ(flock(old, LOCK_EX), 0);  // nobody else's way
+    const Listener second(path, 0600);
     EXPECT_TRUE(exists(path + ".lock"));
+    EXPECT_THROW(Listener(path, 0600), std::runtime_error);
+    close(old);
 }
 
 TEST(Listener, DoesNotTakeANameThatSomebodyListensOn) {

@@ -16,13 +16,13 @@ namespace {
 constexpr uint32_t kFarm = 7;  // the worker pool ordered by account
 
 constexpr std::array<const char*, kOperations> kNames = {
-    "open session",   "claim",         "claim many",   "cancel",         "release",
-    "fail",           "keepalive",     "adopt",        "kill failed",    "announce",
-    "announce again", "ready",         "confirm",      "refuse for now", "refuse",
-    "done",           "withdraw",      "protect",      "session death",  "drain pool",
-    "undrain pool",   "drain all",     "undrain all",  "grow pool",      "set account",
-    "delete account", "reset balance", "report idle",  "report running", "report absent",
-    "pull",           "unassign",      "update claim", "time passes"};
+    "open session",   "claim",          "claim many",    "cancel",         "release",
+    "fail",           "keepalive",      "adopt",         "kill failed",    "announce",
+    "announce again", "ready",          "confirm",       "refuse for now", "refuse",
+    "done",           "withdraw",       "protect",       "session death",  "drain pool",
+    "undrain pool",   "drain all",      "undrain all",   "grow pool",      "delete pool",
+    "set account",    "delete account", "reset balance", "report idle",    "report running",
+    "report absent",  "pull",           "unassign",      "update claim",   "time passes"};
 
 }  // namespace
 
@@ -397,6 +397,14 @@ bool Workload::apply(Operation operation) {
             if (core_.set_pool(tokens, nullptr) == kNoRow) return false;
             ++counted_slots_;
             return true;
+        }
+        case Operation::kDeletePool: {
+            core::PoolConfig spare;
+            spare.name = "spare";
+            spare.slots = 1 + static_cast<uint32_t>(below(6));
+            const uint32_t row = core_.find_pool(spare.name);
+            if (row == kNoRow) return core_.set_pool(spare, nullptr) != kNoRow;
+            return core_.delete_pool(row) == shm::Reason::kOk;
         }
         case Operation::kSetAccount:
             return set_account();

@@ -40,6 +40,7 @@ enum class Operation : uint8_t {
     kDrainAll,
     kUndrainAll,
     kGrowPool,
+    kDeletePool,
     kSetAccount,
     kDeleteAccount,
     kResetBalance,

@@ -11,6 +11,9 @@ import subprocess
 import sys
 import threading
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from tap_lines import Tap  # noqa: E402
+
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
 
 
@@ -84,23 +87,20 @@ def trains_with_a_gpu_each():
 def main():
     asked = (answers_from_an_interpreter, starts_no_interpreter_for_a_request,
              tells_of_an_error_of_the_function, replaces_an_interpreter_that_dies)
-    failed = 0
+    tap = Tap()
 
-    def tell(number, case, *arguments):
-        nonlocal failed
+    def tell(case, *arguments):
         try:
             case(*arguments)
-            print(f"ok {number} - {case.__name__}", flush=True)
+            tap.case(case.__name__, [])
         except Exception as error:  # a case that breaks has failed, the others go on
-            failed += 1
-            print(f"not ok {number} - {case.__name__}\n# {error!r}", flush=True)
+            tap.case(case.__name__, [repr(error)])
 
-    print(f"1..{len(asked) + 1}", flush=True)
     with Front() as front:
-        for number, case in enumerate(asked, 1):
-            tell(number, case, front)
-    tell(len(asked) + 1, trains_with_a_gpu_each)
-    return 1 if failed else 0
+        for case in asked:
+            tell(case, front)
+    tell(trains_with_a_gpu_each)
+    return tap.end()
 
 
 if __name__ == "__main__":

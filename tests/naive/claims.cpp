@@ -30,7 +30,7 @@ Reason NaiveCore::refusal_of(const core::Claim& claim, uint64_t* first_claim) co
     const Session& session = m_.sessions.at(claim.session);
     if (claim.tag >= session.tags_max || tag_in_use(claim.session, claim.tag))
         return Reason::kLimit;
-    if (claim.pool >= m_.pools.size()) return Reason::kUnknownPool;
+    if (!pool_lives(claim.pool)) return Reason::kUnknownPool;
     if (is_draining(claim.pool)) return Reason::kDraining;
     const core::PoolConfig& pool = m_.pools[claim.pool].config;
     const bool counted = pool.kind == shm::PoolKind::kCounted;
@@ -54,7 +54,7 @@ Reason NaiveCore::refusal_of(const core::Claim& claim, uint64_t* first_claim) co
 
 void NaiveCore::apply(const core::Claim& command) {
     const uint64_t number = ++m_.claims_seen;  // "a rejected claim has its number too"
-    Pool* pool = command.pool < m_.pools.size() ? &m_.pools[command.pool] : nullptr;
+    Pool* pool = pool_lives(command.pool) ? &m_.pools[command.pool] : nullptr;
     uint64_t first_claim = 0;
     const Reason refusal = refusal_of(command, &first_claim);
     if (refusal != Reason::kOk) {

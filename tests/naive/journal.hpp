@@ -64,6 +64,7 @@ struct Caller {
 enum class StepKind {
     kSetPool,
     kChangePool,
+    kDeletePool,
     kOpen,
     kDied,
     kClaim,
@@ -95,7 +96,7 @@ struct Step {
     StepKind kind = StepKind::kTurnEnd;
     uint32_t label = kNoLabel;    // of what it makes: pool, session, claim or slot
     uint32_t session = kNoLabel;  // who says it
-    uint32_t pool = kNoLabel;     // drain: kNoLabel = the broker
+    uint32_t pool = kNoLabel;     // of a claim, announcement, drain (kNoLabel = the broker), delete
     uint32_t subject = kNoLabel;  // the claim whose lease, or the announcement whose slot, it is of
     int32_t distance = 0;         // of its fence or round from the right one
 

@@ -17,6 +17,7 @@ Character choose_frequencies(Dice& dice) {
     Character character;
     character.turn_percent = dice.one_of<uint64_t>({3, 8, 15, 30, 60});
     character.death_permille = dice.one_of<uint64_t>({0, 3, 10, 25});
+    character.delete_permille = dice.one_of<uint64_t>({0, 0, 10, 60});
     character.drain_permille = dice.one_of<uint64_t>({0, 0, 5, 20});
     character.claim_weight = dice.one_of<uint64_t>({15, 30, 60});
     character.release_weight = dice.one_of<uint64_t>({3, 12, 30});

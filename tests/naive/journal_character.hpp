@@ -16,6 +16,7 @@ struct Character {
     uint64_t turn_percent = 10;   // of steps that end a turn
     uint64_t death_permille = 5;  // of steps that kill
     uint64_t drain_permille = 5;
+    uint64_t delete_permille = 0;
     uint64_t claim_weight = 30;
     uint64_t release_weight = 12;
     uint64_t time_max = 12;  // random advances

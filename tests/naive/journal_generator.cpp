@@ -56,6 +56,11 @@ void Writer::write_one() {
         drain();
     } else if (dice_.below(1000) < character_.change_permille) {
         change_pool();
+    } else if (dice_.below(1000) < character_.delete_permille) {
+        Step step;
+        step.kind = StepKind::kDeletePool;
+        step.pool = any_pool(false);
+        put(step);
     } else if (dice_.percent(3)) {
         steer();
     } else if (!write_one_of_accounts()) {
@@ -357,6 +362,16 @@ void Writer::word() {
     put(step);
 }
 
+// Also of one that lives, which changes nothing.
+void Writer::bring_back(uint32_t pool) {
+    Step step;
+    step.kind = StepKind::kSetPool;
+    step.label = pool;
+    put(step);
+    for (const auto& [label, id] : player_->slots())
+        label_of_slot_[id] = label;
+}
+
 void Writer::drain() {
     Step step;
     step.kind = StepKind::kDrain;
@@ -439,6 +454,9 @@ void Writer::end_turn() {
         undrain.pool = pool;
         undrain.on = false;
         put(undrain);
+    }
+    for (uint32_t pool = 0; pool < model().pools.size(); ++pool) {
+        if (dice_.percent(model().pools[pool].is_gone ? 30 : 1)) bring_back(pool);
     }
 }
 

@@ -49,6 +49,7 @@ class Writer {
     void word();
     void drain();
     void change_pool();
+    void bring_back(uint32_t pool);
     void end_turn();
 
     // journal_of_accounts.cpp: what pools ordered by account have of their own

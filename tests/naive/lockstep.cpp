@@ -278,7 +278,11 @@ bool Lockstep::compare(size_t step) {
     for (uint32_t pool = 0; pool < naive_.model().pools.size(); ++pool) {
         const std::string who = "pool " + std::to_string(pool) + " ";
         const uint32_t row = real_->find_pool(naive_.model().pools[pool].name);
-        if (row == shm::kNoRow) return disagree(step, who + "is not there");
+        const bool gone = naive_.model().pools[pool].is_gone;
+        if (gone != (row == shm::kNoRow)) {
+            return disagree(step, who + (gone ? "is still there" : "is not there"));
+        }
+        if (gone) continue;
         PoolCounters counters = counters_of(real_->pool(row));
         const PoolCounters expected = naive_.counters(pool);
         if (hits_are_lost_) counters.totals.hits = expected.totals.hits;

@@ -159,6 +159,7 @@ struct Pool {
     std::list<uint64_t> ready;
     uint32_t number_next = 0;
     uint64_t fence_next = 1;
+    bool is_gone = false;
     bool is_draining = false;
     bool drain_told = false;
     int64_t demand_published = -1;

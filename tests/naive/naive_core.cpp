@@ -83,6 +83,7 @@ void NaiveCore::tell_drained() {
 void NaiveCore::publish_demand() {
     for (uint32_t row = 0; row < m_.pools.size(); ++row) {
         Pool& pool = m_.pools[row];
+        if (pool.is_gone) continue;
         const int64_t last = pool.demand_published;
         const auto cur = static_cast<int64_t>(pending_of(row).size());
         const bool first = last < 0;
@@ -107,6 +108,8 @@ bool NaiveCore::change_is_refused(const Pool& pool, const core::PoolConfig& conf
            config.slots - old.slots > limits_.slots - m_.slots.size();
 }
 
+// A pool that comes back has its row, and goes on with its fences. The pools of a journal have a
+// row each, so that none ever takes another's.
 uint32_t NaiveCore::set_pool(const core::PoolConfig& config, std::string* /*why*/) {
     uint32_t row = 0;
     while (row < m_.pools.size() && m_.pools[row].name != config.name)
@@ -118,6 +121,14 @@ uint32_t NaiveCore::set_pool(const core::PoolConfig& config, std::string* /*why*
         m_.pools.push_back(pool);
     }
     Pool& pool = m_.pools[row];
+    if (pool.is_gone) {
+        if (config.slots > limits_.slots - m_.slots.size()) return shm::kNoRow;
+        Pool fresh;
+        fresh.name = pool.name;
+        fresh.config = config;
+        fresh.fence_next = pool.fence_next;
+        pool = fresh;
+    }
     if (change_is_refused(pool, config)) return shm::kNoRow;
     pool.config = config;
     pool.required_label = config.required_label;
@@ -140,6 +151,7 @@ void NaiveCore::grow_pool(uint32_t row) {
 
 // "Of a pool or of the broker: waiting claims end rejected (draining) in order of number."
 void NaiveCore::apply(const core::Drain& drain) {
+    if (drain.pool != shm::kNoRow && !pool_lives(drain.pool)) return;
     bool& is_draining =
         drain.pool == shm::kNoRow ? m_.is_draining : m_.pools.at(drain.pool).is_draining;
     bool& told = drain.pool == shm::kNoRow ? m_.drain_told : m_.pools.at(drain.pool).drain_told;
@@ -154,6 +166,30 @@ void NaiveCore::apply(const core::Drain& drain) {
             end_claim(number, Outcome::kRejected, Reason::kDraining, 0);
         }
     }
+}
+
+// "A pool is deleted when nobody uses it": no claim, no lease, no slot that is not idle, no worker.
+Reason NaiveCore::delete_pool(uint32_t row) {
+    if (!pool_lives(row)) return Reason::kUnknownPool;
+    Pool& pool = m_.pools[row];
+    const bool has_workers = pool.config.kind == shm::PoolKind::kWorker;
+    if (by_account(row)) return Reason::kState;
+    for (const auto& [id, slot] : m_.slots) {
+        if (slot.pool == row && (has_workers || slot.is != SlotIs::kIdle)) return Reason::kState;
+    }
+    if (!pending_of(row).empty()) return Reason::kState;
+    std::erase_if(m_.slots, [&](const auto& entry) { return entry.second.pool == row; });
+    Pool gone;
+    gone.is_gone = true;
+    gone.name = pool.name;
+    gone.config = pool.config;
+    gone.fence_next = pool.fence_next;
+    pool = gone;
+    return Reason::kOk;
+}
+
+bool NaiveCore::pool_lives(uint32_t pool) const {
+    return pool < m_.pools.size() && !m_.pools[pool].is_gone;
 }
 
 bool NaiveCore::is_draining(uint32_t pool) const {

@@ -30,6 +30,7 @@ class NaiveCore {
     void decide();
 
     uint32_t set_pool(const core::PoolConfig& config, std::string* why);
+    shm::Reason delete_pool(uint32_t row);
     uint32_t open_session(const core::SessionOpen& open);
     void session_died(uint32_t session);
     void apply(const core::Claim& claim);
@@ -83,6 +84,7 @@ class NaiveCore {
     void pass_by_arrival(uint32_t pool);
 
     // pools
+    bool pool_lives(uint32_t pool) const;
     bool is_draining(uint32_t pool) const;
     bool by_account(uint32_t pool) const;
     bool change_is_refused(const Pool& pool, const core::PoolConfig& config) const;

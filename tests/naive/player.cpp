@@ -127,6 +127,9 @@ void Player<CoreType>::play(const Step& step) {
         case StepKind::kWord:
             word(step);
             break;
+        case StepKind::kDeletePool:
+            delete_pool(step);
+            break;
         case StepKind::kDrain: {
             if (step.pool != kNoLabel && !pools_.contains(step.pool)) break;
             core_.apply(core::Drain{pool_row(step.pool), step.on});
@@ -193,24 +196,11 @@ void Player<CoreType>::set_pool(const Step& step) {
     config.required_label = spec.required_label;
     std::string why;
     const uint32_t row = core_.set_pool(config, &why);
+    if (row == shm::kNoRow && pools_.contains(step.label)) return;  // it stays gone
     pools_[step.label] = row;
     slots_wanted_[step.label] = config.slots;
     if (config.kind == shm::PoolKind::kCounted && row != shm::kNoRow)
         meet_counted_slots(step.label);
-}
-
-template <class CoreType>
-void Player<CoreType>::change_pool(const Step& step) {
-    if (!pools_.contains(step.pool)) return;
-    core::PoolConfig config = step.change.config;
-    config.name = step.change.name;
-    config.required_label = step.change.required_label;
-    std::string why;
-    const bool accepted = core_.set_pool(config, &why) != shm::kNoRow;
-    tell_accepted(step, accepted);
-    if (!accepted || config.kind != shm::PoolKind::kCounted) return;
-    slots_wanted_[step.pool] = config.slots;
-    meet_counted_slots(step.pool);
 }
 
 // What a command returns is told like a result, so that the two cores must agree on that too.

@@ -50,6 +50,7 @@ class Player {
 
     void set_pool(const Step& step);
     void change_pool(const Step& step);
+    void delete_pool(const Step& step);
     void meet_counted_slots(uint32_t pool);
     void meet_reported_slots();
     void set_account(const Step& step);

@@ -128,7 +128,7 @@ void NaiveCore::admit_if_only_waiting(Slot& slot) {
 // "Announcing is checked in this order."
 Reason NaiveCore::announce_refusal(const core::Announce& announce, const Slot* existing) const {
     if (announce.refusal != Reason::kOk) return announce.refusal;
-    if (announce.pool >= m_.pools.size()) return Reason::kUnknownPool;
+    if (!pool_lives(announce.pool)) return Reason::kUnknownPool;
     const core::PoolConfig& pool = m_.pools[announce.pool].config;
     if (pool.kind == shm::PoolKind::kCounted) return Reason::kState;
     if (existing != nullptr && existing->session != announce.session) return Reason::kNameInUse;

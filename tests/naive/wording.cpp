@@ -216,6 +216,8 @@ const char* name_of(StepKind kind) {
             return "announce";
         case StepKind::kWord:
             return "word";
+        case StepKind::kDeletePool:
+            return "delete-pool";
         case StepKind::kDrain:
             return "drain";
         case StepKind::kSteer:
@@ -339,6 +341,9 @@ std::string to_string(const Step& step) {
             break;
         case StepKind::kWord:
             say_word(line, step);
+            break;
+        case StepKind::kDeletePool:
+            line.add("pool", step.pool, kNoLabel);
             break;
         case StepKind::kDrain:
             line.say(step.on ? "on" : "off").add("pool", step.pool, kNoLabel);

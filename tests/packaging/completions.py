@@ -12,9 +12,10 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
 sys.path.insert(0, str(ROOT / "packaging"))
 import spoken_help  # noqa: E402
-from tap import Tap  # noqa: E402
+from tap_lines import Tap  # noqa: E402
 
 # Each asks a shell what it would complete behind some words, one per line.
 BASH = """
@@ -107,7 +108,7 @@ def ask_all(dibs, dibsd, files):
             continue
         own = dict(zip(("dibs", "dibsd"), files[2 * number:2 * number + 2]))
         check(tap, shell, script, own, top, below, daemon)
-    tap.end()
+    sys.exit(tap.end())
 
 
 if __name__ == "__main__":

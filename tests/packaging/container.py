@@ -10,9 +10,9 @@ import subprocess
 import sys
 import tempfile
 
-from tap import Tap
-
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+from tap_lines import Tap  # noqa: E402
 CONFIG = 'log_level = "warning"\n[[pool]]\nname = "one"\nkind = "counted"\nslots = 1\n'
 # The namespaces of a container: its own mounts, processes, IPC, network and host name, and a
 # /dev/shm in which nothing has room.
@@ -41,7 +41,7 @@ def main(dibsd):
     tap = Tap()
     if subprocess.run([*UNSHARE, "true"], stderr=subprocess.DEVNULL).returncode != 0:
         tap.skip("a client in a container claims", "namespaces need root here")
-        tap.end()
+        sys.exit(tap.end())
     with tempfile.TemporaryDirectory(prefix="dibs-container-") as folder:
         config = pathlib.Path(folder) / "dibsd.toml"
         config.write_text(CONFIG)
@@ -64,7 +64,7 @@ def main(dibsd):
             broker.terminate()
             broker.wait(timeout=60)
             broker.stdout.close()
-    tap.end()
+    sys.exit(tap.end())
 
 
 if __name__ == "__main__":

@@ -9,9 +9,10 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
 sys.path.insert(0, str(ROOT / "packaging"))
 import spoken_help  # noqa: E402
-from tap import Tap  # noqa: E402
+from tap_lines import Tap  # noqa: E402
 
 
 def shown(page):
@@ -73,7 +74,7 @@ def main(dibs, dibsd, *paths):
     tap.case("dibs.toml.5: names every key",
              sorted(key for key in keys
                     if not re.search(rf"^ +{key}\b", pages["dibs.toml.5"], re.M)))
-    tap.end()
+    sys.exit(tap.end())
 
 
 if __name__ == "__main__":

@@ -12,9 +12,10 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
 sys.path.insert(0, str(ROOT / "packaging/debian"))
 import packages  # noqa: E402
-from tap import Tap  # noqa: E402
+from tap_lines import Tap  # noqa: E402
 
 NAMES = ["dibs", "libdibs-dev", "libdibs0", "python3-dibs"]
 CONFIG = """
@@ -159,7 +160,7 @@ def main(build):
         tap.case("nothing of theirs is left", sorted(
             path for path in left if not re.match(r"var/(log|lib/dpkg)/|etc/(passwd|group|g?shadow|\.pwd)",
                                                   path)))
-    tap.end()
+    sys.exit(tap.end())
 
 
 if __name__ == "__main__":

@@ -13,9 +13,10 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
 sys.path.insert(0, str(ROOT / "clientlib/bindings/python"))
 import dibs  # noqa: E402
-from tap import Tap  # noqa: E402
+from tap_lines import Tap  # noqa: E402
 
 CONFIG = 'log_level = "warning"\n[[pool]]\nname = "one"\nkind = "counted"\nslots = 1\n'
 
@@ -104,7 +105,7 @@ def main(dibsd):
                                   (socket.SOCK_SEQPACKET, 2, "LISTEN_FDS=2: one socket is wanted")):
         with tempfile.TemporaryDirectory(prefix="dibs-service-") as folder:
             check_refused(tap, dibsd, folder, kind, count, expected)
-    tap.end()
+    sys.exit(tap.end())
 
 
 if __name__ == "__main__":

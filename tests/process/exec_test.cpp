@@ -58,6 +58,9 @@ TEST_F(Exec, GivesTheSlotsToTheCommandAsEnvironment) {
               0);
     EXPECT_EQ(out_, "gpu 0,1 1 4,6 x 4,6\n");
     EXPECT_EQ(said_, "");
+    // Also where the wrapper holds the lease; and what is inherited is there.
+    EXPECT_EQ(run({"gpu", "-k", "1h", "--", "sh", "-c", "echo $DIBS_FENCE; test -n \"$PATH\""}), 0);
+    EXPECT_EQ(out_, "2\n");
 }
 
 TEST_F(Exec, SetsTheVariablesThatTheUserNames) {
@@ -220,7 +223,7 @@ TEST_F(Exec, SaysWhatIsWrong) {
          "at most 256"},
         {{"gpu:0", "--", "true"}, 2, "\"gpu:0\": behind the colon stands a number from 1 to 256"},
         {{"gpu:x", "--", "true"}, 2, "\"gpu:x\": behind the colon stands a number from 1 to 256"},
-        {{":1", "--", "true"}, 2, "\":1\": a pool's name has 1 to 63 bytes"},
+        {{":1", "--", "true"}, 2, "\":1\": a pool's name has 1 to 63 letters, digits"},
         {{"one", "true"}, 2, "write -- before the command, as in: dibs exec POOL -- true"},
         {{"one", "--"}, 2, "there is no command behind --"},
         {{"one"}, 2, "there is no command behind --"},

@@ -13,37 +13,34 @@ except ImportError:
     sys.exit(0)
 
 
-class Tap:
-    def __init__(self, out):
-        self.out = out
-        self.count = 0
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from tap_lines import Tap  # noqa: E402
 
-    def say(self, ok, report, more=""):
-        self.count += 1
-        name = report.nodeid.replace("#", "")
-        print(f"{'ok' if ok else 'not ok'} {self.count} - {name}{more}", file=self.out,
-              flush=True)
-        if not ok:
-            for line in report.longreprtext.splitlines():
-                print(f"#   {line}", file=self.out)
+
+class Reports:
+    def __init__(self):
+        self.tap = Tap()
 
     def pytest_runtest_logreport(self, report):
         if report.skipped:
             reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else "skipped"
-            self.say(True, report, f" # SKIP {reason}")
+            self.tap.skip(report.nodeid, reason)
         elif report.when == "call" or report.failed:  # a set-up that fails has no call
-            self.say(not report.failed, report)
+            self.say(report)
 
     def pytest_collectreport(self, report):
         if report.failed:
-            self.say(False, report)
+            self.say(report)
+
+    def say(self, report):
+        self.tap.case(report.nodeid, report.longreprtext.splitlines() if report.failed else [])
 
 
 if __name__ == "__main__":
-    tap = Tap(sys.stdout)
+    reports = Reports()
     sys.stdout = sys.stderr  # for what pytest says
     folder = str(pathlib.Path(__file__).parent)
     code = pytest.main(["-q", "-q", "-p", "no:cacheprovider", "--rootdir", folder,
-                        "-W", "error", *sys.argv[1:], folder], plugins=[tap])
-    print(f"1..{tap.count}", file=tap.out)
-    sys.exit(0 if code in (0, 1) and tap.count > 0 else 1)
+                        "-W", "error", *sys.argv[1:], folder], plugins=[reports])
+    ended = reports.tap.end()
+    sys.exit(ended if code in (0, 1) else 1)

@@ -9,6 +9,9 @@ import tempfile
 
 import rules
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from tap_lines import Tap  # noqa: E402
+
 LICENCE = "SPDX-License-Identifier: Apache-2.0\n"
 
 
@@ -66,32 +69,6 @@ PLANTED = [
     (rules.formatting, {"shm/a.hpp": "int a;\n"}, None),
     (rules.formatting, {"shm/a.hpp": "int a;\nint  b;\n"}, "shm/a.hpp:2"),
 ]
-
-
-class Tap:
-    """One line per case; a failed case is followed by what is wrong."""
-
-    def __init__(self):
-        self.count = 0
-        self.failed = 0
-
-    def case(self, name, wrong):
-        self.count += 1
-        self.failed += bool(wrong)
-        print(f"{'not ok' if wrong else 'ok'} {self.count} - {name}")
-        for line in wrong:
-            print(f"#   {line}")
-
-    def skip(self, name, reason):
-        self.count += 1
-        print(f"ok {self.count} - {name} ({reason}) # SKIP {reason}")
-
-    def note(self, text):
-        print(f"# {text}")
-
-    def end(self):
-        print(f"1..{self.count}")
-        return 1 if self.failed else 0
 
 
 def finds(rule, files, place, clang_format_file):

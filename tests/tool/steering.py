@@ -9,7 +9,7 @@ import re
 import signal
 import sys
 
-from holding import POOLS, hold, waiting
+from holding import POOLS, hold, wait_until, waiting
 from tap import case, expect, expect_equal, main
 
 
@@ -152,6 +152,54 @@ def bench(place):
     expect(0 < told["least_ns"] <= told["p50_ns"] <= told["p99_ns"] <= told["most_ns"], out)
     expect_equal(place.run("bench", "gpu", "-c", "0"),
                  (2, "", "dibs bench: --claims: a number from 1 to 10000000\n"))
+
+
+def pools(place, holds):
+    return wait_until(place, ("ls", "pools", "-o", "jsonl"),
+                      lambda rows: holds({row["pool"]: row["slots"] for row in rows}))
+
+
+KEPT = 'created_pool_idle = "1h"\n' + POOLS
+GONE = 'created_pool_idle = "1s"\n' + POOLS
+
+
+def holder_of_a_build(place, slots):
+    """A command that holds a slot of the pool, and its fence."""
+    # Where a configuration has not been read yet, the pool may go before it is claimed from.
+    while True:
+        holder = place.begin("exec", "build", "--create", f"build={slots}", "--keepalive",
+                             "1h", "--", "sh", "-c", "echo $DIBS_FENCE; exec sleep 1000")
+        line = holder.stdout.readline()
+        if line:
+            return holder, int(line)
+        expect_equal(holder.wait(), 4)
+
+
+@case("exec --create: the pool goes when nobody uses it any more, and may come back")
+def created_pool(place):
+    broker = place.start(KEPT)
+    holder, fence = holder_of_a_build(place, 2)
+    expect_equal(place.run("exec", "once", "--create", "once=1", "--", "true"), (0, "", ""))
+    pools(place, lambda slots: slots == {"gpu": 2, "web": 0, "build": 2, "once": 1})
+    place.reload(broker, GONE)
+    pools(place, lambda slots: "once" not in slots)
+    expect_equal(place.run("claim", "once"),
+                 (4, "", 'dibs claim: there is no pool "once"; there are: build, gpu, web\n'))
+    place.run("release", json.loads(place.run("ls", "leases", "-o", "jsonl")[1])["id"])
+    holder.wait()  # its lease is lost, so it has been told to end
+    pools(place, lambda slots: slots == {"gpu": 2, "web": 0})
+    _, later = holder_of_a_build(place, 3)
+    expect(later > fence, "fences go on")
+    expect_equal(json.loads(place.run("show", "build", "-o", "json")[1])["slots"], 3)
+
+
+@case("exec --create: a name that no pool can have")
+def created_name(place):
+    place.start(POOLS)
+    rule = "a pool's name has 1 to 63 letters, digits, \".\", \"_\" and \"-\", a letter first\n"
+    for name in ("a b", "a/b", "7", "gr\u00fcn"):
+        expect_equal(place.run("exec", "gpu", "--create", f"{name}=1", "--", "true"),
+                     (2, "", f'dibs exec: "{name}:1": {rule}'))
 
 
 if __name__ == "__main__":

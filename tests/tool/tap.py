@@ -13,6 +13,9 @@ import sys
 import tempfile
 import traceback
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from tap_lines import Tap  # noqa: E402
+
 CASES = []
 
 
@@ -55,6 +58,11 @@ class Place:
         self.children.append(broker)
         expect_equal(broker.stdout.readline(), f"dibsd: ready on {self.socket}\n")
         return broker
+
+    def reload(self, broker, config):
+        """Another configuration; it is taken over sooner or later."""
+        (self.folder / "dibsd.toml").write_text('log_level = "off"\n' + config)
+        broker.send_signal(signal.SIGHUP)
 
     def environment(self, **more):
         kept = {key: value for key, value in os.environ.items()
@@ -102,21 +110,17 @@ def main(arguments):
     dibsd, dibs = arguments[1:3]
     part = arguments[3] if len(arguments) > 3 else ""
     cases = [one for one in CASES if part in one[0]]
-    print(f"1..{len(cases)}")
-    failed = 0
-    for number, (what, function) in enumerate(cases, 1):
+    tap = Tap()
+    for what, function in cases:
         with tempfile.TemporaryDirectory(prefix="dibs-tool-") as folder:
             place = Place(dibsd, dibs, folder)
             try:
                 function(place)
-                print(f"ok {number} - {what}", flush=True)
+                tap.case(what, [])
             except Skip as reason:
-                print(f"ok {number} - {what} # SKIP {reason}", flush=True)
+                tap.skip(what, str(reason))
             except Exception:  # pylint: disable=broad-except
-                failed += 1
-                print(f"not ok {number} - {what}")
-                for line in traceback.format_exc().splitlines():
-                    print(f"#   {line}", flush=True)
+                tap.case(what, traceback.format_exc().splitlines())
             finally:
                 place.close()
-    sys.exit(1 if failed else 0)
+    sys.exit(tap.end())

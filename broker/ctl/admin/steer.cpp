@@ -1,6 +1,9 @@
 // broker/ctl/admin/steer.cpp -- `dibs release`, `dibs renew`, `dibs cancel`: from outside the
 // session that has the lease or claim. Its holder is told: reason "revoked".
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
+#include <string>
+
 #include "broker/ctl/admin/admin_client.hpp"
 #include "broker/ctl/admin/name.hpp"
 #include "broker/ctl/failure.hpp"
@@ -17,74 +20,92 @@ Sheet done(std::string_view schema, uint64_t number, std::string_view pool, std:
     return sheet;
 }
 
+// What the three have in common: one name, a conversation, and one thing told.
+class Steering {
+  public:
+    Steering(const std::string& word,
+             const std::string& about,
+             const std::string& operand,
+             const std::string& operand_about)
+        : arguments(word, about) {
+        arguments.operand(operand, &id, operand_about);
+    }
+
+    // Nothing if there is nothing to do any more.
+    std::optional<int> parse(int argc, char** argv) {
+        output.emplace(arguments);
+        if (const auto exit = arguments.parse(argc, argv)) return *exit;
+        (void)output->form();
+        name = parse_name(id);
+        client.emplace(output->socket());
+        return std::nullopt;
+    }
+    admin::AnswerT must(admin::Ask ask, uint64_t row_id, uint64_t interval_ns = 0) {
+        admin::RequestT request;
+        request.ask = ask;
+        request.id = row_id;
+        request.interval_ns = interval_ns;
+        return client->must(request, (ask == admin::Ask::cancel ? "claim " : "lease ") + id);
+    }
+    int tell(const Sheet& sheet) {
+        output->show_record(sheet);
+        return output->finish(kExitOk);
+    }
+
+    Arguments arguments;
+    std::string id;
+    Name name;
+    std::optional<Output> output;
+    std::optional<AdminClient> client;
+};
+
+constexpr const char* kLeaseAbout = "its number, or its id (0x...): dibs ls leases shows them";
+
 }  // namespace
 
 int run_release(int argc, char** argv) {
-    std::string id;
-    Arguments arguments("release",
-                        "Ends a lease from outside, as its user or an administrator. Its holder is "
-                        "told (revoked); the slots go to who waits.");
-    arguments.operand("LEASE", &id, "its number, or its id (0x...): dibs ls leases shows them");
-    Output output(arguments);
-    if (const auto exit = arguments.parse(argc, argv)) return *exit;
-    (void)output.form();
-    const Name name = parse_name(id);
-    AdminClient client(output.socket());
-    const auto lease = find_lease(client, name);
-    admin::RequestT request;
-    request.ask = admin::Ask::release;
-    request.id = lease->id;
-    (void)client.must(request, "lease " + id);
-    output.show_record(done("dibs.release/1", lease->number, lease->pool, "released"));
-    return output.finish(kExitOk);
+    Steering steering("release",
+                      "Ends a lease from outside, as its user or an administrator. Its holder is "
+                      "told (revoked); the slots go to who waits.",
+                      "LEASE",
+                      kLeaseAbout);
+    if (const auto exit = steering.parse(argc, argv)) return *exit;
+    const auto lease = find_lease(*steering.client, steering.name);
+    (void)steering.must(admin::Ask::release, lease->id);
+    return steering.tell(done("dibs.release/1", lease->number, lease->pool, "released"));
 }
 
 int run_renew(int argc, char** argv) {
-    std::string id;
     int64_t interval_ns = -1;
-    Arguments arguments("renew",
-                        "Prolongs a lease from now, as its user or an administrator. A lease that "
-                        "is bound to its holder's life needs none and stays as it is.");
-    arguments.operand("LEASE", &id, "its number, or its id (0x...): dibs ls leases shows them");
-    arguments.duration("-i,--interval", &interval_ns, "for so long; else as it was granted");
-    Output output(arguments);
-    if (const auto exit = arguments.parse(argc, argv)) return *exit;
-    (void)output.form();
-    const Name name = parse_name(id);
-    AdminClient client(output.socket());
-    const auto lease = find_lease(client, name);
-    admin::RequestT request;
-    request.ask = admin::Ask::renew;
-    request.id = lease->id;
-    request.interval_ns = interval_ns < 0 ? 0 : static_cast<uint64_t>(interval_ns);
-    const admin::AnswerT answer = client.must(request, "lease " + id);
+    Steering steering("renew",
+                      "Prolongs a lease from now, as its user or an administrator. A lease that is "
+                      "bound to its holder's life needs none and stays as it is.",
+                      "LEASE",
+                      kLeaseAbout);
+    steering.arguments.duration(
+        "-i,--interval", &interval_ns, "for so long; else as it was granted");
+    if (const auto exit = steering.parse(argc, argv)) return *exit;
+    const auto lease = find_lease(*steering.client, steering.name);
+    const uint64_t wanted_ns = interval_ns < 0 ? 0 : static_cast<uint64_t>(interval_ns);
+    const uint64_t granted_ns = steering.must(admin::Ask::renew, lease->id, wanted_ns).granted_ns;
     Sheet sheet{"dibs.renew/1",
                 {{"number", "number"}, {"pool", "pool"}, {"interval_ns", "interval"}}};
     sheet.rows.push_back({Cell::of(lease->number),
                           Cell::of(lease->pool),
-                          answer.granted_ns != 0 ? Cell::duration(answer.granted_ns) : Cell()});
-    output.show_record(sheet);
-    return output.finish(kExitOk);
+                          granted_ns != 0 ? Cell::duration(granted_ns) : Cell()});
+    return steering.tell(sheet);
 }
 
 int run_cancel(int argc, char** argv) {
-    std::string id;
-    Arguments arguments("cancel",
-                        "Ends a waiting claim from outside, as its user or an administrator. Its "
-                        "session is told: cancelled (revoked).");
-    arguments.operand("CLAIM", &id, "its number: dibs ls claims shows them");
-    Output output(arguments);
-    if (const auto exit = arguments.parse(argc, argv)) return *exit;
-    (void)output.form();
-    const Name name = parse_name(id);
-    AdminClient client(output.socket());
-    const auto claim = find_claim(client, name);
-    admin::RequestT request;
-    request.ask = admin::Ask::cancel;
-    request.id = claim->id;
-    (void)client.must(request, "claim " + id);
-    output.show_record(done("dibs.cancel/1", claim->number, claim->pool, "cancelled"));
-    return output.finish(kExitOk);
+    Steering steering("cancel",
+                      "Ends a waiting claim from outside, as its user or an administrator. Its "
+                      "session is told: cancelled (revoked).",
+                      "CLAIM",
+                      "its number: dibs ls claims shows them");
+    if (const auto exit = steering.parse(argc, argv)) return *exit;
+    const auto claim = find_claim(*steering.client, steering.name);
+    (void)steering.must(admin::Ask::cancel, claim->id);
+    return steering.tell(done("dibs.cancel/1", claim->number, claim->pool, "cancelled"));
 }
 
 }  // namespace dibs::ctl

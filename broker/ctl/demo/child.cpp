@@ -14,34 +14,13 @@
 #include <system_error>
 #include <utility>
 
+#include "broker/ctl/exec_strings.hpp"
+
 namespace dibs::ctl::demo {
 
 namespace {
 
 constexpr int kExecFailed = 127;
-
-std::vector<char*> pointers_to(std::vector<std::string>* texts) {
-    std::vector<char*> pointers;
-    for (std::string& text : *texts)
-        pointers.push_back(text.data());
-    pointers.push_back(nullptr);
-    return pointers;
-}
-
-// What the child sees: the parent's environment, then what is added (the last one counts).
-std::vector<std::string> environment_with(const std::vector<std::string>& added) {
-    std::vector<std::string> all;
-    for (char** entry = environ; *entry != nullptr; ++entry) {
-        const std::string text = *entry;
-        const std::string name = text.substr(0, text.find('=') + 1);
-        bool replaced = false;
-        for (const std::string& one : added)
-            replaced = replaced || one.rfind(name, 0) == 0;
-        if (!replaced) all.push_back(text);
-    }
-    all.insert(all.end(), added.begin(), added.end());
-    return all;
-}
 
 // Between fork and exec: system calls only.
 [[noreturn]] void become(char* const* argv,
@@ -67,10 +46,9 @@ std::vector<std::string> environment_with(const std::vector<std::string>& added)
 }  // namespace
 
 Child::Child(std::string name, const ChildConfig& config) : name_(std::move(name)) {
-    std::vector<std::string> command = config.command;
-    std::vector<std::string> environment = environment_with(config.environment);
-    const std::vector<char*> argv = pointers_to(&command);
-    const std::vector<char*> envp = pointers_to(&environment);
+    const std::vector<std::string> environment = environment_with(config.environment);
+    const std::vector<char*> argv = pointers_to(config.command);
+    const std::vector<char*> envp = pointers_to(environment);
     const pid_t parent = getpid();
     pid_ = fork();
     if (pid_ == 0) become(argv.data(), envp.data(), config, parent);

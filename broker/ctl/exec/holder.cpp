@@ -10,23 +10,12 @@
 
 #include "broker/ctl/exec/grant.hpp"
 #include "broker/ctl/exec/lease_environment.hpp"
+#include "broker/ctl/exec_strings.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/sheet.hpp"
 #include "broker/ctl/subcommand.hpp"
 
 namespace dibs::ctl::exec {
-
-namespace {
-
-std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
-    std::vector<char*> pointers;
-    for (const std::string& text : texts)
-        pointers.push_back(const_cast<char*>(text.c_str()));  // as execve has it; it does not write
-    pointers.push_back(nullptr);
-    return pointers;
-}
-
-}  // namespace
 
 void tell_grant(const Options& options, const dibs_lease& lease) {
     if (!options.verbose) return;

@@ -49,8 +49,10 @@ Failure system_failure(const char* call) {
 class Wrapper {
   public:
     explicit Wrapper(const Options& options) : options_(options) {
-        if (options.keepalive_ns > 0 || options.taken_told)
+        if (options.keepalive_ns > 0 || options.taken_told) {
             watch_ = std::make_unique<LeaseWatch>(options);
+            environment_ = watch_->environment(options);
+        }
         block_signals();
     }
 
@@ -203,8 +205,7 @@ class Wrapper {
 
     const Options& options_;
     std::unique_ptr<LeaseWatch> watch_;
-    std::vector<std::string> environment_ =
-        watch_ ? watch_->environment(options_) : std::vector<std::string>();
+    std::vector<std::string> environment_;  // with a watch: the command's
     Terminal terminal_;
     shm::Descriptor signals_;
     sigset_t inherited_ = {};

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <utility>
 
+#include "broker/ctl/exec_strings.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/subcommand.hpp"
 
@@ -34,27 +35,6 @@ Pipe make_pipe() {
     std::array<int, 2> ends{};
     if (pipe2(ends.data(), O_CLOEXEC) != 0) throw broken("pipe");
     return {shm::Descriptor(ends[0]), shm::Descriptor(ends[1])};
-}
-
-std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
-    std::vector<char*> pointers;
-    for (const std::string& text : texts)
-        pointers.push_back(const_cast<char*>(text.c_str()));  // as execve has it; it does not write
-    pointers.push_back(nullptr);
-    return pointers;
-}
-
-std::vector<std::string> environment_with(const std::vector<std::string>& added) {
-    std::vector<std::string> all = added;
-    for (char** entry = environ; *entry != nullptr; ++entry) {
-        const std::string text = *entry;
-        const std::string name = text.substr(0, text.find('=') + 1);
-        bool replaced = false;
-        for (const std::string& one : added)
-            replaced = replaced || one.rfind(name, 0) == 0;
-        if (!replaced) all.push_back(text);
-    }
-    return all;
 }
 
 // Between fork and exec: system calls only.

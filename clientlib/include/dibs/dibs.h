@@ -157,7 +157,7 @@ enum {
     DIBS_ESESSION = -108,     // the broker has ended this session; see dibs_end_code
     DIBS_EBROKERLOST = -109,  // the broker is gone, and this session with it
     DIBS_ENEGATIVE = -110,    // a negative timeout or interval
-    DIBS_ENAME = -111,        // a name that is empty or longer than 63 bytes
+    DIBS_ENAME = -111,        // a name that cannot be one: see dibs_pool, dibs_announce
     DIBS_EOPTIONS = -112,     // more than 16 options, or one without a key
     DIBS_ELABELS = -113,      // more than 32 labels, or one that is null, empty or over 63 bytes
     DIBS_EFULL = -114,        // ring or payload area is full: the broker must read first
@@ -226,7 +226,8 @@ DIBS_API int dibs_end_code(dibs_session* session);
 
 // ---- Pools. Read from memory that the broker publishes: no system call, no round trip.
 
-// The number of a pool. It stays the same as long as the broker lives. DIBS_ENAME, DIBS_EPOOL,
+// The number of a pool, which stays the same, and no other pool's, as long as this session lives.
+// A name has 1 to 63 letters, digits, ".", "_" and "-", a letter first. DIBS_ENAME, DIBS_EPOOL,
 // DIBS_ETORN, DIBS_EARGUMENT, DIBS_EFORK.
 DIBS_API int dibs_pool(dibs_session* session, const char* name, uint32_t* pool);
 

@@ -24,11 +24,21 @@ class PoolConfiguration : public CoreFixture {
 
 TEST_F(PoolConfiguration, SaysWhatIsWrongWithIt) {
     core::PoolConfig config = good();
-    config.name = "";
-    EXPECT_EQ(why_not(config), "a pool needs a name");
+    const std::string rule =
+        "': a pool's name has 1 to 63 letters, digits, \".\", \"_\" and \"-\", a letter first";
     const std::string long_name(64, 'x');
-    config.name = long_name;
-    EXPECT_EQ(why_not(config), "pool name '" + long_name + "' is longer than 63 bytes");
+    for (const std::string& name : {std::string(),
+                                    long_name,
+                                    std::string("a b"),
+                                    std::string("a/b"),
+                                    std::string("a:1"),
+                                    std::string("7"),
+                                    std::string("-a"),
+                                    std::string("a=b"),
+                                    std::string("gr\xc3\xbcn")}) {
+        config.name = name;
+        EXPECT_EQ(why_not(config), "'" + name + rule);
+    }
     config = good();
     config.slots = 0;
     EXPECT_EQ(why_not(config), "pool 'gpu': a counted pool needs at least one slot");

@@ -1,0 +1,46 @@
+// broker/transient_pools.hpp -- pools that were made on the spot, and go when nobody uses them.
+//
+// Nobody uses a pool that has had no claim, no lease and no request to make it for as long as the
+// configuration says. Since when is kept here alone: after a takeover that time begins anew, so
+// that whoever was about to claim finds his pool.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "broker/core/core.hpp"
+
+namespace dibs {
+
+class TransientPools {
+  public:
+    explicit TransientPools(core::Core& core) : core_(core) {}
+
+    void set_idle(core::TimeNs idle_ns) { idle_ns_ = idle_ns; }
+    void find();                    // those of an earlier broker
+    void asked_for(uint32_t pool);  // made, or wanted where it is
+    void note();                    // after a turn: which of them are in use
+    // The first instant at which one may go.
+    [[nodiscard]] core::TimeNs next_due() const {
+        return since_ns_ == shm::kNever ? shm::kNever : since_ns_ + idle_ns_;
+    }
+    // In a turn, before its commands: deletes those that are due. Whether there were any.
+    bool end_unused();
+
+  private:
+    struct Entry {
+        uint32_t pool;
+        core::TimeNs unused_since_ns;  // kNever: it is in use
+    };
+    [[nodiscard]] bool is_transient(uint32_t pool) const;
+    void look_at(Entry& entry) const;
+    void find_first();
+
+    core::Core& core_;
+    std::vector<Entry> entries_;
+    core::TimeNs idle_ns_ = 0;
+    core::TimeNs since_ns_ = shm::kNever;  // the least of the entries'
+};
+
+}  // namespace dibs

@@ -1,0 +1,41 @@
+// tests/naive/pool_player.cpp -- plays the steps that change and delete pools.
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+
+#include "broker/core/core.hpp"
+#include "tests/naive/naive_core.hpp"
+#include "tests/naive/player.hpp"
+
+namespace dibs::naive {
+
+template <class CoreType>
+void Player<CoreType>::change_pool(const Step& step) {
+    if (!pools_.contains(step.pool)) return;
+    core::PoolConfig config = step.change.config;
+    config.name = step.change.name;
+    config.required_label = step.change.required_label;
+    std::string why;
+    const bool accepted = core_.set_pool(config, &why) != shm::kNoRow;
+    tell_accepted(step, accepted);
+    if (!accepted || config.kind != shm::PoolKind::kCounted) return;
+    slots_wanted_[step.pool] = config.slots;
+    meet_counted_slots(step.pool);
+}
+
+template <class CoreType>
+void Player<CoreType>::delete_pool(const Step& step) {
+    if (!pools_.contains(step.pool)) return;
+    DecisionLine line;
+    line.reason = core_.delete_pool(pool_row(step.pool));
+    line.user_data = step.label;
+    listen();
+    lines_.push_back(line);
+    if (line.reason == shm::Reason::kOk) growing_.erase(step.pool);
+}
+
+template void Player<NaiveCore>::change_pool(const Step&);
+template void Player<NaiveCore>::delete_pool(const Step&);
+template void Player<core::Core>::change_pool(const Step&);
+template void Player<core::Core>::delete_pool(const Step&);
+
+}  // namespace dibs::naive
