@@ -1,5 +1,5 @@
 # tests/demo/tour.py -- the tour of scripts/demo in a few seconds: as plain lines, on a terminal of 40
-# columns, and what it leaves. Speaks TAP.
+# columns, as tmux shows it, and what it leaves. Speaks TAP.
 #
 #   tour.py PROGRAM
 # SPDX-License-Identifier: Apache-2.0
@@ -9,6 +9,7 @@ import os
 import pathlib
 import pty
 import re
+import shlex
 import struct
 import subprocess
 import sys
@@ -74,9 +75,57 @@ def a_live_picture_on_a_narrow_terminal(folder):
     assert text.rstrip().splitlines()[-1].endswith("\x1b[?25h") or "\x1b[?25h" in text[-200:]
 
 
+def screens(command, folder):
+    """What a terminal of 80 columns shows, again and again, until the command's words "it ended"."""
+    tmux = subprocess.Popen(["tmux", "-u", "-S", f"{folder}/tmux", "-f", "/dev/null", "-C",
+                             "new-session", f"{shlex.join(command)}; echo it ended with $?; cat",
+                             ";", "set-option", "destroy-unattached", "on"],
+                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8",
+                            bufsize=1, env=dict(os.environ, LC_ALL="C.UTF-8"))
+    shown, asked, changed, screen = [], False, False, []
+    for line in tmux.stdout:
+        if line.startswith("%output"):
+            changed = True
+        elif line.startswith("%begin"):
+            screen = []
+        elif line.startswith("%end"):
+            asked = False
+            shown.append(screen)
+            if any(text.startswith("it ended") for text in screen):
+                tmux.stdin.write("kill-server\n")
+                break
+        else:
+            screen.append(line.rstrip("\n"))
+        if changed and not asked:  # also what has changed since it was asked for
+            tmux.stdin.write("capture-pane -p\n")
+            asked, changed = True, False
+    tmux.stdin.close()
+    tmux.stdout.read()
+    tmux.wait()
+    return shown
+
+
+def a_live_picture_that_is_drawn_over_itself(folder):
+    shown = screens(COMMAND + [folder], folder)
+    assert "it ended with 0" in shown[-1], shown[-1]
+    pictures = [[at for at, line in enumerate(screen) if line.startswith("slots   ")]
+                for screen in shown]
+    assert max(len(found) for found in pictures) == 1, shown
+    whole = []
+    for screen, found in zip(shown, pictures):
+        picture = "\n".join(screen[found[0]:found[0] + 7]) if found else ""
+        if re.fullmatch(r"slots   █ \d+ leased  .*░ \d+ idle  \d+ waiting\n"
+                        r" {8}([█▓▒░?×]{2} *){8}\nwaiting [ ▁▂▃▄▅▆▇█]*\n"
+                        r"(\w+ +\d+ grants   waits p50 .* ms   p99 .* ms\n){3}[━─]{79}", picture):
+            whole.append(picture)
+    assert whole, shown[len(shown) // 2]
+    print("\n".join(f"# {line}" for line in whole[-1].splitlines()), flush=True)
+
+
 def main():
     cases = (lines_where_there_is_no_terminal, facts_and_times_as_json,
-             a_picture_that_can_be_drawn, a_live_picture_on_a_narrow_terminal)
+             a_picture_that_can_be_drawn, a_live_picture_on_a_narrow_terminal,
+             a_live_picture_that_is_drawn_over_itself)
     print(f"1..{len(cases)}", flush=True)
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
