@@ -160,8 +160,10 @@ bool Sleep::arm(core::TimeNs now) {
             quiet = false;
         } else if (armed == Armed::kEntry) {
             quiet = false;
-        } else if (now - session->heard_ns > kSilent) {
-            sessions_.unpoll(session);
+        } else {
+            // What the net rang for until now was read by a broker that was awake.
+            session->net_rings_seen = session->up.net_rings();
+            if (now - session->heard_ns > kSilent) sessions_.unpoll(session);
         }
     }
     return quiet;
@@ -202,8 +204,9 @@ void Sleep::events(uint64_t wait_ns, bool slept) {
     }
 }
 
-// A bell that the client's safety net rang, and that found work although the broker slept, is a
-// wake-up that was lost: it is counted, so that the net never hides one.
+// A bell that the client's safety net rang, for an entry that nobody had rung for and that was
+// there although the broker slept, is a wake-up that was lost: it is counted, so that the net never
+// hides one. A broker that was rung, or that was awake, and got no CPU for long has lost none.
 void Sleep::bell(Session& session, bool slept) {
     const uint64_t net_rings = session.up.net_rings();
     if (net_rings != session.net_rings_seen) {

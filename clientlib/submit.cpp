@@ -97,7 +97,9 @@ void Session::publish() {
         cpu_told = cpu;
         up->cpu.store(cpu, std::memory_order_relaxed);  // a hint: pairs with nothing
     }
-    if (shm::publish_submissions(*up, *down, submissions.tail())) ring();
+    if (!shm::publish_submissions(*up, *down, submissions.tail())) return;
+    rung_tail = submissions.tail();
+    ring();
 }
 
 void Session::settle() {

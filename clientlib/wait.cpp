@@ -1,8 +1,9 @@
 // clientlib/wait.cpp -- spin, give way, sleep; and the safety net under the sleep.
 //
 // The net is the client's: while an entry of its own is unread it rings again every 100 ms, and
-// looks whether the broker still holds the session. It counts what it finds in UP.net_rings, so
-// that it hides no lost wake-up.
+// looks whether the broker still holds the session. What the broker sleeps on and was not rung for
+// it counts in UP.net_rings, so that it hides no lost wake-up. A broker that was rung, or says that
+// it is awake, only has no CPU.
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 #include <poll.h>
@@ -82,13 +83,16 @@ void Session::net_if_due() {
     net(old_tail);
 }
 
-// An entry that was written just now is nobody's fault yet: only an old one is rung for and
-// counted.
+// An entry that was written just now is nobody's fault yet: only an old one is rung for.
 void Session::net(uint64_t old_tail) {
     settle();
+    // Pairs with arm_submissions: what was committed before it is seen below.
+    const bool asleep = down->need_wakeup.load(std::memory_order_acquire) != 0;
     if (shm::committed_submissions(*down) < old_tail) {
-        const uint64_t rings = up->net_rings.load(std::memory_order_relaxed) + 1;
-        up->net_rings.store(rings, std::memory_order_relaxed);
+        if (asleep && rung_tail < old_tail) {
+            const uint64_t rings = up->net_rings.load(std::memory_order_relaxed) + 1;
+            up->net_rings.store(rings, std::memory_order_relaxed);
+        }
         ring();
     }
     // The socket's other end is held by whoever keeps this session alive, and by nobody else.

@@ -1,9 +1,11 @@
 // tests/clientlib/batch_test.cpp -- many operations at a time, what stops them, and event loops.
 // SPDX-License-Identifier: Apache-2.0
-#include <sched.h>
-
 #include <poll.h>
+#include <sched.h>
+#include <unistd.h>
+
 #include <atomic>
+#include <thread>
 
 #include "tests/clientlib/fixture.hpp"
 
@@ -239,22 +241,63 @@ TEST(Reap, WaitsAsleepUntilSomethingComes) {
     EXPECT_EQ(rings, 0U);
 }
 
-// Who is awake and reads nothing was not rung for: that is what the net is for.
-TEST(Net, RingsForABrokerThatReadsNothing) {
-    FakeBroker broker;
-    Client client(broker);
-    std::atomic<bool> begun = false;
-    std::thread busy([&] {
-        broker.call([&](FakeSession& session) {
-            begun = true;
-            while (session.up().net_rings.load() == 0)
-                sched_yield();
+// The net's rings for a claim, with a broker that reads nothing until one has come.
+class Net : public testing::Test {
+  protected:
+    // How many rings the client has counted by then. `arms`: when the broker says that it sleeps.
+    enum class Arms { kNever, kBeforeTheClaim, kAfterTheClaim };
+    uint64_t counted(Arms arms) {
+        std::atomic<bool> begun = false;
+        std::atomic<bool> claimed = false;
+        uint64_t rings = 0;
+        std::thread resting([&] {
+            broker_.call([&](FakeSession& session) {
+                shm::disarm_submissions(session.down());
+                if (arms == Arms::kBeforeTheClaim) shm::arm_submissions(session.down());
+                begun = true;
+                while (!claimed)
+                    sched_yield();
+                if (arms == Arms::kBeforeTheClaim) hear(session);  // the claim's own ring
+                if (arms == Arms::kAfterTheClaim) shm::arm_submissions(session.down());
+                hear(session);
+                rings = session.up().net_rings.load();
+                shm::disarm_submissions(session.down());
+            });
         });
-    });
-    while (!begun)
-        sched_yield();
-    EXPECT_EQ(client.claim().outcome, DIBS_GRANTED);
-    busy.join();
+        while (!begun)
+            sched_yield();
+        std::vector<dibs_op> ops = claims(1);
+        EXPECT_EQ(dibs_submit(client_, ops.data(), 1), 1);
+        claimed = true;
+        dibs_completion end = {};
+        EXPECT_EQ(dibs_reap(client_, &end, 1, DIBS_FOREVER), 1);
+        EXPECT_EQ(end.outcome, DIBS_GRANTED);
+        resting.join();
+        return rings;
+    }
+
+  private:
+    static void hear(const FakeSession& session) {
+        pollfd bell = {session.bell, POLLIN, 0};
+        EXPECT_EQ(poll(&bell, 1, -1), 1);
+        uint64_t count = 0;
+        EXPECT_EQ(read(session.bell, &count, sizeof count), 8);
+    }
+
+    FakeBroker broker_;
+    Client client_{broker_};
+};
+
+TEST_F(Net, RingsForABrokerThatIsAwakeAndReadsNothing) {
+    EXPECT_EQ(counted(Arms::kNever), 0U);
+}
+
+TEST_F(Net, RingsAgainForABrokerThatWasRungAndReadsNothing) {
+    EXPECT_EQ(counted(Arms::kBeforeTheClaim), 0U);
+}
+
+TEST_F(Net, CountsWhatABrokerSleepsOnAndWasNotRungFor) {
+    EXPECT_GT(counted(Arms::kAfterTheClaim), 0U);
 }
 
 TEST(Reap, ComesBackEmptyHandedAtItsTimeout) {

@@ -39,7 +39,6 @@ uint64_t until(World& here, const struct timespec* timeout) {
 int times(World& here) {
     if (here.dice.one_in(here.weather.lose_one_in)) {
         ++here.faults;
-        ++here.lost;
         return 0;
     }
     if (!here.dice.one_in(here.weather.double_one_in)) return 1;

@@ -86,7 +86,6 @@ class World {
     Dice dice;
     Weather weather;
     uint64_t faults = 0;
-    uint64_t lost = 0;
 
     // The world that this thread is in, if any.
     static World* here;
