@@ -29,12 +29,6 @@ void check_free_list(
         wrongs, row == kNoRow, [&] { return std::string{table} + ": the free list does not end"; });
     expect_count(
         wrongs, [&] { return std::string{table} + " free rows"; }, found, count);
-    uint32_t live = 0;
-    for (uint32_t at = 0; at < rows.size(); ++at) {
-        if (static_cast<int>(rows[at].state) != 0) ++live;
-    }
-    expect_count(
-        wrongs, [&] { return std::string{table} + " rows"; }, uint64_t{live} + found, rows.size());
 }
 
 }  // namespace
@@ -50,11 +44,30 @@ void Check::free_lists() {
         &wrongs_, "session", state_.sessions, counters.sessions_free_head, counters.sessions_free);
 }
 
+// Whatever is not free was met on the way through its table.
+void Check::live_rows() {
+    const shm::CountersRow& counters = *state_.counters;
+    const auto expect_rows = [&](const char* table, uint64_t live, uint64_t free, uint64_t rows) {
+        expect_count(
+            &wrongs_, [&] { return std::string{table} + " rows"; }, live + free, rows);
+    };
+    expect_rows("slot", live_slots_, counters.slots_free, state_.slots.size());
+    expect_rows("claim", live_claims_.size(), counters.claims_free, state_.claims.size());
+    expect_rows("lease", live_leases_, counters.leases_free, state_.leases.size());
+    uint64_t sessions = 0;
+    for (uint32_t row = 0; row < state_.sessions.size(); ++row)
+        sessions += state_.sessions[row].state != SessionState::kFree ? 1 : 0;
+    expect_rows("session", sessions, counters.sessions_free, state_.sessions.size());
+}
+
 void Check::slots() {
     for (uint32_t row = 0; row < state_.slots.size(); ++row) {
         const shm::SlotRow& slot = state_.slots[row];
         if (slot.state == SlotState::kFree) continue;
+        ++live_slots_;
         const auto who = [&] { return "slot row " + std::to_string(row); };
+        if (slot.session < held_by_.size()) ++held_by_[slot.session].slots;
+        if (slot.attributes != kNoRow) slots_with_text_.push_back(row);
         if (slot.pool >= census_.size()) {
             wrongs_.push_back(who() + " names a pool that is not there");
             continue;
@@ -123,6 +136,7 @@ void Check::claims() {
     for (uint32_t row = 0; row < state_.claims.size(); ++row) {
         const shm::ClaimRow& claim = state_.claims[row];
         if (claim.state == ClaimState::kFree) continue;
+        live_claims_.push_back(row);
         const auto who = [&] { return "claim " + std::to_string(claim.arrival); };
         if (claim.pool >= census_.size() || claim.session >= state_.sessions.size()) {
             wrongs_.push_back(who() + " names a pool or session that is not there");
@@ -137,6 +151,7 @@ void Check::claims() {
             });
             continue;
         }
+        ++held_by_[claim.session].claims;
         expect(&wrongs_,
                parts_.tags[claim.session].size() > claim.tag &&
                    parts_.tags[claim.session][claim.tag] == row,
@@ -180,11 +195,13 @@ void Check::leases() {
     for (uint32_t row = 0; row < state_.leases.size(); ++row) {
         const shm::LeaseRow& lease = state_.leases[row];
         if (lease.state == LeaseState::kFree) continue;
+        ++live_leases_;
         const auto who = [&] { return "lease of claim " + std::to_string(lease.arrival); };
         if (lease.pool >= census_.size() || lease.session >= state_.sessions.size()) {
             wrongs_.push_back(who() + " names a pool or session that is not there");
             continue;
         }
+        ++held_by_[lease.session].leases;
         expect(&wrongs_,
                parts_.tags[lease.session].size() > lease.tag &&
                    parts_.tags[lease.session][lease.tag] == (row | Core::Parts::kTagLease),
@@ -217,44 +234,27 @@ void Check::leases() {
 }
 
 void Check::sessions() {
-    std::vector<std::array<uint32_t, 3>> counts(state_.sessions.size());
-    for (uint32_t row = 0; row < state_.claims.size(); ++row) {
-        const shm::ClaimRow& claim = state_.claims[row];
-        const bool counts_here =
-            claim.state != ClaimState::kFree && claim.state != ClaimState::kRunning;
-        if (counts_here) ++counts[claim.session][0];
-    }
-    for (uint32_t row = 0; row < state_.leases.size(); ++row) {
-        const shm::LeaseRow& lease = state_.leases[row];
-        if (lease.state != LeaseState::kFree) ++counts[lease.session][1];
-    }
-    for (uint32_t row = 0; row < state_.slots.size(); ++row) {
-        const shm::SlotRow& slot = state_.slots[row];
-        if (slot.state != SlotState::kFree && slot.session != kNoRow) ++counts[slot.session][2];
-    }
-    for (uint32_t row = 0; row < counts.size(); ++row) {
+    for (uint32_t row = 0; row < held_by_.size(); ++row) {
+        const Held& held = held_by_[row];
         const shm::SessionRow& session = state_.sessions[row];
         const auto who = [&] { return "session row " + std::to_string(row); };
         if (session.state == SessionState::kFree) {
-            expect(&wrongs_, (counts[row] == std::array<uint32_t, 3>{}), [&] {
+            expect(&wrongs_, held.claims + held.leases + held.slots == 0, [&] {
                 return who() + " is free and holds something";
             });
             continue;
         }
         expect_count(
-            &wrongs_, [&] { return who() + " claims"; }, counts[row][0], session.claims);
+            &wrongs_, [&] { return who() + " claims"; }, held.claims, session.claims);
         expect_count(
-            &wrongs_, [&] { return who() + " leases"; }, counts[row][1], session.leases);
+            &wrongs_, [&] { return who() + " leases"; }, held.leases, session.leases);
         expect_count(
-            &wrongs_, [&] { return who() + " slots"; }, counts[row][2], session.slots);
+            &wrongs_, [&] { return who() + " slots"; }, held.slots, session.slots);
         uint64_t used = 0;
         for (const uint32_t tag : parts_.tags[row])
             used += tag != Core::Parts::kTagFree ? 1 : 0;
         expect_count(
-            &wrongs_,
-            [&] { return who() + " tags"; },
-            used,
-            uint64_t{counts[row][0]} + counts[row][1]);
+            &wrongs_, [&] { return who() + " tags"; }, used, uint64_t{held.claims} + held.leases);
     }
 }
 
@@ -279,9 +279,8 @@ void Check::arena() {
     const auto named = [](const char* list) { return [list] { return std::string(list); }; };
     mark_chain(counters.arena_free_head, counters.arena_free * kBlock, named("the free list"));
     mark_chain(counters.arena_freed_head, counters.arena_freed * kBlock, named("the freed list"));
-    for (uint32_t row = 0; row < state_.claims.size(); ++row) {
+    for (const uint32_t row : live_claims_) {
         const shm::ClaimRow& claim = state_.claims[row];
-        if (claim.state == ClaimState::kFree) continue;
         mark_chain(claim.payload, claim.payload_size, [&] {
             return "claim " + std::to_string(claim.arrival);
         });
@@ -290,9 +289,8 @@ void Check::arena() {
             return "cost of " + std::to_string(claim.arrival);
         });
     }
-    for (uint32_t row = 0; row < state_.slots.size(); ++row) {
+    for (const uint32_t row : slots_with_text_) {
         const shm::SlotRow& slot = state_.slots[row];
-        if (slot.state == SlotState::kFree) continue;
         mark_chain(slot.attributes, slot.attributes_size, [&] {
             return "slot row " + std::to_string(row);
         });

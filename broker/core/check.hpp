@@ -43,6 +43,14 @@ struct Census {
     uint32_t collected = 0;  // slots
 };
 
+// What a session's row says that it has, counted on the way through the other tables: each of them
+// is read once, because a takeover waits for it.
+struct Held {
+    uint32_t claims = 0;
+    uint32_t leases = 0;
+    uint32_t slots = 0;
+};
+
 class Check {
   public:
     explicit Check(const Core::Parts& parts) : parts_(parts), state_(parts.state) {}
@@ -50,9 +58,11 @@ class Check {
     Wrongs run() {
         free_lists();
         census_.resize(state_.counters->pools);
+        held_by_.resize(state_.sessions.size());
         slots();
         claims();
         leases();
+        live_rows();
         if (!wrongs_.empty()) return wrongs_;  // lists of broken rows may not end
         pools();
         sessions();
@@ -70,6 +80,7 @@ class Check {
     void slots();
     void claims();
     void leases();
+    void live_rows();
     void pools();
     void ready_queue(uint32_t pool);
     void expired_leases(uint32_t pool);
@@ -84,6 +95,11 @@ class Check {
     const State& state_;
     Wrongs wrongs_;
     std::vector<Census> census_;
+    std::vector<Held> held_by_;
+    std::vector<uint32_t> live_claims_;
+    std::vector<uint32_t> slots_with_text_;
+    uint64_t live_slots_ = 0;
+    uint64_t live_leases_ = 0;
     std::vector<uint8_t> block_used_;
     uint64_t promised_ = 0;
     size_t timers_wanted_ = 0;

@@ -4,6 +4,8 @@
 // every pool is looked at again, and deaths, drains and growth go on where their rows stand.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "broker/core/parts.hpp"
 
@@ -15,18 +17,18 @@ using shm::SessionState;
 
 namespace {
 
-// Rows that `live` holds for, ordered by `number`.
-template <class Row, class Live, class Number>
-std::vector<uint32_t> rows_by(const Rows<Row>& rows, const Live& live, const Number& number) {
-    std::vector<uint32_t> found;
-    for (uint32_t row = 0; row < rows.size(); ++row) {
-        if (live(rows[row])) found.push_back(row);
+// Rows and what orders them, side by side: a sort that went to the rows for each comparison would
+// miss the cache in most of them. Often they stand in their order already.
+template <class Number>
+struct Ordered {
+    using Place = std::pair<Number, uint32_t>;
+
+    void sort() {
+        if (!std::is_sorted(places.begin(), places.end())) std::sort(places.begin(), places.end());
     }
-    std::sort(found.begin(), found.end(), [&](uint32_t left, uint32_t right) {
-        return number(rows[left]) < number(rows[right]);
-    });
-    return found;
-}
+
+    std::vector<Place> places = {};
+};
 
 }  // namespace
 
@@ -42,10 +44,16 @@ void Core::Parts::rebuild() {
     for (uint32_t row = 0; row < state.counters->pools; ++row) {
         backlog.reserve(row, std::min(state.pools[row].backlog_max, state.claims.size()));
     }
-    const auto claims = rows_by(
-        state.claims,
-        [](const shm::ClaimRow& claim) { return claim.state != ClaimState::kFree; },
-        [](const shm::ClaimRow& claim) { return claim.arrival; });
+    Ordered<uint64_t> by_arrival;
+    for (uint32_t row = 0; row < state.claims.size(); ++row) {
+        const shm::ClaimRow& claim = state.claims[row];
+        if (claim.state != ClaimState::kFree) by_arrival.places.emplace_back(claim.arrival, row);
+    }
+    by_arrival.sort();
+    std::vector<uint32_t> claims;
+    claims.reserve(by_arrival.places.size());
+    for (const auto& [arrival, row] : by_arrival.places)
+        claims.push_back(row);
     for (const uint32_t row : claims) {
         const shm::ClaimRow& claim = state.claims[row];
         if (claim.state == ClaimState::kRunning) continue;  // its lease stands for it
@@ -62,13 +70,20 @@ void Core::Parts::rebuild() {
             timers.set(TimerKind::kReservation, row, claim.reserved_until_ns, claim.arrival);
         }
     }
-    const auto leases = rows_by(
-        state.leases,
-        [](const shm::LeaseRow& lease) { return lease.state != LeaseState::kFree; },
-        [](const shm::LeaseRow& lease) {
-            return std::pair{lease.granted_ns, lease.fence};
-        });
-    for (const uint32_t row : leases) {
+    using Twice = std::pair<uint64_t, uint64_t>;
+    Ordered<Twice> granted;
+    Ordered<Twice> expired;
+    for (uint32_t row = 0; row < state.leases.size(); ++row) {
+        const shm::LeaseRow& lease = state.leases[row];
+        if (lease.state == LeaseState::kFree) continue;
+        granted.places.emplace_back(Twice{lease.granted_ns, lease.fence}, row);
+        if (lease.state == LeaseState::kExpired) {
+            expired.places.emplace_back(Twice{lease.expires_ns, lease.arrival}, row);
+        }
+    }
+    granted.sort();
+    expired.sort();
+    for (const auto& [when, row] : granted.places) {
         const shm::LeaseRow& lease = state.leases[row];
         tags[lease.session][lease.tag] = row | kTagLease;
         add_key(lease.session, lease.key, row | kTagLease);
@@ -79,13 +94,7 @@ void Core::Parts::rebuild() {
             timers.set(TimerKind::kLease, row, lease.expires_ns + 1, lease.arrival);
         }
     }
-    const auto expired = rows_by(
-        state.leases,
-        [](const shm::LeaseRow& lease) { return lease.state == LeaseState::kExpired; },
-        [](const shm::LeaseRow& lease) {
-            return std::pair{lease.expires_ns, lease.arrival};
-        });
-    for (const uint32_t row : expired)
+    for (const auto& [when, row] : expired.places)
         expired_leases.push_back(state.leases[row].pool, row);
     for (uint32_t row = 0; row < state.slots.size(); ++row) {
         const shm::SlotRow& slot = state.slots[row];
