@@ -33,6 +33,7 @@ Report measure(const Options& options, const Placement& placement) {
     const Stage stage = {options, placement, probe, report};
     if (options.wants("ring")) race_rings(stage);
     if (options.wants("futex")) race_futexes(stage);
+    if (options.wants("hostile")) race_beside_a_hostile_session(stage);
     if (options.wants("core")) race_core(stage);
     if (options.wants("board")) race_board(stage);
     if (options.wants("accounts")) {

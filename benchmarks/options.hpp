@@ -11,7 +11,7 @@ namespace dibs::bench {
 
 struct Options {
     std::vector<std::string> groups = {
-        "ring", "futex", "core", "board", "accounts", "memory", "deaths"};
+        "ring", "futex", "hostile", "core", "board", "accounts", "memory", "deaths"};
     uint32_t rounds = 40;
     double scale = 1;  // of the operations in a round
     uint32_t idle_seconds = 10;

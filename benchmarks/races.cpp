@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "benchmarks/asked_claim.hpp"
+#include "benchmarks/beset_claim.hpp"
 #include "benchmarks/broker_process.hpp"
 #include "benchmarks/core_claim.hpp"
 #include "benchmarks/futex_floor.hpp"
@@ -80,6 +81,29 @@ void race_rings(const Stage& stage) {
         "worker pool with confirmation, paced", where, std::make_unique<WorkerClaim>(to_few)));
     race.lanes.back().floor = 0;
     race.lanes.back().floor_times = 2;
+    run(race, stage.options.rounds, stage.probe, stage.report);
+}
+
+void race_beside_a_hostile_session(const Stage& stage) {
+    const std::string where = across(stage.placement);
+    Race race;
+    race.group = "asked claim beside a hostile session";
+    race.operations = scaled(stage, 2000);
+    const BrokerProcess alone({with_slots(1000), stage.placement.far_side});
+    const BrokerProcess beset({with_slots(1000), stage.placement.far_side});
+    race.lanes.push_back(floor_lane(
+        "floor: the same claim, nobody else attached",
+        where,
+        std::make_unique<AskedClaim>(ClientSetup{.socket = alone.socket()}, AskedClaim::Setup{})));
+    for (const uint32_t entries : {0U, 1U, 8U, 64U}) {
+        const std::string what =
+            entries == 0 ? "it rings and lies before each claim"
+                         : std::to_string(entries) + " of its entries before each claim";
+        race.lanes.push_back(
+            floor_lane(what, where, std::make_unique<BesetClaim>(beset.socket(), entries)));
+        race.lanes.back().floor = 0;
+        race.lanes.back().ratio_p99_max = 2;
+    }
     run(race, stage.options.rounds, stage.probe, stage.report);
 }
 
