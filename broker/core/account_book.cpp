@@ -54,6 +54,9 @@ AccountBook::AccountBook(State& state, Edit& edit, Arena& arena)
       above_cap(state.accounts.size()),
       forgotten(0, state.slots.size(), 0),
       assignments(state.pools.size()),
+      banned_in(state.accounts.size()),
+      seen_in(state.accounts.size()),
+      best_of(state.accounts.size()),
       claim_by_number(state.claims.size()) {}
 
 uint32_t AccountBook::crowd_for(uint32_t pool,
@@ -125,6 +128,25 @@ uint32_t AccountBook::tenant_for(uint32_t pool, uint32_t account) {
 uint32_t AccountBook::find_tenant(uint32_t pool, uint32_t account) const {
     const auto known = tenant_by_key.find(pair_key(pool, account));
     return known == tenant_by_key.end() ? kNoRow : known->second;
+}
+
+void AccountBook::come_to_class(uint32_t crowd, uint8_t at_class) {
+    crowds[crowd].waits_at = at_class;
+    if (at_class == kNoClass) return;
+    pass.classes |= 1U << at_class;
+    crowds_at[at_class].push_back(crowd);
+}
+
+// Accounts that run something worse themselves do not preempt, as of the start of the step.
+void AccountBook::ban_accounts() {
+    ++bans;
+    for (const uint32_t place : tenants_of_pool[pass.pool]) {
+        const Tenant& tenant = tenants[place];
+        uint32_t worse = 0;
+        for (uint32_t q = pass.at_class + 1U; q < kClassesAndFree; ++q)
+            worse += tenant.units[q];
+        if (worse != 0 && tenant.account != kNoRow) banned_in[tenant.account] = bans;
+    }
 }
 
 void AccountBook::drop_crowd(uint32_t row) {

@@ -70,7 +70,6 @@ struct Stall {
 
 struct Tenant {
     bool in_use = false;
-    bool banned = false;  // for the step that runs
     uint32_t pool = 0;
     uint32_t account = shm::kNoRow;
     uint32_t units_total = 0;
@@ -178,6 +177,15 @@ struct AccountBook {
     std::unordered_map<uint64_t, std::string> errors;  // claim number → why its worker failed
 
     AccountPass pass;
+    // Crowds by the class at which they waited when they came to it. One that has been served, or
+    // waits elsewhere by now, is passed over: a step looks at its own class's alone.
+    std::array<std::vector<uint32_t>, kClassesAndFree> crowds_at;
+    std::vector<uint64_t> banned_in;  // account → the last step in which it might not preempt
+    uint64_t bans = 0;                // such steps
+    // A walk over crowds works out what an account's best class is once.
+    std::vector<uint64_t> seen_in;  // account → the last walk that came to it
+    std::vector<uint8_t> best_of;   // account → what that one found
+    uint64_t walks = 0;
     std::vector<uint32_t> come_back;  // claims that wait again since the pass began
     uint32_t announced_set = shm::kNoRow;
     Index claim_by_number;
@@ -196,6 +204,22 @@ struct AccountBook {
     uint32_t stall_for(uint32_t pool, uint32_t labels);
     uint32_t tenant_for(uint32_t pool, uint32_t account);
     [[nodiscard]] uint32_t find_tenant(uint32_t pool, uint32_t account) const;
+    // --- the pass that runs
+    void come_to_class(uint32_t crowd, uint8_t at_class);
+    void ban_accounts();
+    [[nodiscard]] bool waits_at(uint8_t at_class) const {
+        return (pass.classes >> at_class & 1U) != 0;
+    }
+    [[nodiscard]] bool waits_here(const Crowd& crowd) const {
+        return crowd.waiting != 0 && crowd.waits_at == pass.at_class;
+    }
+    // The first sight of an account in this walk.
+    bool sees(uint32_t account) {
+        if (seen_in[account] == walks) return false;
+        seen_in[account] = walks;
+        return true;
+    }
+
     void sweep();
     void forget_account(uint32_t account);
     void change_account(uint32_t account) {

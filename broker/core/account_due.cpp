@@ -81,11 +81,13 @@ struct Core::Parts::Crossings {
     }
 
     void of_pool(uint32_t pool) {
-        for (const uint32_t place : parts.book->crowds_of_pool[pool]) {
-            const Crowd& crowd = parts.book->crowds[place];
+        AccountBook& book = *parts.book;
+        ++book.walks;
+        for (const uint32_t place : book.crowds_of_pool[pool]) {
+            const Crowd& crowd = book.crowds[place];
             if (!configured(crowd.account)) continue;
-            best_class(crowd.account);
-            preemption(crowd);
+            if (book.sees(crowd.account)) book.best_of[crowd.account] = best_class(crowd.account);
+            preemption(crowd, parts.class_of(crowd, book.best_of[crowd.account]));
         }
         for (const uint32_t place : parts.book->tenants_of_pool[pool]) {
             const Tenant& tenant = parts.book->tenants[place];
@@ -93,11 +95,13 @@ struct Core::Parts::Crossings {
         }
     }
 
-    void best_class(uint32_t account) {
+    // When it begins or ends to be the best.
+    uint8_t best_class(uint32_t account) {
         const uint8_t best = parts.best_class(account);
         for (uint8_t p = 0; p < best; ++p)
             earliest.add(line(account, p).until_above(0, 0));
         if (best < kFreeClass) earliest.add(line(account, best).until_below(1));
+        return best;
     }
 
     void thresholds(const Tenant& tenant) {
@@ -119,10 +123,9 @@ struct Core::Parts::Crossings {
     }
 
     // In each list of candidates the order stays as it is, so its head is the one to watch.
-    void preemption(const Crowd& crowd) {
+    void preemption(const Crowd& crowd, uint8_t at_class) {
         const shm::PoolRow& pool = parts.state.pools[crowd.pool];
         if ((pool.flags & shm::PoolFlag::kNoPreemption) != 0 || crowd.units != 1) return;
-        const uint8_t at_class = parts.class_now(crowd);
         if (at_class >= kFreeClass) return;
         for (const uint32_t place : parts.book->stalls_of_pool[crowd.pool]) {
             const Stall& stall = parts.book->stalls[place];

@@ -27,7 +27,7 @@ bool Core::Parts::pass_by_account(uint32_t pool) {
             ++pass.at_class;
         } else {
             pass.step = static_cast<Step>(static_cast<uint8_t>(pass.step) + 1);
-            if (pass.step == Step::kPreempt && somebody_preempts()) ban_tenants();
+            if (pass.step == Step::kPreempt && somebody_preempts()) book->ban_accounts();
         }
     }
     for (const uint32_t place : book->crowds_of_pool[pool]) {
@@ -52,19 +52,31 @@ bool Core::Parts::pass_by_account(uint32_t pool) {
 
 void Core::Parts::start_account_pass(uint32_t pool) {
     book->pass = {.pool = pool, .step = Step::kStart};
+    for (std::vector<uint32_t>& crowds : book->crowds_at)
+        crowds.clear();
+    ++book->walks;
     for (const uint32_t place : book->crowds_of_pool[pool]) {
-        Crowd& crowd = book->crowds[place];
-        crowd.waits_at = class_now(crowd);
-        if (crowd.waits_at != kNoClass) book->pass.classes |= 1U << crowd.waits_at;
+        const Crowd& crowd = book->crowds[place];
+        const uint32_t account = crowd.account;
+        uint8_t best = kFreeClass;
+        if (account != kNoRow) {
+            if (book->sees(account)) book->best_of[account] = best_class(account);
+            best = book->best_of[account];
+        }
+        book->come_to_class(place, class_of(crowd, best));
     }
     for (const uint32_t place : book->stalls_of_pool[pool])
         book->stalls[place].held_back = book->stalls[place].held_for_step = false;
 }
 
 uint8_t Core::Parts::class_now(const Crowd& crowd) const {
+    return class_of(crowd, best_class(crowd.account));
+}
+
+// `best`: of its account.
+uint8_t Core::Parts::class_of(const Crowd& crowd, uint8_t best) const {
     if (crowd.account == kNoRow) return kFreeClass;
     const shm::AccountRow& account = state.accounts[crowd.account];
-    uint8_t best = best_class(crowd.account);
     if (best < kFreeClass && fanout_left(crowd) == 0) best = kFreeClass;
     const bool refused = (account.flags & shm::AccountFlag::kFreeTasksDisabled) != 0;
     return best == kFreeClass && refused ? kNoClass : best;
@@ -97,10 +109,10 @@ bool Core::Parts::serve_class(bool provisioned) {
     std::vector<CrowdAtHead>& heap = book->heap;
     heap.clear();
     const shm::PoolRow& pool = state.pools[pass.pool];
-    if (pool.idle != 0 && !pass.stopped && waits_at(pass.at_class)) {
-        for (const uint32_t place : book->crowds_of_pool[pass.pool]) {
+    if (pool.idle != 0 && !pass.stopped && book->waits_at(pass.at_class)) {
+        for (const uint32_t place : book->crowds_at[pass.at_class]) {
             const Crowd& crowd = book->crowds[place];
-            if (crowd.waits_at != pass.at_class) continue;
+            if (!book->waits_here(crowd)) continue;
             heap.push_back({crowd.quality, place, crowd.claims.head_number()});
         }
         std::make_heap(heap.begin(), heap.end());
@@ -114,7 +126,7 @@ bool Core::Parts::serve_class(bool provisioned) {
             continue;
         }
         const Crowd& crowd = book->crowds[place];
-        if (crowd.waiting == 0 || crowd.waits_at != pass.at_class) {
+        if (!book->waits_here(crowd)) {
             heap.pop_back();
         } else {
             heap.back().number = crowd.claims.head_number();
@@ -301,14 +313,13 @@ bool Core::Parts::may_be_promoted(uint32_t row) const {
 // Step 5: what its fan-out has stopped goes on in the free class, if it may.
 void Core::Parts::spill_throttled() {
     AccountPass& pass = book->pass;
-    if (!waits_at(pass.at_class)) return;
-    for (const uint32_t place : book->crowds_of_pool[pass.pool]) {
-        Crowd& crowd = book->crowds[place];
-        if (crowd.waits_at != pass.at_class || fanout_left(crowd) >= crowd.units) continue;
+    if (!book->waits_at(pass.at_class)) return;
+    for (const uint32_t place : book->crowds_at[pass.at_class]) {
+        const Crowd& crowd = book->crowds[place];
+        if (!book->waits_here(crowd) || fanout_left(crowd) >= crowd.units) continue;
         const uint8_t flags = state.accounts[crowd.account].flags;
         const bool refused = (flags & shm::AccountFlag::kFreeTasksDisabled) != 0;
-        crowd.waits_at = refused ? kNoClass : kFreeClass;
-        pass.classes |= 1U << kFreeClass;
+        book->come_to_class(place, refused ? kNoClass : kFreeClass);
     }
 }
 

@@ -402,6 +402,7 @@ struct Core::Parts {
     void start_account_pass(uint32_t pool);
     void end_account_pass(uint32_t pool);
     [[nodiscard]] uint8_t class_now(const Crowd& crowd) const;
+    [[nodiscard]] uint8_t class_of(const Crowd& crowd, uint8_t best) const;
     bool account_step();
     bool serve_class(bool provisioned);
     bool serve_head(uint32_t crowd, bool provisioned);
@@ -415,11 +416,7 @@ struct Core::Parts {
     void spill_throttled();
 
     // preemption.cpp
-    void ban_tenants();
     [[nodiscard]] bool somebody_preempts() const;
-    [[nodiscard]] bool waits_at(uint8_t at_class) const {
-        return (book->pass.classes >> at_class & 1U) != 0;
-    }
     bool preempt_for_class();
     [[nodiscard]] uint32_t cheapest_candidate(const std::vector<uint32_t>& stalls,
                                               size_t* at) const;

@@ -10,30 +10,21 @@
 
 namespace dibs::core {
 
-// Accounts that run something worse themselves do not preempt, as of the start of the step.
-void Core::Parts::ban_tenants() {
-    const AccountPass& pass = book->pass;
-    for (const uint32_t place : book->tenants_of_pool[pass.pool]) {
-        Tenant& tenant = book->tenants[place];
-        uint32_t worse = 0;
-        for (uint32_t q = pass.at_class + 1U; q < kClassesAndFree; ++q)
-            worse += tenant.units[q];
-        tenant.banned = worse != 0;
-    }
-    // Those without leases have kept the mark of an earlier step.
-    for (const uint32_t place : book->crowds_of_pool[pass.pool]) {
-        const uint32_t tenant = book->find_tenant(pass.pool, book->crowds[place].account);
-        if (tenant != kNoRow && book->tenants[tenant].units_total == 0) {
-            book->tenants[tenant].banned = false;
-        }
-    }
-}
-
-// Does anything wait here that may take a slot from others?
+// Does anything wait here that may take a slot from others, and is there one to take?
 bool Core::Parts::somebody_preempts() const {
     const AccountPass& pass = book->pass;
     const uint8_t flags = state.pools[pass.pool].flags;
-    return (flags & shm::PoolFlag::kNoPreemption) == 0 && !pass.stopped && waits_at(pass.at_class);
+    if ((flags & shm::PoolFlag::kNoPreemption) != 0 || pass.stopped ||
+        !book->waits_at(pass.at_class)) {
+        return false;
+    }
+    const std::vector<uint32_t>& stalls = book->stalls_of_pool[pass.pool];
+    return std::any_of(stalls.begin(), stalls.end(), [&](uint32_t place) {
+        const auto& leases = book->stalls[place].leases;
+        return std::any_of(leases.begin() + pass.at_class + 1, leases.end(), [&](uint32_t root) {
+            return book->stall_leases.first(root) != kNoRow;
+        });
+    });
 }
 
 // Candidates, the cheapest first: the cheapest of each stall are compared. Where nobody can take
@@ -43,11 +34,10 @@ bool Core::Parts::preempt_for_class() {
     if (!somebody_preempts()) return true;
     std::vector<CrowdAtHead>& crowds = book->heap;
     crowds.clear();
-    for (const uint32_t place : book->crowds_of_pool[pass.pool]) {
+    for (const uint32_t place : book->crowds_at[pass.at_class]) {
         const Crowd& crowd = book->crowds[place];
-        if (crowd.waits_at != pass.at_class || crowd.units != 1) continue;
-        const uint32_t tenant = book->find_tenant(pass.pool, crowd.account);
-        if (tenant != kNoRow && book->tenants[tenant].banned) continue;
+        if (!book->waits_here(crowd) || crowd.units != 1) continue;
+        if (book->banned_in[crowd.account] == book->bans) continue;
         crowds.push_back({crowd.quality, place, crowd.claims.head_number()});
     }
     if (crowds.empty()) return true;
