@@ -189,7 +189,8 @@ TEST_F(Exec, MakesACountedPoolOnTheSpot) {
     EXPECT_EQ(run({"x", "--create", "x=900000", "--", "true"}), 6);
     EXPECT_NE(said_.find("900000 more slots do not fit the slot table"), std::string::npos)
         << said_;
-    EXPECT_EQ(run({"x", "--create", "x=0", "--", "true"}), 6);
+    EXPECT_EQ(run({"x", "--create", "x=0", "--", "true"}), 2);
+    EXPECT_EQ(said_, "dibs exec: --create x=0: N is at least 1\n");
     EXPECT_EQ(run({"x", "--create", "x=many", "--", "true"}), 2);
     EXPECT_EQ(run({"x", "--create", "x", "--", "true"}), 2);
 }

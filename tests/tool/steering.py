@@ -108,6 +108,9 @@ def drain(place):
     expect_equal(place.run("claim", "gpu")[0], 75)
     expect_equal(place.run("undrain", "--all")[0], 0)
     hold(place, "gpu")
+    expect_equal(place.run("drain", "gpu", "gup"),
+                 (4, "", 'dibs drain: there is no pool "gup"; did you mean "gpu"? There are: gpu, web\n'))
+    expect(not json.loads(place.run("show", "gpu", "-o", "json")[1])["draining"], "none is drained")
     expect_equal(place.run("drain"),
                  (2, "", "dibs drain: name the pools, or say --all for the whole broker\n"))
 

@@ -23,6 +23,8 @@ int run(const std::string& word, const std::string& about, admin::Ask ask, int a
         throw Failure(kExitUsage, "name the pools, or say --all for the whole broker");
     }
     AdminClient client(output.socket());
+    for (const std::string& pool : pools)
+        (void)client.pools(pool);  // all are there, or none is drained
     if (all) pools.emplace_back();
     Sheet sheet{"dibs.drain/1", {{"pool", "POOL"}, {"draining", "DRAINING"}}};
     for (const std::string& pool : pools) {

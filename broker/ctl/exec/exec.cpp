@@ -79,6 +79,8 @@ void create_pools(const Words& words, const std::string& socket) {
         request.ask = admin::Ask::create;
         request.pool = parse_pool_operand(name + ":1", 1).name;
         request.number = number_in(slots, kSlotsMax, "--create " + text + ": N is");
+        if (request.number == 0)
+            throw Failure(kExitUsage, "--create " + text + ": N is at least 1");
         (void)AdminClient(socket).must(request, "--create " + text);
     }
 }
