@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dibs/dibs.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/wait.h>
@@ -13,7 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include "tests/process/child.hpp"
 #include "tests/process/dibsd.hpp"
+#include "tests/process/user.hpp"
 
 namespace dibs::test {
 namespace {
@@ -316,6 +319,86 @@ TEST(CppSession, IsNothingToAForkedChild) {
         await_leased(session, pool, 1);
     }
     await_leased(session, pool, 0);
+}
+
+const char* const kShared =
+    "[[account]]\nname = \"one\"\nrate = 1\nbalance = 1000\n"
+    "[[pool]]\nname = \"gpu\"\nkind = \"counted\"\nslots = 4\norder = \"account\"\n";
+
+TEST(CppAccount, HasAShareWhoseSlotsAreCounted) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kShared);
+    Session session = attach(dibsd);
+    EXPECT_EQ(session.share("nobody").error().code, DIBS_ENOTFOUND);
+    EXPECT_EQ(session.share("one")->rate, 1'000'000U);
+    ClaimOptions two = at_once();
+    two.units = 2;
+    two.account = "one";
+    {
+        const Lease lease = *session.claim("gpu", two);
+        while (session.share("one")->held != 2)
+            sched_yield();
+    }
+    while (session.share("one")->held != 0)
+        sched_yield();
+    EXPECT_GT(session.share("one")->used_ns, 0U);
+}
+
+TEST(CppEvents, TellAGrantWithItsSlots) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kDevices);
+    Result<Events> events = Events::open(dibsd.socket().c_str(), kForever);
+    ASSERT_TRUE(events.has_value());
+    EXPECT_EQ(events->next(kNoWait).error().code, DIBS_ETIMEDOUT);
+    Session session = attach(dibsd);
+    const Lease lease = *session.claim("gpu", at_once());
+    Result<dibs_event> event = events->next();
+    while (event->kind != DIBS_EVENT_GRANT)
+        event = events->next();
+    EXPECT_EQ(event->full, 1);
+    EXPECT_STREQ(event->pool, "gpu");
+    EXPECT_EQ(event->fence, lease.fence());
+    EXPECT_EQ(event->slot_count, 1U);
+    EXPECT_EQ(event->slots[0], 0U);
+}
+
+TEST(CppState, IsWrittenDownAndNotReplacedUnderASession) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kDevices);
+    const std::string path = folder.path() + "/now.snap";
+    const int file = open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    ASSERT_GE(file, 0);
+    EXPECT_TRUE(dump(file, dibsd.socket().c_str()).has_value());
+    EXPECT_GT(lseek(file, 0, SEEK_CUR), 0);
+    ASSERT_EQ(lseek(file, 0, SEEK_SET), 0);
+    const Session session = attach(dibsd);
+    EXPECT_EQ(load(file, dibsd.socket().c_str()).error().code, DIBS_ESTATE);
+    close(file);
+}
+
+// Of another user's lease it is told what moves, not who and which.
+TEST(CppEvents, KeepFromOtherUsersWhoHolds) {
+    DIBS_NEEDS_ROOT();
+    const Folder folder;
+    open_folder(folder.path());
+    const Dibsd dibsd(folder, std::string("socket_mode = \"0666\"\n") + kDevices);
+    Child stranger([&](const Child& self) {
+        become_user(kAlice, kAlice);
+        Result<Events> events = Events::open(dibsd.socket().c_str(), kForever);
+        self.mark(events ? 'o' : 'x');
+        while (events) {
+            const Result<dibs_event> event = events->next();
+            if (!event) return self.mark('l');
+            if (event->kind != DIBS_EVENT_GRANT) continue;
+            const bool hidden = event->full == 0 && event->pid == 0 && event->id == 0 &&
+                                event->fence == 0 && event->claim == 0 && event->slot_count == 0;
+            self.mark(hidden && std::string(event->pool) == "gpu" ? 'h' : 't');
+        }
+    });
+    ASSERT_EQ(stranger.marked(), 'o');
+    Session session = attach(dibsd);
+    const Lease lease = *session.claim("gpu", at_once());
+    EXPECT_EQ(stranger.marked(), 'h');
 }
 
 }  // namespace

@@ -598,6 +598,10 @@ class Session {
     [[nodiscard]] Result<dibs_share> share(std::uint32_t place) const {
         return read<dibs_share>(&dibs_account_share, place);
     }
+    [[nodiscard]] Result<dibs_share> share(const char* name) const {
+        const Result<std::uint32_t> place = account(name);
+        return place ? share(*place) : place.error();
+    }
 
     // Claims and waits: the lease, or how the claim ended without one.
     [[nodiscard]] Result<Lease> claim(std::uint32_t pool, const ClaimOptions& options = {}) {
@@ -686,6 +690,65 @@ class Session {
     }
     dibs_session* raw_ = nullptr;
 };
+
+// ---- Events, and the whole state.
+
+// A subscription to what the broker decides: a connection of its own, without a session.
+class Events {
+  public:
+    static Result<Events> open(const char* socket_path = nullptr, Duration timeout = Duration{0}) {
+        dibs_connect_options raw = {};
+        raw.size = sizeof raw;
+        raw.socket_path = socket_path;
+        raw.timeout_ns = timeout.count();
+        dibs_events* events = nullptr;
+        const int code = dibs_events_open(&raw, &events);
+        return code == DIBS_OK ? Result<Events>(Events(events)) : Failure::of(code);
+    }
+
+    Events() = default;
+    explicit Events(dibs_events* raw) : raw_(raw) {}
+    Events(Events&& other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
+    Events& operator=(Events&& other) noexcept {
+        if (this != &other) {
+            (void)dibs_events_close(raw_);
+            raw_ = std::exchange(other.raw_, nullptr);
+        }
+        return *this;
+    }
+    Events(const Events&) = delete;
+    Events& operator=(const Events&) = delete;
+    ~Events() { (void)dibs_events_close(raw_); }
+
+    [[nodiscard]] dibs_events* raw() const { return raw_; }
+    // For event loops: readable when an event is there.
+    [[nodiscard]] int fd() const { return dibs_events_fd(raw_); }
+    // DIBS_ETIMEDOUT if none came; DIBS_EBROKERLOST: open another subscription.
+    [[nodiscard]] Result<dibs_event> next(Duration timeout = kForever) {
+        dibs_event event = {};
+        event.size = sizeof event;
+        const int code = dibs_events_next(raw_, timeout.count(), &event);
+        return code == DIBS_OK ? Result<dibs_event>(event) : Failure::of(code);
+    }
+
+  private:
+    dibs_events* raw_ = nullptr;
+};
+
+// Writes the broker's state to the descriptor, or makes what the descriptor has its state; for
+// administrators.
+inline Result<void> dump(int fd, const char* socket_path = nullptr) {
+    dibs_connect_options raw = {};
+    raw.size = sizeof raw;
+    raw.socket_path = socket_path;
+    return Result<void>::of(dibs_dump(&raw, fd));
+}
+inline Result<void> load(int fd, const char* socket_path = nullptr) {
+    dibs_connect_options raw = {};
+    raw.size = sizeof raw;
+    raw.socket_path = socket_path;
+    return Result<void>::of(dibs_load(&raw, fd));
+}
 
 }  // namespace cpp0
 }  // namespace dibs
