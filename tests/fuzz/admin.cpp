@@ -7,6 +7,25 @@
 #include "tests/broker/bench.hpp"
 #include "tests/fuzz/bytes.hpp"
 
+namespace {
+
+// A pool ordered by account with a worker that is only reported, and an account that pays.
+void make_shared(dibs::test::Bench& bench) {
+    namespace core = dibs::core;
+    bench.pool({.name = "shared",
+                .kind = dibs::shm::PoolKind::kWorker,
+                .order = dibs::shm::PoolOrder::kAccount});
+    const int64_t balance[] = {1'000'000};
+    bench.core.begin_turn(bench.now);
+    bench.core.set_account({.name = "a", .rate = balance, .balance = balance}, nullptr);
+    bench.core.apply(core::Report{.kind = core::Report::Kind::kIdle, .pool = 2, .worker = "w0"});
+    bench.core.decide();
+    bench.core.commit();
+    bench.core.clear();
+}
+
+}  // namespace
+
 int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     using dibs::fuzz::expect;
     namespace admin = dibs::admin;
@@ -20,9 +39,10 @@ int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     dibs::test::Bench bench;
     bench.pool({.name = "gpu", .slots = 2});
     bench.pool({.name = "web", .kind = dibs::shm::PoolKind::kWorker});
+    make_shared(bench);
     dibs::Session& session = bench.open();
-    for (uint16_t tag = 0; tag < 4; ++tag)
-        bench.push(session, dibs::test::claim(tag));
+    for (uint16_t tag = 0; tag < 6; ++tag)
+        bench.push(session, dibs::test::claim(tag, tag < 4 ? 0 : 2));
     (void)bench.turn();
     dibs::Desk desk(bench.core, bench.quotas);
     dibs::AdminJob job;

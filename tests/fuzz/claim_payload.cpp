@@ -28,6 +28,8 @@ int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     }
     for (size_t i = 0; i < assignment.label_count; ++i)
         read += text_size(assignment.labels[i]);
+    for (size_t i = 0; i < assignment.prefer_count; ++i)
+        read += text_size(assignment.prefer[i]);
     const auto* body = static_cast<const uint8_t*>(assignment.body);
     for (size_t i = 0; i < assignment.body_size; ++i)
         read += body[i];

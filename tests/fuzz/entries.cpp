@@ -39,6 +39,17 @@ void make_pools(Bench& bench) {
                 .answer_max = 8,
                 .attributes_max = 8,
                 .release_is_ready = true});
+    bench.pool({.name = "shared",
+                .slots = 2,
+                .payload_max = 512,
+                .grace_ns = 500,
+                .order = shm::PoolOrder::kAccount});
+    const int64_t balance[] = {1'000'000};
+    bench.core.begin_turn(bench.now);
+    bench.core.set_account({.name = "rich", .rate = balance, .balance = balance}, nullptr);
+    bench.core.decide();
+    bench.core.commit();
+    bench.core.clear();
 }
 
 // Mostly an entry that could mean something: fields of any value make few of those.
@@ -47,7 +58,7 @@ shm::Submission entry_from(Bytes& input) {
     entry.user_data = input.take<uint8_t>();
     entry.op = static_cast<shm::Op>(input.take<uint8_t>() % 16);
     entry.flags = input.take<uint8_t>();
-    entry.pool = input.take<uint8_t>() % 4;
+    entry.pool = input.take<uint8_t>() % 5;
     entry.units = input.take<uint8_t>();
     entry.tag = input.take<uint8_t>() % 20;
     const auto wide = input.take<uint8_t>();  // which of the wide fields are any, not small
@@ -122,6 +133,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     Bench bench;
     make_pools(bench);
     Session* sessions[] = {&bench.open(kSizes), &bench.open(kSizes)};
+    sessions[1]->admin = true;  // it may name whose account pays
     Bytes input(bytes, size);
     while (!input.empty()) {
         const auto what = input.take<uint8_t>();
@@ -136,6 +148,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
         turn(bench, 1'000'000);
     check(bench);
     expect(bench.core.pool(0).idle == 4, "what the dead held is idle again");
+    expect(bench.core.pool(3).idle == 2, "what was taken for a better claim is idle again");
     expect(bench.core.pool(1).slots + bench.core.pool(2).slots == 0, "their slots are gone");
     return 0;
 }
