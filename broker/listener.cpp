@@ -11,7 +11,7 @@
 
 #include <cerrno>
 #include <cstring>
-#include <optional>
+#include <memory>
 #include <stdexcept>
 #include <utility>
 
@@ -94,11 +94,11 @@ Listener::Listener(std::string path, uint32_t mode) : path_(std::move(path)) {
     }
     std::memcpy(address.sun_path, path_.data(), path_.size());
     make_folder(path_);
-    std::optional<Locked> locked;
+    std::unique_ptr<Locked> locked;
     do {
         locked.reset();
         lock_ = open_lock(path_);
-        locked.emplace(lock_.get());
+        locked = std::make_unique<Locked>(lock_.get());
     } while (!locked->lies_at(path_));
     struct stat about = {};
     if (lstat(path_.c_str(), &about) == 0) {
