@@ -17,7 +17,7 @@ using shm::Reason;
 
 // "In a worker pool ordered by account."
 Reason NaiveCore::report_refusal(uint32_t pool, std::span<const std::string_view> labels) const {
-    if (pool >= m_.pools.size()) return Reason::kUnknownPool;
+    if (!pool_lives(pool)) return Reason::kUnknownPool;
     const bool of_workers = m_.pools[pool].config.kind == shm::PoolKind::kWorker;
     if (!of_workers || !by_account(pool)) return Reason::kState;
     return labels_are_sound(labels) ? Reason::kOk : Reason::kPayload;
