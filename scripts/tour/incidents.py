@@ -251,10 +251,12 @@ def shares(_stage):
             subprocess.run([DIBS, "account", "set", name, "--rate", str(rate), "--charge-max",
                             "1min"], check=True, capture_output=True)
         claiming.start()
-        good = eventually(lambda: fair(client), 60)
-        shared, _ = got(client)
-        ending.set()
-        claiming.join()
+        try:
+            good = eventually(lambda: fair(client), 60)
+            shared, _ = got(client)
+        finally:
+            ending.set()  # whoever interrupts this does not wait for the crowd
+            claiming.join()
     return good, "held " + " : ".join(f"{100 * shared[name]:.1f}" for name in SHARES) + \
         " of 100, as the broker publishes it"
 
