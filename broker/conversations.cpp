@@ -25,6 +25,7 @@ namespace {
 
 constexpr uint64_t kDumps = 0;  // no conversations' numbers
 constexpr uint64_t kEvents = shm::kNever;
+constexpr uint64_t kRecording = shm::kNever - 1;
 constexpr uint32_t kDepthMax = 4;
 constexpr uint32_t kTablesMax = 16;  // a pull of several workers
 
@@ -69,8 +70,12 @@ Conversations::Conversations(Exchange& exchange, uint64_t now_ns)
     struct epoll_event events = {};
     events.events = EPOLLIN;
     events.data.u64 = kEvents;
+    struct epoll_event recording = {};
+    recording.events = EPOLLIN;
+    recording.data.u64 = kRecording;
     if (!epoll_.valid() || epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, dumps_.fd(), &event) != 0 ||
-        epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, exchange.events().fd(), &events) != 0) {
+        epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, exchange.events().fd(), &events) != 0 ||
+        epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, exchange.recording().fd(), &recording) != 0) {
         throw std::system_error(errno, std::generic_category(), "epoll_create1");
     }
 }
@@ -122,6 +127,10 @@ void Conversations::hear(uint64_t now_ns) {
 void Conversations::hear_one(uint64_t number, bool room, uint64_t now_ns) {
     if (number == kDumps) return finish_dump(now_ns);
     if (number == kEvents) return tell_events();
+    if (number == kRecording) {
+        exchange_.recording().heard();
+        return tell_recorder();
+    }
     const auto found = all_.find(number);
     if (found == all_.end()) return;
     Conversation& conversation = found->second;
@@ -129,6 +138,7 @@ void Conversations::hear_one(uint64_t number, bool room, uint64_t now_ns) {
         if (!conversation.subscriber->flush(conversation.socket.get())) return forget(found);
         return look_for_room(number, conversation);
     }
+    if (conversation.recorder && room) return hear_recorder(number, conversation);
     // Nothing is listened for while the turn has its request, so this is a hang-up.
     if (conversation.busy) {
         forget(found);
@@ -161,6 +171,7 @@ bool Conversations::take(uint64_t number,
                          std::span<const uint8_t> packet) {
     const auto* asked = flatbuffers::GetRoot<admin::Request>(packet.data());
     if (asked->ask() == admin::Ask::dump) return dump(number, conversation, asked->cursor());
+    if (asked->ask() == admin::Ask::record) return record(number, conversation, asked->cursor());
     if (asked->ask() == admin::Ask::load) return load(number, conversation, *asked);
     if (asked->ask() == admin::Ask::events) return subscribe(number, conversation);
     auto job = std::make_unique<AdminJob>();
@@ -185,7 +196,7 @@ bool Conversations::dump(uint64_t number, Conversation& conversation, uint64_t f
     answer.code = admin::Code::denied;
     if (conversation.is_admin && from != 0) answer.code = admin::Code::not_found;
     if (conversation.is_admin && from == 0) {
-        const std::string why = dumps_.begin(number);
+        const std::string why = dumps_.begin(number, false);
         conversation.busy = why.empty();
         if (conversation.busy) {
             listen(number, conversation, false);
@@ -200,6 +211,12 @@ bool Conversations::refuse(const Conversation& conversation, const std::string& 
     admin::AnswerT answer;
     answer.code = admin::Code::refused;
     answer.names.push_back(why);
+    return send_answer(conversation.socket.get(), answer);
+}
+
+bool Conversations::deny(const Conversation& conversation) {
+    admin::AnswerT answer;
+    answer.code = admin::Code::denied;
     return send_answer(conversation.socket.get(), answer);
 }
 
@@ -226,14 +243,15 @@ void Conversations::finish_dump(uint64_t now_ns) {
     bool sent = false;
     if (written->fault.empty()) {
         sent = send_slice(conversation, 0);
-    } else {
-        sent = refuse(conversation, written->fault);
+    } else {  // whoever wanted to record has nothing to go on from
+        sent = refuse(conversation, written->fault) && found->first != recorder_;
     }
     if (!sent) {
         forget(found);
         return;
     }
     listen(found->first, conversation, true);
+    if (found->first == recorder_) begin_telling(recorder_, conversation);
 }
 
 // Slices are put together; the last one makes them a STATE, which the turn must agree to.
@@ -335,7 +353,9 @@ void Conversations::look_for_room(uint64_t number, const Conversation& conversat
 
 void Conversations::forget(std::map<uint64_t, Conversation>::iterator gone) {
     if (gone->second.subscriber) exchange_.events().subscribe(false);
+    const bool recorded = gone->first == recorder_;
     all_.erase(gone);
+    if (recorded) unrecord();
 }
 
 void Conversations::listen(uint64_t number, const Conversation& conversation, bool on) const {
@@ -369,6 +389,7 @@ void Conversations::drop_silent(uint64_t now_ns) {
     std::erase_if(all_, [&](const auto& one) {
         return !one.second.busy && one.second.silent_until_ns <= now_ns;
     });
+    if (recorder_ != 0 && all_.count(recorder_) == 0) unrecord();
 }
 
 uint64_t Conversations::next_due() const {

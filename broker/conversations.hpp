@@ -26,6 +26,7 @@
 #include "broker/dumps.hpp"
 #include "broker/exchange.hpp"
 #include "broker/loaded_state.hpp"
+#include "broker/recorder.hpp"
 #include "broker/subscriber.hpp"
 #include "shm/descriptor.hpp"
 
@@ -71,6 +72,7 @@ class Conversations {
         std::vector<uint8_t> dump = {};             // of which it reads slices
         std::vector<uint8_t> load = {};             // slices that have come
         std::optional<Subscriber> subscriber = {};  // it has asked for events: nothing else comes
+        std::optional<Recorder> recorder = {};      // it has its snapshot, and is told what follows
     };
 
     [[nodiscard]] bool make_room(uint32_t uid, bool is_admin);
@@ -90,13 +92,23 @@ class Conversations {
                             const admin::Request& request);
     [[nodiscard]] bool begin_load(uint64_t number, std::span<const uint8_t> snapshot);
     [[nodiscard]] static bool refuse(const Conversation& conversation, const std::string& why);
+    [[nodiscard]] static bool deny(const Conversation& conversation);
     void listen(uint64_t number, const Conversation& conversation, bool on) const;
+
+    // conversations_record.cpp
+    [[nodiscard]] bool record(uint64_t number, Conversation& conversation, uint64_t from);
+    void begin_telling(uint64_t number, Conversation& conversation);
+    void hear_recorder(uint64_t number, Conversation& conversation);
+    void tell_recorder();
+    void look_for_stop(uint64_t number, const Conversation& conversation, bool waits) const;
+    void unrecord();
 
     Exchange& exchange_;
     Dumps dumps_;
     TakeLoaded take_loaded_;  // none: nobody could start a successor
     LoadedState loaded_;      // while the turn is asked
     uint64_t loader_ = 0;     // its conversation
+    uint64_t recorder_ = 0;   // the conversation that records, or did, until the turn has stopped
     uint64_t epoch_ = 0;
     shm::Descriptor epoll_;
     std::map<uint64_t, Conversation> all_;  // by number: in the order in which they came

@@ -18,8 +18,9 @@
 namespace dibs {
 
 struct Copying {
-    Copying(uint64_t asker, std::span<std::byte> state)
+    Copying(uint64_t asker, std::span<std::byte> state, bool then_records)
         : conversation(asker),
+          records(then_records),
           memory(allocate(state.size())),
           copy(state, {memory.get(), state.size()}) {}
 
@@ -30,6 +31,7 @@ struct Copying {
     static constexpr size_t kPart = 32768;
 
     uint64_t conversation;
+    bool records;  // what follows it is recorded
     std::unique_ptr<std::byte, Freed> memory;
     core::StateCopy copy;
 

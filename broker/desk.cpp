@@ -83,6 +83,7 @@ void Desk::serve(AdminJob& job) {
         case Ask::dump:  // these do not come as far as this
         case Ask::load:
         case Ask::events:
+        case Ask::record:
             break;
     }
     job.answer.code = Code::unsupported;

@@ -14,10 +14,10 @@ Dumps::~Dumps() {
     if (writer_.joinable()) writer_.join();
 }
 
-std::string Dumps::begin(uint64_t conversation) {
+std::string Dumps::begin(uint64_t conversation, bool records) {
     if (busy_) return "another dump is being made: try again";
     try {
-        auto copying = std::make_unique<Copying>(conversation, state_);
+        auto copying = std::make_unique<Copying>(conversation, state_, records);
         Request request;
         request.kind = Request::Kind::kCopy;
         request.copying = copying.get();

@@ -37,8 +37,8 @@ class Dumps {
 
     void set_state(std::span<std::byte> state) { state_ = state; }
     [[nodiscard]] int fd() const { return done_.fd(); }
-    // Empty, or why not.
-    [[nodiscard]] std::string begin(uint64_t conversation);
+    // Empty, or why not. `records`: the turn goes on with a recording from the copy on.
+    [[nodiscard]] std::string begin(uint64_t conversation, bool records);
     void copied(std::unique_ptr<Copying> copying);
     // Once fd() is readable.
     [[nodiscard]] std::optional<Written> take();

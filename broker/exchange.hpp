@@ -13,6 +13,7 @@
 
 #include "broker/attention.hpp"
 #include "broker/events.hpp"
+#include "broker/recording.hpp"
 
 namespace dibs {
 
@@ -24,15 +25,16 @@ struct Session;
 // control → turn
 struct Request {
     enum class Kind : uint8_t {
-        kSession,  // a session to open; owned by the turn from here on
-        kEnd,      // end the session of this row and generation: its client did not wait for it
-        kConfig,   // a configuration to take over; owned by the turn from here on
-        kAdmin,    // a request to serve; owned by the turn until it is reported
-        kCopy,     // a copy of STATE to make; owned by the turn until it is reported
-        kReplace,  // yield to a successor that goes on from another STATE, if nobody is here
-        kDrain,    // stop in order
-        kStop,     // stop at once
-        kYield,    // leave everything as it is to a successor
+        kSession,   // a session to open; owned by the turn from here on
+        kEnd,       // end the session of this row and generation: its client did not wait for it
+        kConfig,    // a configuration to take over; owned by the turn from here on
+        kAdmin,     // a request to serve; owned by the turn until it is reported
+        kCopy,      // a copy of STATE to make; owned by the turn until it is reported
+        kUnrecord,  // stop recording, or do not begin it
+        kReplace,   // yield to a successor that goes on from another STATE, if nobody is here
+        kDrain,     // stop in order
+        kStop,      // stop at once
+        kYield,     // leave everything as it is to a successor
     };
     Kind kind = Kind::kStop;
     Session* session = nullptr;
@@ -89,6 +91,8 @@ class Exchange {
 
     // --- what subscribers are told: each side has its part of it
     [[nodiscard]] Events& events() { return events_; }
+    // --- and whoever records
+    [[nodiscard]] Recording& recording() { return recording_; }
 
   private:
     boost::lockfree::spsc_queue<Request> requests_;
@@ -96,6 +100,7 @@ class Exchange {
     Attention turn_;
     Attention control_;
     Events events_;
+    Recording recording_;
 };
 
 }  // namespace dibs

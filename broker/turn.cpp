@@ -106,16 +106,6 @@ bool Turn::anything_to_do() {
            core_.work_left() || now_ >= next_due();
 }
 
-// While a copy is being made, turns follow one another without sleep.
-void Turn::copy_on() {
-    copying_->copy.follow();
-    if (!copying_->copy.step(Copying::kPart) || core_.cut()) return;
-    Report report;
-    report.kind = Report::Kind::kCopied;
-    report.copying = copying_.release();
-    exchange_.report(report);
-}
-
 core::TimeNs Turn::next_due() const {
     return std::min(
         {core_.next_due(), core_.next_crossing(), drain_until_ns_, transient_.next_due()});
@@ -184,6 +174,9 @@ void Turn::hear() {
                 break;
             case Request::Kind::kCopy:
                 copying_.reset(request.copying);
+                break;
+            case Request::Kind::kUnrecord:
+                unrecord();
                 break;
             case Request::Kind::kStop:
                 stopped_ = true;

@@ -48,6 +48,7 @@ class Turn {
   private:
     [[nodiscard]] bool anything_to_do();
     void copy_on();
+    void unrecord();
     void take(core::TimeNs now);
     void hear();
     void open(Session* session);

@@ -3,6 +3,7 @@
 #include "broker/core/core.hpp"
 
 #include "broker/core/parts.hpp"
+#include "broker/core/tap.hpp"
 
 namespace dibs::core {
 
@@ -12,6 +13,13 @@ std::span<std::byte> recovered(std::span<std::byte> bytes) {
     State state{bytes};
     Edit::recover(state);
     return bytes;
+}
+
+// A comparison with null if nobody hears it.
+template <class... Said>
+void say(Tap* tap, const Said&... said) {
+    if (tap != nullptr) [[unlikely]]
+        tap->hear(said...);
 }
 
 }  // namespace
@@ -76,6 +84,8 @@ void Core::commit() {
     Parts& parts = *parts_;
     if (parts.edit.open()) put(parts.edit.counters(1).time_ns, parts.now_ns);
     parts.edit.commit();
+    if (tap_ != nullptr) [[unlikely]]
+        tap_->hear_of_commit();
 }
 
 void Core::clear() {
@@ -107,70 +117,104 @@ TimeNs Core::now() const {
     return parts_->now_ns;
 }
 
+void Core::set_tap(Tap* tap) {
+    tap_ = tap;
+}
+
 uint32_t Core::set_pool(const PoolConfig& config, std::string* why) {
-    return parts_->set_pool(config, why);
+    const uint32_t row = parts_->set_pool(config, why);
+    if (row != kNoRow) say(tap_, config);
+    return row;
 }
 shm::Reason Core::delete_pool(uint32_t row) {
-    return parts_->delete_pool(row);
+    const shm::Reason reason = parts_->delete_pool(row);
+    if (tap_ != nullptr && reason == shm::Reason::kOk) [[unlikely]]
+        tap_->hear_of_deleted_pool(row);
+    return reason;
 }
 uint32_t Core::open_session(const SessionOpen& open) {
-    return parts_->open_session(open);
+    const uint32_t row = parts_->open_session(open);
+    if (row != kNoRow) say(tap_, open);
+    return row;
 }
 void Core::session_died(uint32_t session) {
+    if (tap_ != nullptr) [[unlikely]]
+        tap_->hear_of_death(session);
     parts_->session_died(session);
 }
 void Core::apply(const Claim& claim) {
+    say(tap_, claim, parts_->pledged);
     parts_->apply(claim);
 }
 void Core::apply(const Cancel& cancel) {
+    say(tap_, cancel);
     parts_->apply(cancel);
 }
 void Core::apply(const Release& release) {
+    say(tap_, release);
     parts_->apply(release);
 }
 void Core::apply(const Keepalive& keepalive) {
+    say(tap_, keepalive);
     parts_->apply(keepalive);
 }
 void Core::apply(const Adopt& adopt) {
+    say(tap_, adopt);
     parts_->apply(adopt);
 }
 void Core::apply(const KillFailed& failed) {
+    say(tap_, failed);
     parts_->apply(failed);
 }
 void Core::apply(const Announce& announce) {
+    say(tap_, announce);
     parts_->apply(announce);
 }
 void Core::apply(const WorkerWord& word) {
+    say(tap_, word);
     parts_->apply(word);
 }
 void Core::apply(const Drain& drain) {
+    say(tap_, drain);
     parts_->drain(drain);
 }
 shm::Reason Core::apply(const Steer& steer, TimeNs* granted_ns) {
+    say(tap_, steer);
     return parts_->apply(steer, granted_ns);
 }
 
 bool Core::set_account(const AccountConfig& config, std::string* why) {
-    return parts_->set_account(config, why);
+    const bool set = parts_->set_account(config, why);
+    if (set) say(tap_, config);
+    return set;
 }
 void Core::delete_account(std::string_view name) {
+    if (tap_ != nullptr) [[unlikely]]
+        tap_->hear_of_deleted(name);
     parts_->delete_account(name);
 }
 bool Core::reset_balance(std::string_view name,
                          std::span<const int64_t> balance,
                          std::string* why) {
-    return parts_->reset_balance(name, balance, why);
+    const bool reset = parts_->reset_balance(name, balance, why);
+    if (tap_ != nullptr && reset) [[unlikely]]
+        tap_->hear_of_reset(name, balance);
+    return reset;
 }
 void Core::apply(const Report& report) {
+    say(tap_, report);
     parts_->apply(report);
 }
 void Core::apply(const Pull& pull) {
+    say(tap_, pull);
     parts_->apply(pull);
 }
 void Core::apply(const Unassign& unassign) {
+    say(tap_, unassign);
     parts_->apply(unassign);
 }
 void Core::apply(const UpdateClaim& update) {
+    say(tap_, update);
     parts_->apply(update);
 }
 

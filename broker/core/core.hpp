@@ -55,6 +55,8 @@ std::string state_refusal(std::span<const std::byte> state);
 // check_all() can say the rest. Takes back an uncommitted turn first, as attaching does.
 std::string rows_refusal(std::span<std::byte> state);
 
+class Tap;
+
 class Core {
   public:
     // Attaches to a formatted STATE: takes back an uncommitted turn, rebuilds what is derived,
@@ -115,6 +117,9 @@ class Core {
     void apply(const Pull& pull);
     void apply(const Unassign& unassign);
     void apply(const UpdateClaim& update);
+
+    // From the next command on; null = nobody. Between turns; it outlives the core, or leaves.
+    void set_tap(Tap* tap);
 
     // --- pledges: a grant that is told before its turn, see pledge.cpp
     struct Foreseen {
@@ -220,6 +225,7 @@ class Core {
 
   private:
     std::unique_ptr<Parts> parts_;
+    Tap* tap_ = nullptr;  // who hears the commands
 };
 
 inline uint64_t row_id(uint32_t generation, uint32_t row) {

@@ -185,6 +185,10 @@ uint32_t JournalReader::line() const {
     return parts_->line;
 }
 
+bool JournalReader::is_binary() const {
+    return parts_->binary;
+}
+
 void JournalReader::rewind() {
     parts_->place = parts_->binary ? kJournalMagic.size() : 0;
     parts_->line = 0;

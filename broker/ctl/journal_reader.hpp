@@ -38,6 +38,7 @@ class JournalReader {
     // Back to the beginning.
     void rewind();
 
+    [[nodiscard]] bool is_binary() const;
     // The last line, in either form.
     [[nodiscard]] std::string json() const;
     [[nodiscard]] std::string_view buffer() const;

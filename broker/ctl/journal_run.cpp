@@ -2,6 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/journal_run.hpp"
 
+#include <algorithm>
+
+#include "broker/core/index.hpp"
+#include "broker/ctl/journal_error.hpp"
 #include "broker/ctl/journal_size.hpp"
 #include "broker/ctl/replayer.hpp"
 #include "broker/ctl/scenario.hpp"
@@ -17,13 +21,75 @@ void append_prefixed(std::string& bytes, std::string_view buffer) {
     bytes += buffer;
 }
 
+bool is_last(JournalReader& journal, const journal::RecordingEnds& end, uint64_t sum) {
+    const std::vector<uint8_t> wanted = recording_end(end.turns(), sum);
+    return std::equal(wanted.begin(),
+                      wanted.end(),
+                      journal.buffer().begin(),
+                      journal.buffer().end(),
+                      [](uint8_t byte, char other) { return byte == static_cast<uint8_t>(other); });
+}
+
+// A byte of it that no decision depends on may have been changed, too. What cannot be read is told
+// where it is played.
+void refuse_changed(JournalReader& journal) {
+    if (!journal.is_binary()) return;
+    uint64_t sum = 0;
+    bool same = true;
+    try {
+        while (const journal::Line* line = journal.next()) {
+            if (line->recording_ends() != nullptr) {
+                same = same && is_last(journal, *line->recording_ends(), sum);
+            }
+            sum = journal_sum(sum, journal.buffer());
+        }
+    } catch (const JournalError&) {
+    }
+    if (!same) throw JournalError("the recording was changed since it was written");
+    journal.rewind();
+}
+
 }  // namespace
 
+uint64_t journal_sum(uint64_t sum, std::string_view line) {
+    return core::hash_bytes(line.data(), line.size(), sum);
+}
+
+std::vector<uint8_t> recording_end(uint64_t turns, uint64_t sum) {
+    flatbuffers::FlatBufferBuilder builder;
+    const auto end = journal::CreateRecordingEnds(builder, turns, sum);
+    journal::LineBuilder line(builder);
+    line.add_recording_ends(end);
+    builder.Finish(line.Finish());
+    return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
+}
+
+bool is_recording(JournalReader& journal) {
+    const journal::Line* first = journal.next();
+    const bool recording = first != nullptr && first->state() != nullptr;
+    journal.rewind();
+    return recording;
+}
+
+uint64_t check_recording(JournalReader& journal) {
+    refuse_changed(journal);
+    if (!is_recording(journal)) throw JournalError("not a recording: it begins with no state");
+    Replayer replayer(limits_of(journal));
+    while (const journal::Line* line = journal.next()) {
+        replayer.apply(*line);
+        (void)replayer.take_decisions();
+    }
+    replayer.finish();
+    return replayer.recorded_turns();
+}
+
 void run_journal(JournalReader& journal, const RunOptions& options, const LineSink& sink) {
+    refuse_changed(journal);
     Replayer replayer(limits_of(journal));
     while (const journal::Line* line = journal.next()) {
         if (is_expectation(*line)) continue;
-        const bool opens = !replayer.turn_open() && line->advance() == nullptr;
+        const bool opens = !replayer.turn_open() && line->advance() == nullptr &&
+                           line->state() == nullptr && line->recording_ends() == nullptr;
         replayer.apply(*line);
         if (options.turns && opens) {
             sink("{\"turn\":{\"now_ns\":" + std::to_string(replayer.core().now()) + "}}");

@@ -74,6 +74,7 @@ core::Limits limits_of(JournalReader& journal) {
     core::Limits given{0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     try {
         while (const journal::Line* line = journal.next()) {
+            if (line->state() != nullptr) break;  // it brings its own limits
             count(needed, *line, journal.buffer().size());
             if (line->limits() == nullptr) continue;
             given.pools = line->limits()->pools();

@@ -38,6 +38,7 @@ constexpr Subcommand kSubcommands[] = {
     {"load", "go on from a snapshot", dibs::ctl::run_load},
     {"ls", "list pools, slots, workers, claims, leases or clients", dibs::ctl::run_list},
     {"pull", "ask for work for workers that do not attach", dibs::ctl::run_pull},
+    {"record", "write down what the broker is given, for replay", dibs::ctl::run_record},
     {"release", "end a lease", dibs::ctl::run_release},
     {"renew", "prolong a lease", dibs::ctl::run_renew},
     {"replay", "run a journal of commands through the scheduler", dibs::ctl::run_replay},

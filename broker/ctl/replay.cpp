@@ -64,7 +64,10 @@ void write_file(const std::string& path, const std::string& bytes) {
 }
 
 void replay(JournalReader& journal, const std::string& name, const Options& options) {
-    if (options.check) {
+    if (options.check && is_recording(journal)) {
+        const uint64_t turns = check_recording(journal);
+        print(name + ": " + std::to_string(turns) + " turns decide as they were recorded");
+    } else if (options.check) {
         const uint64_t held = check_scenario(journal);
         print(name + ": " + std::to_string(held) + " expectations hold");
     } else if (!options.to_binary.empty()) {
@@ -108,7 +111,8 @@ int run_replay(int argc, char** argv) {
     arguments.operands("FILE", &options.files, "the journal; - is standard input");
     arguments.flag("--final-state", &options.final_state, "print the rows at the end, too");
     arguments.flag("--turns", &options.turns, "print a line where a turn opens, too");
-    arguments.flag("--check", &options.check, "check the journal's expectations instead");
+    arguments.flag(
+        "--check", &options.check, "check the journal's expectations instead, or a recording");
     arguments.flag("--binary", &options.binary, "the journal must be binary");
     arguments.flag("--json", &options.json, "the journal must be JSON lines");
     arguments.text("--to-binary", &options.to_binary, "only convert the journal, to this file");

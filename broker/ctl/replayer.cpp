@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "broker/core/decision_sum.hpp"
 #include "broker/ctl/journal_error.hpp"
-#include "broker/snapshot/load.hpp"
 
 namespace dibs::ctl {
 namespace {
@@ -94,25 +94,6 @@ Replayer::Replayer(const core::Limits& limits)
     core_ = std::make_unique<core::Core>(state());
 }
 
-std::vector<uint8_t> Replayer::snapshot() {
-    return snapshot::dump(state());
-}
-
-void Replayer::go_on_from(std::span<const uint8_t> bytes) {
-    if (turn_open_) throw JournalError("a state begins between turns only: close the turn first");
-    try {
-        const snapshot::Loader loader(bytes);
-        std::vector<Line64> state(core::state_size(loader.limits()) / sizeof(Line64));
-        loader.fill({state.front().bytes, state.size() * sizeof(Line64)});
-        core_.reset();
-        state_ = std::move(state);
-    } catch (const snapshot::SnapshotError& error) {
-        throw JournalError(std::string("the snapshot: ") + error.what());
-    }
-    core_ = std::make_unique<core::Core>(Replayer::state());
-    now_ = std::max(now_, core_->now());
-}
-
 // --- the turn
 
 void Replayer::apply(const journal::Line& line) {
@@ -121,6 +102,11 @@ void Replayer::apply(const journal::Line& line) {
         if (!first) throw JournalError("\"limits\" is not the journal's first command");
         return;  // whoever made this replayer has read them
     }
+    if (line.state() != nullptr) {
+        if (!first) throw JournalError("\"state\" is not the journal's first command");
+        return apply(*line.state());
+    }
+    if (recording_ || of_recording(line)) return apply_recorded(line);
     if (line.advance() != nullptr) return apply(*line.advance());
     open_turn();
     if (line.turn() != nullptr) return close_turn();
@@ -196,11 +182,14 @@ void Replayer::collect() {
         for (uint32_t row : core_->decided_slots(decision)) {
             numbers.push_back(core_->slot(row).number);
         }
-        cast_.learn(decision);
+        if (!recording_) cast_.learn(decision);
         learn_account(decision);
         std::span<const int64_t> cost;
         if (has_cost(decision)) cost = core_->decided_cost(decision);
         decisions_.push_back(decision_text(decision, numbers, cast_.names(), cost));
+        if (!recording_) continue;
+        sums_.push_back(core::sum_of(*core_, decision));
+        told_.push_back(decisions_.back());
     }
 }
 
@@ -209,6 +198,10 @@ std::vector<std::string> Replayer::take_decisions() {
 }
 
 void Replayer::finish() const {
+    if (recording_ && !ended_) {
+        throw JournalError("the recording was cut: it has no end behind turn " +
+                           std::to_string(recorded_turns_));
+    }
     if (turn_open_) throw JournalError(R"(the journal ends inside a turn: close it, {"turn":{}})");
 }
 

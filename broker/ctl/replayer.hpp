@@ -3,6 +3,10 @@
 // It is the same scheduler that the broker runs, over a STATE of its own, under the journal's own
 // time: a turn opens with the first command after the last one was closed, and closes with the
 // command "turn". A turn that the undo log cuts goes on at once, so that a cut is not seen.
+//
+// A recording of a live broker (it begins with "state") has the broker's turns instead, cut ones
+// too, and what was decided in each: it is played to the same decisions, or the first that is
+// another one is an error.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -27,7 +31,7 @@ class Replayer {
     void apply(const journal::Line& line);
     // What was decided since the last call, one line of JSON each.
     std::vector<std::string> take_decisions();
-    // The journal has ended. Throws JournalError if a turn is open.
+    // The journal has ended. Throws JournalError if a turn is open, or a recording was cut.
     void finish() const;
 
     // The state between two turns as a snapshot, and another one in its place: names stay as they
@@ -35,7 +39,11 @@ class Replayer {
     [[nodiscard]] std::vector<uint8_t> snapshot();
     void go_on_from(std::span<const uint8_t> snapshot);
 
+    // Somebody hears what is played, until a state is gone on from.
+    void set_tap(core::Tap* tap) { core_->set_tap(tap); }
+
     [[nodiscard]] bool turn_open() const { return turn_open_; }
+    [[nodiscard]] uint64_t recorded_turns() const { return recorded_turns_; }
     [[nodiscard]] const core::Core& core() const { return *core_; }
     [[nodiscard]] const Cast& cast() const { return cast_; }
 
@@ -52,6 +60,13 @@ class Replayer {
     void settle_turn();
     void run_work_left();
     void collect();
+
+    // replayer_recording.cpp
+    void apply(const journal::State& state);
+    [[nodiscard]] static bool of_recording(const journal::Line& line);
+    void apply_recorded(const journal::Line& line);
+    void apply(const journal::TurnClosed& closed);
+    void compare(const journal::TurnClosed& closed) const;
 
     void apply(const journal::Advance& advance);
     void apply(const journal::Pool& pool);
@@ -102,6 +117,13 @@ class Replayer {
     size_t collected_ = 0;  // decisions of this turn that have been taken over
     uint32_t sessions_ = 0;
     std::vector<std::string> decisions_;
+
+    // --- of a recording
+    bool recording_ = false;
+    bool ended_ = false;
+    uint64_t recorded_turns_ = 0;
+    std::vector<uint32_t> sums_;     // of what was decided in the open turn
+    std::vector<std::string> told_;  // the same as text
 };
 
 }  // namespace dibs::ctl

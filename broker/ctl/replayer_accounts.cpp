@@ -48,7 +48,8 @@ void Replayer::apply(const journal::Account& account) {
                                           .label_limits = limits,
                                           .free_tasks_disabled = account.free_tasks_disabled(),
                                           .balance = numbers(account.balance_micros()),
-                                          .keep_balance = account.keep_balance()},
+                                          .keep_balance = account.keep_balance(),
+                                          .of_file = account.of_file()},
                                          &why);
     if (!done) throw JournalError(why);
 }

@@ -34,6 +34,7 @@ int run_fsck(int argc, char** argv);
 int run_list(int argc, char** argv);
 int run_load(int argc, char** argv);
 int run_pull(int argc, char** argv);
+int run_record(int argc, char** argv);
 int run_release(int argc, char** argv);
 int run_renew(int argc, char** argv);
 int run_replay(int argc, char** argv);

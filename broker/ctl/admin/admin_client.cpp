@@ -133,11 +133,19 @@ std::string AdminClient::broker_version() const {
 }
 
 admin::AnswerT AdminClient::ask(const admin::RequestT& request) {
+    say(request);
+    return hear();
+}
+
+void AdminClient::say(const admin::RequestT& request) {
     flatbuffers::FlatBufferBuilder builder(256);
     builder.Finish(admin::Request::Pack(builder, &request));
     if (send(socket_.get(), builder.GetBufferPointer(), builder.GetSize(), MSG_NOSIGNAL) < 0) {
         throw Failure(kExitUnreachable, "the broker at " + path_ + " is gone");
     }
+}
+
+admin::AnswerT AdminClient::hear() {
     const ssize_t size = recv(socket_.get(), packet_.data(), packet_.size(), 0);
     if (size <= 0) {
         throw Failure(kExitUnreachable, "the broker at " + path_ + " is gone, or does not answer");

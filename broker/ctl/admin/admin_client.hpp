@@ -25,6 +25,10 @@ class AdminClient {
 
     // Whatever the answer's code. Failure: the broker is gone, or says nonsense.
     admin::AnswerT ask(const admin::RequestT& request);
+    // The two halves of that: for answers that come unasked.
+    void say(const admin::RequestT& request);
+    admin::AnswerT hear();
+    [[nodiscard]] int fd() const { return socket_.get(); }
     // The answer to something that must be there and allowed; `what` names it in the Failure.
     admin::AnswerT must(const admin::RequestT& request, const std::string& what);
     // Asks page by page to the end.

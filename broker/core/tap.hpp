@@ -1,0 +1,45 @@
+// broker/core/tap.hpp -- somebody who hears every command that the core is given.
+//
+// A command is heard as it is applied, with spans that are valid during the call only; one that
+// makes or changes a pool or an account, or opens a session, once it is known to be no error: what
+// is refused changes nothing. The turn it belongs to is the core's open one, at Core::now(); of
+// each turn the commit is heard, whether or not there were commands.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "broker/core/command.hpp"
+
+namespace dibs::core {
+
+class Tap {
+  public:
+    virtual ~Tap() = default;
+    virtual void hear(const PoolConfig& pool) = 0;
+    virtual void hear_of_deleted_pool(uint32_t row) = 0;
+    virtual void hear(const AccountConfig& account) = 0;
+    virtual void hear_of_deleted(std::string_view account) = 0;
+    virtual void hear_of_reset(std::string_view account, std::span<const int64_t> balance) = 0;
+    virtual void hear(const SessionOpen& open) = 0;
+    virtual void hear_of_death(uint32_t session) = 0;
+    virtual void hear(const Claim& claim, bool pledged) = 0;
+    virtual void hear(const Cancel& cancel) = 0;
+    virtual void hear(const Release& release) = 0;
+    virtual void hear(const Keepalive& keepalive) = 0;
+    virtual void hear(const Adopt& adopt) = 0;
+    virtual void hear(const KillFailed& failed) = 0;
+    virtual void hear(const Announce& announce) = 0;
+    virtual void hear(const WorkerWord& word) = 0;
+    virtual void hear(const Drain& drain) = 0;
+    virtual void hear(const Steer& steer) = 0;
+    virtual void hear(const Report& report) = 0;
+    virtual void hear(const Pull& pull) = 0;
+    virtual void hear(const Unassign& unassign) = 0;
+    virtual void hear(const UpdateClaim& update) = 0;
+    virtual void hear_of_commit() = 0;
+};
+
+}  // namespace dibs::core

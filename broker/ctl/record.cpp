@@ -1,0 +1,167 @@
+// broker/ctl/record.cpp -- `dibs record`: what a live broker is given from now on, as a journal.
+// SPDX-License-Identifier: Apache-2.0
+#include <poll.h>
+#include <signal.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "broker/ctl/admin/admin_client.hpp"
+#include "broker/ctl/arguments.hpp"
+#include "broker/ctl/failure.hpp"
+#include "broker/ctl/recording_file.hpp"
+#include "broker/ctl/subcommand.hpp"
+#include "dibs/dibs.h"
+
+namespace dibs::ctl {
+
+namespace {
+
+volatile sig_atomic_t stop_asked = 0;
+
+// The signals that stop are let in while it waits, and only then.
+class Stopping {
+  public:
+    Stopping() {
+        sigset_t stops;
+        sigemptyset(&stops);
+        sigaddset(&stops, SIGINT);
+        sigaddset(&stops, SIGTERM);
+        sigprocmask(SIG_BLOCK, &stops, &waiting_);
+        sigdelset(&waiting_, SIGINT);
+        sigdelset(&waiting_, SIGTERM);
+        struct sigaction action = {};
+        action.sa_handler = [](int) { stop_asked = 1; };
+        sigaction(SIGINT, &action, nullptr);
+        sigaction(SIGTERM, &action, nullptr);
+    }
+    [[nodiscard]] const sigset_t& waiting() const { return waiting_; }
+
+  private:
+    sigset_t waiting_ = {};
+};
+
+int64_t monotonic() {
+    struct timespec now = {};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return int64_t{now.tv_sec} * DIBS_SECOND + now.tv_nsec;
+}
+
+// False: it is time to stop.
+bool wait_for_answer(int fd, const Stopping& stopping, int64_t until) {
+    for (;;) {
+        struct timespec left = {};
+        if (until != DIBS_FOREVER) {
+            const int64_t rest = std::max<int64_t>(until - monotonic(), 0);
+            left.tv_sec = rest / DIBS_SECOND;
+            left.tv_nsec = rest % DIBS_SECOND;
+        }
+        struct pollfd ready = {fd, POLLIN, 0};
+        const struct timespec* limit = until == DIBS_FOREVER ? nullptr : &left;
+        const int found = ppoll(&ready, 1, limit, &stopping.waiting());
+        if (found < 0 && errno != EINTR) throw Failure(kExitFailed, std::strerror(errno));
+        if (stop_asked != 0 || found == 0) return false;
+        if (found > 0) return true;
+    }
+}
+
+std::vector<uint8_t> snapshot_of(AdminClient& client) {
+    admin::RequestT request;
+    request.ask = admin::Ask::record;
+    std::vector<uint8_t> bytes;
+    client.pages(request, "record", [&](admin::AnswerT& answer) {
+        bytes.insert(bytes.end(), answer.bytes.begin(), answer.bytes.end());
+    });
+    return bytes;
+}
+
+// Until the answer that ends it; nullptr, or why the end is not the one that was asked for.
+class Session {
+  public:
+    Session(AdminClient& client, RecordingFile& file) : client_(client), file_(file) {}
+
+    // False: that was the last one.
+    bool hear() {
+        const admin::AnswerT answer = client_.hear();
+        file_.take(answer.bytes);
+        if (!answer.names.empty()) lost_ = answer.names.front();
+        return answer.more;
+    }
+    void follow(const Stopping& stopping, int64_t until) {
+        while (wait_for_answer(client_.fd(), stopping, until)) {
+            if (!hear()) return;
+        }
+        admin::RequestT request;
+        request.ask = admin::Ask::record;
+        client_.say(request);
+        while (hear()) {
+        }
+    }
+    [[nodiscard]] const std::string& lost() const { return lost_; }
+
+  private:
+    AdminClient& client_;
+    RecordingFile& file_;
+    std::string lost_;
+};
+
+void tell(const std::string& path, const RecordingFile& file) {
+    std::printf("%s: %llu turns, %llu commands, %llu decisions\n",
+                path.c_str(),
+                static_cast<unsigned long long>(file.turns()),
+                static_cast<unsigned long long>(file.commands()),
+                static_cast<unsigned long long>(file.decisions()));
+    std::fflush(stdout);
+}
+
+}  // namespace
+
+int run_record(int argc, char** argv) {
+    Arguments arguments(
+        "record",
+        "Writes down everything that the running broker's scheduler is given from "
+        "now on, behind a snapshot of its state, until it is interrupted: a journal "
+        "that dibs replay plays to the same decisions. The broker waits for nobody: "
+        "if this is too slow for it, the recording ends and says where. "
+        "Administrators may.");
+    std::vector<std::string> files;
+    std::string socket;
+    int64_t duration_ns = -1;
+    arguments.operands("FILE", &files, "where to; what is there is replaced");
+    arguments.duration("--for", &duration_ns, "end after this time");
+    arguments.text("--socket", &socket, "the broker's socket; else DIBS_SOCKET, then its place");
+    if (const auto exit = arguments.parse(argc, argv)) return *exit;
+    if (files.size() > 1) throw Failure(kExitUsage, "one FILE is enough");
+    const std::string& path = files.front();
+    const Stopping stopping;
+    AdminClient client(socket);
+    if (client.welcome().is_admin == 0) {
+        throw Failure(kExitDenied,
+                      "record: only root may, the broker's user and its admin group (admin_group "
+                      "in dibsd's configuration)");
+    }
+    RecordingFile file(path);
+    file.write_snapshot(snapshot_of(client));
+    std::fprintf(stderr, "dibs record: recording to %s; interrupt to end it\n", path.c_str());
+    Session session(client, file);
+    try {
+        session.follow(stopping, duration_ns < 0 ? DIBS_FOREVER : monotonic() + duration_ns);
+    } catch (const Failure& gone) {
+        if (gone.exit_code() != kExitUnreachable) throw;
+        file.finish();
+        tell(path, file);
+        throw Failure(kExitUnreachable, std::string(gone.what()) + ": the recording ends there");
+    }
+    file.finish();
+    tell(path, file);
+    if (!session.lost().empty()) throw Failure(kExitFailed, session.lost());
+    return kExitOk;
+}
+
+}  // namespace dibs::ctl
