@@ -81,13 +81,13 @@ struct Core::Parts::Crossings {
     }
 
     void of_pool(uint32_t pool) {
-        AccountBook& book = *parts.book;
-        ++book.walks;
-        for (const uint32_t place : book.crowds_of_pool[pool]) {
-            const Crowd& crowd = book.crowds[place];
+        AccountBook& known = *parts.book;
+        ++known.walks;
+        for (const uint32_t place : known.crowds_of_pool[pool]) {
+            const Crowd& crowd = known.crowds[place];
             if (!configured(crowd.account)) continue;
-            if (book.sees(crowd.account)) book.best_of[crowd.account] = best_class(crowd.account);
-            preemption(crowd, parts.class_of(crowd, book.best_of[crowd.account]));
+            if (known.sees(crowd.account)) known.best_of[crowd.account] = best_class(crowd.account);
+            preemption(crowd, parts.class_of(crowd, known.best_of[crowd.account]));
         }
         for (const uint32_t place : parts.book->tenants_of_pool[pool]) {
             const Tenant& tenant = parts.book->tenants[place];
