@@ -198,12 +198,13 @@ TEST_F(Exec, MakesACountedPoolOnTheSpot) {
 struct Mistake {
     Words words;
     int exit_code;
-    const char* said;
+    std::string said;  // all of it, behind the command's name
 };
 
 TEST_F(Exec, SaysWhatIsWrong) {
     const std::string plain = folder_.write("plain", "no program\n");
     const std::string empty = folder_.write("empty.sh", "");
+    const std::string see_help = "\nSee dibs exec --help.";
     const Mistake mistakes[] = {
         {{"gpuu", "--", "true"},
          4,
@@ -215,8 +216,12 @@ TEST_F(Exec, SaysWhatIsWrong) {
          127,
          "there is no command \"no-such-command\" in the folders of PATH"},
         {{"one", "--", "/no/such/file"}, 127, "there is no command /no/such/file"},
-        {{"one", "--", plain}, 126, "it is no executable file for you"},
-        {{"one", "--", folder_.path()}, 126, "it is no executable file for you"},
+        {{"one", "--", plain},
+         126,
+         "cannot execute " + plain + ": it is no executable file for you"},
+        {{"one", "--", folder_.path()},
+         126,
+         "cannot execute " + folder_.path() + ": it is no executable file for you"},
         {{"gpu:3", "--", "true"},
          6,
          "did not get 3 slots of pool \"gpu\": too many at once; the pool has 2 and gives one "
@@ -224,31 +229,40 @@ TEST_F(Exec, SaysWhatIsWrong) {
          "at most 256"},
         {{"gpu:0", "--", "true"}, 2, "\"gpu:0\": behind the colon stands a number from 1 to 256"},
         {{"gpu:x", "--", "true"}, 2, "\"gpu:x\": behind the colon stands a number from 1 to 256"},
-        {{":1", "--", "true"}, 2, "\":1\": a pool's name has 1 to 63 letters, digits"},
-        {{"one", "true"}, 2, "write -- before the command, as in: dibs exec POOL -- true"},
-        {{"one", "--"}, 2, "there is no command behind --"},
-        {{"one"}, 2, "there is no command behind --"},
-        {{"--", "true"}, 2, "POOL is required"},
+        {{":1", "--", "true"},
+         2,
+         "\":1\": a pool's name has 1 to 63 letters, digits, \".\", \"_\" and \"-\", a letter "
+         "first"},
+        {{"one", "true"},
+         2,
+         "write -- before the command, as in: dibs exec POOL -- true" + see_help},
+        {{"one", "--"}, 2, "there is no command behind --" + see_help},
+        {{"one"}, 2, "there is no command behind --" + see_help},
+        {{"--", "true"}, 2, "POOL is required" + see_help},
         {{"one", "-t", "5", "--", "true"},
          2,
-         "\"5\" is not a duration: write a number with ns, us, ms, s, min or h, such as \"250ms\""},
-        {{"one", "-n", "-t", "5s", "--", "true"}, 2, "--now does not wait"},
+         "\"5\" is not a duration: write a number with ns, us, ms, s, min or h, such as \"250ms\"" +
+             see_help},
+        {{"one", "-n", "-t", "5s", "--", "true"},
+         2,
+         "--now does not wait, so it goes without --timeout"},
         {{"one", "-E", "256", "--", "true"},
          2,
          "--conflict-exit 256: an exit code is a number up to 255"},
         {{"one", "-e", "A", "--", "true"}, 2, "--env A: write NAME=VALUE"},
         {{"gpu", "-e", "A=bus", "--", "true"},
          125,
-         "--env A=bus: slot 0 of pool \"gpu\" has no attribute \"bus\"; it has: device"},
+         "--env A=bus: slot 0 of pool \"gpu\" has no attribute \"bus\"; it has: device, "
+         "env.CUDA_VISIBLE_DEVICES"},
         {{"one", "--socket", "/no/such.sock", "--", "true"},
          3,
-         "no broker answers at /no/such.sock"},
+         "no broker answers at /no/such.sock (no broker listens at the socket): start dibsd, or "
+         "name its socket with --socket or DIBS_SOCKET"},
     };
     for (const Mistake& mistake : mistakes) {
         SCOPED_TRACE(testing::PrintToString(mistake.words));
         EXPECT_EQ(run(mistake.words), mistake.exit_code);
-        EXPECT_EQ(said_.rfind("dibs exec: ", 0), 0U) << said_;
-        EXPECT_NE(said_.find(mistake.said), std::string::npos) << said_;
+        EXPECT_EQ(said_, "dibs exec: " + mistake.said + "\n");
         EXPECT_EQ(out_, "");
     }
 }
