@@ -355,7 +355,7 @@ void Conversations::forget(std::map<uint64_t, Conversation>::iterator gone) {
     if (gone->second.subscriber) exchange_.events().subscribe(false);
     const bool recorded = gone->first == recorder_;
     all_.erase(gone);
-    if (recorded) unrecord();
+    if (recorded) recorder_gone();
 }
 
 void Conversations::listen(uint64_t number, const Conversation& conversation, bool on) const {
@@ -389,7 +389,7 @@ void Conversations::drop_silent(uint64_t now_ns) {
     std::erase_if(all_, [&](const auto& one) {
         return !one.second.busy && one.second.silent_until_ns <= now_ns;
     });
-    if (recorder_ != 0 && all_.count(recorder_) == 0) unrecord();
+    if (recorder_ != 0 && all_.count(recorder_) == 0) recorder_gone();
 }
 
 uint64_t Conversations::next_due() const {

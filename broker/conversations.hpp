@@ -102,6 +102,7 @@ class Conversations {
     void tell_recorder();
     void look_for_stop(uint64_t number, const Conversation& conversation, bool waits) const;
     void unrecord();
+    void recorder_gone();
 
     Exchange& exchange_;
     Dumps dumps_;

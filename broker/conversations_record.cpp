@@ -87,6 +87,12 @@ void Conversations::tell_recorder() {
     }
 }
 
+// The turn is told to stop. If it has stopped by itself, nothing will be heard from it any more.
+void Conversations::recorder_gone() {
+    unrecord();
+    tell_recorder();
+}
+
 void Conversations::look_for_stop(uint64_t number,
                                   const Conversation& conversation,
                                   bool waits) const {

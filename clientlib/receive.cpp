@@ -35,7 +35,7 @@ void Session::free_tag_row(uint32_t tag) {
     if (row.state == TagState::kClaiming || row.requeue) --claims_open;
     if (row.event != 0) --events_to_reap;
     const uint32_t use = row.use;
-    const bool gave_up = row.state == TagState::kLive;
+    const bool gave_up = row.state == TagState::kLive || row.cancelled;
     row = {};
     row.use = use + 1;
     row.gave_up = gave_up ? use : 0;
@@ -124,6 +124,9 @@ bool accept_claim(Session& session, const shm::Completion& completion, dibs_comp
         // Given back while its claim was granted again: the broker takes that back, too.
         const bool of_before = row.gave_up != 0 && row.gave_up == completion.user_data >> 32;
         if (of_before && static_cast<uint32_t>(completion.user_data) == tag) return false;
+        // Its grant was told, and it had been taken and cancelled by then.
+        const bool of_this = completion.user_data == (uint64_t{row.use} << 32 | tag);
+        if (row.state == TagState::kOver && row.cancelled && of_this) return false;
         // It has waited again, which the word that said so does not show any more.
         if (row.state == TagState::kLive) session.wait_again(tag, DIBS_EREVOKED);
     }
@@ -362,7 +365,7 @@ void Session::cancel_sent(uint64_t ticket) {
     const auto tag = static_cast<uint32_t>(ticket);
     Tag& row = tags[tag];
     if (row.use != ticket >> 32) return;  // it has ended while there was no room for the cancel
-    if (row.state == TagState::kClaiming) row.cancelled = true;
+    row.cancelled = true;
     if (row.state == TagState::kLive) lease_over(tag);
 }
 

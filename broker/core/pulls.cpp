@@ -55,7 +55,7 @@ TimeNs Core::Parts::next_forgotten() const {
 
 bool Core::Parts::forget_workers() {
     forgetting = true;
-    while (next_forgotten() <= now_ns) {
+    while (!book->forgotten.empty() && next_forgotten() <= now_ns) {
         if (full()) return false;
         remove_slot(book->forgotten.first().row);
     }

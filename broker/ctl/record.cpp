@@ -146,8 +146,10 @@ int run_record(int argc, char** argv) {
                       "record: only root may, the broker's user and its admin group (admin_group "
                       "in dibsd's configuration)");
     }
+    // The file last: a recording that is refused leaves alone what is there.
+    const auto snapshot = snapshot_of(client);
     RecordingFile file(path);
-    file.write_snapshot(snapshot_of(client));
+    file.write_snapshot(snapshot);
     std::fprintf(stderr, "dibs record: recording to %s; interrupt to end it\n", path.c_str());
     Session session(client, file);
     try {

@@ -218,6 +218,7 @@ void Replayer::apply(const journal::Advance& advance) {
         throw JournalError("time goes back: from " + std::to_string(now_) + " to " +
                            std::to_string(to));
     }
+    if (to == shm::kNever) throw JournalError("time passes its end");
     while (advance.timers() && core_->next_due() <= to) {
         now_ = std::max(now_, core_->next_due());
         open_turn();

@@ -64,6 +64,7 @@ void Replayer::apply_recorded(const journal::Line& line) {
         }
         if (ended_) return;
         now_ = line.turn_opens()->now_ns();
+        if (now_ == shm::kNever) throw JournalError("time passes its end");
         return open_turn();
     }
     if (!turn_open_) throw JournalError("no turn is open");

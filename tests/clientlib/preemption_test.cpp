@@ -137,6 +137,36 @@ TEST_F(Preemption, AReleaseNamesTheClaimThatItGivesUp) {
     EXPECT_EQ(client.claim().outcome, DIBS_GRANTED);
 }
 
+// Granted, taken and waiting again before its caller looked, who cancels it: the grant is told, and
+// what the cancel ended belongs to nobody, whether the tag has been freed by then or not.
+TEST_F(Preemption, ACancelThatMeetsATakenLeaseLeavesTheSessionWhole) {
+    for (const bool frees : {false, true}) {
+        SCOPED_TRACE(frees);
+        dibs_claim_options options = {};
+        options.size = sizeof options;
+        options.timeout_ns = DIBS_FOREVER;
+        options.requeue = 1;
+        dibs_op op = {};
+        op.size = sizeof op;
+        op.kind = DIBS_OP_CLAIM;
+        op.claim = &options;
+        ASSERT_EQ(dibs_submit(client, &op, 1), 1);
+        ASSERT_EQ(dibs_cancel(client, op.ticket), DIBS_OK);
+        const dibs_completion granted = reap();
+        EXPECT_EQ(granted.outcome, DIBS_GRANTED);
+        if (frees) {
+            EXPECT_EQ(dibs_release(client, &granted.lease, 0), DIBS_ALREADY_ENDED);
+        }
+        broker.call([&](FakeSession& session) {
+            session.refuse(claimed, shm::Outcome::kCancelled, Reason::kOk);
+        });
+        dibs_completion out = {};
+        EXPECT_EQ(dibs_reap(client, &out, 1, DIBS_NOWAIT), 0);
+        EXPECT_EQ(dibs_end_code(client), 0);
+    }
+    EXPECT_EQ(claim(false).outcome, DIBS_GRANTED);
+}
+
 TEST_F(Preemption, AReleaseOfTheTakenLeaseCancelsItsClaim) {
     const dibs_completion held = claim(true);
     tell(LeaseEvent::kRequeued, 1);
