@@ -45,11 +45,11 @@ void JsonText::name(std::string_view key) {
     line_ += ':';
 }
 
-// Bytes from 0x80 on are passed through: names are UTF-8 as far as their author made them so.
 void JsonText::quoted(std::string_view value) {
     static constexpr char kHex[] = "0123456789abcdef";
     line_ += '"';
-    for (char c : value) {
+    for (size_t i = 0; i < value.size(); ++i) {
+        const char c = value[i];
         const auto byte = static_cast<unsigned char>(c);
         if (c == '"' || c == '\\') {
             line_ += '\\';
@@ -62,11 +62,44 @@ void JsonText::quoted(std::string_view value) {
             line_ += "\\u00";
             line_ += kHex[byte >> 4];
             line_ += kHex[byte & 15];
-        } else {
+        } else if (byte < 0x80) {
             line_ += c;
+        } else if (const size_t size = utf8_size(value.substr(i)); size != 0) {
+            line_ += value.substr(i, size);
+            i += size - 1;
+        } else {
+            line_ += "\\ufffd";
         }
     }
     line_ += '"';
+}
+
+namespace {
+
+// How many bytes follow the first one of a character; -1: it cannot be a first one.
+int followers(unsigned char first) {
+    if (first < 0x80) return 0;
+    if (first >= 0xc2 && first < 0xe0) return 1;
+    if (first >= 0xe0 && first < 0xf0) return 2;
+    return first >= 0xf0 && first < 0xf5 ? 3 : -1;
+}
+
+}  // namespace
+
+size_t utf8_size(std::string_view bytes) {
+    if (bytes.empty()) return 0;
+    const auto first = static_cast<unsigned char>(bytes[0]);
+    const int count = followers(first);
+    if (count < 0 || bytes.size() <= static_cast<size_t>(count)) return 0;
+    uint32_t point = count == 0 ? first : first & (0x3fU >> count);
+    for (int k = 1; k <= count; ++k) {
+        const auto next = static_cast<unsigned char>(bytes[static_cast<size_t>(k)]);
+        if ((next & 0xc0) != 0x80) return 0;
+        point = point << 6 | (next & 0x3f);
+    }
+    const bool overlong = (count == 2 && point < 0x800) || (count == 3 && point < 0x10000);
+    const bool none = point > 0x10ffff || (point >= 0xd800 && point < 0xe000);
+    return overlong || none ? 0 : static_cast<size_t>(count) + 1;
 }
 
 }  // namespace dibs::ctl

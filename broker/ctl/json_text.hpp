@@ -2,12 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace dibs::ctl {
 
+// How many bytes the UTF-8 character has with which `bytes` begin; 0: it is none.
+size_t utf8_size(std::string_view bytes);
+
+// What is no UTF-8 is written as U+FFFD, byte by byte: a line of JSON is one, whatever it says.
 class JsonText {
   public:
     // An empty key is for the members of a list and for the outermost object.

@@ -22,15 +22,6 @@ constexpr std::string_view kPlain = "\x1b[0m";
 constexpr size_t kGap = 2;
 
 // What was named by a client goes to a terminal: no control characters.
-std::string harmless(std::string_view text) {
-    std::string clean;
-    for (const char c : text) {
-        const auto byte = static_cast<unsigned char>(c);
-        clean += byte < 0x20 || byte == 0x7f ? '?' : c;
-    }
-    return clean;
-}
-
 template <class Items, class Text>
 std::string joined(const Items& items, const Text& text) {
     std::string line;
@@ -208,6 +199,15 @@ std::string record_text(const Sheet& sheet, size_t width, bool bold) {
                "\n";
     }
     return all;
+}
+
+std::string harmless(std::string_view text) {
+    std::string clean;
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        clean += byte < 0x20 || byte == 0x7f ? '?' : c;
+    }
+    return clean;
 }
 
 std::string duration_text(uint64_t ns) {

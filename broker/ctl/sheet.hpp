@@ -82,6 +82,9 @@ std::string record_text(const Sheet& sheet, size_t width, bool bold);
 std::string json_text(const Sheet& sheet, bool is_record);
 std::string json_lines_text(const Sheet& sheet);
 
+// What others have named, for a terminal: control characters as "?".
+std::string harmless(std::string_view text);
+
 std::string id_text(uint64_t id);  // "0x100000000"
 
 // Nanoseconds for people, two units at most: "1.5s", "2min5s", "3h2min".

@@ -27,8 +27,8 @@ std::string shown_process(const dibs_holder& holder) {
     std::string name;
     std::ifstream file("/proc/" + std::to_string(holder.pid) + "/comm");
     std::getline(file, name);
-    return "process " + std::to_string(holder.pid) + (name.empty() ? "" : " (" + name + ")") +
-           " of user " + user;
+    return "process " + std::to_string(holder.pid) +
+           (name.empty() ? "" : " (" + harmless(name) + ")") + " of user " + user;
 }
 
 std::string shown_holder(const dibs_holder& holder) {

@@ -49,14 +49,6 @@ void write_preferred(JsonText* text, const dibs_assignment& assignment) {
     }
 }
 
-// How many bytes follow the first one of a character; -1: it cannot be a first one.
-int followers(unsigned char first) {
-    if (first < 0x80) return 0;
-    if (first >= 0xc2 && first < 0xe0) return 1;
-    if (first >= 0xe0 && first < 0xf0) return 2;
-    return first >= 0xf0 && first < 0xf5 ? 3 : -1;
-}
-
 }  // namespace
 
 std::string shown_time(int64_t ns) {
@@ -65,19 +57,10 @@ std::string shown_time(int64_t ns) {
 }
 
 bool is_utf8(std::string_view bytes) {
-    for (size_t i = 0; i < bytes.size();) {
-        const auto first = static_cast<unsigned char>(bytes[i]);
-        const int count = followers(first);
-        if (count < 0 || bytes.size() - i <= static_cast<size_t>(count)) return false;
-        uint32_t point = count == 0 ? first : first & (0x3fU >> count);
-        for (int k = 1; k <= count; ++k) {
-            const auto next = static_cast<unsigned char>(bytes[i + static_cast<size_t>(k)]);
-            if ((next & 0xc0) != 0x80) return false;
-            point = point << 6 | (next & 0x3f);
-        }
-        const bool overlong = (count == 2 && point < 0x800) || (count == 3 && point < 0x10000);
-        if (overlong || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) return false;
-        i += static_cast<size_t>(count) + 1;
+    while (!bytes.empty()) {
+        const size_t size = utf8_size(bytes);
+        if (size == 0) return false;
+        bytes.remove_prefix(size);
     }
     return true;
 }
