@@ -82,13 +82,29 @@ KeptDibsd::KeptDibsd(const Folder& folder,
 }
 
 KeptDibsd::~KeptDibsd() {
-    // Each may start the other until both are gone.
-    for (std::vector<pid_t> left = all(); !left.empty(); left = all()) {
+    // Each may start the other until both are gone. One that executes the program just now has no
+    // words to know it by: nobody is left when nobody was seen before such a look and behind it.
+    for (;;) {
+        std::vector<pid_t> left = all();
+        if (left.empty() && !somebody_starts()) left = all();
+        if (left.empty() && !somebody_starts()) return;
         for (const pid_t pid : left)
             ::kill(pid, SIGKILL);
         while (waitpid(-1, nullptr, WNOHANG) > 0) {
         }
     }
+}
+
+// Is there a process of dibsd's program that has no command line yet?
+bool KeptDibsd::somebody_starts() {
+    for (const auto& entry : fs::directory_iterator("/proc")) {
+        const std::string name = entry.path().filename();
+        if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+        std::error_code none;  // of the kernel's own, and of those that are gone
+        const std::string program = fs::read_symlink(entry.path() / "exe", none).filename();
+        if (program.rfind("dibsd", 0) == 0 && words_of(std::stoi(name)).empty()) return true;
+    }
+    return false;
 }
 
 std::vector<pid_t> KeptDibsd::all() const {

@@ -44,6 +44,7 @@ class KeptDibsd {
 
   private:
     [[nodiscard]] std::vector<pid_t> all() const;
+    [[nodiscard]] static bool somebody_starts();
     [[nodiscard]] pid_t find(const std::string& option, pid_t other) const;
 
     std::string socket_;
