@@ -465,6 +465,8 @@ void Turn::read_carefully() {
     while (!careful_.empty() && !ingest_.turn_full()) {
         Session* session = careful_.back();
         if (session->ending || session->up.head() >= session->careful_until) {
+            // Committed by now: what may be in hand at the next death is another entry.
+            if (!session->ending) (void)core_.take_hand(session->row);
             careful_.pop_back();
             continue;
         }

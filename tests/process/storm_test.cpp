@@ -169,12 +169,18 @@ class Storm {
         children[victim]->kill();
         children[victim] = make();
     }
-    // The next one serves before anybody else may die: keeper and broker at once are too much.
+    // The next one serves before anybody else may die: keeper and broker at once are too much. And
+    // it is done with what was in hand: an entry that was so at two deaths running ends its
+    // session.
     void kill_broker() {
         const uint64_t epoch = observer_.board().epoch.load();
         dibsd_.kill_broker();
         while (observer_.board().epoch.load() == epoch)
             sched_yield();
+        shm::Submission nothing;  // is heard behind all that
+        nothing.op = Op::kNop;
+        observer_.submit(nothing);
+        ASSERT_TRUE(observer_.wait().has_value());
     }
     // Whoever is welcomed after its death is held by its successor, and so is everybody before.
     void kill_keeper() {
