@@ -8,25 +8,13 @@
 #include <vector>
 
 #include "broker/ctl/journal_error.hpp"
+#include "broker/ctl/journal_texts.hpp"
 
 namespace dibs::ctl {
 namespace {
 
 using journal::Given;
 using journal::GivenKind;
-using Strings = flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>;
-
-std::string_view view(const flatbuffers::String* text) {
-    return text == nullptr ? std::string_view() : text->string_view();
-}
-
-std::vector<std::string_view> views(const Strings* texts) {
-    std::vector<std::string_view> result;
-    if (texts == nullptr) return result;
-    for (const flatbuffers::String* text : *texts)
-        result.push_back(text->string_view());
-    return result;
-}
 
 std::span<const uint8_t> bytes_of(const flatbuffers::Vector<uint8_t>* bytes) {
     if (bytes == nullptr) return {};

@@ -7,27 +7,15 @@
 
 #include "broker/core/decision_sum.hpp"
 #include "broker/ctl/journal_error.hpp"
+#include "broker/ctl/journal_texts.hpp"
 
 namespace dibs::ctl {
 namespace {
 
 using Bytes = flatbuffers::Vector<uint8_t>;
-using Strings = flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>;
 constexpr uint32_t kPayloadSizeMax = 1048576;  // far above what any pool takes
 
 using WordKind = core::WorkerWord::Kind;
-
-std::string_view view(const flatbuffers::String* text) {
-    return text == nullptr ? std::string_view() : text->string_view();
-}
-
-std::vector<std::string_view> views(const Strings* texts) {
-    std::vector<std::string_view> result;
-    if (texts == nullptr) return result;
-    for (const flatbuffers::String* text : *texts)
-        result.push_back(text->string_view());
-    return result;
-}
 
 // "key=value" strings as rows keep them: each ended by a zero byte.
 std::string joined(const Strings* texts) {

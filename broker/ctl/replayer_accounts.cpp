@@ -1,25 +1,13 @@
 // broker/ctl/replayer_accounts.cpp -- the commands of pools ordered by account.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/journal_error.hpp"
+#include "broker/ctl/journal_texts.hpp"
 #include "broker/ctl/replayer.hpp"
 
 namespace dibs::ctl {
 namespace {
 
-using Strings = flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>;
 using Longs = flatbuffers::Vector<int64_t>;
-
-std::string_view view(const flatbuffers::String* text) {
-    return text == nullptr ? std::string_view() : text->string_view();
-}
-
-std::vector<std::string_view> views(const Strings* texts) {
-    std::vector<std::string_view> result;
-    if (texts == nullptr) return result;
-    for (const flatbuffers::String* text : *texts)
-        result.push_back(text->string_view());
-    return result;
-}
 
 std::span<const int64_t> numbers(const Longs* list) {
     if (list == nullptr) return {};
