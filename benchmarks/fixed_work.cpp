@@ -4,9 +4,11 @@
 
 #include <string>
 
+#include "benchmarks/account_core.hpp"
 #include "benchmarks/broker_process.hpp"
 #include "benchmarks/core_claim.hpp"
 #include "benchmarks/session_client.hpp"
+#include "benchmarks/trace_replay.hpp"
 
 namespace dibs::bench {
 
@@ -20,6 +22,25 @@ void work_core(const Options& options) {
         core.claim(kBulk, options.batch);
         core.release(options.batch);
     }
+}
+
+void work_accounts(const Options& options) {
+    AccountCore core({.slots = options.slots, .batch = options.batch});
+    for (uint32_t done = 0; done < options.operations; done += kBulk) {
+        core.claim(kBulk);
+        core.release();
+    }
+}
+
+// All slots are leased, 10,000 claims wait.
+AccountCore busy_core(const Options& options) {
+    return AccountCore({.slots = options.slots, .waiting = 10'000, .batch = options.batch});
+}
+
+void work_exchange(const Options& options) {
+    AccountCore core = busy_core(options);
+    for (uint32_t done = 0; done < options.operations; done += kBulk)
+        core.exchange(kBulk);
 }
 
 void work_claim(const Options& options, const Placement& placement) {
@@ -40,6 +61,10 @@ void work_claim(const Options& options, const Placement& placement) {
 
 void do_fixed_work(const Options& options, const Placement& placement) {
     if (options.work == "core") return work_core(options);
+    if (options.work == "accounts") return work_accounts(options);
+    if (options.work == "exchange") return work_exchange(options);
+    if (options.work == "advance") return busy_core(options).advance(options.operations);
+    if (options.work == "trace") return void(replay_trace(options.trace, 1));
     work_claim(options, placement);
 }
 

@@ -2,6 +2,9 @@
 // instructions two runs agree to the last of them.
 //
 //   valgrind --tool=callgrind dibs-bench --work core --operations 100000 --batch 64
+//   valgrind --tool=callgrind dibs-bench --work trace --trace FILE
+//   valgrind --tool=callgrind --toggle-collect='*AccountCore::claim(unsigned int)'
+//       dibs-bench --work accounts --operations 25600 --batch 64
 //   DIBS_DIBSD=SCRIPT dibs-bench --work claim --operations 20000
 //
 // where SCRIPT is, with libdibs-valgrind-epoll.so built beside dibs-bench:

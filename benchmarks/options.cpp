@@ -29,14 +29,16 @@ std::optional<Options> parse_options(int argc, char** argv, int* exit_code) {
     app.add_option("--trace", options.trace, "accounts: replay this SWF file, an account per user")
         ->check(CLI::ExistingFile);
     app.add_flag("--check", options.check, "list which targets are met; never an exit code");
-    app.add_option("--work", options.work, "for profilers: this work, untimed: core, claim")
-        ->check(CLI::IsMember({"core", "claim"}));
-    app.add_option("--operations", options.operations, "--work: claims")
+    app.add_option(
+           "--work",
+           options.work,
+           "for profilers: this work, untimed: core, claim, accounts, exchange, advance, trace")
+        ->check(CLI::IsMember({"core", "claim", "accounts", "exchange", "advance", "trace"}));
+    app.add_option("--operations", options.operations, "--work: claims, exchanges or turns")
         ->check(CLI::PositiveNumber);
     app.add_option("--slots", options.slots, "--work: slots of the pool")
         ->check(CLI::PositiveNumber);
-    app.add_option("--batch", options.batch, "--work core: claims in a turn")
-        ->check(CLI::Range(1, 256));
+    app.add_option("--batch", options.batch, "--work: claims in a turn")->check(CLI::Range(1, 256));
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {

@@ -2,10 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/account_book.hpp"
 
-#include <cstring>
-
-#include "broker/core/index.hpp"
-
 namespace dibs::core {
 
 using shm::kNoRow;
@@ -14,8 +10,8 @@ namespace {
 
 constexpr size_t kSweepAt = 4096;  // crowds, before the empty ones are looked for
 
-uint64_t pair_key(uint32_t one, uint32_t other) {
-    return (uint64_t{one} << 32U) | other;
+uint64_t crowd_hash(const Crowd& crowd) {
+    return numbers_hash(crowd.pool, crowd.account, crowd.base, crowd.preferred, crowd.units);
 }
 
 template <class Row>
@@ -33,8 +29,8 @@ uint32_t take(std::vector<Row>& rows, std::vector<uint32_t>& free) {
 
 }  // namespace
 
-AccountBook::AccountBook(State& state, Edit& edit, Arena& arena)
-    : labels(state, edit, arena),
+AccountBook::AccountBook(State& state, Edit& edit, Arena& arena, uint64_t seed)
+    : labels(state, edit, arena, seed),
       crowds_of_pool(state.pools.size()),
       stalls_of_pool(state.pools.size()),
       tenants_of_pool(state.pools.size()),
@@ -52,8 +48,9 @@ AccountBook::AccountBook(State& state, Edit& edit, Arena& arena)
       limits(state.accounts.size()),
       label_units(state.accounts.size()),
       above_cap(state.accounts.size()),
+      account_by_name(state.accounts.size()),
       forgotten(0, state.slots.size(), 0),
-      assignments(state.pools.size()),
+      assignments(state.pools.size(), state.slots.size()),
       banned_in(state.accounts.size()),
       seen_in(state.accounts.size()),
       best_of(state.accounts.size()),
@@ -65,12 +62,13 @@ uint32_t AccountBook::crowd_for(uint32_t pool,
                                 uint32_t preferred,
                                 uint16_t units,
                                 uint64_t seed) {
-    const std::array<uint32_t, 5> parts = {pool, account, base, preferred, units};
-    std::string key(sizeof(parts), '\0');
-    std::memcpy(key.data(), parts.data(), sizeof(parts));
-    if (const auto known = crowd_by_key.find(key); known != crowd_by_key.end()) {
-        return known->second;
-    }
+    const uint64_t hash = numbers_hash(pool, account, base, preferred, units);
+    const uint32_t known = crowd_by_key.find(hash, [&](uint32_t row) {
+        const Crowd& crowd = crowds[row];
+        return crowd.account == account && crowd.base == base && crowd.preferred == preferred &&
+               crowd.units == units && crowd.pool == pool;
+    });
+    if (known != kNoRow) return known;
     if (free_crowds.empty() && crowds.size() >= kSweepAt) sweep();
     const uint32_t row = take(crowds, free_crowds);
     Crowd& crowd = crowds[row];
@@ -81,53 +79,66 @@ uint32_t AccountBook::crowd_for(uint32_t pool,
     crowd.units = units;
     crowd.quality = labels.count(base);
     const uint64_t union_hash = labels.hash_of_union(base, preferred, seed);
-    const std::array<uint64_t, 2> fan = {pair_key(pool, account), union_hash};
-    crowd.fanout = fanout_for(hash_bytes(fan.data(), sizeof(fan), seed));
+    crowd.fanout = fanout_for(pool, account, union_hash);
     labels.hold(base);
     labels.hold(preferred);
-    crowd_by_key.emplace(std::move(key), row);
+    crowd_by_key.grow();
+    crowd_by_key.insert(hash, row);
     return row;
 }
 
-uint32_t AccountBook::fanout_for(uint64_t key) {
-    const auto [known, is_new] = fanout_by_key.try_emplace(key, 0);
-    if (is_new) {
-        known->second = take(fanouts, free_fanouts);
-        fanouts[known->second].key = key;
+uint32_t AccountBook::fanout_for(uint32_t pool, uint32_t account, uint64_t union_hash) {
+    const uint64_t hash = numbers_hash(pool, account, union_hash);
+    uint32_t row = fanout_by_key.find(hash, [&](uint32_t known) {
+        const Fanout& fanout = fanouts[known];
+        return fanout.pool == pool && fanout.account == account && fanout.labels == union_hash;
+    });
+    if (row == kNoRow) {
+        row = take(fanouts, free_fanouts);
+        fanouts[row].pool = pool;
+        fanouts[row].account = account;
+        fanouts[row].labels = union_hash;
+        fanout_by_key.grow();
+        fanout_by_key.insert(hash, row);
     }
-    ++fanouts[known->second].crowds;
-    return known->second;
+    ++fanouts[row].crowds;
+    return row;
 }
 
 uint32_t AccountBook::stall_for(uint32_t pool, uint32_t set) {
-    const auto [known, is_new] = stall_by_key.try_emplace(pair_key(pool, set), 0);
-    if (is_new) {
-        known->second = take(stalls, free_stalls);
-        Stall& stall = stalls[known->second];
-        stall.pool = pool;
-        stall.labels = set;
-        stall.leases.fill(kNoRow);
-        labels.hold(set);
-        stalls_of_pool[pool].push_back(known->second);
-    }
-    return known->second;
+    const uint64_t hash = numbers_hash(pool, set);
+    const uint32_t known = stall_by_key.find(
+        hash, [&](uint32_t row) { return stalls[row].pool == pool && stalls[row].labels == set; });
+    if (known != kNoRow) return known;
+    const uint32_t row = take(stalls, free_stalls);
+    Stall& stall = stalls[row];
+    stall.pool = pool;
+    stall.labels = set;
+    stall.leases.fill(kNoRow);
+    labels.hold(set);
+    stalls_of_pool[pool].push_back(row);
+    stall_by_key.grow();
+    stall_by_key.insert(hash, row);
+    return row;
 }
 
 uint32_t AccountBook::tenant_for(uint32_t pool, uint32_t account) {
-    const auto [known, is_new] = tenant_by_key.try_emplace(pair_key(pool, account), 0);
-    if (is_new) {
-        known->second = take(tenants, free_tenants);
-        Tenant& tenant = tenants[known->second];
-        tenant.pool = pool;
-        tenant.account = account;
-        tenant.leases.fill(kNoRow);
-    }
-    return known->second;
+    const uint32_t known = find_tenant(pool, account);
+    if (known != kNoRow) return known;
+    const uint32_t row = take(tenants, free_tenants);
+    Tenant& tenant = tenants[row];
+    tenant.pool = pool;
+    tenant.account = account;
+    tenant.leases.fill(kNoRow);
+    tenant_by_key.grow();
+    tenant_by_key.insert(numbers_hash(pool, account), row);
+    return row;
 }
 
 uint32_t AccountBook::find_tenant(uint32_t pool, uint32_t account) const {
-    const auto known = tenant_by_key.find(pair_key(pool, account));
-    return known == tenant_by_key.end() ? kNoRow : known->second;
+    return tenant_by_key.find(numbers_hash(pool, account), [&](uint32_t row) {
+        return tenants[row].account == account && tenants[row].pool == pool;
+    });
 }
 
 void AccountBook::come_to_class(uint32_t crowd, uint8_t at_class) {
@@ -151,16 +162,13 @@ void AccountBook::ban_accounts() {
 
 void AccountBook::drop_crowd(uint32_t row) {
     const Crowd& crowd = crowds[row];
-    const std::array<uint32_t, 5> parts = {
-        crowd.pool, crowd.account, crowd.base, crowd.preferred, crowd.units};
-    std::string key(sizeof(parts), '\0');
-    std::memcpy(key.data(), parts.data(), sizeof(parts));
-    crowd_by_key.erase(key);
+    crowd_by_key.remove(crowd_hash(crowd), row);
     labels.drop(crowd.base);
     labels.drop(crowd.preferred);
     Fanout& fanout = fanouts[crowd.fanout];
     if (--fanout.crowds == 0) {
-        fanout_by_key.erase(fanout.key);
+        fanout_by_key.remove(numbers_hash(fanout.pool, fanout.account, fanout.labels),
+                             crowd.fanout);
         fanout.in_use = false;
         free_fanouts.push_back(crowd.fanout);
     }
@@ -175,7 +183,7 @@ void AccountBook::sweep() {
     for (uint32_t row = 0; row < stalls.size(); ++row) {
         Stall& stall = stalls[row];
         if (!stall.in_use || stall.slots != 0) continue;
-        stall_by_key.erase(pair_key(stall.pool, stall.labels));
+        stall_by_key.remove(numbers_hash(stall.pool, stall.labels), row);
         labels.drop(stall.labels);
         std::erase(stalls_of_pool[stall.pool], row);
         stall.in_use = false;
@@ -191,7 +199,7 @@ void AccountBook::forget_account(uint32_t account) {
     }
     for (uint32_t row = 0; row < tenants.size(); ++row) {
         if (!tenants[row].in_use || tenants[row].account != account) continue;
-        tenant_by_key.erase(pair_key(tenants[row].pool, account));
+        tenant_by_key.remove(numbers_hash(tenants[row].pool, account), row);
         tenants[row].in_use = false;
         free_tenants.push_back(row);
     }

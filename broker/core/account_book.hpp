@@ -14,12 +14,11 @@
 
 #include <array>
 #include <cstdint>
-#include <set>
 #include <string>
-#include <tuple>
 #include <unordered_map>
 #include <vector>
 
+#include "broker/core/chains.hpp"
 #include "broker/core/claim_line.hpp"
 #include "broker/core/index.hpp"
 #include "broker/core/labels.hpp"
@@ -80,7 +79,9 @@ struct Tenant {
 
 struct Fanout {
     bool in_use = false;
-    uint64_t key = 0;
+    uint32_t pool = 0;
+    uint32_t account = shm::kNoRow;
+    uint64_t labels = 0;  // a hash of both sets' union
     uint32_t crowds = 0;
     uint32_t units = 0;  // at a class below free
 };
@@ -117,7 +118,7 @@ struct CrowdAtHead {
 };
 
 struct AccountBook {
-    AccountBook(State& state, Edit& edit, Arena& arena);
+    AccountBook(State& state, Edit& edit, Arena& arena, uint64_t seed);
 
     LabelSets labels;
 
@@ -129,10 +130,10 @@ struct AccountBook {
     std::vector<uint32_t> free_stalls;
     std::vector<uint32_t> free_tenants;
     std::vector<uint32_t> free_fanouts;
-    std::unordered_map<std::string, uint32_t> crowd_by_key;
-    std::unordered_map<uint64_t, uint32_t> stall_by_key;   // pool, labels
-    std::unordered_map<uint64_t, uint32_t> tenant_by_key;  // pool, account
-    std::unordered_map<uint64_t, uint32_t> fanout_by_key;
+    Index crowd_by_key{0};   // pool, account, both sets, units
+    Index stall_by_key{0};   // pool, labels
+    Index tenant_by_key{0};  // pool, account
+    Index fanout_by_key{0};
 
     std::vector<std::vector<uint32_t>> crowds_of_pool;  // those with waiting claims
     std::vector<std::vector<uint32_t>> stalls_of_pool;
@@ -160,7 +161,7 @@ struct AccountBook {
     std::vector<std::unordered_map<uint64_t, uint32_t>> label_units;  // (pool, label) → slots held
     std::vector<uint8_t> above_cap;                                   // is stepped turn by turn
     std::vector<uint32_t> above;                                      // those rows
-    std::unordered_map<std::string, uint32_t> account_by_name;
+    Index account_by_name;
     uint64_t stepped_us = 0;  // time of the last opening
     // When a balance changes what may be granted, once somebody has asked since the last turn.
     bool crossing_known = false;
@@ -171,9 +172,9 @@ struct AccountBook {
     std::vector<std::pair<uint32_t, uint32_t>>
         pulling;        // slots that asked in this turn, with their generations
     size_t pulled = 0;  // those that have been told
-    // Of a pool, unconfirmed assignments to reported workers, the oldest first: when granted, the
-    // slot's number, its row.
-    std::vector<std::set<std::tuple<uint64_t, uint32_t, uint32_t>>> assignments;
+    // Unconfirmed assignments to reported workers, slots by pool, in the order of their grants:
+    // whoever wants those of one instant in order of number puts them so.
+    Chains assignments;
     std::unordered_map<uint64_t, std::string> errors;  // claim number → why its worker failed
 
     AccountPass pass;
@@ -234,7 +235,7 @@ struct AccountBook {
     }
 
   private:
-    uint32_t fanout_for(uint64_t key);
+    uint32_t fanout_for(uint32_t pool, uint32_t account, uint64_t union_hash);
     void drop_crowd(uint32_t crowd);
 };
 

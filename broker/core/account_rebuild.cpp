@@ -20,7 +20,7 @@ void Core::Parts::rebuild_accounts(const std::vector<uint32_t>& claims) {
     for (uint32_t row = 0; row < state.accounts.size(); ++row) {
         const shm::AccountRow& account = state.accounts[row];
         if (account.state == 0) continue;
-        book->account_by_name[std::string{account.name, account.name_size}] = row;
+        index_account(row);
         learn_account(row);
     }
     for (uint32_t row = 0; row < state.sessions.size(); ++row) {
@@ -50,6 +50,7 @@ void Core::Parts::rebuild_stalls() {
         }
     }
     std::vector<uint32_t> leased;
+    std::vector<std::pair<uint64_t, uint32_t>> assigned;  // when granted, slot
     for (uint32_t row = 0; row < state.slots.size(); ++row) {
         const shm::SlotRow& slot = state.slots[row];
         if (slot.state == SlotState::kFree || !by_account(slot.pool)) continue;
@@ -58,10 +59,12 @@ void Core::Parts::rebuild_stalls() {
         const bool counted = state.pools[slot.pool].kind == shm::PoolKind::kCounted;
         if (slot.session == kNoRow && !counted) watch_reported(row);
         if ((slot.flags & shm::SlotFlag::kAssigned) != 0) {
-            book->assignments[slot.pool].insert(
-                {state.leases[slot.holder].granted_ns, slot.number, row});
+            assigned.emplace_back(state.leases[slot.holder].granted_ns, row);
         }
     }
+    std::sort(assigned.begin(), assigned.end());
+    for (const auto& [granted_ns, row] : assigned)
+        book->assignments.push_back(state.slots[row].pool, row);
     std::sort(leased.begin(), leased.end(), [&](uint32_t left, uint32_t right) {
         return state.slots[left].fence < state.slots[right].fence;
     });

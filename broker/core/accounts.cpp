@@ -38,6 +38,9 @@ __int128 earned(int64_t rate, uint64_t from_us, uint64_t to_us) {
     return whole + part(to_us) - part(from_us);
 }
 
+// Up to here 64 bits hold whatever an account may earn (10¹² a second) or pay (2³¹ slots).
+constexpr uint64_t kShortUs = 1'000'000'000;
+
 __int128 cap_of(int64_t rate, TimeNs charge_max_ns) {
     return static_cast<__int128>(rate) * (charge_max_ns / 1000) / 1'000'000;
 }
@@ -98,14 +101,21 @@ std::vector<LabelLimit> limits_of(const std::string& text) {
 }  // namespace
 
 AccountBook& Core::Parts::open_book() {
-    if (!book) book = std::make_unique<AccountBook>(state, edit, arena);
+    if (!book) book = std::make_unique<AccountBook>(state, edit, arena, hash_seed);
     return *book;
 }
 
 uint32_t Core::Parts::find_account(std::string_view name) const {
     if (!book) return kNoRow;
-    const auto known = book->account_by_name.find(std::string{name});
-    return known == book->account_by_name.end() ? kNoRow : known->second;
+    const uint64_t hash = hash_bytes(name.data(), name.size(), hash_seed);
+    return book->account_by_name.find(hash, [&](uint32_t row) {
+        return std::string_view{state.accounts[row].name, state.accounts[row].name_size} == name;
+    });
+}
+
+void Core::Parts::index_account(uint32_t row) {
+    const shm::AccountRow& account = state.accounts[row];
+    book->account_by_name.insert(hash_bytes(account.name, account.name_size, hash_seed), row);
 }
 
 // The lowest free place; kNoRow if there is none.
@@ -134,7 +144,7 @@ uint32_t Core::Parts::make_account(std::string_view name) {
     name.copy(account.name, sizeof(account.name));
     stored();
     put(account.name_size, name.size());
-    book->account_by_name[std::string{name}] = row;
+    index_account(row);
     book->account_uses[row] = 0;
     book->change_account(row);
     learn_account(row);
@@ -196,7 +206,7 @@ void Core::Parts::forget_unused_account(uint32_t row) {
     if (book->account_uses[row] != 0 || (known.flags & AccountFlag::kConfigured) != 0) return;
     book->forget_account(row);
     book->change_account(row);
-    book->account_by_name.erase(std::string{known.name, known.name_size});
+    book->account_by_name.remove(hash_bytes(known.name, known.name_size, hash_seed), row);
     shm::AccountRow& account = edit.row(known, 1);
     put(account.state, 0);
     put(account.head.generation, account.head.generation + 1);
@@ -205,19 +215,22 @@ void Core::Parts::forget_unused_account(uint32_t row) {
 int64_t Core::Parts::balance_at(uint32_t row, uint32_t p) const {
     const shm::AccountRow& account = state.accounts[row];
     int64_t value = account.balance[p];
-    if (account.rate[p] == 0 && account.running[p] == 0) return value;  // most of them
+    const int64_t rate = account.rate[p];
+    const uint32_t running = account.running[p];
+    if (rate == 0 && running == 0) return value;  // most of them
     const uint64_t from = account.charged_ns / 1000;
     const uint64_t to = now_ns / 1000;
     if (from == to || (account.flags & AccountFlag::kConfigured) == 0) return value;
-    if (account.running[p] != 0) {
-        value = clamped(value - static_cast<__int128>(account.running[p]) * (to - from));
+    const uint64_t elapsed = to - from;
+    if (running != 0) {
+        value = elapsed < kShortUs
+                    ? std::max(value - static_cast<int64_t>(running * elapsed), -kMoneyMax)
+                    : clamped(value - static_cast<__int128>(running) * elapsed);
     }
     const int64_t cap = book->caps[row][p];
-    if (account.rate[p] != 0 && value < cap) {
-        value = static_cast<int64_t>(
-            std::min<__int128>(value + earned(account.rate[p], from, to), cap));
-    }
-    return value;
+    if (rate == 0 || value >= cap) return value;
+    const __int128 sum = value + earned(rate, from, to);
+    return static_cast<int64_t>(std::min<__int128>(sum, cap));
 }
 
 uint64_t Core::Parts::used_us(uint32_t row) const {
@@ -228,9 +241,11 @@ uint64_t Core::Parts::used_us(uint32_t row) const {
 void Core::Parts::settle(uint32_t row) {
     shm::AccountRow& account = edit.row(state.accounts[row], kMoneyLines);
     if (account.charged_ns == now_ns) return;
-    put(account.used_us, used_us(row));
-    for (uint32_t p = 0; p < shm::kClasses; ++p)
+    if (account.held != 0) put(account.used_us, used_us(row));
+    for (uint32_t p = 0; p < shm::kClasses; ++p) {
+        if (account.rate[p] == 0 && account.running[p] == 0) continue;
         put(account.balance[p], balance_at(row, p));
+    }
     put(account.charged_ns, now_ns);
 }
 
@@ -244,13 +259,14 @@ void Core::Parts::pay(uint32_t row, const Cost& amount, bool refund) {
     watch_account(row);
 }
 
-// Slots that its leases begin or end to hold, at whatever class.
-void Core::Parts::count_held(uint32_t row, int32_t units) {
+// Slots that its leases begin or end to hold, and those of them that begin or end to pay.
+void Core::Parts::count_run(uint32_t row, uint8_t at_class, int32_t units) {
     if (row == kNoRow) return;
     settle(row);
     shm::AccountRow& account = edit.row(state.accounts[row], kMoneyLines);
-    put(account.held, static_cast<uint32_t>(static_cast<int64_t>(account.held) + units));
+    put(account.held, account.held + static_cast<uint32_t>(units));
     book->change_account(row);
+    count_running(row, at_class, units);
 }
 
 // Slots that begin or end to pay at a class.
@@ -258,9 +274,10 @@ void Core::Parts::count_running(uint32_t row, uint8_t at_class, int32_t units) {
     if (row == kNoRow || at_class >= shm::kClasses) return;
     settle(row);
     shm::AccountRow& account = edit.row(state.accounts[row], kMoneyLines);
-    put(account.running[at_class],
-        static_cast<uint32_t>(static_cast<int64_t>(account.running[at_class]) + units));
-    watch_account(row);
+    put(account.running[at_class], account.running[at_class] + static_cast<uint32_t>(units));
+    // Of what is watched, only this has changed; what was not above its cap is not by itself.
+    const bool was = book->above_cap[row] != 0;
+    if (was || account.balance[at_class] > book->caps[row][at_class]) watch_account(row);
 }
 
 void Core::Parts::step_accounts() {

@@ -2,14 +2,17 @@
 //
 // Open addressing with linear probing and backward-shift deletion, sized once to at most four
 // fifths full: no allocation, no tombstones. The contents stay in the row; the index compares
-// through the caller's predicate and keeps 32 bits of hash to skip most comparisons.
+// through the caller's predicate and keeps 32 bits of hash to skip most comparisons. A hash's home
+// is its part of the range of cells, so that their number need not be a power of two.
+//
+// An index of something whose number nobody knows beforehand grows where its owner says so.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <bit>
 #include <cassert>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "shm/layout.hpp"
@@ -38,9 +41,17 @@ inline uint64_t number_hash(uint64_t number) {
     return (number * 0x9e3779b97f4a7c15ULL) >> 32U;
 }
 
+// Of a few numbers of our own.
+template <class... Numbers>
+uint64_t numbers_hash(Numbers... numbers) {
+    uint64_t hash = 0;
+    ((hash = (hash ^ uint64_t{numbers}) * 0x9e3779b97f4a7c15ULL, hash ^= hash >> 29U), ...);
+    return hash >> 32U ^ hash;
+}
+
 class Index {
   public:
-    explicit Index(uint32_t rows) : cells_(std::bit_ceil(size_t{rows} + size_t{rows} / 4 + 2)) {}
+    explicit Index(uint32_t rows) : cells_(room_for(rows)) {}
 
     template <class Same>
     [[nodiscard]] uint32_t find(uint64_t hash, const Same& same) const {
@@ -58,6 +69,16 @@ class Index {
             at = next(at);
         cells_[at] = {row, static_cast<uint32_t>(hash)};
         ++used_;
+    }
+
+    // Twice as large once it is four fifths full.
+    void grow() {
+        if (room_for(static_cast<uint32_t>(used_) + 1) <= cells_.size()) return;
+        Index larger(static_cast<uint32_t>(used_) * 2 + 2);
+        for (const Cell& cell : cells_) {
+            if (cell.row != shm::kNoRow) larger.insert(cell.hash, cell.row);
+        }
+        *this = std::move(larger);
     }
 
     void remove(uint64_t hash, uint32_t row) {
@@ -86,13 +107,14 @@ class Index {
         uint32_t row = shm::kNoRow;
         uint32_t hash = 0;
     };
+    static size_t room_for(uint32_t rows) { return size_t{rows} + size_t{rows} / 4 + 2; }
     // The home is taken from the 32 bits that a cell keeps.
     [[nodiscard]] size_t home(uint64_t hash) const {
-        return static_cast<uint32_t>(hash) & (cells_.size() - 1);
+        return (uint64_t{static_cast<uint32_t>(hash)} * cells_.size()) >> 32U;
     }
-    [[nodiscard]] size_t next(size_t at) const { return (at + 1) & (cells_.size() - 1); }
+    [[nodiscard]] size_t next(size_t at) const { return at + 1 == cells_.size() ? 0 : at + 1; }
     [[nodiscard]] size_t distance(size_t from, size_t to) const {
-        return (to - from) & (cells_.size() - 1);
+        return to >= from ? to - from : to + cells_.size() - from;
     }
 
     std::vector<Cell> cells_;

@@ -3,8 +3,9 @@
 #include "broker/core/labels.hpp"
 
 #include <algorithm>
-
-#include "broker/core/index.hpp"
+#include <array>
+#include <cassert>
+#include <cstring>
 
 namespace dibs::core {
 
@@ -13,6 +14,38 @@ using shm::kNoRow;
 namespace {
 
 constexpr uint32_t kSweepStep = 64;
+
+// A set's text, put together without asking for memory: sets come with claims.
+class SetText {
+  public:
+    explicit SetText(std::span<const std::string_view> labels) {
+        assert(labels.size() <= shm::kLabelsMax);
+        if (labels.size() == 1) {
+            add(labels.front());
+            return;
+        }
+        std::array<std::string_view, shm::kLabelsMax> set;
+        const auto end = std::copy(labels.begin(), labels.end(), set.begin());
+        std::sort(set.begin(), end);
+        std::for_each(set.begin(), std::unique(set.begin(), end), [&](std::string_view label) {
+            add(label);
+        });
+    }
+    [[nodiscard]] std::string_view view() const { return {bytes_.data(), size_}; }
+    [[nodiscard]] uint32_t count() const { return count_; }
+
+  private:
+    void add(std::string_view label) {
+        std::memcpy(bytes_.data() + size_, label.data(), label.size());
+        size_ += label.size();
+        bytes_[size_++] = '\0';
+        ++count_;
+    }
+
+    std::array<char, size_t{shm::kLabelsMax} * (shm::kNameMax + 1)> bytes_;
+    size_t size_ = 0;
+    uint32_t count_ = 0;
+};
 
 std::vector<std::string_view> sorted(std::span<const std::string_view> labels) {
     std::vector<std::string_view> set(labels.begin(), labels.end());
@@ -38,13 +71,15 @@ std::string joined(std::span<const std::string_view> set) {
 
 }  // namespace
 
-LabelSets::LabelSets(State& state, Edit& edit, Arena& arena)
+LabelSets::LabelSets(State& state, Edit& edit, Arena& arena, uint64_t seed)
     : state_(state),
       edit_(edit),
       arena_(arena),
       texts_(state.label_sets.size()),
       uses_(state.label_sets.size()),
-      covers_(size_t{state.label_sets.size()} * state.label_sets.size()) {
+      covers_(size_t{state.label_sets.size()} * state.label_sets.size()),
+      seed_(seed),
+      by_text_(state.label_sets.size()) {
     for (uint32_t row = state.label_sets.size(); row-- > 0;) {
         const shm::LabelSetRow& set = state.label_sets[row];
         if (set.references == 0) {
@@ -53,8 +88,12 @@ LabelSets::LabelSets(State& state, Edit& edit, Arena& arena)
         }
         texts_[row].resize(set.text_size);
         arena.copy(set.text, set.text_size, reinterpret_cast<std::byte*>(texts_[row].data()));
-        rows_[texts_[row]] = row;
+        by_text_.insert(hash_of(texts_[row]), row);
     }
+}
+
+uint64_t LabelSets::hash_of(std::string_view text) const {
+    return hash_bytes(text.data(), text.size(), seed_);
 }
 
 bool LabelSets::well_formed(std::span<const std::string_view> labels) {
@@ -68,12 +107,13 @@ bool LabelSets::well_formed(std::span<const std::string_view> labels) {
 bool LabelSets::intern(std::span<const std::string_view> labels, uint32_t* row) {
     *row = kNoRow;
     if (labels.empty()) return true;
-    const std::vector<std::string_view> set = sorted(labels);
-    std::string text = joined(set);
-    if (const auto known = rows_.find(text); known != rows_.end()) {
-        *row = known->second;
-        return true;
-    }
+    const SetText set(labels);
+    const uint64_t hash = hash_of(set.view());
+    *row = by_text_.find(hash, [&](uint32_t known) { return texts_[known] == set.view(); });
+    return *row != kNoRow || make(set.view(), set.count(), hash, row);
+}
+
+bool LabelSets::make(std::string_view text, uint32_t count, uint64_t hash, uint32_t* row) {
     if (free_.empty()) sweep();
     if (free_.empty() || Arena::blocks_for(text.size()) > arena_.available()) return false;
     *row = free_.back();
@@ -83,9 +123,9 @@ bool LabelSets::intern(std::span<const std::string_view> labels, uint32_t* row) 
     put(made.hash, static_cast<uint32_t>(hash_bytes(text.data(), text.size(), 0)));
     put(made.text, arena_.store({reinterpret_cast<const uint8_t*>(text.data()), text.size()}));
     put(made.text_size, text.size());
-    put(made.count, set.size());
-    rows_[text] = *row;
-    texts_[*row] = std::move(text);
+    put(made.count, count);
+    by_text_.insert(hash, *row);
+    texts_[*row] = text;
     return true;
 }
 
@@ -98,7 +138,7 @@ void LabelSets::sweep() {
         arena_.free(set.text, set.text_size);
         put(edit_.row(set, 1).references, 0);
         ++swept;
-        rows_.erase(texts_[row]);
+        by_text_.remove(hash_of(texts_[row]), row);
         texts_[row].clear();
         free_.push_back(row);
         const size_t sets = uses_.size();

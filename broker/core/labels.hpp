@@ -11,21 +11,22 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "broker/core/arena.hpp"
 #include "broker/core/edit.hpp"
+#include "broker/core/index.hpp"
 
 namespace dibs::core {
 
 class LabelSets {
   public:
-    LabelSets(State& state, Edit& edit, Arena& arena);
+    // `seed` is the index's: clients choose labels.
+    LabelSets(State& state, Edit& edit, Arena& arena, uint64_t seed);
 
     static bool well_formed(std::span<const std::string_view> labels);
 
-    // The set's row in *row. False if there is no room for another.
+    // The set's row in *row. False if there is no room for another. `labels` are well formed.
     bool intern(std::span<const std::string_view> labels, uint32_t* row);
 
     void hold(uint32_t set) {
@@ -57,6 +58,8 @@ class LabelSets {
   private:
     enum class Covers : uint8_t { kNotYet, kYes, kNo };
     [[nodiscard]] bool look(uint32_t set, uint32_t wanted) const;
+    [[nodiscard]] bool make(std::string_view text, uint32_t count, uint64_t hash, uint32_t* row);
+    [[nodiscard]] uint64_t hash_of(std::string_view text) const;
 
     State& state_;
     Edit& edit_;
@@ -65,7 +68,8 @@ class LabelSets {
     std::vector<uint32_t> uses_;
     std::vector<uint32_t> free_;
     std::vector<Covers> covers_;
-    std::unordered_map<std::string, uint32_t> rows_;
+    const uint64_t seed_;
+    Index by_text_;
 };
 
 // Walks the labels of a text: calls visit(label).

@@ -334,6 +334,7 @@ struct Core::Parts {
     void delete_account(std::string_view name);
     bool reset_balance(std::string_view name, std::span<const int64_t> balance, std::string* why);
     [[nodiscard]] uint32_t find_account(std::string_view name) const;
+    void index_account(uint32_t account);
     uint32_t make_account(std::string_view name);
     void learn_account(uint32_t account);
     void watch_account(uint32_t account);
@@ -345,7 +346,7 @@ struct Core::Parts {
     [[nodiscard]] uint64_t used_us(uint32_t account) const;
     void settle(uint32_t account);
     void pay(uint32_t account, const Cost& amount, bool refund);
-    void count_held(uint32_t account, int32_t units);
+    void count_run(uint32_t account, uint8_t at_class, int32_t units);
     void count_running(uint32_t account, uint8_t at_class, int32_t units);
     void step_accounts();
     [[nodiscard]] uint8_t best_class(uint32_t account) const;
@@ -466,10 +467,13 @@ struct Core::Parts {
     // pulls.cpp
     void apply(const Pull& pull);
     void time_out_assignments(uint32_t pool, TimeNs event_ns);
+    void order_oldest_assignments(uint32_t pool);
     bool tell_pulled();
     void open_account_turn();
     bool forget_workers();
-    [[nodiscard]] TimeNs next_forgotten() const;
+    [[nodiscard]] TimeNs next_forgotten();
+    [[nodiscard]] TimeNs forgotten_at(const shm::SlotRow& slot) const;
+    void set_forgotten(uint32_t slot, TimeNs due_ns);
     void watch_reported(uint32_t slot);
     void watch_all_reported(uint32_t pool);
     void assignment_begins(uint32_t slot);

@@ -15,29 +15,52 @@ void Core::Parts::assignment_begins(uint32_t row) {
     if (slot.session != kNoRow || state.pools[slot.pool].kind == shm::PoolKind::kCounted) return;
     shm::SlotRow& assigned = edit.row(slot, 1);
     put(assigned.flags, assigned.flags | SlotFlag::kAssigned);
-    book->assignments[slot.pool].insert({state.leases[slot.holder].granted_ns, slot.number, row});
+    book->assignments.push_back(slot.pool, row);
 }
 
 // It is confirmed, or its lease ends.
 void Core::Parts::assignment_ends(uint32_t row) {
     const shm::SlotRow& slot = state.slots[row];
     if ((slot.flags & SlotFlag::kAssigned) == 0) return;
-    book->assignments[slot.pool].erase({state.leases[slot.holder].granted_ns, slot.number, row});
+    book->assignments.remove(slot.pool, row);
     shm::SlotRow& assigned = edit.row(slot, 1U << 1U);
     put(assigned.flags, assigned.flags & ~uint32_t{SlotFlag::kAssigned});
     // Unless it is promised: then it has been set for the next one.
     if (book->promised_to[row] == kNoRow) put(assigned.worker_tag, 0);
 }
 
-// Whatever holds nothing is forgotten when nothing has been heard of it for too long.
+namespace {
+
+bool is_held(const shm::SlotRow& slot) {
+    return slot.state == SlotState::kLeased || slot.state == SlotState::kReserved;
+}
+
+}  // namespace
+
+TimeNs Core::Parts::forgotten_at(const shm::SlotRow& slot) const {
+    return sum_or_never(slot.confirmed_ns, state.pools[slot.pool].account_expiry_ns) + 1;
+}
+
+// Whatever holds nothing is forgotten when nothing has been heard of it for too long. A worker that
+// comes to hold something keeps its timer, and so does one that is heard of: whoever asks for the
+// first one puts right what is not so any more. So a worker that is leased and released, again and
+// again, costs nothing here.
 void Core::Parts::watch_reported(uint32_t row) {
     const shm::SlotRow& slot = state.slots[row];
-    const bool held = slot.state == SlotState::kFree || slot.state == SlotState::kLeased ||
-                      slot.state == SlotState::kReserved;
-    if (held) return book->forgotten.remove(TimerKind::kKept, row);
-    const TimeNs expiry = state.pools[slot.pool].account_expiry_ns;
+    if (slot.state == SlotState::kFree) return book->forgotten.remove(TimerKind::kKept, row);
+    if (is_held(slot)) return;
+    const TimeNs due_ns = forgotten_at(slot);
+    if (book->forgotten.has(TimerKind::kKept, row) &&
+        book->forgotten.due_ns(TimerKind::kKept, row) <= due_ns) {
+        return;
+    }
+    set_forgotten(row, due_ns);
+}
+
+void Core::Parts::set_forgotten(uint32_t row, TimeNs due_ns) {
+    const shm::SlotRow& slot = state.slots[row];
     const uint64_t number = (uint64_t{slot.pool} << 32U) | slot.number;
-    book->forgotten.set(TimerKind::kKept, row, sum_or_never(slot.confirmed_ns, expiry) + 1, number);
+    book->forgotten.set(TimerKind::kKept, row, due_ns, number);
 }
 
 // Its pool's expiry is another one now.
@@ -49,13 +72,26 @@ void Core::Parts::watch_all_reported(uint32_t pool) {
     }
 }
 
-TimeNs Core::Parts::next_forgotten() const {
-    return book->forgotten.empty() ? kNever : book->forgotten.first().due_ns;
+TimeNs Core::Parts::next_forgotten() {
+    while (!book->forgotten.empty()) {
+        const Timer first = book->forgotten.first();
+        const shm::SlotRow& slot = state.slots[first.row];
+        const TimeNs due_ns = forgotten_at(slot);
+        if (is_held(slot)) {
+            book->forgotten.remove(TimerKind::kKept, first.row);
+        } else if (due_ns != first.due_ns) {
+            set_forgotten(first.row, due_ns);
+        } else {
+            return first.due_ns;
+        }
+    }
+    return kNever;
 }
 
 bool Core::Parts::forget_workers() {
     forgetting = true;
-    while (!book->forgotten.empty() && next_forgotten() <= now_ns) {
+    while (!book->forgotten.empty() && book->forgotten.first().due_ns <= now_ns &&
+           next_forgotten() <= now_ns) {
         if (full()) return false;
         remove_slot(book->forgotten.first().row);
     }
@@ -102,11 +138,40 @@ void Core::Parts::apply(const Pull& command) {
 
 void Core::Parts::time_out_assignments(uint32_t pool, TimeNs event_ns) {
     const TimeNs limit = state.pools[pool].queue_timeout_ns;
-    const auto& waiting = book->assignments[pool];
-    while (!waiting.empty()) {
-        const auto [granted_ns, number, slot] = *waiting.begin();
-        if (sum_or_never(granted_ns, limit) > event_ns) return;
-        unassign(runs_on(slot), event_ns);
+    const auto granted_ns = [&](uint32_t slot) {
+        return state.leases[state.slots[slot].holder].granted_ns;
+    };
+    TimeNs ordered_ns = kNever;  // those of this instant stand in order
+    for (;;) {
+        const uint32_t oldest = book->assignments.head(pool);
+        if (oldest == kNoRow || sum_or_never(granted_ns(oldest), limit) > event_ns) return;
+        if (granted_ns(oldest) != ordered_ns) {
+            ordered_ns = granted_ns(oldest);
+            order_oldest_assignments(pool);
+            continue;
+        }
+        unassign(runs_on(oldest), event_ns);
+    }
+}
+
+// Those of the oldest instant, which are the first ones, in order of their slots' numbers.
+void Core::Parts::order_oldest_assignments(uint32_t pool) {
+    const auto granted_ns = [&](uint32_t slot) {
+        return state.leases[state.slots[slot].holder].granted_ns;
+    };
+    std::vector<uint32_t>& slots = book->row_scratch;
+    slots.clear();
+    uint32_t behind = book->assignments.head(pool);
+    for (const TimeNs first = granted_ns(behind); behind != kNoRow && granted_ns(behind) == first;
+         behind = book->assignments.next(behind)) {
+        slots.push_back(behind);
+    }
+    std::sort(slots.begin(), slots.end(), [&](uint32_t left, uint32_t right) {
+        return state.slots[left].number < state.slots[right].number;
+    });
+    for (const uint32_t slot : slots) {
+        book->assignments.remove(pool, slot);
+        book->assignments.insert_before(pool, slot, behind);
     }
 }
 

@@ -150,9 +150,10 @@ void Core::Parts::report_running(uint64_t number, uint32_t slot, TimeNs event_ns
 
 void Core::Parts::report_absent(uint32_t pool, uint64_t number, TimeNs event_ns) {
     book->errors.erase(number);
-    for (const auto& [granted_ns, slot_number, slot] : book->assignments[pool]) {
+    for (uint32_t slot = book->assignments.head(pool); slot != kNoRow;
+         slot = book->assignments.next(slot)) {
         const shm::SlotRow& row = state.slots[slot];
-        if (row.worker_tag == number && granted_ns < event_ns) {
+        if (row.worker_tag == number && state.leases[row.holder].granted_ns < event_ns) {
             put(edit.row(row, 1U << 1U).worker_tag, 0);
         }
     }

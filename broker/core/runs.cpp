@@ -106,8 +106,7 @@ void Core::Parts::begin_run(uint32_t claim_row, uint32_t lease_row) {
     occupy(claim_row, lease.first_slot, 1);
     for (uint32_t slot = lease.first_slot; slot != kNoRow; slot = state.slots[slot].holder_next)
         assignment_begins(slot);
-    count_held(lease.account, lease.units);
-    count_running(lease.account, lease.account_class, lease.units);
+    count_run(lease.account, lease.account_class, lease.units);
     list_lease(lease_row, true);
 }
 
@@ -120,8 +119,7 @@ void Core::Parts::end_run(uint32_t row) {
     count_fanout(claim, lease.account_class, -1);
     for (uint32_t slot = lease.first_slot; slot != kNoRow; slot = state.slots[slot].holder_next)
         count_labels(lease.account, slot, -1);
-    count_held(lease.account, -int32_t{lease.units});
-    count_running(lease.account, lease.account_class, -int32_t{lease.units});
+    count_run(lease.account, lease.account_class, -int32_t{lease.units});
     if (lease.account_class < kFreeClass) {
         int64_t& paid = lease.cost[lease.account_class];
         put(paid, paid + static_cast<int64_t>(now_ns / 1000));

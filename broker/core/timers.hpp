@@ -42,6 +42,10 @@ class Timers {
         const uint32_t place = place_[node(kind, row)];
         return place != kAbsent && heap_[place].kind == kind;
     }
+    // Of one that is there.
+    [[nodiscard]] uint64_t due_ns(TimerKind kind, uint32_t row) const {
+        return heap_[place_[node(kind, row)]].due_ns;
+    }
     [[nodiscard]] bool empty() const { return heap_.empty(); }
     [[nodiscard]] const Timer& first() const { return heap_.front(); }
     [[nodiscard]] size_t size() const { return heap_.size(); }
