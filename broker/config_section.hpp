@@ -25,6 +25,8 @@ namespace dibs {
 struct Mistakes {
     std::string file;
     std::vector<std::string> lines;
+    bool parts_are_missing = false;  // what is no TOML was left out: nothing is told as missing
+    toml::source_position no_toml_at = {};  // the last place
 
     void add(const toml::source_position& at, const std::string& what) {
         std::ostringstream line;
@@ -168,7 +170,9 @@ class Section {
             mistakes_.add(key_position(key, *node), std::string(key) + ": " + why);
         }
     }
-    void missing(std::string_view key) { mistakes_.add(table_, what_ + " has no " + quoted(key)); }
+    void missing(std::string_view key) {
+        if (!mistakes_.parts_are_missing) mistakes_.add(table_, what_ + " has no " + quoted(key));
+    }
     void mistake(std::string_view key, const std::string& what) {
         const toml::node* node = table_.get(key);
         mistakes_.add(node != nullptr ? *node : static_cast<const toml::node&>(table_),

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "broker/config_account.hpp"
+#include "broker/config_lines.hpp"
 #include "broker/config_section.hpp"
 #include "shm/pool_name.hpp"
 
@@ -138,7 +139,7 @@ void read_counted(Section& section, PoolSettings& pool, Mistakes& mistakes) {
     section.forbid("answer_max", "nobody answers behind a counted pool");
 }
 
-void read_worker(Section& section, PoolSettings& pool) {
+void read_worker_keys(Section& section, PoolSettings& pool) {
     core::PoolConfig& values = pool.values;
     section.duration("reservation_ttl", values.reservation_ttl_ns, 1, kYear);
     section.count("unconfirmed_max", values.unconfirmed_max, 1, kManyRows);
@@ -148,9 +149,23 @@ void read_worker(Section& section, PoolSettings& pool) {
     if (pool.required_label.size() > shm::kNameMax) {
         section.mistake("required_label", "longer than 63 bytes");
     }
+}
+
+void read_worker(Section& section, PoolSettings& pool) {
+    read_worker_keys(section, pool);
     section.forbid("slots", "a worker pool has the slots that its workers announce");
     section.forbid("attributes", "the workers announce them");
     section.forbid("environment", "what a worker announces sets no variables");
+}
+
+// Of a pool that could be either: each key as the kind has it that knows the key.
+void check_either(Section& section, PoolSettings& pool, Mistakes& mistakes) {
+    core::PoolConfig& values = pool.values;
+    values.slots = kManyRows;
+    section.count("slots", values.slots, 1, kManyRows);
+    read_slot_attributes(section, pool, mistakes);
+    values.slots = 0;  // they are compared with no limit
+    read_worker_keys(section, pool);
 }
 
 PoolSettings read_pool(const toml::table& table, Mistakes& mistakes) {
@@ -192,15 +207,7 @@ PoolSettings read_pool(const toml::table& table, Mistakes& mistakes) {
     read_order(section, values, mistakes);
     if (!section.has("kind")) section.missing("kind");
     if (!known_kind) {
-        for (const char* key : {"slots",
-                                "attributes",
-                                "reservation_ttl",
-                                "unconfirmed_max",
-                                "release_is_ready",
-                                "answer_max",
-                                "required_label"}) {
-            section.find(key);
-        }
+        check_either(section, pool, mistakes);
     } else if (values.kind == shm::PoolKind::kCounted) {
         read_counted(section, pool, mistakes);
     } else {
@@ -460,11 +467,14 @@ ConfigResult parse_config(std::string_view text, const std::string& name) {
     ConfigResult result;
     result.config.file = name;
     Mistakes mistakes{name, {}};
-    try {
-        const toml::table table = toml::parse(text, name);
-        read_top(table, result.config, mistakes);
-    } catch (const toml::parse_error& error) {
-        mistakes.add(error.source().begin, std::string(error.description()));
+    std::string rest(text);
+    if (const auto table = parsed(rest, mistakes)) {
+        read_top(*table, result.config, mistakes);
+    } else if (const auto others = parsed_without_mistakes(rest, mistakes)) {
+        Mistakes more{name, {}};
+        more.parts_are_missing = true;
+        read_top(*others, result.config, more);
+        mistakes.lines.insert(mistakes.lines.end(), more.lines.begin(), more.lines.end());
     }
     result.mistakes = std::move(mistakes.lines);
     return result;

@@ -110,6 +110,31 @@ TEST(Config, SaysWhereItIsNoToml) {
     EXPECT_EQ(lines[0].substr(0, 4), "f:1:");
 }
 
+TEST(Config, SaysEveryLineThatIsNoTomlAndWhatIsWrongWithTheOthers) {
+    const Lines lines = mistakes(
+        "socket = /tmp/s\n[[pool]]\nname = \"a\nname = \"b\"\nkind = \"countd\"\n"
+        "slots = -2\nslots = 3\nfoo = 1\n");
+    ASSERT_EQ(lines.size(), 6U);
+    EXPECT_EQ(lines[0].substr(0, 5), "f:1:1");
+    EXPECT_EQ(lines[1].substr(0, 4), "f:3:");
+    EXPECT_EQ(lines[2].substr(0, 4), "f:7:");
+    EXPECT_EQ(lines[3], "f:5:8: kind: \"countd\" is none of \"counted\", \"worker\"");
+    EXPECT_EQ(lines[4], "f:6:9: slots: must be between 1 and 16777216");
+    EXPECT_EQ(lines[5], "f:8:1: unknown key \"foo\" in a pool");
+}
+
+TEST(Config, SaysNothingThatOnlyFollowsFromAMistake) {
+    EXPECT_EQ(mistakes("[[pool]\nname = \"a\"\nzzzzzz = 1\n").size(), 1U);
+    EXPECT_EQ(mistakes(kPool + "attributes = [{ device = \"0\" }\nzzzzzz = 1\n").size(), 1U);
+}
+
+TEST(Config, ReadsTheKeysOfAPoolWhoseKindIsUnknown) {
+    EXPECT_EQ(mistakes("[[pool]]\nname = \"a\"\nslots = \"2\"\nanswer_max = -1\n"),
+              (Lines{"f:1:1: a pool has no \"kind\"",
+                     "f:3:9: slots: must be an integer, is a string",
+                     "f:4:14: answer_max: must be between 0B and 16KiB"}));
+}
+
 TEST(Config, SaysWhatTypeAKeyHas) {
     EXPECT_EQ(mistakes("socket = 3\n"), Lines{"f:1:10: socket: must be a string, is an integer"});
     EXPECT_EQ(mistakes("peer_pidfd = \"no\"\n"),

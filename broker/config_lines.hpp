@@ -1,0 +1,67 @@
+// broker/config_lines.hpp -- a configuration of which some lines are no TOML: each of them is told,
+// and what is wrong with the others too.
+//
+// Included by config_text.cpp alone: TOML is slow to compile.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <toml++/toml.h>
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "broker/config_section.hpp"
+
+namespace dibs {
+
+inline bool is_toml(std::string_view text) {
+    try {
+        (void)toml::parse(text);
+        return true;
+    } catch (const toml::parse_error&) {
+        return false;
+    }
+}
+
+// The lines of a text, as places in it.
+inline std::string_view line_at(std::string_view text, uint32_t number) {
+    size_t at = 0;
+    for (uint32_t line = 1; line < number && at < text.size(); ++line)
+        at = std::min(text.find('\n', at), text.size() - 1) + 1;
+    return text.substr(at, std::min(text.find('\n', at), text.size()) - at);
+}
+
+// Nothing where the text is no TOML: the first mistake has been added.
+inline std::optional<toml::table> parsed(const std::string& text, Mistakes& mistakes) {
+    try {
+        return toml::parse(text, mistakes.file);
+    } catch (const toml::parse_error& error) {
+        mistakes.add(error.source().begin, std::string(error.description()));
+        mistakes.no_toml_at = error.source().begin;
+        return std::nullopt;
+    }
+}
+
+// A key whose line is no TOML by itself is left out, and the others are looked at. Where the
+// mistake reaches further than its line, what follows from it would be told as mistakes of their
+// own: nothing then, and nothing where the line is a table's heading.
+inline std::optional<toml::table> parsed_without_mistakes(std::string& text, Mistakes& mistakes) {
+    std::optional<toml::table> table;
+    uint32_t last = 0;
+    while (!table) {
+        const uint32_t number = static_cast<uint32_t>(mistakes.no_toml_at.line);
+        const std::string_view line = line_at(text, number);
+        const size_t begin = line.find_first_not_of(" \t");
+        const bool is_key = begin != std::string_view::npos && line[begin] != '[';
+        const bool twice = mistakes.lines.back().find("redefine") != std::string::npos;
+        if (number <= last || !is_key || (is_toml(line) && !twice)) return std::nullopt;
+        last = number;
+        std::fill_n(text.begin() + (line.data() - text.data()), line.size(), ' ');
+        table = parsed(text, mistakes);
+    }
+    return table;
+}
+
+}  // namespace dibs
