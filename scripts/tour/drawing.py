@@ -1,5 +1,5 @@
-# scripts/tour/drawing.py -- demo.svg: how long a claim takes beside what it compares with, and what
-# the slots did over time.
+# scripts/tour/drawing.py -- demo.svg: how long a claim takes beside what it compares with; what the
+# slots did over time, how many claims waited, and what happened when.
 # SPDX-License-Identifier: Apache-2.0
 import math
 from html import escape
@@ -8,7 +8,8 @@ WIDTH, LEFT, RIGHT = 900, 215, 30
 COLUMNS = 300  # at most
 INK, SOFT, GRID = "#24292f", "#57606a", "#d8dee4"
 STATES = (("leased", "#2da44e"), ("reserved", "#bf8700"), ("recovering", "#8250df"),
-          ("unknown", "#cf222e"), ("parked", "#1b7c83"), ("absent", "#6e7781"), ("idle", "#d0d7de"))
+          ("unknown", "#cf222e"), ("parked", "#1b7c83"), ("absent", "#6e7781"), ("idle", "#eaeef2"))
+WAITING = "#fb8f44"
 
 
 def text(x, y, words, size=13, anchor="start", fill=INK, weight="normal"):
@@ -34,7 +35,7 @@ def latencies(times, top):
         return LEFT + (math.log10(max(ns, 1)) - low) / (high - low) * span
 
     bottom = top + 36 + 34 * len(times)
-    parts = [text(20, top, "One claim, and what it compares with", 17, weight="600"),
+    parts = [text(20, top, "How long one claim takes, and what it compares with", 17, weight="600"),
              text(WIDTH - RIGHT, top, "p50 ● ─── p99 ─── p99.9, logarithmic", 12, "end", SOFT)]
     for power in range(low, high + 1):
         x = at(10 ** power)
@@ -54,61 +55,136 @@ def latencies(times, top):
     return parts, bottom + 24
 
 
-def steps(points):
-    """Each value holds until the next one comes."""
-    return [points[0]] + [corner for (_, before), (x, after) in zip(points, points[1:])
-                          for corner in ((x, before), (x, after))]
+def steps(points, x, y):
+    """A path along the tops: each value holds until the next one comes."""
+    (when, value), path = points[0], ""
+    path = f"M{x(when):.1f} {y(value):.1f}"
+    for when, after in points[1:]:
+        if after != value:
+            path += f"H{x(when):.1f}V{y(after):.1f}"
+            value = after
+    return f"{path}H{x(points[-1][0]):.1f}"
 
 
-def slots(samples, incidents, total, top):
-    """What state how many slots were in, and what happened when."""
-    height, span = 170, WIDTH - LEFT - RIGHT
+def area(points, x, y, fill):
+    """From the values down to 0."""
+    return (f'<path d="{steps(points, x, y)}V{y(0):.1f}H{x(points[0][0]):.1f}Z" '
+            f'fill="{fill}"/>')
+
+
+def scale(name, marks, y):
+    """The numbers of an axis that goes up, a line for each, and what they count."""
+    parts = []
+    for mark in marks:
+        parts.append(f'<line x1="{LEFT}" y1="{y(mark):.1f}" x2="{WIDTH - RIGHT}" '
+                     f'y2="{y(mark):.1f}" stroke="{GRID}"/>')
+        parts.append(text(LEFT - 8, y(mark) + 4, str(mark), 11, "end", SOFT))
+    middle = (y(marks[0]) + y(marks[-1])) / 2
+    parts.append(f'<text transform="translate({LEFT - 34} {middle:.1f}) rotate(-90)" '
+                 f'font-size="12" text-anchor="middle" fill="{SOFT}">{escape(name)}</text>')
+    return parts
+
+
+def rows_of(labels):
+    """For (place, width) from left to right: a row each in which none touches another."""
+    ends, rows = [], []
+    for place, width in labels:
+        row = next((number for number, end in enumerate(ends) if end < place - width / 2),
+                   len(ends))
+        ends[row:row + 1] = [place + width / 2 + 8]
+        rows.append(row)
+    return rows
+
+
+def marks(incidents, x, top, bottom):
+    """A line for each incident's instant, its number on it and its short name above."""
+    inside = [min(max(x(when), LEFT + 50), WIDTH - RIGHT - 50) for when, _, _, _ in incidents]
+    labels = [(place, 6.4 * len(short) + 6) for place, (_, short, _, _) in zip(inside, incidents)]
+    rows = rows_of(labels)
+    parts = []
+    for number, ((when, short, _, _), place, row) in enumerate(zip(incidents, inside, rows), 1):
+        fill = "#cf222e" if "broker" in short else INK
+        y = top + 12 + 15 * row
+        parts.append(f'<line x1="{x(when):.1f}" y1="{y + 4:.1f}" x2="{x(when):.1f}" '
+                     f'y2="{bottom:.1f}" stroke="{fill}" stroke-width="1.5" '
+                     'stroke-dasharray="4 3"/>')
+        parts.append(text(place, y, short, 11, "middle", fill, "600"))
+        parts.append(f'<circle cx="{x(when):.1f}" cy="{bottom + 9:.1f}" r="9" fill="{fill}"/>')
+        parts.append(text(x(when), bottom + 13, str(number), 11, "middle", "white", "600"))
+    return parts, 15 * (max(rows, default=-1) + 1)
+
+
+def seconds_of(end):
+    """Round numbers of seconds for the axis below."""
+    step = next(step for step in (1, 2, 5, 10, 20, 60, 120, 600, 3600) if end / step <= 12)
+    return range(0, int(end) + 1, step)
+
+
+def slots(samples, incidents, total, note, top):
+    """What state the slots were in, how many claims waited, and what happened when."""
+    height, low, span = 150, 60, WIDTH - LEFT - RIGHT
     end = max(samples[-1][0], 0.001)
     columns = samples[::len(samples) // COLUMNS + 1]
 
     def x(seconds):
         return LEFT + seconds / end * span
 
-    parts = [text(20, top, "The slots of pool \"work\"", 17, weight="600")]
-    base = top + 20 + height
-    below = [0] * len(columns)
-    for name, fill in STATES:
-        counts = [getattr(counters, name) for _, counters in columns]
-        if not any(counts):
-            continue
-        above = [low + count for low, count in zip(below, counts)]
-        edge = steps([(x(when), base - high / total * height)
-                      for (when, _), high in zip(columns, above)])
-        back = steps([(x(when), base - low / total * height)
-                      for (when, _), low in zip(columns, below)])
-        points = " ".join(f"{px:.1f},{py:.1f}" for px, py in edge + back[::-1])
-        parts.append(f'<polygon points="{points}" fill="{fill}"/>')
-        share = sum(counts) / (total * len(counts))
-        row = sum(part.count("class=\"key\"") for part in parts)
-        y = top + 40 + 24 * row
-        parts.append(f'<rect class="key" x="20" y="{y - 11}" width="13" height="13" rx="3" '
-                     f'fill="{fill}"/>' + text(40, y, f"{name}, {share:.0%}", 12, fill=SOFT))
-        below = above
-    for number, (when, name) in enumerate(incidents, 1):
-        parts.append(f'<line x1="{x(when):.1f}" y1="{base - height}" x2="{x(when):.1f}" '
-                     f'y2="{base + 6}" stroke="{INK}" stroke-dasharray="3 3"/>')
-        parts.append(f'<circle cx="{x(when):.1f}" cy="{base + 15}" r="9" fill="{INK}"/>')
-        parts.append(text(x(when), base + 19, str(number), 11, "middle", "white", "600"))
-        column, line = (number - 1) % 2, (number - 1) // 2
-        parts.append(text(LEFT + column * 340, base + 46 + 19 * line, f"{number}  {name}", 12,
-                          fill=SOFT))
-    parts.append(text(LEFT, base - height - 4, "0 s", 11, "start", SOFT))
-    parts.append(text(LEFT + span, base - height - 4, f"{end:.0f} s", 11, "end", SOFT))
-    return parts, base + 46 + 19 * ((len(incidents) + 1) // 2)
+    _, room = marks(incidents, x, 0, 0)
+    ceiling = top + 26 + room  # of the slots
+    base = ceiling + height
+    ground = base + 24 + low   # of the claims that wait
+
+    def y(count):
+        return base - count / total * height
+
+    most = max(max(counters.queued for _, counters in columns), 1)
+
+    def y_waiting(count):
+        return ground - count / most * low
+
+    parts = [text(20, top, f"What the {total} slots did, and what was done to them", 17,
+                  weight="600"),
+             text(WIDTH - RIGHT, top, note, 12, "end", SOFT)]
+    counted = [(name, fill, [getattr(counters, name) for _, counters in columns])
+               for name, fill in STATES]
+    seen = [one for one in counted if any(one[2])]
+    sums = [[sum(counts) for counts in zip(*(counts for _, _, counts in seen[:number + 1]))]
+            for number in range(len(seen))]
+    for (_, fill, _), heights in reversed(list(zip(seen, sums))):  # the lowest is drawn last
+        parts.append(area([(when, high) for (when, _), high in zip(columns, heights)], x, y, fill))
+    waiting = [(when, counters.queued) for when, counters in columns]
+    parts.append(area(waiting, x, y_waiting, WAITING))
+    parts += scale("slots", range(0, total + 1, max(total // 4, 1)), y)
+    parts += scale("waiting", (0, most), y_waiting)
+    keys = [(fill, f"{name}, {sum(counts) / (total * len(counts)):.0%}")
+            for name, fill, counts in seen]
+    for row, (fill, words) in enumerate(keys):
+        parts.append(f'<rect x="20" y="{ceiling + 9 + 24 * row}" width="13" height="13" rx="3" '
+                     f'fill="{fill}"/>' + text(40, ceiling + 20 + 24 * row, words, 12, fill=SOFT))
+    parts.append(f'<rect x="20" y="{ground - low + 9}" width="13" height="13" rx="3" '
+                 f'fill="{WAITING}"/>' + text(40, ground - low + 20, "claims that wait", 12,
+                                              fill=SOFT))
+    for when in seconds_of(end):
+        parts.append(text(x(when), ground + 34, f"{when} s", 11, "middle", SOFT))
+    struck, _ = marks(incidents, x, top + 8, ground)
+    parts += struck
+    for number, (when, _, name, words) in enumerate(incidents, 1):
+        line = ground + 62 + 20 * (number - 1)
+        parts.append(text(20, line, f"{number}  {name}", 12, weight="600"))
+        parts.append(text(370, line, words, 12, fill=SOFT))
+    return parts, ground + 62 + 20 * len(incidents)
 
 
-def draw(path, times, samples, incidents, total, headline):
-    parts, bottom = latencies(times, 76)
-    more, bottom = slots(samples, incidents, total, bottom + 34)
-    height = bottom + 10
+def draw(path, times, samples, incidents, total, headline, note):
+    """`incidents`: (when, short name, name, what became of it)."""
+    parts, bottom = latencies(times, 100)
+    more, bottom = slots(samples, incidents, total, note, bottom + 34)
+    height = bottom + 6
+    title, below = headline
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:.0f}" '
              f'width="{WIDTH}" height="{height:.0f}" '
              'font-family="system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif">',
              f'<rect width="{WIDTH}" height="{height:.0f}" rx="10" fill="white"/>',
-             text(20, 38, headline, 15, fill=SOFT)] + parts + more + ["</svg>"]
+             text(20, 38, title, 21, weight="700"),
+             text(20, 62, below, 14, fill=SOFT)] + parts + more + ["</svg>"]
     path.write_text("\n".join(parts) + "\n", encoding="utf-8")

@@ -38,12 +38,13 @@ def holder():
     return process
 
 
-def client_killed(_stage):
+def client_killed(stage):
     """A client is killed while it holds a lease"""
     held = holder()
     killed = []
 
     def kill():
+        stage.struck = time.monotonic()
         killed.append(time.monotonic_ns())
         held.kill()
 
@@ -63,6 +64,7 @@ def idle_worker_killed(stage):
                 return int(lease.answer)
 
         victim = use()
+        stage.struck = time.monotonic()
         os.kill(victim, signal.SIGKILL)
         replaced = eventually(lambda: any(f"process {victim} was killed" in line
                                           for line in stage.crews[1].lines))
@@ -183,6 +185,7 @@ def broker_killed(stage):
             thread.start()
         ready = eventually(lambda: client.snapshot("solo").queued == 1 and len(gaps) > 100)
         before = stage.broker()
+        stage.struck = time.monotonic()
         os.kill(before, signal.SIGKILL)
         follows = eventually(lambda: stage.broker() not in (None, before))
         seen = len(gaps)
@@ -263,3 +266,6 @@ def shares(_stage):
 
 ALL = (client_killed, idle_worker_killed, deadline_passes, cancel_races_grant, back_pressure,
        broker_killed, urgent_claim, shares)
+SHORT = {client_killed: "client killed", idle_worker_killed: "worker killed",
+         deadline_passes: "deadline", cancel_races_grant: "200 cancels", back_pressure: "rush",
+         broker_killed: "broker killed", urgent_claim: "urgent claim", shares: "shares 3 : 2 : 1"}

@@ -119,6 +119,7 @@ class Stage:
             raise RuntimeError("the broker did not start:\n" + self.said())
         self.crews = [self._crew("work", SLOTS), self._crew("spare", 2)]
         self.tenants = []
+        self.struck = None  # when an incident's blow fell
         return self
 
     def _crew(self, pool, count):

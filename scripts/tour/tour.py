@@ -17,7 +17,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "clientlib/bindings/python"))
 
-from stage import BUILD, DIBS, SLOTS, Stage, eventually  # noqa: E402
+from stage import BUILD, DIBS, SLOTS, TENANTS, Stage, eventually  # noqa: E402
 
 os.environ.setdefault("DIBS_LIBRARY", str(BUILD / "clientlib/libdibs.so"))
 os.environ["PYTHONPATH"] = sys.path[0]
@@ -71,12 +71,14 @@ class Tour:
         self.picture.draw(self.now(), counters, self.stage.tenants)
 
     def happen(self, incident):
-        """An incident takes its time; it is marked at its beginning."""
-        self.happened.append((self.now(), incident.__doc__))
+        """An incident takes its time; it is marked at its instant, or else at its beginning."""
+        begun, self.stage.struck = self.now(), None
         try:
             good, words = incident(self.stage)
         except Exception as error:  # whatever it is: the fact does not hold
             good, words = False, repr(error)
+        struck = begun if self.stage.struck is None else self.stage.struck - self.started
+        self.happened.append((struck, incidents.SHORT[incident], incident.__doc__, words))
         self.facts.check(good, f"{incident.__doc__}: {words}")
 
     def run(self, seconds):
@@ -160,8 +162,13 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("."),
                         help="folder for demo.json and demo.svg (the present one)")
     options = parser.parse_args()
-    if not 3 <= options.seconds <= 3600 or not options.out.is_dir():
-        parser.error("--seconds is 3 to 3600, --out a folder")
+    if not 3 <= options.seconds <= 3600:
+        parser.error(f"--seconds {options.seconds:g}: from 3 to 3600")
+    if not options.out.is_dir():
+        parser.error(f"--out {options.out}: " + ("is no folder" if options.out.exists()
+                                                else "there is no such folder"))
+    if not os.access(options.out, os.W_OK | os.X_OK):
+        parser.error(f"--out {options.out}: you may not write there")
     with Picture(options.seconds) as picture, Stage() as stage:
         facts = Facts(picture)
         times, per_second = measure()
@@ -176,24 +183,28 @@ def main():
         facts.check(not wrong, "Everybody ends when told to" + "".join(f"; {one}" for one in wrong))
         for line in [""] + table(times, per_second):
             picture.tell(line)
-        report(options.out, facts, times, per_second, tour)
+        report(options.out, facts, times, per_second, tour, options.seconds)
         print(f"\n{len(facts.all) - facts.failed()} passed, {facts.failed()} failed, 0 skipped")
     return 1 if facts.failed() else 0
 
 
-def report(folder, facts, times, per_second, tour):
+def report(folder, facts, times, per_second, tour, seconds):
     held = sum(counters.leased for _, counters in tour.samples) / (SLOTS * len(tour.samples))
     (folder / "demo.json").write_text(json.dumps({
         "schema": "dibs.demo/1", "facts": facts.all, "claims_per_second": per_second,
         "times": {name: dict(zip(("p50_ns", "p99_ns", "p999_ns"), three))
                   for name, three, _ in times},
         "tenants": {tenant.name: tenant.outcomes for tenant in tour.stage.tenants},
-        "incidents": [{"at_s": round(when, 3), "what": what} for when, what in tour.happened],
+        "incidents": [{"at_s": round(when, 3), "what": what}
+                      for when, _, what, _ in tour.happened],
         "leased_share": round(held, 4)}, indent=2) + "\n", encoding="utf-8")
     granted = sum(tenant.outcomes.get("granted", 0) for tenant in tour.stage.tenants)
     drawing.draw(folder / "demo.svg", times, tour.samples, tour.happened, SLOTS,
-                 f"{granted} claims of three tenants on {SLOTS} warm processes: "
-                 f"{len(facts.all) - facts.failed()} facts hold, {facts.failed()} do not")
+                 (f"dibs hands out {SLOTS} warm processes to three tenants",
+                  f"{granted} claims in {seconds:.0f} seconds, while clients, a worker and the broker "
+                  f"are killed: {len(facts.all) - facts.failed()} facts hold, {facts.failed()} do "
+                  "not"),
+                 f"tenant batch works and rests, {TENANTS['batch'][2]} s each")
 
 
 def stop(*_):

@@ -18,6 +18,8 @@ import termios
 import xml.etree.ElementTree
 
 TOUR = sys.argv[1]
+INCIDENTS = {"client killed", "worker killed", "deadline", "200 cancels", "rush", "broker killed",
+             "urgent claim", "shares 3 : 2 : 1"}
 COMMAND = ["/usr/bin/python3", TOUR, "--seconds", "5", "--out"]
 
 
@@ -48,8 +50,18 @@ def a_picture_that_can_be_drawn(folder):
     assert root.tag == space + "svg"
     words = [text.text for text in root.iter(space + "text")]
     assert "dibs claim" in words and "6  The broker is killed" in words, words
+    assert words[0].startswith("dibs hands out 8 warm processes"), words[0]
+    # What an axis counts, its numbers, and each incident's name on its line.
+    assert {"slots", "waiting", "8", "claims that wait", "broker killed", "0 s"} <= set(words), words
+    names = [(float(text.get("x")), float(text.get("y")), len(text.text)) for text in
+             root.iter(space + "text") if text.text in INCIDENTS]
+    assert len(names) == len(INCIDENTS), names
+    for one, (x, y, letters) in enumerate(names):
+        for other_x, other_y, others in names[:one]:
+            assert y != other_y or abs(x - other_x) > 3 * (letters + others), names
     height = float(root.get("height"))
-    assert all(0 <= float(text.get("y")) <= height for text in root.iter(space + "text"))
+    assert all(0 <= float(text.get("y")) <= height for text in root.iter(space + "text")
+               if text.get("transform") is None)
 
 
 def a_live_picture_on_a_narrow_terminal(folder):
