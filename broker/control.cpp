@@ -292,7 +292,8 @@ void Control::hear(int fd) {
     (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
     if (hello.heard == Heard::kAdmin) {
         const bool is_admin = admission_.policy().is_admin(caller.credentials);
-        return conversations_.begin(std::move(caller), is_admin, epoch_, monotonic());
+        return conversations_.begin(
+            std::move(caller), is_admin, admission_.policy().admin_group, epoch_, monotonic());
     }
     begin_session(std::move(caller), hello.sizes);
 }

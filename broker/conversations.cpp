@@ -48,11 +48,12 @@ bool send_answer(int socket, const admin::AnswerT& answer) {
                 MSG_DONTWAIT | MSG_NOSIGNAL) == static_cast<ssize_t>(builder.GetSize());
 }
 
-bool send_welcome(int socket, bool is_admin, uint64_t epoch) {
+bool send_welcome(int socket, bool is_admin, std::optional<uint32_t> admin_group, uint64_t epoch) {
     shm::AdminWelcome welcome;
     std::strncpy(welcome.version, DIBS_VERSION, sizeof(welcome.version) - 1);
     welcome.epoch = epoch;
     welcome.is_admin = is_admin ? 1 : 0;
+    if (admin_group) welcome.admin_group = *admin_group + 1;
     return send(socket, &welcome, sizeof(welcome), MSG_DONTWAIT | MSG_NOSIGNAL) ==
            static_cast<ssize_t>(sizeof(welcome));
 }
@@ -93,7 +94,11 @@ bool Conversations::make_room(uint32_t uid, bool is_admin) {
     return true;
 }
 
-void Conversations::begin(Caller caller, bool is_admin, uint64_t epoch, uint64_t now_ns) {
+void Conversations::begin(Caller caller,
+                          bool is_admin,
+                          std::optional<uint32_t> admin_group,
+                          uint64_t epoch,
+                          uint64_t now_ns) {
     const int socket = caller.socket.get();
     const uint32_t uid = caller.credentials.uid;
     if (!make_room(uid, is_admin)) {
@@ -109,7 +114,7 @@ void Conversations::begin(Caller caller, bool is_admin, uint64_t epoch, uint64_t
             socket,
             {shm::FarewellCode::kFull, 0, std::string("epoll_ctl: ") + std::strerror(errno)});
     }
-    if (!send_welcome(socket, is_admin, epoch)) return;
+    if (!send_welcome(socket, is_admin, admin_group, epoch)) return;
     epoch_ = epoch;
     all_[next_number_++] = {std::move(caller.socket), uid, is_admin, false, now_ns + kSilenceNs};
 }

@@ -45,7 +45,11 @@ class Conversations {
 
     // Readable when there is something to hear.
     [[nodiscard]] int fd() const { return epoll_.get(); }
-    void begin(Caller caller, bool is_admin, uint64_t epoch, uint64_t now_ns);
+    void begin(Caller caller,
+               bool is_admin,
+               std::optional<uint32_t> admin_group,
+               uint64_t epoch,
+               uint64_t now_ns);
     void hear(uint64_t now_ns);
     void answer(std::unique_ptr<AdminJob> job, uint64_t now_ns);
     void copied(std::unique_ptr<Copying> copying) { dumps_.copied(std::move(copying)); }

@@ -76,6 +76,7 @@ std::unique_ptr<admin::PoolT> Desk::pool_row(uint32_t row) const {
     auto told = std::make_unique<admin::PoolT>();
     told->name = name_of(row);
     told->kind = pool.kind == shm::PoolKind::kCounted ? "counted" : "worker";
+    told->by_account = pool.order == shm::PoolOrder::kAccount;
     told->draining = core_.draining() || pool.state == shm::PoolState::kDraining;
     told->slots = pool.slots;
     told->idle = pool.idle;

@@ -40,7 +40,7 @@ constexpr CodeText kCodes[] = {
     {DIBS_EMALFORMED, "malformed", "an operation that is not one"},
     {DIBS_ENOTALLOWED, "not-allowed", "not allowed to this user"},
     {DIBS_ESTATELOST, "state-lost", "the broker's state failed its checks, and it has begun anew"},
-    {DIBS_EREVOKED, "revoked", "an administrator ended it, or a better claim took the slot"},
+    {DIBS_EREVOKED, "revoked", "ended from outside, or taken for a better claim"},
     {DIBS_EUNKILLABLE, "unkillable", "strict expiry: the broker could not kill this process"},
     {DIBS_EENDED, "ended", "the lease has ended"},
     {DIBS_EADOPTED, "adopted", "another session has adopted the lease"},

@@ -104,8 +104,8 @@ struct AdminWelcome {
     uint32_t layout_version = kLayoutVersion;
     char version[kVersionTextMax] = {};  // of the broker
     uint64_t epoch = 0;
-    uint32_t is_admin = 0;  // 1: whoever said AdminHello may steer what is not his own
-    uint32_t reserved0 = 0;
+    uint32_t is_admin = 0;     // 1: whoever said AdminHello may steer what is not his own
+    uint32_t admin_group = 0;  // number, plus 1, of the group whose members may; 0: there is none
 };
 static_assert(sizeof(AdminWelcome) == 56);
 

@@ -49,8 +49,11 @@ void Arguments::flag(const std::string& name, bool* target, const std::string& a
     parser_->app.add_flag(name, *target, about);
 }
 
-void Arguments::text(const std::string& name, std::string* target, const std::string& about) {
-    parser_->app.add_option(name, *target, about);
+void Arguments::text(const std::string& name,
+                     std::string* target,
+                     const std::string& about,
+                     const std::string& value) {
+    parser_->app.add_option(name, *target, about)->type_name(value);
 }
 
 void Arguments::number(const std::string& name, uint64_t* target, const std::string& about) {
@@ -59,8 +62,9 @@ void Arguments::number(const std::string& name, uint64_t* target, const std::str
 
 void Arguments::texts(const std::string& name,
                       std::vector<std::string>* target,
-                      const std::string& about) {
-    parser_->app.add_option(name, *target, about)->allow_extra_args(false);
+                      const std::string& about,
+                      const std::string& value) {
+    parser_->app.add_option(name, *target, about)->allow_extra_args(false)->type_name(value);
 }
 
 void Arguments::duration(const std::string& name, int64_t* target_ns, const std::string& about) {
@@ -78,6 +82,10 @@ void Arguments::duration(const std::string& name, int64_t* target_ns, const std:
 
 void Arguments::operand(const std::string& name, std::string* target, const std::string& about) {
     parser_->app.add_option(name, *target, about)->required();
+}
+
+bool Arguments::given(const std::string& name) const {
+    return parser_->app.count(name) != 0;
 }
 
 void Arguments::footer(const std::string& text) {

@@ -20,9 +20,16 @@ class Arguments {
 
     // The targets are written by parse() and keep their value where the option is absent.
     void flag(const std::string& name, bool* target, const std::string& about);
-    void text(const std::string& name, std::string* target, const std::string& about);
+    // `value`: what stands for the option's value in --help.
+    void text(const std::string& name,
+              std::string* target,
+              const std::string& about,
+              const std::string& value = "TEXT");
     void number(const std::string& name, uint64_t* target, const std::string& about);
-    void texts(const std::string& name, std::vector<std::string>* target, const std::string& about);
+    void texts(const std::string& name,
+               std::vector<std::string>* target,
+               const std::string& about,
+               const std::string& value = "TEXT");
     // A duration with its unit; negative where the option is absent.
     void duration(const std::string& name, int64_t* target_ns, const std::string& about);
     void operand(const std::string& name, std::string* target, const std::string& about);
@@ -31,6 +38,9 @@ class Arguments {
                   const std::string& about);
     // Operands that need not be there.
     void words(const std::string& name, std::vector<std::string>* target, const std::string& about);
+
+    // Whether the option is there; after parse().
+    [[nodiscard]] bool given(const std::string& name) const;
 
     // What stands below the options in --help.
     void footer(const std::string& text);

@@ -30,16 +30,6 @@ std::string quoted(const std::string& text) {
     return "\"" + text + "\"";
 }
 
-std::string group_name(gid_t gid) {
-    const group* entry = getgrgid(gid);
-    return entry != nullptr ? entry->gr_name : std::to_string(gid);
-}
-
-std::string user_name(uid_t uid) {
-    const passwd* entry = getpwuid(uid);
-    return entry != nullptr ? entry->pw_name : std::to_string(uid);
-}
-
 // Whom the socket is for, and how to become one of them.
 std::string denied(const std::string& path) {
     const std::string what = "you may not connect to " + path;
@@ -74,6 +64,16 @@ Failure unattached(int code, int error, const std::string& path, const char* tex
 }
 
 }  // namespace
+
+std::string group_name(uint32_t gid) {
+    const group* entry = getgrgid(gid);
+    return entry != nullptr ? entry->gr_name : std::to_string(gid);
+}
+
+std::string user_name(uint32_t uid) {
+    const passwd* entry = getpwuid(uid);
+    return entry != nullptr ? entry->pw_name : std::to_string(uid);
+}
 
 Failure unreachable(const std::string& path, int error) {
     if (error == EACCES || error == EPERM) return {kExitDenied, denied(path)};

@@ -22,6 +22,10 @@ PoolOperand parse_pool_operand(const std::string& text, uint32_t most);
 // The socket's path as libdibs finds it; `given` comes first.
 std::string socket_path(const std::string& given);
 
+// By name, or by number where nobody has named them.
+std::string user_name(uint32_t uid);
+std::string group_name(uint32_t gid);
+
 // Why a connection to the broker's socket failed, and what to do.
 Failure unreachable(const std::string& path, int error);
 // There is no pool of that name; `names` are those that exist.

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "broker/ctl/admin/admin_client.hpp"
 #include "broker/ctl/exec/lease_watch.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/output.hpp"
@@ -86,13 +87,31 @@ bool show(const exec::LeaseWatch& lease, const std::string& pool, Output* output
     return output->flush();
 }
 
-int hold(exec::LeaseWatch* lease, const std::string& pool, Output* output, int signals) {
+std::string why_lost(const exec::LeaseWatch& lease,
+                     const std::string& socket,
+                     const std::string& pool) {
+    if (!lease.perhaps_taken()) return lease.why();
+    try {
+        const auto rows = AdminClient(socket).pools(pool);
+        if (!rows.empty() && !rows.front()->by_account) return exec::LeaseWatch::kReleased;
+    } catch (const Failure&) {  // then it stays open
+    }
+    return lease.why();
+}
+
+int hold(exec::LeaseWatch* lease,
+         const std::string& socket,
+         const std::string& pool,
+         Output* output,
+         int signals) {
     bool told = false;  // that it waits again
     for (;;) {
         struct pollfd waits[] = {{signals, POLLIN, 0}, {lease->fd(), POLLIN, 0}};
         (void)poll(waits, 2, lease->poll_timeout_ms());
         if ((waits[0].revents & POLLIN) != 0) break;
-        if (!lease->look(true)) throw Failure(kExitFailed, "the lease is lost: " + lease->why());
+        if (!lease->look(true)) {
+            throw Failure(kExitFailed, "the lease is lost: " + why_lost(*lease, socket, pool));
+        }
         if (lease->waits() && !told) {
             std::fprintf(stderr,
                          "dibs claim: a better claim has taken the slot: waiting again, in the old "
@@ -131,12 +150,13 @@ int run_claim(int argc, char** argv) {
     arguments.texts("-l,--label",
                     &options.labels,
                     "a label for the slot's worker, which the slot must have in a pool ordered by "
-                    "account (repeatable)");
-    arguments.texts("-p,--prefer", &options.prefer, exec::kPreferAbout);
+                    "account (repeatable)",
+                    "LABEL");
+    arguments.texts("-p,--prefer", &options.prefer, exec::kPreferAbout, "LABEL");
     arguments.number("-P,--priority", &options.priority, exec::kPriorityAbout);
-    arguments.text("--account", &options.account, exec::kAccountAbout);
+    arguments.text("--account", &options.account, exec::kAccountAbout, "NAME");
     arguments.text(
-        "--preempt", &preempt, std::string(exec::kPreemptAbout) + ". At once, if not said");
+        "--preempt", &preempt, std::string(exec::kPreemptAbout) + ". At once, if not said", "WORD");
     arguments.flag("--requeue",
                    &options.requeue,
                    "taken for a better claim, wait again in the old place, and say what is granted "
@@ -154,7 +174,7 @@ int run_claim(int argc, char** argv) {
     exec::LeaseWatch lease(options);
     const shm::Descriptor signals = take_signals();
     if (!show(lease, options.pool.name, &output)) return kExitOk;  // it goes back
-    return hold(&lease, options.pool.name, &output, signals.get());
+    return hold(&lease, options.socket, options.pool.name, &output, signals.get());
 }
 
 }  // namespace dibs::ctl

@@ -68,8 +68,12 @@ int run_events(int argc, char** argv) {
     arguments.flag("--jsonl", &json, "a line of JSON for each event");
     arguments.number("--count", &count, "end after so many events");
     arguments.duration("--for", &duration_ns, "end after this time");
-    arguments.text("--socket", &socket, "the broker's socket; else DIBS_SOCKET, then its place");
+    arguments.text(
+        "--socket", &socket, "the broker's socket; else DIBS_SOCKET, then its place", "PATH");
     if (const auto exit = arguments.parse(argc, argv)) return *exit;
+    if (count == 0 && arguments.given("--count")) {
+        throw Failure(kExitUsage, "--count 0: it is at least 1; without --count there is no end");
+    }
     signal(SIGPIPE, SIG_IGN);
     const Subscription events = subscribe(socket);
     if (duration_ns < 0 && !follow && count == 0) duration_ns = DIBS_SECOND;

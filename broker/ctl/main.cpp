@@ -2,14 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <exception>
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "broker/ctl/demo/demo.hpp"
 #include "broker/ctl/failure.hpp"
+#include "broker/ctl/output.hpp"
 #include "broker/ctl/subcommand.hpp"
 #include "broker/prose.hpp"
 #include "broker/spelling.hpp"
@@ -21,6 +26,8 @@ struct Subcommand {
     std::string_view about;
     int (*run)(int argc, char** argv);
 };
+
+constexpr Subcommand kVersion = {"version", "print the version", dibs::ctl::run_version};
 
 constexpr Subcommand kSubcommands[] = {
     {"account", "show and change who pays, and how much", dibs::ctl::run_account},
@@ -47,7 +54,7 @@ constexpr Subcommand kSubcommands[] = {
     {"snapshot", "show one picture of a pool's counters", dibs::ctl::run_snapshot},
     {"status", "show the broker", dibs::ctl::run_status},
     {"undrain", "take claims again", dibs::ctl::run_undrain},
-    {"version", "print the version", dibs::ctl::run_version},
+    kVersion,
     {"worker", "offer processes of a command as slots", dibs::ctl::run_worker},
 };
 
@@ -57,7 +64,9 @@ void print_usage(std::FILE* to) {
         const std::string space(11 - subcommand.name.size(), ' ');
         text += "  " + std::string(subcommand.name) + space + std::string(subcommand.about) + "\n";
     }
-    text += "\n`dibs SUBCOMMAND --help` says more.\n";
+    text +=
+        "\n`dibs SUBCOMMAND --help` says more. --socket PATH may stand before the subcommand; -V, "
+        "--version is `dibs version`.\n";
     std::fputs(dibs::help_for_output(text).c_str(), to);
 }
 
@@ -72,6 +81,22 @@ int run(const Subcommand& subcommand, int argc, char** argv) {
     }
 }
 
+// `dibs --socket PATH status` is `dibs status --socket PATH`. The words, the program's first.
+std::vector<char*> with_the_socket_behind(int argc, char** argv) {
+    std::vector<char*> words(argv, argv + argc);
+    size_t count = 0;
+    if (argc > 1 && std::string_view(argv[1]).starts_with("--socket=")) count = 1;
+    if (argc > 2 && std::string_view(argv[1]) == "--socket") count = 2;
+    const auto first = words.begin() + 1;
+    if (count != 0 && words.size() > count + 1) {
+        std::rotate(first,
+                    first + static_cast<ptrdiff_t>(count),
+                    first + static_cast<ptrdiff_t>(count) + 1);
+    }
+    words.push_back(nullptr);
+    return words;
+}
+
 int dispatch(int argc, char** argv) {
     if (argc < 2) {
         print_usage(stderr);
@@ -82,7 +107,7 @@ int dispatch(int argc, char** argv) {
         print_usage(stdout);
         return dibs::ctl::kExitOk;
     }
-    if (name == "--version") return dibs::ctl::run_version(argc - 1, argv + 1);
+    if (name == "--version" || name == "-V") return run(kVersion, argc - 1, argv + 1);
     if (name == "demo-floors")
         return dibs::ctl::run_demo_floors(argc - 1, argv + 1);  // of scripts/
     if (name == "demo-worker") return dibs::ctl::run_demo_worker(argc - 1, argv + 1);  // of `demo`
@@ -93,6 +118,13 @@ int dispatch(int argc, char** argv) {
     for (const Subcommand& subcommand : kSubcommands)
         known.insert(subcommand.name);
     const auto near = dibs::nearest_word(name, known);
+    if (name.starts_with('-')) {
+        std::fprintf(stderr,
+                     "dibs: there is no option %s before the subcommand; --socket PATH and "
+                     "--version may stand there\n`dibs --help` lists the rest.\n",
+                     argv[1]);
+        return dibs::ctl::kExitUsage;
+    }
     const std::string hint = near ? "; did you mean " + std::string(*near) + "?" : "";
     std::fprintf(stderr, "dibs: there is no subcommand \"%s\"%s\n", argv[1], hint.c_str());
     std::fputs("`dibs --help` lists them.\n", stderr);
@@ -100,14 +132,24 @@ int dispatch(int argc, char** argv) {
 }
 
 // A descriptor that was closed would be the next one that is opened: a socket, or a client's
-// segment, and what is printed would go into it. /dev/full says no to whoever prints.
+// segment, and what is printed would go into it. What stands in for an output is open for reading,
+// so that whoever prints, this tool or a command that it starts, is told EBADF, as if it were
+// closed.
 bool open_standard_streams() {
-    const char* stand_in[] = {"/dev/null", "/dev/full", "/dev/null"};
     for (int fd = 0; fd < 3; ++fd) {
         if (fcntl(fd, F_GETFD) >= 0) continue;
-        if (open(stand_in[fd], fd == 0 ? O_RDONLY : O_WRONLY) != fd) return false;
+        if (open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) != fd) return false;
     }
     return true;
+}
+
+// What is still to be written, and what was not. Who stops reading ends it quietly.
+int finish(int code) {
+    const bool failed = std::ferror(stdout) != 0;
+    const bool flushed = std::fflush(stdout) == 0;
+    if ((flushed && !failed) || errno == EPIPE) return code;
+    std::fprintf(stderr, "dibs: %s\n", dibs::ctl::unwritten(flushed ? 0 : errno).c_str());
+    return code == dibs::ctl::kExitOk ? dibs::ctl::kExitFailed : code;
 }
 
 }  // namespace
@@ -115,7 +157,8 @@ bool open_standard_streams() {
 int main(int argc, char** argv) {
     if (!open_standard_streams()) return dibs::ctl::kExitFailed;
     try {
-        return dispatch(argc, argv);
+        std::vector<char*> words = with_the_socket_behind(argc, argv);
+        return finish(dispatch(static_cast<int>(words.size() - 1), words.data()));
     } catch (const std::exception& error) {
         std::fprintf(stderr, "dibs: %s\n", error.what());
         return dibs::ctl::kExitFailed;

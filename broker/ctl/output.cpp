@@ -31,10 +31,18 @@ bool bold() {
 
 }  // namespace
 
+std::string unwritten(int error) {
+    std::string text = "cannot write to standard output";
+    if (error == 0) return text;
+    return text + ": " + (error == EBADF ? "it is closed" : std::strerror(error));
+}
+
 Output::Output(Arguments& arguments) {
     signal(SIGPIPE, SIG_IGN);
-    arguments.text("-o,--output", &word_, "table, json (one document) or jsonl (one line a row)");
-    arguments.text("--socket", &socket_, "the broker's socket; else DIBS_SOCKET, then its place");
+    arguments.text(
+        "-o,--output", &word_, "table, json (one document) or jsonl (one line a row)", "FORM");
+    arguments.text(
+        "--socket", &socket_, "the broker's socket; else DIBS_SOCKET, then its place", "PATH");
 }
 
 void Output::show_rows(const Sheet& sheet) {
@@ -67,8 +75,7 @@ bool Output::flush() {
         if (count > 0) at += static_cast<size_t>(count);
         if (count >= 0 || errno == EINTR) continue;
         if (errno == EPIPE) return false;
-        throw Failure(kExitFailed,
-                      std::string("cannot write to standard output: ") + std::strerror(errno));
+        throw Failure(kExitFailed, unwritten(errno));
     }
     text_.clear();
     return true;

@@ -13,6 +13,9 @@
 
 namespace dibs::ctl {
 
+// That it could not be written, and why; 0: nobody knows.
+std::string unwritten(int error);
+
 class Output {
   public:
     // Adds -o and --socket.

@@ -75,7 +75,7 @@ std::vector<uint8_t> snapshot_of(AdminClient& client) {
     admin::RequestT request;
     request.ask = admin::Ask::record;
     std::vector<uint8_t> bytes;
-    client.pages(request, "record", [&](admin::AnswerT& answer) {
+    client.pages(request, {}, [&](admin::AnswerT& answer) {
         bytes.insert(bytes.end(), answer.bytes.begin(), answer.bytes.end());
     });
     return bytes;
@@ -135,17 +135,14 @@ int run_record(int argc, char** argv) {
     int64_t duration_ns = -1;
     arguments.operands("FILE", &files, "where to; what is there is replaced");
     arguments.duration("--for", &duration_ns, "end after this time");
-    arguments.text("--socket", &socket, "the broker's socket; else DIBS_SOCKET, then its place");
+    arguments.text(
+        "--socket", &socket, "the broker's socket; else DIBS_SOCKET, then its place", "PATH");
     if (const auto exit = arguments.parse(argc, argv)) return *exit;
     if (files.size() > 1) throw Failure(kExitUsage, "one FILE is enough");
     const std::string& path = files.front();
     const Stopping stopping;
     AdminClient client(socket);
-    if (client.welcome().is_admin == 0) {
-        throw Failure(kExitDenied,
-                      "record: only root may, the broker's user and its admin group (admin_group "
-                      "in dibsd's configuration)");
-    }
+    if (client.welcome().is_admin == 0) throw client.denied({});
     // The file last: a recording that is refused leaves alone what is there.
     const auto snapshot = snapshot_of(client);
     RecordingFile file(path);

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "broker/ctl/arguments.hpp"
+#include "broker/ctl/failure.hpp"
+#include "broker/ctl/file_kind.hpp"
 #include "broker/ctl/journal_error.hpp"
 #include "broker/ctl/journal_reader.hpp"
 #include "broker/ctl/journal_run.hpp"
@@ -36,14 +38,14 @@ JournalForm form_of(const Options& options) {
 
 std::string read_file(const std::string& path) {
     std::FILE* file = path == "-" ? stdin : std::fopen(path.c_str(), "rb");
-    if (file == nullptr) throw std::runtime_error(path + ": " + std::strerror(errno));
+    if (file == nullptr) throw Failure(kExitFailed, path + ": " + std::strerror(errno));
     std::string bytes;
     char block[65536];
     while (const size_t size = std::fread(block, 1, sizeof block, file))
         bytes.append(block, size);
     const int error = std::ferror(file) != 0 ? errno : 0;
     if (file != stdin) std::fclose(file);
-    if (error != 0) throw std::runtime_error(path + ": " + std::strerror(error));
+    if (error != 0) throw Failure(kExitFailed, path + ": " + std::strerror(error));
     return bytes;
 }
 
@@ -60,7 +62,7 @@ void write_file(const std::string& path, const std::string& bytes) {
     std::ofstream file(path, std::ios::binary | std::ios::trunc);
     file << bytes;
     file.close();
-    if (!file) throw std::runtime_error(path + ": " + std::strerror(errno));
+    if (!file) throw Failure(kExitFailed, path + ": " + std::strerror(errno));
 }
 
 void replay(JournalReader& journal, const std::string& name, const Options& options) {
@@ -90,6 +92,12 @@ int complain(const std::string& name, uint32_t line, const JournalError& error) 
 int replay_file(const std::string& path, const Options& options) {
     const std::string name = path == "-" ? "<stdin>" : path;
     std::string bytes = read_file(path);
+    const FileKind kind = file_kind(bytes);
+    const bool journal_like =
+        kind == FileKind::kEmpty || kind == FileKind::kJournal || kind == FileKind::kBinaryJournal;
+    if (form_of(options) == JournalForm::kDetect && !journal_like) {
+        throw Failure(kExitFailed, name + ": " + is_no("journal", kind));
+    }
     std::unique_ptr<JournalReader> journal;
     try {
         journal = std::make_unique<JournalReader>(std::move(bytes), form_of(options));

@@ -17,6 +17,7 @@
 
 #include "broker/core/core.hpp"
 #include "broker/ctl/failure.hpp"
+#include "broker/ctl/file_kind.hpp"
 #include "broker/ctl/subcommand.hpp"
 #include "shm/descriptor.hpp"
 
@@ -94,6 +95,11 @@ StateCopyOfFile::StateCopyOfFile(const std::string& path) {
     const shm::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
     struct stat about = {};
     if (!file.valid() || fstat(file.get(), &about) != 0) fail(path);
+    std::array<char, 4096> head;
+    const ssize_t read = pread(file.get(), head.data(), head.size(), 0);
+    if (read < 0) fail(path);
+    const FileKind kind = file_kind({head.data(), static_cast<size_t>(read)});
+    if (kind != FileKind::kState) throw Failure(kExitFailed, path + ": " + is_no("state", kind));
     size_ = static_cast<size_t>(about.st_size);
     if (size_ < sizeof(shm::StateHead)) {
         throw Failure(kExitFailed, path + ": too small to be a state");

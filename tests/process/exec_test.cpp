@@ -249,7 +249,7 @@ TEST_F(Exec, SaysWhatIsWrong) {
         {{"one", "-E", "256", "--", "true"},
          2,
          "--conflict-exit 256: an exit code is a number up to 255"},
-        {{"one", "-e", "A", "--", "true"}, 2, "--env A: write NAME=VALUE"},
+        {{"one", "-e", "A", "--", "true"}, 2, "--env A: write VARIABLE=ATTRIBUTE"},
         {{"gpu", "-e", "A=bus", "--", "true"},
          125,
          "--env A=bus: slot 0 of pool \"gpu\" has no attribute \"bus\"; it has: device, "

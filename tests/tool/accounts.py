@@ -314,7 +314,7 @@ def another_user(place):
                   ["delete", "web"], ["delete", "nobody"]):
         code, out, err = place.run("account", *words, **someone_else())
         expect_equal((code, out), (5, ""))
-        expect(err.startswith(f"dibs account: account {words[1]}: only its own user may"), err)
+        expect(err.startswith(f"dibs account: account {words[1]}: only administrators may: "), err)
     expect_equal({name: row["rate_micros"][0] for name, row in accounts(place).items()},
                  {"alice": 500000, "batch": 3000000, "web": 2000000})
 

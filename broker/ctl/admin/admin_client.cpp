@@ -128,6 +128,23 @@ void AdminClient::greet() {
     }
 }
 
+// Who listens has told the kernel who it is; with a socket that systemd holds that is root.
+Failure AdminClient::denied(const std::string& what) const {
+    struct ucred broker = {};
+    socklen_t size = sizeof(broker);
+    (void)getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &broker, &size);
+    std::string text = (what.empty() ? "" : what + ": ") + "only administrators may: root";
+    const bool own = broker.uid != 0;
+    const bool group = welcome_.admin_group != 0;
+    if (own) text += (group ? ", user " : " and user ") + user_name(broker.uid) + " (the broker's)";
+    if (!group) {
+        return {kExitDenied, text + "; dibsd's configuration names no admin_group"};
+    }
+    return {kExitDenied,
+            text + " and the group " + group_name(welcome_.admin_group - 1) +
+                " (admin_group in dibsd's configuration)"};
+}
+
 std::string AdminClient::broker_version() const {
     return version_text(welcome_.version, sizeof(welcome_.version));
 }
@@ -173,13 +190,11 @@ admin::AnswerT AdminClient::must(const admin::RequestT& request, const std::stri
         case Code::already_ended:
             throw Failure(kExitNotFound, what + " has ended before");
         case Code::denied:
-            throw Failure(kExitDenied,
-                          what +
-                              ": only its own user may, root, the broker's user and its admin "
-                              "group (admin_group in dibsd's configuration)");
+            throw denied(what);
         case Code::refused:
             throw Failure(kExitLimit,
-                          what + ": " + (answer.names.empty() ? "refused" : answer.names.front()));
+                          (what.empty() ? "" : what + ": ") +
+                              (answer.names.empty() ? "refused" : answer.names.front()));
         case Code::unknown_account:
             throw no_account(request.account, answer.names);
         case Code::malformed:

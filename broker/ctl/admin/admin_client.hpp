@@ -29,8 +29,11 @@ class AdminClient {
     void say(const admin::RequestT& request);
     admin::AnswerT hear();
     [[nodiscard]] int fd() const { return socket_.get(); }
-    // The answer to something that must be there and allowed; `what` names it in the Failure.
+    // The answer to something that must be there and allowed; `what` names it in the Failure, or is
+    // empty where the subcommand's name says it.
     admin::AnswerT must(const admin::RequestT& request, const std::string& what);
+    // What only administrators may, who they are; `what` empty: the subcommand says it.
+    [[nodiscard]] Failure denied(const std::string& what) const;
     // Asks page by page to the end.
     void pages(admin::RequestT request,
                const std::string& what,

@@ -19,6 +19,7 @@
 #include "broker/ctl/admin/admin_client.hpp"
 #include "broker/ctl/arguments.hpp"
 #include "broker/ctl/failure.hpp"
+#include "broker/ctl/output.hpp"
 #include "broker/ctl/state_check.hpp"
 #include "broker/ctl/subcommand.hpp"
 #include "broker/snapshot/dump.hpp"
@@ -33,7 +34,7 @@ std::vector<uint8_t> dump_of_broker(const std::string& socket) {
     admin::RequestT request;
     request.ask = admin::Ask::dump;
     std::vector<uint8_t> bytes;
-    client.pages(request, "dump", [&](admin::AnswerT& answer) {
+    client.pages(request, {}, [&](admin::AnswerT& answer) {
         bytes.insert(bytes.end(), answer.bytes.begin(), answer.bytes.end());
     });
     return bytes;
@@ -51,8 +52,10 @@ std::vector<uint8_t> dump_of_state(const std::string& path) {
     }
 }
 
+// An empty path is standard output's.
 [[noreturn]] void fail(const std::string& path) {
-    throw Failure(kExitFailed, path + ": " + std::strerror(errno));
+    throw Failure(kExitFailed,
+                  path.empty() ? unwritten(errno) : path + ": " + std::strerror(errno));
 }
 
 void write_all(int fd, std::span<const uint8_t> bytes, const std::string& path) {
@@ -69,8 +72,8 @@ void write_file(const std::string& path, std::span<const uint8_t> bytes) {
     const bool plain = stat(path.c_str(), &about) != 0 || S_ISREG(about.st_mode);
     const std::string draft = plain ? path + ".draft" : path;
     const shm::Descriptor file(open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-    if (!file.valid()) fail(draft);
-    write_all(file.get(), bytes, draft);
+    if (!file.valid()) fail(path);
+    write_all(file.get(), bytes, path);
     if (!plain) return;
     if (fsync(file.get()) != 0 || rename(draft.c_str(), path.c_str()) != 0) fail(path);
 }
@@ -85,8 +88,9 @@ int run_dump(int argc, char** argv) {
     std::string socket;
     std::string state;
     std::vector<std::string> files;
-    arguments.text("--socket", &socket, "the broker's socket");
-    arguments.text("--state", &state, "a state that was left behind, instead of the broker's");
+    arguments.text("--socket", &socket, "the broker's socket", "PATH");
+    arguments.text(
+        "--state", &state, "a state that was left behind, instead of the broker's", "FILE");
     arguments.words("FILE", &files, "where to; - or none is standard output");
     if (const auto exit = arguments.parse(argc, argv)) return *exit;
     if (files.size() > 1) throw Failure(kExitUsage, "one FILE is enough");
@@ -97,7 +101,7 @@ int run_dump(int argc, char** argv) {
     const std::vector<uint8_t> bytes =
         state.empty() ? dump_of_broker(socket) : dump_of_state(state);
     if (file == "-") {
-        write_all(STDOUT_FILENO, bytes, "standard output");
+        write_all(STDOUT_FILENO, bytes, {});
     } else {
         write_file(file, bytes);
     }

@@ -54,7 +54,7 @@ int run_fsck(int argc, char** argv) {
     request.ask = admin::Ask::check;
     Sheet sheet{"dibs.fsck/1", {{"wrong", "WRONG"}}};
     uint64_t slices = 0;
-    client.pages(request, "fsck", [&](admin::AnswerT& answer) {
+    client.pages(request, {}, [&](admin::AnswerT& answer) {
         ++slices;
         for (std::string& wrong : answer.names)
             sheet.rows.push_back({Cell::of(std::move(wrong))});

@@ -13,6 +13,7 @@
 
 #include "broker/ctl/admin/admin_client.hpp"
 #include "broker/ctl/failure.hpp"
+#include "broker/ctl/file_kind.hpp"
 #include "broker/ctl/output.hpp"
 #include "broker/ctl/subcommand.hpp"
 
@@ -43,9 +44,6 @@ void send(AdminClient& client, const std::string& file, const std::vector<uint8_
         at = end;
         const admin::AnswerT answer = client.ask(request);
         if (answer.code == admin::Code::ok) continue;
-        if (answer.code == admin::Code::denied) {
-            throw Failure(kExitDenied, "only root, the broker's user and its admin group may load");
-        }
         throw Failure(kExitFailed,
                       file + ": " + (answer.names.empty() ? "refused" : answer.names.front()));
     } while (request.more);
@@ -77,7 +75,12 @@ int run_load(int argc, char** argv) {
     arguments.operand("FILE", &file, "what dibs dump wrote");
     if (const auto exit = arguments.parse(argc, argv)) return *exit;
     const std::vector<uint8_t> bytes = read(file);
+    const FileKind kind = file_kind({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    if (kind != FileKind::kSnapshot) {
+        throw Failure(kExitFailed, file + ": " + is_no("snapshot", kind));
+    }
     AdminClient client(output.socket());
+    if (client.welcome().is_admin == 0) throw client.denied({});
     const uint64_t epoch = client.welcome().epoch;
     send(client, file, bytes);
     const uint64_t next = next_epoch(client.path(), epoch);

@@ -109,7 +109,7 @@ int run_report(int argc, char** argv) {
     (void)client.must(request,
                       request.report == ReportKind::unassign
                           ? "claim " + claim + " on worker " + request.worker
-                          : "report");
+                          : "");
     Sheet sheet{
         "dibs.report/1",
         {{"reported", "reported"}, {"pool", "pool"}, {"worker", "worker"}, {"claim", "claim"}}};
@@ -147,7 +147,7 @@ int run_pull(int argc, char** argv) {
     for (const std::string& worker : workers)
         request.pullers.push_back(puller_of(worker));
     AdminClient client(output.socket());
-    const admin::AnswerT answer = client.must(request, "pull");
+    const admin::AnswerT answer = client.must(request, {});
     Sheet sheet{
         "dibs.pull/1",
         {{"worker", "worker"}, {"claim", "claim"}, {"abort", "abort"}, {"provision", "provision"}}};

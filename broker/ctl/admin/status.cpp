@@ -16,7 +16,7 @@ int run_status(int argc, char** argv) {
     AdminClient client(output.socket());
     admin::RequestT request;
     request.ask = admin::Ask::status;
-    const admin::AnswerT answer = client.must(request, "status");
+    const admin::AnswerT answer = client.must(request, {});
     if (answer.status != nullptr) output.show_record(status_sheet(*answer.status, client.path()));
     return output.finish(kExitOk);
 }

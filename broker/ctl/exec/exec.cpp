@@ -1,5 +1,6 @@
 // broker/ctl/exec/exec.cpp -- `dibs exec`: its arguments.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 
@@ -22,11 +23,14 @@ constexpr const char* kAbout =
 
 constexpr const char* kFooter =
     "Example:\n"
-    "  dibs exec gpu:2 --timeout 10min --env CUDA_VISIBLE_DEVICES=device -- python train.py\n\n"
+    "  dibs exec gpu -t 10min \\\n"
+    "      -e CUDA_VISIBLE_DEVICES=device \\\n"
+    "      -- python train.py\n\n"
     "Exit codes: the command's own (its signal, if one ended it); 2 wrong usage, 3 no broker, "
     "4 no such pool, 5 not allowed, 6 a limit, 75 no slot free, 124 the timeout passed, 125 dibs "
     "failed or lost the lease, 126 the command cannot be executed, 127 there is no such command.";
 
+constexpr const char* kCreationForm = "NAME=N";
 constexpr uint32_t kSlotsMax = 1U << 20;
 
 struct Words {
@@ -38,10 +42,12 @@ struct Words {
     std::string preempt = "never";
 };
 
-std::pair<std::string, std::string> pair_of(const std::string& text, const std::string& option) {
+std::pair<std::string, std::string> pair_of(const std::string& text,
+                                            const std::string& option,
+                                            const std::string& form) {
     const size_t sign = text.find('=');
     if (sign == std::string::npos || sign == 0) {
-        throw Failure(kExitUsage, option + " " + text + ": write NAME=VALUE");
+        throw Failure(kExitUsage, option + " " + text + ": write " + form);
     }
     return {text.substr(0, sign), text.substr(sign + 1)};
 }
@@ -58,9 +64,9 @@ uint32_t number_in(const std::string& text, uint32_t most, const std::string& wh
 void read_words(const Words& words, exec::Options* options) {
     options->pool = parse_pool_operand(words.pool, DIBS_UNITS_MAX);
     for (const std::string& text : words.variables)
-        options->variables.push_back(pair_of(text, "--env"));
+        options->variables.push_back(pair_of(text, "--env", "VARIABLE=ATTRIBUTE"));
     for (const std::string& text : words.claim_options)
-        options->claim_options.push_back(pair_of(text, "--option"));
+        options->claim_options.push_back(pair_of(text, "--option", "KEY=VALUE"));
     if (!words.conflict_exit.empty()) {
         const std::string what = "--conflict-exit " + words.conflict_exit + ": an exit code is";
         options->conflict_exit = static_cast<int>(number_in(words.conflict_exit, 255, what));
@@ -71,18 +77,48 @@ void read_words(const Words& words, exec::Options* options) {
     }
 }
 
-// Makes the counted pools that --create names; who asks again finds them there.
-void create_pools(const Words& words, const std::string& socket) {
+struct Creation {
+    std::string text;
+    admin::RequestT request;
+};
+
+std::vector<Creation> read_creations(const Words& words) {
+    std::vector<Creation> creations;
     for (const std::string& text : words.creations) {
-        const auto [name, slots] = pair_of(text, "--create");
-        admin::RequestT request;
-        request.ask = admin::Ask::create;
-        request.pool = parse_pool_operand(name + ":1", 1).name;
-        request.number = number_in(slots, kSlotsMax, "--create " + text + ": N is");
-        if (request.number == 0)
-            throw Failure(kExitUsage, "--create " + text + ": N is at least 1");
-        (void)AdminClient(socket).must(request, "--create " + text);
+        const auto [name, slots] = pair_of(text, "--create", kCreationForm);
+        Creation& creation = creations.emplace_back();
+        creation.text = "--create " + text;
+        creation.request.ask = admin::Ask::create;
+        creation.request.pool = parse_pool_operand(name + ":1", 1).name;
+        creation.request.number = number_in(slots, kSlotsMax, creation.text + ": N is");
+        if (creation.request.number == 0) {
+            throw Failure(kExitUsage, creation.text + ": N is at least 1");
+        }
     }
+    return creations;
+}
+
+// The pool of the command is one of those that are made, or is there.
+void check_creations(const std::vector<Creation>& creations, const exec::Options& options) {
+    for (const Creation& creation : creations) {
+        if (creation.request.pool == options.pool.name) return;
+    }
+    const auto there = AdminClient(options.socket).pools({});
+    const bool found = std::any_of(there.begin(), there.end(), [&](const auto& pool) {
+        return pool->name == options.pool.name;
+    });
+    if (found) return;
+    throw Failure(kExitUsage,
+                  creations.front().text + ": the command is for pool \"" + options.pool.name +
+                      "\", which is not there: name the same pool twice");
+}
+
+// Makes the counted pools that --create names; who asks again finds them there.
+void create_pools(const std::vector<Creation>& creations, const exec::Options& options) {
+    if (creations.empty()) return;
+    check_creations(creations, options);
+    for (const Creation& creation : creations)
+        (void)AdminClient(options.socket).must(creation.request, creation.text);
 }
 
 }  // namespace
@@ -98,10 +134,12 @@ int run_exec(int argc, char** argv) {
     arguments.flag("-n,--now", &options.now, "do not wait: now or not at all");
     arguments.text("-E,--conflict-exit",
                    &words.conflict_exit,
-                   "exit code in place of 75 (no slot free) and 124 (the timeout passed)");
+                   "exit code in place of 75 (no slot free) and 124 (the timeout passed)",
+                   "CODE");
     arguments.texts("-e,--env",
                     &words.variables,
-                    "VARIABLE=ATTRIBUTE: set VARIABLE to the slots' attribute (repeatable)");
+                    "set VARIABLE to the slots' attribute (repeatable)",
+                    "VARIABLE=ATTRIBUTE");
     arguments.duration("-k,--keepalive",
                        &options.keepalive_ns,
                        "hold the lease for this long at a time and prolong it while the command "
@@ -109,29 +147,33 @@ int run_exec(int argc, char** argv) {
     arguments.texts("-l,--label",
                     &options.labels,
                     "a label for the slot's worker, which the slot must have in a pool ordered by "
-                    "account (repeatable)");
-    arguments.texts("-p,--prefer", &options.prefer, exec::kPreferAbout);
+                    "account (repeatable)",
+                    "LABEL");
+    arguments.texts("-p,--prefer", &options.prefer, exec::kPreferAbout, "LABEL");
     arguments.number("-P,--priority", &options.priority, exec::kPriorityAbout);
-    arguments.text("--account", &options.account, exec::kAccountAbout);
+    arguments.text("--account", &options.account, exec::kAccountAbout, "NAME");
     arguments.text("--preempt",
                    &words.preempt,
                    std::string(exec::kPreemptAbout) +
                        "; the command gets TERM then, and KILL when the lease has ended. Never, if "
-                       "not said");
+                       "not said",
+                   "WORD");
     arguments.texts(
-        "-o,--option", &words.claim_options, "KEY=VALUE for the slot's worker (repeatable)");
+        "-o,--option", &words.claim_options, "for the slot's worker (repeatable)", "KEY=VALUE");
     arguments.texts("-c,--create",
                     &words.creations,
-                    "NAME=N: make a counted pool of N slots first, unless it is there; for the "
-                    "broker's administrators (repeatable)");
-    arguments.text("--socket", &options.socket, "the broker's socket");
+                    "make a counted pool NAME of N slots first, unless it is there; for the "
+                    "broker's administrators (repeatable)",
+                    kCreationForm);
+    arguments.text("--socket", &options.socket, "the broker's socket", "PATH");
     arguments.flag("-v,--verbose", &options.verbose, "say what was granted, on standard error");
     arguments.footer(kFooter);
     if (const auto exit_code = arguments.parse(argc, argv)) return *exit_code;
     try {
         read_words(words, &options);
+        const std::vector<Creation> creations = read_creations(words);
         options.program = find_command(options.command.front());
-        create_pools(words, options.socket);
+        create_pools(creations, options);
         return exec::run_wrapped(options);
     } catch (const Failure& failure) {
         std::fprintf(stderr, "dibs exec: %s\n", failure.what());

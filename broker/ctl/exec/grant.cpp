@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/exec/grant.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdio>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -45,7 +48,7 @@ std::string wanted(const Options& options) {
 
 std::string retry_hint(const dibs_completion& end) {
     if (end.retry_after_ns <= 0) return "";
-    return "; worth trying again in " + show_duration(static_cast<uint64_t>(end.retry_after_ns));
+    return "; worth trying again in " + duration_text(static_cast<uint64_t>(end.retry_after_ns));
 }
 
 std::string units_hint(const Attachment& attachment, uint32_t pool) {
@@ -56,22 +59,51 @@ std::string units_hint(const Attachment& attachment, uint32_t pool) {
            std::to_string(attachment.describe(pool).units_max);
 }
 
+// Why no slot came, as far as a pool of workers can tell it: nobody offers one, or none is ready.
+// Empty: there is another reason.
+std::string no_worker(const Attachment& attachment, uint32_t pool, const Options& options) {
+    dibs_counters counters = {};
+    counters.size = sizeof counters;
+    if (attachment.describe(pool).has_workers == 0 ||
+        dibs_snapshot(attachment.session(), pool, &counters) != DIBS_OK) {
+        return "";
+    }
+    if (counters.slots == counters.absent) {
+        return "no worker offers one (dibs worker " + options.pool.name + " -- COMMAND does)";
+    }
+    const uint32_t out = counters.recovering + counters.unknown + counters.absent;
+    return counters.slots == out ? "no worker is ready" : "";
+}
+
+// Who waits at a terminal learns at once what a program learns at the end.
+void tell_wait(const Attachment& attachment, uint32_t pool, const Options& options) {
+    if (options.now || isatty(STDERR_FILENO) == 0) return;
+    const std::string why = no_worker(attachment, pool, options);
+    if (why.empty()) return;
+    std::fprintf(stderr, "dibs: waiting for %s: %s\n", wanted(options).c_str(), why.c_str());
+}
+
 Failure not_granted(const dibs_completion& end,
                     const Options& options,
                     const Attachment& attachment,
                     uint32_t pool) {
     const std::string start = "did not get " + wanted(options) + ": ";
+    const std::string none = no_worker(attachment, pool, options);
+    const std::string who = none.empty() ? shown_holder(end.holder) : "; " + none;
     if (end.outcome == DIBS_BROKER_LOST) {
         return {kExitUnreachable, start + "the broker has gone away"};
     }
     if (end.outcome == DIBS_EXPIRED && options.now) {
         return {options.conflict_exit.value_or(kExitNoneFree),
-                start + "the broker did not answer at once" + shown_holder(end.holder)};
+                start + "the broker did not answer at once" + who};
     }
     if (end.outcome == DIBS_EXPIRED) {
         return {options.conflict_exit.value_or(kExitDeadline),
-                start + "the time of " + show_duration(static_cast<uint64_t>(options.timeout_ns)) +
-                    " has passed" + shown_holder(end.holder)};
+                start + "the time of " + duration_text(static_cast<uint64_t>(options.timeout_ns)) +
+                    " has passed" + who};
+    }
+    if (end.outcome == DIBS_CANCELLED && end.code == DIBS_EREVOKED) {
+        return {kExitFailed, start + "the claim was cancelled from outside (dibs cancel)"};
     }
     if (end.code == DIBS_EREFUSED) {
         return {options.conflict_exit.value_or(kExitNoneFree),
@@ -82,7 +114,8 @@ Failure not_granted(const dibs_completion& end,
     }
     const int code = exit_code_of(end.code);
     return {code == kExitNoneFree ? options.conflict_exit.value_or(code) : code,
-            start + dibs_strerror(end.code) + shown_holder(end.holder) + retry_hint(end)};
+            start + dibs_strerror(end.code) +
+                (end.code == DIBS_EBUSY ? who : shown_holder(end.holder)) + retry_hint(end)};
 }
 
 }  // namespace
@@ -132,6 +165,7 @@ dibs_completion claim(const Attachment& attachment, uint32_t pool, const Options
     asked.options = pairs.data();
     asked.option_count = pairs.size();
     dibs_completion end = {};
+    tell_wait(attachment, pool, options);
     const int code = dibs_claim(attachment.session(), pool, &asked, &end);
     if (code < 0) {
         throw Failure(exit_code_of(code),

@@ -38,6 +38,7 @@ void LeaseWatch::begin(const dibs_completion& granted) {
     lease_ = granted.lease;
     interval_ns_ = granted.interval_ns;
     due_ns_ = monotonic_ns() + interval_ns_ / 3;
+    told_taken_ = false;
     provision_.clear();
     for (size_t i = 0; i < options_.prefer.size(); ++i) {
         if ((granted.provision >> i & 1U) != 0) provision_.push_back(options_.prefer[i]);
@@ -74,6 +75,13 @@ bool LeaseWatch::take_completions() {
     }
 }
 
+// A better claim announces itself, but to who may be revoked at once; nobody else's lease is taken.
+std::string LeaseWatch::revoked() {
+    if (told_taken_) return "a better claim has taken the slot";
+    perhaps_taken_ = options_.preempt == DIBS_PREEMPT_AT_ONCE;
+    return perhaps_taken_ ? "a better claim took the slot, or dibs release ended it" : kReleased;
+}
+
 bool LeaseWatch::take(const dibs_completion& one) {
     switch (one.kind) {
         case DIBS_LEASE_GRACE:
@@ -81,6 +89,7 @@ bool LeaseWatch::take(const dibs_completion& one) {
             return true;
         case DIBS_LEASE_REVOKING:
             taken_ = one.interval_ns;
+            told_taken_ = true;
             return true;
         case DIBS_LEASE_REQUEUED:
             if (!options_.requeue) return lost(dibs_strerror(one.code));
@@ -88,13 +97,16 @@ bool LeaseWatch::take(const dibs_completion& one) {
             taken_.reset();
             return true;
         case DIBS_CLAIM_ENDED:  // the claim's that waited again
+            if (one.outcome == DIBS_CANCELLED && one.code == DIBS_EREVOKED) {
+                return lost("its claim waited again, and was cancelled (dibs cancel)");
+            }
             if (one.outcome != DIBS_GRANTED) return lost(dibs_strerror(one.code));
             waits_ = false;
             regained_ = true;
             begin(one);
             return true;
         case DIBS_LEASE_ENDED:
-            return lost(dibs_strerror(one.code));
+            return lost(one.code == DIBS_EREVOKED ? revoked() : dibs_strerror(one.code));
         default:
             return true;
     }

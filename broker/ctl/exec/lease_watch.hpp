@@ -27,6 +27,10 @@ class LeaseWatch {
     // lost, and why() says how.
     bool look(bool keep);
     [[nodiscard]] const std::string& why() const { return why_; }
+    // why() leaves it open whether a better claim was it: only one of a pool ordered by account can
+    // be. Else why() is kReleased.
+    [[nodiscard]] bool perhaps_taken() const { return perhaps_taken_; }
+    static constexpr const char* kReleased = "it was released from outside (dibs release)";
     // Once, when a better claim has begun to take it: what is left, in nanoseconds.
     std::optional<int64_t> newly_taken() { return std::exchange(taken_, std::nullopt); }
     // Its slot was taken, and its claim waits again.
@@ -40,6 +44,7 @@ class LeaseWatch {
     bool lost(const std::string& why);
     bool take_completions();
     bool take(const dibs_completion& one);
+    std::string revoked();
     void begin(const dibs_completion& granted);
 
     const Options& options_;
@@ -53,6 +58,8 @@ class LeaseWatch {
     bool regained_ = false;
     std::string why_;
     std::optional<int64_t> taken_;
+    bool told_taken_ = false;  // of this lease
+    bool perhaps_taken_ = false;
     std::vector<std::string> provision_;
 };
 

@@ -21,8 +21,8 @@
 #include "broker/ctl/exec/lease_watch.hpp"
 #include "broker/ctl/exec/terminal.hpp"
 #include "broker/ctl/failure.hpp"
+#include "broker/ctl/sheet.hpp"
 #include "broker/ctl/subcommand.hpp"
-#include "broker/quantity.hpp"
 #include "shm/descriptor.hpp"
 
 namespace dibs::ctl::exec {
@@ -174,7 +174,7 @@ class Wrapper {
                      "dibs exec: a better claim takes the slot of pool \"%s\": the command has "
                      "%s to end\n",
                      options_.pool.name.c_str(),
-                     show_duration(static_cast<uint64_t>(*left_ns)).c_str());
+                     duration_text(static_cast<uint64_t>(*left_ns)).c_str());
         kill(-child_, SIGTERM);
         kill(-child_, SIGCONT);
     }

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "broker/ctl/json_text.hpp"
-#include "broker/quantity.hpp"
+#include "broker/ctl/sheet.hpp"
 
 namespace dibs::ctl::worker {
 
@@ -52,8 +52,7 @@ void write_preferred(JsonText* text, const dibs_assignment& assignment) {
 }  // namespace
 
 std::string shown_time(int64_t ns) {
-    const int64_t cut = ns < DIBS_MILLISECOND ? ns : ns / DIBS_MILLISECOND * DIBS_MILLISECOND;
-    return show_duration(static_cast<uint64_t>(std::max<int64_t>(cut, 0)));
+    return duration_text(static_cast<uint64_t>(std::max<int64_t>(ns, 0)));
 }
 
 bool is_utf8(std::string_view bytes) {

@@ -186,6 +186,7 @@ void check_pool(const Options& options) {
                           "\" is counted: its slots have no workers; dibs exec runs a command with "
                           "one of them");
     }
+    check_attributes(options, options.pool.count - 1, 1, limits);  // with the shortest process id
     if (limits.answer_max == 0 && options.lines == Lines::kAnswer) {
         std::fprintf(stderr,
                      "dibs worker: pool \"%s\" has answer_max = 0: its holders get no answers; set "

@@ -160,6 +160,8 @@ void Hand::post(int64_t now_ns) {
         post_ = std::make_unique<Post>(options_, name_, index_, process_->pid());
         post_trouble_.clear();
         be_idle(now_ns);
+    } catch (const Hopeless&) {
+        throw;
     } catch (const std::exception& failure) {
         retry_post(now_ns, failure.what());
     }

@@ -5,11 +5,36 @@
 #include <vector>
 
 #include "broker/ctl/failure.hpp"
+#include "broker/ctl/subcommand.hpp"
 #include "broker/ctl/worker/template_text.hpp"
 
 namespace dibs::ctl::worker {
 
 namespace {
+
+// Nothing that the broker or another worker may do later makes these good.
+bool for_good(int code) {
+    switch (code) {
+        case DIBS_EPAYLOAD:
+        case DIBS_ENAME:
+        case DIBS_EOPTIONS:
+        case DIBS_ELABELS:
+        case DIBS_ENOTALLOWED:
+        case DIBS_EARGUMENT:
+            return true;
+        default:
+            return false;
+    }
+}
+
+// The attributes' values of one process.
+std::vector<std::string> values_of(const Options& options, uint32_t index, pid_t process) {
+    std::vector<std::string> values;
+    for (const auto& [key, value] : options.attributes)
+        values.push_back(
+            filled_in(with_index(value, index), "{pid}", static_cast<uint32_t>(process)));
+    return values;
+}
 
 // A full ring is emptied by the broker; a session that says so for good has ended.
 bool said(int code) {
@@ -18,17 +43,33 @@ bool said(int code) {
 
 }  // namespace
 
+void check_attributes(const Options& options,
+                      uint32_t index,
+                      pid_t process,
+                      const dibs_pool_limits& limits) {
+    const std::vector<std::string> values = values_of(options, index, process);
+    size_t size = 0;  // as they travel: "key=value" and a zero byte each
+    for (size_t i = 0; i < values.size(); ++i)
+        size += options.attributes[i].first.size() + values[i].size() + 2;
+    if (size <= limits.attributes_max) return;
+    const std::string needed = std::to_string(size);
+    throw Hopeless(kExitLimit,
+                   "the attributes of a slot take " + needed + " bytes, pool \"" +
+                       options.pool.name + "\" takes at most " +
+                       std::to_string(limits.attributes_max) + ": set attributes_max = " + needed +
+                       " or more for the pool in dibsd's configuration, and start dibsd again");
+}
+
 Post::Post(const Options& options, const std::string& name, uint32_t index, pid_t process)
     : attachment_(options.socket, small_session()) {
     const uint32_t pool = attachment_.pool(options.pool.name);
-    answer_max_ = attachment_.describe(pool).answer_max;
+    const dibs_pool_limits limits = attachment_.describe(pool);
+    answer_max_ = limits.answer_max;
+    check_attributes(options, index, process, limits);
     std::vector<const char*> labels;
     for (const std::string& label : options.labels)
         labels.push_back(label.c_str());
-    std::vector<std::string> values;
-    for (const auto& [key, value] : options.attributes)
-        values.push_back(
-            filled_in(with_index(value, index), "{pid}", static_cast<uint32_t>(process)));
+    const std::vector<std::string> values = values_of(options, index, process);
     std::vector<dibs_option> attributes;
     for (size_t i = 0; i < values.size(); ++i)
         attributes.push_back({options.attributes[i].first.c_str(), values[i].c_str()});
@@ -44,7 +85,9 @@ Post::Post(const Options& options, const std::string& name, uint32_t index, pid_
     const int code =
         dibs_announce(attachment_.session(), pool, &announced, 5 * DIBS_SECOND, &slot_);
     if (code < 0) {
-        throw Failure(exit_code_of(code), "cannot announce " + name + ": " + dibs_strerror(code));
+        const std::string why = "cannot announce " + name + ": " + dibs_strerror(code);
+        if (for_good(code)) throw Hopeless(exit_code_of(code), why);
+        throw Failure(exit_code_of(code), why);
     }
 }
 

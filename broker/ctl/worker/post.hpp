@@ -9,9 +9,22 @@
 #include <string>
 #include <string_view>
 
+#include "broker/ctl/failure.hpp"
 #include "broker/ctl/worker/options.hpp"
 
 namespace dibs::ctl::worker {
+
+// A slot that the broker will never take: trying again is in vain.
+class Hopeless : public Failure {
+  public:
+    using Failure::Failure;
+};
+
+// Hopeless where this process's attributes are longer than its pool takes.
+void check_attributes(const Options& options,
+                      uint32_t index,
+                      pid_t process,
+                      const dibs_pool_limits& limits);
 
 class Post {
   public:

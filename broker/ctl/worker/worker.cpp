@@ -1,6 +1,5 @@
 // broker/ctl/worker/worker.cpp -- `dibs worker`: its arguments.
 // SPDX-License-Identifier: Apache-2.0
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -32,10 +31,13 @@ constexpr const char* kFooter =
     "attributes its process id. Processes find DIBS_POOL, DIBS_WORKER_INDEX and DIBS_WORKER_NAME "
     "in their environment.\n\n"
     "Example:\n"
-    "  dibs worker web:4 --ready-line serving --uses-max 1000 -- ./serve --port 80{index}\n\n"
+    "  dibs worker web:4 --uses-max 1000 \\\n"
+    "      --ready-line serving \\\n"
+    "      -- ./serve --port 80{index}\n\n"
     "TERM, INT or HUP stops it in order: no more uses, the present ones may end; a second one ends "
     "them. Exit codes: 0 stopped in order, 1 every process failed (--tries-max), 2 wrong usage, "
-    "3 no broker, 4 no such pool, 5 not allowed, 125 dibs failed, 126 the command cannot be "
+    "3 no broker, 4 no such pool, 5 not allowed, 6 more than the pool takes, 125 dibs failed, 126 "
+    "the command cannot be "
     "executed, 127 there is no such command.";
 
 struct Words {
@@ -95,13 +97,15 @@ void add_options(Arguments* arguments, Words* words, worker::Options* options) {
                     "what a process is told and says: answer = a line for each use, its line is "
                     "the answer and ends the use (as it is); hold = its line goes to the holder, "
                     "the use lasts until the holder gives the slot back, and a line then says "
-                    "that it is clean; none = nothing");
+                    "that it is clean; none = nothing",
+                    "WORD");
     arguments->text(
-        "--name", &options->name, "names of the slots, with the process's number behind");
-    arguments->texts("--label", &options->labels, "a label of the slots (repeatable)");
+        "--name", &options->name, "names of the slots, with the process's number behind", "NAME");
+    arguments->texts("--label", &options->labels, "a label of the slots (repeatable)", "LABEL");
     arguments->texts("--attribute",
                      &words->attributes,
-                     "KEY=VALUE that goes with every grant of the slots (repeatable)");
+                     "what goes with every grant of the slots (repeatable)",
+                     "KEY=VALUE");
     arguments->number(
         "--uses-max", &options->uses_max, "replace a process after so many uses; 0 = never");
     arguments->duration(
@@ -111,7 +115,8 @@ void add_options(Arguments* arguments, Words* words, worker::Options* options) {
     arguments->text("--between",
                     &options->between,
                     "a shell command to run after each use, with DIBS_WORKER_PID set; a process "
-                    "is replaced if it fails");
+                    "is replaced if it fails",
+                    "CMD");
     arguments->duration("--grace",
                         &options->grace_ns,
                         "how long a process may take to finish what its holder has given back, "
@@ -128,15 +133,8 @@ void add_options(Arguments* arguments, Words* words, worker::Options* options) {
                         "how long to wait for uses to end when told to stop (30s)");
     arguments->number(
         "--line-max", &options->line_max, "the longest line that a process may write, in bytes");
-    arguments->text("--socket", &options->socket, "the broker's socket");
+    arguments->text("--socket", &options->socket, "the broker's socket", "PATH");
     arguments->footer(kFooter);
-}
-
-// What is closed would be taken by the next pipe, and given to the wrong process.
-void open_standard_streams() {
-    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-        if (fcntl(fd, F_GETFD) < 0) (void)!open("/dev/null", O_RDWR);
-    }
 }
 
 }  // namespace
@@ -148,7 +146,6 @@ int run_worker(int argc, char** argv) {
     add_options(&arguments, &words, &options);
     if (const auto exit_code = arguments.parse(argc, argv)) return *exit_code;
     try {
-        open_standard_streams();
         read_words(words, &options);
         options.program = find_command(options.command.front());
         return worker::run_crew(options);
