@@ -33,7 +33,10 @@ AccountBook::AccountBook(State& state, Edit& edit, Arena& arena, uint64_t seed)
     : labels(state, edit, arena, seed),
       crowds_of_pool(state.pools.size()),
       stalls_of_pool(state.pools.size()),
+      stall_bits(state.pools.size()),
       tenants_of_pool(state.pools.size()),
+      tenants_of_account(state.accounts.size()),
+      watches(state.pools.size()),
       slot_links(state.slots.size()),
       crowd_of_claim(state.claims.size(), kNoRow),
       stall_of_slot(state.slots.size(), kNoRow),
@@ -116,7 +119,9 @@ uint32_t AccountBook::stall_for(uint32_t pool, uint32_t set) {
     stall.labels = set;
     stall.leases.fill(kNoRow);
     labels.hold(set);
+    stall.place = static_cast<uint32_t>(stalls_of_pool[pool].size());
     stalls_of_pool[pool].push_back(row);
+    ++stall_bits[pool].version;
     stall_by_key.grow();
     stall_by_key.insert(hash, row);
     return row;
@@ -132,6 +137,7 @@ uint32_t AccountBook::tenant_for(uint32_t pool, uint32_t account) {
     tenant.leases.fill(kNoRow);
     tenant_by_key.grow();
     tenant_by_key.insert(numbers_hash(pool, account), row);
+    tenants_of_account[account].push_back(row);
     return row;
 }
 
@@ -185,11 +191,37 @@ void AccountBook::sweep() {
         if (!stall.in_use || stall.slots != 0) continue;
         stall_by_key.remove(numbers_hash(stall.pool, stall.labels), row);
         labels.drop(stall.labels);
-        std::erase(stalls_of_pool[stall.pool], row);
+        leave_stalls(row);
         stall.in_use = false;
         free_stalls.push_back(row);
     }
     labels.sweep();
+}
+
+// Those behind it move up.
+void AccountBook::leave_stalls(uint32_t row) {
+    const uint32_t pool = stalls[row].pool;
+    std::erase(stalls_of_pool[pool], row);
+    stall_bits[pool] = {.version = stall_bits[pool].version + 1};
+    for (uint32_t place = 0; place < stalls_of_pool[pool].size(); ++place) {
+        Stall& stall = stalls[stalls_of_pool[pool][place]];
+        stall.place = place;
+        mark_idle(stall);
+    }
+}
+
+void AccountBook::look_at_stalls(const Crowd& crowd) {
+    const uint32_t version = stall_bits[crowd.pool].version;
+    if (crowd.stalls_version == version) return;
+    crowd.stalls_version = version;
+    crowd.served_by = crowd.provisioned_by = 0;
+    for (uint32_t place = 0; place < stalls_of_pool[crowd.pool].size() && place < 64; ++place) {
+        const uint32_t set = stalls[stalls_of_pool[crowd.pool][place]].labels;
+        const uint64_t bit = uint64_t{1} << place;
+        if (!labels.covers(set, crowd.base)) continue;
+        crowd.served_by |= bit;
+        if (labels.covers(set, crowd.preferred)) crowd.provisioned_by |= bit;
+    }
 }
 
 // The account's row will be another's.
@@ -203,6 +235,7 @@ void AccountBook::forget_account(uint32_t account) {
         tenants[row].in_use = false;
         free_tenants.push_back(row);
     }
+    tenants_of_account[account].clear();
 }
 
 }  // namespace dibs::core

@@ -12,6 +12,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -51,8 +52,15 @@ struct Crowd {
     uint32_t waiting = 0;
     uint32_t place = shm::kNoRow;  // among the pool's crowds that wait
     uint32_t fanout = 0;
+    uint32_t tenant = shm::kNoRow;  // of its pool and account, once a claim of it has run
+    bool was_listed = false;        // when the last pass ended
     uint64_t examined_ns = 0;
     ClaimLine claims;  // those that wait
+    // Which of the pool's first 64 stalls have its base labels, and which the others as well; as of
+    // this version of their list.
+    mutable uint32_t stalls_version = 0;
+    mutable uint64_t served_by = 0;
+    mutable uint64_t provisioned_by = 0;
 };
 
 struct Stall {
@@ -60,6 +68,7 @@ struct Stall {
     bool held_back = false;  // for the pass that runs
     bool held_for_step = false;
     uint32_t pool = 0;
+    uint32_t place = 0;  // among the pool's stalls
     uint32_t labels = shm::kNoRow;
     uint32_t slots = 0;
     Ends idle;
@@ -73,8 +82,24 @@ struct Tenant {
     uint32_t account = shm::kNoRow;
     uint32_t units_total = 0;
     uint32_t place = shm::kNoRow;  // among the pool's tenants with leases
+    bool is_stale = false;         // what follows may be wrong
+    bool is_due = false;           // a pass may move its leases
+    uint64_t quiet_until_us = 0;   // no pass before may
     std::array<uint32_t, kClassesAndFree> units = {};
     std::array<uint32_t, kClassesAndFree> leases = {};  // roots
+};
+
+// A pool's tenants whose leases a pass may have to move to another class.
+struct TenantWatch {
+    std::vector<uint32_t> stale;  // those that something has happened to
+    std::vector<uint32_t> due;
+    uint64_t quiet_until_us = 0;  // the least of all the others
+};
+
+// The first 64 of a pool's stalls, a bit each.
+struct StallBits {
+    uint32_t version = 1;  // of the list
+    uint64_t idle = 0;     // has idle slots
 };
 
 struct Fanout {
@@ -137,7 +162,10 @@ struct AccountBook {
 
     std::vector<std::vector<uint32_t>> crowds_of_pool;  // those with waiting claims
     std::vector<std::vector<uint32_t>> stalls_of_pool;
-    std::vector<std::vector<uint32_t>> tenants_of_pool;  // those with leases
+    std::vector<StallBits> stall_bits;                      // by pool
+    std::vector<std::vector<uint32_t>> tenants_of_pool;     // those with leases
+    std::vector<std::vector<uint32_t>> tenants_of_account;  // those there are
+    std::vector<TenantWatch> watches;                       // by pool
 
     struct Link {
         uint32_t next = shm::kNoRow;
@@ -176,6 +204,14 @@ struct AccountBook {
     // whoever wants those of one instant in order of number puts them so.
     Chains assignments;
     std::unordered_map<uint64_t, std::string> errors;  // claim number → why its worker failed
+
+    // Whether pools ordered by account are looked at: not while nothing of them has changed since a
+    // pass that found nothing to do, and time changes nothing either (next_crossing).
+    bool has_changed = true;  // since the last turn opened
+    bool is_passing = false;
+    bool is_held_back = false;  // every idle slot, by a claim that found too few
+    bool looks = true;          // in this turn
+    uint64_t looked_ns = 0;     // the last turn that could do without
 
     AccountPass pass;
     // Crowds by the class at which they waited when they came to it. One that has been served, or
@@ -221,6 +257,35 @@ struct AccountBook {
         return true;
     }
 
+    // --- tenants whose leases may have to move
+    void watch_tenant(uint32_t tenant) {
+        if (tenants[tenant].is_stale) return;
+        tenants[tenant].is_stale = true;
+        watches[tenants[tenant].pool].stale.push_back(tenant);
+    }
+    void watch_tenants_of(uint32_t account) {
+        for (const uint32_t tenant : tenants_of_account[account])
+            watch_tenant(tenant);
+    }
+
+    // --- stalls of a pool, a bit each where there are no more than 64
+    [[nodiscard]] bool has_stall_bits(uint32_t pool) const {
+        return stalls_of_pool[pool].size() <= 64;
+    }
+    // Its first idle slot came, or its last one went.
+    void mark_idle(const Stall& stall) {
+        if (stall.place >= 64) return;
+        const uint64_t bit = uint64_t{1} << stall.place;
+        uint64_t& idle = stall_bits[stall.pool].idle;
+        idle = stall.idle.head != shm::kNoRow ? idle | bit : idle & ~bit;
+    }
+    void look_at_stalls(const Crowd& crowd);
+
+    // When it was last in a list of a pass and not served.
+    [[nodiscard]] uint64_t examined_ns(const Crowd& crowd) const {
+        return crowd.was_listed ? std::max(crowd.examined_ns, looked_ns) : crowd.examined_ns;
+    }
+
     void sweep();
     void forget_account(uint32_t account);
     void change_account(uint32_t account) {
@@ -237,6 +302,7 @@ struct AccountBook {
   private:
     uint32_t fanout_for(uint32_t pool, uint32_t account, uint64_t union_hash);
     void drop_crowd(uint32_t crowd);
+    void leave_stalls(uint32_t stall);
 };
 
 }  // namespace dibs::core

@@ -79,7 +79,7 @@ uint8_t Core::class_of(uint32_t claim) const {
 TimeNs Core::examined_ns(uint32_t claim) const {
     if (!parts_->by_account(parts_->state.claims[claim].pool)) return 0;
     const AccountBook& book = *parts_->book;
-    return book.crowds[book.crowd_of_claim[claim]].examined_ns;
+    return book.examined_ns(book.crowds[book.crowd_of_claim[claim]]);
 }
 
 uint32_t Core::find_slot(uint32_t pool, std::string_view name) const {

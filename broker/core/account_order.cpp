@@ -29,6 +29,19 @@ void unlink(Links& links, Ends& ends, uint32_t row) {
     (link.next == kNoRow ? ends.tail : links[link.next].previous) = link.previous;
 }
 
+// A run of the one list, whose links stay as they are, to the end of the other.
+template <class Links>
+void splice(Links& links, Ends& from, Ends& to, uint32_t first, uint32_t last) {
+    const uint32_t before = links[first].previous;
+    const uint32_t behind = links[last].next;
+    (before == kNoRow ? from.head : links[before].next) = behind;
+    (behind == kNoRow ? from.tail : links[behind].previous) = before;
+    links[first].previous = to.tail;
+    links[last].next = kNoRow;
+    (to.tail == kNoRow ? to.head : links[to.tail].next) = first;
+    to.tail = last;
+}
+
 void leave_list(std::vector<uint32_t>& list, uint32_t place) {
     list[place] = list.back();
     list.pop_back();
@@ -41,8 +54,7 @@ void leave_list(std::vector<uint32_t>& list, uint32_t place) {
 // Interns what the claim brings. Not kOk: nothing has changed.
 Reason Core::Parts::take_terms(const ClaimTerms& terms, uint32_t session, TermRows* rows) {
     if (!LabelSets::well_formed(terms.labels) || !LabelSets::well_formed(terms.provisionable) ||
-        terms.account.size() > shm::kNameMax ||
-        terms.account.find('\0') != std::string_view::npos) {
+        terms.account.size() > shm::kNameMax || LabelSets::has_zero(terms.account)) {
         return Reason::kPayload;
     }
     LabelSets& labels = book->labels;
@@ -81,6 +93,7 @@ void Core::Parts::wait_in_crowd(uint32_t row) {
     book->count_waiting(crowd.account, 1);
     if (crowd.waiting++ != 0) return;
     crowd.waits_at = kNoClass;
+    crowd.was_listed = false;
     std::vector<uint32_t>& crowds = book->crowds_of_pool[crowd.pool];
     crowd.place = static_cast<uint32_t>(crowds.size());
     crowds.push_back(place);
@@ -91,6 +104,8 @@ void Core::Parts::leave_waiting(uint32_t row) {
     crowd.claims.remove(state.claims[row].arrival);
     book->count_waiting(crowd.account, -1);
     if (--crowd.waiting != 0) return;
+    crowd.examined_ns = book->examined_ns(crowd);
+    crowd.was_listed = false;
     std::vector<uint32_t>& crowds = book->crowds_of_pool[crowd.pool];
     leave_list(crowds, crowd.place);
     if (crowd.place < crowds.size()) book->crowds[crowds[crowd.place]].place = crowd.place;
@@ -197,7 +212,9 @@ void Core::Parts::stand_idle(uint32_t row) {
         while (state.slots[at].idle_order < order)
             at = book->slot_links[at].next;
     }
+    const bool is_first = stall.idle.head == kNoRow;
     link_before(book->slot_links, stall.idle, row, at);
+    if (is_first) book->mark_idle(stall);
 }
 
 Reason Core::Parts::intern_announced(std::span<const std::string_view> labels) {
@@ -228,12 +245,26 @@ void Core::Parts::leave_leased(uint32_t row) {
     unlink(book->slot_links, book->stalls[book->stall_of_slot[row]].leased, row);
 }
 
+// Slots that stand side by side in a stall, idle or leased, to the end of the other list.
+void Core::Parts::change_lists(uint32_t first, uint32_t last, bool to_leased) {
+    Stall& stall = book->stalls[book->stall_of_slot[first]];
+    Ends& from = to_leased ? stall.idle : stall.leased;
+    Ends& to = to_leased ? stall.leased : stall.idle;
+    const bool had_idle = stall.idle.head != kNoRow;
+    splice(book->slot_links, from, to, first, last);
+    if (had_idle != (stall.idle.head != kNoRow)) book->mark_idle(stall);
+}
+
+void Core::Parts::leave_idle(uint32_t row) {
+    Stall& stall = book->stalls[book->stall_of_slot[row]];
+    unlink(book->slot_links, stall.idle, row);
+    if (stall.idle.head == kNoRow) book->mark_idle(stall);
+}
+
 // move_slot() tells of both ends of a change.
 void Core::Parts::leave_state(uint32_t row, SlotState from, SlotState to) {
     if (from == SlotState::kLeased) leave_leased(row);
-    if (from == SlotState::kIdle) {
-        unlink(book->slot_links, book->stalls[book->stall_of_slot[row]].idle, row);
-    }
+    if (from == SlotState::kIdle) leave_idle(row);
     if (to == SlotState::kFree) leave_stall(row);
 }
 
@@ -340,6 +371,7 @@ void Core::Parts::count_fanout(uint32_t claim, uint8_t at_class, int32_t change)
 void Core::Parts::occupy(uint32_t claim, uint32_t first_slot, int32_t change) {
     const shm::ClaimRow& row = state.claims[claim];
     count_fanout(claim, row.account_class, change);
+    if (row.account == kNoRow || book->limits[row.account].empty()) return;
     for (uint32_t unit = 0, slot = first_slot; unit < row.units; ++unit) {
         count_labels(row.account, slot, change);
         slot = state.slots[slot].holder_next;

@@ -5,6 +5,7 @@
 // each one looks at what is left to do, and what has been done does not come back.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <bit>
 
 #include "broker/core/parts.hpp"
 
@@ -25,14 +26,18 @@ bool Core::Parts::pass_by_account(uint32_t pool) {
         } else if (pass.step == Step::kSpill) {
             pass.step = Step::kProvisioned;
             ++pass.at_class;
+            pass_over_classes();
         } else {
+            if (pass.step == Step::kStart) pass_over_classes();
+            if (pass.step == Step::kEnd) break;
             pass.step = static_cast<Step>(static_cast<uint8_t>(pass.step) + 1);
             if (pass.step == Step::kPreempt && somebody_preempts()) book->ban_accounts();
         }
     }
     for (const uint32_t place : book->crowds_of_pool[pool]) {
         Crowd& crowd = book->crowds[place];
-        if (crowd.waits_at != kNoClass) crowd.examined_ns = now_ns;
+        crowd.was_listed = crowd.waits_at != kNoClass;
+        if (crowd.was_listed) crowd.examined_ns = now_ns;
     }
     pass.pool = kNoRow;  // from here on claims wait in their crowds at once
     pass.requeued = pass.requeued || !book->come_back.empty();
@@ -50,13 +55,26 @@ bool Core::Parts::pass_by_account(uint32_t pool) {
     return true;
 }
 
+// To the next class at which something waits, or to the next one while a lease may have to move.
+void Core::Parts::pass_over_classes() {
+    AccountPass& pass = book->pass;
+    const TenantWatch& watch = book->watches[pass.pool];
+    while (pass.at_class < kFreeClass && !book->waits_at(pass.at_class) && watch.due.empty() &&
+           watch.stale.empty()) {
+        ++pass.at_class;
+    }
+    if (pass.at_class == kFreeClass && !book->waits_at(kFreeClass)) pass.step = Step::kEnd;
+}
+
 void Core::Parts::start_account_pass(uint32_t pool) {
     book->pass = {.pool = pool, .step = Step::kStart};
     for (std::vector<uint32_t>& crowds : book->crowds_at)
         crowds.clear();
     ++book->walks;
+    begin_watch(pool);
     for (const uint32_t place : book->crowds_of_pool[pool]) {
-        const Crowd& crowd = book->crowds[place];
+        Crowd& crowd = book->crowds[place];
+        crowd.examined_ns = book->examined_ns(crowd);
         const uint32_t account = crowd.account;
         uint8_t best = kFreeClass;
         if (account != kNoRow) {
@@ -109,7 +127,7 @@ bool Core::Parts::serve_class(bool provisioned) {
     std::vector<CrowdAtHead>& heap = book->heap;
     heap.clear();
     const shm::PoolRow& pool = state.pools[pass.pool];
-    if (pool.idle != 0 && !pass.stopped && book->waits_at(pass.at_class)) {
+    if (pool.idle != 0 && !pass.stopped && book->waits_at(pass.at_class) && !all_held_back()) {
         for (const uint32_t place : book->crowds_at[pass.at_class]) {
             const Crowd& crowd = book->crowds[place];
             if (!book->waits_here(crowd)) continue;
@@ -123,6 +141,7 @@ bool Core::Parts::serve_class(bool provisioned) {
         const uint32_t place = heap.back().crowd;
         if (!serve_head(place, provisioned)) {
             heap.pop_back();
+            if (book->is_held_back) break;
             continue;
         }
         const Crowd& crowd = book->crowds[place];
@@ -151,10 +170,12 @@ bool Core::Parts::serve_head(uint32_t place, bool provisioned) {
         if (!chosen.empty()) hold_back(crowd, provisioned);
         return false;
     }
-    uint32_t to_confirm = 0;
-    for (const uint32_t slot : chosen)
-        to_confirm += state.slots[slot].session == kNoRow ? 0 : 1;
     const shm::PoolRow& pool = state.pools[pass.pool];
+    uint32_t to_confirm = 0;
+    if (pool.kind == shm::PoolKind::kWorker) {
+        for (const uint32_t slot : chosen)
+            to_confirm += state.slots[slot].session == kNoRow ? 0 : 1;
+    }
     if (!lease_row_left() ||
         (to_confirm != 0 && pool.unconfirmed + to_confirm > pool.unconfirmed_max)) {
         pass.stopped = true;
@@ -174,7 +195,9 @@ bool Core::Parts::serve_head(uint32_t place, bool provisioned) {
 // The slots become the claim's: leased at once, or reserved if a worker must confirm.
 void Core::Parts::give_slots(uint32_t claim, std::span<const uint32_t> slots, uint32_t to_confirm) {
     const SlotState to = to_confirm == 0 ? SlotState::kLeased : SlotState::kReserved;
-    for (size_t unit = 0; unit < slots.size(); ++unit) {
+    const bool at_once = to_confirm == 0 && state.slots[slots.front()].state == SlotState::kIdle;
+    if (at_once) lease_slots(slots);
+    for (size_t unit = 0; !at_once && unit < slots.size(); ++unit) {
         if (state.slots[slots[unit]].state != to) move_slot(slots[unit], to);
         shm::SlotRow& slot = edit.row(state.slots[slots[unit]], 1);
         put(slot.round, slot.round + 1);
@@ -191,9 +214,37 @@ void Core::Parts::give_slots(uint32_t claim, std::span<const uint32_t> slots, ui
 // Into book->chosen: the first idle slots that can serve the crowd, as many as it has units or
 // as there are.
 void Core::Parts::choose_slots(const Crowd& crowd, bool provisioned) {
-    std::vector<uint32_t>& chosen = book->chosen;
-    chosen.clear();
+    book->chosen.clear();
     const bool limited = crowd.account != kNoRow && !book->limits[crowd.account].empty();
+    if (limited || !book->has_stall_bits(crowd.pool)) {
+        return choose_slots_slowly(crowd, provisioned, limited);
+    }
+    book->look_at_stalls(crowd);
+    const uint64_t fits = provisioned ? crowd.provisioned_by : crowd.served_by;
+    const std::vector<uint32_t>& stalls = book->stalls_of_pool[crowd.pool];
+    uint32_t best = kNoRow;
+    uint32_t found = 0;
+    for (uint64_t bits = fits & book->stall_bits[crowd.pool].idle; bits != 0; bits &= bits - 1) {
+        const Stall& stall = book->stalls[stalls[static_cast<size_t>(std::countr_zero(bits))]];
+        if (stall.held_back || stall.held_for_step) continue;
+        ++found;
+        const uint32_t head = stall.idle.head;
+        if (best == kNoRow || state.slots[head].idle_order < state.slots[best].idle_order) {
+            best = head;
+        }
+    }
+    if (found > 1 && crowd.units > 1) return choose_slots_slowly(crowd, provisioned, false);
+    // Of too few, one says as much as all of them.
+    const uint32_t wanted = state.pools[crowd.pool].idle < crowd.units ? 1 : crowd.units;
+    for (uint32_t unit = 0; unit < wanted && best != kNoRow; ++unit) {
+        book->chosen.push_back(best);
+        best = book->slot_links[best].next;
+    }
+}
+
+// From many stalls, or with a limit that each slot counts for.
+void Core::Parts::choose_slots_slowly(const Crowd& crowd, bool provisioned, bool limited) {
+    std::vector<uint32_t>& chosen = book->chosen;
     std::vector<uint32_t>& next = book->row_scratch;  // stall's place → its next idle slot
     const std::vector<uint32_t>& stalls = book->stalls_of_pool[crowd.pool];
     next.clear();
@@ -239,75 +290,17 @@ void Core::Parts::hold_back(const Crowd& crowd, bool provisioned) {
         (provisioned ? book->stalls[place].held_for_step : book->stalls[place].held_back) = true;
         book->pass.held_for_step = book->pass.held_for_step || provisioned;
     }
+    (void)all_held_back();
 }
 
-// Step 3, in order of accounts.
-bool Core::Parts::reprioritise() {
-    AccountPass& pass = book->pass;
-    const shm::PoolRow& pool = state.pools[pass.pool];
-    std::vector<std::pair<uint32_t, uint32_t>>& wanted = book->to_reprioritise;
-    wanted.clear();
-    for (const uint32_t place : book->tenants_of_pool[pass.pool]) {
-        const uint32_t account = book->tenants[place].account;
-        if (account < pass.next_account) continue;
-        const int64_t balance = balance_at(account, pass.at_class);
-        if (balance > pool.promote_threshold || balance < pool.demote_threshold) {
-            wanted.emplace_back(account, place);
-        }
-    }
-    std::sort(wanted.begin(), wanted.end());
-    for (const auto& [account, place] : wanted) {
-        pass.next_account = account;
-        if (!reprioritise_account(account, place)) return false;
-    }
-    return true;
-}
-
-bool Core::Parts::reprioritise_account(uint32_t account, uint32_t place) {
-    constexpr int64_t kOne = 1'000'000;
-    const uint8_t p = book->pass.at_class;
-    const shm::AccountRow& row = state.accounts[account];
-    if ((row.flags & shm::AccountFlag::kConfigured) == 0) return true;
-    const shm::PoolRow& pool = state.pools[book->pass.pool];
-    const int64_t balance = balance_at(account, p);
-    const auto net = [&] { return row.rate[p] - kOne * row.running[p]; };
-    while (balance < pool.demote_threshold && net() < 0) {
-        const uint32_t lease = book->tenant_leases.first(book->tenants[place].leases[p]);
-        if (lease == kNoRow) break;
-        if (full()) return false;
-        move_class(lease, static_cast<uint8_t>(p + 1));
-    }
-    if (balance <= pool.promote_threshold || net() <= 0) return true;
-    std::vector<uint32_t>& lower = book->row_scratch;
-    lower.clear();
-    for (uint32_t q = p + 1U; q < kClassesAndFree; ++q) {
-        book->tenant_leases.each(book->tenants[place].leases[q],
-                                 [&](uint32_t lease) { lower.push_back(lease); });
-    }
-    std::sort(lower.begin(), lower.end(), [&](uint32_t left, uint32_t right) {
-        const Cost one = cost_of(left);
-        const Cost other = cost_of(right);
-        if (one != other) return one > other;
-        return state.slots[state.leases[left].first_slot].number <
-               state.slots[state.leases[right].first_slot].number;
+// Every idle slot is kept for somebody: this step is over.
+bool Core::Parts::all_held_back() {
+    const std::vector<uint32_t>& stalls = book->stalls_of_pool[book->pass.pool];
+    book->is_held_back = std::all_of(stalls.begin(), stalls.end(), [&](uint32_t place) {
+        const Stall& stall = book->stalls[place];
+        return stall.idle.head == kNoRow || stall.held_back || stall.held_for_step;
     });
-    for (const uint32_t lease : lower) {
-        if (net() <= 0) break;
-        if (full()) return false;
-        if (may_be_promoted(lease)) move_class(lease, p);
-    }
-    return true;
-}
-
-bool Core::Parts::may_be_promoted(uint32_t row) const {
-    const shm::LeaseRow& lease = state.leases[row];
-    const Crowd& crowd = book->crowds[book->crowd_of_claim[book->claim_of_lease[row]]];
-    if (lease.account_class == kFreeClass && fanout_left(crowd) < lease.units) return false;
-    for (uint32_t slot = lease.first_slot; slot != kNoRow; slot = state.slots[slot].holder_next) {
-        const uint32_t set = book->stalls[book->stall_of_slot[slot]].labels;
-        if (!labels_allow(lease.account, lease.pool, set, true)) return false;
-    }
-    return true;
+    return book->is_held_back;
 }
 
 // Step 5: what its fan-out has stopped goes on in the free class, if it may.

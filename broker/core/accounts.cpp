@@ -107,15 +107,15 @@ AccountBook& Core::Parts::open_book() {
 
 uint32_t Core::Parts::find_account(std::string_view name) const {
     if (!book) return kNoRow;
-    const uint64_t hash = hash_bytes(name.data(), name.size(), hash_seed);
-    return book->account_by_name.find(hash, [&](uint32_t row) {
+    return book->account_by_name.find(text_hash(name, hash_seed), [&](uint32_t row) {
         return std::string_view{state.accounts[row].name, state.accounts[row].name_size} == name;
     });
 }
 
 void Core::Parts::index_account(uint32_t row) {
     const shm::AccountRow& account = state.accounts[row];
-    book->account_by_name.insert(hash_bytes(account.name, account.name_size, hash_seed), row);
+    const std::string_view name{account.name, account.name_size};
+    book->account_by_name.insert(text_hash(name, hash_seed), row);
 }
 
 // The lowest free place; kNoRow if there is none.
@@ -170,6 +170,7 @@ void Core::Parts::learn_account(uint32_t row) {
 // Is it to be stepped turn by turn?
 void Core::Parts::watch_account(uint32_t row) {
     const shm::AccountRow& account = state.accounts[row];
+    book->watch_tenants_of(row);
     bool above = false;
     for (uint32_t p = 0; p < shm::kClasses; ++p) {
         above = above || (account.rate[p] > 0 && account.running[p] > 0 &&
@@ -206,7 +207,7 @@ void Core::Parts::forget_unused_account(uint32_t row) {
     if (book->account_uses[row] != 0 || (known.flags & AccountFlag::kConfigured) != 0) return;
     book->forget_account(row);
     book->change_account(row);
-    book->account_by_name.remove(hash_bytes(known.name, known.name_size, hash_seed), row);
+    book->account_by_name.remove(text_hash({known.name, known.name_size}, hash_seed), row);
     shm::AccountRow& account = edit.row(known, 1);
     put(account.state, 0);
     put(account.head.generation, account.head.generation + 1);
@@ -238,20 +239,20 @@ uint64_t Core::Parts::used_us(uint32_t row) const {
     return account.used_us + account.held * (now_ns / 1000 - account.charged_ns / 1000);
 }
 
-void Core::Parts::settle(uint32_t row) {
+shm::AccountRow& Core::Parts::settle(uint32_t row) {
     shm::AccountRow& account = edit.row(state.accounts[row], kMoneyLines);
-    if (account.charged_ns == now_ns) return;
+    if (account.charged_ns == now_ns) return account;
     if (account.held != 0) put(account.used_us, used_us(row));
     for (uint32_t p = 0; p < shm::kClasses; ++p) {
         if (account.rate[p] == 0 && account.running[p] == 0) continue;
         put(account.balance[p], balance_at(row, p));
     }
     put(account.charged_ns, now_ns);
+    return account;
 }
 
 void Core::Parts::pay(uint32_t row, const Cost& amount, bool refund) {
-    settle(row);
-    shm::AccountRow& account = edit.row(state.accounts[row], kMoneyLines);
+    shm::AccountRow& account = settle(row);
     for (uint32_t p = 0; p < shm::kClasses; ++p) {
         const __int128 change = refund ? amount[p] : -static_cast<__int128>(amount[p]);
         put(account.balance[p], clamped(account.balance[p] + change));
@@ -262,22 +263,28 @@ void Core::Parts::pay(uint32_t row, const Cost& amount, bool refund) {
 // Slots that its leases begin or end to hold, and those of them that begin or end to pay.
 void Core::Parts::count_run(uint32_t row, uint8_t at_class, int32_t units) {
     if (row == kNoRow) return;
-    settle(row);
-    shm::AccountRow& account = edit.row(state.accounts[row], kMoneyLines);
+    shm::AccountRow& account = settle(row);
     put(account.held, account.held + static_cast<uint32_t>(units));
     book->change_account(row);
-    count_running(row, at_class, units);
+    if (at_class < shm::kClasses) count_at(row, &account, at_class, units);
 }
 
 // Slots that begin or end to pay at a class.
 void Core::Parts::count_running(uint32_t row, uint8_t at_class, int32_t units) {
     if (row == kNoRow || at_class >= shm::kClasses) return;
-    settle(row);
-    shm::AccountRow& account = edit.row(state.accounts[row], kMoneyLines);
-    put(account.running[at_class], account.running[at_class] + static_cast<uint32_t>(units));
-    // Of what is watched, only this has changed; what was not above its cap is not by itself.
+    count_at(row, &settle(row), at_class, units);
+}
+
+void Core::Parts::count_at(uint32_t row,
+                           shm::AccountRow* account,
+                           uint8_t at_class,
+                           int32_t units) {
+    uint32_t& running = account->running[at_class];
+    put(running, running + static_cast<uint32_t>(units));
+    book->watch_tenants_of(row);
+    // Only this class has changed: what was not above its cap is not by itself.
     const bool was = book->above_cap[row] != 0;
-    if (was || account.balance[at_class] > book->caps[row][at_class]) watch_account(row);
+    if (was || account->balance[at_class] > book->caps[row][at_class]) watch_account(row);
 }
 
 void Core::Parts::step_accounts() {
@@ -342,7 +349,7 @@ bool Core::Parts::set_account(const AccountConfig& config, std::string* why) {
     book->change_account(row);
     learn_account(row);
     recount_labels(row);
-    wake_account_pools();
+    account_news();
     return true;
 }
 
@@ -364,7 +371,7 @@ void Core::Parts::delete_account(std::string_view name) {
     book->change_account(row);
     learn_account(row);
     recount_labels(row);
-    wake_account_pools();
+    account_news();
     forget_unused_account(row);
 }
 
@@ -378,19 +385,20 @@ bool Core::Parts::reset_balance(std::string_view name,
     }
     const uint32_t row = find_account(name);
     if (row == kNoRow || (state.accounts[row].flags & AccountFlag::kConfigured) == 0) return true;
-    settle(row);
-    shm::AccountRow& account = edit.row(state.accounts[row], kMoneyLines);
+    shm::AccountRow& account = settle(row);
     for (uint32_t p = 0; p < shm::kClasses; ++p)
         put(account.balance[p], p < balance.size() ? balance[p] : 0);
     watch_account(row);
-    wake_account_pools();
+    account_news();
     return true;
 }
 
-// Every turn looks at them anyway; this is for who looks at work_left().
+// Those in which somebody waits or runs.
 void Core::Parts::wake_account_pools() {
     for (uint32_t pool = 0; pool < state.counters->pools; ++pool) {
-        if (by_account(pool)) dirty.add(pool);
+        if (by_account(pool) && state.pools[pool].waiting + state.pools[pool].leased != 0) {
+            dirty.add(pool);
+        }
     }
 }
 

@@ -75,7 +75,6 @@ void Core::begin_turn(TimeNs now) {
         parts.first_number = parts.state.counters->arrival_next;
     }
     const bool goes_on = parts.cut;
-    if (parts.book) parts.book->crossing_known = false;
     parts.edit.begin();
     if (parts.book && !goes_on) parts.open_account_turn();
 }
@@ -122,6 +121,7 @@ void Core::set_tap(Tap* tap) {
 }
 
 uint32_t Core::set_pool(const PoolConfig& config, std::string* why) {
+    parts_->account_news();
     const uint32_t row = parts_->set_pool(config, why);
     if (row != kNoRow) say(tap_, config);
     return row;
@@ -168,6 +168,7 @@ void Core::apply(const KillFailed& failed) {
 }
 void Core::apply(const Announce& announce) {
     say(tap_, announce);
+    if (announce.pool < pools() && parts_->by_account(announce.pool)) parts_->account_news();
     parts_->apply(announce);
 }
 void Core::apply(const WorkerWord& word) {
@@ -176,10 +177,12 @@ void Core::apply(const WorkerWord& word) {
 }
 void Core::apply(const Drain& drain) {
     say(tap_, drain);
+    parts_->account_news();
     parts_->drain(drain);
 }
 shm::Reason Core::apply(const Steer& steer, TimeNs* granted_ns) {
     say(tap_, steer);
+    parts_->account_news();
     return parts_->apply(steer, granted_ns);
 }
 
@@ -203,18 +206,22 @@ bool Core::reset_balance(std::string_view name,
 }
 void Core::apply(const Report& report) {
     say(tap_, report);
+    parts_->account_news();
     parts_->apply(report);
 }
 void Core::apply(const Pull& pull) {
     say(tap_, pull);
+    parts_->account_news();
     parts_->apply(pull);
 }
 void Core::apply(const Unassign& unassign) {
     say(tap_, unassign);
+    parts_->account_news();
     parts_->apply(unassign);
 }
 void Core::apply(const UpdateClaim& update) {
     say(tap_, update);
+    parts_->account_news();
     parts_->apply(update);
 }
 

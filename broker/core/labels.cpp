@@ -93,15 +93,21 @@ LabelSets::LabelSets(State& state, Edit& edit, Arena& arena, uint64_t seed)
 }
 
 uint64_t LabelSets::hash_of(std::string_view text) const {
-    return hash_bytes(text.data(), text.size(), seed_);
+    return text_hash(text, seed_);
 }
 
 bool LabelSets::well_formed(std::span<const std::string_view> labels) {
     if (labels.size() > shm::kLabelsMax) return false;
     return std::all_of(labels.begin(), labels.end(), [](std::string_view label) {
-        return !label.empty() && label.size() <= shm::kNameMax &&
-               label.find('\0') == std::string_view::npos;
+        return !label.empty() && label.size() <= shm::kNameMax && !has_zero(label);
     });
+}
+
+bool LabelSets::has_zero(std::string_view text) {
+    for (const char letter : text) {
+        if (letter == '\0') return true;
+    }
+    return false;
 }
 
 bool LabelSets::intern(std::span<const std::string_view> labels, uint32_t* row) {

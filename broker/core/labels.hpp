@@ -24,6 +24,7 @@ class LabelSets {
     // `seed` is the index's: clients choose labels.
     LabelSets(State& state, Edit& edit, Arena& arena, uint64_t seed);
 
+    static bool has_zero(std::string_view text);
     static bool well_formed(std::span<const std::string_view> labels);
 
     // The set's row in *row. False if there is no room for another. `labels` are well formed.

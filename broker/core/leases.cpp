@@ -114,8 +114,11 @@ uint32_t Core::Parts::grant(uint32_t claim_row, uint32_t first_slot) {
     add_key(claim.session, lease.key, row | kTagLease);
     if (by_account(claim.pool)) {
         Decision& granted = decisions.back();
-        for (uint32_t slot = first_slot; slot != kNoRow; slot = state.slots[slot].holder_next)
+        const bool prefers = claim.preferred_set != kNoRow;
+        for (uint32_t slot = first_slot; prefers && slot != kNoRow;
+             slot = state.slots[slot].holder_next) {
             granted.provision = granted.provision || lacks_preferred(claim_row, slot);
+        }
         begin_run(claim_row, row);
         return row;
     }
@@ -241,7 +244,8 @@ void Core::Parts::end_lease(
     const uint32_t claim = has_run ? book->claim_of_lease[row] : kNoRow;
     if (has_run) {
         end_run(row);
-        for (uint32_t slot = first; slot != kNoRow; slot = state.slots[slot].holder_next)
+        const bool asked = state.pools[lease.pool].kind == shm::PoolKind::kWorker;
+        for (uint32_t slot = first; asked && slot != kNoRow; slot = state.slots[slot].holder_next)
             assignment_ends(slot);
     }
     if (tell == Tell::kHolder) {

@@ -157,6 +157,7 @@ struct Core::Parts {
     void touch(uint32_t pool) {
         touched.add(pool);
         dirty.add(pool);
+        if (book && by_account(pool)) account_news();
     }
 
     // pools.cpp
@@ -296,6 +297,14 @@ struct Core::Parts {
     void remove_slot(uint32_t slot);
     bool tell_revoke(uint32_t slot);  // false: it has no worker who could be told
 
+    // slot_chains.cpp
+    void lease_slots(std::span<const uint32_t> slots);
+    [[nodiscard]] bool stands_behind(uint32_t before, uint32_t slot) const {
+        return book->slot_links[before].next == slot &&
+               book->stall_of_slot[before] == book->stall_of_slot[slot];
+    }
+    uint32_t idle_slots(uint32_t first, uint32_t except);
+
     // workers.cpp
     void apply(const Announce& command);
     void apply(const WorkerWord& word);
@@ -344,7 +353,8 @@ struct Core::Parts {
     void forget_unused_account(uint32_t account);
     [[nodiscard]] int64_t balance_at(uint32_t account, uint32_t at_class) const;
     [[nodiscard]] uint64_t used_us(uint32_t account) const;
-    void settle(uint32_t account);
+    shm::AccountRow& settle(uint32_t account);
+    void count_at(uint32_t account, shm::AccountRow* row, uint8_t at_class, int32_t units);
     void pay(uint32_t account, const Cost& amount, bool refund);
     void count_run(uint32_t account, uint8_t at_class, int32_t units);
     void count_running(uint32_t account, uint8_t at_class, int32_t units);
@@ -375,6 +385,8 @@ struct Core::Parts {
     void stand_leased(uint32_t slot);
     void stand_by_fence(uint32_t slot);
     void leave_leased(uint32_t slot);
+    void leave_idle(uint32_t slot);
+    void change_lists(uint32_t first, uint32_t last, bool to_leased);
     [[nodiscard]] bool labels_allow(uint32_t account,
                                     uint32_t pool,
                                     uint32_t set,
@@ -401,7 +413,7 @@ struct Core::Parts {
     // account_pass.cpp
     bool pass_by_account(uint32_t pool);
     void start_account_pass(uint32_t pool);
-    void end_account_pass(uint32_t pool);
+    void pass_over_classes();
     [[nodiscard]] uint8_t class_now(const Crowd& crowd) const;
     [[nodiscard]] uint8_t class_of(const Crowd& crowd, uint8_t best) const;
     bool account_step();
@@ -409,12 +421,20 @@ struct Core::Parts {
     bool serve_head(uint32_t crowd, bool provisioned);
     void give_slots(uint32_t claim, std::span<const uint32_t> slots, uint32_t to_confirm);
     void choose_slots(const Crowd& crowd, bool provisioned);
+    void choose_slots_slowly(const Crowd& crowd, bool provisioned, bool limited);
     [[nodiscard]] bool can_serve(const Crowd& crowd, uint32_t stall, bool provisioned);
     void hold_back(const Crowd& crowd, bool provisioned);
+    bool all_held_back();
+    void spill_throttled();
+
+    // reprioritisation.cpp
+    [[nodiscard]] uint64_t quiet_us(const Tenant& tenant) const;
+    void begin_watch(uint32_t pool);
+    void look_at_stale_tenants(uint32_t pool);
+    void look_at_tenant(uint32_t pool, uint32_t tenant);
     bool reprioritise();
     bool reprioritise_account(uint32_t account, uint32_t tenant);
     [[nodiscard]] bool may_be_promoted(uint32_t lease) const;
-    void spill_throttled();
 
     // preemption.cpp
     [[nodiscard]] bool somebody_preempts() const;
@@ -460,6 +480,14 @@ struct Core::Parts {
     void send_away(uint32_t slot);
 
     // account_due.cpp
+    // Something has changed that a pass over a pool ordered by account may decide by.
+    void account_news() {
+        if (!book) return;
+        book->crossing_known = false;
+        if (book->has_changed) return;
+        book->has_changed = true;
+        if (!book->is_passing) wake_account_pools();
+    }
     struct Crossings;
     // When time alone changes what a pass may do; kNever = it does not.
     [[nodiscard]] TimeNs next_crossing() const;
@@ -470,6 +498,7 @@ struct Core::Parts {
     void order_oldest_assignments(uint32_t pool);
     bool tell_pulled();
     void open_account_turn();
+    void end_account_turn();
     bool forget_workers();
     [[nodiscard]] TimeNs next_forgotten();
     [[nodiscard]] TimeNs forgotten_at(const shm::SlotRow& slot) const;

@@ -13,11 +13,13 @@ namespace dibs::core {
 namespace ClaimFlag = shm::ClaimFlag;
 
 bool Core::Parts::pass() {
+    if (book) book->is_passing = true;
     for (uint32_t pool = dirty.first(0); pool != kNoRow; pool = dirty.first(pool + 1)) {
         looked_again = false;
         if (!pass_over(pool)) return false;
         if (!looked_again) dirty.remove(pool);
     }
+    if (book) end_account_turn();
     return true;
 }
 

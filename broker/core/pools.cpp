@@ -148,6 +148,7 @@ uint32_t Core::Parts::set_pool(const PoolConfig& config, std::string* why) {
     put(pool.retry_after_ns, config.retry_after_ns);
     put(pool.interval_max_ns, config.interval_max_ns);
     put(pool.grace_ns, config.grace_ns);
+    if (book) book->watches[row].quiet_until_us = 0;  // its thresholds may be others
     put(pool.promote_threshold, config.promote_threshold);
     put(pool.demote_threshold, config.demote_threshold);
     const TimeNs account_expiry_ns =

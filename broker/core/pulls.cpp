@@ -100,15 +100,23 @@ bool Core::Parts::forget_workers() {
 }
 
 // Time goes over accounts and reported workers before a turn's commands. Pools ordered by account
-// are looked at in every turn in which somebody waits or runs there.
+// in which somebody waits or runs are looked at, unless that cannot lead to anything.
 void Core::Parts::open_account_turn() {
     step_accounts();
+    // What is above its cap falls as turns cut its time: nobody can say when it will be where.
+    if (now_ns >= book->crossing_ns || !book->above.empty()) book->crossing_known = false;
+    book->looks = book->has_changed || !book->crossing_known;
+    book->has_changed = false;
+    if (book->looks) wake_account_pools();
     forget_workers();
-    for (uint32_t pool = 0; pool < state.counters->pools; ++pool) {
-        if (by_account(pool) && state.pools[pool].waiting + state.pools[pool].leased != 0) {
-            dirty.add(pool);
-        }
-    }
+}
+
+// After the pass: one that has changed nothing need not be repeated before the next crossing.
+void Core::Parts::end_account_turn() {
+    book->is_passing = false;
+    if (book->has_changed) return;
+    if (book->looks) (void)next_crossing();
+    book->looked_ns = now_ns;
 }
 
 void Core::Parts::apply(const Pull& command) {

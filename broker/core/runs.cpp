@@ -62,8 +62,11 @@ void Core::Parts::list_lease(uint32_t row, bool in) {
         change(book->stall_leases, &book->stalls[stall].leases[at_class]);
     }
     if (lease.account == kNoRow) return;
-    const uint32_t place = book->tenant_for(lease.pool, lease.account);
+    Crowd& crowd = book->crowds[book->crowd_of_claim[book->claim_of_lease[row]]];
+    if (crowd.tenant == kNoRow) crowd.tenant = book->tenant_for(lease.pool, lease.account);
+    const uint32_t place = crowd.tenant;
     Tenant& tenant = book->tenants[place];
+    book->watch_tenant(place);
     change(book->tenant_leases, &tenant.leases[at_class]);
     const uint32_t before = tenant.units_total;
     tenant.units[at_class] =
@@ -104,8 +107,10 @@ void Core::Parts::begin_run(uint32_t claim_row, uint32_t lease_row) {
         put(lease.cost[p], carried[p]);
     book->claim_of_lease[lease_row] = claim_row;
     occupy(claim_row, lease.first_slot, 1);
-    for (uint32_t slot = lease.first_slot; slot != kNoRow; slot = state.slots[slot].holder_next)
-        assignment_begins(slot);
+    if (state.pools[lease.pool].kind == shm::PoolKind::kWorker) {
+        for (uint32_t slot = lease.first_slot; slot != kNoRow; slot = state.slots[slot].holder_next)
+            assignment_begins(slot);
+    }
     count_run(lease.account, lease.account_class, lease.units);
     list_lease(lease_row, true);
 }
@@ -117,8 +122,10 @@ void Core::Parts::end_run(uint32_t row) {
     shm::LeaseRow& lease = edit.row(state.leases[row], 0x7U);
     const uint32_t claim = book->claim_of_lease[row];
     count_fanout(claim, lease.account_class, -1);
-    for (uint32_t slot = lease.first_slot; slot != kNoRow; slot = state.slots[slot].holder_next)
-        count_labels(lease.account, slot, -1);
+    if (lease.account != kNoRow && !book->limits[lease.account].empty()) {
+        for (uint32_t slot = lease.first_slot; slot != kNoRow; slot = state.slots[slot].holder_next)
+            count_labels(lease.account, slot, -1);
+    }
     count_run(lease.account, lease.account_class, -int32_t{lease.units});
     if (lease.account_class < kFreeClass) {
         int64_t& paid = lease.cost[lease.account_class];

@@ -168,6 +168,11 @@ void Core::Parts::give_back(uint32_t row, bool confirmed, bool broken) {
 
 void Core::Parts::give_back_chain(uint32_t first, bool confirmed, bool broken, uint32_t except) {
     for (uint32_t row = first; row != kNoRow;) {
+        const shm::PoolRow& pool = state.pools[state.slots[row].pool];
+        if (pool.kind == shm::PoolKind::kCounted && pool.order == shm::PoolOrder::kAccount) {
+            row = idle_slots(row, except);
+            if (row == kNoRow) return;
+        }
         const shm::SlotRow& slot = state.slots[row];
         const uint32_t next = slot.holder_next;
         const bool said = confirmed || (slot.flags & SlotFlag::kConfirmed) != 0;

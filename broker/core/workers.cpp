@@ -22,6 +22,7 @@ void Core::Parts::apply(const WorkerWord& word) {
     if (!allowed(word, row)) return refuse(Reason::kState);
     if (word.answer.size() > state.pools[slot.pool].answer_max) return refuse(Reason::kPayload);
     refuse(Reason::kOk);
+    if (by_account(slot.pool)) account_news();
     switch (word.kind) {
         case Kind::kReady:
             return say_ready(row);

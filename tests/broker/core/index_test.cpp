@@ -7,6 +7,7 @@
 #include <map>
 #include <random>
 #include <set>
+#include <string>
 #include <vector>
 
 namespace dibs::tests {
@@ -20,6 +21,36 @@ TEST(Index, FindsOnlyWhatTheCallerCallsTheSame) {
     EXPECT_EQ(index.find(7, [](uint32_t row) { return row == 2; }), 2U);
     EXPECT_EQ(index.find(7, [](uint32_t) { return false; }), shm::kNoRow);
     EXPECT_EQ(index.find(8, [](uint32_t) { return true; }), shm::kNoRow);
+}
+
+TEST(Index, GrowsToHoldWhatComes) {
+    core::Index index(0);
+    for (uint32_t row = 0; row < 1000; ++row) {
+        index.grow();
+        index.insert(core::numbers_hash(row), row);
+    }
+    for (uint32_t row = 0; row < 1000; row += 2)
+        index.remove(core::numbers_hash(row), row);
+    EXPECT_EQ(index.size(), 500U);
+    for (uint32_t row = 0; row < 1000; ++row) {
+        const uint32_t found =
+            index.find(core::numbers_hash(row), [&](uint32_t at) { return at == row; });
+        EXPECT_EQ(found, row % 2 == 1 ? row : shm::kNoRow);
+    }
+}
+
+TEST(Index, TellsTextsApartByEachOfTheirBytes) {
+    std::set<uint64_t> hashes;
+    const std::string text = "twenty-one letters ab";
+    for (size_t size = 0; size <= text.size(); ++size) {
+        hashes.insert(core::text_hash({text.data(), size}, 0));
+        for (size_t at = 0; at < size; ++at) {
+            std::string other = text.substr(0, size);
+            other[at] = '!';
+            hashes.insert(core::text_hash(other, 0));
+        }
+    }
+    EXPECT_EQ(hashes.size(), 22U + 21U * 22U / 2U);
 }
 
 TEST(Index, KeysThatShareAPlaceUnderOneSeedDoNotUnderAnother) {

@@ -1,0 +1,166 @@
+// broker/core/reprioritisation.cpp -- running claims go to another class by what their accounts
+// have left.
+//
+// A pass asks it of each account with leases, class by class; nearly always nothing is to be done.
+// So each such tenant is watched: for a while that its balance, at the rate at which it falls or
+// rises, cannot pass a threshold in, no pass looks at it. Whatever changes that rate, or the
+// balance, or its leases makes the tenant stale, and the next look at it works the while out anew.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+
+#include "broker/core/parts.hpp"
+
+namespace dibs::core {
+
+namespace {
+
+using Wide = __int128;
+
+constexpr int64_t kOne = 1'000'000;  // a slot's price for a second
+// Powers of two of microseconds: 5 h, 9 min, 17 s, 1 s, 16 ms.
+constexpr std::array<unsigned, 5> kWhiles = {34, 29, 24, 20, 14};
+
+// How long a balance may move at so much per million microseconds until it may have come so far;
+// as a power of two of microseconds, 0 = it may be there at once.
+uint64_t while_for(Wide distance, Wide speed) {
+    for (const unsigned power : kWhiles) {
+        if (distance * kOne > speed << power) return uint64_t{1} << power;
+    }
+    return 0;
+}
+
+}  // namespace
+
+// How long from now no pass can move its leases; 0 = one may now.
+uint64_t Core::Parts::quiet_us(const Tenant& tenant) const {
+    constexpr uint64_t kForEver = ~uint64_t{0};
+    const shm::AccountRow& account = state.accounts[tenant.account];
+    const shm::PoolRow& pool = state.pools[tenant.pool];
+    if ((account.flags & shm::AccountFlag::kConfigured) == 0) return kForEver;
+    uint64_t quiet = kForEver;
+    uint32_t worse = tenant.units_total;
+    for (uint32_t p = 0; p < shm::kClasses; ++p) {
+        worse -= tenant.units[p];
+        if (account.rate[p] == 0 && account.running[p] == 0) continue;
+        const int64_t net = account.rate[p] - kOne * account.running[p];
+        const bool may_sink = net < 0 && tenant.units[p] != 0;
+        const bool may_rise = net > 0 && worse != 0;
+        if (!may_sink && !may_rise) continue;
+        const Wide value = balance_at(tenant.account, p);
+        const uint64_t calm =
+            may_sink ? while_for(value - pool.demote_threshold + 1, Wide{kOne} * account.running[p])
+                     : while_for(pool.promote_threshold - value, account.rate[p]);
+        quiet = std::min(quiet, calm);
+    }
+    return quiet;
+}
+
+void Core::Parts::begin_watch(uint32_t pool) {
+    AccountBook& known = *book;
+    TenantWatch& watch = known.watches[pool];
+    for (const uint32_t place : watch.due)
+        known.tenants[place].is_due = false;
+    std::vector<uint32_t>& were_due = known.row_scratch;
+    were_due = watch.due;
+    watch.due.clear();
+    for (const uint32_t place : were_due)
+        look_at_tenant(pool, place);
+    look_at_stale_tenants(pool);
+    if (now_ns / 1000 < watch.quiet_until_us) return;
+    watch.quiet_until_us = ~uint64_t{0};
+    for (const uint32_t place : known.tenants_of_pool[pool])
+        look_at_tenant(pool, place);
+}
+
+void Core::Parts::look_at_stale_tenants(uint32_t pool) {
+    TenantWatch& watch = book->watches[pool];
+    for (const uint32_t place : watch.stale) {
+        book->tenants[place].is_stale = false;
+        look_at_tenant(pool, place);
+    }
+    watch.stale.clear();
+}
+
+void Core::Parts::look_at_tenant(uint32_t pool, uint32_t place) {
+    Tenant& tenant = book->tenants[place];
+    if (!tenant.in_use || tenant.pool != pool || tenant.units_total == 0 || tenant.is_due) return;
+    TenantWatch& watch = book->watches[pool];
+    const uint64_t now_us = now_ns / 1000;
+    const uint64_t quiet = quiet_us(tenant);
+    tenant.is_due = quiet == 0;
+    if (tenant.is_due) return watch.due.push_back(place);
+    const uint64_t until_us = quiet < ~uint64_t{0} - now_us ? now_us + quiet : ~uint64_t{0};
+    watch.quiet_until_us = std::min(watch.quiet_until_us, until_us);
+}
+
+// Step 3, in order of accounts.
+bool Core::Parts::reprioritise() {
+    AccountPass& pass = book->pass;
+    const shm::PoolRow& pool = state.pools[pass.pool];
+    look_at_stale_tenants(pass.pool);
+    std::vector<std::pair<uint32_t, uint32_t>>& wanted = book->to_reprioritise;
+    wanted.clear();
+    for (const uint32_t place : book->watches[pass.pool].due) {
+        const uint32_t account = book->tenants[place].account;
+        if (account < pass.next_account) continue;
+        const int64_t balance = balance_at(account, pass.at_class);
+        if (balance > pool.promote_threshold || balance < pool.demote_threshold) {
+            wanted.emplace_back(account, place);
+        }
+    }
+    std::sort(wanted.begin(), wanted.end());
+    for (const auto& [account, place] : wanted) {
+        pass.next_account = account;
+        if (!reprioritise_account(account, place)) return false;
+    }
+    return true;
+}
+
+bool Core::Parts::reprioritise_account(uint32_t account, uint32_t place) {
+    const uint8_t p = book->pass.at_class;
+    const shm::AccountRow& row = state.accounts[account];
+    if ((row.flags & shm::AccountFlag::kConfigured) == 0) return true;
+    const shm::PoolRow& pool = state.pools[book->pass.pool];
+    const int64_t balance = balance_at(account, p);
+    const auto net = [&] { return row.rate[p] - kOne * row.running[p]; };
+    while (balance < pool.demote_threshold && net() < 0) {
+        const uint32_t lease = book->tenant_leases.first(book->tenants[place].leases[p]);
+        if (lease == kNoRow) break;
+        if (full()) return false;
+        move_class(lease, static_cast<uint8_t>(p + 1));
+    }
+    if (balance <= pool.promote_threshold || net() <= 0) return true;
+    std::vector<uint32_t>& lower = book->row_scratch;
+    lower.clear();
+    for (uint32_t q = p + 1U; q < kClassesAndFree; ++q) {
+        book->tenant_leases.each(book->tenants[place].leases[q],
+                                 [&](uint32_t lease) { lower.push_back(lease); });
+    }
+    std::sort(lower.begin(), lower.end(), [&](uint32_t left, uint32_t right) {
+        const Cost one = cost_of(left);
+        const Cost other = cost_of(right);
+        if (one != other) return one > other;
+        return state.slots[state.leases[left].first_slot].number <
+               state.slots[state.leases[right].first_slot].number;
+    });
+    for (const uint32_t lease : lower) {
+        if (net() <= 0) break;
+        if (full()) return false;
+        if (may_be_promoted(lease)) move_class(lease, p);
+    }
+    return true;
+}
+
+bool Core::Parts::may_be_promoted(uint32_t row) const {
+    const shm::LeaseRow& lease = state.leases[row];
+    const Crowd& crowd = book->crowds[book->crowd_of_claim[book->claim_of_lease[row]]];
+    if (lease.account_class == kFreeClass && fanout_left(crowd) < lease.units) return false;
+    for (uint32_t slot = lease.first_slot; slot != kNoRow; slot = state.slots[slot].holder_next) {
+        const uint32_t set = book->stalls[book->stall_of_slot[slot]].labels;
+        if (!labels_allow(lease.account, lease.pool, set, true)) return false;
+    }
+    return true;
+}
+
+}  // namespace dibs::core
