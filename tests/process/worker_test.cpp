@@ -284,6 +284,17 @@ TEST_F(Worker, KillsWhoDoesNotListenToTerm) {
     EXPECT_EQ(tool->wait(), 0);
 }
 
+TEST_F(Worker, SaysThatAnotherHasKilledWhoWasOnlyToldToEnd) {
+    const auto tool = start({"web", "--name", "w", "--grace", "1h", "--ready-line", "ready"},
+                            "trap '' TERM; exec <&-; echo ready $$; sleep 1000 & wait");
+    const Attached client(dibsd_.socket(), "web");
+    EXPECT_EQ(call(client, "hear this"), "worker-lost");
+    const std::string deaf = tool->error_line_with("closed its standard input");
+    const std::string number = deaf.substr(deaf.find("process ") + 8);
+    kill(std::stoi(number), SIGKILL);
+    EXPECT_NE(tool->error_line_with(" was killed by signal 9 after "), "");
+}
+
 TEST_F(Worker, LeavesNothingWhenItIsKilled) {
     const auto tool = start({"web:2"});
     const Attached client(dibsd_.socket(), "web");

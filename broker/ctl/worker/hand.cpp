@@ -4,6 +4,7 @@
 #include "broker/ctl/worker/hand.hpp"
 
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -106,6 +107,7 @@ void Hand::take_due(int64_t now_ns) {
                 "the command between uses took longer than " + shown_time(options_.grace_ns),
                 now_ns);
         case State::kStopping:
+            killed_ = true;
             process_->signal(SIGKILL);
             return;
         case State::kGone:
@@ -135,6 +137,7 @@ void Hand::start(int64_t now_ns) {
     lines_due_ = 0;
     was_ready_ = false;
     planned_ = false;
+    killed_ = false;
     born_ns_ = now_ns;
     try {
         process_ = std::make_unique<Process>(start);
@@ -235,7 +238,7 @@ void Hand::feed(int64_t now_ns) {
     } else if (errno != EAGAIN && errno != EINTR) {
         unsent_.clear();
         process_->close_input();
-        if (state_ != State::kStopping) {
+        if (!ends_soon() && state_ != State::kStopping) {
             fail("closed its standard input, so that it cannot be told its uses", now_ns);
         }
     }
@@ -270,7 +273,9 @@ void Hand::take_end(int status, int64_t now_ns) {
     process_.reset();
     unsent_.clear();
     const int64_t lived_ns = now_ns - born_ns_;
-    const bool told = state_ == State::kStopping;
+    // Who had only been told to end, and was killed, was killed by another.
+    const bool by_another = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && !killed_;
+    const bool told = state_ == State::kStopping && !by_another;
     if (draining_) {
         state_ = State::kGone;
         due_ns_ = INT64_MAX;

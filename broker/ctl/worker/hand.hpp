@@ -118,6 +118,7 @@ class Hand {
     int64_t born_ns_ = 0;  // the process
     bool was_ready_ = false;
     bool planned_ = false;  // its end was wanted
+    bool killed_ = false;   // because it did not end when it was told to
     uint64_t uses_ = 0;
     uint64_t stray_bytes_ = 0;
     uint64_t failures_ = 0;
