@@ -157,6 +157,10 @@ std::optional<int> Arguments::parse(int argc, char** argv) {
         return kExitOk;
     } catch (const CLI::ParseError& error) {
         std::string text = error.what();
+        if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr &&
+            text.ends_with(" missing")) {
+            text = "option " + text.substr(0, text.find(':')) + " needs a value";
+        }
         try {
             check_rest();  // a misspelt option is named before what is missing because of it
         } catch (const CLI::ParseError& first) {

@@ -118,6 +118,10 @@ int dispatch(int argc, char** argv) {
     for (const Subcommand& subcommand : kSubcommands)
         known.insert(subcommand.name);
     const auto near = dibs::nearest_word(name, known);
+    if (name == "--socket" || name.starts_with("--socket=")) {
+        std::fputs("dibs: --socket needs a PATH, and a subcommand behind it\n", stderr);
+        return dibs::ctl::kExitUsage;
+    }
     if (name.starts_with('-')) {
         std::fprintf(stderr,
                      "dibs: there is no option %s before the subcommand; --socket PATH and "

@@ -98,6 +98,12 @@ def in_front(place):
     expect_equal(place.run("--sokcet", "x", "ls"),
                  (2, "", "dibs: there is no option --sokcet before the subcommand; --socket PATH "
                          "and --version may stand there\n`dibs --help` lists the rest.\n"))
+    for words in (["--socket"], ["--socket", place.socket], [f"--socket={place.socket}"]):
+        expect_equal(place.run(*words),
+                     (2, "", "dibs: --socket needs a PATH, and a subcommand behind it\n"))
+    for words in (["ls", "pools", "--pool"], ["exec", "gpu", "--env"], ["claim", "gpu", "--timeout"]):
+        expect_equal(place.run(*words)[2].splitlines()[0],
+                     f"dibs {words[0]}: option {words[-1]} needs a value")
     expect_equal(place.run("events", "--count", "0"),
                  (2, "", "dibs events: --count 0: it is at least 1; without --count there is no "
                          "end\n"))
