@@ -68,6 +68,12 @@ Ingest::Read Ingest::read(Session& session, uint32_t budget) {
     return read;
 }
 
+void Ingest::read_answered(Session& session, const shm::Submission& claim) {
+    session.up.skip();
+    operations_.apply(session, claim, {});
+    session.singly = !session.up.maybe();
+}
+
 Ingest::Read Ingest::take(Session& session, uint32_t budget) {
     shm::Submission entry;
     for (uint32_t taken = 0; taken < budget; ++taken) {

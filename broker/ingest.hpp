@@ -37,6 +37,8 @@ class Upstream {
     // The submission ring: one load, is there anything to look at; and the next entry, copied.
     [[nodiscard]] bool maybe() const { return ring_.maybe(); }
     [[nodiscard]] shm::Poll pop(shm::Submission& out) { return ring_.pop(out); }
+    [[nodiscard]] shm::Poll peek(shm::Submission& out) const { return ring_.peek(out); }
+    void skip() { ring_.skip(); }  // what was peeked
     [[nodiscard]] uint64_t head() const { return ring_.head(); }
 
     // Between arming the wake-up word and sleeping. A tail that announces a line which is not
@@ -87,6 +89,9 @@ class Ingest {
     };
     // At least one entry, if there is one: only while the turn is not full.
     Read read(Session& session, uint32_t budget);
+    // The claim that was peeked, and answered already. The line is not read again: its client may
+    // have written something else by now.
+    void read_answered(Session& session, const shm::Submission& claim);
     void begin_turn() { used_ = 0; }
     // The log or the scratch is nearly full: what is left is read in the next turn.
     [[nodiscard]] bool turn_full() const;

@@ -55,6 +55,16 @@ uint32_t row_of(uint64_t id) {
     return static_cast<uint32_t>(id);
 }
 
+struct GrantLines {
+    uint32_t stride;
+    uint32_t lines;
+};
+
+GrantLines grant_lines(const shm::PoolRow& pool, uint32_t units) {
+    const uint32_t stride = grant_stride(pool);
+    return {stride, room_lines(sizeof(shm::GrantHead) + uint64_t{units} * stride)};
+}
+
 }  // namespace
 
 Operations::Operations(core::Core& core, Quotas& quotas, Pledges& pledges)
@@ -120,10 +130,38 @@ Reason Operations::claim_refusal(const Session& session,
     if (const Reason refusal = tag_refusal(session, entry.tag); refusal != Reason::kOk) {
         return refusal;
     }
-    const bool strict =
-        entry.pool < core_.pools() && core_.pool(entry.pool).mode == shm::ExpiryMode::kStrict;
+    return pool_refusal(session, entry.pool);
+}
+
+Reason Operations::pool_refusal(const Session& session, uint32_t pool) {
+    const bool strict = pool < core_.pools() && core_.pool(pool).mode == shm::ExpiryMode::kStrict;
     if (strict && !session.peer.killable) return Reason::kUnkillable;
-    return quotas_.claim(session, entry.pool);
+    return quotas_.claim(session, pool);
+}
+
+bool Operations::is_plain_claim(const shm::Submission& entry) {
+    const uint64_t first_half = shm::key_word(entry);
+    uint64_t second_half = 0;
+    std::memcpy(&second_half, entry.key + sizeof(first_half), sizeof(second_half));
+    return entry.op == Op::kClaim && (entry.flags & ~flags_of(Op::kClaim)) == 0 &&
+           single_choice(entry.flags) && valid_duration(entry.id) && entry.fence <= kLongest &&
+           entry.payload_size == 0 && (first_half | second_half) == 0;
+}
+
+// The client takes the tag that it gave back last, or one that it has not used yet.
+uint16_t Operations::tag_to_come(const Session& session) {
+    const bool free = session.tags[session.claimed_tag].first == shm::kNoRow;
+    return free ? session.claimed_tag : static_cast<uint16_t>(session.claimed_tag + 1);
+}
+
+TagRoom Operations::room_to_come(const Session& session, const GrantSize& size) const {
+    if (size.pool >= core_.pools()) return {};
+    const shm::PoolRow& pool = core_.pool(size.pool);
+    const GrantLines needed = grant_lines(pool, size.units);
+    return {.first = session.rooms.to_come(needed.lines),
+            .lines = needed.lines,
+            .stride = needed.stride,
+            .answer_place = grant_answer_place(pool)};
 }
 
 // A tag that is out of range, or whose lease has not ended: the core says kLimit, too, but a room
@@ -142,8 +180,7 @@ bool Operations::take_grant_room(Session& session,
                                  GrantRoom* taken) {
     if (size.pool >= core_.pools() || size.units == 0 || size.units > shm::kUnitsMax) return true;
     const shm::PoolRow& pool = core_.pool(size.pool);
-    const uint32_t stride = grant_stride(pool);
-    const uint32_t lines = room_lines(sizeof(shm::GrantHead) + uint64_t{size.units} * stride);
+    const auto [stride, lines] = grant_lines(pool, size.units);
     if (session.tags[tag].ended) session.free_tag(tag, session.tags[tag].unread);
     const uint32_t first = session.take_room(lines);
     if (first == shm::kNoRow) return false;
@@ -183,7 +220,9 @@ void Operations::claim(Session& session,
     }
     command.room = room.first;
     command.room_lines = room.lines;
-    if (command.refusal == Reason::kOk) pledges_.claim(session, command);
+    session.claimed_pool = entry.pool;
+    session.claimed_tag = entry.tag;
+    pledges_.claim(session, command);
     const bool brought = !payload.empty() && command.refusal == Reason::kOk;
     if (brought) command.priority = claims_.priority();
     core::ClaimTerms terms;

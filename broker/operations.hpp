@@ -69,6 +69,20 @@ class Operations {
     // The session is gone; its DOWN with it.
     void forget(const Session& session);
 
+    // --- what a claim would meet (broker/prepared_grant.hpp)
+    struct GrantSize {
+        uint32_t pool;
+        uint32_t units;
+    };
+    // A claim that brings nothing but its times.
+    [[nodiscard]] static bool is_plain_claim(const shm::Submission& entry);
+    // Why the session may not claim from this pool now; kOk: it may.
+    [[nodiscard]] shm::Reason pool_refusal(const Session& session, uint32_t pool);
+    // The tag that the session's next claim has, most likely.
+    [[nodiscard]] static uint16_t tag_to_come(const Session& session);
+    // The room that its next grant of this size has; kNoRow: that cannot be said.
+    [[nodiscard]] TagRoom room_to_come(const Session& session, const GrantSize& size) const;
+
   private:
     static constexpr size_t kOwnResultsMax = 64;
 
@@ -77,10 +91,6 @@ class Operations {
                                             const shm::Submission& entry,
                                             std::span<const uint8_t> payload);
     [[nodiscard]] static shm::Reason tag_refusal(const Session& session, uint16_t tag);
-    struct GrantSize {
-        uint32_t pool;
-        uint32_t units;
-    };
     struct GrantRoom {
         uint32_t first = shm::kNoRow;
         uint32_t lines = 0;

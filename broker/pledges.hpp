@@ -9,6 +9,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cassert>
+
 #include "broker/core/core.hpp"
 #include "broker/session.hpp"
 
@@ -25,17 +27,28 @@ class Pledges {
     void refrain() { alone_ = false; }
     // Before the claim is applied, which has its room.
     void claim(Session& session, const core::Claim& command) {
-        if (alone_) told_ = tell(session, command);
+        if (told_) return keep(command);
+        if (alone_ && command.refusal == shm::Reason::kOk) told_ = tell(session, command);
+    }
+    // A prepared grant, in this room: the claim that is applied next.
+    void has_told(uint32_t room) {
+        told_ = true;
+        room_ = room;
     }
     // The turn's claim has been answered.
     [[nodiscard]] bool told() const { return told_; }
 
   private:
     bool tell(Session& session, const core::Claim& command);
+    // Between turns and now nothing has changed, so the same must have come out.
+    void keep([[maybe_unused]] const core::Claim& command) const {
+        assert(command.refusal == shm::Reason::kOk && command.room == room_);
+    }
 
     core::Core& core_;
     bool alone_ = false;
     bool told_ = false;
+    uint32_t room_ = shm::kNoRow;
 };
 
 }  // namespace dibs

@@ -45,6 +45,13 @@ uint32_t Rooms::search(uint32_t count) {
     return first;
 }
 
+uint32_t Rooms::to_come(uint32_t count) const {
+    if (count == 0 || count > free_ || count >= too_many_ || count > lines_ - cursor_) {
+        return shm::kNoRow;
+    }
+    return find(cursor_, cursor_ + count, count);
+}
+
 bool Rooms::take_at(uint32_t first, uint32_t count) {
     if (first >= lines_ || count > lines_ - first) return false;
     for (uint32_t line = first; line < first + count; ++line) {

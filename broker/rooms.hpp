@@ -28,6 +28,8 @@ class Rooms {
         cursor_ = line + 1 == lines_ ? 0 : line + 1;
         return line;
     }
+    // What the next take() of as many will get, if it is found at once; shm::kNoRow: not known.
+    [[nodiscard]] uint32_t to_come(uint32_t count) const;
     void free(uint32_t first, uint32_t count);  // taken lines only
     // These very lines, if all of them are free.
     [[nodiscard]] bool take_at(uint32_t first, uint32_t count);

@@ -70,7 +70,9 @@ struct Session {
     bool in_turn = false;  // in the list of sessions that this turn answers
     bool events_changed = false;
     bool polled = false;
-    bool singly = false;         // when it was last read it had one thing to say, and no more
+    bool singly = false;        // when it was last read it had one thing to say, and no more
+    uint16_t claimed_pool = 0;  // by its last claim: the next one is likely to be such
+    uint16_t claimed_tag = 0;
     bool ending = false;         // no longer read nor answered; its death is told to the core
     bool dead = false;           // its process is
     bool condemned = false;      // ending; its process is to be dead before the core is told

@@ -31,6 +31,7 @@ Turn::Turn(core::Core& core, BoardSegment& board, Exchange& exchange, HangWatch 
       file_accounts_(core),
       pledges_(core),
       operations_(core, quotas_, pledges_),
+      prepared_(core, operations_, pledges_),
       publisher_(core, board),
       ingest_(core, operations_, pledges_),
       answers_(core, sessions_, operations_, publisher_, quotas_),
@@ -44,7 +45,11 @@ void Turn::serve() {
     sleep_.begin();
     kills_.resume();
     while (!stopped_) {
-        if (anything_to_do() || sleep_.rest(now_, next_due())) take(now_);
+        if (!anything_to_do()) {
+            prepared_.prepare();
+            if (!sleep_.rest(now_, next_due())) continue;
+        }
+        take(now_);
     }
     if (!yielded_) part();
     exchange_.report({Report::Kind::kFinished, nullptr});
@@ -53,10 +58,14 @@ void Turn::serve() {
 // The duties of a turn, in their order.
 void Turn::take(core::TimeNs now) {
     core_.begin_turn(now);
-    operations_.begin_turn();
     pledges_.begin_turn();
+    shm::Submission claim;
+    Session* answered = answer_prepared(claim);
+    operations_.begin_turn();
     ingest_.begin_turn();
-    if (!core_.cut()) {  // else the rest of the last turn is decided before anything new
+    if (answered != nullptr) {
+        read_answered(*answered, claim);
+    } else if (!core_.cut()) {  // else the rest of the last turn is decided before anything new
         if (transient_.end_unused()) publish_all_ = true;
         if (!serve_others()) {
             if (careful_.empty()) {
@@ -89,13 +98,17 @@ void Turn::take(core::TimeNs now) {
 // meanwhile is not to be granted at the time of before: their leases would end early. The next turn
 // is the clients', however much there is to do here. False if there was nothing, or it is theirs.
 bool Turn::serve_others() {
-    served_others_ = !served_others_ && (taken_ != nullptr || exchange_.asked() || kills_.any() ||
-                                         (deaths_.any() && careful_.empty()));
+    served_others_ = !served_others_ && others_wait();
     if (!served_others_) return false;
     hear();                                                 // new sessions, configuration, drain
     if (kills_.any()) kills_.tell();                        // who lives although it was killed
     if (deaths_.any() && careful_.empty()) deaths_.reap();  // what they published still counts
     return true;
+}
+
+bool Turn::others_wait() {
+    return taken_ != nullptr || exchange_.asked() || kills_.any() ||
+           (deaths_.any() && careful_.empty());
 }
 
 bool Turn::anything_to_do() {
@@ -109,6 +122,22 @@ bool Turn::anything_to_do() {
 core::TimeNs Turn::next_due() const {
     return std::min(
         {core_.next_due(), core_.next_crossing(), drain_until_ns_, transient_.next_due()});
+}
+
+// Before anything else: somebody waits for it. What the turn does for it comes later.
+Session* Turn::answer_prepared(shm::Submission& claim) {
+    const std::vector<Session*>& polled = sessions_.polled();
+    const bool quiet = !core_.cut() && careful_.empty() && polled.size() <= kFewPolled;
+    Session* session = quiet && !others_wait() ? prepared_.answer(polled, claim) : nullptr;
+    prepared_.forget();
+    return session;
+}
+
+void Turn::read_answered(Session& session, const shm::Submission& claim) {
+    ingest_.read_answered(session, claim);
+    session.heard_ns = now_;
+    sessions_.in_turn(&session);
+    served_others_ = false;
 }
 
 void Turn::read_submissions() {
@@ -130,6 +159,7 @@ void Turn::read_submissions() {
         if (session->up.head() != before) {
             session->heard_ns = now_;
             sessions_.in_turn(session);
+            prepared_.expect(session);
         }
         if (read == Ingest::Read::kClosed) sessions_.end(session, shm::Reason::kOk);
         if (read == Ingest::Read::kViolation) sessions_.end(session, shm::Reason::kMalformed);
@@ -327,6 +357,7 @@ void Turn::retire() {
         publisher_.harvest(*session);
         sleep_.remove(*session);
         operations_.forget(*session);
+        prepared_.forget(*session);
         sessions_.remove(session);
         exchange_.report({Report::Kind::kRetired, session});
         publisher_.set_sessions(sessions_.all().size());

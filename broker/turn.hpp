@@ -21,6 +21,7 @@
 #include "broker/kills.hpp"
 #include "broker/operations.hpp"
 #include "broker/pledges.hpp"
+#include "broker/prepared_grant.hpp"
 #include "broker/publish.hpp"
 #include "broker/quotas.hpp"
 #include "broker/segments.hpp"
@@ -58,6 +59,9 @@ class Turn {
     void answer_pulls();
     [[nodiscard]] bool take_configuration();
     void take_over(Config* config);
+    [[nodiscard]] bool others_wait();
+    [[nodiscard]] Session* answer_prepared(shm::Submission& claim);
+    void read_answered(Session& session, const shm::Submission& claim);
     void read_submissions();
     [[nodiscard]] bool one_speaks() const;
     bool serve_others();
@@ -82,6 +86,7 @@ class Turn {
     FileAccounts file_accounts_;
     Pledges pledges_;
     Operations operations_;
+    PreparedGrant prepared_;
     Publisher publisher_;
     Ingest ingest_;
     Answers answers_;

@@ -172,6 +172,8 @@ class RingConsumer {
         if (poll == Poll::kEntry) ++head_;
         return poll;
     }
+    // Passes over what was peeked.
+    void skip() { ++head_; }
     // Pops at most `count`; returns how many. A violation stops it and is seen by the next peek.
     uint32_t pop_bulk(Entry* out, uint32_t count) {
         uint32_t popped = 0;

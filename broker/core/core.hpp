@@ -132,6 +132,9 @@ class Core {
     // What the claim will get, if it is all that this turn has to do and one idle slot of a counted
     // pool serves it; false: that cannot be said.
     [[nodiscard]] bool foresee(const Claim& claim, Foreseen* seen) const;
+    // The same between turns, of the next one, if no command comes before it and next_due() is
+    // still to come.
+    [[nodiscard]] bool foresee_next(const Claim& claim, Foreseen* seen) const;
     // Writes down that what was foreseen is told: from here on it happens, whoever dies. Its room
     // has been written. The claim is applied next, as the turn's only command.
     void pledge(const Claim& claim, const shm::Completion& told);

@@ -230,7 +230,7 @@ struct Core::Parts {
     [[nodiscard]] uint32_t fresh_claims(uint32_t uid) const;
 
     // pledge.cpp
-    [[nodiscard]] bool nothing_else() const;
+    [[nodiscard]] bool nothing_goes_on() const;
     void keep_pledge(const Claim& command);
     void keep_owed_pledge();
 

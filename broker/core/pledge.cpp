@@ -22,17 +22,21 @@
 
 namespace dibs::core {
 
-// Nothing else has happened in the turn, and nothing goes on.
-bool Core::Parts::nothing_else() const {
-    return !edit.open() && decisions.empty() && !cut && !forgetting && dying.empty() &&
-           growing.empty() && going.empty() && dirty.empty();
+// No command has changed a row, and nothing goes on.
+bool Core::Parts::nothing_goes_on() const {
+    return !edit.open() && !cut && !forgetting && dying.empty() && growing.empty() &&
+           going.empty() && dirty.empty();
 }
 
 bool Core::foresee(const Claim& command, Foreseen* seen) const {
+    return parts_->decisions.empty() && next_due() > parts_->now_ns && foresee_next(command, seen);
+}
+
+bool Core::foresee_next(const Claim& command, Foreseen* seen) const {
     const Parts& parts = *parts_;
     const State& state = parts.state;
     uint64_t other = 0;
-    if (command.units != 1 || !parts.nothing_else() || next_due() <= parts.now_ns ||
+    if (command.units != 1 || !parts.nothing_goes_on() ||
         parts.claim_refusal(command, &other) != Reason::kOk || parts.by_account(command.pool) ||
         !parts.may_stay_fresh(command) || !parts.servable(command.pool, 1)) {
         return false;

@@ -15,6 +15,7 @@
 #include "broker/ingest.hpp"
 #include "broker/kills.hpp"
 #include "broker/operations.hpp"
+#include "broker/prepared_grant.hpp"
 #include "broker/publish.hpp"
 #include "broker/segments.hpp"
 #include "broker/sessions.hpp"
@@ -42,6 +43,7 @@ class Bench {
           quotas(core),
           pledges(core),
           operations(core, quotas, pledges),
+          prepared(core, operations, pledges),
           publisher(core, board),
           ingest(core, operations, pledges),
           answers(core, sessions, operations, publisher, quotas),
@@ -142,6 +144,21 @@ class Bench {
         }
         return last;
     }
+    // Instead of read(): what was prepared between turns is told, if it fits.
+    bool answer() {
+        core.begin_turn(now);
+        pledges.begin_turn();
+        answered_ = prepared.answer(sessions.polled(), answered_claim_);
+        prepared.forget();
+        operations.begin_turn();
+        ingest.begin_turn();
+        return answered_ != nullptr;
+    }
+    // And its claim is applied.
+    void apply_answered() {
+        ingest.read_answered(*answered_, answered_claim_);
+        sessions.in_turn(answered_);
+    }
     void finish() {
         core.decide();
         answers.stage();
@@ -161,6 +178,8 @@ class Bench {
     std::vector<std::unique_ptr<Session>> owned_;
     std::vector<uint64_t> pushed_;
     std::vector<uint64_t> read_;
+    Session* answered_ = nullptr;
+    shm::Submission answered_claim_;
     shm::Descriptor state_;
     Mapping mapping_;
 
@@ -171,6 +190,7 @@ class Bench {
     Quotas quotas;
     Pledges pledges;
     Operations operations;
+    PreparedGrant prepared;
     Publisher publisher;
     Ingest ingest;
     Answers answers;

@@ -1,0 +1,72 @@
+// broker/prepared_grant.cpp -- works it out between turns, and tells it to whom it fits.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/prepared_grant.hpp"
+
+#include <algorithm>
+
+#include "broker/grant_room.hpp"
+#include "shm/ring.hpp"
+
+namespace dibs {
+
+void PreparedGrant::work_out() {
+    looked_ = true;
+    prepared_ = expected_ != nullptr && expected_->polled && work_out_for(*expected_);
+}
+
+bool PreparedGrant::work_out_for(Session& session) {
+    if (!session.singly || session.bounded || session.completion_room() == 0) return false;
+    const uint16_t tag = operations_.tag_to_come(session);
+    if (tag >= session.tags.size() || session.tags[tag].first != shm::kNoRow ||
+        session.events[tag].load(std::memory_order_relaxed) != 0) {
+        return false;
+    }
+    command_ = {};
+    command_.session = session.row;
+    command_.tag = tag;
+    command_.units = 1;
+    command_.pool = session.claimed_pool;
+    command_.timeout_ns = shm::kNever;
+    command_.refusal = operations_.pool_refusal(session, command_.pool);
+    TagRoom room = operations_.room_to_come(session, {command_.pool, 1});
+    command_.room = room.first;
+    command_.room_lines = room.lines;
+    core::Core::Foreseen seen;
+    if (command_.room == shm::kNoRow || !core_.foresee_next(command_, &seen)) return false;
+    write_grant(core_, session, room, {&seen.slot, 1}, true);
+    told_ = {};
+    told_.sequence = session.completion_tail + 1;
+    shm::set_grant(told_, 1, tag, command_.room * static_cast<uint32_t>(shm::kLineSize));
+    told_.id = seen.lease;
+    told_.fence = seen.fence;
+    told_.claim = seen.claim;
+    interval_max_ns_ = core_.pool(command_.pool).interval_max_ns;
+    due_ns_ = core_.next_due();
+    return true;
+}
+
+bool PreparedGrant::fits(const shm::Submission& entry) const {
+    return Operations::is_plain_claim(entry) && entry.pool == command_.pool && entry.units == 1 &&
+           entry.tag == command_.tag;
+}
+
+Session* PreparedGrant::answer(const std::vector<Session*>& polled, shm::Submission& entry) {
+    if (!prepared_) return nullptr;
+    Session& session = *expected_;
+    if (core_.now() >= due_ns_ || !session.polled) return nullptr;
+    for (const Session* other : polled) {
+        if (other != &session && other->up.maybe()) return nullptr;
+    }
+    if (session.up.peek(entry) != shm::Poll::kEntry || !fits(entry)) return nullptr;
+    told_.user_data = entry.user_data;
+    told_.value = std::min(entry.fence, interval_max_ns_);
+    core_.set_hand(session.row, entry.sequence);
+    core_.pledge(command_, told_);
+    shm::store_line(
+        session.completions, session.sizes.completion_entries, session.completion_tail, told_);
+    session.announce(session.completion_tail + 1);
+    pledges_.has_told(command_.room);
+    return &session;
+}
+
+}  // namespace dibs
