@@ -4,11 +4,9 @@
 
 #include <algorithm>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
-#include "broker/adoption.hpp"
 #include "broker/log.hpp"
 #include "shm/handshake.hpp"
 
@@ -382,113 +380,6 @@ bool Turn::drained() const {
         if (pool.leased != 0 || pool.waiting != 0 || pool.confirming != 0) return false;
     }
     return true;
-}
-
-void Turn::prepare(Config& config, Inheritance& inheritance) {
-    drain_timeout_ns_ = config.drain_timeout_ns;
-    transient_.set_idle(config.created_pool_idle_ns);
-    sleep_.set_spin(config.spin_ns);
-    quotas_.set_policy(config.policy, {});
-    if (inheritance.takeover()) {
-        // The clock stands still from the broker's death on, until the first turn that is heard.
-        clock_.go_on_from(std::max(core_.now(), inheritance.death_ns + inheritance.clock_offset));
-    }
-    now_ = clock_.now();
-    adopt(inheritance);
-    end_the_lost();
-    if (core_.draining() && inheritance.takeover()) {  // it goes on
-        draining_ = true;
-        drain_until_ns_ = now_ + drain_timeout_ns_;
-    } else if (core_.draining()) {  // the earlier broker stopped in order; this one has begun
-        begin_unheard();
-        core_.apply(core::Drain{.on = false});
-        finish_unheard();
-    }
-    set_pools(config, inheritance.takeover());
-    if (!inheritance.takeover()) set_accounts(config);
-    do {
-        begin_unheard();
-        finish_unheard();
-    } while (core_.work_left());
-    transient_.find();
-    publisher_.publish_all();
-    clock_.go_on_from(now_);
-}
-
-// What was committed and perhaps not told is told; everybody is woken once.
-void Turn::adopt(Inheritance& inheritance) {
-    Adoption adoption(core_, sessions_, operations_);
-    for (InheritedSession& inherited : inheritance.sessions) {
-        Session* session = adoption.adopt(inherited);
-        if (session == nullptr) continue;
-        adoption.take_hand(*session);
-        if (session->careful_until != 0) careful_.push_back(session);
-        session->heard_ns = now_;
-        quotas_.add(*session);
-        if (!sleep_.add(*session)) sessions_.end(session, shm::Reason::kTablesFull);
-    }
-    if (sessions_.all().empty()) return;
-    adoption.restore_rooms();
-    answers_.repeat();
-    for (Session* session : sessions_.all()) {
-        sessions_.poll(session);
-        if (session->polled) shm::disarm_submissions(*session->down);
-    }
-    publisher_.set_sessions(sessions_.all().size());
-}
-
-// Sessions whose segments are not at hand: nobody can speak for them any more. What they held goes
-// back before the first client is heard.
-void Turn::end_the_lost() {
-    uint32_t row = 0;
-    do {
-        begin_unheard();
-        for (; row < core_.sessions_max() && !core_.turn_full(); ++row) {
-            if (core_.session(row).state == shm::SessionState::kOpen &&
-                sessions_.at(row) == nullptr)
-                core_.session_died(row);
-        }
-        finish_unheard();
-    } while (row < core_.sessions_max() || core_.work_left());
-}
-
-// A pool that a successor cannot make as its file says by now stays as it was: whoever is attached
-// must not lose it.
-void Turn::set_pools(Config& config, bool takeover) {
-    for (PoolSettings& pool : config.pools) {
-        std::string why;
-        begin_unheard();
-        const bool set = core_.set_pool(pool.view(), &why) != shm::kNoRow;
-        if (!set && !takeover) throw std::runtime_error(why);
-        if (!set) log::warning(why + "; it stays as it was");
-        finish_unheard();
-    }
-}
-
-// Who takes over leaves them as they are: an administrator may have changed them since the file was
-// read.
-void Turn::set_accounts(const Config& config) {
-    file_accounts_.begin(config.accounts);
-    bool done = false;
-    while (!done) {
-        begin_unheard();
-        done = file_accounts_.step();
-        finish_unheard();
-    }
-}
-
-// A turn before anybody is heard; adopted sessions are answered as ever.
-void Turn::begin_unheard() {
-    core_.begin_turn(now_);
-    operations_.begin_turn();
-}
-
-void Turn::finish_unheard() {
-    core_.decide();
-    answers_.stage();
-    core_.commit();
-    answers_.store();
-    core_.clear();
 }
 
 // One entry of one session: if the broker dies of it again, nobody else's is in hand.
