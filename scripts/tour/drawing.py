@@ -97,21 +97,22 @@ def rows_of(labels):
 
 
 def marks(incidents, x, top, bottom):
-    """A line for each incident's instant, its number on it and its short name above."""
-    inside = [min(max(x(when), LEFT + 50), WIDTH - RIGHT - 50) for when, _, _, _ in incidents]
-    labels = [(place, 6.4 * len(short) + 6) for place, (_, short, _, _) in zip(inside, incidents)]
+    """A line for each incident's instant, and above it its number and short name."""
+    names = [f"{number} {short}" for number, (_, short, _, _) in enumerate(incidents, 1)]
+    labels = [(min(max(x(when), LEFT + 50), WIDTH - RIGHT - 50), 6.6 * len(name) + 6)
+              for (when, _, _, _), name in zip(incidents, names)]
     rows = rows_of(labels)
-    parts = []
-    for number, ((when, short, _, _), place, row) in enumerate(zip(incidents, inside, rows), 1):
-        fill = "#cf222e" if "broker" in short else INK
-        y = top + 12 + 15 * row
-        parts.append(f'<line x1="{x(when):.1f}" y1="{y + 4:.1f}" x2="{x(when):.1f}" '
+    lines, words = [], []
+    for (when, _, _, _), name, (place, _), row in zip(incidents, names, labels, rows):
+        fill = "#cf222e" if "broker" in name else INK
+        y = top + 12 + 16 * row
+        lines.append(f'<line x1="{x(when):.1f}" y1="{y + 4:.1f}" x2="{x(when):.1f}" '
                      f'y2="{bottom:.1f}" stroke="{fill}" stroke-width="1.5" '
                      'stroke-dasharray="4 3"/>')
-        parts.append(text(place, y, short, 11, "middle", fill, "600"))
-        parts.append(f'<circle cx="{x(when):.1f}" cy="{bottom + 9:.1f}" r="9" fill="{fill}"/>')
-        parts.append(text(x(when), bottom + 13, str(number), 11, "middle", "white", "600"))
-    return parts, 15 * (max(rows, default=-1) + 1)
+        words.append(text(place, y, name, 11, "middle", "white", "600").replace(
+            "<text ", '<text stroke="white" stroke-width="5" '))  # no line through the name
+        words.append(text(place, y, name, 11, "middle", fill, "600"))
+    return lines + words, 16 * (max(rows, default=-1) + 1)
 
 
 def seconds_of(end):
@@ -165,14 +166,14 @@ def slots(samples, incidents, total, note, top):
                  f'fill="{WAITING}"/>' + text(40, ground - low + 20, "claims that wait", 12,
                                               fill=SOFT))
     for when in seconds_of(end):
-        parts.append(text(x(when), ground + 34, f"{when} s", 11, "middle", SOFT))
+        parts.append(text(x(when), ground + 18, f"{when} s", 11, "middle", SOFT))
     struck, _ = marks(incidents, x, top + 8, ground)
     parts += struck
     for number, (when, _, name, words) in enumerate(incidents, 1):
-        line = ground + 62 + 20 * (number - 1)
+        line = ground + 48 + 20 * (number - 1)
         parts.append(text(20, line, f"{number}  {name}", 12, weight="600"))
         parts.append(text(370, line, words, 12, fill=SOFT))
-    return parts, ground + 62 + 20 * len(incidents)
+    return parts, ground + 48 + 20 * len(incidents)
 
 
 def draw(path, times, samples, incidents, total, headline, note):

@@ -267,5 +267,5 @@ def shares(_stage):
 ALL = (client_killed, idle_worker_killed, deadline_passes, cancel_races_grant, back_pressure,
        broker_killed, urgent_claim, shares)
 SHORT = {client_killed: "client killed", idle_worker_killed: "worker killed",
-         deadline_passes: "deadline", cancel_races_grant: "200 cancels", back_pressure: "rush",
+         deadline_passes: "deadline", cancel_races_grant: "cancel races", back_pressure: "rush",
          broker_killed: "broker killed", urgent_claim: "urgent claim", shares: "shares 3 : 2 : 1"}

@@ -188,6 +188,12 @@ def main():
     return 1 if facts.failed() else 0
 
 
+def held_of(facts):
+    whole = len(facts.all)
+    failed = facts.failed()
+    return f"{failed} of {whole} facts do not hold" if failed else f"all {whole} facts hold"
+
+
 def report(folder, facts, times, per_second, tour, seconds):
     held = sum(counters.leased for _, counters in tour.samples) / (SLOTS * len(tour.samples))
     (folder / "demo.json").write_text(json.dumps({
@@ -202,8 +208,7 @@ def report(folder, facts, times, per_second, tour, seconds):
     drawing.draw(folder / "demo.svg", times, tour.samples, tour.happened, SLOTS,
                  (f"dibs hands out {SLOTS} warm processes to three tenants",
                   f"{granted} claims in {seconds:.0f} seconds, while clients, a worker and the broker "
-                  f"are killed: {len(facts.all) - facts.failed()} facts hold, {facts.failed()} do "
-                  "not"),
+                  f"are killed: {held_of(facts)}"),
                  f"tenant batch works and rests, {TENANTS['batch'][2]} s each")
 
 
