@@ -24,6 +24,7 @@
 #include "broker/core/index.hpp"
 #include "broker/core/labels.hpp"
 #include "broker/core/ordered_rows.hpp"
+#include "broker/core/row_index.hpp"
 #include "broker/core/timers.hpp"
 
 namespace dibs::core {
@@ -225,7 +226,7 @@ struct AccountBook {
     uint64_t walks = 0;
     std::vector<uint32_t> come_back;  // claims that wait again since the pass began
     uint32_t announced_set = shm::kNoRow;
-    Index claim_by_number;
+    RowIndex claim_by_number;
     std::vector<std::pair<uint32_t, uint32_t>> to_reprioritise;  // account, tenant
     std::vector<uint32_t> stall_scratch;
     std::vector<CrowdAtHead> heap;

@@ -21,17 +21,17 @@ void Backlog::reserve(uint32_t list, uint32_t waiting_max) {
 
 void Backlog::sit(uint32_t list, uint32_t row) {
     Seats& seats = seats_[list];
-    const uint64_t seat = free_seat(list, row);
-    if (seat == 0) {
+    const uint64_t free = free_seat(list, row);
+    if (free == 0) {
         // Twice as many as before, where nobody has reserved: half of the ring stays free.
         if (uint64_t{seats.taken + 1} * 4 > capacity(seats)) {
             return reserve(list, seats.taken + 1);
         }
         return seat_anew(list);
     }
-    seat_of_[row] = seat;
-    seats.next = std::max(seats.next, seat + 1);
-    mark(seats, seat, true);
+    seat_of_[row] = static_cast<uint32_t>(free);
+    seats.next = std::max(seats.next, free + 1);
+    mark(seats, free, true);
 }
 
 // A seat between its neighbours', or 0 if there is none. What waits again likes its own old one.
@@ -41,14 +41,14 @@ uint64_t Backlog::free_seat(uint32_t list, uint32_t row) const {
     if (size == 0) return 0;
     const uint32_t before = chains_.previous(row);
     const uint32_t behind = chains_.next(row);
-    const uint64_t oldest = seat_of_[chains_.head(list)];
+    const uint64_t oldest = seat(seats, chains_.head(list));
     if (behind == kNoRow) {
         if (before == kNoRow) return std::max(seats.next, size);
         return seats.next - oldest < size ? seats.next : 0;
     }
-    const uint64_t end = seat_of_[behind];
-    const uint64_t least = before != kNoRow ? seat_of_[before] + 1 : seats.next - size + 1;
-    if (seat_of_[row] >= least && seat_of_[row] < end) return seat_of_[row];
+    const uint64_t end = seat(seats, behind);
+    const uint64_t least = before != kNoRow ? seat(seats, before) + 1 : seats.next - size + 1;
+    if (const uint64_t own = seat(seats, row); own >= least && own < end) return own;
     if (least >= end) return 0;
     return before != kNoRow ? least : std::max(least, end - std::min(end, kGap));
 }
@@ -61,7 +61,7 @@ void Backlog::seat_anew(uint32_t list) {
     seats.taken = 0;
     seats.next = capacity(seats);
     for (uint32_t row = chains_.head(list); row != kNoRow; row = chains_.next(row)) {
-        seat_of_[row] = seats.next;
+        seat_of_[row] = static_cast<uint32_t>(seats.next);
         mark(seats, seats.next, true);
         seats.next += 2;
     }
@@ -71,20 +71,20 @@ void Backlog::seat_anew(uint32_t list) {
 uint32_t Backlog::ahead(uint32_t list, uint32_t row) const {
     const Seats& seats = seats_[list];
     const uint64_t mask = capacity(seats) - 1;
-    const uint64_t end = seat_of_[row];
+    const uint64_t end = seat(seats, row);
     uint32_t count = 0;
-    for (uint64_t seat = seat_of_[chains_.head(list)]; seat < end;) {
-        if (seat % kBlock == 0 && end - seat >= kBlock) {
-            count += seats.counts[(seat & mask) / kBlock];
-            seat += kBlock;
+    for (uint64_t at = seat(seats, chains_.head(list)); at < end;) {
+        if (at % kBlock == 0 && end - at >= kBlock) {
+            count += seats.counts[(at & mask) / kBlock];
+            at += kBlock;
             continue;
         }
-        const uint64_t first = seat % 64;
-        const uint64_t wanted = std::min(64 - first, end - seat);
-        uint64_t word = seats.bits[(seat & mask) / 64] >> first;
+        const uint64_t first = at % 64;
+        const uint64_t wanted = std::min(64 - first, end - at);
+        uint64_t word = seats.bits[(at & mask) / 64] >> first;
         if (wanted < 64) word &= (uint64_t{1} << wanted) - 1;
         count += static_cast<uint32_t>(std::popcount(word));
-        seat += wanted;
+        at += wanted;
     }
     return count;
 }
@@ -93,11 +93,11 @@ uint32_t Backlog::missing_seat(uint32_t list) const {
     const Seats& seats = seats_[list];
     uint64_t last = 0;
     for (uint32_t row = chains_.head(list); row != kNoRow; row = chains_.next(row)) {
-        const uint64_t seat = seat_of_[row];
-        const uint64_t place = seat & (capacity(seats) - 1);
+        const uint64_t own = seat(seats, row);
+        const uint64_t place = own & (capacity(seats) - 1);
         const bool taken = (seats.bits[place / 64] >> (place % 64) & 1U) != 0;
-        if (!taken || seat <= last || seat >= seats.next) return row;
-        last = seat;
+        if (!taken || own <= last || own >= seats.next) return row;
+        last = own;
     }
     return kNoRow;
 }

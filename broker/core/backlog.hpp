@@ -6,7 +6,8 @@
 // million claims are 256 counts and at most 64 words. Seats are never used twice; the bits are a
 // ring over the part of them that is in use. When the ring is used up, or a claim comes back where
 // no seat is left between its neighbours, the list is seated anew. The ring has four seats for
-// each claim that may wait, so that this happens at most once in as many arrivals.
+// each claim that may wait, so that this happens at most once in as many arrivals. Of a claim's
+// seat the lower half is kept: the ring is shorter, so it stands for one of the seats in use.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -61,6 +62,11 @@ class Backlog {
         uint32_t taken = 0;
     };
 
+    // Of a claim that has left it may be any: then it is asked whether it is free.
+    [[nodiscard]] uint64_t seat(const Seats& seats, uint32_t row) const {
+        return seats.next - static_cast<uint32_t>(seats.next - seat_of_[row]);
+    }
+
     static uint64_t capacity(const Seats& seats) { return uint64_t{seats.bits.size()} * 64; }
 
     static void mark(Seats& seats, uint64_t seat, bool taken) {
@@ -79,7 +85,7 @@ class Backlog {
 
     Chains chains_;
     std::vector<Seats> seats_;
-    std::vector<uint64_t> seat_of_;
+    std::vector<uint32_t> seat_of_;
 };
 
 }  // namespace dibs::core

@@ -42,14 +42,15 @@ void ClaimLine::drop_first() {
 
 void ClaimLine::remove(uint64_t number) {
     assert(size_ != 0);
-    if (numbers_[first_] == number) {
+    if (number_at(0) == number) {
         do {
             drop_first();
         } while (size_ != 0 && rows_[first_] == kNoRow);
         return;
     }
-    const uint32_t at = place(first_from(number));
-    assert(numbers_[at] == number && rows_[at] != kNoRow);
+    const uint32_t from = first_from(number);
+    const uint32_t at = place(from);
+    assert(number_at(from) == number && rows_[at] != kNoRow);
     rows_[at] = kNoRow;
     ++hole_counts_[at / kBlock];
     ++holes_;
@@ -74,23 +75,23 @@ uint32_t ClaimLine::count_before(uint64_t number) const {
 
 // Laid out anew, without holes, with the claim in its place and half as much room again.
 void ClaimLine::insert_slowly(uint64_t number, uint32_t row) {
-    if (size_ != 0 && size_ < rows_.size() && number < numbers_[first_]) {
+    if (size_ != 0 && size_ < rows_.size() && number < number_at(0) && reach(last_, number)) {
         first_ = first_ == 0 ? static_cast<uint32_t>(rows_.size()) - 1 : first_ - 1;
         ++size_;
-        rows_[first_] = row;
-        numbers_[first_] = number;
-        return;
+        return store(first_, number, row);
     }
     const uint32_t living = count() + 1;
     const size_t room = std::max({kLeast, rows_.size(), size_t{living} + living / 2});
     ClaimLine anew;
-    anew.numbers_.resize(room);
+    const uint64_t least = size_ == 0 ? number : std::min(number, number_at(0));
+    anew.last_ = size_ == 0 ? number : std::max(number, last_);
+    anew.lower_.resize(room);
+    if (!anew.reach(anew.last_, least)) anew.upper_.resize(room);
     anew.rows_.resize(room);
     anew.hole_counts_.resize(room / kBlock + 1);
     bool inserted = false;
     const auto add = [&](uint64_t other, uint32_t claim) {
-        anew.numbers_[anew.size_] = other;
-        anew.rows_[anew.size_++] = claim;
+        anew.store(anew.size_++, other, claim);
     };
     for (uint32_t at = 0; at < size_; ++at) {
         if (!inserted && number_at(at) > number) {

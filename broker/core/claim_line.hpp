@@ -5,6 +5,9 @@
 // goes from the middle leaves a hole, and the holes of every 512 entries are counted, so that "how
 // many stand before this number" is a binary search, a sum of counts and a look at one block. The
 // ring doubles when it is full of claims and is packed when it is full of holes.
+//
+// Of a number the lower half is kept: the last one says the rest, as long as the first is less than
+// 2³² below it. The upper halves are there for the line in which a claim has waited longer.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,19 +22,16 @@ class ClaimLine {
   public:
     // `number` is none that stands in it.
     void insert(uint64_t number, uint32_t row) {
-        if (size_ < rows_.size() && (size_ == 0 || number_at(size_ - 1) < number)) {
-            const uint32_t at = place(size_++);
-            rows_[at] = row;
-            numbers_[at] = number;
-            return;
-        }
-        insert_slowly(number, row);
+        const bool is_last = size_ == 0 || (last_ < number && reach(number, number_at(0)));
+        if (size_ == rows_.size() || !is_last) return insert_slowly(number, row);
+        store(place(size_++), number, row);
+        last_ = number;
     }
     void remove(uint64_t number);
 
     // The claim with the smallest number, or kNoRow.
     [[nodiscard]] uint32_t head() const { return size_ == 0 ? shm::kNoRow : rows_[first_]; }
-    [[nodiscard]] uint64_t head_number() const { return numbers_[first_]; }  // of one that is there
+    [[nodiscard]] uint64_t head_number() const { return number_at(0); }  // of one that is there
     [[nodiscard]] uint32_t count_before(uint64_t number) const;
     [[nodiscard]] uint32_t count() const { return size_ - holes_; }
 
@@ -51,12 +51,27 @@ class ClaimLine {
         const auto room = static_cast<uint32_t>(rows_.size());
         return first_ + at < room ? first_ + at : first_ + at - room;
     }
-    [[nodiscard]] uint64_t number_at(uint32_t at) const { return numbers_[place(at)]; }
+    [[nodiscard]] uint64_t number_at(uint32_t at) const {
+        const uint32_t lower = lower_[place(at)];
+        if (!upper_.empty()) return uint64_t{upper_[place(at)]} << 32U | lower;
+        return last_ - static_cast<uint32_t>(last_ - lower);
+    }
+    // May the one stand at the end of a line, the other at its head?
+    [[nodiscard]] bool reach(uint64_t last, uint64_t first) const {
+        return !upper_.empty() || last - first < uint64_t{1} << 32U;
+    }
+    void store(uint32_t at, uint64_t number, uint32_t row) {
+        rows_[at] = row;
+        lower_[at] = static_cast<uint32_t>(number);
+        if (!upper_.empty()) upper_[at] = static_cast<uint32_t>(number >> 32U);
+    }
     [[nodiscard]] uint32_t first_from(uint64_t number) const;
     void drop_first();
     void insert_slowly(uint64_t number, uint32_t row);
 
-    std::vector<uint64_t> numbers_;
+    std::vector<uint32_t> lower_;        // halves of numbers
+    std::vector<uint32_t> upper_;        // empty: they follow from last_
+    uint64_t last_ = 0;                  // the last entry's number
     std::vector<uint32_t> rows_;         // kNoRow = a hole
     std::vector<uint16_t> hole_counts_;  // of each block of the ring
     uint32_t first_ = 0;

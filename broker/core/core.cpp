@@ -49,7 +49,8 @@ Core::Parts::Parts(std::span<std::byte> bytes, uint64_t seed)
     // Between two looks at full() a command decides at most about 600 things.
     decisions.reserve(size_t{state.log_stores_max} * 2);
     decided_slots.reserve(size_t{state.log_images_max} * 2);
-    scratch.reserve(std::max({state.claims.size(), state.slots.size(), shm::kTagsMax}));
+    // What a session has, or the impatient claims of a turn.
+    scratch.reserve(std::max({state.slots.size(), shm::kTagsMax, state.log_images_max}));
     touched_list.reserve(state.pools.size());
     rebuild();
     keep_owed_pledge();

@@ -23,6 +23,7 @@
 #include "broker/core/edit.hpp"
 #include "broker/core/index.hpp"
 #include "broker/core/pool_set.hpp"
+#include "broker/core/row_index.hpp"
 #include "broker/core/state.hpp"
 #include "broker/core/timers.hpp"
 
@@ -79,7 +80,7 @@ struct Core::Parts {
     Chains expired_leases;                    // list: pool, row: lease uncollected, by expiry
     std::vector<uint32_t> collected;          // pool → slots with SlotFlag::kCollected
     Chains session_slots;                     // list: session, row: slot
-    Index keys;                               // (uid, key) → claim row, or lease row | kTagLease
+    RowIndex keys;                            // (uid, key) → claim row, or lease row behind them
     Index names;                              // (pool, slot name) → slot row
     std::vector<std::vector<uint32_t>> tags;  // session → tag → claim row, or lease | kTagLease
     std::vector<uint32_t> impatient;          // claims that must not wait beyond the pass
@@ -516,6 +517,7 @@ struct Core::Parts {
 
     // keys.cpp
     [[nodiscard]] uint32_t find_key(uint32_t session, const Key& key) const;
+    [[nodiscard]] uint32_t key_place(uint32_t holder) const;
     void add_key(uint32_t session, const uint8_t* key, uint32_t holder);
     void remove_key(uint32_t session, const uint8_t* key, uint32_t holder);
 

@@ -31,6 +31,28 @@ TEST(ClaimLine, CountsThoseBeforeANumber) {
     EXPECT_EQ(line.count(), 5U);
 }
 
+TEST(ClaimLine, KeepsAClaimThatWaitsWhileFourBillionPass) {
+    constexpr uint64_t kPassed = uint64_t{5} << 32U;
+    ClaimLine line;
+    line.insert(7, 1);
+    line.insert(9, 2);
+    line.insert(kPassed + 8, 3);
+    EXPECT_EQ(line.head_number(), 7U);
+    EXPECT_EQ(line.count_before(kPassed + 8), 2U);
+    line.remove(7);
+    EXPECT_EQ(line.head_number(), 9U);
+    line.insert(7, 1);
+    line.insert(kPassed + 9, 4);
+    line.remove(7);
+    line.remove(9);
+    EXPECT_EQ(line.head(), 3U);
+    line.insert(11, 5);  // back before all that are left
+    EXPECT_EQ(line.head_number(), 11U);
+    line.remove(11);
+    EXPECT_EQ(line.head_number(), kPassed + 8);
+    EXPECT_EQ(line.count_before(kPassed + 9), 1U);
+}
+
 // Arrivals at the tail, departures mostly from the head, some back from the middle.
 TEST(ClaimLine, AgreesWithASortedMap) {
     std::mt19937 random(4711);

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "broker/core/row_index.hpp"
+
 namespace dibs::tests {
 
 namespace {
@@ -85,6 +87,34 @@ TEST(Index, AgreesWithAMapWhenFullAndAllHashesCollide) {
             }
             ASSERT_EQ(index.size(), rows.size());
             for (uint32_t any = 0; any < kRows; any += 7) {
+                const auto known = rows.find(any);
+                const uint64_t hash = known == rows.end() ? 0 : known->second;
+                const uint32_t found = index.find(hash, [&](uint32_t at) { return at == any; });
+                ASSERT_EQ(found, known == rows.end() ? shm::kNoRow : any);
+            }
+        }
+    }
+}
+
+// Of 400 rows with one home most stand too far from it.
+TEST(RowIndex, AgreesWithAMapWhenFullAndAllHashesCollide) {
+    for (const uint64_t spread : {1ULL, 3ULL, 1'000'003ULL}) {
+        constexpr uint32_t kRows = 400;
+        core::RowIndex index(kRows);
+        std::map<uint32_t, uint64_t> rows;
+        std::mt19937_64 random(spread);
+        for (int step = 0; step < 20'000; ++step) {
+            const auto row = static_cast<uint32_t>(random() % kRows);
+            if (const auto found = rows.find(row); found != rows.end()) {
+                index.remove(found->second, row);
+                rows.erase(found);
+            } else {
+                const uint64_t hash = random() % spread;
+                index.insert(hash, row);
+                rows[row] = hash;
+            }
+            ASSERT_EQ(index.size(), rows.size());
+            for (uint32_t any = 0; any < kRows; any += 97) {
                 const auto known = rows.find(any);
                 const uint64_t hash = known == rows.end() ? 0 : known->second;
                 const uint32_t found = index.find(hash, [&](uint32_t at) { return at == any; });
