@@ -812,7 +812,7 @@ enum class Reason : int16_t {
     kDone = -22,       // the worker said done
     kMalformed = -23,  // an operation that is not one
     kNotAllowed = -24,
-    kRevoked = -25,     // ended by an administrator, or taken for a better claim
+    kRevoked = -25,     // ended from outside, or taken for a better claim
     kStateLost = -26,   // the broker's state failed its checks; it has begun anew
     kUnkillable = -27,  // strict expiry: the broker could not kill this process
     kEnded = -28,       // the lease has ended: nothing to adopt

@@ -56,8 +56,12 @@ void Arguments::text(const std::string& name,
     parser_->app.add_option(name, *target, about)->type_name(value);
 }
 
-void Arguments::number(const std::string& name, uint64_t* target, const std::string& about) {
-    parser_->app.add_option(name, *target, about)->capture_default_str();
+void Arguments::number(const std::string& name,
+                       uint64_t* target,
+                       const std::string& about,
+                       bool has_default) {
+    CLI::Option* option = parser_->app.add_option(name, *target, about);
+    if (has_default) option->capture_default_str();
 }
 
 void Arguments::texts(const std::string& name,

@@ -25,7 +25,12 @@ class Arguments {
               std::string* target,
               const std::string& about,
               const std::string& value = "TEXT");
-    void number(const std::string& name, uint64_t* target, const std::string& about);
+    // What the target holds before is shown as its default, if that is a number that may be
+    // written.
+    void number(const std::string& name,
+                uint64_t* target,
+                const std::string& about,
+                bool has_default = true);
     void texts(const std::string& name,
                std::vector<std::string>* target,
                const std::string& about,

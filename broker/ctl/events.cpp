@@ -66,7 +66,7 @@ int run_events(int argc, char** argv) {
     int64_t duration_ns = -1;
     arguments.flag("-f,--follow", &follow, "until interrupted; else for a second");
     arguments.flag("--jsonl", &json, "a line of JSON for each event");
-    arguments.number("--count", &count, "end after so many events");
+    arguments.number("--count", &count, "end after so many events, at least 1", false);
     arguments.duration("--for", &duration_ns, "end after this time");
     arguments.text(
         "--socket", &socket, "the broker's socket; else DIBS_SOCKET, then its place", "PATH");

@@ -157,8 +157,9 @@ def slots(samples, incidents, total, note, top):
     parts.append(area(waiting, x, y_waiting, WAITING))
     parts += scale("slots", range(0, total + 1, max(total // 4, 1)), y)
     parts += scale("waiting", (0, most), y_waiting)
-    keys = [(fill, f"{name}, {sum(counts) / (total * len(counts)):.0%}")
-            for name, fill, counts in seen]
+    shares = [sum(counts) / (total * len(counts)) for _, _, counts in seen]
+    keys = [(fill, f"{name}, " + (f"{share:.0%}" if share >= 0.01 else "under 1%"))
+            for (name, fill, _), share in zip(seen, shares)]
     for row, (fill, words) in enumerate(keys):
         parts.append(f'<rect x="20" y="{ceiling + 9 + 24 * row}" width="13" height="13" rx="3" '
                      f'fill="{fill}"/>' + text(40, ceiling + 20 + 24 * row, words, 12, fill=SOFT))

@@ -93,6 +93,11 @@ def cancel(place):
     expect_equal(waiter.wait(), 1)
     expect_equal(waiter.stderr.read(), 'dibs claim: did not get a slot of pool "gpu": the claim was '
                                        "cancelled from outside (dibs cancel)\n")
+    waiter = place.begin("exec", "gpu", "--", "true")
+    waiting(place, 1)
+    expect_equal(place.run("cancel", "3")[0], 0)
+    expect_equal(waiter.wait(), 125)  # 1 would be the command's
+    expect("was cancelled from outside (dibs cancel)" in waiter.stderr.read(), "it is told")
 
 
 @case("drain and undrain: of a pool, of the broker")

@@ -103,7 +103,7 @@ Failure not_granted(const dibs_completion& end,
                     " has passed" + who};
     }
     if (end.outcome == DIBS_CANCELLED && end.code == DIBS_EREVOKED) {
-        return {kExitFailed, start + "the claim was cancelled from outside (dibs cancel)"};
+        return {kExitOwnFailure, start + "the claim was cancelled from outside (dibs cancel)"};
     }
     if (end.code == DIBS_EREFUSED) {
         return {options.conflict_exit.value_or(kExitNoneFree),

@@ -140,7 +140,7 @@ enum {
     DIBS_EDONE = -22,        // the worker said done
     DIBS_EMALFORMED = -23,   // an operation that is not one
     DIBS_ENOTALLOWED = -24,  // not allowed to this user
-    DIBS_EREVOKED = -25,     // ended by an administrator, or taken for a better claim
+    DIBS_EREVOKED = -25,  // ended from outside (dibs release, cancel), or taken for a better claim
     DIBS_ESTATELOST = -26,   // the broker's state failed its checks; it has begun anew
     DIBS_EUNKILLABLE = -27,  // a pool of strict expiry, and the broker may not kill this process
     DIBS_EENDED = -28,       // that lease has ended: there is nothing to adopt
