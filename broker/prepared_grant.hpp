@@ -33,9 +33,12 @@ class PreparedGrant {
     // `session` has spoken: its next words are expected.
     void expect(Session* session) { expected_ = session; }
     void forget(const Session& gone) {
-        if (expected_ == &gone) expected_ = nullptr;
+        if (expected_ != &gone) return;
+        expected_ = nullptr;
+        prepared_ = false;
     }
-    // Between turns. Once is enough: until the next turn there is nothing new to know.
+    // Between turns, from Core::clear() on. Once is enough: until the next turn there is nothing
+    // new to know.
     void prepare() {
         if (!looked_) work_out();
     }

@@ -12,6 +12,7 @@ namespace dibs {
 namespace {
 
 constexpr core::TimeNs kPublishEvery = 1'000;
+constexpr core::TimeNs kPublishPressed = 10'000;
 constexpr core::TimeNs kAccountsEvery = 1'000'000;
 
 }  // namespace
@@ -37,13 +38,16 @@ void Publisher::publish_all() {
     head.pools.store(pools, std::memory_order_release);
 }
 
-void Publisher::publish() {
+void Publisher::publish(bool pressed) {
     for (const uint32_t pool : core_.touched_pools()) {
         if (pool >= is_dirty_.size() || is_dirty_[pool] != 0) continue;
         is_dirty_[pool] = 1;
         dirty_.push_back(pool);
     }
-    if (!dirty_.empty() && core_.now() - written_ns_ >= kPublishEvery) write_dirty();
+    if (!dirty_.empty() &&
+        core_.now() - written_ns_ >= (pressed ? kPublishPressed : kPublishEvery)) {
+        write_dirty();
+    }
     if (!core_.changed_accounts().empty() && core_.now() - accounts_ns_ >= kAccountsEvery) {
         write_accounts();
     }

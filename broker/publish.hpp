@@ -21,8 +21,8 @@ class Publisher {
 
     // All pools, names included: at the start, and after a change of configuration.
     void publish_all();
-    // After a turn's answers.
-    void publish();
+    // After a turn's answers. `pressed`: somebody waits already, and the BOARD can wait a little.
+    void publish(bool pressed);
     // Before the broker rests.
     void flush();
 

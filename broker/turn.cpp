@@ -82,10 +82,13 @@ void Turn::take(core::TimeNs now) {
         exchange_.events().tell(core_);
     answers_.store();  // completions into DOWN, consumed indices, wake-ups
     if (answers_.kills()) kills_.carry_out();
-    publisher_.publish();
+    core_.clear();
+    // What can wait comes behind the next grant, or behind whoever has something to say by now.
+    const bool pressed = sessions_.anything_new();
+    if (!pressed) prepared_.prepare();
+    publisher_.publish(pressed);
     if (!pulling_.empty()) [[unlikely]]
         answer_pulls();
-    core_.clear();
     transient_.note();
     retire();
     exchange_.events().send();

@@ -165,7 +165,7 @@ class Bench {
         core.commit();
         answers.store();
         if (answers.kills()) kills.carry_out();
-        publisher.publish();
+        publisher.publish(false);
         core.clear();
         for (Session* session : deaths.gone()) {
             operations.forget(*session);
