@@ -7,6 +7,7 @@
 
 #include <toml++/toml.h>
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,6 +16,9 @@
 #include "broker/config_section.hpp"
 
 namespace dibs {
+
+// Each costs a look at the whole text, and who has written so many has written something else.
+constexpr size_t kNoTomlMax = 16;
 
 inline bool is_toml(std::string_view text) {
     try {
@@ -51,6 +55,10 @@ inline std::optional<toml::table> parsed_without_mistakes(std::string& text, Mis
     std::optional<toml::table> table;
     uint32_t last = 0;
     while (!table) {
+        if (mistakes.lines.size() == kNoTomlMax) {
+            mistakes.lines.back() += "; what stands behind it is not looked at";
+            return std::nullopt;
+        }
         const uint32_t number = static_cast<uint32_t>(mistakes.no_toml_at.line);
         const std::string_view line = line_at(text, number);
         const size_t begin = line.find_first_not_of(" \t");

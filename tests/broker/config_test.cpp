@@ -123,6 +123,16 @@ TEST(Config, SaysEveryLineThatIsNoTomlAndWhatIsWrongWithTheOthers) {
     EXPECT_EQ(lines[5], "f:8:1: unknown key \"foo\" in a pool");
 }
 
+TEST(Config, LooksNoFurtherWhereSixteenLinesAreNoToml) {
+    std::string words;
+    for (int i = 0; i < 100; ++i)
+        words += "no toml at all\n";
+    const Lines lines = mistakes(words);
+    ASSERT_EQ(lines.size(), 16U);
+    EXPECT_TRUE(lines.back().starts_with("f:16:"));
+    EXPECT_TRUE(lines.back().ends_with("; what stands behind it is not looked at"));
+}
+
 TEST(Config, SaysNothingThatOnlyFollowsFromAMistake) {
     EXPECT_EQ(mistakes("[[pool]\nname = \"a\"\nzzzzzz = 1\n").size(), 1U);
     EXPECT_EQ(mistakes(kPool + "attributes = [{ device = \"0\" }\nzzzzzz = 1\n").size(), 1U);
