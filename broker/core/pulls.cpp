@@ -102,9 +102,9 @@ bool Core::Parts::forget_workers() {
 // Time goes over accounts and reported workers before a turn's commands. Pools ordered by account
 // in which somebody waits or runs are looked at, unless that cannot lead to anything.
 void Core::Parts::open_account_turn() {
-    step_accounts();
     // What is above its cap falls as turns cut its time: nobody can say when it will be where.
     if (now_ns >= book->crossing_ns || !book->above.empty()) book->crossing_known = false;
+    step_accounts();
     book->looks = book->has_changed || !book->crossing_known;
     book->has_changed = false;
     if (book->looks) wake_account_pools();

@@ -187,10 +187,13 @@ void Lockstep::play_from(size_t& i) {
         }
         coverage_->commands += 1;
         real_player_->play(step);
-        for (const uint64_t lease : real_player_->take_leases_of_reused_rows()) {
+        const std::vector<uint64_t> reused = real_player_->take_leases_of_reused_rows();
+        for (const uint64_t lease : reused)
             naive_.lease_row_used_again(lease);
-        }
         naive_player_.play(step);
+        // A lease's end may have handed its slot over, and so its row.
+        for (const uint64_t lease : reused)
+            naive_.lease_row_used_again(lease);
     }
     close_turn(journal_.steps.size(), Death::kNone);
 }

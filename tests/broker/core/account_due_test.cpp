@@ -96,6 +96,24 @@ TEST_F(AccountDue, IsTheMicrosecondInWhichALeaseIsToBeDemoted) {
     EXPECT_TRUE(decided(turn(27'000, [] {}), DecisionKind::kDemote));
 }
 
+// What a turn cuts off of a balance above its cap it does not earn: where that goes depends on
+// turns.
+TEST_F(AccountDue, IsWorkedOutAnewByTheTurnThatLeavesABalanceAtItsCap) {
+    begin(0);
+    turn(0, [&] {
+        account({.name = "a",
+                 .rate = std::array<int64_t, 1>{900'000},
+                 .balance = std::array<int64_t, 1>{12}});
+        claim_of("a", 1);
+    });
+    EXPECT_FALSE(decided(turn(10'000, [] {}), DecisionKind::kDemote));  // 12 - 10 = 2
+    // 2 - 10 + 9 = 1, but no more than 0; then 0 - 1 + 0 is below 0. Uncut, 2 would last till 31
+    // µs.
+    EXPECT_FALSE(decided(turn(20'000, [] {}), DecisionKind::kDemote));
+    EXPECT_EQ(core().next_crossing(), 21'000U);
+    EXPECT_TRUE(decided(turn(21'000, [] {}), DecisionKind::kDemote));
+}
+
 TEST_F(AccountDue, IsTheMicrosecondInWhichABalanceExceedsWhatALeaseHasCost) {
     begin(-5);
     turn(0, [&] {
