@@ -42,10 +42,7 @@ Reason Core::Parts::announce_refusal(const Announce& command, uint32_t existing)
     }
     if (command.attributes.size() > pool.attributes_max) return Reason::kPayload;
     if (existing == kNoRow && state.counters->slots_free == 0) return Reason::kTablesFull;
-    if (Arena::blocks_for(command.attributes.size()) > arena.available()) {
-        return Reason::kArenaFull;
-    }
-    return Reason::kOk;
+    return arena.has_room(command.attributes.size()) ? Reason::kOk : Reason::kArenaFull;
 }
 
 void Core::Parts::apply(const Announce& command) {
@@ -56,6 +53,10 @@ void Core::Parts::apply(const Announce& command) {
     Reason reason = announce_refusal(command, existing);
     if (reason == Reason::kOk && by_account(command.pool)) {
         reason = intern_announced(command.labels);
+        // New labels have taken their part of the arena by now.
+        if (reason == Reason::kOk && !arena.has_room(command.attributes.size())) {
+            reason = Reason::kArenaFull;
+        }
     }
     if (reason != Reason::kOk) return refuse(reason);
     const bool again = existing != kNoRow;

@@ -49,9 +49,7 @@ Reason Core::Parts::claim_refusal(const Claim& command, uint64_t* other) const {
     }
     const uint32_t pending = pool.waiting + pool.confirming + fresh_of_pool[command.pool].count;
     if (pending >= pool.backlog_max) return Reason::kBacklogFull;
-    if (!command.payload.empty() && Arena::blocks_for(command.payload.size()) > arena.available()) {
-        return Reason::kArenaFull;
-    }
+    if (!arena.has_room(command.payload.size())) return Reason::kArenaFull;
     if (state.counters->claims_free <= fresh.size() || !lease_row_left()) {
         return Reason::kTablesFull;
     }
@@ -94,7 +92,12 @@ void Core::Parts::apply(const Claim& command) {
     if (by_account(command.pool)) {
         static constexpr ClaimTerms kNone{};
         const ClaimTerms& given = command.terms != nullptr ? *command.terms : kNone;
-        const Reason reason = take_terms(given, command.session, &terms);
+        Reason reason = take_terms(given, command.session, &terms);
+        // New labels have taken their part of the arena by now.
+        if (reason == Reason::kOk && !arena.has_room(command.payload.size())) {
+            release_account(terms.account);
+            reason = Reason::kArenaFull;
+        }
         if (reason != Reason::kOk) return reject_unaccepted(command, number, reason, 0);
         return accept(command, number, &terms);
     }

@@ -106,7 +106,8 @@ size_t Core::Parts::best_taker(const std::vector<CrowdAtHead>& crowds,
 
 void Core::Parts::preempt(uint32_t victim, uint32_t claim_row) {
     AccountPass& pass = book->pass;
-    if (!lease_row_left()) {
+    // The claim keeps the cost that it takes over in the arena.
+    if (!lease_row_left() || !arena.has_room(sizeof(Cost))) {
         pass.stopped = true;
         return;
     }
