@@ -25,6 +25,8 @@ int submit_lease_op(Session& session, const dibs_op& op, Told told, shm::Submiss
     const bool of_tag = row != nullptr && row->lease == op.lease->id &&
                         (row->state == TagState::kLive || row->state == TagState::kOver);
     if (of_tag && op.kind != DIBS_OP_KEEPALIVE) name_claim(entry, op.lease->tag, *row);
+    const bool held = of_tag && row->fence == op.lease->fence;
+    const uint32_t use = held ? row->use : 0;
     uint32_t index = kNone;
     const int code = session.submit(entry, op.user_data, told, index);
     if (code != DIBS_OK) return code;
@@ -33,9 +35,16 @@ int submit_lease_op(Session& session, const dibs_op& op, Told told, shm::Submiss
         session.answers[index].sent_ns = now;
     }
     if (op.kind == DIBS_OP_KEEPALIVE) return code;
-    if (of_tag && row->fence == op.lease->fence) session.free_tag_row(op.lease->tag);
+    if (held) {
+        session.give_up(op.lease->tag, use, shm::key_word(entry));
+        return code;
+    }
     const bool again = row != nullptr && row->state == TagState::kClaiming;
-    if (again && row->was_lease == op.lease->id) session.abandon(op.lease->tag);
+    if (again && row->was_lease == op.lease->id) {
+        session.abandon(op.lease->tag);
+    } else {
+        (void)session.give_up_untold(*op.lease);
+    }
     return code;
 }
 

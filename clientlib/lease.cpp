@@ -66,6 +66,7 @@ int give_back(dibs_session* session, const dibs_lease* lease, int64_t wait_ns, s
         session->abandon(lease->tag);
         return DIBS_ALREADY_ENDED;
     }
+    if (row == nullptr && session->give_up_untold(*lease)) return DIBS_ALREADY_ENDED;
     // A lease that this session does not know is the broker's to judge.
     if (row == nullptr && wait_ns == 0) wait_ns = kPatienceNs;
     const Told told = wait_ns == 0 ? Told::kNobody : Told::kResult;
@@ -74,10 +75,12 @@ int give_back(dibs_session* session, const dibs_lease* lease, int64_t wait_ns, s
     entry.id = lease->id;
     entry.fence = lease->fence;
     if (row != nullptr) name_claim(entry, lease->tag, *row);
+    const uint32_t use = row != nullptr ? row->use : 0;
     uint32_t index = kNone;
     code = session->submit(entry, 0, told, index);
     if (code != DIBS_OK) return code;
-    if (row != nullptr) session->free_tag_row(lease->tag);
+    if (index != kNone) session->answers[index].lease = *lease;
+    if (row != nullptr) session->give_up(lease->tag, use, dibs::shm::key_word(entry));
     return session->finish(index, told, wait_ns);
 }
 
@@ -175,10 +178,12 @@ int dibs_keepalive(dibs_session* session,
     if (told == Told::kNobody) {
         // What was granted before is what the pool allows; less may have been asked for now.
         const auto asked = static_cast<uint64_t>(interval_ns);
-        const bool less = interval_ns != 0 && asked < row->interval_ns;
-        const bool taken = row->event_seen == dibs::shm::LeaseEvent::kRevoking;
-        if (row->interval_ns != 0 && !taken)
+        row = find(*session, *lease);  // making room may have brought its end
+        if (row != nullptr && row->interval_ns != 0 &&
+            row->event_seen != dibs::shm::LeaseEvent::kRevoking) {
+            const bool less = interval_ns != 0 && asked < row->interval_ns;
             row->until_ns = now + (less ? asked : row->interval_ns);
+        }
         session->publish();
         return DIBS_OK;
     }

@@ -36,9 +36,10 @@ void Session::free_tag_row(uint32_t tag) {
     if (row.event != 0) --events_to_reap;
     const uint32_t use = row.use;
     const bool gave_up = row.state == TagState::kLive || row.cancelled;
+    const uint64_t name_of_claim = claim_name(tag, row);
     row = {};
     row.use = use + 1;
-    row.gave_up = gave_up ? use : 0;
+    row.gave_up = gave_up ? name_of_claim : 0;
     row.next_free = free_tag;
     free_tag = tag;
 }
@@ -50,44 +51,6 @@ void Session::free_answer_row(uint32_t index) {
     answer.next_free = free_answer;
     free_answer = index;
     --answers_open;
-}
-
-void Session::wait_again(uint32_t tag, int code) {
-    Tag& row = tags[tag];
-    if (row.release_owed) {  // nobody wants to know: what has to be released is granted later
-        row.release_owed = false;
-        --owed;
-    } else {
-        if (row.event == 0) ++events_to_reap;
-        row.event = shm::LeaseEvent::kRequeued;
-    }
-    row.event_seen = 0;
-    row.end_code = code;
-    row.was_lease = row.lease;
-    row.was_fence = row.fence;
-    row.lease = 0;
-    row.revived = false;
-    row.state = TagState::kClaiming;
-    --live;
-    if (!row.requeue) ++claims_open;
-    row.requeue = true;
-}
-
-void Session::abandon(uint32_t tag) {
-    Tag& row = tags[tag];
-    if (row.event != 0) --events_to_reap;
-    row.event = 0;
-    row.abandoned = true;
-    row.cancel_owed = true;
-    ++owed;
-    settle();
-}
-
-void Session::tell_before_grant(uint32_t tag) {
-    if (tags[tag].event != shm::LeaseEvent::kRequeued || stash.count + 1 >= stash.capacity) return;
-    dibs_completion out;
-    fill_event(tag, out);
-    stash.push(out);
 }
 
 // Leases that have ended: those whose event was taken or, if tags are short, all.
@@ -122,16 +85,15 @@ bool accept_claim(Session& session, const shm::Completion& completion, dibs_comp
     if (tag < session.sizes.tags) {
         const Tag& row = session.tags[tag];
         // Given back while its claim was granted again: the broker takes that back, too.
-        const bool of_before = row.gave_up != 0 && row.gave_up == completion.user_data >> 32;
-        if (of_before && static_cast<uint32_t>(completion.user_data) == tag) return false;
+        if (row.gave_up != 0 && row.gave_up == completion.user_data) return false;
         // Its grant was told, and it had been taken and cancelled by then.
-        const bool of_this = completion.user_data == (uint64_t{row.use} << 32 | tag);
+        const bool of_this = completion.user_data == claim_name(tag, row);
         if (row.state == TagState::kOver && row.cancelled && of_this) return false;
         // It has waited again, which the word that said so does not show any more.
         if (row.state == TagState::kLive) session.wait_again(tag, DIBS_EREVOKED);
     }
     if (tag >= session.sizes.tags || session.tags[tag].state != TagState::kClaiming ||
-        completion.user_data != (uint64_t{session.tags[tag].use} << 32 | tag)) {
+        completion.user_data != claim_name(tag, session.tags[tag])) {
         session.end(DIBS_ESESSION, DIBS_EMALFORMED);
         return false;
     }
@@ -230,6 +192,11 @@ bool accept_result(Session& session, const shm::Completion& completion, dibs_com
         if (out.code == DIBS_OK) remember_slot(session, completion.id);
     } else {
         out.holder = public_holder(completion);
+    }
+    // A lease of this session that another one holds has been adopted: for this one it has ended.
+    if (out.code == DIBS_ENOTHOLDER && out.lease.id != 0 && out.lease.session == session.name) {
+        out.code = DIBS_ALREADY_ENDED;
+        out.holder = {};
     }
     if (answer.op == shm::Op::kKeepalive && out.code == DIBS_OK) {
         out.interval_ns = duration(completion.value);

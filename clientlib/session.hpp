@@ -58,10 +58,11 @@ struct Tag {
     uint8_t event = 0;          // LeaseEvent that is to be reaped
     uint8_t event_seen = 0;
     uint32_t next_free = kNone;
-    uint32_t use = 1;        // grows when the tag is freed: old tickets name nothing
-    uint32_t gave_up = 0;    // the use whose lease was given back: it may have been granted again
-    bool requeue = false;    // its claim may wait again: its completion stays reserved
-    uint64_t was_lease = 0;  // before its claim waited again
+    uint32_t use = 1;         // grows when the tag is freed: old tickets name nothing
+    uint64_t adopted_as = 0;  // what its adoption was called: so is what its claim comes to
+    uint64_t gave_up = 0;     // whose lease was given back: it may have been granted again
+    bool requeue = false;     // its claim may wait again: its completion stays reserved
+    uint64_t was_lease = 0;   // before its claim waited again
     uint64_t was_fence = 0;
     uint32_t units = 0;
     uint32_t room = shm::kNoRow;
@@ -237,6 +238,11 @@ struct Session {
     void wait_again(uint32_t tag, int code);
     // Its caller wants that claim no more.
     void abandon(uint32_t tag);
+    // Its holder has given back the lease of this use of the tag, and with it all that its claim
+    // may have come to since, told or not.
+    void give_up(uint32_t tag, uint32_t use, uint64_t claim);
+    // The same where that was taken in earlier and has not been told yet. False: nothing was.
+    bool give_up_untold(const dibs_lease& lease);
     // The event of the lease before this one, out of its turn, if there is room: the grant follows.
     void tell_before_grant(uint32_t tag);
     void free_answer_row(uint32_t index);
@@ -287,6 +293,11 @@ inline constexpr size_t kFirstClaimOptions = offsetof(dibs_claim_options, prefer
 inline void name_claim(shm::Submission& entry, uint32_t tag, const Tag& row) {
     entry.tag = static_cast<uint16_t>(tag);
     shm::set_key_word(entry, row.claim);
+}
+
+// What the ring calls the tag's claim.
+inline uint64_t claim_name(uint32_t tag, const Tag& row) {
+    return row.adopted_as != 0 ? row.adopted_as : uint64_t{row.use} << 32 | tag;
 }
 
 inline dibs_lease lease_of(const Session& session, uint32_t tag) {

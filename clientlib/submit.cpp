@@ -235,7 +235,7 @@ int Session::submit_claim(uint32_t pool,
     row.requeue = options.requeue != 0;
     ++claims_open;
 
-    entry.user_data = uint64_t{row.use} << 32 | tag;
+    entry.user_data = claim_name(tag, row);
     shm::set_operation(entry,
                        Op::kClaim,
                        kBusyFlags[options.when_busy],
@@ -290,6 +290,7 @@ int Session::submit_adoption(uint64_t lease, uint64_t fence, uint32_t& index) {
     answers[index].lease.tag = tag;
     free_tag = tags[tag].next_free;
     tags[tag].state = TagState::kAdopting;
+    tags[tag].adopted_as = entry.user_data;
     return DIBS_OK;
 }
 

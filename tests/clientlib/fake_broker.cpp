@@ -63,8 +63,12 @@ void FakeSession::complete(const Completion& completion) {
     tell();
 }
 
-void FakeSession::grant(
-    const Submission& claim, uint64_t lease, uint64_t fence, uint64_t interval_ns, uint32_t room) {
+void FakeSession::grant(const Submission& claim,
+                        uint64_t lease,
+                        uint64_t fence,
+                        uint64_t interval_ns,
+                        uint32_t room,
+                        uint64_t number) {
     auto* words = down_.as<std::atomic<uint64_t>>(shm::plan_down(sizes).event);
     shm::store_event(words, claim.tag, 0);
     Completion completion;
@@ -76,7 +80,7 @@ void FakeSession::grant(
     completion.id = lease;
     completion.fence = fence;
     completion.value = interval_ns;
-    completion.claim = fence;
+    completion.claim = number != 0 ? number : fence;
     completion.data = room;
     complete(completion);
 }

@@ -38,7 +38,8 @@ class FakeSession {
                uint64_t lease,
                uint64_t fence,
                uint64_t interval_ns = 0,
-               uint32_t room = shm::kNoRow);
+               uint32_t room = shm::kNoRow,
+               uint64_t number = 0);  // of the claim; 0: the fence's
     void refuse(const shm::Submission& claim, shm::Outcome outcome, shm::Reason reason);
     // The result of an operation; of a quiet one only if it failed.
     void result(const shm::Submission& entry, shm::Reason reason = shm::Reason::kOk);

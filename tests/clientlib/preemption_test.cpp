@@ -1,6 +1,7 @@
 // tests/clientlib/preemption_test.cpp -- a lease that is taken for a better claim, and a claim that
 // waits again, as a program reads of them.
 // SPDX-License-Identifier: Apache-2.0
+#include <atomic>
 #include <cstring>
 
 #include "tests/clientlib/fixture.hpp"
@@ -18,7 +19,8 @@ constexpr uint64_t lease_id(uint32_t generation) {
 struct Preemption : testing::Test {
     Preemption()
         : broker([this](FakeSession& session, const Submission& entry) {
-              if (entry.op != Op::kClaim) return session.result(entry);
+              if (entry.op == Op::kAdopt) return adopted(session, entry);
+              if (entry.op != Op::kClaim) return session.result(entry, result);
               claimed = entry;
               room = session.write_room({{"device=3", ""}});
               session.grant(entry, lease_id(1), 7, 0, room);
@@ -36,6 +38,20 @@ struct Preemption : testing::Test {
         EXPECT_EQ(dibs_claim(client, 0, &options, &end), DIBS_OK);
         return end;
     }
+    void adopted(FakeSession& session, const Submission& entry) {
+        claimed = entry;
+        room = session.write_room({{"device=3", ""}});
+        shm::Completion completion;
+        completion.kind = shm::CompletionKind::kResult;
+        completion.user_data = entry.user_data;
+        completion.tag = entry.tag;
+        completion.units = 1;
+        completion.id = entry.id;
+        completion.fence = entry.fence;
+        completion.claim = 7;
+        completion.data = room;
+        session.complete(completion);
+    }
     void tell(uint8_t event, uint32_t generation, uint32_t left_ms = 0) {
         broker.call([&](FakeSession& session) {
             auto* head = reinterpret_cast<shm::GrantHead*>(
@@ -47,7 +63,7 @@ struct Preemption : testing::Test {
     void grant_again() {
         broker.call([&](FakeSession& session) {
             session.event(claimed.tag, 0);
-            session.grant(claimed, lease_id(2), 9, 0, room);
+            session.grant(claimed, lease_id(2), 9, 0, room, 7);
         });
     }
     dibs_completion reap() {
@@ -56,8 +72,9 @@ struct Preemption : testing::Test {
         return out;
     }
 
-    Submission claimed;  // these two before the thread that uses them
+    Submission claimed;  // these before the thread that uses them
     uint32_t room = 0;
+    std::atomic<Reason> result{Reason::kOk};
     FakeBroker broker;
     Client client;
 };
@@ -135,6 +152,98 @@ TEST_F(Preemption, AReleaseNamesTheClaimThatItGivesUp) {
     EXPECT_EQ(dibs_reap(client, &out, 1, DIBS_NOWAIT), 0);
     EXPECT_EQ(dibs_end_code(client), 0);
     EXPECT_EQ(client.claim().outcome, DIBS_GRANTED);
+}
+
+// The ring is full: making room for the release takes in the second grant.
+TEST_F(Preemption, AReleaseGivesUpWhatTurnsUpWhileItIsSubmitted) {
+    for (const bool in_batch : {false, true}) {
+        SCOPED_TRACE(in_batch);
+        dibs_connect_options sizes = {};
+        sizes.submission_entries = 8;
+        sizes.completion_entries = 16;
+        const Client small(broker, sizes);
+        dibs_claim_options options = {};
+        options.size = sizeof options;
+        options.timeout_ns = DIBS_FOREVER;
+        options.requeue = 1;
+        dibs_completion held = {};
+        ASSERT_EQ(dibs_claim(small, 0, &options, &held), DIBS_OK);
+        dibs_op quiet = operation(DIBS_OP_READY, 0);
+        quiet.flags = DIBS_QUIET;
+        for (int line = 1; line < 8; ++line)
+            ASSERT_EQ(dibs_submit(small, &quiet, 1), 1);
+        broker.wait_for(8);
+        grant_again();
+        if (in_batch) {
+            dibs_op release = operation(DIBS_OP_RELEASE, 0);
+            release.flags = DIBS_QUIET;
+            release.lease = &held.lease;
+            EXPECT_EQ(dibs_submit(small, &release, 1), 1);
+        } else {
+            EXPECT_EQ(dibs_release(small, &held.lease, DIBS_NOWAIT), DIBS_OK);
+        }
+        broker.wait_for(9);
+        const Submission release = broker.seen().at(8);
+        EXPECT_EQ(release.op, Op::kRelease);
+        EXPECT_EQ(release.id, held.lease.id);
+        EXPECT_EQ(shm::key_word(release), held.claim);
+        dibs_completion out = {};
+        EXPECT_EQ(dibs_reap(small, &out, 1, DIBS_NOWAIT), 0);
+        EXPECT_EQ(dibs_end_code(small), 0);
+    }
+}
+
+// Nobody has been told yet that it waited again and was granted again: it is all given up.
+TEST_F(Preemption, AReleaseGivesUpWhatHasBeenTakenInAndNotTold) {
+    const dibs_completion held = claim(true);
+    grant_again();
+    EXPECT_EQ(dibs_dispatch(client), 2);
+    EXPECT_EQ(dibs_release(client, &held.lease, DIBS_NOWAIT), DIBS_ALREADY_ENDED);
+    broker.wait_for(2);
+    const Submission release = broker.seen().at(1);
+    EXPECT_EQ(release.op, Op::kRelease);
+    EXPECT_EQ(release.id, lease_id(2));
+    EXPECT_EQ(release.fence, 9U);
+    dibs_completion out = {};
+    EXPECT_EQ(dibs_reap(client, &out, 1, DIBS_NOWAIT), 0);
+    EXPECT_EQ(client.claim().outcome, DIBS_GRANTED);
+}
+
+// Who has been told of the second grant keeps it, whatever he says of the first.
+TEST_F(Preemption, AReleaseOfTheTakenLeaseLeavesTheNextOne) {
+    const dibs_completion held = claim(true);
+    grant_again();
+    (void)reap();
+    const dibs_completion again = reap();
+    ASSERT_EQ(again.outcome, DIBS_GRANTED);
+    EXPECT_EQ(dibs_release(client, &held.lease, DIBS_FOREVER), DIBS_OK);  // as the broker judges
+    EXPECT_EQ(dibs_lease_state(client, &again.lease, nullptr), DIBS_LIVE);
+    EXPECT_EQ(dibs_release(client, &again.lease, DIBS_FOREVER), DIBS_OK);
+}
+
+// Its claim may wait again; what that comes to has the name of the adoption.
+TEST_F(Preemption, OfAnAdoptedLeaseIsToldToWhoHasAdoptedIt) {
+    dibs_lease lease = {};
+    ASSERT_EQ(dibs_adopt(client, lease_id(1), 7, DIBS_FOREVER, &lease), DIBS_OK);
+    tell(LeaseEvent::kRequeued, 1);
+    const dibs_completion told = reap();
+    EXPECT_EQ(told.kind, DIBS_LEASE_REQUEUED);
+    EXPECT_EQ(told.lease.id, lease.id);
+    grant_again();
+    const dibs_completion again = reap();
+    EXPECT_EQ(again.kind, DIBS_CLAIM_ENDED);
+    EXPECT_EQ(again.outcome, DIBS_GRANTED);
+    EXPECT_EQ(again.lease.id, lease_id(2));
+    EXPECT_EQ(dibs_end_code(client), 0);
+    EXPECT_EQ(dibs_release(client, &again.lease, DIBS_FOREVER), DIBS_OK);
+}
+
+// Another session has adopted it, and this one does not know yet.
+TEST_F(Preemption, ALeaseThatAnotherHasAdoptedHasEnded) {
+    const dibs_completion held = claim(false);
+    result = Reason::kNotHolder;
+    EXPECT_EQ(dibs_keepalive(client, &held.lease, 0, DIBS_FOREVER, nullptr), DIBS_ALREADY_ENDED);
+    EXPECT_EQ(dibs_release(client, &held.lease, DIBS_FOREVER), DIBS_ALREADY_ENDED);
 }
 
 // Granted, taken and waiting again before its caller looked, who cancels it: the grant is told, and

@@ -398,7 +398,8 @@ enum {
     DIBS_LEASE_REQUEUED = 6   // a lease has ended, `code` says why, and its claim waits again, in
                               // its place and without a timeout: another DIBS_CLAIM_ENDED with the
     // same user_data will come. To cancel it: dibs_cancel with its ticket,
-    // or dibs_release of the lease that has ended
+    // or dibs_release of the lease that has ended. Of a program that leaves
+    // its completions unread that second end may come alone
 };
 
 typedef struct dibs_completion {
