@@ -51,6 +51,10 @@ bool Core::foresee_next(const Claim& command, Foreseen* seen) const {
     return true;
 }
 
+bool Core::rows_changed() const {
+    return parts_->edit.open();
+}
+
 void Core::pledge(const Claim& command, const shm::Completion& told) {
     Parts& parts = *parts_;
     shm::LogStore& store = parts.state.log_stores[0];
