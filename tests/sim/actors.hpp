@@ -13,18 +13,30 @@
 #include <vector>
 
 #include "dibs/dibs.h"
+#include "tests/sim/character.hpp"
 #include "tests/sim/house.hpp"
 #include "tests/sim/ledger.hpp"
 #include "tests/sim/world.hpp"
 
 namespace dibs::sim {
 
-struct PoolPlan {
-    std::string name;
-    bool has_workers = false;
-    bool release_is_ready = false;
-    uint32_t slots = 0;
-    uint64_t interval_max_ns = 0;
+// A lease as its holder has it in mind.
+struct Held {
+    dibs_lease lease = {};
+    uint32_t pool = 0;
+    uint64_t interval_ns = 0;  // kForever: no keepalives
+    // For how long from its grant nobody may take it, however much better his claim is.
+    uint64_t safe_ns = kForever;
+    uint64_t number = 0;  // of the process's claim that may wait again; 0: it will not
+    uint64_t ticket = 0;
+    bool adopted = false;
+};
+
+// One whose id a holder has passed on.
+struct Offer {
+    uint32_t process;
+    uint32_t uid;
+    Held held;
 };
 
 // What all actors of a play share.
@@ -33,6 +45,8 @@ struct Scene {
     House& house;
     Ledger& ledger;
     std::vector<PoolPlan> pools;
+    bool adoption = false;
+    std::vector<Offer> offers = {};
     uint64_t commands = 0;
     bool calm = false;  // no more faults; everybody finishes what he has begun
     bool workers_leave = false;
@@ -52,6 +66,7 @@ class Actor {
     [[nodiscard]] bool gone() const { return task_->fiber->ended(); }
     [[nodiscard]] bool finished() const { return finished_; }
     [[nodiscard]] uint32_t process() const { return process_; }
+    [[nodiscard]] uint32_t uid() const { return kFirstUid + process_ % kUids; }
     [[nodiscard]] const std::string& doing() const { return doing_; }
     [[nodiscard]] uint64_t doing_since() const { return doing_since_; }
 
@@ -74,7 +89,7 @@ class Actor {
     void bury();
 
     std::shared_ptr<Task> task_;
-    int lifeline_ = -1;
+    int lifeline_[2] = {-1, -1};
     std::string doing_;
     uint64_t doing_since_ = 0;
 };
@@ -84,11 +99,17 @@ class Client final : public Actor {
     using Actor::Actor;
 
   private:
-    struct Held {
-        dibs_lease lease;
-        uint32_t pool;
+    struct Asked {
+        uint32_t pool = 0;
+        uint64_t at_ns = 0;
+        uint64_t ticket = 0;
+        uint64_t safe_ns = kForever;
+        bool cancelled = false;
+        bool may_wait_again = false;
+        bool waits_again = false;
     };
     void live() override;
+    bool one_thing();
     bool finish();
     bool claim(uint32_t pool, int64_t timeout_ns);
     bool batch();
@@ -96,19 +117,24 @@ class Client final : public Actor {
     bool keep_alive();
     bool wait_for_events();
     bool reap(int64_t timeout_ns);
-    bool take(const dibs_completion& end);
-    void granted(const dibs_completion& end, uint32_t pool, uint64_t asked_ns, bool cancelled);
+    bool offer();
+    bool adopt();
+    void take(const dibs_completion& end);
+    void claim_ended(const dibs_completion& end);
+    void waits_again(size_t held);
+    void granted(const dibs_completion& end, uint64_t number, const Asked& asked);
     dibs_claim_options wish(uint32_t pool, int64_t timeout_ns);
+    void wish_by_account(uint32_t pool, dibs_claim_options& options);
+    [[nodiscard]] uint64_t certain_until(const Held& held, uint64_t from_ns) const;
+    [[nodiscard]] size_t find_held(const dibs_lease& lease) const;
 
-    struct Asked {
-        uint32_t pool;
-        uint64_t at_ns;
-        uint64_t ticket;
-        bool cancelled;
-    };
     std::vector<Held> held_;
     std::map<uint64_t, Asked> asked_;
+    // Claims that were cancelled while they waited again, by number, and their pools: what they
+    // had come to by then is told, and is nobody's.
+    std::map<uint64_t, uint32_t> given_up_;
     uint64_t number_ = 0;
+    std::string account_;  // that its claim names
 };
 
 class Worker final : public Actor {

@@ -46,6 +46,24 @@ int times(World& here) {
     return 2;
 }
 
+// A process that is killed dies where it stands, at its next moment.
+long send_signal(World& here, int lifeline, int signal) {
+    dibs::sim::Task* owner = here.owner(lifeline);
+    if (owner == nullptr) {
+        errno = ESRCH;
+        return -1;
+    }
+    if (signal == 0) return 0;
+    if (here.dice.one_in(here.weather.spare_one_in)) {
+        ++here.faults;
+        errno = EPERM;
+        return -1;
+    }
+    ++here.kills;
+    here.kill(*owner);
+    return 0;
+}
+
 }  // namespace
 
 extern "C" {
@@ -111,28 +129,30 @@ ssize_t __wrap_send(int socket, const void* bytes, size_t size, int flags) {
     return sent;
 }
 
-// The bells of sessions; and what nothing happens to: the broker's own eventfds, and a death.
+// The bells of sessions; and what nothing happens to: the broker's own eventfds.
 ssize_t __wrap_write(int fd, const void* bytes, size_t size) {
     World* here = world();
     if (here == nullptr || size != sizeof(uint64_t)) return __real_write(fd, bytes, size);
-    const bool own = House::here->owns(fd) || fd == here->running()->lifeline;
     here->moment();
-    for (int left = own ? 1 : times(*here); left > 0; --left)
+    for (int left = House::here->owns(fd) ? 1 : times(*here); left > 0; --left)
         (void)!__real_write(fd, bytes, size);
     here->stir();
     return static_cast<ssize_t>(size);
 }
 
-// The futex; and pidfd_send_signal, which this broker has no right to.
+// The futex, and pidfd_send_signal.
 long __wrap_syscall(long number, ...) {
     World* here = world();
-    if (number == SYS_pidfd_send_signal) {
-        errno = EPERM;
-        return -1;
-    }
-    if (number != SYS_futex || here == nullptr) std::abort();
+    if (here == nullptr) std::abort();
     va_list list;
     va_start(list, number);
+    if (number == SYS_pidfd_send_signal) {
+        const int lifeline = va_arg(list, int);
+        const int signal = va_arg(list, int);
+        va_end(list);
+        return send_signal(*here, lifeline, signal);
+    }
+    if (number != SYS_futex) std::abort();
     auto* word = va_arg(list, std::atomic<uint32_t>*);
     const int operation = va_arg(list, int);
     const uint32_t value = va_arg(list, uint32_t);

@@ -12,6 +12,8 @@
 #include "broker/core/store.hpp"
 #include "broker/exchange.hpp"
 #include "broker/handshake.hpp"
+#include "broker/log.hpp"
+#include "broker/peer.hpp"
 #include "broker/segments.hpp"
 
 namespace dibs::sim {
@@ -55,6 +57,7 @@ House::House(World& world, const Config& config, uint64_t hash_seed)
       hash_seed_(hash_seed),
       state_(core::state_size(config.limits) / sizeof(Line) + 1) {
     here = this;
+    log::open("off");  // what it must not do is said by `broken`
     core::format_state({state_.front().bytes, state_.size() * sizeof(Line)}, config.limits);
     core::store_hook = &House::stored;
 }
@@ -194,11 +197,25 @@ bool House::all_idle() const {
     return true;
 }
 
+bool House::configured() const {
+    const core::Core& core = *life_->core;
+    for (const PoolSettings& pool : config_.pools) {
+        if (core.find_pool(pool.name) == shm::kNoRow) return false;
+    }
+    for (const AccountSettings& wanted : config_.accounts) {
+        const uint32_t row = core.find_account(wanted.name);
+        if (row == shm::kNoRow) return false;
+        if ((core.account(row).flags & shm::AccountFlag::kConfigured) == 0) return false;
+    }
+    return true;
+}
+
 int House::call() {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) return -1;
     shm::Descriptor other(pair[1]);
-    if (open()) life_->callers.push_back({std::move(other), world_.running()->lifeline});
+    const Task& caller = *world_.running();
+    if (open()) life_->callers.push_back({std::move(other), caller.lifeline, caller.uid});
     return pair[0];
 }
 
@@ -268,11 +285,12 @@ void House::hear_callers() {
         }
         if (hello.heard != Heard::kHello) continue;
         Peer peer;
-        peer.uid = 1000;
-        peer.gid = 1000;
+        peer.uid = caller.uid;
+        peer.gid = caller.uid;
         peer.pid = 42;
         peer.start_time = 1;
         peer.pidfd = copy_of(caller.lifeline);
+        peer.killable = may_kill(peer.pidfd.get());
         auto* session = new Session(std::move(peer), hello.sizes);
         life_->sessions.insert(session);
         session->socket = std::move(caller.socket);

@@ -46,7 +46,8 @@ class House {
     [[nodiscard]] uint64_t lives() const { return lives_; }
     [[nodiscard]] uint64_t net_found_work() const;
     [[nodiscard]] std::vector<std::string> check_all() const;
-    [[nodiscard]] bool all_idle() const;  // nobody holds, waits or offers anything
+    [[nodiscard]] bool all_idle() const;    // nobody holds, waits or offers anything
+    [[nodiscard]] bool configured() const;  // has all that its file says
 
     // --- calls.cpp
     int call();  // socket(): one end is the caller's
@@ -60,6 +61,7 @@ class House {
     struct Caller {
         shm::Descriptor socket;
         int lifeline;
+        uint32_t uid;
     };
     static void stored();
     void serve();

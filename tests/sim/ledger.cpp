@@ -48,20 +48,37 @@ void Ledger::granted(uint32_t process,
                   ", process " + text(process) + " is granted it by fence " + text(fence));
         }
         if (holding.fence > fence) continue;  // told late: somebody else has had it since
-        holding = {process, fence, certain_until_ns};
+        holding = {process, fence, certain_until_ns, false};
     }
 }
 
-void Ledger::prolonged(uint32_t pool, uint64_t fence, uint64_t certain_until_ns) {
+void Ledger::prolonged(uint32_t process, uint32_t pool, uint64_t fence, uint64_t certain_until_ns) {
     for (auto& [place, holding] : holdings_) {
-        if (place.first == pool && holding.fence == fence) {
-            holding.certain_until_ns = certain_until_ns;
-        }
+        if (place.first != pool || holding.fence != fence) continue;
+        if (holding.process != process || holding.offered) continue;
+        holding.certain_until_ns = certain_until_ns;
     }
 }
 
-void Ledger::returned(uint32_t pool, uint64_t fence) {
-    prolonged(pool, fence, 0);
+void Ledger::returned(uint32_t process, uint32_t pool, uint64_t fence) {
+    prolonged(process, pool, fence, 0);
+}
+
+void Ledger::offered(uint32_t pool, uint64_t fence) {
+    for (auto& [place, holding] : holdings_) {
+        if (place.first != pool || holding.fence != fence) continue;
+        holding.certain_until_ns = 0;
+        holding.offered = true;
+    }
+}
+
+void Ledger::adopted(uint32_t process, uint32_t pool, uint64_t fence, uint64_t certain_until_ns) {
+    told(process);
+    told(fence);
+    for (auto& [place, holding] : holdings_) {
+        if (place.first != pool || holding.fence != fence) continue;
+        holding = {process, fence, certain_until_ns, false};
+    }
 }
 
 void Ledger::assigned(uint32_t process, uint64_t slot, bool may_be_busy) {
@@ -80,11 +97,13 @@ void Ledger::died(uint32_t process) {
     }
 }
 
-// Nobody holds what it held: sessions end with their broker.
-void Ledger::broker_died() {
+// Sessions may have ended with their broker, and what they held with them; but not where a lease
+// ends with its process alone.
+void Ledger::broker_died(const std::set<uint32_t>& strict_pools) {
     busy_.clear();
-    for (auto& [place, holding] : holdings_)
-        holding.certain_until_ns = 0;
+    for (auto& [place, holding] : holdings_) {
+        if (!strict_pools.contains(place.first)) holding.certain_until_ns = 0;
+    }
 }
 
 }  // namespace dibs::sim

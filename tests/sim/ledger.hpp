@@ -1,7 +1,8 @@
 // tests/sim/ledger.hpp -- who holds what, as clients and workers have been told: the judge.
 //
 // It never looks at the broker. A holder is certain from the moment at which it was told of its
-// grant until it gives back, dies, or its interval, counted from before it asked, is over. Whoever
+// grant until it gives back, dies, or its interval, counted from before it asked, is over; or until
+// a better claim may have taken the slot; or until it lets another session have the lease. Whoever
 // is granted the same slot meanwhile has it twice.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -21,6 +22,7 @@ class Ledger {
         uint32_t process;
         uint64_t fence;
         uint64_t certain_until_ns;
+        bool offered;  // whose it is says whoever has adopted it
     };
 
     // --- claims: each has exactly one outcome
@@ -33,8 +35,10 @@ class Ledger {
                  uint64_t fence,
                  uint64_t certain_until_ns,
                  uint64_t now);
-    void prolonged(uint32_t pool, uint64_t fence, uint64_t certain_until_ns);
-    void returned(uint32_t pool, uint64_t fence);
+    void prolonged(uint32_t process, uint32_t pool, uint64_t fence, uint64_t certain_until_ns);
+    void returned(uint32_t process, uint32_t pool, uint64_t fence);
+    void offered(uint32_t pool, uint64_t fence);
+    void adopted(uint32_t process, uint32_t pool, uint64_t fence, uint64_t certain_until_ns);
     // A grant that nobody will hold: its fence alone counts.
     void told_fence(uint32_t pool, uint64_t fence);
     // --- a worker's slot
@@ -43,7 +47,7 @@ class Ledger {
     void free(uint32_t process, uint64_t slot) { busy_.erase({process, slot}); }
     // --- ends
     void died(uint32_t process);
-    void broker_died();
+    void broker_died(const std::set<uint32_t>& strict_pools);
 
     [[nodiscard]] size_t open_claims() const { return open_.size(); }
     [[nodiscard]] const std::vector<std::string>& wrongs() const { return wrongs_; }

@@ -8,9 +8,10 @@
 
 #include <algorithm>
 #include <memory>
-#include <sstream>
+#include <set>
 
 #include "tests/sim/actors.hpp"
+#include "tests/sim/character.hpp"
 #include "tests/sim/house.hpp"
 #include "tests/sim/ledger.hpp"
 #include "tests/sim/world.hpp"
@@ -21,90 +22,18 @@ namespace {
 
 constexpr uint64_t kCalmNs = 60'000'000'000;  // more than enough to finish in
 
-// Each play leaves out some of the faults, so that they cannot hide behind one another.
-struct Character {
-    Weather weather;
-    core::Limits limits;
-    uint32_t clients = 4;
-    uint32_t workers = 2;
-    uint64_t process_dies_one_in = 0;  // of steps
-    uint64_t broker_dies_one_in = 0;
-    bool loud_deaths = false;
-    bool scarce = false;
-
-    explicit Character(Dice& dice) {
-        const auto some = [&](uint64_t value) { return dice.one_in(2) ? value : uint64_t{0}; };
-        weather.switch_one_in = 1 + dice.below(8);
-        weather.step_ns = 1U << (6 + dice.below(9));
-        weather.stall_one_in = some(200 + dice.below(2000));
-        weather.stall_ns = dice.one_in(2) ? 20'000'000 : 500'000'000;
-        weather.lose_one_in = some(50 + dice.below(200));
-        weather.double_one_in = some(20 + dice.below(50));
-        weather.spurious_one_in = some(100 + dice.below(500));
-        clients = static_cast<uint32_t>(2 + dice.below(8));
-        workers = static_cast<uint32_t>(dice.below(5));
-        process_dies_one_in = some(3000 + dice.below(10'000));
-        broker_dies_one_in = some(8000 + dice.below(20'000));
-        loud_deaths = dice.one_in(3);
-        scarce = dice.one_in(3);
-        limits = {.pools = 4,
-                  .sessions = scarce ? 6U : 32U,
-                  .slots = scarce ? 12U : 64U,
-                  .claims = scarce ? 6U : 256U,
-                  .leases = scarce ? 4U : 128U,
-                  .arena_blocks = scarce ? 6U : 64U};
-    }
-
-    [[nodiscard]] std::string text() const {
-        std::ostringstream out;
-        out << clients << " clients, " << workers << " workers, step " << weather.step_ns
-            << " ns; one in: stall " << weather.stall_one_in << " (" << weather.stall_ns / 1'000'000
-            << " ms), lost " << weather.lose_one_in << ", doubled " << weather.double_one_in
-            << ", spurious " << weather.spurious_one_in << ", process dies " << process_dies_one_in
-            << ", broker dies " << broker_dies_one_in << (loud_deaths ? ", loudly" : "")
-            << (scarce ? "; scarce rows" : "");
-        return out.str();
-    }
-};
-
-std::vector<PoolPlan> plans() {
-    return {{"tokens", false, false, 4, 40'000'000},
-            {"gpus", false, false, 2, 300'000'000},
-            {"web", true, false, 0, 200'000'000},
-            {"quick", true, true, 0, 200'000'000}};
-}
-
-Config configuration(const Character& character, Dice& dice) {
-    Config config;
-    config.limits = character.limits;
-    config.spin_ns = dice.one_in(2) ? 0 : 5000;
-    for (const PoolPlan& plan : plans()) {
-        PoolSettings pool;
-        pool.name = plan.name;
-        pool.values.kind = plan.has_workers ? shm::PoolKind::kWorker : shm::PoolKind::kCounted;
-        pool.values.slots = plan.slots;
-        pool.values.backlog_max = character.scarce ? 4 : 64;
-        pool.values.payload_max = 512;
-        pool.values.answer_max = plan.has_workers ? 32 : 0;
-        pool.values.attributes_max = 16;
-        pool.values.reservation_ttl_ns = 10'000'000;
-        pool.values.interval_max_ns = plan.interval_max_ns;
-        pool.values.grace_ns = dice.one_in(2) ? 0 : 3'000'000;
-        pool.values.release_is_ready = plan.release_is_ready;
-        config.pools.push_back(pool);
-    }
-    return config;
-}
-
 class Play {
   public:
     explicit Play(uint64_t seed)
         : draw_(seed),
           character_(draw_),
           world_(seed ^ 0x5bd1e995U, character_.weather),
-          house_(world_, configuration(character_, draw_), seed),
-          scene_{world_, house_, ledger_, plans()} {
+          house_(world_, character_.configuration(draw_), seed),
+          scene_{world_, house_, ledger_, character_.pools, character_.adoption} {
         scene_.loud_deaths = character_.loud_deaths;
+        for (uint32_t pool = 0; pool < character_.pools.size(); ++pool) {
+            if (character_.pools[pool].expiry == shm::ExpiryMode::kStrict) strict_.insert(pool);
+        }
     }
 
     ~Play() { world_.end(); }
@@ -129,6 +58,7 @@ class Play {
         outcome.deaths = house_.lives() - 1;
         outcome.net_found_work = net_;
         outcome.seen = scene_.seen;
+        outcome.seen["killed"] = world_.kills;
         return outcome;
     }
 
@@ -161,7 +91,7 @@ class Play {
         if (house_.died()) {
             net_ += house_.net_found_work();
             house_.bury();
-            if (character_.loud_deaths) ledger_.broker_died();  // sessions may have ended with it
+            if (character_.loud_deaths) ledger_.broker_died(strict_);
             start_at_ns_ = world_.now() + world_.dice.below(50'000'000);
         }
         if (house_.dead() && world_.now() >= start_at_ns_) house_.start();
@@ -217,7 +147,8 @@ class Play {
         if (!well()) return;
         for (const std::string& wrong : house_.check_all())
             ledger_.wrong(wrong);
-        if (!idle()) ledger_.wrong("everybody has gone, and not everything is idle");
+        if (!idle()) return ledger_.wrong("everybody has gone, and not everything is idle");
+        if (!house_.configured()) ledger_.wrong("something of the configuration is not there");
         if (ledger_.open_claims() != 0) ledger_.wrong("a claim has no outcome");
         net_ += house_.net_found_work();
         if (net_ != 0) ledger_.wrong("the net found work, and the broker had not been rung");
@@ -243,6 +174,7 @@ class Play {
     Scene scene_;
     std::vector<std::unique_ptr<Actor>> actors_;
     uint32_t processes_ = 0;
+    std::set<uint32_t> strict_;
     uint64_t start_at_ns_ = 0;
     uint64_t net_ = 0;
     bool quiet_next_ = false;  // after a loud death

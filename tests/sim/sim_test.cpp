@@ -72,7 +72,17 @@ TEST(Simulation, LosesNothingAndGrantsNothingTwice) {
     if (one || wanted < 1'000'000) return;
     EXPECT_GE(faults, 1000U);
     EXPECT_GE(deaths, 10U);
-    for (const char* what : {"granted", "expired", "cancelled", "rejected", "revoked", "grace"}) {
+    for (const char* what : {"granted",
+                             "expired",
+                             "cancelled",
+                             "rejected",
+                             "revoked",
+                             "grace",
+                             "revoking",
+                             "lease taken",
+                             "requeued",
+                             "adopted",
+                             "killed"}) {
         EXPECT_GT(seen[what], 0U) << what;
     }
 }

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/sim/world.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cassert>
 #include <utility>
@@ -77,6 +79,17 @@ bool World::step() {
 
 void World::kill(Task& task) {
     task.doomed = true;
+}
+
+Task* World::owner(int lifeline) const {
+    struct stat wanted = {};
+    if (fstat(lifeline, &wanted) != 0) return nullptr;
+    for (const auto& task : tasks_) {
+        struct stat its = {};
+        if (task->lifeline < 0 || fstat(task->lifeline, &its) != 0) continue;
+        if (its.st_dev == wanted.st_dev && its.st_ino == wanted.st_ino) return task.get();
+    }
+    return nullptr;
 }
 
 // Back to step(); here again when it is this task's turn.

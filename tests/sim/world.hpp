@@ -43,6 +43,7 @@ struct Weather {
     uint64_t lose_one_in = 0;      // of bells and wakes
     uint64_t double_one_in = 0;    // of bells and wakes
     uint64_t spurious_one_in = 0;  // of switches: somebody wakes for nothing
+    uint64_t spare_one_in = 0;     // of kills: the kernel refuses
 };
 
 struct Task {
@@ -56,7 +57,8 @@ struct Task {
     bool shielded = false;        // not while this is set
     uint64_t dies_in = 0;         // moments; 0 = not yet
     uint32_t cpu = 0;
-    int lifeline = -1;  // of its process: readable when that is dead
+    uint32_t uid = 0;
+    int lifeline = -1;  // of its process: a pipe, which hangs up when that is dead
 };
 
 class World {
@@ -69,6 +71,8 @@ class World {
     // Runs the next task; false if nobody will ever run again.
     bool step();
     void kill(Task& task);
+    // The task of the process that a copy of a lifeline is of; null if it is gone.
+    [[nodiscard]] Task* owner(int lifeline) const;
     void end();  // whoever still lives is unwound
 
     // --- for tasks
@@ -86,6 +90,7 @@ class World {
     Dice dice;
     Weather weather;
     uint64_t faults = 0;
+    uint64_t kills = 0;  // by the broker
 
     // The world that this thread is in, if any.
     static World* here;
