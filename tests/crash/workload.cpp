@@ -16,13 +16,14 @@ namespace {
 constexpr uint32_t kFarm = 7;  // the worker pool ordered by account
 
 constexpr std::array<const char*, kOperations> kNames = {
-    "open session",   "claim",          "claim many",    "cancel",         "release",
-    "fail",           "keepalive",      "adopt",         "kill failed",    "announce",
-    "announce again", "ready",          "confirm",       "refuse for now", "refuse",
-    "done",           "withdraw",       "protect",       "session death",  "drain pool",
-    "undrain pool",   "drain all",      "undrain all",   "grow pool",      "delete pool",
-    "set account",    "delete account", "reset balance", "report idle",    "report running",
-    "report absent",  "pull",           "unassign",      "update claim",   "time passes"};
+    "open session",  "claim",          "claim many",     "cancel",         "release",
+    "fail",          "keepalive",      "adopt",          "kill failed",    "steer release",
+    "steer renew",   "steer cancel",   "announce",       "announce again", "ready",
+    "confirm",       "refuse for now", "refuse",         "done",           "withdraw",
+    "protect",       "session death",  "drain pool",     "undrain pool",   "drain all",
+    "undrain all",   "grow pool",      "delete pool",    "set account",    "delete account",
+    "reset balance", "report idle",    "report running", "report absent",  "pull",
+    "unassign",      "update claim",   "time passes"};
 
 }  // namespace
 
@@ -236,6 +237,27 @@ bool Workload::end_lease(bool broken) {
     return true;
 }
 
+// Only what the core carries out counts: a refusal changes no row.
+bool Workload::steer(core::Steer::Kind kind) {
+    core::Steer steer;
+    steer.kind = kind;
+    if (kind == core::Steer::Kind::kCancel) {
+        const uint32_t row = any_claim();
+        if (row == kNoRow) return false;
+        const shm::ClaimRow& claim = core_.claim(row);
+        steer.session = claim.session;
+        steer.tag = claim.tag;
+        steer.number = claim.arrival;
+    } else {
+        const uint32_t row = any_lease();
+        if (row == kNoRow) return false;
+        steer.lease = core::row_id(core_.lease(row).head.generation, row);
+        steer.interval_ns = below(2) == 0 ? 0 : 500 + below(3000);
+    }
+    core::TimeNs granted_ns = 0;
+    return core_.apply(steer, &granted_ns) == shm::Reason::kOk;
+}
+
 std::vector<std::string_view> Workload::any_labels() {
     std::vector<std::string_view> labels;
     for (const std::string_view label : {"k:1", "k:2", "os:l"}) {
@@ -347,6 +369,12 @@ bool Workload::apply(Operation operation) {
             core_.apply(core::KillFailed{core::row_id(core_.lease(row).head.generation, row)});
             return true;
         }
+        case Operation::kSteerRelease:
+            return steer(core::Steer::Kind::kRelease);
+        case Operation::kSteerRenew:
+            return steer(core::Steer::Kind::kRenew);
+        case Operation::kSteerCancel:
+            return steer(core::Steer::Kind::kCancel);
         case Operation::kAnnounce:
             return announce(false);
         case Operation::kAnnounceAgain:

@@ -25,6 +25,9 @@ enum class Operation : uint8_t {
     kKeepalive,
     kAdopt,
     kKillFailed,
+    kSteerRelease,
+    kSteerRenew,
+    kSteerCancel,
     kAnnounce,
     kAnnounceAgain,
     kReady,
@@ -85,6 +88,7 @@ class Workload {
     bool announce(bool again);
     bool say(core::WorkerWord::Kind kind, uint32_t slot, bool flag);
     bool end_lease(bool broken);
+    bool steer(core::Steer::Kind kind);
     bool set_account();
     bool report(core::Report::Kind kind);
     bool pull();
