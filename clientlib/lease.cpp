@@ -226,10 +226,15 @@ int dibs_last_holder(dibs_session* session, dibs_holder* holder) {
 int dibs_lease_state(dibs_session* session, const dibs_lease* lease, int* reason) {
     Tag* row = nullptr;
     const int code = look_up(session, lease, row);
+    if (code == DIBS_ALREADY_ENDED) {  // as a number it is a state, too, and not this one
+        const bool told = waits_again(*session, *lease);
+        if (reason != nullptr) *reason = told ? session->tags[lease->tag].end_code : code;
+        return DIBS_ENDED;
+    }
     if (code != DIBS_OK) return code;
     session->look_at_event(lease->tag);
     if (reason != nullptr) *reason = row->end_code;
-    if (row->state == TagState::kOver) return DIBS_ENDED;
+    if (row->state != TagState::kLive) return DIBS_ENDED;  // over, or its claim waits again
     return row->event_seen != dibs::shm::LeaseEvent::kNone ? DIBS_IN_GRACE : DIBS_LIVE;
 }
 

@@ -243,7 +243,39 @@ TEST(Lease, IsGivenBackOnce) {
     const dibs_completion held = client.claim();
     EXPECT_EQ(dibs_release(client, &held.lease, DIBS_FOREVER), DIBS_OK);
     EXPECT_EQ(dibs_release(client, &held.lease, DIBS_NOWAIT), DIBS_ALREADY_ENDED);
-    EXPECT_EQ(dibs_lease_state(client, &held.lease, nullptr), DIBS_ALREADY_ENDED);
+    int code = 0;
+    EXPECT_EQ(dibs_lease_state(client, &held.lease, &code), DIBS_ENDED);
+    EXPECT_EQ(code, DIBS_ALREADY_ENDED);
+    int64_t left = 0;
+    EXPECT_EQ(dibs_lease_remaining(client, &held.lease, &left), DIBS_ALREADY_ENDED);
+}
+
+TEST(Lease, ThatHasExpiredStaysEndedWhenItsTagIsGrantedAgain) {
+    uint32_t grants = 0;
+    FakeBroker broker([&](FakeSession& session, const Submission& entry) {
+        if (entry.op != Op::kClaim) return session.result(entry);
+        ++grants;
+        session.grant(entry, uint64_t{grants} << 32 | 1, grants);
+    });
+    Client client(broker);
+    const dibs_completion first = client.claim(DIBS_FOREVER, DIBS_SECOND);
+    broker.call([&](FakeSession& session) {
+        session.event(static_cast<uint16_t>(first.lease.tag),
+                      shm::event_word(shm::LeaseEvent::kEnded, Reason::kExpiredLease, 1));
+    });
+    dibs_completion told = {};
+    ASSERT_EQ(dibs_reap(client, &told, 1, DIBS_FOREVER), 1);
+    EXPECT_EQ(told.kind, DIBS_LEASE_ENDED);
+    int code = 0;
+    EXPECT_EQ(dibs_lease_state(client, &first.lease, &code), DIBS_ENDED);
+    EXPECT_EQ(code, DIBS_EEXPIRED);
+    const dibs_completion second = client.claim();
+    ASSERT_EQ(second.lease.tag, first.lease.tag);
+    EXPECT_EQ(dibs_lease_state(client, &first.lease, &code), DIBS_ENDED);
+    EXPECT_EQ(code, DIBS_ALREADY_ENDED);
+    EXPECT_EQ(dibs_lease_state(client, &second.lease, &code), DIBS_LIVE);
+    const dibs_lease nobodys = {};
+    EXPECT_EQ(dibs_lease_state(client, &nobodys, &code), DIBS_ENOTFOUND);
 }
 
 TEST(Lease, OfAnEarlierFenceIsStaleAndOfNobodyNotFound) {

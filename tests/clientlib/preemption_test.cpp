@@ -116,7 +116,9 @@ TEST_F(Preemption, AClaimThatWaitsAgainHasAnotherEnd) {
     EXPECT_EQ(told.code, DIBS_EREVOKED);
     EXPECT_EQ(told.lease.id, first.lease.id);
     EXPECT_EQ(told.lease.fence, 7U);
-    EXPECT_EQ(dibs_lease_state(client, &first.lease, nullptr), DIBS_ALREADY_ENDED);
+    int code = 0;
+    EXPECT_EQ(dibs_lease_state(client, &first.lease, &code), DIBS_ENDED);
+    EXPECT_EQ(code, DIBS_EREVOKED);
     grant_again();
     const dibs_completion second = reap();
     EXPECT_EQ(second.kind, DIBS_CLAIM_ENDED);
@@ -125,6 +127,16 @@ TEST_F(Preemption, AClaimThatWaitsAgainHasAnotherEnd) {
     EXPECT_EQ(second.lease.fence, 9U);
     EXPECT_EQ(dibs_lease_state(client, &second.lease, nullptr), DIBS_LIVE);
     EXPECT_EQ(dibs_release(client, &second.lease, DIBS_FOREVER), DIBS_OK);
+}
+
+TEST_F(Preemption, AClaimThatWaitsAgainHoldsNothingForWhoeverAsksFirst) {
+    const dibs_completion first = claim(true);
+    tell(LeaseEvent::kRequeued, 1);
+    int code = 0;
+    EXPECT_EQ(dibs_lease_state(client, &first.lease, &code), DIBS_ENDED);
+    EXPECT_EQ(code, DIBS_EREVOKED);
+    EXPECT_EQ(reap().kind, DIBS_LEASE_REQUEUED);
+    EXPECT_EQ(dibs_release(client, &first.lease, DIBS_NOWAIT), DIBS_ALREADY_ENDED);
 }
 
 // The word that said so has been stored over before anybody looked.

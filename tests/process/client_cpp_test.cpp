@@ -87,6 +87,26 @@ TEST(CppLease, GoesBackAtTheEndOfItsScope) {
     EXPECT_GT(again->fence(), fence);
 }
 
+TEST(CppLease, ThatHasExpiredStaysEndedWhenItsTagIsGrantedAgain) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kDevices);
+    Session session = attach(dibsd);
+    ClaimOptions want;
+    want.timeout = kForever;
+    want.interval = milliseconds(1);
+    const Lease first = *session.claim("gpu", want);
+    dibs_completion told = {};
+    while (told.kind != DIBS_LEASE_ENDED)
+        ASSERT_EQ(dibs_reap(session.raw(), &told, 1, DIBS_FOREVER), 1);
+    want.interval = kNoWait;
+    const Lease second = *session.claim("gpu", want);
+    ASSERT_EQ(second.raw().tag, first.raw().tag);
+    int why = 0;
+    EXPECT_EQ(first.state(&why), DIBS_ENDED);
+    EXPECT_EQ(why, DIBS_ALREADY_ENDED);
+    EXPECT_EQ(second.state(), DIBS_LIVE);
+}
+
 TEST(CppLease, MovesWithItsDuty) {
     const Folder folder;
     const Dibsd dibsd(folder, kDevices);

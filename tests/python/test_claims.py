@@ -105,6 +105,23 @@ def test_a_lease_that_is_not_kept_alive_ends(client):
         assert lease.release() is False
 
 
+def test_a_lease_that_has_expired_stays_ended_when_its_tag_is_granted_again(client, other):
+    held = other.claim("one", timeout=5, interval=60)
+    # Its events are told to nobody: it is not a claim of this client.
+    adopted = client.adopt(held.id, held.fence)
+    adopted.keepalive(0.001, wait=5)
+    until(lambda: client._session.call("dibs_lease_state", adopted._raw, None) ==
+          dibs.LeaseState.ENDED)
+    client._session.reap(0)
+    with client.claim("one", timeout=5) as again:
+        assert again._raw.tag == adopted._raw.tag
+        assert adopted.state is dibs.LeaseState.ENDED
+        assert adopted.ended_by.code == dibs._abi.ALREADY_ENDED
+        assert again.state is dibs.LeaseState.LIVE
+        assert adopted.release() is False
+        assert held.release() is False
+
+
 def test_release_says_whether_there_was_something_to_release(client):
     lease = client.claim("one", timeout=5)
     assert lease.release(wait=5) is True

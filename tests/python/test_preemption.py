@@ -53,6 +53,8 @@ def test_a_claim_waits_again_and_its_lease_is_another_one(pair):
         before = lease.fence
         better = other.claim("gpu", timeout=60, terms=URGENT)
         until(lambda: lease.waits_again)
+        assert lease.state == dibs.LeaseState.ENDED
+        assert lease.ended_by is None
         assert not lease.wait_again(timeout=0)
         better.release()
         assert lease.wait_again()

@@ -74,8 +74,9 @@
 // Time is in nanoseconds, and only durations cross this interface. A timeout is ≥ 0 or
 // DIBS_FOREVER; a negative one is refused.
 //
-// Codes. A function returns 0 or a negative code from the list below, unless it says that it
-// returns a count; DIBS_ALREADY_ENDED is the only other positive one. A negative code of
+// Codes. A function returns 0, DIBS_ALREADY_ENDED, which is the only positive code, or a negative
+// one from the list below; one that returns a count, a descriptor or a state says so, and then what
+// is not negative is that and no code. A negative code of
 // dibs_claim or dibs_submit means refused: the claim never left this process. What becomes of an
 // accepted claim is no error but its outcome, in its completion.
 #ifndef DIBS_DIBS_H
@@ -647,8 +648,9 @@ DIBS_API int dibs_last_holder(dibs_session* session, dibs_holder* holder);
 // one) until the session claims again.
 
 enum { DIBS_LIVE = 0, DIBS_IN_GRACE = 1, DIBS_ENDED = 2 };
-// One of the three; `code` (may be null) says why it has ended, or is about to: DIBS_EREVOKED in
-// grace means that a better claim takes the slot.
+// Returns one of the three; of a lease of this session that it does not know any more, DIBS_ENDED.
+// `code` (may be null) says why it has ended, or is about to: DIBS_EREVOKED in grace means that a
+// better claim takes the slot. DIBS_ALREADY_ENDED: it has ended, and the session has forgotten why.
 DIBS_API int dibs_lease_state(dibs_session* session, const dibs_lease* lease, int* code);
 // Sets what is left of the interval, or of a revocation's grace: ≥ 0, DIBS_FOREVER if bound to this
 // process. Counted from when

@@ -325,10 +325,13 @@ class Lease {
         return Result<void>::of(
             dibs_keepalive(session_, &lease_, interval.count(), wait.count(), nullptr));
     }
-    // DIBS_LIVE, DIBS_IN_GRACE or DIBS_ENDED; `why` (may be null) is the code of its end.
+    // DIBS_LIVE, DIBS_IN_GRACE or DIBS_ENDED; `why` (may be null) is the code of its end, or why
+    // nothing is known of it.
     [[nodiscard]] int state(int* why = nullptr) const {
         const int state = dibs_lease_state(session_, &lease_, why);
-        return state < 0 ? DIBS_ENDED : state;
+        if (state >= 0) return state;
+        if (why != nullptr) *why = state;
+        return DIBS_ENDED;
     }
     [[nodiscard]] Result<Duration> remaining() const {
         std::int64_t left = 0;

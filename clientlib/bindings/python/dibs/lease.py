@@ -111,12 +111,16 @@ class Lease:
     def state(self) -> LeaseState:
         if not self._held or self._end is not None or not self._session.is_open:
             return LeaseState.ENDED
-        why = ctypes.c_int(0)
-        code = self._session.call("dibs_lease_state", self._raw, why)
-        if code < 0 or code == LeaseState.ENDED:
+        asked, why = self._raw, ctypes.c_int(0)
+        code = self._session.call("dibs_lease_state", asked, why)
+        if 0 <= code < LeaseState.ENDED:
+            return LeaseState(code)
+        self._session.reap(0)  # it may be the end of this lease, and not of its claim
+        if self._raw is not asked:
+            return self.state
+        if not self._waits_again:
             self._end = self._end or errors.of_code(why.value if code >= 0 else code)
-            return LeaseState.ENDED
-        return LeaseState(code)
+        return LeaseState.ENDED
 
     @property
     def revoking(self) -> Optional[float]:
