@@ -4,12 +4,17 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
+#include <cerrno>
 #include <cstring>
+#include <string>
 #include <vector>
 
+#include "tests/process/child.hpp"
 #include "tests/process/dibsd.hpp"
 #include "tests/process/raw_client.hpp"
+#include "tests/process/user.hpp"
 
 namespace dibs::test {
 namespace {
@@ -156,6 +161,60 @@ TEST(Segments, OfTheBrokerCannotBeWrittenByAClient) {
         EXPECT_EQ(fcntl(fd, F_GETFL) & O_ACCMODE, O_RDONLY);
         EXPECT_EQ(fcntl(fd, F_GET_SEALS), F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
         EXPECT_NE(ftruncate(fd, 0), 0);
+    }
+}
+
+// The errno of opening a descriptor of this process once more, to read and write; 0 if it opens.
+int reopened_to_write(int fd) {
+    const std::string path = "/proc/self/fd/" + std::to_string(fd);
+    const shm::Descriptor again(open(path.c_str(), O_RDWR | O_CLOEXEC));
+    return again.valid() ? 0 : errno;
+}
+
+TEST(Segments, OfTheBrokerCannotBeOpenedForWritingByAnotherUser) {
+    DIBS_NEEDS_ROOT();
+    const Folder folder;
+    open_folder(folder.path());
+    const Dibsd dibsd(folder, std::string("socket_mode = \"0666\"\n") + kCounted);
+    Child nobody([&](const Child& self) {
+        become_user(65534, 65534);
+        const RawClient client(dibsd.socket());
+        self.mark(client.attached() ? 'a' : '-');
+        // What is not forbidden to him does open: it is not /proc that refuses.
+        const shm::Descriptor null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+        self.mark(reopened_to_write(null.get()) == 0 ? 'o' : 'x');
+        for (const int fd : {client.down_fd(), client.board_fd()})
+            self.mark(reopened_to_write(fd) == EACCES ? 'n' : 'w');
+    });
+    std::string marks;
+    for (int i = 0; i < 4; ++i)
+        marks += nobody.marked();
+    EXPECT_EQ(marks, "aonn");
+    // The broker's own user may: so its successor can map them again.
+    const RawClient own(dibsd.socket());
+    EXPECT_EQ(reopened_to_write(own.down_fd()), 0);
+    EXPECT_EQ(reopened_to_write(own.board_fd()), 0);
+}
+
+TEST(Segments, OfTheClientAndOfTheStateAreSealedAndItsUsersAlone) {
+    const Folder folder;
+    const shm::Descriptor state(memfd_create("state", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    ASSERT_TRUE(state.valid());
+    const Dibsd dibsd(folder, kCounted, state.get());
+    ASSERT_TRUE(dibsd.ready());
+    const RawClient client(dibsd.socket());
+    ASSERT_TRUE(client.attached());
+    for (const int fd : {client.up_fd(), state.get()}) {
+        // Writing is not sealed: the client writes UP, the next broker STATE.
+        EXPECT_EQ(fcntl(fd, F_GET_SEALS), F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL);
+        EXPECT_EQ(fcntl(fd, F_GETFL) & O_ACCMODE, O_RDWR);
+        struct stat about = {};
+        ASSERT_EQ(fstat(fd, &about), 0);
+        EXPECT_EQ(about.st_mode & 0777U, 0600U);
+        EXPECT_GT(about.st_size, 0);
+        EXPECT_NE(ftruncate(fd, 0), 0);
+        EXPECT_NE(ftruncate(fd, about.st_size + 4096), 0);
+        EXPECT_NE(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE), 0);
     }
 }
 

@@ -257,6 +257,45 @@ TEST(Dibsd, EndsOnlyTheSessionThatReadsNoCompletions) {
     EXPECT_EQ(other.wait()->outcome, Outcome::kGranted);
 }
 
+// What it holds comes back with its end: nobody waits for it to listen again.
+TEST(Dibsd, GivesTheOnlySlotOfASessionThatReadsNoCompletionsToWhoeverWaits) {
+    const Folder folder;
+    const Dibsd dibsd(folder, "[[pool]]\nname = \"one\"\nkind = \"counted\"\nslots = 1\n");
+    shm::Hello small;
+    small.submission_entries = 8;
+    small.completion_entries = 16;
+    RawClient deaf(dibsd.socket(), small);
+    RawClient waits(dibsd.socket());
+    ASSERT_TRUE(deaf.attached());
+    ASSERT_TRUE(waits.attached());
+    deaf.claim(1);
+    deaf.await_pool(0, [](const auto& pool) { return pool.leased == 1; });
+    waits.claim(2);
+    waits.await_pool(0, [](const auto& pool) { return pool.queued == 1; });
+    shm::Submission nothing;
+    nothing.op = Op::kNop;
+    // The grant was the first completion; the ring holds fifteen more.
+    for (uint64_t i = 1; i < 17; ++i) {
+        deaf.submit(nothing);
+        while (deaf.down().submission_consumed.load() <= i &&
+               deaf.down().session_state.load() == 1) {
+            sched_yield();
+        }
+        if (i == 15) {
+            EXPECT_EQ(deaf.down().session_state.load(), 1U);
+        }
+    }
+    EXPECT_EQ(deaf.wait_end(), Reason::kLimit);
+    const auto granted = waits.wait();
+    ASSERT_TRUE(granted);
+    EXPECT_EQ(granted->outcome, Outcome::kGranted);
+    EXPECT_EQ(granted->tag, 2);
+    EXPECT_EQ(granted->fence, 2U);
+    waits.release(*granted);
+    EXPECT_EQ(waits.wait()->reason, Reason::kOk);
+    waits.await_pool(0, [](const auto& pool) { return pool.idle == 1 && pool.queued == 0; });
+}
+
 TEST(Dibsd, EndsASessionThatSkipsASequence) {
     const Folder folder;
     const Dibsd dibsd(folder, kCounted);

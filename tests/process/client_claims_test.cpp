@@ -140,6 +140,48 @@ TEST(ClientClaim, IsRejectedForWhatThePoolDoesNotAllow) {
     client.await([](const auto& counters) { return counters.leased == 1; });
 }
 
+// The arena holds two blocks, and one payload that waits takes both.
+TEST(ClientClaim, IsRejectedForNowWhileTheArenaIsFull) {
+    const Folder folder;
+    const Dibsd dibsd(
+        folder,
+        "[limits]\narena = 1024\n[[pool]]\nname = \"tokens\"\nkind = \"counted\"\nslots = 1\n");
+    ASSERT_TRUE(dibsd.ready());
+    const Attached client(dibsd.socket(), "tokens");
+    const dibs_completion held = client.claim();
+    ASSERT_EQ(held.outcome, DIBS_GRANTED);
+    const std::vector<char> body(600, 'x');
+    dibs_claim_options carrying = Attached::asking(DIBS_FOREVER);
+    carrying.body = body.data();
+    carrying.body_size = body.size();
+    dibs_op waits = {};
+    waits.size = sizeof waits;
+    waits.kind = DIBS_OP_CLAIM;
+    waits.pool = client.pool();
+    waits.claim = &carrying;
+    waits.user_data = 7;
+    ASSERT_EQ(dibs_submit(client, &waits, 1), 1);
+    client.await([](const auto& pool) { return pool.queued == 1; });
+
+    const dibs_completion full = client.claim(carrying);
+    EXPECT_EQ(full.outcome, DIBS_REJECTED);
+    EXPECT_EQ(full.code, DIBS_EARENA);
+    EXPECT_GT(full.retry_after_ns, 0);
+    EXPECT_EQ(client.counters().queued, 1U);
+
+    // Who waits is not touched by it; and once he is granted, the room is there again.
+    ASSERT_EQ(dibs_release(client, &held.lease, DIBS_NOWAIT), DIBS_OK);
+    dibs_completion granted = {};
+    ASSERT_EQ(dibs_reap(client, &granted, 1, DIBS_FOREVER), 1);
+    EXPECT_EQ(granted.user_data, 7U);
+    ASSERT_EQ(granted.outcome, DIBS_GRANTED);
+    ASSERT_EQ(dibs_release(client, &granted.lease, DIBS_FOREVER), DIBS_OK);
+    const dibs_completion again = client.claim(carrying);
+    EXPECT_EQ(again.outcome, DIBS_GRANTED);
+    EXPECT_EQ(dibs_release(client, &again.lease, DIBS_FOREVER), DIBS_OK);
+    client.await([](const auto& pool) { return pool.idle == 1 && pool.queued == 0; });
+}
+
 TEST(ClientLease, OfAnotherSessionIsNotReleasedAndItsHolderNamed) {
     const Folder folder;
     const Dibsd dibsd(folder, kTokens);
