@@ -51,14 +51,21 @@ struct Opening {
     }
 };
 
+// Null, too, if it is set to nothing.
+const char* variable(const char* name) {
+    const char* value = secure_getenv(name);
+    return value != nullptr && value[0] != 0 ? value : nullptr;
+}
+
+// broker/socket_path.cpp says the same for dibsd.
 int socket_path(const dibs_connect_options& options, char (&path)[sizeof(sockaddr_un::sun_path)]) {
     const char* given =
-        options.socket_path != nullptr ? options.socket_path : secure_getenv("DIBS_SOCKET");
-    const char* runtime = given == nullptr ? secure_getenv("XDG_RUNTIME_DIR") : nullptr;
+        options.socket_path != nullptr ? options.socket_path : variable("DIBS_SOCKET");
+    const char* runtime = given == nullptr ? variable("XDG_RUNTIME_DIR") : nullptr;
     int size = 0;
     if (given != nullptr) {
         size = snprintf(path, sizeof path, "%s", given);
-    } else if (runtime != nullptr && runtime[0] != 0) {
+    } else if (runtime != nullptr) {
         size = snprintf(path, sizeof path, "%s/dibs/dibs.sock", runtime);
     } else {
         size = snprintf(path, sizeof path, "/run/dibs/dibs.sock");
@@ -292,20 +299,13 @@ dibs_session* make_session(Session& draft) {
     Pieces measure;
     take_tables(draft, measure);
     const size_t size = shm::kPageSize + sizeof(dibs_session) + 64 + measure.used;
-    void* memory = mmap(
-        nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    if (memory == MAP_FAILED) return nullptr;
-    if (madvise(memory, shm::kPageSize, MADV_WIPEONFORK) != 0) {
-        munmap(memory, size);
-        return nullptr;
-    }
-    auto* mark = static_cast<uint64_t*>(memory);
-    *mark = kForkMark;
+    void* memory = take_marked(size);
+    if (memory == nullptr) return nullptr;
     Pieces pieces;
     pieces.base = static_cast<uint8_t*>(memory) + shm::kPageSize;
     auto* session = pieces.take<dibs_session>(1);
     static_cast<Session&>(*session) = draft;
-    session->mark = mark;
+    session->mark = static_cast<uint64_t*>(memory);
     session->private_memory = memory;
     session->private_size = size;
     take_tables(*session, pieces);
@@ -389,6 +389,18 @@ int open(Opening& opening, dibs_session** out) {
 }
 
 }  // namespace
+
+void* take_marked(size_t size) {
+    void* memory = mmap(
+        nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (memory == MAP_FAILED) return nullptr;
+    if (madvise(memory, shm::kPageSize, MADV_WIPEONFORK) != 0) {
+        munmap(memory, size);
+        return nullptr;
+    }
+    *static_cast<uint64_t*>(memory) = kForkMark;
+    return memory;
+}
 
 int broker_address(const dibs_connect_options& options, sockaddr_un* address) {
     address->sun_family = AF_UNIX;

@@ -1,9 +1,10 @@
-// clientlib/events.cpp -- a subscription: a connection of its own, and packets taken apart.
+// clientlib/events.cpp -- a subscription: a connection of its own, and packets taken apart. Its
+// memory begins with the page that a forked child finds wiped, as a session's does.
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <new>
 
@@ -16,7 +17,7 @@ using dibs::shm::kEventKinds;
 
 struct dibs_events {
     dibs::client::AdminConnection connection;
-    pid_t pid = 0;
+    const volatile uint64_t* mark = nullptr;
     size_t size = 0;  // of the packet, in bytes
     uint32_t next = 0;
     uint32_t count = 0;
@@ -28,6 +29,16 @@ namespace dibs::client {
 namespace {
 
 constexpr uint8_t kAskEvents = 22;
+constexpr size_t kMemory = shm::kPageSize + sizeof(dibs_events);
+
+int check_mark(const dibs_events* events) {
+    return *events->mark == kForkMark ? DIBS_OK : DIBS_EFORK;
+}
+
+void give_memory_back(dibs_events* events) {
+    events->~dibs_events();
+    munmap(reinterpret_cast<uint8_t*>(events) - shm::kPageSize, kMemory);
+}
 
 constexpr const char* kNames[] = {
     "result", "announced",      "assign",        "revoke",      "answer",    "grant",
@@ -156,14 +167,13 @@ int dibs_events_open(const dibs_connect_options* options, dibs_events** opened) 
         if (options->size < sizeof(size_t)) return DIBS_ESIZE;
         memcpy(&copy, options, options->size < sizeof copy ? options->size : sizeof copy);
     }
-    void* memory = malloc(sizeof(dibs_events));
+    void* memory = dibs::client::take_marked(dibs::client::kMemory);
     if (memory == nullptr) return DIBS_ESYSTEM;
-    auto* events = new (memory) dibs_events;
-    events->pid = getpid();
+    auto* events = new (static_cast<uint8_t*>(memory) + dibs::shm::kPageSize) dibs_events;
+    events->mark = static_cast<uint64_t*>(memory);
     const int code = dibs::client::subscribe(copy, events);
     if (code != DIBS_OK) {
-        events->~dibs_events();
-        free(memory);
+        dibs::client::give_memory_back(events);
         return code;
     }
     *opened = events;
@@ -174,20 +184,21 @@ int dibs_events_next(dibs_events* events, int64_t timeout_ns, dibs_event* event)
     if (events == nullptr || event == nullptr) return DIBS_EARGUMENT;
     if (event->size < sizeof *event) return DIBS_ESIZE;
     if (timeout_ns < 0) return DIBS_ENEGATIVE;
-    if (events->pid != getpid()) return DIBS_EFORK;
+    if (dibs::client::check_mark(events) != DIBS_OK) return DIBS_EFORK;
     return dibs::client::next(events, timeout_ns, event);
 }
 
 int dibs_events_fd(dibs_events* events) {
     if (events == nullptr) return DIBS_EARGUMENT;
-    return events->pid != getpid() ? DIBS_EFORK : events->connection.fd();
+    const int code = dibs::client::check_mark(events);
+    return code != DIBS_OK ? code : events->connection.fd();
 }
 
 int dibs_events_close(dibs_events* events) {
     if (events == nullptr) return DIBS_OK;
-    events->~dibs_events();
-    free(events);
-    return DIBS_OK;
+    const int code = dibs::client::check_mark(events);
+    dibs::client::give_memory_back(events);
+    return code;
 }
 
 const char* dibs_event_name(int kind) {

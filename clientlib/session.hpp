@@ -283,6 +283,10 @@ class Wait {
     bool spun_ = false;
 };
 
+// Memory whose first page begins with kForkMark, and is all zero in a forked child. Null: there is
+// none, and errno says why.
+void* take_marked(size_t size);
+
 // Copies an options struct as far as caller and library know it. `first`: the size that it had in
 // the first version. DIBS_ESIZE.
 int read_options(const void* given, void* out, size_t known, size_t first);

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "broker/socket_path.hpp"
+#include "clientlib/admin_connection.hpp"
 #include "tests/clientlib/fixture.hpp"
 
 namespace dibs::test {
@@ -41,6 +43,43 @@ TEST(Connect, FindsTheSocketInTheEnvironment) {
     EXPECT_EQ(dibs_connect(nullptr, &session), DIBS_OK);
     EXPECT_EQ(dibs_close(session), DIBS_OK);
     unsetenv("DIBS_SOCKET");
+}
+
+void set_or_unset(const char* name, const char* value) {
+    if (value == nullptr) {
+        unsetenv(name);
+    } else {
+        setenv(name, value, 1);
+    }
+}
+
+TEST(SocketPath, IsWhatTheEnvironmentSaysForLibraryAndBrokerAlike) {
+    const struct {
+        const char* socket;
+        const char* runtime;
+        const char* path;
+    } cases[] = {
+        {"/a/b.sock", "/run/user/7", "/a/b.sock"},
+        {"/a/b.sock", nullptr, "/a/b.sock"},
+        {"", "/run/user/7", "/run/user/7/dibs/dibs.sock"},
+        {nullptr, "/run/user/7", "/run/user/7/dibs/dibs.sock"},
+        {"", "", "/run/dibs/dibs.sock"},
+        {nullptr, "", "/run/dibs/dibs.sock"},
+        {"", nullptr, "/run/dibs/dibs.sock"},
+        {nullptr, nullptr, "/run/dibs/dibs.sock"},
+    };
+    const char* before = std::getenv("XDG_RUNTIME_DIR");
+    const std::string kept = before == nullptr ? "" : before;
+    for (const auto& one : cases) {
+        set_or_unset("DIBS_SOCKET", one.socket);
+        set_or_unset("XDG_RUNTIME_DIR", one.runtime);
+        sockaddr_un address = {};
+        EXPECT_EQ(client::broker_address({}, &address), DIBS_OK);
+        EXPECT_STREQ(address.sun_path, one.path);
+        EXPECT_EQ(default_socket(), one.path);
+    }
+    set_or_unset("DIBS_SOCKET", nullptr);
+    set_or_unset("XDG_RUNTIME_DIR", before == nullptr ? nullptr : kept.c_str());
 }
 
 TEST(Connect, SaysThatNobodyListens) {
@@ -139,6 +178,20 @@ TEST(Fork, ChildIsRefusedByEveryFunctionAndTheParentGoesOn) {
         uint32_t pool = 0;
         uint64_t slot = 0;
         const char* value = nullptr;
+        dibs_pool_limits limits = {};
+        limits.size = sizeof limits;
+        dibs_totals totals = {};
+        totals.size = sizeof totals;
+        dibs_share share = {};
+        share.size = sizeof share;
+        dibs_explanation why = {};
+        why.size = sizeof why;
+        dibs_lease lease = held.lease;
+        dibs_holder holder = {};
+        dibs_slot about = {};
+        int64_t left = 0;
+        const void* answer = nullptr;
+        size_t size = 0;
         const int codes[] = {dibs_claim(session, 0, nullptr, &end),
                              dibs_submit(session, &op, 1),
                              dibs_reap(session, &end, 1, 0),
@@ -156,16 +209,33 @@ TEST(Fork, ChildIsRefusedByEveryFunctionAndTheParentGoesOn) {
                              dibs_announce(session, 0, nullptr, 1, &slot),
                              dibs_next_assignment(session, 0, &assignment),
                              dibs_ready(session, 1, 1, 0),
+                             dibs_describe(session, 0, &limits),
+                             dibs_pool_totals(session, 0, &totals),
+                             dibs_account(session, "a", &pool),
+                             dibs_account_share(session, 0, &share),
+                             dibs_explain(session, 1, &why),
+                             dibs_adopt(session, 1, 1, 1, &lease),
+                             dibs_last_holder(session, &holder),
+                             dibs_lease_remaining(session, &held.lease, &left),
+                             dibs_lease_slot(session, &held.lease, 0, &about),
+                             dibs_lease_answer(session, &held.lease, 0, &answer, &size),
+                             dibs_confirm(session, 1, 1, nullptr, 0, 0),
+                             dibs_refuse(session, 1, 1, 0, 0, 0),
+                             dibs_done(session, 1, 1, nullptr, 0, 0, 0),
+                             dibs_withdraw(session, 1, 0),
+                             dibs_protect(session, 1, 1, 0),
                              dibs_end_code(session),
                              dibs_close(session)};
+        static_assert(sizeof codes / sizeof *codes == 34);
         for (const int code : codes) {
-            if (code != DIBS_EFORK) _exit(1);
+            if (code != DIBS_EFORK) _exit(static_cast<int>(&code - codes) + 1);
         }
         _exit(0);
     }
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    ASSERT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 0) << "which of them, from 1";
     EXPECT_EQ(dibs_release(client, &held.lease, DIBS_FOREVER), DIBS_OK);
     EXPECT_EQ(client.claim().outcome, DIBS_GRANTED);
 }

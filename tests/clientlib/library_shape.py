@@ -20,6 +20,11 @@ def main(library, header):
     undefined = [line.split() for line in lines("nm", "-D", "--undefined-only", library)]
     foreign = [words[-1] for words in undefined
                if words[-2] == "U" and not re.search(r"@GLIBC_", words[-1])]
+    # No thread of its own, no signal handled, blocked or raised.
+    forbidden = {"pthread_create", "thrd_create", "clone", "fork", "sigaction", "signal", "raise",
+                 "kill", "tgkill", "pthread_kill", "pthread_sigmask", "sigprocmask", "signalfd",
+                 "pthread_atfork", "__register_atfork"}
+    called = {re.sub(r"@.*", "", words[-1]) for words in undefined}
     defined = [line.split() for line in lines("nm", "-D", "--defined-only", library)]
     shown = {re.sub(r"@.*", "", words[-1]) for words in defined if words[-2] != "A"}
     with open(header, encoding="utf-8") as text:
@@ -30,6 +35,8 @@ def main(library, header):
          {name for name in needed if not re.match(r"(libc|ld-linux-.*)\.so\.\d+$", name)}),
         ("is named libdibs.so.0", set(soname) ^ {"libdibs.so.0"}),
         ("takes no symbol from elsewhere", set(foreign)),
+        ("starts no thread, and leaves signals and forks alone", called & forbidden),
+        ("calls something", set() if "recvmsg" in called else {"no recvmsg"}),
         ("shows exactly what the header declares", shown ^ declared),
         ("declares something", set() if len(declared) > 30 else {"too few functions"}),
     ]
