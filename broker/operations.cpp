@@ -220,8 +220,10 @@ void Operations::claim(Session& session,
     }
     command.room = room.first;
     command.room_lines = room.lines;
-    session.claimed_pool = entry.pool;
-    session.claimed_tag = entry.tag;
+    if (command.refusal == Reason::kOk) {  // else either may be any number
+        session.claimed_pool = entry.pool;
+        session.claimed_tag = entry.tag;
+    }
     pledges_.claim(session, command);
     const bool brought = !payload.empty() && command.refusal == Reason::kOk;
     if (brought) command.priority = claims_.priority();

@@ -53,7 +53,7 @@ bool PreparedGrant::fits(const shm::Submission& entry) const {
 Session* PreparedGrant::answer(const std::vector<Session*>& polled, shm::Submission& entry) {
     if (!prepared_) return nullptr;
     Session& session = *expected_;
-    if (core_.now() >= due_ns_ || core_.rows_changed() || !session.polled) return nullptr;
+    if (core_.now() >= due_ns_ || !core_.still_foreseen() || !session.polled) return nullptr;
     for (const Session* other : polled) {
         if (other != &session && other->up.maybe()) return nullptr;
     }

@@ -135,8 +135,9 @@ class Core {
     // The same between turns, of the next one, if no command comes before it and next_due() is
     // still to come.
     [[nodiscard]] bool foresee_next(const Claim& claim, Foreseen* seen) const;
-    // Rows have changed since the turn began: by its beginning itself, where balances are stepped.
-    [[nodiscard]] bool rows_changed() const;
+    // What was foreseen between turns holds in the turn that has begun: its beginning has changed
+    // no row (balances may be stepped there), and leaves nothing to look at.
+    [[nodiscard]] bool still_foreseen() const;
     // Writes down that what was foreseen is told: from here on it happens, whoever dies. Its room
     // has been written. The claim is applied next, as the turn's only command.
     void pledge(const Claim& claim, const shm::Completion& told);

@@ -104,7 +104,7 @@ struct Core::Parts {
         uint32_t tail = kNoRow;
         uint32_t count = 0;
     };
-    static constexpr uint32_t kFreshMax = 256;
+    static constexpr uint32_t kFreshMax = 64;
     std::vector<Fresh> fresh;  // never grows: kFreshMax are reserved
     std::vector<FreshList> fresh_of_pool;
 

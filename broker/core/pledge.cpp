@@ -51,8 +51,8 @@ bool Core::foresee_next(const Claim& command, Foreseen* seen) const {
     return true;
 }
 
-bool Core::rows_changed() const {
-    return parts_->edit.open();
+bool Core::still_foreseen() const {
+    return parts_->nothing_goes_on();
 }
 
 void Core::pledge(const Claim& command, const shm::Completion& told) {

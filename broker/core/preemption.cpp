@@ -194,6 +194,7 @@ void Core::Parts::begin_revoking(uint32_t row, TimeNs grace_ns) {
         }
     }
     touched.add(lease.pool);
+    account_news();
 }
 
 // The end of a lease whose slot is promised, at once or after its grace. In a pool of strict expiry
@@ -216,6 +217,7 @@ bool Core::Parts::hand_over(uint32_t slot) {
     backlog.remove(row.pool, claim);
     put(pool.waiting, pool.waiting - 1);
     touched.add(row.pool);
+    account_news();
     // Not given back in between, it has kept its place among the leased ones.
     if (state.slots[slot].state == SlotState::kLeased) {
         leave_leased(slot);

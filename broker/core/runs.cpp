@@ -157,6 +157,7 @@ void Core::Parts::move_class(uint32_t row, uint8_t to) {
     told.to_class = to;
     told.slot_number = state.slots[lease.first_slot].number;
     touched.add(lease.pool);
+    account_news();
 }
 
 // After end_lease: the claim's row goes, or waits again in its old place.

@@ -5,9 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <functional>
 #include <random>
+#include <string>
+#include <vector>
 
 #include "tests/broker/bench.hpp"
 
@@ -155,6 +158,73 @@ TEST_F(Prepared, IsNotWhileOthersSpeak) {
 TEST_F(Prepared, IsNotForWhoeverSaysMuchAtATime) {
     claim_and_give_back();
     session->singly = false;
+    EXPECT_FALSE(is_answered(claim(1)));
+}
+
+// Tag and pool of a claim that was refused may be any number.
+TEST_F(Prepared, IsOfNoTagOrPoolThatWasRefused) {
+    const auto tags = static_cast<uint16_t>(session->tags.size());
+    for (const uint16_t tag : {uint16_t{65535}, tags, static_cast<uint16_t>(tags - 1)}) {
+        bench.push(*session, claim(tag));
+        bench.turn();
+        bench.prepared.prepare();
+        bench.prepared.forget();
+        EXPECT_LT(session->claimed_tag, tags);
+        EXPECT_EQ(bench.core.check_all(), std::vector<std::string>{});
+    }
+    bench.push(*session, claim(1, 65535));
+    bench.turn();
+    bench.prepared.prepare();
+    EXPECT_FALSE(bench.answer());
+    bench.finish();
+}
+
+struct PreparedBesideAccounts : Prepared {
+    void SetUp() override {
+        Prepared::SetUp();
+        core::PoolConfig pool;
+        pool.name = "shared";
+        pool.slots = 3;
+        pool.order = shm::PoolOrder::kAccount;
+        shared = static_cast<uint16_t>(bench.pool(pool));
+        other = &bench.open();
+    }
+
+    uint16_t shared = 0;
+    Session* other = nullptr;
+};
+
+// An account above its cap that runs something has its balance stepped as a turn begins.
+TEST_F(PreparedBesideAccounts, IsNotToldInATurnThatBeginsWithAChange) {
+    const std::array<int64_t, 1> rate{1'000'000};
+    const std::array<int64_t, 1> balance{500'000'000};
+    std::string why;
+    bench.core.begin_turn(bench.now);
+    ASSERT_TRUE(bench.core.set_account({.name = "a", .rate = rate, .balance = balance}, &why));
+    bench.core.decide();
+    bench.core.commit();
+    bench.core.clear();
+    other->charged_to = "a";
+    bench.push(*other, claim(0, shared));
+    bench.now += 10'000;
+    bench.turn();
+    ASSERT_TRUE(bench.next(*other));
+    bench.now += 10'000;
+    claim_and_give_back();
+    bench.now += 10'000;
+    EXPECT_FALSE(is_answered(claim(1)));
+}
+
+// A recording plays a pledge in the same turn, and must be able to foresee it there.
+TEST_F(PreparedBesideAccounts, IsToldOnlyInATurnInWhichItIsForeseen) {
+    bench.push(*session, claim(1));
+    bench.turn();
+    const auto granted = bench.next(*session);
+    bench.release_read(*session);
+    bench.push(*session, word(shm::Op::kRelease, granted->id, granted->fence, shm::OpFlag::kQuiet));
+    bench.push(*other, claim(0, shared));
+    bench.now += 10'000;
+    bench.turn();
     EXPECT_FALSE(is_answered(claim(1)));
 }
 

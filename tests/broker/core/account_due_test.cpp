@@ -154,5 +154,105 @@ TEST_F(AccountDue, IsNeverWhereNobodyWaitsOrNothingCanChange) {
     EXPECT_EQ(core().next_crossing(), shm::kNever);
 }
 
+size_t count(const std::vector<Decision>& all, DecisionKind kind) {
+    return static_cast<size_t>(std::count_if(
+        all.begin(), all.end(), [&](const Decision& one) { return one.kind == kind; }));
+}
+
+// Whoever drives the core asks between turns when to come back, or does not.
+class AskedOrNot : public AccountDue, public testing::WithParamInterface<bool> {
+  protected:
+    void ask() {
+        if (GetParam()) (void)core().next_crossing();
+    }
+};
+INSTANTIATE_TEST_SUITE_P(Asks, AskedOrNot, testing::Bool());
+
+TEST_P(AskedOrNot, ALeaseThatMovesInALaterPassIsWatched) {
+    turn(0, [&] {
+        core().set_pool({.name = "p",
+                         .slots = 3,
+                         .order = shm::PoolOrder::kAccount,
+                         .promote_threshold = 0,
+                         .demote_threshold = -5},
+                        nullptr);
+    });
+    session_ = session();
+    turn(0, [&] {
+        account({.name = "b",
+                 .rate = std::array<int64_t, 2>{1'500'000, 2'000'000},
+                 .charge_max_ns = 100'000'000'000,
+                 .balance = std::array<int64_t, 2>{3, 0}});
+        account({.name = "a", .balance = std::array<int64_t, 1>{100}});
+        claim_of("b", 1);
+        claim_of("b", 2);
+        claim_of("b", 3);
+    });
+    ask();
+    turn(6'000, [] {});
+    ask();
+    turn(10'000, [&] { claim_of("a", 4); });
+    ask();
+    turn(12'000, [] {});
+    EXPECT_EQ(core().next_crossing(), 29'000U);
+    EXPECT_EQ(count(turn(40'000, [] {}), DecisionKind::kDemote), 1U);
+}
+
+TEST_P(AskedOrNot, AGrantThatFollowsAGraceIsCharged) {
+    turn(0, [&] {
+        core().set_pool(
+            {.name = "p", .slots = 1, .order = shm::PoolOrder::kAccount, .demote_threshold = -10},
+            nullptr);
+    });
+    session_ = session();
+    turn(0, [&] {
+        account({.name = "a", .balance = std::array<int64_t, 1>{5}});
+        account({.name = "b"});
+        const core::ClaimTerms terms{.account = "b",
+                                     .preempt_mode = shm::PreemptMode::kWithGrace,
+                                     .preempt_grace_ns = 20'000};
+        core().apply(core::Claim{.session = session_, .tag = 1, .terms = &terms});
+    });
+    ask();
+    turn(1'000, [&] { claim_of("a", 2); });
+    ask();
+    turn(2'000, [] {});
+    ask();
+    EXPECT_EQ(count(turn(21'000, [] {}), DecisionKind::kGrant), 1U);
+    // 5 micro-units last until 26 us, and 11 more below 0 until 37.
+    EXPECT_EQ(core().next_crossing(), 37'000U);
+    EXPECT_EQ(count(turn(37'000, [] {}), DecisionKind::kDemote), 1U);
+}
+
+// It runs free from 16 us on, and what is free counts for no fan-out.
+TEST_F(AccountDue, AClaimThatADemotionMakesRoomForIsGranted) {
+    turn(0, [&] {
+        core().set_pool(
+            {.name = "p", .slots = 2, .order = shm::PoolOrder::kAccount, .demote_threshold = -10},
+            nullptr);
+    });
+    session_ = session();
+    turn(0, [&] {
+        account({.name = "a",
+                 .rate = std::array<int64_t, 4>{0, 0, 0, 1'000'000},
+                 .charge_max_ns = 100'000'000'000,
+                 .fanout_max = 1,
+                 .free_tasks_disabled = true,
+                 .balance = std::array<int64_t, 5>{0, 0, 0, -5, 5}});
+        claim_of("a", 1);
+        claim_of("a", 2);
+    });
+    size_t demoted = 0;
+    size_t granted = 0;
+    for (const uint64_t us : {1U, 6U, 7U, 16U, 17U, 18U}) {
+        const auto all = turn(us * 1000, [] {});
+        demoted += count(all, DecisionKind::kDemote);
+        granted += count(all, DecisionKind::kGrant);
+    }
+    EXPECT_GE(demoted, 1U);
+    EXPECT_EQ(granted, 1U);
+    EXPECT_EQ(core().pool(0).waiting, 0U);
+}
+
 }  // namespace
 }  // namespace dibs::tests
