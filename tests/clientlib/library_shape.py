@@ -13,6 +13,26 @@ def lines(*command):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
 
 
+CODES = re.compile(r"DIBS_E[A-Z]+|DIBS_ALREADY_ENDED|Codes as of|a code to return")
+
+
+def silent_places(header):
+    """Functions whose codes neither their comment nor their section's head lists, and sections with
+    functions whose head names no thread."""
+    codeless, threadless = set(), set()
+    with open(header, encoding="utf-8") as text:
+        sections = re.split(r"^// ---- ", text.read(), flags=re.M)[1:]
+    for section in sections:
+        head = re.match(r".*\n(?://.*\n)*", section)[0]
+        functions = re.findall(r"((?:^//.*\n)*)^DIBS_API .*?\b(dibs_\w+)\(", section, re.M)
+        if functions and not re.search(r"\b[Tt]hreads?\b", head):
+            threadless.add(head.splitlines()[0])
+        codeless |= {name for comment, name in functions
+                     if not CODES.search(comment) and not CODES.search(head)
+                     and not name.endswith("_name")}
+    return codeless, threadless
+
+
 def main(library, header):
     dynamic = "\n".join(lines("readelf", "-d", library))
     needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic))
@@ -30,6 +50,7 @@ def main(library, header):
     with open(header, encoding="utf-8") as text:
         declared = set(re.findall(r"^DIBS_API .*?\b(dibs_\w+)\(", text.read(), re.M))
 
+    codeless, threadless = silent_places(header)
     checks = [
         ("needs the C library only",
          {name for name in needed if not re.match(r"(libc|ld-linux-.*)\.so\.\d+$", name)}),
@@ -38,6 +59,8 @@ def main(library, header):
         ("starts no thread, and leaves signals and forks alone", called & forbidden),
         ("calls something", set() if "recvmsg" in called else {"no recvmsg"}),
         ("shows exactly what the header declares", shown ^ declared),
+        ("has a header that says the codes of each function", codeless),
+        ("has a header that says the threads of each section", threadless),
         ("declares something", set() if len(declared) > 30 else {"too few functions"}),
     ]
     print(f"1..{len(checks)}")

@@ -56,16 +56,18 @@
 //
 // Threads. A session is used by one thread at a time; threads that want to claim at the same time
 // open sessions of their own (a handshake takes about 0.3 ms). Exempt, callable from any thread at
-// any time: dibs_version, dibs_strerror and the functions dibs_…_name; and, from any
-// thread as long as the session is open: dibs_snapshot, dibs_account_share, dibs_fd. The library
-// starts no thread, installs no signal handler and raises no signal; a signal does not end a wait.
+// any time: dibs_version, dibs_strerror, the functions dibs_…_name, and what opens something of its
+// own: dibs_connect, dibs_events_open, dibs_dump, dibs_load; and, from any thread as long as the
+// session is open: dibs_snapshot, dibs_pool_totals, dibs_account_share, dibs_fd. The library starts
+// no thread, installs no signal handler and raises no signal; a signal does not end a wait.
 //
 // Fork. A child does not inherit a session: every function that is given one answers DIBS_EFORK
 // there, and dibs_close only gives back the child's copy. The parent's session is not affected.
 //
-// Memory. Everything a session needs is taken by dibs_connect; no other function allocates. What
-// a function returns by pointer belongs to the session and is read-only; each says how long it
-// stays. What is passed in is read during the call only.
+// Memory. Everything a session needs is taken by dibs_connect, and no function that is given one
+// allocates; dibs_events_open takes a subscription's, dibs_dump and dibs_load take theirs and give
+// it back. What a function returns by pointer belongs to the session and is read-only; each says
+// how long it stays. What is passed in is read during the call only.
 //
 // Options. An options struct starts with `size`, which the caller sets to sizeof of the struct as
 // it was compiled; what lies beyond is taken as 0. A null pointer stands for a struct of zeroes
@@ -125,19 +127,20 @@ enum {
     DIBS_ECOLD = -6,         // no slot was idle: make one yourself, and announce it
     DIBS_EDRAINING = -7,     // the pool or the broker takes no new claims
     DIBS_EDUPLICATE = -8,    // its key is in use by an earlier claim, named by holder.claim
-    DIBS_ELIMIT = -9,        // as many claims and leases as this session or user may have
+    DIBS_ELIMIT = -9,        // a limit of this session or user: claims, leases, sessions, unread
+                             // completions, questions at once
     DIBS_EPAYLOAD = -10,     // payload or answer malformed, or larger than pool or session take
     DIBS_ENOTFOUND = -11,    // no such lease, claim or slot
     DIBS_ESTALE = -12,       // a fence or round of an earlier grant
     DIBS_ENOTHOLDER = -13,   // another session's; `holder` names it
-    DIBS_ESTATE = -14,       // not allowed in the state that the slot is in
+    DIBS_ESTATE = -14,       // not allowed in the present state of slot, lease or broker
     DIBS_EREFUSED = -15,     // by the worker; worker_code says why
     DIBS_ENOROOM = -16,      // this session has no room for it: larger down_payload or rings
     DIBS_ENAMEINUSE = -17,   // another session has announced a slot of that name
     DIBS_ETABLES = -18,      // the broker's tables are full
     DIBS_EHOLDERGONE = -19,  // the holder's process has ended
     DIBS_EWORKERLOST = -20,  // the worker's process has ended, or withdrew the slot
-    DIBS_EEXPIRED = -21,     // the lease was not kept alive in time
+    DIBS_EEXPIRED = -21,     // the lease was not kept alive, or given back, in time
     DIBS_EDONE = -22,        // the worker said done
     DIBS_EMALFORMED = -23,   // an operation that is not one
     DIBS_ENOTALLOWED = -24,  // not allowed to this user
@@ -152,8 +155,8 @@ enum {
     DIBS_ESIZE = -102,        // `size` of an options struct is not one that ever was
     DIBS_EFORK = -103,        // the session belongs to the parent process
     DIBS_ENOBROKER = -104,    // nobody listens at the socket, or nobody answered in time
-    DIBS_EVERSION = -105,     // library and broker have different layouts of shared memory
-    DIBS_EHANDSHAKE = -106,   // the broker did not open a session; error_text says why
+    DIBS_EVERSION = -105,     // library and broker are of versions that do not fit together
+    DIBS_EHANDSHAKE = -106,   // the broker let nobody in, or its answer cannot be read
     DIBS_ESYSTEM = -107,      // a system call failed; errno says why
     DIBS_ESESSION = -108,     // the broker has ended this session; see dibs_end_code
     DIBS_EBROKERLOST = -109,  // the broker is gone, and this session with it
@@ -181,7 +184,7 @@ enum {
 
 typedef struct dibs_session dibs_session;
 
-// ---- Any thread, any time.
+// ---- Any thread, any time. None of these has a code to return.
 
 // major << 16 | minor << 8 | patch of the library that is linked.
 DIBS_API uint32_t dibs_version(void);
@@ -192,7 +195,7 @@ DIBS_API const char* dibs_reason_name(int code);
 // A word for a DIBS_WAIT_….
 DIBS_API const char* dibs_wait_name(int reason);
 
-// ---- Sessions.
+// ---- Sessions. Threads: dibs_connect any; the rest one at a time per session.
 
 typedef struct dibs_connect_options {
     size_t size;
@@ -221,11 +224,13 @@ DIBS_API int dibs_connect(const dibs_connect_options* options, dibs_session** se
 DIBS_API int dibs_close(dibs_session* session);
 
 // Why the session has ended: 0 while it lives, else the broker's code (DIBS_EMALFORMED: it found
-// an entry or index that the library cannot have written), or DIBS_EBROKERLOST. DIBS_EFORK,
+// an entry or index that the library cannot have written; DIBS_ELIMIT: completions were left unread
+// until it had no room for one more), or DIBS_EBROKERLOST. DIBS_EFORK,
 // DIBS_EARGUMENT.
 DIBS_API int dibs_end_code(dibs_session* session);
 
 // ---- Pools. Read from memory that the broker publishes: no system call, no round trip.
+//      Threads: one at a time per session; any where that is said.
 
 // The number of a pool, which stays the same, and no other pool's, as long as this session lives.
 // A name has 1 to 63 letters, digits, ".", "_" and "-", a letter first. DIBS_ENAME, DIBS_EPOOL,
@@ -310,7 +315,7 @@ typedef struct dibs_share {
 // long as the session is open. DIBS_ESIZE, DIBS_ENOTFOUND, DIBS_ETORN, DIBS_EARGUMENT, DIBS_EFORK.
 DIBS_API int dibs_account_share(dibs_session* session, uint32_t place, dibs_share* share);
 
-// ---- Claims and what comes back.
+// ---- Claims and what comes back. Threads: one at a time per session.
 
 typedef struct dibs_option {
     const char* key;    // not empty
@@ -424,15 +429,15 @@ typedef struct dibs_completion {
 // say so itself within another 20 ms, the library ends the claim as expired; should it be granted
 // later, it is released. Completions of other operations that arrive meanwhile are kept for
 // dibs_reap. options null: one unit, for ever, bound to this process.
-// DIBS_EARGUMENT, DIBS_ESIZE, DIBS_EPOOL, DIBS_EUNITS, DIBS_ENEGATIVE, DIBS_EPAYLOAD,
-// DIBS_EOPTIONS, DIBS_ELABELS, DIBS_EFULL, DIBS_EUNREAD, DIBS_ELIMIT, DIBS_ESESSION,
+// DIBS_EARGUMENT, DIBS_ESIZE, DIBS_EPOOL, DIBS_EUNITS, DIBS_ENEGATIVE, DIBS_EPAYLOAD, DIBS_ENAME
+// (account), DIBS_EOPTIONS, DIBS_ELABELS, DIBS_EFULL, DIBS_EUNREAD, DIBS_ELIMIT, DIBS_ESESSION,
 // DIBS_EBROKERLOST, DIBS_EFORK.
 DIBS_API int dibs_claim(dibs_session* session,
                         uint32_t pool,
                         const dibs_claim_options* options,
                         dibs_completion* end);
 
-// ---- Many operations at a time.
+// ---- Many operations at a time. Threads: one at a time per session.
 
 typedef struct dibs_announce_options dibs_announce_options;
 
@@ -576,7 +581,7 @@ typedef struct dibs_explanation {
 // DIBS_EBROKERLOST, DIBS_EFORK, DIBS_EARGUMENT.
 DIBS_API int dibs_explain(dibs_session* session, uint64_t ticket, dibs_explanation* why);
 
-// ---- Event loops.
+// ---- Event loops. Threads: one at a time per session, but for dibs_fd.
 //
 //     for (;;) {
 //         if (dibs_arm(session) == DIBS_OK) poll(… dibs_fd(session), POLLIN …, ≤ 100 ms …);
@@ -600,7 +605,7 @@ DIBS_API int dibs_dispatch(dibs_session* session);
 //      how it ended; else the broker's code is awaited and returned, DIBS_ETIMEDOUT if it does not
 //      come in time. What the session knows itself is returned in either case. All of them may
 //      return DIBS_EARGUMENT, DIBS_EFORK, DIBS_ESESSION, DIBS_EBROKERLOST, DIBS_ENEGATIVE,
-//      DIBS_EFULL, DIBS_EUNREAD.
+//      DIBS_EFULL, DIBS_EUNREAD. Threads: one at a time per session.
 
 // Gives back what is held. DIBS_ALREADY_ENDED, DIBS_ESTALE, DIBS_ENOTFOUND, DIBS_ENOTHOLDER. A
 // lease of another session is always asked for at the broker, for at most 5 s if not waited for.
@@ -638,7 +643,8 @@ DIBS_API int dibs_keepalive(dibs_session* session,
 DIBS_API int dibs_adopt(
     dibs_session* session, uint64_t id, uint64_t fence, int64_t wait_ns, dibs_lease* lease);
 
-// Who holds a lease that the last DIBS_ENOTHOLDER was about.
+// Who holds a lease that the last DIBS_ENOTHOLDER was about; all zero: there was none.
+// DIBS_EARGUMENT, DIBS_EFORK.
 DIBS_API int dibs_last_holder(dibs_session* session, dibs_holder* holder);
 
 // Accessors: no system call but of dibs_lease_remaining, which reads the clock. They know leases of
@@ -665,8 +671,9 @@ typedef struct dibs_slot {
     size_t answer_size;
 } dibs_slot;
 
-// The slot of unit 0 .. units − 1. DIBS_EUNITS. Of a lease that has ended, too, until the session
-// claims again; but once the broker has been killed after that end, what is read may be another's.
+// The slot of unit 0 .. units − 1. DIBS_EUNITS, DIBS_ENOVALUE (its room cannot be read). Of a lease
+// that has ended, too, until the session claims again; but once the broker has been killed after
+// that end, what is read may be another's.
 DIBS_API int dibs_lease_slot(dibs_session* session,
                              const dibs_lease* lease,
                              uint32_t unit,
@@ -687,6 +694,7 @@ DIBS_API int dibs_lease_answer(dibs_session* session,
 // ---- Workers. A worker announces slots, then takes assignments and speaks of them by slot and
 //      round. wait_ns, and the codes that all may return, as for leases; besides DIBS_ENOTFOUND,
 //      DIBS_ENOTHOLDER, DIBS_ESTALE (that round is over), DIBS_ESTATE.
+//      Threads: one at a time per session.
 
 struct dibs_announce_options {
     size_t size;
@@ -781,7 +789,8 @@ DIBS_API int dibs_protect(dibs_session* session, uint64_t slot, int on, int64_t 
 // ---- Events: what the broker decides, as it decides it. A subscription is a connection of its own
 //      and needs no session; of another user's claims and leases it is told kind, pool, account and
 //      time (`full` is 0), an administrator everything. The broker waits for no subscriber: what
-//      one does not read in time it misses, and is told how much. One thread at a time.
+//      one does not read in time it misses, and is told how much. Threads: dibs_events_open any;
+//      the rest one at a time per subscription.
 
 typedef struct dibs_events dibs_events;
 
@@ -852,12 +861,14 @@ DIBS_API int dibs_events_open(const dibs_connect_options* options, dibs_events**
 // DIBS_EHANDSHAKE (what came is no event), DIBS_ESYSTEM, DIBS_EFORK, DIBS_EARGUMENT.
 DIBS_API int dibs_events_next(dibs_events* events, int64_t timeout_ns, dibs_event* event);
 // Readable when an event is there and none is left in the library: call next until it times out.
+// Returns it. DIBS_EARGUMENT, DIBS_EFORK.
 DIBS_API int dibs_events_fd(dibs_events* events);
-DIBS_API int dibs_events_close(dibs_events* events);  // null is allowed
+// Ends the subscription; null is allowed. DIBS_EFORK: this process's copy alone was given back.
+DIBS_API int dibs_events_close(dibs_events* events);
 // "grant", "lease_end", …; "unknown".
 DIBS_API const char* dibs_event_name(int kind);
 
-// ---- The whole state, for administrators. Of the options, socket_path counts.
+// ---- The whole state, for administrators. Of the options, socket_path counts. Threads: any.
 
 // Writes the broker's state as one snapshot (schemas/snapshot.fbs) to the descriptor, as it stands
 // between two turns, without holding the broker up. DIBS_ENOTALLOWED, DIBS_ESTATE (another dump is
