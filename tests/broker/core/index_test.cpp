@@ -69,14 +69,15 @@ TEST(Index, KeysThatShareAPlaceUnderOneSeedDoNotUnderAnother) {
     EXPECT_GT(places.size(), 24U);
 }
 
-TEST(Index, AgreesWithAMapWhenFullAndAllHashesCollide) {
+// Every so manyth row is looked for after each step.
+template <class Any>
+void agree_with_a_map(uint32_t rows_max, uint32_t stride) {
     for (const uint64_t spread : {1ULL, 3ULL, 1'000'003ULL}) {
-        constexpr uint32_t kRows = 60;
-        core::Index index(kRows);
+        Any index(rows_max);
         std::map<uint32_t, uint64_t> rows;
         std::mt19937_64 random(spread);
         for (int step = 0; step < 20'000; ++step) {
-            const auto row = static_cast<uint32_t>(random() % kRows);
+            const auto row = static_cast<uint32_t>(random() % rows_max);
             if (const auto found = rows.find(row); found != rows.end()) {
                 index.remove(found->second, row);
                 rows.erase(found);
@@ -86,7 +87,7 @@ TEST(Index, AgreesWithAMapWhenFullAndAllHashesCollide) {
                 rows[row] = hash;
             }
             ASSERT_EQ(index.size(), rows.size());
-            for (uint32_t any = 0; any < kRows; any += 7) {
+            for (uint32_t any = 0; any < rows_max; any += stride) {
                 const auto known = rows.find(any);
                 const uint64_t hash = known == rows.end() ? 0 : known->second;
                 const uint32_t found = index.find(hash, [&](uint32_t at) { return at == any; });
@@ -96,32 +97,13 @@ TEST(Index, AgreesWithAMapWhenFullAndAllHashesCollide) {
     }
 }
 
+TEST(Index, AgreesWithAMapWhenFullAndAllHashesCollide) {
+    agree_with_a_map<core::Index>(60, 7);
+}
+
 // Of 400 rows with one home most stand too far from it.
 TEST(RowIndex, AgreesWithAMapWhenFullAndAllHashesCollide) {
-    for (const uint64_t spread : {1ULL, 3ULL, 1'000'003ULL}) {
-        constexpr uint32_t kRows = 400;
-        core::RowIndex index(kRows);
-        std::map<uint32_t, uint64_t> rows;
-        std::mt19937_64 random(spread);
-        for (int step = 0; step < 20'000; ++step) {
-            const auto row = static_cast<uint32_t>(random() % kRows);
-            if (const auto found = rows.find(row); found != rows.end()) {
-                index.remove(found->second, row);
-                rows.erase(found);
-            } else {
-                const uint64_t hash = random() % spread;
-                index.insert(hash, row);
-                rows[row] = hash;
-            }
-            ASSERT_EQ(index.size(), rows.size());
-            for (uint32_t any = 0; any < kRows; any += 97) {
-                const auto known = rows.find(any);
-                const uint64_t hash = known == rows.end() ? 0 : known->second;
-                const uint32_t found = index.find(hash, [&](uint32_t at) { return at == any; });
-                ASSERT_EQ(found, known == rows.end() ? shm::kNoRow : any);
-            }
-        }
-    }
+    agree_with_a_map<core::RowIndex>(400, 97);
 }
 
 }  // namespace
