@@ -172,18 +172,8 @@ int dibs_reap(dibs_session* session,
     if (timeout_ns < 0) return DIBS_ENEGATIVE;
     if (completions == nullptr || count == 0) return DIBS_EARGUMENT;
     const auto most = static_cast<uint32_t>(count < INT32_MAX ? count : INT32_MAX);
-    Wait wait(*session, timeout_ns);
-    for (;;) {
-        session->pump();
-        session->look_for_events();
-        if (ready_count(*session) != 0) {
-            return static_cast<int>(take(*session, completions, most));
-        }
-        if (session->end_code != 0) return session->end_code;
-        if (timeout_ns == 0 || !wait.step()) break;
-    }
-    session->pump();
-    session->look_for_events();
+    (void)Wait(*session, timeout_ns).until(Awaited::kCompletion);
+    if (ready_count(*session) == 0) return session->end_code;
     return static_cast<int>(take(*session, completions, most));
 }
 
@@ -197,14 +187,8 @@ int dibs_arm(dibs_session* session) {
     if (code != DIBS_OK) return code;
     if (ready_count(*session) + session->assignments.count != 0) return DIBS_EREADY;
     if (session->end_code != 0) return session->end_code;
-    (void)dibs::shm::arm_completions(*session->up, *session->down, dibs::shm::ClientSleep::kPoll);
-    const auto published = dibs::shm::published_completions(*session->down);
-    if (!session->completions.maybe() && published.tail <= session->completions.head() &&
-        published.events == session->events_seen) {
-        return DIBS_OK;
-    }
-    dibs::shm::disarm_completions(*session->up);
-    return DIBS_EREADY;
+    uint32_t seen = 0;
+    return session->arm(dibs::shm::ClientSleep::kPoll, seen) ? DIBS_OK : DIBS_EREADY;
 }
 
 int dibs_dispatch(dibs_session* session) {
@@ -215,9 +199,8 @@ int dibs_dispatch(dibs_session* session) {
         char datagram[8];
         while (recv(session->events, datagram, sizeof datagram, MSG_DONTWAIT) > 0) {
         }
+        session->take_in();
         session->look_whether_ended();
-        session->pump();
-        session->look_for_events();
         session->net_if_due();
     }
     return static_cast<int>(ready_count(*session) + session->assignments.count);

@@ -7,20 +7,6 @@
 namespace dibs::client {
 namespace {
 
-// The caller's time is over and the broker has not said how its claim ended: it is cancelled, and
-// should it have been granted meanwhile, that lease is released.
-void abandon(Session& session, uint32_t tag, dibs_completion& end) {
-    Tag& row = session.tags[tag];
-    session.awaited_tag = kNone;
-    row.abandoned = true;
-    row.cancel_owed = true;
-    ++session.owed;
-    session.settle();
-    end = {};
-    end.kind = DIBS_CLAIM_ENDED;
-    end.outcome = DIBS_EXPIRED;
-}
-
 int64_t with_margin(int64_t timeout_ns) {
     return timeout_ns > DIBS_FOREVER - kOutcomeMarginNs ? DIBS_FOREVER
                                                         : timeout_ns + kOutcomeMarginNs;
@@ -49,13 +35,16 @@ int dibs_claim(dibs_session* session,
     session->awaited_tag = tag;
     session->publish();
     Wait wait(*session, with_margin(known.timeout_ns));
-    for (;;) {
-        session->pump();
-        if (session->awaited_tag == kNone) break;
-        if (wait.step()) continue;
-        session->pump();
-        if (session->awaited_tag == kNone) break;
-        abandon(*session, tag, *end);
+    const bool came = wait.until(Awaited::kClaim);
+    if (session->awaited_tag != kNone) {
+        // The broker has not said how it ended, or not so that it can be read: it is cancelled, and
+        // should it have been granted meanwhile, that lease is released.
+        session->awaited_tag = kNone;
+        session->abandon(tag);
+        *end = {};
+        if (came) return DIBS_EUNREAD;
+        end->kind = DIBS_CLAIM_ENDED;
+        end->outcome = DIBS_EXPIRED;
         return DIBS_OK;
     }
     if (end->outcome == DIBS_GRANTED) {

@@ -9,17 +9,11 @@ namespace dibs::client {
 int Session::await_answer(uint32_t index, int64_t wait_ns, dibs_completion& out) {
     awaited = &out;
     awaited_answer = index;
-    Wait wait(*this, wait_ns);
-    for (;;) {
-        pump();
-        if (awaited_answer == kNone) return DIBS_OK;
-        if (wait.step()) continue;
-        pump();
-        if (awaited_answer == kNone) return DIBS_OK;
-        awaited_answer = kNone;
-        answers[index].discarded = true;
-        return DIBS_ETIMEDOUT;
-    }
+    const bool came = Wait(*this, wait_ns).until(Awaited::kAnswer);
+    if (awaited_answer == kNone) return DIBS_OK;
+    awaited_answer = kNone;
+    answers[index].discarded = true;
+    return came ? DIBS_EUNREAD : DIBS_ETIMEDOUT;
 }
 
 int Session::finish(uint32_t index, Told told, int64_t wait_ns) {

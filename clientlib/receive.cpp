@@ -336,10 +336,14 @@ void Session::cancel_sent(uint64_t ticket) {
     if (row.state == TagState::kLive) lease_over(tag);
 }
 
-void Session::look_for_events() {
+void Session::take_in() {
+    // Before the completions, so that the grant of every lease whose event is counted has been
+    // taken in when the words are looked at; if the stash had no room for it, they are looked at
+    // again.
     const uint32_t count = down->events.load(std::memory_order_acquire);  // pairs: count_event
+    pump();
     if (count == events_seen) return;
-    events_seen = count;
+    if (!stash.full()) events_seen = count;
     for (uint32_t tag = 0; tag < sizes.tags && live != 0; ++tag)
         look_at_event(tag);
 }

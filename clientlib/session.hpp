@@ -111,6 +111,15 @@ struct Queue {
 
 enum class Told { kResult, kNobody };  // who learns how an operation ended
 
+// What a caller waits for. Each has come, too, when the session is over, and (but for kCompletion,
+// which takes from it) when the stash is full, because nothing can be taken in any more.
+enum class Awaited : uint8_t {
+    kClaim,       // the end of awaited_tag
+    kAnswer,      // the result of awaited_answer
+    kCompletion,  // anything to reap
+    kAssignment
+};
+
 struct Session {
     // A page that a forked child finds zeroed.
     const volatile uint64_t* mark = nullptr;
@@ -226,8 +235,9 @@ struct Session {
     void look_at_event(uint32_t tag);
     void lease_over(uint32_t tag);
     void cancel_sent(uint64_t ticket);
-    // Looks for event words that have changed; reads a line that the broker writes all the time.
-    void look_for_events();
+    // Takes in completions and the event words that have changed; reads a line that the broker
+    // writes all the time.
+    void take_in();
     // Fills `out` with the next lease event; there is one.
     void reap_event(dibs_completion& out);
     void fill_event(uint32_t tag, dibs_completion& out);
@@ -249,8 +259,12 @@ struct Session {
     void free_over_tags(bool unreaped);
 
     // ---- wait.cpp
-    // Sleeps once, at most `limit_ns` and the net's period.
-    void sleep_once(uint64_t limit_ns);
+    [[nodiscard]] bool has_come(Awaited what) const;
+    // Sleeps once, at most `limit_ns` and the net's period, unless something has come.
+    void sleep_once(uint64_t limit_ns, Awaited what);
+    // Asks to be woken (a ClientSleep), then looks once more: true if nothing has come that has not
+    // been taken in. `seen` is the futex word from before.
+    bool arm(uint32_t how, uint32_t& seen);
     void look_whether_ended();
     // Entries below `old_tail` have been there for a whole period.
     void net(uint64_t old_tail);
@@ -263,17 +277,20 @@ struct Session {
     int finish(uint32_t index, Told told, int64_t wait_ns);
 };
 
-// Waiting: `step` returns false once the time is over. It spins while the broker runs on another
-// CPU, for at most 25 µs or as long as the session was told to; gives way a few times while it is
-// on this one; then sleeps.
+// Waiting: it spins while the broker runs on another CPU, for at most 25 µs or as long as the
+// session was told to; gives way a few times while it is on this one; then sleeps.
 class Wait {
   public:
     Wait(Session& session, int64_t timeout_ns)
         : session_(session), timeout_ns_(timeout_ns), started_ticks_(ticks()) {}
-    bool step();
+    // Takes in what comes until what is awaited has come; false once the time is over.
+    bool until(Awaited what);
     [[nodiscard]] uint64_t started_ticks() const { return started_ticks_; }
 
   private:
+    // False once the time is over.
+    bool step(Awaited what);
+
     Session& session_;
     int64_t timeout_ns_;
     uint64_t started_ticks_;

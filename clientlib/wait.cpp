@@ -1,5 +1,10 @@
 // clientlib/wait.cpp -- spin, give way, sleep; and the safety net under the sleep.
 //
+// Every wait of a session is Wait::until, and every sleep comes after the same four steps: take in
+// what has come; is it what is awaited; ask to be woken; look once more. The last look takes
+// nothing in, so what it sees is news to the next round, and what an earlier step took in ends the
+// wait before it sleeps.
+//
 // The net is the client's: while an entry of its own is unread it rings again every 100 ms, and
 // looks whether the broker still holds the session. What the broker sleeps on and was not rung for
 // it counts in UP.net_rings, so that it hides no lost wake-up. A broker that was rung, or says that
@@ -15,7 +20,19 @@
 
 namespace dibs::client {
 
-bool Wait::step() {
+bool Wait::until(Awaited what) {
+    for (bool last = timeout_ns_ == 0;; last = !step(what)) {
+        if (what == Awaited::kCompletion) {
+            session_.take_in();
+        } else {
+            session_.pump();
+        }
+        if (session_.has_come(what)) return true;
+        if (last) return false;
+    }
+}
+
+bool Wait::step(Awaited what) {
     const bool elsewhere = session_.down->cpu.load(std::memory_order_relaxed) != shm::current_cpu();
     if (elsewhere && !spun_ && session_.spin_ns != 0) {
         for (int i = 0; i < 8; ++i) {
@@ -36,26 +53,51 @@ bool Wait::step() {
         sched_yield();
         return true;
     }
-    session_.sleep_once(static_cast<uint64_t>(timeout_ns_) - waited);
+    session_.sleep_once(static_cast<uint64_t>(timeout_ns_) - waited, what);
     return true;
 }
 
-void Session::sleep_once(uint64_t limit_ns) {
-    look_whether_ended();
-    if (end_code != 0) return;
-    look_for_events();
-    const uint64_t limit = limit_ns < kNetNs ? limit_ns : static_cast<uint64_t>(kNetNs);
-    const uint32_t seen = shm::arm_completions(*up, *down, shm::ClientSleep::kFutex);
+bool Session::has_come(Awaited what) const {
+    if (end_code != 0) return true;
+    switch (what) {
+        case Awaited::kClaim:
+            return awaited_tag == kNone || stash.full();
+        case Awaited::kAnswer:
+            return awaited_answer == kNone || stash.full();
+        case Awaited::kCompletion:
+            return stash.count + events_to_reap != 0;
+        case Awaited::kAssignment:
+            return assignments.count != 0 || stash.full();
+    }
+    return true;
+}
+
+bool Session::arm(uint32_t how, uint32_t& seen) {
+    seen = shm::arm_completions(*up, *down, how);
     const shm::PublishedCompletions published = shm::published_completions(*down);
     const bool ahead = published.tail > completions.head();
-    const uint64_t old_tail = submissions.tail();
-    shm::FutexWait woken = shm::FutexWait::kChanged;
-    if (!ahead && !completions.maybe() && published.events == events_seen) {
-        woken = shm::sleep_on_completions(*down, seen, limit);
-    }
+    // Who ends a session stores its state, then adds to the futex word: if `seen` is the sum, the
+    // state is visible here; else there is no sleep on it.
+    const bool open = down->session_state.load(std::memory_order_acquire) ==
+                      static_cast<uint32_t>(shm::SessionState::kOpen);
+    const bool line = completions.maybe();
+    if (open && !ahead && !line && published.events == events_seen) return true;
     shm::disarm_completions(*up);
     // A tail is stored after the lines that it announces: a line that is not there never comes.
     if (ahead && !completions.maybe()) end(DIBS_ESESSION, DIBS_EMALFORMED);
+    return false;
+}
+
+void Session::sleep_once(uint64_t limit_ns, Awaited what) {
+    take_in();
+    look_whether_ended();
+    if (has_come(what)) return;
+    const uint64_t limit = limit_ns < kNetNs ? limit_ns : static_cast<uint64_t>(kNetNs);
+    const uint64_t old_tail = submissions.tail();
+    uint32_t seen = 0;
+    if (!arm(shm::ClientSleep::kFutex, seen)) return;
+    const shm::FutexWait woken = shm::sleep_on_completions(*down, seen, limit);
+    shm::disarm_completions(*up);
     if (woken != shm::FutexWait::kTimedOut) return;
     if (limit == static_cast<uint64_t>(kNetNs)) {
         net(old_tail);

@@ -113,18 +113,16 @@ int dibs_next_assignment(dibs_session* session, int64_t timeout_ns, dibs_assignm
     if (assignment == nullptr) return DIBS_EARGUMENT;
     if (timeout_ns < 0) return DIBS_ENEGATIVE;
     Wait wait(*session, timeout_ns);
-    for (bool last = false;;) {
-        session->pump();
-        if (session->assignments.count != 0) {
-            const int described = describe(*session, session->assignments.pop(), *assignment);
-            // Unread when its slot was withdrawn: the room may be another slot's by now.
-            if (described == DIBS_EPAYLOAD && !session->offers(assignment->slot)) continue;
-            return described;
+    for (;;) {
+        const bool came = wait.until(Awaited::kAssignment);
+        if (session->assignments.count == 0) {
+            if (session->end_code != 0) return session->end_code;
+            return came ? DIBS_EUNREAD : DIBS_ETIMEDOUT;
         }
-        if (session->end_code != 0) return session->end_code;
-        if (session->stash.full()) return DIBS_EUNREAD;
-        if (last || timeout_ns == 0) return DIBS_ETIMEDOUT;
-        last = !wait.step();
+        const int described = describe(*session, session->assignments.pop(), *assignment);
+        // Unread when its slot was withdrawn: the room may be another slot's by now.
+        if (described == DIBS_EPAYLOAD && !session->offers(assignment->slot)) continue;
+        return described;
     }
 }
 
