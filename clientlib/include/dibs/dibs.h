@@ -79,8 +79,8 @@
 // Codes. A function returns 0, DIBS_ALREADY_ENDED, which is the only positive code, or a negative
 // one from the list below; one that returns a count, a descriptor or a state says so, and then what
 // is not negative is that and no code. A negative code of
-// dibs_claim or dibs_submit means refused: the claim never left this process. What becomes of an
-// accepted claim is no error but its outcome, in its completion.
+// dibs_claim or dibs_submit means refused: nothing is held, and nothing comes of it. What becomes
+// of an accepted claim is no error but its outcome, in its completion.
 #ifndef DIBS_DIBS_H
 #define DIBS_DIBS_H
 
@@ -165,7 +165,7 @@ enum {
     DIBS_EOPTIONS = -112,     // more than 16 options, or one without a key
     DIBS_ELABELS = -113,      // more than 32 labels, or one that is null, empty or over 63 bytes
     DIBS_EFULL = -114,        // ring or payload area is full: the broker must read first
-    DIBS_EUNREAD = -115,      // completions are waiting: reap first
+    DIBS_EUNREAD = -115,      // completions that wait to be reaped have taken the room: reap first
     DIBS_ETIMEDOUT = -116,    // nothing came within the timeout; what was asked stands
     DIBS_EREADY = -117,       // not armed: there is something to reap
     DIBS_ETORN = -118,        // the broker stopped while it published these counters
@@ -428,9 +428,10 @@ typedef struct dibs_completion {
 // Claims and waits for the outcome: 0, and `end` says which. At the timeout, should the broker not
 // say so itself within another 20 ms, the library ends the claim as expired; should it be granted
 // later, it is released. Completions of other operations that arrive meanwhile are kept for
-// dibs_reap. options null: one unit, for ever, bound to this process.
-// DIBS_EARGUMENT, DIBS_ESIZE, DIBS_EPOOL, DIBS_EUNITS, DIBS_ENEGATIVE, DIBS_EPAYLOAD, DIBS_ENAME
-// (account), DIBS_EOPTIONS, DIBS_ELABELS, DIBS_EFULL, DIBS_EUNREAD, DIBS_ELIMIT, DIBS_ESESSION,
+// dibs_reap; should they leave no room to read the outcome (DIBS_EUNREAD), the claim is ended in
+// the same way. options null: one unit, for ever, bound to this process. DIBS_EARGUMENT,
+// DIBS_ESIZE, DIBS_EPOOL, DIBS_EUNITS, DIBS_ENEGATIVE, DIBS_EPAYLOAD, DIBS_ENAME (account),
+// DIBS_EOPTIONS, DIBS_ELABELS, DIBS_EFULL, DIBS_EUNREAD, DIBS_ELIMIT, DIBS_ESESSION,
 // DIBS_EBROKERLOST, DIBS_EFORK.
 DIBS_API int dibs_claim(dibs_session* session,
                         uint32_t pool,
@@ -603,7 +604,8 @@ DIBS_API int dibs_dispatch(dibs_session* session);
 
 // ---- Leases. Where a wait_ns is asked for: DIBS_NOWAIT submits and returns 0, and nobody is told
 //      how it ended; else the broker's code is awaited and returned, DIBS_ETIMEDOUT if it does not
-//      come in time. What the session knows itself is returned in either case. All of them may
+//      come in time, DIBS_EUNREAD if unread completions leave no room to read it: what was asked
+//      stands then, too. What the session knows itself is returned in either case. All of them may
 //      return DIBS_EARGUMENT, DIBS_EFORK, DIBS_ESESSION, DIBS_EBROKERLOST, DIBS_ENEGATIVE,
 //      DIBS_EFULL, DIBS_EUNREAD. Threads: one at a time per session.
 
@@ -750,8 +752,8 @@ typedef struct dibs_assignment {
 } dibs_assignment;
 
 // The next assignment, revocation or word of one to come; waits at most timeout_ns. DIBS_ETIMEDOUT:
-// none came. DIBS_EPAYLOAD: one came, slot and round are set, but its payload cannot be read:
-// refuse it.
+// none came. DIBS_EUNREAD: reap first. DIBS_EPAYLOAD: one came, slot and round are set, but its
+// payload cannot be read: refuse it.
 DIBS_API int dibs_next_assignment(dibs_session* session,
                                   int64_t timeout_ns,
                                   dibs_assignment* assignment);
