@@ -51,6 +51,12 @@ struct Opening {
     }
 };
 
+// A caller's own socket, connected by whoever the session is to be of.
+int take_connected(Opening& opening) {
+    opening.socket = *opening.options.connected;
+    return opening.socket >= 0 ? DIBS_OK : opening.fail(DIBS_EARGUMENT, "no connected socket");
+}
+
 // Null, too, if it is set to nothing.
 const char* variable(const char* name) {
     const char* value = secure_getenv(name);
@@ -79,8 +85,13 @@ int reach(Opening& opening) {
     if (socket_path(opening.options, address.sun_path) != DIBS_OK) {
         return opening.fail(DIBS_ENAME, "the socket's path is empty or too long");
     }
-    opening.socket = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    if (opening.socket < 0) return opening.fail(DIBS_ESYSTEM, "socket");
+    if (opening.options.connected != nullptr) {
+        const int code = take_connected(opening);
+        if (code != DIBS_OK) return code;
+    } else {
+        opening.socket = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        if (opening.socket < 0) return opening.fail(DIBS_ESYSTEM, "socket");
+    }
     const uint64_t now = monotonic_ns();
     const int64_t timeout =
         now < opening.until_ns ? static_cast<int64_t>(opening.until_ns - now) : int64_t{0};
@@ -90,6 +101,7 @@ int reach(Opening& opening) {
     if (limit.tv_sec == 0 && limit.tv_usec == 0) limit.tv_usec = 1;
     setsockopt(opening.socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     setsockopt(opening.socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    if (opening.options.connected != nullptr) return DIBS_OK;
     if (::connect(opening.socket, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
         return DIBS_OK;
     }
@@ -346,15 +358,16 @@ int64_t spin_of(const dibs_connect_options& options) {
     return options.spin_us < 0 ? 0 : int64_t{options.spin_us} * 1000;
 }
 
-// Whoever was about to be let in when the broker died asks its successor.
+// Whoever was about to be let in when the broker died asks its successor; of a socket that was
+// connected elsewhere there is no second one.
 int shake_hands(Opening& opening) {
     for (int hang_ups = 1;; ++hang_ups) {
         opening.hung_up = false;
         int code = reach(opening);
         if (code == DIBS_OK) code = greet(opening);
         if (code == DIBS_OK) code = listen_for_welcome(opening);
-        const bool again =
-            opening.hung_up && hang_ups < kHangUpsMax && monotonic_ns() < opening.until_ns;
+        const bool again = opening.hung_up && opening.options.connected == nullptr &&
+                           hang_ups < kHangUpsMax && monotonic_ns() < opening.until_ns;
         if (code == DIBS_OK || !again) return code;
         ::close(opening.socket);
         opening.socket = -1;
@@ -414,7 +427,8 @@ int dibs_connect(const dibs_connect_options* options, dibs_session** session) {
     if (session == nullptr) return DIBS_EARGUMENT;
     *session = nullptr;
     dibs_connect_options known;
-    const int size_code = dibs::client::read_options(options, &known, sizeof known, sizeof known);
+    const int size_code = dibs::client::read_options(
+        options, &known, sizeof known, dibs::client::kFirstConnectOptions);
     if (size_code != DIBS_OK) return size_code;
     if (known.timeout_ns < 0) return DIBS_ENEGATIVE;
     Opening opening = {known};
@@ -430,7 +444,7 @@ int dibs_connect(const dibs_connect_options* options, dibs_session** session) {
     for (const int descriptor : opening.descriptors) {
         if (descriptor >= 0) close(descriptor);
     }
-    if (opening.socket >= 0) close(opening.socket);
+    if (opening.socket >= 0 && known.connected == nullptr) close(opening.socket);
     return code;
 }
 

@@ -308,6 +308,7 @@ void* take_marked(size_t size);
 // the first version. DIBS_ESIZE.
 int read_options(const void* given, void* out, size_t known, size_t first);
 
+inline constexpr size_t kFirstConnectOptions = offsetof(dibs_connect_options, connected);
 inline constexpr size_t kFirstClaimOptions = offsetof(dibs_claim_options, prefer);
 
 // Which claim a lease that is given back was granted to.

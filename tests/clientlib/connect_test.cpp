@@ -1,5 +1,8 @@
 // tests/clientlib/connect_test.cpp -- how a session begins, does not begin, and ends.
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
 #include <cstdlib>
@@ -34,6 +37,25 @@ TEST(Connect, OpensAndClosesASession) {
     EXPECT_EQ(dibs_close(attempt.session), DIBS_OK);
     broker.wait_for(1);
     EXPECT_EQ(broker.seen().back().op, Op::kClose);
+}
+
+TEST(Connect, OpensASessionOverASocketThatIsConnectedAlready) {
+    FakeBroker broker;
+    Attempt attempt(broker.path().c_str());
+    int connected = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    attempt.options.connected = &connected;
+    EXPECT_EQ(attempt.connect(), DIBS_ENOBROKER);  // it is not
+    EXPECT_NE(fcntl(connected, F_GETFD), -1);      // and still the caller's
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    strncpy(address.sun_path, broker.path().c_str(), sizeof address.sun_path - 1);
+    const auto* name = reinterpret_cast<const sockaddr*>(&address);
+    ASSERT_EQ(connect(connected, name, sizeof address), 0);
+    ASSERT_EQ(attempt.connect(), DIBS_OK);
+    EXPECT_EQ(dibs_close(attempt.session), DIBS_OK);
+    EXPECT_EQ(fcntl(connected, F_GETFD), -1);  // it was the session's
+    connected = -1;
+    EXPECT_EQ(attempt.connect(), DIBS_EARGUMENT);
 }
 
 TEST(Connect, FindsTheSocketInTheEnvironment) {

@@ -214,6 +214,7 @@ struct ConnectOptions {
     std::uint32_t down_payload = 0;
     std::uint32_t leases_max = 0;
     std::int32_t spin_us = 0;
+    const int* connected = nullptr;  // as dibs.h says
 };
 
 struct ClaimOptions {
@@ -556,6 +557,7 @@ class Session {
         raw.down_payload = options.down_payload;
         raw.leases_max = options.leases_max;
         raw.spin_us = options.spin_us;
+        raw.connected = options.connected;
         dibs_session* session = nullptr;
         const int code = dibs_connect(&raw, &session);
         return code == DIBS_OK ? Result<Session>(Session(session)) : Failure::of(code);

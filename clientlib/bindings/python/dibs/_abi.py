@@ -62,7 +62,8 @@ class ConnectOptions(Struct):
     _fields_ = [("size", c_size_t), ("socket_path", c_char_p), ("timeout_ns", c_int64),
                 ("submission_entries", c_uint32), ("completion_entries", c_uint32),
                 ("up_payload", c_uint32), ("down_payload", c_uint32), ("leases_max", c_uint32),
-                ("spin_us", c_int32), ("error_text", c_char_p), ("error_text_size", c_size_t)]
+                ("spin_us", c_int32), ("error_text", c_char_p), ("error_text_size", c_size_t),
+                ("connected", POINTER(c_int))]
 
 
 class PoolLimits(Struct):
