@@ -26,6 +26,8 @@ namespace dibs::ctl {
 
 namespace {
 
+constexpr int kConnections = 8;  // a broker that dies while it lets one in has a successor
+
 std::string quoted(const std::string& text) {
     return "\"" + text + "\"";
 }
@@ -161,16 +163,36 @@ dibs_connect_options small_session() {
 }
 
 Attachment::Attachment(const std::string& socket, dibs_connect_options options) {
+    attach(socket_path(socket), options, {});
+}
+
+Attachment::Attachment(const std::string& socket,
+                       dibs_connect_options options,
+                       const std::function<shm::Descriptor()>& connect) {
+    attach(socket_path(socket), options, connect);
+}
+
+void Attachment::attach(const std::string& path,
+                        dibs_connect_options options,
+                        const std::function<shm::Descriptor()>& connect) {
     std::array<char, 256> text{};
-    const std::string path = socket_path(socket);
     options.size = sizeof options;
     options.socket_path = path.c_str();
     options.error_text = text.data();
     options.error_text_size = text.size();
     if (options.timeout_ns == 0) options.timeout_ns = 5 * DIBS_SECOND;
-    const int code = dibs_connect(&options, &session_);
-    const int error = errno;
-    if (code < 0) throw unattached(code, error, path, text.data());
+    for (int left = connect ? kConnections : 1; session_ == nullptr; --left) {
+        shm::Descriptor connected = connect ? connect() : shm::Descriptor();
+        const int fd = connected.get();
+        options.connected = connect ? &fd : nullptr;
+        const int code = dibs_connect(&options, &session_);
+        const int error = errno;
+        if (code == DIBS_OK) {
+            (void)connected.release();
+        } else if (code != DIBS_ENOBROKER || left == 1) {
+            throw unattached(code, error, path, text.data());
+        }
+    }
 }
 
 Attachment::~Attachment() {

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "broker/ctl/failure.hpp"
 #include "dibs/dibs.h"
+#include "shm/descriptor.hpp"
 
 namespace dibs::ctl {
 
@@ -35,6 +37,11 @@ class Attachment {
   public:
     // `socket` empty: where libdibs looks. Failure.
     explicit Attachment(const std::string& socket, dibs_connect_options options = {});
+    // For another process, which connects: `connect` returns a socket that it has connected. Asked
+    // again where the broker goes before it has answered.
+    Attachment(const std::string& socket,
+               dibs_connect_options options,
+               const std::function<shm::Descriptor()>& connect);
     ~Attachment();
     Attachment(const Attachment&) = delete;
     Attachment& operator=(const Attachment&) = delete;
@@ -46,6 +53,10 @@ class Attachment {
     [[nodiscard]] std::vector<std::string> pools() const;
 
   private:
+    void attach(const std::string& path,
+                dibs_connect_options options,
+                const std::function<shm::Descriptor()>& connect);
+
     dibs_session* session_ = nullptr;
 };
 

@@ -105,15 +105,6 @@ TEST_F(ExecKilled, ReturnsTheSlotOfAKilledCommandWhoseWrapperKeptTheLease) {
     EXPECT_EQ(client.claim().outcome, DIBS_GRANTED);
 }
 
-TEST_F(ExecKilled, LetsTheCommandRunOnWhenTheBrokerIsKilled) {
-    Tool tool(dibsd_.socket(), {"exec", "one", "--", "sh", "-c", "echo $$; read x; exit 6"});
-    take_command(&tool);
-    dibsd_.signal(SIGKILL);
-    (void)dibsd_.wait();
-    tool.close_input();
-    EXPECT_EQ(tool.wait(), 6);
-}
-
 TEST_F(ExecKilled, SaysThatTheBrokerIsGoneWhileItWaits) {
     Tool holder(dibsd_.socket(), staying({"exec", "one"}));
     take_command(&holder);

@@ -256,7 +256,7 @@ TEST_F(Exec, SaysWhatIsWrong) {
          "env.CUDA_VISIBLE_DEVICES"},
         {{"one", "--socket", "/no/such.sock", "--", "true"},
          3,
-         "no broker answers at /no/such.sock (no broker listens at the socket): start dibsd, or "
+         "no broker answers at /no/such.sock (No such file or directory): start dibsd, or "
          "name its socket with --socket or DIBS_SOCKET"},
     };
     for (const Mistake& mistake : mistakes) {

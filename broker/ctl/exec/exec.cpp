@@ -19,7 +19,8 @@ namespace {
 constexpr const char* kAbout =
     "Claims a slot of a pool (or N, all or none), runs the command, and gives the slot back when "
     "the command ends, however it ends. The command finds the slot in its environment: DIBS_POOL, "
-    "DIBS_SLOT, DIBS_LEASE, DIBS_FENCE, and DIBS_ATTR_X for each attribute x of the slot.";
+    "DIBS_SLOT, DIBS_LEASE, DIBS_FENCE, and DIBS_ATTR_X for each attribute x of the slot. If the "
+    "lease ends first, the command is ended.";
 
 constexpr const char* kFooter =
     "Example:\n"
@@ -28,7 +29,8 @@ constexpr const char* kFooter =
     "      -- python train.py\n\n"
     "Exit codes: the command's own (its signal, if one ended it); 2 wrong usage, 3 no broker, "
     "4 no such pool, 5 not allowed, 6 a limit, 75 no slot free, 124 the timeout passed, 125 dibs "
-    "failed or lost the lease, 126 the command cannot be executed, 127 there is no such command.";
+    "failed, or the lease ended before the command, 126 the command cannot be executed, 127 there "
+    "is no such command.";
 
 constexpr const char* kCreationForm = "NAME=N";
 constexpr uint32_t kSlotsMax = 1U << 20;
@@ -143,7 +145,14 @@ int run_exec(int argc, char** argv) {
     arguments.duration("-k,--keepalive",
                        &options.keepalive_ns,
                        "hold the lease for this long at a time and prolong it while the command "
-                       "runs and is not stopped; a command whose lease is lost is ended");
+                       "runs and is not stopped");
+    arguments.duration("-g,--grace",
+                       &options.grace_ns,
+                       "between TERM and KILL for a command whose lease has ended; 5s if not said");
+    arguments.flag("-r,--run-on",
+                   &options.run_on,
+                   "say when the lease has ended, and leave the command alone: its slot may be "
+                   "another's then");
     arguments.texts("-l,--label",
                     &options.labels,
                     "a label for the slot's worker, which the slot must have in a pool ordered by "

@@ -1,22 +1,49 @@
-// broker/ctl/exec/holder.hpp -- the process that becomes the command.
+// broker/ctl/exec/holder.hpp -- the process that becomes the command, and holds its lease.
 //
-// It attaches, claims, and executes: the broker watches the process by its pidfd, and an exec does
-// not end a process. What a session consists of in the process (mappings, descriptors) is gone with
-// the exec; the session itself lives as long as its process. So the lease lasts exactly as long as
-// the command, whoever else dies, and nothing has to be handed from one process to another.
+// The broker watches the process that connects, by its pidfd, and an exec does not end a process:
+// so the lease lasts exactly as long as the command, whoever else dies. What a session consists of
+// (mappings, descriptors) would be gone with the exec, and nobody would hear of the lease's end. So
+// the holder connects and hands the connection to the wrapper, which attaches over it, claims, and
+// listens:
+//
+//     wrapper ── connect ──► holder                    the wrapper dies: the holder leaves
+//     wrapper ◄── a connection, or errno ── holder
+//     wrapper: attaches, claims, waits for the grant
+//     wrapper ── execute {environment} ──► holder: the command
+//
+// From there on the wrapper may die: the command runs on, and its lease with it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+
+#include <sys/types.h>
 
 #include <string>
 #include <vector>
 
 #include "broker/ctl/exec/options.hpp"
+#include "shm/descriptor.hpp"
 
 namespace dibs::ctl::exec {
 
-// Both are for the child of a fork and end the process if they fail, with a message.
-[[noreturn]] void claim_and_become(const Options& options);
-[[noreturn]] void become(const Options& options, const std::vector<std::string>& environment);
+class Holder {
+  public:
+    explicit Holder(const Options& options);  // forks; Failure
+
+    [[nodiscard]] pid_t pid() const { return pid_; }
+    // A socket that the holder has connected to the broker's; Failure.
+    [[nodiscard]] shm::Descriptor connect() const;
+    // Has it execute the command with this environment, whole. If it cannot, it says so and ends
+    // with 126 or 127; if it has died, nothing happens. Failure: there is no memory for it.
+    void execute(const std::vector<std::string>& environment) const;
+
+  private:
+    [[noreturn]] void obey(int channel, pid_t wrapper) const;  // in the holder
+    [[noreturn]] void become(const std::string& environment) const;
+
+    const Options& options_;
+    shm::Descriptor channel_;
+    pid_t pid_ = -1;
+};
 
 // Says on standard error which slots the command has, if asked to.
 void tell_grant(const Options& options, const dibs_lease& lease);

@@ -25,9 +25,9 @@ int64_t monotonic_ns() {
 
 }  // namespace
 
-LeaseWatch::LeaseWatch(const Options& options)
+LeaseWatch::LeaseWatch(const Options& options, const std::function<shm::Descriptor()>& connect)
     : options_(options),
-      attachment_(options.socket, small_session()),
+      attachment_(options.socket, small_session(), connect),
       pool_(attachment_.pool(options.pool.name)) {
     begin(claim(attachment_, pool_, options));
     tell_grant(options, lease_);
@@ -51,10 +51,11 @@ std::vector<std::string> LeaseWatch::environment(const Options& options) const {
 
 int LeaseWatch::poll_timeout_ms() {
     if (dibs_arm(attachment_.session()) != DIBS_OK) return 0;
-    // A lease that is bound to its holder's life needs no keepalive.
-    const int64_t left_ns = interval_ns_ == 0 || waits_
-                                ? kPollMax
-                                : std::clamp<int64_t>(due_ns_ - monotonic_ns(), 0, kPollMax);
+    // A lease that is bound to its holder's life needs no keepalive: nothing of this session's is
+    // unread, and what ends the lease makes the descriptor readable.
+    if (interval_ns_ == 0 && !waits_) return -1;
+    const int64_t left_ns =
+        waits_ ? kPollMax : std::clamp<int64_t>(due_ns_ - monotonic_ns(), 0, kPollMax);
     return static_cast<int>((left_ns + DIBS_MILLISECOND - 1) / DIBS_MILLISECOND);
 }
 
@@ -106,7 +107,9 @@ bool LeaseWatch::take(const dibs_completion& one) {
             begin(one);
             return true;
         case DIBS_LEASE_ENDED:
-            return lost(one.code == DIBS_EREVOKED ? revoked() : dibs_strerror(one.code));
+            if (one.code == DIBS_EREVOKED) return lost(revoked());
+            if (one.code == DIBS_EDONE) return lost(kDone);
+            return lost(dibs_strerror(one.code));
         default:
             return true;
     }

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -15,13 +16,16 @@ namespace dibs::ctl::exec {
 
 class LeaseWatch {
   public:
-    explicit LeaseWatch(const Options& options);  // attaches and claims; Failure
+    // Attaches and claims; `connect`: for another process, as Attachment has it. Failure.
+    explicit LeaseWatch(const Options& options,
+                        const std::function<shm::Descriptor()>& connect = {});
 
     [[nodiscard]] const Attachment& attachment() const { return attachment_; }
     [[nodiscard]] const dibs_completion& granted() const { return granted_; }
     [[nodiscard]] std::vector<std::string> environment(const Options& options) const;
     [[nodiscard]] int fd() const { return dibs_fd(attachment_.session()); }
-    // How long to wait for fd(), 0 if there is something to take.
+    // How long to wait for fd(), 0 if there is something to take; negative: for as long as it
+    // takes.
     int poll_timeout_ms();
     // Takes what has come; keeps the lease alive if that is due and `keep`. False: the lease is
     // lost, and why() says how.
@@ -31,6 +35,9 @@ class LeaseWatch {
     // be. Else why() is kReleased.
     [[nodiscard]] bool perhaps_taken() const { return perhaps_taken_; }
     static constexpr const char* kReleased = "it was released from outside (dibs release)";
+    static constexpr const char* kDone =
+        "its worker is done with this use; dibs worker --lines none or hold leaves that to the "
+        "holder";
     // Once, when a better claim has begun to take it: what is left, in nanoseconds.
     std::optional<int64_t> newly_taken() { return std::exchange(taken_, std::nullopt); }
     // Its slot was taken, and its claim waits again.

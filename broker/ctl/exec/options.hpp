@@ -16,9 +16,11 @@ struct Options {
     PoolOperand pool;
     std::string socket;
     int64_t timeout_ns = DIBS_FOREVER;
-    bool now = false;                  // or not at all
-    int64_t keepalive_ns = 0;          // 0: the lease is bound to the command's life
-    std::optional<int> conflict_exit;  // in place of 75 and 124
+    bool now = false;                    // or not at all
+    int64_t keepalive_ns = 0;            // 0: the lease is bound to the command's life
+    std::optional<int> conflict_exit;    // in place of 75 and 124
+    int64_t grace_ns = 5 * DIBS_SECOND;  // between TERM and KILL for a command without its lease
+    bool run_on = false;                 // a command whose lease has ended is left alone
     bool verbose = false;
     std::vector<std::pair<std::string, std::string>> variables;  // name, attribute
     std::vector<std::string> labels;
@@ -32,6 +34,10 @@ struct Options {
     std::vector<std::pair<std::string, std::string>> claim_options;
     std::vector<std::string> command;
     std::string program;  // the file of command[0]
+
+    // The command needs no wrapper: its lease lasts as long as it does, and there is nothing to be
+    // told in between.
+    [[nodiscard]] bool outlives() const { return keepalive_ns == 0 && !taken_told; }
 };
 
 // "never", "at-once" or a grace, as --preempt has it; Failure (usage).

@@ -4,12 +4,13 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -40,19 +41,26 @@ constexpr int kPassedOn[] = {SIGHUP,
                              SIGTSTP,
                              SIGWINCH,
                              SIGPWR};
-constexpr int kKillAfterMs = 5000;  // between TERM and KILL for a command that lost its lease
 
 Failure system_failure(const char* call) {
     return {kExitOwnFailure, std::string(call) + ": " + std::strerror(errno)};
 }
 
+int64_t monotonic_ns() {
+    timespec now = {};
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * DIBS_SECOND + now.tv_nsec;
+}
+
 class Wrapper {
   public:
-    explicit Wrapper(const Options& options) : options_(options) {
-        if (options.keepalive_ns > 0 || options.taken_told) {
-            watch_ = std::make_unique<LeaseWatch>(options);
-            environment_ = watch_->environment(options);
-        }
+    // Waits for the grant. Signals do what they do by themselves meanwhile: they end it, and the
+    // holder leaves with it.
+    explicit Wrapper(const Options& options)
+        : options_(options),
+          holder_(options),
+          watch_(std::make_unique<LeaseWatch>(options, [this] { return holder_.connect(); })),
+          environment_(watch_->environment(options)) {
         block_signals();
     }
 
@@ -61,7 +69,7 @@ class Wrapper {
         while (!status_) {
             await();
             take_signals();
-            if (watch_ && !lost_ && !status_) look_at_lease();
+            if (watch_ && !status_) look_at_lease();
         }
         terminal_.take_back();
         if (lost_) return kExitOwnFailure;
@@ -78,45 +86,37 @@ class Wrapper {
         signals_ = shm::Descriptor(signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
         if (signals_.get() < 0) throw system_failure("signalfd");
         sigaddset(&taken, SIGTTOU);
-        sigprocmask(SIG_BLOCK, &taken, &inherited_);
+        sigprocmask(SIG_BLOCK, &taken, nullptr);
     }
 
+    // The holder has forked before signals were blocked, and waits for the last word.
     void start() {
-        const pid_t parent = getpid();
-        std::fflush(nullptr);
-        child_ = fork();
-        if (child_ < 0) throw system_failure("fork");
-        if (child_ == 0) become_command(parent);
-        // Both sides do this, so that neither has to wait for the other.
-        setpgid(child_, child_);
-        terminal_.lend(child_);
-    }
-
-    [[noreturn]] void become_command(pid_t parent) {
-        setpgid(0, 0);
-        terminal_.lend_to_self();
-        sigprocmask(SIG_SETMASK, &inherited_, nullptr);
-        if (!watch_) claim_and_become(options_);
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent) _exit(kExitOwnFailure);
-        try {
-            become(options_, environment_);
-        } catch (const std::exception&) {
-            _exit(kExitOwnFailure);
-        }
+        setpgid(holder_.pid(), holder_.pid());
+        terminal_.lend(holder_.pid());
+        holder_.execute(environment_);
     }
 
     void await() {
         std::array<pollfd, 2> watched = {{{signals_.get(), POLLIN, 0}, {-1, POLLIN, 0}}};
         int timeout_ms = -1;
         if (lost_) {
-            timeout_ms = kKillAfterMs;
+            timeout_ms = kill_timeout_ms();
         } else if (watch_) {
             watched[1].fd = watch_->fd();
             timeout_ms = watch_->poll_timeout_ms();
         }
-        const int ready = poll(watched.data(), watched.size(), timeout_ms);
-        if (ready == 0 && lost_) kill(-child_, SIGKILL);
+        (void)poll(watched.data(), watched.size(), timeout_ms);
+        if (lost_ && kill_timeout_ms() == 0) {
+            kill(-holder_.pid(), SIGKILL);
+            kill_at_ns_ = INT64_MAX;
+        }
+    }
+
+    [[nodiscard]] int kill_timeout_ms() const {
+        if (kill_at_ns_ == INT64_MAX) return -1;
+        const int64_t left_ns = std::max<int64_t>(kill_at_ns_ - monotonic_ns(), 0);
+        return static_cast<int>(
+            std::min<int64_t>((left_ns + DIBS_MILLISECOND - 1) / DIBS_MILLISECOND, INT32_MAX));
     }
 
     void take_signals() {
@@ -126,7 +126,7 @@ class Wrapper {
             if (signal == SIGCHLD) {
                 look_at_child();
             } else if (!status_) {
-                kill(-child_, signal);
+                kill(-holder_.pid(), signal);
             }
         }
     }
@@ -135,16 +135,17 @@ class Wrapper {
     void end_group_of_killed() const {
         siginfo_t end = {};
         const int options = WEXITED | WNOHANG | WNOWAIT;
-        if (waitid(P_PID, static_cast<id_t>(child_), &end, options) == 0 && end.si_pid == child_ &&
-            end.si_code == CLD_KILLED && end.si_status == SIGKILL) {
-            kill(-child_, SIGKILL);
+        if (waitid(P_PID, static_cast<id_t>(holder_.pid()), &end, options) == 0 &&
+            end.si_pid == holder_.pid() && end.si_code == CLD_KILLED && end.si_status == SIGKILL) {
+            kill(-holder_.pid(), SIGKILL);
         }
     }
 
     void look_at_child() {
         end_group_of_killed();  // while the dead one still holds the number
         int status = 0;
-        while (!status_ && waitpid(child_, &status, WUNTRACED | WCONTINUED | WNOHANG) == child_) {
+        while (!status_ &&
+               waitpid(holder_.pid(), &status, WUNTRACED | WCONTINUED | WNOHANG) == holder_.pid()) {
             if (WIFCONTINUED(status)) {
                 stopped_ = false;
             } else if (WIFSTOPPED(status)) {
@@ -161,12 +162,12 @@ class Wrapper {
         if (signal == SIGSTOP) return;
         terminal_.take_back();
         raise(SIGSTOP);
-        terminal_.lend(child_);
-        kill(-child_, SIGCONT);
+        terminal_.lend(holder_.pid());
+        kill(-holder_.pid(), SIGCONT);
     }
 
     void look_at_lease() {
-        if (!watch_->look(!stopped_)) return end_command();
+        if (!watch_->look(!stopped_)) return take_loss();
         const auto left_ns = watch_->newly_taken();
         if (!left_ns) return;
         told_ = true;
@@ -175,19 +176,32 @@ class Wrapper {
                      "%s to end\n",
                      options_.pool.name.c_str(),
                      duration_text(static_cast<uint64_t>(*left_ns)).c_str());
-        kill(-child_, SIGTERM);
-        kill(-child_, SIGCONT);
+        kill(-holder_.pid(), SIGTERM);
+        kill(-holder_.pid(), SIGCONT);
     }
 
-    // Who has had its grace gets no other one.
-    void end_command() {
+    // The broker hears of the command's death as soon as its parent does, and ends the lease: that
+    // is no loss. Who has had its grace gets no other one.
+    void take_loss() {
+        look_at_child();
+        if (status_) return;
+        std::fprintf(
+            stderr,
+            "dibs exec: the lease of pool \"%s\" is lost (%s): %s\n",
+            options_.pool.name.c_str(),
+            watch_->why().c_str(),
+            options_.run_on ? "the command runs on without it (--run-on)" : "ending the command");
+        watch_.reset();
+        if (options_.run_on) return;
         lost_ = true;
-        std::fprintf(stderr,
-                     "dibs exec: the lease of pool \"%s\" is lost (%s): ending the command\n",
-                     options_.pool.name.c_str(),
-                     watch_->why().c_str());
-        kill(-child_, told_ ? SIGKILL : SIGTERM);
-        kill(-child_, SIGCONT);
+        kill_at_ns_ = told_ ? INT64_MAX : after(options_.grace_ns);
+        kill(-holder_.pid(), told_ ? SIGKILL : SIGTERM);
+        kill(-holder_.pid(), SIGCONT);
+    }
+
+    static int64_t after(int64_t duration_ns) {
+        const int64_t now = monotonic_ns();
+        return duration_ns < INT64_MAX - now ? now + duration_ns : INT64_MAX;
     }
 
     // Whoever waits for this process shall see what became of the command.
@@ -204,21 +218,23 @@ class Wrapper {
     }
 
     const Options& options_;
-    std::unique_ptr<LeaseWatch> watch_;
-    std::vector<std::string> environment_;  // with a watch: the command's
-    Terminal terminal_;
+    Terminal terminal_;  // whose foreground this is as it begins
+    Holder holder_;
+    std::unique_ptr<LeaseWatch> watch_;  // null once the lease has ended
+    std::vector<std::string> environment_;
     shm::Descriptor signals_;
-    sigset_t inherited_ = {};
-    pid_t child_ = -1;
     bool stopped_ = false;
     bool lost_ = false;
     bool told_ = false;  // that its slot is being taken
+    int64_t kill_at_ns_ = INT64_MAX;
     std::optional<int> status_;
 };
 
 }  // namespace
 
 int run_wrapped(const Options& options) {
+    ::signal(SIGCHLD,
+             SIG_DFL);  // whoever started this may ignore it: then nobody could be waited for
     return Wrapper(options).run();
 }
 

@@ -1,12 +1,13 @@
 // broker/ctl/exec/wrapper.hpp -- the process that waits for the command: it passes signals on,
-// lends the terminal, and ends as the command ends.
+// lends the terminal, hears of the lease's end, and ends as the command ends.
 //
-// Without --keepalive it has no session. It may be killed: the command runs on, and its lease with
-// it, since the command's own process claimed.
+// The session is the command's own (holder.hpp), so the wrapper may be killed: the command runs on,
+// and its lease with it. As long as the wrapper is there, the lease's end is an event of that
+// session: then it ends the command.
 //
-// With --keepalive the session is the wrapper's. It keeps the lease alive while the command runs
-// and is not stopped; if the lease ends all the same, it ends the command. Its own death ends the
-// lease, so the kernel kills the command with it (PR_SET_PDEATHSIG).
+// Under --keepalive it prolongs the lease while the command runs and is not stopped, and under
+// --preempt it tells the command that its slot is taken. Both go with it, so then the kernel kills
+// the command with the wrapper (PR_SET_PDEATHSIG).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
