@@ -40,7 +40,7 @@ TEST(Simulation, LosesNothingAndGrantsNothingTwice) {
     const bool one = std::getenv("DIBS_SEED") != nullptr;
     const bool is_long = std::getenv("DIBS_LONG") != nullptr;
     const uint64_t wanted = number("DIBS_SIM_COMMANDS", is_long ? 100'000'000 : 1'000'000);
-    const uint64_t first = number("DIBS_SEED", 1);
+    const uint64_t first = number("DIBS_SEED", number("DIBS_FIRST_SEED", 1));
     uint64_t commands = 0;
     uint64_t faults = 0;
     uint64_t deaths = 0;
