@@ -28,7 +28,7 @@ enum class DecisionKind : uint8_t {
     kKill,        // the holder's process: session, lease, fence; once committed
     kLeaseEnd,    // to a holder: session, tag, lease, fence, reason; value 1: it waits again
     kSlotGone,    // slot: its row is free again
-    kDemand,      // pool, value = waiting claims to publish (S0.34)
+    kDemand,      // pool, value = waiting claims to publish (S0.34), id = oldest wait, round = hits
     kDrained,     // pool (kNoRow = broker): nothing waits any more
     kPromote,     // claim, account; its lease pays at class `to`, no more at class `from`
     kDemote,      // likewise

@@ -264,6 +264,13 @@ void Core::Parts::publish_demand(uint32_t row) {
     Decision& demand = decide_that(DecisionKind::kDemand);
     demand.pool = row;
     demand.value = static_cast<uint64_t>(current);
+    if (const uint32_t first = backlog.head(row); first != kNoRow) {
+        const TimeNs since = state.claims[first].enqueued_ns;
+        demand.id = now_ns - std::min(now_ns, since);
+    }
+    if (pool.granted_total != 0) {
+        demand.round = static_cast<uint32_t>(pool.hit_total * 1000 / pool.granted_total);
+    }
 }
 
 }  // namespace dibs::core

@@ -222,6 +222,8 @@ void write_slot_gone(JsonText& json, const Decision& decision, const NameTables&
 void write_demand(JsonText& json, const Decision& decision, const NameTables& names) {
     write_pool(json, decision, names);
     json.number("queued", decision.value);
+    json.number("oldest_wait_ns", decision.id);
+    json.number("hit_permille", decision.round);
 }
 
 std::string_view kind_word(const Decision& decision) {

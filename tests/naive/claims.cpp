@@ -87,6 +87,7 @@ void NaiveCore::apply(const core::Claim& command) {
     claim.is_cold = says == WhenBusy::kCold;
     claim.is_impatient = says != WhenBusy::kWait || now_only;
     pool->totals.accepted += 1;
+    claim.enqueued_ns = m_.now;
     if (by_account(command.pool)) take_terms(claim, command.terms);
     m_.claims[number] = claim;
 }
@@ -95,7 +96,6 @@ void NaiveCore::apply(const core::Claim& command) {
 // time starts as its event_ns, its enqueue time as its enqueued_ns; both default to the turn's
 // time."
 void NaiveCore::take_terms(Claim& claim, const core::ClaimTerms* terms) {
-    claim.enqueued_ns = m_.now;
     claim.confirmed_ns = m_.now;
     claim.account = m_.sessions.at(claim.session).account;
     if (terms != nullptr) {

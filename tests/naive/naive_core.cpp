@@ -79,6 +79,15 @@ void NaiveCore::tell_drained() {
     }
 }
 
+// "How long the first of the waiting claims in order of number has waited."
+uint64_t NaiveCore::oldest_wait_of(uint32_t row) const {
+    for (const uint64_t number : pending_of(row)) {
+        const Claim& claim = m_.claims.at(number);
+        if (!claim.is_confirming) return m_.now - std::min(m_.now, claim.enqueued_ns);
+    }
+    return 0;
+}
+
 // S0.34. A pool that the turn did not touch has published what it would publish.
 void NaiveCore::publish_demand() {
     for (uint32_t row = 0; row < m_.pools.size(); ++row) {
@@ -94,6 +103,10 @@ void NaiveCore::publish_demand() {
         Decision& decision = tell(DecisionKind::kDemand, shm::kNoRow);
         decision.pool = row;
         decision.value = static_cast<uint64_t>(cur);
+        decision.id = oldest_wait_of(row);
+        decision.round = pool.totals.granted == 0
+                             ? 0
+                             : static_cast<uint32_t>(pool.totals.hits * 1000 / pool.totals.granted);
     }
 }
 

@@ -79,6 +79,7 @@ class NaiveCore {
     void run_timers();
     void pass(uint32_t pool);
     void tell_drained();
+    [[nodiscard]] uint64_t oldest_wait_of(uint32_t row) const;
     void publish_demand();
 
     void pass_by_arrival(uint32_t pool);

@@ -416,6 +416,8 @@ DecisionLine Player<CoreType>::line_of(const Decision& decision) const {
         case DecisionKind::kDemand:
             line.pool = pool_label(decision.pool);
             line.value = decision.value;
+            line.user_data = decision.id;
+            line.round = decision.round;
             break;
         case DecisionKind::kDrained:
             line.pool = pool_label(decision.pool);

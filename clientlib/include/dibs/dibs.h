@@ -814,7 +814,8 @@ enum {
     DIBS_EVENT_KILL = 9,         // the holder of a strict lease
     DIBS_EVENT_LEASE_END = 10,   // lease id, fence, code, slots
     DIBS_EVENT_SLOT_GONE = 11,   // slot
-    DIBS_EVENT_DEMAND = 12,      // of a pool: value = claims that wait
+    DIBS_EVENT_DEMAND = 12,      // of a pool: value = claims that wait; id = ns that the first of
+                                 // them has waited; round = hits of 1,000 grants
     DIBS_EVENT_DRAINED = 13,     // a pool; without one the broker
     DIBS_EVENT_PROMOTE = 14,     // claim, account, from_class, to_class
     DIBS_EVENT_DEMOTE = 15,      // likewise

@@ -53,7 +53,7 @@ class DibsCommand : public testing::Test {
 
 constexpr const char* kGrant =
     R"({"grant":{"claim":"c1","session":"alice","pool":"gpu","slots":[0],"fence":1,"interval_ns":0}}
-{"demand":{"pool":"gpu","queued":0}}
+{"demand":{"pool":"gpu","queued":0,"oldest_wait_ns":0,"hit_permille":1000}}
 )";
 
 TEST_F(DibsCommand, ReplaysAJournalToStandardOutput) {
@@ -82,7 +82,9 @@ TEST_F(DibsCommand, ChecksExpectationsAndSaysHowManyHold) {
 
 TEST_F(DibsCommand, StopsAtABrokenLineAfterWhatWasDecidedBefore) {
     EXPECT_EQ(run("replay bad.jsonl"), 1);
-    EXPECT_EQ(out_, "{\"demand\":{\"pool\":\"gpu\",\"queued\":0}}\n");
+    EXPECT_EQ(out_,
+              R"({"demand":{"pool":"gpu","queued":0,"oldest_wait_ns":0,"hit_permille":0}})"
+              "\n");
     EXPECT_EQ(err_, "bad.jsonl:4:9: unknown field: grab\n");
 }
 
