@@ -37,6 +37,16 @@ TEST(Scenario, HoldsWhereEachGivenFieldIsAsGiven) {
               "4 hold");
 }
 
+TEST(Scenario, TakesNothingForAFieldThatIsLeftOut) {
+    EXPECT_EQ(checked(std::string(kStage) + R"({"expect":{"grant":{"provision":false}}})"),
+              "1 hold");
+    const std::string said = checked(std::string(kStage) + R"({"expect":{"grant":{"claim":""}}})");
+    EXPECT_TRUE(said.ends_with(R"(grant.claim: expected "", is "c1")")) << said;
+    const std::string unlike =
+        checked(std::string(kStage) + R"({"expect":{"grant":{"provision":true}}})");
+    EXPECT_TRUE(unlike.ends_with("grant.provision: expected true, is not there")) << unlike;
+}
+
 TEST(Scenario, NamesTheFieldThatDiffers) {
     EXPECT_EQ(checked(std::string(kStage) + R"({"expect":{"grant":{"claim":"c1","fence":2}}})"),
               R"(5: expected {"grant":{"claim":"c1","fence":2}})"
