@@ -393,12 +393,12 @@ bool Core::Parts::reset_balance(std::string_view name,
     return true;
 }
 
-// Those in which somebody waits or runs.
+// Those in which somebody waits, or an account has leases: also such as only wait for a death.
 void Core::Parts::wake_account_pools() {
     for (uint32_t pool = 0; pool < state.counters->pools; ++pool) {
-        if (by_account(pool) && state.pools[pool].waiting + state.pools[pool].leased != 0) {
-            dirty.add(pool);
-        }
+        const bool has_work =
+            state.pools[pool].waiting != 0 || !book->tenants_of_pool[pool].empty();
+        if (by_account(pool) && has_work) dirty.add(pool);
     }
 }
 

@@ -74,8 +74,11 @@ void Core::Parts::kill_holder(uint32_t row) {
     put(pool.kills_total, pool.kills_total + 1);
     timers.remove(TimerKind::kLease, row);
     tell_of_lease(DecisionKind::kKill, row);
-    for (uint32_t slot = lease.first_slot; slot != kNoRow; slot = state.slots[slot].holder_next)
+    const bool reported = by_account(lease.pool) && pool.kind == shm::PoolKind::kWorker;
+    for (uint32_t slot = lease.first_slot; slot != kNoRow; slot = state.slots[slot].holder_next) {
+        if (reported) assignment_ends(slot);
         move_slot(slot, SlotState::kRecovering);
+    }
 }
 
 void Core::Parts::apply(const KillFailed& command) {
@@ -98,6 +101,7 @@ void Core::Parts::take_off_lease(uint32_t row) {
         return end_lease(holder, Reason::kWorkerLost, Tell::kHolder, false, row);
     }
     const uint32_t next = state.slots[row].holder_next;
+    if (by_account(killing.pool)) end_strictly(holder);  // what it pays is counted in whole leases
     shm::LeaseRow& lease = edit.row(killing, 1);
     put(lease.units, lease.units - 1);
     uint32_t before = lease.first_slot;

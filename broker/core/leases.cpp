@@ -244,6 +244,7 @@ void Core::Parts::end_lease(
     const uint32_t claim = has_run ? book->claim_of_lease[row] : kNoRow;
     if (has_run) {
         end_run(row);
+        touch(lease.pool);  // its slots may stay where they are: recovering
         const bool asked = state.pools[lease.pool].kind == shm::PoolKind::kWorker;
         for (uint32_t slot = first; asked && slot != kNoRow; slot = state.slots[slot].holder_next)
             assignment_ends(slot);

@@ -292,6 +292,7 @@ struct Core::Parts {
     void move_slot(uint32_t slot, SlotState to);
     void make_idle(uint32_t slot);
     void make_recovering(uint32_t slot, bool revoke);
+    void recover(uint32_t slot);
     // What becomes of a slot that is taken back from its holder.
     void give_back(uint32_t slot, bool confirmed, bool broken);
     void give_back_chain(uint32_t first, bool confirmed, bool broken, uint32_t except);
@@ -461,7 +462,10 @@ struct Core::Parts {
     [[nodiscard]] Reason report_refusal(uint32_t pool, std::string_view worker) const;
     [[nodiscard]] TimeNs event_time(TimeNs given) const { return given == kNever ? now_ns : given; }
     [[nodiscard]] TimeNs latest_confirmed(uint32_t slot) const;
+    [[nodiscard]] uint32_t lease_on(uint32_t slot) const;
     [[nodiscard]] uint32_t runs_on(uint32_t slot) const;
+    [[nodiscard]] bool is_held_strictly(uint32_t slot) const;
+    void end_strictly(uint32_t lease);
     [[nodiscard]] uint32_t counts_on(uint32_t slot) const;
     Reason report_idle(uint32_t pool,
                        std::string_view worker,

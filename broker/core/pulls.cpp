@@ -32,7 +32,8 @@ void Core::Parts::assignment_ends(uint32_t row) {
 namespace {
 
 bool is_held(const shm::SlotRow& slot) {
-    return slot.state == SlotState::kLeased || slot.state == SlotState::kReserved;
+    return slot.state == SlotState::kLeased || slot.state == SlotState::kReserved ||
+           being_killed_for(slot);
 }
 
 }  // namespace

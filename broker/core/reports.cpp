@@ -22,10 +22,33 @@ Reason Core::Parts::report_refusal(uint32_t pool, std::string_view worker) const
     return Reason::kOk;
 }
 
+// The lease that the slot is under, also while its holder is being killed; or kNoRow.
+uint32_t Core::Parts::lease_on(uint32_t row) const {
+    const shm::SlotRow& slot = state.slots[row];
+    return slot.state == SlotState::kLeased || being_killed_for(slot) ? slot.holder : kNoRow;
+}
+
 // The claim that runs on the slot, or kNoRow.
 uint32_t Core::Parts::runs_on(uint32_t row) const {
-    const shm::SlotRow& slot = state.slots[row];
-    return slot.state == SlotState::kLeased ? book->claim_of_lease[slot.holder] : kNoRow;
+    const uint32_t lease = lease_on(row);
+    return lease == kNoRow ? kNoRow : book->claim_of_lease[lease];
+}
+
+// Whatever is said of a slot under a strict lease: nobody else gets it before the holder has let go
+// of it or is dead.
+bool Core::Parts::is_held_strictly(uint32_t row) const {
+    const uint32_t lease = lease_on(row);
+    return lease != kNoRow && state.leases[lease].mode == shm::ExpiryMode::kStrict;
+}
+
+// What a report ends in a pool of strict expiry pays no more and counts nowhere; its slots stay
+// under it until it has ended.
+void Core::Parts::end_strictly(uint32_t row) {
+    end_run(row);
+    shm::LeaseRow& lease = edit.row(state.leases[row], 0x7U);
+    put(lease.flags, lease.flags | shm::LeaseFlag::kTaken);
+    if (lease.state != shm::LeaseState::kKilling) kill_holder(row);
+    touch(lease.pool);
 }
 
 // The claim for which the slot counts against label limits, or kNoRow.
@@ -96,6 +119,17 @@ Reason Core::Parts::report_idle(uint32_t pool,
     const bool other = slot.label_set != set;
     // Its claim waits for other slots to be confirmed: there is nothing to be done with yet.
     if (slot.state == SlotState::kReserved) return Reason::kOk;
+    if (is_held_strictly(known)) {
+        end_strictly(slot.holder);
+        qualify(known, labels);
+        if (other) relabel(known, set);
+        shm::SlotRow& comes_back = edit.row(slot, 1U << 1U | 1U << 2U);
+        put(comes_back.flags,
+            (comes_back.flags | SlotFlag::kSaidReady) & ~uint32_t{SlotFlag::kDraining});
+        put(comes_back.modified_ns, now_ns);
+        put(comes_back.worker_tag, 0);
+        return Reason::kOk;
+    }
     if (slot.state == SlotState::kLeased) {
         end_lease(slot.holder, Reason::kDone, Tell::kHolder, false, known);
     }
@@ -177,7 +211,11 @@ void Core::Parts::drop_run(uint32_t claim, Reason reason, bool again) {
     }
     for (const uint32_t slot : slots)
         void_promise(slot);
-    end_lease(lease, reason, Tell::kHolder, true, kNoRow, again);
+    if (state.leases[lease].mode == shm::ExpiryMode::kStrict) {
+        end_strictly(lease);
+    } else {
+        end_lease(lease, reason, Tell::kHolder, true, kNoRow, again);
+    }
     for (const uint32_t slot : slots)
         send_away(slot);
 }
@@ -197,12 +235,19 @@ void Core::Parts::delete_worker(uint32_t slot) {
 }
 
 // A slot that nobody holds: of a reported worker it is forgotten, of an attached one its worker
-// must say.
+// must say. Under a lease whose holder is being killed: when that has ended.
 void Core::Parts::send_away(uint32_t row) {
     const shm::SlotRow& slot = state.slots[row];
+    const bool is_counted = state.pools[slot.pool].kind == shm::PoolKind::kCounted;
+    if (being_killed_for(slot)) {
+        if (slot.session != kNoRow || is_counted) return;
+        shm::SlotRow& goes = edit.row(slot, 1);
+        put(goes.flags, (goes.flags | SlotFlag::kDraining) & ~uint32_t{SlotFlag::kSaidReady});
+        return;
+    }
     const bool held = slot.state == SlotState::kFree || slot.state == SlotState::kLeased ||
                       slot.state == SlotState::kReserved;
-    if (held || state.pools[slot.pool].kind == shm::PoolKind::kCounted) return;
+    if (held || is_counted) return;
     if (slot.session == kNoRow) return remove_slot(row);
     if (slot.state == SlotState::kUnknown) return;
     // Where its lease has just ended it has been told already.
@@ -247,6 +292,7 @@ void Core::Parts::apply(const UpdateClaim& command) {
                            .provisionable = command.provisionable};
     TermRows rows;
     const uint32_t session = claim.session;
+    if (is_held_strictly(slot)) return drop_run(row, Reason::kWorkerLost, false);
     if (const Reason reason = take_terms(terms, session, &rows); reason != Reason::kOk) {
         return refuse(reason);
     }

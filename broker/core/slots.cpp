@@ -134,7 +134,7 @@ void Core::Parts::make_idle(uint32_t row) {
         return move_slot(row, SlotState::kIdle);
     }
     put(slot.flags, stops | SlotFlag::kSaidReady);
-    if (slot.state != SlotState::kRecovering) move_slot(row, SlotState::kRecovering);
+    recover(row);
     shm::PoolRow& pool = edit.row(state.pools[slot.pool], kPoolTotals);
     uint32_t& count =
         (stops & SlotFlag::kProtected) != 0 ? pool.skipped_total : pool.unqualified_total;
@@ -148,7 +148,15 @@ void Core::Parts::make_recovering(uint32_t row, bool revoke) {
         slot.flags & (SlotFlag::kProtected | SlotFlag::kUnqualified | SlotFlag::kDraining));
     if (revoke) tell_revoke(row);
     if ((slot.flags & SlotFlag::kDraining) != 0) return remove_slot(row);
-    if (slot.state != SlotState::kRecovering) move_slot(row, SlotState::kRecovering);
+    recover(row);
+}
+
+// Its holder may have been killed: then it is recovering already, and from now on under no lease.
+void Core::Parts::recover(uint32_t row) {
+    const shm::SlotRow& slot = state.slots[row];
+    if (slot.state != SlotState::kRecovering) return move_slot(row, SlotState::kRecovering);
+    const bool worker = state.pools[slot.pool].kind == shm::PoolKind::kWorker;
+    if (worker && slot.session == kNoRow) watch_reported(row);
 }
 
 void Core::Parts::give_back(uint32_t row, bool confirmed, bool broken) {
@@ -158,7 +166,8 @@ void Core::Parts::give_back(uint32_t row, bool confirmed, bool broken) {
     // A reported worker hears of its next claim by itself: there is nobody to clean up for.
     const bool promised =
         by_account(slot.pool) && slot.session == kNoRow && book->promised_to[row] != kNoRow;
-    if (promised || pool.kind == shm::PoolKind::kCounted ||
+    const bool said_idle = (slot.flags & SlotFlag::kSaidReady) != 0;  // while its holder was killed
+    if (promised || said_idle || pool.kind == shm::PoolKind::kCounted ||
         (release_is_ready && confirmed && !broken)) {
         make_idle(row);
     } else {

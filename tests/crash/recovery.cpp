@@ -91,7 +91,7 @@ uint64_t digest_of(std::span<std::byte> bytes) {
 
 core::Limits small() {
     core::Limits limits;
-    limits.pools = 9;
+    limits.pools = 10;
     limits.sessions = 6;
     limits.slots = 48;
     limits.claims = 20;

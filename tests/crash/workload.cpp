@@ -13,7 +13,9 @@ using shm::SlotState;
 
 namespace {
 
-constexpr uint32_t kFarm = 7;  // the worker pool ordered by account
+// The worker pools ordered by account, of cooperative and of strict expiry.
+constexpr uint32_t kFarm = 7;
+constexpr uint32_t kVault = 8;
 
 constexpr std::array<const char*, kOperations> kNames = {
     "open session",  "claim",          "claim many",     "cancel",         "release",
@@ -82,6 +84,11 @@ void Workload::set_up() {
     farm.queue_timeout_ns = 6000;
     farm.request_age_max_ns = 30'000;
     core_.set_pool(farm, nullptr);
+    core::PoolConfig vault = farm;
+    vault.name = "vault";
+    vault.grace_ns = 0;
+    vault.expiry = shm::ExpiryMode::kStrict;
+    core_.set_pool(vault, nullptr);
     for (uint32_t uid = 0; uid < 3; ++uid)
         core_.open_session({.uid = uid, .tags_max = 8, .account = uid == 0 ? "" : "a1"});
     core_.decide();
@@ -199,8 +206,8 @@ bool Workload::announce(bool again) {
     const std::string attributes(below(700), 'a');
     core::Announce announce;
     announce.session = session;
-    static constexpr uint32_t kWorkerPools[] = {1, 2, 4, 5, kFarm};
-    announce.pool = kWorkerPools[below(5)];
+    static constexpr uint32_t kWorkerPools[] = {1, 2, 4, 5, kFarm, kVault};
+    announce.pool = kWorkerPools[below(6)];
     const std::vector<std::string_view> labels = any_labels();
     announce.labels = labels;
     announce.name = name;
@@ -296,7 +303,7 @@ bool Workload::report(core::Report::Kind kind) {
     const std::string worker = any_worker();
     const std::vector<std::string_view> labels = any_labels();
     core_.apply(core::Report{.kind = kind,
-                             .pool = kFarm,
+                             .pool = any_farm(),
                              .worker = worker,
                              .claim = any_number(),
                              .labels = labels,
@@ -304,12 +311,16 @@ bool Workload::report(core::Report::Kind kind) {
     return true;
 }
 
+uint32_t Workload::any_farm() {
+    return below(2) == 0 ? kFarm : kVault;
+}
+
 bool Workload::pull() {
     const std::string one = any_worker();
     const std::string other = any_worker();
     const std::vector<std::string_view> labels = any_labels();
     const std::array<core::Pull::Worker, 2> workers = {{{one, labels}, {other, labels}}};
-    core_.apply(core::Pull{.pool = kFarm, .workers = workers});
+    core_.apply(core::Pull{.pool = any_farm(), .workers = workers});
     return true;
 }
 
@@ -405,10 +416,10 @@ bool Workload::apply(Operation operation) {
             return true;
         }
         case Operation::kDrainPool:
-            core_.apply(core::Drain{.pool = static_cast<uint32_t>(below(8)), .on = true});
+            core_.apply(core::Drain{.pool = static_cast<uint32_t>(below(9)), .on = true});
             return true;
         case Operation::kUndrainPool:
-            core_.apply(core::Drain{.pool = static_cast<uint32_t>(below(8)), .on = false});
+            core_.apply(core::Drain{.pool = static_cast<uint32_t>(below(9)), .on = false});
             return true;
         case Operation::kDrainAll:
             core_.apply(core::Drain{.on = true});
@@ -453,7 +464,7 @@ bool Workload::apply(Operation operation) {
             return pull();
         case Operation::kUnassign:
             core_.apply(
-                core::Unassign{.pool = kFarm, .claim = any_number(), .worker = any_worker()});
+                core::Unassign{.pool = any_farm(), .claim = any_number(), .worker = any_worker()});
             return true;
         case Operation::kUpdateClaim:
             return update_claim();

@@ -91,6 +91,7 @@ class Workload {
     bool steer(core::Steer::Kind kind);
     bool set_account();
     bool report(core::Report::Kind kind);
+    [[nodiscard]] uint32_t any_farm();
     bool pull();
     bool update_claim();
     [[nodiscard]] uint64_t any_number();
