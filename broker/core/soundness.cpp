@@ -113,8 +113,10 @@ class Soundness {
     bool sound(const shm::SlotRow& slot) const {
         if (slot.state == SlotState::kFree) return true;
         const uint32_t slots = state_.slots.size();
-        const uint32_t holders =
-            slot.state == SlotState::kLeased ? state_.leases.size() : state_.claims.size();
+        // Recovering and held: under a lease whose holder is being killed.
+        const bool leased =
+            slot.state == SlotState::kLeased || slot.state == SlotState::kRecovering;
+        const uint32_t holders = leased ? state_.leases.size() : state_.claims.size();
         return within(slot.state, SlotState::kAbsent) && slot.pool < state_.counters->pools &&
                is_link(slot.session, state_.sessions.size()) && is_link(slot.holder, holders) &&
                is_link(slot.holder_next, slots) && is_link(slot.ready_next, slots) &&

@@ -1,0 +1,78 @@
+// tests/broker/core/soundness_test.cpp -- a STATE that a broker wrote is attached to, whatever its
+// tables' sizes are.
+// SPDX-License-Identifier: Apache-2.0
+#include "shm/layout.hpp"
+#include "tests/broker/core/core_fixture.hpp"
+
+namespace dibs::tests {
+
+namespace {
+
+class Soundness : public CoreFixture {
+  protected:
+    static core::Limits fewer_claims_than_leases() {
+        core::Limits limits;
+        limits.claims = 2;
+        limits.leases = 16;
+        return limits;
+    }
+    Soundness() : CoreFixture(fewer_claims_than_leases()) {
+        core::PoolConfig config;
+        config.name = "gpu";
+        config.slots = 8;
+        config.expiry = shm::ExpiryMode::kStrict;
+        turn(0, [&] { pool_ = core().set_pool(config, nullptr); });
+        session_ = session();
+    }
+    // Eight leases, one after the other: most of them have rows that no claim could have.
+    void lease_all(core::TimeNs interval_ns) {
+        for (uint16_t tag = 0; tag < 8; ++tag) {
+            turn(1000, [&] {
+                core::Claim command;
+                command.session = session_;
+                command.tag = tag;
+                command.pool = pool_;
+                command.units = 1;
+                command.interval_ns = interval_ns;
+                core().apply(command);
+            });
+        }
+        ASSERT_EQ(core().pool(pool_).leased, 8U);
+    }
+    shm::SlotRow& slot_of_last_lease() {
+        for (uint32_t row = 0; row < core().slots_max(); ++row) {
+            const shm::SlotRow& slot = core().slot(row);
+            if (slot.state != shm::SlotState::kFree && slot.holder == 7) {
+                return const_cast<shm::SlotRow&>(slot);
+            }
+        }
+        ADD_FAILURE() << "no slot is under the eighth lease";
+        return const_cast<shm::SlotRow&>(core().slot(0));
+    }
+
+    uint32_t pool_ = shm::kNoRow;
+    uint32_t session_ = shm::kNoRow;
+};
+
+TEST_F(Soundness, OfLeasesWhoseHoldersAreBeingKilled) {
+    lease_all(500);
+    turn(2000, [] {});
+    ASSERT_EQ(core().pool(pool_).recovering, 8U);
+    EXPECT_EQ(core::rows_refusal(memory()), "");
+    core::Core next(memory());
+    EXPECT_EQ(next.check_all(), std::vector<std::string>{});
+}
+
+TEST_F(Soundness, OfALeaseThatLeavesItsTable) {
+    lease_all(500);
+    turn(2000, [] {});
+    shm::SlotRow& slot = slot_of_last_lease();
+    slot.holder = 16;
+    EXPECT_NE(core::rows_refusal(memory()), "");
+    slot.holder = 7;
+    EXPECT_EQ(core::rows_refusal(memory()), "");
+}
+
+}  // namespace
+
+}  // namespace dibs::tests
