@@ -474,7 +474,8 @@ struct Core::Parts {
                        uint32_t* slot);
     uint32_t make_reported(uint32_t pool, std::string_view worker, uint32_t set);
     void report_running(uint64_t number, uint32_t slot, TimeNs event_ns);
-    void report_absent(uint32_t pool, uint64_t number, TimeNs event_ns);
+    void report_absent(uint64_t number, TimeNs event_ns);
+    void forget_cancellations(uint32_t pool, uint64_t number, TimeNs event_ns);
     void confirm_slot(uint32_t slot, TimeNs event_ns);
     void confirm_claim(uint32_t claim, TimeNs event_ns);
     void unassign(uint32_t claim, TimeNs event_ns);

@@ -86,7 +86,7 @@ void Core::Parts::apply(const Report& report) {
         report_refusal(report.pool, absent ? std::string_view{"absent"} : report.worker);
     if (reason != Reason::kOk) return refuse(reason);
     const TimeNs event_ns = event_time(report.event_ns);
-    if (absent) return report_absent(report.pool, report.claim, event_ns);
+    if (absent) return report_absent(report.claim, event_ns);
     if (report.kind == Report::Kind::kRunning) {
         return report_running(report.claim, find_name(report.pool, report.worker), event_ns);
     }
@@ -182,8 +182,8 @@ void Core::Parts::report_running(uint64_t number, uint32_t slot, TimeNs event_ns
     delete_unless_newer(slot);
 }
 
-void Core::Parts::report_absent(uint32_t pool, uint64_t number, TimeNs event_ns) {
-    book->errors.erase(number);
+// Of the claim, made before that time.
+void Core::Parts::forget_cancellations(uint32_t pool, uint64_t number, TimeNs event_ns) {
     for (uint32_t slot = book->assignments.head(pool); slot != kNoRow;
          slot = book->assignments.next(slot)) {
         const shm::SlotRow& row = state.slots[slot];
@@ -191,6 +191,13 @@ void Core::Parts::report_absent(uint32_t pool, uint64_t number, TimeNs event_ns)
             put(edit.row(row, 1U << 1U).worker_tag, 0);
         }
     }
+}
+
+// A claim is known by its number, whichever pool the report names.
+void Core::Parts::report_absent(uint64_t number, TimeNs event_ns) {
+    book->errors.erase(number);
+    for (uint32_t pool = 0; pool < state.counters->pools; ++pool)
+        forget_cancellations(pool, number, event_ns);
     const uint32_t known = find_claim(number);
     if (known == kNoRow) return;
     const shm::ClaimRow& claim = state.claims[known];
