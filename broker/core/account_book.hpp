@@ -213,6 +213,7 @@ struct AccountBook {
     bool is_held_back = false;  // every idle slot, by a claim that found too few
     bool looks = true;          // in this turn
     uint64_t looked_ns = 0;     // the last turn that could do without
+    bool lacks_room = false;    // a claim could preempt, had the arena room for what it takes over
 
     AccountPass pass;
     // Crowds by the class at which they waited when they came to it. One that has been served, or

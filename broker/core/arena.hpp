@@ -25,6 +25,11 @@ class Arena {
     // Blocks that could be taken now.
     [[nodiscard]] uint32_t available() const;
     [[nodiscard]] bool has_room(size_t bytes) const { return blocks_for(bytes) <= available(); }
+    // From the next turn on.
+    [[nodiscard]] bool will_have_room(size_t bytes) const {
+        const shm::CountersRow& counters = *state_.counters;
+        return blocks_for(bytes) <= counters.arena_free + counters.arena_freed;
+    }
     // Copies the bytes in and returns the chain; kNoRow if there is no room or nothing to copy.
     uint32_t store(std::span<const uint8_t> bytes);
     void free(uint32_t chain, size_t bytes);

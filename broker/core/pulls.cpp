@@ -115,6 +115,11 @@ void Core::Parts::open_account_turn() {
 // After the pass: one that has changed nothing need not be repeated before the next crossing.
 void Core::Parts::end_account_turn() {
     book->is_passing = false;
+    if (book->lacks_room && arena.will_have_room(sizeof(Cost))) {
+        book->lacks_room = false;
+        account_news();
+        wake_account_pools();  // whoever has been told of news before, is told of this
+    }
     if (book->has_changed) return;
     if (book->looks) (void)next_crossing();
     book->looked_ns = now_ns;
