@@ -99,6 +99,22 @@ TEST(ScenarioDocument, EveryStatementHasItsScenario) {
         if (number >= 35 && number <= 38) continue;  // the router
         EXPECT_TRUE(exists("S0." + std::to_string(number))) << number;
     }
+    for (int number = 1; number <= 32; ++number)
+        EXPECT_TRUE(exists("S2." + std::to_string(number))) << number;
+}
+
+// What is named after a statement begins by naming it: `// S2.17: …`.
+TEST(ScenarioDocument, EveryStatementsScenarioSaysWhichItIs) {
+    size_t named = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(DIBS_ROOT "/tests/scenarios")) {
+        const std::string name = entry.path().stem().string();
+        if (!name.starts_with("S2.")) continue;
+        const std::string statement = "// " + name.substr(0, name.find('-'));
+        const std::string text = read(entry.path());
+        EXPECT_TRUE(text.starts_with(statement + ':') || text.starts_with(statement + ' ')) << name;
+        ++named;
+    }
+    EXPECT_GE(named, 60U);
 }
 
 // docs/testing.md names scenarios in backticks; names of folders end in "/", of groups in "…".
