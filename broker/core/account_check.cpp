@@ -5,6 +5,7 @@
 #include <array>
 #include <map>
 
+#include "broker/core/book_check.hpp"
 #include "broker/core/parts.hpp"
 
 namespace dibs::core {
@@ -183,7 +184,8 @@ void AccountCheck::crowds() {
 }  // namespace
 
 std::vector<std::string> Core::Parts::check_accounts() const {
-    return AccountCheck{*this}.run();
+    const std::vector<std::string> wrongs = AccountCheck{*this}.run();
+    return wrongs.empty() ? BookCheck{*this}.run() : wrongs;
 }
 
 }  // namespace dibs::core
