@@ -88,7 +88,7 @@ void compare_leases(const core::Core& real,
         difference.compare(who + "class", int{of.account_class}, int{lease.account_class});
         difference.compare(who + "cost", Money(real.cost(row)), lease.cost);
         const bool revoking = of.state == shm::LeaseState::kRevoking;
-        difference.compare(who + "revoking", revoking, lease.is_revoking);
+        difference.compare(who + "revoking", revoking, lease.is_revoking && !lease.is_being_killed);
         const uint32_t claim = real.find_claim(number);
         difference.compare(who + "has its claim", claim != shm::kNoRow, true);
         if (claim == shm::kNoRow) return;

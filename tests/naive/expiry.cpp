@@ -49,6 +49,7 @@ void NaiveCore::kill_holder(Lease& lease) {
         Slot& slot = m_.slots.at(id);
         slot.is = SlotIs::kRecovering;
         slot.holder_is_killed = true;
+        slot.is_unconfirmed = false;
     }
 }
 
@@ -66,6 +67,7 @@ void NaiveCore::take_off_lease(uint64_t slot) {
         tell_lease_end(lease, Reason::kWorkerLost);
         remove_lease(lease.claim);
     } else {
+        if (by_account(lease.pool)) end_strictly(lease);
         std::erase(lease.slots, slot);
     }
 }

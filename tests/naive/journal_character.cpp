@@ -57,6 +57,7 @@ Character choose_account_frequencies(Dice& dice) {
     character.reported = !character.attached || dice.percent(60);
     character.grace = !character.attached && dice.percent(50);
     character.pulls = dice.percent(60);
+    character.strict = dice.percent(40);
     character.account_weight = dice.one_of<uint64_t>({2, 6, 20});
     character.report_weight = character.reported ? dice.one_of<uint64_t>({10, 30, 60}) : 0;
     return character;
@@ -64,7 +65,9 @@ Character choose_account_frequencies(Dice& dice) {
 
 void choose_account_order(Dice& dice, const Character& character, core::PoolConfig& config) {
     config.order = shm::PoolOrder::kAccount;
-    config.expiry = shm::ExpiryMode::kCooperative;
+    const bool strict = character.strict && dice.percent(70);
+    config.expiry = strict ? shm::ExpiryMode::kStrict : shm::ExpiryMode::kCooperative;
+    if (strict) config.grace_ns = 0;
     config.backlog_max = dice.one_of<uint32_t>({5, 20, 64});
     config.unconfirmed_max = dice.one_of<uint32_t>({2, 4, 16, 16});
     config.preemption_disabled = !character.preemption || dice.percent(10);
@@ -76,7 +79,7 @@ void choose_account_order(Dice& dice, const Character& character, core::PoolConf
 }
 
 void choose_limits(Dice& dice, const Character& character, core::Limits& limits) {
-    limits.pools = 8;
+    limits.pools = dice.one_of<uint32_t>({8, 8, 4, 3});
     limits.sessions = dice.one_of<uint32_t>({2, 16, 16, 16});
     limits.slots = character.large ? 8192 : dice.one_of<uint32_t>({0, 40, 60});
     limits.claims = dice.one_of<uint32_t>({4, 16, 64, 64, 64, 64});

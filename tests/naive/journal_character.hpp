@@ -38,6 +38,7 @@ struct Character {
     bool attached = false;  // workers with sessions
     bool reported = false;  // workers without
     bool pulls = false;
+    bool strict = false;  // some pools are of strict expiry
     uint64_t account_weight = 0;
     uint64_t report_weight = 0;
 };

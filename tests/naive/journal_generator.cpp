@@ -51,6 +51,8 @@ void Writer::write_one() {
         end_turn();
     } else if (dice_.below(1000) < character_.death_permille) {
         died();
+    } else if (character_.strict && dice_.percent(8)) {
+        died_of_a_kill();
     } else if (dice_.below(1000) < character_.drain_permille ||
                (model().is_draining && dice_.percent(2))) {
         drain();
@@ -104,6 +106,18 @@ void Writer::open() {
     if (character_.accounts && dice_.percent(40)) step.name = any_account();
     step.open.tags_max = character_.large ? uint16_t{64} : dice_.one_of<uint16_t>({2, 6, 64});
     put(step);
+}
+
+// In pools of strict expiry: what a kill leads to.
+void Writer::died_of_a_kill() {
+    for (const auto& [number, lease] : model().leases) {
+        if (!lease.is_being_killed || !dice_.percent(60)) continue;
+        Step step;
+        step.kind = StepKind::kDied;
+        step.session = label_of_session(lease.session);
+        put(step);
+        return;
+    }
 }
 
 void Writer::died() {
@@ -362,40 +376,6 @@ void Writer::word() {
     put(step);
 }
 
-// Also of one that lives, which changes nothing.
-void Writer::bring_back(uint32_t pool) {
-    Step step;
-    step.kind = StepKind::kSetPool;
-    step.label = pool;
-    put(step);
-    for (const auto& [label, id] : player_->slots())
-        label_of_slot_[id] = label;
-}
-
-void Writer::drain() {
-    Step step;
-    step.kind = StepKind::kDrain;
-    step.pool = dice_.percent(25) ? kNoLabel : any_pool(false);
-    if (model().is_draining && dice_.percent(60)) step.pool = kNoLabel;
-    const bool drains = step.pool == kNoLabel
-                            ? model().is_draining
-                            : model().pools[player_->pool_row(step.pool)].is_draining;
-    step.on = drains ? dice_.percent(15) : dice_.percent(85);
-    put(step);
-}
-
-void Writer::change_pool() {
-    Step step;
-    step.kind = StepKind::kChangePool;
-    step.pool = any_pool(false);
-    PoolSpec now = journal_.pools[step.pool];
-    now.config = model().pools[player_->pool_row(step.pool)].config;
-    step.change = changed_pool(dice_, character_, now);
-    put(step);
-    for (const auto& [label, id] : player_->slots())
-        label_of_slot_[id] = label;
-}
-
 // The instants at which the state that was written so far has something due.
 std::vector<TimeNs> Writer::instants() const {
     std::vector<TimeNs> instants;
@@ -447,16 +427,20 @@ void Writer::end_turn() {
     player_->turn_opened();
     put(step);
     // A draining journal goes nowhere: end drains after a while.
-    for (uint32_t pool = 0; pool < model().pools.size(); ++pool) {
-        if (!model().pools[pool].is_draining || !dice_.percent(30)) continue;
+    for (uint32_t pool = 0; pool < journal_.pools.size(); ++pool) {
+        const uint32_t row = player_->pool_row(pool);
+        if (row == shm::kNoRow || !model().pools[row].is_draining || !dice_.percent(30)) continue;
         Step undrain;
         undrain.kind = StepKind::kDrain;
         undrain.pool = pool;
         undrain.on = false;
         put(undrain);
     }
-    for (uint32_t pool = 0; pool < model().pools.size(); ++pool) {
-        if (dice_.percent(model().pools[pool].is_gone ? 30 : 1)) bring_back(pool);
+    for (uint32_t pool = 0; pool < journal_.pools.size(); ++pool) {
+        const uint32_t row = player_->pool_row(pool);
+        const bool lives = row != shm::kNoRow && !model().pools[row].is_gone &&
+                           model().pools[row].name == journal_.pools[pool].name;
+        if (dice_.percent(lives ? 1 : 30)) bring_back(pool);
     }
 }
 
@@ -475,7 +459,8 @@ uint32_t Writer::any_pool(bool workers_only) {
     std::vector<uint32_t> pools;
     for (uint32_t i = 0; i < journal_.pools.size(); ++i) {
         const bool counted = journal_.pools[i].config.kind == shm::PoolKind::kCounted;
-        if (!workers_only || !counted) pools.push_back(i);
+        const bool has_row = player_->pool_row(i) != shm::kNoRow;
+        if (has_row && (!workers_only || !counted)) pools.push_back(i);
     }
     return pools.empty() ? 0 : dice_.any(pools);
 }

@@ -159,7 +159,9 @@ std::vector<uint32_t> Writer::pools_of_reports() const {
     std::vector<uint32_t> pools;
     for (uint32_t i = 0; i < journal_.pools.size(); ++i) {
         const core::PoolConfig& pool = journal_.pools[i].config;
-        if (pool.kind == shm::PoolKind::kWorker && pool.order == shm::PoolOrder::kAccount) {
+        const bool has_row = player_->pool_row(i) != shm::kNoRow;
+        if (has_row && pool.kind == shm::PoolKind::kWorker &&
+            pool.order == shm::PoolOrder::kAccount) {
             pools.push_back(i);
         }
     }

@@ -38,6 +38,7 @@ class Writer {
 
     void open();
     void died();
+    void died_of_a_kill();
     void claim();
     void cancel();
     void steer();

@@ -199,7 +199,6 @@ void Lockstep::play_from(size_t& i) {
 }
 
 void Lockstep::open_turn(TimeNs now) {
-    if (std::getenv("REFUTE_ASK") != nullptr) (void)real_->next_crossing();
     real_->begin_turn(now);
     real_player_->turn_opened();
     real_player_->forget_lines();
@@ -293,6 +292,7 @@ bool Lockstep::compare(size_t step) {
             return disagree(step, who + (gone ? "is still there" : "is not there"));
         }
         if (gone) continue;
+        if (row != pool) return disagree(step, who + "has row " + std::to_string(row));
         PoolCounters counters = counters_of(real_->pool(row));
         const PoolCounters expected = naive_.counters(pool);
         if (hits_are_lost_) counters.totals.hits = expected.totals.hits;

@@ -58,6 +58,7 @@ struct Slot {
     bool only_waits_for_admission = false;
     bool is_collected = false;      // from an expired lease; its worker has not said ready since
     bool holder_is_killed = false;  // recovering under a lease whose holder is being killed
+    bool is_reported_idle = false;  // meanwhile
     uint32_t round = 0;
     uint64_t claim = 0;  // number, while reserved or leased
     TimeNs kept_until_ns = 0;
@@ -115,7 +116,7 @@ struct Lease {
     bool is_in_grace = false;
     bool is_uncollected = false;   // lazy: expired
     bool is_being_killed = false;  // strict: its holder
-    bool is_revoking = false;      // preempted with grace
+    bool is_revoking = false;      // it pays no more, and counts nowhere
     TimeNs grace_until_ns = 0;
     std::vector<uint64_t> slots;
     Claim was;  // its claim, as it was granted
@@ -133,6 +134,7 @@ struct Session {
     uint32_t pid = 0;
     uint16_t tags_max = 0;
     std::string account;
+    TimeNs opened_ns = 0;
 };
 
 struct Totals {
@@ -160,6 +162,7 @@ struct Pool {
     uint32_t number_next = 0;
     uint64_t fence_next = 1;
     bool is_gone = false;
+    TimeNs gone_ns = 0;
     bool is_draining = false;
     bool drain_told = false;
     int64_t demand_published = -1;

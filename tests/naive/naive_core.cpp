@@ -121,27 +121,38 @@ bool NaiveCore::change_is_refused(const Pool& pool, const core::PoolConfig& conf
            config.slots - old.slots > limits_.slots - m_.slots.size();
 }
 
-// A pool that comes back has its row, and goes on with its fences. The pools of a journal have a
-// row each, so that none ever takes another's.
-uint32_t NaiveCore::set_pool(const core::PoolConfig& config, std::string* /*why*/) {
-    uint32_t row = 0;
-    while (row < m_.pools.size() && m_.pools[row].name != config.name)
-        ++row;
-    if (row == m_.pools.size()) {
-        Pool pool;
-        pool.name = config.name;
-        pool.config = config;
-        m_.pools.push_back(pool);
+// "The row goes to a pool of another name only once every session is gone that was opened before
+// the row was free; the same name has it back at any time." kNoRow: there is none.
+uint32_t NaiveCore::row_for(std::string_view name) const {
+    for (uint32_t row = 0; row < m_.pools.size(); ++row) {
+        if (m_.pools[row].name == name) return row;
     }
-    Pool& pool = m_.pools[row];
-    if (pool.is_gone) {
+    for (uint32_t row = 0; row < m_.pools.size(); ++row) {
+        const Pool& gone = m_.pools[row];
+        const bool is_known =
+            std::any_of(m_.sessions.begin(), m_.sessions.end(), [&](const auto& session) {
+                return session.second.opened_ns <= gone.gone_ns;
+            });
+        if (gone.is_gone && !is_known) return row;
+    }
+    const auto next = static_cast<uint32_t>(m_.pools.size());
+    return next < limits_.pools ? next : shm::kNoRow;
+}
+
+// "Counters at zero, fences going on" where it is the same name.
+uint32_t NaiveCore::set_pool(const core::PoolConfig& config, std::string* /*why*/) {
+    const uint32_t row = row_for(config.name);
+    if (row == shm::kNoRow) return row;
+    if (!pool_lives(row)) {
         if (config.slots > limits_.slots - m_.slots.size()) return shm::kNoRow;
         Pool fresh;
-        fresh.name = pool.name;
+        fresh.name = config.name;
         fresh.config = config;
-        fresh.fence_next = pool.fence_next;
-        pool = fresh;
+        if (row == m_.pools.size()) m_.pools.emplace_back();
+        if (m_.pools[row].name == fresh.name) fresh.fence_next = m_.pools[row].fence_next;
+        m_.pools[row] = fresh;
     }
+    Pool& pool = m_.pools[row];
     if (change_is_refused(pool, config)) return shm::kNoRow;
     pool.config = config;
     pool.required_label = config.required_label;
@@ -194,6 +205,7 @@ Reason NaiveCore::delete_pool(uint32_t row) {
     std::erase_if(m_.slots, [&](const auto& entry) { return entry.second.pool == row; });
     Pool gone;
     gone.is_gone = true;
+    gone.gone_ns = m_.now;
     gone.name = pool.name;
     gone.config = pool.config;
     gone.fence_next = pool.fence_next;

@@ -85,6 +85,7 @@ class NaiveCore {
     void pass_by_arrival(uint32_t pool);
 
     // pools
+    uint32_t row_for(std::string_view name) const;
     bool pool_lives(uint32_t pool) const;
     bool is_draining(uint32_t pool) const;
     bool by_account(uint32_t pool) const;
@@ -214,6 +215,8 @@ class NaiveCore {
     void delete_worker(uint64_t slot);
     void delete_worker_and_claim(uint64_t slot);
     void lose_lease(uint64_t lease, shm::Reason reason, bool again);
+    bool is_strict(uint32_t pool) const;
+    void end_strictly(Lease& lease);
     void unassign(uint64_t number, TimeNs at, std::string_view error);
     TimeNs silent_too_long(const Slot& slot) const;
     void forget_idle_workers();

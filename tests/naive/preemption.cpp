@@ -24,6 +24,7 @@ void NaiveCore::preempt_at(Pass& pass, uint8_t at) {
     for (const auto& [number, lease] : m_.leases) {
         if (lease.pool != pass.pool || lease.account_class <= at || lease.is_revoking) continue;
         banned.insert(lease.was.account);
+        if (lease.is_being_killed) continue;
         const bool never = lease.was.preempt_mode == PreemptMode::kForbidden;
         const Slot& slot = m_.slots.at(lease.slots.front());
         const bool comes_back = !slot.is_protected && !slot.is_unqualified && !slot.is_draining;
@@ -88,7 +89,8 @@ void NaiveCore::preempt(uint64_t number, uint64_t victim_id, uint8_t at) {
     if (victim.was.preempt_mode == PreemptMode::kWithGrace && victim.was.preempt_grace_ns != 0) {
         revoke_with_grace(victim);
     } else {
-        m_.pass_once_more = m_.pass_once_more || victim.was.requeue;
+        const bool comes_again = victim.was.requeue && !is_strict(victim.pool);
+        m_.pass_once_more = m_.pass_once_more || comes_again;
         revocation_over(victim_id);
     }
 }
@@ -113,8 +115,9 @@ void NaiveCore::revoke_with_grace(Lease& lease) {
 }
 
 // "Its lease ends, revoked, its holder told; one that asked for requeue waits again in its old
-// place."
+// place." "In a pool of strict expiry its holder is killed instead."
 void NaiveCore::revocation_over(uint64_t id) {
+    if (is_strict(m_.leases.at(id).pool)) return end_strictly(m_.leases.at(id));
     const Lease lease = m_.leases.at(id);
     Decision& end = tell_of_lease(DecisionKind::kLeaseEnd, lease);
     end.reason = Reason::kRevoked;

@@ -32,7 +32,7 @@ Reason NaiveCore::idle_refusal(uint32_t pool, std::string_view name) {
 
 // "L(w) = the later of the worker's confirmed time and its running claim's."
 TimeNs NaiveCore::latest_confirmed(const Slot& slot) const {
-    if (slot.is != SlotIs::kLeased) return slot.confirmed_ns;
+    if (slot.is != SlotIs::kLeased && !slot.holder_is_killed) return slot.confirmed_ns;
     return std::max(slot.confirmed_ns, m_.leases.at(slot.claim).was.confirmed_ns);
 }
 
@@ -85,9 +85,16 @@ void NaiveCore::worker_idle(uint32_t pool, std::string_view name, const Labels& 
     slot.is_unqualified = lacks_label(pool, labels);
     if (slot.is == SlotIs::kIdle && same_labels && !slot.is_unqualified) return;
     slot.modified_ns = m_.now;
-    if (slot.is == SlotIs::kLeased) {
+    const bool is_under_lease = slot.is == SlotIs::kLeased || slot.holder_is_killed;
+    if (is_under_lease) {
         const auto next = m_.claims.find(slot.promised_to);
         if (next != m_.claims.end()) next->second.abort = 0;  // there is nothing to abort any more
+    }
+    if (is_under_lease && is_strict(pool)) {
+        end_strictly(m_.leases.at(slot.claim));
+        slot.is_reported_idle = true;
+        slot.is_draining = false;
+    } else if (is_under_lease) {
         done(slot, true, {});
     } else {
         leave_ready_queue(slot);
@@ -101,6 +108,12 @@ void NaiveCore::lose_lease(uint64_t id, Reason reason, bool again) {
     const Lease lease = m_.leases.at(id);
     for (const uint64_t slot : lease.slots)
         void_promise(slot);
+    if (is_strict(lease.pool)) {
+        end_strictly(m_.leases.at(id));
+        for (const uint64_t slot : lease.slots)
+            delete_worker(slot);
+        return;
+    }
     Decision& end = tell_of_lease(DecisionKind::kLeaseEnd, lease);
     end.reason = reason;
     end.value = again ? 1 : 0;
@@ -112,6 +125,18 @@ void NaiveCore::lose_lease(uint64_t id, Reason reason, bool again) {
         delete_worker(slot);
 }
 
+bool NaiveCore::is_strict(uint32_t pool) const {
+    return m_.pools.at(pool).config.expiry == shm::ExpiryMode::kStrict;
+}
+
+// "What would end a lease, or delete a worker under one, in a pool of strict expiry kills its
+// holder first. From there on the lease pays no more and counts nowhere."
+void NaiveCore::end_strictly(Lease& lease) {
+    lease.is_revoking = true;
+    lease.account_class = kFreeClass;
+    if (!lease.is_being_killed) kill_holder(lease);
+}
+
 // "Deleting a worker removes its slot; of an attached slot it makes it unknown and its worker is
 // told revoke." Nothing happens to one that is reserved, or another's by now.
 void NaiveCore::delete_worker(uint64_t id) {
@@ -119,6 +144,12 @@ void NaiveCore::delete_worker(uint64_t id) {
     if (found == m_.slots.end()) return;
     Slot& slot = found->second;
     const bool counted = m_.pools.at(slot.pool).config.kind == shm::PoolKind::kCounted;
+    if (slot.holder_is_killed) {
+        const bool is_reported = !counted && slot.session == shm::kNoRow;
+        slot.is_draining = slot.is_draining || is_reported;
+        slot.is_reported_idle = false;
+        return;
+    }
     const bool is_held = slot.is == SlotIs::kLeased || slot.is == SlotIs::kReserved;
     if (counted || is_held || slot.is == SlotIs::kUnknown) return;
     if (slot.session == shm::kNoRow) {
@@ -132,7 +163,7 @@ void NaiveCore::delete_worker(uint64_t id) {
 
 void NaiveCore::delete_worker_and_claim(uint64_t id) {
     const Slot& slot = m_.slots.at(id);
-    if (slot.is == SlotIs::kLeased) {
+    if (slot.is == SlotIs::kLeased || slot.holder_is_killed) {
         lose_lease(slot.claim, Reason::kWorkerLost, false);
     } else {
         delete_worker(id);
@@ -210,6 +241,10 @@ void NaiveCore::apply(const core::UpdateClaim& update) {
         return;
     }
     if (at < latest_confirmed(m_.slots.at(lease->second.slots.front()))) return;
+    if (is_strict(lease->second.pool)) {
+        lose_lease(update.claim, Reason::kWorkerLost, false);
+        return;
+    }
     if (!labels_are_sound(update.labels) || !labels_are_sound(update.provisionable)) {
         tell_result(shm::kNoRow, update.user_data, Reason::kPayload);
         return;
@@ -259,7 +294,8 @@ TimeNs NaiveCore::silent_too_long(const Slot& slot) const {
     const core::PoolConfig& pool = m_.pools.at(slot.pool).config;
     const bool is_reported =
         pool.kind == shm::PoolKind::kWorker && slot.session == shm::kNoRow && by_account(slot.pool);
-    const bool is_held = slot.is == SlotIs::kLeased || slot.is == SlotIs::kReserved;
+    const bool is_held =
+        slot.is == SlotIs::kLeased || slot.is == SlotIs::kReserved || slot.holder_is_killed;
     if (!is_reported || is_held) return shm::kNever;
     constexpr TimeNs kUsual = 300'000'000'000;
     return later(slot.confirmed_ns, pool.account_expiry_ns == 0 ? kUsual : pool.account_expiry_ns);

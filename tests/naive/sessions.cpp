@@ -13,7 +13,7 @@ uint32_t NaiveCore::open_session(const core::SessionOpen& open) {
     if (m_.sessions.size() >= limits_.sessions) return shm::kNoRow;
     const uint32_t id = m_.sessions_seen++;
     know_account(std::string{open.account});
-    m_.sessions[id] = Session{open.uid, open.pid, open.tags_max, std::string{open.account}};
+    m_.sessions[id] = Session{open.uid, open.pid, open.tags_max, std::string{open.account}, m_.now};
     return id;
 }
 

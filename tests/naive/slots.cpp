@@ -1,6 +1,7 @@
 // tests/naive/slots.cpp -- "Slots" of docs/scheduling.md: states, admission, freeing, announcing.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <utility>
 
 #include "tests/naive/labels.hpp"
 #include "tests/naive/naive_core.hpp"
@@ -83,12 +84,14 @@ void NaiveCore::leave_ready_queue(Slot& slot) {
 // told where the pool says release_is_ready and its worker had confirmed); a counted slot is idle."
 // Not at once after *fail*.
 void NaiveCore::free_slot(uint64_t id, bool broken) {
-    const Slot& slot = m_.slots.at(id);
+    Slot& slot = m_.slots.at(id);
     const core::PoolConfig& pool = m_.pools.at(slot.pool).config;
     const bool counted = pool.kind == shm::PoolKind::kCounted;
     // A worker that is only reported must say idle, but for whoever has preempted there.
     const bool is_promised = slot.session == shm::kNoRow && slot.promised_to != 0;
-    if (counted || is_promised || (pool.release_is_ready && slot.has_confirmed && !broken)) {
+    const bool is_reported_idle = std::exchange(slot.is_reported_idle, false);
+    if (counted || is_promised || is_reported_idle ||
+        (pool.release_is_ready && slot.has_confirmed && !broken)) {
         become_idle(id);
         return;
     }

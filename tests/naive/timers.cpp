@@ -38,10 +38,10 @@ std::vector<Timer> timers_of(const Model& model) {
         timers.push_back({slot.kept_until_ns, kKept, slot.pool, slot.number, id});
     }
     for (const auto& [number, lease] : model.leases) {
+        if (lease.is_being_killed) continue;
         if (lease.is_in_grace || lease.is_revoking) {
             timers.push_back({lease.grace_until_ns, kGrace, 0, number, number});
-        } else if (lease.expires_ns != shm::kNever && !lease.is_uncollected &&
-                   !lease.is_being_killed) {
+        } else if (lease.expires_ns != shm::kNever && !lease.is_uncollected) {
             // "At its very instant a lease lives."
             timers.push_back({later(lease.expires_ns, 1), kExpiry, 0, number, number});
         }
