@@ -12,7 +12,9 @@ void Core::Parts::apply(const WorkerWord& word) {
     const auto refuse = [&](Reason reason) { result(word.session, word.user_data, reason); };
     if (row >= state.slots.size()) return refuse(Reason::kNotFound);
     const shm::SlotRow& slot = state.slots[row];
-    if (slot.state == SlotState::kFree || row_id(slot.head.generation, row) != word.slot) {
+    // Slots of a deleted pool are not there any more, however many of them are still to go.
+    if (slot.state == SlotState::kFree || row_id(slot.head.generation, row) != word.slot ||
+        !pool_lives(slot.pool)) {
         return refuse(Reason::kNotFound);
     }
     if (slot.session != word.session) return refuse(Reason::kNotHolder);

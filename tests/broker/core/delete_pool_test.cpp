@@ -72,6 +72,22 @@ TEST_F(DeletePool, MakesClaimsOfItNameNoPool) {
     EXPECT_EQ(decided[0].reason, Reason::kUnknownPool);
 }
 
+// However many turns they take to go.
+TEST_F(DeletePool, HasNoSlotsFromThereOn) {
+    const uint32_t pool = counted_pool("build", 1000);
+    const uint32_t one = session();
+    const uint32_t last = core().pool(pool).ready_tail;
+    const uint64_t slot = core::row_id(core().slot(last).head.generation, last);
+    const auto decided = turn(0, [&] {
+        EXPECT_EQ(core().delete_pool(pool), Reason::kOk);
+        EXPECT_EQ(core().slot(last).state, shm::SlotState::kIdle);
+        core().apply(core::WorkerWord{
+            .kind = core::WorkerWord::Kind::kProtect, .session = one, .slot = slot});
+    });
+    ASSERT_EQ(decided.size(), 1U);
+    EXPECT_EQ(decided[0].reason, Reason::kNotFound);
+}
+
 TEST_F(DeletePool, GoesOnWithItsFencesWhenItComesBack) {
     const uint32_t pool = counted_pool("build", 4);
     const uint32_t one = session();
