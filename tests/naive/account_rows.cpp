@@ -49,6 +49,7 @@ void compare_accounts(const core::Core& real, const NaiveCore& naive, Difference
         if (row != account.place) return;
         const bool configured = (real.account(row).flags & shm::AccountFlag::kConfigured) != 0;
         difference.compare(who + "configured", configured, account.is_configured);
+        difference.compare(who + "used", real.used_us(row), account.used_us);
         difference.compare(who + "balance", Money(real.balance(row)), account.balance);
         for (uint8_t at = 0; at < shm::kClasses; ++at) {
             difference.compare(who + "running at " + std::to_string(at),

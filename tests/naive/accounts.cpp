@@ -48,6 +48,10 @@ bool balance_is_refused(std::span<const int64_t> balance) {
 void NaiveCore::time_passes(TimeNs from, TimeNs to) {
     const int64_t elapsed = micros(to) - micros(from);
     for (auto& [name, account] : m_.accounts) {
+        int64_t held = 0;
+        for (uint8_t at = 0; at <= kFreeClass; ++at)
+            held += running(name, at);
+        account.used_us += static_cast<uint64_t>(elapsed * held);
         if (!account.is_configured) continue;
         for (uint8_t at = 0; at < shm::kClasses; ++at) {
             int64_t& value = account.balance[at];
@@ -152,6 +156,7 @@ void NaiveCore::delete_account(std::string_view name) {
     Account gone;
     gone.name = found->second.name;
     gone.place = found->second.place;
+    gone.used_us = found->second.used_us;
     found->second = gone;
 }
 

@@ -37,6 +37,7 @@ struct Account {
     uint32_t fanout_max = 0;
     std::vector<std::pair<std::string, uint32_t>> label_limits;
     bool free_tasks_disabled = false;
+    uint64_t used_us = 0;  // microseconds of slots that its leases have held
 };
 
 // A kept slot is reserved without a claim; the document's table gives it lines of its own.
