@@ -65,6 +65,7 @@ class Desk {
     void take_result(AdminJob& job, size_t first) const;
     [[nodiscard]] bool reports_to(AdminJob& job, uint32_t* pool) const;
     [[nodiscard]] core::TimeNs event_of(const AdminJob& job) const;
+    [[nodiscard]] bool is_heard_of(uint64_t number) const;
     [[nodiscard]] std::vector<std::string> to_provision(uint64_t number, uint32_t slot) const;
 
     // desk_rows.cpp

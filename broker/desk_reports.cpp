@@ -81,6 +81,21 @@ core::TimeNs Desk::event_of(const AdminJob& job) const {
     return core_.now() - std::min<core::TimeNs>(job.request.age_ns, core_.now());
 }
 
+// A claim that waits or runs, whose worker failed, or that a worker is told to abort. Of any other
+// there is nothing to forget (S2.25), and whoever says that it is gone may have mistaken its
+// number.
+bool Desk::is_heard_of(uint64_t number) const {
+    if (core_.find_claim(number) != shm::kNoRow || !core_.claim_error(number).empty()) return true;
+    for (uint32_t row = 0; row < core_.slots_max(); ++row) {
+        const shm::SlotRow& slot = core_.slot(row);
+        if (slot.state != shm::SlotState::kFree && slot.session == shm::kNoRow &&
+            slot.worker_tag == number) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void Desk::report(AdminJob& job) {
     const admin::RequestT& request = job.request;
     uint32_t pool = shm::kNoRow;
@@ -108,6 +123,10 @@ void Desk::report(AdminJob& job) {
         default:
             job.answer.code = Code::unsupported;
             return;
+    }
+    if (request.report == ReportKind::absent && !is_heard_of(request.number)) {
+        job.answer.code = Code::not_found;
+        return;
     }
     const auto labels = views(request.labels);
     report.pool = pool;

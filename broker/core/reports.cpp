@@ -88,7 +88,11 @@ void Core::Parts::apply(const Report& report) {
     const TimeNs event_ns = event_time(report.event_ns);
     if (absent) return report_absent(report.claim, event_ns);
     if (report.kind == Report::Kind::kRunning) {
-        return report_running(report.claim, find_name(report.pool, report.worker), event_ns);
+        const uint32_t worker = find_name(report.pool, report.worker);
+        if (worker == kNoRow && find_claim(report.claim) == kNoRow) {
+            return refuse(Reason::kNotFound);
+        }
+        return report_running(report.claim, worker, event_ns);
     }
     uint32_t slot = kNoRow;
     const Reason told = report_idle(report.pool, report.worker, report.labels, event_ns, &slot);

@@ -185,6 +185,12 @@ void NaiveCore::claim_running(const core::Report& report) {
     };
     const auto lease = m_.leases.find(report.claim);
     const auto waits = m_.claims.find(report.claim);
+    const bool is_known = (lease != m_.leases.end() && by_account(lease->second.pool)) ||
+                          (waits != m_.claims.end() && by_account(waits->second.pool));
+    if (worker == nullptr && !is_known) {
+        tell_result(shm::kNoRow, report.user_data, Reason::kNotFound);
+        return;
+    }
     if (lease != m_.leases.end() && by_account(lease->second.pool)) {
         if (at < lease->second.was.confirmed_ns) return;
         const std::vector<uint64_t> slots = lease->second.slots;

@@ -116,9 +116,10 @@ def nonsense(place):
             ("1 to 63 bytes", 6, ("pull", "far", "=label")),
             ("at most 8 workers", 2, ("pull", "far", *(f"w{i}" for i in range(9))))):
         refused(place, code, words, *arguments)
-    # A claim and a worker that never were: there is nothing to contradict.
-    rows(place, "report", "absent", "far", "--claim", "99")
-    rows(place, "report", "running", "far", "ghost", "--claim", "99")
+    # A claim and a worker that never were: nothing happens, and that is said.
+    refused(place, 4, "there is no claim 99;", "report", "absent", "far", "--claim", "99")
+    refused(place, 4, "there is no claim 99 on worker ghost", "report", "running", "far", "ghost",
+            "--claim", "99")
     expect_equal((rows(place, "ls", "slots"), rows(place, "ls", "claims")),
                  ([{**row} for row in rows(place, "ls", "slots", "--pool", "near")], []))
 

@@ -106,10 +106,8 @@ int run_report(int argc, char** argv) {
     if (!claim.empty()) request.number = claim_of(claim);
     request.age_ns = age_of(age_ns);
     AdminClient client(output.socket());
-    (void)client.must(request,
-                      request.report == ReportKind::unassign
-                          ? "claim " + claim + " on worker " + request.worker
-                          : "");
+    const std::string where = request.worker.empty() ? "" : " on worker " + request.worker;
+    (void)client.must(request, claim.empty() ? "" : "claim " + claim + where);
     Sheet sheet{
         "dibs.report/1",
         {{"reported", "reported"}, {"pool", "pool"}, {"worker", "worker"}, {"claim", "claim"}}};
