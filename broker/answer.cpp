@@ -206,19 +206,15 @@ void Answers::revoke(const Decision& decision) {
     complete(sessions_.at(decision.session), entry);
 }
 
-// The worker's answer goes into its unit's region of the holder's room; the size after the bytes.
+// The worker's answer goes into its unit's region of the holder's room.
 void Answers::worker_answer(const Decision& decision) {
     Session* session = sessions_.at(decision.session);
     if (session == nullptr || decision.tag >= session->tags.size()) return;
     const TagRoom& room = session->tags[decision.tag];
     // The claim may have been cancelled since, and its tag be another's: room and all.
     if (room.first == shm::kNoRow || room.first != decision.room) return;
-    const uint32_t size =
-        std::min(static_cast<uint32_t>(decision.answer.size()), room.stride - room.answer_place);
-    std::byte* unit = grant_region(*session, room, decision.slots_begin);
-    if (size != 0) std::memcpy(unit + room.answer_place, decision.answer.data(), size);
-    std::atomic_ref<uint32_t>(reinterpret_cast<shm::GrantSlot*>(unit)->answer_size)
-        .store(size, std::memory_order_release);  // pairs with the library's look at an answer
+    const bool last = decision.reason == shm::Reason::kDone;
+    write_answer(*session, room, decision.slots_begin, decision.answer, last);
 }
 
 // The room that the claim was given. Its tag may not have it any more: a lease that its holder ends
@@ -292,13 +288,9 @@ void Answers::adopt(const Decision& decision, const Decision& left) {
     const bool known = giver != nullptr && left.tag < giver->tags.size() &&
                        giver->tags[left.tag].first == left.room;
     for (uint32_t i = 0; i < decision.slots_count; ++i) {
-        const uint32_t size =
-            known ? grant_slot(*giver, giver->tags[left.tag], i)->answer_size : uint32_t{0};
-        grant_slot(*session, room, i)->answer_size = size;
-        if (size == 0) continue;
-        std::memcpy(grant_region(*session, room, i) + room.answer_place,
-                    grant_region(*giver, giver->tags[left.tag], i) + room.answer_place,
-                    size);
+        std::span<const uint8_t> answer;
+        if (known) answer = first_answer(*giver, giver->tags[left.tag], i);
+        write_answer(*session, room, i, answer, false);
     }
     Completion entry;
     entry.kind = CompletionKind::kResult;

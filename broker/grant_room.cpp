@@ -1,6 +1,10 @@
-// broker/grant_room.cpp -- a grant's head and slots.
+// broker/grant_room.cpp -- a grant's head, slots and answers.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/grant_room.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
 
 namespace dibs {
 
@@ -21,12 +25,29 @@ void write_grant(const core::Core& core,
         out->attributes_size =
             fit != 0 && slot.attributes_size <= fit ? slot.attributes_size : uint32_t{0};
         if (counted) out->answer_size = 0;
+        out->done_size = 0;
         if (out->attributes_size != 0) {
             core.copy_chain(slot.attributes,
                             out->attributes_size,
                             reinterpret_cast<std::byte*>(out) + sizeof(shm::GrantSlot));
         }
     }
+}
+
+void write_answer(Session& session,
+                  const TagRoom& room,
+                  uint32_t index,
+                  std::span<const uint8_t> answer,
+                  bool last) {
+    const uint32_t most = shm::grant_answer_room(room.stride, room.answer_place);
+    const uint32_t size = std::min(static_cast<uint32_t>(answer.size()), most);
+    std::byte* unit = grant_region(session, room, index);
+    if (size != 0) {
+        std::memcpy(unit + room.answer_place + (last ? most : 0), answer.data(), size);
+    }
+    auto* slot = reinterpret_cast<shm::GrantSlot*>(unit);
+    std::atomic_ref<uint32_t>(last ? slot->done_size : slot->answer_size)
+        .store(size, std::memory_order_release);  // pairs with the library's look at an answer
 }
 
 }  // namespace dibs

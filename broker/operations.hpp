@@ -27,10 +27,11 @@ struct OwnResult {
     shm::Reason reason;
 };
 
-// How a grant room of this pool is laid out: one unit's region, and the answer's place in it.
+// How a grant room of this pool is laid out: one unit's region, with two answers in it, and the
+// first one's place.
 constexpr uint32_t grant_stride(const shm::PoolRow& pool) {
-    return static_cast<uint32_t>(
-        shm::round_up(sizeof(shm::GrantSlot) + uint64_t{pool.attributes_max} + pool.answer_max, 8));
+    return static_cast<uint32_t>(shm::round_up(
+        sizeof(shm::GrantSlot) + uint64_t{pool.attributes_max} + uint64_t{2} * pool.answer_max, 8));
 }
 constexpr uint32_t grant_answer_place(const shm::PoolRow& pool) {
     return static_cast<uint32_t>(sizeof(shm::GrantSlot)) + pool.attributes_max;

@@ -93,12 +93,24 @@ int look_up(dibs_session* session, const dibs_lease* lease, Tag*& row) {
 // same, so that no accessor leaves the mapping.
 struct Region {
     const uint8_t* bytes = nullptr;
-    uint32_t stride = 0;
-    uint32_t answer_place = 0;
     shm::GrantSlot slot = {};
+    // Of its worker: what it said done with, if that ended the lease and was not nothing; else what
+    // it confirmed with.
+    const uint8_t* answer = nullptr;
+    uint32_t answer_size = 0;
 };
 
-int find_region(const Session& session, const Tag& row, uint32_t unit, Region& region) {
+// The event says so, whether it has been taken in or not. Pairs with store_event: makes the last
+// answer visible.
+bool ended_by_done(const Session& session, uint32_t tag) {
+    const uint64_t word = session.event_words[tag].load(std::memory_order_acquire);
+    return shm::event_state(word) == shm::LeaseEvent::kEnded &&
+           shm::event_reason(word) == shm::Reason::kDone &&
+           shm::event_generation(word) == session.tags[tag].lease >> 32;
+}
+
+int find_region(const Session& session, uint32_t tag, uint32_t unit, Region& region) {
+    const Tag& row = session.tags[tag];
     if (unit >= row.units) return DIBS_EUNITS;
     const uint64_t area = session.sizes.down_payload;
     shm::GrantHead head = {};
@@ -109,12 +121,17 @@ int find_region(const Session& session, const Tag& row, uint32_t unit, Region& r
         return DIBS_ENOVALUE;
     }
     region.bytes = session.down_payload + place;
-    region.stride = head.stride;
-    region.answer_place = head.answer_place;
-    memcpy(&region.slot, region.bytes, sizeof region.slot);
+    // The last size only when it is there to stay.
+    constexpr size_t kFirst = offsetof(shm::GrantSlot, done_size);
+    const size_t known = ended_by_done(session, tag) ? sizeof region.slot : kFirst;
+    memcpy(&region.slot, region.bytes, known);
     const uint64_t attributes_end = sizeof region.slot + uint64_t{region.slot.attributes_size};
-    const uint64_t answer_end = uint64_t{head.answer_place} + region.slot.answer_size;
-    if (attributes_end > head.stride || answer_end > head.stride) return DIBS_ENOVALUE;
+    if (head.answer_place > head.stride || attributes_end > head.answer_place) return DIBS_ENOVALUE;
+    const uint32_t most = shm::grant_answer_room(head.stride, head.answer_place);
+    if (region.slot.answer_size > most || region.slot.done_size > most) return DIBS_ENOVALUE;
+    const bool last = region.slot.done_size != 0;
+    region.answer = region.bytes + head.answer_place + (last ? most : 0);
+    region.answer_size = last ? region.slot.done_size : region.slot.answer_size;
     return DIBS_OK;
 }
 
@@ -256,15 +273,15 @@ int dibs_lease_slot(dibs_session* session,
     if (code != DIBS_OK) return code;
     if (slot == nullptr) return DIBS_EARGUMENT;
     Region region;
-    code = find_region(*session, *row, unit, region);
+    code = find_region(*session, lease->tag, unit, region);
     if (code != DIBS_OK) return code;
     *slot = {};
     slot->number = region.slot.number;
     slot->attributes_size = region.slot.attributes_size;
     slot->attributes = reinterpret_cast<const char*>(region.bytes) + sizeof region.slot;
-    if (region.slot.answer_size != 0) {
-        slot->answer = region.bytes + region.answer_place;
-        slot->answer_size = region.slot.answer_size;
+    if (region.answer_size != 0) {
+        slot->answer = region.answer;
+        slot->answer_size = region.answer_size;
     }
     return DIBS_OK;
 }
@@ -279,7 +296,7 @@ int dibs_lease_attribute(dibs_session* session,
     if (code != DIBS_OK) return code;
     if (key == nullptr || value == nullptr) return DIBS_EARGUMENT;
     Region region;
-    code = find_region(*session, *row, unit, region);
+    code = find_region(*session, lease->tag, unit, region);
     if (code != DIBS_OK) return code;
     const char* found = find_attribute(region, key);
     if (found == nullptr) return DIBS_ENOVALUE;

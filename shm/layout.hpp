@@ -841,12 +841,14 @@ static_assert(sizeof(CompletionEntry) == 64);
 
 // The grant room of a claim in DOWN: a GrantHead, then `units` regions of `stride` bytes, each a
 // GrantSlot, its attributes (key=value, each ended by a zero byte) and, at attributes_max bytes
-// behind the GrantSlot, the answer of its worker. Written before the completion or event that
-// announces it; held until the lease, or the claim without one, has ended.
+// behind the GrantSlot, two answers of its worker: what it confirmed with, and in the second half
+// of what is left of the region what it said done with, because the holder may be reading the first
+// one then. Written before the completion or event that announces it; held until the lease, or the
+// claim without one, has ended.
 struct GrantHead {
     uint32_t units;
     uint32_t stride;
-    uint32_t answer_place;  // of an answer within its region, from the GrantSlot
+    uint32_t answer_place;  // of the first answer within its region, from the GrantSlot
     uint32_t left_ms;       // of kGrace and kRevoking, from then on; all ones = no end is set.
                             // Stored before the event
 };
@@ -855,9 +857,15 @@ struct GrantSlot {
     uint32_t number;  // within the pool (device index of a counted pool)
     uint32_t attributes_size;
     uint32_t answer_size;  // stored after the answer's bytes
-    uint32_t reserved0;
+    uint32_t done_size;    // of the last answer, likewise; counts if the lease's event says kDone
 };
 static_assert(sizeof(GrantSlot) == 16);
+
+// How much of a region each of its two answers may have; the last one lies that far behind the
+// first. answer_place is at most stride.
+constexpr uint32_t grant_answer_room(uint32_t stride, uint32_t answer_place) {
+    return (stride - answer_place) / 2;
+}
 
 // A lease's event word in DOWN: state in the low 8 bits, then the lease's generation.
 namespace LeaseEvent {

@@ -18,7 +18,8 @@ enum class DecisionKind : uint8_t {
     kAssign,     // to a worker: session (the worker's), slot, round, claim
     kRevoke,   // to a worker: session, slot, round; value not 0: its lease, of this claim, is being
                // taken for a better one and ends at that time at the latest
-    kAnswer,   // a worker's answer: session, tag (the holder's), slots_begin = index in the grant
+    kAnswer,   // a worker's answer: session, tag (the holder's), slots_begin = index in the grant,
+               // reason kDone: its last one
     kGrant,    // a claim's end: session, tag, lease, fence, value = interval, slots
     kEnd,      // a claim's end without a grant: session, tag, outcome, reason, value
     kAdopted,  // session, user_data, tag, lease, fence, value = interval, slots; then kLeaseEnd

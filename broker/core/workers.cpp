@@ -110,6 +110,7 @@ void Core::Parts::tell_answer(uint32_t row, std::span<const uint8_t> answer) {
         told.tag = lease.tag;
         told.claim = lease.arrival;
         told.room = lease.room;
+        told.reason = Reason::kDone;
     } else {
         const shm::ClaimRow& claim = state.claims[slot.holder];
         told.session = claim.session;

@@ -29,6 +29,15 @@ std::string answer_of(const Session& session, const shm::Completion& granted, ui
     return {reinterpret_cast<const char*>(unit) + head->answer_place, unit->answer_size};
 }
 
+// What its worker said done with.
+std::string last_answer_of(const Session& session, const shm::Completion& granted, uint32_t i) {
+    const auto* head = reinterpret_cast<const shm::GrantHead*>(session.payload + granted.data);
+    const shm::GrantSlot* unit = unit_of(session, granted, i);
+    return {reinterpret_cast<const char*>(unit) + head->answer_place +
+                shm::grant_answer_room(head->stride, head->answer_place),
+            unit->done_size};
+}
+
 // A worker pool with a worker that has announced two slots.
 struct WorkerTest : testing::Test {
     void SetUp() override {
@@ -235,7 +244,44 @@ TEST_F(WorkerTest, DoneTellsTheHolderAndLeavesItsAnswerToRead) {
     say(*worker, word(Op::kDone, assigned->id, assigned->fence), "exit=0");
     EXPECT_EQ(shm::event_state(client->events[5].load()), shm::LeaseEvent::kEnded);
     EXPECT_EQ(shm::event_reason(client->events[5].load()), Reason::kDone);
-    EXPECT_EQ(answer_of(*client, *granted, 0), "exit=0");
+    EXPECT_EQ(last_answer_of(*client, *granted, 0), "exit=0");
+}
+
+// The holder may be reading it.
+TEST_F(WorkerTest, LastAnswerIsWrittenBesideTheFirst) {
+    say(*client, claim(5, 0, 2));
+    const std::string full(20, 'f');  // as long as the pool allows
+    say(*worker, word(Op::kConfirm, slots[0], 1), full);
+    say(*worker, word(Op::kConfirm, slots[1], 1), "second");
+    const auto granted = bench.next(*client);
+    ASSERT_EQ(granted->outcome, Outcome::kGranted);
+    say(*worker, word(Op::kDone, slots[0], 1), std::string(20, 'd'));
+    EXPECT_EQ(answer_of(*client, *granted, 0), full);
+    EXPECT_EQ(answer_of(*client, *granted, 1), "second");
+    EXPECT_EQ(last_answer_of(*client, *granted, 0), std::string(20, 'd'));
+    EXPECT_EQ(last_answer_of(*client, *granted, 1), "");
+}
+
+TEST_F(WorkerTest, LastAnswerOfAnEarlierLeaseIsForgotten) {
+    for (const std::string last : {"exit=0", ""}) {
+        say(*client, claim(5, 0, 2));
+        uint64_t round = 0;
+        for (int told = 0; told < 2; ++told) {
+            const auto assigned = bench.next(*worker);
+            ASSERT_EQ(assigned->kind, CompletionKind::kAssign);
+            round = assigned->fence;
+        }
+        for (const uint64_t slot : slots)
+            say(*worker, word(Op::kConfirm, slot, round, shm::OpFlag::kQuiet));
+        const auto granted = bench.next(*client);
+        ASSERT_EQ(granted->outcome, Outcome::kGranted);
+        constexpr auto kQuietly = shm::OpFlag::kQuiet | shm::OpFlag::kThenReady;
+        say(*worker, word(Op::kDone, slots[0], round, kQuietly), last);
+        EXPECT_EQ(last_answer_of(*client, *granted, 0), last);
+        while (bench.next(*worker)) {
+        }
+        say(*worker, word(Op::kReady, slots[1], round, shm::OpFlag::kQuiet));
+    }
 }
 
 TEST_F(WorkerTest, RoomOfASlotThatIsGoneIsFreeOnceItsAssignmentIsRead) {
@@ -420,7 +466,8 @@ TEST_F(WorkerTest, BringsAnswersAndAttributesAlongWhenALeaseIsAdopted) {
     // What the worker says last goes to whoever holds the lease now.
     say(*worker, word(Op::kDone, slots[0], 1), "done");
     EXPECT_EQ(shm::event_reason(child.events[9].load()), Reason::kDone);
-    EXPECT_EQ(answer_of(child, *adopted, 0), "done");
+    EXPECT_EQ(answer_of(child, *adopted, 0), "first");
+    EXPECT_EQ(last_answer_of(child, *adopted, 0), "done");
 }
 
 TEST_F(WorkerTest, GivesTheRoomBackWhenNothingIsAdopted) {

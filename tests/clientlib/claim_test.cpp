@@ -68,6 +68,67 @@ TEST(Claim, CarriesEverythingToTheBrokerAndTheGrantBack) {
     EXPECT_LE(left, 3 * DIBS_SECOND);
 }
 
+// The holder of a lease whose worker answers twice: at the beginning, and with done.
+struct TwoAnswers : testing::Test {
+    TwoAnswers()
+        : broker([this](FakeSession& session, const Submission& entry) {
+              if (entry.op != Op::kClaim) return session.result(entry);
+              room = session.write_room(Attributes{{"", "port 7"}});
+              session.grant(entry, kLease, 77, 0, room);
+          }),
+          client(broker),
+          lease(client.claim().lease) {}
+    void end(Reason reason) {
+        broker.call([=](FakeSession& session) {
+            session.event(0, shm::event_word(shm::LeaseEvent::kEnded, reason, kLease >> 32));
+        });
+    }
+    // Null where there is none.
+    const char* answer() {
+        const void* bytes = nullptr;
+        size_t size = 0;
+        if (dibs_lease_answer(client, &lease, 0, &bytes, &size) != DIBS_OK) return nullptr;
+        text.assign(static_cast<const char*>(bytes), size);
+        return static_cast<const char*>(bytes);
+    }
+
+    static constexpr uint64_t kLease = 0x500000002ULL;
+    uint32_t room = 0;
+    FakeBroker broker;
+    Client client;
+    dibs_lease lease;
+    std::string text;
+};
+
+TEST_F(TwoAnswers, TheLastOneIsReadOnceTheLeaseEndedWithIt) {
+    const char* first = answer();
+    EXPECT_EQ(text, "port 7");
+    broker.call([this](FakeSession& session) { session.write_last_answer(room, "exit 0"); });
+    EXPECT_EQ(answer(), first);  // its turn may be taken back
+    EXPECT_EQ(text, "port 7");
+    end(Reason::kDone);
+    EXPECT_NE(answer(), first);
+    EXPECT_EQ(text, "exit 0");
+    EXPECT_EQ(std::string(first, 6), "port 7");
+}
+
+TEST_F(TwoAnswers, TheFirstOneStaysWhereTheLastIsNothingOrAnotherEndCame) {
+    end(Reason::kDone);
+    (void)answer();
+    EXPECT_EQ(text, "port 7");
+    broker.call([this](FakeSession& session) { session.write_last_answer(room, "exit 0"); });
+    end(Reason::kExpiredLease);
+    (void)answer();
+    EXPECT_EQ(text, "port 7");
+}
+
+TEST_F(TwoAnswers, ALastOneThatIsLargerThanItsPlaceIsNotRead) {
+    broker.call(
+        [this](FakeSession& session) { session.write_last_answer(room, std::string(33, 'x')); });
+    end(Reason::kDone);
+    EXPECT_EQ(answer(), nullptr);
+}
+
 TEST(Claim, NamesTheHolderWhenItIsRejected) {
     FakeBroker broker([](FakeSession& session, const Submission& entry) {
         shm::Completion completion;

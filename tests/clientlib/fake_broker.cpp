@@ -153,7 +153,7 @@ uint32_t FakeSession::write_room(const std::vector<std::pair<std::string, std::s
     shm::GrantHead head = {};
     head.units = static_cast<uint32_t>(units.size());
     head.answer_place = sizeof(shm::GrantSlot) + kAttributesMax;
-    head.stride = head.answer_place + kAnswerMax;
+    head.stride = head.answer_place + 2 * kAnswerMax;
     const uint32_t offset = room_next;
     std::byte* at = down_bytes() + shm::plan_down(sizes).payload + offset;
     std::memcpy(at, &head, sizeof head);
@@ -169,6 +169,17 @@ uint32_t FakeSession::write_room(const std::vector<std::pair<std::string, std::s
     }
     room_next += static_cast<uint32_t>(sizeof head + units.size() * head.stride + 63) & ~63U;
     return offset;
+}
+
+void FakeSession::write_last_answer(uint32_t room, const std::string& answer) {
+    std::byte* at = down_bytes() + shm::plan_down(sizes).payload + room;
+    const auto* head = reinterpret_cast<const shm::GrantHead*>(at);
+    auto* slot = reinterpret_cast<shm::GrantSlot*>(at + sizeof *head);
+    std::memcpy(reinterpret_cast<std::byte*>(slot) + head->answer_place +
+                    shm::grant_answer_room(head->stride, head->answer_place),
+                answer.data(),
+                answer.size());
+    slot->done_size = static_cast<uint32_t>(answer.size());
 }
 
 std::string FakeSession::payload(const Submission& entry) const {

@@ -49,6 +49,8 @@ class FakeSession {
     void end(shm::Reason reason);
     // Writes a grant room of one attribute string and one answer per unit; returns its offset.
     uint32_t write_room(const std::vector<std::pair<std::string, std::string>>& units);
+    // What the worker of that room's first unit says done with.
+    void write_last_answer(uint32_t room, const std::string& answer);
     [[nodiscard]] std::string payload(const shm::Submission& entry) const;
 
     shm::UpHead& up() { return *up_.as<shm::UpHead>(); }

@@ -197,6 +197,7 @@ void NaiveCore::tell_answer(const Slot& slot, std::span<const uint8_t> bytes) {
     answer.slots_begin =
         static_cast<uint32_t>(std::find(slots.begin(), slots.end(), slot.id) - slots.begin());
     answer.answer = bytes;
+    if (!waits) answer.reason = shm::Reason::kDone;  // its last one
 }
 
 }  // namespace dibs::naive

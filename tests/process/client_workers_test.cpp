@@ -109,9 +109,12 @@ TEST(Work, EndsWithTheWorkersDoneAndItsAnswer) {
     const uint64_t slot = announce(worker, "b-1", 31);
     submit_claim(client);
     const dibs_assignment assignment = next(worker);
-    EXPECT_EQ(dibs_confirm(worker, slot, assignment.round, nullptr, 0, DIBS_NOWAIT), DIBS_OK);
+    EXPECT_EQ(dibs_confirm(worker, slot, assignment.round, "ws://1", 6, DIBS_NOWAIT), DIBS_OK);
     const dibs_completion held = reap(client);
     ASSERT_EQ(held.outcome, DIBS_GRANTED);
+    const void* first = nullptr;
+    size_t first_size = 0;
+    ASSERT_EQ(dibs_lease_answer(client, &held.lease, 0, &first, &first_size), DIBS_OK);
     EXPECT_EQ(dibs_done(worker, slot, assignment.round, "42", 2, 1, DIBS_FOREVER), DIBS_OK);
     const dibs_completion event = reap(client);
     EXPECT_EQ(event.kind, DIBS_LEASE_ENDED);
@@ -120,6 +123,7 @@ TEST(Work, EndsWithTheWorkersDoneAndItsAnswer) {
     size_t size = 0;
     ASSERT_EQ(dibs_lease_answer(client, &held.lease, 0, &answer, &size), DIBS_OK);
     EXPECT_EQ(std::string(static_cast<const char*>(answer), size), "42");
+    EXPECT_EQ(std::string(static_cast<const char*>(first), first_size), "ws://1");
     client.await([](const auto& pool) { return pool.idle == 1; });
 }
 

@@ -657,8 +657,9 @@ DIBS_API int dibs_last_holder(dibs_session* session, dibs_holder* holder);
 // Accessors: no system call but of dibs_lease_remaining, which reads the clock. They know leases of
 // this session only: DIBS_ENOTFOUND for others; DIBS_ALREADY_ENDED once it was given back;
 // DIBS_ESTALE, DIBS_EARGUMENT, DIBS_EFORK. What they return by pointer stays until the lease ends.
-// Of a lease that ended without its holder's doing, the last answer may be read (dibs_done brings
-// one) until the session claims again.
+// Of a lease that ended without its holder's doing, all of it may be read until the session claims
+// again; if dibs_done has brought another answer, that one is its worker's, beside the first, to
+// which a pointer stays good.
 
 enum { DIBS_LIVE = 0, DIBS_IN_GRACE = 1, DIBS_ENDED = 2 };
 // Returns one of the three; of a lease of this session that it does not know any more, DIBS_ENDED.
@@ -806,7 +807,7 @@ enum {
     DIBS_EVENT_ANNOUNCED = 1,    // slot, its id
     DIBS_EVENT_ASSIGN = 2,       // to a worker: slot, round, claim
     DIBS_EVENT_REVOKE = 3,       // to a worker: slot, round
-    DIBS_EVENT_ANSWER = 4,       // a worker's answer to a holder
+    DIBS_EVENT_ANSWER = 4,       // a worker's answer to a holder; code DIBS_EDONE: its last
     DIBS_EVENT_GRANT = 5,        // claim, lease id, fence, slots; value = interval, ns
     DIBS_EVENT_END = 6,          // of a claim without a grant: outcome, code, holder
     DIBS_EVENT_ADOPTED = 7,      // lease id, fence, slots
