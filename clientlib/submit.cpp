@@ -277,7 +277,10 @@ int Session::submit(shm::Submission& entry, uint64_t user_data, Told told, uint3
 }
 
 int Session::submit_adoption(uint64_t lease, uint64_t fence, uint32_t& index) {
-    int code = need_tag();
+    // Making room takes in what has come, which frees tags: only then is one taken.
+    int code = need_credit();
+    if (code == DIBS_OK) code = need_line();
+    if (code == DIBS_OK) code = need_tag();
     if (code != DIBS_OK) return code;
     const uint32_t tag = free_tag;
     shm::Submission entry;
