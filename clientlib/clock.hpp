@@ -28,21 +28,22 @@ inline uint64_t ticks() {
 #endif
 }
 
-// Nanoseconds per tick, as a fraction of 2^32.
+// Nanoseconds per tick, as a fraction of 2^32. What it is measured by may have taken long: 2^32 ns
+// are 4.3 s, which a handshake with a broker that is not there yet may well take.
 class TickLength {
   public:
     TickLength() = default;
     TickLength(uint64_t elapsed_ticks, uint64_t elapsed_ns)
-        : scale_(elapsed_ticks == 0 ? uint64_t{1} << 32 : (elapsed_ns << 32) / elapsed_ticks) {}
+        : scale_(elapsed_ticks == 0
+                     ? uint64_t{1} << 32
+                     : static_cast<uint64_t>((Wide{elapsed_ns} << 32) / elapsed_ticks)) {}
     [[nodiscard]] uint64_t to_ns(uint64_t elapsed_ticks) const {
-        return static_cast<uint64_t>((static_cast<unsigned __int128>(elapsed_ticks) * scale_) >>
-                                     32);
-    }
-    [[nodiscard]] uint64_t from_ns(uint64_t ns) const {
-        return scale_ == 0 ? ns : (ns << 32) / scale_;
+        return static_cast<uint64_t>((Wide{elapsed_ticks} * scale_) >> 32);
     }
 
   private:
+    using Wide = unsigned __int128;
+
     uint64_t scale_ = uint64_t{1} << 32;
 };
 
