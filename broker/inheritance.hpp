@@ -31,8 +31,11 @@ struct Inheritance {
     uint64_t clock_offset = 0;  // of the earlier broker
     uint64_t epoch = 0;         // at least: that of a STATE that was put aside
     bool put_aside = false;     // brokers died of this STATE: do not look into it
+    bool unserved = false;      // nobody has served from this STATE: its first start is not over
 
     [[nodiscard]] bool takeover() const { return death_ns != 0; }
+    // A takeover of a STATE that was served from: not in the place of one that was put aside.
+    [[nodiscard]] bool goes_on() const { return takeover() && state.valid() && !unserved; }
 };
 
 }  // namespace dibs

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -36,6 +37,13 @@ uint64_t monotonic() {
 
 uint64_t key_of(const KeeperMessage& message) {
     return uint64_t{static_cast<uint32_t>(message.what)} << 32 | message.row;
+}
+
+bool is_same_file(int one, int other) {
+    struct stat first = {};
+    struct stat second = {};
+    return fstat(one, &first) == 0 && fstat(other, &second) == 0 && first.st_ino == second.st_ino &&
+           first.st_dev == second.st_dev;
 }
 
 shm::Descriptor new_timer() {
@@ -81,7 +89,7 @@ void Keeper::hold(Kept what, shm::Descriptor descriptor) {
 
 int Keeper::keep_for(shm::Descriptor socket) {
     socket_ = KeeperSocket(std::move(socket));
-    ever_served_ = said_ready_ = true;
+    state_served_ = ever_served_ = said_ready_ = true;
     return serve();
 }
 
@@ -136,6 +144,7 @@ void Keeper::start_broker() {
     begin.word = KeeperWord::kBegin;
     begin.death_ns = death_ns_;
     begin.clock_offset = clock_offset_;
+    begin.unserved = state_served_ ? 0 : 1;
     begin.put_aside = failed_starts_ >= kPutAsideAfter ? 1 : 0;
     const shm::Descriptor self = Process::own_pidfd();
     const std::array<int, 2> descriptors = {self.get(), watch_.fd()};
@@ -202,6 +211,12 @@ void Keeper::take(KeeperPacket& packet) {
 
 void Keeper::take_descriptors(KeeperPacket& packet) {
     Held& held = held_[key_of(packet.message)];
+    // A broker that is not serving yet has made it, or has only been given it.
+    if (packet.message.what == Kept::kState && !serving_ &&
+        (held.descriptors.empty() ||
+         !is_same_file(held.descriptors[0].get(), packet.descriptors[0].get()))) {
+        state_served_ = false;
+    }
     held.message = packet.message;
     held.descriptors.clear();
     for (uint32_t i = 0; i < packet.count; ++i)
@@ -233,7 +248,7 @@ void Keeper::adopt(KeeperPacket& packet) {
 
 void Keeper::broker_serves(const KeeperMessage& message) {
     clock_offset_ = message.clock_offset;
-    serving_ = ever_served_ = true;
+    serving_ = ever_served_ = state_served_ = true;
     failed_starts_ = 0;
     if (said_ready_) return;
     said_ready_ = true;
@@ -244,8 +259,11 @@ void Keeper::broker_serves(const KeeperMessage& message) {
 }
 
 void Keeper::broker_died() {
-    death_ns_ = monotonic();
+    const uint64_t now = monotonic();
     hear();
+    // One that has not served is no gap's beginning: the time before it stands still as well, and
+    // where none has served nothing is taken over, but begun once more.
+    if (serving_) death_ns_ = now;
     socket_.reset();
     // Before anything is touched that it may still have held: it is waited for, if it is ours.
     const std::optional<Process::Ending> ending = broker_.ending();

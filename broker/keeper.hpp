@@ -87,6 +87,7 @@ class Keeper {
     uint32_t failed_starts_ = 0;  // running
     uint32_t looks_left_ = 0;     // at the watch that has rung, before the broker is killed
     uint64_t look_due_ns_ = 0;
+    bool state_served_ = false;  // somebody has, from the STATE that is held
     bool said_ready_ = false;
     bool serving_ = false;      // this broker has begun to serve
     bool ever_served_ = false;  // some broker has

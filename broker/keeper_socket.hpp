@@ -48,7 +48,7 @@ enum class SessionDescriptor : uint32_t {
     kCount
 };
 
-inline constexpr uint64_t kKeeperMagic = 0x31305052504b4944ULL;  // "DIKPRP01"
+inline constexpr uint64_t kKeeperMagic = 0x32305052504b4944ULL;  // "DIKPRP02"
 inline constexpr size_t kKeptMax = static_cast<size_t>(SessionDescriptor::kCount);
 
 struct KeeperMessage {
@@ -60,10 +60,12 @@ struct KeeperMessage {
     uint64_t death_ns = 0;      // kBegin: monotonic; 0 = there was no broker before
     uint64_t clock_offset = 0;  // kBegin, kAdopt, kServing: broker time − monotonic, modulo 2^64
     uint32_t put_aside = 0;     // kBegin: brokers died of this STATE, do not look into it
+    uint32_t reserved = 0;
+    uint32_t unserved = 0;  // kBegin: nobody has served from this STATE
     uint32_t text_size = 0;
     char text[112] = {};  // kServing: the socket's path
 };
-static_assert(sizeof(KeeperMessage) == 160);
+static_assert(sizeof(KeeperMessage) == 168);
 
 struct KeeperPacket {
     KeeperMessage message;

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "broker/inheritance.hpp"
 #include "shm/doorbell.hpp"
 #include "shm/memfd.hpp"
 

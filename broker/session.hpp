@@ -15,7 +15,6 @@
 
 #include "broker/core/command.hpp"
 #include "broker/ingest.hpp"
-#include "broker/inheritance.hpp"
 #include "broker/mapping.hpp"
 #include "broker/peer.hpp"
 #include "broker/rooms.hpp"
@@ -26,6 +25,7 @@
 namespace dibs {
 
 struct Allowance;
+struct InheritedSession;
 
 // The grant room that a tag of the session has. It is taken when the claim comes in, and freed
 // with the claim or the lease.

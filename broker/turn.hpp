@@ -17,7 +17,6 @@
 #include "broker/exchange.hpp"
 #include "broker/file_accounts.hpp"
 #include "broker/ingest.hpp"
-#include "broker/inheritance.hpp"
 #include "broker/kills.hpp"
 #include "broker/operations.hpp"
 #include "broker/pledges.hpp"
@@ -30,6 +29,8 @@
 #include "broker/transient_pools.hpp"
 
 namespace dibs {
+
+struct Inheritance;
 
 class Turn {
   public:

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "broker/adoption.hpp"
+#include "broker/inheritance.hpp"
 #include "broker/log.hpp"
 #include "broker/turn.hpp"
 
@@ -32,7 +33,7 @@ void Turn::prepare(Config& config, Inheritance& inheritance) {
         finish_unheard();
     }
     set_pools(config, inheritance.takeover());
-    if (!inheritance.takeover()) set_accounts(config);
+    if (!inheritance.goes_on()) set_accounts(config);
     do {
         begin_unheard();
         finish_unheard();
@@ -92,8 +93,8 @@ void Turn::set_pools(Config& config, bool takeover) {
     }
 }
 
-// Who takes over leaves them as they are: an administrator may have changed them since the file was
-// read.
+// Who goes on with a STATE that was served from leaves them as they are: an administrator may have
+// changed them since the file was read.
 void Turn::set_accounts(const Config& config) {
     file_accounts_.begin(config.accounts);
     bool done = false;

@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -49,6 +50,19 @@ KeptDibsd::KeptDibsd(const Folder& folder,
                      const std::string& config,
                      const std::vector<std::string>& environment)
     : socket_(folder.path() + "/dibs.sock") {
+    start(folder, config, environment, false);
+    await_ready();
+}
+
+KeptDibsd::KeptDibsd(const Folder& folder, const std::string& config, Traced /*traced*/)
+    : socket_(folder.path() + "/dibs.sock") {
+    start(folder, config, {}, true);
+}
+
+void KeptDibsd::start(const Folder& folder,
+                      const std::string& config,
+                      const std::vector<std::string>& environment,
+                      bool traced) {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     // A system call that neither may make ends it here, so that no test overlooks it.
     file_ =
@@ -62,6 +76,7 @@ KeptDibsd::KeptDibsd(const Folder& folder,
             putenv(const_cast<char*>(setting.c_str()));
         const std::string ready = std::to_string(dup(pipe_ends[1]));
         const char* program = std::getenv("DIBS_DIBSD");
+        if (traced && ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) _exit(126);
         execl(program,
               "dibsd",
               "--config",
@@ -75,10 +90,14 @@ KeptDibsd::KeptDibsd(const Folder& folder,
         _exit(127);
     }
     close(pipe_ends[1]);
+    ready_ = shm::Descriptor(pipe_ends[0]);
+}
+
+void KeptDibsd::await_ready() {
     char letter = 0;
-    while (read(pipe_ends[0], &letter, 1) == 1 && letter != '\n')
+    while (read(ready_.get(), &letter, 1) == 1 && letter != '\n')
         ready_line_ += letter;
-    close(pipe_ends[0]);
+    ready_.reset();
 }
 
 KeptDibsd::~KeptDibsd() {

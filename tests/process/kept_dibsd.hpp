@@ -25,10 +25,16 @@ class KeptDibsd {
     KeptDibsd(const Folder& folder,
               const std::string& config,
               const std::vector<std::string>& environment = {});
+    // The same, but its keeper asks to be traced by this thread and waits for it: called() is its
+    // pid. The ready line is there after await_ready().
+    struct Traced {};
+    KeptDibsd(const Folder& folder, const std::string& config, Traced traced);
     ~KeptDibsd();
     KeptDibsd(const KeptDibsd&) = delete;
     KeptDibsd& operator=(const KeptDibsd&) = delete;
 
+    [[nodiscard]] pid_t called() const { return called_; }
+    void await_ready();
     [[nodiscard]] const std::string& ready_line() const { return ready_line_; }
     [[nodiscard]] const std::string& socket() const { return socket_; }
     [[nodiscard]] const std::string& config_file() const { return file_; }
@@ -43,6 +49,10 @@ class KeptDibsd {
     int wait();
 
   private:
+    void start(const Folder& folder,
+               const std::string& config,
+               const std::vector<std::string>& environment,
+               bool traced);
     [[nodiscard]] std::vector<pid_t> all() const;
     [[nodiscard]] static bool somebody_starts();
     [[nodiscard]] pid_t find(const std::string& option, pid_t other) const;
@@ -50,6 +60,7 @@ class KeptDibsd {
     std::string socket_;
     std::string file_;
     std::string ready_line_;
+    shm::Descriptor ready_;
     pid_t called_ = -1;
 };
 

@@ -19,6 +19,7 @@
 
 #include "broker/config.hpp"
 #include "broker/core/core.hpp"
+#include "broker/inheritance.hpp"
 #include "broker/turn.hpp"
 #include "tests/sim/world.hpp"
 
