@@ -68,7 +68,7 @@ Broker::Broker(Config config, Inheritance& inheritance, KeeperLink* keeper, bool
                board_,
                exchange_,
                core_.sessions_max(),
-               !(inheritance.takeover() && core_.draining()),
+               !inheritance.drains(core_.draining()),
                std::move(inheritance.listener),
                keeper,
                signals),

@@ -6,17 +6,18 @@
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <utility>
 
+#include "broker/clock.hpp"
 #include "broker/log.hpp"
-#include "broker/service_notice.hpp"
 
 namespace dibs {
 
@@ -28,16 +29,7 @@ constexpr uint32_t kGiveUpAfter = 6;
 constexpr int kStartAgainMs = 100;
 constexpr uint64_t kLookEveryNs = 50'000'000;
 constexpr uint32_t kLooks = 5;
-
-uint64_t monotonic() {
-    struct timespec time = {};
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
-}
-
-uint64_t key_of(const KeeperMessage& message) {
-    return uint64_t{static_cast<uint32_t>(message.what)} << 32 | message.row;
-}
+constexpr uint32_t kLastWordsMs = 2'000;
 
 bool is_same_file(int one, int other) {
     struct stat first = {};
@@ -60,6 +52,10 @@ std::string shown(const std::optional<Process::Ending>& ending) {
 
 }  // namespace
 
+uint64_t Keeper::key_of(const KeeperMessage& message) {
+    return uint64_t{static_cast<uint32_t>(message.what)} << 32 | message.row;
+}
+
 Keeper::Keeper(OwnProgram program, int ready_fd)
     : program_(std::move(program)), ready_fd_(ready_fd) {
     sigset_t set;
@@ -70,8 +66,14 @@ Keeper::Keeper(OwnProgram program, int ready_fd)
     if (!signals_.valid()) throw std::system_error(errno, std::generic_category(), "signalfd");
 }
 
-int Keeper::keep(shm::Descriptor state, shm::Descriptor listener) {
+int Keeper::keep(shm::Descriptor state, shm::Descriptor listener, StoredDescriptors stored) {
     watch_ = HangWatch(new_timer());
+    if (listener.valid() &&
+        stored.listener.valid()) {  // the manager's is the one that clients find
+        stored.listener.reset();
+        stored.aside.push_back(DescriptorName{DescriptorName::What::kListener}.text());
+    }
+    take_stored(stored);
     if (state.valid()) hold(Kept::kState, std::move(state));
     if (listener.valid()) hold(Kept::kListener, std::move(listener));
     start_broker();
@@ -108,12 +110,17 @@ int Keeper::serve() {
 // What the broker has said comes before its death: the last descriptors count.
 void Keeper::wait() {
     const short link = static_cast<short>(socket_.waiting() ? POLLIN | POLLOUT : POLLIN);
-    std::array<struct pollfd, 4> on = {{{socket_.fd(), link, 0},
+    const uint64_t began = Clock::monotonic();
+    const bool tells = notices_.waiting() || store_.urgent() || store_.next_due_ns() <= began;
+    std::array<struct pollfd, 5> on = {{{socket_.fd(), link, 0},
                                         {broker_.pidfd(), POLLIN, 0},
                                         {looks_left_ == 0 ? watch_.fd() : -1, POLLIN, 0},
-                                        {signals_.get(), POLLIN, 0}}};
+                                        {signals_.get(), POLLIN, 0},
+                                        {tells ? notices_.fd() : -1, POLLOUT, 0}}};
     const int happened = poll(on.data(), on.size(), wait_ms());
-    if (looks_left_ > 0 && monotonic() >= look_due_ns_) look_again();
+    if (looks_left_ > 0 && Clock::monotonic() >= look_due_ns_) look_again();
+    if (on[4].revents != 0) notices_.flush();
+    store_.flush(Clock::monotonic());
     if (happened <= 0) return;
     if (on[0].revents != 0) {
         socket_.flush();
@@ -126,9 +133,12 @@ void Keeper::wait() {
 
 int Keeper::wait_ms() const {
     if (start_again_) return kStartAgainMs;
-    if (looks_left_ == 0) return -1;
-    const uint64_t now = monotonic();
-    return now >= look_due_ns_ ? 0 : static_cast<int>((look_due_ns_ - now) / 1'000'000 + 1);
+    const uint64_t now = Clock::monotonic();
+    uint64_t due = looks_left_ == 0 ? shm::kNever : look_due_ns_;
+    // What is due already waits for room, not for time.
+    if (store_.next_due_ns() > now) due = std::min(due, store_.next_due_ns());
+    if (due == shm::kNever) return -1;
+    return now >= due ? 0 : static_cast<int>((due - now) / 1'000'000 + 1);
 }
 
 void Keeper::start_broker() {
@@ -139,12 +149,14 @@ void Keeper::start_broker() {
     start_again_ = false;
     serving_ = hung_ = false;
     socket_ = KeeperSocket(std::move(own));
+    store_broker();  // before it is given anything that it could write to
     watch_.set(kServesWithinNs);
     KeeperMessage begin;
     begin.word = KeeperWord::kBegin;
     begin.death_ns = death_ns_;
     begin.clock_offset = clock_offset_;
     begin.unserved = state_served_ ? 0 : 1;
+    begin.restarted = restarted_ ? 1 : 0;
     begin.put_aside = failed_starts_ >= kPutAsideAfter ? 1 : 0;
     const shm::Descriptor self = Process::own_pidfd();
     const std::array<int, 2> descriptors = {self.get(), watch_.fd()};
@@ -194,6 +206,7 @@ void Keeper::take(KeeperPacket& packet) {
             if (found == held_.end() || found->second.descriptors.size() != kKeptMax) return;
             if (found->second.message.generation == packet.message.generation) {
                 found->second.descriptors.pop_back();
+                store(found->second);
             }
             return;
         }
@@ -211,6 +224,9 @@ void Keeper::take(KeeperPacket& packet) {
 
 void Keeper::take_descriptors(KeeperPacket& packet) {
     Held& held = held_[key_of(packet.message)];
+    if (name_of(held.message) != name_of(packet.message)) {
+        store_.drop(name_of(held.message), Clock::monotonic());
+    }
     // A broker that is not serving yet has made it, or has only been given it.
     if (packet.message.what == Kept::kState && !serving_ &&
         (held.descriptors.empty() ||
@@ -221,6 +237,7 @@ void Keeper::take_descriptors(KeeperPacket& packet) {
     held.descriptors.clear();
     for (uint32_t i = 0; i < packet.count; ++i)
         held.descriptors.push_back(std::move(packet.descriptors[i]));
+    if (serving_) store(held);
     if (packet.message.what != Kept::kSession) return;
     KeeperMessage reply = packet.message;
     reply.word = KeeperWord::kHeld;
@@ -231,6 +248,7 @@ void Keeper::drop(const KeeperMessage& message) {
     const auto found = held_.find(key_of(message));
     if (found == held_.end() || found->second.message.generation != message.generation) return;
     socket_.forget(message.row, message.generation);
+    store_.drop(name_of(message), Clock::monotonic());
     held_.erase(found);
 }
 
@@ -241,25 +259,30 @@ void Keeper::adopt(KeeperPacket& packet) {
     looks_left_ = 0;
     clock_offset_ = packet.message.clock_offset;
     serving_ = true;
-    // The service is this process from now on.
-    notify_service("MAINPID=" + std::to_string(getpid()));
+    // The service is this process from now on, and ready: nobody knows what the earlier one said.
+    notices_.say("READY=1\nMAINPID=" + std::to_string(getpid()));
+    store_broker();
     log::warning("the keeper died: this is the next one");
 }
 
 void Keeper::broker_serves(const KeeperMessage& message) {
     clock_offset_ = message.clock_offset;
-    serving_ = ever_served_ = state_served_ = true;
+    serving_ = ever_served_ = true;
+    state_served_ = true;
+    restarted_ = false;
     failed_starts_ = 0;
+    for (const auto& [key, held] : held_)
+        store(held);
     if (said_ready_) return;
     said_ready_ = true;
     const std::string line =
         "dibsd: ready on " + std::string(message.text, message.text_size) + "\n";
     (void)!write(ready_fd_ < 0 ? STDOUT_FILENO : ready_fd_, line.data(), line.size());
-    notify_service("READY=1\nMAINPID=" + std::to_string(getpid()));
+    notices_.say("READY=1\nMAINPID=" + std::to_string(getpid()));
 }
 
 void Keeper::broker_died() {
-    const uint64_t now = monotonic();
+    const uint64_t now = Clock::monotonic();
     hear();
     // One that has not served is no gap's beginning: the time before it stands still as well, and
     // where none has served nothing is taken over, but begun once more.
@@ -297,7 +320,7 @@ bool Keeper::worth_another(const std::optional<Process::Ending>& ending) {
 // process does, and silences it before it has been looked at often enough.
 void Keeper::suspect() {
     looks_left_ = kLooks;
-    look_due_ns_ = monotonic() + kLookEveryNs;
+    look_due_ns_ = Clock::monotonic() + kLookEveryNs;
 }
 
 void Keeper::look_again() {
@@ -306,7 +329,7 @@ void Keeper::look_again() {
         looks_left_ = 0;
         return;
     }
-    look_due_ns_ = monotonic() + kLookEveryNs;
+    look_due_ns_ = Clock::monotonic() + kLookEveryNs;
     if (--looks_left_ == 0) broker_hangs();
 }
 
@@ -323,7 +346,7 @@ void Keeper::take_signals() {
     while (read(signals_.get(), &signal, sizeof(signal)) == sizeof(signal)) {
         const auto number = static_cast<int>(signal.ssi_signo);
         const bool stop = number == SIGTERM || number == SIGINT;
-        if (stop) notify_service("STOPPING=1");
+        if (stop) notices_.say("STOPPING=1");
         if (broker_.pidfd() >= 0) {
             broker_.signal(number);
         } else if (stop) {
@@ -332,9 +355,12 @@ void Keeper::take_signals() {
     }
 }
 
+// Nobody is to go on from what stays: a broker has stopped in order, or none can begin.
 void Keeper::finish(int exit_code) {
     finished_ = true;
     exit_code_ = exit_code;
+    store_.drop_segments(Clock::monotonic());
+    tell_manager(kLastWordsMs);
 }
 
 }  // namespace dibs

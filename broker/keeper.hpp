@@ -10,8 +10,9 @@
 //     broker, next generation                                 keeper, next generation
 //
 // It is the program that was called, and does next to nothing, so that it has nothing to die of: it
-// maps no segment and reads no client's byte. If both die together STATE is lost, and with it every
-// lease: all holders see their socket hang up.
+// maps no segment and reads no client's byte. If both die together, a service manager may have
+// their descriptors (broker/descriptor_store.hpp) and begins a keeper that goes on from them;
+// without one STATE is lost, and with it every lease: all holders see their socket hang up.
 //
 // After its start a broker under a keeper still needs, and whoever restricts it must allow:
 //   posix_spawn of its own program (clone3 or clone with CLONE_VM | CLONE_VFORK, execve of
@@ -22,7 +23,7 @@
 // brokers that it starts: they begin under it. So it must also leave room for the start of a broker
 // (open of the configuration, memfd_create, fchmod, ftruncate, fallocate, mmap, fcntl, eventfd2,
 // signalfd4, epoll_create1, getsockname, prlimit64) and for the keeper itself (signalfd4, read,
-// pidfd_send_signal, timerfd_create, sendto to $NOTIFY_SOCKET).
+// pidfd_send_signal, timerfd_create, connect and sendmsg to $NOTIFY_SOCKET).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -31,9 +32,12 @@
 #include <string>
 #include <vector>
 
+#include "broker/descriptor_store.hpp"
 #include "broker/hang_watch.hpp"
 #include "broker/keeper_child.hpp"
 #include "broker/keeper_socket.hpp"
+#include "broker/service_notice.hpp"
+#include "broker/stored_descriptors.hpp"
 
 namespace dibs {
 
@@ -43,9 +47,11 @@ class Keeper {
     // must be blocked: they are taken from a descriptor and passed on to the broker.
     Keeper(OwnProgram program, int ready_fd);
 
-    // Keeps a broker going, the first one on `state` and `listener` if those are valid. Returns the
-    // exit code, once a broker has stopped in order or none can be started.
-    int keep(shm::Descriptor state, shm::Descriptor listener);
+    // Keeps a broker going, the first one on `state` and `listener` if those are valid, or on what
+    // a service manager has `stored`, once every broker in it is proved dead. Returns the exit
+    // code, when a broker has stopped in order or none can be started. Throws std::runtime_error if
+    // a stored broker does not die.
+    int keep(shm::Descriptor state, shm::Descriptor listener, StoredDescriptors stored);
     // The same for a broker that is already there and has lost its keeper.
     int keep_for(shm::Descriptor socket);
 
@@ -55,10 +61,17 @@ class Keeper {
         std::vector<shm::Descriptor> descriptors;
     };
 
+    static uint64_t key_of(const KeeperMessage& message);
+    static DescriptorName name_of(const KeeperMessage& message);
+
     int serve();
     void wait();
     [[nodiscard]] int wait_ms() const;
     void hold(Kept what, shm::Descriptor descriptor);
+    void take_stored(StoredDescriptors& stored);
+    void store_broker();
+    void store(const Held& held);
+    void tell_manager(uint32_t ms);
     void start_broker();
     void hand_over(const Held& held);
     void hear();
@@ -79,6 +92,9 @@ class Keeper {
     int ready_fd_;
     shm::Descriptor signals_;
     HangWatch watch_;
+    ServiceNotices notices_;
+    DescriptorStore store_{notices_};
+    std::map<DescriptorName, shm::Descriptor> stored_brokers_;  // one of them may live
     Process broker_;
     KeeperSocket socket_;
     std::map<uint64_t, Held> held_;  // by what and row: STATE first
@@ -88,6 +104,7 @@ class Keeper {
     uint32_t looks_left_ = 0;     // at the watch that has rung, before the broker is killed
     uint64_t look_due_ns_ = 0;
     bool state_served_ = false;  // somebody has, from the STATE that is held
+    bool restarted_ = false;     // nobody has served since the manager began this keeper
     bool said_ready_ = false;
     bool serving_ = false;      // this broker has begun to serve
     bool ever_served_ = false;  // some broker has

@@ -12,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <fstream>
 #include <system_error>
 #include <utility>
 
@@ -38,6 +39,16 @@ OwnProgram OwnProgram::called_with(std::vector<std::string> options) {
     const ssize_t size = readlink(kSelf, path.data(), path.size() - 1);
     return {size > 0 ? std::string(path.data(), static_cast<size_t>(size)) : kSelf,
             std::move(options)};
+}
+
+// The kernel names it in a line of its own, for pidfds alone.
+std::optional<pid_t> pid_of(int pidfd) {
+    std::ifstream about("/proc/self/fdinfo/" + std::to_string(pidfd));
+    for (std::string word; about >> word;) {
+        pid_t pid = -1;
+        if (word == "Pid:" && about >> pid) return pid;
+    }
+    return std::nullopt;
 }
 
 // posix_spawn shares the memory until the exec: nothing is copied, however large the mappings are,
@@ -73,8 +84,12 @@ shm::Descriptor Process::own_pidfd() {
 }
 
 bool Process::dead() const {
+    return await_death(0);
+}
+
+bool Process::await_death(int ms) const {
     struct pollfd poll_fd = {pidfd_.get(), POLLIN, 0};
-    return poll(&poll_fd, 1, 0) > 0;
+    return poll(&poll_fd, 1, ms) > 0;
 }
 
 void Process::signal(int number) const {

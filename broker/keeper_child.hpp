@@ -5,6 +5,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,6 +23,9 @@ struct OwnProgram {
     static OwnProgram called_with(std::vector<std::string> options);
 };
 
+// Of the process that a pidfd stands for, -1 once it is gone; nothing: it is no pidfd.
+[[nodiscard]] std::optional<pid_t> pid_of(int pidfd);
+
 class Process {
   public:
     Process() = default;
@@ -33,6 +38,8 @@ class Process {
 
     [[nodiscard]] int pidfd() const { return pidfd_.get(); }
     [[nodiscard]] bool dead() const;
+    // Waits for its death, for so long at most. False: it lives.
+    [[nodiscard]] bool await_death(int ms) const;
     void signal(int number) const;
 
     struct Ending {

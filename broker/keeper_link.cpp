@@ -65,6 +65,7 @@ Inheritance KeeperLink::receive() {
         inheritance.clock_offset = packet.message.clock_offset;
         inheritance.put_aside = packet.message.put_aside != 0;
         inheritance.unserved = packet.message.unserved != 0;
+        inheritance.restarted = packet.message.restarted != 0;
         keeper_ = Process(std::move(packet.descriptors[0]));
         inheritance.watch = std::move(packet.descriptors[1]);
     }

@@ -60,8 +60,8 @@ struct KeeperMessage {
     uint64_t death_ns = 0;      // kBegin: monotonic; 0 = there was no broker before
     uint64_t clock_offset = 0;  // kBegin, kAdopt, kServing: broker time − monotonic, modulo 2^64
     uint32_t put_aside = 0;     // kBegin: brokers died of this STATE, do not look into it
-    uint32_t reserved = 0;
-    uint32_t unserved = 0;  // kBegin: nobody has served from this STATE
+    uint32_t restarted = 0;     // kBegin: keeper and broker have died, a manager began us anew
+    uint32_t unserved = 0;      // kBegin: nobody has served from this STATE
     uint32_t text_size = 0;
     char text[112] = {};  // kServing: the socket's path
 };

@@ -31,6 +31,7 @@
 #include "broker/multi_user.hpp"
 #include "broker/service_notice.hpp"
 #include "broker/socket_path.hpp"
+#include "broker/stored_descriptors.hpp"
 
 namespace {
 
@@ -66,10 +67,14 @@ bool may_serve_many(const dibs::Config& config) {
     return obstacles.empty();
 }
 
+// There is nobody beside this process who could wait for a busy manager.
 void say_ready(int fd, const std::string& path) {
+    constexpr uint32_t kMs = 10'000;
     const std::string line = "dibsd: ready on " + path + "\n";
     (void)!write(fd < 0 ? STDOUT_FILENO : fd, line.data(), line.size());
-    dibs::notify_service("READY=1");
+    dibs::ServiceNotices notices;
+    notices.say("READY=1");
+    notices.settle(kMs);
 }
 
 dibs::shm::Descriptor take(int fd, const char* option) {
@@ -111,7 +116,7 @@ int serve_alone(const dibs::Arguments& arguments) {
     if (!configure(arguments, false, &config)) return kExitUsage;
     dibs::Inheritance inheritance;
     inheritance.state = state_to_begin_with(arguments);
-    inheritance.listener = dibs::lent_socket();
+    inheritance.listener = dibs::passed_descriptors().listener;
     dibs::Broker broker(std::move(config), inheritance, nullptr, true);
     broker.harden();
     say_ready(arguments.ready_fd, broker.socket_path());
@@ -150,7 +155,11 @@ int serve(const dibs::Arguments& arguments) {
     const auto ready = take(arguments.ready_fd, "--ready-fd");
     dibs::Keeper keeper(dibs::OwnProgram::called_with(arguments.options()), ready.get());
     if (arguments.keep_fd >= 0) return keeper.keep_for(take(arguments.keep_fd, "--keep"));
-    return keeper.keep(state_to_begin_with(arguments), dibs::lent_socket());
+    dibs::PassedDescriptors passed = dibs::passed_descriptors();
+    dibs::StoredDescriptors stored(std::move(passed.stored));
+    dibs::shm::Descriptor state;
+    if (!stored.state.valid()) state = state_to_begin_with(arguments);
+    return keeper.keep(std::move(state), std::move(passed.listener), std::move(stored));
 }
 
 }  // namespace

@@ -24,10 +24,10 @@ void Turn::prepare(Config& config, Inheritance& inheritance) {
     now_ = clock_.now();
     adopt(inheritance);
     end_the_lost();
-    if (core_.draining() && inheritance.takeover()) {  // it goes on
+    if (inheritance.drains(core_.draining())) {  // it goes on
         draining_ = true;
         drain_until_ns_ = now_ + drain_timeout_ns_;
-    } else if (core_.draining()) {  // the earlier broker stopped in order; this one has begun
+    } else if (core_.draining()) {  // what was to stop is to serve again
         begin_unheard();
         core_.apply(core::Drain{.on = false});
         finish_unheard();

@@ -4,10 +4,8 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
-#include <sys/un.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -470,28 +468,6 @@ TEST(Descriptors, OfKeeperAndBrokerComeBackToWhatTheyWere) {
     while (count_descriptors(second) > of_broker || count_descriptors(dibsd.keeper()) > of_keeper)
         sched_yield();
     EXPECT_EQ(dibsd.broker(), second);
-}
-
-TEST(Service, IsToldThatItIsReadyAndStopping) {
-    const Folder folder;
-    const std::string path = folder.path() + "/notify";
-    const shm::Descriptor manager(socket(AF_UNIX, SOCK_DGRAM, 0));
-    struct sockaddr_un address = {};
-    address.sun_family = AF_UNIX;
-    path.copy(address.sun_path, sizeof(address.sun_path));
-    ASSERT_EQ(bind(manager.get(), reinterpret_cast<struct sockaddr*>(&address), sizeof(address)),
-              0);
-    const auto told = [&] {
-        char text[256] = {};
-        return std::string(text, static_cast<size_t>(recv(manager.get(), text, sizeof(text), 0)));
-    };
-    KeptDibsd dibsd(folder, kCounted, {"NOTIFY_SOCKET=" + path});
-    const std::string pid = std::to_string(dibsd.keeper());
-    EXPECT_EQ(told(), "READY=1\nMAINPID=" + pid);
-    kill_and_await(dibsd.keeper(), SIGKILL);
-    EXPECT_EQ(told(), "MAINPID=" + std::to_string(dibsd.keeper(std::stoi(pid))));
-    kill(dibsd.keeper(std::stoi(pid)), SIGTERM);
-    EXPECT_EQ(told(), "STOPPING=1");
 }
 
 }  // namespace
