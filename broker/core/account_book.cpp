@@ -232,6 +232,9 @@ void AccountBook::forget_account(uint32_t account) {
     for (uint32_t row = 0; row < tenants.size(); ++row) {
         if (!tenants[row].in_use || tenants[row].account != account) continue;
         tenant_by_key.remove(numbers_hash(tenants[row].pool, account), row);
+        TenantWatch& watch = watches[tenants[row].pool];
+        std::erase(watch.stale, row);
+        std::erase(watch.due, row);
         tenants[row].in_use = false;
         free_tenants.push_back(row);
     }

@@ -319,6 +319,46 @@ TEST_F(Book, IsSoundAfterEveryTurnAndWhenItIsMadeAnew) {
     EXPECT_EQ(attached()->check_all(), std::vector<std::string>{});
 }
 
+// An account that nobody names any more takes its tenants along; their rows are others' in the same
+// turn, in other pools, and are watched there alone.
+TEST_F(Book, WatchesATenantInItsOwnPool) {
+    core::PoolConfig config;
+    config.name = "easy";
+    config.slots = 7;
+    config.units_max = 7;
+    config.order = shm::PoolOrder::kAccount;
+    config.promote_threshold = 0;
+    uint32_t easy = shm::kNoRow;
+    turn(6000, [&] { core().session_died(session_); });
+    const uint32_t other = session();
+    turn(7000, [&] { easy = core().set_pool(config, nullptr); });
+    config.name = "last";
+    uint32_t last = shm::kNoRow;
+    turn(8000, [&] { last = core().set_pool(config, nullptr); });
+    const auto take = [&](uint32_t pool, const char* account, uint16_t units, uint64_t interval) {
+        const core::ClaimTerms terms{.account = account};
+        core::Claim command;
+        command.session = other;
+        command.tag = tag_++;
+        command.pool = pool;
+        command.units = units;
+        command.interval_ns = interval;
+        command.timeout_ns = shm::kNever;
+        command.terms = &terms;
+        core().apply(command);
+    };
+    turn(9000, [&] { take(last, "fleeting", 1, 3); });
+    turn(10'000, [&] {
+        const std::array<int64_t, 1> rate = {1'000'000};
+        const std::array<int64_t, 1> balance = {100'000};
+        core().set_account({.name = "c", .rate = rate, .fanout_max = 2, .balance = balance},
+                           nullptr);
+        take(easy, "c", 6, 0);  // free, for its fan-out is 2: to be promoted, and it may not be
+    });
+    EXPECT_EQ(core().find_account("fleeting"), shm::kNoRow);
+    EXPECT_EQ(core().pool(easy).leased, 6U);
+}
+
 TEST_F(Mistakes, AreEachFound) {
     for (const Mistake& mistake : mistakes_) {
         const auto parts = attached();
