@@ -19,12 +19,13 @@ class AccountCheck {
   public:
     explicit AccountCheck(const Core::Parts& parts) : parts_(parts), state_(parts.state) {}
 
-    std::vector<std::string> run() {
-        for (uint32_t row = 0; row < state_.claims.size(); ++row)
+    // A takeover waits for it: where no pool is ordered by account no row is looked at.
+    std::vector<std::string> run(bool has_pools) {
+        for (uint32_t row = 0; has_pools && row < state_.claims.size(); ++row)
             claim(row);
-        for (uint32_t row = 0; row < state_.leases.size(); ++row)
+        for (uint32_t row = 0; has_pools && row < state_.leases.size(); ++row)
             lease(row);
-        for (uint32_t row = 0; row < state_.slots.size(); ++row)
+        for (uint32_t row = 0; has_pools && row < state_.slots.size(); ++row)
             slot(row);
         for (uint32_t row = 0; row < state_.accounts.size(); ++row)
             account(row);
@@ -184,8 +185,11 @@ void AccountCheck::crowds() {
 }  // namespace
 
 std::vector<std::string> Core::Parts::check_accounts() const {
-    const std::vector<std::string> wrongs = AccountCheck{*this}.run();
-    return wrongs.empty() ? BookCheck{*this}.run() : wrongs;
+    bool has_pools = false;
+    for (uint32_t pool = 0; pool < state.counters->pools; ++pool)
+        has_pools = has_pools || by_account(pool);
+    const std::vector<std::string> wrongs = AccountCheck{*this}.run(has_pools);
+    return wrongs.empty() ? BookCheck{*this}.run(has_pools) : wrongs;
 }
 
 }  // namespace dibs::core

@@ -32,6 +32,7 @@ bool BookCheck::is_listed(uint32_t row) const {
 
 void BookCheck::count_slots() {
     of_stall_.resize(book_.stalls.size());
+    assigned_.resize(state_.pools.size());
     for (uint32_t row = 0; row < state_.slots.size(); ++row) {
         const shm::SlotRow& slot = state_.slots[row];
         const bool is_there = slot.state != SlotState::kFree && parts_.by_account(slot.pool);
@@ -44,6 +45,7 @@ void BookCheck::count_slots() {
                                    state_.claims[claim].state == shm::ClaimState::kPromised &&
                                    state_.claims[claim].first_slot == row),
                [&] { return who() + " is promised to a claim that does not wait for it"; });
+        reported_worker(row, is_there);
         if (!is_there) continue;
         expect(slot.label_set == kNoRow || state_.label_sets[slot.label_set].references != 0,
                [&] { return who() + " has labels that are forgotten"; });
@@ -59,9 +61,13 @@ void BookCheck::count_leases() {
     for (uint32_t row = 0; row < state_.leases.size(); ++row) {
         if (!is_listed(row)) continue;
         const shm::LeaseRow& lease = state_.leases[row];
-        if (parts_.may_be_preempted(row)) {
-            ++of_stall_[book_.stall_of_slot[lease.first_slot]].candidates[lease.account_class];
-        }
+        const uint32_t stall =
+            lease.first_slot < state_.slots.size() ? book_.stall_of_slot[lease.first_slot] : kNoRow;
+        expect(stall < of_stall_.size(), [&] {
+            return "lease of claim " + std::to_string(lease.arrival) + " is of no stall";
+        });
+        if (stall >= of_stall_.size()) continue;
+        if (parts_.may_be_preempted(row)) ++of_stall_[stall].candidates[lease.account_class];
         if (lease.account == kNoRow) continue;
         const uint32_t tenant = book_.find_tenant(lease.pool, lease.account);
         expect(tenant != kNoRow, [&] {
@@ -263,31 +269,32 @@ void BookCheck::watched(const Tenant& tenant, const std::string& who) {
     }
 }
 
-// Workers without a session: when they are forgotten, and what they have not confirmed.
-void BookCheck::reported_workers() {
-    std::vector<uint32_t> assigned(state_.pools.size());
-    for (uint32_t row = 0; row < state_.slots.size(); ++row) {
-        const shm::SlotRow& slot = state_.slots[row];
-        const bool is_reported = slot.state != SlotState::kFree && parts_.by_account(slot.pool) &&
-                                 slot.session == kNoRow &&
-                                 state_.pools[slot.pool].kind == shm::PoolKind::kWorker;
-        const auto who = [&] { return "slot row " + std::to_string(row); };
-        const bool has_timer = book_.forgotten.has(TimerKind::kKept, row);
-        expect(is_reported || !has_timer,
-               [&] { return who() + " is to be forgotten and not reported"; });
-        if (!is_reported) continue;
-        assigned[slot.pool] += (slot.flags & SlotFlag::kAssigned) != 0 ? 1 : 0;
-        const bool is_held = slot.state == SlotState::kLeased ||
-                             slot.state == SlotState::kReserved || being_killed_for(slot);
-        expect(is_held || (has_timer && book_.forgotten.due_ns(TimerKind::kKept, row) <=
-                                            parts_.forgotten_at(slot)),
-               [&] { return who() + " holds nothing and is not forgotten in time"; });
-    }
+// A worker without a session that holds nothing is forgotten when its time is over; nobody else is.
+void BookCheck::reported_worker(uint32_t row, bool is_there) {
+    const shm::SlotRow& slot = state_.slots[row];
+    const bool is_reported = is_there && slot.session == kNoRow &&
+                             state_.pools[slot.pool].kind == shm::PoolKind::kWorker;
+    const auto who = [&] { return "slot row " + std::to_string(row); };
+    const bool has_timer = book_.forgotten.has(TimerKind::kKept, row);
+    expect(is_reported || !has_timer,
+           [&] { return who() + " is to be forgotten and not reported"; });
+    if (!is_reported) return;
+    assigned_[slot.pool] += (slot.flags & SlotFlag::kAssigned) != 0 ? 1 : 0;
+    const bool is_held = slot.state == SlotState::kLeased || slot.state == SlotState::kReserved ||
+                         being_killed_for(slot);
+    const auto in_time = [&] {
+        return book_.forgotten.due_ns(TimerKind::kKept, row) <= parts_.forgotten_at(slot);
+    };
+    expect(is_held || (has_timer && in_time()),
+           [&] { return who() + " holds nothing and is not forgotten in time"; });
+}
+
+void BookCheck::assignments() {
     for (uint32_t pool = 0; pool < state_.counters->pools; ++pool) {
         uint32_t found = 0;
         TimeNs last_ns = 0;
         bool is_sound = true;
-        for (uint32_t row = book_.assignments.head(pool); row != kNoRow && found <= assigned[pool];
+        for (uint32_t row = book_.assignments.head(pool); row != kNoRow && found <= assigned_[pool];
              row = book_.assignments.next(row)) {
             const shm::SlotRow& slot = state_.slots[row];
             is_sound = is_sound && slot.pool == pool && (slot.flags & SlotFlag::kAssigned) != 0 &&
@@ -296,7 +303,7 @@ void BookCheck::reported_workers() {
             last_ns = state_.leases[slot.holder].granted_ns;
             ++found;
         }
-        expect(is_sound && found == assigned[pool], [&] {
+        expect(is_sound && found == assigned_[pool], [&] {
             return name_of(state_.pools[pool]) + " lists its unconfirmed assignments wrong";
         });
     }

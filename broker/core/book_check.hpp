@@ -22,15 +22,17 @@ class BookCheck {
     explicit BookCheck(const Core::Parts& parts)
         : parts_(parts), state_(parts.state), book_(*parts.book) {}
 
-    Wrongs run() {
+    // Where no pool is ordered by account there is nothing in the lists.
+    Wrongs run(bool has_pools) {
+        accounts();
+        if (!has_pools) return wrongs_;
         count_slots();
         count_leases();
         stalls();
         tenants();
         watches();
-        reported_workers();
+        assignments();
         crowds();
-        accounts();
         label_units();
         crossing();
         return wrongs_;
@@ -63,7 +65,8 @@ class BookCheck {
     void tenant_leases(uint32_t tenant);
     void watches();
     void watched(const Tenant& tenant, const std::string& who);
-    void reported_workers();
+    void reported_worker(uint32_t slot, bool is_there);
+    void assignments();
     [[nodiscard]] bool is_listed(uint32_t lease) const;
 
     // book_check_claims.cpp
@@ -82,6 +85,7 @@ class BookCheck {
     Wrongs wrongs_;
     std::vector<OfStall> of_stall_;
     std::vector<OfTenant> of_tenant_;
+    std::vector<uint32_t> assigned_;  // by pool: slots whose workers have not confirmed
 };
 
 }  // namespace dibs::core
