@@ -86,7 +86,8 @@ static_assert(DIBS_OP_KEEPALIVE == static_cast<int>(Op::kKeepalive));
 static_assert(DIBS_OP_ANNOUNCE == static_cast<int>(Op::kAnnounce));
 static_assert(DIBS_OP_PROTECT == static_cast<int>(Op::kProtect));
 
-int submit_one(Session& session, dibs_op& op) {
+// `begun`: when the first claim of the batch was submitted, in ticks; 0 = not yet.
+int submit_one(Session& session, dibs_op& op, uint64_t& begun) {
     const Told told = (op.flags & DIBS_QUIET) != 0 ? Told::kNobody : Told::kResult;
     shm::Submission entry;
     entry.op = static_cast<Op>(op.kind);
@@ -99,7 +100,10 @@ int submit_one(Session& session, dibs_op& op) {
             if (op.claim == nullptr) options.timeout_ns = DIBS_FOREVER;
             uint32_t tag = kNone;
             code = session.submit_claim(op.pool, options, op.user_data, tag);
-            if (code == DIBS_OK) op.ticket = uint64_t{session.tags[tag].use} << 32 | tag;
+            if (code != DIBS_OK) return code;
+            if (begun == 0) begun = ticks();
+            session.tags[tag].asked_ticks = begun;
+            op.ticket = uint64_t{session.tags[tag].use} << 32 | tag;
             return code;
         }
         case DIBS_OP_CANCEL:
@@ -153,9 +157,10 @@ int dibs_submit(dibs_session* session, dibs_op* ops, size_t count) {
     if (stride < sizeof(dibs_op) || stride % alignof(dibs_op) != 0) return DIBS_ESIZE;
     int accepted = 0;
     int code = DIBS_OK;
+    uint64_t begun = 0;
     auto* bytes = reinterpret_cast<uint8_t*>(ops);
     for (size_t i = 0; i < count; ++i) {
-        code = submit_one(*session, *reinterpret_cast<dibs_op*>(bytes + i * stride));
+        code = submit_one(*session, *reinterpret_cast<dibs_op*>(bytes + i * stride), begun);
         if (code != DIBS_OK) break;
         ++accepted;
     }

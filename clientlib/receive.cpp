@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "clientlib/session.hpp"
+#include "shm/histogram.hpp"
 
 namespace dibs::client {
 
@@ -79,6 +80,15 @@ void hold(Session& session, uint32_t tag, const shm::Completion& completion) {
     if (row.interval_ns != 0) row.until_ns = monotonic_ns() + row.interval_ns;
 }
 
+// From its submission until its grant was taken in; what a batch brings is taken in at one time.
+void record_latency(Session& session, Tag& row) {
+    if (row.asked_ticks == 0) return;
+    if (session.pumped_ticks == 0) session.pumped_ticks = ticks();
+    shm::histogram_record(session.histogram->bucket,
+                          session.tick.to_ns(session.pumped_ticks - row.asked_ticks));
+    row.asked_ticks = 0;  // should it wait again, that is not counted
+}
+
 // A claim's end. True if it is for the caller.
 bool accept_claim(Session& session, const shm::Completion& completion, dibs_completion& out) {
     const uint32_t tag = completion.tag;
@@ -102,6 +112,7 @@ bool accept_claim(Session& session, const shm::Completion& completion, dibs_comp
     session.tell_before_grant(tag);
     if (granted) {
         if (!row.requeue) --session.claims_open;
+        if (!row.abandoned) record_latency(session, row);
         hold(session, tag, completion);
     }
     if (row.abandoned) {
@@ -249,6 +260,7 @@ bool Session::accept(const shm::Completion& completion, dibs_completion& out) {
 
 void Session::pump() {
     const uint64_t before = completions.head();
+    pumped_ticks = 0;
     while (end_code == 0 && !stash.full()) {
         shm::Completion completion;
         const shm::Poll poll_result = completions.pop(completion);

@@ -64,6 +64,7 @@ struct Tag {
     bool requeue = false;     // its claim may wait again: its completion stays reserved
     uint64_t was_lease = 0;   // before its claim waited again
     uint64_t was_fence = 0;
+    uint64_t asked_ticks = 0;  // of a claim in a batch: when it was submitted; 0: it is not counted
     uint32_t units = 0;
     uint32_t room = shm::kNoRow;
     bool revived = false;  // by a keepalive, when DOWN.events was revived_events
@@ -171,6 +172,7 @@ struct Session {
     uint32_t events_seen = 0;  // DOWN.events
     uint32_t pools_seen = 0;
     uint32_t cpu_told = shm::kNoCpu;
+    uint64_t pumped_ticks = 0;  // when the last pump saw its first grant of a batch; 0 = none yet
     int64_t spin_ns = kSpinNs;  // 0: sleep at once
     uint64_t net_due_ns = 0;
     uint64_t net_tail = 0;   // the ring's tail when the net last looked

@@ -14,13 +14,20 @@ void check(int code) {
     if (code < 0) throw Failure(kExitFailed, dibs_strerror(code));
 }
 
+// Of no times there is nothing to say.
+Cell time(const dibs_latency& latency, int64_t ns) {
+    return latency.count == 0 ? Cell() : Cell::duration(static_cast<uint64_t>(ns));
+}
+
 }  // namespace
 
 int run_snapshot(int argc, char** argv) {
     std::string name;
     Arguments arguments("snapshot",
                         "Shows one consistent picture of a pool's counters, read from shared "
-                        "memory: the broker does nothing for it.");
+                        "memory: the broker does nothing for it. Then how long its granted claims "
+                        "waited, as the broker measures it, and how long granted claims of all "
+                        "pools took from end to end, as clients report.");
     arguments.operand("POOL", &name, "the pool");
     Output output(arguments);
     if (const auto exit = arguments.parse(argc, argv)) return *exit;
@@ -33,6 +40,12 @@ int run_snapshot(int argc, char** argv) {
     dibs_totals totals = {};
     totals.size = sizeof totals;
     check(dibs_pool_totals(attachment.session(), pool, &totals));
+    dibs_latency waited = {};
+    waited.size = sizeof waited;
+    check(dibs_pool_latency(attachment.session(), pool, &waited));
+    dibs_latency reported = {};
+    reported.size = sizeof reported;
+    check(dibs_reported_latency(attachment.session(), &reported));
     Sheet sheet{"dibs.snapshot/1",
                 {{"pool", "pool"},
                  {"slots", "slots"},
@@ -52,7 +65,12 @@ int run_snapshot(int argc, char** argv) {
                  {"cancelled", "cancelled"},
                  {"rejected", "rejected"},
                  {"released", "released"},
-                 {"net_found_work", "lost wake-ups"}}};
+                 {"waited_p50_ns", "waited, p50"},
+                 {"waited_p99_ns", "waited, p99"},
+                 {"net_found_work", "lost wake-ups"},
+                 {"reported_claims", "all pools' claims, as clients report"},
+                 {"reported_p50_ns", "they took, p50"},
+                 {"reported_p99_ns", "they took, p99"}}};
     sheet.rows.push_back({Cell::of(name),
                           Cell::of(counters.slots),
                           Cell::of(counters.idle),
@@ -71,7 +89,12 @@ int run_snapshot(int argc, char** argv) {
                           Cell::of(totals.cancelled),
                           Cell::of(totals.rejected),
                           Cell::of(totals.released),
-                          Cell::of(totals.net_found_work)});
+                          time(waited, waited.p50_ns),
+                          time(waited, waited.p99_ns),
+                          Cell::of(totals.net_found_work),
+                          Cell::of(reported.count),
+                          time(reported, reported.p50_ns),
+                          time(reported, reported.p99_ns)});
     output.show_record(sheet);
     return output.finish(kExitOk);
 }

@@ -421,5 +421,19 @@ TEST(CppEvents, KeepFromOtherUsersWhoHolds) {
     EXPECT_EQ(stranger.marked(), 'h');
 }
 
+TEST(CppLatency, IsOfThePoolAndOfTheSession) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kDevices);
+    Session session = attach(dibsd);
+    const uint32_t pool = *session.pool("gpu");
+    EXPECT_EQ(session.session_latency()->count, 0U);
+    ASSERT_TRUE(session.claim(pool));
+    EXPECT_EQ(session.session_latency()->count, 1U);
+    EXPECT_GT(session.session_latency()->p50_ns, 0);
+    EXPECT_EQ(session.latency(pool)->count, 1U);
+    EXPECT_LE(session.reported_latency()->count, 1U);
+    EXPECT_EQ(session.latency(99).error().code, DIBS_EPOOL);
+}
+
 }  // namespace
 }  // namespace dibs::test

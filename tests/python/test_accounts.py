@@ -1,4 +1,4 @@
-# tests/python/test_accounts.py -- shares, events, and the whole state out and in.
+# tests/python/test_accounts.py -- shares, events, latencies, and the whole state out and in.
 # SPDX-License-Identifier: Apache-2.0
 import tempfile
 
@@ -91,3 +91,14 @@ def loaded(file, socket):
         return True
     except errors.WrongState:
         return False
+
+
+def test_latencies_are_the_pools_the_clients_and_ones_own(broker):
+    with dibs.connect(broker.socket, timeout=10) as client:
+        assert client.session_latency() == dibs.Latency(0, 0, 0, 0, 0, 0)
+        for _ in range(3):
+            client.claim("gpu", timeout=60).release()
+        own = client.session_latency()
+        assert own.count == 3 and 0 < own.p50 <= own.p99 <= own.longest
+        assert client.latency("gpu").count == 3
+        assert client.reported_latency().count <= 3

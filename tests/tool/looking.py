@@ -172,10 +172,15 @@ def snapshot(place):
     wait_until(place, snapshot_of, lambda rows: rows[0]["granted"] == 1)  # told after the grant
     code, out, err = place.run(*snapshot_of)
     expect_equal((code, err), (0, ""))
+    out = re.sub(r'("(?:waited|reported)_\w+":)(?:\d+|null)', r"\1N", out)  # told, or not yet
     expect_equal(out, '{"schema":"dibs.snapshot/1","pool":"gpu","slots":2,"idle":1,"reserved":0,'
                       '"leased":1,"recovering":0,"unknown":0,"parked":0,"absent":0,"queued":0,'
                       '"confirming":0,"hits":1,"accepted":1,"granted":1,"expired":0,'
-                      '"cancelled":0,"rejected":0,"released":0,"net_found_work":0}\n')
+                      '"cancelled":0,"rejected":0,"released":0,"waited_p50_ns":N,'
+                      '"waited_p99_ns":N,"net_found_work":0,"reported_claims":N,'
+                      '"reported_p50_ns":N,"reported_p99_ns":N}\n')
+    code, out, _ = place.run("snapshot", "gpu")
+    expect(all(word in out for word in ("waited, p50", "waited, p99", "as clients report")), out)
 
 
 @case("version: the tool's, and the broker's if one answers")

@@ -58,8 +58,9 @@
 // open sessions of their own (a handshake takes about 0.3 ms). Exempt, callable from any thread at
 // any time: dibs_version, dibs_strerror, the functions dibs_…_name, and what opens something of its
 // own: dibs_connect, dibs_events_open, dibs_dump, dibs_load; and, from any thread as long as the
-// session is open: dibs_snapshot, dibs_pool_totals, dibs_account_share, dibs_fd. The library starts
-// no thread, installs no signal handler and raises no signal; a signal does not end a wait.
+// session is open: dibs_snapshot, dibs_pool_totals, dibs_pool_latency, dibs_reported_latency,
+// dibs_account_share, dibs_fd. The library starts no thread, installs no signal handler and raises
+// no signal; a signal does not end a wait.
 //
 // Fork. A child does not inherit a session: every function that is given one answers DIBS_EFORK
 // there, and dibs_close only gives back the child's copy. The parent's session is not affected.
@@ -295,6 +296,31 @@ typedef struct dibs_totals {
 // thread, as long as the session is open. DIBS_ESIZE, DIBS_EPOOL, DIBS_ETORN, DIBS_EARGUMENT,
 // DIBS_EFORK.
 DIBS_API int dibs_pool_totals(dibs_session* session, uint32_t pool, dibs_totals* totals);
+
+// How long something took, of all the times that were counted: so many hundredths of them took at
+// most so long. A number is at most a sixteenth more than what it stands for; of none, all are 0.
+typedef struct dibs_latency {
+    size_t size;
+    uint64_t count;
+    int64_t p50_ns;
+    int64_t p90_ns;
+    int64_t p99_ns;
+    int64_t p999_ns;  // 99.9 of a hundred
+    int64_t longest_ns;
+} dibs_latency;
+
+// How long the granted claims of a pool waited, from the broker's reading of them to their grant,
+// as the broker measures it. Any thread, as long as the session is open. DIBS_ESIZE, DIBS_EPOOL,
+// DIBS_EARGUMENT, DIBS_EFORK.
+DIBS_API int dibs_pool_latency(dibs_session* session, uint32_t pool, dibs_latency* latency);
+// How long granted claims took, from their submission until the answer was seen, of all pools and
+// sessions together, as the clients report it: the broker sums up what each says of itself, and
+// believes of a session no more of them than it has answered. Any thread, as long as the session is
+// open. DIBS_ESIZE, DIBS_EARGUMENT, DIBS_EFORK.
+DIBS_API int dibs_reported_latency(dibs_session* session, dibs_latency* latency);
+// The same of this session alone: what it reports. One thread at a time per session. DIBS_ESIZE,
+// DIBS_EARGUMENT, DIBS_EFORK.
+DIBS_API int dibs_session_latency(dibs_session* session, dibs_latency* latency);
 
 // The place of an account, by its name; it stays the same as long as the account is known.
 // DIBS_ENAME, DIBS_ENOTFOUND, DIBS_ETORN, DIBS_EARGUMENT, DIBS_EFORK.

@@ -595,6 +595,17 @@ class Session {
     [[nodiscard]] Result<dibs_totals> totals(std::uint32_t pool) const {
         return read<dibs_totals>(&dibs_pool_totals, pool);
     }
+    // How long its claims waited, as the broker measures it; how long claims took, as all clients
+    // report it, or this session alone.
+    [[nodiscard]] Result<dibs_latency> latency(std::uint32_t pool) const {
+        return read<dibs_latency>(&dibs_pool_latency, pool);
+    }
+    [[nodiscard]] Result<dibs_latency> reported_latency() const {
+        return read_own(&dibs_reported_latency);
+    }
+    [[nodiscard]] Result<dibs_latency> session_latency() const {
+        return read_own(&dibs_session_latency);
+    }
     [[nodiscard]] Result<std::uint32_t> account(const char* name) const {
         std::uint32_t place = 0;
         const int code = dibs_account(raw_, name, &place);
@@ -692,6 +703,12 @@ class Session {
         out.size = sizeof out;
         const int code = function(raw_, pool, &out);
         return code == DIBS_OK ? Result<T>(out) : Failure::of(code);
+    }
+    Result<dibs_latency> read_own(int (*function)(dibs_session*, dibs_latency*)) const {
+        dibs_latency out = {};
+        out.size = sizeof out;
+        const int code = function(raw_, &out);
+        return code == DIBS_OK ? Result<dibs_latency>(out) : Failure::of(code);
     }
     dibs_session* raw_ = nullptr;
 };

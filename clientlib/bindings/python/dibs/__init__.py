@@ -18,6 +18,7 @@ from .accounts import Share
 from .client import Client, Counters, PoolLimits, Preempt, Terms, Totals, WhenBusy, connect
 from .errors import Cancelled, Error, Expired, Holder
 from .events import Event, Events
+from .latency import Latency
 from .lease import Lease, LeaseState, Slot
 from .state import dump, load
 from .worker import Assignment, OfferedSlot
@@ -30,6 +31,6 @@ def version() -> tuple[int, int, int]:
 
 
 __all__ = ["Assignment", "Cancelled", "Client", "Counters", "Error", "Event", "Events",
-           "Expired", "Holder", "Lease", "LeaseState", "OfferedSlot", "PoolLimits", "Preempt",
-           "Share", "Slot", "Terms", "Totals", "WhenBusy", "aio", "connect", "dump", "errors",
-           "load", "version"]
+           "Expired", "Holder", "Latency", "Lease", "LeaseState", "OfferedSlot", "PoolLimits",
+           "Preempt", "Share", "Slot", "Terms", "Totals", "WhenBusy", "aio", "connect", "dump",
+           "errors", "load", "version"]

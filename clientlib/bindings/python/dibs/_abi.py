@@ -153,6 +153,11 @@ class Share(Struct):
                 ("used_ns", c_uint64), ("counted_ns", c_uint64)]
 
 
+class Latency(Struct):
+    _fields_ = [("size", c_size_t), ("count", c_uint64), ("p50_ns", c_int64), ("p90_ns", c_int64),
+                ("p99_ns", c_int64), ("p999_ns", c_int64), ("longest_ns", c_int64)]
+
+
 class Event(Struct):
     _fields_ = [("size", c_size_t), ("number", c_uint64), ("time_ns", c_int64),
                 ("kind", c_int32), ("full", c_int32), ("outcome", c_int32), ("code", c_int32),
@@ -173,7 +178,7 @@ STRUCTS: dict[str, type[Struct]] = {
     "dibs_claim_options": ClaimOptions, "dibs_lease": LeaseName, "dibs_holder": HolderName,
     "dibs_completion": Completion, "dibs_announce_options": AnnounceOptions, "dibs_op": Op,
     "dibs_slot": Slot, "dibs_assignment": Assignment,
-    "dibs_share": Share, "dibs_event": Event,
+    "dibs_share": Share, "dibs_event": Event, "dibs_latency": Latency,
 }
 
 _session = c_void_p
@@ -191,6 +196,9 @@ FUNCTIONS: dict[str, list[Any]] = {
     "dibs_describe": [_session, c_uint32, POINTER(PoolLimits)],
     "dibs_snapshot": [_session, c_uint32, POINTER(Counters)],
     "dibs_pool_totals": [_session, c_uint32, POINTER(Totals)],
+    "dibs_pool_latency": [_session, c_uint32, POINTER(Latency)],
+    "dibs_reported_latency": [_session, POINTER(Latency)],
+    "dibs_session_latency": [_session, POINTER(Latency)],
     "dibs_account": [_session, c_char_p, POINTER(c_uint32)],
     "dibs_account_share": [_session, c_uint32, POINTER(Share)],
     "dibs_submit": [_session, POINTER(Op), c_size_t],

@@ -17,10 +17,11 @@ from collections import deque
 from types import TracebackType
 from typing import Any, AsyncIterator, Generator, Iterable, Mapping, Optional, Union
 
-from . import _abi, accounts, errors
+from . import _abi, accounts, errors, latency
 from ._session import MARGIN_S, Session
 from .accounts import Share
 from .client import Counters, PoolLimits, Pools, Terms, Totals, WhenBusy
+from .latency import Latency
 from .lease import Lease
 from .worker import Assignment, OfferedSlot, announce_options, take_assignment
 
@@ -176,6 +177,18 @@ class AsyncClient:
 
     def totals(self, pool: Union[str, int]) -> Totals:
         return self._pools.read("dibs_pool_totals", _abi.Totals.sized(), Totals, pool)
+
+    def latency(self, pool: Union[str, int]) -> Latency:
+        """How long its granted claims waited, as the broker measures it."""
+        return latency.of_pool(self._session, self._pools.number(pool))
+
+    def reported_latency(self) -> Latency:
+        """How long granted claims took, of all pools and clients, as the clients report it."""
+        return latency.reported(self._session)
+
+    def session_latency(self) -> Latency:
+        """The same of this client alone."""
+        return latency.of_session(self._session)
 
     def share(self, account: str) -> Share:
         return accounts.share(self._session, account)

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Iterable, Iterator, Mapping, Optional, Type, TypeVar, Union
 
-from . import _abi, accounts, errors
+from . import _abi, accounts, errors, latency
 from ._session import SLICE_NS, Session, nanoseconds, options, strings
 from .accounts import Share
+from .latency import Latency
 from .lease import Lease
 from .worker import Assignment, OfferedSlot, announce_options, take_assignment
 
@@ -195,6 +196,18 @@ class Client:
 
     def totals(self, pool: Union[str, int]) -> Totals:
         return self._pools.read("dibs_pool_totals", _abi.Totals.sized(), Totals, pool)
+
+    def latency(self, pool: Union[str, int]) -> Latency:
+        """How long its granted claims waited, as the broker measures it."""
+        return latency.of_pool(self._session, self._pools.number(pool))
+
+    def reported_latency(self) -> Latency:
+        """How long granted claims took, of all pools and clients, as the clients report it."""
+        return latency.reported(self._session)
+
+    def session_latency(self) -> Latency:
+        """The same of this client alone."""
+        return latency.of_session(self._session)
 
     def share(self, account: str) -> Share:
         return accounts.share(self._session, account)
