@@ -61,6 +61,7 @@ class Desk {
 
     // desk_reports.cpp
     void report(AdminJob& job);
+    void announce_again(AdminJob& job, uint32_t pool);
     void pull(AdminJob& job);
     void take_result(AdminJob& job, size_t first) const;
     [[nodiscard]] bool reports_to(AdminJob& job, uint32_t* pool) const;

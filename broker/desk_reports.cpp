@@ -33,7 +33,7 @@ const char* sentence_of(shm::Reason reason) {
         case shm::Reason::kMalformed:
             return "a worker has a name of 1 to 63 bytes, without control characters";
         case shm::Reason::kPayload:
-            return "a worker has at most 32 labels of 1 to 63 bytes, without a zero byte";
+            return "there are at most 32 labels, of 1 to 63 bytes each, without a zero byte";
         case shm::Reason::kTablesFull:
             return "the broker's tables are full";
         default:
@@ -109,6 +109,10 @@ void Desk::report(AdminJob& job) {
                                    .error = request.error});
         return take_result(job, first);
     }
+    if (request.report == ReportKind::again) {
+        announce_again(job, pool);
+        return take_result(job, first);
+    }
     core::Report report;
     switch (request.report) {
         case ReportKind::idle:
@@ -136,6 +140,26 @@ void Desk::report(AdminJob& job) {
     report.event_ns = event_of(job);
     core_.apply(report);
     take_result(job, first);
+}
+
+void Desk::announce_again(AdminJob& job, uint32_t pool) {
+    const admin::RequestT& request = job.request;
+    const uint32_t row = core_.find_claim(request.number);
+    if (row == shm::kNoRow || core_.claim(row).pool != pool) {
+        job.answer.code = Code::not_found;
+        job.answer.names.assign(1, "that pool has no such claim");
+        return;
+    }
+    const auto labels = views(request.labels);
+    const auto prefer = views(request.prefer);
+    core_.apply(core::UpdateClaim{.claim = request.number,
+                                  .account_given = !request.account.empty(),
+                                  .account = request.account,
+                                  .labels_given = request.labels_given,
+                                  .labels = labels,
+                                  .provisionable_given = request.prefer_given,
+                                  .provisionable = prefer,
+                                  .event_ns = event_of(job)});
 }
 
 void Desk::pull(AdminJob& job) {

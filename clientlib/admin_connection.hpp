@@ -3,7 +3,6 @@
 #pragma once
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -12,7 +11,6 @@
 
 #include "clientlib/session.hpp"
 #include "dibs/dibs.h"
-#include "shm/handshake.hpp"
 
 namespace dibs::client {
 
@@ -59,35 +57,13 @@ class AdminConnection {
     int fd_;
 };
 
-inline int greet(const AdminConnection& connection) {
-    shm::AdminHello hello;
-    snprintf(hello.version,
-             sizeof hello.version,
-             "%d.%d.%d",
-             DIBS_VERSION_MAJOR,
-             DIBS_VERSION_MINOR,
-             DIBS_VERSION_PATCH);
-    union {
-        uint64_t magic;
-        shm::AdminWelcome welcome;
-        shm::Farewell farewell;
-    } reply = {};
-    const int size = connection.ask(&hello, sizeof hello, &reply, sizeof reply);
-    if (size < 0) return size;
-    if (size == sizeof reply.welcome && reply.magic == shm::kAdminWelcomeMagic) {
-        return reply.welcome.admin_version == shm::kAdminVersion ? DIBS_OK : DIBS_EVERSION;
-    }
-    if (size != sizeof reply.farewell || reply.magic != shm::kFarewellMagic) {
-        return DIBS_EHANDSHAKE;
-    }
-    switch (reply.farewell.code) {
-        case shm::FarewellCode::kVersion:
-            return DIBS_EVERSION;
-        case shm::FarewellCode::kFull:
-            return DIBS_ELIMIT;
-        default:
-            return DIBS_EHANDSHAKE;
-    }
-}
+// admin_connection.cpp
+int greet(const AdminConnection& connection);
+// Where the caller's options say: reached and greeted. What it has given goes into `known`.
+int open_conversation(const AdminConnection& connection,
+                      const dibs_connect_options* given,
+                      dibs_connect_options* known);
+// What a code of schemas/admin.fbs is to a caller.
+int code_of_answer(uint8_t code);
 
 }  // namespace dibs::client

@@ -1,4 +1,5 @@
-// clientlib/admin_tables.hpp -- the two shapes of schemas/admin.fbs that the library knows.
+// clientlib/admin_tables.hpp -- what the library knows of schemas/admin.fbs: requests that always
+// have the same shape, and what it reads of an answer.
 //
 // A FlatBuffer is little-endian: a root offset, and tables whose first word leads back to a list of
 // where their fields lie. What is read is checked against the answer's size first.
@@ -8,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+
+#include "dibs/dibs.h"
 
 namespace dibs::client {
 
@@ -173,20 +176,97 @@ inline bool read_slice(const uint8_t* bytes, size_t size, SliceAnswer* slice) {
     return true;
 }
 
-enum class ExplanationFound : uint8_t { kFacts, kNotFound, kNonsense };
+// Bytes of the answer; null: there is none, or it is broken.
+struct AnswerText {
+    const char* bytes = nullptr;
+    uint32_t size = 0;
+};
 
-// A text of the table; left as it is where there is none, or the table is broken.
-template <size_t kRoom>
-void read_text(const uint8_t* bytes, size_t size, size_t table, size_t field, char (&out)[kRoom]) {
+// The text that the reference at `at` means.
+inline AnswerText read_text_at(const uint8_t* bytes, size_t size, size_t at) {
     uint32_t offset = 0;
-    uint32_t length = 0;
-    const size_t at = field_place(bytes, size, table, field);
-    if (at == 0 || !read_at(bytes, size, at, &offset)) return;
-    if (!read_at(bytes, size, at + offset, &length)) return;
-    const size_t text = at + offset + sizeof length;
-    if (text > size || length > size - text) return;
-    memcpy(out, bytes + text, length < kRoom ? length : kRoom - 1);
+    AnswerText text;
+    if (at == 0 || !read_at(bytes, size, at, &offset)) return {};
+    if (!read_at(bytes, size, at + offset, &text.size)) return {};
+    const size_t first = at + offset + sizeof text.size;
+    if (first > size || text.size > size - first) return {};
+    text.bytes = reinterpret_cast<const char*>(bytes) + first;
+    return text;
 }
+
+// A list of references: where the first one lies.
+struct AnswerList {
+    size_t first = 0;
+    uint32_t count = 0;
+};
+
+inline AnswerList read_list(const uint8_t* bytes, size_t size, size_t table, size_t field) {
+    uint32_t offset = 0;
+    AnswerList list;
+    const size_t at = field_place(bytes, size, table, field);
+    if (at == 0 || !read_at(bytes, size, at, &offset)) return {};
+    if (!read_at(bytes, size, at + offset, &list.count)) return {};
+    list.first = at + offset + sizeof list.count;
+    if (list.first > size || list.count > (size - list.first) / sizeof(uint32_t)) return {};
+    return list;
+}
+
+// Why something was refused: the first of the answer's names.
+inline AnswerText read_first_name(const uint8_t* bytes, size_t size) {
+    constexpr size_t kNames = 4;
+    uint32_t root = 0;
+    if (!read_at(bytes, size, 0, &root)) return {};
+    const AnswerList names = read_list(bytes, size, root, kNames);
+    return names.count == 0 ? AnswerText{} : read_text_at(bytes, size, names.first);
+}
+
+template <size_t kRoom>
+void copy_text(const AnswerText& text, char (&out)[kRoom]) {
+    const size_t fit = text.size < kRoom ? text.size : kRoom - 1;
+    memset(out, 0, kRoom);
+    if (text.bytes != nullptr) memcpy(out, text.bytes, fit);
+}
+
+inline bool read_one_pulled(const uint8_t* bytes, size_t size, size_t at, dibs_pulled* out) {
+    constexpr size_t kWorker = 0;
+    constexpr size_t kClaim = 1;
+    constexpr size_t kAbort = 2;
+    constexpr size_t kProvision = 3;
+    uint32_t offset = 0;
+    if (!read_at(bytes, size, at, &offset)) return false;
+    const size_t table = at + offset;
+    *out = {};
+    copy_text(read_text_at(bytes, size, field_place(bytes, size, table, kWorker)), out->worker);
+    const size_t claim_at = field_place(bytes, size, table, kClaim);
+    const size_t abort_at = field_place(bytes, size, table, kAbort);
+    if (claim_at != 0 && !read_at(bytes, size, claim_at, &out->claim)) return false;
+    if (abort_at != 0 && !read_at(bytes, size, abort_at, &out->abort)) return false;
+    const AnswerList labels = read_list(bytes, size, table, kProvision);
+    if (labels.count > DIBS_LABELS_MAX) return false;
+    out->provision_count = labels.count;
+    for (uint32_t i = 0; i < labels.count; ++i) {
+        copy_text(read_text_at(bytes, size, labels.first + i * sizeof(uint32_t)),
+                  out->provision[i]);
+    }
+    return true;
+}
+
+// How many, or DIBS_EHANDSHAKE: it is no such answer.
+inline int read_pulled(const uint8_t* bytes, size_t size, dibs_pulled* pulled, size_t room) {
+    constexpr size_t kPulled = 14;
+    uint32_t root = 0;
+    if (!read_at(bytes, size, 0, &root)) return DIBS_EHANDSHAKE;
+    const AnswerList list = read_list(bytes, size, root, kPulled);
+    if (list.count > room) return DIBS_EHANDSHAKE;
+    for (uint32_t i = 0; i < list.count; ++i) {
+        if (!read_one_pulled(bytes, size, list.first + i * sizeof(uint32_t), &pulled[i])) {
+            return DIBS_EHANDSHAKE;
+        }
+    }
+    return static_cast<int>(list.count);
+}
+
+enum class ExplanationFound : uint8_t { kFacts, kNotFound, kNonsense };
 
 inline ExplanationFound read_explanation(const uint8_t* bytes, size_t size, WaitStory* story) {
     constexpr size_t kCode = 0;
@@ -207,8 +287,9 @@ inline ExplanationFound read_explanation(const uint8_t* bytes, size_t size, Wait
     if (facts_at == 0 || !read_at(bytes, size, facts_at, &story->facts)) {
         return ExplanationFound::kNonsense;
     }
-    read_text(bytes, size, at + offset, kAccount, story->account);
-    read_text(bytes, size, at + offset, kLabel, story->label);
+    const size_t table = at + offset;
+    copy_text(read_text_at(bytes, size, field_place(bytes, size, table, kAccount)), story->account);
+    copy_text(read_text_at(bytes, size, field_place(bytes, size, table, kLabel)), story->label);
     return ExplanationFound::kFacts;
 }
 

@@ -49,11 +49,9 @@ static_assert(sizeof kNames / sizeof *kNames == DIBS_EVENT_LOST + 1);
 static_assert(DIBS_EVENT_LOST == kEventKinds);
 static_assert(DIBS_EVENT_SLOTS == shm::kEventSlots);
 
-int subscribe(const dibs_connect_options& options, dibs_events* events) {
-    sockaddr_un address = {};
-    int code = broker_address(options, &address);
-    if (code == DIBS_OK) code = events->connection.reach(address);
-    if (code == DIBS_OK) code = greet(events->connection);
+int subscribe(const dibs_connect_options* options, dibs_events* events) {
+    dibs_connect_options known;
+    const int code = open_conversation(events->connection, options, &known);
     if (code != DIBS_OK) return code;
     PlainRequest request;
     request.ask = kAskEvents;
@@ -162,16 +160,11 @@ int next(dibs_events* events, int64_t timeout_ns, dibs_event* event) {
 
 int dibs_events_open(const dibs_connect_options* options, dibs_events** opened) {
     if (opened == nullptr) return DIBS_EARGUMENT;
-    dibs_connect_options copy = {};
-    if (options != nullptr) {
-        if (options->size < sizeof(size_t)) return DIBS_ESIZE;
-        memcpy(&copy, options, options->size < sizeof copy ? options->size : sizeof copy);
-    }
     void* memory = dibs::client::take_marked(dibs::client::kMemory);
     if (memory == nullptr) return DIBS_ESYSTEM;
     auto* events = new (static_cast<uint8_t*>(memory) + dibs::shm::kPageSize) dibs_events;
     events->mark = static_cast<uint64_t*>(memory);
-    const int code = dibs::client::subscribe(copy, events);
+    const int code = dibs::client::subscribe(options, events);
     if (code != DIBS_OK) {
         dibs::client::give_memory_back(events);
         return code;

@@ -310,6 +310,10 @@ void* take_marked(size_t size);
 // the first version. DIBS_ESIZE.
 int read_options(const void* given, void* out, size_t known, size_t first);
 
+// Of a pool, slot, worker, account, label: 1 to 63 bytes.
+bool good_name(const char* name);
+int check_labels(const char* const* labels, size_t count);  // DIBS_ELABELS
+
 inline constexpr size_t kFirstConnectOptions = offsetof(dibs_connect_options, connected);
 inline constexpr size_t kFirstClaimOptions = offsetof(dibs_claim_options, prefer);
 

@@ -15,26 +15,6 @@ constexpr size_t kAnswerSize = 131072;
 constexpr size_t kSlice = 32768;
 constexpr int kPatience = 60;  // seconds: a million rows take one to be written down
 
-// schemas/admin.fbs, Code.
-constexpr uint8_t kDenied = 5;
-constexpr uint8_t kUnsupported = 6;
-constexpr uint8_t kRefused = 7;
-
-int code_of(uint8_t code) {
-    switch (code) {
-        case 0:
-            return DIBS_OK;
-        case kDenied:
-            return DIBS_ENOTALLOWED;
-        case kUnsupported:
-            return DIBS_EVERSION;
-        case kRefused:
-            return DIBS_ESTATE;
-        default:
-            return DIBS_EHANDSHAKE;
-    }
-}
-
 bool write_all(int fd, const uint8_t* bytes, size_t size) {
     while (size != 0) {
         const ssize_t written = ::write(fd, bytes, size);
@@ -59,20 +39,6 @@ ssize_t read_all(int fd, uint8_t* bytes, size_t size) {
     return static_cast<ssize_t>(got);
 }
 
-int reach(const AdminConnection& connection, const dibs_connect_options* options) {
-    dibs_connect_options copy = {};
-    if (options != nullptr) {
-        if (options->size < sizeof(size_t)) return DIBS_ESIZE;
-        memcpy(&copy, options, options->size < sizeof copy ? options->size : sizeof copy);
-    }
-    sockaddr_un address = {};
-    int code = broker_address(copy, &address);
-    if (code == DIBS_OK) code = connection.reach(address);
-    if (code == DIBS_OK) code = greet(connection);
-    connection.wait_for(kPatience);
-    return code;
-}
-
 int dump(const AdminConnection& connection, int fd, uint8_t* answer) {
     DumpRequest request;
     for (;;) {
@@ -80,7 +46,7 @@ int dump(const AdminConnection& connection, int fd, uint8_t* answer) {
         if (size < 0) return size;
         SliceAnswer slice;
         if (!read_slice(answer, static_cast<size_t>(size), &slice)) return DIBS_EHANDSHAKE;
-        if (slice.code != 0) return code_of(slice.code);
+        if (slice.code != 0) return code_of_answer(slice.code);
         if (!write_all(fd, slice.bytes, slice.count)) return DIBS_ESYSTEM;
         if (slice.more == 0) return DIBS_OK;
         if (slice.cursor <= request.cursor) return DIBS_EHANDSHAKE;
@@ -112,7 +78,7 @@ int load(const AdminConnection& connection, int fd, uint8_t* memory) {
         if (heard < 0) return heard;
         SliceAnswer slice;
         if (!read_slice(answer, static_cast<size_t>(heard), &slice)) return DIBS_EHANDSHAKE;
-        if (slice.code != 0) return code_of(slice.code);
+        if (slice.code != 0) return code_of_answer(slice.code);
     } while (count != 0);
     return DIBS_OK;
 }
@@ -122,8 +88,10 @@ using Transfer = int (*)(const AdminConnection&, int, uint8_t*);
 int transfer(const dibs_connect_options* options, int fd, Transfer run) {
     if (fd < 0) return DIBS_EARGUMENT;
     const AdminConnection connection;
-    const int code = reach(connection, options);
+    dibs_connect_options known;
+    const int code = open_conversation(connection, options, &known);
     if (code != DIBS_OK) return code;
+    connection.wait_for(kPatience);
     auto* memory = static_cast<uint8_t*>(calloc(1, kAnswerSize));
     if (memory == nullptr) return DIBS_ESYSTEM;
     const int result = run(connection, fd, memory);

@@ -132,8 +132,6 @@ void Session::settle() {
 
 // ---- claims
 
-namespace {
-
 bool good_name(const char* name) {
     const size_t size = strnlen(name, DIBS_NAME_MAX + 1);
     return size != 0 && size <= DIBS_NAME_MAX;
@@ -146,6 +144,8 @@ int check_labels(const char* const* labels, size_t count) {
     }
     return DIBS_OK;
 }
+
+namespace {
 
 int check_pairs(const dibs_option* options, size_t count) {
     if (count > DIBS_OPTIONS_MAX || (count != 0 && options == nullptr)) return DIBS_EOPTIONS;

@@ -435,5 +435,38 @@ TEST(CppLatency, IsOfThePoolAndOfTheSession) {
     EXPECT_EQ(session.latency(99).error().code, DIBS_EPOOL);
 }
 
+TEST(CppAdministration, MakesAccountsAndSpeaksForWorkers) {
+    const Folder folder;
+    const Dibsd dibsd(folder, "[[pool]]\nname = \"far\"\nkind = \"worker\"\norder = \"account\"\n");
+    Session session = attach(dibsd);
+    Administration admin(dibsd.socket().c_str());
+    AccountChange change;
+    const std::array<int64_t, 1> rate = {2 * DIBS_MICROS};
+    change.rate = rate;
+    change.fanout_max = 3;
+    ASSERT_TRUE(admin.set_account("web", change));
+    while (!session.share("web") || session.share("web")->rate != 2'000'000U)
+        sched_yield();
+    EXPECT_TRUE(admin.reset_account("web", rate));
+    EXPECT_TRUE(admin.delete_account("web"));
+    EXPECT_EQ(admin.delete_account("web").error().code, DIBS_ENOTFOUND);
+
+    dibs_worker_report said = {};
+    said.kind = DIBS_REPORT_IDLE;
+    said.pool = "far";
+    said.worker = "w1";
+    ASSERT_TRUE(admin.report(said));
+    const Result<Lease> lease = session.claim("far");
+    ASSERT_TRUE(lease);
+    const dibs_puller asking[] = {{"w1", nullptr, 0}};
+    dibs_pulled pulled[1] = {};
+    EXPECT_EQ(*admin.pull("far", asking, pulled), 1U);
+    EXPECT_NE(pulled[0].claim, 0U);
+    said.kind = DIBS_REPORT_UNASSIGN;
+    said.claim = pulled[0].claim + 1;
+    EXPECT_EQ(admin.report(said).error().code, DIBS_ENOTFOUND);
+    EXPECT_STREQ(admin.why(), "that worker has no such claim");
+}
+
 }  // namespace
 }  // namespace dibs::test

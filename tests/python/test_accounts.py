@@ -1,4 +1,5 @@
-# tests/python/test_accounts.py -- shares, events, latencies, and the whole state out and in.
+# tests/python/test_accounts.py -- shares, events, latencies, administration, and the whole state out
+# and in.
 # SPDX-License-Identifier: Apache-2.0
 import tempfile
 
@@ -91,6 +92,59 @@ def loaded(file, socket):
         return True
     except errors.WrongState:
         return False
+
+
+FAR = """
+log_level = "warning"
+[[pool]]
+name = "far"
+kind = "worker"
+order = "account"
+[[pool]]
+name = "plain"
+kind = "worker"
+"""
+
+
+def test_an_account_is_made_changed_reset_and_deleted(broker):
+    admin = dibs.Administration(broker.socket)
+    with dibs.connect(broker.socket, timeout=10) as client:
+        admin.set_account("web", rate=(3, 0.5), label_limits={"gpu": 2})
+        until(lambda: [share.rate for share in client.shares() if share.name == "web"] == [3.5])
+        admin.set_account("web", no_free_tasks=True, charge_max=90, label_limits={"gpu": None})
+        admin.reset_account("web", (10,))
+        assert client.share("web").rate == 3.5
+        admin.delete_account("web")
+        until(lambda: "web" not in [share.name for share in client.shares() if share.configured])
+        with pytest.raises(errors.NotFound):
+            admin.reset_account("web")
+        with pytest.raises(errors.WrongState, match="rate"):
+            admin.set_account("web", rate=(-1,))
+
+
+def test_workers_that_do_not_attach_are_told_of_and_pull(broker):
+    with tempfile.TemporaryDirectory(prefix="dibs-python-") as folder:
+        made = Dibsd(folder, FAR)
+        admin = dibs.Administration(made.socket)
+        with dibs.connect(made.socket, timeout=10) as client:
+            admin.report_idle("far", "w1")
+            lease = client.claim("far", timeout=60)
+            assert admin.pull("far", {"w1": ()}) == [dibs.Pulled("w1", 1, None, ())]
+            admin.report_running("far", "w1", 1)
+            with pytest.raises(errors.NotFound):
+                admin.unassign("far", "w2", 1)
+            admin.report_again("far", 1, labels=["cuda"])
+            assert admin.pull("far", {"w2": (), "w3": ("cuda",)}) == [
+                dibs.Pulled("w2", None, None, ()), dibs.Pulled("w3", 1, None, ())]
+            admin.unassign("far", "w3", 1, error="no disk")
+            with pytest.raises(errors.NotFound):
+                admin.report_absent("far", 99)
+            lease.release()
+        with pytest.raises(errors.WrongState, match="ordered by account"):
+            admin.report_idle("plain", "w")
+        with pytest.raises(errors.NoSuchPool):
+            admin.pull("nowhere", {"w": ()})
+        made.end()
 
 
 def test_latencies_are_the_pools_the_clients_and_ones_own(broker):

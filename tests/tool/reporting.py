@@ -91,6 +91,25 @@ def unassign(place):
     expect_equal(rows(place, "ls", "claims"), [])
 
 
+@case("report again: a claim that runs waits again, with what it brings now")
+def again(place):
+    place.start(POOLS)
+    rows(place, "report", "idle", "far", "w1")
+    holder, _ = hold(place, "far", "--requeue")
+    rows(place, "report", "running", "far", "w1", "--claim", "1")
+    expect_equal(rows(place, "report", "again", "far", "--claim", "1", "--label", "cuda"),
+                 [{"reported": "again", "pool": "far", "worker": None, "claim": 1}])
+    waiting(place, 1)
+    expect_equal([row["worker"] for row in rows(place, "pull", "far", "w2") if row["claim"]], [])
+    expect_equal(rows(place, "pull", "far", "w3=cuda")[0]["claim"], 1)
+    refused(place, 4, "there is no claim 1", "report", "again", "near",
+            "--claim", "1")
+    holder.terminate()
+    expect_equal(holder.wait(), 0)
+    refused(place, 4, "there is no claim 1", "report", "again", "far",
+            "--claim", "1")
+
+
 @case("report, pull: what cannot be so is refused, and nothing changes")
 def nonsense(place):
     place.start(POOLS)
@@ -101,6 +120,9 @@ def nonsense(place):
             ("say which claim", 2, ("report", "running", "far", "w")),
             ("leave --claim out", 2, ("report", "idle", "far", "w", "--claim", "1")),
             ("not of a worker", 2, ("report", "absent", "far", "w", "--claim", "1")),
+            ("not of a worker", 2, ("report", "again", "far", "w", "--claim", "1")),
+            ("goes with again", 2, ("report", "idle", "far", "w", "--prefer", "l")),
+            ("goes with again", 2, ("report", "absent", "far", "--claim", "1", "--account", "a")),
             ("from 1", 2, ("report", "absent", "far", "--claim", "0")),
             ("from 1", 2, ("report", "absent", "far", "--claim", "x")),
             ("goes with idle", 2, ("report", "absent", "far", "--claim", "1", "--label", "l")),

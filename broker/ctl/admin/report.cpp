@@ -17,17 +17,18 @@ using admin::ReportKind;
 
 constexpr size_t kPullersMax = 8;  // what one request has room for, labels and all
 
-constexpr std::array<std::pair<std::string_view, ReportKind>, 4> kKinds = {
+constexpr std::array<std::pair<std::string_view, ReportKind>, 5> kKinds = {
     {{"idle", ReportKind::idle},
      {"running", ReportKind::running},
      {"absent", ReportKind::absent},
-     {"unassign", ReportKind::unassign}}};
+     {"unassign", ReportKind::unassign},
+     {"again", ReportKind::again}}};
 
 ReportKind kind_of(const std::string& word) {
     for (const auto& [name, kind] : kKinds) {
         if (name == word) return kind;
     }
-    throw Failure(kExitUsage, "\"" + word + "\": write idle, running, absent or unassign");
+    throw Failure(kExitUsage, "\"" + word + "\": write idle, running, absent, unassign or again");
 }
 
 uint64_t claim_of(const std::string& text) {
@@ -52,20 +53,26 @@ std::unique_ptr<admin::PullerT> puller_of(const std::string& text) {
     return puller;
 }
 
-void check_words(const admin::RequestT& request, bool claim_given, bool labels_given) {
+void check_words(const admin::RequestT& request, const std::string& what, bool claim_given) {
     const bool idle = request.report == ReportKind::idle;
-    const bool absent = request.report == ReportKind::absent;
-    if (absent != request.worker.empty()) {
+    const bool again = request.report == ReportKind::again;
+    const bool of_claim = again || request.report == ReportKind::absent;
+    if (of_claim != request.worker.empty()) {
         throw Failure(kExitUsage,
-                      absent ? "absent is said of a claim, not of a worker"
-                             : "say which worker, behind the pool");
+                      of_claim ? what + " is said of a claim, not of a worker"
+                               : "say which worker, behind the pool");
     }
     if (idle == claim_given) {
         throw Failure(kExitUsage,
                       idle ? "an idle worker runs no claim: leave --claim out"
                            : "say which claim: --claim NUMBER");
     }
-    if (labels_given && !idle) throw Failure(kExitUsage, "--label goes with idle");
+    if (!request.labels.empty() && !idle && !again) {
+        throw Failure(kExitUsage, "--label goes with idle and again");
+    }
+    if ((!request.prefer.empty() || !request.account.empty()) && !again) {
+        throw Failure(kExitUsage, "--prefer, --account: each goes with again");
+    }
     if (!request.error.empty() && request.report != ReportKind::unassign) {
         throw Failure(kExitUsage, "--error goes with unassign");
     }
@@ -86,13 +93,20 @@ int run_report(int argc, char** argv) {
     request.ask = admin::Ask::report;
     Arguments arguments("report",
                         "Says of a worker that does not attach what it does: idle, running a "
-                        "claim; of a claim that it is absent; or that it is taken off its worker "
-                        "(unassign) and waits again. For administrators, and for worker pools "
-                        "ordered by account. What is older than what is known changes nothing.");
-    arguments.operand("WHAT", &what, "idle, running, absent or unassign");
-    arguments.operands("POOL [WORKER]", &of, "the pool, and which worker; absent names none");
+                        "claim; of a claim that it is absent; that it is taken off its worker "
+                        "(unassign) and waits again; or that it is announced again, and so waits "
+                        "again if it runs. For administrators, and for worker pools ordered by "
+                        "account. What is older than what is known changes nothing.");
+    arguments.operand("WHAT", &what, "idle, running, absent, unassign or again");
+    arguments.operands(
+        "POOL [WORKER]", &of, "the pool, and which worker; absent and again name none");
     arguments.text("-c,--claim", &claim, "the number of the claim");
-    arguments.texts("-l,--label", &request.labels, "of an idle worker: a label (repeatable)");
+    arguments.texts("-l,--label",
+                    &request.labels,
+                    "of an idle worker, or that a claim must have now: a label (repeatable)");
+    arguments.texts(
+        "--prefer", &request.prefer, "with again: a label that it should have now (repeatable)");
+    arguments.text("--account", &request.account, "with again: who pays now");
     arguments.duration("-a,--age", &age_ns, "how long ago it was so; 0s if not said");
     arguments.text("-e,--error", &request.error, "with unassign: why the claim failed there");
     Output output(arguments);
@@ -102,7 +116,9 @@ int run_report(int argc, char** argv) {
     request.report = kind_of(what);
     request.pool = of.front();
     if (of.size() > 1) request.worker = of.back();
-    check_words(request, !claim.empty(), !request.labels.empty());
+    check_words(request, what, !claim.empty());
+    request.labels_given = !request.labels.empty();
+    request.prefer_given = !request.prefer.empty();
     if (!claim.empty()) request.number = claim_of(claim);
     request.age_ns = age_of(age_ns);
     AdminClient client(output.socket());

@@ -57,7 +57,8 @@
 // Threads. A session is used by one thread at a time; threads that want to claim at the same time
 // open sessions of their own (a handshake takes about 0.3 ms). Exempt, callable from any thread at
 // any time: dibs_version, dibs_strerror, the functions dibs_…_name, and what opens something of its
-// own: dibs_connect, dibs_events_open, dibs_dump, dibs_load; and, from any thread as long as the
+// own: dibs_connect, dibs_events_open, dibs_dump, dibs_load, dibs_account_set, dibs_account_reset,
+// dibs_account_delete, dibs_report, dibs_pull; and, from any thread as long as the
 // session is open: dibs_snapshot, dibs_pool_totals, dibs_pool_latency, dibs_reported_latency,
 // dibs_account_share, dibs_fd. The library starts no thread, installs no signal handler and raises
 // no signal; a signal does not end a wait.
@@ -915,6 +916,131 @@ DIBS_API int dibs_dump(const dibs_connect_options* options, int fd);
 // are not there. DIBS_ESTATE: refused, and nothing has changed (what is wrong, or who is attached,
 // `dibs load` says); else codes as of dibs_dump.
 DIBS_API int dibs_load(const dibs_connect_options* options, int fd);
+
+// ---- Accounts, and workers that do not attach: for administrators. Each function asks the broker
+//      over a connection of its own and waits for its answer, at most 5 s. Of the options,
+//      socket_path and error_text count: the text is the broker's sentence about a refusal. All of
+//      them may return DIBS_ENOTALLOWED, DIBS_ENOBROKER, DIBS_EVERSION, DIBS_EHANDSHAKE,
+//      DIBS_ELIMIT (too many ask at once), DIBS_ENAME, DIBS_ESIZE, DIBS_ESYSTEM, DIBS_EARGUMENT,
+//      DIBS_EPAYLOAD (more than one question has room for). Threads: any.
+//
+//     // 3 slots of the best class at any time, and at most 2 with labels that begin with "gpu:"
+//     const int64_t rate[] = {3 * DIBS_MICROS};
+//     const dibs_label_limit limit = {"gpu", 2};
+//     dibs_account_change change = {0};
+//     change.size = sizeof change;
+//     change.fields = DIBS_ACCOUNT_RATE;
+//     change.rate = rate;
+//     change.rate_count = 1;
+//     change.label_limits = &limit;
+//     change.label_limit_count = 1;
+//     code = dibs_account_set(NULL, "web", &change);
+
+#define DIBS_MICROS ((int64_t)1000000)  // of a slot, or of a second of one: one
+#define DIBS_CLASSES 5
+#define DIBS_NO_LIMIT UINT32_MAX
+#define DIBS_PULLERS_MAX 8  // workers that ask at once
+
+typedef struct dibs_label_limit {
+    const char* key;  // the part before ":" of a label
+    uint32_t slots;   // DIBS_NO_LIMIT takes the limit away
+} dibs_label_limit;
+
+// Which fields of a change are given; what is not stays, or is as a new account has it.
+enum {
+    DIBS_ACCOUNT_RATE = 1,
+    DIBS_ACCOUNT_BALANCE = 2,
+    DIBS_ACCOUNT_CHARGE_MAX = 4,
+    DIBS_ACCOUNT_FANOUT_MAX = 8,
+    DIBS_ACCOUNT_NO_FREE_TASKS = 16
+};
+
+typedef struct dibs_account_change {
+    size_t size;
+    uint32_t fields;        // DIBS_ACCOUNT_…
+    int32_t no_free_tasks;  // not 0: what it cannot pay for waits
+    const int64_t* rate;    // by class, the best first; at most DIBS_CLASSES, the missing ones are
+                            // 0: millionths of slots that it may hold all the time
+    size_t rate_count;
+    const int64_t* balance;  // likewise: millionths of slots times seconds
+    size_t balance_count;
+    int64_t charge_max_ns;  // its rate is saved up for so long at most
+    uint32_t fanout_max;    // paid slots of claims with the same labels; 0 = any
+    uint32_t reserved;
+    const dibs_label_limit* label_limits;  // each replaces that key's; the others stay
+    size_t label_limit_count;              // at most DIBS_LABELS_MAX
+} dibs_account_change;
+
+// Makes an account, or changes one while it is in use; change null: nothing but that it is there.
+// DIBS_ENEGATIVE (charge_max_ns), DIBS_ESTATE (refused; the error text says why).
+DIBS_API int dibs_account_set(const dibs_connect_options* options,
+                              const char* name,
+                              const dibs_account_change* change);
+// Its balance becomes what is given, by class; what is not is 0. DIBS_ENOTFOUND (no configured
+// account of that name), DIBS_ESTATE.
+DIBS_API int dibs_account_reset(const dibs_connect_options* options,
+                                const char* name,
+                                const int64_t* balance,
+                                size_t balance_count);
+// What it holds stays, and its claims wait on in the free class. DIBS_ENOTFOUND.
+DIBS_API int dibs_account_delete(const dibs_connect_options* options, const char* name);
+
+// What is said of a worker that does not attach, in a worker pool ordered by account.
+enum {
+    DIBS_REPORT_IDLE = 1,      // worker, labels
+    DIBS_REPORT_RUNNING = 2,   // worker, claim
+    DIBS_REPORT_ABSENT = 3,    // claim: nobody runs it, and nobody wants it any more
+    DIBS_REPORT_UNASSIGN = 4,  // worker, claim, error: it is taken off the worker and waits again
+    DIBS_REPORT_AGAIN = 5  // claim: it is announced again, with labels, prefer and account where
+                           // given. If it runs, it waits again with these
+};
+
+typedef struct dibs_worker_report {
+    size_t size;
+    int32_t kind;  // DIBS_REPORT_…
+    int32_t reserved;
+    const char* pool;
+    const char* worker;  // its name, 1 to 63 bytes
+    uint64_t claim;      // its number
+    int64_t age_ns;      // how long ago it was so; what is older than what is known changes nothing
+    const char* const* labels;
+    size_t label_count;
+    const char* const* prefer;
+    size_t prefer_count;
+    const char* account;  // null = stays
+    const char* error;    // null = none
+} dibs_worker_report;
+
+// DIBS_EPOOL, DIBS_ENEGATIVE, DIBS_ELABELS, DIBS_ENOTFOUND (no such claim, or not on that worker),
+// DIBS_ESTATE (not such a pool, or otherwise refused; the error text says why).
+DIBS_API int dibs_report(const dibs_connect_options* options, const dibs_worker_report* report);
+
+typedef struct dibs_puller {
+    const char* worker;
+    const char* const* labels;
+    size_t label_count;
+} dibs_puller;
+
+typedef struct dibs_pulled {
+    char worker[DIBS_NAME_MAX + 1];
+    uint64_t claim;  // what it is to run; 0 = nothing. To be confirmed by DIBS_REPORT_RUNNING, and
+                     // told again until then
+    uint64_t abort;  // what it is to end first; 0 = nothing
+    uint32_t provision_count;
+    uint32_t reserved;
+    // Labels that the claim prefers and the worker lacks.
+    char provision[DIBS_LABELS_MAX][DIBS_NAME_MAX + 1];
+} dibs_pulled;
+
+// Asks for work for `count` workers, at most DIBS_PULLERS_MAX, as of age_ns ago: each is idle
+// unless it has work that it has not confirmed. Fills at most `count` answers and returns how many.
+// DIBS_EPOOL, DIBS_ENEGATIVE, DIBS_ELABELS, DIBS_ESTATE as of dibs_report.
+DIBS_API int dibs_pull(const dibs_connect_options* options,
+                       const char* pool,
+                       const dibs_puller* workers,
+                       size_t count,
+                       int64_t age_ns,
+                       dibs_pulled* pulled);
 
 #ifdef __cplusplus
 }

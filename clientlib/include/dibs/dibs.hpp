@@ -772,6 +772,85 @@ inline Result<void> load(int fd, const char* socket_path = nullptr) {
     return Result<void>::of(dibs_load(&raw, fd));
 }
 
+// ---- Accounts, and workers that do not attach: for administrators. Each asks the broker over a
+//      connection of its own. A refusal's sentence goes into `why`, if there is one. Threads: any.
+
+// What is not set stays, or is as a new account has it.
+struct AccountChange {
+    Items<std::int64_t> rate;     // by class, the best first: millionths of slots
+    Items<std::int64_t> balance;  // likewise: millionths of slots times seconds
+    std::optional<Duration> charge_max;
+    std::optional<std::uint32_t> fanout_max;
+    std::optional<bool> no_free_tasks;
+    Items<dibs_label_limit> label_limits;
+};
+
+class Administration {
+  public:
+    explicit Administration(const char* socket_path = nullptr) : socket_path_(socket_path) {}
+
+    // Why the last call was refused, if the broker said so.
+    [[nodiscard]] const char* why() const { return why_; }
+
+    Result<void> set_account(const char* name, const AccountChange& change = {}) {
+        dibs_account_change raw = {};
+        raw.size = sizeof raw;
+        if (change.rate.count != 0) raw.fields |= DIBS_ACCOUNT_RATE;
+        if (change.balance.count != 0) raw.fields |= DIBS_ACCOUNT_BALANCE;
+        if (change.charge_max) raw.fields |= DIBS_ACCOUNT_CHARGE_MAX;
+        if (change.fanout_max) raw.fields |= DIBS_ACCOUNT_FANOUT_MAX;
+        if (change.no_free_tasks) raw.fields |= DIBS_ACCOUNT_NO_FREE_TASKS;
+        raw.rate = change.rate.first;
+        raw.rate_count = change.rate.count;
+        raw.balance = change.balance.first;
+        raw.balance_count = change.balance.count;
+        raw.charge_max_ns = change.charge_max.value_or(Duration(0)).count();
+        raw.fanout_max = change.fanout_max.value_or(0);
+        raw.no_free_tasks = change.no_free_tasks.value_or(false) ? 1 : 0;
+        raw.label_limits = change.label_limits.first;
+        raw.label_limit_count = change.label_limits.count;
+        const dibs_connect_options to = options();
+        return Result<void>::of(dibs_account_set(&to, name, &raw));
+    }
+    Result<void> reset_account(const char* name, Items<std::int64_t> balance = {}) {
+        const dibs_connect_options to = options();
+        return Result<void>::of(dibs_account_reset(&to, name, balance.first, balance.count));
+    }
+    Result<void> delete_account(const char* name) {
+        const dibs_connect_options to = options();
+        return Result<void>::of(dibs_account_delete(&to, name));
+    }
+    // `size` is set here.
+    Result<void> report(dibs_worker_report said) {
+        said.size = sizeof said;
+        const dibs_connect_options to = options();
+        return Result<void>::of(dibs_report(&to, &said));
+    }
+    // Fills as many of `pulled` as there are workers, at most; how many.
+    Result<std::size_t> pull(const char* pool,
+                             Items<dibs_puller> workers,
+                             dibs_pulled* pulled,
+                             Duration age = Duration(0)) {
+        const dibs_connect_options to = options();
+        const int told = dibs_pull(&to, pool, workers.first, workers.count, age.count(), pulled);
+        return told >= 0 ? Result<std::size_t>(static_cast<std::size_t>(told)) : Failure::of(told);
+    }
+
+  private:
+    dibs_connect_options options() {
+        why_[0] = 0;
+        dibs_connect_options raw = {};
+        raw.size = sizeof raw;
+        raw.socket_path = socket_path_;
+        raw.error_text = why_;
+        raw.error_text_size = sizeof why_;
+        return raw;
+    }
+
+    const char* socket_path_;
+    char why_[256] = {};
+};
+
 }  // namespace cpp0
 }  // namespace dibs
 

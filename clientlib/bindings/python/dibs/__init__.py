@@ -15,6 +15,7 @@ forked child; dibs.aio has the same for asyncio. Every code of the C interface i
 from . import aio, errors
 from ._abi import library as _library
 from .accounts import Share
+from .administration import Administration, Pulled
 from .client import Client, Counters, PoolLimits, Preempt, Terms, Totals, WhenBusy, connect
 from .errors import Cancelled, Error, Expired, Holder
 from .events import Event, Events
@@ -30,7 +31,7 @@ def version() -> tuple[int, int, int]:
     return number >> 16, number >> 8 & 0xFF, number & 0xFF
 
 
-__all__ = ["Assignment", "Cancelled", "Client", "Counters", "Error", "Event", "Events",
-           "Expired", "Holder", "Latency", "Lease", "LeaseState", "OfferedSlot", "PoolLimits",
-           "Preempt", "Share", "Slot", "Terms", "Totals", "WhenBusy", "aio", "connect", "dump",
-           "errors", "load", "version"]
+__all__ = ["Administration", "Assignment", "Cancelled", "Client", "Counters", "Error", "Event",
+           "Events", "Expired", "Holder", "Latency", "Lease", "LeaseState", "OfferedSlot",
+           "PoolLimits", "Preempt", "Pulled", "Share", "Slot", "Terms", "Totals", "WhenBusy", "aio",
+           "connect", "dump", "errors", "load", "version"]

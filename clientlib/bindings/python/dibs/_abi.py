@@ -44,6 +44,13 @@ OP_CLAIM, OP_ANNOUNCE = 1, 6
 LIVE, IN_GRACE, ENDED = range(3)
 ASSIGN, REVOKE, REVOKING = 1, 2, 3
 EVENT_LOST = 22
+MICROS = 1_000_000
+CLASSES = 5
+NO_LIMIT = 2**32 - 1
+PULLERS_MAX = 8
+ACCOUNT_RATE, ACCOUNT_BALANCE, ACCOUNT_CHARGE_MAX, ACCOUNT_FANOUT_MAX, ACCOUNT_NO_FREE_TASKS = \
+    1, 2, 4, 8, 16
+REPORT_IDLE, REPORT_RUNNING, REPORT_ABSENT, REPORT_UNASSIGN, REPORT_AGAIN = range(1, 6)
 
 
 class Struct(ctypes.Structure):
@@ -158,6 +165,36 @@ class Latency(Struct):
                 ("p99_ns", c_int64), ("p999_ns", c_int64), ("longest_ns", c_int64)]
 
 
+class LabelLimit(Struct):
+    _fields_ = [("key", c_char_p), ("slots", c_uint32)]
+
+
+class AccountChange(Struct):
+    _fields_ = [("size", c_size_t), ("fields", c_uint32), ("no_free_tasks", c_int32),
+                ("rate", POINTER(c_int64)), ("rate_count", c_size_t),
+                ("balance", POINTER(c_int64)), ("balance_count", c_size_t),
+                ("charge_max_ns", c_int64), ("fanout_max", c_uint32), ("reserved", c_uint32),
+                ("label_limits", POINTER(LabelLimit)), ("label_limit_count", c_size_t)]
+
+
+class WorkerReport(Struct):
+    _fields_ = [("size", c_size_t), ("kind", c_int32), ("reserved", c_int32), ("pool", c_char_p),
+                ("worker", c_char_p), ("claim", c_uint64), ("age_ns", c_int64),
+                ("labels", POINTER(c_char_p)), ("label_count", c_size_t),
+                ("prefer", POINTER(c_char_p)), ("prefer_count", c_size_t), ("account", c_char_p),
+                ("error", c_char_p)]
+
+
+class Puller(Struct):
+    _fields_ = [("worker", c_char_p), ("labels", POINTER(c_char_p)), ("label_count", c_size_t)]
+
+
+class Pulled(Struct):
+    _fields_ = [("worker", c_char * (NAME_MAX + 1)), ("claim", c_uint64), ("abort", c_uint64),
+                ("provision_count", c_uint32), ("reserved", c_uint32),
+                ("provision", (c_char * (NAME_MAX + 1)) * LABELS_MAX)]
+
+
 class Event(Struct):
     _fields_ = [("size", c_size_t), ("number", c_uint64), ("time_ns", c_int64),
                 ("kind", c_int32), ("full", c_int32), ("outcome", c_int32), ("code", c_int32),
@@ -179,6 +216,8 @@ STRUCTS: dict[str, type[Struct]] = {
     "dibs_completion": Completion, "dibs_announce_options": AnnounceOptions, "dibs_op": Op,
     "dibs_slot": Slot, "dibs_assignment": Assignment,
     "dibs_share": Share, "dibs_event": Event, "dibs_latency": Latency,
+    "dibs_label_limit": LabelLimit, "dibs_account_change": AccountChange,
+    "dibs_worker_report": WorkerReport, "dibs_puller": Puller, "dibs_pulled": Pulled,
 }
 
 _session = c_void_p
@@ -230,6 +269,12 @@ FUNCTIONS: dict[str, list[Any]] = {
     "dibs_event_name": [c_int],
     "dibs_dump": [POINTER(ConnectOptions), c_int],
     "dibs_load": [POINTER(ConnectOptions), c_int],
+    "dibs_account_set": [POINTER(ConnectOptions), c_char_p, POINTER(AccountChange)],
+    "dibs_account_reset": [POINTER(ConnectOptions), c_char_p, POINTER(c_int64), c_size_t],
+    "dibs_account_delete": [POINTER(ConnectOptions), c_char_p],
+    "dibs_report": [POINTER(ConnectOptions), POINTER(WorkerReport)],
+    "dibs_pull": [POINTER(ConnectOptions), c_char_p, POINTER(Puller), c_size_t, c_int64,
+                  POINTER(Pulled)],
 }
 RETURNS = {"dibs_version": c_uint32, "dibs_strerror": c_char_p, "dibs_reason_name": c_char_p,
            "dibs_event_name": c_char_p}

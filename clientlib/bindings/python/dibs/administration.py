@@ -1,0 +1,139 @@
+# clientlib/bindings/python/dibs/administration.py -- accounts, and workers that do not attach; for
+# administrators.
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import ctypes
+import os
+from dataclasses import dataclass
+from typing import Any, Iterable, Mapping, Optional, Sequence
+
+from . import _abi, errors
+from ._abi import library
+from ._session import nanoseconds, strings
+
+TEXT_SIZE = 256
+
+
+@dataclass(frozen=True)
+class Pulled:
+    """What a worker is to run. `claim` None: nothing; `abort`: what it is to end first."""
+    worker: str
+    claim: Optional[int]
+    abort: Optional[int]
+    provision: tuple[str, ...]  # labels that the claim prefers and the worker lacks
+
+
+def _micros(amounts: Sequence[float]) -> tuple[Any, int]:
+    exact = [round(amount * _abi.MICROS) for amount in amounts]
+    return (ctypes.c_int64 * len(exact))(*exact), len(exact)
+
+
+class Administration:
+    """Each call asks the broker over a connection of its own, and needs no client. What is refused
+    is errors.WrongState with the broker's sentence."""
+
+    def __init__(self, socket: Optional[str] = None) -> None:
+        self._socket = socket
+
+    def _ask(self, function: Any, *arguments: Any) -> int:
+        why = ctypes.create_string_buffer(TEXT_SIZE)
+        to = _abi.ConnectOptions.sized(
+            socket_path=os.fsencode(self._socket) if self._socket is not None else None,
+            error_text=ctypes.cast(why, ctypes.c_char_p), error_text_size=TEXT_SIZE)
+        code: int = function(to, *arguments)
+        if code < 0:
+            said = why.value.decode(errors="replace")
+            error = errors.of_code(code)
+            raise type(error)(said) if said else error
+        return code
+
+    # ---- accounts
+
+    def set_account(self, name: str, *, rate: Optional[Sequence[float]] = None,
+                    balance: Optional[Sequence[float]] = None,
+                    charge_max: Optional[float] = None, fanout_max: Optional[int] = None,
+                    no_free_tasks: Optional[bool] = None,
+                    label_limits: Optional[Mapping[str, Optional[int]]] = None) -> None:
+        """Makes it, or changes what is not None. `rate`, slots, and `balance`, slots times
+        seconds, go by class, the best first; a label limit of None takes that limit away."""
+        change = _abi.AccountChange.sized()
+        if rate is not None:
+            change.fields |= _abi.ACCOUNT_RATE
+            change.rate, change.rate_count = _micros(rate)
+        if balance is not None:
+            change.fields |= _abi.ACCOUNT_BALANCE
+            change.balance, change.balance_count = _micros(balance)
+        if charge_max is not None:
+            change.fields |= _abi.ACCOUNT_CHARGE_MAX
+            change.charge_max_ns = nanoseconds(charge_max)
+        if fanout_max is not None:
+            change.fields |= _abi.ACCOUNT_FANOUT_MAX
+            change.fanout_max = fanout_max
+        if no_free_tasks is not None:
+            change.fields |= _abi.ACCOUNT_NO_FREE_TASKS
+            change.no_free_tasks = int(no_free_tasks)
+        limits = [_abi.LabelLimit(key.encode(), _abi.NO_LIMIT if slots is None else slots)
+                  for key, slots in (label_limits or {}).items()]
+        change.label_limits = (_abi.LabelLimit * len(limits))(*limits)
+        change.label_limit_count = len(limits)
+        self._ask(library.dibs_account_set, name.encode(), change)
+
+    def reset_account(self, name: str, balance: Sequence[float] = ()) -> None:
+        self._ask(library.dibs_account_reset, name.encode(), *_micros(balance))
+
+    def delete_account(self, name: str) -> None:
+        self._ask(library.dibs_account_delete, name.encode())
+
+    # ---- workers that do not attach
+
+    def _report(self, kind: int, pool: str, worker: Optional[str], claim: int, age: float,
+                **more: Any) -> None:
+        said = _abi.WorkerReport.sized(
+            kind=kind, pool=pool.encode(), claim=claim, age_ns=nanoseconds(age),
+            worker=worker.encode() if worker is not None else None, **more)
+        self._ask(library.dibs_report, said)
+
+    def report_idle(self, pool: str, worker: str, *, labels: Iterable[str] = (),
+                    age: float = 0) -> None:
+        has, count = strings(labels)
+        self._report(_abi.REPORT_IDLE, pool, worker, 0, age, labels=has, label_count=count)
+
+    def report_running(self, pool: str, worker: str, claim: int, *, age: float = 0) -> None:
+        self._report(_abi.REPORT_RUNNING, pool, worker, claim, age)
+
+    def report_absent(self, pool: str, claim: int, *, age: float = 0) -> None:
+        """Nobody runs the claim, and nobody wants it any more."""
+        self._report(_abi.REPORT_ABSENT, pool, None, claim, age)
+
+    def unassign(self, pool: str, worker: str, claim: int, *, error: Optional[str] = None,
+                 age: float = 0) -> None:
+        """The claim is taken off the worker and waits again."""
+        self._report(_abi.REPORT_UNASSIGN, pool, worker, claim, age,
+                     error=error.encode() if error is not None else None)
+
+    def report_again(self, pool: str, claim: int, *, labels: Optional[Iterable[str]] = None,
+                     prefer: Optional[Iterable[str]] = None, account: Optional[str] = None,
+                     age: float = 0) -> None:
+        """The claim is announced again; if it runs, it waits again, with what is not None."""
+        more: dict[str, Any] = {"account": account.encode() if account is not None else None}
+        if labels is not None:
+            more["labels"], more["label_count"] = strings(labels)
+        if prefer is not None:
+            more["prefer"], more["prefer_count"] = strings(prefer)
+        self._report(_abi.REPORT_AGAIN, pool, None, claim, age, **more)
+
+    def pull(self, pool: str, workers: Mapping[str, Iterable[str]], *,
+             age: float = 0) -> list[Pulled]:
+        """Asks for work for workers, by name, with their labels; at most 8 at once."""
+        asking = (_abi.Puller * len(workers))()
+        for puller, (name, labels) in zip(asking, workers.items()):
+            puller.worker = name.encode()
+            puller.labels, puller.label_count = strings(labels)
+        told = (_abi.Pulled * max(len(workers), 1))()
+        count = self._ask(library.dibs_pull, pool.encode(), asking, len(workers),
+                          nanoseconds(age), told)
+        return [Pulled(one.worker.decode(), one.claim or None, one.abort or None,
+                       tuple(one.provision[i].value.decode()
+                             for i in range(one.provision_count)))
+                for one in told[:count]]
