@@ -33,6 +33,20 @@ def silent_places(header):
     return codeless, threadless
 
 
+def misruled_threads(header):
+    """Functions that any thread may call, by their own words or because nothing is theirs alone, and
+    that the head's rule does not name; and those that it names without cause."""
+    with open(header, encoding="utf-8") as text:
+        whole = text.read()
+    rule = re.search(r"^// Threads\.(?:.*\n// )*.*\n", whole, re.M)[0]
+    named = set(re.findall(r"\bdibs_\w+", rule))
+    functions = re.findall(r"((?:^//.*\n)*)^DIBS_API .*?\b(dibs_\w+)\(\s*([^,)]*)", whole, re.M)
+    free = {name for comment, name, first in functions if not name.endswith("_name")
+            and (re.search(r"\bAny\s+(//\s+)?thread", comment)
+                 or not re.search(r"dibs_(session|events)\*", first))}
+    return free ^ named
+
+
 def main(library, header):
     dynamic = "\n".join(lines("readelf", "-d", library))
     needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic))
@@ -61,6 +75,7 @@ def main(library, header):
         ("shows exactly what the header declares", shown ^ declared),
         ("has a header that says the codes of each function", codeless),
         ("has a header that says the threads of each section", threadless),
+        ("has a header whose rule of threads names each exempt function", misruled_threads(header)),
         ("declares something", set() if len(declared) > 30 else {"too few functions"}),
     ]
     print(f"1..{len(checks)}")
