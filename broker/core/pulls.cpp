@@ -18,15 +18,17 @@ void Core::Parts::assignment_begins(uint32_t row) {
     book->assignments.push_back(slot.pool, row);
 }
 
-// It is confirmed, or its lease ends.
+// It is confirmed, or its lease ends. What its worker is to abort is forgotten with it, unless the
+// slot is promised: then that has been set for the next one.
 void Core::Parts::assignment_ends(uint32_t row) {
     const shm::SlotRow& slot = state.slots[row];
-    if ((slot.flags & SlotFlag::kAssigned) == 0) return;
-    book->assignments.remove(slot.pool, row);
-    shm::SlotRow& assigned = edit.row(slot, 1U << 1U);
-    put(assigned.flags, assigned.flags & ~uint32_t{SlotFlag::kAssigned});
-    // Unless it is promised: then it has been set for the next one.
-    if (book->promised_to[row] == kNoRow) put(assigned.worker_tag, 0);
+    if ((slot.flags & SlotFlag::kAssigned) != 0) {
+        book->assignments.remove(slot.pool, row);
+        shm::SlotRow& assigned = edit.row(slot, 1);
+        put(assigned.flags, assigned.flags & ~uint32_t{SlotFlag::kAssigned});
+    }
+    const bool aborts = slot.session == kNoRow && slot.worker_tag != 0;
+    if (aborts && book->promised_to[row] == kNoRow) put(edit.row(slot, 1U << 1U).worker_tag, 0);
 }
 
 namespace {
