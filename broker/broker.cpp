@@ -59,6 +59,7 @@ Broker::Broker(Config config, Inheritance& inheritance, KeeperLink* keeper, bool
       state_(copy_of(inheritance.state), config_.limits),
       core_(state_.bytes(), secret()),
       sound_(core_),
+      stops_(inheritance.drains(core_.draining()) && !inheritance.listener.valid()),
       board_(core_.head().table[static_cast<size_t>(shm::Table::kPools)].rows,
              core_.accounts_max(),
              std::move(inheritance.board)),
@@ -68,7 +69,7 @@ Broker::Broker(Config config, Inheritance& inheritance, KeeperLink* keeper, bool
                board_,
                exchange_,
                core_.sessions_max(),
-               !inheritance.drains(core_.draining()),
+               !stops_,
                std::move(inheritance.listener),
                keeper,
                signals),
@@ -80,7 +81,7 @@ Broker::Broker(Config config, Inheritance& inheritance, KeeperLink* keeper, bool
         keeper_->hold(Kept::kState, state_.fd());
         keeper_->hold(Kept::kBoard, board_.fd());
     }
-    turn_.prepare(config_, inheritance);
+    turn_.prepare(config_, inheritance, stops_);
     control_.prepare(turn_.adopted(), turn_.draining());
     if (keeper_ == nullptr) return;
     for (const InheritedSession& inherited : inheritance.sessions) {

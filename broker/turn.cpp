@@ -89,6 +89,8 @@ void Turn::take(core::TimeNs now) {
     publisher_.publish(pressed);
     if (!pulling_.empty()) [[unlikely]]
         answer_pulls();
+    if (!administered_.empty()) [[unlikely]]
+        answer_administered();
     transient_.note();
     retire();
     exchange_.events().send();
@@ -280,12 +282,20 @@ void Turn::administer(AdminJob* job) {
     }
     if (job->pulls) {
         pulling_.push_back(job);
-        return;
+    } else {
+        administered_.push_back(job);
     }
-    Report report;
-    report.kind = Report::Kind::kAdmin;
-    report.job = job;
-    exchange_.report(report);
+}
+
+// What was asked for has happened: no death of the broker takes it back.
+void Turn::answer_administered() {
+    for (AdminJob* job : administered_) {
+        Report report;
+        report.kind = Report::Kind::kAdmin;
+        report.job = job;
+        exchange_.report(report);
+    }
+    administered_.clear();
 }
 
 // A turn that was cut may have told a part of it.

@@ -38,7 +38,7 @@ class Turn {
 
     // What comes before the first client: sessions of an earlier broker adopted or ended, pools as
     // configured. Throws std::runtime_error with what is wrong.
-    void prepare(Config& config, Inheritance& inheritance);
+    void prepare(Config& config, Inheritance& inheritance, bool stops);
     // Turns until a drain is over, or kStop or kYield comes.
     void serve();
     // Whether it has left everything to a successor; once serve() has returned.
@@ -58,6 +58,7 @@ class Turn {
     void administer(AdminJob* job);
     void replace();
     void answer_pulls();
+    void answer_administered();
     [[nodiscard]] bool take_configuration();
     void take_over(Config* config);
     [[nodiscard]] bool others_wait();
@@ -94,7 +95,8 @@ class Turn {
     Kills kills_;
     Deaths deaths_;
     Desk desk_;
-    std::vector<AdminJob*> pulling_;  // whose answer the pass decides
+    std::vector<AdminJob*> pulling_;       // whose answer the pass decides
+    std::vector<AdminJob*> administered_;  // served in this turn, to be answered behind its commit
     TransientPools transient_;
     Sleep sleep_;
     core::TimeNs now_ = 0;

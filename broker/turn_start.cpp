@@ -12,7 +12,7 @@
 
 namespace dibs {
 
-void Turn::prepare(Config& config, Inheritance& inheritance) {
+void Turn::prepare(Config& config, Inheritance& inheritance, bool stops) {
     drain_timeout_ns_ = config.drain_timeout_ns;
     transient_.set_idle(config.created_pool_idle_ns);
     sleep_.set_spin(config.spin_ns);
@@ -24,10 +24,11 @@ void Turn::prepare(Config& config, Inheritance& inheritance) {
     now_ = clock_.now();
     adopt(inheritance);
     end_the_lost();
-    if (inheritance.drains(core_.draining())) {  // it goes on
+    const bool anew = !inheritance.takeover() || inheritance.restarted;
+    if (stops) {  // it goes on
         draining_ = true;
         drain_until_ns_ = now_ + drain_timeout_ns_;
-    } else if (core_.draining()) {  // what was to stop is to serve again
+    } else if (core_.draining() && anew) {  // what was to stop is to serve again
         begin_unheard();
         core_.apply(core::Drain{.on = false});
         finish_unheard();
