@@ -8,6 +8,7 @@
 
 #include "broker/prose.hpp"
 #include "broker/spelling.hpp"
+#include "shm/layout.hpp"
 
 namespace dibs {
 
@@ -48,7 +49,11 @@ std::optional<Arguments> parse_arguments(int argc, char** argv, int* exit_code) 
     CLI::App app("dibsd hands out warm, exclusive slots to the processes of this host.", "dibsd");
     app.add_option("-c,--config", arguments.config, "configuration file");
     app.add_option("--check-config", arguments.check_config, "check this file and exit");
-    app.add_option("--socket", arguments.socket, "listen on this path");
+    app.add_option("--socket", arguments.socket, "listen on this path")
+        ->check([](const std::string& path) {
+            return path.empty() ? std::string("a path is needed, and none is there")
+                                : std::string();
+        });
     app.add_option("--state-fd", arguments.state_fd, "memfd with the STATE to go on from")
         ->check(CLI::NonNegativeNumber);
     app.add_option("--load", arguments.load, "snapshot of dibs dump to go on from")
@@ -63,7 +68,8 @@ std::optional<Arguments> parse_arguments(int argc, char** argv, int* exit_code) 
                  "one process alone: when it dies, so does all that it holds");
     app.add_option("--link", arguments.link_fd)->group("")->check(CLI::NonNegativeNumber);
     app.add_option("--keep", arguments.keep_fd)->group("")->check(CLI::NonNegativeNumber);
-    app.set_version_flag("--version", DIBS_VERSION);
+    app.set_version_flag("-V,--version",
+                         "dibsd " DIBS_VERSION ", layout " + std::to_string(shm::kLayoutVersion));
     app.allow_extras();
     try {
         app.parse(argc, argv);

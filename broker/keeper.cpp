@@ -295,8 +295,12 @@ void Keeper::broker_died() {
     watch_.disarm();
     if (stopped_) return finish(0);
     if (!worth_another(ending)) return;
-    log::warning("the broker died" + shown(ending) + (hung_ ? ", it hung" : "") +
-                 ": starting the next one");
+    if (ending && !ending->by_signal && ending->number == kExitYielded) {
+        log::info("the broker has made way: starting the next one");
+    } else {
+        log::warning("the broker died" + shown(ending) + (hung_ ? ", it hung" : "") +
+                     ": starting the next one");
+    }
     start_again_ = true;
 }
 

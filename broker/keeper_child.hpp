@@ -15,6 +15,10 @@
 
 namespace dibs {
 
+// Of a broker that leaves everything as it is to the next one: an upgrade, or a snapshot that was
+// loaded.
+inline constexpr int kExitYielded = 3;
+
 // How keeper and broker call each other up: the same program, with the options it was called with.
 struct OwnProgram {
     std::string path;  // where this program lay when it began: an upgrade has put another there

@@ -38,7 +38,6 @@ namespace {
 constexpr int kExitOk = 0;
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
-constexpr int kExitYielded = 3;
 
 bool read(const std::string& file, dibs::Config* config) {
     dibs::ConfigResult result = dibs::read_config(file);
@@ -106,7 +105,8 @@ int run(dibs::Broker& broker) {
     dibs::log::info("serving on " + broker.socket_path() + ", epoch " +
                     std::to_string(broker.epoch()));
     broker.run();
-    if (broker.yielded()) _exit(kExitYielded);  // whatever goes out of scope is the successor's
+    if (broker.yielded())
+        _exit(dibs::kExitYielded);  // whatever goes out of scope is the successor's
     dibs::log::info("stopped");
     return kExitOk;
 }

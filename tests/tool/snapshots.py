@@ -66,11 +66,11 @@ def dump_fails(place):
     expect(not file.exists(), "a file was left")
 
 
-def start_kept(place, config, *options):
+def start_kept(place, config, *options, log=None):
     file = place.folder / "kept.toml"
-    file.write_text('log_level = "off"\n' + config)
+    file.write_text(f'log_level = "{"off" if log is None else "info"}"\n' + config)
     keeper = subprocess.Popen([place.dibsd, "--config", file, "--socket", place.socket, *options],
-                              stdout=subprocess.PIPE, text=True)
+                              stdout=subprocess.PIPE, stderr=log, text=True)
     place.children.append(keeper)
     expect_equal(keeper.stdout.readline(), f"dibsd: ready on {place.socket}\n")
     return keeper
@@ -88,7 +88,8 @@ def fence(place):
 
 @case("load: into an idle broker, which goes on where the snapshot stood")
 def load(place):
-    keeper = start_kept(place, POOLS)
+    with open(place.folder / "log", "w", encoding="utf-8") as log:
+        keeper = start_kept(place, POOLS, log=log)
     expect_equal([fence(place), fence(place)], ["1", "2"])
     file = str(place.folder / "two.snap")
     expect_equal(place.run("dump", file), (0, "", ""))
@@ -99,6 +100,10 @@ def load(place):
     expect_equal(fence(place), "3")
     expect_equal(place.run("fsck")[0], 0)
     stop(keeper)
+    said = (place.folder / "log").read_text(encoding="utf-8")
+    expect("a snapshot was loaded: the next broker goes on from it" in said, said)
+    expect("the broker has made way: starting the next one" in said, said)
+    expect("died" not in said, said)
 
 
 @case("load: what its processes held is free, and who waited is gone")
