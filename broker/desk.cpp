@@ -203,7 +203,10 @@ void Desk::leases(AdminJob& job) const {
 
 void Desk::clients(AdminJob& job) const {
     const bool workers = job.request.ask == Ask::workers;
-    page(job, core_.sessions_max(), [&](uint32_t row) {
+    const uint32_t sessions = core_.sessions_max();
+    // Behind those that are attached, the ones that are known by reports.
+    page(job, workers ? sessions + core_.slots_max() : sessions, [&](uint32_t row) {
+        if (row >= sessions) return reported_worker(job, row - sessions);
         const shm::SessionRow& session = core_.session(row);
         if (session.state == shm::SessionState::kFree) return 0U;
         if (workers && session.slots == 0) return 0U;

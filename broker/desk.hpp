@@ -35,6 +35,7 @@ class Desk {
     void claims(AdminJob& job) const;
     void leases(AdminJob& job) const;
     void clients(AdminJob& job) const;
+    uint32_t reported_worker(AdminJob& job, uint32_t row) const;  // how many rows were told
     void explain(AdminJob& job) const;
     void steer_lease(AdminJob& job);
     void cancel(AdminJob& job);

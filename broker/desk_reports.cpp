@@ -58,6 +58,25 @@ void Desk::take_result(AdminJob& job, size_t first) const {
     }
 }
 
+// Its slot stands for it: a slot of workers that no session has announced.
+uint32_t Desk::reported_worker(AdminJob& job, uint32_t row) const {
+    const shm::SlotRow& slot = core_.slot(row);
+    if (slot.state == shm::SlotState::kFree || slot.session != shm::kNoRow) return 0;
+    if (core_.pool(slot.pool).kind == shm::PoolKind::kCounted) return 0;
+    auto told = std::make_unique<admin::ClientT>();
+    told->age_ns = age(slot.confirmed_ns);
+    told->full = job.is_admin;
+    if (told->full) {
+        told->state = "reported";
+        told->pool = name_of(slot.pool);
+        told->name.assign(slot.name, slot.name_size);
+        told->slots = 1;
+        told->leases = slot.state == shm::SlotState::kLeased ? 1 : 0;
+    }
+    job.answer.clients.push_back(std::move(told));
+    return 1;
+}
+
 bool Desk::reports_to(AdminJob& job, uint32_t* pool) const {
     if (!job.is_admin) {
         job.answer.code = Code::denied;

@@ -140,6 +140,7 @@ std::unique_ptr<admin::SlotT> Desk::slot_row(const AdminJob& job, uint32_t row) 
     }
     if (job.is_admin) told->full = true;
     if (!told->full) return told;
+    told->id = core::row_id(slot.head.generation, row);
     told->name.assign(slot.name, slot.name_size);
     told->round = slot.round;
     told->protected_ = (slot.flags & shm::SlotFlag::kProtected) != 0;

@@ -53,7 +53,12 @@ void Arguments::text(const std::string& name,
                      std::string* target,
                      const std::string& about,
                      const std::string& value) {
-    parser_->app.add_option(name, *target, about)->type_name(value);
+    CLI::Option* option = parser_->app.add_option(name, *target, about)->type_name(value);
+    if (value != "PATH") return;
+    // It would stand for the default.
+    option->check([](const std::string& path) {
+        return path.empty() ? std::string("a path is needed, and none is there") : std::string();
+    });
 }
 
 void Arguments::number(const std::string& name,

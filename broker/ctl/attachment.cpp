@@ -6,6 +6,7 @@
 #include <pwd.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -46,8 +47,11 @@ std::string denied(const std::string& path) {
         return what + ": it is for user " + owner + " alone (mode " + mode.data() +
                "); ask for socket_mode = \"0660\" in dibsd's configuration";
     }
-    return what + ": it is for user " + owner + " and group " + group_name(status.st_gid) +
-           " (mode " + mode.data() + "); ask to be added to the group " + group_name(status.st_gid);
+    const std::string whom = what + ": it is for user " + owner + " and group " +
+                             group_name(status.st_gid) + " (mode " + mode.data() + "); ask ";
+    // Nobody should join root's group for this.
+    if (status.st_gid == 0) return whom + "for a dibsd that runs with a group of its own";
+    return whom + "to be added to the group " + group_name(status.st_gid);
 }
 
 Failure no_answer(const std::string& path, const std::string& why) {
@@ -95,6 +99,19 @@ Failure no_pool(const std::string& name, const std::vector<std::string>& names) 
         text += before + std::string(one);
         before = ", ";
     }
+    return {kExitNotFound, text};
+}
+
+Failure no_account(const std::string& name, const std::vector<std::string>& known) {
+    std::string text = "there is no account \"" + name + "\"";
+    const std::set<std::string_view> names(known.begin(), known.end());
+    if (const auto near = nearest_word(name, names)) {
+        text += "; did you mean \"" + std::string(*near) + "\"?";
+    }
+    if (known.empty()) return {kExitNotFound, text + "; none is configured"};
+    text += text.ends_with('?') ? " There are: " : "; there are: ";
+    for (const std::string& one : known)
+        text += (&one == &known.front() ? "" : ", ") + one;
     return {kExitNotFound, text};
 }
 
@@ -214,6 +231,20 @@ std::vector<std::string> Attachment::pools() const {
     for (uint32_t row = 0; row < shm::kPoolsMax; ++row) {
         if (dibs_describe(session_, row, &limits) == DIBS_OK) names.emplace_back(limits.name);
     }
+    return names;
+}
+
+std::vector<std::string> Attachment::accounts() const {
+    std::vector<std::string> names;
+    dibs_share share = {};
+    share.size = sizeof share;
+    int code = DIBS_OK;
+    for (uint32_t place = 0; code != DIBS_EARGUMENT; ++place) {
+        code = dibs_account_share(session_, place, &share);
+        if (code == DIBS_OK && share.configured != 0) names.emplace_back(share.name);
+        if (code != DIBS_OK && code != DIBS_ENOTFOUND && code != DIBS_ETORN) break;
+    }
+    std::sort(names.begin(), names.end());
     return names;
 }
 

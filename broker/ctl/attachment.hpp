@@ -32,6 +32,8 @@ std::string group_name(uint32_t gid);
 Failure unreachable(const std::string& path, int error);
 // There is no pool of that name; `names` are those that exist.
 Failure no_pool(const std::string& name, const std::vector<std::string>& names);
+// What to say of an account that nobody has configured: those that are, and the nearest.
+Failure no_account(const std::string& name, const std::vector<std::string>& known);
 
 class Attachment {
   public:
@@ -51,6 +53,8 @@ class Attachment {
     [[nodiscard]] uint32_t pool(const std::string& name) const;
     [[nodiscard]] dibs_pool_limits describe(uint32_t pool) const;
     [[nodiscard]] std::vector<std::string> pools() const;
+    // The accounts that are configured, by name.
+    [[nodiscard]] std::vector<std::string> accounts() const;
 
   private:
     void attach(const std::string& path,

@@ -68,8 +68,8 @@ Sheet grant_sheet(const exec::LeaseWatch& lease, const std::string& pool) {
                  {"interval_ns", "interval"},
                  {"attributes", "attributes"},
                  {"provision", ""}}};
-    sheet.rows.push_back({Cell::of(granted.claim),
-                          Cell::identifier(granted.lease.id),
+    sheet.rows.push_back({Cell::numbered(Letter::kLease, granted.claim),
+                          Cell::identifier(Letter::kLease, granted.lease.id),
                           Cell::of(pool),
                           Cell::of(std::move(slots)),
                           Cell::of(granted.lease.fence),
@@ -114,8 +114,8 @@ int hold(exec::LeaseWatch* lease,
         }
         if (lease->waits() && !told) {
             std::fprintf(stderr,
-                         "dibs claim: a better claim has taken the slot: waiting again, in the old "
-                         "place\n");
+                         "dibs claim: %s: waiting again, in the old place\n",
+                         lease->why_requeued().c_str());
         }
         told = lease->waits();
         if (lease->newly_granted() && !show(*lease, pool, output)) return kExitOk;
@@ -166,6 +166,7 @@ int run_claim(int argc, char** argv) {
     if (const auto exit = arguments.parse(argc, argv)) return *exit;
     (void)output.form();
     exec::read_preempt(preempt, &options);
+    exec::check_terms(options, arguments.given("--account"));
     if (options.now && options.timeout_ns != DIBS_FOREVER) {
         throw Failure(kExitUsage, "--now does not wait, so it goes without --timeout");
     }

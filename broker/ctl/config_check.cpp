@@ -1,10 +1,13 @@
 // broker/ctl/config_check.cpp -- `dibs config check`: what is wrong with a configuration, before a
 // broker reads it.
 // SPDX-License-Identifier: Apache-2.0
+#include <charconv>
 #include <cstdio>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "broker/config.hpp"
 #include "broker/ctl/failure.hpp"
@@ -24,6 +27,31 @@ FileKind kind_of(const std::string& path) {
     const FileKind kind = file_kind(bytes.view());
     // Comments alone are good in both, and a brace may begin a table.
     return kind == FileKind::kJournal ? FileKind::kText : kind;
+}
+
+// "FILE:LINE:COLUMN: what is wrong"; of a file that cannot be read there is no line.
+std::vector<Cell> cells_of(const std::string& file, std::string_view mistake) {
+    std::vector<Cell> cells = {Cell::of(file), Cell(), Cell()};
+    if (mistake.starts_with(file)) mistake.remove_prefix(file.size());
+    for (size_t part = 1; part < cells.size(); ++part) {
+        uint64_t number = 0;
+        const char* end = mistake.data() + mistake.size();
+        if (!mistake.starts_with(':')) break;
+        const auto [at, error] = std::from_chars(mistake.data() + 1, end, number);
+        if (error != std::errc{}) break;
+        cells[part] = Cell::of(number);
+        mistake.remove_prefix(static_cast<size_t>(at - mistake.data()));
+    }
+    if (mistake.starts_with(": ")) mistake.remove_prefix(2);
+    cells.push_back(Cell::of(mistake));
+    return cells;
+}
+
+Sheet mistakes_sheet(const std::string& file, const std::vector<std::string>& mistakes) {
+    Sheet sheet{{}, {{"file", ""}, {"line", ""}, {"column", ""}, {"text", ""}}};
+    for (const std::string& mistake : mistakes)
+        sheet.rows.push_back(cells_of(file, mistake));
+    return sheet;
 }
 
 }  // namespace
@@ -50,10 +78,12 @@ int run_config(int argc, char** argv) {
     const ConfigResult read = read_config(file);
     for (const std::string& mistake : read.mistakes)
         std::fprintf(stderr, "%s\n", mistake.c_str());
-    Sheet sheet{"dibs.config/1", {{"file", "file"}, {"pools", "pools"}, {"mistakes", "mistakes"}}};
+    Sheet sheet{"dibs.config/1",
+                {{"file", "file"}, {"pools", "pools"}, {"mistakes", "mistakes"}, {"found", ""}}};
     sheet.rows.push_back({Cell::of(file),
                           Cell::of(uint64_t{read.config.pools.size()}),
-                          Cell::of(uint64_t{read.mistakes.size()})});
+                          Cell::of(uint64_t{read.mistakes.size()}),
+                          Cell::of(mistakes_sheet(file, read.mistakes))});
     output.show_record(sheet);
     return output.finish(read.mistakes.empty() ? kExitOk : kExitFailed);
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "broker/ctl/json_text.hpp"
+#include "broker/ctl/sheet.hpp"
 
 namespace dibs::ctl {
 
@@ -63,18 +64,12 @@ std::string client_of(const dibs_event& event) {
     return "s" + std::to_string(event.session) + "." + std::to_string(event.session_generation);
 }
 
-std::string hex(uint64_t id) {
-    char text[19];
-    std::snprintf(text, sizeof(text), "0x%llx", static_cast<unsigned long long>(id));
-    return text;
-}
-
-// `form` has text(key, value), number(key, value), numbers(key, list, count).
+// `form` has text(key, value), number(key, value), claim(key, number), numbers(key, list, count).
 template <class Form>
 void say_what(const dibs_event& event, Form& form) {
-    if (event.claim != 0) form.number("claim", event.claim);
-    if (names_lease(event)) form.text("lease", hex(event.id));
-    if (names_slot(event)) form.text("id", hex(event.id));
+    if (event.claim != 0) form.claim("claim", event.claim);
+    if (names_lease(event)) form.text("lease", id_text(Letter::kLease, event.id));
+    if (names_slot(event)) form.text("id", id_text(Letter::kSlot, event.id));
     if (event.slot != kNone) form.number("slot", event.slot);
     if (event.slot_count != 0) form.numbers("slots", event.slots, event.slot_count);
     if (event.units > 1) form.number("units", event.units);
@@ -91,7 +86,7 @@ void say_what(const dibs_event& event, Form& form) {
         form.number("from", event.from_class);
         form.number("to", event.to_class);
     }
-    if (event.holder.claim != 0) form.number("holder_claim", event.holder.claim);
+    if (event.holder.claim != 0) form.claim("holder_claim", event.holder.claim);
     if (event.holder.uid != kNone) {
         form.number("holder_uid", event.holder.uid);
         form.number("holder_pid", event.holder.pid);
@@ -111,6 +106,9 @@ class Words {
         line_.append(" ").append(key).append(" ").append(value);
     }
     void number(std::string_view key, uint64_t value) { text(key, std::to_string(value)); }
+    void claim(std::string_view key, uint64_t number) {
+        text(key, number_text(Letter::kClaim, number));
+    }
     template <class Number>
     void numbers(std::string_view key, const Number* list, uint32_t count) {
         std::string all;
@@ -128,6 +126,7 @@ class Json {
   public:
     void text(std::string_view key, std::string_view value) { json.text(key, value); }
     void number(std::string_view key, uint64_t value) { json.number(key, value); }
+    void claim(std::string_view key, uint64_t number) { json.number(key, number); }
     template <class Number>
     void numbers(std::string_view key, const Number* list, uint32_t count) {
         json.open_list(key);

@@ -54,12 +54,17 @@ std::string cell_text(const Cell& cell) {
             return joined(cell.numbers, [](uint64_t number) { return std::to_string(number); });
         case Cell::Kind::kMoney:
             return money_text(cell.micros);
+        case Cell::Kind::kRows:
+            return std::to_string(cell.rows->rows.size());
+        case Cell::Kind::kNamed:
+            return cell.text + std::to_string(cell.number);
     }
     return "-";
 }
 
 bool is_right(const Cell& cell) {
-    return cell.kind == Cell::Kind::kNumber || cell.kind == Cell::Kind::kDuration;
+    return cell.kind == Cell::Kind::kNumber || cell.kind == Cell::Kind::kDuration ||
+           cell.kind == Cell::Kind::kNamed;
 }
 
 std::string cut(const std::string& text, size_t width) {
@@ -157,14 +162,22 @@ Cell Cell::duration(uint64_t ns) {
     return {Kind::kDuration, {}, ns};
 }
 
-Cell Cell::identifier(uint64_t id) {
-    return of(id_text(id));
+Cell Cell::of(Sheet rows) {
+    Cell cell;
+    cell.kind = Kind::kRows;
+    cell.rows = std::make_shared<const Sheet>(std::move(rows));
+    return cell;
 }
 
-std::string id_text(uint64_t id) {
+std::string id_text(Letter letter, uint64_t id) {
     std::array<char, 24> text{};
-    std::snprintf(text.data(), text.size(), "0x%llx", static_cast<unsigned long long>(id));
+    const auto shown = static_cast<unsigned long long>(id);
+    std::snprintf(text.data(), text.size(), "%c0x%llx", static_cast<char>(letter), shown);
     return text.data();
+}
+
+std::string number_text(Letter letter, uint64_t number) {
+    return static_cast<char>(letter) + std::to_string(number);
 }
 
 Form form_of(const std::string& word) {

@@ -9,11 +9,21 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace dibs::ctl {
+
+// What a number or id is of stands before it wherever people read it, and where they type it: the
+// claim that came 12th is c12, the lease that it was granted l12; ids are l0x100000000.
+enum class Letter : char { kClaim = 'c', kLease = 'l', kSlot = 's' };
+
+std::string id_text(Letter letter, uint64_t id);          // "l0x100000000"
+std::string number_text(Letter letter, uint64_t number);  // "l12"
+
+struct Sheet;
 
 struct Cell {
     enum class Kind : uint8_t {
@@ -24,7 +34,9 @@ struct Cell {
         kDuration,
         kTexts,
         kNumbers,
-        kMoney
+        kMoney,
+        kNamed,
+        kRows
     };
     Kind kind = Kind::kNothing;
     std::string text = {};
@@ -32,6 +44,7 @@ struct Cell {
     std::vector<std::string> texts = {};
     std::vector<uint64_t> numbers = {};
     std::vector<int64_t> micros = {};
+    std::shared_ptr<const Sheet> rows = {};
 
     static Cell of(std::string text) { return {Kind::kText, std::move(text)}; }
     static Cell of(std::string_view text) { return {Kind::kText, std::string(text)}; }
@@ -40,14 +53,19 @@ struct Cell {
     static Cell of(uint32_t number) { return {Kind::kNumber, {}, number}; }
     static Cell of(bool truth) { return {Kind::kTruth, {}, truth ? uint64_t{1} : 0}; }
     static Cell duration(uint64_t ns);  // all ones: nothing
-    // Of a lease or claim: "0x100000000", in JSON too, so that it can be typed as it is read.
-    static Cell identifier(uint64_t id);
+    // "l0x100000000", in JSON too, so that it can be typed as it is read.
+    static Cell identifier(Letter letter, uint64_t id) { return of(id_text(letter, id)); }
+    // The number of a claim, or of its lease: "l12", and in JSON 12.
+    static Cell numbered(Letter letter, uint64_t number) {
+        return {Kind::kNamed, std::string(1, static_cast<char>(letter)), number};
+    }
     static Cell of(std::vector<std::string> texts) {
         return {Kind::kTexts, {}, 0, std::move(texts)};
     }
     static Cell of(std::vector<uint64_t> numbers) {
         return {Kind::kNumbers, {}, 0, {}, std::move(numbers)};
     }
+    static Cell of(Sheet rows);  // in JSON a list of objects, in a table how many
     // By class, P0 first. In a table as slots or slot-seconds, "3,0.5", up to the last that is not
     // 0.
     static Cell money(std::vector<int64_t> micros) {
@@ -84,8 +102,6 @@ std::string json_lines_text(const Sheet& sheet);
 
 // What others have named, for a terminal: control characters as "?".
 std::string harmless(std::string_view text);
-
-std::string id_text(uint64_t id);  // "0x100000000"
 
 // Nanoseconds for people, two units at most: "1.5s", "2min5s", "3h2min".
 std::string duration_text(uint64_t ns);

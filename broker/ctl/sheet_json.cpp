@@ -7,6 +7,18 @@ namespace dibs::ctl {
 
 namespace {
 
+void write_row(JsonText& json, const Sheet& sheet, size_t row);
+
+void write_rows(JsonText& json, std::string_view key, const Sheet& sheet) {
+    json.open_list(key);
+    for (size_t row = 0; row < sheet.rows.size(); ++row) {
+        json.open_object();
+        write_row(json, sheet, row);
+        json.close_object();
+    }
+    json.close_list();
+}
+
 void write_cell(JsonText& json, std::string_view key, const Cell& cell) {
     switch (cell.kind) {
         case Cell::Kind::kNothing:
@@ -15,6 +27,7 @@ void write_cell(JsonText& json, std::string_view key, const Cell& cell) {
             return json.text(key, cell.text);
         case Cell::Kind::kNumber:
         case Cell::Kind::kDuration:
+        case Cell::Kind::kNamed:
             return json.number(key, cell.number);
         case Cell::Kind::kTruth:
             return json.truth(key, cell.number != 0);
@@ -28,6 +41,8 @@ void write_cell(JsonText& json, std::string_view key, const Cell& cell) {
             for (const uint64_t number : cell.numbers)
                 json.number({}, number);
             return json.close_list();
+        case Cell::Kind::kRows:
+            return write_rows(json, key, *cell.rows);
         case Cell::Kind::kMoney:
             json.open_list(key);
             for (const int64_t amount : cell.micros)
@@ -64,13 +79,7 @@ std::string json_text(const Sheet& sheet, bool is_record) {
     JsonText json;
     json.open_object();
     json.text("schema", sheet.schema);
-    json.open_list("rows");
-    for (size_t row = 0; row < sheet.rows.size(); ++row) {
-        json.open_object();
-        write_row(json, sheet, row);
-        json.close_object();
-    }
-    json.close_list();
+    write_rows(json, "rows", sheet);
     json.close_object();
     return json.line() + "\n";
 }

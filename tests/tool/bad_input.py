@@ -66,7 +66,7 @@ def daemon(place):
                      (2, "", f"dibsd: {said}\n{see}"))
     ended = subprocess.run([place.dibsd, "--version"], capture_output=True, text=True, timeout=60,
                            check=False)
-    expect_equal((ended.returncode, ended.stdout, ended.stderr), (0, "0.1.0\n", ""))
+    expect_equal((ended.returncode, ended.stdout, ended.stderr), (0, "dibsd 0.1.0, layout 1\n", ""))
 
 
 @case("help fits the terminal: 80 columns where there is none")
@@ -86,30 +86,116 @@ def help_width(place):
 @case("names that name nothing: 4, and where to look; names that cannot be: 2")
 def no_such(place):
     place.start(POOLS)
-    expect_equal(place.run("show", "77"),
-                 (4, "", "dibs show: no claim or lease of yours has the number 77; dibs ls claims "
-                         "and dibs ls leases show those that are\n"))
+    expect_equal(place.run("show", "c77"),
+                 (4, "", "dibs show: no claim c77 of yours waits; dibs ls claims shows those that "
+                         "do\n"))
+    expect_equal(place.run("show", "l77"),
+                 (4, "", "dibs show: you hold no lease l77; dibs ls leases shows those that are "
+                         "held\n"))
+    expect_equal(place.run("show", "s0x7"),
+                 (4, "", "dibs show: there is no slot s0x7 that you may see; dibs ls slots -o json "
+                         "shows those that are\n"))
     expect_equal(place.run("show", "gpu/9"),
                  (4, "", "dibs show: pool gpu has no slot 9; dibs ls slots --pool gpu shows those "
                          "that are\n"))
     expect_equal(place.run("show", "s9.9"),
                  (4, "", "dibs show: there is no client s9.9; dibs ls clients shows those that "
                          "are\n"))
-    expect_equal(place.run("explain", "77"),
-                 (4, "", "dibs explain: no claim 77 of yours waits; dibs ls claims shows those "
+    expect_equal(place.run("explain", "c77"),
+                 (4, "", "dibs explain: no claim c77 of yours waits; dibs ls claims shows those "
                          "that do\n"))
     expect_equal(place.run("show", "gpu/x"),
                  (2, "", 'dibs show: "gpu/x": a slot is named POOL/NUMBER, such as gpu/0\n'))
     expect_equal(place.run("explain", "gpu"),
-                 (2, "", 'dibs explain: "gpu" is no claim\'s number; dibs ls claims shows them\n'))
+                 (2, "", 'dibs explain: "gpu" is no claim, such as c12; dibs ls claims shows '
+                         "them\n"))
     expect_equal(place.run("claim", "gpu:x")[0], 2)
     expect_equal(place.run("claim", "gpu", "-t", "soon")[0], 2)
+
+
+@case("a number without its letter, and one of the wrong kind: 2, with the readings that there are")
+def no_kind(place):
+    place.start(POOLS)
+    hold(place, "gpu:2")
+    place.begin("claim", "gpu")
+    waiting(place, 1)
+    cases = (
+        (("show", "2"), '"2" may be the claim c2 or the lease l2: write the one that you mean'),
+        (("show", "0x100000000"), '"0x100000000" may be the claim c0x100000000, the lease '
+                                  "l0x100000000 or the slot s0x100000000: write the one that you "
+                                  "mean"),
+        (("show", "4294967296"), '"4294967296" may be the claim c4294967296, the lease '
+                                 "l4294967296 or the slot s4294967296: write the one that you mean"),
+        (("cancel", "2"), '"2" may be the claim c2 or the lease l2: dibs cancel takes a claim, so '
+                          "write c2"),
+        (("release", "1"), '"1" may be the claim c1 or the lease l1: dibs release takes a lease, so '
+                           "write l1"),
+        (("explain", "0x100000000"),
+         '"0x100000000" may be the claim c0x100000000, the lease l0x100000000 or the slot '
+         "s0x100000000: dibs explain takes a claim, so write c0x100000000"),
+        (("cancel", "l1"), '"l1" is a lease, and dibs cancel takes a claim, such as c1, whose lease '
+                           "it is"),
+        (("renew", "c2"), '"c2" is a claim, and dibs renew takes a lease, such as l2, that '
+                          "claim's once it is granted"),
+        (("release", "c0x100000000"), '"c0x100000000" is a claim, and dibs release takes a lease; '
+                                      "dibs ls leases shows them"),
+        (("explain", "l0x100000000"), '"l0x100000000" is a lease, and dibs explain takes a claim; '
+                                      "dibs ls claims shows them"),
+        (("release", "gpu/0"), '"gpu/0" is no lease, such as l12; dibs ls leases shows them'),
+        (("release", "s0x100000000"), '"s0x100000000" is no lease, such as l12; dibs ls leases '
+                                      "shows them"),
+    )
+    for command, said in cases:
+        expect_equal(place.run(*command), (2, "", f"dibs {command[0]}: {said}\n"))
+    expect_equal(len(place.run("ls", "leases", "-o", "jsonl")[1].splitlines()), 1)
+
+
+@case("labels and accounts that cannot be: 2, and which; an account that nobody has configured: 4")
+def terms(place):
+    place.start("".join(f'[[account]]\nname = "{name}"\n' for name in ("research", "web")) + POOLS)
+    long = "x" * 64
+    cases = (
+        (("claim", "gpu", "-l", "a", "-l", ""), 2, "--label: label 2 is empty"),
+        (("claim", "gpu", "--prefer", long), 2, '--prefer: label 1, "xxxxxxxxxxxxxxxx...", has 64 '
+                                                "bytes; 63 is the most"),
+        (("exec", "gpu", "-l", long, "--", "true"), 2, '--label: label 1, "xxxxxxxxxxxxxxxx...", has '
+                                                       "64 bytes; 63 is the most"),
+        (("claim", "gpu", *(["-l", "a"] * 33)), 2, "--label: 33 are too many; 32 is the most"),
+        (("exec", "gpu", *(["-o", "a=b"] * 17), "--", "true"), 2,
+         "--option: 17 are too many; 16 is the most"),
+        (("claim", "gpu", "--account", ""), 2, "--account: the name is empty"),
+        (("worker", "web", "--label", "", "--", "true"), 2, "--label: label 1 is empty"),
+        (("pull", "web", "w=a,,b"), 2, "w=a,,b: label 2 is empty"),
+        (("report", "idle", "web", "w", "-l", ""), 2, "--label: label 1 is empty"),
+        (("claim", "gpu", "--account", "reserch"), 4,
+         'there is no account "reserch"; did you mean "research"? There are: research, web'),
+        (("exec", "gpu", "--account", "typo", "--", "true"), 4,
+         'there is no account "typo"; there are: research, web'),
+    )
+    for command, code, said in cases:
+        expect_equal(place.run(*command), (code, "", f"dibs {command[0]}: {said}\n"))
+    expect_equal(place.run("exec", "gpu", "--account", "web", "--", "true"), (0, "", ""))
+    expect_equal(place.run("exec", "gpu", "--account", "uid:7", "--", "true"), (0, "", ""))
+
+
+@case("a socket's path that is empty stands for no other: 2")
+def no_path(place):
+    place.start(POOLS)
+    for command in (("status", "--socket", ""), ("--socket", "", "status"),
+                    ("exec", "gpu", "--socket", "", "--", "true")):
+        code, out, err = place.run(*command)
+        expect_equal((code, out), (2, ""))
+        expect(err.splitlines()[0].endswith("--socket: a path is needed, and none is there"), err)
+    ended = subprocess.run([place.dibsd, "--socket", ""], capture_output=True, text=True, timeout=60,
+                           check=False)
+    expect_equal((ended.returncode, ended.stderr.splitlines()[0]),
+                 (2, "dibsd: --socket: a path is needed, and none is there"))
 
 
 @case("no broker: 3, where it looked and what to do")
 def no_broker(place):
     hint = "start dibsd, or name its socket with --socket or DIBS_SOCKET\n"
-    for command in (("status",), ("ls", "pools"), ("release", "1")):
+    for command in (("status",), ("ls", "pools"), ("release", "l1")):
         expect_equal(place.run(*command),
                      (3, "", f"dibs {command[0]}: no broker answers at {place.socket} (No such "
                              f"file or directory): {hint}"))
@@ -198,14 +284,17 @@ def no_permission(place):
     os.chown(place.socket, 0, 0)
     os.chmod(place.socket, 0o660)
     closed = (f"you may not connect to {place.socket}: it is for user root and group root (mode "
-              "0660); ask to be added to the group root\n")
+              "0660); ask for a dibsd that runs with a group of its own\n")
     expect_equal(place.run("version", **someone_else()), (0, f"dibs 0.1.0, layout 1\n{closed}", ""))
     for command in (("status",), ("claim", "gpu")):
         code, out, err = place.run(*command, **someone_else())
         expect_equal((code, out), (5, ""))
         expect_equal(err, f"dibs {command[0]}: you may not connect to {place.socket}: it is for "
-                          "user root and group root (mode 0660); ask to be added to the group "
-                          "root\n")
+                          "user root and group root (mode 0660); ask for a dibsd that runs "
+                          "with a group of its own\n")
+    os.chown(place.socket, 0, 65534)
+    expect(place.run("status", **someone_else() | {"group": 65533})[2].endswith(
+        "and group nogroup (mode 0660); ask to be added to the group nogroup\n"), "a group to join")
     os.chmod(place.socket, 0o600)
     expect("it is for user root alone (mode 0600)" in place.run("status", **someone_else())[2],
            "a socket for one user says so")
@@ -239,10 +328,10 @@ def another_user(place):
     slot = json.loads(place.run("ls", "slots", "-o", "jsonl", **someone_else())[1].splitlines()[0])
     expect_equal((slot["state"], slot["account"], slot["holder"], slot["attributes"]),
                  ("leased", "uid:0", None, None))
-    code, _, err = place.run("release", "1", **someone_else())
-    expect_equal((code, err), (4, "dibs release: you hold no lease 1; dibs ls leases shows those "
+    code, _, err = place.run("release", "l1", **someone_else())
+    expect_equal((code, err), (4, "dibs release: you hold no lease l1; dibs ls leases shows those "
                                   "that are held\n"))
-    expect_equal(place.run("show", "2", **someone_else())[0], 4)
+    expect_equal(place.run("show", "c2", **someone_else())[0], 4)
     code, _, err = place.run("drain", "gpu", **someone_else())
     expect_equal(code, 5)
     expect_equal(err, "dibs drain: pool gpu: only administrators may: root; dibsd's configuration "
@@ -250,14 +339,14 @@ def another_user(place):
     expect_equal(place.run("fsck", **someone_else())[0], 5)
     own = place.begin("claim", "gpu", **someone_else())
     waiting(place, 2)
-    told = json.loads(place.run("explain", "3", "-o", "json", **someone_else())[1])
+    told = json.loads(place.run("explain", "c3", "-o", "json", **someone_else())[1])
     expect_equal((told["reason"], told["position"], told["holder_account"], told["holder_pid"],
                   told["holder"]), ("behind", 2, "uid:0", None, None))
     err = not_now(place)
     expect(re.fullmatch(r'dibs exec: did not get a slot of pool "gpu": no slot is idle and '
                         r"the claim does not wait; a process of user 0 has held one for "
                         r"\d+(\.\d)?(ms|s|us|ns|min\d*s?); worth trying again in 10ms\n", err), err)
-    expect_equal(place.run("cancel", "3", **someone_else())[0], 0)
+    expect_equal(place.run("cancel", "c3", **someone_else())[0], 0)
     expect(own.wait() != 0, "its own it may end")
 
 
@@ -297,7 +386,7 @@ def shared_account(place):
     waiting(place, 1)
     err = not_now(place)
     expect("; another user's process has held one for " in err, err)
-    told = json.loads(place.run("explain", "2", "-o", "json", **someone_else())[1])
+    told = json.loads(place.run("explain", "c2", "-o", "json", **someone_else())[1])
     expect_equal((told["account"], told["holder_account"]), ("uid:65534", "research"))
 
 
@@ -308,7 +397,7 @@ def narrow(place):
     place.begin("claim", "gpu")
     waiting(place, 1)
     for command in (("ls", "pools"), ("ls", "slots"), ("ls", "leases"), ("ls", "claims"),
-                    ("ls", "clients"), ("explain", "2"), ("show", "gpu/0"), ("status",)):
+                    ("ls", "clients"), ("explain", "c2"), ("show", "gpu/0"), ("status",)):
         code, out, err = place.run(*command, environment={"COLUMNS": "40"})
         expect_equal((code, err), (0, ""))
         wide = [line for line in out.splitlines() if len(line) > 40 and " " in line.strip()

@@ -55,7 +55,7 @@ def events(place):
                  ("gpu", [0, 1], 2, True))
     expect_equal((granted["interval_ns"], granted["pid"]), (0, holder.pid))
     expect(re.fullmatch(r"s\d+\.\d+", granted["client"]), granted["client"])
-    expect_equal(place.run("release", str(number))[0], 0)
+    expect_equal(place.run("release", granted["lease"])[0], 0)
     ended = rows(child, lambda row: row["event"] == "lease_end")[-1]
     expect_equal((ended["claim"], ended["reason"], ended["fence"], ended["slots"]),
                  (number, "revoked", granted["fence"], granted["slots"]))
@@ -76,9 +76,9 @@ def text(place):
     while f"pid {holder.pid}" not in line or " grant " not in line:
         expect(line, "the tool has ended")
         line = child.stdout.readline()
-    line = re.sub(r"0x[0-9a-f]+|\bs\d+\.\d+\b", "N", steady(line))
-    line = re.sub(r"\b(claim|fence|slots|uid|pid) \d+", r"\1 N", line)
-    expect_equal(line, "T grant gpu claim N lease N slots N fence N interval_ns 0 client N "
+    line = re.sub(r"\bl0x[0-9a-f]+|\bs\d+\.\d+\b", "N", steady(line))
+    line = re.sub(r"\b(claim c|fence |slots |uid |pid )\d+", r"\1N", line)
+    expect_equal(line, "T grant gpu claim cN lease N slots N fence N interval_ns 0 client N "
                        "uid N pid N\n")
     child.terminate()
     connection.close()

@@ -65,29 +65,63 @@ def lists(place):
     waiting(place, 1)
     expect_equal(squeezed(place.run("ls", "slots")[1]),
                  ["SLOT STATE NAME HOLDER ACCOUNT HELD HOLDER PID FENCE WORKER ATTRIBUTES",
-                  f"gpu/0 leased - 1 uid:U T {holder.pid} 1 - device=0",
-                  f"gpu/1 leased - 1 uid:U T {holder.pid} 1 - device=1"])
+                  f"gpu/0 leased - l1 uid:U T {holder.pid} 1 - device=0",
+                  f"gpu/1 leased - l1 uid:U T {holder.pid} 1 - device=1"])
     expect_equal(squeezed(place.run("ls", "leases")[1]),
                  ["LEASE POOL STATE SLOTS HELD LEFT ACCOUNT PID CLIENT FENCE",
-                  f"1 gpu live 0,1 T - uid:U {holder.pid} s0.1 1"])
+                  f"l1 gpu live 0,1 T - uid:U {holder.pid} s0.1 1"])
     expect_equal(squeezed(place.run("ls", "claims")[1]),
                  ["CLAIM POOL STATE POSITION UNITS WAITS LEFT ACCOUNT PID CLIENT",
-                  f"2 gpu waiting 1 1 T T uid:U {waiter.pid} s1.1"])
+                  f"c2 gpu waiting 1 1 T T uid:U {waiter.pid} s1.1"])
     expect_equal(squeezed(place.run("ls", "clients")[1])[0],
                  "CLIENT PID ACCOUNT ATTACHED STATE SLOTS CLAIMS LEASES")
     expect_equal(place.run("ls", "workers")[1],
-                 "WORKER  PID  ACCOUNT  ATTACHED  STATE  SLOTS  CLAIMS  LEASES\n")
+                 "WORKER  PID  ACCOUNT  SINCE  STATE  SLOTS  CLAIMS  LEASES  POOL  NAME\n")
     expect_equal(steady(place.run("ls", "claims", "-o", "json")[1]),
-                 '{"schema":"dibs.claims/1","rows":[{"number":2,"id":"0x100000001","pool":"gpu",'
+                 '{"schema":"dibs.claims/1","rows":[{"number":2,"id":"c0x100000001","pool":"gpu",'
                  '"state":"waiting","position":1,"units":1,"age_ns":N,"left_ns":N,'
                  '"account":"uid:U","uid":N,"pid":N,"client":"s1.1","attempts":0,'
-                 '"has_key":false}]}\n'.replace("0x100000001", re.search(
+                 '"has_key":false}]}\n'.replace("c0x100000001", re.search(
                      r'"id":"(\w+)"', place.run("ls", "claims", "-o", "json")[1]).group(1)))
     expect_equal(steady(place.run("ls", "leases", "-o", "jsonl")[1]),
-                 '{"schema":"dibs.leases/1","number":1,"id":"0x100000000","pool":"gpu",'
+                 '{"schema":"dibs.leases/1","number":1,"id":"l0x100000000","pool":"gpu",'
                  '"state":"live","slots":[0,1],"units":2,"age_ns":N,"left_ns":null,'
                  '"account":"uid:U","uid":N,"pid":N,"client":"s0.1","fence":1,"interval_ns":N,'
                  '"kept_ns":N}\n')
+
+
+@case("ls slots, clients, workers as JSON: every value of a row, of a worker's slot too")
+def rows_as_json(place):
+    def told(kind, form):
+        """The worker's session comes behind those that the tool had opened before."""
+        return re.sub(r'"s[1-9]\d*\.\d+"', '"W"', steady(place.run("ls", kind, "-o", form)[1]))
+
+    place.start(POOLS.replace('kind = "worker"', 'kind = "worker"\nattributes_max = 64'))
+    hold(place, "gpu")
+    worker = place.begin("worker", "web", "--name", "w", "--lines", "none", "--attribute", "port=80",
+                         "--", "sleep", "1000")
+    expect_equal(worker.stderr.readline(), 'dibs worker: 1 slot of pool "web" ready\n')
+    said = told("slots", "jsonl").splitlines()
+    expect_equal(said[0],
+                 '{"schema":"dibs.slots/1","id":"gpu/0","pool":"gpu","number":0,'
+                 '"slot":"s0x100000000","state":"leased","name":null,"holder":1,"account":"uid:U",'
+                 '"held_ns":N,"holder_pid":N,"fence":1,"worker":null,"announcer_pid":null,"round":1,'
+                 '"protected":false,"unqualified":false,"draining":false,"attributes":["device=0"]}')
+    expect_equal(said[2],
+                 '{"schema":"dibs.slots/1","id":"web/0","pool":"web","number":0,'
+                 '"slot":"s0x100000002","state":"idle","name":"w-0","holder":null,"account":null,'
+                 '"held_ns":null,"holder_pid":null,"fence":null,"worker":"W","announcer_pid":N,'
+                 '"round":0,"protected":false,"unqualified":false,"draining":false,'
+                 '"attributes":["port=80"]}')
+    row = ('"pid":N,"account":"uid:U","age_ns":N,"state":"open","slots":S,"claims":0,"leases":L,'
+           '"uid":N,"gid":N')
+    expect_equal(told("clients", "json"),
+                 '{"schema":"dibs.clients/1","rows":[{"id":"s0.1",' +
+                 row.replace("S", "0").replace("L", "1") + '},{"id":"W",' +
+                 row.replace("S", "1").replace("L", "0") + "}]}\n")
+    expect_equal(told("workers", "jsonl"),
+                 '{"schema":"dibs.workers/1","id":"W",' +
+                 row.replace("S", "1").replace("L", "0") + ',"pool":null,"name":null}\n')
 
 
 @case("lists that have more rows than one page come whole and in order")
@@ -106,17 +140,20 @@ def show(place):
     waiting(place, 1)
     for name, schema, key, value in (("gpu", "dibs.pools/1", "pool", "gpu"),
                                      ("gpu/1", "dibs.slots/1", "attributes", ["device=1"]),
-                                     ("1", "dibs.leases/1", "slots", [0, 1]),
-                                     ("0x100000000", "dibs.leases/1", "number", 1),
-                                     ("4294967296", "dibs.leases/1", "id", "0x100000000"),
-                                     ("2", "dibs.claims/1", "position", 1),
+                                     ("s0x100000001", "dibs.slots/1", "id", "gpu/1"),
+                                     ("l1", "dibs.leases/1", "slots", [0, 1]),
+                                     ("l0x100000000", "dibs.leases/1", "number", 1),
+                                     ("l4294967296", "dibs.leases/1", "id", "l0x100000000"),
+                                     ("c2", "dibs.claims/1", "position", 1),
                                      ("s0.1", "dibs.clients/1", "leases", 1)):
         code, out, err = place.run("show", name, "-o", "json")
         expect_equal((code, err), (0, ""))
         told = json.loads(out)
         expect_equal((told["schema"], told[key]), (schema, value))
+        listed = steady(place.run("ls", schema[5:-2], "-o", "jsonl")[1])
+        expect(steady(out) in listed, f"dibs ls tells the same of {name}:\n{listed}")
     expect_equal(squeezed(place.run("show", "gpu/1")[1])[:4],
-                 ["id gpu/1", "pool gpu", "number 1", "state leased"])
+                 ["id gpu/1", "pool gpu", "number 1", "slot s0x100000001"])
 
 
 @case("explain: its place, its reason, who holds what it waits for")
@@ -127,7 +164,7 @@ def explain(place):
     waiting(place, 1)
     place.begin("claim", "gpu")
     waiting(place, 2)
-    code, out, err = place.run("explain", "2", "-o", "json")
+    code, out, err = place.run("explain", "c2", "-o", "json")
     expect_equal((code, err), (0, ""))
     expect_equal(steady(out),
                  '{"schema":"dibs.explain/1","claim":2,"pool":"gpu","account":"uid:U",'
@@ -137,13 +174,13 @@ def explain(place):
                  '"class":null,"class_reason":null,"better":null,"fitting":null,"label":null,'
                  '"limit":null,"limited":null,"preempt":null,'
                  '"sentence":"All 2 slots of gpu are taken. The longest holder is uid:U, '
-                 'process P, lease 1, for T. A slot must be given back, or its lease end."}\n')
-    expect_equal(steady(place.run("explain", "3")[1]).splitlines()[-1],
+                 'process P, lease l1, for T. A slot must be given back, or its lease end."}\n')
+    expect_equal(steady(place.run("explain", "c3")[1]).splitlines()[-1],
                  "1 claim stands before it. All 2 slots of gpu are taken. The longest holder is "
-                 "uid:U, process P, lease 1, for T. A slot must be given back, or its lease end.")
+                 "uid:U, process P, lease l1, for T. A slot must be given back, or its lease end.")
     place.begin("claim", "web")
     waiting(place, 3)
-    expect_equal(place.run("explain", "4")[1].splitlines()[-1],
+    expect_equal(place.run("explain", "c4")[1].splitlines()[-1],
                  "Pool web has no slots. A worker must announce one.")
 
 
@@ -154,10 +191,10 @@ def explain_backlog(place):
     waiters = [place.begin("claim", "gpu") for _ in range(20)]
     rows = waiting(place, 20)
     expect_equal([row["position"] for row in rows], list(range(1, 21)))
-    told = json.loads(place.run("explain", str(rows[-1]["number"]), "-o", "json")[1])
+    told = json.loads(place.run("explain", rows[-1]["id"], "-o", "json")[1])
     expect_equal((told["reason"], told["obstacle"], told["position"]), ("behind", "held", 20))
     by_pid = {row["pid"]: row["number"] for row in rows}
-    place.run("cancel", str(rows[4]["number"]))
+    place.run("cancel", f"c{rows[4]['number']}")
     left = waiting(place, 19)
     expect_equal([row["position"] for row in left], list(range(1, 20)))
     expect(rows[4]["number"] not in {row["number"] for row in left}, "it is gone")

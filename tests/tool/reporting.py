@@ -59,7 +59,7 @@ def idle(place):
     said = json.loads(claim.stdout.readline())
     expect_equal((said["number"], said["provision"]), (1, ["a"]))
     expect_equal(rows(place, "pull", "far", "w2=cuda,b")[0]["claim"], 1)  # the same again
-    rows(place, "report", "running", "far", "w2", "--claim", "1")
+    rows(place, "report", "running", "far", "w2", "--claim", "c1")
     rows(place, "report", "idle", "far", "w2", "--label", "cuda", "--label", "b")
     expect_equal(claim.wait(), 1)  # done: what it ran is over
     expect("the lease is lost" in claim.stderr.read(), "its holder is told")
@@ -85,7 +85,7 @@ def unassign(place):
     rows(place, "report", "idle", "far", "w")
     holder, _ = hold(place, "far")
     rows(place, "report", "unassign", "far", "w", "--claim", "1", "--error", "no disk")
-    refused(place, 4, "there is no claim 1 on worker w", "report", "unassign", "far", "w",
+    refused(place, 4, "there is no claim c1 on worker w", "report", "unassign", "far", "w",
             "--claim", "1")
     expect_equal(holder.wait(), 1)  # dibs claim waits for no second grant
     expect_equal(rows(place, "ls", "claims"), [])
@@ -102,12 +102,42 @@ def again(place):
     waiting(place, 1)
     expect_equal([row["worker"] for row in rows(place, "pull", "far", "w2") if row["claim"]], [])
     expect_equal(rows(place, "pull", "far", "w3=cuda")[0]["claim"], 1)
-    refused(place, 4, "there is no claim 1", "report", "again", "near",
+    refused(place, 4, "there is no claim c1", "report", "again", "near",
             "--claim", "1")
     holder.terminate()
     expect_equal(holder.wait(), 0)
-    refused(place, 4, "there is no claim 1", "report", "again", "far",
+    refused(place, 4, "there is no claim c1", "report", "again", "far",
             "--claim", "1")
+
+
+@case("claim: with --requeue it says why it waits again, where no better claim has come")
+def unassigned_and_requeued(place):
+    place.start(POOLS)
+    rows(place, "report", "idle", "far", "w")
+    holder, _ = hold(place, "far", "--requeue")
+    rows(place, "report", "unassign", "far", "w", "--claim", "c1")
+    expect_equal(holder.stderr.readline(), "dibs claim: its worker does not run it any more: waiting "
+                                           "again, in the old place\n")
+    holder.terminate()
+    expect_equal(holder.wait(), 0)
+
+
+@case("ls workers: those that are known by reports, too")
+def reported_workers(place):
+    place.start(POOLS)
+    rows(place, "report", "idle", "far", "w1")
+    rows(place, "report", "idle", "far", "w2")
+    hold(place, "far")
+    told = rows(place, "ls", "workers")
+    for row in told:
+        row.pop("age_ns")
+    both = {"id": None, "pid": None, "account": None, "state": "reported", "slots": 1, "claims": 0,
+            "uid": None, "gid": None, "pool": "far"}
+    expect_equal(sorted(told, key=lambda row: row["name"]),
+                 [both | {"leases": 1, "name": "w1"}, both | {"leases": 0, "name": "w2"}])
+    expect_equal(place.run("ls", "workers")[1].splitlines()[0].split(),
+                 ["WORKER", "PID", "ACCOUNT", "SINCE", "STATE", "SLOTS", "CLAIMS", "LEASES", "POOL",
+                  "NAME"])
 
 
 @case("report, pull: what cannot be so is refused, and nothing changes")
@@ -123,24 +153,24 @@ def nonsense(place):
             ("not of a worker", 2, ("report", "again", "far", "w", "--claim", "1")),
             ("goes with again", 2, ("report", "idle", "far", "w", "--prefer", "l")),
             ("goes with again", 2, ("report", "absent", "far", "--claim", "1", "--account", "a")),
-            ("from 1", 2, ("report", "absent", "far", "--claim", "0")),
-            ("from 1", 2, ("report", "absent", "far", "--claim", "x")),
+            ("called c1, c2", 2, ("report", "absent", "far", "--claim", "0")),
+            ("called c1, c2", 2, ("report", "absent", "far", "--claim", "l1")),
             ("goes with idle", 2, ("report", "absent", "far", "--claim", "1", "--label", "l")),
             ("goes with unassign", 2, ("report", "idle", "far", "w", "--error", "e")),
             ('"nowhere"', 4, ("report", "idle", "nowhere", "w")),
             ("1 to 63 bytes", 6, ("report", "idle", "far", "w" * 64)),
             ("control characters", 6, ("report", "idle", "far", "w\n")),
-            ("at most 32 labels", 6, ("report", "idle", "far", "w", "--label", "l" * 64)),
+            ("63 is the most", 2, ("report", "idle", "far", "w", "--label", "l" * 64)),
             ("ordered by account", 6, ("report", "idle", "plain", "w")),
             ("ordered by account", 6, ("report", "idle", "near", "w")),
-            ("there is no claim 7", 4, ("report", "unassign", "far", "w", "--claim", "7")),
+            ("there is no claim c7", 4, ("report", "unassign", "far", "w", "--claim", "7")),
             ("ordered by account", 6, ("pull", "plain", "w")),
             ("1 to 63 bytes", 6, ("pull", "far", "=label")),
             ("at most 8 workers", 2, ("pull", "far", *(f"w{i}" for i in range(9))))):
         refused(place, code, words, *arguments)
     # A claim and a worker that never were: nothing happens, and that is said.
-    refused(place, 4, "there is no claim 99;", "report", "absent", "far", "--claim", "99")
-    refused(place, 4, "there is no claim 99 on worker ghost", "report", "running", "far", "ghost",
+    refused(place, 4, "there is no claim c99;", "report", "absent", "far", "--claim", "99")
+    refused(place, 4, "there is no claim c99 on worker ghost", "report", "running", "far", "ghost",
             "--claim", "99")
     expect_equal((rows(place, "ls", "slots"), rows(place, "ls", "claims")),
                  ([{**row} for row in rows(place, "ls", "slots", "--pool", "near")], []))

@@ -10,6 +10,7 @@
 #include "broker/account_settings.hpp"
 #include "broker/ctl/admin/account_sheet.hpp"
 #include "broker/ctl/admin/admin_client.hpp"
+#include "broker/ctl/attachment.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/output.hpp"
 #include "broker/ctl/subcommand.hpp"

@@ -10,14 +10,11 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
-#include <set>
-#include <string_view>
 #include <utility>
 
 #include "broker/ctl/attachment.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/subcommand.hpp"
-#include "broker/spelling.hpp"
 
 namespace dibs::ctl {
 
@@ -67,19 +64,6 @@ void append(Rows* rows, Rows* more) {
 }
 
 }  // namespace
-
-Failure no_account(const std::string& name, const std::vector<std::string>& known) {
-    std::string text = "there is no account \"" + name + "\"";
-    const std::set<std::string_view> names(known.begin(), known.end());
-    if (const auto near = nearest_word(name, names)) {
-        text += "; did you mean \"" + std::string(*near) + "\"?";
-    }
-    if (known.empty()) return {kExitNotFound, text + "; none is configured"};
-    text += text.ends_with('?') ? " There are: " : "; there are: ";
-    for (const std::string& one : known)
-        text += (&one == &known.front() ? "" : ", ") + one;
-    return {kExitNotFound, text};
-}
 
 AdminClient::AdminClient(const std::string& socket)
     : path_(socket_path(socket)), packet_(kAnswerSize) {

@@ -15,9 +15,6 @@ namespace dibs::ctl {
 
 class Failure;
 
-// What to say of an account that nobody has configured: those that are, and the nearest.
-Failure no_account(const std::string& name, const std::vector<std::string>& known);
-
 class AdminClient {
   public:
     // `socket` empty: where libdibs looks. Failure.

@@ -52,7 +52,7 @@ Sheet explanation_sheet(const admin::ExplanationT& told) {
     const uint32_t used = by_label ? facts.label_held() : facts.fanout_held();
     const auto of_class = [&](Cell cell) { return classes ? cell : Cell(); };
     sheet.rows.push_back(
-        {Cell::of(facts.number()),
+        {Cell::numbered(Letter::kClaim, facts.number()),
          Cell::of(told.pool),
          Cell::of(told.account),
          Cell::of(wait_word(static_cast<core::WaitReason>(facts.reason()))),
@@ -66,7 +66,7 @@ Sheet explanation_sheet(const admin::ExplanationT& told) {
          Cell::of(facts.leases()),
          Cell::duration(facts.waited_ns()),
          Cell::duration(facts.left_ns()),
-         known ? Cell::of(facts.holder_number()) : Cell(),
+         known ? Cell::numbered(Letter::kLease, facts.holder_number()) : Cell(),
          held ? Cell::of(told.holder_account) : Cell(),
          known ? Cell::of(facts.holder_pid()) : Cell(),
          held ? Cell::duration(facts.holder_age_ns()) : Cell(),
@@ -89,19 +89,16 @@ int run_explain(int argc, char** argv) {
     Arguments arguments("explain",
                         "Says why a claim waits: its place, what stands in its way, who holds what "
                         "it waits for and for how long, and what would have to happen.");
-    arguments.operand("CLAIM", &id, "the claim's number: dibs ls claims shows it");
+    arguments.operand("CLAIM", &id, "the claim, such as c12: dibs ls claims shows them");
     Output output(arguments);
     if (const auto exit = arguments.parse(argc, argv)) return *exit;
     (void)output.form();
-    const Name name = parse_name(id);
-    if (name.kind != Name::Kind::kNumber && name.kind != Name::Kind::kId) {
-        throw Failure(kExitUsage, "\"" + id + "\" is no claim's number; dibs ls claims shows them");
-    }
+    const Name name = parse_claim(id, "explain");
     AdminClient client(output.socket());
     admin::RequestT request;
     request.ask = admin::Ask::explain;
     request.id = find_claim(client, name)->id;
-    const admin::AnswerT answer = client.must(request, "claim " + id);
+    const admin::AnswerT answer = client.must(request, "claim " + shown(name));
     if (answer.explanation == nullptr) {
         throw Failure(kExitFailed, "the broker's answer has no explanation");
     }

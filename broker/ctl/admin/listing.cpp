@@ -14,8 +14,12 @@ Cell seen(bool full, const T& value) {
     return full ? Cell::of(value) : Cell();
 }
 
-Cell seen_id(bool full, uint64_t id) {
-    return full ? Cell::identifier(id) : Cell();
+Cell seen_id(bool full, Letter letter, uint64_t id) {
+    return full ? Cell::identifier(letter, id) : Cell();
+}
+
+Cell seen_number(bool full, Letter letter, uint64_t number) {
+    return full ? Cell::numbered(letter, number) : Cell();
 }
 
 Cell seen_duration(bool full, uint64_t ns) {
@@ -167,6 +171,7 @@ Sheet slot_sheet(const std::vector<std::unique_ptr<admin::SlotT>>& slots) {
                 {{"id", "SLOT"},
                  {"pool", ""},
                  {"number", ""},
+                 {"slot", ""},
                  {"state", "STATE"},
                  {"name", "NAME", 6},
                  {"holder", "HOLDER"},
@@ -188,9 +193,10 @@ Sheet slot_sheet(const std::vector<std::unique_ptr<admin::SlotT>>& slots) {
         sheet.rows.push_back({Cell::of(row->pool + "/" + std::to_string(row->number)),
                               Cell::of(row->pool),
                               Cell::of(row->number),
+                              seen_id(row->full, Letter::kSlot, row->id),
                               Cell::of(row->state),
                               seen(row->full && !row->name.empty(), row->name),
-                              seen(known, row->holder),
+                              seen_number(known, Letter::kLease, row->holder),
                               seen(held, row->account),
                               seen_duration(held && row->held_ns != 0, row->held_ns),
                               seen(known, row->holder_pid),
@@ -224,8 +230,8 @@ Sheet claim_sheet(const std::vector<std::unique_ptr<admin::ClaimT>>& claims) {
                  {"has_key", ""}}};
     for (const auto& row : claims) {
         const bool full = row->full;
-        sheet.rows.push_back({seen(full, row->number),
-                              seen_id(full, row->id),
+        sheet.rows.push_back({seen_number(full, Letter::kClaim, row->number),
+                              seen_id(full, Letter::kClaim, row->id),
                               Cell::of(row->pool),
                               seen(full, row->state),
                               seen(full && row->position != 0, row->position),
@@ -261,8 +267,8 @@ Sheet lease_sheet(const std::vector<std::unique_ptr<admin::LeaseT>>& leases) {
                  {"kept_ns", ""}}};
     for (const auto& row : leases) {
         const bool full = row->full;
-        sheet.rows.push_back({seen(full, row->number),
-                              seen_id(full, row->id),
+        sheet.rows.push_back({seen_number(full, Letter::kLease, row->number),
+                              seen_id(full, Letter::kLease, row->id),
                               Cell::of(row->pool),
                               seen(full, row->state),
                               seen(full, numbers(row->slots)),
@@ -285,7 +291,7 @@ Sheet client_sheet(const std::vector<std::unique_ptr<admin::ClientT>>& clients, 
                 {{"id", workers ? "WORKER" : "CLIENT"},
                  {"pid", "PID"},
                  {"account", "ACCOUNT", 3},
-                 {"age_ns", "ATTACHED", 4},
+                 {"age_ns", workers ? "SINCE" : "ATTACHED", 4},
                  {"state", "STATE", 5},
                  {"slots", "SLOTS", workers ? uint32_t{0} : uint32_t{6}},
                  {"claims", "CLAIMS", 1},
@@ -294,17 +300,24 @@ Sheet client_sheet(const std::vector<std::unique_ptr<admin::ClientT>>& clients, 
                  {"gid", ""}}};
     for (const auto& row : clients) {
         const bool full = row->full;
-        sheet.rows.push_back({seen(full, row->id),
-                              seen(full, row->pid),
-                              Cell::of(row->account),
+        const bool reported = !row->name.empty();
+        const bool attached = full && !reported;
+        sheet.rows.push_back({seen(attached, row->id),
+                              seen(attached, row->pid),
+                              seen(!row->account.empty(), row->account),
                               Cell::duration(row->age_ns),
                               seen(full, row->state),
                               seen(full, row->slots),
                               seen(full, row->claims),
                               seen(full, row->leases),
-                              seen(full, row->uid),
-                              seen(full, row->gid)});
+                              seen(attached, row->uid),
+                              seen(attached, row->gid)});
+        if (!workers) continue;
+        sheet.rows.back().push_back(seen(reported, row->pool));
+        sheet.rows.back().push_back(seen(reported, row->name));
     }
+    // Of one that is known by reports.
+    if (workers) sheet.columns.insert(sheet.columns.end(), {{"pool", "POOL", 6}, {"name", "NAME"}});
     return sheet;
 }
 

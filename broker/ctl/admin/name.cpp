@@ -17,11 +17,25 @@ namespace {
 
 constexpr uint64_t kIdsFrom = uint64_t{1} << 32U;  // generations begin at 1
 
+struct Numeral {
+    uint64_t value = 0;
+    bool is_id = false;  // written as 0x..., or as large as ids are and numbers are not
+};
+
 std::optional<uint64_t> number_of(std::string_view text, int base) {
     uint64_t number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base);
     if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
     return number;
+}
+
+std::optional<Numeral> numeral_of(std::string_view text) {
+    if (text.starts_with("0x")) {
+        const auto id = number_of(text.substr(2), 16);
+        return id ? std::optional<Numeral>({*id, true}) : std::nullopt;
+    }
+    const auto number = number_of(text, 10);
+    return number ? std::optional<Numeral>({*number, *number >= kIdsFrom}) : std::nullopt;
 }
 
 bool is_client(std::string_view text) {
@@ -30,69 +44,126 @@ bool is_client(std::string_view text) {
            number_of(text.substr(1, dot - 1), 10) && number_of(text.substr(dot + 1), 10);
 }
 
-std::string shown(const Name& name) {
-    return name.kind == Name::Kind::kId ? id_text(name.number) : std::to_string(name.number);
+std::string quoted(const std::string& text) {
+    return "\"" + text + "\"";
+}
+
+// What a numeral without its letter may be.
+std::string readings(const std::string& text, bool is_id) {
+    const std::string end =
+        is_id ? ", the lease l" + text + " or the slot s" + text : " or the lease l" + text;
+    return quoted(text) + " may be the claim c" + text + end;
+}
+
+std::optional<Name> lettered(const std::string& text) {
+    const auto numeral = numeral_of(std::string_view(text).substr(1));
+    if (!numeral) return std::nullopt;
+    const auto [value, is_id] = *numeral;
+    if (text[0] == static_cast<char>(Letter::kClaim))
+        return Name{Name::Kind::kClaim, {}, value, is_id};
+    if (text[0] == static_cast<char>(Letter::kLease))
+        return Name{Name::Kind::kLease, {}, value, is_id};
+    const bool slot = text[0] == static_cast<char>(Letter::kSlot) && is_id;
+    return slot ? std::optional<Name>({Name::Kind::kSlotId, {}, value, true}) : std::nullopt;
+}
+
+// A letter and a number have another reading: of the other kind, or none.
+Name of_kind(const std::string& text, const std::string& word, Name::Kind kind) {
+    const bool claim = kind == Name::Kind::kClaim;
+    const std::string wanted = claim ? "a claim" : "a lease";
+    const std::string start = "dibs " + word + " takes " + wanted;
+    if (const auto bare = numeral_of(text)) {
+        throw Failure(kExitUsage,
+                      readings(text, bare->is_id) + ": " + start + ", so write " +
+                          (claim ? "c" : "l") + text);
+    }
+    const Name name = parse_name(text);
+    if (name.kind == kind) return name;
+    const std::string numeral = text.substr(1);
+    if (name.kind == Name::Kind::kClaim) {
+        throw Failure(kExitUsage,
+                      quoted(text) + " is a claim, and " + start +
+                          (name.by_id ? "; dibs ls leases shows them"
+                                      : ", such as l" + numeral +
+                                            ", that claim's once it is "
+                                            "granted"));
+    }
+    if (name.kind == Name::Kind::kLease) {
+        throw Failure(kExitUsage,
+                      quoted(text) + " is a lease, and " + start +
+                          (name.by_id ? "; dibs ls claims shows them"
+                                      : ", such as c" + numeral + ", whose lease it is"));
+    }
+    throw Failure(kExitUsage,
+                  quoted(text) + " is no " + (claim ? "claim, such as c12" : "lease, such as l12") +
+                      "; dibs ls " + (claim ? "claims" : "leases") + " shows them");
 }
 
 // The one of the rows that has the number or id.
 template <class Rows>
 typename Rows::value_type pick(Rows rows, const Name& name) {
     const auto found = std::find_if(rows.begin(), rows.end(), [&](const auto& row) {
-        return row->full && (name.kind == Name::Kind::kId ? row->id : row->number) == name.number;
+        return row->full && (name.by_id ? row->id : row->number) == name.number;
     });
     return found == rows.end() ? nullptr : std::move(*found);
 }
 
-bool is_number_or_id(const Name& name) {
-    return name.kind == Name::Kind::kId || (name.kind == Name::Kind::kNumber && name.number != 0);
+// 0 would be all of them.
+bool is_one(const Name& name) {
+    return name.by_id || name.number != 0;
 }
 
-uint64_t number_asked(const Name& name) {
-    return name.kind == Name::Kind::kNumber ? name.number : 0;
+std::unique_ptr<admin::ClaimT> look_for_claim(AdminClient& client, const Name& name) {
+    if (!is_one(name)) return nullptr;
+    return pick(client.claims("", name.by_id ? 0 : name.number), name);
+}
+
+std::unique_ptr<admin::LeaseT> look_for_lease(AdminClient& client, const Name& name) {
+    if (!is_one(name)) return nullptr;
+    return pick(client.leases("", name.by_id ? 0 : name.number), name);
 }
 
 }  // namespace
 
+std::string shown(const Name& name) {
+    Letter letter = Letter::kSlot;
+    if (name.kind == Name::Kind::kClaim) letter = Letter::kClaim;
+    if (name.kind == Name::Kind::kLease) letter = Letter::kLease;
+    return name.by_id ? id_text(letter, name.number) : number_text(letter, name.number);
+}
+
 Name parse_name(const std::string& text) {
     if (text.empty()) throw Failure(kExitUsage, "an empty name names nothing");
-    if (const auto number = number_of(text, 10)) {
-        return {*number < kIdsFrom ? Name::Kind::kNumber : Name::Kind::kId, {}, *number};
+    if (const auto bare = numeral_of(text)) {
+        throw Failure(kExitUsage, readings(text, bare->is_id) + ": write the one that you mean");
     }
-    if (text.starts_with("0x")) {
-        if (const auto id = number_of(std::string_view(text).substr(2), 16)) {
-            return {Name::Kind::kId, {}, *id};
-        }
-    }
-    if (is_client(text)) return {Name::Kind::kClient, text, 0};
+    if (const auto name = lettered(text)) return *name;
+    if (is_client(text)) return {Name::Kind::kClient, text, 0, false};
     const size_t slash = text.rfind('/');
-    if (slash == std::string::npos) return {Name::Kind::kPool, text, 0};
+    if (slash == std::string::npos) return {Name::Kind::kPool, text, 0, false};
     const auto number = number_of(std::string_view(text).substr(slash + 1), 10);
     if (!number || slash == 0 || *number >= UINT32_MAX) {
-        throw Failure(kExitUsage, "\"" + text + "\": a slot is named POOL/NUMBER, such as gpu/0");
+        throw Failure(kExitUsage, quoted(text) + ": a slot is named POOL/NUMBER, such as gpu/0");
     }
-    return {Name::Kind::kSlot, text.substr(0, slash), *number};
+    return {Name::Kind::kSlot, text.substr(0, slash), *number, false};
 }
 
-std::unique_ptr<admin::ClaimT> look_for_claim(AdminClient& client, const Name& name) {
-    if (!is_number_or_id(name)) return nullptr;
-    return pick(client.claims("", number_asked(name)), name);
+Name parse_claim(const std::string& text, const std::string& word) {
+    return of_kind(text, word, Name::Kind::kClaim);
 }
 
-std::unique_ptr<admin::LeaseT> look_for_lease(AdminClient& client, const Name& name) {
-    if (!is_number_or_id(name)) return nullptr;
-    return pick(client.leases("", number_asked(name)), name);
+Name parse_lease(const std::string& text, const std::string& word) {
+    return of_kind(text, word, Name::Kind::kLease);
 }
 
+// A number is of the claim and of its lease: if it is not there as the one, it may be as the other.
 std::unique_ptr<admin::ClaimT> find_claim(AdminClient& client, const Name& name) {
-    if (name.kind != Name::Kind::kNumber && name.kind != Name::Kind::kId) {
-        throw Failure(kExitUsage, "a claim is named by its number; dibs ls claims shows it");
-    }
     if (auto claim = look_for_claim(client, name)) return claim;
-    if (look_for_lease(client, name) != nullptr) {
+    const Name lease{Name::Kind::kLease, {}, name.number, false};
+    if (!name.by_id && look_for_lease(client, lease) != nullptr) {
         throw Failure(kExitNotFound,
-                      "claim " + shown(name) +
-                          " does not wait any more: it has its lease; dibs show " + shown(name) +
-                          " shows it");
+                      "claim " + shown(name) + " does not wait any more: it has its lease, " +
+                          shown(lease) + "; dibs show " + shown(lease) + " shows it");
     }
     throw Failure(
         kExitNotFound,
@@ -100,16 +171,12 @@ std::unique_ptr<admin::ClaimT> find_claim(AdminClient& client, const Name& name)
 }
 
 std::unique_ptr<admin::LeaseT> find_lease(AdminClient& client, const Name& name) {
-    if (name.kind != Name::Kind::kNumber && name.kind != Name::Kind::kId) {
-        throw Failure(kExitUsage,
-                      "a lease is named by its claim's number or by its id, 0x...; dibs ls leases "
-                      "shows both");
-    }
     if (auto lease = look_for_lease(client, name)) return lease;
-    if (look_for_claim(client, name) != nullptr) {
+    const Name claim{Name::Kind::kClaim, {}, name.number, false};
+    if (!name.by_id && look_for_claim(client, claim) != nullptr) {
         throw Failure(kExitNotFound,
-                      "claim " + shown(name) + " still waits and has no lease; dibs cancel " +
-                          shown(name) + " ends it");
+                      "claim " + shown(claim) + " still waits and has no lease; dibs cancel " +
+                          shown(claim) + " ends it");
     }
     throw Failure(
         kExitNotFound,

@@ -1,10 +1,11 @@
 // broker/ctl/admin/name.hpp -- how people name things: a pool by its name, a slot as POOL/NUMBER, a
-// claim and later its lease by the claim's number, either also by its id, a client as sROW.LIFE.
+// claim as c12, a lease as l12, a client as sROW.LIFE; claims, leases and slots also by their ids,
+// c0x100000000, l0x100000000, s0x100000000.
 //
-// A claim's number is its place in the order of arrival, is never used again, and stays when the
-// claim becomes a lease: so one number follows a request from the backlog to its end. An id is
-// written 0x100000000; programs that have it as an integer may write it in decimal, since a number
-// as large is some life of the machine away.
+// A claim's number is its place in the order of arrival, and is never used again; the lease that it
+// is granted has the same number: so one number follows a request from the backlog to its end. But
+// claims, leases and slots count their ids each from the same one on. So a number or id without its
+// letter names nothing, and one of another kind than is asked for is refused.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -17,20 +18,24 @@
 namespace dibs::ctl {
 
 struct Name {
-    enum class Kind : uint8_t { kPool, kSlot, kNumber, kId, kClient };
+    enum class Kind : uint8_t { kPool, kSlot, kSlotId, kClaim, kLease, kClient };
     Kind kind = Kind::kPool;
     std::string pool;     // kPool, kSlot; kClient: the text
-    uint64_t number = 0;  // kSlot, kNumber, kId
+    uint64_t number = 0;  // all but kPool and kClient
+    bool by_id = false;   // kClaim, kLease: it is an id
 };
 
-// Failure (usage): it can be none of them.
+// Failure (usage): it can be none of them, or several.
 Name parse_name(const std::string& text);
+// The same where a claim or lease is wanted; `word`: the subcommand.
+Name parse_claim(const std::string& text, const std::string& word);
+Name parse_lease(const std::string& text, const std::string& word);
+
+// A claim, lease or slot by number or id, as it is written.
+std::string shown(const Name& name);
 
 // The claim or lease of that name; Failure (not found).
 std::unique_ptr<admin::ClaimT> find_claim(AdminClient& client, const Name& name);
 std::unique_ptr<admin::LeaseT> find_lease(AdminClient& client, const Name& name);
-// Nothing if there is none.
-std::unique_ptr<admin::ClaimT> look_for_claim(AdminClient& client, const Name& name);
-std::unique_ptr<admin::LeaseT> look_for_lease(AdminClient& client, const Name& name);
 
 }  // namespace dibs::ctl

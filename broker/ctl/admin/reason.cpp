@@ -21,7 +21,9 @@ std::string holder(const admin::ExplanationT& told) {
     if (told.holder_account.empty()) return "";
     std::string text = "The longest holder is " + told.holder_account;
     if (facts.holder_pid() != 0) text += ", process " + std::to_string(facts.holder_pid());
-    if (facts.holder_number() != 0) text += ", lease " + std::to_string(facts.holder_number());
+    if (facts.holder_number() != 0) {
+        text += ", lease " + number_text(Letter::kLease, facts.holder_number());
+    }
     return text + ", for " + duration_text(facts.holder_age_ns()) + ". ";
 }
 
@@ -32,6 +34,14 @@ bool of_classes(const admin::WaitFacts& facts) {
 // Those that could be its.
 uint32_t told_slots(const admin::WaitFacts& facts) {
     return of_classes(facts) ? facts.fitting() : facts.slots();
+}
+
+// "All 2 slots of gpu are", "The only slot of gpu with its labels is"
+std::string all_slots(const admin::ExplanationT& told) {
+    const uint32_t slots = told_slots(*told.facts);
+    const std::string with = slots != told.facts->slots() ? " with its labels" : "";
+    if (slots == 1) return "The only slot of " + told.pool + with + " is";
+    return "All " + count(slots, "slot") + " of " + told.pool + with + " are";
 }
 
 std::string left_out(const admin::ExplanationT& told) {
@@ -51,17 +61,16 @@ std::string obstacle(const admin::ExplanationT& told, WaitReason reason) {
     const std::string pool = told.pool;
     switch (reason) {
         case WaitReason::kHeld:
-            return "All " + count(told_slots(facts), "slot") + " of " + pool +
-                   (told_slots(facts) != facts.slots() ? " with its labels" : "") + " are taken. " +
-                   holder(told) + "A slot must be given back, or its lease end.";
+            return all_slots(told) + " taken. " + holder(told) +
+                   "A slot must be given back, or its lease end.";
         case WaitReason::kUnits:
             if (of_classes(facts)) {
                 return "Fewer slots of " + pool + " that it could use are idle than it wants. " +
                        holder(told) + "More must be given back.";
             }
             return "Only " + count(facts.idle(), "slot") + " of " + pool +
-                   " are idle, too few for the first in line. " + holder(told) +
-                   "More must be given back.";
+                   (facts.idle() == 1 ? " is" : " are") + " idle, too few for the first in line. " +
+                   holder(told) + "More must be given back.";
         case WaitReason::kConfirming:
             return "Its slots are chosen: " + std::to_string(facts.confirmed()) + " of " +
                    count(facts.units(), "worker") +

@@ -6,6 +6,7 @@
 
 #include "broker/ctl/admin/admin_client.hpp"
 #include "broker/ctl/failure.hpp"
+#include "broker/ctl/labels.hpp"
 #include "broker/ctl/output.hpp"
 #include "broker/ctl/subcommand.hpp"
 
@@ -31,13 +32,14 @@ ReportKind kind_of(const std::string& word) {
     throw Failure(kExitUsage, "\"" + word + "\": write idle, running, absent, unassign or again");
 }
 
+// "c12"; "12" too, since the option says what it is of.
 uint64_t claim_of(const std::string& text) {
+    const std::string_view digits =
+        std::string_view(text).substr(text.starts_with(static_cast<char>(Letter::kClaim)) ? 1 : 0);
     uint64_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc{} || end != text.data() + text.size() || number == 0) {
-        throw Failure(kExitUsage, "--claim " + text + ": a claim has a number, from 1");
-    }
-    return number;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    if (error == std::errc{} && end == digits.data() + digits.size() && number != 0) return number;
+    throw Failure(kExitUsage, "--claim " + text + ": a claim is called c1, c2 and so on");
 }
 
 // "NAME" or "NAME=LABEL,LABEL"
@@ -50,6 +52,7 @@ std::unique_ptr<admin::PullerT> puller_of(const std::string& text) {
         puller->labels.push_back(text.substr(at + 1, end - at - 1));
         at = end;
     }
+    check_labels(text, puller->labels);
     return puller;
 }
 
@@ -65,8 +68,10 @@ void check_words(const admin::RequestT& request, const std::string& what, bool c
     if (idle == claim_given) {
         throw Failure(kExitUsage,
                       idle ? "an idle worker runs no claim: leave --claim out"
-                           : "say which claim: --claim NUMBER");
+                           : "say which claim: --claim c12");
     }
+    check_labels("--label", request.labels);
+    check_labels("--prefer", request.prefer);
     if (!request.labels.empty() && !idle && !again) {
         throw Failure(kExitUsage, "--label goes with idle and again");
     }
@@ -76,6 +81,10 @@ void check_words(const admin::RequestT& request, const std::string& what, bool c
     if (!request.error.empty() && request.report != ReportKind::unassign) {
         throw Failure(kExitUsage, "--error goes with unassign");
     }
+}
+
+Cell claim_cell(uint64_t number) {
+    return number == 0 ? Cell() : Cell::numbered(Letter::kClaim, number);
 }
 
 uint64_t age_of(int64_t age_ns) {
@@ -100,7 +109,7 @@ int run_report(int argc, char** argv) {
     arguments.operand("WHAT", &what, "idle, running, absent, unassign or again");
     arguments.operands(
         "POOL [WORKER]", &of, "the pool, and which worker; absent and again name none");
-    arguments.text("-c,--claim", &claim, "the number of the claim");
+    arguments.text("-c,--claim", &claim, "the claim, such as c12");
     arguments.texts("-l,--label",
                     &request.labels,
                     "of an idle worker, or that a claim must have now: a label (repeatable)");
@@ -123,14 +132,15 @@ int run_report(int argc, char** argv) {
     request.age_ns = age_of(age_ns);
     AdminClient client(output.socket());
     const std::string where = request.worker.empty() ? "" : " on worker " + request.worker;
-    (void)client.must(request, claim.empty() ? "" : "claim " + claim + where);
+    const std::string named = "claim " + number_text(Letter::kClaim, request.number) + where;
+    (void)client.must(request, claim.empty() ? "" : named);
     Sheet sheet{
         "dibs.report/1",
         {{"reported", "reported"}, {"pool", "pool"}, {"worker", "worker"}, {"claim", "claim"}}};
     sheet.rows.push_back({Cell::of(what),
                           Cell::of(request.pool),
                           request.worker.empty() ? Cell() : Cell::of(request.worker),
-                          request.number == 0 ? Cell() : Cell::of(request.number)});
+                          claim_cell(request.number)});
     output.show_record(sheet);
     return output.finish(kExitOk);
 }
@@ -167,8 +177,8 @@ int run_pull(int argc, char** argv) {
         {{"worker", "worker"}, {"claim", "claim"}, {"abort", "abort"}, {"provision", "provision"}}};
     for (const auto& pulled : answer.pulled) {
         sheet.rows.push_back({Cell::of(pulled->worker),
-                              pulled->claim == 0 ? Cell() : Cell::of(pulled->claim),
-                              pulled->abort == 0 ? Cell() : Cell::of(pulled->abort),
+                              claim_cell(pulled->claim),
+                              claim_cell(pulled->abort),
                               Cell::of(pulled->provision)});
     }
     output.show_rows(sheet);

@@ -41,35 +41,42 @@ Sheet client_of(AdminClient& client, const std::string& id) {
     return client_sheet(one(std::move(*found)), false);
 }
 
-Sheet shown(AdminClient& client, const Name& name) {
+Sheet slot_of(AdminClient& client, const Name& name) {
+    Sheet sheet = slot_sheet(client.slots(name.pool, name.number + 1));
+    if (!sheet.rows.empty()) return sheet;
+    throw Failure(kExitNotFound,
+                  "pool " + name.pool + " has no slot " + std::to_string(name.number) +
+                      "; dibs ls slots --pool " + name.pool + " shows those that are");
+}
+
+Sheet slot_by_id(AdminClient& client, const Name& name) {
+    auto rows = client.slots("", 0);
+    const auto found = std::find_if(rows.begin(), rows.end(), [&](const auto& row) {
+        return row->full && row->id == name.number;
+    });
+    if (found != rows.end()) return slot_sheet(one(std::move(*found)));
+    throw Failure(kExitNotFound,
+                  "there is no slot " + shown(name) +
+                      " that you may see; dibs ls slots -o json "
+                      "shows those that are");
+}
+
+Sheet sheet_of(AdminClient& client, const Name& name) {
     switch (name.kind) {
         case Name::Kind::kPool:
             return pool_sheet(client.pools(name.pool));
-        case Name::Kind::kSlot: {
-            Sheet sheet = slot_sheet(client.slots(name.pool, name.number + 1));
-            if (!sheet.rows.empty()) return sheet;
-            throw Failure(kExitNotFound,
-                          "pool " + name.pool + " has no slot " + std::to_string(name.number) +
-                              "; dibs ls slots --pool " + name.pool + " shows those that are");
-        }
+        case Name::Kind::kSlot:
+            return slot_of(client, name);
         case Name::Kind::kClient:
             return client_of(client, name.pool);
-        case Name::Kind::kNumber:
-        case Name::Kind::kId:
+        case Name::Kind::kClaim:
+            return claim_sheet(one(find_claim(client, name)));
+        case Name::Kind::kLease:
+            return lease_sheet(one(find_lease(client, name)));
+        case Name::Kind::kSlotId:
             break;
     }
-    // Rows of both tables count from 0, so an id alone is a lease's first.
-    const bool by_id = name.kind == Name::Kind::kId;
-    if (auto lease = by_id ? look_for_lease(client, name) : nullptr) {
-        return lease_sheet(one(std::move(lease)));
-    }
-    if (auto claim = look_for_claim(client, name)) return claim_sheet(one(std::move(claim)));
-    if (auto lease = look_for_lease(client, name)) return lease_sheet(one(std::move(lease)));
-    throw Failure(kExitNotFound,
-                  "no claim or lease of yours has the " +
-                      (name.kind == Name::Kind::kId ? "id " + id_text(name.number)
-                                                    : "number " + std::to_string(name.number)) +
-                      "; dibs ls claims and dibs ls leases show those that are");
+    return slot_by_id(client, name);
 }
 
 }  // namespace
@@ -79,14 +86,14 @@ int run_show(int argc, char** argv) {
     Arguments arguments("show", "Shows everything about one pool, slot, claim, lease or client.");
     arguments.operand("ID",
                       &id,
-                      "POOL, POOL/SLOT, the number of a claim or of its lease, the id of "
-                      "either (0x...), or a client (s3.1)");
+                      "POOL, POOL/SLOT, a claim (c12), a lease (l12), one of these or a slot by "
+                      "its id (l0x100000000), or a client (s3.1)");
     Output output(arguments);
     if (const auto exit = arguments.parse(argc, argv)) return *exit;
     (void)output.form();
     const Name name = parse_name(id);
     AdminClient client(output.socket());
-    output.show_record(with_all_titles(shown(client, name)));
+    output.show_record(with_all_titles(sheet_of(client, name)));
     return output.finish(kExitOk);
 }
 

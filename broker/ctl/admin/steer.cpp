@@ -14,21 +14,21 @@ namespace dibs::ctl {
 
 namespace {
 
-Sheet done(std::string_view schema, uint64_t number, std::string_view pool, std::string_view what) {
+Sheet done(std::string_view schema, Cell number, std::string_view pool, std::string_view what) {
     Sheet sheet{schema, {{"number", "number"}, {"pool", "pool"}, {"did", "did"}}};
-    sheet.rows.push_back({Cell::of(number), Cell::of(pool), Cell::of(what)});
+    sheet.rows.push_back({std::move(number), Cell::of(pool), Cell::of(what)});
     return sheet;
 }
 
 // What the three have in common: one name, a conversation, and one thing told.
 class Steering {
   public:
-    Steering(const std::string& word,
+    Steering(const std::string& subcommand,
              const std::string& about,
-             const std::string& operand,
+             const std::string& kind,
              const std::string& operand_about)
-        : arguments(word, about) {
-        arguments.operand(operand, &id, operand_about);
+        : arguments(subcommand, about), word(subcommand), takes(kind) {
+        arguments.operand(kind, &id, operand_about);
     }
 
     // Nothing if there is nothing to do any more.
@@ -36,7 +36,7 @@ class Steering {
         output.emplace(arguments);
         if (const auto exit = arguments.parse(argc, argv)) return *exit;
         (void)output->form();
-        name = parse_name(id);
+        name = takes == "CLAIM" ? parse_claim(id, word) : parse_lease(id, word);
         client.emplace(output->socket());
         return std::nullopt;
     }
@@ -45,7 +45,7 @@ class Steering {
         request.ask = ask;
         request.id = row_id;
         request.interval_ns = interval_ns;
-        return client->must(request, (ask == admin::Ask::cancel ? "claim " : "lease ") + id);
+        return client->must(request, (takes == "CLAIM" ? "claim " : "lease ") + shown(name));
     }
     int tell(const Sheet& sheet) {
         output->show_record(sheet);
@@ -53,13 +53,16 @@ class Steering {
     }
 
     Arguments arguments;
+    std::string word;
+    std::string takes;  // CLAIM, LEASE
     std::string id;
     Name name;
     std::optional<Output> output;
     std::optional<AdminClient> client;
 };
 
-constexpr const char* kLeaseAbout = "its number, or its id (0x...): dibs ls leases shows them";
+constexpr const char* kLeaseAbout =
+    "the lease, such as l12 or l0x100000000: dibs ls leases shows them";
 
 }  // namespace
 
@@ -72,7 +75,8 @@ int run_release(int argc, char** argv) {
     if (const auto exit = steering.parse(argc, argv)) return *exit;
     const auto lease = find_lease(*steering.client, steering.name);
     (void)steering.must(admin::Ask::release, lease->id);
-    return steering.tell(done("dibs.release/1", lease->number, lease->pool, "released"));
+    return steering.tell(done(
+        "dibs.release/1", Cell::numbered(Letter::kLease, lease->number), lease->pool, "released"));
 }
 
 int run_renew(int argc, char** argv) {
@@ -90,7 +94,7 @@ int run_renew(int argc, char** argv) {
     const uint64_t granted_ns = steering.must(admin::Ask::renew, lease->id, wanted_ns).granted_ns;
     Sheet sheet{"dibs.renew/1",
                 {{"number", "number"}, {"pool", "pool"}, {"interval_ns", "interval"}}};
-    sheet.rows.push_back({Cell::of(lease->number),
+    sheet.rows.push_back({Cell::numbered(Letter::kLease, lease->number),
                           Cell::of(lease->pool),
                           granted_ns != 0 ? Cell::duration(granted_ns) : Cell()});
     return steering.tell(sheet);
@@ -101,11 +105,12 @@ int run_cancel(int argc, char** argv) {
                       "Ends a waiting claim from outside, as its user or an administrator. Its "
                       "session is told: cancelled (revoked).",
                       "CLAIM",
-                      "its number: dibs ls claims shows them");
+                      "the claim, such as c12: dibs ls claims shows them");
     if (const auto exit = steering.parse(argc, argv)) return *exit;
     const auto claim = find_claim(*steering.client, steering.name);
     (void)steering.must(admin::Ask::cancel, claim->id);
-    return steering.tell(done("dibs.cancel/1", claim->number, claim->pool, "cancelled"));
+    return steering.tell(done(
+        "dibs.cancel/1", Cell::numbered(Letter::kClaim, claim->number), claim->pool, "cancelled"));
 }
 
 }  // namespace dibs::ctl

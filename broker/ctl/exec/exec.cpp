@@ -180,6 +180,7 @@ int run_exec(int argc, char** argv) {
     if (const auto exit_code = arguments.parse(argc, argv)) return *exit_code;
     try {
         read_words(words, &options);
+        exec::check_terms(options, arguments.given("--account"));
         const std::vector<Creation> creations = read_creations(words);
         options.program = find_command(options.command.front());
         create_pools(creations, options);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "broker/ctl/failure.hpp"
+#include "broker/ctl/labels.hpp"
 #include "broker/ctl/sheet.hpp"
 #include "broker/ctl/subcommand.hpp"
 #include "broker/quantity.hpp"
@@ -118,6 +119,16 @@ Failure not_granted(const dibs_completion& end,
                 (end.code == DIBS_EBUSY ? who : shown_holder(end.holder)) + retry_hint(end)};
 }
 
+// The broker serves an account that nobody has configured, for free: a misspelt one would be
+// charged nothing, and wait behind everybody.
+void check_account(const Attachment& attachment, const std::string& account) {
+    if (account.empty() || account.starts_with("uid:")) return;
+    const std::vector<std::string> known = attachment.accounts();
+    if (!std::binary_search(known.begin(), known.end(), account)) {
+        throw no_account(account, known);
+    }
+}
+
 }  // namespace
 
 void read_preempt(const std::string& word, Options* options) {
@@ -137,7 +148,15 @@ void read_preempt(const std::string& word, Options* options) {
     options->preempt_grace_ns = static_cast<int64_t>(*grace);
 }
 
+void check_terms(const Options& options, bool account_given) {
+    check_labels("--label", options.labels);
+    check_labels("--prefer", options.prefer);
+    if (account_given) check_name("--account", options.account);
+    check_count("--option", options.claim_options.size(), DIBS_OPTIONS_MAX);
+}
+
 dibs_completion claim(const Attachment& attachment, uint32_t pool, const Options& options) {
+    check_account(attachment, options.account);
     std::vector<const char*> labels;
     for (const std::string& label : options.labels)
         labels.push_back(label.c_str());

@@ -202,7 +202,7 @@ void tell_grant(const Options& options, const dibs_lease& lease) {
     if (!options.verbose) return;
     std::fprintf(stderr,
                  "dibs exec: lease %s of pool \"%s\", fence %llu, %u slot%s\n",
-                 id_text(lease.id).c_str(),
+                 id_text(Letter::kLease, lease.id).c_str(),
                  options.pool.name.c_str(),
                  static_cast<unsigned long long>(lease.fence),
                  lease.units,

@@ -92,7 +92,7 @@ Variables variables_of(const Slots& slots,
     add_mapped(&variables, slots, options, lease.units);
     variables["DIBS_POOL"] = options.pool.name;
     variables["DIBS_SLOT"] = slots.numbers;
-    variables["DIBS_LEASE"] = id_text(lease.id);
+    variables["DIBS_LEASE"] = id_text(Letter::kLease, lease.id);
     variables["DIBS_FENCE"] = std::to_string(lease.fence);
     if (!options.socket.empty()) variables["DIBS_SOCKET"] = options.socket;
     return variables;

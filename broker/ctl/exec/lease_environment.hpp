@@ -2,7 +2,7 @@
 //
 //   DIBS_POOL    the pool's name
 //   DIBS_SLOT    the slots' numbers: "3", "3,5"
-//   DIBS_LEASE   the lease's id, "0x100000000", as dibs show and dibs release take it
+//   DIBS_LEASE   the lease's id, "l0x100000000", as dibs show and dibs release take it
 //   DIBS_FENCE   larger than that of every earlier grant of the pool
 //   DIBS_ATTR_X  the slots' attribute "x", one value per slot, with commas between
 //   DIBS_SOCKET  where the broker is, if --socket said so

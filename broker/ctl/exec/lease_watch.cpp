@@ -23,6 +23,14 @@ int64_t monotonic_ns() {
     return now.tv_sec * DIBS_SECOND + now.tv_nsec;
 }
 
+// A worker that does not attach gives up a claim by reports: dibs report unassign, or what else
+// says that it does not run it.
+std::string how_requeued(int code) {
+    if (code == DIBS_EREVOKED) return "a better claim has taken the slot";
+    if (code == DIBS_EWORKERLOST) return "its worker does not run it any more";
+    return dibs_strerror(code);
+}
+
 }  // namespace
 
 LeaseWatch::LeaseWatch(const Options& options, const std::function<shm::Descriptor()>& connect)
@@ -95,6 +103,7 @@ bool LeaseWatch::take(const dibs_completion& one) {
         case DIBS_LEASE_REQUEUED:
             if (!options_.requeue) return lost(dibs_strerror(one.code));
             waits_ = true;
+            why_requeued_ = how_requeued(one.code);
             taken_.reset();
             return true;
         case DIBS_CLAIM_ENDED:  // the claim's that waited again

@@ -40,8 +40,9 @@ class LeaseWatch {
         "holder";
     // Once, when a better claim has begun to take it: what is left, in nanoseconds.
     std::optional<int64_t> newly_taken() { return std::exchange(taken_, std::nullopt); }
-    // Its slot was taken, and its claim waits again.
+    // It has lost its slot, and its claim waits again; why_requeued() says how it came to that.
     [[nodiscard]] bool waits() const { return waits_; }
+    [[nodiscard]] const std::string& why_requeued() const { return why_requeued_; }
     // Once, when it has waited again and was granted.
     bool newly_granted() { return std::exchange(regained_, false); }
     // Labels that were preferred and that a slot lacks.
@@ -62,6 +63,7 @@ class LeaseWatch {
     int64_t interval_ns_ = 0;
     int64_t due_ns_ = 0;
     bool waits_ = false;
+    std::string why_requeued_;
     bool regained_ = false;
     std::string why_;
     std::optional<int64_t> taken_;

@@ -42,6 +42,9 @@ struct Options {
 
 // "never", "at-once" or a grace, as --preempt has it; Failure (usage).
 void read_preempt(const std::string& word, Options* options);
+// Failure (usage): labels, options or an account's name that libdibs would not take.
+// `account_given`: it may be empty by mistake.
+void check_terms(const Options& options, bool account_given);
 inline constexpr const char* kPreemptAbout =
     "what a better claim may do to it: never (nothing), at-once, or a duration: it is told, and "
     "has "

@@ -7,6 +7,7 @@
 #include "broker/ctl/arguments.hpp"
 #include "broker/ctl/command_path.hpp"
 #include "broker/ctl/failure.hpp"
+#include "broker/ctl/labels.hpp"
 #include "broker/ctl/subcommand.hpp"
 #include "broker/ctl/worker/crew.hpp"
 #include "broker/ctl/worker/options.hpp"
@@ -67,6 +68,7 @@ void read_words(const Words& words, worker::Options* options) {
     if (options->notify && !options->ready_line.empty()) {
         throw Failure(kExitUsage, "--notify and --ready-line are two ways to be ready: choose one");
     }
+    check_labels("--label", options->labels);
     if (options->line_max == 0) throw Failure(kExitUsage, "--line-max: at least 1 byte");
     if (options->name.empty()) {
         const std::string& command = options->command.front();
