@@ -163,6 +163,9 @@ def finish(name, tree, version, architecture):
         for script in ("postinst", "prerm"):
             shutil.copyfile(ROOT / "packaging/debian" / script, meta / script)
             (meta / script).chmod(0o755)
+    if name == "python3-dibs":
+        shutil.copyfile(ROOT / "packaging/debian/python3-dibs.prerm", meta / "prerm")
+        (meta / "prerm").chmod(0o755)
     if name == "libdibs0":
         (meta / "shlibs").write_text(f"libdibs 0 libdibs0 (>= {version})\n")
         (meta / "triggers").write_text("activate-noawait ldconfig\n")

@@ -62,10 +62,10 @@ class Root:
         self.environment = {
             **os.environ, "LD_LIBRARY_PATH": str(self.libraries),
             "PYTHONPATH": str(self.path / "usr/lib/python3/dist-packages"),
-            "PYTHONDONTWRITEBYTECODE": "1",
             "PKG_CONFIG_PATH": str(self.libraries / "pkgconfig"),
             "PKG_CONFIG_SYSROOT_DIR": str(self.path), "DIBS_SOCKET": str(folder / "dibs.sock")}
-        self.environment.pop("DIBS_LIBRARY", None)
+        for name in ("DIBS_LIBRARY", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"):
+            self.environment.pop(name, None)
 
     def dpkg(self, *arguments):
         log = self.path / "var/log"
@@ -135,6 +135,8 @@ def check_use(tap, root, folder):
         python = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else "python3"
         tap.case("Python claims", wrong(run(python, "-c", PYTHON.format(root=str(root.path)),
                                             env=root.environment), "device 0 is mine\n"))
+        cache = root.path / "usr/lib/python3/dist-packages/dibs/__pycache__"
+        tap.case("Python has left its bytecode", [] if any(cache.glob("*.pyc")) else ["it has not"])
         tap.case("dibs says its version",
                  wrong(run(root.path / "usr/bin/dibs", "version", env=root.environment)))
     finally:
@@ -155,6 +157,9 @@ def main(build):
         tap.case("they install into an empty folder", wrong(root.dpkg("--install", *made)))
         check_contents(tap, root)
         check_use(tap, root, folder)
+        modules = root.path / "usr/lib/python3/dist-packages/dibs"
+        tap.case("python3-dibs can be removed", wrong(root.dpkg("--remove", "python3-dibs")))
+        tap.equal("its folder has gone, bytecode and all", modules.exists(), False)
         tap.case("they can be purged", wrong(root.dpkg("--purge", *NAMES)))
         left = set(root.files()) - set(before)
         tap.case("nothing of theirs is left", sorted(
