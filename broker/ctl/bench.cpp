@@ -18,6 +18,7 @@ namespace dibs::ctl {
 namespace {
 
 constexpr uint64_t kClaimsMax = 10'000'000;
+constexpr double kBeyond = 9.99;  // ten, and what a product of such numbers may lack
 
 uint64_t monotonic_ns() {
     timespec now = {};
@@ -43,7 +44,9 @@ uint64_t one(dibs_session* session, uint32_t pool) {
     return took;
 }
 
+// Nothing, if fewer than ten times lie beyond it: then it would be one of the worst few.
 Cell quantile(const std::vector<uint64_t>& sorted, double share) {
+    if (static_cast<double>(sorted.size()) * (1 - share) < kBeyond) return {};
     const auto at = static_cast<size_t>(std::ceil(share * static_cast<double>(sorted.size())));
     return Cell::duration(sorted[std::clamp<size_t>(at, 1, sorted.size()) - 1]);
 }

@@ -5,11 +5,12 @@ import math
 from html import escape
 
 WIDTH, LEFT, RIGHT = 900, 215, 30
+BESIDE = 150  # right of the times: how they compare
 COLUMNS = 300  # at most
 INK, SOFT, GRID = "#24292f", "#57606a", "#d8dee4"
 STATES = (("leased", "#2da44e"), ("reserved", "#bf8700"), ("recovering", "#8250df"),
           ("unknown", "#cf222e"), ("parked", "#1b7c83"), ("absent", "#6e7781"), ("idle", "#eaeef2"))
-WAITING = "#fb8f44"
+WAITING, OURS = "#fb8f44", "#0969da"
 
 
 def text(x, y, words, size=13, anchor="start", fill=INK, weight="normal"):
@@ -24,34 +25,55 @@ def shown(ns):
     return f"{ns:.0f} ns"
 
 
+def beside(value, ours):
+    """How many times as long as a claim, in words as short as the number is sure."""
+    times = value / ours
+    return f"{times:.1f} times" if times < 9.5 else f"{float(f'{times:.2g}'):,.0f} times"
+
+
 def latencies(times, top):
-    """A row each: a bar from p50 to p99.9 on a logarithmic scale."""
-    values = [value for _, quantiles, _ in times for value in quantiles]
+    """A row each: a bar from p50 to p99.9 on a logarithmic scale, and how it compares."""
+    values = [value for one in times for value in (one.p50, one.p99, one.p999) if value is not None]
     low = math.floor(math.log10(max(min(values), 1)))
     high = max(math.ceil(math.log10(max(values))), low + 1)
-    span = WIDTH - LEFT - RIGHT
+    span = WIDTH - LEFT - BESIDE
+    ours = next(one for one in times if one.ours)
 
     def at(ns):
         return LEFT + (math.log10(max(ns, 1)) - low) / (high - low) * span
 
-    bottom = top + 36 + 34 * len(times)
-    parts = [text(20, top, "How long one claim takes, and what it compares with", 17, weight="600"),
-             text(WIDTH - RIGHT, top, "p50 ● ─── p99 ─── p99.9, logarithmic", 12, "end", SOFT)]
+    bottom = top + 52 + 34 * len(times)
+    cold = max(times, key=lambda one: one.p50)
+    parts = [text(20, top, f"A claim takes {shown(ours.p50)}, a cold Python {shown(cold.p50)}", 17,
+                  weight="600"),
+             text(LEFT, top + 20, "p50 ● ━━ p99 ── p99.9 (of enough times); logarithmic", 11,
+                  fill=SOFT),
+             text(WIDTH - RIGHT, top + 20, "as long as a claim", 11, "end", SOFT)]
     for power in range(low, high + 1):
         x = at(10 ** power)
-        parts.append(f'<line x1="{x:.1f}" y1="{top + 14}" x2="{x:.1f}" y2="{bottom - 8}" '
+        parts.append(f'<line x1="{x:.1f}" y1="{top + 30}" x2="{x:.1f}" y2="{bottom - 8}" '
                      f'stroke="{GRID}"/>')
         parts.append(text(x, bottom + 8, shown(10 ** power), 11, "middle", SOFT))
-    for number, (name, (middle, late, latest), ours) in enumerate(times):
-        y = top + 34 + 34 * number
-        fill = "#0969da" if ours else "#8c959f"
-        parts.append(text(LEFT - 12, y + 5, name, 13, "end", weight="600" if ours else "normal"))
-        for start, end, height in ((middle, late, 12), (late, latest, 4)):
+    x = at(ours.p50)
+    parts.append(f'<line x1="{x:.1f}" y1="{top + 30}" x2="{x:.1f}" y2="{bottom - 8}" '
+                 f'stroke="{OURS}" stroke-width="1.5" stroke-dasharray="2 3"/>')
+    for number, one in enumerate(times):
+        y = top + 52 + 34 * number
+        fill = OURS if one.ours else "#8c959f"
+        weight = "600" if one.ours else "normal"
+        parts.append(text(LEFT - 12, y, one.name, 13, "end", weight=weight))
+        parts.append(text(LEFT - 12, y + 13, f"of {one.count:,}", 10, "end", SOFT))
+        for start, end, height in ((one.p50, one.p99, 12), (one.p99, one.p999, 4)):
+            if end is None:
+                break
             width = max(at(end) - at(start), 1)
             parts.append(f'<rect x="{at(start):.1f}" y="{y - height / 2:.1f}" width="{width:.1f}" '
                          f'height="{height}" rx="2" fill="{fill}" opacity="0.55"/>')
-        parts.append(f'<circle cx="{at(middle):.1f}" cy="{y}" r="6" fill="{fill}"/>')
-        parts.append(text(at(middle), y - 10, shown(middle), 11, "middle", fill, "600"))
+        parts.append(f'<circle cx="{at(one.p50):.1f}" cy="{y}" r="6" fill="{fill}"/>')
+        parts.append(text(at(one.p50), y - 10, shown(one.p50), 11, "middle", fill, "600"))
+        if not one.ours:
+            parts.append(text(WIDTH - RIGHT, y + 5, beside(one.p50, ours.p50), 13, "end",
+                              weight="600"))
     return parts, bottom + 24
 
 
@@ -173,12 +195,12 @@ def slots(samples, incidents, total, note, top):
     for number, (when, _, name, words) in enumerate(incidents, 1):
         line = ground + 48 + 20 * (number - 1)
         parts.append(text(20, line, f"{number}  {name}", 12, weight="600"))
-        parts.append(text(370, line, words, 12, fill=SOFT))
+        parts.append(text(395, line, words, 12, fill=SOFT))
     return parts, ground + 48 + 20 * len(incidents)
 
 
 def draw(path, times, samples, incidents, total, headline, note):
-    """`incidents`: (when, short name, name, what became of it)."""
+    """`times`: as tour.Times; `incidents`: (when, short name, name, what became of it)."""
     parts, bottom = latencies(times, 100)
     more, bottom = slots(samples, incidents, total, note, bottom + 34)
     height = bottom + 6

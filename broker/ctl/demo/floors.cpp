@@ -1,8 +1,9 @@
 // broker/ctl/demo/floors.cpp -- `dibs demo-floors`, hidden: what a claim's time is compared with,
-// on this machine, now. One line of JSON. Of ten rounds the best one counts: other load makes a
+// on this machine, now. One line of JSON. Of two rounds the better one counts: other load makes a
 // floor worse, never better.
 //
-//   line        a cache line to another process and one back, both spinning: no claim can be faster
+//   ring        an entry to another process and one back through the rings of shm/ring.hpp, both
+//               sides spinning: what a claim pays that does nothing but ask and be answered
 //   socket      64 bytes to another process over a UNIX socket and 64 back
 //   fork_exec   a new process, from fork to its end: what a cold start costs at least
 // SPDX-License-Identifier: Apache-2.0
@@ -17,27 +18,31 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
-#include <new>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "broker/ctl/demo/demo.hpp"
 #include "broker/ctl/json_text.hpp"
+#include "shm/ring.hpp"
 
 namespace dibs::ctl::demo {
 
 namespace {
 
-constexpr int kRounds = 10;
+constexpr int kRounds = 2;                 // of each; whoever asks again takes the best of all
 constexpr uint64_t kOverNs = 200'000'000;  // no round takes longer
 constexpr uint32_t kSpins = 20'000;        // looks before a side gives way
+constexpr uint32_t kThere = 128;           // entries, as a session has by default
+constexpr uint32_t kBack = 256;
+constexpr size_t kBeyond = 10;  // so many times lie beyond a quantile that is told
 
 uint64_t monotonic_ns() {
     timespec now = {};
@@ -115,39 +120,51 @@ std::vector<uint64_t> times_of(size_t count, const std::function<void()>& once) 
     return best;
 }
 
-struct Lines {
-    alignas(64) std::atomic<uint64_t> there{0};  // pairs with `back`: each side stores its own
-    alignas(64) std::atomic<uint64_t> back{0};
-};
-
-void await(const std::atomic<uint64_t>& word, uint64_t value) {
-    for (uint32_t looks = 0; word.load(std::memory_order_acquire) != value; ++looks) {
-        if (looks >= kSpins) sched_yield();
+// The peer's side of the rings: an answer for each entry.
+[[noreturn]] void echo(const shm::SubmissionEntry* there, shm::CompletionEntry* back) {
+    const Place place(true);
+    shm::SubmissionConsumer asked(there, kThere, 0);
+    shm::CompletionProducer answers(back, kBack, 0);
+    shm::Submission question;
+    shm::Completion answer;
+    for (uint32_t looks = 0;; ++looks) {
+        if (asked.pop(question) != shm::Poll::kEntry) {
+            if (looks >= kSpins) sched_yield();
+            continue;
+        }
+        answer.user_data = question.user_data;
+        // One is under way at a time: what was pushed before has been read.
+        (void)answers.release_to(answers.tail());
+        answers.push(answer);
+        looks = 0;
     }
 }
 
-std::vector<uint64_t> line_times() {
-    void* memory =
-        mmap(nullptr, sizeof(Lines), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+std::vector<uint64_t> ring_times() {
+    constexpr size_t kSize = (kThere + kBack) * shm::kLineSize;
+    void* memory = mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mmap");
-    auto* lines = new (memory) Lines;
+    auto* there = static_cast<shm::SubmissionEntry*>(memory);
+    auto* back = reinterpret_cast<shm::CompletionEntry*>(static_cast<std::byte*>(memory) +
+                                                         kThere * shm::kLineSize);
     std::vector<uint64_t> times;
     {
-        const Peer peer([lines] {
-            const Place place(true);
-            for (uint64_t next = 1;; ++next) {
-                await(lines->there, next);
-                lines->back.store(next, std::memory_order_release);
+        const Peer peer([there, back] { echo(there, back); });
+        const Place place(false);
+        shm::SubmissionProducer questions(there, kThere, 0);
+        shm::CompletionConsumer answers(back, kBack, 0);
+        shm::Submission question;
+        shm::Completion answer;
+        times = times_of(20'000, [&] {
+            (void)questions.release_to(questions.tail());
+            ++question.user_data;
+            questions.push(question);
+            for (uint32_t looks = 0; answers.pop(answer) != shm::Poll::kEntry; ++looks) {
+                if (looks >= kSpins) sched_yield();
             }
         });
-        const Place place(false);
-        uint64_t next = 0;
-        times = times_of(2'000, [&] {
-            lines->there.store(++next, std::memory_order_release);
-            await(lines->back, next);
-        });
     }
-    munmap(memory, sizeof(Lines));
+    munmap(memory, kSize);
     return times;
 }
 
@@ -161,7 +178,7 @@ std::vector<uint64_t> socket_times() {
         while (read(ends[1], packet.data(), packet.size()) > 0)
             (void)!write(ends[1], packet.data(), packet.size());
     });
-    auto times = times_of(1'000, [&] {
+    auto times = times_of(10'000, [&] {
         (void)!write(ends[0], packet.data(), packet.size());
         (void)!read(ends[0], packet.data(), packet.size());
     });
@@ -173,7 +190,7 @@ std::vector<uint64_t> socket_times() {
 std::vector<uint64_t> fork_exec_times() {
     char name[] = "/bin/true";
     char* const command[] = {name, nullptr};
-    return times_of(20, [&] {
+    return times_of(100, [&] {
         pid_t pid = 0;
         if (posix_spawn(&pid, name, nullptr, nullptr, command, environ) != 0) return;
         waitpid(pid, nullptr, 0);
@@ -182,14 +199,15 @@ std::vector<uint64_t> fork_exec_times() {
 
 void tell(JsonText* text, const char* name, const std::vector<uint64_t>& times) {
     text->open_object(name);
-    const auto at = [&](uint64_t thousandths) {
-        return times.empty() ? 0
-                             : times[std::min(times.size() - 1, times.size() * thousandths / 1000)];
-    };
     text->number("count", times.size());
-    text->number("p50_ns", at(500));
-    text->number("p99_ns", at(990));
-    text->number("p999_ns", at(999));
+    const auto at = [&](std::string_view key, size_t thousandths) {
+        const size_t place = times.size() * thousandths / 1000;
+        if (times.size() < place + kBeyond) return text->nothing(key);
+        text->number(key, times[place]);
+    };
+    at("p50_ns", 500);
+    at("p99_ns", 990);
+    at("p999_ns", 999);
     text->close_object();
 }
 
@@ -201,7 +219,7 @@ int dibs::ctl::run_demo_floors(int /*argc*/, char** /*argv*/) {
     using namespace dibs::ctl::demo;
     JsonText text;
     text.open_object();
-    tell(&text, "line", line_times());
+    tell(&text, "ring", ring_times());
     tell(&text, "socket", socket_times());
     tell(&text, "fork_exec", fork_exec_times());
     text.close_object();
