@@ -30,12 +30,14 @@ Answers::Answers(core::Core& core,
                  Sessions& sessions,
                  Operations& operations,
                  Publisher& publisher,
-                 const Quotas& quotas)
+                 const Quotas& quotas,
+                 Patience& patience)
     : core_(core),
       sessions_(sessions),
       operations_(operations),
       publisher_(publisher),
-      quotas_(quotas) {}
+      quotas_(quotas),
+      patience_(patience) {}
 
 // Another user is told the holder's account and age, and no more.
 void Answers::name_holder(const Session* to, const Decision& decision, Completion& entry) {
@@ -381,6 +383,7 @@ void Answers::complete(Session* session, Completion& entry) {
         (!session->refresh_released() || session->completion_room() == 0)) {
         return sessions_.end(session, shm::Reason::kLimit);
     }
+    patience_.answered(session->row, entry.reason);
     entry.sequence = session->completion_tail + 1;
     stage_store_.kind = shm::LogStoreKind::kCompletion;
     stage_store_.session = session->row;
@@ -435,6 +438,7 @@ void Answers::repeat() {
 void Answers::publish(Session& session) {
     const uint64_t head = session.up.head();
     if (head != session.consumed) {
+        patience_.settle(session.row, head - session.consumed);
         session.consumed = head;
         shm::commit_submissions(*session.down, head);
     }

@@ -11,6 +11,7 @@
 
 #include "broker/core/core.hpp"
 #include "broker/operations.hpp"
+#include "broker/patience.hpp"
 #include "broker/publish.hpp"
 #include "broker/sessions.hpp"
 #include "shm/ring.hpp"
@@ -23,7 +24,8 @@ class Answers {
             Sessions& sessions,
             Operations& operations,
             Publisher& publisher,
-            const Quotas& quotas);
+            const Quotas& quotas,
+            Patience& patience);
 
     void stage();
     void store();
@@ -66,6 +68,7 @@ class Answers {
     Operations& operations_;
     Publisher& publisher_;
     const Quotas& quotas_;
+    Patience& patience_;
     bool kills_ = false;
     ClaimReader reader_;
     std::vector<uint8_t> payload_;  // that it reads

@@ -32,12 +32,15 @@ Turn::Turn(core::Core& core, BoardSegment& board, Exchange& exchange, HangWatch 
       prepared_(core, operations_, pledges_),
       publisher_(core, board),
       ingest_(core, operations_, pledges_),
-      answers_(core, sessions_, operations_, publisher_, quotas_),
+      patience_(core.sessions_max()),
+      answers_(core, sessions_, operations_, publisher_, quotas_, patience_),
       kills_(core, sessions_),
       deaths_(core, sessions_, ingest_, kills_),
       desk_(core, quotas_),
       transient_(core),
-      sleep_(sessions_, exchange, publisher_, clock_, std::move(watch)) {}
+      sleep_(sessions_, exchange, publisher_, clock_, std::move(watch)) {
+    good_.reserve(core.sessions_max());
+}
 
 void Turn::serve() {
     sleep_.begin();
@@ -57,6 +60,7 @@ void Turn::serve() {
 void Turn::take(core::TimeNs now) {
     core_.begin_turn(now);
     pledges_.begin_turn();
+    choose();
     shm::Submission claim;
     Session* answered = answer_prepared(claim);
     operations_.begin_turn();
@@ -84,9 +88,9 @@ void Turn::take(core::TimeNs now) {
     if (answers_.kills()) kills_.carry_out();
     core_.clear();
     // What can wait comes behind the next grant, or behind whoever has something to say by now.
-    const bool pressed = sessions_.anything_new();
-    if (!pressed) prepared_.prepare();
-    publisher_.publish(pressed);
+    const bool waited_for = pressed();
+    if (!waited_for) prepared_.prepare();
+    publisher_.publish(waited_for);
     if (!pulling_.empty()) [[unlikely]]
         answer_pulls();
     if (!administered_.empty()) [[unlikely]]
@@ -127,9 +131,35 @@ core::TimeNs Turn::next_due() const {
         {core_.next_due(), core_.next_crossing(), drain_until_ns_, transient_.next_due()});
 }
 
+// Who is shunned is not read in a turn in which anybody else speaks, but for one in so many.
+void Turn::choose() {
+    shuns_ = false;
+    if (patience_.shunned() == 0) return;
+    good_.clear();
+    for (Session* session : sessions_.polled()) {
+        if (!patience_.shuns(session->row)) good_.push_back(session);
+    }
+    shuns_ = left_out_ < Patience::kLeftOutMost && pressed();
+    left_out_ = shuns_ ? left_out_ + 1 : 0;
+}
+
+// Whom this turn reads.
+const std::vector<Session*>& Turn::heard() const {
+    return shuns_ ? good_ : sessions_.polled();
+}
+
+// Somebody has something to say who is not shunned.
+bool Turn::pressed() const {
+    if (patience_.shunned() == 0) return sessions_.anything_new();
+    return std::any_of(
+        sessions_.polled().begin(), sessions_.polled().end(), [this](const Session* session) {
+            return session->up.maybe() && !patience_.shuns(session->row);
+        });
+}
+
 // Before anything else: somebody waits for it. What the turn does for it comes later.
 Session* Turn::answer_prepared(shm::Submission& claim) {
-    const std::vector<Session*>& polled = sessions_.polled();
+    const std::vector<Session*>& polled = heard();
     const bool quiet = !core_.cut() && careful_.empty() && polled.size() <= kFewPolled;
     Session* session = quiet && !others_wait() ? prepared_.answer(polled, claim) : nullptr;
     prepared_.forget();
@@ -144,7 +174,7 @@ void Turn::read_answered(Session& session, const shm::Submission& claim) {
 }
 
 void Turn::read_submissions() {
-    const std::vector<Session*>& polled = sessions_.polled();
+    const std::vector<Session*>& polled = heard();
     const size_t count = polled.size();
     if (count == 0) return;
     pledges_.allow(one_speaks());
@@ -158,11 +188,11 @@ void Turn::read_submissions() {
         Session* session = polled[at];
         if (!session->up.maybe()) continue;
         const uint64_t before = session->up.head();
-        const Ingest::Read read = ingest_.read(*session, Ingest::kSessionBudget);
+        const Ingest::Read read = ingest_.read(*session, patience_.budget(session->row));
         if (session->up.head() != before) {
             session->heard_ns = now_;
             sessions_.in_turn(session);
-            prepared_.expect(session);
+            if (!patience_.shuns(session->row)) prepared_.expect(session);
         }
         if (read == Ingest::Read::kClosed) sessions_.end(session, shm::Reason::kOk);
         if (read == Ingest::Read::kViolation) sessions_.end(session, shm::Reason::kMalformed);
@@ -178,7 +208,7 @@ void Turn::read_submissions() {
 // Looks at a few sessions only: with many, a turn of its own for each claim costs more than it
 // saves.
 bool Turn::one_speaks() const {
-    const std::vector<Session*>& polled = sessions_.polled();
+    const std::vector<Session*>& polled = heard();
     return polled.size() <= kFewPolled &&
            std::count_if(polled.begin(), polled.end(), [](const Session* session) {
                return session->up.maybe();
@@ -369,6 +399,7 @@ void Turn::retire() {
         sleep_.remove(*session);
         operations_.forget(*session);
         prepared_.forget(*session);
+        patience_.forget(session->row);
         sessions_.remove(session);
         exchange_.report({Report::Kind::kRetired, session});
         publisher_.set_sessions(sessions_.all().size());

@@ -19,6 +19,7 @@
 #include "broker/ingest.hpp"
 #include "broker/kills.hpp"
 #include "broker/operations.hpp"
+#include "broker/patience.hpp"
 #include "broker/pledges.hpp"
 #include "broker/prepared_grant.hpp"
 #include "broker/publish.hpp"
@@ -65,6 +66,9 @@ class Turn {
     [[nodiscard]] Session* answer_prepared(shm::Submission& claim);
     void read_answered(Session& session, const shm::Submission& claim);
     void read_submissions();
+    void choose();
+    [[nodiscard]] const std::vector<Session*>& heard() const;
+    [[nodiscard]] bool pressed() const;
     [[nodiscard]] bool one_speaks() const;
     bool serve_others();
     void retire();
@@ -91,6 +95,7 @@ class Turn {
     PreparedGrant prepared_;
     Publisher publisher_;
     Ingest ingest_;
+    Patience patience_;
     Answers answers_;
     Kills kills_;
     Deaths deaths_;
@@ -103,7 +108,10 @@ class Turn {
     core::TimeNs drain_until_ns_ = shm::kNever;
     core::TimeNs drain_timeout_ns_ = 0;
     core::TimeNs harvested_ns_ = 0;
-    size_t first_ = 0;  // session that is read first: rotates
+    std::vector<Session*> good_;  // polled and not shunned: whom a turn reads that shuns
+    bool shuns_ = false;          // this turn
+    uint32_t left_out_ = 0;       // turns running that have
+    size_t first_ = 0;            // session that is read first: rotates
     size_t harvest_ = 0;
     bool draining_ = false;
     bool stopped_ = false;

@@ -30,7 +30,8 @@ class Heirs {
           quotas(bench.core),
           pledges(bench.core),
           operations(bench.core, quotas, pledges),
-          answers(bench.core, sessions, operations, bench.publisher, quotas),
+          patience(Bench::kLimits.sessions),
+          answers(bench.core, sessions, operations, bench.publisher, quotas, patience),
           adoption(bench.core, sessions, operations) {
         InheritedSession inherited;
         inherited.row = left.row;
@@ -45,6 +46,7 @@ class Heirs {
     Quotas quotas;
     Pledges pledges;
     Operations operations;
+    Patience patience;
     Answers answers;
     Adoption adoption;
     std::unique_ptr<Session> session;

@@ -46,7 +46,8 @@ class Bench {
           prepared(core, operations, pledges),
           publisher(core, board),
           ingest(core, operations, pledges),
-          answers(core, sessions, operations, publisher, quotas),
+          patience(kLimits.sessions),
+          answers(core, sessions, operations, publisher, quotas, patience),
           kills(core, sessions),
           deaths(core, sessions, ingest, kills) {}
 
@@ -137,7 +138,7 @@ class Bench {
         for (size_t i = sessions.polled().size(); i-- > 0;) {
             if (ingest.turn_full()) break;
             Session* session = sessions.polled()[i];
-            last = ingest.read(*session, Ingest::kSessionBudget);
+            last = ingest.read(*session, patience.budget(session->row));
             sessions.in_turn(session);
             if (last == Ingest::Read::kClosed) sessions.end(session, shm::Reason::kOk);
             if (last == Ingest::Read::kViolation) sessions.end(session, shm::Reason::kMalformed);
@@ -193,6 +194,7 @@ class Bench {
     PreparedGrant prepared;
     Publisher publisher;
     Ingest ingest;
+    Patience patience;
     Answers answers;
     Kills kills;
     Deaths deaths;
