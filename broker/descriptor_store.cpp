@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/descriptor_store.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -30,6 +31,16 @@ size_t DescriptorStore::size_of(const DescriptorName& name, const Entry& entry) 
     return entry.descriptors.size() * (name.text().size() + 1);
 }
 
+// Their caller may close them before they leave, and a number that is free is soon another file's.
+bool DescriptorStore::make_own(Entry& entry) {
+    for (int& descriptor : entry.descriptors) {
+        entry.own.emplace_back(fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+        if (!entry.own.back().valid()) return false;
+        descriptor = entry.own.back().get();
+    }
+    return true;
+}
+
 void DescriptorStore::keep(const DescriptorName& name,
                            std::span<const shm::Descriptor> descriptors,
                            uint64_t now_ns) {
@@ -46,15 +57,23 @@ void DescriptorStore::keep(const DescriptorName& name,
         }
         return drop(name, now_ns);
     }
+    if (known != entries_.end()) {
+        const Entry& entry = known->second;
+        const bool same =
+            fresh.inode != 0 && entry.device == fresh.device && entry.inode == fresh.inode;
+        fresh.stored = entry.stored;
+        fresh.stale = entry.stale || (entry.stored && !same);
+    }
+    const bool waits = !fresh.stored || fresh.stale;
+    if (waits && name.what != DescriptorName::What::kSession && !make_own(fresh)) {
+        log::warning("no descriptor is free for what the service manager is to store: " +
+                     name.text());
+        return drop(name, now_ns);
+    }
     names_size_ = size;
-    Entry& entry = entries_[name];
-    const bool same =
-        fresh.inode != 0 && entry.device == fresh.device && entry.inode == fresh.inode;
     fresh.wanted = true;
-    fresh.stored = entry.stored;
-    fresh.stale = entry.stale || (entry.stored && !same);
-    entry = std::move(fresh);
-    if (!entry.stored || entry.stale) change(name, now_ns);
+    entries_[name] = std::move(fresh);
+    if (waits) change(name, now_ns);
 }
 
 void DescriptorStore::found(const DescriptorName& name,
@@ -72,6 +91,7 @@ void DescriptorStore::drop(const DescriptorName& name, uint64_t now_ns) {
     names_size_ -= size_of(name, entry);
     entry.wanted = false;
     entry.descriptors.clear();
+    entry.own.clear();
     if (entry.stored) return change(name, now_ns);
     entries_.erase(known);
 }
@@ -88,7 +108,18 @@ void DescriptorStore::drop_segments(uint64_t now_ns) {
 void DescriptorStore::change(const DescriptorName& name, uint64_t now_ns) {
     if (name.what != DescriptorName::What::kSession) return urgent_.push_back(name);
     if (sessions_.empty()) paused_until_ns_ = std::max(paused_until_ns_, now_ns + kPauseNs);
+    // Those that come and go leave their names: they are swept out before they are the most of it.
+    if (sessions_.size() > 2 * entries_.size() + kBatch)
+        std::erase_if(sessions_, [&](const DescriptorName& one) { return is_settled(one); });
     sessions_.push_back(name);
+}
+
+// The manager has of it what is wanted: a name that was queued before is worth nothing.
+bool DescriptorStore::is_settled(const DescriptorName& name) const {
+    const auto known = entries_.find(name);
+    if (known == entries_.end()) return true;
+    const Entry& entry = known->second;
+    return !entry.stale && entry.stored == entry.wanted;
 }
 
 uint64_t DescriptorStore::next_due_ns() const {
@@ -101,9 +132,11 @@ void DescriptorStore::flush(uint64_t now_ns) {
         urgent_.pop_front();
     }
     if (now_ns < paused_until_ns_) return;
-    for (uint32_t told = 0; told < kBatch && !sessions_.empty(); ++told) {
-        if (!tell(sessions_.front())) break;
+    for (uint32_t told = 0; told < kBatch && !sessions_.empty();) {
+        const bool settled = is_settled(sessions_.front());
+        if (!settled && !tell(sessions_.front())) break;
         sessions_.pop_front();
+        if (!settled) ++told;
     }
     paused_until_ns_ = now_ns + kPauseNs;
 }
@@ -129,6 +162,7 @@ bool DescriptorStore::tell(const DescriptorName& name) {
     // Its end is told by nobody but us: FDPOLL=0, or a hung-up socket would be taken out.
     entry.stored =
         notices_.try_say("FDSTORE=1\nFDPOLL=0\nFDNAME=" + name.text(), entry.descriptors);
+    if (entry.stored) entry.own.clear();
     return entry.stored;
 }
 

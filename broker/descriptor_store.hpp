@@ -35,7 +35,8 @@ class DescriptorStore {
 
     explicit DescriptorStore(ServiceNotices& notices) : notices_(notices) {}
 
-    // The descriptors stay the caller's, and open until drop() or another keep() of that name.
+    // A session's descriptors stay the caller's, and open until drop() or another keep() of that
+    // name. Of everything else what waits is kept open here.
     void keep(const DescriptorName& name,
               std::span<const shm::Descriptor> descriptors,
               uint64_t now_ns);
@@ -55,6 +56,7 @@ class DescriptorStore {
   private:
     struct Entry {
         std::vector<int> descriptors;
+        std::vector<shm::Descriptor> own;  // the same ones, while they wait to be told of
         dev_t device = 0;  // of the first descriptor: what it is, whatever its number
         ino_t inode = 0;   // 0: it cannot be told from others (an anonymous inode)
         bool wanted = false;
@@ -64,6 +66,8 @@ class DescriptorStore {
 
     [[nodiscard]] static Entry entry_of(std::span<const shm::Descriptor> descriptors);
     [[nodiscard]] static size_t size_of(const DescriptorName& name, const Entry& entry);
+    [[nodiscard]] static bool make_own(Entry& entry);
+    [[nodiscard]] bool is_settled(const DescriptorName& name) const;
     void change(const DescriptorName& name, uint64_t now_ns);
     [[nodiscard]] bool tell(const DescriptorName& name);
     [[nodiscard]] bool take_out(const DescriptorName& name);

@@ -30,6 +30,7 @@ constexpr int kStartAgainMs = 100;
 constexpr uint64_t kLookEveryNs = 50'000'000;
 constexpr uint32_t kLooks = 5;
 constexpr uint32_t kLastWordsMs = 2'000;
+constexpr uint64_t kTellAgainNs = 5'000'000;  // where there was no room, though it seems there is
 
 bool is_same_file(int one, int other) {
     struct stat first = {};
@@ -111,16 +112,17 @@ int Keeper::serve() {
 void Keeper::wait() {
     const short link = static_cast<short>(socket_.waiting() ? POLLIN | POLLOUT : POLLIN);
     const uint64_t began = Clock::monotonic();
-    const bool tells = notices_.waiting() || store_.urgent() || store_.next_due_ns() <= began;
+    const bool tells = began >= (must_tell() ? tell_again_ns_ : store_.next_due_ns());
     std::array<struct pollfd, 5> on = {{{socket_.fd(), link, 0},
                                         {broker_.pidfd(), POLLIN, 0},
                                         {looks_left_ == 0 ? watch_.fd() : -1, POLLIN, 0},
                                         {signals_.get(), POLLIN, 0},
                                         {tells ? notices_.fd() : -1, POLLOUT, 0}}};
-    const int happened = poll(on.data(), on.size(), wait_ms());
+    const int happened = poll(on.data(), on.size(), wait_ms(began));
     if (looks_left_ > 0 && Clock::monotonic() >= look_due_ns_) look_again();
     if (on[4].revents != 0) notices_.flush();
     store_.flush(Clock::monotonic());
+    if (on[4].revents != 0 && must_tell()) tell_again_ns_ = Clock::monotonic() + kTellAgainNs;
     if (happened <= 0) return;
     if (on[0].revents != 0) {
         socket_.flush();
@@ -131,12 +133,17 @@ void Keeper::wait() {
     if (on[3].revents != 0) take_signals();
 }
 
-int Keeper::wait_ms() const {
+bool Keeper::must_tell() const {
+    return notices_.waiting() || store_.urgent();
+}
+
+// By the same `now` as what is polled, or something would be due neither by time nor by room.
+int Keeper::wait_ms(uint64_t now) const {
     if (start_again_) return kStartAgainMs;
-    const uint64_t now = Clock::monotonic();
     uint64_t due = looks_left_ == 0 ? shm::kNever : look_due_ns_;
     // What is due already waits for room, not for time.
     if (store_.next_due_ns() > now) due = std::min(due, store_.next_due_ns());
+    if (must_tell() && tell_again_ns_ > now) due = std::min(due, tell_again_ns_);
     if (due == shm::kNever) return -1;
     return now >= due ? 0 : static_cast<int>((due - now) / 1'000'000 + 1);
 }
@@ -224,7 +231,8 @@ void Keeper::take(KeeperPacket& packet) {
 
 void Keeper::take_descriptors(KeeperPacket& packet) {
     Held& held = held_[key_of(packet.message)];
-    if (name_of(held.message) != name_of(packet.message)) {
+    // Its descriptors are closed below. What else there is the store keeps open while it waits.
+    if (held.message.what == Kept::kSession) {
         store_.drop(name_of(held.message), Clock::monotonic());
     }
     // A broker that is not serving yet has made it, or has only been given it.

@@ -66,7 +66,8 @@ class Keeper {
 
     int serve();
     void wait();
-    [[nodiscard]] int wait_ms() const;
+    [[nodiscard]] bool must_tell() const;
+    [[nodiscard]] int wait_ms(uint64_t now) const;
     void hold(Kept what, shm::Descriptor descriptor);
     void take_stored(StoredDescriptors& stored);
     void store_broker();
@@ -103,8 +104,9 @@ class Keeper {
     uint32_t failed_starts_ = 0;  // running
     uint32_t looks_left_ = 0;     // at the watch that has rung, before the broker is killed
     uint64_t look_due_ns_ = 0;
-    bool state_served_ = false;  // somebody has, from the STATE that is held
-    bool restarted_ = false;     // nobody has served since the manager began this keeper
+    uint64_t tell_again_ns_ = 0;  // not before; there was no room, for whatever reason
+    bool state_served_ = false;   // somebody has, from the STATE that is held
+    bool restarted_ = false;      // nobody has served since the manager began this keeper
     bool said_ready_ = false;
     bool serving_ = false;      // this broker has begun to serve
     bool ever_served_ = false;  // some broker has

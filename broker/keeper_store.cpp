@@ -45,11 +45,14 @@ void Keeper::take_stored(StoredDescriptors& stored) {
     }
     for (const std::string& name : stored.aside)
         notices_.say("FDSTOREREMOVE=1\nFDNAME=" + name);
-    for (auto& [name, descriptor] : stored.brokers) {
-        store_.found(name, std::span(&descriptor, 1));
-        const Process broker(std::move(descriptor));
-        broker.signal(SIGKILL);
-        if (!broker.await_death(kDeathMs)) throw std::runtime_error("the last broker does not die");
+    for (auto& [name, pidfds] : stored.brokers) {
+        store_.found(name, pidfds);
+        for (shm::Descriptor& pidfd : pidfds) {
+            const Process broker(std::move(pidfd));
+            broker.signal(SIGKILL);
+            if (!broker.await_death(kDeathMs))
+                throw std::runtime_error("the last broker does not die");
+        }
         stored_brokers_.emplace(name, shm::Descriptor());
     }
     if (stored.listener.valid()) hold(Kept::kListener, std::move(stored.listener));
@@ -88,12 +91,13 @@ void Keeper::store_broker() {
     });
 }
 
-// Waits until it has room for all that is urgent, or has had none for so long.
+// Waits until it has had room for all that is urgent, for so long at most in all.
 void Keeper::tell_manager(uint32_t ms) {
+    const uint64_t deadline_ns = Clock::monotonic() + uint64_t{ms} * 1'000'000;
     do {
         notices_.flush();
         store_.flush(Clock::monotonic());
-    } while ((notices_.waiting() || store_.urgent()) && notices_.await_room(ms));
+    } while (must_tell() && notices_.await_room(deadline_ns));
 }
 
 // A session only once its client knows of it, and all of it is here.

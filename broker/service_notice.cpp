@@ -14,6 +14,8 @@
 #include <cstring>
 #include <utility>
 
+#include "broker/clock.hpp"
+
 namespace dibs {
 
 ServiceNotices::ServiceNotices() {
@@ -88,14 +90,21 @@ void ServiceNotices::flush() {
     }
 }
 
-bool ServiceNotices::await_room(uint32_t ms) const {
+bool ServiceNotices::await_room(uint64_t deadline_ns) const {
+    constexpr int kMomentMs = 5;
+    const uint64_t now = Clock::monotonic();
+    if (now >= deadline_ns) return false;
+    const auto left_ms = static_cast<int>((deadline_ns - now) / 1'000'000 + 1);
     struct pollfd room = {socket_.get(), POLLOUT, 0};
-    return poll(&room, 1, static_cast<int>(ms)) > 0;
+    if (poll(&room, 1, 0) <= 0) return poll(&room, 1, left_ms) > 0;
+    (void)poll(nullptr, 0, std::min(left_ms, kMomentMs));
+    return true;
 }
 
 void ServiceNotices::settle(uint32_t ms) {
+    const uint64_t deadline_ns = Clock::monotonic() + uint64_t{ms} * 1'000'000;
     flush();
-    while (waiting() && await_room(ms))
+    while (waiting() && await_room(deadline_ns))
         flush();
 }
 

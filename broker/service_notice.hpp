@@ -33,9 +33,10 @@ class ServiceNotices {
     [[nodiscard]] int fd() const { return socket_.get(); }
     [[nodiscard]] bool waiting() const { return !waiting_.empty(); }
     void flush();
-    // Waits for room, for so long at most. False: there is none.
-    [[nodiscard]] bool await_room(uint32_t ms) const;
-    // Waits until all is said, for so long at most.
+    // Waits for room until then (monotonic). Where there is some already, for a moment: what was
+    // refused was refused for want of something else. False: there is none, and it is then.
+    [[nodiscard]] bool await_room(uint64_t deadline_ns) const;
+    // Waits until all is said, for so long at most in all.
     void settle(uint32_t ms);
 
   private:

@@ -117,13 +117,17 @@ bool StoredDescriptors::place(const DescriptorName& name, Group& group) {
         if (whole) sessions.emplace(name, std::move(placed));
         return whole;
     }
-    // A keeper that followed another may have stored a broker once more: it is the same one.
-    const bool several = name.what == What::kBroker;
-    if ((group.size() != 1 && !several) || !is_single(name.what, group.front().get())) return false;
+    // A keeper that followed another may have stored a broker once more, or another one of its pid.
+    if (name.what == What::kBroker) {
+        std::erase_if(group, [](const auto& one) { return !is_single(What::kBroker, one.get()); });
+        if (group.empty()) return false;
+        brokers.emplace(name, std::move(group));
+        return true;
+    }
+    if (group.size() != 1 || !is_single(name.what, group.front().get())) return false;
     if (name.what == What::kState) state = std::move(group.front());
     if (name.what == What::kBoard) board = std::move(group.front());
     if (name.what == What::kListener) listener = std::move(group.front());
-    if (name.what == What::kBroker) brokers.emplace(name, std::move(group.front()));
     return true;
 }
 

@@ -29,7 +29,8 @@ struct StoredDescriptors {
     shm::Descriptor state;  // invalid: there is nothing to go on from, and the rest is put aside
     shm::Descriptor board;
     shm::Descriptor listener;
-    std::map<DescriptorName, shm::Descriptor> brokers;  // pidfds
+    // Pidfds. A pid may have been several brokers': each is to be proved dead.
+    std::map<DescriptorName, std::vector<shm::Descriptor>> brokers;
     std::map<DescriptorName, std::array<shm::Descriptor, kStoredOfSession>> sessions;
     // As the manager calls them; each once. What it holds under them is worth nothing.
     std::vector<std::string> aside;

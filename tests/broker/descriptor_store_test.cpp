@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "broker/clock.hpp"
 #include "broker/keeper_child.hpp"
 #include "broker/stored_descriptors.hpp"
 #include "shm/layout.hpp"
@@ -31,6 +33,11 @@ using What = DescriptorName::What;
 using Words = std::vector<std::string>;
 
 constexpr uint64_t kPause = DescriptorStore::kPauseNs;
+
+ino_t inode_of(int fd) {
+    struct stat about = {};
+    return fstat(fd, &about) == 0 ? about.st_ino : 0;
+}
 
 DescriptorName session(uint32_t row, uint32_t generation = 1) {
     return {What::kSession, row, generation};
@@ -102,6 +109,7 @@ class DescriptorStoreTest : public testing::Test {
                  at += sizeof(int)) {
                 int fd = -1;
                 std::memcpy(&fd, CMSG_DATA(header) + at, sizeof(fd));
+                inode_ = inode_of(fd);
                 close(fd);
                 word += '*';
             }
@@ -118,6 +126,7 @@ class DescriptorStoreTest : public testing::Test {
     test::Folder folder_;
     shm::Descriptor manager_;
     std::unique_ptr<ServiceNotices> notices_;
+    ino_t inode_ = 0;  // of the descriptor that was heard last
 };
 
 TEST_F(DescriptorStoreTest, TellsOfSegmentsAtOnceAndOfSessionsAfterAPause) {
@@ -200,6 +209,49 @@ TEST_F(DescriptorStoreTest, GoesOnWhereTheManagerHadNoRoom) {
     store.flush(0);
     EXPECT_FALSE(store.urgent());
     EXPECT_EQ(heard(), (Words{"+state*"}));
+}
+
+// A broker that does not serve yet has said them again: their numbers are other files' by now.
+TEST_F(DescriptorStoreTest, KeepsOpenWhatWaits) {
+    DescriptorStore store(*notices_);
+    auto state = some(1);
+    const ino_t inode = inode_of(state.front().get());
+    const int number = state.front().get();
+    while (notices_->try_say("WATCHDOG=1")) {
+    }
+    store.keep({What::kState}, state, 0);
+    store.flush(0);
+    state.clear();
+    const auto other = some(1);
+    ASSERT_EQ(other.front().get(), number);
+    (void)heard();
+    store.flush(0);
+    EXPECT_EQ(heard(), (Words{"+state*"}));
+    EXPECT_EQ(inode_, inode);
+    EXPECT_TRUE(notices_->heard());
+}
+
+TEST_F(DescriptorStoreTest, IsNotHeldUpByThoseThatComeAndGo) {
+    DescriptorStore store(*notices_);
+    const auto one = some(1);
+    for (uint32_t generation = 1; generation <= 10'000; ++generation) {
+        store.keep(session(3, generation), one, 0);
+        store.drop(session(3, generation), 0);
+    }
+    store.keep(session(4), one, 0);
+    store.flush(kPause);
+    EXPECT_EQ(heard(), (Words{"+s.4.1*"}));
+    EXPECT_EQ(store.next_due_ns(), shm::kNever);
+}
+
+// Where the kernel refuses for want of something else, the socket stays writable.
+TEST_F(DescriptorStoreTest, WaitsAMomentWhereThereIsRoomAlready) {
+    const uint64_t began = Clock::monotonic();
+    uint32_t looks = 0;
+    while (notices_->await_room(began + 50'000'000))
+        ++looks;
+    EXPECT_GE(Clock::monotonic(), began + 50'000'000);
+    EXPECT_LE(looks, 51U);  // not as many as there is time for
 }
 
 // Their names come back in one variable of the environment.
@@ -286,6 +338,16 @@ TEST(StoredDescriptorsTest, AreASessionOnlyIfEachIsThereOnce) {
         EXPECT_TRUE(stored.sessions.empty()) << place;
         EXPECT_EQ(stored.aside, (Words{"s.0.1", "s.1.1"}));
     }
+}
+
+TEST(StoredDescriptorsTest, HaveEveryBrokerOfAPid) {
+    auto all = with_a_state({});
+    all.push_back(passed("broker.1", Process::own_pidfd()));
+    all.push_back(passed("broker.1", shm::make_memfd("dibs-state", 4096)));
+    const StoredDescriptors stored(std::move(all));
+    ASSERT_EQ(stored.brokers.size(), 1U);
+    EXPECT_EQ(stored.brokers.begin()->second.size(), 2U);
+    EXPECT_EQ(stored.aside, Words{});
 }
 
 TEST(StoredDescriptorsTest, AreOfTheLaterOneOfTwoSessionsOfARow) {

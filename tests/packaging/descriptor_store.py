@@ -23,6 +23,7 @@ import dibs  # noqa: E402
 from tap_lines import Tap  # noqa: E402
 
 CONFIG = 'log_level = "error"\n[[pool]]\nname = "one"\nkind = "counted"\nslots = 1\n'
+PATIENCE = 120  # seconds, for what a manager waits to hear
 SESSION = 6  # descriptors of one that has been welcomed
 KCMP = {"x86_64": 312, "aarch64": 272}[platform.machine()]
 LAUNCHER = """
@@ -70,6 +71,7 @@ class Manager:
         self.config.write_text(CONFIG)
         self.notices = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.notices.bind(f"{folder}/notify")
+        self.notices.settimeout(PATIENCE)
         self.store = []  # of name and descriptor
         self.words = []  # everything else that was said
         self.heard = 0
@@ -83,7 +85,11 @@ class Manager:
 
     def hear(self):
         """One notice."""
-        text, descriptors, _, _ = socket.recv_fds(self.notices, 4096, 16)
+        try:
+            text, descriptors, _, _ = socket.recv_fds(self.notices, 4096, 16)
+        except socket.timeout:
+            raise AssertionError(f"dibsd says nothing for {PATIENCE} s; stored are "
+                                 f"{self.names()}, said was {self.words}") from None
         self.heard += 1
         lines = dict(line.split("=", 1) for line in text.decode().splitlines())
         name = lines.pop("FDNAME", "stored")
@@ -155,7 +161,7 @@ class Manager:
                 self.hear()
         except BlockingIOError:
             pass
-        self.notices.setblocking(True)
+        self.notices.settimeout(PATIENCE)
         return code
 
     def abandon(self):
@@ -319,7 +325,7 @@ def no_broker(manager):
 
 
 def living_broker(tap, dibsd):
-    """Both are stopped, and the manager takes them for dead."""
+    """Both are stopped, and the manager takes them for dead. Another broker had that pid before."""
     with tempfile.TemporaryDirectory(prefix="dibs-store-") as folder:
         manager = Manager(folder, dibsd)
         manager.start()
@@ -329,6 +335,9 @@ def living_broker(tap, dibsd):
         broker = manager.broker()
         handle = os.pidfd_open(broker)
         keeper = manager.process
+        earlier = subprocess.Popen(["true"])
+        manager.store.append((f"broker.{broker}", os.pidfd_open(earlier.pid)))  # is passed first
+        earlier.wait()
         for pid in (keeper.pid, broker):
             os.kill(pid, signal.SIGSTOP)
         manager.start()
