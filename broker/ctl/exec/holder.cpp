@@ -146,7 +146,10 @@ void Holder::obey(int channel, pid_t wrapper) const {
             if (word.number == kConnect) {
                 shm::Descriptor connected;
                 const int error = connect_to(socket_path(options_.socket), &connected);
-                (void)send_word(channel, error, error == 0 ? connected.get() : -1);
+                const int descriptor = error == 0 ? connected.get() : -1;
+                // The wrapper would wait for ever; it hears of our end.
+                if (!send_word(channel, error, descriptor) && errno != EPIPE)
+                    throw system_failure("sendmsg");
                 continue;
             }
             const std::string environment = read_all(word.descriptor.get());
@@ -195,7 +198,9 @@ void Holder::execute(const std::vector<std::string>& environment) const {
     for (const std::string& variable : environment)
         text += variable + '\0';
     write_all(file.get(), text);
-    (void)send_word(channel_.get(), kExecute, file.get());
+    // A holder that has died is its caller's to see; one that lives would wait for ever.
+    const bool sent = send_word(channel_.get(), kExecute, file.get());
+    if (!sent && errno != EPIPE && errno != ECONNRESET) throw system_failure("sendmsg");
 }
 
 void tell_grant(const Options& options, const dibs_lease& lease) {
