@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <cerrno>
 #include <string>
 
 #include "tests/process/kept_dibsd.hpp"
@@ -30,19 +31,28 @@ shm::Descriptor bound_socket(const std::string& path, struct sockaddr_un* addres
     return manager;
 }
 
+// Until nobody has room there: a sender has bounds of its own, so not even a new one.
+void fill(const struct sockaddr_un& address) {
+    for (bool any = true; any;) {
+        const shm::Descriptor sender(socket(AF_UNIX, SOCK_DGRAM, 0));
+        any = false;
+        while (sendto(sender.get(),
+                      "BURST=1",
+                      7,
+                      MSG_DONTWAIT,
+                      reinterpret_cast<const struct sockaddr*>(&address),
+                      sizeof(address)) == 7)
+            any = true;
+        ASSERT_EQ(errno, EAGAIN);
+    }
+}
+
 TEST(Service, IsToldThatItIsReadyOnceItsManagerHasRoom) {
     const Folder folder;
     const std::string path = folder.path() + "/notify";
     struct sockaddr_un address = {};
     const shm::Descriptor manager = bound_socket(path, &address);
-    const shm::Descriptor another(socket(AF_UNIX, SOCK_DGRAM, 0));
-    while (sendto(another.get(),
-                  "BURST=1",
-                  7,
-                  MSG_DONTWAIT,
-                  reinterpret_cast<const struct sockaddr*>(&address),
-                  sizeof(address)) == 7) {
-    }
+    fill(address);
     const KeptDibsd dibsd(folder, kCounted, {"NOTIFY_SOCKET=" + path});
     EXPECT_TRUE(RawClient(dibsd.socket()).attached());  // nobody waits for the manager
     std::string words;

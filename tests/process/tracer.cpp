@@ -32,9 +32,9 @@ int signal_of(int status) {
 
 }  // namespace
 
-Tracer Tracer::of_child(pid_t pid) {
+std::optional<Tracer> Tracer::of_child(pid_t pid) {
     int status = 0;
-    (void)waitpid(pid, &status, 0);
+    if (waitpid(pid, &status, 0) != pid || !WIFSTOPPED(status)) return std::nullopt;
     (void)ptrace(PTRACE_SETOPTIONS, pid, nullptr, number(kOptions));
     return Tracer(pid);
 }

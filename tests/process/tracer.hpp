@@ -25,8 +25,9 @@ struct Call {
 
 class Tracer {
   public:
-    // Of a child that has asked to be traced and stands behind its execve().
-    static Tracer of_child(pid_t pid);
+    // Of a child that has asked to be traced and stands behind its execve(). Nothing if it has
+    // ended instead: it may not be traced.
+    static std::optional<Tracer> of_child(pid_t pid);
     // Of a thread that runs. Nothing where this process may not trace it.
     static std::optional<Tracer> of_running(pid_t tid);
     ~Tracer();
