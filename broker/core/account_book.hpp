@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -22,6 +23,7 @@
 #include "broker/core/chains.hpp"
 #include "broker/core/claim_line.hpp"
 #include "broker/core/index.hpp"
+#include "broker/core/kept_pull.hpp"
 #include "broker/core/labels.hpp"
 #include "broker/core/ordered_rows.hpp"
 #include "broker/core/row_index.hpp"
@@ -198,6 +200,7 @@ struct AccountBook {
 
     // Reported workers that hold nothing, by the instant at which they are forgotten.
     Timers forgotten;
+    std::deque<KeptPull> kept_pulls;  // that go on before anything else is decided
     std::vector<std::pair<uint32_t, uint32_t>>
         pulling;        // slots that asked in this turn, with their generations
     size_t pulled = 0;  // those that have been told

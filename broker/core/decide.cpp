@@ -40,9 +40,10 @@ void Core::Parts::run_timer(const Timer& timer) {
 void Core::decide() {
     Parts& parts = *parts_;
     // Each step is taken up again in the next turn if the log nears its end.
-    parts.cut = !(parts.bury_the_dying() && parts.go_on_draining() && parts.grow_pools() &&
-                  parts.shrink_pools() && parts.run_timers() &&
-                  (!parts.forgetting || parts.forget_workers()) && parts.pass());
+    parts.cut =
+        !((!parts.book || parts.go_on_pulling()) && parts.bury_the_dying() &&
+          parts.go_on_draining() && parts.grow_pools() && parts.shrink_pools() &&
+          parts.run_timers() && (!parts.forgetting || parts.forget_workers()) && parts.pass());
     if (parts.cut) return parts.settle_fresh();
     parts.impatient.clear();
     parts.cut = !parts.tell_news();

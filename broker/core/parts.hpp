@@ -500,7 +500,9 @@ struct Core::Parts {
 
     // pulls.cpp
     void apply(const Pull& pull);
-    void time_out_assignments(uint32_t pool, TimeNs event_ns);
+    bool carry_out(const Pull& pull, size_t* next);
+    bool go_on_pulling();
+    bool time_out_assignments(uint32_t pool, TimeNs event_ns);
     void order_oldest_assignments(uint32_t pool);
     bool tell_pulled();
     void open_account_turn();

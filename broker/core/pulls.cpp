@@ -135,24 +135,57 @@ void Core::Parts::apply(const Pull& command) {
         if (!LabelSets::well_formed(worker.labels)) return refuse(Reason::kPayload);
     }
     if (command.workers.empty()) return;
+    size_t next = 0;
+    if (book->kept_pulls.empty() && carry_out(command, &next)) return;
+    book->kept_pulls.emplace_back(command, next);
+}
+
+KeptPull::KeptPull(const Pull& pull, size_t next_worker) : command(pull), next(next_worker) {
+    const auto keep = [this](std::string_view said) -> std::string_view {
+        return texts.emplace_back(said);
+    };
+    for (const Pull::Worker& worker : pull.workers) {
+        std::vector<std::string_view>& own = labels.emplace_back();
+        for (const std::string_view label : worker.labels)
+            own.push_back(keep(label));
+        workers.push_back({keep(worker.name), own});
+    }
+    command.workers = workers;
+}
+
+// Before anything else that a turn decides: a pull is a command, wherever the log has cut it.
+bool Core::Parts::go_on_pulling() {
+    for (; !book->kept_pulls.empty(); book->kept_pulls.pop_front()) {
+        KeptPull& kept = book->kept_pulls.front();
+        if (!carry_out(kept.command, &kept.next)) return false;
+    }
+    return true;
+}
+
+// From the worker *next on. False: the log is full, go on in the next turn.
+bool Core::Parts::carry_out(const Pull& command, size_t* next) {
     const TimeNs event_ns = event_time(command.event_ns);
-    time_out_assignments(command.pool, event_ns);
-    for (const Pull::Worker& worker : command.workers) {
+    if (*next == 0 && !time_out_assignments(command.pool, event_ns)) return false;
+    for (; *next < command.workers.size(); ++*next) {
+        if (full()) return false;
+        const Pull::Worker& worker = command.workers[*next];
         uint32_t slot = find_name(command.pool, worker.name);
         const bool told = slot != kNoRow && (state.slots[slot].flags & SlotFlag::kAssigned) != 0;
         if (!told) {
             const Reason reason =
                 report_idle(command.pool, worker.name, worker.labels, event_ns, &slot);
             if (reason != Reason::kOk) {
-                refuse(reason);
+                result(kNoRow, command.user_data, reason);
                 continue;
             }
         }
         book->pulling.push_back({slot, state.slots[slot].head.generation});
     }
+    return true;
 }
 
-void Core::Parts::time_out_assignments(uint32_t pool, TimeNs event_ns) {
+// As many as there are, each with rows and decisions of its own. False: the log is full.
+bool Core::Parts::time_out_assignments(uint32_t pool, TimeNs event_ns) {
     const TimeNs limit = state.pools[pool].queue_timeout_ns;
     const auto granted_ns = [&](uint32_t slot) {
         return state.leases[state.slots[slot].holder].granted_ns;
@@ -160,7 +193,8 @@ void Core::Parts::time_out_assignments(uint32_t pool, TimeNs event_ns) {
     TimeNs ordered_ns = kNever;  // those of this instant stand in order
     for (;;) {
         const uint32_t oldest = book->assignments.head(pool);
-        if (oldest == kNoRow || sum_or_never(granted_ns(oldest), limit) > event_ns) return;
+        if (oldest == kNoRow || sum_or_never(granted_ns(oldest), limit) > event_ns) return true;
+        if (full()) return false;
         if (granted_ns(oldest) != ordered_ns) {
             ordered_ns = granted_ns(oldest);
             order_oldest_assignments(pool);

@@ -28,6 +28,8 @@ class CoreFixture : public testing::Test {
         return {reinterpret_cast<std::byte*>(storage_.data()), storage_.size() * 64};
     }
     core::Core& core() { return *core_; }
+    // Another core over the same bytes, as if the broker had died.
+    void attach() { core_ = std::make_unique<core::Core>(memory()); }
 
     // A turn at `now`: the commands, the pass, the commit. Returns what was decided; a turn that
     // the log cuts is followed to its end, one vector in all.

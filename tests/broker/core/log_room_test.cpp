@@ -5,6 +5,9 @@
 // read from or tells something, and stages a store for each completion and event word. These tests
 // do as much after decide() as the broker can.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <tuple>
+
 #include "tests/broker/core/core_fixture.hpp"
 
 namespace dibs::tests {
@@ -136,6 +139,123 @@ TEST_F(LogRoom, HoldsTheNewsOfEveryPoolWhoseDemandEndsAtOnce) {
                    }),
               2048U);
     EXPECT_EQ(core().check_all(), std::vector<std::string>{});
+}
+
+// Workers that were assigned claims and never said so; then one more asks for work.
+core::Limits with_log(uint32_t images, uint32_t stores) {
+    core::Limits limits;
+    limits.accounts = 4;
+    limits.log_images = images;
+    limits.log_stores = stores;
+    return limits;
+}
+
+class PullRoom : public CoreFixture {
+  protected:
+    explicit PullRoom(const core::Limits& limits = with_log(4096, 2048)) : CoreFixture(limits) {}
+
+    static constexpr uint32_t kWorkers = 600;
+    static constexpr core::TimeNs kAsked = 5000;
+
+    void assign() {
+        turn(1, [&] {
+            core().set_pool({.name = "w",
+                             .kind = shm::PoolKind::kWorker,
+                             .order = shm::PoolOrder::kAccount,
+                             .queue_timeout_ns = 1000},
+                            nullptr);
+        });
+        holder_ = session();
+        for (uint32_t at = 0; at < kWorkers; at += 50) {
+            turn(2, [&] {
+                for (uint32_t worker = at; worker < at + 50; ++worker) {
+                    const std::string name = "w" + std::to_string(worker);
+                    core().apply(core::Report{.worker = name});
+                    claim(holder_, static_cast<uint16_t>(worker), 0);
+                }
+            });
+        }
+        EXPECT_EQ(core().pool(0).leased, kWorkers);
+        turn(3, [&] {
+            core().apply(core::Announce{.session = session_of_worker(), .name = "attached"});
+        });
+    }
+    // What it names is gone when this returns.
+    void pull() {
+        const std::string names[] = {"early", "attached", "a worker with a rather long name"};
+        const std::string label = "kind:one with a rather long text";
+        const std::string_view labels[] = {label};
+        const core::Pull::Worker workers[] = {{names[0], labels}, {names[1]}, {names[2]}};
+        core().apply(core::Pull{.workers = workers, .user_data = 7});
+    }
+    uint32_t session_of_worker() { return core().open_session({.uid = 1000}); }
+
+    uint32_t holder_ = shm::kNoRow;
+};
+
+class PullWithRoom : public PullRoom {
+  public:
+    PullWithRoom() : PullRoom(with_log(1U << 16U, 1U << 14U)) {}
+    void TestBody() override {}
+    std::vector<core::Decision> decided() {
+        assign();
+        auto all = turn(kAsked, [&] { pull(); });
+        EXPECT_EQ(cuts(), 0);
+        return all;
+    }
+};
+
+uint32_t count_of(const std::vector<core::Decision>& all, core::DecisionKind kind) {
+    return static_cast<uint32_t>(std::count_if(
+        all.begin(), all.end(), [&](const core::Decision& one) { return one.kind == kind; }));
+}
+
+TEST_F(PullRoom, HoldsAssignmentsThatAreAllTakenBackAtOnce) {
+    assign();
+    const auto all = turn(kAsked, [&] { pull(); });
+    EXPECT_GT(cuts(), 0);
+    EXPECT_EQ(count_of(all, core::DecisionKind::kLeaseEnd), kWorkers);
+    EXPECT_EQ(count_of(all, core::DecisionKind::kSlotGone), kWorkers);
+    EXPECT_EQ(count_of(all, core::DecisionKind::kResult), 1U);  // who is attached, reports itself
+    ASSERT_EQ(count_of(all, core::DecisionKind::kPulled), 2U);
+    const auto expected = PullWithRoom().decided();
+    ASSERT_EQ(all.size(), expected.size());
+    for (size_t at = 0; at < all.size(); ++at) {
+        const auto told = [](const core::Decision& one) {
+            return std::tuple(one.kind,
+                              one.reason,
+                              one.claim,
+                              one.slot_number,
+                              one.id,
+                              one.value,
+                              one.user_data,
+                              one.fence);
+        };
+        EXPECT_EQ(told(all[at]), told(expected[at])) << "decision " << at;
+    }
+}
+
+// The asker hears nothing, and asks again.
+TEST_F(PullRoom, LeavesWhatIsRightWhereItsBrokerDiesBetweenItsParts) {
+    assign();
+    core().begin_turn(kAsked);
+    pull();
+    core().decide();
+    core().commit();
+    ASSERT_TRUE(core().cut());
+    const uint32_t leased = core().pool(0).leased;
+    EXPECT_GT(leased, 0U);
+    EXPECT_LT(leased, kWorkers);
+    attach();
+    ASSERT_EQ(core().check_all(), std::vector<std::string>{});
+    turn(kAsked, [] {});
+    EXPECT_EQ(core().pool(0).leased, leased);
+    EXPECT_EQ(core().pool(0).waiting, kWorkers - leased);
+    const auto again = turn(kAsked + 1, [&] { pull(); });
+    EXPECT_EQ(count_of(again, core::DecisionKind::kLeaseEnd), leased);
+    EXPECT_EQ(count_of(again, core::DecisionKind::kPulled), 2U);
+    EXPECT_EQ(core().pool(0).leased, 2U);
+    EXPECT_EQ(core().pool(0).waiting, kWorkers - 2);
 }
 
 }  // namespace
