@@ -24,6 +24,17 @@ using Places = std::array<shm::TablePlace, kTables>;
 constexpr uint32_t kLogImagesMin = 4096;
 constexpr uint32_t kLogStoresMin = 2048;
 
+// Before its commands a turn may step every account (accounts.cpp), three lines each. A quarter of
+// the smallest log is left for commands before it is three quarters full: else none would ever be
+// taken.
+uint32_t images_for(const Limits& limits) {
+    constexpr uint64_t kAccountLines = 3;
+    const uint64_t wanted = limits.accounts * kAccountLines + kLogImagesMin / 4;
+    const uint64_t images = (wanted + 2) / 3 * 4;
+    const auto for_accounts = static_cast<uint32_t>(std::min<uint64_t>(images, UINT32_MAX));
+    return std::max({limits.log_images, kLogImagesMin, for_accounts});
+}
+
 // By Table.
 constexpr std::array<uint32_t, kTables> kRowSizes = {sizeof(shm::CountersRow),
                                                      sizeof(shm::PoolRow),
@@ -49,7 +60,7 @@ Places lay_out(const Limits& limits, uint64_t* size) {
         const uint64_t bytes = static_cast<uint64_t>(rows) * row_size;
         end += (bytes + shm::kLineSize - 1) / shm::kLineSize * shm::kLineSize;
     };
-    const uint32_t images = std::max(limits.log_images, kLogImagesMin);
+    const uint32_t images = images_for(limits);
     add(Table::kCounters, 1, sizeof(shm::CountersRow));
     add(Table::kPools, std::clamp(limits.pools, 1U, shm::kPoolsMax), sizeof(shm::PoolRow));
     add(Table::kSessions, std::max(limits.sessions, 1U), sizeof(shm::SessionRow));

@@ -6,6 +6,7 @@
 // do as much after decide() as the broker can.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <tuple>
 
 #include "tests/broker/core/core_fixture.hpp"
@@ -256,6 +257,51 @@ TEST_F(PullRoom, LeavesWhatIsRightWhereItsBrokerDiesBetweenItsParts) {
     EXPECT_EQ(count_of(again, core::DecisionKind::kPulled), 2U);
     EXPECT_EQ(core().pool(0).leased, 2U);
     EXPECT_EQ(core().pool(0).waiting, kWorkers - 2);
+}
+
+core::Limits many_accounts() {
+    core::Limits limits;
+    limits.accounts = 2000;
+    return limits;
+}
+
+class AccountRoom : public CoreFixture {
+  protected:
+    AccountRoom() : CoreFixture(many_accounts()) {}
+};
+
+// Each of them is stepped before the turn has done anything.
+TEST_F(AccountRoom, HoldsEveryAccountAboveItsCapAndCommandsBesides) {
+    constexpr uint32_t kAccounts = 2000;
+    turn(1, [&] {
+        core().set_pool({.name = "p", .slots = kAccounts, .order = shm::PoolOrder::kAccount},
+                        nullptr);
+    });
+    const uint32_t sessions[] = {session(), session()};
+    for (uint32_t at = 0; at < kAccounts; at += 50) {
+        turn(2, [&] {
+            for (uint32_t row = at; row < at + 50; ++row) {
+                const std::string name = "a" + std::to_string(row);
+                core().set_account({.name = name,
+                                    .rate = std::array<int64_t, 1>{1},
+                                    .balance = std::array<int64_t, 1>{1'000'000'000}},
+                                   nullptr);
+                const core::ClaimTerms terms{.account = name};
+                core().apply(core::Claim{.session = sessions[row % 2],
+                                         .tag = static_cast<uint16_t>(row / 2),
+                                         .terms = &terms});
+            }
+        });
+    }
+    ASSERT_EQ(core().pool(0).leased, kAccounts);
+    core().begin_turn(5000);
+    EXPECT_FALSE(core().turn_full());
+    for (uint32_t row = 0; row < kAccounts; ++row)
+        EXPECT_EQ(core().account(row).balance[0], 1'000'000'000 - 5);
+    core().decide();
+    core().commit();
+    core().clear();
+    EXPECT_EQ(core().check_all(), std::vector<std::string>{});
 }
 
 }  // namespace
