@@ -30,7 +30,8 @@ class DescriptorStore {
   public:
     static constexpr uint64_t kPauseNs = 20'000'000;
     static constexpr uint32_t kBatch = 16;
-    // Of all names together: they come back in one variable of the environment.
+    // Of all names together: they come back in one variable of the environment. None is shorter
+    // than six letters with its separator: FileDescriptorStoreMax= of packaging/systemd/.
     static constexpr size_t kNamesMax = 96 * 1024;
 
     explicit DescriptorStore(ServiceNotices& notices) : notices_(notices) {}
