@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import sys
+import time
 
 from admin_channel import code_of, greet, request
 from holding import POOLS, hold, wait_until, waiting
@@ -30,11 +31,16 @@ balance = 100
 
 
 def begin(place, *options):
-    """`dibs record`, once what is done is recorded."""
+    """`dibs record`, once what is done is recorded; the broker may not yet know of the last one's end."""
     file = place.folder / "live.djn"
-    child = place.begin("record", str(file), *options)
-    expect_equal(child.stderr.readline(),
-                 f"dibs record: recording to {file}; interrupt to end it\n")
+    until = time.monotonic() + 60
+    while True:
+        child = place.begin("record", str(file), *options)
+        said = child.stderr.readline()
+        if "another recording goes on" not in said or time.monotonic() > until:
+            break
+        child.communicate(timeout=60)
+    expect_equal(said, f"dibs record: recording to {file}; interrupt to end it\n")
     return child, file
 
 
