@@ -129,6 +129,14 @@ void Answers::result(const Decision& decision) {
     complete(sessions_.at(decision.session), entry);
 }
 
+// The first of the claim's slots whose worker is asked: others do not attach.
+uint32_t Answers::first_asked(const shm::ClaimRow& claim) const {
+    uint32_t slot = claim.first_slot;
+    while (slot != shm::kNoRow && core_.slot(slot).session == shm::kNoRow)
+        slot = core_.slot(slot).holder_next;
+    return slot;
+}
+
 // The claim's payload goes from the arena into the slot's room. Returns its size.
 uint32_t Answers::copy_payload_of(const Decision& decision, const SlotRoom& room) {
     const shm::SlotRow& slot = core_.slot(row_of(decision.id));
@@ -138,7 +146,7 @@ uint32_t Answers::copy_payload_of(const Decision& decision, const SlotRoom& room
         return 0;
     }
     const shm::ClaimRow& claim = core_.claim(slot.holder);
-    if (claim.first_slot == row_of(decision.id)) forget_answers(claim);
+    if (first_asked(claim) == row_of(decision.id)) forget_answers(claim);
     if (claim.payload_size == 0 || claim.payload_size > room.lines * shm::kLineSize) return 0;
     core_.copy_chain(claim.payload,
                      claim.payload_size,

@@ -57,6 +57,7 @@ class Answers {
     [[nodiscard]] TagRoom room_given_back(const core::Decision& decision) const;
     [[nodiscard]] uint32_t to_provision(uint64_t number, std::span<const uint32_t> slots);
     uint32_t copy_payload_of(const core::Decision& decision, const SlotRoom& room);
+    [[nodiscard]] uint32_t first_asked(const shm::ClaimRow& claim) const;
     void forget_answers(const shm::ClaimRow& claim);
     void name_holder(const Session* to, const core::Decision& decision, shm::Completion& entry);
     void complete(Session* session, shm::Completion& entry);

@@ -24,7 +24,8 @@ void write_grant(const core::Core& core,
         out->number = slot.number;
         out->attributes_size =
             fit != 0 && slot.attributes_size <= fit ? slot.attributes_size : uint32_t{0};
-        if (counted) out->answer_size = 0;
+        // Nobody is asked of a counted slot, nor of one whose worker does not attach.
+        if (counted || slot.session == shm::kNoRow) out->answer_size = 0;
         out->done_size = 0;
         if (out->attributes_size != 0) {
             core.copy_chain(slot.attributes,

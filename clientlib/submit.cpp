@@ -282,17 +282,22 @@ int Session::submit_adoption(uint64_t lease, uint64_t fence, uint32_t& index) {
     if (code == DIBS_OK) code = need_line();
     if (code == DIBS_OK) code = need_tag();
     if (code != DIBS_OK) return code;
+    // Out of the free ones at once: submitting may take in more, which would free others before it.
     const uint32_t tag = free_tag;
+    free_tag = tags[tag].next_free;
+    tags[tag].state = TagState::kAdopting;
     shm::Submission entry;
     entry.op = Op::kAdopt;
     entry.tag = static_cast<uint16_t>(tag);
     entry.id = lease;
     entry.fence = fence;
     code = submit(entry, 0, Told::kResult, index);
-    if (code != DIBS_OK) return code;
+    if (code != DIBS_OK) {
+        if (tags[tag].state == TagState::kAdopting)
+            free_tag_row(tag);  // else the session's end has
+        return code;
+    }
     answers[index].lease.tag = tag;
-    free_tag = tags[tag].next_free;
-    tags[tag].state = TagState::kAdopting;
     tags[tag].adopted_as = entry.user_data;
     return DIBS_OK;
 }

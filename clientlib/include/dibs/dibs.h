@@ -218,7 +218,8 @@ typedef struct dibs_connect_options {
         connected;  // null, or a SOCK_SEQPACKET socket that is connected to the broker's: the
                     // session is that of the process which connected it, lives as long as
                     // that process, and is used by this one, whose end does not end it. The
-                    // socket is the library's once this succeeds, else still the caller's
+                    // socket is the library's once this succeeds, else still the caller's to
+                    // close: it is no longer fit for a second try
 } dibs_connect_options;
 
 // Opens a session. DIBS_EARGUMENT (session null), DIBS_ESIZE, DIBS_ENEGATIVE, DIBS_ENAME (path
@@ -684,9 +685,9 @@ DIBS_API int dibs_last_holder(dibs_session* session, dibs_holder* holder);
 // Accessors: no system call but of dibs_lease_remaining, which reads the clock. They know leases of
 // this session only: DIBS_ENOTFOUND for others; DIBS_ALREADY_ENDED once it was given back;
 // DIBS_ESTALE, DIBS_EARGUMENT, DIBS_EFORK. What they return by pointer stays until the lease ends.
-// Of a lease that ended without its holder's doing, all of it may be read until the session claims
-// again; if dibs_done has brought another answer, that one is its worker's, beside the first, to
-// which a pointer stays good.
+// Of a lease that ended without its holder's doing, all of it may be read until the session claims,
+// adopts or announces; if dibs_done has brought another answer, that one is its worker's, beside
+// the first, to which a pointer stays good.
 
 enum { DIBS_LIVE = 0, DIBS_IN_GRACE = 1, DIBS_ENDED = 2 };
 // Returns one of the three; of a lease of this session that it does not know any more, DIBS_ENDED.
