@@ -110,6 +110,17 @@ class Soundness {
                (first == kNoRow || Arena::blocks_for(size) <= state_.arena.size());
     }
 
+    // One that attaching reads: as long as it is said to be.
+    bool whole_chain(uint32_t first, uint32_t size) const {
+        if (!chain(first, size)) return false;
+        uint32_t block = first;
+        for (uint32_t left = Arena::blocks_for(size); left != 0 && first != kNoRow; --left) {
+            if (block == kNoRow) return false;
+            block = state_.arena[block].next;
+        }
+        return size == 0 || first != kNoRow;
+    }
+
     bool sound(const shm::SlotRow& slot) const {
         if (slot.state == SlotState::kFree) return true;
         const uint32_t slots = state_.slots.size();
@@ -121,7 +132,15 @@ class Soundness {
                is_link(slot.session, state_.sessions.size()) && is_link(slot.holder, holders) &&
                is_link(slot.holder_next, slots) && is_link(slot.ready_next, slots) &&
                is_link(slot.ready_prev, slots) && chain(slot.attributes, slot.attributes_size) &&
-               slot.name_size < sizeof slot.name + 1 && is_label_set(slot.label_set);
+               slot.name_size < sizeof slot.name + 1 && is_label_set(slot.label_set) &&
+               sound_assignment(slot);
+    }
+
+    // What a reported worker has not confirmed is a lease: looked at in pools ordered by account.
+    bool sound_assignment(const shm::SlotRow& slot) const {
+        const bool assigned = (slot.flags & shm::SlotFlag::kAssigned) != 0;
+        return !assigned || state_.pools[slot.pool].order != shm::PoolOrder::kAccount ||
+               (slot.state == SlotState::kLeased && slot.holder < state_.leases.size());
     }
 
     bool sound(const shm::ClaimRow& claim) const {
@@ -156,11 +175,11 @@ class Soundness {
     bool sound(const shm::AccountRow& account) const {
         if (account.state == 0) return true;
         return account.name_size < sizeof account.name + 1 &&
-               chain(account.label_limits, account.label_limits_size);
+               whole_chain(account.label_limits, account.label_limits_size);
     }
 
     bool sound(const shm::LabelSetRow& set) const {
-        return set.references == 0 || (set.text_size != 0 && chain(set.text, set.text_size));
+        return set.references == 0 || (set.text_size != 0 && whole_chain(set.text, set.text_size));
     }
 
     bool sound(const shm::LeaseRow& lease) const {

@@ -1,6 +1,9 @@
 // tests/broker/core/soundness_test.cpp -- a STATE that a broker wrote is attached to, whatever its
 // tables' sizes are.
 // SPDX-License-Identifier: Apache-2.0
+#include <string_view>
+
+#include "broker/core/state.hpp"
 #include "shm/layout.hpp"
 #include "tests/broker/core/core_fixture.hpp"
 
@@ -71,6 +74,49 @@ TEST_F(Soundness, OfALeaseThatLeavesItsTable) {
     EXPECT_NE(core::rows_refusal(memory()), "");
     slot.holder = 7;
     EXPECT_EQ(core::rows_refusal(memory()), "");
+}
+
+// What attaching reads of rows that only pools ordered by account have.
+class SoundnessOfAccounts : public CoreFixture {
+  protected:
+    void SetUp() override {
+        core::PoolConfig config;
+        config.name = "paid";
+        config.kind = shm::PoolKind::kWorker;
+        config.order = shm::PoolOrder::kAccount;
+        turn(0, [&] { pool_ = core().set_pool(config, nullptr); });
+        const std::string_view label = "gpu";
+        turn(1, [&] {
+            core::Report report;
+            report.pool = pool_;
+            report.worker = "w";
+            report.labels = {&label, 1};
+            core().apply(report);
+        });
+    }
+    shm::SlotRow& worker() {
+        uint32_t row = 0;
+        while (core().slot(row).state == shm::SlotState::kFree)
+            ++row;
+        return const_cast<shm::SlotRow&>(core().slot(row));
+    }
+
+    uint32_t pool_ = shm::kNoRow;
+};
+
+TEST_F(SoundnessOfAccounts, NamesAnAssignmentThatIsNoLease) {
+    ASSERT_EQ(core::rows_refusal(memory()), "");
+    worker().flags |= shm::SlotFlag::kAssigned;
+    EXPECT_NE(core::rows_refusal(memory()), "");
+}
+
+TEST_F(SoundnessOfAccounts, NamesALabelSetWhoseTextIsCutShort) {
+    core::State state(memory());
+    auto& set = const_cast<shm::LabelSetRow&>(state.label_sets[worker().label_set]);
+    ASSERT_EQ(core::rows_refusal(memory()), "");
+    set.text_size = 1000;  // its chain is one block
+    const_cast<shm::ArenaBlock&>(state.arena[set.text]).next = shm::kNoRow;
+    EXPECT_NE(core::rows_refusal(memory()), "");
 }
 
 }  // namespace
