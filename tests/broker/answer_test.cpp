@@ -236,32 +236,6 @@ TEST_F(WorkerTest, AnswersOfAnEarlierAssignmentAreForgotten) {
     EXPECT_EQ(answer_of(*client, *granted, 1), "");
 }
 
-// Whose worker does not attach, and whose room held another grant's answer before.
-TEST(Answers, AreNotThoseOfAnEarlierGrantWhereNobodyIsAsked) {
-    Bench bench;
-    const uint32_t pool = bench.pool({.name = "reported",
-                                      .kind = shm::PoolKind::kWorker,
-                                      .answer_max = 20,
-                                      .order = shm::PoolOrder::kAccount});
-    Session& client = bench.open();
-    for (size_t at = 0; at < client.sizes.down_payload; ++at)
-        client.payload[at] = std::byte{2};
-    core::Report report;
-    report.pool = pool;
-    report.worker = "w";
-    bench.core.begin_turn(bench.now);
-    bench.core.apply(report);
-    bench.core.decide();
-    bench.core.commit();
-    bench.core.clear();
-    bench.push(client, claim(5));
-    bench.turn();
-    const auto granted = bench.next(client);
-    ASSERT_EQ(granted->outcome, Outcome::kGranted);
-    EXPECT_EQ(answer_of(client, *granted, 0), "");
-    EXPECT_EQ(last_answer_of(client, *granted, 0), "");
-}
-
 TEST_F(WorkerTest, DoneTellsTheHolderAndLeavesItsAnswerToRead) {
     say(*client, claim(5));
     const auto assigned = bench.next(*worker);

@@ -214,12 +214,11 @@ typedef struct dibs_connect_options {
                                   // another CPU: 0 = 25; negative: it sleeps at once
     char* error_text;             // null, or where a sentence about a failure goes
     size_t error_text_size;
-    const int*
-        connected;  // null, or a SOCK_SEQPACKET socket that is connected to the broker's: the
-                    // session is that of the process which connected it, lives as long as
-                    // that process, and is used by this one, whose end does not end it. The
-                    // socket is the library's once this succeeds, else still the caller's to
-                    // close: it is no longer fit for a second try
+    const int* connected;  // null, or a SOCK_SEQPACKET socket that is connected to the broker's:
+                           // the session is that of the process which connected it, lives as long
+                           // as that process, and is used by this one, whose end does not end it.
+                           // The socket is the library's once this succeeds, else still the
+                           // caller's to close: it is no longer fit for a second try
 } dibs_connect_options;
 
 // Opens a session. DIBS_EARGUMENT (session null), DIBS_ESIZE, DIBS_ENEGATIVE, DIBS_ENAME (path
