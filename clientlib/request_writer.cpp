@@ -15,7 +15,7 @@ constexpr size_t kStride = 8;  // of a table's fields
 void RequestWriter::put(const void* bytes, size_t size) {
     if (size > kSize - at_) fits_ = false;
     if (!fits_) return;
-    std::memcpy(bytes_ + at_, bytes, size);
+    if (size != 0) std::memcpy(bytes_ + at_, bytes, size);
     at_ += size;
 }
 
