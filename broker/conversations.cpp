@@ -319,10 +319,11 @@ void Conversations::replaced(const char* why, uint64_t now_ns) {
 
 // From here on it is told events, and nothing more is read from it.
 bool Conversations::subscribe(uint64_t number, Conversation& conversation) {
-    if (!send_answer(conversation.socket.get(), admin::AnswerT())) return false;
+    // Before it is answered: what it does from then on is told. Forgetting it takes it back.
     conversation.subscriber.emplace(conversation.uid, conversation.is_admin);
     conversation.busy = true;
     exchange_.events().subscribe(true);
+    if (!send_answer(conversation.socket.get(), admin::AnswerT())) return false;
     look_for_room(number, conversation);
     return true;
 }
