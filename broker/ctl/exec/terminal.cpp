@@ -20,10 +20,6 @@ void Terminal::lend(pid_t group) {
     lent_ = present == group || (present == getpgrp() && tcsetpgrp(fd_, group) == 0);
 }
 
-void Terminal::lend_to_self() {
-    if (fd_ >= 0) tcsetpgrp(fd_, getpid());
-}
-
 void Terminal::take_back() {
     if (lent_) tcsetpgrp(fd_, getpgrp());
     lent_ = false;

@@ -15,7 +15,6 @@ class Terminal {
     Terminal();  // looks for one among the standard descriptors
 
     void lend(pid_t group);
-    void lend_to_self();  // by the process that leads the new group
     void take_back();
 
   private:
