@@ -10,13 +10,13 @@
 #include <stdexcept>
 #include <string>
 
+#include "benchmarks/bulk.hpp"
 #include "benchmarks/tick_clock.hpp"
 
 namespace dibs::bench {
 
 namespace {
 
-constexpr uint32_t kBulk = 256;
 constexpr uint32_t kSpare = 1024;
 constexpr size_t kMissCells = size_t{32} << 20U;  // 128 MiB
 

@@ -2,13 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "benchmarks/asked_claim.hpp"
 
+#include "benchmarks/bulk.hpp"
+
 namespace dibs::bench {
 
-namespace {
-
-constexpr uint32_t kFirst = 32;  // of a round, not counted: the session is polled again
-
-}  // namespace
+namespace {}  // namespace
 
 AskedClaim::AskedClaim(const ClientSetup& client, const Setup& setup)
     : client_(client), setup_(setup), pool_(client_.pool("counted")) {}

@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "benchmarks/bulk.hpp"
 #include "clientlib/session.hpp"
 #include "shm/doorbell.hpp"
 #include "shm/pause.hpp"
@@ -14,7 +15,6 @@ namespace dibs::bench {
 
 namespace {
 
-constexpr uint32_t kFirst = 32;  // of a round, not counted
 constexpr uint32_t kLines = 256;
 constexpr uint32_t kTags = 8;
 

@@ -6,13 +6,13 @@
 #include <stdexcept>
 #include <string>
 
+#include "benchmarks/bulk.hpp"
 #include "benchmarks/tick_clock.hpp"
 
 namespace dibs::bench {
 
 namespace {
 
-constexpr uint32_t kBulk = 256;
 constexpr size_t kLinesPerClaim = 10;
 constexpr size_t kTableLines = 4096 * kLinesPerClaim;
 

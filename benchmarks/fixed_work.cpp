@@ -6,6 +6,7 @@
 
 #include "benchmarks/account_core.hpp"
 #include "benchmarks/broker_process.hpp"
+#include "benchmarks/bulk.hpp"
 #include "benchmarks/core_claim.hpp"
 #include "benchmarks/session_client.hpp"
 #include "benchmarks/trace_replay.hpp"
@@ -13,8 +14,6 @@
 namespace dibs::bench {
 
 namespace {
-
-constexpr uint32_t kBulk = 256;
 
 void work_core(const Options& options) {
     LoneCore core(options.slots);

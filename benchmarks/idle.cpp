@@ -18,7 +18,7 @@ namespace dibs::bench {
 
 namespace {
 
-constexpr uint32_t kSessions = 100;
+constexpr uint32_t kIdleSessions = 100;
 
 // Time itself is what is waited for; the broker's end would cut it short.
 void let_pass(const BrokerProcess& broker, uint32_t seconds) {
@@ -36,8 +36,8 @@ void watch_idleness(const Placement& placement, uint32_t seconds, Report& report
         {"[limits]\nsessions = 128\n[[pool]]\nname = \"counted\"\nkind = \"counted\"\nslots = 4\n",
          placement.far_side});
     std::vector<SessionClient> clients;
-    clients.reserve(kSessions);
-    for (uint32_t i = 0; i < kSessions; ++i) {
+    clients.reserve(kIdleSessions);
+    for (uint32_t i = 0; i < kIdleSessions; ++i) {
         clients.emplace_back(ClientSetup{.socket = broker.socket()});
         (void)clients.back().claim(clients.back().pool("counted"), nullptr);
         clients.back().pace(Pace::kAsleep, false);
@@ -49,7 +49,7 @@ void watch_idleness(const Placement& placement, uint32_t seconds, Report& report
                             "voluntary context switches of the broker",
                             moved,
                             "",
-                            "all threads, " + std::to_string(kSessions) +
+                            "all threads, " + std::to_string(kIdleSessions) +
                                 " sessions attached and silent for " + std::to_string(seconds) +
                                 " s",
                             {{"count", 0, moved}}});

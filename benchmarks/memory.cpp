@@ -20,7 +20,7 @@ namespace dibs::bench {
 
 namespace {
 
-constexpr uint32_t kSessions = 98;
+constexpr uint32_t kMeasuredSessions = 98;
 constexpr uint32_t kClaimsEach = 1024;
 constexpr uint32_t kBatch = 64;
 
@@ -83,13 +83,13 @@ void measure_session_memory(const Placement& placement, Report& report) {
     const uint64_t own_before = private_bytes(getpid());
     const uint64_t broker_before = private_bytes(broker.pid());
     std::vector<SessionClient> clients;
-    clients.reserve(kSessions);
-    for (uint32_t i = 0; i < kSessions; ++i)
+    clients.reserve(kMeasuredSessions);
+    for (uint32_t i = 0; i < kMeasuredSessions; ++i)
         clients.emplace_back(ClientSetup{.socket = broker.socket()});
-    const uint64_t up = mapped_bytes("memfd:dibs-up") / kSessions;
-    const uint64_t down = mapped_bytes("memfd:dibs-down") / kSessions;
-    const uint64_t own = (private_bytes(getpid()) - own_before) / kSessions;
-    const uint64_t brokers = (private_bytes(broker.pid()) - broker_before) / kSessions;
+    const uint64_t up = mapped_bytes("memfd:dibs-up") / kMeasuredSessions;
+    const uint64_t down = mapped_bytes("memfd:dibs-down") / kMeasuredSessions;
+    const uint64_t own = (private_bytes(getpid()) - own_before) / kMeasuredSessions;
+    const uint64_t brokers = (private_bytes(broker.pid()) - broker_before) / kMeasuredSessions;
     const auto mapped = static_cast<double>(up + down) / 1024;
     report.facts.push_back({"memory",
                             "shared memory mapped per attached session",
@@ -102,20 +102,20 @@ void measure_session_memory(const Placement& placement, Report& report) {
 }
 
 void measure_waiting_claims(const Placement& placement, Report& report) {
-    constexpr uint32_t kClaims = kSessions * kClaimsEach;
+    constexpr uint32_t kClaims = kMeasuredSessions * kClaimsEach;
     uint64_t without = 0;
     {
         const BrokerProcess broker({setup_for(16), placement.far_side});
-        const std::vector<SessionClient> clients = attach(broker, kSessions + 1);
+        const std::vector<SessionClient> clients = attach(broker, kMeasuredSessions + 1);
         without = resident_bytes(broker.pid());
     }
     const BrokerProcess broker({setup_for(kClaims), placement.far_side});
-    const std::vector<SessionClient> clients = attach(broker, kSessions + 1);
+    const std::vector<SessionClient> clients = attach(broker, kMeasuredSessions + 1);
     const uint64_t empty = resident_bytes(broker.pid());
     const uint32_t pool = clients.back().pool("counted");
     dibs_completion held;
     must(dibs_claim(clients.back().get(), pool, nullptr, &held), "dibs_claim");
-    for (uint32_t i = 0; i < kSessions; ++i)
+    for (uint32_t i = 0; i < kMeasuredSessions; ++i)
         submit_claims(clients[i], pool, kClaimsEach);
     if (waiting(clients.back(), pool) != kClaims) {
         throw std::runtime_error("not every claim waits");

@@ -4,16 +4,13 @@
 
 #include <cstring>
 
+#include "benchmarks/bulk.hpp"
 #include "benchmarks/tick_clock.hpp"
 #include "shm/words.hpp"
 
 namespace dibs::bench {
 
-namespace {
-
-constexpr uint32_t kBulk = 256;
-
-}  // namespace
+namespace {}  // namespace
 
 Snapshot::Snapshot(const ClientSetup& client) : client_(client), pool_(client_.pool("counted")) {}
 

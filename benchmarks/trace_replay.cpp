@@ -54,9 +54,9 @@ std::vector<Job> read_jobs(const std::string& path) {
     return jobs;
 }
 
-class Machine {
+class ReplayedMachine {
   public:
-    explicit Machine(const std::vector<Job>& jobs) : jobs_(jobs) {
+    explicit ReplayedMachine(const std::vector<Job>& jobs) : jobs_(jobs) {
         core::Limits limits;
         limits.pools = 1;
         limits.slots = kProcessors;
@@ -191,7 +191,7 @@ TraceFigures replay_trace(const std::string& path, uint32_t runs) {
     if (jobs.empty()) throw std::runtime_error("no job in " + path);
     TraceFigures figures;
     for (uint32_t run = 0; run < runs; ++run) {
-        Machine machine(jobs);
+        ReplayedMachine machine(jobs);
         const uint64_t first = ticks();
         machine.play();
         const double seconds = elapsed_ns(first, ticks()) / 1e9;

@@ -4,13 +4,13 @@
 
 #include <stdexcept>
 
+#include "benchmarks/bulk.hpp"
 #include "benchmarks/tick_clock.hpp"
 
 namespace dibs::bench {
 
 namespace {
 
-constexpr uint32_t kFirst = 32;  // of a round, not counted
 constexpr uint32_t kSlots = 16;
 
 }  // namespace

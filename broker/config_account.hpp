@@ -147,7 +147,7 @@ inline void read_accounts(Section& top, Config& config, Mistakes& mistakes) {
             const auto [place, fresh] = first.emplace(account.name, name->source().begin);
             if (!fresh) {
                 mistakes.add(*name,
-                             "a second account " + quoted(account.name) +
+                             "a second account " + in_quotes(account.name) +
                                  "; the first is in line " + std::to_string(place->second.line));
             }
         }
@@ -170,9 +170,9 @@ inline void check_account_name(Section& section,
     for (const AccountSettings& known : accounts)
         names.insert(known.name);
     if (names.count(account) != 0) return;
-    std::string what = "no [[account]] is named " + quoted(account);
+    std::string what = "no [[account]] is named " + in_quotes(account);
     if (const auto near = nearest_word(account, names)) {
-        what += "; did you mean " + quoted(*near) + "?";
+        what += "; did you mean " + in_quotes(*near) + "?";
     }
     section.mistake("account", what);
 }

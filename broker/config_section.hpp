@@ -36,7 +36,7 @@ struct Mistakes {
     void add(const toml::node& node, const std::string& what) { add(node.source().begin, what); }
 };
 
-inline std::string quoted(std::string_view text) {
+inline std::string in_quotes(std::string_view text) {
     return "\"" + std::string(text) + "\"";
 }
 
@@ -104,7 +104,7 @@ class Section {
         const auto value = parse_duration(*text);
         if (!value) {
             return mistakes_.add(*node,
-                                 std::string(key) + ": " + quoted(*text) +
+                                 std::string(key) + ": " + in_quotes(*text) +
                                      " is not a duration: write a number with ns, us, ms, s, min "
                                      "or h, such as \"250ms\"");
         }
@@ -123,7 +123,7 @@ class Section {
             value = parse_size(*text);
             if (!value) {
                 return mistakes_.add(*node,
-                                     std::string(key) + ": " + quoted(*text) +
+                                     std::string(key) + ": " + in_quotes(*text) +
                                          " is not a size: write bytes, or a number with B, KiB or "
                                          "MiB");
             }
@@ -158,9 +158,9 @@ class Section {
                 out = value;
                 return true;
             }
-            allowed += (allowed.empty() ? "" : ", ") + quoted(name);
+            allowed += (allowed.empty() ? "" : ", ") + in_quotes(name);
         }
-        mistakes_.add(*node, std::string(key) + ": " + quoted(*text) + " is none of " + allowed);
+        mistakes_.add(*node, std::string(key) + ": " + in_quotes(*text) + " is none of " + allowed);
         return false;
     }
 
@@ -171,7 +171,8 @@ class Section {
         }
     }
     void missing(std::string_view key) {
-        if (!mistakes_.parts_are_missing) mistakes_.add(table_, what_ + " has no " + quoted(key));
+        if (!mistakes_.parts_are_missing)
+            mistakes_.add(table_, what_ + " has no " + in_quotes(key));
     }
     void mistake(std::string_view key, const std::string& what) {
         const toml::node* node = table_.get(key);
@@ -183,9 +184,9 @@ class Section {
     void finish() {
         for (const auto& [key, node] : table_) {
             if (known_.count(key.str()) != 0) continue;
-            std::string what = "unknown key " + quoted(key.str()) + " in " + what_;
+            std::string what = "unknown key " + in_quotes(key.str()) + " in " + what_;
             if (const auto near = nearest_word(key.str(), known_))
-                what += "; did you mean " + quoted(*near) + "?";
+                what += "; did you mean " + in_quotes(*near) + "?";
             mistakes_.add(key.source().begin, what);
         }
     }

@@ -18,8 +18,8 @@ namespace dibs {
 
 namespace {
 
-constexpr uint64_t kSecond = 1'000'000'000;
-constexpr uint64_t kYear = 365ULL * 24 * 3600 * kSecond;
+constexpr uint64_t kOneSecond = 1'000'000'000;
+constexpr uint64_t kYear = 365ULL * 24 * 3600 * kOneSecond;
 constexpr uint32_t kManyRows = 16U << 20;
 constexpr size_t kAttributesMax = 200;  // slots of a pool that may have attributes: one step of
                                         // growing in broker/core/pools.cpp
@@ -35,7 +35,7 @@ std::string read_attributes(const toml::table& table, Mistakes& mistakes) {
         if (!value) {
             mistakes.add(
                 node,
-                "attributes: " + quoted(key.str()) + " must be a string, is " + type_of(node));
+                "attributes: " + in_quotes(key.str()) + " must be a string, is " + type_of(node));
             continue;
         }
         if (key.str().find('=') != std::string_view::npos ||
@@ -64,7 +64,7 @@ std::string read_environment(const toml::table& environment,
         const auto value = attributes[*key].value_exact<std::string>();
         if (!value) {
             mistakes.add(attributes,
-                         "attributes: no " + quoted(*key) + ", which environment." +
+                         "attributes: no " + in_quotes(*key) + ", which environment." +
                              std::string(variable.str()) + " asks for");
             continue;
         }
@@ -293,7 +293,7 @@ void read_pools(Section& top, Config& config, Mistakes& mistakes) {
             const auto [place, fresh] = first.emplace(pool.name, name->source().begin);
             if (!fresh) {
                 mistakes.add(*name,
-                             "a second pool " + quoted(pool.name) + "; the first is in line " +
+                             "a second pool " + in_quotes(pool.name) + "; the first is in line " +
                                  std::to_string(place->second.line));
             }
         }
@@ -341,7 +341,7 @@ std::optional<uint32_t> read_id(Section& section,
         return std::nullopt;
     }
     const auto id = look_up(*name);
-    if (!id) mistakes.add(*node, std::string(key) + ": this host knows no " + quoted(*name));
+    if (!id) mistakes.add(*node, std::string(key) + ": this host knows no " + in_quotes(*name));
     return id;
 }
 
@@ -423,7 +423,8 @@ void read_mode(Section& top, Config& config) {
     const bool octal = text.size() <= 4 && text.find_first_not_of("01234567") == std::string::npos;
     const unsigned long mode = octal ? std::stoul(text, nullptr, 8) : 01000;
     if (mode > 0777) {
-        top.mistake("socket_mode", quoted(text) + " is not three octal digits, such as \"0660\"");
+        top.mistake("socket_mode",
+                    in_quotes(text) + " is not three octal digits, such as \"0660\"");
         return;
     }
     config.socket_mode = static_cast<uint32_t>(mode);
@@ -446,9 +447,9 @@ void read_top(const toml::table& table, Config& config, Mistakes& mistakes) {
                            {"error", "error"},
                            {"off", "off"}});
     top.duration("drain_timeout", config.drain_timeout_ns, 0, kYear);
-    top.duration("created_pool_idle", config.created_pool_idle_ns, kSecond, kYear);
+    top.duration("created_pool_idle", config.created_pool_idle_ns, kOneSecond, kYear);
     top.flag("peer_pidfd", config.peer_pidfd);
-    top.duration("spin", config.spin_ns, 0, kSecond);
+    top.duration("spin", config.spin_ns, 0, kOneSecond);
     top.word<HardeningMode>("hardening",
                             config.hardening,
                             {{"on", HardeningMode::kOn},

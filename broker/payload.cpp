@@ -14,7 +14,7 @@ namespace {
 
 constexpr uint32_t kDepthMax = 8;
 constexpr uint32_t kTablesMax = 64;
-constexpr auto kLongest = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+constexpr auto kLongestGrace = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
 
 template <typename Table>
 const Table* verified(std::span<const uint8_t> bytes) {
@@ -77,7 +77,7 @@ bool ClaimReader::read(std::span<const uint8_t> bytes) {
     const auto* claim = verified<wire::ClaimPayload>(bytes);
     if (claim == nullptr || !valid_options(claim->options()) || !valid_labels(claim->labels()) ||
         !valid_labels(claim->preferred()) || claim->preempt() > wire::Preempt::never ||
-        claim->preempt_grace_ns() > kLongest || claim->priority() < 1 ||
+        claim->preempt_grace_ns() > kLongestGrace || claim->priority() < 1 ||
         !valid_account(claim->account())) {
         return false;
     }

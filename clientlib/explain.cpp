@@ -8,16 +8,13 @@
 
 #include "clientlib/admin_connection.hpp"
 #include "clientlib/admin_tables.hpp"
+#include "clientlib/duration.hpp"
 #include "clientlib/session.hpp"
 
 namespace dibs::client {
 namespace {
 
-constexpr size_t kAnswerSize = 4096;
-
-int64_t duration(uint64_t ns) {
-    return ns > static_cast<uint64_t>(INT64_MAX) ? DIBS_FOREVER : static_cast<int64_t>(ns);
-}
+constexpr size_t kReasonsSize = 4096;
 
 void tell(const WaitStory& story, dibs_explanation* why) {
     const WaitFacts& facts = story.facts;
@@ -29,8 +26,8 @@ void tell(const WaitStory& story, dibs_explanation* why) {
     why->confirmed = facts.confirmed;
     why->idle = facts.idle;
     why->slots = facts.slots;
-    why->waited_ns = duration(facts.waited_ns);
-    why->left_ns = duration(facts.left_ns);
+    why->waited_ns = public_duration(facts.waited_ns);
+    why->left_ns = public_duration(facts.left_ns);
     why->claim = facts.number;
     why->account_class = facts.at_class;
     why->class_reason = facts.class_reason;
@@ -48,7 +45,7 @@ void tell(const WaitStory& story, dibs_explanation* why) {
     const bool hidden = facts.holder_uid == shm::kHiddenUid;
     why->holder.uid = hidden ? DIBS_HIDDEN_UID : facts.holder_uid;
     why->holder.pid = facts.holder_pid;
-    why->holder.age_ns = duration(facts.holder_age_ns);
+    why->holder.age_ns = public_duration(facts.holder_age_ns);
     why->holder.claim = facts.holder_number != 0 ? facts.holder_number : DIBS_HIDDEN_CLAIM;
 }
 
@@ -75,7 +72,7 @@ int explain(Session& session, uint16_t tag, dibs_explanation* why) {
     ExplainRequest request;
     request.session = session.name;
     request.tag = tag;
-    alignas(8) uint8_t answer[kAnswerSize];
+    alignas(8) uint8_t answer[kReasonsSize];
     const int size = connection.ask(&request, sizeof request, answer, sizeof answer);
     if (size < 0) return size;
     if (size > static_cast<int>(sizeof answer)) return DIBS_EHANDSHAKE;

@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
+#include "clientlib/duration.hpp"
 #include "clientlib/session.hpp"
 #include "shm/histogram.hpp"
 
@@ -16,15 +17,11 @@ using shm::Outcome;
 
 namespace {
 
-int64_t duration(uint64_t ns) {
-    return ns > static_cast<uint64_t>(DIBS_FOREVER) ? DIBS_FOREVER : static_cast<int64_t>(ns);
-}
-
 dibs_holder public_holder(const shm::Completion& completion) {
     shm::Holder holder = shm::holder_of(completion);
     if (holder.uid == shm::kNoRow) return {};
     if (holder.uid == shm::kHiddenUid) holder.uid = DIBS_HIDDEN_UID;
-    return {holder.uid, holder.pid, duration(holder.age_ns), holder.claim};
+    return {holder.uid, holder.pid, public_duration(holder.age_ns), holder.claim};
 }
 
 }  // namespace
@@ -135,7 +132,7 @@ bool accept_claim(Session& session, const shm::Completion& completion, dibs_comp
     if (granted) {
         if (row.cancelled) session.lease_over(tag);
         out.lease = lease_of(session, tag);
-        out.interval_ns = duration(completion.value);
+        out.interval_ns = public_duration(completion.value);
         out.provision = ~completion.holder;
     } else {
         out.holder = public_holder(completion);
@@ -144,7 +141,7 @@ bool accept_claim(Session& session, const shm::Completion& completion, dibs_comp
         if (out.code == DIBS_EREFUSED) {
             out.worker_code = static_cast<int64_t>(completion.value);
         } else {
-            out.retry_after_ns = duration(completion.value);
+            out.retry_after_ns = public_duration(completion.value);
         }
         session.free_tag_row(tag);
     }
@@ -210,13 +207,13 @@ bool accept_result(Session& session, const shm::Completion& completion, dibs_com
         out.holder = {};
     }
     if (answer.op == shm::Op::kKeepalive && out.code == DIBS_OK) {
-        out.interval_ns = duration(completion.value);
+        out.interval_ns = public_duration(completion.value);
         prolong(session, answer, completion.value);
     }
     if (answer.op == shm::Op::kAdopt) {
         accept_adoption(session, answer, completion);
         out.claim = completion.claim;
-        out.interval_ns = duration(completion.value);
+        out.interval_ns = public_duration(completion.value);
         out.lease = out.code == DIBS_OK ? lease_of(session, answer.lease.tag) : dibs_lease{};
         out.holder = {};
     }
@@ -381,9 +378,9 @@ void Session::fill_event(uint32_t tag, dibs_completion& out) {
         out.lease.fence = row.was_fence;
     } else if (out.kind == DIBS_LEASE_REVOKING) {
         const uint64_t now = monotonic_ns();
-        out.interval_ns = row.until_ns > now ? duration(row.until_ns - now) : 0;
+        out.interval_ns = row.until_ns > now ? public_duration(row.until_ns - now) : 0;
     } else if (out.kind == DIBS_LEASE_GRACE) {
-        out.interval_ns = duration(time_left(*this, row));
+        out.interval_ns = public_duration(time_left(*this, row));
     }
     row.event = 0;
     --events_to_reap;

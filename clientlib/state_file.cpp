@@ -11,7 +11,7 @@
 namespace dibs::client {
 namespace {
 
-constexpr size_t kAnswerSize = 131072;
+constexpr size_t kPartSize = 131072;
 constexpr size_t kSlice = 32768;
 constexpr int kPatience = 60;  // seconds: a million rows take one to be written down
 
@@ -42,7 +42,7 @@ ssize_t read_all(int fd, uint8_t* bytes, size_t size) {
 int dump(const AdminConnection& connection, int fd, uint8_t* answer) {
     DumpRequest request;
     for (;;) {
-        const int size = connection.ask(&request, sizeof request, answer, kAnswerSize);
+        const int size = connection.ask(&request, sizeof request, answer, kPartSize);
         if (size < 0) return size;
         SliceAnswer slice;
         if (!read_slice(answer, static_cast<size_t>(size), &slice)) return DIBS_EHANDSHAKE;
@@ -60,7 +60,7 @@ int load(const AdminConnection& connection, int fd, uint8_t* memory) {
         LoadRequest request;
         uint8_t bytes[kSlice];
     };
-    static_assert(2 * sizeof(Packet) <= kAnswerSize);
+    static_assert(2 * sizeof(Packet) <= kPartSize);
     auto* packet = reinterpret_cast<Packet*>(memory);
     uint8_t* next = memory + sizeof(Packet);
     ssize_t count = read_all(fd, next, kSlice);
@@ -92,7 +92,7 @@ int transfer(const dibs_connect_options* options, int fd, Transfer run) {
     const int code = open_conversation(connection, options, &known);
     if (code != DIBS_OK) return code;
     connection.wait_for(kPatience);
-    auto* memory = static_cast<uint8_t*>(calloc(1, kAnswerSize));
+    auto* memory = static_cast<uint8_t*>(calloc(1, kPartSize));
     if (memory == nullptr) return DIBS_ESYSTEM;
     const int result = run(connection, fd, memory);
     free(memory);

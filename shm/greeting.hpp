@@ -25,7 +25,7 @@ inline constexpr uint64_t kFarewellMagic = 0x4557455241464944ULL;      // "DIFAR
 inline constexpr uint64_t kAdminHelloMagic = 0x4f4c48444d444944ULL;    // "DIDMDHLO"
 inline constexpr uint64_t kAdminWelcomeMagic = 0x4d434c574d444944ULL;  // "DIDMWLCM"
 
-// client → broker
+// client → broker. Writer: the client.
 struct Hello {
     uint64_t magic = kHelloMagic;
     uint32_t layout_version = kLayoutVersion;
@@ -39,7 +39,7 @@ struct Hello {
 };
 static_assert(sizeof(Hello) == 40);
 
-// broker → client, with five descriptors in this order.
+// broker → client, with five descriptors in this order. Writer: the broker.
 enum class WelcomeDescriptor : uint32_t { kUp, kDown, kBoard, kBell, kEvents, kCount };
 
 struct Welcome {
@@ -71,7 +71,7 @@ enum class FarewellCode : uint32_t {
     kLimit = 7,       // as many sessions, as much memory, as often as this user may
 };
 
-// broker → client: refused. `text` says what and where.
+// broker → client: refused. `text` says what and where. Writer: the broker.
 struct Farewell {
     uint64_t magic = kFarewellMagic;
     FarewellCode code = FarewellCode::kMalformed;
@@ -87,7 +87,7 @@ static_assert(sizeof(Farewell) == 224);
 inline constexpr uint32_t kAdminVersion = 1;
 inline constexpr uint32_t kVersionTextMax = 24;  // bytes of "0.1.0", zero padded
 
-// tool → broker
+// tool → broker. Writer: the tool.
 struct AdminHello {
     uint64_t magic = kAdminHelloMagic;
     uint32_t admin_version = kAdminVersion;
@@ -97,7 +97,7 @@ struct AdminHello {
 };
 static_assert(sizeof(AdminHello) == 48);
 
-// broker → tool
+// broker → tool. Writer: the broker.
 struct AdminWelcome {
     uint64_t magic = kAdminWelcomeMagic;
     uint32_t admin_version = kAdminVersion;

@@ -876,7 +876,7 @@ inline constexpr uint8_t kRevoking = 3;  // wanted for a better claim: release b
 inline constexpr uint8_t kRequeued = 4;  // ended as above, and its claim waits again
 }  // namespace LeaseEvent
 
-// UP: per session. Writer: its client (parked words: also the broker, by compare-and-swap).
+// UP: per session. Writer: its client.
 struct alignas(64) UpHead {
     // line 0: written by the broker before the client has it
     uint64_t magic;
@@ -919,7 +919,8 @@ struct UpHistogram {
     std::atomic<uint32_t> bucket[kHistogramBuckets];
 };
 
-// A parked grant's word in UP [later]: state in the low 8 bits, then generation, then takes.
+// A parked grant's word in UP [later]: state in the low 8 bits, then generation, then takes. Writer:
+// its client and the turn, by compare-and-swap.
 struct ParkedWord {
     std::atomic<uint64_t> word;
     std::atomic<uint64_t> ticks;

@@ -17,18 +17,18 @@ using shm::kNoRow;
 using shm::Table;
 
 // As they lie in STATE. The log is no part of a state between two turns.
-constexpr std::array kTables = {Table::kCounters,
-                                Table::kPools,
-                                Table::kSessions,
-                                Table::kSlots,
-                                Table::kClaims,
-                                Table::kLeases,
-                                Table::kAccounts,
-                                Table::kTypes,
-                                Table::kApplications,
-                                Table::kLabelSets,
-                                Table::kVectors,
-                                Table::kArena};
+constexpr std::array kCopiedTables = {Table::kCounters,
+                                      Table::kPools,
+                                      Table::kSessions,
+                                      Table::kSlots,
+                                      Table::kClaims,
+                                      Table::kLeases,
+                                      Table::kAccounts,
+                                      Table::kTypes,
+                                      Table::kApplications,
+                                      Table::kLabelSets,
+                                      Table::kVectors,
+                                      Table::kArena};
 
 }  // namespace
 
@@ -38,7 +38,7 @@ StateCopy::StateCopy(std::span<std::byte> from, std::span<std::byte> to) : from_
 }
 
 StateCopy::Part StateCopy::part(size_t at) const {
-    const Table table = kTables[at];
+    const Table table = kCopiedTables[at];
     const shm::TablePlace& place = from_.head->table[static_cast<size_t>(table)];
     return {
         place.offset, place.offset + uint64_t{place.rows} * place.row_size, place.row_size, table};
@@ -49,7 +49,7 @@ void StateCopy::copy(uint64_t offset, uint64_t size) {
 }
 
 bool StateCopy::step(size_t bytes) {
-    if (part_ == kTables.size()) return true;
+    if (part_ == kCopiedTables.size()) return true;
     if (part_ == 0) copy(0, sizeof(shm::StateHead));
     const Part now = part(part_);
     const uint64_t rows = std::max<uint64_t>(bytes / now.row_size, 1);
@@ -57,7 +57,7 @@ bool StateCopy::step(size_t bytes) {
     copy(next_, end - next_);
     next_ = end;
     if (end != now.end) return false;
-    if (++part_ == kTables.size()) return true;
+    if (++part_ == kCopiedTables.size()) return true;
     next_ = part(part_).begin;
     return false;
 }
@@ -66,8 +66,8 @@ void StateCopy::follow() {
     const uint32_t images = from_.head->log.images.load(std::memory_order_relaxed);
     for (uint32_t image = 0; image < images; ++image) {
         const uint64_t offset = from_.log_offsets[image];
-        if (offset >= next_ && part_ != kTables.size()) continue;
-        for (size_t at = 0; at <= part_ && at < kTables.size(); ++at) {
+        if (offset >= next_ && part_ != kCopiedTables.size()) continue;
+        for (size_t at = 0; at <= part_ && at < kCopiedTables.size(); ++at) {
             const Part of = part(at);
             if (offset < of.begin || offset >= of.end) continue;
             copy_row(of, offset - (offset - of.begin) % of.row_size);

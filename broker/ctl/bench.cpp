@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "broker/ctl/attachment.hpp"
+#include "broker/ctl/clock.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/output.hpp"
 #include "broker/ctl/subcommand.hpp"
@@ -20,21 +21,15 @@ namespace {
 constexpr uint64_t kClaimsMax = 10'000'000;
 constexpr double kBeyond = 9.99;  // ten, and what a product of such numbers may lack
 
-uint64_t monotonic_ns() {
-    timespec now = {};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-}
-
 // One claim and its release; the time until the grant was in hand.
 uint64_t one(dibs_session* session, uint32_t pool) {
     dibs_claim_options want = {};
     want.size = sizeof want;
     want.timeout_ns = DIBS_SECOND;
     dibs_completion end = {};
-    const uint64_t before = monotonic_ns();
+    const int64_t before = monotonic_ns();
     int code = dibs_claim(session, pool, &want, &end);
-    const uint64_t took = monotonic_ns() - before;
+    const auto took = static_cast<uint64_t>(monotonic_ns() - before);
     if (code == DIBS_OK && end.outcome == DIBS_EXPIRED) {
         throw Failure(kExitDeadline, "no slot was free for 1s: bench needs an idle slot");
     }
@@ -72,10 +67,10 @@ int run_bench(int argc, char** argv) {
     std::vector<uint64_t> times(claims);
     for (uint64_t i = 0; i < std::min<uint64_t>(claims, 1'000); ++i)
         (void)one(attachment.session(), pool);
-    const uint64_t before = monotonic_ns();
+    const int64_t before = monotonic_ns();
     for (uint64_t& time : times)
         time = one(attachment.session(), pool);
-    const uint64_t took = std::max<uint64_t>(monotonic_ns() - before, 1);
+    const auto took = static_cast<uint64_t>(std::max<int64_t>(monotonic_ns() - before, 1));
     std::sort(times.begin(), times.end());
     Sheet sheet{"dibs.bench/1",
                 {{"pool", "pool"},

@@ -23,13 +23,13 @@ namespace dibs::ctl {
 
 namespace {
 
-constexpr const char* kAbout =
+constexpr const char* kClaimAbout =
     "Claims a slot of a pool (or N, all or none), says on standard output what was granted, and "
     "holds it until it is interrupted (INT, TERM, HUP) or the lease ends from outside. A lease "
     "ends "
     "with the process that holds it: to hold a slot for one command, use dibs exec.";
 
-constexpr const char* kFooter =
+constexpr const char* kClaimFooter =
     "Exit codes: 0 held until interrupted; 1 the lease was lost; 2 wrong usage, 3 no broker, 4 no "
     "such pool, 5 not allowed, 6 a limit, 75 no slot free, 124 the timeout passed.";
 
@@ -138,7 +138,7 @@ int run_claim(int argc, char** argv) {
     std::string operand;
     std::string preempt = "at-once";
     exec::Options options;
-    Arguments arguments("claim", kAbout);
+    Arguments arguments("claim", kClaimAbout);
     arguments.operand("POOL", &operand, "the pool's name; POOL:N for N slots at once");
     arguments.duration(
         "-t,--timeout", &options.timeout_ns, "how long to wait for it; for ever if not said");
@@ -162,7 +162,7 @@ int run_claim(int argc, char** argv) {
                    "taken for a better claim, wait again in the old place, and say what is granted "
                    "then; else the lease is lost");
     Output output(arguments);
-    arguments.footer(kFooter);
+    arguments.footer(kClaimFooter);
     if (const auto exit = arguments.parse(argc, argv)) return *exit;
     (void)output.form();
     exec::read_preempt(preempt, &options);

@@ -12,6 +12,7 @@
 
 #include "broker/ctl/arguments.hpp"
 #include "broker/ctl/attachment.hpp"
+#include "broker/ctl/clock.hpp"
 #include "broker/ctl/event_text.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/subcommand.hpp"
@@ -37,12 +38,6 @@ Subscription subscribe(const std::string& socket) {
         throw Failure(exit_code_of(code), path + ": no events: " + dibs_strerror(code));
     }
     return Subscription(events);
-}
-
-int64_t monotonic() {
-    struct timespec now = {};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return int64_t{now.tv_sec} * DIBS_SECOND + now.tv_nsec;
 }
 
 // False: nobody reads it any more.
@@ -77,10 +72,10 @@ int run_events(int argc, char** argv) {
     signal(SIGPIPE, SIG_IGN);
     const Subscription events = subscribe(socket);
     if (duration_ns < 0 && !follow && count == 0) duration_ns = DIBS_SECOND;
-    const int64_t until = duration_ns < 0 ? DIBS_FOREVER : monotonic() + duration_ns;
+    const int64_t until = duration_ns < 0 ? DIBS_FOREVER : monotonic_ns() + duration_ns;
     for (uint64_t printed = 0; count == 0 || printed < count; ++printed) {
         int64_t left = DIBS_FOREVER;
-        if (until != DIBS_FOREVER) left = std::max<int64_t>(until - monotonic(), 0);
+        if (until != DIBS_FOREVER) left = std::max<int64_t>(until - monotonic_ns(), 0);
         dibs_event event = {};
         event.size = sizeof(event);
         const int code = dibs_events_next(events.get(), left, &event);

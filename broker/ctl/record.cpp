@@ -14,6 +14,7 @@
 
 #include "broker/ctl/admin/admin_client.hpp"
 #include "broker/ctl/arguments.hpp"
+#include "broker/ctl/clock.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/recording_file.hpp"
 #include "broker/ctl/subcommand.hpp"
@@ -47,18 +48,12 @@ class Stopping {
     sigset_t waiting_ = {};
 };
 
-int64_t monotonic() {
-    struct timespec now = {};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return int64_t{now.tv_sec} * DIBS_SECOND + now.tv_nsec;
-}
-
 // False: it is time to stop.
 bool wait_for_answer(int fd, const Stopping& stopping, int64_t until) {
     for (;;) {
         struct timespec left = {};
         if (until != DIBS_FOREVER) {
-            const int64_t rest = std::max<int64_t>(until - monotonic(), 0);
+            const int64_t rest = std::max<int64_t>(until - monotonic_ns(), 0);
             left.tv_sec = rest / DIBS_SECOND;
             left.tv_nsec = rest % DIBS_SECOND;
         }
@@ -150,7 +145,7 @@ int run_record(int argc, char** argv) {
     std::fprintf(stderr, "dibs record: recording to %s; interrupt to end it\n", path.c_str());
     Session session(client, file);
     try {
-        session.follow(stopping, duration_ns < 0 ? DIBS_FOREVER : monotonic() + duration_ns);
+        session.follow(stopping, duration_ns < 0 ? DIBS_FOREVER : monotonic_ns() + duration_ns);
     } catch (const Failure& gone) {
         if (gone.exit_code() != kExitUnreachable) throw;
         file.finish();

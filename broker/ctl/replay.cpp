@@ -49,7 +49,7 @@ std::string read_file(const std::string& path) {
     return bytes;
 }
 
-void print(const std::string& line) {
+void print_line(const std::string& line) {
     std::fwrite(line.data(), 1, line.size(), stdout);
     std::fputc('\n', stdout);
 }
@@ -68,10 +68,10 @@ void write_file(const std::string& path, const std::string& bytes) {
 void replay(JournalReader& journal, const std::string& name, const Options& options) {
     if (options.check && is_recording(journal)) {
         const uint64_t turns = check_recording(journal);
-        print(name + ": " + std::to_string(turns) + " turns decide as they were recorded");
+        print_line(name + ": " + std::to_string(turns) + " turns decide as they were recorded");
     } else if (options.check) {
         const uint64_t held = check_scenario(journal);
-        print(name + ": " + std::to_string(held) + " expectations hold");
+        print_line(name + ": " + std::to_string(held) + " expectations hold");
     } else if (!options.to_binary.empty()) {
         write_file(options.to_binary, journal_bytes(journal, JournalForm::kBinary));
     } else if (!options.to_json.empty()) {

@@ -10,32 +10,58 @@
 namespace dibs::abi {
 namespace {
 
+enum class RowKind : uint8_t { kStruct, kField, kValue };
+
+// What one macro says, as data: as so many statements it would take the compiler half a minute.
+struct Row {
+    RowKind kind;
+    const char* scope;
+    const char* name;
+    uint64_t number;  // a size, an offset, or a value's two's complement
+    uint64_t size;
+    bool negative;
+};
+
 template <typename T>
-std::string number(T value) {
+constexpr Row value_row(const char* scope, const char* name, T value) {
     if constexpr (std::is_enum_v<T>) {
-        return number(static_cast<std::underlying_type_t<T>>(value));
-    } else if constexpr (std::is_signed_v<T>) {
-        return std::to_string(static_cast<int64_t>(value));
+        return value_row(scope, name, static_cast<std::underlying_type_t<T>>(value));
     } else {
-        return std::to_string(static_cast<uint64_t>(value));
+        return {RowKind::kValue, scope, name, static_cast<uint64_t>(value), 0, value < T{0}};
     }
 }
 
-}  // namespace
+using namespace dibs::shm;
 
-Listing compiled_listing() {
-    using namespace dibs::shm;
-    Listing listing;
-#define STRUCT(type) listing.structs.push_back({#type, sizeof(type), {}});
+#define STRUCT(type) {RowKind::kStruct, "", #type, sizeof(type), 0, false},
 #define FIELD(type, field) \
-    listing.structs.back().fields.push_back({#field, offsetof(type, field), sizeof(type::field)});
-#define VALUE(scope, name) listing.values.push_back({#scope, #name, number(scope::name)});
-#define CONSTANT(name) listing.values.push_back({"", #name, number(name)});
+    {RowKind::kField, #type, #field, offsetof(type, field), sizeof(type::field), false},
+#define VALUE(scope, name) value_row(#scope, #name, scope::name),
+#define CONSTANT(name) value_row("", #name, name),
+constexpr Row kRows[] = {
 #include "tests/abi/layout_fields_generated.h"
+};
 #undef STRUCT
 #undef FIELD
 #undef VALUE
 #undef CONSTANT
+
+}  // namespace
+
+Listing compiled_listing() {
+    Listing listing;
+    for (const Row& row : kRows) {
+        if (row.kind == RowKind::kStruct) {
+            listing.structs.push_back({row.name, row.number, {}});
+        } else if (row.kind == RowKind::kField) {
+            listing.structs.back().fields.push_back({row.name, row.number, row.size});
+        } else {
+            const std::string value = row.negative
+                                          ? std::to_string(static_cast<int64_t>(row.number))
+                                          : std::to_string(row.number);
+            listing.values.push_back({row.scope, row.name, value});
+        }
+    }
     return listing;
 }
 

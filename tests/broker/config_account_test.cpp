@@ -7,20 +7,14 @@
 #include <vector>
 
 #include "broker/config.hpp"
+#include "tests/broker/config_mistakes.hpp"
 
 namespace dibs {
 namespace {
 
-using Lines = std::vector<std::string>;
 using Numbers = std::vector<int64_t>;
 
-Lines mistakes(const std::string& text) {
-    return parse_config(text, "f").mistakes;
-}
-
 const std::string kAccount = "[[account]]\nname = \"a\"\n";
-const std::string kPool = "[[pool]]\nname = \"a\"\nkind = \"counted\"\nslots = 2\n";
-
 TEST(ConfigAccount, ReadsEveryField) {
     const ConfigResult result = parse_config(kAccount +
                                                  "rate = [3, 0.5, 0, 0, 0.000001]\n"

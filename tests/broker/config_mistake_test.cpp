@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "broker/config.hpp"
+#include "tests/broker/config_mistakes.hpp"
 
 namespace dibs {
 namespace {
@@ -21,8 +22,7 @@ void PrintTo(const Mistake& mistake, std::ostream* out) {
     *out << mistake.name;
 }
 
-const std::string kPool = "[[pool]]\nname = \"a\"\nkind = \"counted\"\nslots = 2\n";
-const std::string kWorkers = "[[pool]]\nname = \"a\"\nkind = \"worker\"\n";
+const std::string kWorkerPool = "[[pool]]\nname = \"a\"\nkind = \"worker\"\n";
 const std::string kOthers = "[[policy]]\ndefault = true\n";
 
 std::string seventeen_attributes() {
@@ -67,13 +67,13 @@ INSTANTIATE_TEST_SUITE_P(
                             kPool + "environment = \"GPU\"\nattributes = [{ a = \"1\" }]\n",
                             "f:5:15: environment: must be a table, VARIABLE = \"attribute\""},
                     Mistake{"RequiredLabelOf64Bytes",
-                            kWorkers + "required_label = \"" + std::string(64, 'l') + "\"\n",
+                            kWorkerPool + "required_label = \"" + std::string(64, 'l') + "\"\n",
                             "f:4:18: required_label: longer than 63 bytes"},
                     Mistake{"GraceOfLazyExpiry",
                             kPool + "expiry = \"lazy\"\ngrace = \"1s\"\n",
                             "f:6:1: grace: only cooperative expiry has one"},
                     Mistake{"GraceOfStrictExpiry",
-                            kWorkers + "grace = \"1s\"\nexpiry = \"strict\"\n",
+                            kWorkerPool + "grace = \"1s\"\nexpiry = \"strict\"\n",
                             "f:4:1: grace: only cooperative expiry has one"},
                     Mistake{"SecondDefaultPolicy",
                             kOthers + "leases = 1\n" + kOthers,
@@ -97,7 +97,7 @@ INSTANTIATE_TEST_SUITE_P(
                             "account = [\"a\"]\n",
                             "f:1:12: account: must be a table: write [[account]]"},
                     Mistake{"MorePoolsThanTheirLimit",
-                            "[limits]\npools = 1\n" + kWorkers +
+                            "[limits]\npools = 1\n" + kWorkerPool +
                                 "[[pool]]\nname = \"b\"\nkind = \"worker\"\n",
                             "f:3:1: 2 pools, but limits.pools is 1"}),
     [](const auto& row) { return std::string(row.param.name); });
@@ -105,7 +105,7 @@ INSTANTIATE_TEST_SUITE_P(
 // What is just not a mistake any more.
 TEST(ConfigAtItsBounds, IsTaken) {
     const std::string text = "socket = \"/" + std::string(106, 's') + "\"\n[limits]\npools = 1\n" +
-                             kWorkers + "expiry = \"cooperative\"\ngrace = \"1s\"\n" +
+                             kWorkerPool + "expiry = \"cooperative\"\ngrace = \"1s\"\n" +
                              "required_label = \"" + std::string(63, 'l') + "\"\n" + kOthers;
     EXPECT_EQ(parse_config(text, "f").mistakes, std::vector<std::string>{});
     std::string sixteen = seventeen_attributes();

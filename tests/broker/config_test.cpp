@@ -8,17 +8,11 @@
 #include <vector>
 
 #include "broker/quantity.hpp"
+#include "tests/broker/config_mistakes.hpp"
 
 namespace dibs {
 namespace {
 
-using Lines = std::vector<std::string>;
-
-Lines mistakes(const std::string& text) {
-    return parse_config(text, "f").mistakes;
-}
-
-const std::string kPool = "[[pool]]\nname = \"a\"\nkind = \"counted\"\nslots = 2\n";
 const std::string kWorkers = "[[pool]]\nname = \"a\"\nkind = \"worker\"\n";
 
 TEST(Config, ReadsEveryFieldOfAWorkerPool) {

@@ -19,18 +19,13 @@
 #include "dibs/dibs.h"
 #include "schemas/admin_generated.h"
 #include "shm/handshake.hpp"
+#include "tests/clientlib/packed_answer.hpp"
 
 namespace dibs::test {
 namespace {
 
 using admin::Ask;
 using admin::Code;
-
-std::vector<uint8_t> packed(const admin::AnswerT& answer) {
-    flatbuffers::FlatBufferBuilder builder;
-    builder.Finish(admin::Answer::Pack(builder, &answer));
-    return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
-}
 
 std::vector<uint8_t> answer_of(Code code, const std::string& why = {}) {
     admin::AnswerT answer;

@@ -9,6 +9,7 @@
 #include "clientlib/admin_tables.hpp"
 #include "dibs/dibs.h"
 #include "schemas/admin_generated.h"
+#include "tests/clientlib/packed_answer.hpp"
 
 namespace dibs::test {
 namespace {
@@ -17,12 +18,6 @@ using client::ExplainRequest;
 using client::ExplanationFound;
 using client::read_explanation;
 using client::WaitStory;
-
-std::vector<uint8_t> packed(const admin::AnswerT& answer) {
-    flatbuffers::FlatBufferBuilder builder;
-    builder.Finish(admin::Answer::Pack(builder, &answer));
-    return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
-}
 
 std::vector<uint8_t> an_explanation() {
     admin::AnswerT answer;

@@ -25,14 +25,14 @@ uint64_t counted(const Client& client) {
 }
 
 // Every claim of units 2 is rejected.
-void answer(FakeSession& session, const Submission& entry) {
+void refuse_pairs(FakeSession& session, const Submission& entry) {
     if (entry.op != Op::kClaim) return session.result(entry);
     if (entry.units == 2) return session.refuse(entry, Outcome::kRejected, Reason::kBusy);
     session.grant(entry, uint64_t{1} << 32 | entry.tag, entry.tag + 1U);
 }
 
 TEST(Latency, IsOfGrantedClaimsAloneOneByOneAndInBatches) {
-    FakeBroker broker(answer);
+    FakeBroker broker(refuse_pairs);
     Client client(broker);
     EXPECT_EQ(counted(client), 0U);
     (void)client.claim();
@@ -54,7 +54,7 @@ TEST(Latency, IsOfGrantedClaimsAloneOneByOneAndInBatches) {
 }
 
 TEST(Latency, OfAClaimInABatchIsFromItsSubmissionUntilItsGrantIsTakenIn) {
-    FakeBroker broker(answer);
+    FakeBroker broker(refuse_pairs);
     Client client(broker);
     broker.hold();
     dibs_op op = operation(DIBS_OP_CLAIM, 4);
@@ -72,7 +72,7 @@ TEST(Latency, OfAClaimInABatchIsFromItsSubmissionUntilItsGrantIsTakenIn) {
 }
 
 TEST(Latency, DoesNotCountAClaimThatWaitedAgain) {
-    FakeBroker broker(answer);
+    FakeBroker broker(refuse_pairs);
     Client client(broker);
     dibs_claim_options again = {};
     again.size = sizeof again;

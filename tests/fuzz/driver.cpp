@@ -106,19 +106,19 @@ class Mutator {
                 if (left != 0) input[at] = static_cast<uint8_t>(random_());
                 return;
             case 2: {  // a number that is a limit somewhere
-                constexpr std::array<uint64_t, 12> kLimits = {0,
-                                                              1,
-                                                              2,
-                                                              63,
-                                                              64,
-                                                              0x7f,
-                                                              0x100,
-                                                              0xfff,
-                                                              0xffff,
-                                                              0x7fffffff,
-                                                              0xffffffff,
-                                                              0xffffffffffffffff};
-                const uint64_t limit = kLimits[below(kLimits.size())];
+                constexpr std::array<uint64_t, 12> kFamousNumbers = {0,
+                                                                     1,
+                                                                     2,
+                                                                     63,
+                                                                     64,
+                                                                     0x7f,
+                                                                     0x100,
+                                                                     0xfff,
+                                                                     0xffff,
+                                                                     0x7fffffff,
+                                                                     0xffffffff,
+                                                                     0xffffffffffffffff};
+                const uint64_t limit = kFamousNumbers[below(kFamousNumbers.size())];
                 const size_t width = std::min(left, size_t{1} << below(4));
                 if (width != 0) std::memcpy(input.data() + at, &limit, width);
                 return;

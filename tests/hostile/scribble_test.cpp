@@ -26,14 +26,10 @@ namespace {
 using shm::Op;
 using shm::Outcome;
 
-const char* const kPools =
+const char* const kSmallPools =
     "[[pool]]\nname = \"tokens\"\nkind = \"counted\"\nslots = 4\n"
     "[[pool]]\nname = \"web\"\nkind = \"worker\"\npayload_max = 128\nanswer_max = 16\n"
     "attributes_max = 32\nreservation_ttl = \"1ms\"\n";
-
-bool ended(const RawClient& client) {
-    return client.down().session_state.load() != static_cast<uint32_t>(shm::SessionState::kOpen);
-}
 
 // Entries in good order with anything in them; sometimes all completions are read, as they come.
 void operate(const std::string& path, uint64_t seed, int entries) {
@@ -72,7 +68,7 @@ TEST(Hostile, OperationsChangeNothingForOthersAndLeaveNothingBehind) {
     std::printf("seed %llu (DIBS_SEED)\n", static_cast<unsigned long long>(seed));
     const Folder folder;
     const shm::Descriptor state(memfd_create("state", MFD_ALLOW_SEALING));
-    Dibsd dibsd(folder, kPools, state.get());
+    Dibsd dibsd(folder, kSmallPools, state.get());
     ASSERT_TRUE(dibsd.ready());
     RawClient good(dibsd.socket());
     const uint64_t rounds = std::getenv("DIBS_LONG") != nullptr ? 1000 : 20;

@@ -32,10 +32,6 @@ uint64_t mostly_small(Random& random) {
     }
 }
 
-bool ended(const RawClient& client) {
-    return client.down().session_state.load() != static_cast<uint32_t>(shm::SessionState::kOpen);
-}
-
 shm::Hello large() {
     shm::Hello hello;
     hello.submission_entries = 1024;

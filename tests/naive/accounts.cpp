@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kBalanceMost = 1'000'000'000'000'000'000;
 constexpr int64_t kRateMost = 1'000'000'000'000;
-constexpr int64_t kMillion = 1'000'000;
+constexpr int64_t kMicros = 1'000'000;
 
 __extension__ using Wide = __int128;
 
@@ -22,7 +22,7 @@ int64_t micros(TimeNs at) {
 
 // floor(r · us(t) / 10⁶)
 Wide earned_by(int64_t rate, TimeNs at) {
-    return static_cast<Wide>(rate) * micros(at) / kMillion;
+    return static_cast<Wide>(rate) * micros(at) / kMicros;
 }
 
 // "Balances stop at ±10¹⁸."

@@ -21,12 +21,6 @@ namespace {
 
 using shm::FarewellCode;
 
-const char* const kCounted = "[[pool]]\nname = \"tokens\"\nkind = \"counted\"\nslots = 2\n";
-
-std::string text_of(const shm::Farewell& farewell) {
-    return {farewell.text, farewell.text_size};
-}
-
 TEST(Handshake, NamesBothVersionsWhenTheyDiffer) {
     const Folder folder;
     const Dibsd dibsd(folder, kCounted);

@@ -24,7 +24,6 @@ using shm::Op;
 using shm::Outcome;
 using shm::Reason;
 
-const char* const kCounted = "[[pool]]\nname = \"tokens\"\nkind = \"counted\"\nslots = 2\n";
 const char* const kWorker =
     "[[pool]]\nname = \"web\"\nkind = \"worker\"\npayload_max = 256\nanswer_max = 64\n"
     "reservation_ttl = ";

@@ -19,8 +19,6 @@ namespace {
 using shm::Outcome;
 using shm::Reason;
 
-const char* const kCounted = "[[pool]]\nname = \"tokens\"\nkind = \"counted\"\nslots = 2\n";
-
 // STATE as the dead broker left it, looked at through the core itself, on a private copy.
 class Corpse {
   public:

@@ -29,10 +29,6 @@ const char* const kOpen =
     "[[pool]]\nname = \"tokens\"\nkind = \"counted\"\nslots = 2\n"
     "[[pool]]\nname = \"private\"\nkind = \"counted\"\nslots = 2\n";
 
-std::string text_of(const shm::Farewell& farewell) {
-    return {farewell.text, farewell.text_size};
-}
-
 // What a client that runs as another user finds, as one letter: the body's answer.
 template <typename Body>
 char as_user(uint32_t uid, uint32_t gid, const std::vector<gid_t>& groups, Body body) {

@@ -10,7 +10,7 @@
 namespace dibs::test {
 namespace {
 
-constexpr const char* kPools = R"(
+constexpr const char* kExplained = R"(
 [[pool]]
 name = "gpu"
 kind = "counted"
@@ -40,7 +40,7 @@ dibs_explanation blank() {
 
 TEST(Explain, NamesPlaceReasonAndHolder) {
     const Folder folder;
-    const Dibsd dibsd(folder, kPools);
+    const Dibsd dibsd(folder, kExplained);
     const Attached holder(dibsd.socket(), "gpu");
     const dibs_completion granted = holder.claim();
     const Attached waiter(dibsd.socket(), "gpu");
@@ -67,7 +67,7 @@ TEST(Explain, NamesPlaceReasonAndHolder) {
 
 TEST(Explain, SaysThatNobodyHasAnnouncedASlot) {
     const Folder folder;
-    const Dibsd dibsd(folder, kPools);
+    const Dibsd dibsd(folder, kExplained);
     const Attached waiter(dibsd.socket(), "web");
     dibs_explanation why = blank();
     ASSERT_EQ(dibs_explain(waiter, ticket_of(waiter), &why), DIBS_OK);
@@ -78,7 +78,7 @@ TEST(Explain, SaysThatNobodyHasAnnouncedASlot) {
 
 TEST(Explain, FindsNothingOfAClaimThatHasItsOutcome) {
     const Folder folder;
-    const Dibsd dibsd(folder, kPools);
+    const Dibsd dibsd(folder, kExplained);
     const Attached client(dibsd.socket(), "gpu");
     const uint64_t ticket = ticket_of(client);
     dibs_explanation why = blank();

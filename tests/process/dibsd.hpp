@@ -11,6 +11,10 @@
 
 namespace dibs::test {
 
+// The smallest configuration.
+inline constexpr const char* kCounted =
+    "[[pool]]\nname = \"tokens\"\nkind = \"counted\"\nslots = 2\n";
+
 class Folder {
   public:
     Folder();

@@ -17,15 +17,13 @@
 namespace dibs::test {
 namespace {
 
-using Words = std::vector<std::string>;
-
-constexpr const char* kPools =
+constexpr const char* kOneAndWeb =
     "[[pool]]\nname = \"one\"\nkind = \"counted\"\nslots = 1\n"
     "[[pool]]\nname = \"web\"\nkind = \"worker\"\nanswer_max = 4096\nattributes_max = 256\n"
     "reservation_ttl = \"1h\"\n";
 
 // Says its process id and its lease, and stays until it is ended.
-constexpr const char* kStays = "echo $$ $DIBS_LEASE; exec sleep 1000";
+constexpr const char* kStaysWithLease = "echo $$ $DIBS_LEASE; exec sleep 1000";
 // Says that it was asked to end, and ends in order.
 constexpr const char* kEndsInOrder =
     "trap 'echo asked; exit 0' TERM; echo $$ $DIBS_LEASE; while :; do sleep 0.01; done";
@@ -37,11 +35,6 @@ constexpr const char* kReads = "trap '' TERM; echo $$ $DIBS_LEASE; read x; exit 
 constexpr const char* kReleased =
     "dibs exec: the lease of pool \"one\" is lost (it was released from outside (dibs release)): "
     "ending the command";
-
-Words operator+(Words left, const Words& right) {
-    left.insert(left.end(), right.begin(), right.end());
-    return left;
-}
 
 struct Started {
     pid_t command = -1;
@@ -67,7 +60,7 @@ class ExecLoss : public testing::Test {
     }
 
     Folder folder_;
-    Dibsd dibsd_{folder_, kPools};
+    Dibsd dibsd_{folder_, kOneAndWeb};
 };
 
 TEST_F(ExecLoss, EndsACommandWhoseLeaseWasReleasedFromOutside) {
@@ -89,7 +82,7 @@ TEST_F(ExecLoss, KillsACommandThatDoesNotEndWithinItsGrace) {
 }
 
 TEST_F(ExecLoss, EndsAStoppedCommandToo) {
-    Tool tool(dibsd_.socket(), running({"one"}, kStays));
+    Tool tool(dibsd_.socket(), running({"one"}, kStaysWithLease));
     const Started command = started(&tool);
     kill(command.command, SIGSTOP);
     release(command.lease);
@@ -110,9 +103,9 @@ TEST_F(ExecLoss, LeavesACommandAloneThatIsToRunOn) {
 }
 
 TEST_F(ExecLoss, EndsTheCommandWhenTheBrokerIsGoneForGood) {
-    Tool tool(dibsd_.socket(), running({"one"}, kStays));
+    Tool tool(dibsd_.socket(), running({"one"}, kStaysWithLease));
     const Started command = started(&tool);
-    Tool other(dibsd_.socket(), running({"web", "--timeout", "1h"}, kStays));
+    Tool other(dibsd_.socket(), running({"web", "--timeout", "1h"}, kStaysWithLease));
     {
         const Attached client(dibsd_.socket(), "web");
         client.await([](const dibs_counters& now) { return now.queued == 1; });
@@ -141,7 +134,7 @@ TEST_F(ExecLoss, EndsACommandWhoseWorkerIsDone) {
     Tool worker(dibsd_.socket(),
                 {"worker", "web", "--", "sh", "-c", "while read -r line; do echo done; done"});
     EXPECT_EQ(worker.error_line(), "dibs worker: 1 slot of pool \"web\" ready");
-    Tool tool(dibsd_.socket(), running({"web"}, kStays));
+    Tool tool(dibsd_.socket(), running({"web"}, kStaysWithLease));
     EXPECT_EQ(tool.error_line(),
               "dibs exec: the lease of pool \"web\" is lost (its worker is done with this use; "
               "dibs worker --lines none or hold leaves that to the holder): ending the command");
@@ -175,11 +168,11 @@ class ExecLossTakenOver : public testing::Test {
     ExecLossTakenOver() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
     Folder folder_;
-    KeptDibsd dibsd_{folder_, kPools};
+    KeptDibsd dibsd_{folder_, kOneAndWeb};
 };
 
 TEST_F(ExecLossTakenOver, HearsOfTheEndFromTheNextBroker) {
-    Tool tool(dibsd_.socket(), {"exec", "one", "--", "sh", "-c", kStays});
+    Tool tool(dibsd_.socket(), {"exec", "one", "--", "sh", "-c", kStaysWithLease});
     const Started command = started(&tool);
     const pid_t first = dibsd_.broker();
     dibsd_.kill_broker();
@@ -191,7 +184,7 @@ TEST_F(ExecLossTakenOver, HearsOfTheEndFromTheNextBroker) {
 }
 
 TEST_F(ExecLossTakenOver, EndsTheCommandWhenKeeperAndBrokerAreKilled) {
-    Tool tool(dibsd_.socket(), {"exec", "one", "--", "sh", "-c", kStays});
+    Tool tool(dibsd_.socket(), {"exec", "one", "--", "sh", "-c", kStaysWithLease});
     const Started command = started(&tool);
     const pid_t keeper = dibsd_.keeper();
     kill(keeper, SIGSTOP);  // so that it starts no successor

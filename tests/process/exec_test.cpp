@@ -15,8 +15,6 @@
 namespace dibs::test {
 namespace {
 
-using Words = std::vector<std::string>;
-
 constexpr const char* kPools =
     "[[pool]]\nname = \"gpu\"\nkind = \"counted\"\nslots = 2\n"
     "attributes = [{ device = \"4\" }, { device = \"6\", \"bus id\" = \"x\" }]\n"
@@ -26,11 +24,6 @@ constexpr const char* kPools =
 
 // A command that says its process id and stays until it is ended.
 const Words kStays = {"--", "sh", "-c", "echo $$; exec sleep 1000"};
-
-Words operator+(Words left, const Words& right) {
-    left.insert(left.end(), right.begin(), right.end());
-    return left;
-}
 
 class Exec : public testing::Test {
   protected:

@@ -26,8 +26,6 @@ const char* const kShared =
     "[[account]]\nname = \"web\"\nrate = 2\nlabel_limits = { gpu = 4 }\n"
     "[[pool]]\nname = \"gpu\"\nkind = \"counted\"\nslots = 2\norder = \"account\"\n";
 
-constexpr const char* kMayNotTrace = "this process may not trace others";
-
 using Names = std::vector<std::string>;
 
 // Of the accounts that the file configures, in the STATE that this broker serves from.

@@ -28,9 +28,6 @@ namespace {
 using shm::Outcome;
 using shm::Reason;
 
-const char* const kCounted = "[[pool]]\nname = \"tokens\"\nkind = \"counted\"\nslots = 2\n";
-constexpr const char* kMayNotTrace = "this process may not trace others";
-
 void await_hang_up(const RawClient& client) {
     struct pollfd hang_up = {client.socket(), POLLRDHUP, 0};
     ASSERT_EQ(poll(&hang_up, 1, -1), 1);

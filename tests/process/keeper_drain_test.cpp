@@ -16,13 +16,6 @@ namespace {
 
 using shm::Reason;
 
-const char* const kCounted = "[[pool]]\nname = \"tokens\"\nkind = \"counted\"\nslots = 2\n";
-
-void await_epoch(const RawClient& client, uint64_t epoch) {
-    while (client.board().epoch.load(std::memory_order_acquire) < epoch)
-        sched_yield();
-}
-
 // The only claim of a session: why it was rejected, or that it was granted.
 Reason claimed(const std::string& socket) {
     RawClient client(socket);

@@ -32,15 +32,9 @@ using shm::Op;
 using shm::Outcome;
 using shm::Reason;
 
-const char* const kCounted = "[[pool]]\nname = \"tokens\"\nkind = \"counted\"\nslots = 2\n";
 const char* const kWorker =
     "[[pool]]\nname = \"web\"\nkind = \"worker\"\npayload_max = 256\nanswer_max = 64\n"
     "reservation_ttl = \"1h\"\n";
-
-void await_epoch(const RawClient& client, uint64_t epoch) {
-    while (client.board().epoch.load(std::memory_order_acquire) < epoch)
-        sched_yield();
-}
 
 TEST(Keeper, SaysThatItsBrokerIsReady) {
     const Folder folder;

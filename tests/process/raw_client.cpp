@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/process/raw_client.hpp"
 
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -216,6 +217,15 @@ void RawClient::worker_word(shm::Op op, uint64_t slot, uint64_t round, uint8_t f
     entry.fence = round;
     entry.flags = flags;
     submit(entry);
+}
+
+void await_epoch(const RawClient& client, uint64_t epoch) {
+    while (client.board().epoch.load(std::memory_order_acquire) < epoch)
+        sched_yield();
+}
+
+bool ended(const RawClient& client) {
+    return client.down().session_state.load() != static_cast<uint32_t>(shm::SessionState::kOpen);
 }
 
 }  // namespace dibs::test

@@ -116,4 +116,14 @@ class RawClient {
     shm::CompletionConsumer completions_;
 };
 
+inline std::string text_of(const shm::Farewell& farewell) {
+    return {farewell.text, farewell.text_size};
+}
+
+// Until a broker of this epoch serves.
+void await_epoch(const RawClient& client, uint64_t epoch);
+
+// The broker has ended its session.
+bool ended(const RawClient& client);
+
 }  // namespace dibs::test

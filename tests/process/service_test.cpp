@@ -14,8 +14,6 @@
 namespace dibs::test {
 namespace {
 
-const char* const kCounted = "[[pool]]\nname = \"tokens\"\nkind = \"counted\"\nslots = 2\n";
-
 // What a service manager hears next; descriptors that come with it are closed.
 std::string hear(int manager) {
     char text[256] = {};

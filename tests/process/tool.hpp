@@ -12,6 +12,13 @@
 
 namespace dibs::test {
 
+using Words = std::vector<std::string>;
+
+inline Words operator+(Words left, const Words& right) {
+    left.insert(left.end(), right.begin(), right.end());
+    return left;
+}
+
 struct ToolStart {
     std::string socket;                    // DIBS_SOCKET, unless empty
     std::vector<std::string> environment;  // "NAME=value", beside what is inherited

@@ -16,6 +16,8 @@
 
 namespace dibs::test {
 
+inline constexpr const char* kMayNotTrace = "this process may not trace others";
+
 // Where a traced thread stands: before a system call, or behind it.
 struct Call {
     bool begins = false;

@@ -20,6 +20,8 @@
 
 namespace dibs::sim {
 
+inline constexpr int64_t kMs = DIBS_MILLISECOND;
+
 // A lease as its holder has it in mind.
 struct Held {
     dibs_lease lease = {};

@@ -8,7 +8,7 @@ namespace dibs::sim {
 
 namespace {
 
-constexpr uint64_t kMs = 1'000'000;
+constexpr uint64_t kMillisecond = 1'000'000;
 
 const char* name_of(shm::ExpiryMode mode) {
     if (mode == shm::ExpiryMode::kStrict) return "strict";
@@ -21,25 +21,25 @@ std::vector<PoolPlan> draw_pools(Dice& dice, bool by_account) {
         return dice.one_in(2) ? one : other;
     };
     std::vector<PoolPlan> pools = {
-        {.name = "tokens", .slots = 4, .interval_max_ns = 40 * kMs},
-        {.name = "gpus", .slots = 2, .interval_max_ns = 300 * kMs},
-        {.name = "web", .has_workers = true, .interval_max_ns = 200 * kMs},
+        {.name = "tokens", .slots = 4, .interval_max_ns = 40 * kMillisecond},
+        {.name = "gpus", .slots = 2, .interval_max_ns = 300 * kMillisecond},
+        {.name = "web", .has_workers = true, .interval_max_ns = 200 * kMillisecond},
         {.name = "quick",
          .has_workers = true,
          .release_is_ready = true,
-         .interval_max_ns = 200 * kMs}};
+         .interval_max_ns = 200 * kMillisecond}};
     if (dice.one_in(2)) pools[1].expiry = one_of(ExpiryMode::kStrict, ExpiryMode::kLazy);
     if (dice.one_in(3)) pools[2].expiry = one_of(ExpiryMode::kStrict, ExpiryMode::kLazy);
     if (!by_account) return pools;
     pools.push_back({.name = "shares",
                      .slots = 3,
-                     .interval_max_ns = 100 * kMs,
+                     .interval_max_ns = 100 * kMillisecond,
                      .by_account = true,
                      .expiry = dice.one_in(3) ? ExpiryMode::kStrict : ExpiryMode::kCooperative});
     pools.push_back({.name = "boxes",
                      .has_workers = true,
                      .release_is_ready = dice.one_in(3),
-                     .interval_max_ns = 100 * kMs,
+                     .interval_max_ns = 100 * kMillisecond,
                      .by_account = true});
     return pools;
 }
@@ -55,7 +55,7 @@ std::vector<AccountSettings> draw_accounts(Dice& dice) {
         for (uint64_t p = dice.below(3); p > 0; --p)
             account.rate.push_back(static_cast<int64_t>(dice.below(2)) * kMicros / 2);
         account.rate.push_back(slots * kMicros);
-        account.charge_max_ns = (1 + dice.below(200)) * kMs;
+        account.charge_max_ns = (1 + dice.below(200)) * kMillisecond;
         for (uint64_t p = dice.below(4); p > 0; --p)
             account.balance.push_back((static_cast<int64_t>(dice.below(70)) - 20) * kMicros / 1000);
         if (dice.one_in(3)) account.fanout_max = static_cast<uint32_t>(1 + dice.below(2));
@@ -99,7 +99,7 @@ Character::Character(Dice& dice) {
 std::string Character::text() const {
     std::ostringstream out;
     out << clients << " clients, " << workers << " workers, step " << weather.step_ns
-        << " ns; one in: stall " << weather.stall_one_in << " (" << weather.stall_ns / kMs
+        << " ns; one in: stall " << weather.stall_one_in << " (" << weather.stall_ns / kMillisecond
         << " ms), lost " << weather.lose_one_in << ", doubled " << weather.double_one_in
         << ", spurious " << weather.spurious_one_in << ", spared " << weather.spare_one_in
         << ", process dies " << process_dies_one_in << ", broker dies " << broker_dies_one_in
@@ -124,10 +124,10 @@ Config Character::configuration(Dice& dice) const {
         pool.values.payload_max = 512;
         pool.values.answer_max = plan.has_workers ? 32 : 0;
         pool.values.attributes_max = 16;
-        pool.values.reservation_ttl_ns = 10 * kMs;
+        pool.values.reservation_ttl_ns = 10 * kMillisecond;
         pool.values.interval_max_ns = plan.interval_max_ns;
         const bool graceful = plan.expiry == shm::ExpiryMode::kCooperative;
-        pool.values.grace_ns = graceful && dice.one_in(2) ? 3 * kMs : 0;
+        pool.values.grace_ns = graceful && dice.one_in(2) ? 3 * kMillisecond : 0;
         pool.values.release_is_ready = plan.release_is_ready;
         pool.values.expiry = plan.expiry;
         if (plan.by_account) {

@@ -10,7 +10,6 @@ namespace dibs::sim {
 
 namespace {
 
-constexpr int64_t kMs = DIBS_MILLISECOND;
 const char* const kBig[] = {"size:big"};
 const char* const kGpu[] = {"gpu:a"};
 

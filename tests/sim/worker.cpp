@@ -6,7 +6,6 @@ namespace dibs::sim {
 
 namespace {
 
-constexpr int64_t kMs = DIBS_MILLISECOND;
 constexpr uint64_t kSlotsOfAWorker = 3;
 
 }  // namespace

@@ -14,13 +14,13 @@ namespace dibs::ctl {
 
 namespace {
 
-const std::set<std::string_view> kKinds = {
+const std::set<std::string_view> kListedKinds = {
     "pools", "slots", "workers", "claims", "leases", "clients"};
 
 void check_kind(const std::string& kind) {
-    if (kKinds.contains(kind)) return;
+    if (kListedKinds.contains(kind)) return;
     std::string text = "\"" + kind + "\" cannot be listed";
-    if (const auto near = nearest_word(kind, kKinds)) {
+    if (const auto near = nearest_word(kind, kListedKinds)) {
         text += "; did you mean " + std::string(*near) + "? There are ";
     } else {
         text += "; there are ";

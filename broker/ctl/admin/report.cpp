@@ -18,15 +18,15 @@ using admin::ReportKind;
 
 constexpr size_t kPullersMax = 8;  // what one request has room for, labels and all
 
-constexpr std::array<std::pair<std::string_view, ReportKind>, 5> kKinds = {
+constexpr std::array<std::pair<std::string_view, ReportKind>, 5> kReportKinds = {
     {{"idle", ReportKind::idle},
      {"running", ReportKind::running},
      {"absent", ReportKind::absent},
      {"unassign", ReportKind::unassign},
      {"again", ReportKind::again}}};
 
-ReportKind kind_of(const std::string& word) {
-    for (const auto& [name, kind] : kKinds) {
+ReportKind report_kind_of(const std::string& word) {
+    for (const auto& [name, kind] : kReportKinds) {
         if (name == word) return kind;
     }
     throw Failure(kExitUsage, "\"" + word + "\": write idle, running, absent, unassign or again");
@@ -122,7 +122,7 @@ int run_report(int argc, char** argv) {
     if (const auto exit = arguments.parse(argc, argv)) return *exit;
     (void)output.form();
     if (of.size() > 2) throw Failure(kExitUsage, "one pool and one worker at a time");
-    request.report = kind_of(what);
+    request.report = report_kind_of(what);
     request.pool = of.front();
     if (of.size() > 1) request.worker = of.back();
     check_words(request, what, !claim.empty());

@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "broker/ctl/demo/demo.hpp"
+#include "broker/ctl/demo/instant.hpp"
 #include "broker/ctl/json_text.hpp"
 #include "shm/ring.hpp"
 
@@ -43,12 +44,6 @@ constexpr uint32_t kSpins = 20'000;        // looks before a side gives way
 constexpr uint32_t kThere = 128;           // entries, as a session has by default
 constexpr uint32_t kBack = 256;
 constexpr size_t kBeyond = 10;  // so many times lie beyond a quantile that is told
-
-uint64_t monotonic_ns() {
-    timespec now = {};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-}
 
 // Puts this process on the first or the second of the CPUs that it may use, while there are two.
 class Place {

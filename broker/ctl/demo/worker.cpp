@@ -152,7 +152,7 @@ class Worker {
 };
 
 // A descriptor that SIGTERM makes readable, in place of being killed by it.
-int stop_descriptor() {
+int end_descriptor() {
     sigset_t stops;
     sigemptyset(&stops);
     sigaddset(&stops, SIGTERM);
@@ -181,7 +181,7 @@ int dibs::ctl::run_demo_worker(int argc, char** argv) {
     }
     try {
         ask_for_exact_waits();
-        const int stop_fd = stop_descriptor();
+        const int stop_fd = end_descriptor();
         Witness witness =
             Witness::attach(static_cast<int>(*witness_fd), static_cast<size_t>(*slots));
         Worker worker(argv[1], argv[2], std::move(witness), static_cast<size_t>(*device));

@@ -16,13 +16,13 @@ namespace dibs::ctl {
 
 namespace {
 
-constexpr const char* kAbout =
+constexpr const char* kExecAbout =
     "Claims a slot of a pool (or N, all or none), runs the command, and gives the slot back when "
     "the command ends, however it ends. The command finds the slot in its environment: DIBS_POOL, "
     "DIBS_SLOT, DIBS_LEASE, DIBS_FENCE, and DIBS_ATTR_X for each attribute x of the slot. If the "
     "lease ends first, the command is ended.";
 
-constexpr const char* kFooter =
+constexpr const char* kExecFooter =
     "Example:\n"
     "  dibs exec gpu -t 10min \\\n"
     "      -e CUDA_VISIBLE_DEVICES=device \\\n"
@@ -35,7 +35,7 @@ constexpr const char* kFooter =
 constexpr const char* kCreationForm = "NAME=N";
 constexpr uint32_t kSlotsMax = 1U << 20;
 
-struct Words {
+struct ExecWords {
     std::string pool;
     std::vector<std::string> creations;
     std::vector<std::string> variables;
@@ -63,7 +63,7 @@ uint32_t number_in(const std::string& text, uint32_t most, const std::string& wh
     return number;
 }
 
-void read_words(const Words& words, exec::Options* options) {
+void read_words(const ExecWords& words, exec::Options* options) {
     options->pool = parse_pool_operand(words.pool, DIBS_UNITS_MAX);
     for (const std::string& text : words.variables)
         options->variables.push_back(pair_of(text, "--env", "VARIABLE=ATTRIBUTE"));
@@ -84,7 +84,7 @@ struct Creation {
     admin::RequestT request;
 };
 
-std::vector<Creation> read_creations(const Words& words) {
+std::vector<Creation> read_creations(const ExecWords& words) {
     std::vector<Creation> creations;
     for (const std::string& text : words.creations) {
         const auto [name, slots] = pair_of(text, "--create", kCreationForm);
@@ -127,8 +127,8 @@ void create_pools(const std::vector<Creation>& creations, const exec::Options& o
 
 int run_exec(int argc, char** argv) {
     exec::Options options;
-    Words words;
-    Arguments arguments("exec", kAbout);
+    ExecWords words;
+    Arguments arguments("exec", kExecAbout);
     arguments.operand("POOL", &words.pool, "the pool's name; POOL:N for N slots at once");
     arguments.command(&options.command, "the command and its arguments");
     arguments.duration(
@@ -176,7 +176,7 @@ int run_exec(int argc, char** argv) {
                     kCreationForm);
     arguments.text("--socket", &options.socket, "the broker's socket", "PATH");
     arguments.flag("-v,--verbose", &options.verbose, "say what was granted, on standard error");
-    arguments.footer(kFooter);
+    arguments.footer(kExecFooter);
     if (const auto exit_code = arguments.parse(argc, argv)) return *exit_code;
     try {
         read_words(words, &options);

@@ -20,6 +20,7 @@
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/sheet.hpp"
 #include "broker/ctl/subcommand.hpp"
+#include "broker/ctl/system_failure.hpp"
 
 namespace dibs::ctl::exec {
 
@@ -28,10 +29,6 @@ namespace {
 constexpr int kConnect = 1;  // wrapper to holder
 constexpr int kExecute = 2;
 constexpr time_t kPatience = 5;  // seconds, while the broker's queue of callers is full
-
-Failure system_failure(const char* call) {
-    return {kExitOwnFailure, std::string(call) + ": " + std::strerror(errno)};
-}
 
 // A number, and a descriptor unless that is -1.
 bool send_word(int channel, int word, int descriptor) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 
+#include "broker/ctl/clock.hpp"
 #include "broker/ctl/exec/grant.hpp"
 #include "broker/ctl/exec/holder.hpp"
 #include "broker/ctl/exec/lease_environment.hpp"
@@ -16,12 +17,6 @@ namespace dibs::ctl::exec {
 namespace {
 
 constexpr int64_t kPollMax = 100 * DIBS_MILLISECOND;  // as dibs/dibs.h asks of event loops
-
-int64_t monotonic_ns() {
-    timespec now = {};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * DIBS_SECOND + now.tv_nsec;
-}
 
 // A worker that does not attach gives up a claim by reports: dibs report unassign, or what else
 // says that it does not run it.

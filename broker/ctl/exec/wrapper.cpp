@@ -18,12 +18,14 @@
 #include <memory>
 #include <optional>
 
+#include "broker/ctl/clock.hpp"
 #include "broker/ctl/exec/holder.hpp"
 #include "broker/ctl/exec/lease_watch.hpp"
 #include "broker/ctl/exec/terminal.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/sheet.hpp"
 #include "broker/ctl/subcommand.hpp"
+#include "broker/ctl/system_failure.hpp"
 #include "shm/descriptor.hpp"
 
 namespace dibs::ctl::exec {
@@ -41,16 +43,6 @@ constexpr int kPassedOn[] = {SIGHUP,
                              SIGTSTP,
                              SIGWINCH,
                              SIGPWR};
-
-Failure system_failure(const char* call) {
-    return {kExitOwnFailure, std::string(call) + ": " + std::strerror(errno)};
-}
-
-int64_t monotonic_ns() {
-    timespec now = {};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * DIBS_SECOND + now.tv_nsec;
-}
 
 class Wrapper {
   public:

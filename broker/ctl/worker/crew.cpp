@@ -18,6 +18,7 @@
 #include <optional>
 #include <vector>
 
+#include "broker/ctl/clock.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/subcommand.hpp"
 #include "broker/ctl/worker/hand.hpp"
@@ -31,12 +32,6 @@ namespace {
 // asks of event loops, sleep no longer than its safety net then.
 constexpr int64_t kNet = 100 * DIBS_MILLISECOND;
 constexpr int64_t kQuietAfter = DIBS_SECOND;
-
-int64_t monotonic_ns() {
-    timespec now = {};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * DIBS_SECOND + now.tv_nsec;
-}
 
 // Each process takes about nine descriptors. They are the crew's: none survives an exec.
 void raise_descriptor_limit() {

@@ -15,22 +15,16 @@
 
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/subcommand.hpp"
+#include "broker/ctl/system_failure.hpp"
 
 namespace dibs::ctl::worker {
-
-namespace {
-
-Failure broken(const std::string& what) {
-    return {kExitOwnFailure, what + ": " + std::strerror(errno)};
-}
-
-}  // namespace
 
 NotifyFolder::NotifyFolder() {
     const char* runtime = std::getenv("XDG_RUNTIME_DIR");
     const bool usable = runtime != nullptr && access(runtime, W_OK) == 0;
     path_ = std::string(usable ? runtime : "/tmp") + "/dibs-worker-XXXXXX";
-    if (mkdtemp(path_.data()) == nullptr) throw broken("folder for notify sockets " + path_);
+    if (mkdtemp(path_.data()) == nullptr)
+        throw system_failure("folder for notify sockets " + path_);
 }
 
 NotifyFolder::~NotifyFolder() {
@@ -44,12 +38,12 @@ NotifySocket::NotifySocket(const std::string& path)
     address.sun_family = AF_UNIX;
     if (path.size() >= sizeof address.sun_path) {
         errno = ENAMETOOLONG;
-        throw broken("notify socket " + path);
+        throw system_failure("notify socket " + path);
     }
     std::memcpy(address.sun_path, path.data(), path.size());
     if (!fd_.valid() ||
         bind(fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-        throw broken("notify socket " + path);
+        throw system_failure("notify socket " + path);
     }
 }
 

@@ -17,6 +17,7 @@
 #include "broker/ctl/exec_strings.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/subcommand.hpp"
+#include "broker/ctl/system_failure.hpp"
 
 namespace dibs::ctl::worker {
 
@@ -27,13 +28,9 @@ struct Pipe {
     shm::Descriptor writing;
 };
 
-Failure broken(const char* call) {
-    return {kExitOwnFailure, std::string(call) + ": " + std::strerror(errno)};
-}
-
 Pipe make_pipe() {
     std::array<int, 2> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw broken("pipe");
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw system_failure("pipe");
     return {shm::Descriptor(ends[0]), shm::Descriptor(ends[1])};
 }
 
@@ -93,7 +90,7 @@ Process::Process(const ProcessStart& start) {
                                getpid()};
     pid_ = fork();
     if (pid_ == 0) becoming.run();
-    if (pid_ < 0) throw broken("fork");
+    if (pid_ < 0) throw system_failure("fork");
     setpgid(pid_, pid_);
     failure.writing.reset();
     int error = 0;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint32_t kProcessesMax = 1000;
 
-constexpr const char* kAbout =
+constexpr const char* kWorkerAbout =
     "Keeps N processes of a command warm and offers each as a slot of a pool. By default a process "
     "is told each use as a line of JSON on its standard input, and its next line on standard "
     "output "
@@ -26,7 +26,7 @@ constexpr const char* kAbout =
     "is "
     "not handed out meanwhile.";
 
-constexpr const char* kFooter =
+constexpr const char* kWorkerFooter =
     "\"{index}\" in the command and in attributes is the process's number, from 0, and \"{pid}\" "
     "in "
     "attributes its process id. Processes find DIBS_POOL, DIBS_WORKER_INDEX and DIBS_WORKER_NAME "
@@ -41,13 +41,13 @@ constexpr const char* kFooter =
     "the command cannot be "
     "executed, 127 there is no such command.";
 
-struct Words {
+struct WorkerWords {
     std::string pool;
     std::string lines = "answer";
     std::vector<std::string> attributes;
 };
 
-void read_words(const Words& words, worker::Options* options) {
+void read_words(const WorkerWords& words, worker::Options* options) {
     options->pool = parse_pool_operand(words.pool, kProcessesMax);
     if (words.lines == "answer") {
         options->lines = worker::Lines::kAnswer;
@@ -81,7 +81,7 @@ void read_words(const Words& words, worker::Options* options) {
     }
 }
 
-void add_options(Arguments* arguments, Words* words, worker::Options* options) {
+void add_options(Arguments* arguments, WorkerWords* words, worker::Options* options) {
     arguments->operand("POOL", &words->pool, "the pool's name; POOL:N for N processes");
     arguments->command(&options->command, "the command and its arguments");
     arguments->text("--ready-line",
@@ -136,15 +136,15 @@ void add_options(Arguments* arguments, Words* words, worker::Options* options) {
     arguments->number(
         "--line-max", &options->line_max, "the longest line that a process may write, in bytes");
     arguments->text("--socket", &options->socket, "the broker's socket", "PATH");
-    arguments->footer(kFooter);
+    arguments->footer(kWorkerFooter);
 }
 
 }  // namespace
 
 int run_worker(int argc, char** argv) {
     worker::Options options;
-    Words words;
-    Arguments arguments("worker", kAbout);
+    WorkerWords words;
+    Arguments arguments("worker", kWorkerAbout);
     add_options(&arguments, &words, &options);
     if (const auto exit_code = arguments.parse(argc, argv)) return *exit_code;
     try {

@@ -10,8 +10,6 @@ using core::Explanation;
 using core::PreemptReason;
 using core::WaitReason;
 
-constexpr uint64_t kSecond = 1'000'000'000;
-
 class AccountExplainTest : public CoreFixture {
   protected:
     uint32_t account_pool(uint32_t slots, bool preemption = true) {

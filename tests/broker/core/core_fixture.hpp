@@ -12,6 +12,8 @@
 
 namespace dibs::tests {
 
+inline constexpr uint64_t kSecond = 1'000'000'000;
+
 class CoreFixture : public testing::Test {
   protected:
     explicit CoreFixture(const core::Limits& limits = {})

@@ -14,7 +14,6 @@
 namespace dibs::tests {
 namespace {
 
-constexpr uint64_t kSecond = 1'000'000'000;
 constexpr uint32_t kSlots = 8;
 constexpr uint32_t kWaiting = 1000;
 constexpr uint64_t kEnd = 1500 * kSecond;

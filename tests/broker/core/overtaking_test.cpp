@@ -16,15 +16,14 @@
 namespace dibs::tests {
 namespace {
 
-using Labels = std::set<std::string_view>;
+using LabelSet = std::set<std::string_view>;
 
-constexpr uint64_t kSecond = 1'000'000'000;
 constexpr std::array<std::string_view, 4> kLabels = {"arm", "gpu", "model:large", "model:small"};
 constexpr std::array<const char*, 5> kAccounts = {"a", "b", "c", "d", ""};
 
 struct Known {
-    Labels base;
-    Labels preferred;
+    LabelSet base;
+    LabelSet preferred;
     uint16_t units = 1;
 };
 
@@ -80,8 +79,8 @@ class Journal : public CoreFixture {
             nullptr));
     }
 
-    Labels some_labels(uint64_t chance) {
-        Labels labels;
+    LabelSet some_labels(uint64_t chance) {
+        LabelSet labels;
         for (const std::string_view label : kLabels) {
             if (dice_.percent(chance)) labels.insert(label);
         }
@@ -186,11 +185,11 @@ class Journal : public CoreFixture {
         }
     }
 
-    static bool has(const Labels& slot, const Labels& wanted) {
+    static bool has(const LabelSet& slot, const LabelSet& wanted) {
         return std::includes(slot.begin(), slot.end(), wanted.begin(), wanted.end());
     }
 
-    void judge(uint64_t served, const Labels& slot) {
+    void judge(uint64_t served, const LabelSet& slot) {
         const Known& own = known_[served];
         const auto at = waiting_.find(served);
         if (at == waiting_.end()) return;  // it has come back since
@@ -218,7 +217,7 @@ class Journal : public CoreFixture {
     uint64_t now_ = 1;
     uint64_t number_ = 0;
     uint64_t compared_ = 0;
-    std::array<Labels, kWorkers.size()> workers_;
+    std::array<LabelSet, kWorkers.size()> workers_;
     std::vector<uint16_t> free_tags_;
     std::map<uint64_t, Known> known_;                           // by number
     std::map<uint64_t, uint16_t> tag_of_;                       // by number

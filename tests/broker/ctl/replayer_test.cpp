@@ -55,35 +55,39 @@ void expect_the_same(const std::string& journal, size_t decisions_at_least) {
     }
 }
 
-const std::string kStage = R"({"pool":{"name":"gpu","slots":1000}}
+const std::string kManySlots = R"({"pool":{"name":"gpu","slots":1000}}
 {"session":{"name":"alice"}}
 {"session":{"name":"bob"}}
 {"turn":{}}
 )";
 
 TEST(Replayer, ShowsNoCutWhenAThousandLeasesExpireAtOnce) {
-    expect_the_same(kStage + claims("alice", "a", 1000, true) + claims("bob", "b", 1000, false) +
+    expect_the_same(kManySlots + claims("alice", "a", 1000, true) +
+                        claims("bob", "b", 1000, false) +
                         R"({"advance":{"to_ns":101}})"
                         "\n{\"turn\":{}}\n",
                     3000);
 }
 
 TEST(Replayer, ShowsNoCutWhenASessionDiesWithAThousandLeases) {
-    expect_the_same(kStage + claims("alice", "a", 1000, false) + claims("bob", "b", 1000, false) +
+    expect_the_same(kManySlots + claims("alice", "a", 1000, false) +
+                        claims("bob", "b", 1000, false) +
                         R"({"session_dies":{"session":"alice"}})"
                         "\n{\"turn\":{}}\n",
                     2000);
 }
 
 TEST(Replayer, ShowsNoCutWhenAThousandClaimsPassTheirDeadline) {
-    expect_the_same(kStage + claims("alice", "a", 1000, false) + claims("bob", "b", 1000, false) +
+    expect_the_same(kManySlots + claims("alice", "a", 1000, false) +
+                        claims("bob", "b", 1000, false) +
                         R"({"advance":{"to_ns":1001}})"
                         "\n{\"turn\":{}}\n",
                     2000);
 }
 
 TEST(Replayer, ShowsNoCutWhenADrainAnswersAThousandClaims) {
-    expect_the_same(kStage + claims("alice", "a", 1000, false) + claims("bob", "b", 1000, false) +
+    expect_the_same(kManySlots + claims("alice", "a", 1000, false) +
+                        claims("bob", "b", 1000, false) +
                         R"({"drain":{}})"
                         "\n{\"turn\":{}}\n",
                     2000);

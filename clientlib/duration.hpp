@@ -1,0 +1,14 @@
+// clientlib/duration.hpp -- a duration as the broker writes it, as dibs/dibs.h promises it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <dibs/dibs.h>
+
+namespace dibs::client {
+
+// What is longer than can be said is for ever.
+inline int64_t public_duration(uint64_t ns) {
+    return ns > static_cast<uint64_t>(DIBS_FOREVER) ? DIBS_FOREVER : static_cast<int64_t>(ns);
+}
+
+}  // namespace dibs::client
