@@ -2,12 +2,12 @@
 // have left.
 //
 // A pass asks it of each account with leases, class by class; nearly always nothing is to be done.
-// So each such tenant is watched: for a while that its balance, at the rate at which it falls or
-// rises, cannot pass a threshold in, no pass looks at it. Whatever changes that rate, or the
-// balance, or its leases makes the tenant stale, and the next look at it works the while out anew.
+// So each such tenant is watched: until its balance, at the rate at which it falls or rises, can
+// have passed a threshold, no pass looks at it. Whatever changes that rate, or the balance, or its
+// leases makes the tenant stale, and the next look at it works the instant out anew.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
+#include <limits>
 
 #include "broker/core/parts.hpp"
 
@@ -15,26 +15,30 @@ namespace dibs::core {
 
 namespace {
 
-using Wide = __int128;
+constexpr int64_t kOne = 1'000'000;           // a slot's price for a second
+constexpr int64_t kShort = int64_t{1} << 43;  // kOne times as much is a number of 64 bits
+constexpr uint64_t kForEver = ~uint64_t{0};
 
-constexpr int64_t kOne = 1'000'000;  // a slot's price for a second
-// Powers of two of microseconds: 5 h, 9 min, 17 s, 1 s, 16 ms.
-constexpr std::array<unsigned, 5> kWhiles = {34, 29, 24, 20, 14};
+// From the one up to the other, or as far as a number goes.
+int64_t distance(int64_t from, int64_t to) {
+    int64_t far = 0;
+    return __builtin_sub_overflow(to, from, &far) ? std::numeric_limits<int64_t>::max() : far;
+}
 
-// How long a balance may move at so much per million microseconds until it may have come so far;
-// as a power of two of microseconds, 0 = it may be there at once.
-uint64_t while_for(Wide distance, Wide speed) {
-    for (const unsigned power : kWhiles) {
-        if (distance * kOne > speed << power) return uint64_t{1} << power;
-    }
-    return 0;
+// Microseconds in which what moves at no more than `speed` per million of them comes no farther
+// than that, rounding included; the next one may be the first.
+uint64_t while_for(int64_t far, int64_t speed) {
+    if (far <= 2) return 1;
+    const int64_t sure = far - 2;
+    const int64_t whole =
+        sure < kShort ? sure * kOne / speed : std::min(sure / speed, kShort) * kOne;
+    return static_cast<uint64_t>(whole) + 1;
 }
 
 }  // namespace
 
 // How long from now no pass can move its leases; 0 = one may now.
 uint64_t Core::Parts::quiet_us(const Tenant& tenant) const {
-    constexpr uint64_t kForEver = ~uint64_t{0};
     const shm::AccountRow& account = state.accounts[tenant.account];
     const shm::PoolRow& pool = state.pools[tenant.pool];
     if ((account.flags & shm::AccountFlag::kConfigured) == 0) return kForEver;
@@ -44,14 +48,19 @@ uint64_t Core::Parts::quiet_us(const Tenant& tenant) const {
         worse -= tenant.units[p];
         if (account.rate[p] == 0 && account.running[p] == 0) continue;
         const int64_t net = account.rate[p] - kOne * account.running[p];
-        const bool may_sink = net < 0 && tenant.units[p] != 0;
-        const bool may_rise = net > 0 && worse != 0;
-        if (!may_sink && !may_rise) continue;
-        const Wide value = balance_at(tenant.account, p);
-        const uint64_t calm =
-            may_sink ? while_for(value - pool.demote_threshold + 1, Wide{kOne} * account.running[p])
-                     : while_for(pool.promote_threshold - value, account.rate[p]);
-        quiet = std::min(quiet, calm);
+        const int64_t cap = book->caps[tenant.account][p];
+        if (net < 0 && tenant.units[p] != 0) {
+            const int64_t value = balance_at(tenant.account, p);
+            if (value < pool.demote_threshold) return 0;
+            // Above its cap it earns nothing.
+            const int64_t falls = value <= cap ? -net : kOne * account.running[p];
+            quiet = std::min(quiet, while_for(distance(pool.demote_threshold, value), falls));
+        } else if (net > 0 && worse != 0) {
+            const int64_t value = balance_at(tenant.account, p);
+            if (value > pool.promote_threshold) return 0;
+            if (cap <= pool.promote_threshold) continue;  // it rises no higher
+            quiet = std::min(quiet, while_for(distance(value, pool.promote_threshold), net));
+        }
     }
     return quiet;
 }
@@ -67,10 +76,18 @@ void Core::Parts::begin_watch(uint32_t pool) {
     for (const uint32_t place : were_due)
         look_at_tenant(pool, place);
     look_at_stale_tenants(pool);
-    if (now_ns / 1000 < watch.quiet_until_us) return;
-    watch.quiet_until_us = ~uint64_t{0};
-    for (const uint32_t place : known.tenants_of_pool[pool])
-        look_at_tenant(pool, place);
+    const uint64_t now_us = now_ns / 1000;
+    if (now_us < watch.quiet_until_us) return;
+    const bool all = watch.quiet_until_us == 0;
+    watch.quiet_until_us = kForEver;
+    for (const uint32_t place : known.tenants_of_pool[pool]) {
+        const uint64_t until_us = known.tenants[place].quiet_until_us;
+        if (all || until_us <= now_us) {
+            look_at_tenant(pool, place);
+        } else {
+            watch.quiet_until_us = std::min(watch.quiet_until_us, until_us);
+        }
+    }
 }
 
 void Core::Parts::look_at_stale_tenants(uint32_t pool) {
@@ -89,9 +106,9 @@ void Core::Parts::look_at_tenant(uint32_t pool, uint32_t place) {
     const uint64_t now_us = now_ns / 1000;
     const uint64_t quiet = quiet_us(tenant);
     tenant.is_due = quiet == 0;
+    tenant.quiet_until_us = quiet < kForEver - now_us ? now_us + quiet : kForEver;
     if (tenant.is_due) return watch.due.push_back(place);
-    const uint64_t until_us = quiet < ~uint64_t{0} - now_us ? now_us + quiet : ~uint64_t{0};
-    watch.quiet_until_us = std::min(watch.quiet_until_us, until_us);
+    watch.quiet_until_us = std::min(watch.quiet_until_us, tenant.quiet_until_us);
 }
 
 // Step 3, in order of accounts.
