@@ -147,13 +147,6 @@ uint32_t AccountBook::find_tenant(uint32_t pool, uint32_t account) const {
     });
 }
 
-void AccountBook::come_to_class(uint32_t crowd, uint8_t at_class) {
-    crowds[crowd].waits_at = at_class;
-    if (at_class == kNoClass) return;
-    pass.classes |= 1U << at_class;
-    crowds_at[at_class].push_back(crowd);
-}
-
 // Accounts that run something worse themselves do not preempt, as of the start of the step.
 void AccountBook::ban_accounts() {
     ++bans;

@@ -131,6 +131,7 @@ struct AccountPass {
     bool stopped = false;        // no lease row, or too many unconfirmed
     bool held_for_step = false;  // of some stall
     uint8_t classes = 0;         // a bit for each that something waits at, or did
+    uint8_t prefers = 0;         // and for each at which some of it prefers labels
     bool requeued = false;
 };
 
@@ -247,10 +248,20 @@ struct AccountBook {
     uint32_t tenant_for(uint32_t pool, uint32_t account);
     [[nodiscard]] uint32_t find_tenant(uint32_t pool, uint32_t account) const;
     // --- the pass that runs
-    void come_to_class(uint32_t crowd, uint8_t at_class);
+    void come_to_class(uint32_t crowd, uint8_t at_class) {
+        crowds[crowd].waits_at = at_class;
+        if (at_class == kNoClass) return;
+        pass.classes |= static_cast<uint8_t>(1U << at_class);
+        if (crowds[crowd].preferred != shm::kNoRow)
+            pass.prefers |= static_cast<uint8_t>(1U << at_class);
+        crowds_at[at_class].push_back(crowd);
+    }
     void ban_accounts();
     [[nodiscard]] bool waits_at(uint8_t at_class) const {
         return (pass.classes >> at_class & 1U) != 0;
+    }
+    [[nodiscard]] bool prefers_at(uint8_t at_class) const {
+        return (pass.prefers >> at_class & 1U) != 0;
     }
     [[nodiscard]] bool waits_here(const Crowd& crowd) const {
         return crowd.waiting != 0 && crowd.waits_at == pass.at_class;

@@ -16,23 +16,8 @@ using Step = AccountPass::Step;
 bool Core::Parts::pass_by_account(uint32_t pool) {
     AccountPass& pass = book->pass;
     if (pass.pool != pool) start_account_pass(pool);
-    for (;;) {
+    for (; pass.step != Step::kEnd; next_account_step()) {
         if (!account_step()) return false;
-        if (pass.step == Step::kEnd) break;
-        const bool free_class = pass.at_class == kFreeClass;
-        pass.next_account = 0;
-        if (free_class && pass.step == Step::kAny) {
-            pass.step = Step::kEnd;
-        } else if (pass.step == Step::kSpill) {
-            pass.step = Step::kProvisioned;
-            ++pass.at_class;
-            pass_over_classes();
-        } else {
-            if (pass.step == Step::kStart) pass_over_classes();
-            if (pass.step == Step::kEnd) break;
-            pass.step = static_cast<Step>(static_cast<uint8_t>(pass.step) + 1);
-            if (pass.step == Step::kPreempt && somebody_preempts()) book->ban_accounts();
-        }
     }
     for (const uint32_t place : book->crowds_of_pool[pool]) {
         Crowd& crowd = book->crowds[place];
@@ -55,15 +40,51 @@ bool Core::Parts::pass_by_account(uint32_t pool) {
     return true;
 }
 
-// To the next class at which something waits, or to the next one while a lease may have to move.
-void Core::Parts::pass_over_classes() {
+// Behind a step that is done. Steps that would find nothing to do are left out.
+void Core::Parts::next_account_step() {
+    AccountPass& pass = book->pass;
+    pass.next_account = 0;
+    switch (pass.step) {
+        case Step::kProvisioned:
+            pass.step = Step::kAny;
+            return;
+        case Step::kAny:
+            pass.step = pass.at_class == kFreeClass ? Step::kEnd : Step::kReprioritise;
+            return;
+        case Step::kReprioritise:
+            if (somebody_preempts()) {
+                book->ban_accounts();
+                pass.step = Step::kPreempt;
+                return;
+            }
+            [[fallthrough]];
+        case Step::kPreempt:
+            pass.step = Step::kSpill;
+            if (book->waits_at(pass.at_class)) return;
+            [[fallthrough]];
+        case Step::kSpill:
+            ++pass.at_class;
+            [[fallthrough]];
+        case Step::kStart:
+            return enter_class();
+        case Step::kEnd:
+            return;
+    }
+}
+
+// The class, or the next one at which something waits or, while a lease may have to move, the next.
+void Core::Parts::enter_class() {
     AccountPass& pass = book->pass;
     const TenantWatch& watch = book->watches[pass.pool];
-    while (pass.at_class < kFreeClass && !book->waits_at(pass.at_class) && watch.due.empty() &&
-           watch.stale.empty()) {
+    const bool none_moves = watch.due.empty() && watch.stale.empty();
+    while (none_moves && pass.at_class < kFreeClass && !book->waits_at(pass.at_class))
         ++pass.at_class;
+    if (!book->waits_at(pass.at_class)) {
+        pass.step = pass.at_class == kFreeClass ? Step::kEnd : Step::kReprioritise;
+    } else {
+        // Where no claim prefers a label, what has them all is what has those it must have.
+        pass.step = book->prefers_at(pass.at_class) ? Step::kProvisioned : Step::kAny;
     }
-    if (pass.at_class == kFreeClass && !book->waits_at(kFreeClass)) pass.step = Step::kEnd;
 }
 
 void Core::Parts::start_account_pass(uint32_t pool) {

@@ -415,7 +415,8 @@ struct Core::Parts {
     // account_pass.cpp
     bool pass_by_account(uint32_t pool);
     void start_account_pass(uint32_t pool);
-    void pass_over_classes();
+    void next_account_step();
+    void enter_class();
     [[nodiscard]] uint8_t class_now(const Crowd& crowd) const;
     [[nodiscard]] uint8_t class_of(const Crowd& crowd, uint8_t best) const;
     bool account_step();

@@ -31,7 +31,6 @@ bool Core::Parts::somebody_preempts() const {
 // the cheapest of a stall, nobody can take a dearer one there, so the stall is done with.
 bool Core::Parts::preempt_for_class() {
     AccountPass& pass = book->pass;
-    if (!somebody_preempts()) return true;
     std::vector<CrowdAtHead>& crowds = book->heap;
     crowds.clear();
     for (const uint32_t place : book->crowds_at[pass.at_class]) {
