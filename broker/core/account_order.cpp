@@ -54,9 +54,14 @@ void leave_list(std::vector<uint32_t>& list, uint32_t place) {
 // Interns what the claim brings. Not kOk: nothing has changed.
 Reason Core::Parts::take_terms(const ClaimTerms& terms, uint32_t session, TermRows* rows) {
     if (!LabelSets::well_formed(terms.labels) || !LabelSets::well_formed(terms.provisionable) ||
-        terms.account.size() > shm::kNameMax || LabelSets::has_zero(terms.account)) {
+        terms.account.size() > shm::kNameMax) {
         return Reason::kPayload;
     }
+    const bool is_named = !terms.account.empty();
+    const uint32_t known = is_named ? find_account(terms.account) : state.sessions[session].account;
+    const bool is_new = is_named && known == kNoRow;
+    // A name that an account has has been looked at.
+    if (is_new && LabelSets::has_zero(terms.account)) return Reason::kPayload;
     LabelSets& labels = book->labels;
     const auto intern = [&](std::span<const std::string_view> given, uint32_t* row) {
         if (labels.intern(given, row)) return true;
@@ -68,9 +73,9 @@ Reason Core::Parts::take_terms(const ClaimTerms& terms, uint32_t session, TermRo
     const bool both = intern(terms.provisionable, &rows->preferred);
     labels.drop(rows->base);
     if (!both) return Reason::kTablesFull;
-    rows->account = hold_account(terms.account, state.sessions[session].account);
-    const bool known = !terms.account.empty() && rows->account == kNoRow;
-    return known ? Reason::kTablesFull : Reason::kOk;
+    rows->account = is_new ? make_account(terms.account) : known;
+    if (rows->account != kNoRow) ++book->account_uses[rows->account];
+    return is_new && rows->account == kNoRow ? Reason::kTablesFull : Reason::kOk;
 }
 
 void Core::Parts::join_crowd(uint32_t row) {

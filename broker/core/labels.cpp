@@ -96,7 +96,7 @@ uint64_t LabelSets::hash_of(std::string_view text) const {
     return text_hash(text, seed_);
 }
 
-bool LabelSets::well_formed(std::span<const std::string_view> labels) {
+bool LabelSets::are_well_formed(std::span<const std::string_view> labels) {
     if (labels.size() > shm::kLabelsMax) return false;
     return std::all_of(labels.begin(), labels.end(), [](std::string_view label) {
         return !label.empty() && label.size() <= shm::kNameMax && !has_zero(label);
@@ -110,9 +110,7 @@ bool LabelSets::has_zero(std::string_view text) {
     return false;
 }
 
-bool LabelSets::intern(std::span<const std::string_view> labels, uint32_t* row) {
-    *row = kNoRow;
-    if (labels.empty()) return true;
+bool LabelSets::find_or_make(std::span<const std::string_view> labels, uint32_t* row) {
     const SetText set(labels);
     const uint64_t hash = hash_of(set.view());
     *row = by_text_.find(hash, [&](uint32_t known) { return texts_[known] == set.view(); });

@@ -25,10 +25,15 @@ class LabelSets {
     LabelSets(State& state, Edit& edit, Arena& arena, uint64_t seed);
 
     static bool has_zero(std::string_view text);
-    static bool well_formed(std::span<const std::string_view> labels);
+    static bool well_formed(std::span<const std::string_view> labels) {
+        return labels.empty() || are_well_formed(labels);
+    }
 
     // The set's row in *row. False if there is no room for another. `labels` are well formed.
-    bool intern(std::span<const std::string_view> labels, uint32_t* row);
+    bool intern(std::span<const std::string_view> labels, uint32_t* row) {
+        *row = shm::kNoRow;
+        return labels.empty() || find_or_make(labels, row);
+    }
 
     void hold(uint32_t set) {
         if (set != shm::kNoRow) ++uses_[set];
@@ -59,6 +64,8 @@ class LabelSets {
   private:
     enum class Covers : uint8_t { kNotYet, kYes, kNo };
     [[nodiscard]] bool look(uint32_t set, uint32_t wanted) const;
+    static bool are_well_formed(std::span<const std::string_view> labels);
+    bool find_or_make(std::span<const std::string_view> labels, uint32_t* row);
     [[nodiscard]] bool make(std::string_view text, uint32_t count, uint64_t hash, uint32_t* row);
     [[nodiscard]] uint64_t hash_of(std::string_view text) const;
 
