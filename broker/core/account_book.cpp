@@ -50,6 +50,7 @@ AccountBook::AccountBook(State& state, Edit& edit, Arena& arena, uint64_t seed)
       caps(state.accounts.size()),
       limits(state.accounts.size()),
       label_units(state.accounts.size()),
+      moving(state.accounts.size()),
       above_cap(state.accounts.size()),
       account_by_name(state.accounts.size()),
       forgotten(0, state.slots.size(), 0),

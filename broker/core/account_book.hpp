@@ -191,8 +191,9 @@ struct AccountBook {
     std::vector<std::array<int64_t, shm::kClasses>> caps;
     std::vector<std::vector<LabelLimit>> limits;
     std::vector<std::unordered_map<uint64_t, uint32_t>> label_units;  // (pool, label) → slots held
-    std::vector<uint8_t> above_cap;                                   // is stepped turn by turn
-    std::vector<uint32_t> above;                                      // those rows
+    std::vector<uint8_t> moving;     // a bit for each class that earns or pays
+    std::vector<uint8_t> above_cap;  // is stepped turn by turn
+    std::vector<uint32_t> above;     // those rows
     Index account_by_name;
     uint64_t stepped_us = 0;  // time of the last opening
     // When a balance changes what may be granted, once somebody has asked since the last turn.

@@ -142,6 +142,9 @@ void AccountCheck::account(uint32_t row) {
                std::to_string(account.held));
     expect(account.charged_ns <= parts_.now_ns, who + " is charged for a time to come");
     for (uint32_t p = 0; p < shm::kClasses; ++p) {
+        const bool moves = account.rate[p] != 0 || account.running[p] != 0;
+        expect(moves == ((parts_.book->moving[row] >> p & 1U) != 0),
+               who + " class " + std::to_string(p) + " moves, or does not, against what is known");
         expect(running_[row][p] == account.running[p],
                who + " class " + std::to_string(p) + ": counted " +
                    std::to_string(running_[row][p]) + " slots, stored " +

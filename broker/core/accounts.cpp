@@ -5,6 +5,7 @@
 // turn's opening, because there it is not.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "broker/core/parts.hpp"
@@ -26,10 +27,17 @@ int64_t clamped(__int128 amount) {
     return static_cast<int64_t>(amount);
 }
 
-// floor(rate · to / 10⁶) − floor(rate · from / 10⁶), whole seconds apart.
+// floor(rate · to / 10⁶) − floor(rate · from / 10⁶): of the time between, and of what the first
+// product leaves behind. Where that is no number of 64 bits, whole seconds apart.
 __int128 earned(int64_t rate, uint64_t from_us, uint64_t to_us) {
     constexpr uint64_t kSecond = 1'000'000;
     const auto per_second = static_cast<uint64_t>(rate);
+    uint64_t between = 0;
+    if (!__builtin_mul_overflow(per_second, to_us - from_us, &between) && between >> 63U == 0) {
+        const uint64_t odd = per_second % kSecond;
+        if (odd != 0) between += odd * (from_us % kSecond) % kSecond;
+        return static_cast<int64_t>(between / kSecond);
+    }
     const __int128 whole =
         static_cast<__int128>(rate) * static_cast<int64_t>(to_us / kSecond - from_us / kSecond);
     const auto part = [&](uint64_t us) {
@@ -164,7 +172,17 @@ void Core::Parts::learn_account(uint32_t row) {
                    reinterpret_cast<std::byte*>(text.data()));
     }
     book->limits[row] = limits_of(text);
+    learn_movements(row);
     watch_account(row);
+}
+
+// The classes whose balances time changes.
+void Core::Parts::learn_movements(uint32_t row) {
+    const shm::AccountRow& account = state.accounts[row];
+    unsigned moving = 0;
+    for (uint32_t p = 0; p < shm::kClasses; ++p)
+        moving |= account.rate[p] != 0 || account.running[p] != 0 ? 1U << p : 0;
+    book->moving[row] = static_cast<uint8_t>(moving);
 }
 
 // Is it to be stepped turn by turn?
@@ -243,8 +261,8 @@ shm::AccountRow& Core::Parts::settle(uint32_t row) {
     shm::AccountRow& account = edit.row(state.accounts[row], kMoneyLines);
     if (account.charged_ns == now_ns) return account;
     if (account.held != 0) put(account.used_us, used_us(row));
-    for (uint32_t p = 0; p < shm::kClasses; ++p) {
-        if (account.rate[p] == 0 && account.running[p] == 0) continue;
+    for (unsigned classes = book->moving[row]; classes != 0; classes &= classes - 1) {
+        const auto p = static_cast<uint32_t>(std::countr_zero(classes));
         put(account.balance[p], balance_at(row, p));
     }
     put(account.charged_ns, now_ns);
@@ -266,13 +284,18 @@ void Core::Parts::count_run(uint32_t row, uint8_t at_class, int32_t units) {
     shm::AccountRow& account = settle(row);
     put(account.held, account.held + static_cast<uint32_t>(units));
     book->change_account(row);
-    if (at_class < shm::kClasses) count_at(row, &account, at_class, units);
+    if (at_class >= shm::kClasses) return;
+    book->watch_tenants_of(row);
+    count_at(row, &account, at_class, units);
 }
 
-// Slots that begin or end to pay at a class.
-void Core::Parts::count_running(uint32_t row, uint8_t at_class, int32_t units) {
-    if (row == kNoRow || at_class >= shm::kClasses) return;
-    count_at(row, &settle(row), at_class, units);
+// Slots that pay at another class from now on.
+void Core::Parts::count_move(uint32_t row, uint8_t from, uint8_t to, int32_t units) {
+    if (row == kNoRow) return;
+    shm::AccountRow& account = settle(row);
+    book->watch_tenants_of(row);
+    if (from < shm::kClasses) count_at(row, &account, from, -units);
+    if (to < shm::kClasses) count_at(row, &account, to, units);
 }
 
 void Core::Parts::count_at(uint32_t row,
@@ -280,8 +303,9 @@ void Core::Parts::count_at(uint32_t row,
                            uint8_t at_class,
                            int32_t units) {
     uint32_t& running = account->running[at_class];
+    const bool was_idle = running == 0;
     put(running, running + static_cast<uint32_t>(units));
-    book->watch_tenants_of(row);
+    if (was_idle || running == 0) learn_movements(row);
     // Only this class has changed: what was not above its cap is not by itself.
     const bool was = book->above_cap[row] != 0;
     if (was || account->balance[at_class] > book->caps[row][at_class]) watch_account(row);

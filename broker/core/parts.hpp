@@ -348,6 +348,7 @@ struct Core::Parts {
     void index_account(uint32_t account);
     uint32_t make_account(std::string_view name);
     void learn_account(uint32_t account);
+    void learn_movements(uint32_t account);
     void watch_account(uint32_t account);
     // The account of that name, or `otherwise` if it is empty; used once more. kNoRow: no room.
     uint32_t hold_account(std::string_view name, uint32_t otherwise);
@@ -359,7 +360,7 @@ struct Core::Parts {
     void count_at(uint32_t account, shm::AccountRow* row, uint8_t at_class, int32_t units);
     void pay(uint32_t account, const Cost& amount, bool refund);
     void count_run(uint32_t account, uint8_t at_class, int32_t units);
-    void count_running(uint32_t account, uint8_t at_class, int32_t units);
+    void count_move(uint32_t account, uint8_t from, uint8_t to, int32_t units);
     void step_accounts();
     [[nodiscard]] uint8_t best_class(uint32_t account) const;
     void wake_account_pools();
@@ -406,6 +407,7 @@ struct Core::Parts {
     [[nodiscard]] bool cheaper(uint32_t left, uint32_t right) const;
     [[nodiscard]] Cost cost_of(uint32_t lease) const;
     [[nodiscard]] bool may_be_preempted(uint32_t lease) const;
+    class ClassLists;
     void list_lease(uint32_t lease, bool in);
     void begin_run(uint32_t claim, uint32_t lease);
     void end_run(uint32_t lease);

@@ -7,6 +7,7 @@
 // leases makes the tenant stale, and the next look at it works the instant out anew.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "broker/core/parts.hpp"
@@ -35,6 +36,13 @@ uint64_t while_for(int64_t far, int64_t speed) {
     return static_cast<uint64_t>(whole) + 1;
 }
 
+bool runs_below(const Tenant& tenant, uint32_t at_class) {
+    for (uint32_t q = at_class + 1; q < kClassesAndFree; ++q) {
+        if (tenant.units[q] != 0) return true;
+    }
+    return false;
+}
+
 }  // namespace
 
 // How long from now no pass can move its leases; 0 = one may now.
@@ -43,10 +51,8 @@ uint64_t Core::Parts::quiet_us(const Tenant& tenant) const {
     const shm::PoolRow& pool = state.pools[tenant.pool];
     if ((account.flags & shm::AccountFlag::kConfigured) == 0) return kForEver;
     uint64_t quiet = kForEver;
-    uint32_t worse = tenant.units_total;
-    for (uint32_t p = 0; p < shm::kClasses; ++p) {
-        worse -= tenant.units[p];
-        if (account.rate[p] == 0 && account.running[p] == 0) continue;
+    for (unsigned classes = book->moving[tenant.account]; classes != 0; classes &= classes - 1) {
+        const auto p = static_cast<uint32_t>(std::countr_zero(classes));
         const int64_t net = account.rate[p] - kOne * account.running[p];
         const int64_t cap = book->caps[tenant.account][p];
         if (net < 0 && tenant.units[p] != 0) {
@@ -55,7 +61,7 @@ uint64_t Core::Parts::quiet_us(const Tenant& tenant) const {
             // Above its cap it earns nothing.
             const int64_t falls = value <= cap ? -net : kOne * account.running[p];
             quiet = std::min(quiet, while_for(distance(pool.demote_threshold, value), falls));
-        } else if (net > 0 && worse != 0) {
+        } else if (net > 0 && runs_below(tenant, p)) {
             const int64_t value = balance_at(tenant.account, p);
             if (value > pool.promote_threshold) return 0;
             if (cap <= pool.promote_threshold) continue;  // it rises no higher

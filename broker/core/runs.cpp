@@ -134,21 +134,55 @@ void Core::Parts::end_run(uint32_t row) {
     put(lease.account_class, kFreeClass);
 }
 
+// A lease that stands in the lists goes from those of one class to those of another.
+class Core::Parts::ClassLists {
+  public:
+    ClassLists(Parts& parts, uint32_t row) : parts_(parts), row_(row) {
+        const AccountBook& known = *parts.book;
+        const shm::LeaseRow& lease = parts.state.leases[row];
+        if (parts.may_be_preempted(row)) stall_ = known.stall_of_slot[lease.first_slot];
+        if (lease.account == kNoRow) return;
+        tenant_ = known.crowds[known.crowd_of_claim[known.claim_of_lease[row]]].tenant;
+    }
+    void change(uint8_t at_class, bool in) {
+        AccountBook& known = *parts_.book;
+        if (stall_ != kNoRow) order(known.stall_leases, &known.stalls[stall_].leases[at_class], in);
+        if (tenant_ == kNoRow) return;
+        Tenant& tenant = known.tenants[tenant_];
+        order(known.tenant_leases, &tenant.leases[at_class], in);
+        const uint32_t units = parts_.state.leases[row_].units;
+        tenant.units[at_class] += in ? units : 0U - units;
+    }
+
+  private:
+    void order(OrderedRows& rows, uint32_t* root, bool in) {
+        const auto less = [this](uint32_t left, uint32_t right) {
+            return parts_.cheaper(left, right);
+        };
+        in ? rows.insert(root, row_, less) : rows.remove(root, row_, less);
+    }
+
+    Parts& parts_;
+    const uint32_t row_;
+    uint32_t stall_ = kNoRow;   // kNoRow: it may not be preempted
+    uint32_t tenant_ = kNoRow;  // kNoRow: it has no account
+};
+
 void Core::Parts::move_class(uint32_t row, uint8_t to) {
-    list_lease(row, false);
     shm::LeaseRow& lease = edit.row(state.leases[row], 0x7U);
     const auto now_us = static_cast<int64_t>(now_ns / 1000);
     const uint8_t from = lease.account_class;
+    ClassLists lists(*this, row);
+    lists.change(from, false);
     const uint32_t claim = book->claim_of_lease[row];
-    count_fanout(claim, from, -1);
-    count_running(lease.account, from, -int32_t{lease.units});
+    count_move(lease.account, from, to, lease.units);
     if (from < kFreeClass) put(lease.cost[from], lease.cost[from] + now_us);
     put(lease.account_class, to);
     if (to < kFreeClass) put(lease.cost[to], lease.cost[to] - now_us);
-    count_running(lease.account, to, lease.units);
     put(edit.row(state.claims[claim], 1).account_class, to);
-    count_fanout(claim, to, 1);
-    list_lease(row, true);
+    if (from == kFreeClass) count_fanout(claim, to, 1);
+    if (to == kFreeClass) count_fanout(claim, from, -1);
+    lists.change(to, true);
     Decision& told = decide_that(to < from ? DecisionKind::kPromote : DecisionKind::kDemote);
     told.pool = lease.pool;
     told.claim = lease.arrival;

@@ -240,6 +240,9 @@ class Mistakes : public Book {
              account.balance[0] = -700'000'000;
              p.book->crossing_known = false;
          }},
+        {"a class that moves is taken to stand still",
+         "against what is known",
+         [](Parts& p) { p.book->moving[p.find_account("a")] ^= 1U; }},
         {"a worker is never forgotten",
          "is not forgotten in time",
          [](Parts& p) {
