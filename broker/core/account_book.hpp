@@ -22,6 +22,7 @@
 
 #include "broker/core/chains.hpp"
 #include "broker/core/claim_line.hpp"
+#include "broker/core/crowd_heads.hpp"
 #include "broker/core/index.hpp"
 #include "broker/core/kept_pull.hpp"
 #include "broker/core/labels.hpp"
@@ -135,17 +136,6 @@ struct AccountPass {
     bool requeued = false;
 };
 
-// Candidates of a step: crowds, the best quality and oldest claim first.
-struct CrowdAtHead {
-    uint32_t quality;
-    uint32_t crowd;
-    uint64_t number;
-    bool operator<(const CrowdAtHead& other) const {  // for heaps: the first is the largest
-        if (quality != other.quality) return quality < other.quality;
-        return number > other.number;
-    }
-};
-
 struct AccountBook {
     AccountBook(State& state, Edit& edit, Arena& arena, uint64_t seed);
 
@@ -235,7 +225,8 @@ struct AccountBook {
     RowIndex claim_by_number;
     std::vector<std::pair<uint32_t, uint32_t>> to_reprioritise;  // account, tenant
     std::vector<uint32_t> stall_scratch;
-    std::vector<CrowdAtHead> heap;
+    CrowdHeads heads;                 // of the class that is served
+    std::vector<CrowdAtHead> takers;  // of those that may preempt
     std::vector<uint32_t> chosen;
     std::vector<uint32_t> row_scratch;
 

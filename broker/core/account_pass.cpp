@@ -145,32 +145,30 @@ bool Core::Parts::account_step() {
 // Steps 1 and 2 of a class.
 bool Core::Parts::serve_class(bool provisioned) {
     AccountPass& pass = book->pass;
-    std::vector<CrowdAtHead>& heap = book->heap;
-    heap.clear();
+    CrowdHeads& heads = book->heads;
+    heads.clear();
     const shm::PoolRow& pool = state.pools[pass.pool];
     if (pool.idle != 0 && !pass.stopped && book->waits_at(pass.at_class) && !all_held_back()) {
         for (const uint32_t place : book->crowds_at[pass.at_class]) {
             const Crowd& crowd = book->crowds[place];
             if (!book->waits_here(crowd)) continue;
-            heap.push_back({crowd.quality, place, crowd.claims.head_number()});
+            heads.add({crowd.quality, place, crowd.claims.head_number()});
         }
-        std::make_heap(heap.begin(), heap.end());
+        heads.arrange();
     }
-    while (!heap.empty() && !pass.stopped && pool.idle != 0) {
+    while (!heads.empty() && !pass.stopped && pool.idle != 0) {
         if (full()) return false;
-        std::pop_heap(heap.begin(), heap.end());
-        const uint32_t place = heap.back().crowd;
+        const uint32_t place = heads.first().crowd;
         if (!serve_head(place, provisioned)) {
-            heap.pop_back();
+            heads.drop_first();
             if (book->is_held_back) break;
             continue;
         }
         const Crowd& crowd = book->crowds[place];
         if (!book->waits_here(crowd)) {
-            heap.pop_back();
+            heads.drop_first();
         } else {
-            heap.back().number = crowd.claims.head_number();
-            std::push_heap(heap.begin(), heap.end());
+            heads.renew_first(crowd.claims.head_number());
         }
     }
     if (!pass.held_for_step) return true;

@@ -31,7 +31,7 @@ bool Core::Parts::somebody_preempts() const {
 // the cheapest of a stall, nobody can take a dearer one there, so the stall is done with.
 bool Core::Parts::preempt_for_class() {
     AccountPass& pass = book->pass;
-    std::vector<CrowdAtHead>& crowds = book->heap;
+    std::vector<CrowdAtHead>& crowds = book->takers;
     crowds.clear();
     for (const uint32_t place : book->crowds_at[pass.at_class]) {
         const Crowd& crowd = book->crowds[place];
