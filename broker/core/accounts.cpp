@@ -325,9 +325,14 @@ uint8_t Core::Parts::best_class(uint32_t row) const {
     if (row == kNoRow) return kFreeClass;
     const shm::AccountRow& account = state.accounts[row];
     if ((account.flags & AccountFlag::kConfigured) == 0) return kFreeClass;
+    const uint64_t elapsed = now_ns / 1000 - account.charged_ns / 1000;
     for (uint8_t p = 0; p < shm::kClasses; ++p) {
         if (account.balance[p] <= 0 && account.rate[p] == 0) continue;
-        if (balance_at(row, p) > 0) return p;
+        // What it has earned since only adds to what is left.
+        const bool has_some =
+            elapsed < kShortUs &&
+            account.balance[p] > static_cast<int64_t>(account.running[p] * elapsed);
+        if (has_some || balance_at(row, p) > 0) return p;
     }
     return kFreeClass;
 }
