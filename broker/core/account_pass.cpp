@@ -222,12 +222,12 @@ void Core::Parts::give_slots(uint32_t claim, std::span<const uint32_t> slots, ui
         put(slot.round, slot.round + 1);
         put(slot.holder_next, unit + 1 < slots.size() ? slots[unit + 1] : kNoRow);
     }
-    put(edit.row(state.claims[claim], 1).first_slot, slots.front());
     if (to_confirm == 0) {
         grant(claim, slots.front());
-    } else {
-        reserve(claim);
+        return;
     }
+    put(edit.row(state.claims[claim], 1).first_slot, slots.front());
+    reserve(claim);
 }
 
 // Into book->chosen: the first idle slots that can serve the crowd, as many as it has units or
@@ -242,14 +242,16 @@ void Core::Parts::choose_slots(const Crowd& crowd, bool provisioned) {
     const uint64_t fits = provisioned ? crowd.provisioned_by : crowd.served_by;
     const std::vector<uint32_t>& stalls = book->stalls_of_pool[crowd.pool];
     uint32_t best = kNoRow;
+    uint64_t best_order = 0;
     uint32_t found = 0;
     for (uint64_t bits = fits & book->stall_bits[crowd.pool].idle; bits != 0; bits &= bits - 1) {
         const Stall& stall = book->stalls[stalls[static_cast<size_t>(std::countr_zero(bits))]];
         if (stall.held_back || stall.held_for_step) continue;
         ++found;
-        const uint32_t head = stall.idle.head;
-        if (best == kNoRow || state.slots[head].idle_order < state.slots[best].idle_order) {
-            best = head;
+        const uint64_t order = state.slots[stall.idle.head].idle_order;
+        if (found == 1 || order < best_order) {
+            best = stall.idle.head;
+            best_order = order;
         }
     }
     if (found > 1 && crowd.units > 1) return choose_slots_slowly(crowd, provisioned, false);

@@ -106,12 +106,14 @@ uint32_t Core::Parts::grant(uint32_t claim_row, uint32_t first_slot) {
                                    first_slot);
     shm::SessionRow& session = edit.row(state.sessions[claim.session], 1);
     put(session.claims, session.claims - 1);
-    shm::LeaseRow& lease = edit.row(state.leases[row], 1U << 1U);
-    std::memcpy(lease.key, claim.key, sizeof(lease.key));
-    stored();
-    timers.remove(TimerKind::kDeadline, claim_row);
-    remove_key(claim.session, claim.key, claim_row);
-    add_key(claim.session, lease.key, row | kTagLease);
+    if (claim.deadline_ns != kNever) timers.remove(TimerKind::kDeadline, claim_row);
+    if (key_given(claim.key)) {  // the lease's is none
+        shm::LeaseRow& lease = edit.row(state.leases[row], 1U << 1U);
+        std::memcpy(lease.key, claim.key, sizeof(lease.key));
+        stored();
+        remove_key(claim.session, claim.key, claim_row);
+        add_key(claim.session, lease.key, row | kTagLease);
+    }
     if (by_account(claim.pool)) {
         Decision& granted = decisions.back();
         const bool prefers = claim.preferred_set != kNoRow;
