@@ -51,25 +51,31 @@ void Core::Parts::next_account_step() {
         case Step::kAny:
             pass.step = pass.at_class == kFreeClass ? Step::kEnd : Step::kReprioritise;
             return;
-        case Step::kReprioritise:
+        case Step::kReprioritise: {
+            const std::vector<uint32_t>& crowds = book->crowds_at[pass.at_class];
+            const bool some_wait = std::any_of(crowds.begin(), crowds.end(), [&](uint32_t place) {
+                return book->waits_here(book->crowds[place]);
+            });
+            if (!some_wait) break;
+            pass.step = Step::kSpill;
             if (somebody_preempts()) {
                 book->ban_accounts();
                 pass.step = Step::kPreempt;
-                return;
             }
-            [[fallthrough]];
+            return;
+        }
         case Step::kPreempt:
             pass.step = Step::kSpill;
-            if (book->waits_at(pass.at_class)) return;
-            [[fallthrough]];
+            return;
         case Step::kSpill:
-            ++pass.at_class;
-            [[fallthrough]];
+            break;
         case Step::kStart:
             return enter_class();
         case Step::kEnd:
             return;
     }
+    ++pass.at_class;
+    enter_class();
 }
 
 // The class, or the next one at which something waits or, while a lease may have to move, the next.
