@@ -38,7 +38,7 @@ void end_the_drain(core::Core& core) {
 LoadedState load_state(std::span<const uint8_t> snapshot, uint64_t epoch) {
     const snapshot::Loader loader(snapshot);
     const uint64_t size = core::state_size(loader.limits());
-    LoadedState loaded{shm::make_memfd("dibs-state", size), loader.time_ns()};
+    LoadedState loaded{shm::make_memfd("dibs-state", size, shm::Pages::kLarge), loader.time_ns()};
     const Mapping mapping(loaded.state.get(), size);
     loader.fill(mapping.bytes());
     core::Core core(mapping.bytes());

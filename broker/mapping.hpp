@@ -11,20 +11,22 @@
 #include <cstdint>
 #include <span>
 
+#include "shm/large_pages.hpp"
+
 namespace dibs {
 
 class Mapping {
   public:
     Mapping() = default;
     // Maps `size` bytes for reading and writing and touches every page: a page fault costs more
-    // than a claim. Throws boost::interprocess::interprocess_exception.
+    // than a claim. Throws boost::interprocess::interprocess_exception or std::system_error.
     Mapping(int fd, uint64_t size)
         : region_(Handle{fd},
                   boost::interprocess::read_write,
                   0,
                   static_cast<size_t>(size),
-                  nullptr,
-                  MAP_POPULATE) {}
+                  size < shm::kLargePage ? nullptr : shm::reserve_aligned(size),
+                  size < shm::kLargePage ? MAP_POPULATE : MAP_POPULATE | MAP_FIXED) {}
 
     [[nodiscard]] std::span<std::byte> bytes() const {
         return {static_cast<std::byte*>(region_.get_address()), region_.get_size()};

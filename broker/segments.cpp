@@ -14,9 +14,9 @@ StateSegment::StateSegment(shm::Descriptor fd, const core::Limits& limits) : fd_
     const uint64_t size = core::state_size(limits);
     if (!fd_.valid() || shm::size_of(fd_.get()) == 0) {
         if (fd_.valid()) {
-            shm::size_and_seal(fd_.get(), size);
+            shm::size_and_seal(fd_.get(), size, shm::Pages::kLarge);
         } else {
-            fd_ = shm::make_memfd("dibs-state", size);
+            fd_ = shm::make_memfd("dibs-state", size, shm::Pages::kLarge);
         }
         mapping_ = Mapping(fd_.get(), size);
         core::format_state(mapping_.bytes(), limits);

@@ -10,6 +10,8 @@
 #include <string>
 #include <system_error>
 
+#include "shm/large_pages.hpp"
+
 namespace dibs::shm {
 
 namespace {
@@ -20,17 +22,18 @@ namespace {
 
 }  // namespace
 
-Descriptor make_memfd(const char* name, uint64_t size) {
+Descriptor make_memfd(const char* name, uint64_t size, Pages pages) {
     Descriptor memfd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (!memfd.valid()) fail("memfd_create");
-    size_and_seal(memfd.get(), size);
+    size_and_seal(memfd.get(), size, pages);
     return memfd;
 }
 
-void size_and_seal(int memfd, uint64_t size) {
+void size_and_seal(int memfd, uint64_t size, Pages pages) {
     if (fchmod(memfd, 0600) != 0) fail("fchmod of a memfd");
     const auto bytes = static_cast<off_t>(size);
     if (ftruncate(memfd, bytes) != 0) fail("ftruncate of a memfd");
+    if (pages == Pages::kLarge) give_large_pages(memfd, size);
     if (fallocate(memfd, 0, 0, bytes) != 0) fail("fallocate of a memfd");
     if (fcntl(memfd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0) {
         fail("sealing a memfd");

@@ -14,9 +14,16 @@
 
 namespace dibs::shm {
 
+enum class Pages {
+    kSmall,
+    kLarge,  // where the kernel has them (shm/large_pages.hpp)
+};
+
 // All of these throw std::system_error.
-Descriptor make_memfd(const char* name, uint64_t size);  // sized, populated, sealed, mode 0600
-void size_and_seal(int memfd, uint64_t size);            // the same for an empty one from elsewhere
+// Sized, populated, sealed, mode 0600.
+Descriptor make_memfd(const char* name, uint64_t size, Pages pages = Pages::kSmall);
+// The same for an empty one from elsewhere.
+void size_and_seal(int memfd, uint64_t size, Pages pages = Pages::kSmall);
 Descriptor reopen_read_only(int memfd);
 uint64_t size_of(int fd);
 
