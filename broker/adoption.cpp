@@ -69,6 +69,7 @@ void Adoption::take_hand(Session& session) {
     sessions_.end(&session, shm::Reason::kMalformed);
 }
 
+// The tables are looked through until all that is in use has been met: check_all() has counted it.
 void Adoption::restore_rooms() {
     restore_claims();
     restore_leases();
@@ -78,9 +79,12 @@ void Adoption::restore_rooms() {
 }
 
 void Adoption::restore_claims() {
-    for (uint32_t row = 0; row < core_.claims_max(); ++row) {
+    uint64_t left = core_.claims_max() - core_.counters().claims_free;
+    for (uint32_t row = 0; row < core_.claims_max() && left != 0; ++row) {
         const shm::ClaimRow& claim = core_.claim(row);
-        if (claim.state == shm::ClaimState::kFree || claim.room == shm::kNoRow) continue;
+        if (claim.state == shm::ClaimState::kFree) continue;
+        --left;
+        if (claim.room == shm::kNoRow) continue;
         if (claim.state == shm::ClaimState::kRunning) continue;  // the room is its lease's
         restore_tag(sessions_.at(claim.session),
                     core_.pool(claim.pool),
@@ -92,9 +96,12 @@ void Adoption::restore_claims() {
 }
 
 void Adoption::restore_leases() {
-    for (uint32_t row = 0; row < core_.leases_max(); ++row) {
+    uint64_t left = core_.leases_max() - core_.counters().leases_free;
+    for (uint32_t row = 0; row < core_.leases_max() && left != 0; ++row) {
         const shm::LeaseRow& lease = core_.lease(row);
-        if (lease.state == shm::LeaseState::kFree || lease.room == shm::kNoRow) continue;
+        if (lease.state == shm::LeaseState::kFree) continue;
+        --left;
+        if (lease.room == shm::kNoRow) continue;
         restore_tag(sessions_.at(lease.session),
                     core_.pool(lease.pool),
                     lease.tag,
@@ -120,11 +127,16 @@ void Adoption::restore_tag(Session* session,
 }
 
 void Adoption::restore_slots() {
-    for (uint32_t row = 0; row < core_.slots_max(); ++row) {
+    uint64_t left = 0;
+    for (const Session* session : sessions_.all())
+        left += session->slots;
+    for (uint32_t row = 0; row < core_.slots_max() && left != 0; ++row) {
         const shm::SlotRow& slot = core_.slot(row);
         if (slot.state == shm::SlotState::kFree || slot.session == shm::kNoRow) continue;
         Session* session = sessions_.at(slot.session);
-        if (session == nullptr || slot.room == shm::kNoRow) continue;
+        if (session == nullptr) continue;
+        --left;
+        if (slot.room == shm::kNoRow) continue;
         const uint32_t lines = slot_room_lines(core_.pool(slot.pool));
         take(*session, slot.room, lines);
         operations_.restore_slot_room(row, {session, slot.room, lines});

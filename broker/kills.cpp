@@ -26,6 +26,10 @@ void Kills::carry_out() {
 }
 
 void Kills::resume() {
+    uint64_t recovering = 0;  // as the slots of a lease whose holder is being killed are
+    for (uint32_t pool = 0; pool < core_.pools(); ++pool)
+        recovering += core_.pool(pool).recovering;
+    if (recovering == 0) return;
     for (uint32_t row = 0; row < core_.leases_max(); ++row) {
         const shm::LeaseRow& lease = core_.lease(row);
         if (lease.state != shm::LeaseState::kKilling) continue;

@@ -44,6 +44,12 @@ void Check::free_lists() {
         &wrongs_, "session", state_.sessions, counters.sessions_free_head, counters.sessions_free);
 }
 
+// A free list that ends after as many rows as are counted has named so many rows, each of them
+// free: once all others have been met, what follows in the table has been looked at already.
+uint64_t Check::rows_in_use(uint64_t rows, uint64_t free) const {
+    return wrongs_.empty() && free <= rows ? rows - free : rows;
+}
+
 // Whatever is not free was met on the way through its table.
 void Check::live_rows() {
     const shm::CountersRow& counters = *state_.counters;
@@ -60,8 +66,25 @@ void Check::live_rows() {
     expect_rows("session", sessions, counters.sessions_free, state_.sessions.size());
 }
 
-void Check::slots() {
-    for (uint32_t row = 0; row < state_.slots.size(); ++row) {
+// A slot is compared with its lease, a lease with its slots. Both tables are larger than any cache,
+// and mostly a lease stands about where its slots do: so they are gone through side by side.
+void Check::slots_and_leases() {
+    constexpr uint32_t kStep = 512;
+    leased_.resize(census_.size());
+    const uint64_t slots_used = rows_in_use(state_.slots.size(), state_.counters->slots_free);
+    const uint64_t leases_used = rows_in_use(state_.leases.size(), state_.counters->leases_free);
+    const uint32_t rows = std::max(state_.slots.size(), state_.leases.size());
+    for (uint32_t row = 0; row < rows; row += kStep) {
+        const uint32_t end = rows - row > kStep ? row + kStep : rows;
+        if (live_slots_ < slots_used) slots(row, std::min(end, state_.slots.size()));
+        if (live_leases_ < leases_used) leases(row, std::min(end, state_.leases.size()));
+        if (live_slots_ >= slots_used && live_leases_ >= leases_used) break;
+    }
+    leased_slots();
+}
+
+void Check::slots(uint32_t begin, uint32_t end) {
+    for (uint32_t row = begin; row < end; ++row) {
         const shm::SlotRow& slot = state_.slots[row];
         if (slot.state == SlotState::kFree) continue;
         ++live_slots_;
@@ -133,7 +156,8 @@ uint32_t Check::chain_length(uint32_t first,
 }
 
 void Check::claims() {
-    for (uint32_t row = 0; row < state_.claims.size(); ++row) {
+    const uint64_t rows = rows_in_use(state_.claims.size(), state_.counters->claims_free);
+    for (uint32_t row = 0; row < state_.claims.size() && live_claims_.size() < rows; ++row) {
         const shm::ClaimRow& claim = state_.claims[row];
         if (claim.state == ClaimState::kFree) continue;
         live_claims_.push_back(row);
@@ -157,10 +181,7 @@ void Check::claims() {
                    parts_.tags[claim.session][claim.tag] == row,
                [&] { return who() + " is not under its tag"; });
         if (claim.deadline_ns != kNever) ++timers_wanted_;
-        if (std::any_of(
-                std::begin(claim.key), std::end(claim.key), [](auto b) { return b != 0; })) {
-            ++keys_wanted_;
-        }
+        if (key_given(claim.key)) ++keys_wanted_;
         Census& census = census_[claim.pool];
         if (claim.state == ClaimState::kPromised) {
             ++census.waiting;
@@ -190,9 +211,8 @@ void Check::claims() {
     }
 }
 
-void Check::leases() {
-    std::vector<uint32_t> leased(census_.size());
-    for (uint32_t row = 0; row < state_.leases.size(); ++row) {
+void Check::leases(uint32_t begin, uint32_t end) {
+    for (uint32_t row = begin; row < end; ++row) {
         const shm::LeaseRow& lease = state_.leases[row];
         if (lease.state == LeaseState::kFree) continue;
         ++live_leases_;
@@ -214,21 +234,21 @@ void Check::leases() {
             [&] { return who() + " slots"; },
             chain_length(lease.first_slot, row, held, &confirmed),
             lease.units);
-        if (!killing) leased[lease.pool] += lease.units;
+        if (!killing) leased_[lease.pool] += lease.units;
         if (lease.state == LeaseState::kExpired) ++census_[lease.pool].expired;
         const bool timed = lease.state == LeaseState::kLive || lease.state == LeaseState::kGrace;
         const bool revoking = lease.state == LeaseState::kRevoking;
         if (revoking || (timed && lease.expires_ns != kNever)) ++timers_wanted_;
-        if (std::any_of(
-                std::begin(lease.key), std::end(lease.key), [](auto b) { return b != 0; })) {
-            ++keys_wanted_;
-        }
+        if (key_given(lease.key)) ++keys_wanted_;
     }
-    for (uint32_t pool = 0; pool < leased.size(); ++pool) {
+}
+
+void Check::leased_slots() {
+    for (uint32_t pool = 0; pool < leased_.size(); ++pool) {
         expect_count(
             &wrongs_,
             [&] { return name_of(state_.pools[pool]) + " slots under leases"; },
-            leased[pool],
+            leased_[pool],
             census_[pool].by_state[static_cast<size_t>(SlotState::kLeased)]);
     }
 }

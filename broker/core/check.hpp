@@ -59,9 +59,8 @@ class Check {
         free_lists();
         census_.resize(state_.counters->pools);
         held_by_.resize(state_.sessions.size());
-        slots();
+        slots_and_leases();
         claims();
-        leases();
         live_rows();
         if (!wrongs_.empty()) return wrongs_;  // lists of broken rows may not end
         pools();
@@ -77,10 +76,13 @@ class Check {
 
   private:
     void free_lists();
-    void slots();
+    void slots_and_leases();
+    void slots(uint32_t begin, uint32_t end);
     void claims();
-    void leases();
+    void leases(uint32_t begin, uint32_t end);
+    void leased_slots();
     void live_rows();
+    [[nodiscard]] uint64_t rows_in_use(uint64_t rows, uint64_t free) const;
     void pools();
     void ready_queue(uint32_t pool);
     void expired_leases(uint32_t pool);
@@ -96,6 +98,7 @@ class Check {
     Wrongs wrongs_;
     std::vector<Census> census_;
     std::vector<Held> held_by_;
+    std::vector<uint32_t> leased_;  // pool → slots that its leases have
     std::vector<uint32_t> live_claims_;
     std::vector<uint32_t> slots_with_text_;
     uint64_t live_slots_ = 0;

@@ -128,6 +128,10 @@ struct Core::Parts {
 
     // rebuild.cpp
     void rebuild();
+    std::vector<uint32_t> rebuild_claims();
+    void rebuild_leases();
+    void list_leases_by_age(uint32_t rows, uint32_t end);
+    void rebuild_slots();
 
     // rows.cpp: free lists
     uint32_t take_claim_row();

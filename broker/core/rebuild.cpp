@@ -30,6 +30,14 @@ struct Ordered {
     std::vector<Place> places = {};
 };
 
+using Twice = std::pair<uint64_t, uint64_t>;
+
+// Behind so many rows in use all others are free. check_all() counts them all, should that be
+// wrong.
+uint32_t in_use(uint32_t rows, uint64_t free) {
+    return free < rows ? rows - static_cast<uint32_t>(free) : 0;
+}
+
 }  // namespace
 
 void Core::Parts::rebuild() {
@@ -44,10 +52,29 @@ void Core::Parts::rebuild() {
     for (uint32_t row = 0; row < state.counters->pools; ++row) {
         backlog.reserve(row, std::min(state.pools[row].backlog_max, state.claims.size()));
     }
+    const std::vector<uint32_t> claims = rebuild_claims();
+    rebuild_leases();
+    rebuild_slots();
+    rebuild_accounts(claims);
+    for (uint32_t row = 0; row < state.counters->pools; ++row) {
+        dirty.add(row);
+        touched.add(row);
+        if (state.pools[row].slots < state.pools[row].slots_wanted) growing.push_back(row);
+        if (state.pools[row].state == shm::PoolState::kGoing) going.push_back(row);
+    }
+    drain_work = true;
+}
+
+// Returns those in use, by number.
+std::vector<uint32_t> Core::Parts::rebuild_claims() {
     Ordered<uint64_t> by_arrival;
-    for (uint32_t row = 0; row < state.claims.size(); ++row) {
+    uint32_t left = in_use(state.claims.size(), state.counters->claims_free);
+    by_arrival.places.reserve(left);
+    for (uint32_t row = 0; row < state.claims.size() && left != 0; ++row) {
         const shm::ClaimRow& claim = state.claims[row];
-        if (claim.state != ClaimState::kFree) by_arrival.places.emplace_back(claim.arrival, row);
+        if (claim.state == ClaimState::kFree) continue;
+        by_arrival.places.emplace_back(claim.arrival, row);
+        --left;
     }
     by_arrival.sort();
     std::vector<uint32_t> claims;
@@ -70,35 +97,63 @@ void Core::Parts::rebuild() {
             timers.set(TimerKind::kReservation, row, claim.reserved_until_ns, claim.arrival);
         }
     }
-    using Twice = std::pair<uint64_t, uint64_t>;
-    Ordered<Twice> granted;
+    return claims;
+}
+
+// Until a table has been given back in another order than it was taken, leases stand in it as they
+// were granted. They are listed on the way then, and collected and sorted only if they do not.
+void Core::Parts::rebuild_leases() {
     Ordered<Twice> expired;
-    for (uint32_t row = 0; row < state.leases.size(); ++row) {
+    Twice last{0, 0};
+    bool in_order = true;
+    const uint32_t rows = in_use(state.leases.size(), state.counters->leases_free);
+    uint32_t left = rows;
+    uint32_t end = 0;  // of the rows in use
+    for (uint32_t row = 0; row < state.leases.size() && left != 0; ++row) {
         const shm::LeaseRow& lease = state.leases[row];
         if (lease.state == LeaseState::kFree) continue;
-        granted.places.emplace_back(Twice{lease.granted_ns, lease.fence}, row);
-        if (lease.state == LeaseState::kExpired) {
-            expired.places.emplace_back(Twice{lease.expires_ns, lease.arrival}, row);
-        }
-    }
-    granted.sort();
-    expired.sort();
-    for (const auto& [when, row] : granted.places) {
-        const shm::LeaseRow& lease = state.leases[row];
+        --left;
+        end = row + 1;
+        const Twice granted{lease.granted_ns, lease.fence};
+        in_order = in_order && last <= granted;
+        last = granted;
+        if (in_order) pool_leases.push_back(lease.pool, row);
         tags[lease.session][lease.tag] = row | kTagLease;
         add_key(lease.session, lease.key, row | kTagLease);
-        pool_leases.push_back(lease.pool, row);
-        if (lease.state == LeaseState::kGrace || lease.state == LeaseState::kRevoking) {
+        if (lease.state == LeaseState::kExpired) {
+            expired.places.emplace_back(Twice{lease.expires_ns, lease.arrival}, row);
+        } else if (lease.state == LeaseState::kGrace || lease.state == LeaseState::kRevoking) {
             timers.set(TimerKind::kGrace, row, lease.grace_until_ns, lease.arrival);
         } else if (lease.state == LeaseState::kLive && lease.expires_ns != kNever) {
             timers.set(TimerKind::kLease, row, lease.expires_ns + 1, lease.arrival);
         }
     }
+    if (!in_order) list_leases_by_age(rows, end);
+    expired.sort();
     for (const auto& [when, row] : expired.places)
         expired_leases.push_back(state.leases[row].pool, row);
-    for (uint32_t row = 0; row < state.slots.size(); ++row) {
+}
+
+void Core::Parts::list_leases_by_age(uint32_t rows, uint32_t end) {
+    pool_leases = Chains(state.pools.size(), state.leases.size());
+    Ordered<Twice> by_age;
+    by_age.places.reserve(rows);
+    for (uint32_t row = 0; row < end; ++row) {
+        const shm::LeaseRow& lease = state.leases[row];
+        if (lease.state == LeaseState::kFree) continue;
+        by_age.places.emplace_back(Twice{lease.granted_ns, lease.fence}, row);
+    }
+    by_age.sort();
+    for (const auto& [when, row] : by_age.places)
+        pool_leases.push_back(state.leases[row].pool, row);
+}
+
+void Core::Parts::rebuild_slots() {
+    uint32_t left = in_use(state.slots.size(), state.counters->slots_free);
+    for (uint32_t row = 0; row < state.slots.size() && left != 0; ++row) {
         const shm::SlotRow& slot = state.slots[row];
         if (slot.state == SlotState::kFree) continue;
+        --left;
         if ((slot.flags & shm::SlotFlag::kCollected) != 0) ++collected[slot.pool];
         if (slot.session != kNoRow) session_slots.push_back(slot.session, row);
         if (slot.name_size != 0) {
@@ -109,14 +164,6 @@ void Core::Parts::rebuild() {
             timers.set(TimerKind::kKept, row, slot.reserved_until_ns, number);
         }
     }
-    rebuild_accounts(claims);
-    for (uint32_t row = 0; row < state.counters->pools; ++row) {
-        dirty.add(row);
-        touched.add(row);
-        if (state.pools[row].slots < state.pools[row].slots_wanted) growing.push_back(row);
-        if (state.pools[row].state == shm::PoolState::kGoing) going.push_back(row);
-    }
-    drain_work = true;
 }
 
 }  // namespace dibs::core
