@@ -370,8 +370,7 @@ void Answers::lease_event(const Decision& decision, uint8_t event) {
     stage_event(*session, decision.tag, shm::event_word(event, decision.reason, generation));
     if (event != shm::LeaseEvent::kEnded) return;
     TagRoom& room = session->tags[decision.tag];
-    if (room.first != decision.room) return;
-    room.ended = room.first != shm::kNoRow;
+    if (room.first != decision.room || room.first == shm::kNoRow) return;
     room.unread = session->completion_tail;
 }
 

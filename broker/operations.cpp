@@ -68,7 +68,8 @@ GrantLines grant_lines(const shm::PoolRow& pool, uint32_t units) {
 }  // namespace
 
 Operations::Operations(core::Core& core, Quotas& quotas, Pledges& pledges)
-    : core_(core), quotas_(quotas), pledges_(pledges), slot_rooms_(core.slots_max()) {
+    : core_(core), quotas_(quotas), pledges_(pledges) {
+    slot_rooms_.reserve(core.slots_max());
     own_results_.reserve(kOwnResultsMax + 1);
     silenced_.reserve(1024);
 }
@@ -169,7 +170,7 @@ TagRoom Operations::room_to_come(const Session& session, const GrantSize& size) 
 Reason Operations::tag_refusal(const Session& session, uint16_t tag) {
     if (tag >= session.tags.size()) return Reason::kLimit;
     const TagRoom& room = session.tags[tag];
-    return room.first != shm::kNoRow && !room.ended ? Reason::kLimit : Reason::kOk;
+    return room.first != shm::kNoRow && !room.ended() ? Reason::kLimit : Reason::kOk;
 }
 
 // The grant room: a head, then a region for each unit. Pools and sizes that the core will reject
@@ -181,7 +182,7 @@ bool Operations::take_grant_room(Session& session,
     if (size.pool >= core_.pools() || size.units == 0 || size.units > shm::kUnitsMax) return true;
     const shm::PoolRow& pool = core_.pool(size.pool);
     const auto [stride, lines] = grant_lines(pool, size.units);
-    if (session.tags[tag].ended) session.free_tag(tag, session.tags[tag].unread);
+    if (session.tags[tag].ended()) session.free_tag(tag, session.tags[tag].unread);
     const uint32_t first = session.take_room(lines);
     if (first == shm::kNoRow) return false;
     // The client read this line at an earlier grant: to have it back takes as long as the decision.
@@ -363,7 +364,7 @@ void Operations::announce(Session& session,
         if (command.room != shm::kNoRow) session.free_room(command.room, lines, 0);
         return;
     }
-    SlotRoom& room = slot_rooms_[row_of(decisions[first].id)];
+    SlotRoom& room = room_of_slot(row_of(decisions[first].id));
     if (room.session == nullptr) {
         room = {&session, command.room, lines};
         ++session.slots;
@@ -433,13 +434,19 @@ void Operations::collect_gone() {
     for (; gone_cursor_ < decisions.size(); ++gone_cursor_) {
         const core::Decision& decision = decisions[gone_cursor_];
         if (decision.kind != core::DecisionKind::kSlotGone) continue;
-        SlotRoom& room = slot_rooms_[row_of(decision.id)];
-        if (room.session == nullptr) continue;
+        if (slot_room(row_of(decision.id)).session == nullptr) continue;
+        SlotRoom& room = room_of_slot(row_of(decision.id));
         // An assignment that has not been read yet may still be looked at.
         room.session->free_room(room.first, room.lines, room.session->completion_tail);
         --room.session->slots;
         room = SlotRoom{};
     }
+}
+
+// Never more than are reserved.
+SlotRoom& Operations::room_of_slot(uint32_t slot) {
+    if (slot >= slot_rooms_.size()) slot_rooms_.resize(size_t{slot} + 1);
+    return slot_rooms_[slot];
 }
 
 void Operations::forget(const Session& session) {

@@ -65,8 +65,11 @@ class Operations {
     // Frees the rooms of slots that the core has said are gone. A row can be taken again in the
     // same turn, so this is also done before each announcement.
     void collect_gone();
-    [[nodiscard]] const SlotRoom& slot_room(uint32_t slot) const { return slot_rooms_[slot]; }
-    void restore_slot_room(uint32_t slot, const SlotRoom& room) { slot_rooms_[slot] = room; }
+    [[nodiscard]] const SlotRoom& slot_room(uint32_t slot) const {
+        static constexpr SlotRoom kNone;
+        return slot < slot_rooms_.size() ? slot_rooms_[slot] : kNone;
+    }
+    void restore_slot_room(uint32_t slot, const SlotRoom& room) { room_of_slot(slot) = room; }
     // The session is gone; its DOWN with it.
     void forget(const Session& session);
 
@@ -85,6 +88,7 @@ class Operations {
     [[nodiscard]] TagRoom room_to_come(const Session& session, const GrantSize& size) const;
 
   private:
+    [[nodiscard]] SlotRoom& room_of_slot(uint32_t slot);
     static constexpr size_t kOwnResultsMax = 64;
 
     void claim(Session& session, const shm::Submission& entry, std::span<const uint8_t> payload);
@@ -122,8 +126,10 @@ class Operations {
     ClaimReader claims_;
     std::vector<OwnResult> own_results_;
     std::vector<uint32_t> silenced_;
-    std::vector<SlotRoom> slot_rooms_;  // by slot row
-    size_t gone_cursor_ = 0;            // decisions below it have been looked at
+    // By slot row, as far as workers have announced slots: those of counted pools have no rooms,
+    // and what is reserved for them is never touched.
+    std::vector<SlotRoom> slot_rooms_;
+    size_t gone_cursor_ = 0;  // decisions below it have been looked at
 };
 
 }  // namespace dibs

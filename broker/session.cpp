@@ -131,7 +131,7 @@ uint32_t Session::take_room(uint32_t lines) {
     // Rooms of leases that others have ended: their holders had until now to look. What ended in
     // this very turn is not marked yet, so nothing is overwritten that a crash could bring back.
     for (TagRoom& tag : tags) {
-        if (!tag.ended || tag.unread > completions_released) continue;
+        if (!tag.ended() || tag.unread > completions_released) continue;
         rooms.free(tag.first, tag.lines);
         tag = TagRoom{};
     }

@@ -28,18 +28,22 @@ struct Allowance;
 struct InheritedSession;
 
 // The grant room that a tag of the session has. It is taken when the claim comes in, and freed
-// with the claim or the lease.
+// with the claim or the lease. One per tag, and a takeover fills in all of them: kept small.
 struct TagRoom {
     uint32_t first = shm::kNoRow;  // line
     uint32_t lines = 0;
     uint32_t stride = 0;
     uint32_t answer_place = 0;
     core::TimeNs ingested_ns = 0;
-    // The lease has ended by another's doing, and its holder may still read the answer: the room
-    // is kept until the tag is used again or rooms run out.
-    bool ended = false;
-    uint64_t unread = 0;  // ended: completions below this index must have been read
+    // Unless the room is in use: the lease has ended by another's doing, and its holder may still
+    // read the answer. The room is kept until the tag is used again or rooms run out, and until
+    // completions below this index have been read.
+    uint64_t unread = kInUse;
+    static constexpr uint64_t kInUse = ~uint64_t{0};
+
+    [[nodiscard]] bool ended() const { return unread != kInUse; }
 };
+static_assert(sizeof(TagRoom) == 32);
 
 struct PendingFree {
     uint32_t first;

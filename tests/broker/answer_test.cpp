@@ -382,7 +382,7 @@ TEST_F(WorkerTest, TagOfALeaseThatEndedInThisTurnCanBeClaimedOnceItIsReleased) {
     EXPECT_EQ(bench.next(*client)->reason, Reason::kAlreadyEnded);
     const auto none = bench.next(*client);
     EXPECT_FALSE(none) << static_cast<int>(none->reason);  // it waits for the worker's word
-    EXPECT_FALSE(client->tags[5].ended);
+    EXPECT_FALSE(client->tags[5].ended());
     EXPECT_TRUE(bench.core.check_all().empty());
 }
 
