@@ -4,6 +4,7 @@
 // every pool is looked at again, and deaths, drains and growth go on where their rows stand.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -136,16 +137,17 @@ void Core::Parts::rebuild_leases() {
 
 void Core::Parts::list_leases_by_age(uint32_t rows, uint32_t end) {
     pool_leases = Chains(state.pools.size(), state.leases.size());
-    Ordered<Twice> by_age;
-    by_age.places.reserve(rows);
+    // With the pool: to go back to the rows in this order would miss the cache in most of them.
+    std::vector<std::tuple<uint64_t, uint64_t, uint32_t, uint32_t>> by_age;
+    by_age.reserve(rows);
     for (uint32_t row = 0; row < end; ++row) {
         const shm::LeaseRow& lease = state.leases[row];
         if (lease.state == LeaseState::kFree) continue;
-        by_age.places.emplace_back(Twice{lease.granted_ns, lease.fence}, row);
+        by_age.emplace_back(lease.granted_ns, lease.fence, row, lease.pool);
     }
-    by_age.sort();
-    for (const auto& [when, row] : by_age.places)
-        pool_leases.push_back(state.leases[row].pool, row);
+    std::sort(by_age.begin(), by_age.end());
+    for (const auto& [granted_ns, fence, row, pool] : by_age)
+        pool_leases.push_back(pool, row);
 }
 
 void Core::Parts::rebuild_slots() {
