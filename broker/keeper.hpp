@@ -21,9 +21,9 @@
 //   waitid with P_PIDFD, poll, sendmsg with SCM_RIGHTS, recvmsg, timerfd_settime, epoll_ctl.
 // A keeper that a restricted broker has started inherits the restriction, and hands it on to the
 // brokers that it starts: they begin under it. So it must also leave room for the start of a broker
-// (open of the configuration, memfd_create, fchmod, ftruncate, fallocate, mmap, fcntl, eventfd2,
-// signalfd4, epoll_create1, getsockname, prlimit64) and for the keeper itself (signalfd4, read,
-// pidfd_send_signal, timerfd_create, connect and sendmsg to $NOTIFY_SOCKET).
+// (open of the configuration, memfd_create, fchmod, ftruncate, fallocate, mmap, munmap, madvise,
+// fcntl, eventfd2, signalfd4, epoll_create1, getsockname, prlimit64) and for the keeper itself
+// (signalfd4, read, pidfd_send_signal, timerfd_create, connect and sendmsg to $NOTIFY_SOCKET).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
