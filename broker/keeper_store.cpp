@@ -39,7 +39,7 @@ DescriptorName Keeper::name_of(const KeeperMessage& message) {
 // A broker's death is proved before anybody else serves in its place. When it died nobody knows:
 // its successor goes on from the last instant that STATE saw.
 void Keeper::take_stored(StoredDescriptors& stored) {
-    if (!stored.aside.empty()) {
+    if (!stored.aside.empty() && !stored.ended) {
         log::warning("the service manager has stored " + std::to_string(stored.aside.size()) +
                      " things that nobody can use, as \"" + stored.aside.front() + "\"");
     }

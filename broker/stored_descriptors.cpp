@@ -102,6 +102,11 @@ StoredDescriptors::StoredDescriptors(std::vector<PassedDescriptor> passed) {
         sessions.erase(earlier);
     }
     if (!state.valid() || brokers.empty()) put_all_aside();
+    ended = !state.valid() && !listener.valid() && brokers.empty() &&
+            std::all_of(aside.begin(), aside.end(), [](const auto& text) {
+                const auto name = DescriptorName::of(text);
+                return name && name->what == What::kSession;
+            });
 }
 
 bool StoredDescriptors::place(const DescriptorName& name, Group& group) {

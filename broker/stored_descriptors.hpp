@@ -34,6 +34,9 @@ struct StoredDescriptors {
     std::map<DescriptorName, std::array<shm::Descriptor, kStoredOfSession>> sessions;
     // As the manager calls them; each once. What it holds under them is worth nothing.
     std::vector<std::string> aside;
+    // Sessions are all there is. A service that stops in order leaves them, as they are too many to
+    // be told of one by one.
+    bool ended = false;
 
   private:
     using Group = std::vector<shm::Descriptor>;

@@ -133,6 +133,8 @@ def control(name, tree, version, architecture):
         depends = [f"libdibs0 (= {version})"]
     else:
         depends = needed(tree, version)
+    if name == "dibs":
+        depends.append("adduser | systemd")  # postinst: either makes the broker's user
     size = sum(file.stat().st_size for file in tree.rglob("*") if file.is_file()) // 1024 + 1
     lines = [f"Package: {name}", "Source: dibs", f"Version: {version}",
              f"Architecture: {architecture}", f"Maintainer: {MAINTAINER}",
@@ -160,7 +162,7 @@ def finish(name, tree, version, architecture):
     (meta / "control").write_text(control(name, tree, version, architecture))
     if name == "dibs":
         (meta / "conffiles").write_text("/etc/dibs/dibs.toml\n")
-        for script in ("postinst", "prerm"):
+        for script in ("postinst", "prerm", "postrm"):
             shutil.copyfile(ROOT / "packaging/debian" / script, meta / script)
             (meta / script).chmod(0o755)
     if name == "python3-dibs":

@@ -314,6 +314,19 @@ TEST(StoredDescriptorsTest, AreAsideWithoutTheirBroker) {
     EXPECT_FALSE(stored.state.valid());
     EXPECT_TRUE(stored.sessions.empty());
     EXPECT_EQ(stored.aside, (Words{"state", "s.2.7"}));
+    EXPECT_FALSE(stored.ended);
+}
+
+TEST(StoredDescriptorsTest, TellWhatAnOrderlyEndLeaves) {
+    EXPECT_TRUE(StoredDescriptors(of_a_session("s.2.7")).ended);
+    EXPECT_TRUE(StoredDescriptors({}).ended);
+    auto all = of_a_session("s.2.7");
+    all.push_back(passed("other", shm::make_memfd("dibs-state", 4096)));
+    EXPECT_FALSE(StoredDescriptors(std::move(all)).ended);
+    all = of_a_session("s.2.7");
+    all.push_back(passed("broker.1", Process::own_pidfd()));
+    EXPECT_FALSE(StoredDescriptors(std::move(all)).ended);
+    EXPECT_FALSE(StoredDescriptors(with_a_state(of_a_session("s.2.7"))).ended);
 }
 
 TEST(StoredDescriptorsTest, AreAsideWhereTheyAreNotWhatTheyAreCalled) {

@@ -15,15 +15,19 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 sys.path.insert(0, str(ROOT / "clientlib/bindings/python"))
 import dibs  # noqa: E402
 from tap_lines import Tap  # noqa: E402
+from unit_file import UnitFile  # noqa: E402
 
 CONFIG = 'log_level = "error"\n[[pool]]\nname = "one"\nkind = "counted"\nslots = 1\n'
-PATIENCE = 120  # seconds, for what a manager waits to hear
+BROKEN = CONFIG + 'colour = "red"\n'
+MISTAKE = '/dibsd.toml:6:1: unknown key "colour" in a pool'
+PATIENCE = 120  # seconds: whoever waits for longer says for what, and fails
 SESSION = 6  # descriptors of one that has been welcomed
 KCMP = {"x86_64": 312, "aarch64": 272}[platform.machine()]
 LAUNCHER = """
@@ -53,9 +57,12 @@ def ends(pid):
         handle = os.pidfd_open(pid)
     except ProcessLookupError:
         return
-    signal.pidfd_send_signal(handle, signal.SIGKILL)
-    select.select([handle], [], [])
-    os.close(handle)
+    try:
+        signal.pidfd_send_signal(handle, signal.SIGKILL)
+        if not select.select([handle], [], [], PATIENCE)[0]:
+            raise AssertionError(f"process {pid} does not die of SIGKILL within {PATIENCE} s")
+    finally:
+        os.close(handle)
 
 
 class Manager:
@@ -71,7 +78,9 @@ class Manager:
         self.config.write_text(CONFIG)
         self.notices = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.notices.bind(f"{folder}/notify")
-        self.notices.settimeout(PATIENCE)
+        self.notices.setblocking(False)
+        self.unit = UnitFile("dibsd.service", dibsd, self.config)
+        self.log = open(f"{folder}/log", "a+", encoding="utf-8")
         self.store = []  # of name and descriptor
         self.words = []  # everything else that was said
         self.heard = 0
@@ -84,12 +93,8 @@ class Manager:
             self.lent.listen(64)
 
     def hear(self):
-        """One notice."""
-        try:
-            text, descriptors, _, _ = socket.recv_fds(self.notices, 4096, 16)
-        except socket.timeout:
-            raise AssertionError(f"dibsd says nothing for {PATIENCE} s; stored are "
-                                 f"{self.names()}, said was {self.words}") from None
+        """One notice; none: BlockingIOError."""
+        text, descriptors, _, _ = socket.recv_fds(self.notices, 4096, 16)
         self.heard += 1
         lines = dict(line.split("=", 1) for line in text.decode().splitlines())
         name = lines.pop("FDNAME", "stored")
@@ -107,19 +112,39 @@ class Manager:
         else:
             self.words.append(lines)
 
-    def await_word(self, name):
-        while not any(name in lines for lines in self.words):
+    def hear_until(self, heard, what):
+        deadline = time.monotonic() + PATIENCE
+        while not heard():
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self.notices], [], [], left)[0]:
+                raise AssertionError(f"not heard within {PATIENCE} s: {what}; stored are "
+                                     f"{self.names()}, said was {self.words}, the log:\n"
+                                     f"{self.said()}")
             self.hear()
+
+    def said(self):
+        """What dibsd has written to its log."""
+        self.log.seek(0)
+        return self.log.read()
+
+    def await_word(self, name):
+        self.hear_until(lambda: any(name in lines for lines in self.words), name)
 
     def names(self):
         return sorted({name for name, _ in self.store})
 
     def await_sessions(self, count):
-        while sum(name.startswith("s.") for name, _ in self.store) < SESSION * count:
-            self.hear()
+        self.hear_until(lambda: SESSION * count <= sum(
+            name.startswith("s.") for name, _ in self.store), f"{count} sessions")
 
     def start(self):
         """Like `systemctl start`: until it says that it is ready."""
+        for command in self.unit.commands("ExecStartPre"):
+            subprocess.run(command, check=True, timeout=PATIENCE)
+        self.launch()
+        self.await_word("READY")
+
+    def launch(self):
         self.words = []
         passed = [("dibsd.socket", self.lent.fileno())] if self.lent else []
         # The reverse of the order in which they came, as there.
@@ -132,10 +157,17 @@ class Manager:
             [sys.executable, "-c", LAUNCHER, str(len(passed)),
              ":".join(name for name, _ in passed), self.dibsd, "--config", self.config, *own],
             pass_fds=numbers, env=environment, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-            text=True)
+            stderr=self.log, text=True)
         self.process.stdin.write(" ".join(map(str, numbers)) + "\n")
         self.process.stdin.close()
-        self.await_word("READY")
+
+    def reload(self):
+        """Like `systemctl reload`: what the first command says that fails."""
+        for command in self.unit.commands("ExecReload", self.process.pid):
+            ran = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
+            if ran.returncode != 0:
+                return ran.stderr
+        return ""
 
     def broker(self):
         children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
@@ -149,25 +181,27 @@ class Manager:
 
     def kill_keeper(self):
         self.process.kill()
-        self.process.wait()
+        self.process.wait(timeout=PATIENCE)
 
     def stop(self):
         """Like `systemctl stop`: its last words are heard, too."""
         self.process.terminate()
-        code = self.process.wait(timeout=60)
-        self.notices.setblocking(False)
+        code = self.process.wait(timeout=PATIENCE)
         try:
             while True:
                 self.hear()
         except BlockingIOError:
-            pass
-        self.notices.settimeout(PATIENCE)
-        return code
+            return code
 
     def abandon(self):
         """Where a test has ended too early."""
-        if self.process is not None and self.process.poll() is None:
-            self.kill_both()
+        if self.process is None or self.process.poll() is not None:
+            return
+        os.kill(self.process.pid, signal.SIGSTOP)
+        for task in pathlib.Path(f"/proc/{self.process.pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                ends(int(child))
+        self.kill_keeper()
 
     def close(self):
         if self.process is not None and self.process.poll() is None:
@@ -175,6 +209,7 @@ class Manager:
         for _, number in self.store:
             os.close(number)
         self.notices.close()
+        self.log.close()
         if self.lent:
             self.lent.close()
 
@@ -196,13 +231,14 @@ class Waiting:
             self.error = error
 
     def fence(self):
-        self.thread.join(timeout=120)
+        self.thread.join(timeout=PATIENCE)
         return self.lease.fence if self.lease else self.error
 
 
 def await_waiting(client, count):
+    deadline = time.monotonic() + PATIENCE
     while client.snapshot("one").queued < count:
-        pass
+        assert time.monotonic() < deadline, f"{count} claims do not wait within {PATIENCE} s"
 
 
 def lives(client):
@@ -337,14 +373,14 @@ def living_broker(tap, dibsd):
         keeper = manager.process
         earlier = subprocess.Popen(["true"])
         manager.store.append((f"broker.{broker}", os.pidfd_open(earlier.pid)))  # is passed first
-        earlier.wait()
+        earlier.wait(timeout=PATIENCE)
         for pid in (keeper.pid, broker):
             os.kill(pid, signal.SIGSTOP)
         manager.start()
         dead = bool(select.select([handle], [], [], 0)[0])
         os.close(handle)
         keeper.kill()
-        keeper.wait()
+        keeper.wait(timeout=PATIENCE)
         tap.equal("a broker that lives: is dead before another one serves", dead, True)
         tap.equal("a broker that lives: its lease goes on", lease.release(wait=10), True)
         client.close()
@@ -360,13 +396,67 @@ def in_mid_drain(tap, dibsd):
         lease = client.claim("one", timeout=10)
         manager.await_sessions(1)
         manager.process.terminate()
-        while "listener" in manager.names():  # it has stopped listening
-            manager.hear()
+        manager.hear_until(lambda: "listener" not in manager.names(), "it listens no more")
         manager.kill_both()
         manager.start()
         tap.equal("in mid-drain: the lease goes on", lease.release(wait=10), True)
         with dibs.connect(manager.path, timeout=10) as later:
             tap.equal("in mid-drain: serves again", later.claim("one", timeout=10).units, 1)
+        client.close()
+        manager.close()
+
+
+def with_a_broken_file(tap, dibsd):
+    """What is there goes on without a good file; what begins anew says what is wrong with it."""
+    with tempfile.TemporaryDirectory(prefix="dibs-store-") as folder:
+        manager = Manager(folder, dibsd)
+        manager.start()
+        client = dibs.connect(manager.path, timeout=10)
+        lease = client.claim("one", timeout=10)
+        manager.await_sessions(1)
+        manager.config.write_text(CONFIG.replace("slots = 1", "slots = 2"))
+        tap.equal("a good file: is read again", manager.reload(), "")
+        second = dibs.connect(manager.path, timeout=10)
+        second.claim("one", timeout=PATIENCE).release(wait=10)  # waits until there are two slots
+        manager.await_sessions(2)
+        manager.config.write_text(BROKEN)
+        tap.equal("a broken file: the reload says where", manager.reload().strip(),
+                  folder + MISTAKE)
+        for death in range(2):
+            manager.kill_both()
+            manager.start()
+        tap.equal("a broken file: is in nobody's way who goes on from what is stored",
+                  [lives(client), lives(second)], [True, True])
+        tap.equal("a broken file: nor in the lease's", lease.release(wait=10), True)
+        client.close()
+        second.close()
+        tap.equal("a broken file: stops in order", manager.stop(), 0)
+        manager.launch()
+        code = manager.process.wait(timeout=PATIENCE)
+        tap.equal("a broken file: nothing begins anew with it", code, 2)
+        tap.case("a broken file: the log says where", [] if manager.said().strip().endswith(
+            folder + MISTAKE) else manager.said().splitlines())
+        tap.equal("a broken file: is not tried again",
+                  manager.unit.words("RestartPreventExitStatus"), [str(code)])
+        manager.close()
+
+
+def after_an_orderly_stop(tap, dibsd, spoil, expected):
+    """A session that outlives the service that it was of is no reason to warn."""
+    with tempfile.TemporaryDirectory(prefix="dibs-store-") as folder:
+        manager = Manager(folder, dibsd)
+        manager.config.write_text(CONFIG.replace('"error"', '"warning"'))
+        manager.start()
+        client = dibs.connect(manager.path, timeout=10)
+        manager.await_sessions(1)
+        manager.stop()
+        spoil(manager)
+        stored = sorted(name.split(".")[0] for name in manager.names())
+        manager.start()
+        manager.hear_until(lambda: not any(name in ("nonsense", "s") for name in (
+            one.split(".")[0] for one in manager.names())), "what was left is taken out")
+        tap.equal(f"after an orderly stop with {stored} left: is warned of",
+                  "that nobody can use" in manager.said(), expected)
         client.close()
         manager.close()
 
@@ -389,6 +479,9 @@ def check_all(tap, dibsd):
     lost(tap, dibsd, "a session of another row", renamed, one)
     living_broker(tap, dibsd)
     in_mid_drain(tap, dibsd)
+    with_a_broken_file(tap, dibsd)
+    after_an_orderly_stop(tap, dibsd, lambda manager: None, False)
+    after_an_orderly_stop(tap, dibsd, add("nonsense", memfd), True)
 
 
 def main(dibsd):
