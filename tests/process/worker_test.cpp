@@ -399,6 +399,20 @@ TEST_F(Worker, SaysWhatAProcessDoesWrongAndGivesUpIfAsked) {
     }
 }
 
+TEST_F(Worker, WaitsTwiceAsLongAfterEachFailure) {
+    const auto tool =
+        start({"web:1", "--tries-max", "6", "--backoff", "1ms", "--backoff-max", "5ms"}, "exit 3");
+    EXPECT_EQ(tool->wait(), 1);
+    const std::string said = tool->error_rest();
+    const std::string before = "starting again in ";
+    Words waits;
+    for (size_t at = said.find(before); at != std::string::npos; at = said.find(before, at)) {
+        at += before.size();
+        waits.push_back(said.substr(at, said.find('\n', at) - at));
+    }
+    EXPECT_EQ(waits, (Words{"1ms", "2ms", "4ms", "5ms", "5ms", "5ms"})) << said;
+}
+
 TEST_F(Worker, DropsALineThatNobodyAskedFor) {
     const auto tool = start({"web", "--name", "w"});
     const Attached client(dibsd_.socket(), "web");
