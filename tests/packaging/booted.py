@@ -52,6 +52,8 @@ class Machine:
         own = [] if os.path.isdir("/run/systemd/system") else ["--register=no", "--keep-unit"]
         self.process = subprocess.Popen(
             ["systemd-nspawn", "--quiet", "--boot", "-D", tree, "--volatile=overlay", *own,
+             # Which nspawn would hide.
+             "--system-call-filter=landlock_create_ruleset landlock_add_rule landlock_restrict_self",
              f"--bind-ro={packages}:/packages", "--console=pipe", "--machine=dibs-booted"],
             env={**os.environ, "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"},
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
