@@ -919,8 +919,8 @@ struct UpHistogram {
     std::atomic<uint32_t> bucket[kHistogramBuckets];
 };
 
-// A parked grant's word in UP [later]: state in the low 8 bits, then generation, then takes. Writer:
-// its client and the turn, by compare-and-swap.
+// A parked grant's word in UP [later]: state in the low 8 bits, then generation, then takes.
+// Writer: its client and the turn, by compare-and-swap.
 struct ParkedWord {
     std::atomic<uint64_t> word;
     std::atomic<uint64_t> ticks;
