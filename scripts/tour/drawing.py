@@ -18,6 +18,13 @@ def text(x, y, words, size=13, anchor="start", fill=INK, weight="normal"):
             f'fill="{fill}" font-weight="{weight}">{escape(words)}</text>')
 
 
+def over_lines(x, y, words, fill):
+    """A bold name with its middle at x, and no line through it."""
+    behind = text(x, y, words, 11, "middle", "white", "600").replace(
+        "<text ", '<text stroke="white" stroke-width="5" ')
+    return behind + text(x, y, words, 11, "middle", fill, "600")
+
+
 def shown(ns):
     for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
         if ns >= size:
@@ -70,7 +77,7 @@ def latencies(times, top):
             parts.append(f'<rect x="{at(start):.1f}" y="{y - height / 2:.1f}" width="{width:.1f}" '
                          f'height="{height}" rx="2" fill="{fill}" opacity="0.55"/>')
         parts.append(f'<circle cx="{at(one.p50):.1f}" cy="{y}" r="6" fill="{fill}"/>')
-        parts.append(text(at(one.p50), y - 10, shown(one.p50), 11, "middle", fill, "600"))
+        parts.append(over_lines(at(one.p50), y - 10, shown(one.p50), fill))
         if not one.ours:
             parts.append(text(WIDTH - RIGHT, y + 5, beside(one.p50, ours.p50), 13, "end",
                               weight="600"))
@@ -131,9 +138,7 @@ def marks(incidents, x, top, bottom):
         lines.append(f'<line x1="{x(when):.1f}" y1="{y + 4:.1f}" x2="{x(when):.1f}" '
                      f'y2="{bottom:.1f}" stroke="{fill}" stroke-width="1.5" '
                      'stroke-dasharray="4 3"/>')
-        words.append(text(place, y, name, 11, "middle", "white", "600").replace(
-            "<text ", '<text stroke="white" stroke-width="5" '))  # no line through the name
-        words.append(text(place, y, name, 11, "middle", fill, "600"))
+        words.append(over_lines(place, y, name, fill))
     return lines + words, 16 * (max(rows, default=-1) + 1)
 
 
@@ -180,7 +185,7 @@ def slots(samples, incidents, total, note, top):
     parts += scale("slots", range(0, total + 1, max(total // 4, 1)), y)
     parts += scale("waiting", (0, most), y_waiting)
     shares = [sum(counts) / (total * len(counts)) for _, _, counts in seen]
-    keys = [(fill, f"{name}, " + (f"{share:.0%}" if share >= 0.01 else "under 1%"))
+    keys = [(fill, f"{name}, " + (f"{share:.0%}" if share >= 0.01 else "< 1%"))
             for (name, fill, _), share in zip(seen, shares)]
     for row, (fill, words) in enumerate(keys):
         parts.append(f'<rect x="20" y="{ceiling + 9 + 24 * row}" width="13" height="13" rx="3" '
