@@ -132,7 +132,7 @@ struct AccountPass {
     bool stopped = false;        // no lease row, or too many unconfirmed
     bool held_for_step = false;  // of some stall
     uint8_t classes = 0;         // a bit for each that something waits at, or did
-    uint8_t prefers = 0;         // and for each at which some of it prefers labels
+    uint8_t two_steps = 0;       // and for each whose slots are chosen in two steps
     bool requeued = false;
 };
 
@@ -244,16 +244,22 @@ struct AccountBook {
         crowds[crowd].waits_at = at_class;
         if (at_class == kNoClass) return;
         pass.classes |= static_cast<uint8_t>(1U << at_class);
-        if (crowds[crowd].preferred != shm::kNoRow)
-            pass.prefers |= static_cast<uint8_t>(1U << at_class);
+        if (wants_two_steps(crowds[crowd])) pass.two_steps |= static_cast<uint8_t>(1U << at_class);
         crowds_at[at_class].push_back(crowd);
     }
     void ban_accounts();
     [[nodiscard]] bool waits_at(uint8_t at_class) const {
         return (pass.classes >> at_class & 1U) != 0;
     }
-    [[nodiscard]] bool prefers_at(uint8_t at_class) const {
-        return (pass.prefers >> at_class & 1U) != 0;
+    // Where no claim prefers a label, what has them all is what has those it must have, and one
+    // step does what two would; unless a claim of several units holds back in the first what it
+    // does not find in the second, because its account's limits count what is served between.
+    [[nodiscard]] bool wants_two_steps(const Crowd& crowd) const {
+        return crowd.preferred != shm::kNoRow ||
+               (crowd.units > 1 && crowd.account != shm::kNoRow && !limits[crowd.account].empty());
+    }
+    [[nodiscard]] bool has_two_steps(uint8_t at_class) const {
+        return (pass.two_steps >> at_class & 1U) != 0;
     }
     [[nodiscard]] bool waits_here(const Crowd& crowd) const {
         return crowd.waiting != 0 && crowd.waits_at == pass.at_class;

@@ -88,8 +88,7 @@ void Core::Parts::enter_class() {
     if (!book->waits_at(pass.at_class)) {
         pass.step = pass.at_class == kFreeClass ? Step::kEnd : Step::kReprioritise;
     } else {
-        // Where no claim prefers a label, what has them all is what has those it must have.
-        pass.step = book->prefers_at(pass.at_class) ? Step::kProvisioned : Step::kAny;
+        pass.step = book->has_two_steps(pass.at_class) ? Step::kProvisioned : Step::kAny;
     }
 }
 
