@@ -73,6 +73,7 @@ void House::stored() {
     if (house.store_ == 0 || house.life_ == nullptr) return;
     if (house.world_.running() != house.life_->turn_task.get() || --house.store_ != 0) return;
     ++house.world_.faults;
+    ++house.deaths_behind_a_store_;
     house.life_->turn_task->doomed = true;
     throw Killed{};
 }

@@ -45,6 +45,7 @@ class House {
 
     [[nodiscard]] bool open() const;  // serves
     [[nodiscard]] uint64_t lives() const { return lives_; }
+    [[nodiscard]] uint64_t deaths_behind_a_store() const { return deaths_behind_a_store_; }
     [[nodiscard]] uint64_t net_found_work() const;
     [[nodiscard]] std::vector<std::string> check_all() const;
     [[nodiscard]] bool all_idle() const;    // nobody holds, waits or offers anything
@@ -83,6 +84,7 @@ class House {
     std::vector<Line> state_;
     std::unique_ptr<Life> life_;
     uint64_t lives_ = 0;
+    uint64_t deaths_behind_a_store_ = 0;
     uint64_t store_ = 0;
 
     // The keeper's: by row and generation, in the order of SessionDescriptor.

@@ -59,6 +59,7 @@ class Play {
         outcome.net_found_work = net_;
         outcome.seen = scene_.seen;
         outcome.seen["killed"] = world_.kills;
+        outcome.seen["died behind a store"] = house_.deaths_behind_a_store();
         return outcome;
     }
 

@@ -82,7 +82,8 @@ TEST(Simulation, LosesNothingAndGrantsNothingTwice) {
                              "lease taken",
                              "requeued",
                              "adopted",
-                             "killed"}) {
+                             "killed",
+                             "died behind a store"}) {
         EXPECT_GT(seen[what], 0U) << what;
     }
 }
