@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+# benchmarks/tables.py -- the tables of benchmarks/README.md from runs that were written as JSON.
+#
+#   benchmarks/tables.py RUN.json...     nanoseconds are the first run's, ratios those of all
+#
+# A state of the machine has a table row where the first run kept rounds of it.
+# SPDX-License-Identifier: Apache-2.0
+import json
+import pathlib
+import sys
+
+
+def shown(ns):
+    return f"{ns:,.0f}" if ns >= 1000 else f"{ns:.0f}" if ns >= 100 else f"{ns:.1f}"
+
+
+def verdicts(found):
+    """What each target wishes, and whether every run met it."""
+    wishes, met = [], []
+    for number, target in enumerate(found[0]["targets"]):
+        wishes.append(f"{target['of'].replace('x ', '× ')} ≤ {target['limit']:g}")
+        all_met = [one["targets"][number]["met"] for one in found]
+        met.append("met" if all(all_met) else
+                   "missed" if not any(all_met) else f"met in {sum(all_met)} of {len(found)}")
+    return "; ".join(wishes), "; ".join(met)
+
+
+def ratios(found, name):
+    return ", ".join(f"{one[name]:.2f}" for one in found if name in one)
+
+
+def rows_like(runs, row):
+    key = ("group", "name", "state")
+    return [one for run in runs for one in run["rows"] if all(one[k] == row[k] for k in key)]
+
+
+def group_table(runs, group):
+    lines = [f"### {group[0].upper()}{group[1:]}", ""]
+    kept = [f"{r['near']} / {r['far']} / {r['mixed_dropped']}"
+            for run in runs for r in run["rounds"] if r["group"] == group]
+    if kept:
+        lines += [f"Rounds kept, near / far / dropped: {', '.join(kept)}.", ""]
+    lines += ["| | state | p50 ns | p99 ns | p99.9 ns | × floor p50, each run | × floor p99 "
+              "| wished | |", "|---|---|---|---|---|---|---|---|---|"]
+    for row in (row for row in runs[0]["rows"] if row["group"] == group):
+        found = rows_like(runs, row)
+        wished, met = verdicts(found)
+        times = " | ".join(shown(row[name]) for name in ("p50_ns", "p99_ns", "p999_ns"))
+        lines.append(f"| {row['name']} | {row['state']} | {times} | {ratios(found, 'ratio_p50')} "
+                     f"| {ratios(found, 'ratio_p99')} | {wished} | {met} |")
+    return lines
+
+
+def facts_table(runs):
+    lines = ["### Memory, idleness, the claim path", "", "| | each run | wished | |",
+             "|---|---|---|---|"]
+    notes = []
+    for fact in runs[0]["facts"]:
+        found = [one for run in runs for one in run["facts"] if one["name"] == fact["name"]]
+        wished, met = verdicts(found)
+        values = ", ".join(f"{one['value']:.0f}" for one in found)
+        lines.append(f"| {fact['name']} | {values} {fact['unit']} | {wished} | {met} |")
+        if len(fact["how"]) > 40:
+            notes += ["", f"{fact['name']}: {fact['how']}"]
+    return lines + notes
+
+
+def main():
+    runs = [json.loads(pathlib.Path(name).read_text()) for name in sys.argv[1:]]
+    if not runs:
+        sys.exit("tables: name a file that scripts/bench --json wrote")
+    groups = list(dict.fromkeys(row["group"] for row in runs[0]["rows"]))
+    for group in groups:
+        print("\n".join(group_table(runs, group)) + "\n")
+    print("\n".join(facts_table(runs)))
+
+
+main()
