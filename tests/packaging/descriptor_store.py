@@ -235,6 +235,15 @@ class Waiting:
         return self.lease.fence if self.lease else self.error
 
 
+def leased(manager):
+    """Starts the service: a client that the manager has heard of, and its lease."""
+    manager.start()
+    client = dibs.connect(manager.path, timeout=10)
+    lease = client.claim("one", timeout=10)
+    manager.await_sessions(1)
+    return client, lease
+
+
 def await_waiting(client, count):
     deadline = time.monotonic() + PATIENCE
     while client.snapshot("one").queued < count:
@@ -364,10 +373,7 @@ def living_broker(tap, dibsd):
     """Both are stopped, and the manager takes them for dead. Another broker had that pid before."""
     with tempfile.TemporaryDirectory(prefix="dibs-store-") as folder:
         manager = Manager(folder, dibsd)
-        manager.start()
-        client = dibs.connect(manager.path, timeout=10)
-        lease = client.claim("one", timeout=10)
-        manager.await_sessions(1)
+        client, lease = leased(manager)
         broker = manager.broker()
         handle = os.pidfd_open(broker)
         keeper = manager.process
@@ -391,10 +397,7 @@ def in_mid_drain(tap, dibsd):
     """Who begins the service anew wants it to serve."""
     with tempfile.TemporaryDirectory(prefix="dibs-store-") as folder:
         manager = Manager(folder, dibsd)
-        manager.start()
-        client = dibs.connect(manager.path, timeout=10)
-        lease = client.claim("one", timeout=10)
-        manager.await_sessions(1)
+        client, lease = leased(manager)
         manager.process.terminate()
         manager.hear_until(lambda: "listener" not in manager.names(), "it listens no more")
         manager.kill_both()
@@ -410,10 +413,7 @@ def with_a_broken_file(tap, dibsd):
     """What is there goes on without a good file; what begins anew says what is wrong with it."""
     with tempfile.TemporaryDirectory(prefix="dibs-store-") as folder:
         manager = Manager(folder, dibsd)
-        manager.start()
-        client = dibs.connect(manager.path, timeout=10)
-        lease = client.claim("one", timeout=10)
-        manager.await_sessions(1)
+        client, lease = leased(manager)
         manager.config.write_text(CONFIG.replace("slots = 1", "slots = 2"))
         tap.equal("a good file: is read again", manager.reload(), "")
         second = dibs.connect(manager.path, timeout=10)
