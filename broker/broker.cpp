@@ -59,7 +59,7 @@ Broker::Broker(Config config, Inheritance& inheritance, KeeperLink* keeper, bool
       state_(copy_of(inheritance.state), config_.limits),
       core_(state_.bytes(), secret()),
       sound_(core_),
-      stops_(inheritance.drains(core_.draining()) && !inheritance.listener.valid()),
+      stops_(inheritance.stopping),
       board_(core_.head().table[static_cast<size_t>(shm::Table::kPools)].rows,
              core_.accounts_max(),
              std::move(inheritance.board)),

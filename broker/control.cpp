@@ -70,6 +70,12 @@ Admission::Room room_for_sessions(const Config& config,
     return room;
 }
 
+Refusal about_to_stop() {
+    return {shm::FarewellCode::kDraining,
+            0,
+            "the broker is about to stop, once its leases have ended (dibs ls leases)"};
+}
+
 }  // namespace
 
 Control::Control(const Config& config,
@@ -132,7 +138,7 @@ void Control::prepare(const std::vector<Session*>& adopted, bool draining) {
         if (keeper_ != nullptr) keeper_->holds(*session);
     }
     draining_ = draining;
-    if (draining_) stop_listening();
+    if (draining_) begin_to_stop();
     if (keeper_ != nullptr) {
         conversations_.set_loader([this](const LoadedState& loaded) { hand_over(loaded); });
     }
@@ -295,6 +301,7 @@ void Control::hear(int fd) {
         return conversations_.begin(
             std::move(caller), is_admin, admission_.policy().admin_group, epoch_, monotonic());
     }
+    if (draining_) return send_farewell(fd, about_to_stop());
     begin_session(std::move(caller), hello.sizes);
 }
 
@@ -419,20 +426,25 @@ void Control::drain() {
     Request request;
     request.kind = draining_ ? Request::Kind::kStop : Request::Kind::kDrain;
     if (!draining_) {
-        log::info("draining: no more connections, waiting claims are rejected");
-        stop_listening();
+        log::info("draining: no more sessions, waiting claims are rejected");
+        begin_to_stop();
     }
     draining_ = true;
     (void)exchange_.ask(request);
 }
 
-void Control::stop_listening() {
+// Its own socket it keeps until the end, or another broker would begin there and hand out the same
+// things. Where a manager has lent it, nobody else can: who calls there waits for the next broker.
+void Control::begin_to_stop() {
+    if (keeper_ != nullptr) keeper_->stopping();
+    if (listener_ && listener_->is_lent()) give_back_listener();
+}
+
+void Control::give_back_listener() {
     if (keeper_ != nullptr) keeper_->drop(Kept::kListener);
     listener_.reset();
-    for (const Caller& caller : callers_.all()) {
-        send_farewell(caller.socket.get(),
-                      {shm::FarewellCode::kDraining, 0, "this broker is about to stop"});
-    }
+    for (const Caller& caller : callers_.all())
+        send_farewell(caller.socket.get(), about_to_stop());
     callers_.clear();
 }
 

@@ -83,7 +83,8 @@ class Control {
     void welcome(Session* session);
     void take_signal();
     void drain();
-    void stop_listening();
+    void begin_to_stop();
+    void give_back_listener();
     void yield();
     void reload();
 
@@ -93,7 +94,7 @@ class Control {
     bool peer_pidfd_;
     BoardSegment& board_;
     Exchange& exchange_;
-    std::optional<Listener> listener_;  // none once it drains
+    std::optional<Listener> listener_;  // none once one that is lent has gone back
     KeeperLink* keeper_;
     shm::Descriptor epoll_;
     shm::Descriptor signals_;

@@ -122,6 +122,8 @@ void Desk::status(AdminJob& job) const {
     told->epoch = core_.head().epoch;
     told->turns = counters.turns;
     told->draining = core_.draining();
+    told->stopping = end_ns_ != shm::kNever;
+    if (told->stopping) told->stops_in_ns = left(end_ns_);
     told->sessions_max = core_.sessions_max();
     told->sessions = told->sessions_max - counters.sessions_free;
     for (uint32_t row = 0; row < core_.pools(); ++row)
@@ -280,6 +282,11 @@ void Desk::drain(AdminJob& job, bool on) {
     if (!job.is_admin) {
         job.answer.code = Code::denied;
     } else if (pool_of(job, &pool)) {
+        if (!on && pool == shm::kNoRow && end_ns_ != shm::kNever) {
+            job.answer.code = Code::refused;
+            job.answer.names.emplace_back("it was asked to stop, which nothing takes back");
+            return;
+        }
         core_.apply(core::Drain{pool, on});
     }
 }

@@ -21,6 +21,9 @@ class Desk {
   public:
     Desk(core::Core& core, const Quotas& quotas) : core_(core), quotas_(quotas) {}
 
+    // The broker was asked to stop, and does at this instant (broker time) at the latest.
+    void set_end(core::TimeNs end_ns) { end_ns_ = end_ns; }
+
     void serve(AdminJob& job);
     // Of a job that pulls: takes what was decided in this turn into its answer.
     void take_pulled(AdminJob& job) const;
@@ -93,6 +96,7 @@ class Desk {
 
     core::Core& core_;
     const Quotas& quotas_;
+    core::TimeNs end_ns_ = shm::kNever;
 };
 
 }  // namespace dibs

@@ -33,12 +33,11 @@ struct Inheritance {
     bool put_aside = false;     // brokers died of this STATE: do not look into it
     bool unserved = false;      // nobody has served from this STATE: its first start is not over
     bool restarted = false;     // both had died, and somebody has begun the service anew
+    bool stopping = false;      // an earlier broker was asked to stop: this one goes on with that
 
     [[nodiscard]] bool takeover() const { return death_ns != 0; }
     // A takeover of a STATE that was served from: not in the place of one that was put aside.
     [[nodiscard]] bool goes_on() const { return takeover() && state.valid() && !unserved; }
-    // A drain outlives its broker; who begins the service anew wants it to serve.
-    [[nodiscard]] bool drains(bool draining) const { return takeover() && draining && !restarted; }
 };
 
 }  // namespace dibs

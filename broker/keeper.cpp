@@ -165,6 +165,7 @@ void Keeper::start_broker() {
     begin.unserved = state_served_ ? 0 : 1;
     begin.restarted = restarted_ ? 1 : 0;
     begin.put_aside = failed_starts_ >= kPutAsideAfter ? 1 : 0;
+    begin.stopping = stopping_ ? 1 : 0;
     const shm::Descriptor self = Process::own_pidfd();
     const std::array<int, 2> descriptors = {self.get(), watch_.fd()};
     socket_.send(begin, descriptors);
@@ -221,6 +222,9 @@ void Keeper::take(KeeperPacket& packet) {
             return drop(packet.message);
         case KeeperWord::kServing:
             return broker_serves(packet.message);
+        case KeeperWord::kStopping:
+            stopping_ = true;
+            return;
         case KeeperWord::kStopped:
             stopped_ = true;
             return;
@@ -271,6 +275,7 @@ void Keeper::adopt(KeeperPacket& packet) {
     notices_.say("READY=1\nMAINPID=" + std::to_string(getpid()));
     store_broker();
     log::warning("the keeper died: this is the next one");
+    if (stopping_) broker_.signal(SIGTERM);  // it came before the broker was known
 }
 
 void Keeper::broker_serves(const KeeperMessage& message) {
@@ -358,11 +363,12 @@ void Keeper::take_signals() {
     while (read(signals_.get(), &signal, sizeof(signal)) == sizeof(signal)) {
         const auto number = static_cast<int>(signal.ssi_signo);
         const bool stop = number == SIGTERM || number == SIGINT;
+        const bool again = stop && std::exchange(stopping_, stopping_ || stop);
         if (stop) notices_.say("STOPPING=1");
         if (broker_.pidfd() >= 0) {
-            broker_.signal(number);
-        } else if (stop) {
-            finish(1);
+            broker_.signal(number);  // if it is dead already, its successor is told
+        } else if (stop && (again || !state_served_)) {
+            finish(1);  // there is none, and nothing that one would have to see to
         }
     }
 }

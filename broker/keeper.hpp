@@ -110,6 +110,7 @@ class Keeper {
     bool said_ready_ = false;
     bool serving_ = false;      // this broker has begun to serve
     bool ever_served_ = false;  // some broker has
+    bool stopping_ = false;     // somebody has asked for it: no broker's death takes that back
     bool stopped_ = false;      // in order: by its own word
     bool hung_ = false;         // was killed for it
     bool start_again_ = false;  // a start has failed for want of something

@@ -66,6 +66,7 @@ Inheritance KeeperLink::receive() {
         inheritance.put_aside = packet.message.put_aside != 0;
         inheritance.unserved = packet.message.unserved != 0;
         inheritance.restarted = packet.message.restarted != 0;
+        inheritance.stopping = packet.message.stopping != 0;
         keeper_ = Process(std::move(packet.descriptors[0]));
         inheritance.watch = std::move(packet.descriptors[1]);
     }
@@ -146,6 +147,13 @@ void KeeperLink::serving(uint64_t clock_offset, const std::string& socket_path) 
     socket_.send(message);
 }
 
+void KeeperLink::stopping() {
+    stopping_ = true;
+    KeeperMessage message;
+    message.word = KeeperWord::kStopping;
+    socket_.send(message);
+}
+
 void KeeperLink::stopped() {
     KeeperMessage message;
     message.word = KeeperWord::kStopped;
@@ -191,6 +199,7 @@ bool KeeperLink::renew() {
         log::error(std::string("no keeper can be started: ") + error.what());
         return false;
     }
+    if (stopping_) stopping();
     for (size_t what = 0; what < segments_.size(); ++what) {
         if (segments_[what] >= 0) say(static_cast<Kept>(what), segments_[what]);
     }

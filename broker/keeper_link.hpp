@@ -37,6 +37,7 @@ class KeeperLink {
     void drop(const Session& session) { drop(session.row, session.generation); }
 
     void serving(uint64_t clock_offset, const std::string& socket_path);
+    void stopping();
     void stopped();  // waits until the keeper can read it, or is gone
     void settle();   // waits until it can read all that was said, or is gone
 
@@ -62,6 +63,7 @@ class KeeperLink {
     std::unordered_map<uint32_t, Session*> sessions_;  // by row
     int watch_ = -1;
     uint64_t clock_offset_ = 0;
+    bool stopping_ = false;
 };
 
 }  // namespace dibs

@@ -4,7 +4,7 @@
 //   broker ── adopt {own pidfd, timer} · hold {…} … ──────────► keeper that it has started
 //   broker ── hold {descriptors} ─────────────────────────────► keeper
 //   broker ◄─ held ──────────────────────────────────────────── keeper
-//   broker ── welcomed, drop, serving, stopped ───────────────► keeper
+//   broker ── welcomed, drop, serving, stopping, stopped ─────► keeper
 //
 // A SOCK_SEQPACKET socketpair, one struct a packet, both ends from the same build: whoever reads
 // another version's word hangs up. Neither side ever waits for the other here: what does not fit
@@ -31,6 +31,7 @@ enum class KeeperWord : uint32_t {
     kWelcomed,  // broker: the client's own descriptor need not be kept any longer
     kDrop,      // broker: close these again
     kServing,   // broker: recovered; the clock's offset, the socket's path
+    kStopping,  // broker: was asked to stop, and so is every successor
     kStopped,   // broker: stopped in order, do not start another
 };
 
@@ -48,7 +49,7 @@ enum class SessionDescriptor : uint32_t {
     kCount
 };
 
-inline constexpr uint64_t kKeeperMagic = 0x32305052504b4944ULL;  // "DIKPRP02"
+inline constexpr uint64_t kKeeperMagic = 0x33305052504b4944ULL;  // "DIKPRP03"
 inline constexpr size_t kKeptMax = static_cast<size_t>(SessionDescriptor::kCount);
 
 struct KeeperMessage {
@@ -62,8 +63,9 @@ struct KeeperMessage {
     uint32_t put_aside = 0;     // kBegin: brokers died of this STATE, do not look into it
     uint32_t restarted = 0;     // kBegin: keeper and broker have died, a manager began us anew
     uint32_t unserved = 0;      // kBegin: nobody has served from this STATE
+    uint32_t stopping = 0;      // kBegin: somebody has asked for the end
     uint32_t text_size = 0;
-    char text[112] = {};  // kServing: the socket's path
+    char text[108] = {};  // kServing: the socket's path
 };
 static_assert(sizeof(KeeperMessage) == 168);
 

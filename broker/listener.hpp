@@ -37,6 +37,7 @@ class Listener {
 
     [[nodiscard]] int fd() const { return socket_.get(); }
     [[nodiscard]] const std::string& path() const { return path_; }
+    [[nodiscard]] bool is_lent() const { return is_lent_; }
     void close();
 
   private:

@@ -251,13 +251,17 @@ void Turn::hear() {
                 stopped_ = yielded_ = true;
                 break;
             case Request::Kind::kDrain:
-                if (draining_) break;
-                draining_ = true;
-                drain_until_ns_ = now_ + drain_timeout_ns_;
-                core_.apply(core::Drain{});
+                if (!draining_) drain();
                 break;
         }
     }
+}
+
+void Turn::drain() {
+    draining_ = true;
+    drain_until_ns_ = now_ + drain_timeout_ns_;
+    desk_.set_end(drain_until_ns_);
+    core_.apply(core::Drain{});
 }
 
 void Turn::open(Session* session) {

@@ -54,6 +54,7 @@ class Turn {
     void unrecord();
     void take(core::TimeNs now);
     void hear();
+    void drain();
     void open(Session* session);
     void end(const Request& request);
     void administer(AdminJob* job);

@@ -25,9 +25,11 @@ void Turn::prepare(Config& config, Inheritance& inheritance, bool stops) {
     adopt(inheritance);
     end_the_lost();
     const bool anew = !inheritance.takeover() || inheritance.restarted;
-    if (stops) {  // it goes on
-        draining_ = true;
-        drain_until_ns_ = now_ + drain_timeout_ns_;
+    if (stops) {
+        // It goes on, or begins: the order may have come when nobody could follow it any more.
+        begin_unheard();
+        drain();
+        finish_unheard();
     } else if (core_.draining() && anew) {  // what was to stop is to serve again
         begin_unheard();
         core_.apply(core::Drain{.on = false});

@@ -121,6 +121,8 @@ int refused(const Opening& opening, const shm::Farewell& farewell) {
             return opening.fail(DIBS_ENOTALLOWED, text);
         case shm::FarewellCode::kLimit:
             return opening.fail(DIBS_ELIMIT, text);
+        case shm::FarewellCode::kDraining:
+            return opening.fail(DIBS_EDRAINING, text);
         default:
             return opening.fail(DIBS_EHANDSHAKE, text);
     }

@@ -54,10 +54,33 @@ TEST(DibsdDrain, RejectsWhoWaitsAndStopsWhenTheLastLeaseEnds) {
     ASSERT_TRUE(rejected);
     EXPECT_EQ(rejected->outcome, Outcome::kRejected);
     EXPECT_EQ(rejected->reason, Reason::kDraining);
-    EXPECT_FALSE(connect_to(dibsd.socket()).valid());
+    const RawClient late(dibsd.socket());
+    EXPECT_FALSE(late.attached());
+    EXPECT_EQ(late.farewell().code, shm::FarewellCode::kDraining);
+    EXPECT_EQ(text_of(late.farewell()),
+              "the broker is about to stop, once its leases have ended (dibs ls leases)");
     holder.release(*granted);
     EXPECT_EQ(dibsd.wait(), 0);
     EXPECT_EQ(waiting.wait_end(), Reason::kDraining);
+    EXPECT_FALSE(connect_to(dibsd.socket()).valid());
+}
+
+// Both would hand out the same slots.
+TEST(DibsdDrain, LetsNoOtherBrokerBeginInItsPlace) {
+    const Folder folder;
+    Dibsd dibsd(folder, kCounted);
+    RawClient holder(dibsd.socket());
+    holder.claim(1);
+    const auto granted = holder.wait();
+    ASSERT_EQ(granted->outcome, Outcome::kGranted);
+    holder.claim(2, 0, 2);
+    dibsd.signal(SIGTERM);
+    ASSERT_EQ(holder.wait()->reason, Reason::kDraining);
+    const Ended other = run_dibsd({"--no-keeper", "--socket", dibsd.socket()});
+    EXPECT_EQ(other.exit_code, 1);
+    EXPECT_EQ(other.error, "dibsd: " + dibsd.socket() + ": another broker listens there\n");
+    holder.release(*granted);
+    EXPECT_EQ(dibsd.wait(), 0);
 }
 
 TEST(DibsdDrain, StopsAtItsTimeoutThoughALeaseLives) {

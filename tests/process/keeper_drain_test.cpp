@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/process/kept_dibsd.hpp"
+#include "tests/process/proc_text.hpp"
 #include "tests/process/raw_client.hpp"
 #include "tests/process/tool.hpp"
 
@@ -28,6 +29,20 @@ Reason claimed(const std::string& socket) {
 
 int said(const KeptDibsd& dibsd, const std::vector<std::string>& words) {
     return Tool(dibsd.socket(), words).wait();
+}
+
+std::string told(const KeptDibsd& dibsd, const std::vector<std::string>& words) {
+    Tool tool(dibsd.socket(), words);
+    EXPECT_EQ(tool.wait(), 0);
+    return tool.rest();
+}
+
+// Sent to the process, and not taken yet.
+bool is_pending(pid_t pid, int signal) {
+    const std::string text = proc_text(pid, "status");
+    const size_t at = text.find("\nShdPnd:");
+    if (at == std::string::npos) return false;
+    return (std::stoull(text.substr(at + 8), nullptr, 16) >> (signal - 1) & 1) != 0;
 }
 
 TEST(Takeover, KeepsWhatAnAdministratorHasDrained) {
@@ -56,12 +71,88 @@ TEST(Takeover, KeepsWhatAnAdministratorHasDrained) {
     const auto granted = holder.wait();
     EXPECT_EQ(said(dibsd, {"drain", "--all"}), 0);
     kill(dibsd.keeper(), SIGTERM);
-    while (connect_to(dibsd.socket()).valid())
+    while (RawClient(dibsd.socket()).attached())
         sched_yield();
     dibsd.kill_broker();
     await_epoch(witness, 5);
-    EXPECT_FALSE(connect_to(dibsd.socket()).valid());
+    EXPECT_FALSE(RawClient(dibsd.socket()).attached());
     holder.release(*granted);
+    EXPECT_EQ(dibsd.wait(), 0);
+}
+
+// The keeper has heard it, the broker dies before it looks at its signals.
+TEST(Takeover, StopsThoughItsBrokerNeverReadTheOrder) {
+    const Folder folder;
+    KeptDibsd dibsd(folder, kCounted);
+    RawClient holder(dibsd.socket());
+    holder.claim(1);
+    const auto granted = holder.wait();
+    ASSERT_TRUE(granted);
+    const pid_t broker = dibsd.broker();
+    kill(broker, SIGSTOP);
+    ASSERT_TRUE(is_stopped(broker));
+    kill(dibsd.keeper(), SIGTERM);
+    while (!is_pending(broker, SIGTERM))
+        sched_yield();
+    dibsd.kill_broker();
+    await_epoch(holder, 2);
+    const RawClient late(dibsd.socket());
+    EXPECT_EQ(late.farewell().code, shm::FarewellCode::kDraining);
+    holder.release(*granted);
+    EXPECT_EQ(dibsd.wait(), 0);
+    EXPECT_EQ(holder.wait_end(), Reason::kDraining);
+}
+
+// Both of them die, one behind the other, after the order.
+TEST(Takeover, StopsThoughTheKeeperThatHeardTheOrderHasDied) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kCounted);
+    RawClient holder(dibsd.socket());
+    holder.claim(1);
+    const auto granted = holder.wait();
+    holder.claim(2, 0, 2);
+    const pid_t first = dibsd.keeper();
+    kill(first, SIGTERM);
+    ASSERT_EQ(holder.wait()->reason, Reason::kDraining);
+    dibsd.kill_keeper();
+    const pid_t second = dibsd.keeper(first);
+    const RawClient meanwhile(dibsd.socket());  // answered behind the start of the second
+    EXPECT_EQ(meanwhile.farewell().code, shm::FarewellCode::kDraining);
+    dibsd.kill_broker();
+    await_epoch(holder, 2);
+    EXPECT_EQ(RawClient(dibsd.socket()).farewell().code, shm::FarewellCode::kDraining);
+    holder.release(*granted);
+    EXPECT_EQ(holder.wait_end(), Reason::kDraining);
+    while (!proc_text(second, "cmdline").empty())  // it ends, too
+        sched_yield();
+}
+
+TEST(Stopping, IsLookedAtAndSteeredByWhoeverMay) {
+    const Folder folder;
+    KeptDibsd dibsd(folder, kCounted);
+    RawClient holder(dibsd.socket());
+    holder.claim(1);
+    ASSERT_TRUE(holder.wait());
+    EXPECT_NE(told(dibsd, {"status", "-o", "json"}).find("\"stops_in_ns\":null"),
+              std::string::npos);
+    holder.claim(2, 0, 2);
+    kill(dibsd.keeper(), SIGTERM);
+    ASSERT_EQ(holder.wait()->reason, Reason::kDraining);
+    const std::string status = told(dibsd, {"status", "-o", "json"});
+    EXPECT_NE(status.find("\"draining\":true"), std::string::npos) << status;
+    EXPECT_EQ(status.find("\"stops_in_ns\":null"), std::string::npos) << status;
+    EXPECT_NE(told(dibsd, {"ls", "leases", "-o", "jsonl"}).find("\"pool\":\"tokens\""),
+              std::string::npos);
+    Tool undrain(dibsd.socket(), {"undrain", "--all"});
+    EXPECT_EQ(undrain.wait(), 6);
+    EXPECT_EQ(undrain.error_rest(),
+              "dibs undrain: the broker: it was asked to stop, which nothing takes back\n");
+    Tool claim(dibsd.socket(), {"claim", "tokens"});
+    EXPECT_EQ(claim.wait(), 75);
+    EXPECT_EQ(claim.error_rest(),
+              "dibs claim: no session with the broker at " + dibsd.socket() +
+                  ": the broker is about to stop, once its leases have ended (dibs ls leases)\n");
+    EXPECT_EQ(said(dibsd, {"release", "l1"}), 0);
     EXPECT_EQ(dibsd.wait(), 0);
 }
 

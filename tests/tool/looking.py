@@ -19,7 +19,8 @@ def status(place):
     expect_equal((code, err), (0, ""))
     expect_equal(steady(out.replace(place.socket, "SOCKET")),
                  '{"schema":"dibs.status/1","socket":"SOCKET","pid":N,"version":"0.1.0",'
-                 '"layout":1,"epoch":1,"uptime_ns":N,"draining":false,"admin":true,"turns":N,'
+                 '"layout":1,"epoch":1,"uptime_ns":N,"draining":false,"stops_in_ns":null,'
+                 '"admin":true,"turns":N,'
                  '"sessions":0,"sessions_max":1024,"pools":2,"pools_max":64,"slots":2,'
                  '"slots_max":4096,"claims":0,"claims_max":65536,"leases":0,"leases_max":16384,'
                  '"arena_blocks":2,"arena_blocks_max":8192,'

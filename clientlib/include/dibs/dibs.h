@@ -223,7 +223,8 @@ typedef struct dibs_connect_options {
 
 // Opens a session. DIBS_EARGUMENT (session null), DIBS_ESIZE, DIBS_ENEGATIVE, DIBS_ENAME (path
 // too long for a socket), DIBS_ENOBROKER, DIBS_EVERSION, DIBS_EHANDSHAKE, DIBS_ENOTALLOWED (this
-// user gets no session), DIBS_ELIMIT (as many, as large or as often as it may), DIBS_ESYSTEM.
+// user gets no session), DIBS_ELIMIT (as many, as large or as often as it may), DIBS_EDRAINING (the
+// broker is about to stop), DIBS_ESYSTEM.
 DIBS_API int dibs_connect(const dibs_connect_options* options, dibs_session** session);
 
 // Ends the session: what it holds is given back, its claims are cancelled, its slots withdrawn.
