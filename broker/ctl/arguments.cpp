@@ -144,6 +144,15 @@ std::string Arguments::unknown(const std::string& word) const {
     return no_such_option(word, known);
 }
 
+// The first operand that is not there, and what it would be; empty: all are.
+std::string Arguments::missing() const {
+    for (const CLI::Option* option : parser_->app.get_options()) {
+        if (!option->get_required() || option->count() != 0) continue;
+        return option->get_name() + " is required: " + option->get_description();
+    }
+    return "";
+}
+
 // What the parser could not place: a misspelt option, or a word too many.
 void Arguments::check_rest() const {
     const std::vector<std::string> rest = parser_->app.remaining();
@@ -170,6 +179,7 @@ std::optional<int> Arguments::parse(int argc, char** argv) {
             text.ends_with(" missing")) {
             text = "option " + text.substr(0, text.find(':')) + " needs a value";
         }
+        if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) text = missing();
         try {
             check_rest();  // a misspelt option is named before what is missing because of it
         } catch (const CLI::ParseError& first) {

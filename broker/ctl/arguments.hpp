@@ -59,6 +59,7 @@ class Arguments {
     void take_command(int* argc, char** argv);
     void check_command() const;
     void check_rest() const;
+    [[nodiscard]] std::string missing() const;
     [[nodiscard]] std::string unknown(const std::string& word) const;
 
     struct Parser;

@@ -231,7 +231,9 @@ TEST_F(Exec, SaysWhatIsWrong) {
          "write -- before the command, as in: dibs exec POOL -- true" + see_help},
         {{"one", "--"}, 2, "there is no command behind --" + see_help},
         {{"one"}, 2, "there is no command behind --" + see_help},
-        {{"--", "true"}, 2, "POOL is required" + see_help},
+        {{"--", "true"},
+         2,
+         "POOL is required: the pool's name; POOL:N for N slots at once" + see_help},
         {{"one", "-t", "5", "--", "true"},
          2,
          "\"5\" is not a duration: write a number with ns, us, ms, s, min or h, such as \"250ms\"" +

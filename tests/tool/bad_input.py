@@ -49,7 +49,13 @@ def unknown(place):
                              "There are: gpu, web\n"))
     expect_equal(place.run("status", "extra"),
                  (2, "", 'dibs status: "extra" is a word too many\nSee dibs status --help.\n'))
-    expect_equal(place.run("ls")[0], 2)
+    # What is missing, and what it would be.
+    expect_equal(place.run("ls"),
+                 (2, "", "dibs ls: KIND is required: pools, slots, workers, claims, leases or clients\n"
+                         "See dibs ls --help.\n"))
+    expect_equal(place.run("explain"),
+                 (2, "", "dibs explain: CLAIM is required: the claim, such as c12: dibs ls claims shows "
+                         "them\nSee dibs explain --help.\n"))
     expect_equal(place.run()[0], 2)
 
 
