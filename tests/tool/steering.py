@@ -117,6 +117,10 @@ def drain(place):
     expect_equal(place.run("drain", "gpu", "gup"),
                  (4, "", 'dibs drain: there is no pool "gup"; did you mean "gpu"? There are: gpu, web\n'))
     expect(not json.loads(place.run("show", "gpu", "-o", "json")[1])["draining"], "none is drained")
+    for word in ("drain", "undrain"):
+        expect_equal(place.run(word, "gpu/0"),
+                     (2, "", f'dibs {word}: "gpu/0" is a slot, and dibs {word} takes pools: the pool '
+                             f'is called "gpu", so dibs {word} gpu\n'))
     expect_equal(place.run("drain"),
                  (2, "", "dibs drain: name the pools, or say --all for the whole broker\n"))
 

@@ -10,6 +10,17 @@ namespace dibs::ctl {
 
 namespace {
 
+// No pool has a slash in its name: who writes one means a slot.
+void check_is_no_slot(const std::string& text, const std::string& word) {
+    const size_t slash = text.find('/');
+    if (slash == std::string::npos || slash == 0) return;
+    const std::string pool = text.substr(0, slash);
+    throw Failure(kExitUsage,
+                  "\"" + text + "\" is a slot, and dibs " + word +
+                      " takes pools: the pool is called \"" + pool + "\", so dibs " + word + " " +
+                      pool);
+}
+
 int run(const std::string& word, const std::string& about, admin::Ask ask, int argc, char** argv) {
     std::vector<std::string> pools;
     bool all = false;
@@ -22,6 +33,8 @@ int run(const std::string& word, const std::string& about, admin::Ask ask, int a
     if (all == !pools.empty()) {
         throw Failure(kExitUsage, "name the pools, or say --all for the whole broker");
     }
+    for (const std::string& pool : pools)
+        check_is_no_slot(pool, word);
     AdminClient client(output.socket());
     for (const std::string& pool : pools)
         (void)client.pools(pool);  // all are there, or none is drained
