@@ -121,6 +121,7 @@ void Desk::status(AdminJob& job) const {
     told->layout = shm::kLayoutVersion;
     told->epoch = core_.head().epoch;
     told->turns = counters.turns;
+    told->next_number = counters.arrival_next;
     told->draining = core_.draining();
     told->stopping = end_ns_ != shm::kNever;
     if (told->stopping) told->stops_in_ns = left(end_ns_);

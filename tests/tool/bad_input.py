@@ -93,8 +93,8 @@ def help_width(place):
 def no_such(place):
     place.start(POOLS)
     expect_equal(place.run("show", "c77"),
-                 (4, "", "dibs show: no claim c77 of yours waits; dibs ls claims shows those that "
-                         "do\n"))
+                 (4, "", "dibs show: there is no claim c77: none has come yet; dibs ls claims shows "
+                         "those that wait\n"))
     expect_equal(place.run("show", "l77"),
                  (4, "", "dibs show: you hold no lease l77; dibs ls leases shows those that are "
                          "held\n"))
@@ -108,8 +108,8 @@ def no_such(place):
                  (4, "", "dibs show: there is no client s9.9; dibs ls clients shows those that "
                          "are\n"))
     expect_equal(place.run("explain", "c77"),
-                 (4, "", "dibs explain: no claim c77 of yours waits; dibs ls claims shows those "
-                         "that do\n"))
+                 (4, "", "dibs explain: there is no claim c77: none has come yet; dibs ls claims "
+                         "shows those that wait\n"))
     expect_equal(place.run("show", "gpu/x"),
                  (2, "", 'dibs show: "gpu/x": a slot is named POOL/NUMBER, such as gpu/0\n'))
     expect_equal(place.run("explain", "gpu"),

@@ -5,6 +5,7 @@
 #   looking.py DIBSD DIBS [PART]     speaks TAP
 # SPDX-License-Identifier: Apache-2.0
 import json
+import os
 import re
 import sys
 
@@ -176,13 +177,56 @@ def explain(place):
                  '"limit":null,"limited":null,"preempt":null,'
                  '"sentence":"All 2 slots of gpu are taken. The longest holder is uid:U, '
                  'process P, lease l1, for T. A slot must be given back, or its lease end."}\n')
-    expect_equal(steady(place.run("explain", "c3")[1]).splitlines()[-1],
-                 "1 claim stands before it. All 2 slots of gpu are taken. The longest holder is "
-                 "uid:U, process P, lease l1, for T. A slot must be given back, or its lease end.")
+    # The sentence first, then what it is made of.
+    lines = steady(place.run("explain", "c3")[1]).splitlines()
+    expect_equal(lines[:2],
+                 ["1 claim stands before it. All 2 slots of gpu are taken. The longest holder is "
+                  "uid:U, process P, lease l1, for T. A slot must be given back, or its lease end.",
+                  ""])
+    expect_equal([" ".join(line.split()) for line in lines[2:6]],
+                 ["claim c3", "pool gpu", "account uid:U", "reason behind"])
     place.begin("claim", "web")
     waiting(place, 3)
-    expect_equal(place.run("explain", "c4")[1].splitlines()[-1],
+    expect_equal(place.run("explain", "c4")[1].splitlines()[0],
                  "Pool web has no slots. A worker must announce one.")
+
+
+@case("explain of a claim that has ended says so, as far as the asker may know: 4")
+def explain_the_ended(place):
+    place.start('socket_mode = "0666"\n' + POOLS)
+    expect_equal(place.run("explain", "c1"),
+                 (4, "", "dibs explain: there is no claim c1: none has come yet; dibs ls claims shows "
+                         "those that wait\n"))
+    hold(place, "gpu:2")
+    expect_equal(place.run("explain", "c1"),
+                 (4, "", "dibs explain: claim c1 does not wait any more: it has its lease, l1; dibs "
+                         "show l1 shows it\n"))
+    waiter = place.begin("claim", "gpu")
+    claim = waiting(place, 1)[0]
+    for command in (("cancel", "c2"), ("release", "l1")):
+        expect_equal(place.run(*command)[0], 0)
+    waiter.wait()
+    wait_until(place, ("ls", "leases", "-o", "jsonl"), lambda rows: not rows)
+    for number in (1, 2):
+        expect_equal(place.run("explain", f"c{number}"),
+                     (4, "", f"dibs explain: claim c{number} has ended: it does not wait, and there "
+                             f"is no lease l{number}; dibs ls claims shows those that wait\n"))
+    expect_equal(place.run("explain", claim["id"]),
+                 (4, "", f"dibs explain: claim {claim['id']} does not wait: it has ended or never "
+                         "was; dibs ls claims shows those that wait\n"))
+    expect_equal(place.run("explain", "c3"),
+                 (4, "", "dibs explain: there is no claim c3: the last one that came is c2; dibs ls "
+                         "claims shows those that wait\n"))
+    if os.geteuid() != 0:
+        return  # only root can become another user
+    place.folder.chmod(0o755)
+    stranger = {"user": 65534, "group": 65534, "extra_groups": []}
+    expect_equal(place.run("explain", "c2", **stranger),
+                 (4, "", "dibs explain: claim c2 has ended, or is another user's: it does not wait, "
+                         "and you hold no lease l2; dibs ls claims shows those that wait\n"))
+    expect_equal(place.run("explain", claim["id"], **stranger),
+                 (4, "", f"dibs explain: claim {claim['id']} does not wait: it has ended, is another "
+                         "user's, or never was; dibs ls claims shows those that wait\n"))
 
 
 @case("explain counts over a long backlog")

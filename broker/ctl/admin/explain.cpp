@@ -102,9 +102,9 @@ int run_explain(int argc, char** argv) {
     if (answer.explanation == nullptr) {
         throw Failure(kExitFailed, "the broker's answer has no explanation");
     }
-    output.show_record(explanation_sheet(*answer.explanation));
-    output.say("");
     output.say(wait_sentence(*answer.explanation));
+    output.say("");
+    output.show_record(explanation_sheet(*answer.explanation));
     return output.finish(kExitOk);
 }
 

@@ -123,6 +123,35 @@ std::unique_ptr<admin::LeaseT> look_for_lease(AdminClient& client, const Name& n
     return pick(client.leases("", name.by_id ? 0 : name.number), name);
 }
 
+// What can be told of a claim that neither waits nor has its lease. Numbers are given in the order
+// of arrival and never again, so one that has been given is of a claim that has ended, or of one
+// that the asker may not see.
+std::string gone(AdminClient& client, const Name& name) {
+    const std::string where = "; dibs ls claims shows those that wait";
+    admin::RequestT request;
+    request.ask = admin::Ask::status;
+    const admin::AnswerT answer = client.must(request, "");
+    const bool admin = answer.status != nullptr && answer.status->is_admin;
+    const uint64_t next = answer.status == nullptr ? 0 : answer.status->next_number;
+    const std::string claim = "claim " + shown(name);
+    if (next == 0 || name.by_id) {
+        return claim + " does not wait: it has ended" + (admin ? "" : ", is another user's,") +
+               " or never was" + where;
+    }
+    if (name.number == 0 || name.number >= next) {
+        const std::string last =
+            next == 1 ? "none has come yet"
+                      : "the last one that came is " + number_text(Letter::kClaim, next - 1);
+        return "there is no " + claim + ": " + last + where;
+    }
+    const std::string lease = number_text(Letter::kLease, name.number);
+    if (admin) {
+        return claim + " has ended: it does not wait, and there is no lease " + lease + where;
+    }
+    return claim + " has ended, or is another user's: it does not wait, and you hold no lease " +
+           lease + where;
+}
+
 }  // namespace
 
 std::string shown(const Name& name) {
@@ -165,9 +194,7 @@ std::unique_ptr<admin::ClaimT> find_claim(AdminClient& client, const Name& name)
                       "claim " + shown(name) + " does not wait any more: it has its lease, " +
                           shown(lease) + "; dibs show " + shown(lease) + " shows it");
     }
-    throw Failure(
-        kExitNotFound,
-        "no claim " + shown(name) + " of yours waits; dibs ls claims shows those that do");
+    throw Failure(kExitNotFound, gone(client, name));
 }
 
 std::unique_ptr<admin::LeaseT> find_lease(AdminClient& client, const Name& name) {
