@@ -106,12 +106,17 @@ def drain(place):
     expect_equal(place.run("drain", "gpu"), (0, "POOL  DRAINING\ngpu   yes\n", ""))
     code, out, err = place.run("claim", "gpu")
     expect_equal((code, out), (75, ""))
-    expect("takes no new claims" in err, err)
+    expect_equal(err, 'dibs claim: did not get a slot of pool "gpu": the pool drains and takes no new '
+                      "claims; dibs undrain gpu ends that\n")
+    expect_equal(place.run("exec", "gpu", "--", "true"),
+                 (75, "", err.replace("dibs claim", "dibs exec")))
     expect_equal(place.run("undrain", "gpu", "-o", "jsonl")[1],
                  '{"schema":"dibs.drain/1","pool":"gpu","draining":false}\n')
     expect_equal(place.run("drain", "--all")[0], 0)
     expect(json.loads(place.run("status", "-o", "json")[1])["draining"], "it drains")
-    expect_equal(place.run("claim", "gpu")[0], 75)
+    expect_equal(place.run("claim", "gpu"),
+                 (75, "", 'dibs claim: did not get a slot of pool "gpu": the whole broker drains and '
+                          "takes no new claims; dibs undrain --all ends that\n"))
     expect_equal(place.run("undrain", "--all")[0], 0)
     hold(place, "gpu")
     expect_equal(place.run("drain", "gpu", "gup"),
@@ -123,6 +128,20 @@ def drain(place):
                              f'is called "gpu", so dibs {word} gpu\n'))
     expect_equal(place.run("drain"),
                  (2, "", "dibs drain: name the pools, or say --all for the whole broker\n"))
+
+
+@case("drain: a claim that waits is told what drains, too")
+def drain_of_waiters(place):
+    place.start(POOLS)
+    hold(place, "gpu:2")
+    for words, what, end in ((("gpu",), "pool", "gpu"), (("--all",), "whole broker", "--all")):
+        waiter = place.begin("claim", "gpu")
+        waiting(place, 1)
+        expect_equal(place.run("drain", *words)[0], 0)
+        expect_equal((waiter.wait(), waiter.stderr.read()),
+                     (75, f'dibs claim: did not get a slot of pool "gpu": the {what} drains and takes '
+                          f"no new claims; dibs undrain {end} ends that\n"))
+        expect_equal(place.run("undrain", *words)[0], 0)
 
 
 @case("config check: good, bad, not there")

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "broker/ctl/admin/admin_client.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/labels.hpp"
 #include "broker/ctl/sheet.hpp"
@@ -84,6 +85,28 @@ void tell_wait(const Attachment& attachment, uint32_t pool, const Options& optio
     std::fprintf(stderr, "dibs: waiting for %s: %s\n", wanted(options).c_str(), why.c_str());
 }
 
+// What drains, and what ends that. The broker itself is asked: what it publishes may be behind. Who
+// is not let in although the session stood a moment ago meets a broker that is about to stop.
+std::string what_drains(const Options& options) {
+    try {
+        AdminClient client(options.socket);
+        admin::RequestT request;
+        request.ask = admin::Ask::status;
+        const admin::AnswerT answer = client.must(request, "");
+        if (answer.status != nullptr && answer.status->draining) {
+            return "the whole broker drains and takes no new claims; dibs undrain --all ends that";
+        }
+        const auto rows = client.pools(options.pool.name);
+        if (!rows.empty() && rows.front()->draining) {
+            return "the pool drains and takes no new claims; dibs undrain " + options.pool.name +
+                   " ends that";
+        }
+    } catch (const Failure&) {
+        return "the broker is about to stop, and takes no new claims";
+    }
+    return "it drained, and drains no more: try again";
+}
+
 Failure not_granted(const dibs_completion& end,
                     const Options& options,
                     const Attachment& attachment,
@@ -109,6 +132,9 @@ Failure not_granted(const dibs_completion& end,
     if (end.code == DIBS_EREFUSED) {
         return {options.conflict_exit.value_or(kExitNoneFree),
                 start + "its worker refused with code " + std::to_string(end.worker_code)};
+    }
+    if (end.code == DIBS_EDRAINING) {
+        return {options.conflict_exit.value_or(kExitNoneFree), start + what_drains(options)};
     }
     if (end.code == DIBS_EUNITS) {
         return {kExitLimit, start + "too many at once" + units_hint(attachment, pool)};
