@@ -171,6 +171,7 @@ int run_claim(int argc, char** argv) {
         throw Failure(kExitUsage, "--now does not wait, so it goes without --timeout");
     }
     options.pool = parse_pool_operand(operand, DIBS_UNITS_MAX);
+    require_output();
     options.socket = output.socket();
     exec::LeaseWatch lease(options);
     const shm::Descriptor signals = take_signals();

@@ -15,6 +15,7 @@
 #include "broker/ctl/clock.hpp"
 #include "broker/ctl/event_text.hpp"
 #include "broker/ctl/failure.hpp"
+#include "broker/ctl/output.hpp"
 #include "broker/ctl/subcommand.hpp"
 
 namespace dibs::ctl {
@@ -69,6 +70,7 @@ int run_events(int argc, char** argv) {
     if (count == 0 && arguments.given("--count")) {
         throw Failure(kExitUsage, "--count 0: it is at least 1; without --count there is no end");
     }
+    require_output();
     signal(SIGPIPE, SIG_IGN);
     const Subscription events = subscribe(socket);
     if (duration_ns < 0 && !follow && count == 0) duration_ns = DIBS_SECOND;

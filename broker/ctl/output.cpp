@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/output.hpp"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -35,6 +36,11 @@ std::string unwritten(int error) {
     std::string text = "cannot write to standard output";
     if (error == 0) return text;
     return text + ": " + (error == EBADF ? "it is closed" : std::strerror(error));
+}
+
+void require_output() {
+    const int flags = fcntl(STDOUT_FILENO, F_GETFL);
+    if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY) throw Failure(kExitFailed, unwritten(EBADF));
 }
 
 Output::Output(Arguments& arguments) {

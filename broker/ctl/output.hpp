@@ -16,6 +16,9 @@ namespace dibs::ctl {
 // That it could not be written, and why; 0: nobody knows.
 std::string unwritten(int error);
 
+// Failure where standard output is closed: for who would else find out after a long wait.
+void require_output();
+
 class Output {
   public:
     // Adds -o and --socket.

@@ -432,7 +432,8 @@ def terminal(place):
 
 @case("who stops reading ends it quietly; a full disk is said")
 def closed_output(place):
-    place.start('[[pool]]\nname = "many"\nkind = "counted"\nslots = 3000\n')
+    place.start('[[pool]]\nname = "many"\nkind = "counted"\nslots = 3000\n'
+                '[[pool]]\nname = "none"\nkind = "worker"\n')
     reader, writer = os.pipe()
     os.close(reader)
     child = subprocess.run([place.dibs, "ls", "slots"], stdout=writer, stderr=subprocess.PIPE,
@@ -451,6 +452,11 @@ def closed_output(place):
                  (1, "dibs status: cannot write to standard output: it is closed\n"))
     for command, said in ((["dump"], "dibs dump: cannot write to standard output: it is closed\n"),
                           (["--help"], "dibs: cannot write to standard output: it is closed\n"),
+                          # These would wait first, for an event or a slot, and then find out.
+                          (["events", "-f"],
+                           "dibs events: cannot write to standard output: it is closed\n"),
+                          (["claim", "none"],
+                           "dibs claim: cannot write to standard output: it is closed\n"),
                           (["exec", "many", "--", "sh", "-c", "echo told || exit 9"], None)):
         child = subprocess.run(["sh", "-c", '"$@" >&-', "sh", place.dibs, *command],
                                stderr=subprocess.PIPE, text=True, env=place.environment(),
