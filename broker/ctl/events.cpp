@@ -34,7 +34,7 @@ Subscription subscribe(const std::string& socket) {
     options.socket_path = path.c_str();
     dibs_events* events = nullptr;
     const int code = dibs_events_open(&options, &events);
-    if (code == DIBS_ENOBROKER) throw unreachable(path, errno);
+    if (code == DIBS_ENOBROKER || code == DIBS_ESYSTEM) throw unreachable(path, errno);
     if (code != DIBS_OK) {
         throw Failure(exit_code_of(code), path + ": no events: " + dibs_strerror(code));
     }

@@ -299,8 +299,12 @@ def no_permission(place):
                           "user root and group root (mode 0660); ask for a dibsd that runs "
                           "with a group of its own\n")
     os.chown(place.socket, 0, 65534)
-    expect(place.run("status", **someone_else() | {"group": 65533})[2].endswith(
-        "and group nogroup (mode 0660); ask to be added to the group nogroup\n"), "a group to join")
+    group = (f"you may not connect to {place.socket}: it is for user root and group nogroup (mode "
+             "0660); ask to be added to the group nogroup\n")
+    for command in (("status",), ("ls", "pools"), ("claim", "gpu"), ("events",), ("record", "/dev/null"),
+                    ("exec", "gpu", "--", "true"), ("worker", "web", "--", "true")):
+        expect_equal(place.run(*command, **someone_else() | {"group": 65533}),
+                     (5, "", f"dibs {command[0]}: {group}"))
     os.chmod(place.socket, 0o600)
     expect("it is for user root alone (mode 0600)" in place.run("status", **someone_else())[2],
            "a socket for one user says so")
