@@ -47,7 +47,13 @@ int open_conversation(const AdminConnection& connection,
     sockaddr_un address = {};
     code = broker_address(*known, &address);
     if (code == DIBS_OK) code = connection.reach(address);
-    return code != DIBS_OK ? code : greet(connection);
+    if (code == DIBS_OK) code = greet(connection);
+    if (code == DIBS_OK) return code;
+    const int error = errno;
+    tell_failure(
+        *known, address, dibs_strerror(code), code == DIBS_ESYSTEM ? strerror(error) : nullptr);
+    errno = error;
+    return code;
 }
 
 int code_of_answer(uint8_t code) {

@@ -16,6 +16,11 @@ namespace dibs::client {
 
 // connect.cpp: where the options say that the broker is. DIBS_OK, DIBS_ENAME.
 int broker_address(const dibs_connect_options& options, sockaddr_un* address);
+// The same: puts "PATH: what", and ": why" unless that is null, where the options want it.
+void tell_failure(const dibs_connect_options& options,
+                  const sockaddr_un& address,
+                  const char* what,
+                  const char* why);
 
 class AdminConnection {
   public:

@@ -37,16 +37,11 @@ struct Opening {
     shm::Welcome welcome = {};
     sockaddr_un address = {};
 
+    // The sentence begins with the socket's path, where there is one.
     int fail(int code, const char* what) const {
-        if (options.error_text != nullptr && options.error_text_size != 0) {
-            const int error = errno;
-            snprintf(options.error_text,
-                     options.error_text_size,
-                     code == DIBS_ESYSTEM ? "%s: %s" : "%s",
-                     what,
-                     strerror(error));
-            errno = error;
-        }
+        const int error = errno;
+        tell_failure(options, address, what, code == DIBS_ESYSTEM ? strerror(error) : nullptr);
+        errno = error;
         return code;
     }
 };
@@ -106,9 +101,9 @@ int reach(Opening& opening) {
         return DIBS_OK;
     }
     if (errno == ENOENT || errno == ECONNREFUSED || errno == EAGAIN) {
-        return opening.fail(DIBS_ENOBROKER, "no broker listens at the socket");
+        return opening.fail(DIBS_ENOBROKER, "no broker listens there");
     }
-    return opening.fail(DIBS_ESYSTEM, address.sun_path);
+    return opening.fail(DIBS_ESYSTEM, "cannot connect");
 }
 
 int refused(const Opening& opening, const shm::Farewell& farewell) {
@@ -415,6 +410,22 @@ void* take_marked(size_t size) {
     }
     *static_cast<uint64_t*>(memory) = kForkMark;
     return memory;
+}
+
+void tell_failure(const dibs_connect_options& options,
+                  const sockaddr_un& address,
+                  const char* what,
+                  const char* why) {
+    if (options.error_text == nullptr || options.error_text_size == 0) return;
+    const char* path = address.sun_path;
+    snprintf(options.error_text,
+             options.error_text_size,
+             "%s%s%s%s%s",
+             path,
+             path[0] != 0 ? ": " : "",
+             what,
+             why != nullptr ? ": " : "",
+             why != nullptr ? why : "");
 }
 
 int broker_address(const dibs_connect_options& options, sockaddr_un* address) {

@@ -60,12 +60,14 @@ Failure no_answer(const std::string& path, const std::string& why) {
                 "): start dibsd, or name its socket with --socket or DIBS_SOCKET"};
 }
 
-Failure unattached(int code, int error, const std::string& path, const char* text) {
-    if (code == DIBS_ENOBROKER) return no_answer(path, text);
+// `text` is the library's, which begins with the path.
+Failure unattached(int code, int error, const std::string& path, std::string_view text) {
     if (code == DIBS_ESYSTEM && (error == EACCES || error == EPERM)) {
         return {kExitDenied, denied(path)};
     }
-    const std::string why = *text != '\0' ? text : dibs_strerror(code);
+    if (text.starts_with(path + ": ")) text.remove_prefix(path.size() + 2);
+    const std::string why(!text.empty() ? text : dibs_strerror(code));
+    if (code == DIBS_ENOBROKER) return no_answer(path, why);
     return {exit_code_of(code), "no session with the broker at " + path + ": " + why};
 }
 
@@ -192,7 +194,7 @@ Attachment::Attachment(const std::string& socket,
 void Attachment::attach(const std::string& path,
                         dibs_connect_options options,
                         const std::function<shm::Descriptor()>& connect) {
-    std::array<char, 256> text{};
+    std::array<char, 512> text{};
     options.size = sizeof options;
     options.socket_path = path.c_str();
     options.error_text = text.data();

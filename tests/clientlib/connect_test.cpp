@@ -108,7 +108,7 @@ TEST(Connect, SaysThatNobodyListens) {
     Attempt attempt("/tmp/dibs-there-is-no-such-socket");
     EXPECT_EQ(attempt.connect(), DIBS_ENOBROKER);
     EXPECT_EQ(attempt.session, nullptr);
-    EXPECT_STREQ(attempt.text, "no broker listens at the socket");
+    EXPECT_STREQ(attempt.text, "/tmp/dibs-there-is-no-such-socket: no broker listens there");
 }
 
 TEST(Connect, RefusesAPathThatDoesNotFitASocket) {
@@ -139,7 +139,7 @@ TEST(Connect, RefusesAWelcomeWhoseSizesDoNotFit) {
     broker.answer_with({reinterpret_cast<const char*>(&welcome), sizeof welcome});
     Attempt attempt(broker.path().c_str());
     EXPECT_EQ(attempt.connect(), DIBS_EHANDSHAKE);
-    EXPECT_STREQ(attempt.text, "the welcome's sizes do not fit together");
+    EXPECT_EQ(attempt.text, broker.path() + ": the welcome's sizes do not fit together");
 }
 
 TEST(Connect, PassesOnWhatAFarewellSays) {
@@ -150,7 +150,7 @@ TEST(Connect, PassesOnWhatAFarewellSays) {
     broker.answer_with({reinterpret_cast<const char*>(&farewell), sizeof farewell});
     Attempt attempt(broker.path().c_str());
     EXPECT_EQ(attempt.connect(), DIBS_EVERSION);
-    EXPECT_STREQ(attempt.text, "layout 1 here, 2 there");
+    EXPECT_EQ(attempt.text, broker.path() + ": layout 1 here, 2 there");
 
     farewell.code = shm::FarewellCode::kFull;
     broker.answer_with({reinterpret_cast<const char*>(&farewell), sizeof farewell});

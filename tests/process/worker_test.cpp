@@ -470,7 +470,7 @@ TEST_F(Worker, SaysWhatIsWrong) {
          "--name: at most 58 bytes; the process's number stands behind it"},
         {{"web", "--socket", "/no/such.sock", "--", "true"},
          3,
-         "no broker answers at /no/such.sock (no broker listens at the socket): start dibsd, or "
+         "no broker answers at /no/such.sock (no broker listens there): start dibsd, or "
          "name its socket with --socket or DIBS_SOCKET"},
     };
     for (const Mistake& mistake : mistakes) {

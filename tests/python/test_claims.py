@@ -159,6 +159,16 @@ def test_what_is_wrong_has_an_exception_each(client):
         dibs.connect("/tmp/dibs-there-is-no-such-socket")
     assert isinstance(raised.value, ConnectionError)
     assert raised.value.name == "no-broker"
+    assert str(raised.value) == "/tmp/dibs-there-is-no-such-socket: no broker listens there"
+
+
+@pytest.mark.parametrize("reach", [
+    dibs.connect, dibs.Events, lambda path: dibs.dump(1, path), lambda path: dibs.load(0, path),
+    lambda path: dibs.Administration(path).delete_account("a")])
+def test_who_does_not_reach_a_broker_is_told_which(reach):
+    path = "/tmp/dibs-there-is-no-such-socket"
+    with pytest.raises(errors.NoBroker, match=f"^{path}: no broker listens "):
+        reach(path)
 
 
 def test_counters_and_limits(client):

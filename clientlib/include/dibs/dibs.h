@@ -212,7 +212,8 @@ typedef struct dibs_connect_options {
     uint32_t leases_max;          // 8 .. 1024, 256: claims and leases at once
     int32_t spin_us;              // how long a wait spins before it sleeps, while the broker is on
                                   // another CPU: 0 = 25; negative: it sleeps at once
-    char* error_text;             // null, or where a sentence about a failure goes
+    char* error_text;             // null, or where a sentence about a failure goes, which begins
+                                  // with the socket's path
     size_t error_text_size;
     const int* connected;  // null, or a SOCK_SEQPACKET socket that is connected to the broker's:
                            // the session is that of the process which connected it, lives as long
@@ -890,8 +891,8 @@ typedef struct dibs_event {
     char account[DIBS_NAME_MAX + 1];
 } dibs_event;
 
-// Subscribes; of the options, socket_path counts. Events begin with the next turn. Codes as of
-// dibs_connect. DIBS_EVERSION: the broker tells no events.
+// Subscribes; of the options, socket_path and error_text count. Events begin with the next turn.
+// Codes as of dibs_connect. DIBS_EVERSION: the broker tells no events.
 DIBS_API int dibs_events_open(const dibs_connect_options* options, dibs_events** events);
 // The next event; waits at most timeout_ns. DIBS_ETIMEDOUT: none came. DIBS_EBROKERLOST: the broker
 // is gone, or has let this subscription go: open another one. DIBS_ESIZE, DIBS_ENEGATIVE,
@@ -905,7 +906,8 @@ DIBS_API int dibs_events_close(dibs_events* events);
 // "grant", "lease_end", …; "unknown".
 DIBS_API const char* dibs_event_name(int kind);
 
-// ---- The whole state, for administrators. Of the options, socket_path counts. Threads: any.
+// ---- The whole state, for administrators. Of the options, socket_path and error_text (of a
+//      broker that is not reached) count. Threads: any.
 
 // Writes the broker's state as one snapshot (schemas/snapshot.fbs) to the descriptor, as it stands
 // between two turns, without holding the broker up. DIBS_ENOTALLOWED, DIBS_ESTATE (another dump is
@@ -920,10 +922,11 @@ DIBS_API int dibs_load(const dibs_connect_options* options, int fd);
 
 // ---- Accounts, and workers that do not attach: for administrators. Each function asks the broker
 //      over a connection of its own and waits for its answer, at most 5 s. Of the options,
-//      socket_path and error_text count: the text is the broker's sentence about a refusal. All of
-//      them may return DIBS_ENOTALLOWED, DIBS_ENOBROKER, DIBS_EVERSION, DIBS_EHANDSHAKE,
-//      DIBS_ELIMIT (too many ask at once), DIBS_ENAME, DIBS_ESIZE, DIBS_ESYSTEM, DIBS_EARGUMENT,
-//      DIBS_EPAYLOAD (more than one question has room for). Threads: any.
+//      socket_path and error_text count: the text is the broker's sentence about a refusal, or says
+//      which broker was not reached. All of them may return DIBS_ENOTALLOWED, DIBS_ENOBROKER,
+//      DIBS_EVERSION, DIBS_EHANDSHAKE, DIBS_ELIMIT (too many ask at once), DIBS_ENAME, DIBS_ESIZE,
+//      DIBS_ESYSTEM, DIBS_EARGUMENT, DIBS_EPAYLOAD (more than one question has room for). Threads:
+//      any.
 //
 //     // 3 slots of the best class at any time, and at most 2 with labels that begin with "gpu:"
 //     const int64_t rate[] = {3 * DIBS_MICROS};

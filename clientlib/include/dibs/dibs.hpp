@@ -848,7 +848,7 @@ class Administration {
     }
 
     const char* socket_path_;
-    char why_[256] = {};
+    char why_[512] = {};
 };
 
 }  // namespace cpp0

@@ -10,7 +10,7 @@ import ctypes
 import os
 from ctypes import POINTER, c_char, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint8, c_uint32, \
     c_uint64, c_void_p
-from typing import Any, Iterator
+from typing import Any, Iterator, Optional
 
 FOREVER = 2**63 - 1
 SECOND = 1_000_000_000
@@ -71,6 +71,20 @@ class ConnectOptions(Struct):
                 ("up_payload", c_uint32), ("down_payload", c_uint32), ("leases_max", c_uint32),
                 ("spin_us", c_int32), ("error_text", c_char_p), ("error_text_size", c_size_t),
                 ("connected", POINTER(c_int))]
+
+    @classmethod
+    def to(cls, path: Optional[str], **fields: Any) -> ConnectOptions:
+        """For that socket, with room for the library's sentence about a failure."""
+        text = ctypes.create_string_buffer(512)
+        made: ConnectOptions = cls.sized(
+            socket_path=os.fsencode(path) if path is not None else None,
+            error_text=ctypes.cast(text, c_char_p), error_text_size=len(text), **fields)
+        made.text = text
+        return made
+
+    @property
+    def why(self) -> str:
+        return str(self.text.value.decode(errors="replace"))
 
 
 class PoolLimits(Struct):

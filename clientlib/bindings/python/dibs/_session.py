@@ -61,14 +61,10 @@ class Session:
         self._next = 1
         self._reaped = (_abi.Completion * REAP_MAX)()  # kind 0: handed on
         self._is_reaping = False
-        text = ctypes.create_string_buffer(256)
-        wanted = _abi.ConnectOptions.sized(
-            socket_path=os.fsencode(path) if path is not None else None,
-            timeout_ns=nanoseconds(timeout), error_text=ctypes.cast(text, ctypes.c_char_p),
-            error_text_size=len(text), **sizes)
+        wanted = _abi.ConnectOptions.to(path, timeout_ns=nanoseconds(timeout), **sizes)
         code = library.dibs_connect(wanted, ctypes.byref(self.handle))
         if code < 0:
-            raise errors.of_code(code, text.value.decode(errors="replace"))
+            raise errors.of_code(code, wanted.why)
 
     # ---- entering
 

@@ -4,15 +4,12 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from dataclasses import dataclass
 from typing import Any, Iterable, Mapping, Optional, Sequence
 
 from . import _abi, errors
 from ._abi import library
 from ._session import nanoseconds, strings
-
-TEXT_SIZE = 256
 
 
 @dataclass(frozen=True)
@@ -37,15 +34,10 @@ class Administration:
         self._socket = socket
 
     def _ask(self, function: Any, *arguments: Any) -> int:
-        why = ctypes.create_string_buffer(TEXT_SIZE)
-        to = _abi.ConnectOptions.sized(
-            socket_path=os.fsencode(self._socket) if self._socket is not None else None,
-            error_text=ctypes.cast(why, ctypes.c_char_p), error_text_size=TEXT_SIZE)
+        to = _abi.ConnectOptions.to(self._socket)
         code: int = function(to, *arguments)
         if code < 0:
-            said = why.value.decode(errors="replace")
-            error = errors.of_code(code)
-            raise type(error)(said) if said else error
+            raise errors.of_code(code, to.why)
         return code
 
     # ---- accounts

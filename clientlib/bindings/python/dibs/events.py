@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import time
 from dataclasses import dataclass
 from types import TracebackType
@@ -62,10 +61,10 @@ class Events:
 
     def __init__(self, socket: Optional[str] = None, *, timeout: float = 5.0) -> None:
         self._handle = ctypes.c_void_p()
-        wanted = _abi.ConnectOptions.sized(
-            socket_path=os.fsencode(socket) if socket is not None else None,
-            timeout_ns=nanoseconds(timeout))
-        errors.check(library.dibs_events_open(wanted, ctypes.byref(self._handle)))
+        wanted = _abi.ConnectOptions.to(socket, timeout_ns=nanoseconds(timeout))
+        code = library.dibs_events_open(wanted, ctypes.byref(self._handle))
+        if code < 0:
+            raise errors.of_code(code, wanted.why)
 
     def next(self, timeout: Optional[float] = None) -> Optional[Event]:
         """None if none came within `timeout` seconds (None: waits for ever). BrokerLost: subscribe
