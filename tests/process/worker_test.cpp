@@ -8,65 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "tests/process/client_attached.hpp"
-#include "tests/process/dibsd.hpp"
-#include "tests/process/kept_dibsd.hpp"
-#include "tests/process/tool.hpp"
+#include "tests/process/web_workers.hpp"
 
 namespace dibs::test {
 namespace {
-
-using Words = std::vector<std::string>;
-
-constexpr const char* kPools =
-    "[[pool]]\nname = \"web\"\nkind = \"worker\"\nanswer_max = 4096\nattributes_max = 256\n"
-    "reservation_ttl = \"1h\"\n"
-    "[[pool]]\nname = \"mute\"\nkind = \"worker\"\nreservation_ttl = \"1h\"\n"
-    "[[pool]]\nname = \"gpu\"\nkind = \"counted\"\nslots = 1\n";
-
-// Answers with its process id and what it was told; does what the text asks for.
-constexpr const char* kServe =
-    "while read -r line; do case $line in *die*) exit 9;; *twice*) echo first;; *stay*) sleep "
-    "1000;; "
-    "esac; echo \"$$ $line\"; done";
-
-Words operator+(Words left, const Words& right) {
-    left.insert(left.end(), right.begin(), right.end());
-    return left;
-}
-
-class Worker : public testing::Test {
-  public:
-    std::unique_ptr<Tool> start(const Words& words, const std::string& script = kServe) {
-        return std::make_unique<Tool>(dibsd_.socket(),
-                                      Words{"worker"} + words + Words{"--", "sh", "-c", script});
-    }
-    // Uses a slot: the answer, or why there is none.
-    static std::string call(const Attached& client, const std::string& body) {
-        dibs_claim_options asked = Attached::asking(DIBS_FOREVER);
-        asked.body = body.data();
-        asked.body_size = body.size();
-        const dibs_completion end = client.claim(asked);
-        if (end.outcome != DIBS_GRANTED) return dibs_reason_name(end.code);
-        return answer_of(client, end.lease);
-    }
-    static std::string answer_of(const Attached& client, const dibs_lease& lease) {
-        dibs_completion ended = {};
-        while (ended.kind != DIBS_LEASE_ENDED)
-            EXPECT_EQ(dibs_reap(client, &ended, 1, DIBS_FOREVER), 1);
-        const void* answer = nullptr;
-        size_t size = 0;
-        if (dibs_lease_answer(client, &lease, 0, &answer, &size) != DIBS_OK) {
-            return dibs_reason_name(ended.code);
-        }
-        return {static_cast<const char*>(answer), size};
-    }
-    // The process that answers, by what kServe answers.
-    static pid_t pid_of(const Attached& client) { return std::stoi(call(client, "who")); }
-
-    Folder folder_;
-    Dibsd dibsd_{folder_, kPools};
-};
 
 TEST_F(Worker, TellsAProcessItsUseAndGivesTheHolderItsAnswer) {
     const auto tool = start({"web"}, "while read -r line; do printf '%s\\n' \"heard $line\"; done");
@@ -313,51 +258,6 @@ TEST_F(Worker, EndsTheLeaseOfAHolderWhenItIsKilled) {
     const dibs_completion end = client.claim(asked);
     tool->signal(SIGKILL);
     EXPECT_EQ(answer_of(client, end.lease), "worker-lost");
-}
-
-TEST_F(Worker, OffersItsProcessesToTheNextBroker) {
-    const auto tool = start({"web"});
-    pid_t process = 0;
-    {
-        const Attached client(dibsd_.socket(), "web");
-        process = pid_of(client);
-    }
-    dibsd_.signal(SIGKILL);
-    (void)dibsd_.wait();
-    EXPECT_NE(tool->error_line_with("its session at the broker has ended"), "");
-    Dibsd next(folder_, kPools);
-    ASSERT_TRUE(next.ready());
-    const Attached client(next.socket(), "web");
-    EXPECT_EQ(pid_of(client), process);
-}
-
-TEST(WorkerTakenOver, AnswersTheUseThatWasInHand) {
-    const Folder folder;
-    const KeptDibsd dibsd(folder, kPools);
-    const std::string fifo = folder.path() + "/fifo";
-    Tool tool(
-        dibsd.socket(),
-        {"worker",
-         "web",
-         "--",
-         "sh",
-         "-c",
-         "mkfifo " + fifo + "; while read -r line; do read x < " + fifo + "; echo \"$x\"; done"});
-    const Attached client(dibsd.socket(), "web");
-    for (const char* word : {"first", "second"}) {
-        const dibs_completion end = client.claim();
-        ASSERT_EQ(end.outcome, DIBS_GRANTED);
-        const pid_t killed = dibsd.broker();
-        dibsd.kill_broker();
-        (void)dibsd.broker(killed);
-        Tool go(dibsd.socket(),
-                {"exec", "gpu", "--", "sh", "-c", std::string("echo ") + word + " > " + fifo});
-        EXPECT_EQ(Worker::answer_of(client, end.lease), word);
-        EXPECT_EQ(go.wait(), 0);  // the next one must not meet this writer in the fifo
-    }
-    tool.signal(SIGTERM);
-    EXPECT_EQ(tool.wait(), 0);
-    EXPECT_EQ(tool.error_rest(), "dibs worker: 1 slot of pool \"web\" ready\n");
 }
 
 struct Misbehaviour {

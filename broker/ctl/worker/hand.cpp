@@ -161,6 +161,7 @@ void Hand::post(int64_t now_ns) {
     state_ = State::kUnposted;
     try {
         post_ = std::make_unique<Post>(options_, name_, index_, process_->pid());
+        if (!post_trouble_.empty()) say("back: the broker has its slot");
         post_trouble_.clear();
         be_idle(now_ns);
     } catch (const Hopeless&) {

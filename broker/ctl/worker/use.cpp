@@ -123,6 +123,7 @@ void Hand::lose_post(int64_t now_ns) {
     const std::string why = "its session at the broker has ended (" + post_->end() + ")";
     post_.reset();
     if (state_ == State::kIdle) return retry_post(now_ns, why);
+    post_trouble_ = why;
     say(why);
     if (state_ == State::kBusy) begin_ending(now_ns);
 }
