@@ -70,8 +70,8 @@ def lists(place):
                   f"gpu/0 leased - l1 uid:U T {holder.pid} 1 - device=0",
                   f"gpu/1 leased - l1 uid:U T {holder.pid} 1 - device=1"])
     expect_equal(squeezed(place.run("ls", "leases")[1]),
-                 ["LEASE POOL STATE SLOTS HELD LEFT ACCOUNT PID CLIENT FENCE",
-                  f"l1 gpu live 0,1 T - uid:U {holder.pid} s0.1 1"])
+                 ["LEASE ID POOL STATE SLOTS HELD LEFT ACCOUNT PID CLIENT FENCE",
+                  f"l1 l0x100000000 gpu live 0,1 T - uid:U {holder.pid} s0.1 1"])
     expect_equal(squeezed(place.run("ls", "claims")[1]),
                  ["CLAIM POOL STATE POSITION UNITS WAITS LEFT ACCOUNT PID CLIENT",
                   f"c2 gpu waiting 1 1 T T uid:U {waiter.pid} s1.1"])

@@ -76,6 +76,25 @@ def renew(place):
                  '{"schema":"dibs.renew/1","number":2,"pool":"gpu","interval_ns":null}\n')
 
 
+@case("a lease's number and its id: DIBS_LEASE is listed, and whatever takes a lease takes both")
+def names_of_a_lease(place):
+    place.start(POOLS)
+    holders = []
+    for _ in range(2):
+        holders.append(place.begin("exec", "gpu", "--", "sh", "-c", "echo $DIBS_LEASE; exec sleep 1000"))
+        holders[-1].told = holders[-1].stdout.readline().strip()
+    rows = [line.split()[:2] for line in place.run("ls", "leases")[1].splitlines()]
+    expect_equal(rows, [["LEASE", "ID"], ["l1", holders[0].told], ["l2", holders[1].told]])
+    expect_equal(holders[0].told, "l0x100000000")
+    for name in rows[1]:
+        shown = [line.split() for line in place.run("show", name)[1].splitlines()]
+        expect_equal(shown[:2], [["number", "l1"], ["id", holders[0].told]])
+        expect_equal(place.run("renew", name)[1].splitlines()[0], "number    l1")
+    for name, holder in zip((rows[1][0], rows[2][1]), holders):
+        expect_equal(place.run("release", name)[0], 0)
+        expect_equal(holder.wait(), 125)
+
+
 @case("cancel: the claim ends, its session is told")
 def cancel(place):
     place.start(POOLS)

@@ -253,7 +253,7 @@ Sheet claim_sheet(const std::vector<std::unique_ptr<admin::ClaimT>>& claims) {
 Sheet lease_sheet(const std::vector<std::unique_ptr<admin::LeaseT>>& leases) {
     Sheet sheet{"dibs.leases/1",
                 {{"number", "LEASE"},
-                 {"id", ""},
+                 {"id", "ID", 8},  // that of DIBS_LEASE
                  {"pool", "POOL"},
                  {"state", "STATE", 6},
                  {"slots", "SLOTS", 3},
