@@ -77,7 +77,7 @@ void replay(JournalReader& journal, const std::string& name, const Options& opti
     } else if (!options.to_json.empty()) {
         write_file(options.to_json, journal_bytes(journal, JournalForm::kJson));
     } else {
-        run_journal(journal, {options.final_state, options.turns}, print);
+        run_journal(journal, {options.final_state, options.turns}, print_line);
     }
 }
 
