@@ -50,7 +50,7 @@ Sheet explanation_sheet(const admin::ExplanationT& told) {
     const bool limited = by_label || why_class == core::ClassReason::kFanout;
     const uint32_t limit = by_label ? facts.label_limit() : facts.fanout_max();
     const uint32_t used = by_label ? facts.label_held() : facts.fanout_held();
-    const auto of_class = [&](Cell cell) { return classes ? cell : Cell(); };
+    const auto of_class = [&](const Cell& cell) { return classes ? cell : Cell(); };
     sheet.rows.push_back(
         {Cell::numbered(Letter::kClaim, facts.number()),
          Cell::of(told.pool),

@@ -77,7 +77,7 @@ Name of_kind(const std::string& text, const std::string& word, Name::Kind kind) 
                       readings(text, bare->is_id) + ": " + start + ", so write " +
                           (claim ? "c" : "l") + text);
     }
-    const Name name = parse_name(text);
+    Name name = parse_name(text);
     if (name.kind == kind) return name;
     const std::string numeral = text.substr(1);
     if (name.kind == Name::Kind::kClaim) {
