@@ -223,6 +223,22 @@ def requeued_and_gone(place):
     expect_equal(urgent.wait(), 0)
 
 
+@case("claim: one that waits again is told what drains")
+def requeued_and_drained(place):
+    place.start(POOLS)
+    for words, what, end in ((("near",), "pool", "near"), (("--all",), "whole broker", "--all")):
+        holder, _ = hold(place, "near", "--requeue")
+        urgent, _ = hold(place, "near", "--account", "urgent")
+        expect("waiting again" in holder.stderr.readline(), "it says so")
+        expect_equal(place.run("drain", *words)[0], 0)
+        expect_equal((holder.wait(), holder.stderr.read()),
+                     (1, f"dibs claim: the lease is lost: its claim waited again, and the {what} drains "
+                         f"and takes no new claims; dibs undrain {end} ends that\n"))
+        urgent.terminate()
+        expect_equal(urgent.wait(), 0)
+        expect_equal(place.run("undrain", *words)[0], 0)
+
+
 @case("exec: a command whose slot is taken is told by TERM, and gives it back")
 def exec_taken(place):
     place.start(POOLS)

@@ -151,7 +151,7 @@ def drain(place):
 
 @case("drain: a claim that waits is told what drains, too")
 def drain_of_waiters(place):
-    place.start(POOLS)
+    broker = place.start(POOLS)
     hold(place, "gpu:2")
     for words, what, end in ((("gpu",), "pool", "gpu"), (("--all",), "whole broker", "--all")):
         waiter = place.begin("claim", "gpu")
@@ -161,6 +161,12 @@ def drain_of_waiters(place):
                      (75, f'dibs claim: did not get a slot of pool "gpu": the {what} drains and takes '
                           f"no new claims; dibs undrain {end} ends that\n"))
         expect_equal(place.run("undrain", *words)[0], 0)
+    waiter = place.begin("claim", "gpu")
+    waiting(place, 1)
+    broker.terminate()
+    expect_equal((waiter.wait(), waiter.stderr.read()),
+                 (75, 'dibs claim: did not get a slot of pool "gpu": the broker is about to stop, and '
+                      "takes no new claims\n"))
 
 
 @case("config check: good, bad, not there")

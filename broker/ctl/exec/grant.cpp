@@ -85,28 +85,6 @@ void tell_wait(const Attachment& attachment, uint32_t pool, const Options& optio
     std::fprintf(stderr, "dibs: waiting for %s: %s\n", wanted(options).c_str(), why.c_str());
 }
 
-// What drains, and what ends that. The broker itself is asked: what it publishes may be behind. Who
-// is not let in although the session stood a moment ago meets a broker that is about to stop.
-std::string what_drains(const Options& options) {
-    try {
-        AdminClient client(options.socket);
-        admin::RequestT request;
-        request.ask = admin::Ask::status;
-        const admin::AnswerT answer = client.must(request, "");
-        if (answer.status != nullptr && answer.status->draining) {
-            return "the whole broker drains and takes no new claims; dibs undrain --all ends that";
-        }
-        const auto rows = client.pools(options.pool.name);
-        if (!rows.empty() && rows.front()->draining) {
-            return "the pool drains and takes no new claims; dibs undrain " + options.pool.name +
-                   " ends that";
-        }
-    } catch (const Failure&) {
-        return "the broker is about to stop, and takes no new claims";
-    }
-    return "it drained, and drains no more: try again";
-}
-
 Failure not_granted(const dibs_completion& end,
                     const Options& options,
                     const Attachment& attachment,
@@ -179,6 +157,30 @@ void check_terms(const Options& options, bool account_given) {
     check_labels("--prefer", options.prefer);
     if (account_given) check_name("--account", options.account);
     check_count("--option", options.claim_options.size(), DIBS_OPTIONS_MAX);
+}
+
+// The broker itself is asked: what it publishes may be behind. Who is not let in although the
+// session stood a moment ago meets a broker that has stopped by now.
+std::string what_drains(const Options& options) {
+    const char* const stops = "the broker is about to stop, and takes no new claims";
+    try {
+        AdminClient client(options.socket);
+        admin::RequestT request;
+        request.ask = admin::Ask::status;
+        const admin::AnswerT answer = client.must(request, "");
+        if (answer.status != nullptr && answer.status->stopping) return stops;
+        if (answer.status != nullptr && answer.status->draining) {
+            return "the whole broker drains and takes no new claims; dibs undrain --all ends that";
+        }
+        const auto rows = client.pools(options.pool.name);
+        if (!rows.empty() && rows.front()->draining) {
+            return "the pool drains and takes no new claims; dibs undrain " + options.pool.name +
+                   " ends that";
+        }
+    } catch (const Failure&) {
+        return stops;
+    }
+    return "it drained, and drains no more: try again";
 }
 
 dibs_completion claim(const Attachment& attachment, uint32_t pool, const Options& options) {

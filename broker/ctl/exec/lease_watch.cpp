@@ -105,6 +105,9 @@ bool LeaseWatch::take(const dibs_completion& one) {
             if (one.outcome == DIBS_CANCELLED && one.code == DIBS_EREVOKED) {
                 return lost("its claim waited again, and was cancelled (dibs cancel)");
             }
+            if (one.code == DIBS_EDRAINING) {
+                return lost("its claim waited again, and " + what_drains(options_));
+            }
             if (one.outcome != DIBS_GRANTED) return lost(dibs_strerror(one.code));
             waits_ = false;
             regained_ = true;
