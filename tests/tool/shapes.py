@@ -146,6 +146,8 @@ def gather(place):
             one = json.loads(place.run("ls", "workers", "-o", "jsonl")[1])["id"]
         take("show", one, as_name=f"show, a {kind}")
     take("explain", claim["id"])
+    # What clients report is summed up later than the claim ends.
+    wait_until(place, ("snapshot", "gpu", "-o", "json"), lambda rows: rows[0]["reported_p99_ns"])
     take("snapshot", "gpu")
     take("renew", lease["id"])
     take("cancel", claim["id"])
