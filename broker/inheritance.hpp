@@ -33,6 +33,7 @@ struct Inheritance {
     bool put_aside = false;     // brokers died of this STATE: do not look into it
     bool unserved = false;      // nobody has served from this STATE: its first start is not over
     bool restarted = false;     // both had died, and somebody has begun the service anew
+    bool replaceable = false;   // another program can go on from here if this one cannot
     bool stopping = false;      // an earlier broker was asked to stop: this one goes on with that
 
     [[nodiscard]] bool takeover() const { return death_ns != 0; }

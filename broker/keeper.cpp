@@ -152,7 +152,7 @@ void Keeper::start_broker() {
     looks_left_ = 0;
     auto [own, others] = KeeperSocket::make_pair();
     start_again_ = true;  // unless it is there below
-    broker_ = Process::start(program_, "--link", others.get());
+    start_program(others.get());
     start_again_ = false;
     serving_ = hung_ = false;
     socket_ = KeeperSocket(std::move(own));
@@ -166,6 +166,7 @@ void Keeper::start_broker() {
     begin.restarted = restarted_ ? 1 : 0;
     begin.put_aside = failed_starts_ >= kPutAsideAfter ? 1 : 0;
     begin.stopping = stopping_ ? 1 : 0;
+    begin.replaceable = runs_other_ && ever_served_ ? 1 : 0;
     const shm::Descriptor self = Process::own_pidfd();
     const std::array<int, 2> descriptors = {self.get(), watch_.fd()};
     socket_.send(begin, descriptors);
@@ -174,6 +175,28 @@ void Keeper::start_broker() {
     KeeperMessage go;
     go.word = KeeperWord::kGo;
     socket_.send(go);
+}
+
+// What lies at the path is an upgrade. What cannot be started, or begin, is none: what served until
+// now goes on. A keeper that is restricted may not even start it.
+void Keeper::start_program(int socket) {
+    runs_other_ = !only_own_ && program_.replaced();
+    if (runs_other_) {
+        try {
+            broker_ = Process::start(program_, "--link", socket);
+            return;
+        } catch (const std::system_error& error) {
+            go_back(error.what());
+        }
+    }
+    broker_ = Process::start_own(program_, "--link", socket);
+}
+
+void Keeper::go_back(const std::string& why) {
+    log::error("the program at " + program_.path + " cannot go on (" + why +
+               "): the one that this keeper is does; SIGUSR2 tries again");
+    only_own_ = true;
+    runs_other_ = false;
 }
 
 void Keeper::hand_over(const Held& held) {
@@ -309,6 +332,7 @@ void Keeper::broker_died() {
     if (stopped_) return finish(0);
     if (!worth_another(ending)) return;
     if (ending && !ending->by_signal && ending->number == kExitYielded) {
+        only_own_ = false;
         log::info("the broker has made way: starting the next one");
     } else {
         log::warning("the broker died" + shown(ending) + (hung_ ? ", it hung" : "") +
@@ -325,6 +349,10 @@ bool Keeper::worth_another(const std::optional<Process::Ending>& ending) {
         return false;
     }
     const bool killed = ending && ending->by_signal && ending->number == SIGKILL && !hung_;
+    if (!killed && runs_other_ && ever_served_) {
+        go_back("it ended" + shown(ending));
+        return true;
+    }
     if (!killed && ++failed_starts_ == kGiveUpAfter) {
         log::error("no broker can begin to serve: giving up");
         finish(1);

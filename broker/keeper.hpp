@@ -74,6 +74,8 @@ class Keeper {
     void store(const Held& held);
     void tell_manager(uint32_t ms);
     void start_broker();
+    void start_program(int socket);
+    void go_back(const std::string& why);
     void hand_over(const Held& held);
     void hear();
     void take(KeeperPacket& packet);
@@ -113,6 +115,8 @@ class Keeper {
     bool stopping_ = false;     // somebody has asked for it: no broker's death takes that back
     bool stopped_ = false;      // in order: by its own word
     bool hung_ = false;         // was killed for it
+    bool runs_other_ = false;   // this broker is another program than the keeper
+    bool only_own_ = false;     // such a one could not go on
     bool start_again_ = false;  // a start has failed for want of something
     bool finished_ = false;
     int exit_code_ = 0;

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,6 +35,13 @@ shm::Descriptor pidfd_of(pid_t pid) {
 
 }  // namespace
 
+bool OwnProgram::replaced() const {
+    struct stat own = {};
+    struct stat other = {};
+    return access(path.c_str(), X_OK) == 0 && stat(path.c_str(), &other) == 0 &&
+           stat(kSelf, &own) == 0 && (own.st_ino != other.st_ino || own.st_dev != other.st_dev);
+}
+
 OwnProgram OwnProgram::called_with(std::vector<std::string> options) {
     std::array<char, PATH_MAX> path = {};
     const ssize_t size = readlink(kSelf, path.data(), path.size() - 1);
@@ -51,11 +59,14 @@ std::optional<pid_t> pid_of(int pidfd) {
     return std::nullopt;
 }
 
+namespace {
+
 // posix_spawn shares the memory until the exec: nothing is copied, however large the mappings are,
 // and no other thread's lock matters. The socket loses close-on-exec in the child alone.
-Process Process::start(const OwnProgram& program, const std::string& option, int socket) {
-    // A program that was removed, not replaced, is still there under its own link.
-    const std::string path = access(program.path.c_str(), X_OK) == 0 ? program.path : kSelf;
+pid_t spawn(const std::string& path,
+            const OwnProgram& program,
+            const std::string& option,
+            int socket) {
     std::vector<std::string> words = {"dibsd", option, std::to_string(socket)};
     words.insert(words.end(), program.options.begin(), program.options.end());
     std::vector<char*> arguments;
@@ -76,7 +87,18 @@ Process Process::start(const OwnProgram& program, const std::string& option, int
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     if (error != 0) fail(error, path.c_str());
-    return Process(pidfd_of(pid));  // a child's pid is its own until it is waited for
+    return pid;
+}
+
+}  // namespace
+
+// A child's pid is its own until it is waited for.
+Process Process::start(const OwnProgram& program, const std::string& option, int socket) {
+    return Process(pidfd_of(spawn(program.path, program, option, socket)));
+}
+
+Process Process::start_own(const OwnProgram& program, const std::string& option, int socket) {
+    return Process(pidfd_of(spawn(kSelf, program, option, socket)));
 }
 
 shm::Descriptor Process::own_pidfd() {

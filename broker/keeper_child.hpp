@@ -25,6 +25,8 @@ struct OwnProgram {
     std::vector<std::string> options;
 
     static OwnProgram called_with(std::vector<std::string> options);
+    // Another file lies at that path by now.
+    [[nodiscard]] bool replaced() const;
 };
 
 // Of the process that a pidfd stands for, -1 once it is gone; nothing: it is no pidfd.
@@ -38,6 +40,8 @@ class Process {
     // group of its own, so that a terminal's signals reach its partner alone. Throws
     // std::system_error.
     static Process start(const OwnProgram& program, const std::string& option, int socket);
+    // The same, but what this process is itself, whatever lies at the path, if anything does.
+    static Process start_own(const OwnProgram& program, const std::string& option, int socket);
     static shm::Descriptor own_pidfd();
 
     [[nodiscard]] int pidfd() const { return pidfd_.get(); }

@@ -67,6 +67,7 @@ Inheritance KeeperLink::receive() {
         inheritance.unserved = packet.message.unserved != 0;
         inheritance.restarted = packet.message.restarted != 0;
         inheritance.stopping = packet.message.stopping != 0;
+        inheritance.replaceable = packet.message.replaceable != 0;
         keeper_ = Process(std::move(packet.descriptors[0]));
         inheritance.watch = std::move(packet.descriptors[1]);
     }
@@ -187,7 +188,7 @@ bool KeeperLink::renew() {
     socket_.reset();
     try {
         auto [own, others] = KeeperSocket::make_pair();
-        keeper_ = Process::start(program_, "--keep", others.get());
+        keeper_ = Process::start_own(program_, "--keep", others.get());  // it knows our words
         socket_ = KeeperSocket(std::move(own));
         KeeperMessage adopt;
         adopt.word = KeeperWord::kAdopt;

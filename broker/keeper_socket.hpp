@@ -64,10 +64,12 @@ struct KeeperMessage {
     uint32_t restarted = 0;     // kBegin: keeper and broker have died, a manager began us anew
     uint32_t unserved = 0;      // kBegin: nobody has served from this STATE
     uint32_t stopping = 0;      // kBegin: somebody has asked for the end
+    uint32_t replaceable = 0;   // kBegin: another program can go on if this one cannot
     uint32_t text_size = 0;
     char text[108] = {};  // kServing: the socket's path
+    uint32_t unused = 0;
 };
-static_assert(sizeof(KeeperMessage) == 168);
+static_assert(sizeof(KeeperMessage) == 176);
 
 struct KeeperPacket {
     KeeperMessage message;

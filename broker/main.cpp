@@ -138,6 +138,7 @@ int serve_kept(const dibs::Arguments& arguments) {
     try {
         broker.emplace(config, inheritance, &keeper, true);
     } catch (const dibs::StateFailure& failure) {
+        if (inheritance.replaceable) throw;  // it may be sound to who has made it
         dibs::put_aside(inheritance, keeper, config, failure.what());
         broker.emplace(config, inheritance, &keeper, true);
     }

@@ -67,7 +67,11 @@ class Machine:
     def find_leader(self):
         children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         for child in children.read_text().split():
-            if pathlib.Path(f"/proc/{child}/comm").read_text() == "systemd\n":  # and no nspawn
+            try:
+                name = pathlib.Path(f"/proc/{child}/comm").read_text()
+            except FileNotFoundError:
+                continue  # one that nspawn started and that has ended
+            if name == "systemd\n":  # and no nspawn
                 self.leader = child
         return self.leader
 
@@ -204,6 +208,20 @@ def check_deaths(tap, machine, service, user, name=""):
     holder.end()
 
 
+def check_upgrade(tap, machine, service):
+    holder = Holder(machine, "alice")
+    before = service.processes()
+    machine.run("sh", "-c", "dpkg --install /packages/dibs_*.deb")
+    await_(lambda: service.processes()[1] not in ([], before[1]), "the new package's broker")
+    keeper, brokers = service.processes()
+    programs = [machine.run("readlink", f"/proc/{pid}/exe").strip() for pid in (keeper, *brokers)]
+    tap.equal("an upgrade: the broker is the new program, the keeper the old one",
+              (keeper, programs), (before[0], ["/usr/sbin/dibsd (deleted)", "/usr/sbin/dibsd"]))
+    tap.equal("an upgrade: the lease goes on", fences(machine), [holder.fence])
+    tap.equal("an upgrade: its holder gives it back", holder.ask("release"), "True")
+    holder.end()
+
+
 def check_configuration(tap, machine, service):
     file = "/etc/dibs/dibs.toml"
     machine.write(file, GOOD.format(slots=3))
@@ -298,6 +316,7 @@ def main(tree, packages):
         service = Service(machine)
         check_users(tap, machine, service)
         check_deaths(tap, machine, service, "alice")
+        check_upgrade(tap, machine, service)
         check_configuration(tap, machine, service)
         check_socket(tap, machine, service)
         check_own(tap, machine)

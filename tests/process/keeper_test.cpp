@@ -22,6 +22,7 @@
 #include "tests/process/kept_dibsd.hpp"
 #include "tests/process/proc_text.hpp"
 #include "tests/process/raw_client.hpp"
+#include "tests/process/replaceable_dibsd.hpp"
 #include "tests/process/tool.hpp"
 
 namespace dibs::test {
@@ -126,27 +127,9 @@ TEST(Takeover, GivesBackWhatWasHeldByAClientThatDiedMeanwhile) {
     EXPECT_EQ(waiting.wait()->outcome, Outcome::kGranted);
 }
 
-// A dibsd of the test's own, which it may replace.
-class OwnProgram {
-  public:
-    explicit OwnProgram(const Folder& folder)
-        : path_(folder.path() + "/dibsd"), before_(std::getenv("DIBS_DIBSD")) {
-        std::filesystem::copy_file(before_, path_);
-        setenv("DIBS_DIBSD", path_.c_str(), 1);
-    }
-    ~OwnProgram() { setenv("DIBS_DIBSD", before_.c_str(), 1); }
-    OwnProgram(const OwnProgram&) = delete;
-    OwnProgram& operator=(const OwnProgram&) = delete;
-    [[nodiscard]] const std::string& path() const { return path_; }
-
-  private:
-    std::string path_;
-    std::string before_;
-};
-
 TEST(Takeover, ExpiresNothingWhileNobodyServes) {
     const Folder folder;
-    const OwnProgram program(folder);
+    const ReplaceableDibsd program(folder);
     const KeptDibsd dibsd(folder, kCounted);
     RawClient client(dibsd.socket());
     shm::Submission claim;
@@ -230,23 +213,6 @@ TEST(Takeover, GoesOnDraining) {
     holder.release(*granted);
     EXPECT_EQ(dibsd.wait(), 0);
     EXPECT_EQ(holder.wait_end(), Reason::kDraining);
-}
-
-TEST(Upgrade, IsATakeoverThatIsAskedFor) {
-    const Folder folder;
-    const KeptDibsd dibsd(folder, kCounted);
-    RawClient client(dibsd.socket());
-    client.claim(1, 0, 2);
-    const auto granted = client.wait();
-    const pid_t first = dibsd.broker();
-    kill(dibsd.keeper(), SIGUSR2);
-    await_epoch(client, 2);
-    client.release(*granted);
-    EXPECT_EQ(client.wait()->reason, Reason::kOk);
-    const pid_t second = dibsd.broker(first);
-    kill(second, SIGUSR2);
-    await_epoch(client, 3);
-    EXPECT_NE(dibsd.broker(second), first);
 }
 
 TEST(KeeperDeath, LeavesTheBrokerServingAndIsMadeGood) {
