@@ -59,7 +59,6 @@ Broker::Broker(Config config, Inheritance& inheritance, KeeperLink* keeper, bool
       state_(copy_of(inheritance.state), config_.limits),
       core_(state_.bytes(), secret()),
       sound_(core_),
-      stops_(inheritance.stopping),
       board_(core_.head().table[static_cast<size_t>(shm::Table::kPools)].rows,
              core_.accounts_max(),
              std::move(inheritance.board)),
@@ -69,7 +68,6 @@ Broker::Broker(Config config, Inheritance& inheritance, KeeperLink* keeper, bool
                board_,
                exchange_,
                core_.sessions_max(),
-               !stops_,
                std::move(inheritance.listener),
                keeper,
                signals),
@@ -81,7 +79,7 @@ Broker::Broker(Config config, Inheritance& inheritance, KeeperLink* keeper, bool
         keeper_->hold(Kept::kState, state_.fd());
         keeper_->hold(Kept::kBoard, board_.fd());
     }
-    turn_.prepare(config_, inheritance, stops_);
+    turn_.prepare(config_, inheritance);
     control_.prepare(turn_.adopted(), turn_.draining());
     if (keeper_ == nullptr) return;
     for (const InheritedSession& inherited : inheritance.sessions) {

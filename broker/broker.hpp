@@ -54,7 +54,6 @@ class Broker {
     Sound sound_;
     // The earlier broker was asked to stop: it had given up its socket. An administrator's drain
     // (dibs drain) leaves the socket, and goes on by itself.
-    bool stops_;
     BoardSegment board_;
     Exchange exchange_;
     Turn turn_;

@@ -82,7 +82,6 @@ Control::Control(const Config& config,
                  BoardSegment& board,
                  Exchange& exchange,
                  uint32_t rows,
-                 bool listens,
                  shm::Descriptor listener,
                  KeeperLink* keeper,
                  bool signals)
@@ -99,15 +98,13 @@ Control::Control(const Config& config,
     if (!epoll_.valid()) fail("epoll_create1");
     if (listener.valid()) {
         listener_.emplace(std::move(listener));
-    } else if (listens) {
+    } else {
         listener_.emplace(config.socket.empty() ? default_socket() : config.socket,
                           config.socket_mode);
     }
-    if (listener_) {
-        socket_path_ = listener_->path();
-        admission_.set_newcomers(lets_others_in(socket_path_));
-        watch(listener_->fd(), Event::kConnection);
-    }
+    socket_path_ = listener_->path();
+    admission_.set_newcomers(lets_others_in(socket_path_));
+    watch(listener_fd(), Event::kConnection);
     watch(exchange_.control().fd(), Event::kReport);
     watch(conversations_.fd(), Event::kRequest);
     watch(stop_.fd(), Event::kStop);
@@ -130,7 +127,7 @@ void Control::watch(int fd, Event what) const {
 
 void Control::prepare(const std::vector<Session*>& adopted, bool draining) {
     if (keeper_ != nullptr) {
-        if (listener_) keeper_->hold(Kept::kListener, listener_->fd());
+        keeper_->hold(Kept::kListener, listener_fd());
         watch_keeper();
     }
     for (Session* session : adopted) {
@@ -138,6 +135,7 @@ void Control::prepare(const std::vector<Session*>& adopted, bool draining) {
         if (keeper_ != nullptr) keeper_->holds(*session);
     }
     draining_ = draining;
+    drain_asked_ = draining_;
     if (draining_) begin_to_stop();
     if (keeper_ != nullptr) {
         conversations_.set_loader([this](const LoadedState& loaded) { hand_over(loaded); });
@@ -199,7 +197,7 @@ void Control::dispatch(Event what, int fd) {
 void Control::accept_all() {
     // What is left is there again at the next look: who has said Hello must not wait for all those
     // who only connect.
-    for (int accepted = 0; accepted < kAcceptsAtOnce && listener_fd() >= 0; ++accepted) {
+    for (int accepted = 0; accepted < kAcceptsAtOnce && accepts_; ++accepted) {
         Listener::Accepted caller = listener_->accept();
         if (caller.error == EINTR || caller.error == ECONNABORTED) continue;
         if (caller.error != 0) {
@@ -261,7 +259,7 @@ void Control::pause_accepting() {
 
 void Control::resume_accepting() {
     accept_again_ns_ = 0;
-    if (listener_fd() < 0) return;
+    if (!accepts_) return;
     try {
         watch(listener_fd(), Event::kConnection);
     } catch (const std::system_error&) {
@@ -281,6 +279,7 @@ void Control::drop_late() {
                       {shm::FarewellCode::kMalformed, 0, "no Hello within one second"});
     }
     conversations_.drop_silent(now);
+    if (draining_ && !drain_asked_) ask_to_drain();
     if (accept_again_ns_ != 0 && accept_again_ns_ <= now) resume_accepting();
     if (keeper_again_ns_ != 0 && keeper_again_ns_ <= now) renew_keeper();
 }
@@ -423,26 +422,39 @@ void Control::take_signal() {
 
 // The first time waits for leases, the second time does not.
 void Control::drain() {
-    Request request;
-    request.kind = draining_ ? Request::Kind::kStop : Request::Kind::kDrain;
-    if (!draining_) {
-        log::info("draining: no more sessions, waiting claims are rejected");
-        begin_to_stop();
+    if (draining_) {
+        Request request;
+        request.kind = Request::Kind::kStop;
+        (void)exchange_.ask(request);
+        return;
     }
+    log::info("draining: no more sessions, waiting claims are rejected");
     draining_ = true;
-    (void)exchange_.ask(request);
+    begin_to_stop();
+    ask_to_drain();
+}
+
+// Again and again, if the turn has so much to read that there was no room.
+void Control::ask_to_drain() {
+    Request request;
+    request.kind = Request::Kind::kDrain;
+    drain_asked_ = exchange_.ask(request);
 }
 
 // Its own socket it keeps until the end, or another broker would begin there and hand out the same
-// things. Where a manager has lent it, nobody else can: who calls there waits for the next broker.
+// things. One that a manager has lent stays open too, but nobody is accepted any more: who calls
+// there waits for the next broker.
 void Control::begin_to_stop() {
-    if (keeper_ != nullptr) keeper_->stopping();
-    if (listener_ && listener_->is_lent()) give_back_listener();
+    if (keeper_ != nullptr) keeper_->stopping(Clock::monotonic());
+    if (listener_->is_lent()) leave_to_the_next();
 }
 
-void Control::give_back_listener() {
-    if (keeper_ != nullptr) keeper_->drop(Kept::kListener);
-    listener_.reset();
+void Control::leave_to_the_next() {
+    accepts_ = false;
+    if (accept_again_ns_ == 0) {
+        (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_fd(), nullptr);
+    }
+    accept_again_ns_ = 0;
     for (const Caller& caller : callers_.all())
         send_farewell(caller.socket.get(), about_to_stop());
     callers_.clear();

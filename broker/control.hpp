@@ -28,14 +28,13 @@ namespace dibs {
 
 class Control {
   public:
-    // Unless it does not listen at all, on the socket that was inherited, else the configuration's.
+    // Listens on the socket that was inherited, else on the configuration's.
     // `rows`: of sessions. `keeper` may be null. With `signals`, SIGTERM, SIGINT, SIGHUP and
     // SIGUSR2 are taken from a signalfd; they must be blocked.
     Control(const Config& config,
             BoardSegment& board,
             Exchange& exchange,
             uint32_t rows,
-            bool listens,
             shm::Descriptor listener,
             KeeperLink* keeper,
             bool signals);
@@ -61,7 +60,7 @@ class Control {
     };
 
     [[nodiscard]] int wait_ms() const;
-    [[nodiscard]] int listener_fd() const { return listener_ ? listener_->fd() : -1; }
+    [[nodiscard]] int listener_fd() const { return listener_->fd(); }
     void watch(int fd, Event what) const;
     void dispatch(Event what, int fd);
     void accept_all();
@@ -83,8 +82,9 @@ class Control {
     void welcome(Session* session);
     void take_signal();
     void drain();
+    void ask_to_drain();
     void begin_to_stop();
-    void give_back_listener();
+    void leave_to_the_next();
     void yield();
     void reload();
 
@@ -94,7 +94,7 @@ class Control {
     bool peer_pidfd_;
     BoardSegment& board_;
     Exchange& exchange_;
-    std::optional<Listener> listener_;  // none once one that is lent has gone back
+    std::optional<Listener> listener_;  // always: made in the constructor
     KeeperLink* keeper_;
     shm::Descriptor epoll_;
     shm::Descriptor signals_;
@@ -108,6 +108,8 @@ class Control {
     uint64_t accept_again_ns_ = 0;  // not 0: there were no descriptors left
     uint64_t said_full_ns_ = 0;     // when the log last said that there is no room
     bool draining_ = false;
+    bool drain_asked_ = false;  // the turn knows
+    bool accepts_ = true;       // whoever calls
     bool finished_ = false;
 };
 

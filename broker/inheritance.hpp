@@ -29,12 +29,12 @@ struct Inheritance {
     std::vector<InheritedSession> sessions;
     uint64_t death_ns = 0;      // monotonic: when the earlier broker died; 0 = there was none
     uint64_t clock_offset = 0;  // of the earlier broker
+    uint64_t asked_ns = 0;      // monotonic: when an earlier one was asked to stop; 0 = it was not
     uint64_t epoch = 0;         // at least: that of a STATE that was put aside
     bool put_aside = false;     // brokers died of this STATE: do not look into it
     bool unserved = false;      // nobody has served from this STATE: its first start is not over
     bool restarted = false;     // both had died, and somebody has begun the service anew
     bool replaceable = false;   // another program can go on from here if this one cannot
-    bool stopping = false;      // an earlier broker was asked to stop: this one goes on with that
 
     [[nodiscard]] bool takeover() const { return death_ns != 0; }
     // A takeover of a STATE that was served from: not in the place of one that was put aside.

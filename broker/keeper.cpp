@@ -29,6 +29,7 @@ constexpr uint32_t kGiveUpAfter = 6;
 constexpr int kStartAgainMs = 100;
 constexpr uint64_t kLookEveryNs = 50'000'000;
 constexpr uint32_t kLooks = 5;
+constexpr uint64_t kLongAgoNs = 1;  // monotonic
 constexpr uint32_t kLastWordsMs = 2'000;
 constexpr uint64_t kTellAgainNs = 5'000'000;  // where there was no room, though it seems there is
 
@@ -165,7 +166,7 @@ void Keeper::start_broker() {
     begin.unserved = state_served_ ? 0 : 1;
     begin.restarted = restarted_ ? 1 : 0;
     begin.put_aside = failed_starts_ >= kPutAsideAfter ? 1 : 0;
-    begin.stopping = stopping_ ? 1 : 0;
+    begin.asked_ns = asked_ns_;
     begin.replaceable = runs_other_ && ever_served_ ? 1 : 0;
     const shm::Descriptor self = Process::own_pidfd();
     const std::array<int, 2> descriptors = {self.get(), watch_.fd()};
@@ -246,7 +247,7 @@ void Keeper::take(KeeperPacket& packet) {
         case KeeperWord::kServing:
             return broker_serves(packet.message);
         case KeeperWord::kStopping:
-            stopping_ = true;
+            if (asked_ns_ == 0) asked_ns_ = packet.message.asked_ns;
             return;
         case KeeperWord::kStopped:
             stopped_ = true;
@@ -298,7 +299,7 @@ void Keeper::adopt(KeeperPacket& packet) {
     notices_.say("READY=1\nMAINPID=" + std::to_string(getpid()));
     store_broker();
     log::warning("the keeper died: this is the next one");
-    if (stopping_) broker_.signal(SIGTERM);  // it came before the broker was known
+    if (asked_ns_ != 0) broker_.signal(SIGTERM);  // it came before the broker was known
 }
 
 void Keeper::broker_serves(const KeeperMessage& message) {
@@ -329,7 +330,7 @@ void Keeper::broker_died() {
     broker_ = Process();
     looks_left_ = 0;
     watch_.disarm();
-    if (stopped_) return finish(0);
+    if (stopped_ || (asked_ns_ != 0 && !ever_served_)) return finish(0);
     if (!worth_another(ending)) return;
     if (ending && !ending->by_signal && ending->number == kExitYielded) {
         only_own_ = false;
@@ -391,11 +392,15 @@ void Keeper::take_signals() {
     while (read(signals_.get(), &signal, sizeof(signal)) == sizeof(signal)) {
         const auto number = static_cast<int>(signal.ssi_signo);
         const bool stop = number == SIGTERM || number == SIGINT;
-        const bool again = stop && std::exchange(stopping_, stopping_ || stop);
-        if (stop) notices_.say("STOPPING=1");
+        // The second time does not wait: whoever follows finds its time over.
+        const bool again = stop && asked_ns_ != 0;
+        if (stop) {
+            notices_.say("STOPPING=1");
+            asked_ns_ = again ? kLongAgoNs : Clock::monotonic();
+        }
         if (broker_.pidfd() >= 0) {
             broker_.signal(number);  // if it is dead already, its successor is told
-        } else if (stop && (again || !state_served_)) {
+        } else if (stop && socket_.fd() < 0 && (again || !state_served_)) {
             finish(1);  // there is none, and nothing that one would have to see to
         }
     }

@@ -103,6 +103,7 @@ class Keeper {
     std::map<uint64_t, Held> held_;  // by what and row: STATE first
     uint64_t clock_offset_ = 0;
     uint64_t death_ns_ = 0;
+    uint64_t asked_ns_ = 0;       // to stop; monotonic: no broker's death takes that back
     uint32_t failed_starts_ = 0;  // running
     uint32_t looks_left_ = 0;     // at the watch that has rung, before the broker is killed
     uint64_t look_due_ns_ = 0;
@@ -112,7 +113,6 @@ class Keeper {
     bool said_ready_ = false;
     bool serving_ = false;      // this broker has begun to serve
     bool ever_served_ = false;  // some broker has
-    bool stopping_ = false;     // somebody has asked for it: no broker's death takes that back
     bool stopped_ = false;      // in order: by its own word
     bool hung_ = false;         // was killed for it
     bool runs_other_ = false;   // this broker is another program than the keeper

@@ -66,7 +66,7 @@ Inheritance KeeperLink::receive() {
         inheritance.put_aside = packet.message.put_aside != 0;
         inheritance.unserved = packet.message.unserved != 0;
         inheritance.restarted = packet.message.restarted != 0;
-        inheritance.stopping = packet.message.stopping != 0;
+        inheritance.asked_ns = asked_ns_ = packet.message.asked_ns;
         inheritance.replaceable = packet.message.replaceable != 0;
         keeper_ = Process(std::move(packet.descriptors[0]));
         inheritance.watch = std::move(packet.descriptors[1]);
@@ -148,10 +148,11 @@ void KeeperLink::serving(uint64_t clock_offset, const std::string& socket_path) 
     socket_.send(message);
 }
 
-void KeeperLink::stopping() {
-    stopping_ = true;
+void KeeperLink::stopping(uint64_t asked_ns) {
+    if (asked_ns_ == 0) asked_ns_ = asked_ns;
     KeeperMessage message;
     message.word = KeeperWord::kStopping;
+    message.asked_ns = asked_ns_;
     socket_.send(message);
 }
 
@@ -200,7 +201,7 @@ bool KeeperLink::renew() {
         log::error(std::string("no keeper can be started: ") + error.what());
         return false;
     }
-    if (stopping_) stopping();
+    if (asked_ns_ != 0) stopping(asked_ns_);
     for (size_t what = 0; what < segments_.size(); ++what) {
         if (segments_[what] >= 0) say(static_cast<Kept>(what), segments_[what]);
     }

@@ -37,9 +37,9 @@ class KeeperLink {
     void drop(const Session& session) { drop(session.row, session.generation); }
 
     void serving(uint64_t clock_offset, const std::string& socket_path);
-    void stopping();
-    void stopped();  // waits until the keeper can read it, or is gone
-    void settle();   // waits until it can read all that was said, or is gone
+    void stopping(uint64_t asked_ns);  // monotonic; the first order counts
+    void stopped();                    // waits until the keeper can read it, or is gone
+    void settle();                     // waits until it can read all that was said, or is gone
 
     // --- for the control thread's epoll
     [[nodiscard]] int fd() const { return socket_.fd(); }
@@ -63,7 +63,7 @@ class KeeperLink {
     std::unordered_map<uint32_t, Session*> sessions_;  // by row
     int watch_ = -1;
     uint64_t clock_offset_ = 0;
-    bool stopping_ = false;
+    uint64_t asked_ns_ = 0;  // to stop
 };
 
 }  // namespace dibs

@@ -60,14 +60,13 @@ struct KeeperMessage {
     uint32_t generation = 0;
     uint64_t death_ns = 0;      // kBegin: monotonic; 0 = there was no broker before
     uint64_t clock_offset = 0;  // kBegin, kAdopt, kServing: broker time − monotonic, modulo 2^64
+    uint64_t asked_ns = 0;      // kBegin, kStopping: monotonic, of the order to stop; 0 = none
     uint32_t put_aside = 0;     // kBegin: brokers died of this STATE, do not look into it
     uint32_t restarted = 0;     // kBegin: keeper and broker have died, a manager began us anew
     uint32_t unserved = 0;      // kBegin: nobody has served from this STATE
-    uint32_t stopping = 0;      // kBegin: somebody has asked for the end
     uint32_t replaceable = 0;   // kBegin: another program can go on if this one cannot
     uint32_t text_size = 0;
     char text[108] = {};  // kServing: the socket's path
-    uint32_t unused = 0;
 };
 static_assert(sizeof(KeeperMessage) == 176);
 

@@ -251,15 +251,15 @@ void Turn::hear() {
                 stopped_ = yielded_ = true;
                 break;
             case Request::Kind::kDrain:
-                if (!draining_) drain();
+                if (!draining_) drain(0);
                 break;
         }
     }
 }
 
-void Turn::drain() {
+void Turn::drain(uint64_t waited_ns) {
     draining_ = true;
-    drain_until_ns_ = now_ + drain_timeout_ns_;
+    drain_until_ns_ = now_ + drain_timeout_ns_ - std::min(waited_ns, drain_timeout_ns_);
     desk_.set_end(drain_until_ns_);
     core_.apply(core::Drain{});
 }
@@ -300,7 +300,9 @@ void Turn::open(Session* session) {
 void Turn::replace() {
     Report report;
     report.kind = Report::Kind::kReplaced;
-    if (!sessions_.all().empty()) {
+    if (draining_) {
+        report.why = "the broker is about to stop";
+    } else if (!sessions_.all().empty()) {
         report.why = "clients are attached: dibs ls clients shows them; load when nobody is there";
     } else {
         stopped_ = yielded_ = true;

@@ -39,7 +39,7 @@ class Turn {
 
     // What comes before the first client: sessions of an earlier broker adopted or ended, pools as
     // configured. Throws std::runtime_error with what is wrong.
-    void prepare(Config& config, Inheritance& inheritance, bool stops);
+    void prepare(Config& config, Inheritance& inheritance);
     // Turns until a drain is over, or kStop or kYield comes.
     void serve();
     // Whether it has left everything to a successor; once serve() has returned.
@@ -54,7 +54,7 @@ class Turn {
     void unrecord();
     void take(core::TimeNs now);
     void hear();
-    void drain();
+    void drain(uint64_t waited_ns);
     void open(Session* session);
     void end(const Request& request);
     void administer(AdminJob* job);

@@ -12,7 +12,7 @@
 
 namespace dibs {
 
-void Turn::prepare(Config& config, Inheritance& inheritance, bool stops) {
+void Turn::prepare(Config& config, Inheritance& inheritance) {
     drain_timeout_ns_ = config.drain_timeout_ns;
     transient_.set_idle(config.created_pool_idle_ns);
     sleep_.set_spin(config.spin_ns);
@@ -25,10 +25,10 @@ void Turn::prepare(Config& config, Inheritance& inheritance, bool stops) {
     adopt(inheritance);
     end_the_lost();
     const bool anew = !inheritance.takeover() || inheritance.restarted;
-    if (stops) {
+    if (inheritance.asked_ns != 0) {
         // It goes on, or begins: the order may have come when nobody could follow it any more.
         begin_unheard();
-        drain();
+        drain(Clock::monotonic() - inheritance.asked_ns);
         finish_unheard();
     } else if (core_.draining() && anew) {  // what was to stop is to serve again
         begin_unheard();
@@ -41,6 +41,7 @@ void Turn::prepare(Config& config, Inheritance& inheritance, bool stops) {
         begin_unheard();
         finish_unheard();
     } while (core_.work_left());
+    if (draining_ && (drained() || now_ >= drain_until_ns_)) stopped_ = true;
     transient_.find();
     publisher_.publish_all();
     clock_.go_on_from(now_);

@@ -41,7 +41,7 @@ class TurnThread {
           exchange_(core_.sessions_max()),
           turn_(core_, board_, exchange_) {
         Inheritance nothing;
-        turn_.prepare(config_, nothing, false);
+        turn_.prepare(config_, nothing);
         thread_ = std::thread([this] { turn_.serve(); });
     }
     ~TurnThread() {

@@ -69,7 +69,7 @@ class Machine:
         for child in children.read_text().split():
             try:
                 name = pathlib.Path(f"/proc/{child}/comm").read_text()
-            except FileNotFoundError:
+            except (FileNotFoundError, ProcessLookupError):
                 continue  # one that nspawn started and that has ended
             if name == "systemd\n":  # and no nspawn
                 self.leader = child
@@ -100,7 +100,10 @@ class Machine:
 
     def end(self):
         if self.process.poll() is None:
-            self.process.terminate()  # as a power button
+            if self.leader:
+                self.process.terminate()  # as a power button
+            else:
+                self.process.kill()
             try:
                 self.process.wait(timeout=PATIENCE)
             finally:
@@ -216,7 +219,7 @@ def check_upgrade(tap, machine, service):
     keeper, brokers = service.processes()
     programs = [machine.run("readlink", f"/proc/{pid}/exe").strip() for pid in (keeper, *brokers)]
     tap.equal("an upgrade: the broker is the new program, the keeper the old one",
-              (keeper, programs), (before[0], ["/usr/sbin/dibsd (deleted)", "/usr/sbin/dibsd"]))
+              (keeper, programs), (before[0], ["/usr/bin/dibsd (deleted)", "/usr/bin/dibsd"]))
     tap.equal("an upgrade: the lease goes on", fences(machine), [holder.fence])
     tap.equal("an upgrade: its holder gives it back", holder.ask("release"), "True")
     holder.end()

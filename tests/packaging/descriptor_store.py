@@ -255,6 +255,26 @@ def on_a_lent_socket(tap, dibsd):
         manager.close()
 
 
+def on_a_socket_of_its_own_by_now(tap, dibsd):
+    """Who has lent it does not have it any more: nobody else begins there, even so."""
+    with tempfile.TemporaryDirectory(prefix="dibs-store-") as folder:
+        manager = Manager(folder, dibsd, listens=True)
+        client, lease = leased(manager)
+        manager.lent.close()
+        manager.process.terminate()
+        await_draining(client)
+        other = subprocess.run([dibsd, "--no-keeper", "--socket", manager.path], text=True,
+                               stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
+        tap.equal("a lent socket that nobody else has: no other broker begins there",
+                  (other.returncode, other.stderr),
+                  (1, f"dibsd: {manager.path}: another broker listens there\n"))
+        lease.release(wait=10)
+        tap.equal("a lent socket that nobody else has: stops in order",
+                  manager.process.wait(timeout=PATIENCE), 0)
+        client.close()
+        manager.close()
+
+
 def with_a_broken_file(tap, dibsd):
     """What is there goes on without a good file; what begins anew says what is wrong with it."""
     with tempfile.TemporaryDirectory(prefix="dibs-store-") as folder:
@@ -326,6 +346,7 @@ def check_all(tap, dibsd):
     living_broker(tap, dibsd)
     in_mid_drain(tap, dibsd)
     on_a_lent_socket(tap, dibsd)
+    on_a_socket_of_its_own_by_now(tap, dibsd)
     with_a_broken_file(tap, dibsd)
     after_an_orderly_stop(tap, dibsd, lambda manager: None, False)
     after_an_orderly_stop(tap, dibsd, add("nonsense", memfd), True)

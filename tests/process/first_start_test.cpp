@@ -2,6 +2,7 @@
 // that had to be put aside: its successor begins where it did, and leaves nothing out.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
 
@@ -13,6 +14,7 @@
 #include "broker/mapping.hpp"
 #include "shm/memfd.hpp"
 #include "tests/process/kept_dibsd.hpp"
+#include "tests/process/proc_text.hpp"
 #include "tests/process/raw_client.hpp"
 #include "tests/process/tracer.hpp"
 
@@ -98,6 +100,26 @@ TEST(FirstStart, IsMadeAnewWhereverItsBrokerIsKilled) {
     }
     std::printf("killed before %llu system calls\n", static_cast<unsigned long long>(kills));
     EXPECT_GT(kills, 20U);  // pools and accounts need none; segments, listener and keeper do
+}
+
+TEST(FirstStart, IsNotMadeAnewWhereSomebodyHasAskedForTheEnd) {
+    const Folder folder;
+    KeptDibsd dibsd(folder, kShared, KeptDibsd::Traced{});
+    auto keeper = Tracer::of_child(dibsd.called());
+    if (!keeper) GTEST_SKIP() << kMayNotTrace;
+    auto broker = keeper->next_child();
+    ASSERT_TRUE(broker);
+    keeper->let_go();
+    std::optional<Call> call;
+    do {
+        call = broker->next();
+        ASSERT_TRUE(call);
+    } while (!call->begins || call->number != SYS_memfd_create);  // its keeper goes on by then
+    kill(dibsd.called(), SIGTERM);
+    while (!is_pending(broker->tid(), SIGTERM))  // the keeper has heard it
+        sched_yield();
+    broker->kill();
+    EXPECT_EQ(dibsd.wait(), 0);
 }
 
 TEST(FirstStart, IsThatOfAStateInThePlaceOfOneThatWasPutAside) {

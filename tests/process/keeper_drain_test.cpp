@@ -17,6 +17,8 @@ namespace {
 
 using shm::Reason;
 
+const std::string kOfAnHour = std::string("drain_timeout = \"1h\"\n") + kCounted;
+
 // The only claim of a session: why it was rejected, or that it was granted.
 Reason claimed(const std::string& socket) {
     RawClient client(socket);
@@ -35,14 +37,6 @@ std::string told(const KeptDibsd& dibsd, const std::vector<std::string>& words) 
     Tool tool(dibsd.socket(), words);
     EXPECT_EQ(tool.wait(), 0);
     return tool.rest();
-}
-
-// Sent to the process, and not taken yet.
-bool is_pending(pid_t pid, int signal) {
-    const std::string text = proc_text(pid, "status");
-    const size_t at = text.find("\nShdPnd:");
-    if (at == std::string::npos) return false;
-    return (std::stoull(text.substr(at + 8), nullptr, 16) >> (signal - 1) & 1) != 0;
 }
 
 TEST(Takeover, KeepsWhatAnAdministratorHasDrained) {
@@ -103,6 +97,69 @@ TEST(Takeover, StopsThoughItsBrokerNeverReadTheOrder) {
     EXPECT_EQ(holder.wait_end(), Reason::kDraining);
 }
 
+// Nothing is held, so there is nothing to wait for, and nobody whose word begins a turn.
+TEST(Takeover, StopsAtOnceWhereNothingIsHeld) {
+    const Folder folder;
+    KeptDibsd dibsd(folder, kOfAnHour);
+    const pid_t broker = dibsd.broker();
+    kill(broker, SIGSTOP);
+    ASSERT_TRUE(is_stopped(broker));
+    kill(dibsd.keeper(), SIGTERM);
+    while (!is_pending(broker, SIGTERM))
+        sched_yield();
+    dibsd.kill_broker();
+    EXPECT_EQ(dibsd.wait(), 0);
+}
+
+TEST(Takeover, DoesNotWaitWhereTheSecondOrderWasNeverRead) {
+    const Folder folder;
+    KeptDibsd dibsd(folder, kOfAnHour);
+    RawClient holder(dibsd.socket());
+    holder.claim(1);
+    ASSERT_TRUE(holder.wait());
+    holder.claim(2, 0, 2);
+    kill(dibsd.keeper(), SIGTERM);
+    ASSERT_EQ(holder.wait()->reason, Reason::kDraining);
+    const pid_t broker = dibsd.broker();
+    kill(broker, SIGSTOP);
+    ASSERT_TRUE(is_stopped(broker));
+    kill(dibsd.keeper(), SIGTERM);
+    while (!is_pending(broker, SIGTERM))
+        sched_yield();
+    dibsd.kill_broker();
+    EXPECT_EQ(dibsd.wait(), 0);
+    EXPECT_EQ(holder.wait_end(), Reason::kDraining);
+}
+
+uint64_t left_ns(const KeptDibsd& dibsd) {
+    const std::string status = told(dibsd, {"status", "-o", "json"});
+    const std::string name = "\"stops_in_ns\":";
+    const size_t at = status.find(name);
+    return at == std::string::npos ? 0 : std::stoull(status.substr(at + name.size()));
+}
+
+// Whoever takes over waits no longer than the first would have.
+TEST(Takeover, CountsFromTheOrder) {
+    const Folder folder;
+    KeptDibsd dibsd(folder, kOfAnHour);
+    RawClient holder(dibsd.socket());
+    holder.claim(1);
+    const auto granted = holder.wait();
+    ASSERT_TRUE(granted);
+    holder.claim(2, 0, 2);
+    kill(dibsd.keeper(), SIGTERM);
+    ASSERT_EQ(holder.wait()->reason, Reason::kDraining);
+    const uint64_t before = left_ns(dibsd);
+    EXPECT_GT(before, 0U);
+    dibsd.kill_broker();
+    await_epoch(holder, 2);
+    const uint64_t behind = left_ns(dibsd);
+    EXPECT_GT(behind, 0U);
+    EXPECT_LT(behind, before);
+    holder.release(*granted);
+    EXPECT_EQ(dibsd.wait(), 0);
+}
+
 // Both of them die, one behind the other, after the order.
 TEST(Takeover, StopsThoughTheKeeperThatHeardTheOrderHasDied) {
     const Folder folder;
@@ -152,6 +209,7 @@ TEST(Stopping, IsLookedAtAndSteeredByWhoeverMay) {
     EXPECT_EQ(claim.error_rest(),
               "dibs claim: no session with the broker at " + dibsd.socket() +
                   ": the broker is about to stop, once its leases have ended (dibs ls leases)\n");
+    EXPECT_EQ(said(dibsd, {"exec", "tokens", "--conflict-exit", "9", "--", "true"}), 9);
     EXPECT_EQ(said(dibsd, {"release", "l1"}), 0);
     EXPECT_EQ(dibsd.wait(), 0);
 }

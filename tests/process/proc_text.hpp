@@ -29,6 +29,14 @@ inline std::string proc_text(pid_t pid, const std::string& name) {
     return text;
 }
 
+// Sent to the process, and not taken yet.
+inline bool is_pending(pid_t pid, int signal) {
+    const std::string text = proc_text(pid, "status");
+    const size_t at = text.find("\nShdPnd:");
+    if (at == std::string::npos) return false;
+    return (std::stoull(text.substr(at + 8), nullptr, 16) >> (signal - 1) & 1) != 0;
+}
+
 // The letter of its state, 'T' for stopped; 0: there is nobody.
 inline char proc_state(pid_t pid) {
     const std::string text = proc_text(pid, "stat");

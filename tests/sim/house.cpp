@@ -107,7 +107,7 @@ void House::serve() {
         if (!board_.valid()) board_ = copy_of(life_->board->fd());
         life_->turn = std::make_unique<Turn>(core, *life_->board, life_->exchange);
         core.set_epoch(core.head().epoch + 1);
-        life_->turn->prepare(config_, inheritance, false);
+        life_->turn->prepare(config_, inheritance);
         for (Session* session : life_->turn->adopted()) {
             life_->sessions.insert(session);
             if (session->client_event_socket.valid()) welcome(session);

@@ -187,7 +187,8 @@ int run_exec(int argc, char** argv) {
         return exec::run_wrapped(options);
     } catch (const Failure& failure) {
         std::fprintf(stderr, "dibs exec: %s\n", failure.what());
-        return failure.exit_code();
+        const int code = failure.exit_code();
+        return code == kExitNoneFree ? options.conflict_exit.value_or(code) : code;
     } catch (const std::exception& error) {
         std::fprintf(stderr, "dibs exec: %s\n", error.what());
         return kExitOwnFailure;
