@@ -54,6 +54,7 @@ void Answers::name_holder(const Session* to, const Decision& decision, Completio
 
 void Answers::stage() {
     kills_ = false;
+    worded_.clear();
     for (const OwnResult& own : operations_.own_results()) {
         Completion entry;
         entry.kind = CompletionKind::kResult;
@@ -241,9 +242,22 @@ void Answers::write_grant(Session& session, const TagRoom& room, const Decision&
     const bool counted = core_.pool(decision.pool).kind == shm::PoolKind::kCounted;
     dibs::write_grant(core_, session, room, core_.decided_slots(decision), counted);
     // The word of the tag's last lease must not be taken for this one's.
-    if (session.events[decision.tag].load(std::memory_order_relaxed) != 0) {
-        stage_event(session, decision.tag, 0);
-    }
+    if (has_word(session, decision.tag)) stage_event(session, decision.tag, 0);
+}
+
+namespace {
+
+uint64_t place_of(const Session& session, uint16_t tag) {
+    return uint64_t{session.row} << 16 | tag;
+}
+
+}  // namespace
+
+// A claim that waits again may be granted in the turn that has taken its lease: then the word is
+// not stored yet.
+bool Answers::has_word(const Session& session, uint16_t tag) const {
+    return session.events[tag].load(std::memory_order_relaxed) != 0 ||
+           std::find(worded_.begin(), worded_.end(), place_of(session, tag)) != worded_.end();
 }
 
 void Answers::tell_lease(Session* session, const Decision& decision, Completion& entry) {
@@ -381,6 +395,7 @@ void Answers::stage_event(Session& session, uint16_t tag, uint64_t word) {
     stage_store_.position = tag;
     std::memcpy(stage_store_.entry, &word, sizeof(word));
     core_.stage_store(stage_store_);
+    if (word != 0) worded_.push_back(place_of(session, tag));
     sessions_.in_turn(&session);
 }
 

@@ -54,6 +54,7 @@ class Answers {
     static void store_left(Session* session, uint16_t tag, uint32_t room, uint64_t left_ns);
     void lease_event(const core::Decision& decision, uint8_t event);
     void stage_event(Session& session, uint16_t tag, uint64_t word);
+    [[nodiscard]] bool has_word(const Session& session, uint16_t tag) const;
     [[nodiscard]] TagRoom room_given_back(const core::Decision& decision) const;
     [[nodiscard]] uint32_t to_provision(uint64_t number, std::span<const uint32_t> slots);
     uint32_t copy_payload_of(const core::Decision& decision, const SlotRoom& room);
@@ -73,6 +74,7 @@ class Answers {
     bool kills_ = false;
     ClaimReader reader_;
     std::vector<uint8_t> payload_;  // that it reads
+    std::vector<uint64_t> worded_;  // session's row and tag of each event of this turn
     size_t stored_ = 0;             // staged stores that have been done before the commit: a pledge
     shm::LogStore stage_store_ = {};  // the one that is being made: its padding stays zero
 };

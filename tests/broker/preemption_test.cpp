@@ -264,5 +264,35 @@ TEST_F(PreemptionTest, APriorityAboveThePolicysIsNotAllowed) {
     EXPECT_EQ(refused->reason, Reason::kNotAllowed);
 }
 
+// Taken off its worker and granted to another in one turn: the word of the lease that has ended
+// must not be stored behind the grant of the next one.
+TEST_F(PreemptionTest, AClaimThatIsTakenAndGrantedInOneTurnFindsNoWordOfTheLeaseBefore) {
+    const auto administer = [&](const auto& commands) {
+        bench.core.begin_turn(bench.now);
+        bench.operations.begin_turn();
+        commands();
+        bench.core.decide();
+        bench.answers.stage();
+        bench.core.commit();
+        bench.answers.store();
+        bench.core.clear();
+    };
+    administer([&] { bench.core.apply(core::Report{.pool = pool, .worker = "w0"}); });
+    claim_with(*plain, 3, [](auto&) {});
+    const auto first = bench.next(*plain);
+    ASSERT_EQ(first->outcome, Outcome::kGranted);
+    administer([&] {
+        bench.core.apply(core::Unassign{.pool = pool, .claim = first->claim, .worker = "w0"});
+        bench.core.apply(core::Report{.pool = pool, .worker = "w1"});
+    });
+    const auto second = bench.next(*plain);
+    ASSERT_TRUE(second.has_value());
+    EXPECT_EQ(second->outcome, Outcome::kGranted);
+    EXPECT_EQ(second->claim, first->claim);
+    EXPECT_GT(second->fence, first->fence);
+    EXPECT_EQ(plain->events[3].load(), 0U);
+    EXPECT_EQ(wrongs(), std::vector<std::string>{});
+}
+
 }  // namespace
 }  // namespace dibs::test
