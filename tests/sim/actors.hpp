@@ -29,8 +29,10 @@ struct Held {
     uint64_t interval_ns = 0;  // kForever: no keepalives
     // For how long from its grant nobody may take it, however much better his claim is.
     uint64_t safe_ns = kForever;
-    uint64_t number = 0;  // of the process's claim that may wait again; 0: it will not
+    uint64_t number = 0;  // of the process's claim, if it is told of it by one
     uint64_t ticket = 0;
+    uint64_t claim = 0;    // the broker's number of its claim, if that was this process's
+    bool requeue = false;  // its claim has asked to wait again
     bool adopted = false;
 };
 
@@ -47,13 +49,21 @@ struct Scene {
     House& house;
     Ledger& ledger;
     std::vector<PoolPlan> pools;
+    Config config;  // as it is at first, and in the end
     bool adoption = false;
+    uint32_t operators = 0;
+    std::vector<uint64_t> numbers = {};  // of claims that somebody was told of, the latest ones
     std::vector<Offer> offers = {};
     uint64_t commands = 0;
     bool calm = false;  // no more faults; everybody finishes what he has begun
     bool workers_leave = false;
     bool loud_deaths = false;                   // two brokers may die with the same entry in hand
     std::map<std::string, uint64_t> seen = {};  // what has happened how often
+
+    void know(uint64_t number) {
+        numbers.push_back(number);
+        if (numbers.size() > 24) numbers.erase(numbers.begin());
+    }
 };
 
 class Actor {
@@ -73,6 +83,7 @@ class Actor {
     [[nodiscard]] uint64_t doing_since() const { return doing_since_; }
 
   protected:
+    virtual bool connect();
     virtual void live() = 0;
     // True if the session is over, and that it may be.
     bool over(int code);
@@ -87,7 +98,6 @@ class Actor {
     bool finished_ = false;  // did all that it had to
 
   private:
-    bool connect();
     void bury();
 
     std::shared_ptr<Task> task_;
@@ -123,7 +133,7 @@ class Client final : public Actor {
     bool adopt();
     void take(const dibs_completion& end);
     void claim_ended(const dibs_completion& end);
-    void waits_again(size_t held);
+    void waits_again(size_t held, uint64_t claim);
     void granted(const dibs_completion& end, uint64_t number, const Asked& asked);
     dibs_claim_options wish(uint32_t pool, int64_t timeout_ns);
     void wish_by_account(uint32_t pool, dibs_claim_options& options);
@@ -132,9 +142,12 @@ class Client final : public Actor {
 
     std::vector<Held> held_;
     std::map<uint64_t, Asked> asked_;
-    // Claims that were cancelled while they waited again, by number, and their pools: what they
-    // had come to by then is told, and is nobody's.
+    // Claims that were cancelled, by number, and their pools: what they had come to by then, or
+    // come to when an administrator has let them wait again, is told, and is nobody's.
     std::map<uint64_t, uint32_t> given_up_;
+    // Claims that were given up when they had to wait again, by the broker's number, and their
+    // pools.
+    std::map<uint64_t, uint32_t> unwanted_;
     uint64_t number_ = 0;
     std::string account_;  // that its claim names
 };

@@ -79,13 +79,17 @@ Character::Character(Dice& dice) {
     weather.spare_one_in = some(2 + dice.below(5));
     clients = static_cast<uint32_t>(2 + dice.below(8));
     workers = static_cast<uint32_t>(dice.below(5));
+    check_every = dice.one_in(4) ? 1 : 16;
     process_dies_one_in = some(3000 + dice.below(10'000));
-    broker_dies_one_in = some(8000 + dice.below(20'000));
+    broker_dies_one_in = some((dice.one_in(2) ? 2000 : 8000) + dice.below(20'000));
     loud_deaths = dice.one_in(3);
     scarce = dice.one_in(3);
     adoption = dice.one_in(2);
     pools = draw_pools(dice, !dice.one_in(3));
     if (pools.back().by_account) accounts = draw_accounts(dice);
+    if (pools.back().by_account || dice.one_in(8)) {
+        operators = static_cast<uint32_t>(dice.below(3));
+    }
     limits = {.pools = 6,
               .sessions = scarce ? 6U : 32U,
               .slots = scarce ? 14U : 64U,
@@ -98,12 +102,12 @@ Character::Character(Dice& dice) {
 
 std::string Character::text() const {
     std::ostringstream out;
-    out << clients << " clients, " << workers << " workers, step " << weather.step_ns
-        << " ns; one in: stall " << weather.stall_one_in << " (" << weather.stall_ns / kMillisecond
-        << " ms), lost " << weather.lose_one_in << ", doubled " << weather.double_one_in
-        << ", spurious " << weather.spurious_one_in << ", spared " << weather.spare_one_in
-        << ", process dies " << process_dies_one_in << ", broker dies " << broker_dies_one_in
-        << (loud_deaths ? ", loudly" : "") << (scarce ? "; scarce rows" : "")
+    out << clients << " clients, " << workers << " workers, " << operators << " operators, step "
+        << weather.step_ns << " ns; one in: stall " << weather.stall_one_in << " ("
+        << weather.stall_ns / kMillisecond << " ms), lost " << weather.lose_one_in << ", doubled "
+        << weather.double_one_in << ", spurious " << weather.spurious_one_in << ", spared "
+        << weather.spare_one_in << ", process dies " << process_dies_one_in << ", broker dies "
+        << broker_dies_one_in << (loud_deaths ? ", loudly" : "") << (scarce ? "; scarce rows" : "")
         << (adoption ? "; adoption" : "");
     for (const PoolPlan& pool : pools)
         out << "; " << pool.name << ' ' << name_of(pool.expiry);
@@ -135,6 +139,9 @@ Config Character::configuration(Dice& dice) const {
             pool.values.preemption_disabled = dice.one_in(4);
             pool.values.promote_threshold = static_cast<int64_t>(dice.below(20)) * 1000;
             pool.values.demote_threshold = -static_cast<int64_t>(dice.below(20)) * 1000;
+            pool.values.account_expiry_ns = (1 + dice.below(60)) * kMillisecond;
+            pool.values.queue_timeout_ns = (1 + dice.below(30)) * kMillisecond;
+            pool.values.request_age_max_ns = (1 + dice.below(200)) * kMillisecond;
         }
         config.pools.push_back(pool);
     }

@@ -34,6 +34,8 @@ struct Character {
     core::Limits limits;
     uint32_t clients = 4;
     uint32_t workers = 2;
+    uint32_t operators = 0;
+    uint64_t check_every = 1;          // turns
     uint64_t process_dies_one_in = 0;  // of steps
     uint64_t broker_dies_one_in = 0;
     bool loud_deaths = false;

@@ -24,6 +24,7 @@ dibs_claim_options Client::wish(uint32_t pool, int64_t timeout_ns) {
     if (!scene_.calm && dice().one_in(12)) {
         options.when_busy = DIBS_BUSY_WAIT + static_cast<int32_t>(dice().below(3));
     }
+    if (dice().one_in(6)) options.priority = static_cast<int32_t>(1 + dice().below(100));
     if (!scene_.calm && dice().one_in(8))
         options.key[0] = static_cast<uint8_t>(1 + dice().below(9));
     static const char kBody[] = "what the worker is told";
@@ -81,27 +82,28 @@ void Client::granted(const dibs_completion& end, uint64_t number, const Asked& a
     ++scene_.seen["granted"];
     const PoolPlan& plan = scene_.pools[asked.pool];
     if (asked.cancelled) {
-        if (asked.may_wait_again) given_up_[number] = asked.pool;
+        if (number != 0) given_up_[number] = asked.pool;
         return scene_.ledger.told_fence(asked.pool, end.lease.fence);
     }
     std::vector<uint32_t> slots;
-    for (uint32_t unit = 0; unit < end.lease.units && !plan.has_workers; ++unit) {
+    for (uint32_t unit = 0; unit < end.lease.units; ++unit) {
         dibs_slot slot = {};
         const int code = dibs_lease_slot(session_, &end.lease, unit, &slot);
         // Once it has ended and another broker has taken over, its room is anybody's.
         if (dibs_lease_state(session_, &end.lease, nullptr) == DIBS_ENDED) break;
         expect(code == DIBS_OK || code == DIBS_ALREADY_ENDED, "a lease without a slot");
         if (code != DIBS_OK) break;
-        expect(slot.number < plan.slots, "a slot that its pool does not have");
+        expect(plan.has_workers || slot.number < plan.slots, "a slot that its pool does not have");
         slots.push_back(slot.number);
     }
     Held held{.lease = end.lease, .pool = asked.pool, .safe_ns = asked.safe_ns};
     const bool bound = end.interval_ns == 0 || end.interval_ns == DIBS_FOREVER;
     held.interval_ns = bound ? kForever : static_cast<uint64_t>(end.interval_ns);
-    if (asked.may_wait_again) {
-        held.number = number;
-        held.ticket = asked.ticket;
-    }
+    held.number = number;
+    held.ticket = asked.ticket;
+    held.claim = end.claim;
+    held.requeue = asked.may_wait_again;
+    if (plan.by_account) scene_.know(end.claim);
     scene_.ledger.granted(
         process_, asked.pool, slots, end.lease.fence, certain_until(held, asked.at_ns), now());
     held_.push_back(held);
@@ -131,7 +133,7 @@ bool Client::claim(uint32_t pool, int64_t timeout_ns) {
     if (end.outcome == DIBS_GRANTED) {
         expect(options.account == nullptr || account_ == "uid:" + std::to_string(uid()),
                "another one's account pays");
-        granted(end, number, asked);
+        granted(end, 0, asked);
     }
     if (end.outcome == DIBS_BROKER_LOST) return !over(DIBS_EBROKERLOST);
     return true;
@@ -174,23 +176,25 @@ bool Client::batch() {
 }
 
 // The lease is gone, and the claim that it was granted to is one again.
-void Client::waits_again(size_t at) {
+void Client::waits_again(size_t at, uint64_t claim) {
     const Held held = held_[at];
     held_.erase(held_.begin() + static_cast<ptrdiff_t>(at));
     scene_.ledger.returned(process_, held.pool, held.lease.fence);
-    if (held.adopted) {  // its claim was another's: nobody wants it any more
-        expect(dibs_release(session_, &held.lease, DIBS_NOWAIT) == DIBS_ALREADY_ENDED,
-               "a lease that was taken has not ended");
+    expect(held.adopted || held.requeue || scene_.ledger.is_doubted(held.pool, held.lease.fence),
+           "a claim waits again that did not ask for it");
+    if (held.number == 0) {  // nobody wants it any more
+        unwanted_[claim] = held.pool;
+        const int code = dibs_release(session_, &held.lease, DIBS_NOWAIT);
+        expect(code == DIBS_ALREADY_ENDED || over(code), "a lease that was taken has not ended");
         return;
     }
-    expect(held.number != 0, "a claim waits again that did not ask for it");
     scene_.ledger.asked(process_, held.number, now());
     // When it will have been granted is not known: no moment of it is certain.
     asked_[held.number] = {.pool = held.pool,
                            .at_ns = 0,
                            .ticket = held.ticket,
                            .safe_ns = 0,
-                           .may_wait_again = true,
+                           .may_wait_again = held.requeue,
                            .waits_again = true};
 }
 
@@ -199,18 +203,27 @@ void Client::claim_ended(const dibs_completion& end) {
     for (size_t at = 0; at < held_.size(); ++at) {
         if (held_[at].number == 0 || held_[at].number != end.user_data) continue;
         ++scene_.seen["requeued, untold"];
-        waits_again(at);
+        waits_again(at, end.claim);
         break;
     }
     if (const auto old = given_up_.find(end.user_data); old != given_up_.end()) {
         if (end.outcome == DIBS_GRANTED) scene_.ledger.told_fence(old->second, end.lease.fence);
         return;
     }
-    if (end.user_data == 0) {  // of an adopted lease, again
+    if (end.user_data == 0) {  // of a lease that was adopted, or waited for, again
         if (end.outcome != DIBS_GRANTED) return;
         const auto same = std::find_if(held_.begin(), held_.end(), [&](const Held& held) {
-            return held.adopted && held.lease.tag == end.lease.tag;
+            if (!held.adopted) return held.number == 0 && held.claim == end.claim;
+            return held.lease.tag == end.lease.tag;
         });
+        // Told together with its waiting again, it is its holder's all the same.
+        const auto unwanted = unwanted_.find(end.claim);
+        if (same == held_.end() && unwanted != unwanted_.end()) {
+            scene_.ledger.told_fence(unwanted->second, end.lease.fence);
+            held_.push_back(
+                {.lease = end.lease, .pool = unwanted->second, .safe_ns = 0, .claim = end.claim});
+            return;
+        }
         expect(same != held_.end(), "a claim ends that nobody has made");
         if (same == held_.end()) return;
         scene_.ledger.returned(process_, same->pool, same->lease.fence);
@@ -242,7 +255,7 @@ void Client::take(const dibs_completion& end) {
         ++scene_.seen["requeued"];
         expect(at != held_.size() || given_up_.contains(end.user_data),
                "a lease that was given back waits again");
-        if (at != held_.size()) waits_again(at);
+        if (at != held_.size()) waits_again(at, end.claim);
     } else if (end.kind == DIBS_LEASE_GRACE) {
         ++scene_.seen["grace"];
     } else if (end.kind == DIBS_LEASE_REVOKING) {
@@ -336,7 +349,7 @@ bool Client::adopt() {
     const uint64_t said = now();
     const int64_t patience = dice().one_in(4) ? kMs / 10 : 5 * DIBS_SECOND;
     Held held = offer.held;
-    held.number = 0;
+    held.number = held.claim = 0;
     held.adopted = true;
     const int code =
         dibs_adopt(session_, offer.held.lease.id, offer.held.lease.fence, patience, &held.lease);

@@ -34,6 +34,10 @@ struct House::Life {
     ~Life() {
         if (turn != nullptr) sessions.insert(turn->adopted().begin(), turn->adopted().end());
         turn.reset();
+        for (Request request; exchange.next(request);)
+            delete request.config;
+        for (const Request& request : wanted)
+            delete request.config;
         for (Session* session : sessions)
             delete session;
     }
@@ -46,13 +50,18 @@ struct House::Life {
     std::unique_ptr<Turn> turn;
     std::set<Session*> sessions;
     std::vector<Caller> callers;
+    // Requests of administrators that have no answer yet, and those that have one.
+    std::set<std::unique_ptr<AdminJob>> asked;
+    std::set<AdminJob*> answered;
+    std::vector<Request> wanted;  // that control has not passed on yet
     std::shared_ptr<Task> turn_task;
     std::shared_ptr<Task> control_task;
     bool serving = false;
 };
 
-House::House(World& world, const Config& config, uint64_t hash_seed)
+House::House(World& world, const Config& config, uint64_t hash_seed, Auditor& auditor)
     : world_(world),
+      auditor_(auditor),
       config_(config),
       hash_seed_(hash_seed),
       state_(core::state_size(config.limits) / sizeof(Line) + 1) {
@@ -60,6 +69,7 @@ House::House(World& world, const Config& config, uint64_t hash_seed)
     log::open("off");  // what it must not do is said by `broken`
     core::format_state({state_.front().bytes, state_.size() * sizeof(Line)}, config.limits);
     core::store_hook = &House::stored;
+    auditor_.when_administered([this] { heard_command(); });
 }
 
 House::~House() {
@@ -100,6 +110,7 @@ void House::serve() {
             return;
         }
         core::Core& core = *life_->core;
+        auditor_.attach(core);
         Inheritance inheritance;
         inherit(inheritance);
         life_->board = std::make_unique<BoardSegment>(
@@ -128,6 +139,46 @@ bool House::kill_at_rest() {
 
 void House::kill_at_moment(uint64_t n) {
     if (life_ != nullptr) life_->turn_task->dies_in = n;
+}
+
+void House::kill_at_command(uint64_t n, bool heard) {
+    (heard ? store_of_heard_ : store_of_asked_) = n;
+}
+
+void House::heard_command() {
+    if (store_of_heard_ != 0) store_ = std::exchange(store_of_heard_, 0);
+}
+
+bool House::administer(AdminJob& job) {
+    if (!open()) return false;
+    const uint64_t life = lives_;
+    auto asked = std::make_unique<AdminJob>();
+    std::swap(*asked, job);
+    AdminJob* mine = asked.get();
+    const auto place = life_->asked.insert(std::move(asked)).first;
+    Request request;
+    request.kind = Request::Kind::kAdmin;
+    request.job = mine;
+    life_->wanted.push_back(request);
+    world_.stir();
+    if (store_of_asked_ != 0) store_ = std::exchange(store_of_asked_, 0);
+    while (life == lives_ && life_ != nullptr && !life_->answered.contains(mine))
+        (void)world_.wait_descriptors(kForever);
+    if (life != lives_ || life_ == nullptr) return false;
+    std::swap(*mine, job);
+    life_->answered.erase(mine);
+    life_->asked.erase(place);
+    return true;
+}
+
+void House::reload(const Config& config) {
+    config_ = config;
+    if (!open()) return;
+    Request request;
+    request.kind = Request::Kind::kConfig;
+    request.config = new Config(config);
+    life_->wanted.push_back(request);
+    world_.stir();
 }
 
 // What the keeper would hand over.
@@ -164,7 +215,8 @@ void House::bury() {
     world_.kill(*life_->control_task);
     while (!life_->control_task->fiber->ended())
         (void)world_.step();
-    store_ = 0;
+    store_ = store_of_asked_ = store_of_heard_ = 0;
+    auditor_.leave();
     death_ns_ = world_.now();
     if (life_->turn != nullptr) clock_offset_ = life_->turn->clock_offset();
     life_.reset();
@@ -231,7 +283,16 @@ void House::control() {
         life_->exchange.control().answer();
         take_reports();
         hear_callers();
+        pass_on();
         (void)world_.wait_descriptors(kForever);
+    }
+}
+
+void House::pass_on() {
+    while (!life_->wanted.empty()) {
+        const Request request = life_->wanted.front();
+        life_->wanted.erase(life_->wanted.begin());
+        if (!life_->exchange.ask(request)) broken = "the queue of requests is full";
     }
 }
 
@@ -251,6 +312,10 @@ void House::take_reports() {
                 kept_.erase({report.session->row, report.session->generation});
                 life_->sessions.erase(report.session);
                 delete report.session;
+                world_.stir();
+                break;
+            case Report::Kind::kAdmin:
+                life_->answered.insert(report.job);
                 world_.stir();
                 break;
             default:

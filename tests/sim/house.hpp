@@ -17,17 +17,19 @@
 #include <utility>
 #include <vector>
 
+#include "broker/admin.hpp"
 #include "broker/config.hpp"
 #include "broker/core/core.hpp"
 #include "broker/inheritance.hpp"
 #include "broker/turn.hpp"
+#include "tests/sim/auditor.hpp"
 #include "tests/sim/world.hpp"
 
 namespace dibs::sim {
 
 class House {
   public:
-    House(World& world, const Config& config, uint64_t hash_seed);
+    House(World& world, const Config& config, uint64_t hash_seed, Auditor& auditor);
     ~House();
     House(const House&) = delete;
     House& operator=(const House&) = delete;
@@ -38,6 +40,14 @@ class House {
     // Behind the n-th store to STATE from now, or at the n-th moment, whatever it is doing.
     void kill_at_store(uint64_t n) { store_ = n; }
     void kill_at_moment(uint64_t n);
+    // Behind the n-th store to STATE after an administrator's next command has been asked for, or,
+    // if `heard`, after the core has heard it.
+    void kill_at_command(uint64_t n, bool heard);
+    // Asks the turn and waits for its answer: an administrator's task. False: there is none, since
+    // the broker has died, or is not there; whether it was done is not known.
+    bool administer(AdminJob& job);
+    // The file is another one from now on, and the broker, if it lives, is told to read it.
+    void reload(const Config& config);
     // Its process is gone, and what it had is given back.
     [[nodiscard]] bool dead() const { return life_ == nullptr; }
     void bury();  // after a death: the kernel's part
@@ -66,10 +76,12 @@ class House {
         uint32_t uid;
     };
     static void stored();
+    void heard_command();
     void serve();
     void control();
     void take_reports();
     void hear_callers();
+    void pass_on();
     void welcome(Session* session);
     void keep(const Session& session);
     void inherit(Inheritance& inheritance);
@@ -79,6 +91,7 @@ class House {
     };
 
     World& world_;
+    Auditor& auditor_;
     Config config_;
     uint64_t hash_seed_;
     std::vector<Line> state_;
@@ -86,6 +99,8 @@ class House {
     uint64_t lives_ = 0;
     uint64_t deaths_behind_a_store_ = 0;
     uint64_t store_ = 0;
+    uint64_t store_of_asked_ = 0;  // of the next command
+    uint64_t store_of_heard_ = 0;
 
     // The keeper's: by row and generation, in the order of SessionDescriptor.
     using Key = std::pair<uint32_t, uint32_t>;

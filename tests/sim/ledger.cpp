@@ -31,6 +31,23 @@ void Ledger::told_fence(uint32_t pool, uint64_t fence) {
     }
 }
 
+std::vector<Ledger::Holding*> Ledger::holdings_of(uint32_t pool, uint64_t fence) {
+    std::vector<Holding*> found;
+    const auto slots = slots_.find({pool, fence});
+    if (slots == slots_.end()) return found;
+    for (const uint32_t slot : slots->second) {
+        Holding& holding = holdings_.at({pool, slot});
+        if (holding.fence == fence) found.push_back(&holding);
+    }
+    return found;
+}
+
+void Ledger::doubt(uint32_t pool, uint64_t fence) {
+    doubted_.insert({pool, fence});
+    for (Holding* holding : holdings_of(pool, fence))
+        holding->certain_until_ns = 0;
+}
+
 void Ledger::granted(uint32_t process,
                      uint32_t pool,
                      const std::vector<uint32_t>& slots,
@@ -38,6 +55,7 @@ void Ledger::granted(uint32_t process,
                      uint64_t certain_until_ns,
                      uint64_t now) {
     told_fence(pool, fence);
+    if (is_doubted(pool, fence)) certain_until_ns = 0;
     for (const uint32_t slot : slots) {
         told(slot);
         Holding& holding = holdings_[{pool, slot}];
@@ -50,13 +68,14 @@ void Ledger::granted(uint32_t process,
         if (holding.fence > fence) continue;  // told late: somebody else has had it since
         holding = {process, fence, certain_until_ns, false};
     }
+    slots_[{pool, fence}] = slots;
 }
 
 void Ledger::prolonged(uint32_t process, uint32_t pool, uint64_t fence, uint64_t certain_until_ns) {
-    for (auto& [place, holding] : holdings_) {
-        if (place.first != pool || holding.fence != fence) continue;
-        if (holding.process != process || holding.offered) continue;
-        holding.certain_until_ns = certain_until_ns;
+    if (is_doubted(pool, fence)) return;
+    for (Holding* holding : holdings_of(pool, fence)) {
+        if (holding->process != process || holding->offered) continue;
+        holding->certain_until_ns = certain_until_ns;
     }
 }
 
@@ -65,20 +84,18 @@ void Ledger::returned(uint32_t process, uint32_t pool, uint64_t fence) {
 }
 
 void Ledger::offered(uint32_t pool, uint64_t fence) {
-    for (auto& [place, holding] : holdings_) {
-        if (place.first != pool || holding.fence != fence) continue;
-        holding.certain_until_ns = 0;
-        holding.offered = true;
+    for (Holding* holding : holdings_of(pool, fence)) {
+        holding->certain_until_ns = 0;
+        holding->offered = true;
     }
 }
 
 void Ledger::adopted(uint32_t process, uint32_t pool, uint64_t fence, uint64_t certain_until_ns) {
     told(process);
     told(fence);
-    for (auto& [place, holding] : holdings_) {
-        if (place.first != pool || holding.fence != fence) continue;
-        holding = {process, fence, certain_until_ns, false};
-    }
+    if (is_doubted(pool, fence)) certain_until_ns = 0;
+    for (Holding* holding : holdings_of(pool, fence))
+        *holding = {process, fence, certain_until_ns, false};
 }
 
 void Ledger::assigned(uint32_t process, uint64_t slot, bool may_be_busy) {

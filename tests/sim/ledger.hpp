@@ -3,7 +3,9 @@
 // It never looks at the broker. A holder is certain from the moment at which it was told of its
 // grant until it gives back, dies, or its interval, counted from before it asked, is over; or until
 // a better claim may have taken the slot; or until it lets another session have the lease. Whoever
-// is granted the same slot meanwhile has it twice.
+// is granted the same slot meanwhile has it twice. Where somebody else may end a lease, a worker or
+// an administrator, that lease is doubted, by its fence, from the moment at which the broker hears
+// him (auditor.hpp).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -28,7 +30,7 @@ class Ledger {
     // --- claims: each has exactly one outcome
     void asked(uint32_t process, uint64_t number, uint64_t now);
     void answered(uint32_t process, uint64_t number);
-    // --- slots of a counted pool
+    // --- slots, by their numbers
     void granted(uint32_t process,
                  uint32_t pool,
                  const std::vector<uint32_t>& slots,
@@ -41,6 +43,11 @@ class Ledger {
     void adopted(uint32_t process, uint32_t pool, uint64_t fence, uint64_t certain_until_ns);
     // A grant that nobody will hold: its fence alone counts.
     void told_fence(uint32_t pool, uint64_t fence);
+    // Somebody else may end it: from now on nobody is certain of it.
+    void doubt(uint32_t pool, uint64_t fence);
+    [[nodiscard]] bool is_doubted(uint32_t pool, uint64_t fence) const {
+        return doubted_.contains({pool, fence});
+    }
     // --- a worker's slot
     void assigned(uint32_t process, uint64_t slot, bool may_be_busy);
     void busy(uint32_t process, uint64_t slot) { busy_.insert({process, slot}); }
@@ -60,9 +67,13 @@ class Ledger {
 
   private:
     std::map<std::pair<uint32_t, uint64_t>, uint64_t> open_;
-    std::map<std::pair<uint32_t, uint32_t>, Holding> holdings_;  // by pool and slot
-    std::set<std::pair<uint32_t, uint64_t>> fences_;             // by pool
-    std::set<std::pair<uint32_t, uint64_t>> busy_;               // process and slot
+    [[nodiscard]] std::vector<Holding*> holdings_of(uint32_t pool, uint64_t fence);
+
+    std::map<std::pair<uint32_t, uint32_t>, Holding> holdings_;             // by pool and slot
+    std::map<std::pair<uint32_t, uint64_t>, std::vector<uint32_t>> slots_;  // by pool and fence
+    std::set<std::pair<uint32_t, uint64_t>> fences_;                        // by pool
+    std::set<std::pair<uint32_t, uint64_t>> doubted_;                       // by pool
+    std::set<std::pair<uint32_t, uint64_t>> busy_;                          // process and slot
     std::vector<std::string> wrongs_;
     uint64_t assignments_ = 0;
     uint64_t hash_ = 0xcbf29ce484222325ULL;

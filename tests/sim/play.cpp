@@ -11,9 +11,11 @@
 #include <set>
 
 #include "tests/sim/actors.hpp"
+#include "tests/sim/auditor.hpp"
 #include "tests/sim/character.hpp"
 #include "tests/sim/house.hpp"
 #include "tests/sim/ledger.hpp"
+#include "tests/sim/operator.hpp"
 #include "tests/sim/world.hpp"
 
 namespace dibs::sim {
@@ -27,9 +29,12 @@ class Play {
     explicit Play(uint64_t seed)
         : draw_(seed),
           character_(draw_),
+          config_(character_.configuration(draw_)),
           world_(seed ^ 0x5bd1e995U, character_.weather),
-          house_(world_, character_.configuration(draw_), seed),
-          scene_{world_, house_, ledger_, character_.pools, character_.adoption} {
+          auditor_(ledger_, character_.check_every),
+          house_(world_, config_, seed, auditor_),
+          scene_{world_, house_, ledger_, character_.pools, config_, character_.adoption} {
+        scene_.operators = character_.operators;
         scene_.loud_deaths = character_.loud_deaths;
         for (uint32_t pool = 0; pool < character_.pools.size(); ++pool) {
             if (character_.pools[pool].expiry == shm::ExpiryMode::kStrict) strict_.insert(pool);
@@ -42,7 +47,8 @@ class Play {
 
     Outcome run(uint64_t commands) {
         house_.start();
-        for (uint32_t i = 0; i < character_.clients + character_.workers; ++i)
+        for (uint32_t i = 0; i < character_.clients + character_.workers + character_.operators;
+             ++i)
             actors_.push_back(next(i));
         while (scene_.commands < commands && well()) {
             storm();
@@ -60,6 +66,9 @@ class Play {
         outcome.seen = scene_.seen;
         outcome.seen["killed"] = world_.kills;
         outcome.seen["died behind a store"] = house_.deaths_behind_a_store();
+        outcome.seen["turns audited"] = auditor_.turns();
+        outcome.seen["takeovers audited"] = auditor_.compared();
+        outcome.seen["above a limit of later"] = auditor_.above_limits();
         return outcome;
     }
 
@@ -75,8 +84,10 @@ class Play {
         const uint32_t process = ++processes_;
         if (place < character_.clients) {
             actor = std::make_unique<Client>(scene_, process);
-        } else {
+        } else if (place < character_.clients + character_.workers) {
             actor = std::make_unique<Worker>(scene_, process);
+        } else {
+            actor = std::make_unique<Operator>(scene_, process);
         }
         actor->start();
         return actor;
@@ -117,7 +128,9 @@ class Play {
             quiet_next_ = false;
             return;
         }
-        if (world_.dice.one_in(2)) {
+        if (character_.operators != 0 && world_.dice.one_in(2)) {
+            house_.kill_at_command(1 + world_.dice.below(80), world_.dice.one_in(2));
+        } else if (world_.dice.one_in(2)) {
             house_.kill_at_store(1 + world_.dice.below(60));
         } else {
             ++world_.faults;
@@ -129,6 +142,8 @@ class Play {
     void calm() {
         world_.weather = Weather{};
         house_.kill_at_store(0);
+        house_.kill_at_command(0, false);
+        house_.kill_at_command(0, true);
         scene_.calm = true;
         const uint64_t until = world_.now() + kCalmNs;
         const auto all_finished = [&](bool clients) {
@@ -169,9 +184,11 @@ class Play {
 
     Dice draw_;
     Character character_;
+    Config config_;
     World world_;
-    House house_;
     Ledger ledger_;
+    Auditor auditor_;
+    House house_;
     Scene scene_;
     std::vector<std::unique_ptr<Actor>> actors_;
     uint32_t processes_ = 0;

@@ -83,7 +83,23 @@ TEST(Simulation, LosesNothingAndGrantsNothingTwice) {
                              "requeued",
                              "adopted",
                              "killed",
-                             "died behind a store"}) {
+                             "died behind a store",
+                             "takeovers audited",
+                             "above a limit of later",
+                             "set an account",
+                             "reset an account",
+                             "delete an account",
+                             "file read again",
+                             "pulled",
+                             "to provision",
+                             "to abort",
+                             "report idle",
+                             "report running",
+                             "report absent",
+                             "unassign",
+                             "announce again",
+                             "release anybody's lease",
+                             "cancel anybody's claim"}) {
         EXPECT_GT(seen[what], 0U) << what;
     }
 }

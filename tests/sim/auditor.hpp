@@ -1,0 +1,128 @@
+// tests/sim/auditor.hpp -- who hears each command and counts after each commit: money, limits, and
+// which leases somebody else may have ended.
+//
+// The book that it keeps of balances and costs knows nothing of how the core keeps its own: what a
+// second of time does is worked out from rates and from who ran, what a preemption moves from the
+// decision. What is above a limit may have nobody new: limits change, and bind grants made since.
+// A broker that dies leaves what its last written turn left, to the unit.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "broker/core/core.hpp"
+#include "broker/core/tap.hpp"
+#include "tests/sim/ledger.hpp"
+
+namespace dibs::sim {
+
+class Auditor final : public core::Tap {
+  public:
+    // check_all() runs behind every so-manieth commit.
+    Auditor(Ledger& ledger, uint64_t check_every) : ledger_(ledger), check_every_(check_every) {}
+
+    void attach(core::Core& core);  // a life begins, before its first turn
+    void leave() { core_ = nullptr; }
+    // Before an administrator's command does anything.
+    void when_administered(std::function<void()> call) { administered_ = std::move(call); }
+
+    [[nodiscard]] uint64_t turns() const { return turns_; }
+    [[nodiscard]] uint64_t compared() const { return compared_; }
+    [[nodiscard]] uint64_t above_limits() const { return above_limits_; }
+
+    void hear(const core::PoolConfig& pool) override;
+    void hear_of_deleted_pool(uint32_t) override {}
+    void hear(const core::AccountConfig& account) override;
+    void hear_of_deleted(std::string_view account) override;
+    void hear_of_reset(std::string_view account, std::span<const int64_t> balance) override;
+    void hear(const core::SessionOpen&) override {}
+    void hear_of_death(uint32_t session) override;
+    void hear(const core::Claim&, bool) override {}
+    void hear(const core::Cancel&) override {}
+    void hear(const core::Release&) override {}
+    void hear(const core::Keepalive&) override {}
+    void hear(const core::Adopt&) override {}
+    void hear(const core::KillFailed&) override {}
+    void hear(const core::Announce&) override {}
+    void hear(const core::WorkerWord& word) override;
+    void hear(const core::Drain&) override {}
+    void hear(const core::Steer& steer) override;
+    void hear(const core::Report& report) override;
+    void hear(const core::Pull& pull) override;
+    void hear(const core::Unassign& unassign) override;
+    void hear(const core::UpdateClaim& update) override;
+    void hear_of_commit() override;
+
+  private:
+    using Money = std::array<int64_t, shm::kClasses>;
+    struct Purse {
+        std::string name;
+        Money balance = {};
+        Money rate = {};
+        uint64_t charge_max_ns = 0;
+        std::array<uint32_t, shm::kClasses> running = {};
+    };
+    struct Run {
+        uint8_t at_class = 0;
+        Money cost = {};
+    };
+    struct Book {
+        uint64_t turns = 0;  // of STATE
+        uint64_t now_ns = 0;
+        std::map<uint32_t, Purse> purses;      // of configured accounts, by row
+        std::map<uint64_t, Run> runs;          // by lease
+        std::map<uint64_t, Money> taken_over;  // what a claim's run will begin with, by number
+    };
+    using Crowd = std::tuple<std::string, uint32_t, uint32_t, uint32_t>;  // account, pool, labels
+    struct Held {
+        uint32_t units = 0;
+        std::set<uint64_t> claims;
+    };
+    using Label = std::tuple<std::string, uint32_t, std::string>;  // account, pool
+    using Place = std::pair<uint64_t, uint32_t>;                   // claim and slot
+
+    void expect(bool holds, const std::string& what);
+    void doubt_lease(uint32_t row, bool strict_too);
+    void doubt_claim(uint64_t number);
+    void doubt_slot(uint32_t row, bool strict_too);
+    void doubt_worker(uint32_t pool, std::string_view name);
+    void step(uint64_t now_ns);
+    [[nodiscard]] Purse* purse_of(std::string_view name);
+    [[nodiscard]] Purse purse_at(uint32_t row) const;
+    [[nodiscard]] std::map<uint64_t, Run> runs_now() const;
+    [[nodiscard]] bool is_configured(uint32_t row) const;
+    [[nodiscard]] std::string name_of(uint32_t account) const;
+    void take_decisions();
+    void compare(const Book& book, const std::string& when);
+    void load();
+    void take_over();
+    void count_crowds();
+    void count_labels();
+    [[nodiscard]] bool counts(uint32_t claim) const;
+    [[nodiscard]] uint32_t claim_on(uint32_t slot) const;
+
+    Ledger& ledger_;
+    uint64_t check_every_;
+    core::Core* core_ = nullptr;
+    std::function<void()> administered_ = [] {};
+    Book book_;
+    Book written_;  // behind the last turn that wrote anything
+    std::map<Crowd, Held> crowds_;
+    std::map<Label, std::set<Place>> labels_;
+    std::map<uint32_t, uint32_t> promised_;  // claim, by slot
+    bool begun_ = false;
+    uint64_t turns_ = 0;
+    uint64_t compared_ = 0;      // takeovers whose STATE was what the last turn had left
+    uint64_t above_limits_ = 0;  // crowds and labels seen above a limit that came later
+};
+
+}  // namespace dibs::sim
