@@ -20,6 +20,7 @@ struct AdminJob {
     admin::AnswerT answer;
     bool made_pool = false;  // to be published before anybody else is heard
     bool pulls = false;      // its answer waits until the turn has decided
+    uint64_t pull = 0;       // which one it is of those that the turn has been asked for
 };
 
 }  // namespace dibs

@@ -25,7 +25,8 @@ class Desk {
     void set_end(core::TimeNs end_ns) { end_ns_ = end_ns; }
 
     void serve(AdminJob& job);
-    // Of a job that pulls: takes what was decided in this turn into its answer.
+    // Of a job that pulls: takes what was decided in this turn into its answer; also that one of
+    // its workers is refused where the log had no room for all of them in the turn before.
     void take_pulled(AdminJob& job) const;
 
     static constexpr uint32_t kRowsSeen = 512;
@@ -68,6 +69,7 @@ class Desk {
     void announce_again(AdminJob& job, uint32_t pool);
     void pull(AdminJob& job);
     void take_result(AdminJob& job, size_t first) const;
+    static void refuse(AdminJob& job, shm::Reason reason);
     [[nodiscard]] bool reports_to(AdminJob& job, uint32_t* pool) const;
     [[nodiscard]] core::TimeNs event_of(const AdminJob& job) const;
     [[nodiscard]] bool is_heard_of(uint64_t number) const;
@@ -97,6 +99,7 @@ class Desk {
     core::Core& core_;
     const Quotas& quotas_;
     core::TimeNs end_ns_ = shm::kNever;
+    uint64_t pulls_ = 0;
 };
 
 }  // namespace dibs

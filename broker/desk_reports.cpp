@@ -50,12 +50,14 @@ void Desk::take_result(AdminJob& job, size_t first) const {
         const core::Decision& told = decisions[i];
         if (told.kind != core::DecisionKind::kResult || told.session != shm::kNoRow) continue;
         if (told.reason == shm::Reason::kOk) continue;
-        const bool missing = told.reason == shm::Reason::kNotFound;
-        job.answer.code = missing ? Code::not_found : Code::refused;
-        job.answer.names.assign(
-            1, missing ? "that worker has no such claim" : sentence_of(told.reason));
-        return;
+        return refuse(job, told.reason);
     }
+}
+
+void Desk::refuse(AdminJob& job, shm::Reason reason) {
+    const bool missing = reason == shm::Reason::kNotFound;
+    job.answer.code = missing ? Code::not_found : Code::refused;
+    job.answer.names.assign(1, missing ? "that worker has no such claim" : sentence_of(reason));
 }
 
 // Its slot stands for it: a slot of workers that no session has announced.
@@ -197,7 +199,9 @@ void Desk::pull(AdminJob& job) {
         workers.push_back({puller->worker, labels.back()});
     }
     const size_t first = core_.decisions().size();
-    core_.apply(core::Pull{.pool = pool, .workers = workers, .event_ns = event_of(job)});
+    job.pull = ++pulls_;
+    core_.apply(core::Pull{
+        .pool = pool, .workers = workers, .event_ns = event_of(job), .user_data = job.pull});
     take_result(job, first);
     job.pulls = job.answer.code == Code::ok;
 }
@@ -205,16 +209,15 @@ void Desk::pull(AdminJob& job) {
 // Once the turn has decided: what each of them gets.
 void Desk::take_pulled(AdminJob& job) const {
     for (const core::Decision& told : core_.decisions()) {
+        if (told.user_data != job.pull || told.session != shm::kNoRow) continue;
+        if (told.kind == core::DecisionKind::kResult && told.reason != shm::Reason::kOk) {
+            refuse(job, told.reason);
+        }
         if (told.kind != core::DecisionKind::kPulled) continue;
         const auto slot = static_cast<uint32_t>(told.id);
         const shm::SlotRow& row = core_.slot(slot);
-        const std::string_view name(row.name, row.name_size);
-        const bool asked = std::any_of(job.request.pullers.begin(),
-                                       job.request.pullers.end(),
-                                       [&](const auto& puller) { return puller->worker == name; });
-        if (!asked || name_of(told.pool) != job.request.pool) continue;
         auto pulled = std::make_unique<admin::PulledT>();
-        pulled->worker = name;
+        pulled->worker.assign(row.name, row.name_size);
         pulled->claim = told.claim;
         pulled->abort = told.holder_claim;
         if (told.provision) pulled->provision = to_provision(told.claim, slot);

@@ -193,9 +193,13 @@ struct AccountBook {
     // Reported workers that hold nothing, by the instant at which they are forgotten.
     Timers forgotten;
     std::deque<KeptPull> kept_pulls;  // that go on before anything else is decided
-    std::vector<std::pair<uint32_t, uint32_t>>
-        pulling;        // slots that asked in this turn, with their generations
-    size_t pulled = 0;  // those that have been told
+    struct Pulling {
+        uint32_t slot;
+        uint32_t generation;
+        uint64_t user_data;  // of the command
+    };
+    std::vector<Pulling> pulling;  // who asked in this turn
+    size_t pulled = 0;             // those that have been told
     // Unconfirmed assignments to reported workers, slots by pool, in the order of their grants:
     // whoever wants those of one instant in order of number puts them so.
     Chains assignments;

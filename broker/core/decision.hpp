@@ -35,7 +35,8 @@ enum class DecisionKind : uint8_t {
     kDemote,      // likewise
     kPreempt,     // claim takes the slot of holder_claim, whose run has cost decided_cost()
     kRefund,      // of that cost to holder_claim's account; is_void: it is gone
-    kPulled,      // pool, slot, claim (0 = none) and holder_claim, which the worker is to abort
+    kPulled,      // user_data, pool, slot, claim (0 = none) and holder_claim, which the worker is
+                  // to abort
 };
 
 struct Decision {

@@ -179,7 +179,7 @@ bool Core::Parts::carry_out(const Pull& command, size_t* next) {
                 continue;
             }
         }
-        book->pulling.push_back({slot, state.slots[slot].head.generation});
+        book->pulling.push_back({slot, state.slots[slot].head.generation, command.user_data});
     }
     return true;
 }
@@ -229,13 +229,14 @@ void Core::Parts::order_oldest_assignments(uint32_t pool) {
 bool Core::Parts::tell_pulled() {
     for (; book->pulled < book->pulling.size(); ++book->pulled) {
         if (full()) return false;
-        const auto [row, generation] = book->pulling[book->pulled];
+        const auto [row, generation, user_data] = book->pulling[book->pulled];
         const shm::SlotRow& slot = state.slots[row];
         if (slot.state == SlotState::kFree || slot.head.generation != generation) continue;
         Decision& told = decide_that(DecisionKind::kPulled);
         told.pool = slot.pool;
         told.slot_number = slot.number;
         told.id = row_id(generation, row);
+        told.user_data = user_data;
         if ((slot.flags & SlotFlag::kAssigned) == 0) continue;
         told.claim = state.leases[slot.holder].arrival;
         told.holder_claim = slot.worker_tag;

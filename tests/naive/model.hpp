@@ -205,7 +205,8 @@ struct Model {
     std::map<uint64_t, EndedLease> ended;
     std::map<std::string, Account> accounts;
     std::map<uint64_t, std::string> errors;  // of workers, by the claim's number
-    std::vector<uint64_t> pulled;            // workers to be told, by their slots
+    // Workers to be told, by their slots, and what came with their pull.
+    std::vector<std::pair<uint64_t, uint64_t>> pulled;
     bool pass_once_more = false;
 };
 

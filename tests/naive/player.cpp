@@ -440,6 +440,7 @@ DecisionLine Player<CoreType>::line_of(const Decision& decision) const {
         case DecisionKind::kPulled:
             of_slot();
             line.claim = decision.claim;
+            line.user_data = decision.user_data;
             line.other_claim = decision.holder_claim;
             line.provision = decision.provision;
             break;

@@ -348,19 +348,20 @@ void NaiveCore::apply(const core::Pull& pull) {
         if (slot == nullptr || slot->is != SlotIs::kLeased || !slot->is_unconfirmed) {
             worker_idle(pull.pool, worker.name, label_set(worker.labels), at);
         }
-        m_.pulled.push_back(slot_named(pull.pool, worker.name)->id);
+        m_.pulled.emplace_back(slot_named(pull.pool, worker.name)->id, pull.user_data);
     }
 }
 
 // "At the end of the turn, after the pass, each caller is told in order", if its worker is there.
 void NaiveCore::tell_pulled() {
-    for (const uint64_t id : std::exchange(m_.pulled, {})) {
+    for (const auto& [id, user_data] : std::exchange(m_.pulled, {})) {
         const auto found = m_.slots.find(id);
         if (found == m_.slots.end()) continue;
         const Slot& slot = found->second;
         Decision& pulled = tell(DecisionKind::kPulled, shm::kNoRow);
         pulled.pool = slot.pool;
         pulled.id = id;
+        pulled.user_data = user_data;
         pulled.slot_number = slot.number;
         if (slot.is != SlotIs::kLeased || !slot.is_unconfirmed) continue;
         pulled.claim = slot.claim;

@@ -1,0 +1,107 @@
+// tests/broker/desk_test.cpp -- what whoever pulls is answered, however many turns that takes.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/desk.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/broker/core/core_fixture.hpp"
+
+namespace dibs::test {
+namespace {
+
+core::Limits with_a_short_log() {
+    core::Limits limits;
+    limits.accounts = 4;
+    limits.log_images = 4096;
+    limits.log_stores = 2048;
+    return limits;
+}
+
+class DeskPull : public tests::CoreFixture {
+  protected:
+    static constexpr uint32_t kWorkers = 600;
+    static constexpr core::TimeNs kAsked = 5000;
+
+    DeskPull() : CoreFixture(with_a_short_log()), quotas_(core()), desk_(core(), quotas_) {
+        turn(1, [&] {
+            core().set_pool({.name = "w",
+                             .kind = shm::PoolKind::kWorker,
+                             .order = shm::PoolOrder::kAccount,
+                             .queue_timeout_ns = 1000},
+                            nullptr);
+            core().apply(
+                core::Announce{.session = core().open_session({.uid = 1000}), .name = "attached"});
+        });
+    }
+    static AdminJob asking(const std::vector<std::string>& workers) {
+        AdminJob job;
+        job.is_admin = true;
+        job.request.ask = admin::Ask::pull;
+        job.request.pool = "w";
+        for (const std::string& worker : workers) {
+            job.request.pullers.push_back(std::make_unique<admin::PullerT>());
+            job.request.pullers.back()->worker = worker;
+        }
+        return job;
+    }
+    static std::vector<std::string> told(const AdminJob& job) {
+        std::vector<std::string> workers;
+        for (const auto& pulled : job.answer.pulled)
+            workers.push_back(pulled->worker);
+        return workers;
+    }
+    // All of them in one turn, and in those that go on with it.
+    uint32_t serve(const std::vector<AdminJob*>& jobs) {
+        uint32_t cuts = 0;
+        core().begin_turn(kAsked);
+        for (AdminJob* job : jobs)
+            desk_.serve(*job);
+        for (;; ++cuts) {
+            core().decide();
+            core().commit();
+            core().clear();
+            for (AdminJob* job : jobs) {
+                if (job->pulls) desk_.take_pulled(*job);
+            }
+            if (!core().cut()) return cuts;
+            core().begin_turn(kAsked);
+        }
+    }
+
+    Quotas quotas_;
+    Desk desk_;
+};
+
+TEST_F(DeskPull, TellsThatACallerIsRefusedBehindACut) {
+    const uint32_t holder = session();
+    for (uint32_t at = 0; at < kWorkers; at += 50) {
+        turn(2, [&] {
+            for (uint32_t worker = at; worker < at + 50; ++worker) {
+                const std::string name = "w" + std::to_string(worker);
+                core().apply(core::Report{.worker = name});
+                claim(holder, static_cast<uint16_t>(worker), 0);
+            }
+        });
+    }
+    AdminJob job = asking({"early", "attached", "late"});
+    EXPECT_GT(serve({&job}), 0U);  // what was assigned and not confirmed comes first
+    EXPECT_EQ(job.answer.code, admin::Code::refused);
+    ASSERT_EQ(job.answer.names.size(), 1U);
+    EXPECT_NE(job.answer.names[0].find("do not attach"), std::string::npos);
+    EXPECT_EQ(told(job), (std::vector<std::string>{"early", "late"}));
+}
+
+TEST_F(DeskPull, TellsTwoThatAskForTheSameWorkerInOneTurnOnceEach) {
+    AdminJob one = asking({"a", "b"});
+    AdminJob other = asking({"b", "c"});
+    EXPECT_EQ(serve({&one, &other}), 0U);
+    EXPECT_EQ(one.answer.code, admin::Code::ok);
+    EXPECT_EQ(told(one), (std::vector<std::string>{"a", "b"}));
+    EXPECT_EQ(told(other), (std::vector<std::string>{"b", "c"}));
+}
+
+}  // namespace
+}  // namespace dibs::test
