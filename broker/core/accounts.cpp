@@ -53,11 +53,14 @@ __int128 cap_of(int64_t rate, TimeNs charge_max_ns) {
     return static_cast<__int128>(rate) * (charge_max_ns / 1000) / 1'000'000;
 }
 
+std::string said_of(std::string_view name) {
+    return "account '" + std::string{name.substr(0, 80)} + "': ";
+}
+
 std::string refusal_of(const AccountConfig& config) {
     if (config.name.empty()) return "an account needs a name";
-    const std::string who = "account '" + std::string{config.name.substr(0, 80)} + "': ";
-    if (config.name.size() > shm::kNameMax) return who + "its name is longer than 63 bytes";
-    if (config.name.find('\0') != std::string_view::npos) return who + "a zero byte in its name";
+    const std::string who = said_of(config.name);
+    if (std::string why = Core::Parts::account_name_refusal(config.name); !why.empty()) return why;
     if (config.rate.size() > shm::kClasses) return who + "more than 5 rates";
     if (config.balance.size() > shm::kClasses) return who + "more than 5 balances";
     for (const int64_t rate : config.rate) {
@@ -127,6 +130,13 @@ void Core::Parts::index_account(uint32_t row) {
 }
 
 // The lowest free place; kNoRow if there is none.
+// Empty: an account may have it.
+std::string Core::Parts::account_name_refusal(std::string_view name) {
+    if (name.size() > shm::kNameMax) return said_of(name) + "its name is longer than 63 bytes";
+    if (name.find('\0') != std::string_view::npos) return said_of(name) + "a zero byte in its name";
+    return {};
+}
+
 uint32_t Core::Parts::make_account(std::string_view name) {
     uint32_t row = 0;
     while (row < state.accounts.size() && state.accounts[row].state != 0)

@@ -133,8 +133,8 @@ shm::Reason Core::delete_pool(uint32_t row) {
         tap_->hear_of_deleted_pool(row);
     return reason;
 }
-uint32_t Core::open_session(const SessionOpen& open) {
-    const uint32_t row = parts_->open_session(open);
+uint32_t Core::open_session(const SessionOpen& open, std::string* why) {
+    const uint32_t row = parts_->open_session(open, why);
     if (row != kNoRow) say(tap_, open);
     return row;
 }

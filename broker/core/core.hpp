@@ -99,8 +99,9 @@ class Core {
     // Its leases stay; nothing happens to one that is not configured.
     void delete_account(std::string_view name);
     bool reset_balance(std::string_view name, std::span<const int64_t> balance, std::string* why);
-    // Returns the session's row, kNoRow if the table is full.
-    uint32_t open_session(const SessionOpen& open);
+    // Returns the session's row; kNoRow with *why set: the table is full, or no account may have
+    // the name of its own.
+    uint32_t open_session(const SessionOpen& open, std::string* why = nullptr);
     void session_died(uint32_t session);
     void apply(const Claim& claim);
     void apply(const Cancel& cancel);

@@ -331,7 +331,7 @@ struct Core::Parts {
     [[nodiscard]] uint64_t name_hash(uint32_t pool, std::string_view name) const;
 
     // sessions.cpp
-    uint32_t open_session(const SessionOpen& open);
+    uint32_t open_session(const SessionOpen& open, std::string* why);
     void session_died(uint32_t session);
     bool bury_the_dying();
     bool bury(uint32_t session);
@@ -350,6 +350,7 @@ struct Core::Parts {
     bool reset_balance(std::string_view name, std::span<const int64_t> balance, std::string* why);
     [[nodiscard]] uint32_t find_account(std::string_view name) const;
     void index_account(uint32_t account);
+    [[nodiscard]] static std::string account_name_refusal(std::string_view name);
     uint32_t make_account(std::string_view name);
     void learn_account(uint32_t account);
     void learn_movements(uint32_t account);

@@ -11,8 +11,16 @@ namespace dibs::core {
 
 using shm::SessionState;
 
-uint32_t Core::Parts::open_session(const SessionOpen& open) {
-    if (state.counters->sessions_free == 0) return kNoRow;
+uint32_t Core::Parts::open_session(const SessionOpen& open, std::string* why) {
+    std::string refusal;
+    if (!open.account.empty()) refusal = account_name_refusal(open.account);
+    if (refusal.empty() && state.counters->sessions_free == 0) {
+        refusal = "no room for another session";
+    }
+    if (!refusal.empty()) {
+        if (why != nullptr) *why = std::move(refusal);
+        return kNoRow;
+    }
     const uint32_t row = take_session_row();
     shm::SessionRow& session = edit.fresh_row(state.sessions[row]);
     put(session.state, SessionState::kOpen);

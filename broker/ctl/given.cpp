@@ -43,6 +43,7 @@ shm::Reason refusal_of(const Given& given) {
 }
 
 void give_session(core::Core& core, const Given& given) {
+    std::string why;
     const uint32_t row = core.open_session({.uid = given.uid(),
                                             .gid = given.gid(),
                                             .pid = given.pid(),
@@ -52,8 +53,9 @@ void give_session(core::Core& core, const Given& given) {
                                             .completion_entries = given.completion_entries(),
                                             .up_payload_size = given.up_payload_size(),
                                             .down_payload_size = given.down_payload_size(),
-                                            .account = view(given.account())});
-    if (row == shm::kNoRow) throw JournalError("no room for another session");
+                                            .account = view(given.account())},
+                                           &why);
+    if (row == shm::kNoRow) throw JournalError(why);
 }
 
 // It is told before its turn here, too: nobody listens.

@@ -260,13 +260,15 @@ void Replayer::apply(const journal::Pool& pool) {
 
 void Replayer::apply(const journal::Session& session) {
     ++sessions_;
+    std::string why;
     const uint32_t row = core_->open_session({.uid = session.uid(),
                                               .gid = session.gid(),
                                               .pid = session.pid().value_or(sessions_),
                                               .start_time = session.start_time(),
                                               .tags_max = session.tags_max(),
-                                              .account = view(session.account())});
-    if (row == shm::kNoRow) throw JournalError("no room for another session");
+                                              .account = view(session.account())},
+                                             &why);
+    if (row == shm::kNoRow) throw JournalError(why);
     cast_.add_session(session.name()->str(), row, session.tags_max());
 }
 

@@ -11,6 +11,9 @@ using shm::Reason;
 
 uint32_t NaiveCore::open_session(const core::SessionOpen& open) {
     if (m_.sessions.size() >= limits_.sessions) return shm::kNoRow;
+    if (open.account.size() > shm::kNameMax || open.account.find('\0') != std::string_view::npos) {
+        return shm::kNoRow;
+    }
     const uint32_t id = m_.sessions_seen++;
     know_account(std::string{open.account});
     m_.sessions[id] = Session{open.uid, open.pid, open.tags_max, std::string{open.account}, m_.now};

@@ -104,6 +104,22 @@ TEST(State, IsRefusedWhenItsHeadDoesNotHold) {
     EXPECT_EQ(core::state_refusal(state), "table 3 of the state lies outside of it");
 }
 
+class SessionAccount : public CoreFixture {};
+
+TEST_F(SessionAccount, IsRefusedWhereNoAccountMayHaveTheName) {
+    const std::string long_name(64, 'x');
+    const std::string odd_name("a\0b", 3);
+    std::string why;
+    turn(1, [&] { EXPECT_EQ(core().open_session({.account = long_name}, &why), shm::kNoRow); });
+    EXPECT_EQ(why, "account '" + long_name + "': its name is longer than 63 bytes");
+    turn(2, [&] { EXPECT_EQ(core().open_session({.account = odd_name}, &why), shm::kNoRow); });
+    EXPECT_EQ(why, "account '" + odd_name + "': a zero byte in its name");
+    EXPECT_EQ(core().counters().sessions_free, core().sessions_max());
+    const std::string longest(63, 'x');
+    turn(3, [&] { EXPECT_EQ(core().open_session({.account = longest}, &why), 0U); });
+    EXPECT_NE(core().find_account(longest), shm::kNoRow);
+}
+
 TEST(State, KeepsTheTimeItHasReached) {
     core::Limits limits;
     std::vector<std::byte> bytes(core::state_size(limits) + 64);
