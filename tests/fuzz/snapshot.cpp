@@ -21,7 +21,7 @@ namespace snapshot = dibs::snapshot;
 using dibs::fuzz::Bytes;
 using dibs::fuzz::expect;
 
-constexpr core::Limits kLimits = {.pools = 8,
+constexpr core::Limits kLimits = {.pools = 9,
                                   .sessions = 6,
                                   .slots = 48,
                                   .claims = 20,
@@ -47,6 +47,7 @@ std::vector<uint8_t> make_base() {
     core::Core broker{bytes_of(memory)};
     dibs::tests::Workload workload{broker, 3};
     workload.set_up();
+    expect(broker.find_pool("vault") != dibs::shm::kNoRow, "there is room for every pool");
     for (int turn = 0; turn < 300; ++turn) {
         broker.begin_turn(workload.next_time());
         for (int i = 0; i < 4; ++i) {

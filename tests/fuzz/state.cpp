@@ -20,7 +20,7 @@ using dibs::fuzz::Bytes;
 using dibs::fuzz::expect;
 
 constexpr core::Limits kLimits = {
-    .pools = 8, .sessions = 6, .slots = 48, .claims = 20, .leases = 16, .arena_blocks = 48};
+    .pools = 9, .sessions = 6, .slots = 48, .claims = 20, .leases = 16, .arena_blocks = 48};
 
 struct alignas(64) Line {
     std::byte bytes[64];
@@ -44,6 +44,7 @@ std::unique_ptr<Memory> make_base() {
     core::Core broker{memory->bytes()};
     dibs::tests::Workload workload{broker, 3};
     workload.set_up();
+    expect(broker.find_pool("vault") != shm::kNoRow, "there is room for every pool");
     for (int turn = 0;; ++turn) {
         broker.begin_turn(workload.next_time());
         for (int i = 0; i < 4; ++i) {
