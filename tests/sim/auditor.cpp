@@ -200,8 +200,10 @@ void Auditor::take_decisions() {
         const bool refund = decision.kind == DecisionKind::kRefund;
         if (!refund && decision.kind != DecisionKind::kPreempt) continue;
         const std::span<const int64_t> cost = core_->decided_cost(decision);
-        if (!refund) {
-            std::copy(cost.begin(), cost.end(), book_.taken_over[decision.claim].begin());
+        if (!refund) {  // beside what it has taken over before, for a slot that did not come
+            Money& taken_over = book_.taken_over[decision.claim];
+            for (size_t p = 0; p < shm::kClasses; ++p)
+                taken_over[p] += cost[p];
         }
         if (refund && decision.is_void) continue;
         const auto found = book_.purses.find(decision.round);
