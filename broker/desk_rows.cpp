@@ -113,7 +113,8 @@ std::unique_ptr<admin::PoolT> Desk::pool_row(uint32_t row) const {
 // What is public of a holder is its account and for how long; `full` adds who it is.
 void Desk::slot_holder(const AdminJob& job, const shm::SlotRow& slot, admin::SlotT* told) const {
     if (slot.holder == shm::kNoRow) return;
-    const bool leased = slot.state == shm::SlotState::kLeased;
+    // Recovering, it is under the lease of somebody who is being killed.
+    const bool leased = slot.state != shm::SlotState::kReserved;
     const uint32_t session =
         leased ? core_.lease(slot.holder).session : core_.claim(slot.holder).session;
     told->account =

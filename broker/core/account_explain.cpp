@@ -21,16 +21,17 @@ void Core::Parts::explain_account(uint32_t row, Explanation* told) {
     const shm::ClaimRow& claim = state.claims[row];
     const Crowd& crowd = book->crowds[book->crowd_of_claim[row]];
     if (claim.state == shm::ClaimState::kPromised) {
-        const shm::LeaseRow& lease = state.leases[state.slots[claim.first_slot].holder];
-        const bool held = state.slots[claim.first_slot].state == SlotState::kLeased;
         told->at_class = claim.account_class;
         told->class_reason = ClassReason::kBalance;
-        told->holder = held ? state.slots[claim.first_slot].holder : kNoRow;
-        if (held && lease.state == shm::LeaseState::kRevoking) {
+        told->reason = told->obstacle = WaitReason::kPromised;
+        // None: it has ended, and its worker is still to say ready.
+        told->holder = lease_on(claim.first_slot);
+        if (told->holder == kNoRow) return;
+        const shm::LeaseRow& lease = state.leases[told->holder];
+        if (lease.state == shm::LeaseState::kRevoking) {
             told->left_ns = std::min(told->left_ns,
                                      lease.grace_until_ns - std::min(lease.grace_until_ns, now_ns));
         }
-        told->reason = told->obstacle = WaitReason::kPromised;
         return;
     }
     explain_class(crowd, told);

@@ -20,12 +20,12 @@ core::Limits with_a_short_log() {
     return limits;
 }
 
-class DeskPull : public tests::CoreFixture {
+class DeskTest : public tests::CoreFixture {
   protected:
     static constexpr uint32_t kWorkers = 600;
     static constexpr core::TimeNs kAsked = 5000;
 
-    DeskPull() : CoreFixture(with_a_short_log()), quotas_(core()), desk_(core(), quotas_) {
+    DeskTest() : CoreFixture(with_a_short_log()), quotas_(core()), desk_(core(), quotas_) {
         turn(1, [&] {
             core().set_pool({.name = "w",
                              .kind = shm::PoolKind::kWorker,
@@ -75,7 +75,7 @@ class DeskPull : public tests::CoreFixture {
     Desk desk_;
 };
 
-TEST_F(DeskPull, TellsThatACallerIsRefusedBehindACut) {
+TEST_F(DeskTest, TellsThatACallerIsRefusedBehindACut) {
     const uint32_t holder = session();
     for (uint32_t at = 0; at < kWorkers; at += 50) {
         turn(2, [&] {
@@ -94,7 +94,32 @@ TEST_F(DeskPull, TellsThatACallerIsRefusedBehindACut) {
     EXPECT_EQ(told(job), (std::vector<std::string>{"early", "late"}));
 }
 
-TEST_F(DeskPull, TellsTwoThatAskForTheSameWorkerInOneTurnOnceEach) {
+// Its slot is recovering, and under the lease still; rows of claims are others.
+TEST_F(DeskTest, TellsWhoseLeaseASlotIsUnderWhileHeIsBeingKilled) {
+    turn(1, [&] {
+        core().set_pool({.name = "t", .slots = 2, .expiry = shm::ExpiryMode::kStrict}, nullptr);
+    });
+    const uint32_t one = session(7);
+    const uint32_t other = session(8);
+    turn(2, [&] {
+        core().apply(core::Claim{.session = one, .pool = 1, .interval_ns = 1000});
+        core().apply(core::Claim{.session = other, .tag = 1, .pool = 1});
+    });
+    turn(2000, [&] { claim(other, 2, 1); });
+    ASSERT_EQ(core().lease(core().slot(1).holder).state, shm::LeaseState::kKilling);
+    AdminJob job;
+    job.is_admin = true;
+    job.request.ask = admin::Ask::slots;
+    job.request.pool = "t";
+    desk_.serve(job);
+    ASSERT_EQ(job.answer.slots.size(), 2U);
+    EXPECT_EQ(job.answer.slots[0]->state, "recovering");
+    EXPECT_EQ(job.answer.slots[0]->holder, 1U);
+    EXPECT_EQ(job.answer.slots[0]->holder_pid, 7U);
+    EXPECT_EQ(job.answer.slots[0]->account, "uid:7");
+}
+
+TEST_F(DeskTest, TellsTwoThatAskForTheSameWorkerInOneTurnOnceEach) {
     AdminJob one = asking({"a", "b"});
     AdminJob other = asking({"b", "c"});
     EXPECT_EQ(serve({&one, &other}), 0U);

@@ -210,6 +210,51 @@ TEST_F(AccountExplainTest, SaysThatIdleSlotsAreKeptForSeveral) {
     EXPECT_EQ(behind.position, 2U);
 }
 
+// Its lease has ended, and its worker has not said ready.
+TEST_F(AccountExplainTest, SaysThatASlotIsPromisedWhichNobodyHolds) {
+    const uint32_t pool = account_pool(0);
+    account("a", 0, 1'000'000'000'000);
+    const uint32_t worker_session = session();
+    const uint32_t one = session();
+    turn(1, [&] {
+        core().apply(core::Announce{.session = worker_session, .pool = pool, .ready = true});
+    });
+    turn(2, [&] { account_claim(one, 1, pool, ""); });
+    const uint64_t slot = core::row_id(core().slot(0).head.generation, 0);
+    turn(3, [&] {
+        core().apply(core::WorkerWord{.kind = core::WorkerWord::Kind::kConfirm,
+                                      .session = worker_session,
+                                      .slot = slot,
+                                      .round = core().slot(0).round});
+    });
+    ASSERT_EQ(core().slot(0).state, shm::SlotState::kLeased);
+    turn(4, [&] { account_claim(one, 2, pool, "a"); });
+    ASSERT_EQ(core().slot(0).state, shm::SlotState::kRecovering);
+    const Explanation promised = why(one, 2);
+    EXPECT_EQ(promised.reason, WaitReason::kPromised);
+    EXPECT_EQ(promised.holder, shm::kNoRow);
+}
+
+TEST_F(AccountExplainTest, SaysWhoseSlotIsPromisedWhileHeIsBeingKilled) {
+    turn(0, [&] {
+        core().set_pool({.name = "gpu",
+                         .slots = 1,
+                         .expiry = shm::ExpiryMode::kStrict,
+                         .order = shm::PoolOrder::kAccount},
+                        nullptr);
+    });
+    account("a", 0, 1'000'000'000'000);
+    const uint32_t one = session();
+    const uint32_t other = session();
+    turn(1, [&] { account_claim(one, 1, 0, ""); });
+    turn(2, [&] { account_claim(other, 2, 0, "a"); });
+    ASSERT_EQ(core().slot(0).state, shm::SlotState::kRecovering);
+    const Explanation promised = why(other, 2);
+    EXPECT_EQ(promised.reason, WaitReason::kPromised);
+    ASSERT_NE(promised.holder, shm::kNoRow);
+    EXPECT_EQ(core().lease(promised.holder).session, one);
+}
+
 TEST_F(AccountExplainTest, SaysWhoseSlotIsPromisedAndForHowLongHeHasGrace) {
     const uint32_t pool = account_pool(1);
     account("a", 0, 1'000'000'000'000);
