@@ -194,9 +194,37 @@ void Auditor::hear_of_reset(std::string_view account, std::span<const int64_t> b
     administered_();
 }
 
+void Auditor::note(const core::Decision& decision) {
+    switch (decision.kind) {
+        case DecisionKind::kPromote:
+            ++seen_["promoted"];
+            return;
+        case DecisionKind::kDemote:
+            ++seen_[decision.to_class < shm::kClasses ? "demoted" : "demoted to the free class"];
+            return;
+        case DecisionKind::kPreempt:
+            ++seen_["preempted"];
+            return;
+        case DecisionKind::kRefund:
+            if (decision.is_void) ++seen_["refund void"];
+            return;
+        case DecisionKind::kSlotGone: {
+            const auto row = static_cast<uint32_t>(decision.id);
+            if (core_->slot(row).session == kNoRow) ++seen_["reported worker gone"];
+            return;
+        }
+        case DecisionKind::kLeaseEnd:
+            if (decision.value == 1) ++seen_["waits again"];
+            return;
+        default:
+            return;
+    }
+}
+
 // What was moved from purse to purse, and what a run begins with.
 void Auditor::take_decisions() {
     for (const core::Decision& decision : core_->decisions()) {
+        note(decision);
         const bool refund = decision.kind == DecisionKind::kRefund;
         if (!refund && decision.kind != DecisionKind::kPreempt) continue;
         const std::span<const int64_t> cost = core_->decided_cost(decision);
@@ -294,7 +322,7 @@ void Auditor::attach(core::Core& core) {
     core_ = &core;
     core.set_tap(this);
     if (begun_ && core.counters().turns == written_.turns) {
-        ++compared_;
+        ++seen_["takeovers audited"];
         expect(core.now() == written_.now_ns, "after a death: another time");
         compare(written_, "after a death: ");
         book_ = written_;
@@ -310,6 +338,7 @@ void Auditor::attach(core::Core& core) {
 
 void Auditor::hear_of_commit() {
     ++turns_;
+    ++seen_["turns audited"];
     step(core_->now());
     take_decisions();
     compare(book_, "");
@@ -356,7 +385,7 @@ void Auditor::count_crowds() {
     }
     for (const auto& [crowd, held] : crowds) {
         if (limits[crowd] == 0 || held.units <= limits[crowd]) continue;
-        ++above_limits_;
+        ++seen_["above a limit of later"];
         const std::set<uint64_t>& before = crowds_[crowd].claims;
         expect(std::includes(before.begin(), before.end(), held.claims.begin(), held.claims.end()),
                "account " + std::get<0>(crowd) + " holds " + std::to_string(held.units) +
@@ -411,7 +440,7 @@ void Auditor::count_labels() {
     for (const auto& [label, places] : labels) {
         const auto limit = limit_of.find(label);
         if (limit == limit_of.end() || places.size() <= limit->second) continue;
-        ++above_limits_;
+        ++seen_["above a limit of later"];
         const std::set<Place>& before = labels_[label];
         expect(std::includes(before.begin(), before.end(), places.begin(), places.end()),
                "account " + std::get<0>(label) + " holds " + std::to_string(places.size()) +

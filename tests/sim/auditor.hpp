@@ -35,9 +35,7 @@ class Auditor final : public core::Tap {
     // Before an administrator's command does anything.
     void when_administered(std::function<void()> call) { administered_ = std::move(call); }
 
-    [[nodiscard]] uint64_t turns() const { return turns_; }
-    [[nodiscard]] uint64_t compared() const { return compared_; }
-    [[nodiscard]] uint64_t above_limits() const { return above_limits_; }
+    [[nodiscard]] const std::map<std::string, uint64_t>& seen() const { return seen_; }
 
     void hear(const core::PoolConfig& pool) override;
     void hear_of_deleted_pool(uint32_t) override {}
@@ -101,6 +99,7 @@ class Auditor final : public core::Tap {
     [[nodiscard]] std::map<uint64_t, Run> runs_now() const;
     [[nodiscard]] bool is_configured(uint32_t row) const;
     [[nodiscard]] std::string name_of(uint32_t account) const;
+    void note(const core::Decision& decision);
     void take_decisions();
     void compare(const Book& book, const std::string& when);
     void load();
@@ -121,8 +120,7 @@ class Auditor final : public core::Tap {
     std::map<uint32_t, uint32_t> promised_;  // claim, by slot
     bool begun_ = false;
     uint64_t turns_ = 0;
-    uint64_t compared_ = 0;      // takeovers whose STATE was what the last turn had left
-    uint64_t above_limits_ = 0;  // crowds and labels seen above a limit that came later
+    std::map<std::string, uint64_t> seen_;  // what has happened how often
 };
 
 }  // namespace dibs::sim

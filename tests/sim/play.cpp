@@ -66,9 +66,8 @@ class Play {
         outcome.seen = scene_.seen;
         outcome.seen["killed"] = world_.kills;
         outcome.seen["died behind a store"] = house_.deaths_behind_a_store();
-        outcome.seen["turns audited"] = auditor_.turns();
-        outcome.seen["takeovers audited"] = auditor_.compared();
-        outcome.seen["above a limit of later"] = auditor_.above_limits();
+        for (const auto& [what, times] : auditor_.seen())
+            outcome.seen[what] += times;
         return outcome;
     }
 
