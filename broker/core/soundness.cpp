@@ -49,6 +49,11 @@ class Soundness {
         if (found.empty()) found = first_unsound("lease", state_.leases);
         if (found.empty()) found = first_unsound("account", state_.accounts);
         if (found.empty()) found = first_unsound("label set", state_.label_sets);
+        for (uint32_t pool = 0; found.empty() && pool < state_.counters->pools; ++pool) {
+            if (!ready_queue(pool))
+                found = "the ready queue of pool row " + std::to_string(pool) +
+                        " is not one of its idle slots in their order";
+        }
         if (found.empty() && !pledge()) found = "the pledge does not follow from the rows";
         return found;
     }
@@ -192,6 +197,23 @@ class Soundness {
     }
 
     // What is owed is what the rows give.
+    // Attaching puts each of its slots once into the book of accounts, so none may stand there
+    // twice; their growing order sees to that, and to an end. Of other pools check_all() walks it.
+    bool ready_queue(uint32_t row) const {
+        const shm::PoolRow& pool = state_.pools[row];
+        if (pool.order != shm::PoolOrder::kAccount) return true;
+        uint32_t previous = kNoRow;
+        for (uint32_t at = pool.ready_head; at != kNoRow; at = state_.slots[at].ready_next) {
+            const shm::SlotRow& slot = state_.slots[at];
+            if (slot.state != SlotState::kIdle || slot.pool != row) return false;
+            if (previous != kNoRow && slot.idle_order <= state_.slots[previous].idle_order) {
+                return false;
+            }
+            previous = at;
+        }
+        return true;
+    }
+
     bool pledge() const {
         const shm::LogHead& log = state_.head->log;
         const shm::CountersRow& counters = *state_.counters;

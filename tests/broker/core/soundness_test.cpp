@@ -119,6 +119,26 @@ TEST_F(SoundnessOfAccounts, NamesALabelSetWhoseTextIsCutShort) {
     EXPECT_NE(core::rows_refusal(memory()), "");
 }
 
+// Attaching would walk it for ever.
+TEST_F(Soundness, OfAReadyQueueThatBitesItsTail) {
+    uint32_t shares = shm::kNoRow;
+    turn(0, [&] {
+        shares = core().set_pool({.name = "shares", .slots = 3, .order = shm::PoolOrder::kAccount},
+                                 nullptr);
+    });
+    EXPECT_EQ(core::rows_refusal(memory()), "");
+    const uint32_t head = core().pool(shares).ready_head;
+    auto& tail = const_cast<shm::SlotRow&>(core().slot(core().pool(shares).ready_tail));
+    tail.ready_next = head;
+    const std::string why =
+        "the ready queue of pool row 1 is not one of its idle slots in their order";
+    EXPECT_EQ(core::rows_refusal(memory()), why);
+    tail.ready_next = core().pool(pool_).ready_head;  // another pool's
+    EXPECT_EQ(core::rows_refusal(memory()), why);
+    tail.ready_next = shm::kNoRow;
+    EXPECT_EQ(core::rows_refusal(memory()), "");
+}
+
 }  // namespace
 
 }  // namespace dibs::tests
