@@ -7,7 +7,6 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +18,7 @@
 #include <system_error>
 #include <utility>
 
+#include "broker/clock.hpp"
 #include "broker/log.hpp"
 #include "broker/multi_user.hpp"
 #include "broker/peer.hpp"
@@ -32,12 +32,6 @@ constexpr uint64_t kHandshakeNs = 1'000'000'000;
 constexpr uint64_t kAcceptPauseNs = 100'000'000;
 constexpr int kAcceptsAtOnce = 64;
 constexpr uint64_t kSayFullEvery = 1'000'000'000;
-
-uint64_t monotonic() {
-    struct timespec time = {};
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
-}
 
 [[noreturn]] void fail(const char* what) {
     throw std::system_error(errno, std::generic_category(), what);
@@ -70,12 +64,6 @@ Admission::Room room_for_sessions(const Config& config,
     return room;
 }
 
-Refusal about_to_stop() {
-    return {shm::FarewellCode::kDraining,
-            0,
-            "the broker is about to stop, once its leases have ended (dibs ls leases)"};
-}
-
 }  // namespace
 
 Control::Control(const Config& config,
@@ -94,7 +82,7 @@ Control::Control(const Config& config,
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       callers_(descriptor_budget().callers),
       admission_(config.policy, room_for_sessions(config, rows, descriptor_budget())),
-      conversations_(exchange, monotonic()) {
+      conversations_(exchange, Clock::monotonic()) {
     if (!epoll_.valid()) fail("epoll_create1");
     if (listener.valid()) {
         listener_.emplace(std::move(listener));
@@ -136,6 +124,7 @@ void Control::prepare(const std::vector<Session*>& adopted, bool draining) {
     }
     draining_ = draining;
     drain_asked_ = draining_;
+    asked_to_end_.fill(draining_);
     if (draining_) begin_to_stop();
     if (keeper_ != nullptr) {
         conversations_.set_loader([this](const LoadedState& loaded) { hand_over(loaded); });
@@ -168,7 +157,7 @@ int Control::wait_ms() const {
     until = std::min(until, conversations_.next_due());
     if (keeper_again_ns_ != 0) until = std::min(until, keeper_again_ns_);
     if (until == shm::kNever) return -1;
-    const uint64_t now = monotonic();
+    const uint64_t now = Clock::monotonic();
     return until <= now ? 0 : static_cast<int>((until - now) / 1'000'000 + 1);
 }
 
@@ -179,14 +168,14 @@ void Control::dispatch(Event what, int fd) {
         case Event::kPending:
             return hear(fd);
         case Event::kRequest:
-            return conversations_.hear(monotonic());
+            return conversations_.hear(Clock::monotonic());
         case Event::kReport:
             return take_reports();
         case Event::kSignal:
             return take_signal();
         case Event::kStop:
             stop_.answer();
-            return drain();
+            return drain(Asker::kOther);
         case Event::kKeeper:
             return hear_keeper();
         case Event::kKeeperDeath:
@@ -219,7 +208,7 @@ void Control::receive(shm::Descriptor socket) {
     if (!credentials) {
         return send_farewell(socket.get(), {shm::FarewellCode::kNotAllowed, 0, why});
     }
-    const uint64_t now = monotonic();
+    const uint64_t now = Clock::monotonic();
     if (const auto refusal = admission_.connect(*credentials, now)) {
         return send_farewell(socket.get(), *refusal);
     }
@@ -242,7 +231,7 @@ void Control::turn_away(shm::Descriptor socket) {
     send_farewell(socket.get(),
                   {shm::FarewellCode::kFull, 0, "the broker's descriptor table is full"});
     listener_->refused(std::move(socket));
-    const uint64_t now = monotonic();
+    const uint64_t now = Clock::monotonic();
     if (said_full_ns_ != 0 && now - said_full_ns_ < kSayFullEvery) return;
     said_full_ns_ = now;
     log::warning("the descriptor table is full: callers are turned away");
@@ -254,7 +243,7 @@ void Control::pause_accepting() {
     if (accept_again_ns_ == 0) {
         (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_fd(), nullptr);
     }
-    accept_again_ns_ = monotonic() + kAcceptPauseNs;
+    accept_again_ns_ = Clock::monotonic() + kAcceptPauseNs;
 }
 
 void Control::resume_accepting() {
@@ -263,12 +252,12 @@ void Control::resume_accepting() {
     try {
         watch(listener_fd(), Event::kConnection);
     } catch (const std::system_error&) {
-        accept_again_ns_ = monotonic() + kAcceptPauseNs;
+        accept_again_ns_ = Clock::monotonic() + kAcceptPauseNs;
     }
 }
 
 void Control::drop_late() {
-    const uint64_t now = monotonic();
+    const uint64_t now = Clock::monotonic();
     while (!callers_.empty() && callers_.oldest().until_ns <= now) {
         // Its Hello may have been in time, and this thread late.
         const int fd = callers_.oldest().socket.get();
@@ -297,8 +286,11 @@ void Control::hear(int fd) {
     (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
     if (hello.heard == Heard::kAdmin) {
         const bool is_admin = admission_.policy().is_admin(caller.credentials);
-        return conversations_.begin(
-            std::move(caller), is_admin, admission_.policy().admin_group, epoch_, monotonic());
+        return conversations_.begin(std::move(caller),
+                                    is_admin,
+                                    admission_.policy().admin_group,
+                                    epoch_,
+                                    Clock::monotonic());
     }
     if (draining_) return send_farewell(fd, about_to_stop());
     begin_session(std::move(caller), hello.sizes);
@@ -359,13 +351,13 @@ void Control::take_reports() {
                 free_session(report.session);
                 break;
             case Report::Kind::kAdmin:
-                conversations_.answer(std::unique_ptr<AdminJob>(report.job), monotonic());
+                conversations_.answer(std::unique_ptr<AdminJob>(report.job), Clock::monotonic());
                 break;
             case Report::Kind::kCopied:
                 conversations_.copied(std::unique_ptr<Copying>(report.copying));
                 break;
             case Report::Kind::kReplaced:
-                conversations_.replaced(report.why, monotonic());
+                conversations_.replaced(report.why, Clock::monotonic());
                 break;
             case Report::Kind::kFinished:
                 finished_ = true;
@@ -405,88 +397,6 @@ void Control::welcome(Session* session) {
     request.row = session->row;
     request.generation = session->generation;
     (void)exchange_.ask(request);
-}
-
-void Control::take_signal() {
-    struct signalfd_siginfo signal = {};
-    while (read(signals_.get(), &signal, sizeof(signal)) == sizeof(signal)) {
-        if (signal.ssi_signo == SIGHUP) {
-            reload();
-        } else if (signal.ssi_signo == SIGUSR2) {
-            yield();
-        } else {
-            drain();
-        }
-    }
-}
-
-// The first time waits for leases, the second time does not.
-void Control::drain() {
-    if (draining_) {
-        Request request;
-        request.kind = Request::Kind::kStop;
-        (void)exchange_.ask(request);
-        return;
-    }
-    log::info("draining: no more sessions, waiting claims are rejected");
-    draining_ = true;
-    begin_to_stop();
-    ask_to_drain();
-}
-
-// Again and again, if the turn has so much to read that there was no room.
-void Control::ask_to_drain() {
-    Request request;
-    request.kind = Request::Kind::kDrain;
-    drain_asked_ = exchange_.ask(request);
-}
-
-// Its own socket it keeps until the end, or another broker would begin there and hand out the same
-// things. One that a manager has lent stays open too, but nobody is accepted any more: who calls
-// there waits for the next broker.
-void Control::begin_to_stop() {
-    if (keeper_ != nullptr) keeper_->stopping(Clock::monotonic());
-    if (listener_->is_lent()) leave_to_the_next();
-}
-
-void Control::leave_to_the_next() {
-    accepts_ = false;
-    if (accept_again_ns_ == 0) {
-        (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_fd(), nullptr);
-    }
-    accept_again_ns_ = 0;
-    for (const Caller& caller : callers_.all())
-        send_farewell(caller.socket.get(), about_to_stop());
-    callers_.clear();
-}
-
-// To a successor, which the keeper starts once this process has ended: an upgrade, say.
-void Control::yield() {
-    if (keeper_ == nullptr) return log::warning("there is no keeper: nobody could take over");
-    log::info("leaving everything to the next broker");
-    Request request;
-    request.kind = Request::Kind::kYield;
-    (void)exchange_.ask(request);
-}
-
-void Control::reload() {
-    if (file_.empty()) return log::warning("no configuration file was given: nothing to read");
-    ConfigResult read = read_config(file_);
-    if (!read.mistakes.empty()) {
-        for (const std::string& mistake : read.mistakes)
-            log::error(mistake);
-        return log::error("the configuration stays as it was");
-    }
-    for (const std::string& fixed : fixed_differences(config_, read.config))
-        log::warning(fixed);
-    log::open(read.config.log_level);
-    admission_.set_policy(read.config.policy);
-    auto config = std::make_unique<Config>(std::move(read.config));
-    Request request;
-    request.kind = Request::Kind::kConfig;
-    request.config = config.get();
-    if (exchange_.ask(request)) (void)config.release();
-    log::info("the configuration has been read again");
 }
 
 }  // namespace dibs

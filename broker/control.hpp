@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <optional>
@@ -59,6 +60,9 @@ class Control {
         kKeeperDeath
     };
 
+    // Who has sent an order to stop. One that comes both ways is one: pkill signals both processes.
+    enum class Asker : uint8_t { kKeeper, kOther };
+
     [[nodiscard]] int wait_ms() const;
     [[nodiscard]] int listener_fd() const { return listener_->fd(); }
     void watch(int fd, Event what) const;
@@ -81,10 +85,12 @@ class Control {
     void hand_over(const LoadedState& loaded);
     void welcome(Session* session);
     void take_signal();
-    void drain();
+    void drain(Asker asker);
+    [[nodiscard]] Asker asker_of(uint32_t pid) const;
     void ask_to_drain();
     void begin_to_stop();
     void leave_to_the_next();
+    static Refusal about_to_stop();
     void yield();
     void reload();
 
@@ -108,8 +114,9 @@ class Control {
     uint64_t accept_again_ns_ = 0;  // not 0: there were no descriptors left
     uint64_t said_full_ns_ = 0;     // when the log last said that there is no room
     bool draining_ = false;
-    bool drain_asked_ = false;  // the turn knows
-    bool accepts_ = true;       // whoever calls
+    bool drain_asked_ = false;            // the turn knows
+    std::array<bool, 2> asked_to_end_{};  // by Asker
+    bool accepts_ = true;                 // whoever calls
     bool finished_ = false;
 };
 

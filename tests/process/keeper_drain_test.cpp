@@ -111,6 +111,38 @@ TEST(Takeover, StopsAtOnceWhereNothingIsHeld) {
     EXPECT_EQ(dibsd.wait(), 0);
 }
 
+// As pkill does: each process has one, and the keeper passes its own on.
+TEST(Stopping, IsAskedForOnceByWhoeverSignalsBoth) {
+    const Folder folder;
+    KeptDibsd dibsd(folder, kOfAnHour);
+    RawClient holder(dibsd.socket());
+    holder.claim(1);
+    const auto granted = holder.wait();
+    ASSERT_TRUE(granted);
+    holder.claim(2, 0, 2);
+    const pid_t broker = dibsd.broker();
+    const pid_t keeper = dibsd.keeper();
+    kill(broker, SIGTERM);
+    ASSERT_EQ(holder.wait()->reason, Reason::kDraining);
+    kill(broker, SIGSTOP);
+    ASSERT_TRUE(is_stopped(broker));
+    kill(keeper, SIGTERM);
+    while (!is_pending(broker, SIGTERM))
+        sched_yield();
+    kill(broker, SIGCONT);
+    while (is_pending(broker, SIGTERM))
+        sched_yield();
+    holder.claim(3);
+    const auto refused = holder.wait();
+    ASSERT_TRUE(refused) << "it has stopped at once";
+    EXPECT_EQ(refused->reason, Reason::kDraining);
+    EXPECT_EQ(said(dibsd, {"status"}), 0);  // behind whatever the signal has led to
+    holder.claim(4);
+    ASSERT_TRUE(holder.wait()) << "it has stopped at once";
+    holder.release(*granted);
+    EXPECT_EQ(dibsd.wait(), 0);
+}
+
 TEST(Takeover, DoesNotWaitWhereTheSecondOrderWasNeverRead) {
     const Folder folder;
     KeptDibsd dibsd(folder, kOfAnHour);

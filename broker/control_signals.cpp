@@ -1,0 +1,116 @@
+// broker/control_signals.cpp -- what the control thread is told by signals: end, read your
+// configuration again, make way for the next broker.
+// SPDX-License-Identifier: Apache-2.0
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "broker/clock.hpp"
+#include "broker/control.hpp"
+#include "broker/log.hpp"
+
+namespace dibs {
+
+void Control::take_signal() {
+    struct signalfd_siginfo signal = {};
+    while (read(signals_.get(), &signal, sizeof(signal)) == sizeof(signal)) {
+        if (signal.ssi_signo == SIGHUP) {
+            reload();
+        } else if (signal.ssi_signo == SIGUSR2) {
+            yield();
+        } else {
+            drain(asker_of(signal.ssi_pid));
+        }
+    }
+}
+
+Control::Asker Control::asker_of(uint32_t pid) const {
+    if (keeper_ == nullptr) return Asker::kOther;
+    const std::optional<pid_t> keeper = pid_of(keeper_->keeper_pidfd());
+    return keeper && static_cast<uint32_t>(*keeper) == pid ? Asker::kKeeper : Asker::kOther;
+}
+
+// The first time waits for leases, the second time does not.
+void Control::drain(Asker asker) {
+    const bool again = std::exchange(asked_to_end_[static_cast<size_t>(asker)], true);
+    if (draining_) {
+        if (!again) return;
+        Request request;
+        request.kind = Request::Kind::kStop;
+        (void)exchange_.ask(request);
+        return;
+    }
+    log::info("draining: no more sessions, waiting claims are rejected");
+    draining_ = true;
+    begin_to_stop();
+    ask_to_drain();
+}
+
+// Again and again, if the turn has so much to read that there was no room.
+void Control::ask_to_drain() {
+    Request request;
+    request.kind = Request::Kind::kDrain;
+    drain_asked_ = exchange_.ask(request);
+}
+
+// Its own socket it keeps until the end, or another broker would begin there and hand out the same
+// things. One that a manager has lent stays open too, but nobody is accepted any more: who calls
+// there waits for the next broker.
+void Control::begin_to_stop() {
+    if (keeper_ != nullptr) keeper_->stopping(Clock::monotonic());
+    if (listener_->is_lent()) leave_to_the_next();
+}
+
+Refusal Control::about_to_stop() {
+    return {shm::FarewellCode::kDraining,
+            0,
+            "the broker is about to stop, once its leases have ended (dibs ls leases)"};
+}
+
+void Control::leave_to_the_next() {
+    accepts_ = false;
+    if (accept_again_ns_ == 0) {
+        (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_fd(), nullptr);
+    }
+    accept_again_ns_ = 0;
+    for (const Caller& caller : callers_.all())
+        send_farewell(caller.socket.get(), about_to_stop());
+    callers_.clear();
+}
+
+// To a successor, which the keeper starts once this process has ended: an upgrade, say.
+void Control::yield() {
+    if (keeper_ == nullptr) return log::warning("there is no keeper: nobody could take over");
+    log::info("leaving everything to the next broker");
+    Request request;
+    request.kind = Request::Kind::kYield;
+    (void)exchange_.ask(request);
+}
+
+void Control::reload() {
+    if (file_.empty()) return log::warning("no configuration file was given: nothing to read");
+    ConfigResult read = read_config(file_);
+    if (!read.mistakes.empty()) {
+        for (const std::string& mistake : read.mistakes)
+            log::error(mistake);
+        return log::error("the configuration stays as it was");
+    }
+    for (const std::string& fixed : fixed_differences(config_, read.config))
+        log::warning(fixed);
+    log::open(read.config.log_level);
+    admission_.set_policy(read.config.policy);
+    auto config = std::make_unique<Config>(std::move(read.config));
+    Request request;
+    request.kind = Request::Kind::kConfig;
+    request.config = config.get();
+    if (exchange_.ask(request)) (void)config.release();
+    log::info("the configuration has been read again");
+}
+
+}  // namespace dibs
