@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <signal.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,40 @@ std::string told(const KeptDibsd& dibsd, const std::vector<std::string>& words) 
     return tool.rest();
 }
 
+// The order is pending in the broker when that dies: the keeper has heard it, nobody else.
+void kill_with_the_order_unread(const KeptDibsd& dibsd) {
+    const pid_t broker = dibsd.broker();
+    kill(broker, SIGSTOP);
+    ASSERT_TRUE(is_stopped(broker));
+    kill(dibsd.keeper(), SIGTERM);
+    while (!is_pending(broker, SIGTERM))
+        sched_yield();
+    dibsd.kill_broker();
+}
+
+// Has one of two slots.
+class Holder : public RawClient {
+  public:
+    explicit Holder(const KeptDibsd& dibsd) : RawClient(dibsd.socket()) {
+        claim(1);
+        granted_ = wait();
+    }
+    // Returns once the broker has heard of it: a claim of both slots does not wait any longer.
+    void ask_to_stop(pid_t whom) {
+        claim(2, 0, 2);
+        kill(whom, SIGTERM);
+        ASSERT_EQ(wait()->reason, Reason::kDraining);
+    }
+    // The broker can stop now.
+    void let_go() {
+        ASSERT_TRUE(granted_);
+        release(*granted_);
+    }
+
+  private:
+    std::optional<shm::Completion> granted_;
+};
+
 TEST(Takeover, KeepsWhatAnAdministratorHasDrained) {
     const Folder folder;
     KeptDibsd dibsd(folder, kCounted);
@@ -60,9 +95,7 @@ TEST(Takeover, KeepsWhatAnAdministratorHasDrained) {
     EXPECT_EQ(said(dibsd, {"undrain", "tokens"}), 0);
     EXPECT_EQ(claimed(dibsd.socket()), Reason::kOk);
     // Asked to stop meanwhile, it stops, whoever takes over.
-    RawClient holder(dibsd.socket());
-    holder.claim(1);
-    const auto granted = holder.wait();
+    Holder holder(dibsd);
     EXPECT_EQ(said(dibsd, {"drain", "--all"}), 0);
     kill(dibsd.keeper(), SIGTERM);
     while (RawClient(dibsd.socket()).attached())
@@ -70,7 +103,7 @@ TEST(Takeover, KeepsWhatAnAdministratorHasDrained) {
     dibsd.kill_broker();
     await_epoch(witness, 5);
     EXPECT_FALSE(RawClient(dibsd.socket()).attached());
-    holder.release(*granted);
+    holder.let_go();
     EXPECT_EQ(dibsd.wait(), 0);
 }
 
@@ -78,21 +111,12 @@ TEST(Takeover, KeepsWhatAnAdministratorHasDrained) {
 TEST(Takeover, StopsThoughItsBrokerNeverReadTheOrder) {
     const Folder folder;
     KeptDibsd dibsd(folder, kCounted);
-    RawClient holder(dibsd.socket());
-    holder.claim(1);
-    const auto granted = holder.wait();
-    ASSERT_TRUE(granted);
-    const pid_t broker = dibsd.broker();
-    kill(broker, SIGSTOP);
-    ASSERT_TRUE(is_stopped(broker));
-    kill(dibsd.keeper(), SIGTERM);
-    while (!is_pending(broker, SIGTERM))
-        sched_yield();
-    dibsd.kill_broker();
+    Holder holder(dibsd);
+    kill_with_the_order_unread(dibsd);
     await_epoch(holder, 2);
     const RawClient late(dibsd.socket());
     EXPECT_EQ(late.farewell().code, shm::FarewellCode::kDraining);
-    holder.release(*granted);
+    holder.let_go();
     EXPECT_EQ(dibsd.wait(), 0);
     EXPECT_EQ(holder.wait_end(), Reason::kDraining);
 }
@@ -101,13 +125,7 @@ TEST(Takeover, StopsThoughItsBrokerNeverReadTheOrder) {
 TEST(Takeover, StopsAtOnceWhereNothingIsHeld) {
     const Folder folder;
     KeptDibsd dibsd(folder, kOfAnHour);
-    const pid_t broker = dibsd.broker();
-    kill(broker, SIGSTOP);
-    ASSERT_TRUE(is_stopped(broker));
-    kill(dibsd.keeper(), SIGTERM);
-    while (!is_pending(broker, SIGTERM))
-        sched_yield();
-    dibsd.kill_broker();
+    kill_with_the_order_unread(dibsd);
     EXPECT_EQ(dibsd.wait(), 0);
 }
 
@@ -115,18 +133,12 @@ TEST(Takeover, StopsAtOnceWhereNothingIsHeld) {
 TEST(Stopping, IsAskedForOnceByWhoeverSignalsBoth) {
     const Folder folder;
     KeptDibsd dibsd(folder, kOfAnHour);
-    RawClient holder(dibsd.socket());
-    holder.claim(1);
-    const auto granted = holder.wait();
-    ASSERT_TRUE(granted);
-    holder.claim(2, 0, 2);
+    Holder holder(dibsd);
     const pid_t broker = dibsd.broker();
-    const pid_t keeper = dibsd.keeper();
-    kill(broker, SIGTERM);
-    ASSERT_EQ(holder.wait()->reason, Reason::kDraining);
+    holder.ask_to_stop(broker);
     kill(broker, SIGSTOP);
     ASSERT_TRUE(is_stopped(broker));
-    kill(keeper, SIGTERM);
+    kill(dibsd.keeper(), SIGTERM);
     while (!is_pending(broker, SIGTERM))
         sched_yield();
     kill(broker, SIGCONT);
@@ -139,26 +151,16 @@ TEST(Stopping, IsAskedForOnceByWhoeverSignalsBoth) {
     EXPECT_EQ(said(dibsd, {"status"}), 0);  // behind whatever the signal has led to
     holder.claim(4);
     ASSERT_TRUE(holder.wait()) << "it has stopped at once";
-    holder.release(*granted);
+    holder.let_go();
     EXPECT_EQ(dibsd.wait(), 0);
 }
 
 TEST(Takeover, DoesNotWaitWhereTheSecondOrderWasNeverRead) {
     const Folder folder;
     KeptDibsd dibsd(folder, kOfAnHour);
-    RawClient holder(dibsd.socket());
-    holder.claim(1);
-    ASSERT_TRUE(holder.wait());
-    holder.claim(2, 0, 2);
-    kill(dibsd.keeper(), SIGTERM);
-    ASSERT_EQ(holder.wait()->reason, Reason::kDraining);
-    const pid_t broker = dibsd.broker();
-    kill(broker, SIGSTOP);
-    ASSERT_TRUE(is_stopped(broker));
-    kill(dibsd.keeper(), SIGTERM);
-    while (!is_pending(broker, SIGTERM))
-        sched_yield();
-    dibsd.kill_broker();
+    Holder holder(dibsd);
+    holder.ask_to_stop(dibsd.keeper());
+    kill_with_the_order_unread(dibsd);
     EXPECT_EQ(dibsd.wait(), 0);
     EXPECT_EQ(holder.wait_end(), Reason::kDraining);
 }
@@ -174,13 +176,8 @@ uint64_t left_ns(const KeptDibsd& dibsd) {
 TEST(Takeover, CountsFromTheOrder) {
     const Folder folder;
     KeptDibsd dibsd(folder, kOfAnHour);
-    RawClient holder(dibsd.socket());
-    holder.claim(1);
-    const auto granted = holder.wait();
-    ASSERT_TRUE(granted);
-    holder.claim(2, 0, 2);
-    kill(dibsd.keeper(), SIGTERM);
-    ASSERT_EQ(holder.wait()->reason, Reason::kDraining);
+    Holder holder(dibsd);
+    holder.ask_to_stop(dibsd.keeper());
     const uint64_t before = left_ns(dibsd);
     EXPECT_GT(before, 0U);
     dibsd.kill_broker();
@@ -188,7 +185,7 @@ TEST(Takeover, CountsFromTheOrder) {
     const uint64_t behind = left_ns(dibsd);
     EXPECT_GT(behind, 0U);
     EXPECT_LT(behind, before);
-    holder.release(*granted);
+    holder.let_go();
     EXPECT_EQ(dibsd.wait(), 0);
 }
 
@@ -196,13 +193,9 @@ TEST(Takeover, CountsFromTheOrder) {
 TEST(Takeover, StopsThoughTheKeeperThatHeardTheOrderHasDied) {
     const Folder folder;
     const KeptDibsd dibsd(folder, kCounted);
-    RawClient holder(dibsd.socket());
-    holder.claim(1);
-    const auto granted = holder.wait();
-    holder.claim(2, 0, 2);
+    Holder holder(dibsd);
     const pid_t first = dibsd.keeper();
-    kill(first, SIGTERM);
-    ASSERT_EQ(holder.wait()->reason, Reason::kDraining);
+    holder.ask_to_stop(first);
     dibsd.kill_keeper();
     const pid_t second = dibsd.keeper(first);
     const RawClient meanwhile(dibsd.socket());  // answered behind the start of the second
@@ -210,7 +203,7 @@ TEST(Takeover, StopsThoughTheKeeperThatHeardTheOrderHasDied) {
     dibsd.kill_broker();
     await_epoch(holder, 2);
     EXPECT_EQ(RawClient(dibsd.socket()).farewell().code, shm::FarewellCode::kDraining);
-    holder.release(*granted);
+    holder.let_go();
     EXPECT_EQ(holder.wait_end(), Reason::kDraining);
     while (!proc_text(second, "cmdline").empty())  // it ends, too
         sched_yield();
@@ -219,14 +212,10 @@ TEST(Takeover, StopsThoughTheKeeperThatHeardTheOrderHasDied) {
 TEST(Stopping, IsLookedAtAndSteeredByWhoeverMay) {
     const Folder folder;
     KeptDibsd dibsd(folder, kCounted);
-    RawClient holder(dibsd.socket());
-    holder.claim(1);
-    ASSERT_TRUE(holder.wait());
+    Holder holder(dibsd);
     EXPECT_NE(told(dibsd, {"status", "-o", "json"}).find("\"stops_in_ns\":null"),
               std::string::npos);
-    holder.claim(2, 0, 2);
-    kill(dibsd.keeper(), SIGTERM);
-    ASSERT_EQ(holder.wait()->reason, Reason::kDraining);
+    holder.ask_to_stop(dibsd.keeper());
     const std::string status = told(dibsd, {"status", "-o", "json"});
     EXPECT_NE(status.find("\"draining\":true"), std::string::npos) << status;
     EXPECT_EQ(status.find("\"stops_in_ns\":null"), std::string::npos) << status;
