@@ -186,7 +186,7 @@ void Control::dispatch(Event what, int fd) {
 void Control::accept_all() {
     // What is left is there again at the next look: who has said Hello must not wait for all those
     // who only connect.
-    for (int accepted = 0; accepted < kAcceptsAtOnce && accepts_; ++accepted) {
+    for (int accepted = 0; accepted < kAcceptsAtOnce; ++accepted) {
         Listener::Accepted caller = listener_->accept();
         if (caller.error == EINTR || caller.error == ECONNABORTED) continue;
         if (caller.error != 0) {
@@ -248,7 +248,6 @@ void Control::pause_accepting() {
 
 void Control::resume_accepting() {
     accept_again_ns_ = 0;
-    if (!accepts_) return;
     try {
         watch(listener_fd(), Event::kConnection);
     } catch (const std::system_error&) {
@@ -292,7 +291,7 @@ void Control::hear(int fd) {
                                     epoch_,
                                     Clock::monotonic());
     }
-    if (draining_) return send_farewell(fd, about_to_stop());
+    if (draining_) return see_off(std::move(caller));
     begin_session(std::move(caller), hello.sizes);
 }
 

@@ -89,8 +89,7 @@ class Control {
     [[nodiscard]] Asker asker_of(uint32_t pid) const;
     void ask_to_drain();
     void begin_to_stop();
-    void leave_to_the_next();
-    static Refusal about_to_stop();
+    void see_off(Caller caller);
     void yield();
     void reload();
 
@@ -109,14 +108,14 @@ class Control {
     Admission admission_;
     Conversations conversations_;
     uint64_t epoch_ = 0;
-    uint64_t keeper_again_ns_ = 0;  // not 0: none could be started
-    bool keeper_writing_ = false;   // its socket is watched for room
-    uint64_t accept_again_ns_ = 0;  // not 0: there were no descriptors left
-    uint64_t said_full_ns_ = 0;     // when the log last said that there is no room
+    uint64_t keeper_again_ns_ = 0;          // not 0: none could be started
+    bool keeper_writing_ = false;           // its socket is watched for room
+    uint64_t accept_again_ns_ = 0;          // not 0: there were no descriptors left
+    uint64_t said_full_ns_ = 0;             // when the log last said that there is no room
+    std::vector<shm::Descriptor> waiting_;  // for the next broker: they hear it by our end
     bool draining_ = false;
     bool drain_asked_ = false;            // the turn knows
     std::array<bool, 2> asked_to_end_{};  // by Asker
-    bool accepts_ = true;                 // whoever calls
     bool finished_ = false;
 };
 

@@ -2,7 +2,6 @@
 // configuration again, make way for the next broker.
 // SPDX-License-Identifier: Apache-2.0
 #include <signal.h>
-#include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -16,6 +15,12 @@
 #include "broker/log.hpp"
 
 namespace dibs {
+
+namespace {
+
+constexpr size_t kWaitingMost = 256;
+
+}  // namespace
 
 void Control::take_signal() {
     struct signalfd_siginfo signal = {};
@@ -59,29 +64,22 @@ void Control::ask_to_drain() {
     drain_asked_ = exchange_.ask(request);
 }
 
-// Its own socket it keeps until the end, or another broker would begin there and hand out the same
-// things. One that a manager has lent stays open too, but nobody is accepted any more: who calls
-// there waits for the next broker.
+// The socket stays until the end, or another broker would begin there and hand out the same things.
 void Control::begin_to_stop() {
     if (keeper_ != nullptr) keeper_->stopping(Clock::monotonic());
-    if (listener_->is_lent()) leave_to_the_next();
 }
 
-Refusal Control::about_to_stop() {
-    return {shm::FarewellCode::kDraining,
-            0,
-            "the broker is about to stop, once its leases have ended (dibs ls leases)"};
-}
-
-void Control::leave_to_the_next() {
-    accepts_ = false;
-    if (accept_again_ns_ == 0) {
-        (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_fd(), nullptr);
+// A session would end with this broker. At a socket that a manager has lent the next one will be:
+// who hears nothing until this process ends connects again (the library does), and is not refused.
+void Control::see_off(Caller caller) {
+    if (listener_->is_lent() && waiting_.size() < kWaitingMost) {
+        waiting_.push_back(std::move(caller.socket));
+        return;
     }
-    accept_again_ns_ = 0;
-    for (const Caller& caller : callers_.all())
-        send_farewell(caller.socket.get(), about_to_stop());
-    callers_.clear();
+    send_farewell(caller.socket.get(),
+                  {shm::FarewellCode::kDraining,
+                   0,
+                   "the broker is about to stop, once its leases have ended (dibs ls leases)"});
 }
 
 // To a successor, which the keeper starts once this process has ended: an upgrade, say.

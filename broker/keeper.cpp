@@ -26,7 +26,9 @@ namespace {
 constexpr uint64_t kServesWithinNs = 30'000'000'000;  // of its start: recovery looks at every row
 constexpr uint32_t kPutAsideAfter = 3;                // failed starts running
 constexpr uint32_t kGiveUpAfter = 6;
-constexpr int kStartAgainMs = 100;
+constexpr uint64_t kPauseNs = 100'000'000;  // before what has failed is tried again
+constexpr uint32_t kUnservedAtOnce = 3;     // deaths before a pause
+constexpr uint32_t kKillsOfAnUpgrade = 3;   // by SIGKILL before it serves: of no memory, say
 constexpr uint64_t kLookEveryNs = 50'000'000;
 constexpr uint32_t kLooks = 5;
 constexpr uint64_t kLongAgoNs = 1;  // monotonic
@@ -100,9 +102,10 @@ int Keeper::keep_for(shm::Descriptor socket) {
 int Keeper::serve() {
     while (!finished_) {
         try {
-            if (start_again_) start_broker();
+            if (start_again_ && Clock::monotonic() >= start_due_ns_) start_broker();
         } catch (const std::system_error& error) {
             log::error(std::string("no broker can be started: ") + error.what());
+            start_due_ns_ = Clock::monotonic() + kPauseNs;
         }
         wait();
     }
@@ -140,8 +143,8 @@ bool Keeper::must_tell() const {
 
 // By the same `now` as what is polled, or something would be due neither by time nor by room.
 int Keeper::wait_ms(uint64_t now) const {
-    if (start_again_) return kStartAgainMs;
     uint64_t due = looks_left_ == 0 ? shm::kNever : look_due_ns_;
+    if (start_again_) due = std::min(due, start_due_ns_);
     // What is due already waits for room, not for time.
     if (store_.next_due_ns() > now) due = std::min(due, store_.next_due_ns());
     if (must_tell() && tell_again_ns_ > now) due = std::min(due, tell_again_ns_);
@@ -195,7 +198,7 @@ void Keeper::start_program(int socket) {
 
 void Keeper::go_back(const std::string& why) {
     log::error("the program at " + program_.path + " cannot go on (" + why +
-               "): the one that this keeper is does; SIGUSR2 tries again");
+               "): the one that this keeper is does, until SIGUSR2 or a new start of the service");
     only_own_ = true;
     runs_other_ = false;
 }
@@ -299,7 +302,9 @@ void Keeper::adopt(KeeperPacket& packet) {
     notices_.say("READY=1\nMAINPID=" + std::to_string(getpid()));
     store_broker();
     log::warning("the keeper died: this is the next one");
-    if (asked_ns_ != 0) broker_.signal(SIGTERM);  // it came before the broker was known
+    // They came before the broker was known.
+    if (asked_ns_ != 0) broker_.signal(SIGTERM);
+    if (asked_ns_ == kLongAgoNs) broker_.signal(SIGINT);
 }
 
 void Keeper::broker_serves(const KeeperMessage& message) {
@@ -307,7 +312,7 @@ void Keeper::broker_serves(const KeeperMessage& message) {
     serving_ = ever_served_ = true;
     state_served_ = true;
     restarted_ = false;
-    failed_starts_ = 0;
+    failed_starts_ = unserved_ = 0;
     for (const auto& [key, held] : held_)
         store(held);
     if (said_ready_) return;
@@ -340,6 +345,7 @@ void Keeper::broker_died() {
                      ": starting the next one");
     }
     start_again_ = true;
+    if (unserved_ > kUnservedAtOnce) start_due_ns_ = now + kPauseNs;
 }
 
 // A broker that cannot begin to serve is not started for ever; one that somebody has killed is.
@@ -350,7 +356,12 @@ bool Keeper::worth_another(const std::optional<Process::Ending>& ending) {
         return false;
     }
     const bool killed = ending && ending->by_signal && ending->number == SIGKILL && !hung_;
-    if (!killed && runs_other_ && ever_served_) {
+    if (asked_ns_ == kLongAgoNs) {
+        finish(1);
+        return false;
+    }
+    ++unserved_;
+    if (runs_other_ && ever_served_ && (!killed || unserved_ == kKillsOfAnUpgrade)) {
         go_back("it ended" + shown(ending));
         return true;
     }
@@ -392,14 +403,19 @@ void Keeper::take_signals() {
     while (read(signals_.get(), &signal, sizeof(signal)) == sizeof(signal)) {
         const auto number = static_cast<int>(signal.ssi_signo);
         const bool stop = number == SIGTERM || number == SIGINT;
+        if (number == SIGUSR2) only_own_ = false;
         // The second time does not wait: whoever follows finds its time over.
-        const bool again = stop && asked_ns_ != 0;
+        const bool again = stop && std::exchange(told_to_stop_, true);
         if (stop) {
             notices_.say("STOPPING=1");
-            asked_ns_ = again ? kLongAgoNs : Clock::monotonic();
+            if (asked_ns_ == 0) asked_ns_ = Clock::monotonic();
+            if (again) asked_ns_ = kLongAgoNs;
         }
         if (broker_.pidfd() >= 0) {
-            broker_.signal(number);  // if it is dead already, its successor is told
+            // Two orders to stop are two signals, or the broker might find one. If it is dead
+            // already, its successor is told.
+            const int order = again ? SIGINT : SIGTERM;
+            broker_.signal(stop ? order : number);
         } else if (stop && socket_.fd() < 0 && (again || !state_served_)) {
             finish(1);  // there is none, and nothing that one would have to see to
         }

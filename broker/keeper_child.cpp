@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <climits>
 #include <fstream>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -45,8 +46,13 @@ bool OwnProgram::replaced() const {
 OwnProgram OwnProgram::called_with(std::vector<std::string> options) {
     std::array<char, PATH_MAX> path = {};
     const ssize_t size = readlink(kSelf, path.data(), path.size() - 1);
-    return {size > 0 ? std::string(path.data(), static_cast<size_t>(size)) : kSelf,
-            std::move(options)};
+    std::string place = size > 0 ? std::string(path.data(), static_cast<size_t>(size)) : kSelf;
+    // So the kernel calls what was replaced before this process began.
+    constexpr std::string_view kGone = " (deleted)";
+    if (place.ends_with(kGone) && access(place.c_str(), F_OK) != 0) {
+        place.resize(place.size() - kGone.size());
+    }
+    return {std::move(place), std::move(options)};
 }
 
 // The kernel names it in a line of its own, for pidfds alone.

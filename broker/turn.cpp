@@ -251,17 +251,21 @@ void Turn::hear() {
                 stopped_ = yielded_ = true;
                 break;
             case Request::Kind::kDrain:
-                if (!draining_) drain(0);
+                if (!draining_) drain();
                 break;
         }
     }
 }
 
-void Turn::drain(uint64_t waited_ns) {
+void Turn::drain() {
     draining_ = true;
-    drain_until_ns_ = now_ + drain_timeout_ns_ - std::min(waited_ns, drain_timeout_ns_);
-    desk_.set_end(drain_until_ns_);
+    end_drain_within(drain_timeout_ns_);
     core_.apply(core::Drain{});
+}
+
+void Turn::end_drain_within(uint64_t ns) {
+    drain_until_ns_ = now_ + ns;
+    desk_.set_end(drain_until_ns_);
 }
 
 void Turn::open(Session* session) {

@@ -54,7 +54,8 @@ class Turn {
     void unrecord();
     void take(core::TimeNs now);
     void hear();
-    void drain(uint64_t waited_ns);
+    void drain();
+    void end_drain_within(uint64_t ns);
     void open(Session* session);
     void end(const Request& request);
     void administer(AdminJob* job);

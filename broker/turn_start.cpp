@@ -28,7 +28,7 @@ void Turn::prepare(Config& config, Inheritance& inheritance) {
     if (inheritance.asked_ns != 0) {
         // It goes on, or begins: the order may have come when nobody could follow it any more.
         begin_unheard();
-        drain(Clock::monotonic() - inheritance.asked_ns);
+        drain();
         finish_unheard();
     } else if (core_.draining() && anew) {  // what was to stop is to serve again
         begin_unheard();
@@ -41,10 +41,13 @@ void Turn::prepare(Config& config, Inheritance& inheritance) {
         begin_unheard();
         finish_unheard();
     } while (core_.work_left());
-    if (draining_ && (drained() || now_ >= drain_until_ns_)) stopped_ = true;
     transient_.find();
     publisher_.publish_all();
     clock_.go_on_from(now_);
+    if (!draining_) return;
+    const uint64_t waited = Clock::monotonic() - inheritance.asked_ns;
+    end_drain_within(drain_timeout_ns_ - std::min(waited, drain_timeout_ns_));
+    stopped_ = drained() || waited >= drain_timeout_ns_;
 }
 
 // What was committed and perhaps not told is told; everybody is woken once.

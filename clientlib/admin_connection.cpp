@@ -50,8 +50,11 @@ int open_conversation(const AdminConnection& connection,
     if (code == DIBS_OK) code = greet(connection);
     if (code == DIBS_OK) return code;
     const int error = errno;
-    tell_failure(
-        *known, address, dibs_strerror(code), code == DIBS_ESYSTEM ? strerror(error) : nullptr);
+    tell_failure(*known,
+                 address,
+                 code,
+                 dibs_strerror(code),
+                 code == DIBS_ESYSTEM ? strerror(error) : nullptr);
     errno = error;
     return code;
 }

@@ -19,6 +19,7 @@ int broker_address(const dibs_connect_options& options, sockaddr_un* address);
 // The same: puts "PATH: what", and ": why" unless that is null, where the options want it.
 void tell_failure(const dibs_connect_options& options,
                   const sockaddr_un& address,
+                  int code,
                   const char* what,
                   const char* why);
 

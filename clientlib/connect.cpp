@@ -40,7 +40,8 @@ struct Opening {
     // The sentence begins with the socket's path, where there is one.
     int fail(int code, const char* what) const {
         const int error = errno;
-        tell_failure(options, address, what, code == DIBS_ESYSTEM ? strerror(error) : nullptr);
+        tell_failure(
+            options, address, code, what, code == DIBS_ESYSTEM ? strerror(error) : nullptr);
         errno = error;
         return code;
     }
@@ -414,10 +415,13 @@ void* take_marked(size_t size) {
 
 void tell_failure(const dibs_connect_options& options,
                   const sockaddr_un& address,
+                  int code,
                   const char* what,
                   const char* why) {
     if (options.error_text == nullptr || options.error_text_size == 0) return;
-    const char* path = address.sun_path;
+    // Nothing happened at the path where the caller has connected, or where it is cut short.
+    const bool tells = options.connected == nullptr && code != DIBS_ENAME;
+    const char* path = tells ? address.sun_path : "";
     snprintf(options.error_text,
              options.error_text_size,
              "%s%s%s%s%s",

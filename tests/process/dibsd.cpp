@@ -69,13 +69,14 @@ std::string Folder::write(const std::string& name, const std::string& text) cons
     return path;
 }
 
+std::string strict_unless_said(const std::string& config) {
+    return config.find("hardening") == std::string::npos ? "hardening = \"strict\"\n" : "";
+}
+
 Dibsd::Dibsd(const Folder& folder, const std::string& config, int state_fd)
     : socket_(folder.path() + "/dibs.sock") {
-    // A system call that the broker may not make ends it here, so that no test overlooks it.
-    const std::string strict =
-        config.find("hardening") == std::string::npos ? "hardening = \"strict\"\n" : "";
-    const std::string file =
-        folder.write("dibsd.toml", "log_level = \"warning\"\n" + strict + config);
+    const std::string file = folder.write(
+        "dibsd.toml", "log_level = \"warning\"\n" + strict_unless_said(config) + config);
     std::vector<std::string> arguments = {"--no-keeper", "--config", file, "--socket", socket_};
     int pipe_ends[2];
     if (pipe2(pipe_ends, O_CLOEXEC) != 0) std::abort();

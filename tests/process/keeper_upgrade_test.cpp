@@ -72,6 +72,41 @@ TEST(Upgrade, ThatCannotGoOnLeavesTheServiceToTheOldProgram) {
     EXPECT_EQ(program_of(dibsd.broker(third)), program.path());
 }
 
+// Of want of memory, say: each of its brokers is killed before it serves.
+TEST(Upgrade, ThatIsKilledLeavesTheServiceToTheOldProgram) {
+    const Folder folder;
+    const ReplaceableDibsd program(folder);
+    const KeptDibsd dibsd(folder, kCounted);
+    RawClient client(dibsd.socket());
+    client.claim(1);
+    const auto granted = client.wait();
+    ASSERT_TRUE(granted);
+    program.replace(folder.write("killed", "#!/bin/sh\nkill -9 $$\n"));
+    kill(dibsd.keeper(), SIGUSR2);
+    await_epoch(client, 2);
+    client.release(*granted);
+    EXPECT_EQ(client.wait()->reason, Reason::kOk);
+}
+
+// It knows the path, though what it is itself lies there no more.
+TEST(Upgrade, IsFoundByAKeeperThatBeganBehindIt) {
+    const Folder folder;
+    const ReplaceableDibsd program(folder);
+    const KeptDibsd dibsd(folder, std::string("hardening = \"off\"\n") + kCounted);
+    RawClient client(dibsd.socket());
+    const std::string other = folder.path() + "/other";
+    std::filesystem::copy_file(program.path(), other);
+    program.replace(other);
+    const pid_t first = dibsd.keeper();
+    const pid_t broker = dibsd.broker();
+    kill_and_await(first, SIGKILL);
+    const pid_t second = dibsd.keeper(first);
+    EXPECT_TRUE(RawClient(dibsd.socket()).attached());  // it knows its broker by then
+    kill(second, SIGUSR2);
+    await_epoch(client, 2);
+    EXPECT_EQ(program_of(dibsd.broker(broker)), program.path());
+}
+
 // A keeper that a restricted broker has started may execute nothing else.
 TEST(Upgrade, IsInNobodysWayWhereTheKeeperIsRestricted) {
     const Folder folder;

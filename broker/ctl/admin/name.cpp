@@ -194,6 +194,8 @@ std::unique_ptr<admin::ClaimT> find_claim(AdminClient& client, const Name& name)
                       "claim " + shown(name) + " does not wait any more: it has its lease, " +
                           shown(lease) + "; dibs show " + shown(lease) + " shows it");
     }
+    // A claim that waits again was in neither list for a moment.
+    if (auto claim = look_for_claim(client, name)) return claim;
     throw Failure(kExitNotFound, gone(client, name));
 }
 

@@ -159,16 +159,17 @@ void check_terms(const Options& options, bool account_given) {
     check_count("--option", options.claim_options.size(), DIBS_OPTIONS_MAX);
 }
 
-// The broker itself is asked: what it publishes may be behind. Who is not let in although the
-// session stood a moment ago meets a broker that has stopped by now.
+// The broker itself is asked: what it publishes may be behind. Where that fails it may have stopped
+// by now, or too many ask.
 std::string what_drains(const Options& options) {
-    const char* const stops = "the broker is about to stop, and takes no new claims";
     try {
         AdminClient client(options.socket);
         admin::RequestT request;
         request.ask = admin::Ask::status;
         const admin::AnswerT answer = client.must(request, "");
-        if (answer.status != nullptr && answer.status->stopping) return stops;
+        if (answer.status != nullptr && answer.status->stopping) {
+            return "the broker is about to stop, and takes no new claims";
+        }
         if (answer.status != nullptr && answer.status->draining) {
             return "the whole broker drains and takes no new claims; dibs undrain --all ends that";
         }
@@ -178,7 +179,7 @@ std::string what_drains(const Options& options) {
                    " ends that";
         }
     } catch (const Failure&) {
-        return stops;
+        return "the pool drains or the broker, and takes no new claims";
     }
     return "it drained, and drains no more: try again";
 }
