@@ -129,7 +129,6 @@ void Core::Parts::index_account(uint32_t row) {
     book->account_by_name.insert(text_hash(name, hash_seed), row);
 }
 
-// The lowest free place; kNoRow if there is none.
 // Empty: an account may have it.
 std::string Core::Parts::account_name_refusal(std::string_view name) {
     if (name.size() > shm::kNameMax) return said_of(name) + "its name is longer than 63 bytes";
@@ -137,6 +136,7 @@ std::string Core::Parts::account_name_refusal(std::string_view name) {
     return {};
 }
 
+// The lowest free place; kNoRow if there is none.
 uint32_t Core::Parts::make_account(std::string_view name) {
     uint32_t row = 0;
     while (row < state.accounts.size() && state.accounts[row].state != 0)

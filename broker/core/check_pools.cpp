@@ -64,12 +64,16 @@ void Check::ready_queue(uint32_t row) {
     const shm::PoolRow& pool = state_.pools[row];
     uint32_t found = 0;
     uint32_t previous = kNoRow;
-    for (uint32_t slot = pool.ready_head; slot != kNoRow && found <= pool.idle;
+    // Another slot's links lead anywhere, and a pool's count is a word as theirs are.
+    for (uint32_t slot = pool.ready_head;
+         slot < state_.slots.size() && found <= pool.idle && found <= state_.slots.size();
          slot = state_.slots[slot].ready_next) {
         const shm::SlotRow& idle = state_.slots[slot];
-        expect(&wrongs_, idle.state == SlotState::kIdle && idle.pool == row, [&] {
+        const bool stands = idle.state == SlotState::kIdle && idle.pool == row;
+        expect(&wrongs_, stands, [&] {
             return name_of(pool) + ": a slot that is not idle stands in the ready queue";
         });
+        if (!stands) break;
         expect(&wrongs_, previous == kNoRow || idle.ready_prev == previous, [&] {
             return name_of(pool) + ": ready queue links differ";
         });

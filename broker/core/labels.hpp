@@ -86,6 +86,7 @@ void each_label(std::string_view text, const Visit& visit) {
     while (!text.empty()) {
         const size_t end = text.find('\0');
         visit(text.substr(0, end));
+        if (end == std::string_view::npos) return;
         text.remove_prefix(end + 1);
     }
 }

@@ -2,10 +2,16 @@
 //
 // Attaching, and check_all() after it, follow the rows' links and use their words as places in
 // tables; both trust that a broker wrote them. Here is asked, before either, whether every such
-// word stays within its table and every enum within its machine: what may be wrong behind that is
-// check_all()'s to say. One scan over the rows, which attaching repeats while they are warm.
+// word stays within its table and every enum within its machine, whether the slots of a claim or
+// lease are as many as it counts, and whether a text can be taken apart: what may be wrong behind
+// that is check_all()'s to say. One scan over the rows, which attaching repeats while they are
+// warm; slots come first, so that whoever names some finds them looked at.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "broker/core/arena.hpp"
 #include "broker/core/core.hpp"
@@ -31,15 +37,47 @@ bool is_link(uint32_t row, uint32_t rows) {
     return row == kNoRow || row < rows;
 }
 
+// How many leases before its own turn the first slot of one is asked for: where leases have come
+// and gone for long it stands anywhere.
+constexpr uint32_t kAhead = 16;
+
+// The labels of a set's text, or 0 if it is none: each of 1 to 63 bytes and a zero byte, in their
+// order and once each.
+uint32_t labels_in(std::string_view text) {
+    uint32_t count = 0;
+    std::string_view previous;
+    while (!text.empty()) {
+        const size_t size = text.find('\0');
+        if (size == std::string_view::npos || size == 0 || size > shm::kNameMax) return 0;
+        const std::string_view label = text.substr(0, size);
+        if (count != 0 && label <= previous) return 0;
+        previous = label;
+        ++count;
+        text.remove_prefix(size + 1);
+    }
+    return count;
+}
+
+// Keys of 1 to 63 bytes, each with a zero byte and four bytes of limit behind it.
+bool are_limits(std::string_view text) {
+    while (!text.empty()) {
+        const size_t size = text.find('\0');
+        if (size == std::string_view::npos || size == 0 || size > shm::kNameMax) return false;
+        if (text.size() - size - 1 < sizeof(uint32_t)) return false;
+        text.remove_prefix(size + 1 + sizeof(uint32_t));
+    }
+    return true;
+}
+
 class Soundness {
   public:
-    explicit Soundness(const State& state) : state_(state) {}
+    explicit Soundness(const State& state) : state_(state), run_by_(state.leases.size()) {}
 
-    std::string find() const {
+    std::string find() {
         if (!counters()) return "the counters' links leave their tables";
         for (uint32_t row = 0; row < state_.arena.size(); ++row) {
             if (!is_link(state_.arena[row].next, state_.arena.size())) {
-                return row_text("arena block", row);
+                return row_text("arena block", row, " leaves its tables");
             }
         }
         std::string found = first_unsound("pool", state_.pools);
@@ -59,18 +97,79 @@ class Soundness {
     }
 
   private:
-    static std::string row_text(const char* table, uint32_t row) {
-        return std::string(table) + " row " + std::to_string(row) + " leaves its tables";
+    static std::string row_text(const char* table, uint32_t row, const char* what) {
+        return std::string(table) + " row " + std::to_string(row) + what;
     }
 
     template <class Row>
-    std::string first_unsound(const char* table, const Rows<Row>& rows) const {
+    std::string first_unsound(const char* table, const Rows<Row>& rows) {
         for (uint32_t row = 0; row < rows.size(); ++row) {
             if (!is_link(rows[row].head.free_next, rows.size()) || !sound(rows[row])) {
-                return row_text(table, row);
+                return row_text(table, row, " leaves its tables");
+            }
+            if (!fits(rows[row], row)) {
+                return row_text(table, row, " does not fit the rows that it names");
             }
         }
         return {};
+    }
+
+    // Of most tables a row that stays within the others asks nothing more of them.
+    template <class Row>
+    bool fits(const Row& /*row*/, uint32_t /*place*/) const {
+        return true;
+    }
+
+    bool fits(const shm::ClaimRow& claim, uint32_t row) {
+        if (claim.state == ClaimState::kReserved) {
+            return holds(claim.first_slot, claim.units, row, SlotState::kReserved, claim.pool);
+        }
+        const bool running = claim.state == ClaimState::kRunning;
+        if (!running && claim.state != ClaimState::kPromised) return true;
+        if (state_.pools[claim.pool].order != shm::PoolOrder::kAccount) return false;
+        if (running) return runs(claim);
+        const shm::SlotRow& slot = state_.slots[claim.first_slot];
+        return slot.state != SlotState::kFree && slot.pool == claim.pool;
+    }
+
+    // Under a lease of its own. One that is taken may have lost slots since.
+    bool runs(const shm::ClaimRow& claim) {
+        const shm::LeaseRow& lease = state_.leases[claim.lease];
+        const bool taken = (lease.flags & shm::LeaseFlag::kTaken) != 0;
+        if (lease.state == LeaseState::kFree || lease.pool != claim.pool ||
+            lease.arrival != claim.arrival || (!taken && lease.units != claim.units)) {
+            return false;
+        }
+        const bool by_another = run_by_[claim.lease];
+        run_by_[claim.lease] = true;
+        return !by_another;
+    }
+
+    bool fits(const shm::LeaseRow& lease, uint32_t row) const {
+        if (state_.leases.size() - row > kAhead) {
+            const uint32_t soon = state_.leases[row + kAhead].first_slot;
+            if (soon < state_.slots.size()) __builtin_prefetch(&state_.slots[soon]);
+        }
+        if (lease.state == LeaseState::kFree) return true;
+        const bool killing = lease.state == LeaseState::kKilling;
+        return holds(lease.first_slot,
+                     lease.units,
+                     row,
+                     killing ? SlotState::kRecovering : SlotState::kLeased,
+                     lease.pool);
+    }
+
+    // Exactly so many slots, each of them its own.
+    bool holds(
+        uint32_t first, uint32_t units, uint32_t holder, SlotState state, uint32_t pool) const {
+        uint32_t at = first;
+        for (uint32_t unit = 0; unit < units; ++unit) {
+            if (at >= state_.slots.size()) return false;
+            const shm::SlotRow& slot = state_.slots[at];
+            if (slot.state != state || slot.holder != holder || slot.pool != pool) return false;
+            at = slot.holder_next;
+        }
+        return units != 0 && at == kNoRow;
     }
 
     bool counters() const {
@@ -124,6 +223,19 @@ class Soundness {
             block = state_.arena[block].next;
         }
         return size == 0 || first != kNoRow;
+    }
+
+    // Of a whole chain.
+    std::string text(uint32_t first, uint32_t size) const {
+        std::string bytes;
+        bytes.reserve(size);
+        for (uint32_t block = first; bytes.size() < size; block = state_.arena[block].next) {
+            const shm::ArenaBlock& from = state_.arena[block];
+            const size_t left = size - bytes.size();
+            bytes.append(reinterpret_cast<const char*>(from.bytes),
+                         std::min(sizeof from.bytes, left));
+        }
+        return bytes;
     }
 
     bool sound(const shm::SlotRow& slot) const {
@@ -180,11 +292,14 @@ class Soundness {
     bool sound(const shm::AccountRow& account) const {
         if (account.state == 0) return true;
         return account.name_size < sizeof account.name + 1 &&
-               whole_chain(account.label_limits, account.label_limits_size);
+               whole_chain(account.label_limits, account.label_limits_size) &&
+               are_limits(text(account.label_limits, account.label_limits_size));
     }
 
     bool sound(const shm::LabelSetRow& set) const {
-        return set.references == 0 || (set.text_size != 0 && whole_chain(set.text, set.text_size));
+        if (set.references == 0) return true;
+        return set.text_size != 0 && whole_chain(set.text, set.text_size) && set.count != 0 &&
+               set.count == labels_in(text(set.text, set.text_size));
     }
 
     bool sound(const shm::LeaseRow& lease) const {
@@ -196,12 +311,10 @@ class Soundness {
                lease.account_class <= 5;
     }
 
-    // What is owed is what the rows give.
     // Attaching puts each of its slots once into the book of accounts, so none may stand there
-    // twice; their growing order sees to that, and to an end. Of other pools check_all() walks it.
+    // twice; their growing order sees to that, and to an end.
     bool ready_queue(uint32_t row) const {
         const shm::PoolRow& pool = state_.pools[row];
-        if (pool.order != shm::PoolOrder::kAccount) return true;
         uint32_t previous = kNoRow;
         for (uint32_t at = pool.ready_head; at != kNoRow; at = state_.slots[at].ready_next) {
             const shm::SlotRow& slot = state_.slots[at];
@@ -214,6 +327,7 @@ class Soundness {
         return true;
     }
 
+    // What is owed is what the rows give.
     bool pledge() const {
         const shm::LogHead& log = state_.head->log;
         const shm::CountersRow& counters = *state_.counters;
@@ -240,6 +354,7 @@ class Soundness {
     }
 
     const State& state_;
+    std::vector<bool> run_by_;  // leases that a claim runs under
 };
 
 // Images are copied to where they say: never into the log itself, nor beside a line.

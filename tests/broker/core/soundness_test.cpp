@@ -1,7 +1,9 @@
 // tests/broker/core/soundness_test.cpp -- a STATE that a broker wrote is attached to, whatever its
 // tables' sizes are.
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <string_view>
+#include <utility>
 
 #include "broker/core/state.hpp"
 #include "shm/layout.hpp"
@@ -119,6 +121,28 @@ TEST_F(SoundnessOfAccounts, NamesALabelSetWhoseTextIsCutShort) {
     EXPECT_NE(core::rows_refusal(memory()), "");
 }
 
+// A label without an end would be walked for ever, one of no bytes is none.
+TEST_F(SoundnessOfAccounts, NamesALabelSetWhoseTextHoldsOtherThanItsLabels) {
+    core::State state(memory());
+    auto& set = const_cast<shm::LabelSetRow&>(state.label_sets[worker().label_set]);
+    auto* text = const_cast<shm::ArenaBlock&>(state.arena[set.text]).bytes;
+    const std::string why =
+        "label set row " + std::to_string(worker().label_set) + " leaves its tables";
+    ASSERT_EQ(core::rows_refusal(memory()), "");
+    const auto refused_with = [&](uint32_t at, uint8_t byte) {
+        const auto before = std::exchange(text[at], byte);
+        EXPECT_EQ(core::rows_refusal(memory()), why) << at;
+        text[at] = before;
+    };
+    refused_with(0, '\0');
+    refused_with(1, '\0');  // two labels, and one is counted
+    refused_with(3, 'x');   // its end
+    set.count = 2;
+    EXPECT_EQ(core::rows_refusal(memory()), why);
+    set.count = 1;
+    EXPECT_EQ(core::rows_refusal(memory()), "");
+}
+
 // Attaching would walk it for ever.
 TEST_F(Soundness, OfAReadyQueueThatBitesItsTail) {
     uint32_t shares = shm::kNoRow;
@@ -137,6 +161,201 @@ TEST_F(Soundness, OfAReadyQueueThatBitesItsTail) {
     EXPECT_EQ(core::rows_refusal(memory()), why);
     tail.ready_next = shm::kNoRow;
     EXPECT_EQ(core::rows_refusal(memory()), "");
+}
+
+// check_all() would walk it: as often as the pool counts idle slots, and out of the table.
+TEST_F(Soundness, OfAReadyQueueOfAPoolOrderedByArrival) {
+    auto& pool = const_cast<shm::PoolRow&>(core().pool(pool_));
+    const uint32_t head = pool.ready_head;
+    auto& first = const_cast<shm::SlotRow&>(core().slot(head));
+    const uint32_t second = first.ready_next;
+    const std::string why =
+        "the ready queue of pool row 0 is not one of its idle slots in their order";
+    ASSERT_EQ(core::rows_refusal(memory()), "");
+    first.ready_next = head;
+    EXPECT_EQ(core::rows_refusal(memory()), why);
+    pool.idle = 0xfffffff0;
+    EXPECT_NE(core().check_all(), std::vector<std::string>{});
+    pool.idle = 8;
+    first.ready_next = second;
+    const uint32_t unused = core().slots_max() - 1;
+    const_cast<shm::SlotRow&>(core().slot(unused)).ready_next = 0x7fffff00;
+    pool.ready_head = unused;
+    EXPECT_EQ(core::rows_refusal(memory()), why);
+    EXPECT_NE(core().check_all(), std::vector<std::string>{});
+    pool.ready_head = head;
+    EXPECT_EQ(core::rows_refusal(memory()), "");
+}
+
+// What runs and what is promised: three leases of one account with a label limit.
+class SoundnessOfRuns : public CoreFixture {
+  protected:
+    static constexpr std::string_view kNotFitting = " does not fit the rows that it names";
+
+    void SetUp() override {
+        session_ = session();
+        core::PoolConfig config;
+        config.name = "paid";
+        config.slots = 4;
+        config.order = shm::PoolOrder::kAccount;
+        config.expiry = shm::ExpiryMode::kStrict;
+        turn(0, [&] { pool_ = core().set_pool(config, nullptr); });
+        other_ = counted_pool("other", 2);
+        const std::array<int64_t, 5> balance = {1'000'000'000'000, 0, 0, 0, 0};
+        const core::AccountConfig::Limit limit{"model", 5};
+        turn(0, [&] {
+            core::AccountConfig account;
+            account.name = "a";
+            account.balance = balance;
+            account.label_limits = {&limit, 1};
+            ASSERT_TRUE(core().set_account(account, nullptr));
+        });
+        turn(1, [&] {
+            paid_claim(1, 2);
+            paid_claim(2, 1);
+            paid_claim(3, 1);
+        });
+        ASSERT_EQ(core().pool(pool_).leased, 4U);
+        ASSERT_EQ(core::rows_refusal(memory()), "");
+    }
+    void paid_claim(uint16_t tag, uint16_t units) {
+        core::ClaimTerms terms;
+        terms.account = "a";
+        core::Claim command;
+        command.session = session_;
+        command.tag = tag;
+        command.pool = pool_;
+        command.units = units;
+        command.terms = &terms;
+        core().apply(command);
+    }
+    // The running claim of that tag, its lease, and the slot that is its first.
+    shm::ClaimRow& run(uint16_t tag) {
+        uint32_t row = 0;
+        while (core().claim(row).state != shm::ClaimState::kRunning || core().claim(row).tag != tag)
+            ++row;
+        return const_cast<shm::ClaimRow&>(core().claim(row));
+    }
+    shm::LeaseRow& lease(uint16_t tag) {
+        return const_cast<shm::LeaseRow&>(core().lease(run(tag).lease));
+    }
+    shm::SlotRow& slot(uint16_t tag) {
+        return const_cast<shm::SlotRow&>(core().slot(lease(tag).first_slot));
+    }
+    // With that value in that field the rows are refused, and with the one before they are not.
+    template <class Field, class Value>
+    void refused_with(Field& field, Value value) {
+        const Field before = field;
+        field = static_cast<Field>(value);
+        EXPECT_TRUE(core::rows_refusal(memory()).ends_with(kNotFitting))
+            << core::rows_refusal(memory());
+        field = before;
+        EXPECT_EQ(core::rows_refusal(memory()), "");
+    }
+    uint32_t unused_slot() { return core().slots_max() - 1; }
+
+    uint32_t session_ = shm::kNoRow;
+    uint32_t pool_ = shm::kNoRow;
+    uint32_t other_ = shm::kNoRow;
+};
+
+TEST_F(SoundnessOfRuns, NamesALeaseThatIsNotTheClaims) {
+    refused_with(run(2).lease, core().leases_max() - 1);  // a free row
+    refused_with(run(2).lease, run(3).lease);
+    refused_with(run(2).arrival, run(3).arrival);
+    refused_with(run(2).pool, other_);
+    refused_with(lease(2).pool, other_);
+    refused_with(lease(2).state, shm::LeaseState::kFree);
+    refused_with(lease(2).state, shm::LeaseState::kKilling);  // its slot is leased
+}
+
+// Of two that agree in all else, each lease has one.
+TEST_F(SoundnessOfRuns, NamesALeaseThatTwoClaimsRunUnder) {
+    const shm::ClaimRow before = run(3);
+    shm::ClaimRow& twin = run(3);
+    twin.arrival = run(2).arrival;
+    twin.lease = run(2).lease;
+    EXPECT_NE(core::rows_refusal(memory()), "");
+    twin.arrival = before.arrival;
+    twin.lease = before.lease;
+    EXPECT_EQ(core::rows_refusal(memory()), "");
+}
+
+TEST_F(SoundnessOfRuns, NamesSlotsThatAreNotAsManyAsAreCounted) {
+    refused_with(run(1).units, 3);
+    refused_with(lease(1).units, 3);
+    refused_with(lease(1).units, 1);
+    refused_with(lease(2).units, 0);
+    refused_with(slot(1).holder_next, shm::kNoRow);
+    refused_with(slot(1).holder_next, lease(1).first_slot);  // bites its tail
+    refused_with(slot(1).holder_next, unused_slot());
+    refused_with(slot(2).holder_next, lease(3).first_slot);
+    refused_with(slot(2).holder, run(3).lease);
+    refused_with(slot(2).state, shm::SlotState::kRecovering);
+    refused_with(slot(2).pool, other_);
+    refused_with(lease(2).first_slot, shm::kNoRow);
+    refused_with(lease(2).first_slot, unused_slot());
+}
+
+TEST_F(SoundnessOfRuns, NamesAClaimThatIsPromisedNoSlotOfItsPool) {
+    shm::ClaimRow& claim = run(2);
+    claim.state = shm::ClaimState::kPromised;
+    claim.first_slot = lease(3).first_slot;
+    ASSERT_EQ(core::rows_refusal(memory()), "");
+    refused_with(claim.first_slot, unused_slot());
+    refused_with(claim.first_slot, core().pool(other_).ready_head);
+}
+
+TEST_F(SoundnessOfRuns, NamesAClaimThatConfirmsWithoutSlots) {
+    shm::ClaimRow& claim = run(2);
+    claim.state = shm::ClaimState::kReserved;
+    claim.first_slot = shm::kNoRow;
+    EXPECT_TRUE(core::rows_refusal(memory()).ends_with(kNotFitting));
+}
+
+// The bytes of a limit would be read behind the text's end.
+TEST_F(SoundnessOfRuns, NamesLimitsThatAreCutShort) {
+    uint32_t row = 0;
+    while (core().account(row).label_limits_size == 0)
+        ++row;
+    auto& account = const_cast<shm::AccountRow&>(core().account(row));
+    ASSERT_EQ(account.label_limits_size, 10U);  // five letters, a zero byte, four bytes
+    for (const uint32_t size : {1U, 3U, 5U, 6U, 9U}) {
+        account.label_limits_size = size;
+        EXPECT_NE(core::rows_refusal(memory()), "") << size;
+    }
+    account.label_limits_size = 10;
+    EXPECT_EQ(core::rows_refusal(memory()), "");
+}
+
+// A lease whose holder is being killed keeps its slots; they are recovering.
+TEST_F(SoundnessOfRuns, OfLeasesWhoseHoldersAreBeingKilled) {
+    core::ClaimTerms terms;
+    terms.account = "a";
+    turn(2, [&] {
+        for (uint16_t tag = 1; tag <= 3; ++tag) {
+            core::Release command;
+            command.session = session_;
+            command.lease = core::row_id(lease(tag).head.generation, run(tag).lease);
+            command.fence = lease(tag).fence;
+            core().apply(command);
+        }
+    });
+    turn(3, [&] {
+        core::Claim command;
+        command.session = session_;
+        command.tag = 4;
+        command.pool = pool_;
+        command.units = 2;
+        command.interval_ns = 500;
+        command.terms = &terms;
+        core().apply(command);
+    });
+    turn(5000, [] {});
+    ASSERT_EQ(core().pool(pool_).recovering, 2U);
+    EXPECT_EQ(core::rows_refusal(memory()), "");
+    core::Core next(memory());
+    EXPECT_EQ(next.check_all(), std::vector<std::string>{});
 }
 
 }  // namespace
