@@ -203,8 +203,9 @@ std::unique_ptr<admin::LeaseT> Desk::lease_row(const AdminJob& job, uint32_t row
     told->pid = session.pid;
     told->client = client_of(lease.session);
     told->interval_ns = lease.interval_ns;
-    told->left_ns =
-        left(lease.state == shm::LeaseState::kGrace ? lease.grace_until_ns : lease.expires_ns);
+    const bool ends_with_grace =
+        lease.state == shm::LeaseState::kGrace || lease.state == shm::LeaseState::kRevoking;
+    told->left_ns = left(ends_with_grace ? lease.grace_until_ns : lease.expires_ns);
     told->kept_ns = age(lease.kept_ns);
     return told;
 }

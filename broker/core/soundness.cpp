@@ -88,9 +88,10 @@ class Soundness {
         if (found.empty()) found = first_unsound("account", state_.accounts);
         if (found.empty()) found = first_unsound("label set", state_.label_sets);
         for (uint32_t pool = 0; found.empty() && pool < state_.counters->pools; ++pool) {
-            if (!ready_queue(pool))
+            if (!ready_queue(pool)) {
                 found = "the ready queue of pool row " + std::to_string(pool) +
                         " is not one of its idle slots in their order";
+            }
         }
         if (found.empty() && !pledge()) found = "the pledge does not follow from the rows";
         return found;
