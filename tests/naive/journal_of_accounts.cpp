@@ -172,6 +172,21 @@ std::string Writer::any_worker(uint32_t /*pool*/) {
     return "reported" + std::to_string(dice_.below(6));
 }
 
+// Now and then one that is attached, of which there is nothing to report.
+std::string Writer::any_caller(uint32_t pool) {
+    if (dice_.percent(4)) {
+        std::vector<std::string> attached;
+        for (const auto& [id, slot] : model().slots) {
+            const bool is_here = slot.pool == player_->pool_row(pool);
+            if (is_here && slot.session != shm::kNoRow && !slot.name.empty()) {
+                attached.push_back(slot.name);
+            }
+        }
+        if (!attached.empty()) return dice_.any(attached);
+    }
+    return any_worker(pool);
+}
+
 std::vector<std::string> Writer::labels_of_worker(uint32_t pool, const std::string& name) {
     for (const auto& [id, slot] : model().slots) {
         if (slot.pool == pool && slot.name == name && dice_.percent(80)) {
@@ -223,7 +238,7 @@ void Writer::pull() {
     step.kind = StepKind::kPull;
     step.pool = dice_.percent(98) ? dice_.any(pools) : any_pool(false);
     for (uint64_t i = dice_.between(1, 3); i > 0; --i) {
-        const std::string name = any_worker(step.pool);
+        const std::string name = any_caller(step.pool);
         step.callers.push_back({name, labels_of_worker(step.pool, name)});
     }
     if (dice_.percent(40)) step.terms.event_ns = event_time();

@@ -321,7 +321,7 @@ void NaiveCore::forget_idle_workers() {
 
 // "Workers that ask, in order, at t. First every unconfirmed assignment in the pool made at or
 // before t − queue_timeout_ns is unassigned, oldest first (then slot number). Then each caller
-// without an unconfirmed assignment is reported idle at t." S2.30
+// without an unconfirmed assignment is reported idle at t." S2.30 Who may not be is refused alone.
 void NaiveCore::apply(const core::Pull& pull) {
     Reason refusal = report_refusal(pull.pool, {});
     for (const core::Pull::Worker& worker : pull.workers) {
@@ -346,6 +346,11 @@ void NaiveCore::apply(const core::Pull& pull) {
     for (const core::Pull::Worker& worker : pull.workers) {
         const Slot* slot = slot_named(pull.pool, worker.name);
         if (slot == nullptr || slot->is != SlotIs::kLeased || !slot->is_unconfirmed) {
+            const Reason refused = idle_refusal(pull.pool, worker.name);
+            if (refused != Reason::kOk) {
+                tell_result(shm::kNoRow, pull.user_data, refused);
+                continue;
+            }
             worker_idle(pull.pool, worker.name, label_set(worker.labels), at);
         }
         m_.pulled.emplace_back(slot_named(pull.pool, worker.name)->id, pull.user_data);
