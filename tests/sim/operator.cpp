@@ -103,11 +103,17 @@ void Operator::pull() {
         return;
     }
     // Between it and the turn's end nobody but another administrator can have sent one away.
+    std::vector<std::string> told;
+    for (const auto& pulled : job.answer.pulled)
+        told.push_back(pulled->worker);
     if (scene_.operators == 1) {
-        std::vector<std::string> told;
-        for (const auto& pulled : job.answer.pulled)
-            told.push_back(pulled->worker);
         expect(told == asked, "not all of those who have asked for work are answered");
+    } else {
+        size_t found = 0;
+        for (const std::string& worker : asked)
+            found += found < told.size() && told[found] == worker ? 1 : 0;
+        expect(found == told.size(), "others than those who have asked for work are answered");
+        if (told.size() < asked.size()) ++scene_.seen["asked and sent away"];
     }
     take_pulled(job);
 }
