@@ -34,10 +34,10 @@ class Fiber {
     ucontext_t outside_ = {};
     void* stack_ = nullptr;
     // For the address sanitizer, which must know which stack is in use.
-    void* fake_inside_ = nullptr;
-    void* fake_outside_ = nullptr;
-    const void* outside_bottom_ = nullptr;
-    size_t outside_size_ = 0;
+    [[maybe_unused]] void* fake_inside_ = nullptr;
+    [[maybe_unused]] void* fake_outside_ = nullptr;
+    [[maybe_unused]] const void* outside_bottom_ = nullptr;
+    [[maybe_unused]] size_t outside_size_ = 0;
     bool ended_ = false;
 };
 
