@@ -52,8 +52,6 @@ class Broker {
     StateSegment state_;
     core::Core core_;
     Sound sound_;
-    // The earlier broker was asked to stop: it had given up its socket. An administrator's drain
-    // (dibs drain) leaves the socket, and goes on by itself.
     BoardSegment board_;
     Exchange exchange_;
     Turn turn_;

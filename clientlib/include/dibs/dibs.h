@@ -213,7 +213,7 @@ typedef struct dibs_connect_options {
     int32_t spin_us;              // how long a wait spins before it sleeps, while the broker is on
                                   // another CPU: 0 = 25; negative: it sleeps at once
     char* error_text;             // null, or where a sentence about a failure goes, which begins
-                                  // with the socket's path
+                                  // with the socket's path, but for DIBS_ENAME and `connected`
     size_t error_text_size;
     const int* connected;  // null, or a SOCK_SEQPACKET socket that is connected to the broker's:
                            // the session is that of the process which connected it, lives as long
