@@ -11,6 +11,7 @@
 
 #include "clientlib/session.hpp"
 #include "dibs/dibs.h"
+#include "shm/last_words.hpp"
 
 namespace dibs::client {
 
@@ -46,8 +47,10 @@ class AdminConnection {
     // Says something and hears the answer; its size, or a code.
     int ask(const void* said, size_t size, void* answer, size_t room) const {
         // A broker that has hung up may have said why before.
-        if (::send(fd_, said, size, MSG_NOSIGNAL) < 0 && errno != EPIPE) return DIBS_ENOBROKER;
-        const ssize_t heard = ::recv(fd_, answer, room, 0);
+        if (::send(fd_, said, size, MSG_NOSIGNAL) < 0 && !shm::peer_has_hung_up()) {
+            return DIBS_ENOBROKER;
+        }
+        const ssize_t heard = shm::receive_packet(fd_, answer, room);
         return heard <= 0 ? DIBS_ENOBROKER : static_cast<int>(heard);
     }
 

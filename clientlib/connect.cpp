@@ -21,6 +21,7 @@
 #include "clientlib/admin_connection.hpp"
 #include "clientlib/session.hpp"
 #include "shm/board.hpp"
+#include "shm/last_words.hpp"
 
 namespace dibs::client {
 namespace {
@@ -133,8 +134,7 @@ int greet(Opening& opening) {
     hello.tags = opening.options.leases_max;
     if (::send(opening.socket, &hello, sizeof hello, MSG_NOSIGNAL) == sizeof hello) return DIBS_OK;
     // A broker that lets nobody else in has said so before it hung up.
-    if (errno == EPIPE) return DIBS_OK;
-    opening.hung_up = errno == ECONNRESET;
+    if (shm::peer_has_hung_up()) return DIBS_OK;
     return opening.fail(DIBS_ENOBROKER, "the broker does not take the greeting");
 }
 
@@ -169,7 +169,7 @@ int listen_for_welcome(Opening& opening) {
     message.msg_iovlen = 1;
     message.msg_control = control;
     message.msg_controllen = sizeof control;
-    const ssize_t size = recvmsg(opening.socket, &message, MSG_CMSG_CLOEXEC);
+    const ssize_t size = shm::receive_packet(opening.socket, &message, MSG_CMSG_CLOEXEC);
     if (size <= 0) {
         opening.hung_up = size == 0 || errno == ECONNRESET;
         return opening.fail(DIBS_ENOBROKER, "the broker does not answer");

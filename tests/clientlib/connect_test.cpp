@@ -10,6 +10,7 @@
 
 #include "broker/socket_path.hpp"
 #include "clientlib/admin_connection.hpp"
+#include "shm/last_words.hpp"
 #include "tests/clientlib/fixture.hpp"
 
 namespace dibs::test {
@@ -123,6 +124,36 @@ TEST(Connect, GivesUpOnABrokerThatSaysNothing) {
     Attempt attempt(broker.path().c_str());
     attempt.options.timeout_ns = 20 * DIBS_MILLISECOND;
     EXPECT_EQ(attempt.connect(), DIBS_ENOBROKER);
+}
+
+// The kernel tells first that the broker hung up on something unread, then what it had said.
+TEST(Connect, HearsTheLastWordsOfABrokerThatDoesNotReadTheGreeting) {
+    int ends[2] = {-1, -1};
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    ASSERT_EQ(send(ends[0], "", 1, MSG_NOSIGNAL), 1);
+    shm::Farewell farewell;
+    farewell.code = shm::FarewellCode::kDraining;
+    strcpy(farewell.text, "this broker is about to stop");
+    ASSERT_EQ(send(ends[1], &farewell, sizeof farewell, MSG_NOSIGNAL), ssize_t{sizeof farewell});
+    ASSERT_EQ(close(ends[1]), 0);
+    Attempt attempt(nullptr);
+    attempt.options.connected = &ends[0];
+    EXPECT_EQ(attempt.connect(), DIBS_EDRAINING);
+    EXPECT_STREQ(attempt.text, "this broker is about to stop");
+    EXPECT_EQ(close(ends[0]), 0);
+}
+
+TEST(LastWords, AreReadAfterTheHangUp) {
+    int ends[2] = {-1, -1};
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    ASSERT_EQ(send(ends[0], "", 1, MSG_NOSIGNAL), 1);
+    ASSERT_EQ(send(ends[1], "enough", 6, MSG_NOSIGNAL), 6);
+    ASSERT_EQ(close(ends[1]), 0);
+    char said[8] = {};
+    EXPECT_EQ(shm::receive_packet(ends[0], said, sizeof said), 6);
+    EXPECT_STREQ(said, "enough");
+    EXPECT_EQ(shm::receive_packet(ends[0], said, sizeof said), 0);
+    EXPECT_EQ(close(ends[0]), 0);
 }
 
 TEST(Connect, RefusesAnAnswerThatIsNoWelcome) {

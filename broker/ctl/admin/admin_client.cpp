@@ -15,6 +15,7 @@
 #include "broker/ctl/attachment.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/subcommand.hpp"
+#include "shm/last_words.hpp"
 
 namespace dibs::ctl {
 
@@ -90,7 +91,7 @@ void AdminClient::greet() {
     shm::AdminHello hello;
     std::strncpy(hello.version, DIBS_VERSION, sizeof(hello.version) - 1);
     (void)send(socket_.get(), &hello, sizeof(hello), MSG_NOSIGNAL);
-    const ssize_t size = recv(socket_.get(), packet_.data(), packet_.size(), 0);
+    const ssize_t size = shm::receive_packet(socket_.get(), packet_.data(), packet_.size());
     if (size <= 0) throw Failure(kExitUnreachable, "the broker at " + path_ + " does not answer");
     uint64_t magic = 0;
     std::memcpy(&magic, packet_.data(), std::min(sizeof(magic), static_cast<size_t>(size)));
@@ -147,7 +148,7 @@ void AdminClient::say(const admin::RequestT& request) {
 }
 
 admin::AnswerT AdminClient::hear() {
-    const ssize_t size = recv(socket_.get(), packet_.data(), packet_.size(), 0);
+    const ssize_t size = shm::receive_packet(socket_.get(), packet_.data(), packet_.size());
     if (size <= 0) {
         throw Failure(kExitUnreachable, "the broker at " + path_ + " is gone, or does not answer");
     }
