@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "benchmarks/account_core.hpp"
+#include "benchmarks/bulk.hpp"
 #include "benchmarks/core_claim.hpp"
 #include "benchmarks/rounds.hpp"
 #include "benchmarks/trace_replay.hpp"
@@ -54,7 +55,7 @@ void race_accounts(const Stage& stage) {
         race.lanes.back().floor = 0;
         if (batch == 64) race.lanes.back().p50_max_ns = 400;
     }
-    run(race, stage.options.rounds, stage.probe, stage.report);
+    run(race, stage.options.rounds, stage.core_probe, stage.report);
 }
 
 // Each exchange is a release, a claim and the grant of the first that waits.
@@ -81,7 +82,7 @@ void race_account_growth(const Stage& stage) {
                  contender({.waiting = waiting}, AccountClaim::Part::kAdvance)));
         race.lanes.back().floor = 0;
     }
-    run(race, std::min(stage.options.rounds, 10U), stage.probe, stage.report);
+    run(race, std::min(stage.options.rounds, 10U), stage.core_probe, stage.report);
 }
 
 void measure_account_memory(const Stage& stage) {
@@ -99,23 +100,23 @@ void measure_account_memory(const Stage& stage) {
          {{"MiB", 256, mib}}});
 }
 
-void measure_trace(const Stage& stage) {
+void race_trace(const Stage& stage) {
     if (stage.options.trace.empty()) {
         stage.report.absences.push_back(
             {"a trace with an account per user", "no --trace FILE was given"});
         return;
     }
-    const TraceFigures figures = replay_trace(stage.options.trace, 10);
-    const double rate = static_cast<double>(figures.commands) / figures.seconds;
-    stage.report.facts.push_back({"accounts",
-                                  "commands of the trace, per second",
-                                  rate,
-                                  "1/s",
-                                  std::to_string(figures.commands) + " claims and releases of " +
-                                      std::to_string(figures.accounts) + " accounts in " +
-                                      std::to_string(figures.turns) +
-                                      " turns, the fastest of ten runs",
-                                  {{"microseconds per command", 1, 1e6 / rate}}});
+    auto replay = std::make_unique<TraceReplay>(stage.options.trace);
+    Race race;
+    race.group = "core alone, a trace with an account per user, per command";
+    race.operations = kBulk;  // of the floor; the trace is played once a round
+    race.lanes.push_back(
+        lane("floor: ten lines copied out and back", stage, std::make_unique<CopyFloor>()));
+    const std::string shape = replay->shape();
+    race.lanes.push_back(lane(shape, stage, std::move(replay)));
+    race.lanes.back().floor = 0;
+    race.lanes.back().p50_max_ns = 1000;
+    run(race, stage.options.rounds, stage.core_probe, stage.report);
 }
 
 }  // namespace dibs::bench

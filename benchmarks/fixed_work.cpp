@@ -63,7 +63,10 @@ void do_fixed_work(const Options& options, const Placement& placement) {
     if (options.work == "accounts") return work_accounts(options);
     if (options.work == "exchange") return work_exchange(options);
     if (options.work == "advance") return busy_core(options).advance(options.operations);
-    if (options.work == "trace") return void(replay_trace(options.trace, 1));
+    if (options.work == "trace") {
+        Samples untold;
+        return TraceReplay(options.trace).measure(1, untold);
+    }
     work_claim(options, placement);
 }
 

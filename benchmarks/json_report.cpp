@@ -53,11 +53,13 @@ void write_json(std::ostream& out, const Report& report) {
     json["rounds"] = Json::array();
     for (const RoundCount& count : report.rounds) {
         json["rounds"].push_back({{"group", count.group},
-                                  {"near", count.near_rounds},
-                                  {"far", count.far_rounds},
+                                  {"kept",
+                                   {{count.kept[0].state, count.kept[0].rounds},
+                                    {count.kept[1].state, count.kept[1].rounds}}},
                                   {"mixed_dropped", count.mixed_rounds},
-                                  {"line_ns_least", count.line_p50_ns[0]},
-                                  {"line_ns_greatest", count.line_p50_ns[1]}});
+                                  {"probed", count.figure},
+                                  {"least", count.figures[0]},
+                                  {"greatest", count.figures[1]}});
     }
     json["rows"] = Json::array();
     for (const Row& row : report.rows)

@@ -29,8 +29,9 @@ Report measure(const Options& options, const Placement& placement) {
     report.machine.kernel = kernel_name();
     report.machine.compiler = "compiler " __VERSION__;
     report.machine.load_before = load_average();
-    LineProbe probe(placement.far_side);
-    const Stage stage = {options, placement, probe, report};
+    LineProbe line_probe(placement.far_side);
+    CoreProbe core_probe;
+    const Stage stage = {options, placement, line_probe, core_probe, report};
     if (options.wants("ring")) race_rings(stage);
     if (options.wants("futex")) race_futexes(stage);
     if (options.wants("hostile")) race_beside_a_hostile_session(stage);
@@ -39,8 +40,8 @@ Report measure(const Options& options, const Placement& placement) {
     if (options.wants("accounts")) {
         race_accounts(stage);
         race_account_growth(stage);
+        race_trace(stage);
         measure_account_memory(stage);
-        measure_trace(stage);
     }
     if (options.wants("memory")) {
         watch_idleness(placement, options.idle_seconds, report);

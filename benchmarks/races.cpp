@@ -81,7 +81,7 @@ void race_rings(const Stage& stage) {
         "worker pool with confirmation, paced", where, std::make_unique<WorkerClaim>(to_few)));
     race.lanes.back().floor = 0;
     race.lanes.back().floor_times = 2;
-    run(race, stage.options.rounds, stage.probe, stage.report);
+    run(race, stage.options.rounds, stage.line_probe, stage.report);
 }
 
 void race_beside_a_hostile_session(const Stage& stage) {
@@ -104,7 +104,7 @@ void race_beside_a_hostile_session(const Stage& stage) {
         race.lanes.back().floor = 0;
         race.lanes.back().ratio_p99_max = 2;
     }
-    run(race, stage.options.rounds, stage.probe, stage.report);
+    run(race, stage.options.rounds, stage.line_probe, stage.report);
 }
 
 void race_futexes(const Stage& stage) {
@@ -129,7 +129,7 @@ void race_futexes(const Stage& stage) {
                                         where,
                                         {.socket = usual.socket()},
                                         {.pace = Pace::kAsleep, .same_core = same_core}));
-        run(race, stage.options.rounds, stage.probe, stage.report);
+        run(race, stage.options.rounds, stage.line_probe, stage.report);
     }
 }
 
@@ -182,7 +182,7 @@ void race_core(const Stage& stage) {
             }
         }
     }
-    run(race, stage.options.rounds, stage.probe, stage.report);
+    run(race, stage.options.rounds, stage.core_probe, stage.report);
     count_instructions(stage, 1000, 1);
 }
 
@@ -200,7 +200,7 @@ void race_board(const Stage& stage) {
                    std::make_unique<Snapshot>(ClientSetup{.socket = broker.socket()})));
     race.lanes.back().floor = 0;
     race.lanes.back().p50_max_ns = 30;
-    run(race, stage.options.rounds, stage.probe, stage.report);
+    run(race, stage.options.rounds, stage.core_probe, stage.report);
 }
 
 }  // namespace dibs::bench

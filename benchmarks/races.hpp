@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "benchmarks/machine_state.hpp"
+#include "benchmarks/core_probe.hpp"
+#include "benchmarks/line_probe.hpp"
 #include "benchmarks/options.hpp"
 #include "benchmarks/placement.hpp"
 #include "benchmarks/report.hpp"
@@ -12,7 +13,8 @@ namespace dibs::bench {
 struct Stage {
     const Options& options;
     Placement placement;
-    LineProbe& probe;
+    LineProbe& line_probe;  // of two sides
+    CoreProbe& core_probe;  // of one
     Report& report;
 };
 

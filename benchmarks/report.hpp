@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <ostream>
 #include <string>
@@ -24,7 +25,7 @@ struct Row {
     std::string group;
     std::string name;
     std::string placement;
-    std::string state;  // near, far
+    std::string state;  // near, far; alone, shared
     uint64_t samples = 0;
     Percentiles ns;
     std::string floor;  // empty: it is one
@@ -51,10 +52,14 @@ struct Absence {
 
 struct RoundCount {
     std::string group;
-    uint32_t near_rounds = 0;
-    uint32_t far_rounds = 0;
-    uint32_t mixed_rounds = 0;       // dropped
-    double line_p50_ns[2] = {0, 0};  // least and greatest line round trip that was probed
+    struct Kept {
+        std::string state;
+        uint32_t rounds = 0;
+    };
+    std::array<Kept, 2> kept;
+    uint32_t mixed_rounds = 0;   // dropped
+    std::string figure;          // what was probed
+    double figures[2] = {0, 0};  // least and greatest
 };
 
 struct Machine {

@@ -9,16 +9,14 @@ namespace dibs::bench {
 
 namespace {
 
-constexpr std::array<MachineState, 2> kStates = {MachineState::kNear, MachineState::kFar};
-
 // What each lane has collected in each of the two states.
 using Collected = std::array<std::vector<Samples>, 2>;
 
-void count_line(RoundCount& count, const LineRoundTrip& line) {
-    double& least = count.line_p50_ns[0];
-    double& greatest = count.line_p50_ns[1];
-    least = least == 0 ? line.p50_ns : std::min(least, line.p50_ns);
-    greatest = std::max(greatest, line.p50_ns);
+void count_probe(RoundCount& count, const Probed& probed) {
+    double& least = count.figures[0];
+    double& greatest = count.figures[1];
+    least = least == 0 ? probed.figure : std::min(least, probed.figure);
+    greatest = std::max(greatest, probed.figure);
 }
 
 Row row_of(const Race& race, size_t at, const std::vector<Samples>& samples) {
@@ -45,41 +43,45 @@ Row row_of(const Race& race, size_t at, const std::vector<Samples>& samples) {
 
 }  // namespace
 
-void run(Race& race, uint32_t rounds, LineProbe& probe, Report& report) {
+void run(Race& race, uint32_t rounds, StateProbe& probe, Report& report) {
     Collected collected;
     for (std::vector<Samples>& state : collected)
         state.resize(race.lanes.size());
     RoundCount count;
     count.group = race.group;
+    count.figure = probe.figure();
+    const std::array<MachineState, 2> states = probe.states();
+    for (size_t state = 0; state < states.size(); ++state)
+        count.kept[state].state = name_of(states[state]);
     std::vector<Samples> round(race.lanes.size());
     for (Samples& samples : round)
         samples.reserve(race.operations);
-    LineRoundTrip before = probe.probe();
+    Probed before = probe.probe();
     for (uint32_t i = 0; i < rounds; ++i) {
-        count_line(count, before);
+        count_probe(count, before);
         for (size_t lane = 0; lane < race.lanes.size(); ++lane) {
             round[lane].clear();
             race.lanes[lane].contender->measure(race.operations, round[lane]);
         }
-        const LineRoundTrip after = probe.probe();
-        count_line(count, after);
+        const Probed after = probe.probe();
+        count_probe(count, after);
         const MachineState state = state_between(before, after);
         before = after;
         if (state == MachineState::kMixed) {
             ++count.mixed_rounds;
             continue;
         }
-        ++(state == MachineState::kNear ? count.near_rounds : count.far_rounds);
-        std::vector<Samples>& kept = collected[state == MachineState::kNear ? 0 : 1];
+        const size_t which = state == states[0] ? 0 : 1;
+        ++count.kept[which].rounds;
         for (size_t lane = 0; lane < race.lanes.size(); ++lane)
-            kept[lane].append(round[lane]);
+            collected[which][lane].append(round[lane]);
     }
     report.rounds.push_back(count);
-    for (size_t state = 0; state < kStates.size(); ++state) {
+    for (size_t state = 0; state < states.size(); ++state) {
         if (collected[state].front().count() == 0) continue;
         for (size_t lane = 0; lane < race.lanes.size(); ++lane) {
             Row row = row_of(race, lane, collected[state]);
-            row.state = name_of(kStates[state]);
+            row.state = name_of(states[state]);
             report.rows.push_back(row);
         }
     }

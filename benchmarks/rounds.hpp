@@ -34,6 +34,7 @@ struct Race {
     std::vector<Lane> lanes;
 };
 
-void run(Race& race, uint32_t rounds, LineProbe& probe, Report& report);
+// `probe` tells of the state that the race depends on.
+void run(Race& race, uint32_t rounds, StateProbe& probe, Report& report);
 
 }  // namespace dibs::bench

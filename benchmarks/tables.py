@@ -36,10 +36,11 @@ def rows_like(runs, row):
 
 def group_table(runs, group):
     lines = [f"### {group[0].upper()}{group[1:]}", ""]
-    kept = [f"{r['near']} / {r['far']} / {r['mixed_dropped']}"
-            for run in runs for r in run["rounds"] if r["group"] == group]
-    if kept:
-        lines += [f"Rounds kept, near / far / dropped: {', '.join(kept)}.", ""]
+    rounds = [r for run in runs for r in run["rounds"] if r["group"] == group]
+    if rounds:
+        kept = [" / ".join(map(str, (*r["kept"].values(), r["mixed_dropped"]))) for r in rounds]
+        states = " / ".join(rounds[0]["kept"])
+        lines += [f"Rounds kept, {states} / dropped: {', '.join(kept)}.", ""]
     lines += ["| | state | p50 ns | p99 ns | p99.9 ns | × floor p50, each run | × floor p99 "
               "| wished | |", "|---|---|---|---|---|---|---|---|---|"]
     for row in (row for row in runs[0]["rows"] if row["group"] == group):

@@ -31,12 +31,15 @@ std::string shown_targets(const std::vector<Target>& targets) {
 }
 
 void write_rounds(std::ostream& out, const RoundCount& count) {
-    out << text("  rounds: %u near, %u far, %u mixed (dropped); line round trip %.0f to %.0f ns\n",
-                count.near_rounds,
-                count.far_rounds,
+    out << text("  rounds: %u %s, %u %s, %u mixed (dropped); %s: %.4g to %.4g\n",
+                count.kept[0].rounds,
+                count.kept[0].state.c_str(),
+                count.kept[1].rounds,
+                count.kept[1].state.c_str(),
                 count.mixed_rounds,
-                count.line_p50_ns[0],
-                count.line_p50_ns[1]);
+                count.figure.c_str(),
+                count.figures[0],
+                count.figures[1]);
 }
 
 void write_row(std::ostream& out, const Row& row) {
@@ -101,7 +104,7 @@ void write_text(std::ostream& out, const Report& report) {
         if (!fact.how.empty()) out << "      " << fact.how << "\n";
     }
     for (const RoundCount& count : report.rounds) {
-        if (count.near_rounds + count.far_rounds != 0) continue;
+        if (count.kept[0].rounds + count.kept[1].rounds != 0) continue;
         out << "\nno round of \"" << count.group << "\" was kept\n";
         write_rounds(out, count);
     }

@@ -186,21 +186,30 @@ class ReplayedMachine {
 
 }  // namespace
 
-TraceFigures replay_trace(const std::string& path, uint32_t runs) {
-    const std::vector<Job> jobs = read_jobs(path);
-    if (jobs.empty()) throw std::runtime_error("no job in " + path);
-    TraceFigures figures;
-    for (uint32_t run = 0; run < runs; ++run) {
-        ReplayedMachine machine(jobs);
-        const uint64_t first = ticks();
-        machine.play();
-        const double seconds = elapsed_ns(first, ticks()) / 1e9;
-        if (run == 0 || seconds < figures.seconds) figures.seconds = seconds;
-        figures.commands = machine.commands();
-        figures.turns = machine.turns();
-        figures.accounts = machine.accounts();
-    }
-    return figures;
+struct Jobs {
+    std::vector<Job> all;
+};
+
+TraceReplay::TraceReplay(const std::string& path)
+    : jobs_(std::make_unique<Jobs>(Jobs{read_jobs(path)})) {
+    if (jobs_->all.empty()) throw std::runtime_error("no job in " + path);
+}
+
+TraceReplay::~TraceReplay() = default;
+
+void TraceReplay::measure(uint32_t /*operations*/, Samples& out) {
+    ReplayedMachine machine(jobs_->all);
+    const uint64_t first = ticks();
+    machine.play();
+    out.add(elapsed_ns(first, ticks()) / static_cast<double>(machine.commands()));
+}
+
+std::string TraceReplay::shape() const {
+    ReplayedMachine machine(jobs_->all);
+    machine.play();
+    return std::to_string(machine.commands()) + " claims and releases of " +
+           std::to_string(machine.accounts()) + " accounts in " + std::to_string(machine.turns()) +
+           " turns";
 }
 
 }  // namespace dibs::bench

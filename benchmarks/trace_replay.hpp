@@ -2,19 +2,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
+#include <memory>
 #include <string>
+
+#include "benchmarks/contender.hpp"
 
 namespace dibs::bench {
 
-struct TraceFigures {
-    uint64_t commands = 0;  // claims, releases
-    uint64_t accounts = 0;
-    uint64_t turns = 0;
-    double seconds = 0;  // of the fastest of the runs
-};
+struct Jobs;
 
-// Throws if the file cannot be read.
-TraceFigures replay_trace(const std::string& path, uint32_t runs);
+class TraceReplay : public Contender {
+  public:
+    explicit TraceReplay(const std::string& path);  // throws if the file cannot be read
+    ~TraceReplay() override;
+    TraceReplay(const TraceReplay&) = delete;
+    TraceReplay& operator=(const TraceReplay&) = delete;
+
+    // The whole workload once, however many operations: a sample, the mean of a claim or release.
+    void measure(uint32_t operations, Samples& out) override;
+    // What it is made of.
+    [[nodiscard]] std::string shape() const;
+
+  private:
+    std::unique_ptr<Jobs> jobs_;
+};
 
 }  // namespace dibs::bench

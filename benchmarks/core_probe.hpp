@@ -1,0 +1,22 @@
+// benchmarks/core_probe.hpp -- alone or shared: whether another CPU computes on this one's core.
+//
+// A chain of additions takes a cycle each, whatever the core's other half does. As many additions
+// that do not wait for each other take a part of that, and how small a part depends on who else
+// uses the adders. The frequency is in both and falls out.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "benchmarks/machine_state.hpp"
+
+namespace dibs::bench {
+
+class CoreProbe : public StateProbe {
+  public:
+    Probed probe() override;
+    [[nodiscard]] std::array<MachineState, 2> states() const override {
+        return {MachineState::kAlone, MachineState::kShared};
+    }
+    [[nodiscard]] std::string figure() const override { return "additions at once"; }
+};
+
+}  // namespace dibs::bench
