@@ -42,6 +42,7 @@ bool PreparedGrant::work_out_for(Session& session) {
     told_.claim = seen.claim;
     interval_max_ns_ = core_.pool(command_.pool).interval_max_ns;
     due_ns_ = core_.next_due();
+    core_.draft_pledge(command_, told_);
     return true;
 }
 
@@ -50,10 +51,13 @@ bool PreparedGrant::fits(const shm::Submission& entry) const {
            entry.tag == command_.tag;
 }
 
-Session* PreparedGrant::answer(const std::vector<Session*>& polled, shm::Submission& entry) {
+Session* PreparedGrant::answer(core::TimeNs now,
+                               const std::vector<Session*>& polled,
+                               shm::Submission& entry) {
     if (!prepared_) return nullptr;
     Session& session = *expected_;
-    if (core_.now() >= due_ns_ || !core_.still_foreseen() || !session.polled) return nullptr;
+    if (std::max(core_.now(), now) >= due_ns_ || !core_.still_foreseen() || !session.polled)
+        return nullptr;
     for (const Session* other : polled) {
         if (other != &session && other->up.maybe()) return nullptr;
     }
@@ -61,7 +65,7 @@ Session* PreparedGrant::answer(const std::vector<Session*>& polled, shm::Submiss
     told_.user_data = entry.user_data;
     told_.value = std::min(entry.fence, interval_max_ns_);
     core_.set_hand(session.row, entry.sequence);
-    core_.pledge(command_, told_);
+    core_.sign_pledge(told_, now);
     shm::store_line(
         session.completions, session.sizes.completion_entries, session.completion_tail, told_);
     session.announce(session.completion_tail + 1);

@@ -42,9 +42,9 @@ class PreparedGrant {
     void prepare() {
         if (!looked_) work_out();
     }
-    // First in a turn that has nothing else to do: tells the prepared grant if `polled` have but
-    // the claim to say that it was prepared for. Its session, and the claim in `entry`; else null.
-    Session* answer(const std::vector<Session*>& polled, shm::Submission& entry);
+    // Before a turn that has nothing else to do: tells the prepared grant if `polled` have but the
+    // claim to say that it was prepared for. Its session, and the claim in `entry`; else null.
+    Session* answer(core::TimeNs now, const std::vector<Session*>& polled, shm::Submission& entry);
     // The turn has begun: what was prepared for it is of no use behind it.
     void forget() { looked_ = prepared_ = false; }
 

@@ -58,11 +58,14 @@ void Turn::serve() {
 
 // The duties of a turn, in their order.
 void Turn::take(core::TimeNs now) {
-    core_.begin_turn(now);
+    // Somebody may wait for nothing but the answer: what a turn begins with comes behind that, too.
+    const bool plain = core_.begins_plainly();
+    if (!plain) core_.begin_turn(now);
     pledges_.begin_turn();
     choose();
     shm::Submission claim;
-    Session* answered = answer_prepared(claim);
+    Session* answered = answer_prepared(now, claim);
+    if (plain) core_.begin_turn(now);
     operations_.begin_turn();
     ingest_.begin_turn();
     if (answered != nullptr) {
@@ -158,10 +161,10 @@ bool Turn::pressed() const {
 }
 
 // Before anything else: somebody waits for it. What the turn does for it comes later.
-Session* Turn::answer_prepared(shm::Submission& claim) {
+Session* Turn::answer_prepared(core::TimeNs now, shm::Submission& claim) {
     const std::vector<Session*>& polled = heard();
     const bool quiet = !core_.cut() && careful_.empty() && polled.size() <= kFewPolled;
-    Session* session = quiet && !others_wait() ? prepared_.answer(polled, claim) : nullptr;
+    Session* session = quiet && !others_wait() ? prepared_.answer(now, polled, claim) : nullptr;
     prepared_.forget();
     return session;
 }

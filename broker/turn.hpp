@@ -65,7 +65,7 @@ class Turn {
     [[nodiscard]] bool take_configuration();
     void take_over(Config* config);
     [[nodiscard]] bool others_wait();
-    [[nodiscard]] Session* answer_prepared(shm::Submission& claim);
+    [[nodiscard]] Session* answer_prepared(core::TimeNs now, shm::Submission& claim);
     void read_answered(Session& session, const shm::Submission& claim);
     void read_submissions();
     void choose();

@@ -7,6 +7,14 @@
 namespace dibs::client {
 namespace {
 
+// What a claim without options asks for.
+constexpr dibs_claim_options kPlainClaim = [] {
+    dibs_claim_options plain = {};
+    plain.size = sizeof plain;
+    plain.timeout_ns = DIBS_FOREVER;
+    return plain;
+}();
+
 int64_t with_margin(int64_t timeout_ns) {
     return timeout_ns > DIBS_FOREVER - kOutcomeMarginNs ? DIBS_FOREVER
                                                         : timeout_ns + kOutcomeMarginNs;
@@ -24,17 +32,21 @@ int dibs_claim(dibs_session* session,
     int code = check_open(session);
     if (code != DIBS_OK) return code;
     if (end == nullptr) return DIBS_EARGUMENT;
-    dibs_claim_options known;
-    code = read_options(options, &known, sizeof known, kFirstClaimOptions);
-    if (code != DIBS_OK) return code;
-    if (options == nullptr) known.timeout_ns = DIBS_FOREVER;
     uint32_t tag = kNone;
-    code = session->submit_claim(pool, known, 0, tag);
+    int64_t timeout_ns = DIBS_FOREVER;
+    if (options == nullptr) {
+        code = session->submit_checked_claim(pool, kPlainClaim, 0, tag);
+    } else {
+        dibs_claim_options known;
+        code = read_options(options, &known, sizeof known, kFirstClaimOptions);
+        if (code == DIBS_OK) code = session->submit_claim(pool, known, 0, tag);
+        timeout_ns = known.timeout_ns;
+    }
     if (code != DIBS_OK) return code;
     session->awaited = end;
     session->awaited_tag = tag;
     session->publish();
-    Wait wait(*session, with_margin(known.timeout_ns));
+    Wait wait(*session, with_margin(timeout_ns));
     const bool came = wait.until(Awaited::kClaim);
     if (session->awaited_tag != kNone) {
         // The broker has not said how it ended, or not so that it can be read: it is cancelled, and

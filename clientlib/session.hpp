@@ -211,6 +211,11 @@ struct Session {
                      const dibs_claim_options& options,
                      uint64_t user_data,
                      uint32_t& tag);
+    // The same with options that are known to be good.
+    int submit_checked_claim(uint32_t pool,
+                             const dibs_claim_options& options,
+                             uint64_t user_data,
+                             uint32_t& tag);
     // The lowest free tag, still free. DIBS_ELIMIT.
     int need_tag();
     int submit_adoption(uint64_t lease, uint64_t fence, uint32_t& index);

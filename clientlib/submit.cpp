@@ -201,12 +201,18 @@ int Session::submit_claim(uint32_t pool,
                           const dibs_claim_options& options,
                           uint64_t user_data,
                           uint32_t& tag) {
-    int code = check_claim(options);
-    if (code == DIBS_OK) code = check_pool(*this, pool);
+    const int code = check_claim(options);
+    return code == DIBS_OK ? submit_checked_claim(pool, options, user_data, tag) : code;
+}
+
+int Session::submit_checked_claim(uint32_t pool,
+                                  const dibs_claim_options& options,
+                                  uint64_t user_data,
+                                  uint32_t& tag) {
+    int code = check_pool(*this, pool);
     if (code == DIBS_OK) code = need_credit();
     if (code == DIBS_OK) code = need_line();
-    if (code != DIBS_OK) return code;
-    code = need_tag();
+    if (code == DIBS_OK) code = need_tag();
     if (code != DIBS_OK) return code;
 
     shm::Submission entry;

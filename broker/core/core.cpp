@@ -239,7 +239,10 @@ void Core::stage_store(const shm::LogStore& store) {
 }
 
 std::span<const shm::LogStore> Core::staged_stores() const {
-    return {parts_->state.log_stores, parts_->state.head->log.stores};
+    const shm::LogHead& log = parts_->state.head->log;
+    // Of a turn that changed nothing there are none: what the log counts are an earlier one's.
+    const bool none = log.phase.load(std::memory_order_relaxed) == shm::LogPhase::kIdle;
+    return {parts_->state.log_stores, none ? 0 : log.stores};
 }
 
 void Core::set_cursors(uint32_t session, uint64_t submission_consumed, uint64_t completion_tail) {

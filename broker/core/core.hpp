@@ -139,9 +139,15 @@ class Core {
     // What was foreseen between turns holds in the turn that has begun: its beginning has changed
     // no row (balances may be stepped there), and leaves nothing to look at.
     [[nodiscard]] bool still_foreseen() const;
+    // The next turn's beginning changes no row, whatever the time: that can be asked before it.
+    [[nodiscard]] bool begins_plainly() const;
     // Writes down that what was foreseen is told: from here on it happens, whoever dies. Its room
     // has been written. The claim is applied next, as the turn's only command.
     void pledge(const Claim& claim, const shm::Completion& told);
+    // The same in two steps: all but what only the claim itself says, between turns and as long as
+    // no turn begins; then that (user_data, value), in the turn of this time or right before it.
+    void draft_pledge(const Claim& claim, const shm::Completion& told);
+    void sign_pledge(const shm::Completion& told, TimeNs now);
 
     // --- what was decided in this turn
     [[nodiscard]] std::span<const Decision> decisions() const;

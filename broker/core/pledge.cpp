@@ -5,10 +5,13 @@
 // grant is pledged first: the completion, as it will be told, goes into the log's first store, and
 // the number of the turn that will make it into the log's head. Then it is told, then granted.
 //
-//   foresee ─► pledge ─► (told) ─► apply ─► decide ─► commit
-//      │         │                                       │
-//      │         └ whoever dies from here on owes it     └ done: a turn like any other
+//   foresee ─► draft ─► sign ─► (told) ─► apply ─► decide ─► commit
+//      │                  │                                    │
+//      │                  └ whoever dies from here on owes it  └ done: a turn like any other
 //      └ whoever dies here has said nothing
+//
+// A draft is all of it but what only the claim itself says, and may be written between turns: the
+// log's stores are nobody's then, and a draft that is not signed is written over.
 //
 // Rows that an undone turn leaves behind are those that the pledge was made from, and the core
 // decides the same from the same rows. So attaching keeps an owed pledge, in a turn of its own that
@@ -51,12 +54,16 @@ bool Core::foresee_next(const Claim& command, Foreseen* seen) const {
     return true;
 }
 
+bool Core::begins_plainly() const {
+    return !parts_->book && !parts_->cut;
+}
+
 bool Core::still_foreseen() const {
     return parts_->nothing_goes_on();
 }
 
-void Core::pledge(const Claim& command, const shm::Completion& told) {
-    Parts& parts = *parts_;
+void Core::draft_pledge(const Claim& command, const shm::Completion& told) {
+    const Parts& parts = *parts_;
     shm::LogStore& store = parts.state.log_stores[0];
     shm::store_words(store.entry, &told, shm::kLineWords);
     stored();
@@ -65,13 +72,29 @@ void Core::pledge(const Claim& command, const shm::Completion& told) {
     put(store.kind, shm::LogStoreKind::kCompletion);
     put(store.position, told.sequence - 1);
     shm::LogHead& log = parts.state.head->log;
-    put(log.pledged_ns, parts.now_ns);
     put(log.pledged_pool, command.pool);
     put(log.pledged_room_lines, command.room_lines);
+}
+
+void Core::sign_pledge(const shm::Completion& told, TimeNs now) {
+    Parts& parts = *parts_;
+    shm::LogStore& store = parts.state.log_stores[0];
+    assert(store.position == told.sequence - 1);
+    std::memcpy(store.entry + offsetof(shm::Completion, user_data), &told.user_data, 8);
+    stored();
+    std::memcpy(store.entry + offsetof(shm::Completion, value), &told.value, 8);
+    stored();
+    shm::LogHead& log = parts.state.head->log;
+    put(log.pledged_ns, std::max(parts.now_ns, now));
     std::atomic_signal_fence(std::memory_order_seq_cst);
     put(log.pledged_turn, parts.state.counters->turns + 1);  // owed from here on
     std::atomic_signal_fence(std::memory_order_seq_cst);
     parts.pledged = true;
+}
+
+void Core::pledge(const Claim& command, const shm::Completion& told) {
+    draft_pledge(command, told);
+    sign_pledge(told, parts_->now_ns);
 }
 
 void Core::Parts::keep_pledge(const Claim& command) {

@@ -147,9 +147,11 @@ class Bench {
     }
     // Instead of read(): what was prepared between turns is told, if it fits.
     bool answer() {
-        core.begin_turn(now);
+        const bool plain = core.begins_plainly();
+        if (!plain) core.begin_turn(now);
         pledges.begin_turn();
-        answered_ = prepared.answer(sessions.polled(), answered_claim_);
+        answered_ = prepared.answer(now, sessions.polled(), answered_claim_);
+        if (plain) core.begin_turn(now);
         prepared.forget();
         operations.begin_turn();
         ingest.begin_turn();

@@ -38,11 +38,10 @@ class Pledge : public CoreFixture {
         core().clear();
         return so;
     }
-    // Begins a turn at 10, pledges the claim of this tag, and leaves it at that.
-    shm::Completion pledge(uint16_t tag) {
+    // What the claim of this tag will be told.
+    shm::Completion foretold(uint16_t tag) {
         Core::Foreseen seen;
-        core().begin_turn(10);
-        EXPECT_TRUE(core().foresee(plain(tag), &seen));
+        EXPECT_TRUE(core().foresee_next(plain(tag), &seen));
         shm::Completion told;
         told.sequence = 1;
         told.user_data = 7;
@@ -51,6 +50,12 @@ class Pledge : public CoreFixture {
         told.value = seen.interval_ns;
         told.claim = seen.claim;
         shm::set_grant(told, 1, tag, 3 * 64);
+        return told;
+    }
+    // Begins a turn at 10, pledges the claim of this tag, and leaves it at that.
+    shm::Completion pledge(uint16_t tag) {
+        core().begin_turn(10);
+        const shm::Completion told = foretold(tag);
         core().pledge(plain(tag), told);
         return told;
     }
@@ -166,6 +171,48 @@ TEST_F(Pledge, IsOwedNoMoreOnceItsTurnIsCommitted) {
     const Core next{memory()};
     EXPECT_EQ(next.pool(pool_).leased, 1U);
     EXPECT_EQ(next.pool(pool_).granted_total, 1U);
+}
+
+// What a broker writes down between turns, for a claim that may come: nobody owes it.
+TEST_F(Pledge, IsNotOwedAsLongAsItIsADraft) {
+    const shm::Completion told = foretold(5);
+    core().draft_pledge(plain(5), told);
+    const Core next{memory()};
+    EXPECT_EQ(next.pool(pool_).leased, 0U);
+    EXPECT_EQ(next.pool(pool_).granted_total, 0U);
+}
+
+TEST_F(Pledge, IsSignedBeforeItsTurnBegins) {
+    shm::Completion told = foretold(5);
+    told.user_data = 0;
+    told.value = 0;
+    core().draft_pledge(plain(5), told);
+    told.user_data = 7;
+    told.value = 500;
+    core().sign_pledge(told, 10);
+    const Core next{memory()};
+    EXPECT_EQ(next.pool(pool_).leased, 1U);
+    const shm::LeaseRow& lease = next.lease(static_cast<uint32_t>(told.id));
+    EXPECT_EQ(lease.user_data, 7U);
+    EXPECT_EQ(lease.interval_ns, 500U);
+    EXPECT_EQ(lease.granted_ns, 10U);
+}
+
+// The log still counts the stores of the last turn that had some.
+TEST_F(Pledge, IsNoStoreOfATurnThatChangesNothing) {
+    pledge(5);
+    core().apply(plain(5));
+    core().decide();
+    EXPECT_EQ(core().staged_stores().size(), 1U);
+    core().commit();
+    EXPECT_EQ(core().staged_stores().size(), 1U);
+    core().clear();
+    core().draft_pledge(plain(6), foretold(6));
+    core().begin_turn(20);
+    core().decide();
+    core().commit();
+    EXPECT_EQ(core().staged_stores().size(), 0U);
+    core().clear();
 }
 
 TEST_F(Pledge, ThatDoesNotFollowFromTheRowsIsRefused) {
