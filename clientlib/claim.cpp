@@ -45,9 +45,11 @@ int dibs_claim(dibs_session* session,
     if (code != DIBS_OK) return code;
     session->awaited = end;
     session->awaited_tag = tag;
+    session->awaited_plainly = session->tags[tag].gave_up == 0 && !session->tags[tag].requeue;
     session->publish();
     Wait wait(*session, with_margin(timeout_ns));
     const bool came = wait.until(Awaited::kClaim);
+    session->awaited_plainly = false;
     if (session->awaited_tag != kNone) {
         // The broker has not said how it ended, or not so that it can be read: it is cancelled, and
         // should it have been granted meanwhile, that lease is released.

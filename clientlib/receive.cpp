@@ -77,6 +77,15 @@ void hold(Session& session, uint32_t tag, const shm::Completion& completion) {
     if (row.interval_ns != 0) row.until_ns = monotonic_ns() + row.interval_ns;
 }
 
+void fill_grant(const Session& session,
+                uint32_t tag,
+                const shm::Completion& completion,
+                dibs_completion& out) {
+    out.lease = lease_of(session, tag);
+    out.interval_ns = public_duration(completion.value);
+    out.provision = ~completion.holder;
+}
+
 // From its submission until its grant was taken in; what a batch brings is taken in at one time.
 void record_latency(Session& session, Tag& row) {
     if (row.asked_ticks == 0) return;
@@ -131,9 +140,7 @@ bool accept_claim(Session& session, const shm::Completion& completion, dibs_comp
     out.claim = completion.claim;
     if (granted) {
         if (row.cancelled) session.lease_over(tag);
-        out.lease = lease_of(session, tag);
-        out.interval_ns = public_duration(completion.value);
-        out.provision = ~completion.holder;
+        fill_grant(session, tag, completion, out);
     } else {
         out.holder = public_holder(completion);
         // The first claim may not hold anything yet: then its number alone is known.
@@ -253,6 +260,31 @@ bool Session::accept(const shm::Completion& completion, dibs_completion& out) {
     }
     end(DIBS_ESESSION, DIBS_EMALFORMED);
     return false;
+}
+
+bool Session::take_awaited_grant() {
+    shm::Completion completion;
+    if (!awaited_plainly || owed != 0 || end_code != 0) return false;
+    if (completions.peek(completion) != shm::Poll::kEntry) return false;
+    const uint32_t tag = awaited_tag;
+    const Tag& row = tags[tag];
+    if (!shm::is_grant(completion, static_cast<uint16_t>(row.units), static_cast<uint16_t>(tag)) ||
+        completion.user_data != claim_name(tag, row)) {
+        return false;
+    }
+    completions.skip();
+    shm::release_completions(*up, completions.head());
+    --claims_open;
+    hold(*this, tag, completion);
+    dibs_completion& out = *awaited;
+    out = {};
+    out.user_data = row.user_data;
+    out.kind = DIBS_CLAIM_ENDED;
+    out.outcome = DIBS_GRANTED;
+    out.claim = completion.claim;
+    fill_grant(*this, tag, completion, out);
+    awaited_tag = kNone;
+    return true;
 }
 
 void Session::pump() {

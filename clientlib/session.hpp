@@ -184,6 +184,7 @@ struct Session {
     // The one answer that the caller waits for; its completion goes here instead of the stash.
     dibs_completion* awaited = nullptr;
     uint32_t awaited_tag = kNone;
+    bool awaited_plainly = false;  // its grant is all that can come of it: take_awaited_grant()
     uint32_t awaited_answer = kNone;
 
     // Who gave the memory.
@@ -236,6 +237,9 @@ struct Session {
     // ---- receive.cpp
     // Takes everything out of the completion ring that the stash has room for.
     void pump();
+    // Takes in the grant of the awaited claim, if that comes next and is nothing but one: what
+    // pump() would do, in a third of the instructions, which somebody waits for.
+    bool take_awaited_grant();
     // Takes one completion; true if `out` was filled for the caller.
     bool accept(const shm::Completion& completion, dibs_completion& out);
     // Looks at one lease's event word: a line that stays in this CPU's cache.

@@ -22,6 +22,7 @@ namespace dibs::client {
 
 bool Wait::until(Awaited what) {
     for (bool last = timeout_ns_ == 0;; last = !step(what)) {
+        if (session_.take_awaited_grant()) return true;
         if (what == Awaited::kCompletion) {
             session_.take_in();
         } else {
