@@ -205,8 +205,10 @@ class NaiveCore {
     void void_promise(uint64_t slot);
 
     // workers that are only reported
-    shm::Reason report_refusal(uint32_t pool, std::span<const std::string_view> labels) const;
-    shm::Reason idle_refusal(uint32_t pool, std::string_view name);
+    shm::Reason report_refusal(uint32_t pool) const;
+    shm::Reason idle_refusal(uint32_t pool,
+                             std::string_view name,
+                             std::span<const std::string_view> labels);
     TimeNs event_time(TimeNs event_ns) const { return event_ns == shm::kNever ? m_.now : event_ns; }
     void worker_idle(uint32_t pool, std::string_view name, const Labels& labels, TimeNs at);
     void claim_running(const core::Report& report);

@@ -16,18 +16,20 @@ using shm::Outcome;
 using shm::Reason;
 
 // "In a worker pool ordered by account."
-Reason NaiveCore::report_refusal(uint32_t pool, std::span<const std::string_view> labels) const {
+Reason NaiveCore::report_refusal(uint32_t pool) const {
     if (!pool_lives(pool)) return Reason::kUnknownPool;
     const bool of_workers = m_.pools[pool].config.kind == shm::PoolKind::kWorker;
-    if (!of_workers || !by_account(pool)) return Reason::kState;
-    return labels_are_sound(labels) ? Reason::kOk : Reason::kPayload;
+    return of_workers && by_account(pool) ? Reason::kOk : Reason::kState;
 }
 
-// "Of an attached worker: state."
-Reason NaiveCore::idle_refusal(uint32_t pool, std::string_view name) {
+// "Of an attached worker: state"; labels are "checked last".
+Reason NaiveCore::idle_refusal(uint32_t pool,
+                               std::string_view name,
+                               std::span<const std::string_view> labels) {
     const Slot* slot = slot_named(pool, name);
-    if (slot == nullptr) return m_.slots.size() < limits_.slots ? Reason::kOk : Reason::kTablesFull;
-    return slot->session == shm::kNoRow ? Reason::kOk : Reason::kState;
+    if (slot == nullptr && m_.slots.size() >= limits_.slots) return Reason::kTablesFull;
+    if (slot != nullptr && slot->session != shm::kNoRow) return Reason::kState;
+    return labels_are_sound(labels) ? Reason::kOk : Reason::kPayload;
 }
 
 // "L(w) = the later of the worker's confirmed time and its running claim's."
@@ -37,9 +39,9 @@ TimeNs NaiveCore::latest_confirmed(const Slot& slot) const {
 }
 
 void NaiveCore::apply(const core::Report& report) {
-    Reason refusal = report_refusal(report.pool, report.labels);
+    Reason refusal = report_refusal(report.pool);
     if (refusal == Reason::kOk && report.kind == core::Report::Kind::kIdle) {
-        refusal = idle_refusal(report.pool, report.worker);
+        refusal = idle_refusal(report.pool, report.worker, report.labels);
     }
     if (refusal != Reason::kOk) {
         tell_result(shm::kNoRow, report.user_data, refusal);
@@ -269,7 +271,7 @@ void NaiveCore::apply(const core::UpdateClaim& update) {
 
 // S2.27
 void NaiveCore::apply(const core::Unassign& command) {
-    Reason refusal = report_refusal(command.pool, {});
+    Reason refusal = report_refusal(command.pool);
     const auto lease = m_.leases.find(command.claim);
     const Slot* worker = nullptr;
     if (refusal == Reason::kOk) {
@@ -323,9 +325,10 @@ void NaiveCore::forget_idle_workers() {
 // before t − queue_timeout_ns is unassigned, oldest first (then slot number). Then each caller
 // without an unconfirmed assignment is reported idle at t." S2.30 Who may not be is refused alone.
 void NaiveCore::apply(const core::Pull& pull) {
-    Reason refusal = report_refusal(pull.pool, {});
+    Reason refusal = report_refusal(pull.pool);
     for (const core::Pull::Worker& worker : pull.workers) {
-        if (refusal == Reason::kOk) refusal = report_refusal(pull.pool, worker.labels);
+        const bool is_sound = labels_are_sound(worker.labels);
+        if (refusal == Reason::kOk && !is_sound) refusal = Reason::kPayload;
     }
     if (refusal != Reason::kOk) {
         tell_result(shm::kNoRow, pull.user_data, refusal);
@@ -346,7 +349,7 @@ void NaiveCore::apply(const core::Pull& pull) {
     for (const core::Pull::Worker& worker : pull.workers) {
         const Slot* slot = slot_named(pull.pool, worker.name);
         if (slot == nullptr || slot->is != SlotIs::kLeased || !slot->is_unconfirmed) {
-            const Reason refused = idle_refusal(pull.pool, worker.name);
+            const Reason refused = idle_refusal(pull.pool, worker.name, worker.labels);
             if (refused != Reason::kOk) {
                 tell_result(shm::kNoRow, pull.user_data, refused);
                 continue;
