@@ -126,6 +126,10 @@ void Check::slots(uint32_t begin, uint32_t end) {
         expect(&wrongs_, !kept || slot.state == SlotState::kReserved, [&] {
             return who() + " is kept, not reserved";
         });
+        const bool said_ready = (slot.flags & SlotFlag::kSaidReady) != 0;
+        expect(&wrongs_, !said_ready || slot.state == SlotState::kRecovering, [&] {
+            return who() + " waits for admission, not recovering";
+        });
         expect(&wrongs_,
                slot.state != SlotState::kIdle ||
                    (slot.flags & (SlotFlag::kProtected | SlotFlag::kUnqualified)) == 0,

@@ -256,13 +256,20 @@ void Core::Parts::send_away(uint32_t row) {
         put(goes.flags, (goes.flags | SlotFlag::kDraining) & ~uint32_t{SlotFlag::kSaidReady});
         return;
     }
+    const bool kept = (slot.flags & SlotFlag::kKept) != 0;  // for no claim
     const bool held = slot.state == SlotState::kFree || slot.state == SlotState::kLeased ||
-                      slot.state == SlotState::kReserved;
+                      (slot.state == SlotState::kReserved && !kept);
     if (held || is_counted) return;
     if (slot.session == kNoRow) return remove_slot(row);
     if (slot.state == SlotState::kUnknown) return;
-    // Where its lease has just ended it has been told already.
-    if (slot.state != SlotState::kRecovering) tell_revoke(row);
+    // A recovering one's worker must say ready anyway; unless it has said so before, and would take
+    // a cleared mark for all that its slot still waits for. What it has said counts no more.
+    const bool said_ready = (slot.flags & SlotFlag::kSaidReady) != 0;
+    if (slot.state != SlotState::kRecovering || said_ready) tell_revoke(row);
+    if (kept) timers.remove(TimerKind::kKept, row);
+    constexpr auto kSaid = static_cast<uint8_t>(SlotFlag::kKept | SlotFlag::kSaidReady);
+    shm::SlotRow& asked = edit.row(slot, 1);
+    put(asked.flags, asked.flags & ~uint32_t{kSaid});
     move_slot(row, SlotState::kUnknown);
 }
 

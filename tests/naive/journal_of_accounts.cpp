@@ -168,13 +168,10 @@ std::vector<uint32_t> Writer::pools_of_reports() const {
     return character_.reported ? pools : std::vector<uint32_t>{};
 }
 
-std::string Writer::any_worker(uint32_t /*pool*/) {
-    return "reported" + std::to_string(dice_.below(6));
-}
-
-// Now and then one that is attached, of which there is nothing to report.
-std::string Writer::any_caller(uint32_t pool) {
-    if (dice_.percent(4)) {
+// Mostly one that is only reported, else one that is attached: of that one nothing but a claim can
+// be reported.
+std::string Writer::any_worker(uint32_t pool, uint64_t attached_percent) {
+    if (dice_.percent(attached_percent)) {
         std::vector<std::string> attached;
         for (const auto& [id, slot] : model().slots) {
             const bool is_here = slot.pool == player_->pool_row(pool);
@@ -184,7 +181,7 @@ std::string Writer::any_caller(uint32_t pool) {
         }
         if (!attached.empty()) return dice_.any(attached);
     }
-    return any_worker(pool);
+    return "reported" + std::to_string(dice_.below(6));
 }
 
 std::vector<std::string> Writer::labels_of_worker(uint32_t pool, const std::string& name) {
@@ -217,7 +214,7 @@ void Writer::report() {
     Step step;
     step.kind = StepKind::kReport;
     step.pool = dice_.percent(98) ? dice_.any(pools) : any_pool(false);
-    step.name = any_worker(step.pool);
+    step.name = any_worker(step.pool, 30);
     step.report = dice_.one_of({core::Report::Kind::kIdle,
                                 core::Report::Kind::kIdle,
                                 core::Report::Kind::kRunning,
@@ -238,7 +235,7 @@ void Writer::pull() {
     step.kind = StepKind::kPull;
     step.pool = dice_.percent(98) ? dice_.any(pools) : any_pool(false);
     for (uint64_t i = dice_.between(1, 3); i > 0; --i) {
-        const std::string name = any_caller(step.pool);
+        const std::string name = any_worker(step.pool, 4);
         step.callers.push_back({name, labels_of_worker(step.pool, name)});
     }
     if (dice_.percent(40)) step.terms.event_ns = event_time();
@@ -250,7 +247,7 @@ void Writer::unassign() {
     Step step;
     step.kind = StepKind::kUnassign;
     step.pool = dice_.any(pools);
-    step.name = any_worker(step.pool);
+    step.name = any_worker(step.pool, 30);
     step.subject = claim_on(step.name, step.pool);
     step.terms.event_ns = event_time();
     step.on = dice_.percent(40);
@@ -261,7 +258,8 @@ void Writer::update_claim() {
     std::vector<uint32_t> pools = pools_of_reports();
     Step step;
     step.kind = StepKind::kUpdateClaim;
-    step.subject = claim_on(any_worker(pools.front()), dice_.any(pools));
+    const uint32_t pool = dice_.any(pools);
+    step.subject = claim_on(any_worker(pool, 30), pool);
     step.terms.event_ns = event_time();
     step.terms.account_given = dice_.percent(40);
     if (step.terms.account_given) step.terms.account = any_account();

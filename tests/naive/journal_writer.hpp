@@ -65,8 +65,7 @@ class Writer {
     void take_longer(core::Claim& claim);
     AccountSpec account_spec();
     std::string any_account();
-    std::string any_worker(uint32_t pool);
-    std::string any_caller(uint32_t pool);
+    std::string any_worker(uint32_t pool, uint64_t attached_percent);
     std::vector<std::string> some_labels(uint64_t most);
     std::vector<std::string> labels_of_worker(uint32_t pool, const std::string& name);
     uint64_t event_time();

@@ -159,7 +159,9 @@ void NaiveCore::delete_worker(uint64_t id) {
         return;
     }
     leave_ready_queue(slot);
-    if (slot.is != SlotIs::kRecovering) revoke(slot);  // where it was just freed it has been told
+    // Where it was just freed it has been told; where it only waits for admission it has said
+    // ready.
+    if (slot.is != SlotIs::kRecovering || slot.only_waits_for_admission) revoke(slot);
     become_unknown(id);
 }
 
