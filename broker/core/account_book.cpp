@@ -50,6 +50,8 @@ AccountBook::AccountBook(State& state, Edit& edit, Arena& arena, uint64_t seed)
       caps(state.accounts.size()),
       limits(state.accounts.size()),
       label_units(state.accounts.size()),
+      limits_set(state.accounts.size(), 1),
+      held_since(state.slots.size()),
       moving(state.accounts.size()),
       above_cap(state.accounts.size()),
       account_by_name(state.accounts.size()),

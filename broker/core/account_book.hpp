@@ -181,6 +181,11 @@ struct AccountBook {
     std::vector<std::array<int64_t, shm::kClasses>> caps;
     std::vector<std::vector<LabelLimit>> limits;
     std::vector<std::unordered_map<uint64_t, uint32_t>> label_units;  // (pool, label) → slots held
+    // How often its limits have been set, and, by slot row, as of which of these times the account
+    // that holds the slot came to hold it. What it held before may be more than they allow;
+    // check_all() asks for nothing else.
+    std::vector<uint32_t> limits_set;
+    std::vector<uint32_t> held_since;
     std::vector<uint8_t> moving;     // a bit for each class that earns or pays
     std::vector<uint8_t> above_cap;  // is stepped turn by turn
     std::vector<uint32_t> above;     // those rows
@@ -311,6 +316,12 @@ struct AccountBook {
         is_changed[account] = 1;
         changed.push_back(account);
     }
+    // The account comes to hold the slot, or to hold it at a class below free.
+    void come_to_hold(uint32_t account, uint32_t slot) {
+        if (account != shm::kNoRow) held_since[slot] = limits_set[account];
+    }
+    // What it holds, it held before them.
+    void excuse_holdings(uint32_t account) { ++limits_set[account]; }
     void count_waiting(uint32_t account, int32_t claims) {
         if (account == shm::kNoRow) return;
         account_waits[account] += static_cast<uint32_t>(claims);

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
-#include <map>
+#include <vector>
 
 #include "broker/core/book_check.hpp"
 #include "broker/core/parts.hpp"
@@ -17,7 +17,17 @@ namespace {
 
 class AccountCheck {
   public:
-    explicit AccountCheck(const Core::Parts& parts) : parts_(parts), state_(parts.state) {}
+    explicit AccountCheck(const Core::Parts& parts)
+        : parts_(parts),
+          state_(parts.state),
+          running_(state_.accounts.size()),
+          held_(state_.accounts.size()),
+          waits_(state_.accounts.size()),
+          uses_(state_.accounts.size()),
+          waiting_(parts.book->crowds.size()),
+          members_(parts.book->crowds.size()),
+          fanout_(parts.book->fanouts.size()),
+          newcomers_(parts.book->fanouts.size()) {}
 
     // A takeover waits for it: where no pool is ordered by account no row is looked at.
     std::vector<std::string> run(bool has_pools) {
@@ -27,6 +37,7 @@ class AccountCheck {
             lease(row);
         for (uint32_t row = 0; has_pools && row < state_.slots.size(); ++row)
             slot(row);
+        sessions();
         for (uint32_t row = 0; row < state_.accounts.size(); ++row)
             account(row);
         crowds();
@@ -34,78 +45,97 @@ class AccountCheck {
     }
 
   private:
-    void expect(bool holds, const std::string& what) {
-        if (!holds) wrongs_.push_back(what);
+    // What is wrong is only put into words when it is.
+    template <class What>
+    void expect(bool holds, const What& what) {
+        core::expect(&wrongs_, holds, what);
+    }
+    [[nodiscard]] bool came_under_limits(uint32_t account, uint32_t slot) const {
+        const AccountBook& book = *parts_.book;
+        return account != kNoRow && slot < book.held_since.size() &&
+               book.held_since[slot] == book.limits_set[account];
     }
     void claim(uint32_t row);
     void lease(uint32_t row);
     void slot(uint32_t row);
+    void sessions();
     void account(uint32_t row);
     void crowds();
 
     const Core::Parts& parts_;
     const State& state_;
     std::vector<std::string> wrongs_;
-    std::map<uint32_t, std::array<uint32_t, shm::kClasses>> running_;  // by account
-    std::map<uint32_t, uint32_t> held_;                                // slots, by account
-    std::map<uint32_t, uint32_t> waits_;                               // claims, by account
-    std::map<uint32_t, uint32_t> uses_;                                // of accounts
-    std::map<uint32_t, uint32_t> waiting_;                             // by crowd
-    std::map<uint32_t, uint32_t> members_;                             // by crowd
-    std::map<uint32_t, uint32_t> fanout_;                              // units
+    std::vector<std::array<uint32_t, shm::kClasses>> running_;  // by account
+    std::vector<uint32_t> held_;                                // slots, by account
+    std::vector<uint32_t> waits_;                               // claims, by account
+    std::vector<uint32_t> uses_;                                // of accounts
+    std::vector<uint32_t> waiting_;                             // by crowd
+    std::vector<uint32_t> members_;                             // by crowd
+    std::vector<uint32_t> fanout_;                              // units
+    std::vector<uint8_t> newcomers_;  // fan-out → some of them came under its limit
     size_t by_number_ = 0;
 };
 
 void AccountCheck::claim(uint32_t row) {
     const shm::ClaimRow& claim = state_.claims[row];
     if (claim.state == ClaimState::kFree || !parts_.by_account(claim.pool)) return;
-    const std::string who = "claim " + std::to_string(claim.arrival);
+    const auto who = [&] { return "claim " + std::to_string(claim.arrival); };
     ++by_number_;
-    if (claim.account != kNoRow) ++uses_[claim.account];
+    if (claim.account < uses_.size()) ++uses_[claim.account];
     const uint32_t place = parts_.book->crowd_of_claim[row];
-    if (place >= parts_.book->crowds.size()) return expect(false, who + " is in no crowd");
+    if (place >= parts_.book->crowds.size()) {
+        return expect(false, [&] { return who() + " is in no crowd"; });
+    }
     const Crowd& crowd = parts_.book->crowds[place];
     expect(crowd.in_use && crowd.pool == claim.pool && crowd.account == claim.account &&
                crowd.base == claim.label_set && crowd.preferred == claim.preferred_set &&
                crowd.units == claim.units,
-           who + " is in a crowd that is not like it");
+           [&] { return who() + " is in a crowd that is not like it"; });
     ++members_[place];
     if (claim.state == ClaimState::kWaiting) ++waiting_[place];
     if (claim.state == ClaimState::kPromised) {
         expect(claim.first_slot < state_.slots.size() &&
                    parts_.book->promised_to[claim.first_slot] == row,
-               who + " is promised a slot that is promised to another");
+               [&] { return who() + " is promised a slot that is promised to another"; });
     }
     if (claim.state == ClaimState::kRunning) {
         expect(claim.lease < state_.leases.size() &&
                    state_.leases[claim.lease].state != LeaseState::kFree &&
                    state_.leases[claim.lease].arrival == claim.arrival,
-               who + " runs under a lease that is not its own");
+               [&] { return who() + " runs under a lease that is not its own"; });
     }
-    if (parts_.occupied_slot(row) != kNoRow && claim.account_class < kFreeClass) {
+    const uint32_t slot = parts_.occupied_slot(row);
+    if (slot != kNoRow && claim.account_class < kFreeClass) {
         fanout_[crowd.fanout] += claim.units;
+        if (came_under_limits(claim.account, slot)) newcomers_[crowd.fanout] = 1;
     }
 }
 
 void AccountCheck::lease(uint32_t row) {
     const shm::LeaseRow& lease = state_.leases[row];
     if (lease.state == LeaseState::kFree || !parts_.by_account(lease.pool)) return;
-    const std::string who = "lease of claim " + std::to_string(lease.arrival);
+    const auto who = [&] { return "lease of claim " + std::to_string(lease.arrival); };
     const uint32_t claim = parts_.book->claim_of_lease[row];
     expect(claim < state_.claims.size() && state_.claims[claim].lease == row &&
                state_.claims[claim].state == ClaimState::kRunning,
-           who + " has no claim that runs");
+           [&] { return who() + " has no claim that runs"; });
     const bool taken = (lease.flags & shm::LeaseFlag::kTaken) != 0;
-    expect(lease.state != LeaseState::kRevoking || taken, who + " is being revoked and not taken");
+    expect(lease.state != LeaseState::kRevoking || taken,
+           [&] { return who() + " is being revoked and not taken"; });
     expect(!taken || lease.state == LeaseState::kRevoking || lease.state == LeaseState::kKilling,
-           who + " is taken and lives on");
+           [&] { return who() + " is taken and lives on"; });
     if (taken) {
-        return expect(lease.account_class == kFreeClass, who + " is being revoked and pays");
+        return expect(lease.account_class == kFreeClass,
+                      [&] { return who() + " is being revoked and pays"; });
     }
     for (const int64_t paid : parts_.cost_of(row))
-        expect(paid >= 0, who + " has a negative cost");
-    if (lease.account != kNoRow) held_[lease.account] += lease.units;
-    if (lease.account != kNoRow && lease.account_class < kFreeClass) {
+        expect(paid >= 0, [&] { return who() + " has a negative cost"; });
+    if (lease.account == kNoRow) return;
+    if (lease.account >= held_.size()) {
+        return expect(false, [&] { return who() + " names an account that is not there"; });
+    }
+    held_[lease.account] += lease.units;
+    if (lease.account_class < kFreeClass) {
         running_[lease.account][lease.account_class] += lease.units;
     }
 }
@@ -113,59 +143,78 @@ void AccountCheck::lease(uint32_t row) {
 void AccountCheck::slot(uint32_t row) {
     const shm::SlotRow& slot = state_.slots[row];
     if (slot.state == SlotState::kFree || !parts_.by_account(slot.pool)) return;
-    const std::string who = "slot row " + std::to_string(row);
+    const auto who = [&] { return "slot row " + std::to_string(row); };
     const uint32_t place = parts_.book->stall_of_slot[row];
     expect(place < parts_.book->stalls.size() && parts_.book->stalls[place].in_use &&
                parts_.book->stalls[place].pool == slot.pool &&
                parts_.book->stalls[place].labels == slot.label_set,
-           who + " is in a stall with other labels");
+           [&] { return who() + " is in a stall with other labels"; });
     const bool idle_and_promised =
         slot.state == SlotState::kIdle && parts_.book->promised_to[row] != kNoRow;
-    expect(!idle_and_promised, who + " is idle although it is promised");
+    expect(!idle_and_promised, [&] { return who() + " is idle although it is promised"; });
     const bool assigned = (slot.flags & shm::SlotFlag::kAssigned) != 0;
-    expect(!assigned || slot.state == SlotState::kLeased, who + " is assigned and not leased");
+    expect(!assigned || slot.state == SlotState::kLeased,
+           [&] { return who() + " is assigned and not leased"; });
+}
+
+void AccountCheck::sessions() {
+    for (uint32_t row = 0; row < state_.sessions.size(); ++row) {
+        const shm::SessionRow& session = state_.sessions[row];
+        const bool is_there = session.state != shm::SessionState::kFree;
+        if (is_there && session.account < uses_.size()) ++uses_[session.account];
+    }
 }
 
 void AccountCheck::account(uint32_t row) {
     const shm::AccountRow& account = state_.accounts[row];
-    if (account.state == 0) return expect(uses_[row] == 0, "a free account's row is in use");
-    const std::string who = "account '" + std::string{account.name, account.name_size} + "'";
-    for (uint32_t session = 0; session < state_.sessions.size(); ++session) {
-        const shm::SessionRow& own = state_.sessions[session];
-        if (own.state != shm::SessionState::kFree && own.account == row) ++uses_[row];
+    if (account.state == 0) {
+        return expect(uses_[row] == 0,
+                      [] { return std::string("a free account's row is in use"); });
     }
-    expect(uses_[row] == parts_.book->account_uses[row], who + " is used by another number");
+    const auto who = [&] {
+        return "account '" + std::string{account.name, account.name_size} + "'";
+    };
+    expect(uses_[row] == parts_.book->account_uses[row],
+           [&] { return who() + " is used by another number"; });
     expect(uses_[row] != 0 || (account.flags & shm::AccountFlag::kConfigured) != 0,
-           who + " is there and nobody knows it");
-    expect(held_[row] == account.held,
-           who + ": counted " + std::to_string(held_[row]) + " slots held, stored " +
-               std::to_string(account.held));
-    expect(account.charged_ns <= parts_.now_ns, who + " is charged for a time to come");
+           [&] { return who() + " is there and nobody knows it"; });
+    expect(held_[row] == account.held, [&] {
+        return who() + ": counted " + std::to_string(held_[row]) + " slots held, stored " +
+               std::to_string(account.held);
+    });
+    expect(account.charged_ns <= parts_.now_ns,
+           [&] { return who() + " is charged for a time to come"; });
     for (uint32_t p = 0; p < shm::kClasses; ++p) {
         const bool moves = account.rate[p] != 0 || account.running[p] != 0;
-        expect(moves == ((parts_.book->moving[row] >> p & 1U) != 0),
-               who + " class " + std::to_string(p) + " moves, or does not, against what is known");
-        expect(running_[row][p] == account.running[p],
-               who + " class " + std::to_string(p) + ": counted " +
+        expect(moves == ((parts_.book->moving[row] >> p & 1U) != 0), [&] {
+            return who() + " class " + std::to_string(p) +
+                   " moves, or does not, against what is known";
+        });
+        expect(running_[row][p] == account.running[p], [&] {
+            return who() + " class " + std::to_string(p) + ": counted " +
                    std::to_string(running_[row][p]) + " slots, stored " +
-                   std::to_string(account.running[p]));
+                   std::to_string(account.running[p]);
+        });
     }
 }
 
 void AccountCheck::crowds() {
     const AccountBook& book = *parts_.book;
-    expect(by_number_ == book.claim_by_number.size(), "claims by number: another count");
+    expect(by_number_ == book.claim_by_number.size(),
+           [] { return std::string("claims by number: another count"); });
     for (uint32_t place = 0; place < book.crowds.size(); ++place) {
         const Crowd& crowd = book.crowds[place];
         if (!crowd.in_use) continue;
-        const std::string who = "crowd " + std::to_string(place);
-        expect(crowd.members == members_[place], who + " has another number of members");
+        const auto who = [&] { return "crowd " + std::to_string(place); };
+        expect(crowd.members == members_[place],
+               [&] { return who() + " has another number of members"; });
         uint32_t found = 0;
         uint64_t last = 0;
         crowd.claims.each([&](uint32_t row) {
             const uint64_t number = state_.claims[row].arrival;
-            expect(number > last, who + " is out of order");
-            expect(crowd.claims.count_before(number) == found, who + " counts its places wrong");
+            expect(number > last, [&] { return who() + " is out of order"; });
+            expect(crowd.claims.count_before(number) == found,
+                   [&] { return who() + " counts its places wrong"; });
             last = number;
             ++found;
         });
@@ -175,13 +224,19 @@ void AccountCheck::crowds() {
             }));
         if (crowd.account != kNoRow) waits_[crowd.account] += crowd.waiting;
         expect(found == crowd.waiting && found + late == waiting_[place],
-               who + " has another number of waiting claims");
-        expect(book.fanouts[crowd.fanout].units == fanout_[crowd.fanout],
-               who + ": its fan-out is counted wrong");
+               [&] { return who() + " has another number of waiting claims"; });
+        const uint32_t units = fanout_[crowd.fanout];
+        expect(book.fanouts[crowd.fanout].units == units,
+               [&] { return who() + ": its fan-out is counted wrong"; });
+        const uint32_t most =
+            crowd.account == kNoRow ? 0 : state_.accounts[crowd.account].fanout_max;
+        expect(most == 0 || units <= most || newcomers_[crowd.fanout] == 0,
+               [&] { return who() + ": its fan-out is above its limit"; });
     }
     for (uint32_t row = 0; row < state_.accounts.size(); ++row) {
-        expect(waits_[row] == book.account_waits[row],
-               "account row " + std::to_string(row) + ": its waiting claims are counted wrong");
+        expect(waits_[row] == book.account_waits[row], [&] {
+            return "account row " + std::to_string(row) + ": its waiting claims are counted wrong";
+        });
     }
 }
 

@@ -197,7 +197,10 @@ void Core::Parts::relabel(uint32_t row, uint32_t set) {
         leave_stall(row);
         put(edit.row(slot, 1U << 1U).label_set, set);
         join_stall(row);
-        if (account != kNoRow) count_labels(account, row, 1);
+        if (account != kNoRow) {
+            count_labels(account, row, 1);
+            book->excuse_holdings(account);  // it has not come by it
+        }
         // Its place among the idle ones goes with it.
         if (idle) stand_idle(row);
         if (leased) stand_by_fence(row);

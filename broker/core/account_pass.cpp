@@ -212,6 +212,8 @@ bool Core::Parts::serve_head(uint32_t place, bool provisioned) {
     put(edited.waiting, edited.waiting - 1);
     shm::ClaimRow& row = edit.row(state.claims[claim], 1);
     put(row.account_class, pass.at_class);
+    for (const uint32_t slot : chosen)
+        book->come_to_hold(crowd.account, slot);
     give_slots(claim, chosen, to_confirm);
     return true;
 }

@@ -388,6 +388,7 @@ bool Core::Parts::set_account(const AccountConfig& config, std::string* why) {
     book->change_account(row);
     learn_account(row);
     recount_labels(row);
+    book->excuse_holdings(row);
     account_news();
     return true;
 }

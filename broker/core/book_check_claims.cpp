@@ -141,18 +141,42 @@ void BookCheck::limits_of(uint32_t row, const std::string& who) {
     expect(stored == kept, [&] { return who + " is held to other limits"; });
 }
 
-// Slots with a label that an account holds in a pool, where it has limits.
+namespace {
+
+// Slots with a label that an account holds in a pool.
+struct OfLabel {
+    uint32_t units = 0;
+    uint32_t limit = kNoRow;  // the lowest that it is held to
+    bool newcomers = false;   // some of them came under it
+};
+
+uint32_t lowest_limit(const std::vector<LabelLimit>& limits, std::string_view label) {
+    uint32_t lowest = kNoRow;
+    for (const LabelLimit& limit : limits) {
+        if (label.starts_with(limit.prefix)) lowest = std::min(lowest, limit.limit);
+    }
+    return lowest;
+}
+
+}  // namespace
+
+// Where it has limits.
 void BookCheck::label_units() {
-    std::vector<std::unordered_map<uint64_t, uint32_t>> counted(state_.accounts.size());
+    std::vector<std::unordered_map<uint64_t, OfLabel>> counted(state_.accounts.size());
     for (uint32_t row = 0; row < state_.claims.size(); ++row) {
         const shm::ClaimRow& claim = state_.claims[row];
         if (claim.state == ClaimState::kFree || !parts_.by_account(claim.pool)) continue;
         if (claim.account == kNoRow || book_.limits[claim.account].empty()) continue;
         for (uint32_t slot = parts_.occupied_slot(row); slot != kNoRow;
              slot = parts_.next_occupied(row, slot)) {
+            const bool came = book_.held_since[slot] == book_.limits_set[claim.account];
             each_label(book_.labels.text(state_.slots[slot].label_set),
                        [&](std::string_view label) {
-                           ++counted[claim.account][label_key(claim.pool, label)];
+                           OfLabel& held = counted[claim.account][label_key(claim.pool, label)];
+                           if (held.units++ == 0) {
+                               held.limit = lowest_limit(book_.limits[claim.account], label);
+                           }
+                           held.newcomers = held.newcomers || came;
                        });
         }
     }
@@ -161,11 +185,18 @@ void BookCheck::label_units() {
         uint32_t found = 0;
         for (const auto& [key, units] : book_.label_units[row]) {
             const auto there = counted[row].find(key);
-            agree = agree && units == (there == counted[row].end() ? 0 : there->second);
+            agree = agree && units == (there == counted[row].end() ? 0 : there->second.units);
             found += units != 0 ? 1 : 0;
         }
         expect(agree && found == counted[row].size(),
                [&] { return "account row " + std::to_string(row) + " counts its labels wrong"; });
+        const bool within =
+            std::none_of(counted[row].begin(), counted[row].end(), [](const auto& label) {
+                return label.second.newcomers && label.second.units > label.second.limit;
+            });
+        expect(within, [&] {
+            return "account row " + std::to_string(row) + " holds more of a label than its limit";
+        });
     }
 }
 

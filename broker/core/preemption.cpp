@@ -125,6 +125,7 @@ void Core::Parts::preempt(uint32_t victim, uint32_t claim_row) {
     settle_preemption(claim_row, victim, cost);
     count_fanout(claim_row, claim.account_class, 1);
     count_labels(claim.account, slot, 1);
+    book->come_to_hold(claim.account, slot);
     book->promised_to[slot] = claim_row;
     // A reported worker is told what to abort when it asks.
     if (state.slots[slot].session == kNoRow) {

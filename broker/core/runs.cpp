@@ -180,7 +180,10 @@ void Core::Parts::move_class(uint32_t row, uint8_t to) {
     put(lease.account_class, to);
     if (to < kFreeClass) put(lease.cost[to], lease.cost[to] - now_us);
     put(edit.row(state.claims[claim], 1).account_class, to);
-    if (from == kFreeClass) count_fanout(claim, to, 1);
+    if (from == kFreeClass) {
+        count_fanout(claim, to, 1);
+        book->come_to_hold(lease.account, lease.first_slot);
+    }
     if (to == kFreeClass) count_fanout(claim, from, -1);
     lists.change(to, true);
     Decision& told = decide_that(to < from ? DecisionKind::kPromote : DecisionKind::kDemote);

@@ -299,6 +299,21 @@ class Mistakes : public Book {
         {"an account is held to another limit",
          "is held to other limits",
          [](Parts& p) { ++p.book->limits[p.find_account("a")][0].limit; }},
+        {"a fan-out has grown above its limit",
+         "its fan-out is above its limit",
+         [](Parts& p) {
+             const uint32_t row = p.find_account("a");
+             const_cast<shm::AccountRow&>(p.state.accounts[row]).fanout_max = 2;
+             p.book->come_to_hold(row, promised_slot(p));
+         }},
+        {"a label is held more often than its limit",
+         "holds more of a label than its limit",
+         [](Parts& p) {
+             const uint32_t row = p.find_account("a");
+             p.book->limits[row][0].limit = 0;
+             for (uint32_t slot = 0; slot < p.state.slots.size(); ++slot)
+                 p.book->come_to_hold(row, slot);
+         }},
         {"a label is counted once too often",
          "counts its labels wrong",
          [](Parts& p) { ++p.book->label_units[p.find_account("a")].begin()->second; }},
@@ -320,6 +335,45 @@ class Mistakes : public Book {
 TEST_F(Book, IsSoundAfterEveryTurnAndWhenItIsMadeAnew) {
     EXPECT_EQ(core().check_all(), std::vector<std::string>{});
     EXPECT_EQ(attached()->check_all(), std::vector<std::string>{});
+}
+
+// a runs two slots without labels, and is promised one; and holds one with k:1. A lower limit takes
+// none of them away, and none is wrong for that, also in what a successor makes of it. A claim that
+// comes then is above both limits.
+TEST_F(Book, ExcusesWhatWasHeldBeforeALimit) {
+    const std::array<int64_t, 1> rich = {1'000'000};
+    const core::AccountConfig::Limit limit{.key = "k", .limit = 0};
+    turn(5000, [&] {
+        core().set_account(
+            {.name = "a", .fanout_max = 1, .label_limits = {&limit, 1}, .balance = rich}, nullptr);
+        ask(farm_, "a", {"k:1"});
+        ask(farm_, "a", {"k:1"});
+    });
+    EXPECT_EQ(core().pool(farm_).waiting, 2U);
+    EXPECT_EQ(core().check_all(), std::vector<std::string>{});
+    EXPECT_EQ(attached()->check_all(), std::vector<std::string>{});
+}
+
+// c's claims would take all four workers: one with k:1 of two, and two of the others, one of which
+// its fan-out leaves to the free class.
+TEST_F(Book, HoldsNobodyAboveItsLimits) {
+    turn(6000, [&] { core().session_died(session_); });
+    session_ = session();
+    const std::array<int64_t, 1> rich = {1'000'000};
+    const core::AccountConfig::Limit limit{.key = "k", .limit = 1};
+    turn(7000, [&] {
+        core().set_account(
+            {.name = "c", .fanout_max = 1, .label_limits = {&limit, 1}, .balance = rich}, nullptr);
+        for (const char* worker : {"w1", "w2", "w3", "w4"})
+            report(worker, {worker < std::string_view{"w3"} ? "k:1" : "no:limit"});
+        for (uint32_t claims = 0; claims < 2; ++claims) {
+            ask(farm_, "c", {"k:1"});
+            ask(farm_, "c", {"no:limit"});
+        }
+    });
+    EXPECT_EQ(core().check_all(), std::vector<std::string>{});
+    EXPECT_EQ(core().pool(farm_).leased, 3U);
+    EXPECT_EQ(core().pool(farm_).idle, 1U);
 }
 
 // An account that nobody names any more takes its tenants along; their rows are others' in the same
