@@ -34,10 +34,25 @@ void Auditor::doubt_lease(uint32_t row, bool strict_too) {
     ledger_.doubt(lease.pool, lease.fence);
 }
 
-void Auditor::doubt_claim(uint64_t number) {
+// What a report may end, it may end only where it is not older than what is known.
+uint64_t Auditor::time_of(uint64_t event_ns) const {
+    return event_ns == shm::kNever ? core_->now() : event_ns;
+}
+
+// The lease that the claim runs under, or kNoRow.
+uint32_t Auditor::lease_of(uint64_t number) const {
     const uint32_t row = core_->find_claim(number);
-    if (row == kNoRow || core_->claim(row).state != shm::ClaimState::kRunning) return;
-    doubt_lease(core_->claim(row).lease, false);
+    const bool runs = row != kNoRow && core_->claim(row).state == shm::ClaimState::kRunning;
+    return runs ? core_->claim(row).lease : kNoRow;
+}
+
+bool Auditor::is_on(uint32_t lease, uint32_t slot) const {
+    return slot != kNoRow && core_->slot(slot).state == shm::SlotState::kLeased &&
+           core_->slot(slot).holder == lease;
+}
+
+void Auditor::doubt_claim(uint64_t number) {
+    if (const uint32_t lease = lease_of(number); lease != kNoRow) doubt_lease(lease, false);
 }
 
 void Auditor::doubt_slot(uint32_t row, bool strict_too) {
@@ -45,9 +60,13 @@ void Auditor::doubt_slot(uint32_t row, bool strict_too) {
     if (slot.state == shm::SlotState::kLeased) doubt_lease(slot.holder, strict_too);
 }
 
-void Auditor::doubt_worker(uint32_t pool, std::string_view name) {
-    const uint32_t row = core_->find_slot(pool, name);
-    if (row != kNoRow) doubt_slot(row, false);
+// As of that time, if nobody has confirmed it since, nor its claim.
+void Auditor::doubt_worker(uint32_t row, uint64_t at_ns) {
+    if (row == kNoRow || core_->slot(row).confirmed_ns > at_ns) return;
+    if (core_->slot(row).state != shm::SlotState::kLeased) return;
+    const uint32_t claim = core_->find_claim(core_->lease(core_->slot(row).holder).arrival);
+    if (claim != kNoRow && core_->claim(claim).confirmed_ns > at_ns) return;
+    doubt_slot(row, false);
 }
 
 void Auditor::hear_of_death(uint32_t session) {
@@ -69,32 +88,71 @@ void Auditor::hear(const core::Steer& steer) {
     administered_();
 }
 
+// S2.23 to S2.25.
 void Auditor::hear(const core::Report& report) {
-    doubt_claim(report.claim);
-    doubt_worker(report.pool, report.worker);
-    administered_();
-}
-
-// What has not been confirmed for too long goes, too.
-void Auditor::hear(const core::Pull& pull) {
-    for (const core::Pull::Worker& worker : pull.workers)
-        doubt_worker(pull.pool, worker.name);
-    for (uint32_t row = 0; row < core_->slots_max(); ++row) {
-        const shm::SlotRow& slot = core_->slot(row);
-        if (slot.pool == pull.pool && (slot.flags & shm::SlotFlag::kAssigned) != 0) {
-            doubt_slot(row, false);
-        }
+    const uint64_t at_ns = time_of(report.event_ns);
+    const uint32_t worker = core_->find_slot(report.pool, report.worker);
+    const uint32_t claim = core_->find_claim(report.claim);
+    const bool is_older = claim != kNoRow && core_->claim(claim).confirmed_ns > at_ns;
+    switch (report.kind) {
+        case core::Report::Kind::kIdle:
+            doubt_if_reported(worker, at_ns);
+            break;
+        case core::Report::Kind::kRunning:
+            if (is_older || is_on(lease_of(report.claim), worker)) break;
+            doubt_claim(report.claim);
+            doubt_worker(worker, at_ns);
+            break;
+        case core::Report::Kind::kAbsent:
+            if (!is_older) doubt_claim(report.claim);
+            break;
     }
     administered_();
 }
 
-void Auditor::hear(const core::Unassign& unassign) {
-    doubt_claim(unassign.claim);
+void Auditor::doubt_if_reported(uint32_t slot, uint64_t at_ns) {
+    if (slot != kNoRow && core_->slot(slot).session == kNoRow) doubt_worker(slot, at_ns);
+}
+
+// S2.30: what has not been confirmed for too long goes; whoever asks is idle, but for what it has
+// been told and not confirmed.
+void Auditor::hear(const core::Pull& pull) {
+    const uint64_t at_ns = time_of(pull.event_ns);
+    const bool is_there = pull.pool < core_->pools();
+    const uint64_t limit_ns = is_there ? core_->pool(pull.pool).queue_timeout_ns : 0;
+    const auto is_unconfirmed = [&](uint32_t row) {
+        return (core_->slot(row).flags & shm::SlotFlag::kAssigned) != 0;
+    };
+    for (uint32_t row = 0; is_there && row < core_->slots_max(); ++row) {
+        const shm::SlotRow& slot = core_->slot(row);
+        if (slot.pool != pull.pool || slot.state != shm::SlotState::kLeased) continue;
+        const uint64_t since_ns = core_->lease(slot.holder).granted_ns;
+        if (is_unconfirmed(row) && at_ns >= since_ns && at_ns - since_ns >= limit_ns) {
+            doubt_slot(row, false);
+        }
+    }
+    for (const core::Pull::Worker& worker : pull.workers) {
+        const uint32_t row = core_->find_slot(pull.pool, worker.name);
+        if (row != kNoRow && !is_unconfirmed(row)) doubt_if_reported(row, at_ns);
+    }
     administered_();
 }
 
+// S2.27
+void Auditor::hear(const core::Unassign& unassign) {
+    const uint32_t lease = lease_of(unassign.claim);
+    if (is_on(lease, core_->find_slot(unassign.pool, unassign.worker))) {
+        doubt_claim(unassign.claim);
+    }
+    administered_();
+}
+
+// S2.26
 void Auditor::hear(const core::UpdateClaim& update) {
-    doubt_claim(update.claim);
+    const uint32_t claim = core_->find_claim(update.claim);
+    if (claim != kNoRow && core_->claim(claim).confirmed_ns <= time_of(update.event_ns)) {
+        doubt_claim(update.claim);
+    }
     administered_();
 }
 
@@ -127,7 +185,6 @@ Auditor::Purse Auditor::purse_at(uint32_t row) const {
                 .balance = core_->balance(row),
                 .charge_max_ns = account.charge_max_ns};
     std::copy(std::begin(account.rate), std::end(account.rate), purse.rate.begin());
-    std::copy(std::begin(account.running), std::end(account.running), purse.running.begin());
     return purse;
 }
 
@@ -292,6 +349,7 @@ void Auditor::load() {
     for (uint32_t row = 0; row < core_->accounts_max(); ++row) {
         if (is_configured(row)) book_.purses[row] = purse_at(row);
     }
+    count_running();
     std::map<uint64_t, Run> runs = runs_now();
     for (const auto& [id, run] : runs) {
         if (!book_.runs.contains(id)) {
@@ -299,6 +357,19 @@ void Auditor::load() {
         }
     }
     book_.runs = std::move(runs);
+}
+
+// Who pays from now on, by the leases.
+void Auditor::count_running() {
+    for (uint32_t row = 0; row < core_->leases_max(); ++row) {
+        const shm::LeaseRow& lease = core_->lease(row);
+        if (lease.state == shm::LeaseState::kFree || lease.account == kNoRow) continue;
+        if (core_->pool(lease.pool).order != shm::PoolOrder::kAccount) continue;
+        const bool pays = (lease.flags & shm::LeaseFlag::kTaken) == 0;
+        const auto purse = book_.purses.find(lease.account);
+        if (!pays || lease.account_class >= shm::kClasses || purse == book_.purses.end()) continue;
+        purse->second.running[lease.account_class] += lease.units;
+    }
 }
 
 // Its turn was committed, and nobody has heard of it: what it has moved is not known.
@@ -367,7 +438,35 @@ bool Auditor::counts(uint32_t row) const {
     }
 }
 
-// Claims with the same labels hold no more than fanout_max, but for what they held before that.
+// Each ended by a zero byte, as they stand in STATE.
+std::string Auditor::labels_in(uint32_t set) const {
+    if (set == kNoRow) return {};
+    const shm::StateHead& head = core_->head();
+    const shm::TablePlace& place = head.table[static_cast<size_t>(shm::Table::kLabelSets)];
+    const auto* rows = reinterpret_cast<const shm::LabelSetRow*>(
+        reinterpret_cast<const std::byte*>(&head) + place.offset);
+    std::string text(rows[set].text_size, '\0');
+    core_->copy_chain(
+        rows[set].text, rows[set].text_size, reinterpret_cast<std::byte*>(text.data()));
+    return text;
+}
+
+// Those that it must have and those that it prefers, each once, in their order.
+std::string Auditor::labels_of(const shm::ClaimRow& claim) const {
+    std::set<std::string> labels;
+    for (const uint32_t set : {claim.label_set, claim.preferred_set}) {
+        const std::string text = labels_in(set);
+        for (size_t at = 0; at < text.size(); at = text.find('\0', at) + 1)
+            labels.insert(text.c_str() + at);
+    }
+    std::string all;
+    for (const std::string& label : labels)
+        all += label + '\0';
+    return all;
+}
+
+// Claims whose labels are the same hold no more than fanout_max, but for what they held before
+// that.
 void Auditor::count_crowds() {
     std::map<Crowd, Held> crowds;
     std::map<Crowd, uint32_t> limits;
@@ -378,12 +477,14 @@ void Auditor::count_crowds() {
         if (core_->pool(claim.pool).order != shm::PoolOrder::kAccount || !counts(row)) continue;
         if (claim.state == shm::ClaimState::kPromised) promised_[claim.first_slot] = row;
         if (claim.account_class >= shm::kClasses) continue;
-        const Crowd crowd{name_of(claim.account), claim.pool, claim.label_set, claim.preferred_set};
+        const Crowd crowd{name_of(claim.account), claim.pool, labels_of(claim)};
         crowds[crowd].units += claim.units;
         crowds[crowd].claims.insert(claim.arrival);
+        crowds[crowd].sets.insert({claim.label_set, claim.preferred_set});
         limits[crowd] = is_configured(claim.account) ? core_->account(claim.account).fanout_max : 0;
     }
     for (const auto& [crowd, held] : crowds) {
+        if (limits[crowd] != 0 && held.sets.size() > 1) ++seen_["a fan-out of several sets"];
         if (limits[crowd] == 0 || held.units <= limits[crowd]) continue;
         ++seen_["above a limit of later"];
         const std::set<uint64_t>& before = crowds_[crowd].claims;

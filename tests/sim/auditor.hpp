@@ -80,10 +80,11 @@ class Auditor final : public core::Tap {
         std::map<uint64_t, Run> runs;          // by lease
         std::map<uint64_t, Money> taken_over;  // what a claim's run will begin with, by number
     };
-    using Crowd = std::tuple<std::string, uint32_t, uint32_t, uint32_t>;  // account, pool, labels
+    using Crowd = std::tuple<std::string, uint32_t, std::string>;  // account, pool, all labels
     struct Held {
         uint32_t units = 0;
         std::set<uint64_t> claims;
+        std::set<std::pair<uint32_t, uint32_t>> sets;  // of the labels, as they were asked for
     };
     using Label = std::tuple<std::string, uint32_t, std::string>;  // account, pool
     using Place = std::pair<uint64_t, uint32_t>;                   // claim and slot
@@ -92,7 +93,11 @@ class Auditor final : public core::Tap {
     void doubt_lease(uint32_t row, bool strict_too);
     void doubt_claim(uint64_t number);
     void doubt_slot(uint32_t row, bool strict_too);
-    void doubt_worker(uint32_t pool, std::string_view name);
+    void doubt_worker(uint32_t slot, uint64_t at_ns);
+    void doubt_if_reported(uint32_t slot, uint64_t at_ns);
+    [[nodiscard]] uint64_t time_of(uint64_t event_ns) const;
+    [[nodiscard]] uint32_t lease_of(uint64_t claim) const;
+    [[nodiscard]] bool is_on(uint32_t lease, uint32_t slot) const;
     void step(uint64_t now_ns);
     [[nodiscard]] Purse* purse_of(std::string_view name);
     [[nodiscard]] Purse purse_at(uint32_t row) const;
@@ -103,7 +108,10 @@ class Auditor final : public core::Tap {
     void take_decisions();
     void compare(const Book& book, const std::string& when);
     void load();
+    void count_running();
     void take_over();
+    [[nodiscard]] std::string labels_in(uint32_t set) const;
+    [[nodiscard]] std::string labels_of(const shm::ClaimRow& claim) const;
     void count_crowds();
     void count_labels();
     [[nodiscard]] bool counts(uint32_t claim) const;

@@ -43,7 +43,7 @@ void Client::wish_by_account(uint32_t pool, dibs_claim_options& options) {
         options.preempt_grace_ns = (1 + static_cast<int64_t>(dice().below(20))) * kMs;
     }
     if (dice().one_in(3)) {
-        options.prefer = kGpu;
+        options.prefer = !scene_.calm && dice().one_in(3) ? kBig : kGpu;
         options.prefer_count = 1;
     }
     if (scene_.calm) return;

@@ -92,6 +92,7 @@ TEST(Simulation, LosesNothingAndGrantsNothingTwice) {
                              "reported worker gone",
                              "waits again",
                              "above a limit of later",
+                             "a fan-out of several sets",
                              "set an account",
                              "reset an account",
                              "delete an account",
