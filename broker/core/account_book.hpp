@@ -34,6 +34,15 @@ namespace dibs::core {
 
 using Cost = std::array<int64_t, shm::kClasses>;
 
+// Micro-units, and those of a second: what a balance may be either way, and a rate.
+inline constexpr int64_t kMoneyMax = 1'000'000'000'000'000'000;
+inline constexpr int64_t kRateMax = 1'000'000'000'000;
+
+// What a class saves up at most.
+inline __int128 cap_of(int64_t rate, uint64_t charge_max_ns) {
+    return static_cast<__int128>(rate) * (charge_max_ns / 1000) / 1'000'000;
+}
+
 inline constexpr uint8_t kFreeClass = shm::kClasses;
 inline constexpr uint8_t kNoClass = 255;  // not in this pass
 inline constexpr uint32_t kClassesAndFree = shm::kClasses + 1;

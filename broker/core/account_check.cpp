@@ -178,6 +178,14 @@ void AccountCheck::account(uint32_t row) {
            [&] { return who() + " is used by another number"; });
     expect(uses_[row] != 0 || (account.flags & shm::AccountFlag::kConfigured) != 0,
            [&] { return who() + " is there and nobody knows it"; });
+    const bool is_bare =
+        account.label_limits == kNoRow && account.fanout_max == 0 &&
+        std::all_of(
+            account.rate, account.rate + shm::kClasses, [](int64_t of) { return of == 0; }) &&
+        std::all_of(
+            account.balance, account.balance + shm::kClasses, [](int64_t of) { return of == 0; });
+    expect(is_bare || (account.flags & shm::AccountFlag::kConfigured) != 0,
+           [&] { return who() + " is not configured and has terms"; });
     expect(held_[row] == account.held, [&] {
         return who() + ": counted " + std::to_string(held_[row]) + " slots held, stored " +
                std::to_string(account.held);

@@ -16,8 +16,6 @@ namespace AccountFlag = shm::AccountFlag;
 
 namespace {
 
-constexpr int64_t kMoneyMax = 1'000'000'000'000'000'000;
-constexpr int64_t kRateMax = 1'000'000'000'000;
 constexpr unsigned kAllLines = 0xfU;
 constexpr unsigned kMoneyLines = 0x7U;
 
@@ -48,10 +46,6 @@ __int128 earned(int64_t rate, uint64_t from_us, uint64_t to_us) {
 
 // Up to here 64 bits hold whatever an account may earn (10¹² a second) or pay (2³¹ slots).
 constexpr uint64_t kShortUs = 1'000'000'000;
-
-__int128 cap_of(int64_t rate, TimeNs charge_max_ns) {
-    return static_cast<__int128>(rate) * (charge_max_ns / 1000) / 1'000'000;
-}
 
 std::string said_of(std::string_view name) {
     return "account '" + std::string{name.substr(0, 80)} + "': ";

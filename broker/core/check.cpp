@@ -187,6 +187,9 @@ void Check::claims() {
             expect(&wrongs_, parts_.by_account(claim.pool), [&] {
                 return who() + " runs in a pool without accounts";
             });
+            expect(&wrongs_, claim.deadline_ns == kNever, [&] {
+                return who() + " runs and has a deadline";
+            });
             continue;
         }
         ++held_by_[claim.session].claims;
@@ -241,6 +244,9 @@ void Check::leases(uint32_t begin, uint32_t end) {
                parts_.tags[lease.session].size() > lease.tag &&
                    parts_.tags[lease.session][lease.tag] == (row | Core::Parts::kTagLease),
                [&] { return who() + " is not under its tag"; });
+        expect(&wrongs_, lease.granted_ns <= parts_.now_ns, [&] {
+            return who() + " was granted at a time to come";
+        });
         const bool killing = lease.state == LeaseState::kKilling;
         const SlotState held = killing ? SlotState::kRecovering : SlotState::kLeased;
         uint32_t confirmed = 0;
@@ -293,18 +299,22 @@ void Check::sessions() {
     }
 }
 
+// Returns the chain's last block.
 template <class Whose>
-void Check::mark_chain(uint32_t chain, uint32_t bytes, const Whose& whose) {
+uint32_t Check::mark_chain(uint32_t chain, uint32_t bytes, const Whose& whose) {
+    uint32_t last = kNoRow;
     for (uint32_t left = chain == kNoRow ? 0 : Arena::blocks_for(bytes); left > 0; --left) {
         if (chain >= state_.arena.size()) {
             wrongs_.push_back(whose() + " leaves the arena");
-            return;
+            return kNoRow;
         }
+        last = chain;
         expect(
             &wrongs_, block_used_[chain] == 0, [&] { return whose() + " shares an arena block"; });
         block_used_[chain] = 1;
         chain = state_.arena[chain].next;
     }
+    return last;
 }
 
 void Check::arena() {
@@ -313,7 +323,11 @@ void Check::arena() {
     constexpr uint32_t kBlock = sizeof(shm::ArenaBlock::bytes);
     const auto named = [](const char* list) { return [list] { return std::string(list); }; };
     mark_chain(counters.arena_free_head, counters.arena_free * kBlock, named("the free list"));
-    mark_chain(counters.arena_freed_head, counters.arena_freed * kBlock, named("the freed list"));
+    const uint32_t last = mark_chain(
+        counters.arena_freed_head, counters.arena_freed * kBlock, named("the freed list"));
+    expect(&wrongs_, counters.arena_freed == 0 || last == counters.arena_freed_tail, [] {
+        return std::string("the freed list ends at another block");
+    });
     for (const uint32_t row : live_claims_) {
         const shm::ClaimRow& claim = state_.claims[row];
         mark_chain(claim.payload, claim.payload_size, [&] {

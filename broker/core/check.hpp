@@ -90,7 +90,7 @@ class Check {
     void arena();
     void derived();
     template <class Whose>
-    void mark_chain(uint32_t chain, uint32_t bytes, const Whose& whose);
+    uint32_t mark_chain(uint32_t chain, uint32_t bytes, const Whose& whose);
     uint32_t chain_length(uint32_t first, uint32_t holder, SlotState state, uint32_t* confirmed);
 
     const Core::Parts& parts_;

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "broker/core/account_book.hpp"
 #include "broker/core/arena.hpp"
 #include "broker/core/core.hpp"
 #include "broker/core/edit.hpp"
@@ -130,7 +131,7 @@ class Soundness {
         if (state_.pools[claim.pool].order != shm::PoolOrder::kAccount) return false;
         if (running) return runs(claim);
         const shm::SlotRow& slot = state_.slots[claim.first_slot];
-        return slot.state != SlotState::kFree && slot.pool == claim.pool;
+        return claim.units == 1 && slot.state != SlotState::kFree && slot.pool == claim.pool;
     }
 
     // Under a lease of its own. One that is taken may have lost slots since.
@@ -195,7 +196,8 @@ class Soundness {
                pool.required_label_size < sizeof pool.required_label + 1 &&
                is_link(pool.ready_head, state_.slots.size()) &&
                is_link(pool.ready_tail, state_.slots.size()) && pool.units_max <= shm::kUnitsMax &&
-               pool.payload_max <= shm::kPayloadMax;
+               pool.payload_max <= shm::kPayloadMax &&
+               (pool.kind == shm::PoolKind::kCounted || pool.slots_wanted == 0);
     }
 
     bool sound(const shm::SessionRow& session) const {
@@ -246,7 +248,9 @@ class Soundness {
         const bool leased =
             slot.state == SlotState::kLeased || slot.state == SlotState::kRecovering;
         const uint32_t holders = leased ? state_.leases.size() : state_.claims.size();
-        return within(slot.state, SlotState::kAbsent) && slot.pool < state_.counters->pools &&
+        // Parked and absent ones are laid out, and no core makes them yet.
+        return within(slot.state, SlotState::kUnknown) && slot.state != SlotState::kParked &&
+               slot.pool < state_.counters->pools &&
                is_link(slot.session, state_.sessions.size()) && is_link(slot.holder, holders) &&
                is_link(slot.holder_next, slots) && is_link(slot.ready_next, slots) &&
                is_link(slot.ready_prev, slots) && chain(slot.attributes, slot.attributes_size) &&
@@ -261,12 +265,35 @@ class Soundness {
                (slot.state == SlotState::kLeased && slot.holder < state_.leases.size());
     }
 
+    // Those between are laid out, and no core enters them yet.
+    static bool is_written(ClaimState state) {
+        return within(state, ClaimState::kReserved) || state == ClaimState::kRunning ||
+               state == ClaimState::kPromised;
+    }
+
     bool sound(const shm::ClaimRow& claim) const {
         if (claim.state == ClaimState::kFree) return true;
-        return within(claim.state, ClaimState::kPromised) && claim.pool < state_.counters->pools &&
+        return is_written(claim.state) && claim.pool < state_.counters->pools &&
                tagged(claim.session, claim.tag) && is_link(claim.first_slot, state_.slots.size()) &&
-               claim.units <= shm::kUnitsMax && claim.payload_size <= shm::kPayloadMax &&
-               chain(claim.payload, claim.payload_size) && sound_terms(claim);
+               claim.units != 0 && claim.units <= shm::kUnitsMax &&
+               claim.payload_size <= shm::kPayloadMax && chain(claim.payload, claim.payload_size) &&
+               sound_terms(claim);
+    }
+
+    // What has been paid, with or without the time by which a lease's cost is less: no sum of it
+    // leaves its number.
+    static bool is_paid(std::span<const int64_t> cost, int64_t least) {
+        return std::all_of(cost.begin(), cost.end(), [least](int64_t paid) {
+            return paid >= least && paid <= kMoneyMax;
+        });
+    }
+
+    bool is_carried(uint32_t block) const {
+        if (block == kNoRow) return true;
+        if (block >= state_.arena.size()) return false;
+        Cost cost;
+        std::memcpy(cost.data(), state_.arena[block].bytes, sizeof(cost));
+        return is_paid(cost, 0);
     }
 
     // What only pools ordered by account keep.
@@ -275,8 +302,7 @@ class Soundness {
         const bool runs = claim.state == ClaimState::kRunning;
         const bool promised = claim.state == ClaimState::kPromised;
         return is_account(claim.account) && is_label_set(claim.label_set) &&
-               is_label_set(claim.preferred_set) &&
-               is_link(claim.carried_cost, state_.arena.size()) &&
+               is_label_set(claim.preferred_set) && is_carried(claim.carried_cost) &&
                (!runs || claim.lease < state_.leases.size()) &&
                (!promised || claim.first_slot < state_.slots.size()) && claim.account_class <= 5;
     }
@@ -292,7 +318,16 @@ class Soundness {
 
     bool sound(const shm::AccountRow& account) const {
         if (account.state == 0) return true;
+        const auto is_money = [](int64_t balance) {
+            return balance >= -kMoneyMax && balance <= kMoneyMax;
+        };
+        const auto is_rate = [&](int64_t rate) {
+            return rate >= 0 && rate <= kRateMax &&
+                   cap_of(rate, account.charge_max_ns) <= kMoneyMax;
+        };
         return account.name_size < sizeof account.name + 1 &&
+               std::all_of(std::begin(account.balance), std::end(account.balance), is_money) &&
+               std::all_of(std::begin(account.rate), std::end(account.rate), is_rate) &&
                whole_chain(account.label_limits, account.label_limits_size) &&
                are_limits(text(account.label_limits, account.label_limits_size));
     }
@@ -309,7 +344,9 @@ class Soundness {
                within(lease.mode, shm::ExpiryMode::kLazy) && lease.pool < state_.counters->pools &&
                tagged(lease.session, lease.tag) && is_link(lease.first_slot, state_.slots.size()) &&
                lease.units <= shm::kUnitsMax && is_account(lease.account) &&
-               lease.account_class <= 5;
+               lease.account_class <= 5 &&
+               (state_.pools[lease.pool].order != shm::PoolOrder::kAccount ||
+                is_paid(lease.cost, -kMoneyMax));
     }
 
     // Attaching puts each of its slots once into the book of accounts, so none may stand there
@@ -319,7 +356,10 @@ class Soundness {
         uint32_t previous = kNoRow;
         for (uint32_t at = pool.ready_head; at != kNoRow; at = state_.slots[at].ready_next) {
             const shm::SlotRow& slot = state_.slots[at];
-            if (slot.state != SlotState::kIdle || slot.pool != row) return false;
+            if (slot.state != SlotState::kIdle || slot.pool != row ||
+                slot.idle_order >= pool.idle_order_next) {
+                return false;
+            }
             if (previous != kNoRow && slot.idle_order <= state_.slots[previous].idle_order) {
                 return false;
             }

@@ -212,6 +212,14 @@ class Load {
     static void remember_fence(Row&, uint64_t) {}
 
     // Every row that is not in use, once. The chain of the formatted state is made anew.
+    // FlatBuffers' verifier looks at where a list begins, not at what its numbers want.
+    static void expect_aligned(const flatbuffers::Vector<const FreeRow*>* rows, const char* table) {
+        if (rows == nullptr || rows->size() == 0) return;
+        if (reinterpret_cast<uintptr_t>(rows->Data()) % alignof(FreeRow) != 0) {
+            throw SnapshotError(std::string(table) + ": its rows are not aligned");
+        }
+    }
+
     template <class Row>
     Free free_rows(const char* table,
                    const FreeRows* told,
@@ -237,6 +245,7 @@ class Load {
         };
         const std::string name(table);
         const auto* order = told == nullptr ? nullptr : told->rows();
+        expect_aligned(order, table);
         for (uint32_t at = 0; order != nullptr && at < order->size(); ++at) {
             add(*order->Get(at), name + '[' + std::to_string(at) + ']');
         }
@@ -255,6 +264,7 @@ class Load {
 
     void free_accounts(const std::vector<bool>& taken) const {
         if (snapshot_.free_accounts() == nullptr) return;
+        expect_aligned(snapshot_.free_accounts(), "free_accounts");
         for (const FreeRow* free : *snapshot_.free_accounts()) {
             if (free->row() >= taken.size() || taken[free->row()]) {
                 throw SnapshotError("free_accounts: row " + std::to_string(free->row()) +

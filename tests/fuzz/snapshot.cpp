@@ -1,8 +1,8 @@
 // tests/fuzz/snapshot.cpp -- a snapshot whose bytes nobody wrote: it is refused with a sentence, or
 // what it makes can be served from, and is dumped as the same bytes again and again.
 //
-// The base is the snapshot of a random conversation of some three hundred turns. The input
-// overwrites pieces of it, each behind its place and size; behind the last, it may cut it short.
+// The first byte says of which base (bases.hpp) it is. What follows overwrites pieces of it, each
+// behind its place and size; behind the last, it may cut it short.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
@@ -11,7 +11,7 @@
 
 #include "broker/core/core.hpp"
 #include "broker/snapshot/load.hpp"
-#include "tests/crash/workload.hpp"
+#include "tests/fuzz/bases.hpp"
 #include "tests/fuzz/bytes.hpp"
 
 namespace {
@@ -19,47 +19,13 @@ namespace {
 namespace core = dibs::core;
 namespace snapshot = dibs::snapshot;
 using dibs::fuzz::Bytes;
+using dibs::fuzz::bytes_of;
 using dibs::fuzz::expect;
+using dibs::fuzz::Line;
+using dibs::fuzz::Memory;
 
-constexpr core::Limits kLimits = {.pools = 9,
-                                  .sessions = 6,
-                                  .slots = 48,
-                                  .claims = 20,
-                                  .leases = 16,
-                                  .arena_blocks = 48,
-                                  .accounts = 8,
-                                  .label_sets = 8};
 // What a hostile table size may cost here.
 constexpr uint64_t kStateMax = 16 << 20;
-
-struct alignas(64) Line {
-    std::byte bytes[64];
-};
-using Memory = std::vector<Line>;
-
-std::span<std::byte> bytes_of(Memory& memory) {
-    return {memory.front().bytes, memory.size() * sizeof(Line)};
-}
-
-std::vector<uint8_t> make_base() {
-    Memory memory(core::state_size(kLimits) / sizeof(Line));
-    core::format_state(bytes_of(memory), kLimits);
-    core::Core broker{bytes_of(memory)};
-    dibs::tests::Workload workload{broker, 3};
-    workload.set_up();
-    expect(broker.find_pool("vault") != dibs::shm::kNoRow, "there is room for every pool");
-    for (int turn = 0; turn < 300; ++turn) {
-        broker.begin_turn(workload.next_time());
-        for (int i = 0; i < 4; ++i) {
-            const auto drawn = workload.below(dibs::tests::kOperations);
-            (void)workload.apply(static_cast<dibs::tests::Operation>(drawn));
-        }
-        broker.decide();
-        broker.commit();
-        broker.clear();
-    }
-    return snapshot::dump(bytes_of(memory));
-}
 
 std::vector<uint8_t> edited(const std::vector<uint8_t>& base, Bytes input) {
     std::vector<uint8_t> bytes = base;
@@ -85,20 +51,23 @@ void serve_from(Memory& memory) {
     Memory again(memory.size());
     snapshot::Loader(dumped).fill(bytes_of(again));
     expect(snapshot::dump(bytes_of(again)) == dumped, "a load gives back what was dumped");
-    do {
-        broker.begin_turn(broker.now() + 1);
-        broker.decide();
-        broker.commit();
-        broker.clear();
-    } while (broker.work_left());
-    expect(broker.check_all().empty(), "a turn leaves good what was good");
+    (void)dibs::fuzz::serves(broker);
 }
 
 }  // namespace
 
 int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
-    static const std::vector<uint8_t> base = make_base();
-    const std::vector<uint8_t> input = edited(base, Bytes(bytes, size));
+    static const std::vector<std::vector<uint8_t>> bases = [] {
+        std::vector<std::vector<uint8_t>> made;
+        for (size_t base = 0; base < dibs::fuzz::kBases; ++base) {
+            Memory left = dibs::fuzz::make_base(base, false);
+            made.push_back(snapshot::dump(bytes_of(left)));
+        }
+        return made;
+    }();
+    Bytes asked(bytes, size);
+    const std::vector<uint8_t>& base = bases[asked.take<uint8_t>() % bases.size()];
+    const std::vector<uint8_t> input = edited(base, asked);
     try {
         const snapshot::Loader loader(input);
         const uint64_t state_size = core::state_size(loader.limits());

@@ -1,6 +1,7 @@
 // tests/broker/core/soundness_test.cpp -- a STATE that a broker wrote is attached to, whatever its
 // tables' sizes are.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 #include <string_view>
 #include <utility>
@@ -143,6 +144,15 @@ TEST_F(SoundnessOfAccounts, NamesALabelSetWhoseTextHoldsOtherThanItsLabels) {
     EXPECT_EQ(core::rows_refusal(memory()), "");
 }
 
+// It would be given slots without workers.
+TEST_F(SoundnessOfAccounts, NamesAPoolOfWorkersThatWantsSlots) {
+    auto& pool = const_cast<shm::PoolRow&>(core().pool(pool_));
+    pool.slots_wanted = 1;
+    EXPECT_EQ(core::rows_refusal(memory()), "pool row 0 leaves its tables");
+    pool.slots_wanted = 0;
+    EXPECT_EQ(core::rows_refusal(memory()), "");
+}
+
 // Attaching would walk it for ever.
 TEST_F(Soundness, OfAReadyQueueThatBitesItsTail) {
     uint32_t shares = shm::kNoRow;
@@ -185,12 +195,16 @@ TEST_F(Soundness, OfAReadyQueueOfAPoolOrderedByArrival) {
     EXPECT_NE(core().check_all(), std::vector<std::string>{});
     pool.ready_head = head;
     EXPECT_EQ(core::rows_refusal(memory()), "");
+    // The next one would stand behind it with a lower place.
+    pool.idle_order_next = core().slot(pool.ready_tail).idle_order;
+    EXPECT_EQ(core::rows_refusal(memory()), why);
 }
 
 // What runs and what is promised: three leases of one account with a label limit.
 class SoundnessOfRuns : public CoreFixture {
   protected:
     static constexpr std::string_view kNotFitting = " does not fit the rows that it names";
+    static constexpr std::string_view kLeaving = " leaves its tables";
 
     void SetUp() override {
         session_ = session();
@@ -244,13 +258,28 @@ class SoundnessOfRuns : public CoreFixture {
     }
     // With that value in that field the rows are refused, and with the one before they are not.
     template <class Field, class Value>
-    void refused_with(Field& field, Value value) {
+    void refused_with(Field& field, Value value, std::string_view why = kNotFitting) {
         const Field before = field;
         field = static_cast<Field>(value);
-        EXPECT_TRUE(core::rows_refusal(memory()).ends_with(kNotFitting))
-            << core::rows_refusal(memory());
+        EXPECT_TRUE(core::rows_refusal(memory()).ends_with(why)) << core::rows_refusal(memory());
         field = before;
         EXPECT_EQ(core::rows_refusal(memory()), "");
+    }
+    // Then the rows are sound, and contradict one another.
+    template <class Field, class Value>
+    void wrong_with(Field& field, Value value, std::string_view why) {
+        const Field before = field;
+        field = static_cast<Field>(value);
+        EXPECT_EQ(core::rows_refusal(memory()), "");
+        const std::vector<std::string> wrongs = core::Core(memory()).check_all();
+        EXPECT_TRUE(std::any_of(wrongs.begin(), wrongs.end(), [&](const std::string& wrong) {
+            return wrong.ends_with(why);
+        })) << why;
+        field = before;
+        EXPECT_EQ(core::Core(memory()).check_all(), std::vector<std::string>{});
+    }
+    shm::AccountRow& account() {
+        return const_cast<shm::AccountRow&>(core().account(core().find_account("a")));
     }
     uint32_t unused_slot() { return core().slots_max() - 1; }
 
@@ -311,6 +340,61 @@ TEST_F(SoundnessOfRuns, NamesAClaimThatConfirmsWithoutSlots) {
     claim.state = shm::ClaimState::kReserved;
     claim.first_slot = shm::kNoRow;
     EXPECT_TRUE(core::rows_refusal(memory()).ends_with(kNotFitting));
+}
+
+TEST_F(SoundnessOfRuns, NamesStatesThatNoCoreMakesYet) {
+    for (const auto state :
+         {shm::ClaimState::kLocked, shm::ClaimState::kHeld, shm::ClaimState::kPlaceholder}) {
+        refused_with(run(2).state, state, kLeaving);
+    }
+    auto& idle = const_cast<shm::SlotRow&>(core().slot(core().pool(other_).ready_tail));
+    refused_with(idle.state, shm::SlotState::kParked, kLeaving);
+    refused_with(idle.state, shm::SlotState::kAbsent, kLeaving);
+}
+
+// Slots are chosen for each unit, and one is promised.
+TEST_F(SoundnessOfRuns, NamesUnitsThatNobodyCanServe) {
+    refused_with(run(2).units, 0, kLeaving);
+    shm::ClaimRow& claim = run(2);
+    claim.state = shm::ClaimState::kPromised;
+    claim.first_slot = lease(3).first_slot;
+    refused_with(claim.units, 2);
+}
+
+// Sums of it would leave their numbers.
+TEST_F(SoundnessOfRuns, NamesMoneyThatNobodyCanHave) {
+    constexpr int64_t kMost = 1'000'000'000'000'000'000;
+    refused_with(account().balance[0], kMost + 1, kLeaving);
+    refused_with(account().balance[4], -kMost - 1, kLeaving);
+    refused_with(account().rate[1], -1, kLeaving);
+    refused_with(account().rate[1], 1'000'000'000'001, kLeaving);
+    account().rate[1] = 1'000'000'000'000;
+    refused_with(account().charge_max_ns, 1'000'000'000'002'000, kLeaving);
+    account().rate[1] = 0;
+    refused_with(lease(2).cost[0], kMost + 1, kLeaving);
+    refused_with(lease(2).cost[0], -kMost - 1, kLeaving);
+    // What a claim's run is to begin with.
+    core::State state(memory());
+    const uint32_t block = state.counters->arena_free_head;
+    auto* cost = const_cast<shm::ArenaBlock&>(state.arena[block]).bytes;
+    cost[7] = 0x80;
+    refused_with(run(2).carried_cost, block, kLeaving);
+    cost[7] = 0;
+}
+
+TEST_F(SoundnessOfRuns, ChecksWhatRunsAndWhoPays) {
+    wrong_with(run(2).deadline_ns, 5, " runs and has a deadline");
+    wrong_with(lease(2).granted_ns, 2, " was granted at a time to come");
+    wrong_with(account().flags, shm::AccountFlag::kOfFile, " is not configured and has terms");
+}
+
+// What is freed next would be linked behind a block that is somebody's.
+TEST_F(SoundnessOfRuns, ChecksWhereTheFreedListEnds) {
+    turn(2, [&] { ASSERT_TRUE(core().set_account({.name = "a"}, nullptr)); });
+    core::State state(memory());
+    auto& counters = const_cast<shm::CountersRow&>(*state.counters);
+    ASSERT_EQ(counters.arena_freed, 1U);
+    wrong_with(counters.arena_freed_tail, counters.arena_free_head, "ends at another block");
 }
 
 // The bytes of a limit would be read behind the text's end.

@@ -186,6 +186,21 @@ TEST(Load, RefusesFreeRowsThatAreNot) {
               "free_accounts: row 2 is in use, or does not exist");
 }
 
+// The list begins four bytes on, where its first row's number says how long it is.
+TEST(Load, RefusesFreeRowsWhereNoneCanBegin) {
+    const std::vector<uint8_t> whole = small();
+    SnapshotT told;
+    GetSnapshot(whole.data())->UnPackTo(&told);
+    told.free_slots->rows = {FreeRow(1, 1, 0)};
+    told.free_slots->untouched = 2;
+    std::vector<uint8_t> bytes = packed(told);
+    ASSERT_EQ(refusal(bytes), "");
+    const auto* table =
+        reinterpret_cast<const flatbuffers::Table*>(GetSnapshot(bytes.data())->free_slots());
+    bytes[static_cast<size_t>(table->GetAddressOf(FreeRows::VT_ROWS) - bytes.data())] += 4;
+    EXPECT_EQ(refusal(bytes), "free_slots: its rows are not aligned");
+}
+
 TEST(Load, RefusesRowsThatContradictOneAnother) {
     EXPECT_EQ(refusal_of([](SnapshotT& told) { told.leases[0]->session = 1; }),
               "lease row 0 leaves its tables");

@@ -1,0 +1,38 @@
+// tests/fuzz/bases.hpp -- states that a broker may have left, for inputs that change some of their
+// bytes; and all that somebody may ask of a broker that goes on from there.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "broker/core/core.hpp"
+
+namespace dibs::fuzz {
+
+struct alignas(64) Line {
+    std::byte bytes[64];
+};
+using Memory = std::vector<Line>;
+
+inline std::span<std::byte> bytes_of(Memory& memory) {
+    return {memory.front().bytes, memory.size() * sizeof(Line)};
+}
+
+// One after the other:
+//   a random conversation of some three hundred turns, in pools of all kinds
+//   slots that are paid for: a promised claim behind a lease that is being revoked, a claim of
+//     several units under label limits, one that runs in the free class, others that wait
+//   workers that are paid for, attached ones with labels in every state, and reported ones: with
+//     assignments that they have not confirmed, promised to another, under a killed holder's lease
+inline constexpr size_t kBases = 3;
+
+// `open`: the last turn of the first one is not committed.
+Memory make_base(size_t base, bool open);
+
+// Turns in which time passes, more is asked, and everybody goes. What holds at first holds after
+// each; false: it did not hold at first.
+bool serves(core::Core& broker);
+
+}  // namespace dibs::fuzz
