@@ -213,8 +213,9 @@ class Soundness {
     }
 
     bool chain(uint32_t first, uint32_t size) const {
-        return is_link(first, state_.arena.size()) &&
-               (first == kNoRow || Arena::blocks_for(size) <= state_.arena.size());
+        if (first == kNoRow) return size == 0;
+        return first < state_.arena.size() && size != 0 &&
+               Arena::blocks_for(size) <= state_.arena.size();
     }
 
     // One that attaching reads: as long as it is said to be.
@@ -225,7 +226,7 @@ class Soundness {
             if (block == kNoRow) return false;
             block = state_.arena[block].next;
         }
-        return size == 0 || first != kNoRow;
+        return true;
     }
 
     // Of a whole chain.

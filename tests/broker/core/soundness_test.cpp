@@ -388,6 +388,16 @@ TEST_F(SoundnessOfRuns, ChecksWhatRunsAndWhoPays) {
     wrong_with(account().flags, shm::AccountFlag::kOfFile, " is not configured and has terms");
 }
 
+// A chain of no bytes would be freed with its one block, and not be counted.
+TEST_F(SoundnessOfRuns, NamesChainsOfNoBytes) {
+    refused_with(run(2).payload, core().counters().arena_free_head, kLeaving);
+    refused_with(run(2).payload_size, 1, kLeaving);
+    refused_with(slot(2).attributes, core().counters().arena_free_head, kLeaving);
+    const uint32_t size = account().label_limits_size;
+    refused_with(account().label_limits_size, 0, kLeaving);
+    EXPECT_EQ(account().label_limits_size, size);
+}
+
 // What is freed next would be linked behind a block that is somebody's.
 TEST_F(SoundnessOfRuns, ChecksWhereTheFreedListEnds) {
     turn(2, [&] { ASSERT_TRUE(core().set_account({.name = "a"}, nullptr)); });
