@@ -38,6 +38,12 @@ bool is_link(uint32_t row, uint32_t rows) {
     return row == kNoRow || row < rows;
 }
 
+// What only grows is given out for longer than anything runs; behind its last number it would
+// begin anew.
+bool is_count(uint64_t number) {
+    return number >> 62U == 0;
+}
+
 // How many leases before its own turn the first slot of one is asked for: where leases have come
 // and gone for long it stands anywhere.
 constexpr uint32_t kAhead = 16;
@@ -75,7 +81,7 @@ class Soundness {
     explicit Soundness(const State& state) : state_(state), run_by_(state.leases.size()) {}
 
     std::string find() {
-        if (!counters()) return "the counters' links leave their tables";
+        if (!counters()) return "the counters leave their tables, or their numbers";
         for (uint32_t row = 0; row < state_.arena.size(); ++row) {
             if (!is_link(state_.arena[row].next, state_.arena.size())) {
                 return row_text("arena block", row, " leaves its tables");
@@ -177,7 +183,8 @@ class Soundness {
     bool counters() const {
         const shm::CountersRow& counters = *state_.counters;
         const uint32_t blocks = state_.arena.size();
-        return counters.pools <= state_.pools.size() &&
+        return is_count(counters.arrival_next) && is_count(counters.turns) &&
+               is_count(counters.time_ns) && counters.pools <= state_.pools.size() &&
                is_link(counters.claims_free_head, state_.claims.size()) &&
                is_link(counters.leases_free_head, state_.leases.size()) &&
                is_link(counters.slots_free_head, state_.slots.size()) &&
@@ -196,7 +203,8 @@ class Soundness {
                pool.required_label_size < sizeof pool.required_label + 1 &&
                is_link(pool.ready_head, state_.slots.size()) &&
                is_link(pool.ready_tail, state_.slots.size()) && pool.units_max <= shm::kUnitsMax &&
-               pool.payload_max <= shm::kPayloadMax &&
+               pool.payload_max <= shm::kPayloadMax && is_count(pool.fence_next) &&
+               is_count(pool.idle_order_next) &&
                (pool.kind == shm::PoolKind::kCounted || pool.slots_wanted == 0);
     }
 

@@ -388,6 +388,18 @@ TEST_F(SoundnessOfRuns, ChecksWhatRunsAndWhoPays) {
     wrong_with(account().flags, shm::AccountFlag::kOfFile, " is not configured and has terms");
 }
 
+// The next claim's, fence's or slot's would be one that is there.
+TEST_F(SoundnessOfRuns, NamesNumbersThatWouldBeginAnew) {
+    core::State state(memory());
+    auto& counters = const_cast<shm::CountersRow&>(*state.counters);
+    refused_with(counters.arrival_next, ~uint64_t{0}, " or their numbers");
+    refused_with(counters.time_ns, ~uint64_t{0}, " or their numbers");
+    refused_with(counters.turns, ~uint64_t{0}, " or their numbers");
+    auto& pool = const_cast<shm::PoolRow&>(core().pool(pool_));
+    refused_with(pool.fence_next, ~uint64_t{0}, kLeaving);
+    refused_with(pool.idle_order_next, ~uint64_t{0}, kLeaving);
+}
+
 // A chain of no bytes would be freed with its one block, and not be counted.
 TEST_F(SoundnessOfRuns, NamesChainsOfNoBytes) {
     refused_with(run(2).payload, core().counters().arena_free_head, kLeaving);
