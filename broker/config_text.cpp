@@ -233,7 +233,7 @@ void read_limits(Section& top, Config& config, Mistakes& mistakes) {
     section.count("claims", limits.claims, 1, kManyRows);
     section.count("leases", limits.leases, 1, kManyRows);
     section.count("accounts", limits.accounts, 1, kManyRows);
-    section.count("label_sets", limits.label_sets, 1, kManyRows);
+    section.count("label_sets", limits.label_sets, 1, core::kLabelSetsMax);
     uint64_t arena = uint64_t{limits.arena_blocks} * sizeof(shm::ArenaBlock);
     section.size("arena", arena, sizeof(shm::ArenaBlock), 4ULL << 30);
     limits.arena_blocks = static_cast<uint32_t>(arena / sizeof(shm::ArenaBlock));

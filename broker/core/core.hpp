@@ -28,6 +28,9 @@
 
 namespace dibs::core {
 
+// Which set covers which is remembered for each two of them: a byte each, 64 MiB for so many.
+inline constexpr uint32_t kLabelSetsMax = 8192;
+
 // Rows to preallocate. All are at least 1.
 struct Limits {
     uint32_t pools = 64;

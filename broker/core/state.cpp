@@ -70,7 +70,9 @@ Places lay_out(const Limits& limits, uint64_t* size) {
     add(Table::kAccounts, std::max(limits.accounts, 1U), sizeof(shm::AccountRow));
     add(Table::kTypes, 1, sizeof(shm::TypeRow));
     add(Table::kApplications, 1, sizeof(shm::ApplicationRow));
-    add(Table::kLabelSets, std::max(limits.label_sets, 1U), sizeof(shm::LabelSetRow));
+    add(Table::kLabelSets,
+        std::clamp(limits.label_sets, 1U, kLabelSetsMax),
+        sizeof(shm::LabelSetRow));
     add(Table::kVectors, 1, sizeof(shm::VectorRow));
     add(Table::kArena, std::max(limits.arena_blocks, 1U), sizeof(shm::ArenaBlock));
     add(Table::kLogOffsets, images, sizeof(uint64_t));
@@ -164,6 +166,9 @@ std::string state_refusal(std::span<const std::byte> state) {
         return "the state's log has no room for a turn";
     }
     if (rows(Table::kPools) > shm::kPoolsMax) return "state has more pools than there can be";
+    if (rows(Table::kLabelSets) > kLabelSetsMax) {
+        return "state has more label sets than there can be";
+    }
     return {};
 }
 

@@ -311,6 +311,8 @@ Loader::Loader(std::span<const uint8_t> bytes) {
         refuse_unless(count != 0 && count != kNoRow, "a table has no rows, or too many");
     }
     refuse_unless(rows.pools <= shm::kPoolsMax, "pools_max: more pools than there can be");
+    refuse_unless(rows.label_sets <= core::kLabelSetsMax,
+                  "label_sets_max: more label sets than there can be");
     refuse_unless(core::state_size(rows) <= kStateMax, "its tables are larger than 16 GiB");
 }
 

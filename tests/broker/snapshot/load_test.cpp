@@ -150,6 +150,8 @@ TEST(Load, RefusesTablesThatCannotBe) {
               "a table has no rows, or too many");
     EXPECT_EQ(refusal_of([](SnapshotT& told) { told.pools_max = 5000; }),
               "pools_max: more pools than there can be");
+    EXPECT_EQ(refusal_of([](SnapshotT& told) { told.label_sets_max = 8193; }),
+              "label_sets_max: more label sets than there can be");
     EXPECT_EQ(refusal_of([](SnapshotT& told) { told.claims_max = 4'000'000'000; }),
               "its tables are larger than 16 GiB");
     EXPECT_EQ(refusal_of([](SnapshotT& told) { told.arrival_next = 0; }),
