@@ -190,6 +190,9 @@ void Check::claims() {
             expect(&wrongs_, claim.deadline_ns == kNever, [&] {
                 return who() + " runs and has a deadline";
             });
+            expect(&wrongs_, claim.first_slot == kNoRow, [&] {
+                return who() + " runs and holds slots beside its lease";
+            });
             continue;
         }
         ++held_by_[claim.session].claims;

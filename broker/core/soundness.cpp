@@ -204,6 +204,7 @@ class Soundness {
                is_link(pool.ready_head, state_.slots.size()) &&
                is_link(pool.ready_tail, state_.slots.size()) && pool.units_max <= shm::kUnitsMax &&
                pool.payload_max <= shm::kPayloadMax && is_count(pool.fence_next) &&
+               pool.demand_published >= -1 && pool.demand_published <= 0xffffffffLL &&
                is_count(pool.idle_order_next) &&
                (pool.kind == shm::PoolKind::kCounted || pool.slots_wanted == 0);
     }

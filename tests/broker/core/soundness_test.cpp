@@ -384,6 +384,7 @@ TEST_F(SoundnessOfRuns, NamesMoneyThatNobodyCanHave) {
 
 TEST_F(SoundnessOfRuns, ChecksWhatRunsAndWhoPays) {
     wrong_with(run(2).deadline_ns, 5, " runs and has a deadline");
+    wrong_with(run(2).first_slot, 0, " runs and holds slots beside its lease");
     wrong_with(lease(2).granted_ns, 2, " was granted at a time to come");
     wrong_with(account().flags, shm::AccountFlag::kOfFile, " is not configured and has terms");
 }
@@ -398,6 +399,7 @@ TEST_F(SoundnessOfRuns, NamesNumbersThatWouldBeginAnew) {
     auto& pool = const_cast<shm::PoolRow&>(core().pool(pool_));
     refused_with(pool.fence_next, ~uint64_t{0}, kLeaving);
     refused_with(pool.idle_order_next, ~uint64_t{0}, kLeaving);
+    refused_with(pool.demand_published, int64_t{1} << 61, kLeaving);
 }
 
 // A chain of no bytes would be freed with its one block, and not be counted.
