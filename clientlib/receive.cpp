@@ -284,6 +284,8 @@ bool Session::take_awaited_grant() {
     out.claim = completion.claim;
     fill_grant(*this, tag, completion, out);
     awaited_tag = kNone;
+    // What came behind it may be about it: it is taken in before anybody looks at the lease.
+    if (completions.maybe()) pump();
     return true;
 }
 

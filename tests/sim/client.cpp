@@ -367,7 +367,10 @@ bool Client::adopt() {
                code == DIBS_EFULL || code == DIBS_EUNREAD,
            std::string("an adoption ends with ") + dibs_strerror(code));
     if (code != DIBS_OK) return true;
-    scene_.ledger.adopted(process_, held.pool, held.lease.fence, certain_until(held, said));
+    // Somebody else to whom it was offered may have adopted it since, and given it back.
+    if (dibs_lease_state(session_, &held.lease, nullptr) != DIBS_ENDED) {
+        scene_.ledger.adopted(process_, held.pool, held.lease.fence, certain_until(held, said));
+    }
     held_.push_back(held);
     return true;
 }
