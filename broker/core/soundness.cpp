@@ -46,7 +46,7 @@ bool is_count(uint64_t number) {
 
 // How many leases before its own turn the first slot of one is asked for: where leases have come
 // and gone for long it stands anywhere.
-constexpr uint32_t kAhead = 16;
+constexpr uint32_t kRowsAhead = 16;
 
 // The labels of a set's text, or 0 if it is none: each of 1 to 63 bytes and a zero byte, in their
 // order and once each.
@@ -154,8 +154,8 @@ class Soundness {
     }
 
     bool fits(const shm::LeaseRow& lease, uint32_t row) const {
-        if (state_.leases.size() - row > kAhead) {
-            const uint32_t soon = state_.leases[row + kAhead].first_slot;
+        if (state_.leases.size() - row > kRowsAhead) {
+            const uint32_t soon = state_.leases[row + kRowsAhead].first_slot;
             if (soon < state_.slots.size()) __builtin_prefetch(&state_.slots[soon]);
         }
         if (lease.state == LeaseState::kFree) return true;

@@ -4,9 +4,11 @@
 #   replay_bytes.py TOOL            compares with bytes.sha256: every run, build and machine
 #   replay_bytes.py TOOL --write    writes that file anew: what is printed has been changed on purpose
 #
-# Twice as text, then from the binary form of the same journal.
+# Twice as text, then from the binary form of the same journal; with DIBS_FEWER=N, which sanitized builds
+# set, one of N journals is, and the others are played once.
 # SPDX-License-Identifier: Apache-2.0
 import hashlib
+import os
 import pathlib
 import subprocess
 import sys
@@ -36,12 +38,14 @@ def known_hashes():
     return {name: hashed for hashed, name in (line.split() for line in lines)}
 
 
-def differences(tool, journal, known, folder):
+def differences(tool, journal, known, folder, again):
     hashed = printed(tool, journal)
     if known.get(journal.name) is None:
         yield "is not in bytes.sha256"
     elif hashed != known[journal.name]:
         yield "prints other bytes than bytes.sha256 knows"
+    if not again:
+        return
     if printed(tool, journal) != hashed:
         yield "prints other bytes the second time"
     if printed(tool, binary_form(tool, journal, folder)) != hashed:
@@ -56,11 +60,12 @@ def main():
                                  for journal in journals))
         return 0
     known = known_hashes()
+    fewer = int(os.environ.get("DIBS_FEWER", "1"))
     failed = 0
     print(f"1..{len(journals) + 1}")
     with tempfile.TemporaryDirectory(prefix="dibs-bytes-") as folder:
         for number, journal in enumerate(journals, 1):
-            wrong = list(differences(tool, journal, known, folder))
+            wrong = list(differences(tool, journal, known, folder, number % fewer == 0))
             failed += bool(wrong)
             for what in wrong:
                 print(f"# {journal.name} {what}")

@@ -12,6 +12,7 @@
 
 #include "tests/broker/core/core_fixture.hpp"
 #include "tests/naive/dice.hpp"
+#include "tests/repeats.hpp"
 
 namespace dibs::tests {
 namespace {
@@ -230,7 +231,7 @@ class Journal : public CoreFixture {
 TEST(Overtaking, NeverHappensAmongEqualsForASlotThatTheElderCouldUse) {
     const char* given = std::getenv("DIBS_SEED");
     const uint64_t first = given != nullptr ? std::strtoull(given, nullptr, 10) : 1;
-    const uint64_t journals = std::getenv("DIBS_LONG") != nullptr ? 2000 : 60;
+    const uint64_t journals = tests::repeats(60, 2000);
     uint64_t compared = 0;
     for (uint64_t seed = first; seed < first + journals; ++seed) {
         SCOPED_TRACE("DIBS_SEED=" + std::to_string(seed));
