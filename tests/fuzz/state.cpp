@@ -2,8 +2,8 @@
 // sentence, or it holds and can be served from.
 //
 // The first byte says which base (bases.hpp). What follows overwrites pieces of it: each begins
-// with the table that is meant, a row, a place in the row, a size. SPDX-License-Identifier:
-// Apache-2.0
+// with the table that is meant, a row, a place in the row, a size.
+// SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 #include <vector>
 
