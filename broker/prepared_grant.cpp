@@ -16,6 +16,7 @@ void PreparedGrant::work_out() {
 
 bool PreparedGrant::work_out_for(Session& session) {
     if (!session.singly || session.bounded || session.completion_room() == 0) return false;
+    if (core_.stores_owed()) return false;  // a draft would stand in their place
     const uint16_t tag = operations_.tag_to_come(session);
     if (tag >= session.tags.size() || session.tags[tag].first != shm::kNoRow ||
         session.events[tag].load(std::memory_order_relaxed) != 0) {

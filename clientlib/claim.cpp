@@ -45,7 +45,7 @@ int dibs_claim(dibs_session* session,
     if (code != DIBS_OK) return code;
     session->awaited = end;
     session->awaited_tag = tag;
-    session->awaited_plainly = session->tags[tag].gave_up == 0 && !session->tags[tag].requeue;
+    session->awaited_plainly = !session->tags[tag].requeue;
     session->publish();
     Wait wait(*session, with_margin(timeout_ns));
     const bool came = wait.until(Awaited::kClaim);

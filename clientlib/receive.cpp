@@ -264,7 +264,7 @@ bool Session::accept(const shm::Completion& completion, dibs_completion& out) {
 
 bool Session::take_awaited_grant() {
     shm::Completion completion;
-    if (!awaited_plainly || owed != 0 || end_code != 0) return false;
+    if (!awaited_plainly || awaited_tag == kNone || owed != 0 || end_code != 0) return false;
     if (completions.peek(completion) != shm::Poll::kEntry) return false;
     const uint32_t tag = awaited_tag;
     const Tag& row = tags[tag];
@@ -284,7 +284,7 @@ bool Session::take_awaited_grant() {
     out.claim = completion.claim;
     fill_grant(*this, tag, completion, out);
     awaited_tag = kNone;
-    // What came behind it may be about it: it is taken in before anybody looks at the lease.
+    // What is there by now may be about it: it is taken in before anybody looks at the lease.
     if (completions.maybe()) pump();
     return true;
 }

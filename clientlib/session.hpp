@@ -184,7 +184,7 @@ struct Session {
     // The one answer that the caller waits for; its completion goes here instead of the stash.
     dibs_completion* awaited = nullptr;
     uint32_t awaited_tag = kNone;
-    bool awaited_plainly = false;  // its grant is all that can come of it: take_awaited_grant()
+    bool awaited_plainly = false;  // a grant changes nothing but its tag: take_awaited_grant()
     uint32_t awaited_answer = kNone;
 
     // Who gave the memory.

@@ -241,6 +241,9 @@ int Session::submit_checked_claim(uint32_t pool,
     row.requeue = options.requeue != 0;
     ++claims_open;
 
+    // Adoptions are called by other numbers of the same kind: what was given back by that name is
+    // not this claim.
+    if (claim_name(tag, row) == row.gave_up) ++row.use;
     entry.user_data = claim_name(tag, row);
     shm::set_operation(entry,
                        Op::kClaim,
@@ -305,6 +308,7 @@ int Session::submit_adoption(uint64_t lease, uint64_t fence, uint32_t& index) {
     }
     answers[index].lease.tag = tag;
     tags[tag].adopted_as = entry.user_data;
+    if (tags[tag].gave_up == entry.user_data) tags[tag].gave_up = 0;
     return DIBS_OK;
 }
 

@@ -140,7 +140,8 @@ class Core {
     // still to come.
     [[nodiscard]] bool foresee_next(const Claim& claim, Foreseen* seen) const;
     // What was foreseen between turns holds in the turn that has begun: its beginning has changed
-    // no row (balances may be stepped there), and leaves nothing to look at.
+    // no row (balances may be stepped there), and leaves nothing to look at. Or in the next one, if
+    // that begins plainly.
     [[nodiscard]] bool still_foreseen() const;
     // The next turn's beginning changes no row, whatever the time: that can be asked before it.
     [[nodiscard]] bool begins_plainly() const;

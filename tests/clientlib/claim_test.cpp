@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
+#include "clientlib/session.hpp"
 #include "shm/histogram.hpp"
 #include "tests/clientlib/fixture.hpp"
 
@@ -276,6 +277,23 @@ TEST(Claim, RecordsItsLatencyInTheSessionsHistogram) {
             recorded += bucket.load();
     });
     EXPECT_EQ(recorded, 10U);
+}
+
+// What was awaited may be taken in where the library looks before it sleeps.
+TEST(Claim, TakesNothingForItsGrantOnceThatHasCome) {
+    FakeBroker broker;
+    Client client(broker);
+    const dibs_completion first = client.claim();
+    dibs_session* session = client;
+    session->awaited_plainly = true;
+    broker.call([](FakeSession& other) {
+        shm::Completion late;
+        late.kind = shm::CompletionKind::kNotice;
+        other.complete(late);
+    });
+    EXPECT_FALSE(session->take_awaited_grant());
+    session->awaited_plainly = false;
+    EXPECT_EQ(dibs_release(client, &first.lease, DIBS_NOWAIT), DIBS_OK);
 }
 
 TEST(Claim, IsRefusedOnceEveryTagHoldsALease) {

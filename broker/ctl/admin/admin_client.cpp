@@ -142,7 +142,9 @@ admin::AnswerT AdminClient::ask(const admin::RequestT& request) {
 void AdminClient::say(const admin::RequestT& request) {
     flatbuffers::FlatBufferBuilder builder(256);
     builder.Finish(admin::Request::Pack(builder, &request));
-    if (send(socket_.get(), builder.GetBufferPointer(), builder.GetSize(), MSG_NOSIGNAL) < 0) {
+    const ssize_t sent =
+        send(socket_.get(), builder.GetBufferPointer(), builder.GetSize(), MSG_NOSIGNAL);
+    if (sent < 0 && !shm::peer_has_hung_up()) {
         throw Failure(kExitUnreachable, "the broker at " + path_ + " is gone");
     }
 }
