@@ -331,6 +331,12 @@ void Check::arena() {
     expect(&wrongs_, counters.arena_freed == 0 || last == counters.arena_freed_tail, [] {
         return std::string("the freed list ends at another block");
     });
+    const bool free_counted = (counters.arena_free == 0) == (counters.arena_free_head == kNoRow);
+    const bool freed_counted = (counters.arena_freed == 0) == (counters.arena_freed_head == kNoRow);
+    expect(&wrongs_, free_counted && freed_counted, [] {
+        return std::string(
+            "the arena counts free blocks that no list has, or none of one that does");
+    });
     for (const uint32_t row : live_claims_) {
         const shm::ClaimRow& claim = state_.claims[row];
         mark_chain(claim.payload, claim.payload_size, [&] {
