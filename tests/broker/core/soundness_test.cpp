@@ -419,7 +419,7 @@ TEST_F(SoundnessOfRuns, ChecksWhereTheFreedListEnds) {
     auto& counters = const_cast<shm::CountersRow&>(*state.counters);
     ASSERT_EQ(counters.arena_freed, 1U);
     wrong_with(counters.arena_freed_tail, counters.arena_free_head, "ends at another block");
-    wrong_with(counters.arena_freed_head, core::kNoRow, "or none of one that does");
+    wrong_with(counters.arena_freed_head, shm::kNoRow, "or none of one that does");
     wrong_with(counters.arena_free, 0, "or none of one that does");
 }
 
