@@ -36,12 +36,23 @@ Tag* find(Session& session, const dibs_lease& lease) {
     return known && row.lease == lease.id && lease.id != 0 ? &row : nullptr;
 }
 
-// It has ended, and its claim waits again under its tag.
-bool waits_again(const Session& session, const dibs_lease& lease) {
+// The same after a look at what has become of it.
+Tag* find_as_it_is(Session& session, const dibs_lease& lease) {
+    if (find(session, lease) != nullptr) (void)session.look_at_event(lease.tag);
+    return find(session, lease);
+}
+
+// It was taken, and its claim waited again under its tag.
+bool was_taken(const Session& session, const dibs_lease& lease) {
     if (lease.session != session.name || lease.tag >= session.sizes.tags) return false;
+    return session.tags[lease.tag].was_lease == lease.id && lease.id != 0;
+}
+
+// The same, and it still does.
+bool waits_again(const Session& session, const dibs_lease& lease) {
+    if (!was_taken(session, lease)) return false;
     const Tag& row = session.tags[lease.tag];
-    return row.state == TagState::kClaiming && !row.abandoned && row.was_lease == lease.id &&
-           lease.id != 0;
+    return row.state == TagState::kClaiming && !row.abandoned;
 }
 
 int give_back(dibs_session* session, const dibs_lease* lease, int64_t wait_ns, shm::Op op) {
@@ -49,8 +60,7 @@ int give_back(dibs_session* session, const dibs_lease* lease, int64_t wait_ns, s
     if (code != DIBS_OK) return code;
     if (lease == nullptr) return DIBS_EARGUMENT;
     if (wait_ns < 0) return DIBS_ENEGATIVE;
-    Tag* row = find(*session, *lease);
-    if (row != nullptr) session->look_at_event(lease->tag);
+    Tag* row = find_as_it_is(*session, *lease);
     if (row != nullptr && row->fence != lease->fence) return DIBS_ESTALE;
     if (row != nullptr && row->state == TagState::kOver) {
         session->free_tag_row(lease->tag);
@@ -171,10 +181,10 @@ int dibs_keepalive(dibs_session* session,
     if (code != DIBS_OK) return code;
     if (lease == nullptr) return DIBS_EARGUMENT;
     if (interval_ns < 0 || wait_ns < 0) return DIBS_ENEGATIVE;
-    Tag* row = find(*session, *lease);
-    if (row != nullptr) session->look_at_event(lease->tag);
+    Tag* row = find_as_it_is(*session, *lease);
     if (row != nullptr && row->fence != lease->fence) return DIBS_ESTALE;
     if (row != nullptr && row->state == TagState::kOver) return DIBS_ALREADY_ENDED;
+    if (row == nullptr && was_taken(*session, *lease)) return DIBS_ALREADY_ENDED;
     if (row == nullptr && wait_ns == 0) wait_ns = kPatienceNs;
     const Told told = wait_ns == 0 ? Told::kNobody : Told::kResult;
     const uint64_t now = monotonic_ns();
@@ -236,16 +246,19 @@ int dibs_last_holder(dibs_session* session, dibs_holder* holder) {
 
 int dibs_lease_state(dibs_session* session, const dibs_lease* lease, int* reason) {
     Tag* row = nullptr;
-    const int code = look_up(session, lease, row);
+    int code = look_up(session, lease, row);
+    if (code == DIBS_OK) {
+        (void)session->look_at_event(lease->tag);
+        code = look_up(session, lease, row);
+    }
     if (code == DIBS_ALREADY_ENDED) {  // as a number it is a state, too, and not this one
         const bool told = waits_again(*session, *lease);
         if (reason != nullptr) *reason = told ? session->tags[lease->tag].end_code : code;
         return DIBS_ENDED;
     }
     if (code != DIBS_OK) return code;
-    session->look_at_event(lease->tag);
     if (reason != nullptr) *reason = row->end_code;
-    if (row->state != TagState::kLive) return DIBS_ENDED;  // over, or its claim waits again
+    if (row->state != TagState::kLive) return DIBS_ENDED;
     return row->event_seen != dibs::shm::LeaseEvent::kNone ? DIBS_IN_GRACE : DIBS_LIVE;
 }
 

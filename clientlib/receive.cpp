@@ -290,6 +290,11 @@ bool Session::take_awaited_grant() {
 }
 
 void Session::pump() {
+    absorb();
+    settle();
+}
+
+void Session::absorb() {
     const uint64_t before = completions.head();
     pumped_ticks = 0;
     while (end_code == 0 && !stash.full()) {
@@ -304,7 +309,6 @@ void Session::pump() {
         }
     }
     if (completions.head() != before) shm::release_completions(*up, completions.head());
-    settle();
 }
 
 namespace {
@@ -335,10 +339,23 @@ int32_t public_kind(uint8_t event) {
 
 }  // namespace
 
-void Session::look_at_event(uint32_t tag) {
+bool Session::look_at_event(uint32_t tag) {
+    const Tag& row = tags[tag];
+    if (row.state != TagState::kLive || row.release_owed) return true;
+    uint64_t word = event_words[tag].load(std::memory_order_acquire);  // pairs: store_event
+    // The tag's word says what its last lease came to. That is the one known here only if no grant
+    // from before the word is still unread; two leases' generations may well be the same.
+    while (end_code == 0 && completions.maybe()) {
+        if (stash.full()) return false;
+        absorb();
+        word = event_words[tag].load(std::memory_order_acquire);
+    }
+    if (row.state == TagState::kLive && !row.release_owed) take_event(tag, word);
+    return true;
+}
+
+void Session::take_event(uint32_t tag, uint64_t word) {
     Tag& row = tags[tag];
-    if (row.state != TagState::kLive || row.release_owed) return;
-    const uint64_t word = event_words[tag].load(std::memory_order_acquire);  // pairs: store_event
     const uint8_t state = shm::event_state(word);
     if (state == row.event_seen || shm::event_generation(word) != row.lease >> 32) return;
     if (state == shm::LeaseEvent::kNone || state > shm::LeaseEvent::kRequeued) return;
@@ -386,9 +403,10 @@ void Session::take_in() {
     const uint32_t count = down->events.load(std::memory_order_acquire);  // pairs: count_event
     pump();
     if (count == events_seen) return;
-    if (!stash.full()) events_seen = count;
+    bool all = !stash.full();
     for (uint32_t tag = 0; tag < sizes.tags && live != 0; ++tag)
-        look_at_event(tag);
+        all &= look_at_event(tag);
+    if (all) events_seen = count;
 }
 
 void Session::reap_event(dibs_completion& out) {

@@ -237,13 +237,18 @@ struct Session {
     // ---- receive.cpp
     // Takes everything out of the completion ring that the stash has room for.
     void pump();
+    // The same without a word to the broker: what that makes owed stays so until the next pump().
+    void absorb();
     // Takes in the grant of the awaited claim, if that comes next and is nothing but one: what
     // pump() would do, in a third of the instructions, which somebody waits for.
     bool take_awaited_grant();
     // Takes one completion; true if `out` was filled for the caller.
     bool accept(const shm::Completion& completion, dibs_completion& out);
-    // Looks at one lease's event word: a line that stays in this CPU's cache.
-    void look_at_event(uint32_t tag);
+    // Looks at one lease's event word, and at completions from before it: two lines that stay in
+    // this CPU's cache. The tag may be another lease's, or nobody's, behind it. False: the stash
+    // has no room for what comes before.
+    bool look_at_event(uint32_t tag);
+    void take_event(uint32_t tag, uint64_t word);
     void lease_over(uint32_t tag);
     void cancel_sent(uint64_t ticket);
     // Takes in completions and the event words that have changed; reads a line that the broker

@@ -16,6 +16,11 @@ constexpr uint64_t lease_id(uint32_t generation) {
     return uint64_t{generation} << 32 | 5;
 }
 
+// Of another row, whose generation is that of the first lease.
+constexpr uint64_t lease_of_same_generation() {
+    return uint64_t{1} << 32 | 6;
+}
+
 struct Preemption : testing::Test {
     Preemption()
         : broker([this](FakeSession& session, const Submission& entry) {
@@ -60,10 +65,10 @@ struct Preemption : testing::Test {
             session.event(claimed.tag, shm::event_word(event, Reason::kRevoked, generation));
         });
     }
-    void grant_again() {
+    void grant_again(uint64_t lease = lease_id(2)) {
         broker.call([&](FakeSession& session) {
             session.event(claimed.tag, 0);
-            session.grant(claimed, lease_id(2), 9, 0, room, 7);
+            session.grant(claimed, lease, 9, 0, room, 7);
         });
     }
     dibs_completion reap() {
@@ -139,6 +144,52 @@ TEST_F(Preemption, AClaimThatWaitsAgainHoldsNothingForWhoeverAsksFirst) {
     EXPECT_EQ(dibs_release(client, &first.lease, DIBS_NOWAIT), DIBS_ALREADY_ENDED);
 }
 
+// ---- the next grant of its claim, and what comes of that, while nobody has reaped
+
+TEST_F(Preemption, ATakenLeaseIsNotLiveThoughItsWordIsTheNextOnes) {
+    const dibs_completion first = claim(true);
+    tell(LeaseEvent::kRequeued, 1);
+    grant_again();  // the word says nothing any more, the unread grant does
+    EXPECT_EQ(dibs_lease_state(client, &first.lease, nullptr), DIBS_ENDED);
+    EXPECT_EQ(dibs_keepalive(client, &first.lease, 0, DIBS_NOWAIT, nullptr), DIBS_ALREADY_ENDED);
+    EXPECT_EQ(reap().kind, DIBS_LEASE_REQUEUED);
+    const dibs_completion second = reap();
+    EXPECT_EQ(second.outcome, DIBS_GRANTED);
+    EXPECT_EQ(second.lease.id, lease_id(2));
+    EXPECT_EQ(dibs_lease_state(client, &second.lease, nullptr), DIBS_LIVE);
+}
+
+TEST_F(Preemption, TheNextLeasesEndIsNotTakenForTheFirstOnes) {
+    const dibs_completion first = claim(true);
+    tell(LeaseEvent::kRequeued, 1);
+    grant_again(lease_of_same_generation());
+    tell(LeaseEvent::kEnded, 1);
+    EXPECT_EQ(dibs_lease_state(client, &first.lease, nullptr), DIBS_ENDED);
+    EXPECT_EQ(reap().kind, DIBS_LEASE_REQUEUED);
+    const dibs_completion second = reap();
+    EXPECT_EQ(second.outcome, DIBS_GRANTED);
+    EXPECT_EQ(second.lease.id, lease_of_same_generation());
+    EXPECT_EQ(dibs_lease_state(client, &second.lease, nullptr), DIBS_ENDED);
+    const dibs_completion end = reap();
+    EXPECT_EQ(end.kind, DIBS_LEASE_ENDED);
+    EXPECT_EQ(end.lease.id, lease_of_same_generation());
+    dibs_completion none = {};
+    EXPECT_EQ(dibs_reap(client, &none, 1, DIBS_NOWAIT), 0);  // and the session is there
+}
+
+TEST_F(Preemption, GivingBackATakenLeaseGivesBackTheNextOneToo) {
+    const dibs_completion first = claim(true);
+    tell(LeaseEvent::kRequeued, 1);
+    grant_again();
+    EXPECT_EQ(dibs_release(client, &first.lease, DIBS_NOWAIT), DIBS_ALREADY_ENDED);
+    broker.wait_for(2);
+    const Submission release = broker.seen().back();
+    EXPECT_EQ(release.op, Op::kRelease);
+    EXPECT_EQ(release.id, lease_id(2));
+    dibs_completion out = {};
+    EXPECT_EQ(dibs_reap(client, &out, 1, DIBS_NOWAIT), 0);
+}
+
 // The word that said so has been stored over before anybody looked.
 TEST_F(Preemption, TheEndOfTheFirstLeaseIsToldBeforeTheSecondGrant) {
     const dibs_completion first = claim(true);
@@ -166,7 +217,8 @@ TEST_F(Preemption, AReleaseNamesTheClaimThatItGivesUp) {
     EXPECT_EQ(client.claim().outcome, DIBS_GRANTED);
 }
 
-// The ring is full: making room for the release takes in the second grant.
+// The ring is full: making room for the release of a batch takes in the second grant. A call of its
+// own takes that in first, and releases what there is now.
 TEST_F(Preemption, AReleaseGivesUpWhatTurnsUpWhileItIsSubmitted) {
     for (const bool in_batch : {false, true}) {
         SCOPED_TRACE(in_batch);
@@ -192,12 +244,12 @@ TEST_F(Preemption, AReleaseGivesUpWhatTurnsUpWhileItIsSubmitted) {
             release.lease = &held.lease;
             EXPECT_EQ(dibs_submit(small, &release, 1), 1);
         } else {
-            EXPECT_EQ(dibs_release(small, &held.lease, DIBS_NOWAIT), DIBS_OK);
+            EXPECT_EQ(dibs_release(small, &held.lease, DIBS_NOWAIT), DIBS_ALREADY_ENDED);
         }
         broker.wait_for(9);
         const Submission release = broker.seen().at(8);
         EXPECT_EQ(release.op, Op::kRelease);
-        EXPECT_EQ(release.id, held.lease.id);
+        EXPECT_EQ(release.id, in_batch ? held.lease.id : lease_id(2));
         EXPECT_EQ(shm::key_word(release), held.claim);
         dibs_completion out = {};
         EXPECT_EQ(dibs_reap(small, &out, 1, DIBS_NOWAIT), 0);
