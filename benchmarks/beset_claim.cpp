@@ -72,23 +72,22 @@ void BesetClaim::trouble() {
     up.sleeping.store(static_cast<uint32_t>(random_() % 4));
     up.cpu.store(static_cast<uint32_t>(random_() % 4));
     up.net_rings.store(random_());
-    for (uint32_t i = 0; i < entries_; ++i)
+    for (uint32_t i = 0; i < entries_ && hostile_->submissions.room() != 0; ++i)
         hostile_->submissions.push(anything(random_));
     up.submission_tail.store(hostile_->submissions.tail());
     const uint64_t one = 1;
     (void)!write(hostile_->bell, &one, sizeof one);
 }
 
-// Not in the figure: the broker takes what is left, and its answers are thrown away.
+// Not in the figure: the broker's answers are thrown away, and it takes from what is left whenever
+// it likes.
 void BesetClaim::recover() {
     const shm::DownHead& down = *hostile_->down;
-    const auto open = [&] {
-        return down.session_state.load(std::memory_order_acquire) ==
-               static_cast<uint32_t>(shm::SessionState::kOpen);
-    };
-    while (shm::committed_submissions(down) < hostile_->submissions.tail() && open())
-        shm::pause();
-    if (!open()) return attach();
+    if (down.session_state.load(std::memory_order_acquire) !=
+        static_cast<uint32_t>(shm::SessionState::kOpen)) {
+        return attach();
+    }
+    (void)hostile_->submissions.release_to(shm::committed_submissions(down));
     shm::release_completions(*hostile_->up, down.completion_tail.load(std::memory_order_acquire));
 }
 

@@ -450,6 +450,7 @@ void read_top(const toml::table& table, Config& config, Mistakes& mistakes) {
     top.duration("created_pool_idle", config.created_pool_idle_ns, kOneSecond, kYear);
     top.flag("peer_pidfd", config.peer_pidfd);
     top.duration("spin", config.spin_ns, 0, kOneSecond);
+    top.duration("penalty", config.penalty_ns, 0, kOneSecond);
     top.word<HardeningMode>("hardening",
                             config.hardening,
                             {{"on", HardeningMode::kOn},

@@ -1,4 +1,4 @@
-// broker/patience.hpp -- how many entries of a session one turn reads, and beside whom.
+// broker/patience.hpp -- how many entries of a session one turn reads.
 //
 //                      most of what a turn read of it was refused
 //   budget   64 ─────────────────► 16 ─────────────────► 4 ─────────────────► 1    4 and 1: shunned
@@ -6,9 +6,9 @@
 //             └──── twice as many ──┴────────────────────┴──── else ──────────┘
 //
 // Whoever waits for an answer waits for everything that the same turn reads, so a session that says
-// nothing but nonsense is read in small bites, and not at all while somebody else has something to
-// say, for some turns: it pays with its own time. One whose claims are refused now and then keeps
-// its place: one refusal leaves 16, which it would not miss, and the next good entry makes that up.
+// nothing but nonsense is read in small bites, with a pause behind each (broker/penalty.hpp): it
+// pays with its own time. One whose claims are refused now and then keeps its place: one refusal
+// leaves 16, which it would not miss, and the next good entry makes that up.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -25,7 +25,6 @@ class Patience {
   public:
     static constexpr uint32_t kMost = Ingest::kSessionBudget;
     static constexpr uint32_t kShunned = 4;
-    static constexpr uint32_t kLeftOutMost = 16;  // turns running, while others speak
 
     explicit Patience(uint32_t sessions) : of_(sessions) {}
 

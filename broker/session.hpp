@@ -84,7 +84,9 @@ struct Session {
     uint64_t drain_until = 0;    // draining: no entry from here on is a dead process's
     uint64_t careful_until = 0;  // entries below it are read one a turn
     shm::Reason end_reason = shm::Reason::kOk;
-    core::TimeNs heard_ns = 0;  // last turn in which it said something
+    core::TimeNs heard_ns = 0;    // last turn in which it said something
+    bool sits_out = false;        // not polled, whatever it says (broker/penalty.hpp)
+    core::TimeNs sits_until = 0;  // if so
 
     // --- rooms in DOWN
     Rooms rooms;

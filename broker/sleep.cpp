@@ -209,6 +209,10 @@ void Sleep::events(uint64_t wait_ns, bool slept) {
 // hides one. A broker that was rung, or that was awake, and got no CPU for long has lost none.
 void Sleep::bell(Session& session, bool slept) {
     const uint64_t net_rings = session.up.net_rings();
+    if (session.sits_out) {  // what it says is looked at in its time
+        session.net_rings_seen = net_rings;
+        return;
+    }
     if (net_rings != session.net_rings_seen) {
         session.net_rings_seen = net_rings;
         if (slept && session.up.maybe()) publisher_.net_found_work();

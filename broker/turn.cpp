@@ -33,14 +33,13 @@ Turn::Turn(core::Core& core, BoardSegment& board, Exchange& exchange, HangWatch 
       publisher_(core, board),
       ingest_(core, operations_, pledges_),
       patience_(core.sessions_max()),
+      penalty_(sessions_, core.sessions_max()),
       answers_(core, sessions_, operations_, publisher_, quotas_, patience_),
       kills_(core, sessions_),
       deaths_(core, sessions_, ingest_, kills_),
       desk_(core, quotas_),
       transient_(core),
-      sleep_(sessions_, exchange, publisher_, clock_, std::move(watch)) {
-    good_.reserve(core.sessions_max());
-}
+      sleep_(sessions_, exchange, publisher_, clock_, std::move(watch)) {}
 
 void Turn::serve() {
     sleep_.begin();
@@ -62,7 +61,7 @@ void Turn::take(core::TimeNs now) {
     const bool plain = core_.begins_plainly();
     if (!plain) core_.begin_turn(now);
     pledges_.begin_turn();
-    choose();
+    penalty_.end_due(now);
     shm::Submission claim;
     Session* answered = answer_prepared(now, claim);
     if (plain) core_.begin_turn(now);
@@ -88,10 +87,12 @@ void Turn::take(core::TimeNs now) {
     if (exchange_.events().wanted()) [[unlikely]]
         exchange_.events().tell(core_);
     answers_.store();  // completions into DOWN, consumed indices, wake-ups
+    if (patience_.shunned() != 0) [[unlikely]]
+        send_out();
     if (answers_.kills()) kills_.carry_out();
     core_.clear();
     // What can wait comes behind the next grant, or behind whoever has something to say by now.
-    const bool waited_for = pressed();
+    const bool waited_for = sessions_.anything_new();
     if (!waited_for) prepared_.prepare();
     publisher_.publish(waited_for);
     if (!pulling_.empty()) [[unlikely]]
@@ -130,39 +131,26 @@ bool Turn::anything_to_do() {
 }
 
 core::TimeNs Turn::next_due() const {
-    return std::min(
-        {core_.next_due(), core_.next_crossing(), drain_until_ns_, transient_.next_due()});
+    return std::min({core_.next_due(),
+                     core_.next_crossing(),
+                     drain_until_ns_,
+                     transient_.next_due(),
+                     penalty_.next_due()});
 }
 
-// Who is shunned is not read in a turn in which anybody else speaks, but for one in so many.
-void Turn::choose() {
-    shuns_ = false;
-    if (patience_.shunned() == 0) return;
-    good_.clear();
-    for (Session* session : sessions_.polled()) {
-        if (!patience_.shuns(session->row)) good_.push_back(session);
+// Whom this turn has read, and who is shunned, has its pause.
+void Turn::send_out() {
+    const std::vector<Session*>& polled = sessions_.polled();
+    for (size_t i = polled.size(); i-- > 0;) {
+        Session* session = polled[i];
+        if (patience_.shuns(session->row) && session->heard_ns == now_)
+            penalty_.begin(*session, now_);
     }
-    shuns_ = left_out_ < Patience::kLeftOutMost && pressed();
-    left_out_ = shuns_ ? left_out_ + 1 : 0;
-}
-
-// Whom this turn reads.
-const std::vector<Session*>& Turn::heard() const {
-    return shuns_ ? good_ : sessions_.polled();
-}
-
-// Somebody has something to say who is not shunned.
-bool Turn::pressed() const {
-    if (patience_.shunned() == 0) return sessions_.anything_new();
-    return std::any_of(
-        sessions_.polled().begin(), sessions_.polled().end(), [this](const Session* session) {
-            return session->up.maybe() && !patience_.shuns(session->row);
-        });
 }
 
 // Before anything else: somebody waits for it. What the turn does for it comes later.
 Session* Turn::answer_prepared(core::TimeNs now, shm::Submission& claim) {
-    const std::vector<Session*>& polled = heard();
+    const std::vector<Session*>& polled = sessions_.polled();
     const bool quiet = !core_.cut() && careful_.empty() && polled.size() <= kFewPolled;
     Session* session = quiet && !others_wait() ? prepared_.answer(now, polled, claim) : nullptr;
     prepared_.forget();
@@ -177,7 +165,7 @@ void Turn::read_answered(Session& session, const shm::Submission& claim) {
 }
 
 void Turn::read_submissions() {
-    const std::vector<Session*>& polled = heard();
+    const std::vector<Session*>& polled = sessions_.polled();
     const size_t count = polled.size();
     if (count == 0) return;
     pledges_.allow(one_speaks());
@@ -211,7 +199,7 @@ void Turn::read_submissions() {
 // Looks at a few sessions only: with many, a turn of its own for each claim costs more than it
 // saves.
 bool Turn::one_speaks() const {
-    const std::vector<Session*>& polled = heard();
+    const std::vector<Session*>& polled = sessions_.polled();
     return polled.size() <= kFewPolled &&
            std::count_if(polled.begin(), polled.end(), [](const Session* session) {
                return session->up.maybe();
@@ -367,6 +355,7 @@ void Turn::take_over(Config* taken) {
     drain_timeout_ns_ = taken->drain_timeout_ns;
     transient_.set_idle(taken->created_pool_idle_ns);
     sleep_.set_spin(taken->spin_ns);
+    penalty_.set_pause(taken->penalty_ns);
     quotas_.set_policy(taken->policy, sessions_.all());
 }
 
@@ -413,6 +402,7 @@ void Turn::retire() {
         operations_.forget(*session);
         prepared_.forget(*session);
         patience_.forget(session->row);
+        penalty_.forget(*session);
         sessions_.remove(session);
         exchange_.report({Report::Kind::kRetired, session});
         publisher_.set_sessions(sessions_.all().size());

@@ -20,6 +20,7 @@
 #include "broker/kills.hpp"
 #include "broker/operations.hpp"
 #include "broker/patience.hpp"
+#include "broker/penalty.hpp"
 #include "broker/pledges.hpp"
 #include "broker/prepared_grant.hpp"
 #include "broker/publish.hpp"
@@ -68,9 +69,7 @@ class Turn {
     [[nodiscard]] Session* answer_prepared(core::TimeNs now, shm::Submission& claim);
     void read_answered(Session& session, const shm::Submission& claim);
     void read_submissions();
-    void choose();
-    [[nodiscard]] const std::vector<Session*>& heard() const;
-    [[nodiscard]] bool pressed() const;
+    void send_out();
     [[nodiscard]] bool one_speaks() const;
     bool serve_others();
     void retire();
@@ -98,6 +97,7 @@ class Turn {
     Publisher publisher_;
     Ingest ingest_;
     Patience patience_;
+    Penalty penalty_;
     Answers answers_;
     Kills kills_;
     Deaths deaths_;
@@ -110,10 +110,7 @@ class Turn {
     core::TimeNs drain_until_ns_ = shm::kNever;
     core::TimeNs drain_timeout_ns_ = 0;
     core::TimeNs harvested_ns_ = 0;
-    std::vector<Session*> good_;  // polled and not shunned: whom a turn reads that shuns
-    bool shuns_ = false;          // this turn
-    uint32_t left_out_ = 0;       // turns running that have
-    size_t first_ = 0;            // session that is read first: rotates
+    size_t first_ = 0;  // session that is read first: rotates
     size_t harvest_ = 0;
     bool draining_ = false;
     bool stopped_ = false;

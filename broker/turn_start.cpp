@@ -16,6 +16,7 @@ void Turn::prepare(Config& config, Inheritance& inheritance) {
     drain_timeout_ns_ = config.drain_timeout_ns;
     transient_.set_idle(config.created_pool_idle_ns);
     sleep_.set_spin(config.spin_ns);
+    penalty_.set_pause(config.penalty_ns);
     quotas_.set_policy(config.policy, {});
     if (inheritance.takeover()) {
         // The clock stands still from the broker's death on, until the first turn that is heard.

@@ -156,6 +156,26 @@ TEST(TurnThreads, AskASilentSessionToRingThoughAnotherKeepsThemBusy) {
     EXPECT_EQ(turn.net_found_work(), 0U);
 }
 
+// Nobody rings for what a session says while it sits out: the broker has to come by itself, though
+// it sleeps and nothing else is due.
+TEST(TurnThreads, ComeBackToWhoSitsOut) {
+    TurnThread turn(
+        "penalty = \"2ms\"\nspin = \"0us\"\n"
+        "[[pool]]\nname = \"tokens\"\nkind = \"counted\"\nslots = 1\n");
+    const auto babbler = turn.attach();
+    constexpr int kRounds = 12;
+    constexpr uint16_t kNoPool = 7;
+    for (int round = 0; round < kRounds; ++round) {
+        for (uint16_t tag = 0; tag < 8; ++tag)
+            babbler->claim(tag, kNoPool);
+        for (int answer = 0; answer < 8; ++answer)
+            ASSERT_EQ(babbler->wait()->reason, shm::Reason::kUnknownPool);
+    }
+    babbler->claim(1);
+    EXPECT_EQ(babbler->wait()->outcome, Outcome::kGranted);
+    EXPECT_EQ(turn.net_found_work(), 0U);
+}
+
 TEST(TurnThreads, CarryAssignmentsAnswersAndEventsBetweenWorkerAndClient) {
     TurnThread turn(
         "[[pool]]\nname = \"web\"\nkind = \"worker\"\npayload_max = 64\nanswer_max = 8\n"
