@@ -8,7 +8,8 @@
 #
 # Each NAME.patch beside this file is a bug. Its head says which target is built and which of its
 # cases must fail then; unchanged, they must pass. A patch that does not apply any more, or whose
-# tree does not build, is a failure: the bug has to be planted anew. Speaks TAP.
+# tree does not build, is a failure: the bug has to be planted anew. "# environment: NAME=VALUE" asks
+# for that too, as a longer run of what draws at random. Speaks TAP.
 # SPDX-License-Identifier: Apache-2.0
 import argparse
 import os
@@ -31,6 +32,7 @@ class Bug:
         self.what = re.search(r"-- (.*)\.$", head, re.M).group(1)
         self.target = re.search(r"^# target: (.*)$", head, re.M).group(1)
         self.case = re.search(r"^# case: (.*)$", head, re.M).group(1)
+        self.environment = dict(re.findall(r"^# environment: (\w+)=(\w+)$", head, re.M))
 
 
 def run(command, folder, **options):
@@ -73,7 +75,8 @@ class Tree:
         return run(["ninja", "-C", "build", *targets], self.folder)
 
     def test(self, bug):
-        environment = os.environ | {"DIBS_DIBSD": str(self.folder / "build/broker/dibsd")}
+        environment = os.environ | bug.environment | {
+            "DIBS_DIBSD": str(self.folder / "build/broker/dibsd")}
         try:
             return run([str(self.folder / "build" / bug.target), f"--gtest_filter={bug.case}"],
                        self.folder, env=environment, timeout=300)
@@ -83,7 +86,7 @@ class Tree:
 
 def caught(tree, bug):
     """Whether the bug is caught, and what to say if not."""
-    key = (bug.target, bug.case)
+    key = (bug.target, bug.case, *bug.environment.items())
     if key not in tree.passed:
         built = tree.build(bug)
         if built.returncode != 0:
