@@ -34,7 +34,9 @@ ConfigResult read_config(const std::string& path) {
     }
     std::ostringstream text;
     text << file.rdbuf();
-    return parse_config(text.str(), path);
+    ConfigResult result = parse_config(text.str(), path);
+    result.config.text = text.str();
+    return result;
 }
 
 std::string default_state_dir() {

@@ -61,6 +61,7 @@ struct PoolSettings {
 
 struct Config {
     std::string file;       // empty: none, all defaults
+    std::string text;       // of the file
     std::string socket;     // empty: see default_socket()
     std::string state_dir;  // empty: see default_state_dir()
     uint32_t socket_mode = 0600;

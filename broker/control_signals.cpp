@@ -103,6 +103,7 @@ void Control::reload() {
         log::warning(fixed);
     log::open(read.config.log_level);
     admission_.set_policy(read.config.policy);
+    if (keeper_ != nullptr) keeper_->keep_config(read.config.text);
     auto config = std::make_unique<Config>(std::move(read.config));
     Request request;
     request.kind = Request::Kind::kConfig;

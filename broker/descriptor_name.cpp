@@ -9,7 +9,7 @@ namespace dibs {
 
 namespace {
 
-constexpr std::array<std::string_view, 3> kPlain = {"state", "board", "listener"};
+constexpr std::array<std::string_view, 4> kPlain = {"state", "board", "listener", "config"};
 constexpr std::string_view kBroker = "broker.";
 constexpr std::string_view kSession = "s.";
 

@@ -1,6 +1,7 @@
 // broker/descriptor_name.hpp -- how a descriptor is called where a service manager stores it.
 //
-//   state  board  listener        the segments, and the socket if the broker opened it itself
+//   state  board  config          the segments, and the text of the last good configuration
+//   listener                      the socket, if the broker opened it itself
 //   broker.PID                    the pidfd of a broker that has been started
 //   s.ROW.GENERATION              what one session has, all of it; hexadecimal
 //
@@ -17,7 +18,7 @@
 namespace dibs {
 
 struct DescriptorName {
-    enum class What : uint8_t { kState, kBoard, kListener, kBroker, kSession };
+    enum class What : uint8_t { kState, kBoard, kListener, kConfig, kBroker, kSession };
 
     What what = What::kState;
     uint32_t row = 0;         // of a session; of a broker, its pid

@@ -25,7 +25,8 @@ struct Inheritance {
     shm::Descriptor state;
     shm::Descriptor board;
     shm::Descriptor listener;
-    shm::Descriptor watch;  // the timer of the hang watch
+    shm::Descriptor config;  // the text of the one that was read last (broker/config_copy.hpp)
+    shm::Descriptor watch;   // the timer of the hang watch
     std::vector<InheritedSession> sessions;
     uint64_t death_ns = 0;      // monotonic: when the earlier broker died; 0 = there was none
     uint64_t clock_offset = 0;  // of the earlier broker

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "broker/config_copy.hpp"
 #include "broker/log.hpp"
 
 namespace dibs {
@@ -34,6 +35,9 @@ void take(KeeperPacket& packet, Inheritance& inheritance) {
             return;
         case Kept::kListener:
             inheritance.listener = std::move(packet.descriptors[0]);
+            return;
+        case Kept::kConfig:
+            inheritance.config = std::move(packet.descriptors[0]);
             return;
         case Kept::kSession:
             break;
@@ -76,6 +80,18 @@ Inheritance KeeperLink::receive() {
 void KeeperLink::hold(Kept what, int descriptor) {
     segments_[static_cast<size_t>(what)] = descriptor;
     say(what, descriptor);
+}
+
+// What waits to be said of an earlier one would name a descriptor that is closed here.
+void KeeperLink::keep_config(const std::string& text) {
+    try {
+        shm::Descriptor copy = copy_config(text);
+        socket_.forget(Kept::kConfig);
+        config_ = std::move(copy);
+        hold(Kept::kConfig, config_.get());
+    } catch (const std::system_error& error) {
+        log::warning(std::string("no successor will know this configuration: ") + error.what());
+    }
 }
 
 void KeeperLink::say(Kept what, int descriptor) {

@@ -29,7 +29,9 @@ class KeeperLink {
 
     // --- what the keeper holds; each descriptor stays open until it is dropped
     void hold(Kept what, int descriptor);  // STATE, BOARD, listener
-    void hold(Session& session);           // until heard() names it, it is not safe
+    // A copy of it, in the place of an earlier one: the configuration that is in force.
+    void keep_config(const std::string& text);
+    void hold(Session& session);   // until heard() names it, it is not safe
     void holds(Session& session);  // from an earlier broker: the same if it is not welcome yet
     void welcomed(const Session& session);
     void drop(Kept what);
@@ -59,7 +61,8 @@ class KeeperLink {
     OwnProgram program_;
     KeeperSocket socket_;
     Process keeper_;
-    std::array<int, 3> segments_ = {-1, -1, -1};       // by Kept
+    std::array<int, 5> segments_ = {-1, -1, -1, -1, -1};  // by Kept
+    shm::Descriptor config_;
     std::unordered_map<uint32_t, Session*> sessions_;  // by row
     int watch_ = -1;
     uint64_t clock_offset_ = 0;

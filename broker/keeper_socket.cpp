@@ -86,6 +86,12 @@ void KeeperSocket::forget(uint32_t row, uint32_t generation) {
     });
 }
 
+void KeeperSocket::forget(Kept what) {
+    std::erase_if(waiting_, [&](const Waiting& waiting) {
+        return waiting.message.word == KeeperWord::kHold && waiting.message.what == what;
+    });
+}
+
 KeeperSocket::Received KeeperSocket::receive(KeeperPacket& packet) const {
     packet = KeeperPacket();
     struct iovec part = {&packet.message, sizeof(packet.message)};

@@ -35,7 +35,7 @@ enum class KeeperWord : uint32_t {
     kStopped,   // broker: stopped in order, do not start another
 };
 
-enum class Kept : uint32_t { kState, kBoard, kListener, kSession };
+enum class Kept : uint32_t { kState, kBoard, kListener, kSession, kConfig };
 
 // Of a session, in this order. The last one only until its client has been welcomed.
 enum class SessionDescriptor : uint32_t {
@@ -94,6 +94,7 @@ class KeeperSocket {
     [[nodiscard]] bool waiting() const { return !waiting_.empty(); }  // for the socket
     // Takes what has not left of a session out of the queue.
     void forget(uint32_t row, uint32_t generation);
+    void forget(Kept what);
     // Never waits. A packet that is not of this build counts as closed.
     Received receive(KeeperPacket& packet) const;
 

@@ -30,6 +30,8 @@ DescriptorName Keeper::name_of(const KeeperMessage& message) {
             return {DescriptorName::What::kBoard};
         case Kept::kListener:
             return {DescriptorName::What::kListener};
+        case Kept::kConfig:
+            return {DescriptorName::What::kConfig};
         case Kept::kSession:
             break;
     }
@@ -57,6 +59,7 @@ void Keeper::take_stored(StoredDescriptors& stored) {
     }
     if (stored.listener.valid()) hold(Kept::kListener, std::move(stored.listener));
     if (stored.board.valid()) hold(Kept::kBoard, std::move(stored.board));
+    if (stored.config.valid()) hold(Kept::kConfig, std::move(stored.config));
     if (stored.state.valid()) {
         hold(Kept::kState, std::move(stored.state));
         log::warning("keeper and broker have died: going on from what the manager has stored");

@@ -76,6 +76,8 @@ bool is_single(What what, int fd) {
             return is_segment(fd, "dibs-board");
         case What::kListener:
             return is_listener(fd);
+        case What::kConfig:
+            return is_segment(fd, "dibs-config");
         case What::kBroker:
             return pid_of(fd).has_value();
         case What::kSession:
@@ -133,6 +135,7 @@ bool StoredDescriptors::place(const DescriptorName& name, Group& group) {
     if (name.what == What::kState) state = std::move(group.front());
     if (name.what == What::kBoard) board = std::move(group.front());
     if (name.what == What::kListener) listener = std::move(group.front());
+    if (name.what == What::kConfig) config = std::move(group.front());
     return true;
 }
 
@@ -143,6 +146,7 @@ void StoredDescriptors::put_all_aside() {
     };
     put(What::kState, state);
     put(What::kBoard, board);
+    put(What::kConfig, config);
     for (const auto& [name, descriptors] : sessions)
         aside.push_back(name.text());
     sessions.clear();

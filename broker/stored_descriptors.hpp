@@ -29,6 +29,7 @@ struct StoredDescriptors {
     shm::Descriptor state;  // invalid: there is nothing to go on from, and the rest is put aside
     shm::Descriptor board;
     shm::Descriptor listener;
+    shm::Descriptor config;
     // Pidfds. A pid may have been several brokers': each is to be proved dead.
     std::map<DescriptorName, std::vector<shm::Descriptor>> brokers;
     std::map<DescriptorName, std::array<shm::Descriptor, kStoredOfSession>> sessions;

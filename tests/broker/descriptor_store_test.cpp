@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "broker/clock.hpp"
+#include "broker/config_copy.hpp"
 #include "broker/keeper_child.hpp"
 #include "broker/stored_descriptors.hpp"
 #include "shm/layout.hpp"
@@ -45,7 +46,7 @@ DescriptorName session(uint32_t row, uint32_t generation = 1) {
 
 TEST(DescriptorNameTest, IsReadAsItIsWritten) {
     for (const char* text :
-         {"state", "board", "listener", "broker.4711", "s.0.1", "s.3ff.ffffffff"})
+         {"state", "board", "listener", "config", "broker.4711", "s.0.1", "s.3ff.ffffffff"})
         EXPECT_EQ(DescriptorName::of(text)->text(), text);
     EXPECT_EQ(session(31, 2).text(), "s.1f.2");
 }
@@ -299,8 +300,11 @@ std::vector<PassedDescriptor> with_a_state(std::vector<PassedDescriptor> rest) {
 }
 
 TEST(StoredDescriptorsTest, AreInTheirPlaces) {
-    const StoredDescriptors stored(with_a_state(of_a_session("s.2.7")));
+    auto all = with_a_state(of_a_session("s.2.7"));
+    all.push_back(passed("config", copy_config("[[pool]]")));
+    const StoredDescriptors stored(std::move(all));
     EXPECT_TRUE(stored.state.valid());
+    EXPECT_EQ(text_of_copy(stored.config.get()), "[[pool]]");
     EXPECT_EQ(stored.brokers.size(), 1U);
     ASSERT_EQ(stored.sessions.size(), 1U);
     EXPECT_EQ(stored.sessions.begin()->first, session(2, 7));
@@ -335,8 +339,9 @@ TEST(StoredDescriptorsTest, AreAsideWhereTheyAreNotWhatTheyAreCalled) {
     all.push_back(passed("listener", shm::Descriptor(eventfd(0, EFD_CLOEXEC))));
     all.push_back(passed("state", shm::Descriptor(memfd_create("dibs-state", MFD_CLOEXEC))));
     all.push_back(passed("broker.2", shm::make_memfd("dibs-state", 4096)));
+    all.push_back(passed("config", shm::make_memfd("dibs-state", 4096)));
     const StoredDescriptors stored(std::move(all));
-    EXPECT_EQ(stored.aside, (Words{"board", "broker.2", "listener", "state"}));
+    EXPECT_EQ(stored.aside, (Words{"board", "broker.2", "config", "listener", "state"}));
 }
 
 TEST(StoredDescriptorsTest, AreASessionOnlyIfEachIsThereOnce) {

@@ -23,6 +23,16 @@ from played_systemd import CONFIG, PATIENCE, Manager  # noqa: E402
 from tap_lines import Tap  # noqa: E402
 
 BROKEN = CONFIG + 'colour = "red"\n'
+POLICY = f"""
+[[pool]]
+name = "two"
+kind = "counted"
+slots = 1
+
+[[policy]]
+user = {os.getuid()}
+pools = ["one"]
+"""
 MISTAKE = '/dibsd.toml:6:1: unknown key "colour" in a pool'
 
 
@@ -114,7 +124,7 @@ def survives(tap, dibsd, folder, listens):
     waiting = Waiting(manager.path)
     await_waiting(holder, 1)
     manager.await_sessions(2)
-    segments = ["board", "state"] if listens else ["board", "listener", "state"]
+    segments = ["board", "config", "state"] + ([] if listens else ["listener"])
     tap.equal(f"{name}: the manager stores segments, a broker and sessions",
               [name.split(".")[0] for name in manager.names()],
               sorted([*segments, "broker", "s", "s"]))
@@ -304,12 +314,20 @@ def on_a_socket_of_its_own_by_now(tap, dibsd):
         manager.close()
 
 
+def may_claim(client, pool):
+    try:
+        client.claim(pool, timeout=PATIENCE).release(wait=10)
+    except dibs.errors.NotAllowed:
+        return False
+    return True
+
+
 def with_a_broken_file(tap, dibsd):
     """What is there goes on without a good file; what begins anew says what is wrong with it."""
     with tempfile.TemporaryDirectory(prefix="dibs-store-") as folder:
         manager = Manager(folder, dibsd)
         client, lease = leased(manager)
-        manager.config.write_text(CONFIG.replace("slots = 1", "slots = 2"))
+        manager.config.write_text(CONFIG.replace("slots = 1", "slots = 2") + POLICY)
         tap.equal("a good file: is read again", manager.reload(), "")
         second = dibs.connect(manager.path, timeout=10)
         second.claim("one", timeout=PATIENCE).release(wait=10)  # waits until there are two slots
@@ -323,6 +341,8 @@ def with_a_broken_file(tap, dibsd):
         tap.equal("a broken file: is in nobody's way who goes on from what is stored",
                   [lives(client), lives(second)], [True, True])
         tap.equal("a broken file: nor in the lease's", lease.release(wait=10), True)
+        tap.equal("a broken file: what the last good one forbids stays forbidden",
+                  may_claim(second, "two"), False)
         client.close()
         second.close()
         tap.equal("a broken file: stops in order", manager.stop(), 0)

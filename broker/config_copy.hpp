@@ -1,0 +1,20 @@
+// broker/config_copy.hpp -- the text of the configuration that was read last and was good.
+//
+// It goes with STATE to whoever follows: a file that is broken by then must not leave users with
+// other rights and limits than they had.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "shm/descriptor.hpp"
+
+namespace dibs {
+
+// A sealed memfd. Throws std::system_error.
+shm::Descriptor copy_config(std::string_view text);
+// What is in one. Throws std::system_error.
+std::string text_of_copy(int memfd);
+
+}  // namespace dibs
