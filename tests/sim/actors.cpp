@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -28,6 +29,9 @@ void close_behind(client::Session& session) {
 
 Actor::Actor(Scene& scene, uint32_t process) : scene_(scene), process_(process) {
     if (pipe2(lifeline_, O_CLOEXEC | O_NONBLOCK) != 0) std::abort();
+    struct stat about = {};
+    if (fstat(lifeline_[0], &about) != 0) std::abort();
+    inode_ = about.st_ino;
 }
 
 Actor::~Actor() {
@@ -45,6 +49,7 @@ void Actor::start() {
         bury();
     });
     task_->lifeline = lifeline_[0];
+    task_->lifeline_inode = inode_;
     task_->uid = uid();
 }
 

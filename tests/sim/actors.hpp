@@ -102,6 +102,7 @@ class Actor {
 
     std::shared_ptr<Task> task_;
     int lifeline_[2] = {-1, -1};
+    uint64_t inode_ = 0;  // the pipe's
     std::string doing_;
     uint64_t doing_since_ = 0;
 };

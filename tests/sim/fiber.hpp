@@ -5,7 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ucontext.h>
+#include <setjmp.h>
 
 #include <cstddef>
 #include <functional>
@@ -24,21 +24,22 @@ class Fiber {
     [[nodiscard]] bool ended() const { return ended_; }
 
   private:
-    static void enter(unsigned high, unsigned low);
-    void switch_to(ucontext_t& from, ucontext_t& to, bool inside);
+    static void enter();
+    void begin();
 
-    static constexpr size_t kStack = 512 * 1024;
+    static Fiber* entering;  // by begin()
 
     std::function<void()> body_;
-    ucontext_t inside_ = {};
-    ucontext_t outside_ = {};
-    void* stack_ = nullptr;
+    void* stack_;
+    jmp_buf inside_ = {};   // where it rests
+    jmp_buf outside_ = {};  // where whoever runs it does
+    bool begun_ = false;
+    bool ended_ = false;
     // For the address sanitizer, which must know which stack is in use.
     [[maybe_unused]] void* fake_inside_ = nullptr;
     [[maybe_unused]] void* fake_outside_ = nullptr;
     [[maybe_unused]] const void* outside_bottom_ = nullptr;
     [[maybe_unused]] size_t outside_size_ = 0;
-    bool ended_ = false;
 };
 
 }  // namespace dibs::sim

@@ -6,7 +6,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstring>
 #include <exception>
+#include <type_traits>
 #include <utility>
 
 #include "broker/core/store.hpp"
@@ -307,12 +310,11 @@ void House::take_reports() {
             case Report::Kind::kFull:
                 send_farewell(report.session->socket.get(),
                               {shm::FarewellCode::kFull, 0, "no row for another session"});
-                [[fallthrough]];
+                forget(report.session);
+                break;
             case Report::Kind::kRetired:
                 kept_.erase({report.session->row, report.session->generation});
-                life_->sessions.erase(report.session);
-                delete report.session;
-                world_.stir();
+                forget(report.session);
                 break;
             case Report::Kind::kAdmin:
                 life_->answered.insert(report.job);
@@ -340,6 +342,29 @@ void House::welcome(Session* session) {
     (void)life_->exchange.ask(request);
 }
 
+void House::forget(Session* session) {
+    life_->sessions.erase(session);
+    session->socket.reset();
+    std::unique_ptr<Session> owned(session);
+    if (session->row == shm::kNoRow) refused_.push_back(std::move(owned));
+    world_.stir();
+}
+
+// Where rows are scarce most of those who ask are refused. What was made for one of them, and
+// nobody has seen, is there for the next.
+Session* House::session_for(Peer peer, const shm::SessionSizes& sizes) {
+    static_assert(std::has_unique_object_representations_v<shm::SessionSizes>);
+    const auto fits = [&](const auto& refused) {
+        return std::memcmp(&refused->sizes, &sizes, sizeof sizes) == 0;
+    };
+    const auto found = std::find_if(refused_.begin(), refused_.end(), fits);
+    if (found == refused_.end()) return new Session(std::move(peer), sizes);
+    Session* session = found->release();
+    refused_.erase(found);
+    session->peer = std::move(peer);
+    return session;
+}
+
 void House::hear_callers() {
     std::vector<Caller> waiting;
     std::swap(waiting, life_->callers);
@@ -357,7 +382,7 @@ void House::hear_callers() {
         peer.start_time = 1;
         peer.pidfd = copy_of(caller.lifeline);
         peer.killable = may_kill(peer.pidfd.get());
-        auto* session = new Session(std::move(peer), hello.sizes);
+        Session* session = session_for(std::move(peer), hello.sizes);
         life_->sessions.insert(session);
         session->socket = std::move(caller.socket);
         Request request;

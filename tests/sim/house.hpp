@@ -81,8 +81,10 @@ class House {
     void control();
     void take_reports();
     void hear_callers();
+    [[nodiscard]] Session* session_for(Peer peer, const shm::SessionSizes& sizes);
     void pass_on();
     void welcome(Session* session);
+    void forget(Session* session);
     void keep(const Session& session);
     void inherit(Inheritance& inheritance);
 
@@ -101,6 +103,7 @@ class House {
     uint64_t store_ = 0;
     uint64_t store_of_asked_ = 0;  // of the next command
     uint64_t store_of_heard_ = 0;
+    std::vector<std::unique_ptr<Session>> refused_;  // as they were made, but for the peer
 
     // The keeper's: by row and generation, in the order of SessionDescriptor.
     using Key = std::pair<uint32_t, uint32_t>;

@@ -85,9 +85,7 @@ Task* World::owner(int lifeline) const {
     struct stat wanted = {};
     if (fstat(lifeline, &wanted) != 0) return nullptr;
     for (const auto& task : tasks_) {
-        struct stat its = {};
-        if (task->lifeline < 0 || fstat(task->lifeline, &its) != 0) continue;
-        if (its.st_dev == wanted.st_dev && its.st_ino == wanted.st_ino) return task.get();
+        if (task->lifeline_inode == wanted.st_ino) return task.get();
     }
     return nullptr;
 }

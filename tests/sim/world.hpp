@@ -59,6 +59,7 @@ struct Task {
     uint32_t cpu = 0;
     uint32_t uid = 0;
     int lifeline = -1;  // of its process: a pipe, which hangs up when that is dead
+    uint64_t lifeline_inode = 0;
 };
 
 class World {
