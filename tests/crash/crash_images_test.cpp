@@ -42,7 +42,7 @@ class CrashImages : public testing::Test {
     static uint64_t wanted() {
         const char* given = std::getenv("DIBS_IMAGES");
         if (given != nullptr) return std::strtoull(given, nullptr, 10);
-        return std::getenv("DIBS_LONG") != nullptr ? 200'000 : 20'000;
+        return std::getenv("DIBS_LONG") != nullptr ? 1'000'000 : 20'000;
     }
     static uint64_t seed() {
         const char* given = std::getenv("DIBS_SEED");

@@ -124,6 +124,9 @@ std::string wrong_with(const Image& image, const Turn& turn) {
         if (!owed && image.phase == shm::LogPhase::kOpen && digest != turn.before) {
             return when + "not committed, but not as before the turn";
         }
+        if (image.phase == shm::LogPhase::kIdle && digest != turn.before && digest != turn.after) {
+            return when + "between turns, but neither as before nor as after this one";
+        }
         const auto left = static_cast<uint32_t>(recovered.staged_stores().size());
         if (committed && left != turn.staged) return when + "a staged store is missing";
         if (image.phase == shm::LogPhase::kOpen && left != (owed ? 1U : 0U)) {

@@ -1,10 +1,10 @@
 // tests/crash/single_step_test.cpp -- a death behind any instruction of the core as it ships.
 //
-// The hooked build of the other test is not what runs: a compiler may order the stores of the real
-// one differently. Here a child process plays the workload with the shipped core over shared
-// memory, stopped before and behind each turn. Within the turn it is run one instruction at a time,
-// and at random ones a copy of STATE is taken, as a kill would leave it there; recovery.hpp says
-// what must be true of it.
+// As trapped_store_test.cpp, without a trap: a child process plays the workload over shared memory,
+// stopped before and behind each turn. Within the turn it is run one instruction at a time by this
+// one, and at random ones a copy of STATE is taken. That costs some hundred times as much for an
+// image, and needs nothing of the processor. So it has the sample to itself where there is no trap,
+// and a twentieth of it where there is one.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -24,6 +24,7 @@
 
 #include "broker/core/store.hpp"
 #include "tests/crash/recovery.hpp"
+#include "tests/crash/store_trap.hpp"
 
 namespace dibs::tests {
 namespace {
@@ -125,7 +126,8 @@ class SingleStep : public testing::Test {
 
 TEST_F(SingleStep, LeavesTheWholeTurnOrNothingBehindAnyInstruction) {
     const uint64_t wanted =
-        number("DIBS_STEPPED_IMAGES", std::getenv("DIBS_LONG") != nullptr ? 100'000 : 1000);
+        number("DIBS_STEPPED_IMAGES", std::getenv("DIBS_LONG") != nullptr ? 100'000 : 1000) /
+        (kStoreTrap ? 20 : 1);
     std::printf("seed %llu (DIBS_SEED)\n", static_cast<unsigned long long>(seed_));
     std::mt19937_64 random(seed_);
     std::map<shm::LogPhase, uint64_t> phases;
@@ -164,7 +166,9 @@ TEST_F(SingleStep, LeavesTheWholeTurnOrNothingBehindAnyInstruction) {
                 static_cast<unsigned long long>(turns),
                 static_cast<unsigned long long>(steps));
     EXPECT_GT(phases[shm::LogPhase::kOpen], 0U);
-    EXPECT_GT(phases[shm::LogPhase::kCommitted], 0U);
+    if (checked >= 1000) {  // they are some hundredth
+        EXPECT_GT(phases[shm::LogPhase::kCommitted], 0U);
+    }
 }
 
 }  // namespace
