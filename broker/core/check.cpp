@@ -137,6 +137,12 @@ void Check::slots(uint32_t begin, uint32_t end) {
         expect(&wrongs_, slot.fence <= state_.pools[slot.pool].fence_next, [&] {
             return who() + " has a fence that its pool has not given out";
         });
+        const shm::PoolRow& pool = state_.pools[slot.pool];
+        const bool attached =
+            pool.kind == shm::PoolKind::kWorker && pool.order != shm::PoolOrder::kAccount;
+        expect(&wrongs_, !attached || slot.session != kNoRow, [&] {
+            return who() + " is nobody's, in a pool that takes no reports";
+        });
         if (kept) ++timers_wanted_;
         if (slot.name_size != 0) ++names_wanted_;
         if (slot.state == SlotState::kReserved && !kept && slot.holder < state_.claims.size()) {
