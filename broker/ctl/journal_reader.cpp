@@ -100,7 +100,7 @@ std::string_view trimmed(std::string_view line) {
 }  // namespace
 
 struct JournalReader::Parts {
-    explicit Parts(std::string journal) : bytes(std::move(journal)), parser(parser_options()) {
+    Parts() : parser(parser_options()) {
         using Schema = journal::LineBinarySchema;
         if (!parser.Deserialize(Schema::data(), Schema::size())) {
             throw JournalError("the built-in schema cannot be read: " + parser.error_);
@@ -160,8 +160,15 @@ bool JournalReader::Parts::next_binary() {
     return true;
 }
 
-JournalReader::JournalReader(std::string bytes, JournalForm form)
-    : parts_(std::make_unique<Parts>(std::move(bytes))) {
+JournalReader::JournalReader() : parts_(std::make_unique<Parts>()) {}
+
+JournalReader::JournalReader(std::string bytes, JournalForm form) : JournalReader() {
+    open(std::move(bytes), form);
+}
+
+void JournalReader::open(std::string bytes, JournalForm form) {
+    parts_->bytes = std::move(bytes);
+    rewind();
     const bool marked = parts_->bytes.starts_with(kJournalMagic);
     if (form == JournalForm::kBinary && !marked) {
         parts_->line = 1;

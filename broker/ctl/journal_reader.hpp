@@ -26,6 +26,8 @@ class JournalReader {
   public:
     // Throws JournalError if a binary journal does not begin as one.
     JournalReader(std::string bytes, JournalForm form);
+    // Without a journal: at its end.
+    JournalReader();
     ~JournalReader();
     JournalReader(const JournalReader&) = delete;
     JournalReader& operator=(const JournalReader&) = delete;
@@ -33,6 +35,9 @@ class JournalReader {
     // The next line that is not a comment, valid until the next call; nullptr at the end.
     // Throws JournalError.
     const journal::Line* next();
+    // Another journal, from its beginning; throws as the constructor does. What the schema is made
+    // of takes longer than a short journal, and is kept.
+    void open(std::string bytes, JournalForm form);
     // Where the last line stood, or the one that next() has failed on.
     [[nodiscard]] uint32_t line() const;
     // Back to the beginning.

@@ -32,21 +32,21 @@ class Bench {
 
     static constexpr uint32_t kAccountsShown = 8;
 
-    Bench()
-        : pushed_(kLimits.sessions, 0),
-          read_(kLimits.sessions, 0),
-          state_(shm::make_memfd("bench", core::state_size(kLimits))),
-          mapping_(state_.get(), core::state_size(kLimits)),
-          core((core::format_state(mapping_.bytes(), kLimits), mapping_.bytes())),
-          board(kLimits.pools, kAccountsShown),
-          sessions(kLimits.sessions),
+    explicit Bench(const core::Limits& limits = kLimits)
+        : pushed_(limits.sessions, 0),
+          read_(limits.sessions, 0),
+          state_(shm::make_memfd("bench", core::state_size(limits))),
+          mapping_(state_.get(), core::state_size(limits)),
+          core((core::format_state(mapping_.bytes(), limits), mapping_.bytes())),
+          board(limits.pools, kAccountsShown),
+          sessions(limits.sessions),
           quotas(core),
           pledges(core),
           operations(core, quotas, pledges),
           prepared(core, operations, pledges),
           publisher(core, board),
           ingest(core, operations, pledges),
-          patience(kLimits.sessions),
+          patience(limits.sessions),
           answers(core, sessions, operations, publisher, quotas, patience),
           kills(core, sessions),
           deaths(core, sessions, ingest, kills) {}

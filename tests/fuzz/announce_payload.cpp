@@ -12,6 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     static dibs::AnnouncementReader reader;
     dibs::Announcement out;
     if (!reader.read({place, size}, out)) return 0;
+    ++dibs::fuzz::understood;
     expect(out.name.size() <= 63, "a name has at most 63 bytes");
     expect(out.labels().size() <= dibs::shm::kLabelsMax, "at most 32 labels");
     size_t sum = 0;

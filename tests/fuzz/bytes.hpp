@@ -38,6 +38,10 @@ class Bytes {
     std::span<const uint8_t> bytes_;
 };
 
+// How many inputs have come past the first refusal: each target says so, once an input, where what
+// it is about begins. The driver prints it.
+inline uint64_t understood = 0;
+
 // A claim of the target's own: ends the program, whatever the build.
 inline void expect(bool holds, const char* what) {
     if (holds) return;

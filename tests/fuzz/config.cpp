@@ -10,6 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
         dibs::fuzz::expect(mistake.starts_with("input:"), "a mistake says where it stands");
     }
     if (!result.mistakes.empty()) return 0;
+    ++dibs::fuzz::understood;
     for (dibs::PoolSettings& pool : result.config.pools) {
         dibs::fuzz::expect(!pool.view().name.empty(), "a good pool has a name");
     }

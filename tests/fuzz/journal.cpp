@@ -2,6 +2,7 @@
 // what is wrong, and the rows hold either way.
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
+#include <utility>
 
 #include "broker/ctl/journal_error.hpp"
 #include "broker/ctl/journal_reader.hpp"
@@ -12,13 +13,22 @@
 int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     namespace ctl = dibs::ctl;
     const dibs::fuzz::Bytes input(bytes, size);
-    constexpr dibs::core::Limits kLimits = {
-        .pools = 8, .sessions = 16, .slots = 64, .claims = 64, .leases = 64, .arena_blocks = 32};
+    constexpr dibs::core::Limits kLimits = {.pools = 8,
+                                            .sessions = 16,
+                                            .slots = 64,
+                                            .claims = 64,
+                                            .leases = 64,
+                                            .arena_blocks = 32,
+                                            .accounts = 16,
+                                            .label_sets = 32};
     try {
-        ctl::JournalReader reader(std::string(input.text()), ctl::JournalForm::kDetect);
+        static ctl::JournalReader reader;
+        reader.open(std::string(input.text()), ctl::JournalForm::kDetect);
         ctl::Replayer replayer(kLimits);
+        bool meant = false;  // a line was a command
         try {
             while (const auto* line = reader.next()) {
+                if (!std::exchange(meant, true)) ++dibs::fuzz::understood;
                 if (ctl::is_expectation(*line)) continue;
                 replayer.apply(*line);
                 for (const std::string& decision : replayer.take_decisions())

@@ -74,6 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
         if (state_size > kStateMax) return 0;
         Memory memory((state_size + sizeof(Line) - 1) / sizeof(Line));
         loader.fill(bytes_of(memory));
+        ++dibs::fuzz::understood;
         serve_from(memory);
     } catch (const snapshot::SnapshotError& error) {
         expect(error.what()[0] != '\0', "a refusal says why");

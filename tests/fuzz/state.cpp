@@ -58,6 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     for (const auto& [place, raw] : pieces)
         std::memcpy(place, raw.data(), raw.size());
     if (!core::state_refusal(state).empty() || !core::rows_refusal(state).empty()) return 0;
+    ++dibs::fuzz::understood;
     core::Core broker{state};
     (void)dibs::fuzz::serves(broker);
     return 0;

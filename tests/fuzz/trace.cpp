@@ -15,6 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     const auto guessed = demo::detect_format("trace", input.text());
     const demo::TraceFormat format = form < 4 || !guessed ? kFormats[form % 4] : *guessed;
     const demo::Trace trace = demo::parse_trace(input.text(), format);
+    if (!trace.rows.empty()) ++dibs::fuzz::understood;
     uint64_t last = 0;
     for (const demo::TraceRow& row : trace.rows) {
         expect(row.arrival_ns >= last, "rows stand by arrival");

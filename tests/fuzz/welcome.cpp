@@ -193,6 +193,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     const int code = dibs_connect(&options, &session);
     expect((code == DIBS_OK) == (session != nullptr), "a session, or a code");
     if (session != nullptr) {
+        ++fuzz::understood;
         use(session);
         (void)dibs_close(session);
     }
