@@ -125,6 +125,7 @@ class Auditor final : public core::Tap {
     Book written_;  // behind the last turn that wrote anything
     std::map<Crowd, Held> crowds_;
     std::map<Label, std::set<Place>> labels_;
+    std::set<Place> places_;                 // with whatever labels
     std::map<uint32_t, uint32_t> promised_;  // claim, by slot
     bool begun_ = false;
     uint64_t turns_ = 0;

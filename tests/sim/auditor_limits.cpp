@@ -91,16 +91,21 @@ uint32_t Auditor::claim_on(uint32_t row) const {
     return claim != kNoRow && counts(claim) ? claim : kNoRow;
 }
 
+// Slots of an account with a label are no more than its limit, but for what it held before that; a
+// worker may also come to say other labels of a slot that is somebody's already.
 void Auditor::count_labels() {
     std::map<Label, std::set<Place>> labels;
+    std::set<Place> all;
     std::map<uint32_t, std::vector<std::pair<std::string, uint32_t>>> limits;  // by account
     std::map<Label, uint32_t> limit_of;
     for (uint32_t row = 0; row < core_->slots_max(); ++row) {
         const shm::SlotRow& slot = core_->slot(row);
-        if (slot.state == shm::SlotState::kFree || slot.label_set == kNoRow) continue;
+        if (slot.state == shm::SlotState::kFree) continue;
         if (core_->pool(slot.pool).order != shm::PoolOrder::kAccount) continue;
         const uint32_t claim = claim_on(row);
         if (claim == kNoRow || core_->claim(claim).account == kNoRow) continue;
+        all.insert({core_->claim(claim).arrival, slot.number});
+        if (slot.label_set == kNoRow) continue;
         const uint32_t account = core_->claim(claim).account;
         if (!limits.contains(account)) {
             if (is_configured(account)) {
@@ -124,12 +129,16 @@ void Auditor::count_labels() {
         const auto limit = limit_of.find(label);
         if (limit == limit_of.end() || places.size() <= limit->second) continue;
         ++seen_["above a limit of later"];
-        const std::set<Place>& before = labels_[label];
-        expect(std::includes(before.begin(), before.end(), places.begin(), places.end()),
+        for (const Place& place : places) {
+            if (!labels_[label].contains(place) && places_.contains(place))
+                ++seen_["labelled anew"];
+        }
+        expect(std::includes(places_.begin(), places_.end(), places.begin(), places.end()),
                "account " + std::get<0>(label) + " holds " + std::to_string(places.size()) +
                    " slots with label " + std::get<2>(label) + ", some of them anew");
     }
     labels_ = std::move(labels);
+    places_ = std::move(all);
 }
 
 }  // namespace dibs::sim
