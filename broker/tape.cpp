@@ -8,13 +8,13 @@
 #include <utility>
 
 #include "broker/core/decision_sum.hpp"
-#include "schemas/journal_generated.h"
+#include "schemas/journal_objects_generated.h"
 
 namespace dibs {
 
-using journal::GivenKind;
-using journal::GivenT;
-using journal::LineBuilder;
+using journal_objects::GivenKind;
+using journal_objects::GivenT;
+using journal_objects::LineBuilder;
 
 namespace {
 
@@ -28,8 +28,8 @@ std::vector<uint8_t> bytes_of(const Bytes& bytes) {
 }
 
 // "key=value" strings, each ended by a zero byte.
-std::unique_ptr<journal::SlotAttributesT> attributes_of(std::string_view joined) {
-    auto attributes = std::make_unique<journal::SlotAttributesT>();
+std::unique_ptr<journal_objects::SlotAttributesT> attributes_of(std::string_view joined) {
+    auto attributes = std::make_unique<journal_objects::SlotAttributesT>();
     while (!joined.empty()) {
         const size_t end = std::min(joined.find('\0'), joined.size());
         attributes->attributes.emplace_back(joined.substr(0, end));
@@ -74,7 +74,7 @@ void Tape::give(const Given& given) {
 
 void Tape::open_turn() {
     if (std::exchange(turn_open_, true)) return;
-    journal::TurnOpensT opens;
+    journal_objects::TurnOpensT opens;
     opens.now_ns = core_.now();
     line(opens, [](LineBuilder& line, auto packed) { line.add_turn_opens(packed); });
 }
@@ -82,7 +82,7 @@ void Tape::open_turn() {
 void Tape::hear_of_commit() {
     open_turn();
     turn_open_ = false;
-    journal::TurnClosedT closed;
+    journal_objects::TurnClosedT closed;
     closed.turns = core_.counters().turns;
     closed.cut = core_.cut();
     for (const core::Decision& decision : core_.decisions())
@@ -97,13 +97,13 @@ std::vector<uint8_t> Tape::take() {
 // --- pools, accounts, sessions
 
 void Tape::hear(const core::PoolConfig& pool) {
-    journal::PoolT told;
+    journal_objects::PoolT told;
     told.name = pool.name;
-    told.kind = static_cast<journal::PoolKind>(pool.kind);
+    told.kind = static_cast<journal_objects::PoolKind>(pool.kind);
     told.slots = pool.slots;
     for (const std::string_view attributes : pool.slot_attributes)
         told.slot_attributes.push_back(attributes_of(attributes));
-    told.when_busy = static_cast<journal::WhenBusy>(pool.when_busy);
+    told.when_busy = static_cast<journal_objects::WhenBusy>(pool.when_busy);
     told.units_max = pool.units_max;
     told.backlog_max = pool.backlog_max;
     told.unconfirmed_max = pool.unconfirmed_max;
@@ -116,8 +116,8 @@ void Tape::hear(const core::PoolConfig& pool) {
     told.grace_ns = pool.grace_ns;
     told.release_is_ready = pool.release_is_ready;
     told.required_label = pool.required_label;
-    told.expiry = static_cast<journal::ExpiryMode>(pool.expiry);
-    told.order = static_cast<journal::PoolOrder>(pool.order);
+    told.expiry = static_cast<journal_objects::ExpiryMode>(pool.expiry);
+    told.order = static_cast<journal_objects::PoolOrder>(pool.order);
     told.account_expiry_ns = pool.account_expiry_ns;
     told.promote_threshold_micros = pool.promote_threshold;
     told.demote_threshold_micros = pool.demote_threshold;
@@ -136,13 +136,13 @@ void Tape::hear_of_deleted_pool(uint32_t row) {
 }
 
 void Tape::hear(const core::AccountConfig& account) {
-    journal::AccountT told;
+    journal_objects::AccountT told;
     told.name = account.name;
     told.rate_micros = {account.rate.begin(), account.rate.end()};
     told.charge_max_ns = account.charge_max_ns;
     told.fanout_max = account.fanout_max;
     for (const core::AccountConfig::Limit& limit : account.label_limits) {
-        auto one = std::make_unique<journal::LabelLimitT>();
+        auto one = std::make_unique<journal_objects::LabelLimitT>();
         one->key = limit.key;
         one->limit = limit.limit;
         told.label_limits.push_back(std::move(one));
@@ -156,14 +156,14 @@ void Tape::hear(const core::AccountConfig& account) {
 }
 
 void Tape::hear_of_deleted(std::string_view account) {
-    journal::AccountNameT told;
+    journal_objects::AccountNameT told;
     told.account = account;
     open_turn();
     line(told, [](LineBuilder& line, auto packed) { line.add_delete_account(packed); });
 }
 
 void Tape::hear_of_reset(std::string_view account, std::span<const int64_t> balance) {
-    journal::BalanceT told;
+    journal_objects::BalanceT told;
     told.account = account;
     told.balance_micros = {balance.begin(), balance.end()};
     open_turn();
@@ -344,7 +344,7 @@ void Tape::hear(const core::Pull& pull) {
     given.command = GivenKind::pull;
     given.pool = pull.pool;
     for (const core::Pull::Worker& worker : pull.workers) {
-        auto puller = std::make_unique<journal::PullingWorkerT>();
+        auto puller = std::make_unique<journal_objects::PullingWorkerT>();
         puller->worker = worker.name;
         puller->labels = texts(worker.labels);
         given.pullers.push_back(std::move(puller));
