@@ -11,7 +11,7 @@
 namespace dibs::ctl::demo {
 namespace {
 
-TraceRow row(uint64_t arrival_ns, uint64_t hold_ns, uint32_t units = 1) {
+TraceRow arriving(uint64_t arrival_ns, uint64_t hold_ns, uint32_t units = 1) {
     TraceRow row;
     row.arrival_ns = arrival_ns;
     row.hold_ns = hold_ns;
@@ -21,7 +21,7 @@ TraceRow row(uint64_t arrival_ns, uint64_t hold_ns, uint32_t units = 1) {
 
 TEST(Ideal, TakesAsLongAsTheHoldTimeWhenNobodyWaits) {
     for (const PoolShape shape : {PoolShape::kCounted, PoolShape::kWorkers}) {
-        const Ideal ideal = run_ideal({row(0, 100), row(10, 20)}, shape, 2);
+        const Ideal ideal = run_ideal({arriving(0, 100), arriving(10, 20)}, shape, 2);
         EXPECT_EQ(ideal.failure, "");
         EXPECT_EQ(ideal.timing.granted, 2U);
         EXPECT_EQ(ideal.timing.makespan_ns, 100U);
@@ -32,7 +32,8 @@ TEST(Ideal, TakesAsLongAsTheHoldTimeWhenNobodyWaits) {
 // One slot: the second claim waits from 10 to 100, the third from 20 to 130.
 TEST(Ideal, GrantsInOrderOfArrival) {
     for (const PoolShape shape : {PoolShape::kCounted, PoolShape::kWorkers}) {
-        const Ideal ideal = run_ideal({row(0, 100), row(10, 30), row(20, 5)}, shape, 1);
+        const Ideal ideal =
+            run_ideal({arriving(0, 100), arriving(10, 30), arriving(20, 5)}, shape, 1);
         EXPECT_EQ(ideal.failure, "");
         EXPECT_EQ(ideal.timing.makespan_ns, 135U);
         EXPECT_EQ(ideal.timing.mean_wait_ns, (0U + 90U + 110U) / 3);
@@ -44,7 +45,8 @@ TEST(Ideal, GrantsInOrderOfArrival) {
 // one behind it does not overtake it, and waits until 150.
 TEST(Ideal, LetsNobodyOvertakeALargeClaim) {
     for (const PoolShape shape : {PoolShape::kCounted, PoolShape::kWorkers}) {
-        const Ideal ideal = run_ideal({row(0, 100, 3), row(10, 50, 4), row(20, 7, 1)}, shape, 4);
+        const Ideal ideal =
+            run_ideal({arriving(0, 100, 3), arriving(10, 50, 4), arriving(20, 7, 1)}, shape, 4);
         EXPECT_EQ(ideal.failure, "");
         EXPECT_EQ(ideal.timing.makespan_ns, 157U);
         EXPECT_EQ(ideal.timing.max_wait_ns, 130U);
@@ -54,7 +56,8 @@ TEST(Ideal, LetsNobodyOvertakeALargeClaim) {
 
 TEST(Ideal, PlaysHoldTimesOfNothing) {
     for (const PoolShape shape : {PoolShape::kCounted, PoolShape::kWorkers}) {
-        const Ideal ideal = run_ideal({row(0, 0), row(0, 0), row(0, 10), row(0, 0)}, shape, 1);
+        const Ideal ideal =
+            run_ideal({arriving(0, 0), arriving(0, 0), arriving(0, 10), arriving(0, 0)}, shape, 1);
         EXPECT_EQ(ideal.failure, "");
         EXPECT_EQ(ideal.timing.granted, 4U);
         EXPECT_EQ(ideal.timing.makespan_ns, 10U);
@@ -62,7 +65,7 @@ TEST(Ideal, PlaysHoldTimesOfNothing) {
 }
 
 TEST(Ideal, PlaysMoreClaimsThanOneSessionMayHave) {
-    std::vector<TraceRow> rows(3000, row(0, 1));
+    std::vector<TraceRow> rows(3000, arriving(0, 1));
     const Ideal ideal = run_ideal(rows, PoolShape::kCounted, 1);
     EXPECT_EQ(ideal.failure, "");
     EXPECT_EQ(ideal.timing.makespan_ns, 3000U);

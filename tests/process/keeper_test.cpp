@@ -33,7 +33,7 @@ using shm::Op;
 using shm::Outcome;
 using shm::Reason;
 
-const char* const kWorker =
+const char* const kWorkerPool =
     "[[pool]]\nname = \"web\"\nkind = \"worker\"\npayload_max = 256\nanswer_max = 64\n"
     "reservation_ttl = \"1h\"\n";
 
@@ -84,7 +84,7 @@ TEST(Takeover, KeepsLeasesAndWaitingClaims) {
 
 TEST(Takeover, KeepsAWorkerAndItsAssignment) {
     const Folder folder;
-    const KeptDibsd dibsd(folder, kWorker);
+    const KeptDibsd dibsd(folder, kWorkerPool);
     RawClient worker(dibsd.socket());
     RawClient client(dibsd.socket());
     const auto slot = worker.announce(0, true);
