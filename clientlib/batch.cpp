@@ -192,6 +192,7 @@ int dibs_arm(dibs_session* session) {
     if (code != DIBS_OK) return code;
     if (ready_count(*session) + session->assignments.count != 0) return DIBS_EREADY;
     if (session->end_code != 0) return session->end_code;
+    session->settle();  // a look at a lease may have made something owed since
     uint32_t seen = 0;
     return session->arm(dibs::shm::ClientSleep::kPoll, seen) ? DIBS_OK : DIBS_EREADY;
 }

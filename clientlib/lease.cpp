@@ -61,6 +61,7 @@ int give_back(dibs_session* session, const dibs_lease* lease, int64_t wait_ns, s
     if (lease == nullptr) return DIBS_EARGUMENT;
     if (wait_ns < 0) return DIBS_ENEGATIVE;
     Tag* row = find_as_it_is(*session, *lease);
+    if (row == nullptr && session->end_code != 0) return session->end_code;
     if (row != nullptr && row->fence != lease->fence) return DIBS_ESTALE;
     if (row != nullptr && row->state == TagState::kOver) {
         session->free_tag_row(lease->tag);
@@ -182,6 +183,7 @@ int dibs_keepalive(dibs_session* session,
     if (lease == nullptr) return DIBS_EARGUMENT;
     if (interval_ns < 0 || wait_ns < 0) return DIBS_ENEGATIVE;
     Tag* row = find_as_it_is(*session, *lease);
+    if (row == nullptr && session->end_code != 0) return session->end_code;
     if (row != nullptr && row->fence != lease->fence) return DIBS_ESTALE;
     if (row != nullptr && row->state == TagState::kOver) return DIBS_ALREADY_ENDED;
     if (row == nullptr && was_taken(*session, *lease)) return DIBS_ALREADY_ENDED;

@@ -346,7 +346,11 @@ bool Session::look_at_event(uint32_t tag) {
     // The tag's word says what its last lease came to. That is the one known here only if no grant
     // from before the word is still unread; two leases' generations may well be the same.
     while (end_code == 0 && completions.maybe()) {
-        if (stash.full()) return false;
+        if (stash.full()) {
+            // Behind a lease that may not wait again nothing can lie that is of this tag.
+            if (row.requeue || row.adopted_as != 0) return false;
+            break;
+        }
         absorb();
         word = event_words[tag].load(std::memory_order_acquire);
     }
@@ -407,6 +411,7 @@ void Session::take_in() {
     for (uint32_t tag = 0; tag < sizes.tags && live != 0; ++tag)
         all &= look_at_event(tag);
     if (all) events_seen = count;
+    settle();  // what a look has made owed
 }
 
 void Session::reap_event(dibs_completion& out) {

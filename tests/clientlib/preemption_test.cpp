@@ -190,6 +190,46 @@ TEST_F(Preemption, GivingBackATakenLeaseGivesBackTheNextOneToo) {
     EXPECT_EQ(dibs_reap(client, &out, 1, DIBS_NOWAIT), 0);
 }
 
+// What a look makes owed is said before anybody sleeps on the session's descriptor.
+TEST_F(Preemption, ALookLeavesNothingOwedWhenTheLoopSleeps) {
+    const dibs_completion held = claim(false);
+    broker.hold();
+    dibs_lease late = {};
+    EXPECT_EQ(dibs_adopt(client, lease_id(9), 3, DIBS_MILLISECOND, &late), DIBS_ETIMEDOUT);
+    broker.go_on();
+    broker.wait_for(2);  // and its answer is in the ring
+    EXPECT_EQ(dibs_lease_state(client, &held.lease, nullptr), DIBS_LIVE);
+    EXPECT_EQ(dibs_arm(client), DIBS_OK);
+    broker.wait_for(3);
+    const Submission release = broker.seen().at(2);
+    EXPECT_EQ(release.op, Op::kRelease);
+    EXPECT_EQ(release.id, lease_id(9));
+}
+
+// There is room for nothing more, but nothing else can be of this lease's tag.
+TEST_F(Preemption, AnEndIsSeenThoughNobodyReaps) {
+    dibs_connect_options sizes = {};
+    sizes.submission_entries = 8;
+    sizes.completion_entries = 16;
+    const Client small(broker, sizes);
+    dibs_completion held = {};
+    ASSERT_EQ(dibs_claim(small, 0, nullptr, &held), DIBS_OK);
+    const uint16_t tag = claimed.tag;
+    dibs_op more = operation(DIBS_OP_CLAIM, 0);
+    size_t asked = 1;
+    while (dibs_submit(small, &more, 1) == 1)
+        broker.wait_for(++asked);
+    broker.call([&](FakeSession& session) {
+        session.event(tag, shm::event_word(LeaseEvent::kEnded, Reason::kRevoked, 1));
+        Submission nobodys;
+        nobodys.user_data = ~uint64_t{0};
+        session.result(nobodys);
+    });
+    int code = 0;
+    EXPECT_EQ(dibs_lease_state(small, &held.lease, &code), DIBS_ENDED);
+    EXPECT_EQ(code, DIBS_EREVOKED);
+}
+
 // The word that said so has been stored over before anybody looked.
 TEST_F(Preemption, TheEndOfTheFirstLeaseIsToldBeforeTheSecondGrant) {
     const dibs_completion first = claim(true);
