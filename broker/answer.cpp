@@ -405,7 +405,7 @@ void Answers::complete(Session* session, Completion& entry) {
         (!session->refresh_released() || session->completion_room() == 0)) {
         return sessions_.end(session, shm::Reason::kLimit);
     }
-    patience_.answered(session->row, entry.reason);
+    patience_.answered(session->row, entry.reason, session->slots != 0);
     entry.sequence = session->completion_tail + 1;
     stage_store_.kind = shm::LogStoreKind::kCompletion;
     stage_store_.session = session->row;

@@ -34,8 +34,9 @@ class Patience {
     [[nodiscard]] uint32_t shunned() const { return shunned_; }
 
     // An entry of it was answered with this. What a client may meet that makes no mistake, as that
-    // a pool is busy, is no refusal.
-    void answered(uint32_t row, shm::Reason reason) {
+    // a pool is busy, is no refusal; nor is what a worker says of a slot that is freed meanwhile.
+    void answered(uint32_t row, shm::Reason reason, bool has_slots = false) {
+        if (has_slots && is_crossing(reason)) return;
         if (is_nonsense(reason)) ++of_[row].refused;
     }
     // The turn that has read so many entries of it is committed.
@@ -58,6 +59,10 @@ class Patience {
         uint32_t refused = 0;
     };
 
+    static bool is_crossing(shm::Reason reason) {
+        return reason == shm::Reason::kStale || reason == shm::Reason::kState ||
+               reason == shm::Reason::kNotFound;
+    }
     static bool is_nonsense(shm::Reason reason) {
         switch (reason) {
             case shm::Reason::kUnknownPool:

@@ -6,8 +6,9 @@
 //
 // Whoever says something while a turn is under way waits for its end. If nonsense were read
 // whenever nobody else speaks, nearly every claim would come while some is being refused; read once
-// in a pause that is a hundred times as long, it meets one claim in a hundred. However many sit
-// out, they share that: the pause of each is as many times as long.
+// in a pause that is a hundred times as long, it meets one claim in a hundred. However many
+// sessions of one user sit out, they share that: the pause of each is as many times as long, up to
+// a bound.
 //
 // A session that sits out is not in the polled set, but its wake-up word stays clear: its client
 // need not ring, and if it does, nobody hears it. The end of the first pause is due in time.
@@ -28,16 +29,29 @@ class Penalty {
         sitting_.reserve(sessions_max);
     }
 
-    // 0: nobody sits out from now on.
-    void set_pause(core::TimeNs pause) { pause_ = pause; }
+    static constexpr core::TimeNs kLongest = 20'000'000;  // of a pause that is shared
+
+    // 0: nobody sits out from now on. Who does comes back with the next turn.
+    void set_pause(core::TimeNs pause) {
+        if (pause == pause_) return;
+        pause_ = pause;
+        for (Session* session : sitting_)
+            session->sits_until = 0;
+        find_due();
+    }
 
     // The turn at `now` has read something of it.
     void begin(Session& session, core::TimeNs now) {
         if (pause_ == 0 || session.sits_out) return;
         sessions_.unpoll(&session);
         session.sits_out = true;
-        session.sits_until = now + pause_ * (sitting_.size() + 1);
         sitting_.push_back(&session);
+        const auto shared_by =
+            std::count_if(sitting_.begin(), sitting_.end(), [&](const Session* other) {
+                return other->peer.uid == session.peer.uid;
+            });
+        const core::TimeNs shared = pause_ * static_cast<core::TimeNs>(shared_by);
+        session.sits_until = now + std::min(shared, std::max(pause_, kLongest));
         due_ = std::min(due_, session.sits_until);
     }
     void end_due(core::TimeNs now) {

@@ -59,6 +59,19 @@ TEST(PatienceTest, DoesNotEndWithWhatAnybodyMayMeet) {
     }
 }
 
+// A slot is freed while its worker confirms: its word is answered "state", and it made no mistake.
+TEST(PatienceTest, DoesNotEndWithWhatAWorkerMeets) {
+    Patience patience(2);
+    for (const Reason reason : {Reason::kState, Reason::kStale, Reason::kNotFound}) {
+        for (const uint32_t row : {0U, 1U}) {
+            patience.answered(row, reason, row == 1);
+            patience.settle(row, 1);
+        }
+    }
+    EXPECT_TRUE(patience.shuns(0));
+    EXPECT_EQ(patience.budget(1), Patience::kMost);
+}
+
 TEST(PatienceTest, IsAnothersWithTheNextSessionOfItsRow) {
     Patience patience(1);
     for (int turn = 0; turn < 4; ++turn) {

@@ -38,15 +38,40 @@ TEST_F(PenaltyTest, LastsUntilThePauseIsOver) {
     EXPECT_EQ(penalty.next_due(), shm::kNever);
 }
 
-TEST_F(PenaltyTest, IsLongerTheMoreSitOut) {
+TEST_F(PenaltyTest, IsLongerTheMoreOfOneUserSitOut) {
     penalty.begin(one, 1000);
     penalty.begin(other, 1010);
     EXPECT_EQ(other.sits_until, 1010 + 2 * kPause);
     EXPECT_EQ(penalty.next_due(), 1000 + kPause);
+    Session& stranger = bench.open({}, 61002);
+    penalty.begin(stranger, 1020);  // the others do not count for it, nor it for them
+    EXPECT_EQ(stranger.sits_until, 1020 + kPause);
+    penalty.forget(stranger);
     penalty.end_due(1000 + kPause);
     EXPECT_TRUE(one.polled);
     EXPECT_FALSE(other.polled);
     EXPECT_EQ(penalty.next_due(), 1010 + 2 * kPause);
+}
+
+TEST_F(PenaltyTest, IsBoundedThoughManyShareIt) {
+    penalty.set_pause(Penalty::kLongest / 2 + 1);
+    penalty.begin(one, 1000);
+    penalty.begin(other, 1000);
+    EXPECT_EQ(other.sits_until, 1000 + Penalty::kLongest);
+    penalty.set_pause(3 * Penalty::kLongest);
+    penalty.end_due(1000);
+    penalty.begin(one, 1000);
+    penalty.begin(other, 1000);
+    EXPECT_EQ(other.sits_until, 1000 + 3 * Penalty::kLongest);
+}
+
+TEST_F(PenaltyTest, EndsWhenItsLengthIsChanged) {
+    penalty.begin(one, 1000);
+    penalty.set_pause(0);
+    EXPECT_EQ(penalty.next_due(), 0U);
+    penalty.end_due(1001);
+    EXPECT_TRUE(one.polled);
+    EXPECT_EQ(penalty.next_due(), shm::kNever);
 }
 
 TEST_F(PenaltyTest, IsNotBegunTwice) {
