@@ -215,9 +215,8 @@ void Client::claim_ended(const dibs_completion& end) {
     }
     if (end.user_data == 0) {  // of a lease that was adopted, or waited for, again
         if (end.outcome != DIBS_GRANTED) return;
-        const auto same = std::find_if(held_.begin(), held_.end(), [&](const Held& held) {
-            if (!held.adopted) return held.number == 0 && held.claim == end.claim;
-            return held.lease.tag == end.lease.tag;
+        auto same = std::find_if(held_.begin(), held_.end(), [&](const Held& held) {
+            return held.number == 0 && held.claim == end.claim;
         });
         // Told together with its waiting again, it is its holder's all the same.
         const auto unwanted = unwanted_.find(end.claim);
@@ -227,8 +226,15 @@ void Client::claim_ended(const dibs_completion& end) {
                 {.lease = end.lease, .pool = unwanted->second, .safe_ns = 0, .claim = end.claim});
             return;
         }
+        // Of what it has adopted, the claim is known once that has been told of.
+        if (same == held_.end()) {
+            same = std::find_if(held_.begin(), held_.end(), [&](const Held& held) {
+                return held.adopted && held.claim == 0 && held.lease.tag == end.lease.tag;
+            });
+        }
         expect(same != held_.end(), "a claim ends that nobody has made");
         if (same == held_.end()) return;
+        same->claim = end.claim;
         scene_.ledger.returned(process_, same->pool, same->lease.fence);
         scene_.ledger.told_fence(same->pool, end.lease.fence);
         same->lease = end.lease;
