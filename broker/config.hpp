@@ -36,6 +36,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,10 +61,10 @@ struct PoolSettings {
 };
 
 struct Config {
-    std::string file;       // empty: none, all defaults
-    std::string text;       // of the file
-    std::string socket;     // empty: see default_socket()
-    std::string state_dir;  // empty: see default_state_dir()
+    std::string file;                 // empty: none, all defaults
+    std::optional<std::string> text;  // of the file; none: nobody could read one
+    std::string socket;               // empty: see default_socket()
+    std::string state_dir;            // empty: see default_state_dir()
     uint32_t socket_mode = 0600;
     std::string log_level = "info";
     core::TimeNs drain_timeout_ns = 30'000'000'000;

@@ -8,7 +8,9 @@
 
 #include <cerrno>
 #include <system_error>
+#include <utility>
 
+#include "broker/log.hpp"
 #include "shm/memfd.hpp"
 
 namespace dibs {
@@ -44,6 +46,29 @@ std::string text_of_copy(int memfd) {
         if (some > 0) read += static_cast<size_t>(some);
     }
     return text;
+}
+
+Config config_as_read_before(const std::string& file, const shm::Descriptor& copy) {
+    ConfigResult before;
+    try {
+        if (copy.valid()) {
+            std::string text = text_of_copy(copy.get());
+            before = parse_config(text, file + " as it was read last");
+            before.config.text = std::move(text);
+        }
+    } catch (const std::system_error& error) {
+        log::error(std::string("what was read last is lost: ") + error.what());
+    }
+    for (const std::string& mistake : before.mistakes)
+        log::error(mistake);
+    if (before.config.text) {
+        log::warning("going on with " + file + " as it was read last" +
+                     (before.mistakes.empty() ? "" : ", but for these mistakes"));
+    } else {
+        log::error("no copy of " + file + " is held: going on with policy and limits as built in");
+    }
+    before.config.file = file;
+    return std::move(before.config);
 }
 
 }  // namespace dibs

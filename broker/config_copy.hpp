@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "broker/config.hpp"
 #include "shm/descriptor.hpp"
 
 namespace dibs {
@@ -16,5 +17,8 @@ namespace dibs {
 shm::Descriptor copy_config(std::string_view text);
 // What is in one. Throws std::system_error.
 std::string text_of_copy(int memfd);
+// What `file` said then; what of it cannot be understood by now (a user who has gone, say) is left
+// out, and logged. Without a copy all is as built in.
+Config config_as_read_before(const std::string& file, const shm::Descriptor& copy);
 
 }  // namespace dibs

@@ -103,12 +103,16 @@ void Control::reload() {
         log::warning(fixed);
     log::open(read.config.log_level);
     admission_.set_policy(read.config.policy);
-    if (keeper_ != nullptr) keeper_->keep_config(read.config.text);
+    const std::string text = read.config.text.value_or("");
     auto config = std::make_unique<Config>(std::move(read.config));
     Request request;
     request.kind = Request::Kind::kConfig;
     request.config = config.get();
-    if (exchange_.ask(request)) (void)config.release();
+    if (!exchange_.ask(request)) {
+        return log::error("the turn has too much to hear: pools and accounts stay as they were");
+    }
+    (void)config.release();
+    if (keeper_ != nullptr) keeper_->keep_config(text);
     log::info("the configuration has been read again");
 }
 

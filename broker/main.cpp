@@ -89,28 +89,6 @@ dibs::shm::Descriptor state_to_begin_with(const dibs::Arguments& arguments) {
     return take(arguments.state_fd, "--state-fd");
 }
 
-// As an earlier broker has read it, whatever has become of the file since.
-dibs::Config as_read_before(const std::string& file, const dibs::shm::Descriptor& copy) {
-    dibs::ConfigResult result;
-    if (copy.valid()) {
-        const std::string text = dibs::text_of_copy(copy.get());
-        result = dibs::parse_config(text, file + " as it was read last");
-        result.config.text = text;
-    } else {
-        result.mistakes.push_back(file + " has never been read");
-    }
-    if (result.mistakes.empty()) {
-        dibs::log::warning("going on with " + file + " as it was read last");
-    } else {
-        for (const std::string& mistake : result.mistakes)
-            dibs::log::error(mistake);
-        dibs::log::error("going on with policy and limits as built in");
-        result.config = dibs::Config();
-    }
-    result.config.file = file;
-    return std::move(result.config);
-}
-
 // Who takes over goes on, whatever has become of the file.
 bool configure(const dibs::Arguments& arguments,
                const dibs::Inheritance& inheritance,
@@ -118,7 +96,7 @@ bool configure(const dibs::Arguments& arguments,
     const bool takeover = inheritance.takeover();
     if (!arguments.config.empty() && !read(arguments.config, config)) {
         if (!takeover) return false;
-        *config = as_read_before(arguments.config, inheritance.config);
+        *config = dibs::config_as_read_before(arguments.config, inheritance.config);
     }
     if (!arguments.socket.empty()) config->socket = arguments.socket;
     dibs::log::open(config->log_level);
@@ -156,7 +134,7 @@ int serve_kept(const dibs::Arguments& arguments) {
     keeper.set_watch(inheritance.watch.get());
     dibs::Config config;
     if (!configure(arguments, inheritance, &config)) return kExitUsage;
-    if (!config.text.empty()) keeper.keep_config(config.text);
+    if (config.text) keeper.keep_config(*config.text);
     if (inheritance.put_aside) {
         dibs::put_aside(inheritance, keeper, config, "brokers died of it before they could serve");
     }

@@ -77,7 +77,7 @@ bool is_single(What what, int fd) {
         case What::kListener:
             return is_listener(fd);
         case What::kConfig:
-            return is_segment(fd, "dibs-config");
+            return is_segment(fd, "dibs-config") && (fcntl(fd, F_GET_SEALS) & F_SEAL_WRITE) != 0;
         case What::kBroker:
             return pid_of(fd).has_value();
         case What::kSession:
