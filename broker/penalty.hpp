@@ -6,9 +6,9 @@
 //
 // Whoever says something while a turn is under way waits for its end. If nonsense were read
 // whenever nobody else speaks, nearly every claim would come while some is being refused; read once
-// in a pause that is a hundred times as long, it meets one claim in a hundred. However many
-// sessions of one user sit out, they share that: the pause of each is as many times as long, up to
-// a bound.
+// in a pause that is two hundred times as long, it meets fewer than one claim in a hundred. However
+// many sessions of one user sit out, they share that: the pause of each is as many times as long,
+// up to a bound.
 //
 // A session that sits out is not in the polled set, but its wake-up word stays clear: its client
 // need not ring, and if it does, nobody hears it. The end of the first pause is due in time.
