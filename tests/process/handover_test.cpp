@@ -80,9 +80,10 @@ pid_t control_thread(pid_t broker) {
     return -1;
 }
 
-// begin, STATE, BOARD, listener, one session: the broker has not everything until it hears go.
+// begin, STATE, BOARD, listener, one session, the configuration: the broker has not everything
+// until it hears go.
 TEST(KeeperDeathInATakeover, EndsBothUnlessTheBrokerHasEverything) {
-    constexpr size_t kWords = 6;
+    constexpr size_t kWords = 7;
     for (size_t words = 0; words < kWords; ++words) {
         SCOPED_TRACE("killed behind word " + std::to_string(words));
         const Folder folder;
@@ -138,9 +139,10 @@ TEST(KeeperDeathInATakeover, IsMadeGoodByTheBrokerThatHasEverything) {
     EXPECT_EQ(client.board().epoch.load(), 3U);
 }
 
-// adopt, STATE, BOARD, listener, two sessions: the new keeper goes on from what has arrived.
+// adopt, STATE, BOARD, listener, configuration, two sessions: the new keeper goes on from what has
+// arrived.
 TEST(BrokerDeathInAnAdoption, LeavesWhatHasArrived) {
-    constexpr size_t kWords = 6;
+    constexpr size_t kWords = 7;
     for (size_t words = 0; words <= kWords; ++words) {
         SCOPED_TRACE("killed behind word " + std::to_string(words));
         const Folder folder;
