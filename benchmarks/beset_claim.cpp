@@ -9,7 +9,6 @@
 #include "benchmarks/bulk.hpp"
 #include "clientlib/session.hpp"
 #include "shm/doorbell.hpp"
-#include "shm/pause.hpp"
 
 namespace dibs::bench {
 
