@@ -1,7 +1,8 @@
 // broker/keeper_link.hpp -- the broker's end: what its keeper holds, and a new keeper if it dies.
 //
 // Made before the threads, then the control thread's alone. It remembers what it has handed over,
-// so that it can hand all of it to the next keeper; the descriptors belong to their owners.
+// so that it can hand all of it to the next keeper; the descriptors belong to their owners, the
+// configuration's to itself.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

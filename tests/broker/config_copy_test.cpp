@@ -10,6 +10,7 @@
 #include <string>
 
 #include "broker/policy.hpp"
+#include "shm/memfd.hpp"
 
 namespace dibs::test {
 namespace {
@@ -56,8 +57,11 @@ TEST(ConfigCopy, IsNotNeeded) {
 }
 
 TEST(ConfigCopy, ThatCannotBeReadIsNone) {
-    const Config config = config_as_read_before("dibsd.toml", shm::Descriptor(open("/", O_RDONLY)));
-    EXPECT_FALSE(config.text);
+    const shm::Descriptor memfd = shm::make_memfd("dibs-config", 64);
+    const std::string path = "/proc/self/fd/" + std::to_string(memfd.get());
+    const shm::Descriptor write_only(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    ASSERT_TRUE(write_only.valid());
+    EXPECT_FALSE(config_as_read_before("dibsd.toml", write_only).text);
 }
 
 }  // namespace
