@@ -302,7 +302,10 @@ std::vector<Submission> FakeBroker::seen() {
 
 void FakeBroker::wait_for(size_t entries) {
     std::unique_lock lock(mutex_);
-    ran_.wait(lock, [&] { return !sessions_.empty() && sessions_.back()->seen.size() >= entries; });
+    const auto read = [this] { return sessions_.empty() ? 0 : sessions_.back()->seen.size(); };
+    if (ran_.wait_for(lock, kPatience, [&] { return read() >= entries; })) return;
+    throw std::runtime_error(std::to_string(read()) + " entries have been submitted, not " +
+                             std::to_string(entries));
 }
 
 void FakeBroker::run() {

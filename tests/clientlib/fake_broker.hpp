@@ -7,6 +7,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -98,9 +99,10 @@ class FakeBroker {
     void answer_with(std::string bytes);
     // Everything that the last session has submitted so far.
     std::vector<shm::Submission> seen();
-    // Waits until that many entries have been read.
+    // Waits until that many entries have been read; throws where they do not come.
     void wait_for(size_t entries);
 
+    static constexpr std::chrono::minutes kPatience{2};
     static constexpr uint32_t kAccounts = 3;  // that the BOARD has room for
     [[nodiscard]] std::byte* board() { return board_.as<std::byte>(); }
     void publish_pool(uint32_t pool, const std::string& name, const shm::PoolPicture& picture);
