@@ -118,17 +118,23 @@ void attack(const std::string& socket,
             uint64_t wanted,
             std::atomic<uint64_t>* entries) {
     become_user(kBob, kBob);
-    Stranger stranger{socket, Random(seed), entries};
+    Random random(seed);
     const uint64_t some = wanted / 40;
+    // A session whose client only goes lives until its process dies: each tour is one, or the
+    // user would have all that it may have after some hundred tours.
     while (entries->load() < wanted) {
-        stranger.operate(some);
-        stranger.scribble();
-        stranger.jump();
-        stranger.flip();
-        stranger.lie();
-        stranger.punch();
-        stranger.ignore();
-        stranger.storm();
+        const Child tour([&, own = random()](const Child&) {
+            Stranger stranger{socket, Random(own), entries};
+            stranger.operate(some);
+            stranger.scribble();
+            stranger.jump();
+            stranger.flip();
+            stranger.lie();
+            stranger.punch();
+            stranger.ignore();
+            stranger.storm();
+        });
+        (void)tour.marked();
     }
 }
 
