@@ -100,6 +100,15 @@ int look_up(dibs_session* session, const dibs_lease* lease, Tag*& row) {
     return row->fence == lease->fence ? DIBS_OK : DIBS_ESTALE;
 }
 
+// For what lies in the lease's room: where a tag may hold more than one lease, the last word about
+// it may be of a later one.
+int look_up_room(dibs_session* session, const dibs_lease* lease, Tag*& row) {
+    const int code = look_up(session, lease, row);
+    if (code != DIBS_OK || (!row->requeue && row->adopted_as == 0)) return code;
+    (void)session->look_at_event(lease->tag);
+    return look_up(session, lease, row);
+}
+
 // One unit's region in the grant room. The room lies in DOWN; its numbers are checked all the
 // same, so that no accessor leaves the mapping.
 struct Region {
@@ -284,7 +293,7 @@ int dibs_lease_slot(dibs_session* session,
                     uint32_t unit,
                     dibs_slot* slot) {
     Tag* row = nullptr;
-    int code = look_up(session, lease, row);
+    int code = look_up_room(session, lease, row);
     if (code != DIBS_OK) return code;
     if (slot == nullptr) return DIBS_EARGUMENT;
     Region region;
@@ -307,7 +316,7 @@ int dibs_lease_attribute(dibs_session* session,
                          const char* key,
                          const char** value) {
     Tag* row = nullptr;
-    int code = look_up(session, lease, row);
+    int code = look_up_room(session, lease, row);
     if (code != DIBS_OK) return code;
     if (key == nullptr || value == nullptr) return DIBS_EARGUMENT;
     Region region;

@@ -177,6 +177,20 @@ TEST_F(Preemption, TheNextLeasesEndIsNotTakenForTheFirstOnes) {
     EXPECT_EQ(dibs_reap(client, &none, 1, DIBS_NOWAIT), 0);  // and the session is there
 }
 
+TEST_F(Preemption, WhatATakenLeaseHeldIsNotReadFromTheNextOnes) {
+    const dibs_completion first = claim(true);
+    dibs_slot slot = {};
+    EXPECT_EQ(dibs_lease_slot(client, &first.lease, 0, &slot), DIBS_OK);
+    tell(LeaseEvent::kRequeued, 1);
+    grant_again(lease_of_same_generation());
+    const char* device = nullptr;
+    EXPECT_EQ(dibs_lease_attribute(client, &first.lease, 0, "device", &device), DIBS_ALREADY_ENDED);
+    EXPECT_EQ(dibs_lease_slot(client, &first.lease, 0, &slot), DIBS_ALREADY_ENDED);
+    EXPECT_EQ(reap().kind, DIBS_LEASE_REQUEUED);
+    const dibs_completion second = reap();
+    EXPECT_EQ(dibs_lease_slot(client, &second.lease, 0, &slot), DIBS_OK);
+}
+
 TEST_F(Preemption, GivingBackATakenLeaseGivesBackTheNextOneToo) {
     const dibs_completion first = claim(true);
     tell(LeaseEvent::kRequeued, 1);
