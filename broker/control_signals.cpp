@@ -101,17 +101,19 @@ void Control::reload() {
     }
     for (const std::string& fixed : fixed_differences(config_, read.config))
         log::warning(fixed);
-    log::open(read.config.log_level);
-    admission_.set_policy(read.config.policy);
+    const std::string level = read.config.log_level;
     const std::string text = read.config.text.value_or("");
+    const std::shared_ptr<const Policy> policy = read.config.policy;
     auto config = std::make_unique<Config>(std::move(read.config));
     Request request;
     request.kind = Request::Kind::kConfig;
     request.config = config.get();
     if (!exchange_.ask(request)) {
-        return log::error("the turn has too much to hear: pools and accounts stay as they were");
+        return log::error("the turn has too much to hear: the configuration stays as it was");
     }
     (void)config.release();
+    log::open(level);
+    admission_.set_policy(policy);
     if (keeper_ != nullptr) keeper_->keep_config(text);
     log::info("the configuration has been read again");
 }
