@@ -32,9 +32,11 @@ TEST_F(PenaltyTest, LastsUntilThePauseIsOver) {
     EXPECT_EQ(penalty.next_due(), 1000 + kPause);
     penalty.end_due(1000 + kPause - 1);
     EXPECT_FALSE(one.polled);
+    one.down->cpu.store(~0U);
     penalty.end_due(1000 + kPause);
     EXPECT_TRUE(one.polled);
     EXPECT_FALSE(one.sits_out);
+    EXPECT_NE(one.down->cpu.load(), ~0U);  // else it would spin for a broker on its own CPU
     EXPECT_EQ(penalty.next_due(), shm::kNever);
 }
 
