@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/account_book.hpp"
 
+#include <algorithm>
+
 namespace dibs::core {
 
 using shm::kNoRow;
 
 namespace {
-
-constexpr size_t kSweepAt = 4096;  // crowds, before the empty ones are looked for
 
 uint64_t crowd_hash(const Crowd& crowd) {
     return numbers_hash(crowd.pool, crowd.account, crowd.base, crowd.preferred, crowd.units);
@@ -75,7 +75,12 @@ uint32_t AccountBook::crowd_for(uint32_t pool,
                crowd.units == units && crowd.pool == pool;
     });
     if (known != kNoRow) return known;
-    if (free_crowds.empty() && crowds.size() >= kSweepAt) sweep();
+    labels.hold(base);  // by the crowd, which a sweep for it must leave them to
+    labels.hold(preferred);
+    if (free_crowds.empty() && crowds.size() >= sweep_at) {
+        sweep();
+        sweep_at = std::max(kSweepAt, 2 * (crowds.size() - free_crowds.size()));
+    }
     const uint32_t row = take(crowds, free_crowds);
     Crowd& crowd = crowds[row];
     crowd.pool = pool;
@@ -86,8 +91,6 @@ uint32_t AccountBook::crowd_for(uint32_t pool,
     crowd.quality = labels.count(base);
     const uint64_t union_hash = labels.hash_of_union(base, preferred, seed);
     crowd.fanout = fanout_for(pool, account, union_hash);
-    labels.hold(base);
-    labels.hold(preferred);
     crowd_by_key.grow();
     crowd_by_key.insert(hash, row);
     return row;

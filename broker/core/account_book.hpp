@@ -319,6 +319,11 @@ struct AccountBook {
     }
 
     void sweep();
+    // How many crowds there are before a new one has the empty ones looked for: as many again as
+    // the last look has left. None is before all rows are back in their crowds.
+    static constexpr size_t kSweepAt = 4096;
+    static constexpr size_t kNoSweep = SIZE_MAX;
+    size_t sweep_at = kSweepAt;
     void forget_account(uint32_t account);
     void change_account(uint32_t account) {
         if (is_changed[account] != 0) return;

@@ -17,6 +17,8 @@ void Core::Parts::rebuild_accounts(const std::vector<uint32_t>& claims) {
         wanted = wanted || by_account(pool);
     if (!wanted) return;
     open_book();
+    book->sweep_at =
+        AccountBook::kNoSweep;  // label sets of rows that are still to come look unused
     for (uint32_t row = 0; row < state.accounts.size(); ++row) {
         const shm::AccountRow& account = state.accounts[row];
         if (account.state == 0) continue;
@@ -37,6 +39,7 @@ void Core::Parts::rebuild_accounts(const std::vector<uint32_t>& claims) {
         join_crowd(row);
         rebuild_standing(row);
     }
+    book->sweep_at = AccountBook::kSweepAt;
     book->stepped_us = now_ns / 1000;
 }
 
