@@ -223,6 +223,7 @@ struct AccountBook {
     // pass that found nothing to do, and time changes nothing either (next_crossing).
     bool has_changed = true;  // since the last turn opened
     bool is_passing = false;
+    bool has_refunded = false;  // in the pass: whoever was looked at before may be served now
     bool is_held_back = false;  // every idle slot, by a claim that found too few
     bool looks = true;          // in this turn
     uint64_t looked_ns = 0;     // the last turn that could do without

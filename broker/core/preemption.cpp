@@ -166,6 +166,7 @@ void Core::Parts::settle_preemption(uint32_t claim_row, uint32_t victim, const C
     shm::ClaimRow& claim = edit.row(state.claims[claim_row], kClaimRunLines);
     if (loser != kNoRow && (state.accounts[loser].flags & shm::AccountFlag::kConfigured) != 0) {
         pay(loser, cost, true);
+        book->has_refunded = true;
     }
     pay(claim.account, cost, false);
     Cost carried = cost;
@@ -236,6 +237,7 @@ void Core::Parts::break_promise(uint32_t slot) {
     const shm::ClaimRow& claim = state.claims[row];
     count_fanout(row, claim.account_class, -1);
     count_labels(claim.account, slot, -1);
+    lease_row_comes();
     --confirming_total;
     put(edit.row(claim, 1).first_slot, kNoRow);
 }

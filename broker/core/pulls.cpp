@@ -2,6 +2,7 @@
 // and reported workers that are forgotten.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <utility>
 
 #include "broker/core/parts.hpp"
 
@@ -121,6 +122,11 @@ void Core::Parts::end_account_turn() {
         book->lacks_room = false;
         account_news();
         wake_account_pools();  // whoever has been told of news before, is told of this
+    }
+    if (std::exchange(book->has_refunded, false)) {
+        for (uint32_t pool = 0; pool < state.counters->pools; ++pool) {
+            if (by_account(pool) && state.pools[pool].waiting != 0) dirty.add(pool);
+        }
     }
     if (book->has_changed) return;
     if (book->looks) (void)next_crossing();

@@ -254,5 +254,38 @@ TEST_F(AccountDue, AClaimThatADemotionMakesRoomForIsGranted) {
     EXPECT_EQ(core().pool(0).waiting, 0U);
 }
 
+// x gets back what a lease in the second pool has cost, and may be served in the first, which has
+// been passed by then: the next turn is asked for, and no news is waited for.
+TEST_F(AccountDue, IsAtOnceWhereAPassGivesBackWhatSomebodyHasPaid) {
+    std::array<uint32_t, 2> pools{};
+    turn(0, [&] {
+        for (const char* name : {"A", "B"}) {
+            const auto row = core().set_pool(
+                {.name = name, .slots = 1, .order = shm::PoolOrder::kAccount}, nullptr);
+            pools[name[0] == 'B'] = row;
+        }
+        account({.name = "x", .balance = std::array<int64_t, 2>{0, 10'000'000}});
+        account({.name = "y", .balance = std::array<int64_t, 1>{1'000'000'000'000}});
+    });
+    session_ = session();
+    const auto ask = [&](uint32_t in, const char* of, uint16_t tag) {
+        const core::ClaimTerms terms{.account = of};
+        core().apply(
+            core::Claim{.session = session_, .tag = tag, .pool = pools[in], .terms = &terms});
+    };
+    turn(0, [&] {
+        ask(1, "x", 1);
+        ask(0, "", 2);
+    });
+    turn(20 * kSecond, [&] { ask(0, "x", 3); });  // it has nothing left: no better than the other
+    EXPECT_EQ(core().pool(pools[0]).waiting, 1U);
+    const auto decisions = turn(20 * kSecond + 1000, [&] { ask(1, "y", 4); });
+    const auto granted = std::count_if(decisions.begin(), decisions.end(), [](const Decision& one) {
+        return one.kind == DecisionKind::kGrant;
+    });
+    EXPECT_EQ(granted, 2);  // y the second pool's slot, x the first one's
+    EXPECT_EQ(core().pool(pools[0]).waiting, 0U);
+}
+
 }  // namespace
 }  // namespace dibs::tests
