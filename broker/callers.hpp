@@ -10,13 +10,13 @@
 #include <list>
 #include <unordered_map>
 
+#include "broker/client_socket.hpp"
 #include "broker/peer.hpp"
-#include "shm/descriptor.hpp"
 
 namespace dibs {
 
 struct Caller {
-    shm::Descriptor socket;
+    ClientSocket socket;
     Credentials credentials;
     uint64_t until_ns = 0;  // monotonic: then it is late
 };

@@ -195,14 +195,14 @@ void Control::accept_all() {
         }
         if (!caller.socket.valid()) return;
         if (caller.no_room) {
-            turn_away(std::move(caller.socket));
+            turn_away(ClientSocket(std::move(caller.socket)));
         } else {
-            receive(std::move(caller.socket));
+            receive(ClientSocket(std::move(caller.socket)));
         }
     }
 }
 
-void Control::receive(shm::Descriptor socket) {
+void Control::receive(ClientSocket socket) {
     std::string why;
     auto credentials = peer_credentials(socket.get(), &why);
     if (!credentials) {
@@ -220,6 +220,7 @@ void Control::receive(shm::Descriptor socket) {
     }
     try {
         watch(socket.get(), Event::kPending);
+        socket.watched_in(epoll_.get());
     } catch (const std::system_error& error) {
         return send_farewell(socket.get(), {shm::FarewellCode::kFull, 0, error.what()});
     }
@@ -227,10 +228,11 @@ void Control::receive(shm::Descriptor socket) {
 }
 
 // The descriptor table is full: the caller stands on the spare one's place and is told so.
-void Control::turn_away(shm::Descriptor socket) {
+void Control::turn_away(ClientSocket socket) {
     send_farewell(socket.get(),
                   {shm::FarewellCode::kFull, 0, "the broker's descriptor table is full"});
-    listener_->refused(std::move(socket));
+    socket.reset();
+    listener_->refused();
     const uint64_t now = Clock::monotonic();
     if (said_full_ns_ != 0 && now - said_full_ns_ < kSayFullEvery) return;
     said_full_ns_ = now;
@@ -305,11 +307,17 @@ void Control::begin_session(Caller caller, const shm::SessionSizes& sizes) {
     Refusal refusal{shm::FarewellCode::kNotAllowed, 0, ""};
     std::optional<Peer> peer =
         identify_peer(caller.socket.get(), caller.credentials, peer_pidfd_, &refusal.text);
+    // From here on the socket is the session's, which others hold, too: nothing may lie in it. Not
+    // before: who asks whether the client has hung up would find that way shut.
+    if (peer && !end_reading(caller.socket.get())) {
+        refusal = {shm::FarewellCode::kMalformed, 0, "a client passes no descriptors"};
+        peer.reset();
+    }
     try {
         if (peer) {
             auto session = std::make_unique<Session>(std::move(*peer), sizes);
             refusal = {shm::FarewellCode::kFull, 0, "too many sessions are being opened"};
-            session->socket = std::move(caller.socket);
+            session->socket = caller.socket.release();
             Request request;
             request.kind = Request::Kind::kSession;
             request.session = session.get();
@@ -317,7 +325,7 @@ void Control::begin_session(Caller caller, const shm::SessionSizes& sizes) {
                 (void)session.release();
                 return;
             }
-            caller.socket = std::move(session->socket);
+            caller.socket = ClientSocket(std::move(session->socket));
         }
     } catch (const std::exception& error) {
         refusal = {shm::FarewellCode::kFull, 0, error.what()};

@@ -68,8 +68,8 @@ class Control {
     void watch(int fd, Event what) const;
     void dispatch(Event what, int fd);
     void accept_all();
-    void receive(shm::Descriptor socket);
-    void turn_away(shm::Descriptor socket);
+    void receive(ClientSocket socket);
+    void turn_away(ClientSocket socket);
     void pause_accepting();
     void resume_accepting();
     void hear(int fd);
@@ -108,11 +108,11 @@ class Control {
     Admission admission_;
     Conversations conversations_;
     uint64_t epoch_ = 0;
-    uint64_t keeper_again_ns_ = 0;          // not 0: none could be started
-    bool keeper_writing_ = false;           // its socket is watched for room
-    uint64_t accept_again_ns_ = 0;          // not 0: there were no descriptors left
-    uint64_t said_full_ns_ = 0;             // when the log last said that there is no room
-    std::vector<shm::Descriptor> waiting_;  // for the next broker: they hear it by our end
+    uint64_t keeper_again_ns_ = 0;       // not 0: none could be started
+    bool keeper_writing_ = false;        // its socket is watched for room
+    uint64_t accept_again_ns_ = 0;       // not 0: there were no descriptors left
+    uint64_t said_full_ns_ = 0;          // when the log last said that there is no room
+    std::vector<ClientSocket> waiting_;  // for the next broker: they hear it by our end
     bool draining_ = false;
     bool drain_asked_ = false;            // the turn knows
     std::array<bool, 2> asked_to_end_{};  // by Asker

@@ -114,6 +114,7 @@ void Conversations::begin(Caller caller,
             socket,
             {shm::FarewellCode::kFull, 0, std::string("epoll_ctl: ") + std::strerror(errno)});
     }
+    caller.socket.watched_in(epoll_.get());
     if (!send_welcome(socket, is_admin, admin_group, epoch)) return;
     epoch_ = epoch;
     all_[next_number_++] = {std::move(caller.socket), uid, is_admin, false, now_ns + kSilenceNs};
@@ -146,6 +147,11 @@ void Conversations::hear_one(uint64_t number, bool room, uint64_t now_ns) {
     if (conversation.recorder && room) return hear_recorder(number, conversation);
     // Nothing is listened for while the turn has its request, so this is a hang-up.
     if (conversation.busy) {
+        forget(found);
+        return;
+    }
+    const Packet next = next_packet(conversation.socket.get());
+    if (next == Packet::kDescriptors || next == Packet::kGone) {
         forget(found);
         return;
     }

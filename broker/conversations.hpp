@@ -68,7 +68,7 @@ class Conversations {
 
   private:
     struct Conversation {
-        shm::Descriptor socket;
+        ClientSocket socket;
         uint32_t uid = 0;
         bool is_admin = false;
         bool busy = false;

@@ -50,6 +50,8 @@ void Conversations::begin_telling(uint64_t number, Conversation& conversation) {
 
 // Whatever it says from here on means: stop.
 void Conversations::hear_recorder(uint64_t number, Conversation& conversation) {
+    const Packet next = next_packet(conversation.socket.get());
+    if (next == Packet::kDescriptors || next == Packet::kGone) return forget(all_.find(number));
     std::array<uint8_t, kRequestSize> packet;
     const ssize_t size =
         recv(conversation.socket.get(), packet.data(), packet.size(), MSG_DONTWAIT);

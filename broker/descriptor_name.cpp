@@ -20,7 +20,7 @@ std::string written(uint32_t number, int base) {
 }
 
 // All of it is one number, written as above.
-bool read(std::string_view text, int base, uint32_t* number) {
+bool read_number(std::string_view text, int base, uint32_t* number) {
     const auto [end, error] =
         std::from_chars(text.data(), text.data() + text.size(), *number, base);
     return error == std::errc() && end == text.data() + text.size() &&
@@ -44,15 +44,15 @@ std::optional<DescriptorName> DescriptorName::of(std::string_view text) {
     DescriptorName name;
     if (text.starts_with(kBroker)) {
         name.what = What::kBroker;
-        if (!read(text.substr(kBroker.size()), 10, &name.row)) return std::nullopt;
+        if (!read_number(text.substr(kBroker.size()), 10, &name.row)) return std::nullopt;
         return name;
     }
     if (!text.starts_with(kSession)) return std::nullopt;
     name.what = What::kSession;
     text.remove_prefix(kSession.size());
     const size_t dot = text.find('.');
-    if (dot == std::string_view::npos || !read(text.substr(0, dot), 16, &name.row) ||
-        !read(text.substr(dot + 1), 16, &name.generation)) {
+    if (dot == std::string_view::npos || !read_number(text.substr(0, dot), 16, &name.row) ||
+        !read_number(text.substr(dot + 1), 16, &name.generation)) {
         return std::nullopt;
     }
     return name;

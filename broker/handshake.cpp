@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cerrno>
 #include <cstring>
 #include <utility>
 
+#include "broker/client_socket.hpp"
 #include "shm/memfd.hpp"
 
 namespace dibs {
@@ -26,27 +26,6 @@ std::string sizes_text(const shm::SessionSizes& sizes) {
            std::to_string(sizes.completion_entries) + ", payload " +
            std::to_string(sizes.up_payload) + " and " + std::to_string(sizes.down_payload) +
            ", tags " + std::to_string(sizes.tags);
-}
-
-// A socket that is closed with packets unread resets its peer, which then reads an error in place
-// of our last word. Nothing comes after the shutdown, so what is left has an end. A packet of no
-// bytes reads like that end, but for its sender's credentials: for them there is no room.
-void read_to_the_end(int socket) {
-    (void)shutdown(socket, SHUT_RD);
-    const auto ask_for_credentials = [socket](int yes) {
-        (void)setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes));
-    };
-    ask_for_credentials(1);
-    char first = 0;
-    struct iovec part = {&first, sizeof(first)};
-    for (bool packet = true; packet;) {
-        struct msghdr message = {};
-        message.msg_iov = &part;
-        message.msg_iovlen = 1;
-        const ssize_t size = recvmsg(socket, &message, MSG_DONTWAIT);
-        packet = size > 0 || (size == 0 && (message.msg_flags & MSG_CTRUNC) != 0);
-    }
-    ask_for_credentials(0);
 }
 
 }  // namespace
@@ -120,29 +99,21 @@ std::optional<Refusal> check_admin_hello(std::span<const std::byte> packet) {
 
 HelloResult receive_hello(int socket) {
     HelloResult result;
-    std::array<std::byte, 256> packet;
-    struct iovec part = {packet.data(), packet.size()};
-    struct msghdr message = {};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    const ssize_t size = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    if (size < 0) {
-        const bool wait = errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
-        result.heard = wait ? Heard::kNothingYet : Heard::kGone;
-        return result;
-    }
-    if (size == 0 && (message.msg_flags & MSG_CTRUNC) == 0) {
-        result.heard = Heard::kGone;
+    const Packet next = next_packet(socket);
+    if (next == Packet::kNone || next == Packet::kGone) {
+        result.heard = next == Packet::kNone ? Heard::kNothingYet : Heard::kGone;
         return result;
     }
     result.heard = Heard::kRefused;
-    if ((message.msg_flags & MSG_CTRUNC) != 0) {
+    if (next == Packet::kDescriptors) {
         result.refusal = refuse(shm::FarewellCode::kMalformed,
                                 0,
                                 "a client passes no descriptors; these have been dropped");
         return result;
     }
-    const std::span<const std::byte> bytes{packet.data(), static_cast<size_t>(size)};
+    std::array<std::byte, 256> packet;
+    const ssize_t size = recv(socket, packet.data(), packet.size(), MSG_DONTWAIT);
+    const std::span<const std::byte> bytes{packet.data(), size < 0 ? 0 : static_cast<size_t>(size)};
     const bool administers = is_admin_hello(bytes);
     if (const auto refusal =
             administers ? check_admin_hello(bytes) : check_hello(bytes, &result.sizes)) {
@@ -198,7 +169,9 @@ void send_farewell(int socket, const Refusal& refusal) {
     farewell.text_size =
         static_cast<uint32_t>(std::min(refusal.text.size(), sizeof(farewell.text)));
     std::memcpy(farewell.text, refusal.text.data(), farewell.text_size);
-    read_to_the_end(socket);
+    // A socket that is closed with packets unread resets its peer, which then reads an error in
+    // place of our last word. Nothing comes behind the shutdown, so what is left has an end.
+    (void)end_reading(socket);
     // A client that has gone, or reads nothing, misses it.
     (void)send(socket, &farewell, sizeof(farewell), MSG_DONTWAIT | MSG_NOSIGNAL);
 }

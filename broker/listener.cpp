@@ -139,8 +139,7 @@ Listener::Accepted Listener::accept() {
     return accepted;
 }
 
-void Listener::refused(shm::Descriptor socket) {
-    socket.reset();
+void Listener::refused() {
     spare_ = spare();
 }
 

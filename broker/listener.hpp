@@ -33,7 +33,7 @@ class Listener {
     };
     [[nodiscard]] Accepted accept();
     // Closes a caller for whom there was no room, and has the spare again.
-    void refused(shm::Descriptor socket);
+    void refused();
 
     [[nodiscard]] int fd() const { return socket_.get(); }
     [[nodiscard]] const std::string& path() const { return path_; }

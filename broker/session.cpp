@@ -58,6 +58,7 @@ Session::Session(Peer who, const shm::SessionSizes& chosen)
         fail("socketpair");
     }
     event_socket = shm::Descriptor(pair[0]);
+    (void)shutdown(pair[0], SHUT_RD);  // nobody would read what a client sends
     client_event_socket = shm::Descriptor(pair[1]);
 }
 
@@ -87,6 +88,7 @@ Session::Session(const shm::SessionRow& session, InheritedSession& inherited)
         shm::size_of(down_fd.get()) != shm::plan_down(sizes).size) {
         throw std::runtime_error("a session's segments do not fit its row");
     }
+    (void)shutdown(event_socket.get(), SHUT_RD);  // an older broker has left it open
     map(consumed);
     net_rings_seen = up.net_rings();
     for (uint32_t i = 0; i < shm::kHistogramBuckets; ++i)

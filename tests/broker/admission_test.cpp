@@ -110,7 +110,7 @@ TEST(Admission, GivesNoSessionToAUidThatOnlyAdministers) {
 }
 
 Caller caller(uint32_t uid) {
-    return {.socket = shm::make_memfd("caller", 4096), .credentials = user(uid)};
+    return {.socket = ClientSocket(shm::make_memfd("caller", 4096)), .credentials = user(uid)};
 }
 
 TEST(Callers, DropTheOldestOfWhoeverHasMost) {

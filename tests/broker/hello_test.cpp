@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string>
 
+#include "broker/client_socket.hpp"
 #include "broker/handshake.hpp"
 #include "broker/peer.hpp"
 
@@ -73,6 +74,35 @@ TEST(Farewell, ReachesAClientWhosePacketsNobodyHasRead) {
               static_cast<ssize_t>(sizeof(farewell)));
     EXPECT_EQ(farewell.code, FarewellCode::kLimit);
     ASSERT_EQ(close(ends[0]), 0);
+}
+
+// A client that goes and leaves something unread resets the connection, which is said before what
+// it has sent.
+TEST(ClientSocket, SeesDescriptorsBehindAReset) {
+    int ends[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    const ClientSocket near{shm::Descriptor(ends[1])};
+    ASSERT_EQ(send(near.get(), "x", 1, 0), 1);
+    alignas(struct cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control = {};
+    char one = 'x';
+    struct iovec part = {&one, 1};
+    struct msghdr message = {};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    struct cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    const int passed = STDERR_FILENO;
+    std::memcpy(CMSG_DATA(header), &passed, sizeof(passed));
+    ASSERT_EQ(send(ends[0], "plain", 5, 0), 5);
+    ASSERT_EQ(sendmsg(ends[0], &message, 0), 1);
+    ASSERT_EQ(close(ends[0]), 0);
+    EXPECT_EQ(next_packet(near.get()), Packet::kPlain);
+    EXPECT_FALSE(end_reading(near.get()));
+    EXPECT_EQ(next_packet(near.get()), Packet::kDescriptors);
 }
 
 TEST(Peer, StartTimeTellsAProcessFromNone) {

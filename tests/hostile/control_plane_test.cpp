@@ -5,7 +5,10 @@
 // and releases and new ones attach. In the end the broker has as many descriptors as at first.
 // DIBS_LONG does sixty times as much.
 // SPDX-License-Identifier: Apache-2.0
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 
@@ -115,7 +118,7 @@ uint32_t answered(const std::string& path, const void* packet, size_t size) {
 }
 
 // Sends a packet with `count` copies of a descriptor.
-ssize_t push(int socket, const void* packet, size_t size, int count) {
+ssize_t push(int socket, const void* packet, size_t size, int count, int what = STDIN_FILENO) {
     std::vector<char> control(CMSG_SPACE(sizeof(int) * static_cast<size_t>(count)));
     struct iovec part = {const_cast<void*>(packet), size};
     struct msghdr message = {};
@@ -128,11 +131,87 @@ ssize_t push(int socket, const void* packet, size_t size, int count) {
     header->cmsg_type = SCM_RIGHTS;
     header->cmsg_len = CMSG_LEN(sizeof(int) * static_cast<size_t>(count));
     for (int i = 0; i < count; ++i) {
-        const int passed = STDIN_FILENO;
-        std::memcpy(
-            CMSG_DATA(header) + static_cast<size_t>(i) * sizeof(int), &passed, sizeof(passed));
+        std::memcpy(CMSG_DATA(header) + static_cast<size_t>(i) * sizeof(int), &what, sizeof(what));
     }
     return sendmsg(socket, &message, MSG_NOSIGNAL);
+}
+
+// A TCP connection with more in it than its other end has room for: whoever closes it last waits
+// for an hour, or until that end is closed.
+struct Lingering {
+    Lingering() {
+        const shm::Descriptor listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        struct sockaddr_in address = {};
+        address.sin_family = AF_INET;
+        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        auto* name = reinterpret_cast<struct sockaddr*>(&address);
+        socklen_t size = sizeof(address);
+        (void)bind(listener.get(), name, size);
+        (void)listen(listener.get(), 1);
+        (void)getsockname(listener.get(), name, &size);
+        writer = shm::Descriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+        (void)connect(writer.get(), name, size);
+        reader = shm::Descriptor(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+        const std::vector<char> some(1 << 16);
+        while (send(writer.get(), some.data(), some.size(), MSG_NOSIGNAL) > 0) {
+        }
+    }
+    // In a packet, by a process that ends with it: that one lingers for nothing, and nobody else
+    // here has the connection any more. False if the packet could not be sent.
+    bool push_to(int socket, const void* packet, size_t packet_size) {
+        int go[2];
+        if (pipe(go) != 0) return false;
+        const pid_t pusher = fork();
+        if (pusher == 0) {
+            char none = 0;
+            (void)!read(go[0], &none, 1);
+            const struct linger hour = {1, 3600};
+            (void)setsockopt(writer.get(), SOL_SOCKET, SO_LINGER, &hour, sizeof(hour));
+            _exit(push(socket, packet, packet_size, 1, writer.get()) > 0 ? 0 : 1);
+        }
+        writer.reset();
+        (void)!write(go[1], "", 1);
+        int status = 0;
+        (void)waitpid(pusher, &status, 0);
+        close(go[0]);
+        close(go[1]);
+        return status == 0;
+    }
+
+    shm::Descriptor writer;
+    shm::Descriptor reader;
+};
+
+// At the door, behind a Hello, in a conversation, and to a session's events.
+TEST_F(ControlPlane, EnduresDescriptorsWhoseCloseLasts) {
+    endure([&](const Child& self) {
+        std::vector<Lingering> kept(5);
+        const shm::Hello hello;
+        const shm::Descriptor first = connect_to(socket());
+        if (!kept[0].push_to(first.get(), &hello, sizeof(hello))) return self.mark('1');
+        if (!receive_answer(first.get()).farewell) return self.mark('2');
+        const shm::Descriptor second = connect_to(socket());
+        (void)send(second.get(), &hello, sizeof(hello), MSG_NOSIGNAL);
+        (void)kept[1].push_to(second.get(), "x", 1);  // the broker may have shut that way by now
+        const shm::Descriptor third = connect_to(socket());
+        const shm::AdminHello admin;
+        (void)send(third.get(), &admin, sizeof(admin), MSG_NOSIGNAL);
+        (void)receive_answer(third.get());
+        if (!kept[2].push_to(third.get(), "x", 1)) return self.mark('3');
+        char last = 0;
+        if (recv(third.get(), &last, 1, 0) > 0) return self.mark('4');  // it is hung up
+        {
+            const shm::Descriptor gone = connect_to(socket());
+            (void)send(gone.get(), &admin, sizeof(admin), MSG_NOSIGNAL);
+            struct pollfd answered = {gone.get(), POLLIN, 0};
+            (void)poll(&answered, 1, -1);
+            if (!kept[4].push_to(gone.get(), "x", 1)) return self.mark('7');
+        }  // with the answer unread
+        const RawClient attached(socket());
+        if (!attached.attached()) return self.mark('5');
+        if (kept[3].push_to(attached.events(), "x", 1)) return self.mark('6');
+    });
+    expect_nothing_left();
 }
 
 TEST_F(ControlPlane, EnduresAFloodOfConnections) {

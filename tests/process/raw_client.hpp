@@ -59,6 +59,7 @@ class RawClient {
     [[nodiscard]] int socket() const { return socket_.get(); }
     [[nodiscard]] int up_fd() const { return up_fd_.get(); }
     [[nodiscard]] int bell() const { return bell_.get(); }
+    [[nodiscard]] int events() const { return events_.get(); }
     [[nodiscard]] int down_fd() const { return down_fd_.get(); }
     [[nodiscard]] int board_fd() const { return board_fd_.get(); }
 
