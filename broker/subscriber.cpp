@@ -17,6 +17,11 @@ shm::Event Subscriber::seen(const shm::Event& event) const {
     shm::Event told = event;
     if (is_admin_ || counts || event.uid == uid_) {
         told.flags |= shm::EventFlag::kFull;
+        if (!is_admin_ && event.holder_uid != uid_) {  // of another's lease its age
+            told.holder_uid = shm::kNoRow;
+            told.holder_pid = 0;
+            told.holder_claim = 0;
+        }
         return told;
     }
     told = {};

@@ -93,6 +93,37 @@ TEST(Subscriber, SeesItsOwnEventsWholeAndOfOthersWhatAndWhen) {
     EXPECT_EQ(other.uid, shm::kNoRow);
 }
 
+// A claim of its own that found all slots taken names who holds one.
+TEST(Subscriber, DoesNotSeeInItsOwnEventsWhoElseHoldsALease) {
+    const auto with_holder = [](uint32_t holder) {
+        shm::Event made = event(1, kAlice);
+        made.holder_uid = holder;
+        made.holder_pid = 88;
+        made.holder_claim = 9;
+        made.holder_age_ns = 7000;
+        return made;
+    };
+    const std::vector<shm::Event> events = {with_holder(kBob), with_holder(kAlice)};
+    for (const bool is_admin : {false, true}) {
+        Wire wire;
+        Subscriber alice(kAlice, is_admin);
+        alice.tell(events, 0);
+        ASSERT_TRUE(alice.flush(wire.fd()));
+        const std::optional<Packet> packet = wire.read();
+        ASSERT_TRUE(packet);
+        const shm::Event& other = packet->events[0];
+        EXPECT_EQ(other.flags, shm::EventFlag::kFull);
+        EXPECT_EQ(other.claim, 12U);
+        EXPECT_EQ(other.holder_age_ns, 7000U);
+        EXPECT_EQ(other.holder_uid, is_admin ? kBob : shm::kNoRow);
+        EXPECT_EQ(other.holder_pid, is_admin ? 88U : 0U);
+        EXPECT_EQ(other.holder_claim, is_admin ? 9U : 0U);
+        EXPECT_EQ(packet->events[1].holder_uid, kAlice);
+        EXPECT_EQ(packet->events[1].holder_pid, 88U);
+        EXPECT_EQ(packet->events[1].holder_claim, 9U);
+    }
+}
+
 TEST(Subscriber, SeesEverythingAsAnAdministrator) {
     Wire wire;
     Subscriber root(0, true);
