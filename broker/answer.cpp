@@ -210,7 +210,7 @@ void Answers::revoke(const Decision& decision) {
     entry.fence = decision.round;
     entry.value = decision.slot_number;
     if (notice) {
-        entry.value = decision.value - core_.now();
+        entry.value = decision.value - std::min(decision.value, core_.now());
         entry.claim = decision.claim;
         entry.data = decision.slot_number;
     }
@@ -361,8 +361,9 @@ void Answers::claim_end(const Decision& decision) {
 // event. A turn that is taken back leaves a number there that no event announces.
 void Answers::lease_grace(const Decision& decision) {
     const bool revoking = decision.reason == shm::Reason::kRevoked;
-    const uint64_t left_ns =
-        decision.value == shm::kNever ? shm::kNever : decision.value - core_.now();
+    const uint64_t left_ns = decision.value == shm::kNever
+                                 ? shm::kNever
+                                 : decision.value - std::min(decision.value, core_.now());
     store_left(sessions_.at(decision.session), decision.tag, decision.room, left_ns);
     lease_event(decision, revoking ? shm::LeaseEvent::kRevoking : shm::LeaseEvent::kGrace);
 }

@@ -197,7 +197,10 @@ TimeNs Core::Parts::keep_alive(uint32_t row, TimeNs interval_ns) {
     const shm::LeaseRow& kept = state.leases[row];
     if (kept.interval_ns == 0) return 0;
     // What is revoked is not prolonged: it hears how long it still has.
-    if (kept.state == LeaseState::kRevoking) return kept.grace_until_ns - now_ns;
+    // A command of the turn in which that is over comes before its timer.
+    if (kept.state == LeaseState::kRevoking) {
+        return kept.grace_until_ns - std::min(kept.grace_until_ns, now_ns);
+    }
     if (kept.state == LeaseState::kExpired) expired_leases.remove(kept.pool, row);
     const uint64_t asked = interval_ns == 0 ? kept.interval_ns : interval_ns;
     const uint64_t interval = std::min(asked, state.pools[kept.pool].interval_max_ns);

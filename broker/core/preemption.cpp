@@ -183,7 +183,8 @@ void Core::Parts::settle_preemption(uint32_t claim_row, uint32_t victim, const C
 
 void Core::Parts::begin_revoking(uint32_t row, TimeNs grace_ns) {
     shm::LeaseRow& lease = edit.row(state.leases[row], 0x7U);
-    const TimeNs until = std::min(sum_or_never(now_ns, grace_ns), lease.expires_ns);
+    const TimeNs wanted = std::min(sum_or_never(now_ns, grace_ns), lease.expires_ns);
+    const TimeNs until = std::max(wanted, now_ns);  // in its pool's grace it has expired
     put(lease.grace_until_ns, until);
     timers.set(TimerKind::kGrace, row, until, lease.arrival);
     Decision& told = tell_of_lease(DecisionKind::kLeaseGrace, row);

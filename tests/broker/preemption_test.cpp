@@ -148,6 +148,24 @@ TEST_F(PreemptionTest, WithGraceTellsHolderAndWorkerHowLongIsLeft) {
     EXPECT_EQ(wrongs(), std::vector<std::string>{});
 }
 
+// A broker that has slept finds the lease's time and its grace over at once: what it tells counts
+// from now.
+TEST_F(PreemptionTest, AGraceThatIsOverWhenItIsToldLeavesNoTime) {
+    const uint32_t lazy = bench.pool({.name = "seat", .slots = 1, .grace_ns = kMillisecond});
+    shm::Submission entry = claim(3, static_cast<uint16_t>(lazy));
+    entry.fence = kMillisecond;  // its interval
+    bench.push(*plain, entry);
+    bench.turn();
+    const auto granted = bench.next(*plain);
+    ASSERT_EQ(granted->outcome, Outcome::kGranted);
+    ASSERT_EQ(granted->value, kMillisecond);
+    bench.now += 5 * kMillisecond;
+    bench.turn();
+    EXPECT_EQ(event(3), shm::LeaseEvent::kEnded);
+    const auto* head = reinterpret_cast<const shm::GrantHead*>(plain->payload + granted->data);
+    EXPECT_EQ(head->left_ms, 0U);
+}
+
 TEST_F(PreemptionTest, NeverLeavesTheHolderAlone) {
     announce({});
     claim_with(*plain, 3, [](auto& o) { o.preempt = DIBS_PREEMPT_NEVER; });

@@ -131,7 +131,8 @@ shm::Reason NaiveCore::apply(const core::Steer& steer, TimeNs* granted_ns) {
 
 TimeNs NaiveCore::keep_alive(Lease& lease, TimeNs asked_ns) {
     if (lease.interval_ns == 0) return 0;
-    if (lease.is_revoking) return lease.grace_until_ns - m_.now;  // "does not prolong it"
+    // "It does not prolong it", and nothing is left of a grace that has ended.
+    if (lease.is_revoking) return lease.grace_until_ns - std::min(lease.grace_until_ns, m_.now);
     const TimeNs interval_ns = std::min(asked_ns == 0 ? lease.interval_ns : asked_ns,
                                         m_.pools.at(lease.pool).config.interval_max_ns);
     lease.expires_ns = later(m_.now, interval_ns);

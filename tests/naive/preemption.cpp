@@ -95,10 +95,11 @@ void NaiveCore::preempt(uint64_t number, uint64_t victim_id, uint8_t at) {
     }
 }
 
-// "With grace it is revoking until now + grace (or its own expiry, if earlier): free of charge, at
-// class free, no candidate, not counted; holder and worker are told."
+// "With grace it is revoking until now + grace (or its own expiry, if earlier; now, if that has
+// passed): free of charge, at class free, no candidate, not counted; holder and worker are told."
 void NaiveCore::revoke_with_grace(Lease& lease) {
     lease.grace_until_ns = std::min(later(m_.now, lease.was.preempt_grace_ns), lease.expires_ns);
+    lease.grace_until_ns = std::max(lease.grace_until_ns, m_.now);
     lease.is_in_grace = false;
     lease.is_revoking = true;
     lease.account_class = kFreeClass;
