@@ -210,12 +210,17 @@ void Core::Parts::end_revoked(uint32_t row) {
     end_lease(row, Reason::kRevoked, Tell::kHolder, false, kNoRow, again);
 }
 
-// A promised slot would be idle: it is the claim's. False if it is promised to nobody.
+// A promised slot would be idle: it is the claim's. False if it is promised to nobody, or has
+// other labels by now than the claim must have.
 bool Core::Parts::hand_over(uint32_t slot) {
     const uint32_t claim = book->promised_to[slot];
     if (claim == kNoRow) return false;
-    break_promise(slot);
     const shm::ClaimRow& row = state.claims[claim];
+    if (!book->labels.covers(state.slots[slot].label_set, row.label_set)) {
+        void_promise(slot);
+        return false;
+    }
+    break_promise(slot);
     shm::PoolRow& pool = edit.row(state.pools[row.pool], kPoolHot);
     backlog.remove(row.pool, claim);
     put(pool.waiting, pool.waiting - 1);
