@@ -211,12 +211,14 @@ void Core::Parts::end_revoked(uint32_t row) {
 }
 
 // A promised slot would be idle: it is the claim's. False if it is promised to nobody, or has
-// other labels by now than the claim must have.
+// other labels by now than the claim must have, or that one's deadline has passed: then its timer
+// ends it in this turn.
 bool Core::Parts::hand_over(uint32_t slot) {
     const uint32_t claim = book->promised_to[slot];
     if (claim == kNoRow) return false;
     const shm::ClaimRow& row = state.claims[claim];
-    if (!book->labels.covers(state.slots[slot].label_set, row.label_set)) {
+    if (now_ns > row.deadline_ns ||
+        !book->labels.covers(state.slots[slot].label_set, row.label_set)) {
         void_promise(slot);
         return false;
     }

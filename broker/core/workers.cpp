@@ -54,9 +54,11 @@ bool Core::Parts::allowed(const WorkerWord& word, uint32_t row) const {
         case Kind::kUnprotect:
             return true;
         case Kind::kConfirm:
+            // A claim whose deadline has passed ends in this turn, with its timer.
             return slot.state == SlotState::kUnknown ||
                    (slot.state == SlotState::kReserved && !kept &&
-                    (slot.flags & SlotFlag::kConfirmed) == 0);
+                    (slot.flags & SlotFlag::kConfirmed) == 0 &&
+                    now_ns <= state.claims[slot.holder].deadline_ns);
         case Kind::kRefuse:
             return slot.state == SlotState::kUnknown ||
                    (slot.state == SlotState::kReserved && !kept);

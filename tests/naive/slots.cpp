@@ -34,8 +34,9 @@ void NaiveCore::become_idle(uint64_t id) {
         slot.is = SlotIs::kRecovering;
         return;
     }
-    if (slot.promised_to != 0 && !has_all(slot.labels, m_.claims.at(slot.promised_to).base)) {
-        void_promise(id);
+    if (slot.promised_to != 0) {
+        const Claim& next = m_.claims.at(slot.promised_to);
+        if (m_.now > next.deadline_ns || !has_all(slot.labels, next.base)) void_promise(id);
     }
     if (slot.promised_to != 0) {
         give_promised(id);

@@ -51,6 +51,8 @@ Reason NaiveCore::word_refusal(const core::WorkerWord& word) const {
     if (slot.session != word.session) return Reason::kNotHolder;
     if (has_round(word.kind) && slot.round != word.round) return Reason::kStale;
     if (!table_names(word, slot)) return Reason::kState;
+    const bool confirms = word.kind == Kind::kConfirm && slot.is == SlotIs::kReserved;
+    if (confirms && m_.now > m_.claims.at(slot.claim).deadline_ns) return Reason::kState;
     if (word.answer.size() > m_.pools.at(slot.pool).config.answer_max) return Reason::kPayload;
     return Reason::kOk;
 }
