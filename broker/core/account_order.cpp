@@ -321,9 +321,14 @@ bool Core::Parts::labels_allow(uint32_t account, uint32_t pool, uint32_t set, bo
 void Core::Parts::count_labels(uint32_t account, uint32_t slot, int32_t change) {
     if (account == kNoRow || book->limits[account].empty()) return;
     const Stall& stall = book->stalls[book->stall_of_slot[slot]];
+    count_label_set(account, stall.pool, stall.labels, change);
+}
+
+// Of an account that has limits.
+void Core::Parts::count_label_set(uint32_t account, uint32_t pool, uint32_t set, int32_t change) {
     auto& held = book->label_units[account];
-    each_label(book->labels.text(stall.labels), [&](std::string_view label) {
-        uint32_t& units = held[label_key(stall.pool, label)];
+    each_label(book->labels.text(set), [&](std::string_view label) {
+        uint32_t& units = held[label_key(pool, label)];
         units = static_cast<uint32_t>(static_cast<int64_t>(units) + change);
     });
 }

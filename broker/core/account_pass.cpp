@@ -191,7 +191,7 @@ bool Core::Parts::serve_head(uint32_t place, bool provisioned) {
     choose_slots(crowd, provisioned);
     std::vector<uint32_t>& chosen = book->chosen;
     if (chosen.size() < crowd.units) {
-        if (!chosen.empty()) hold_back(crowd, provisioned);
+        if (!chosen.empty() && !limits_stop(crowd)) hold_back(crowd, provisioned);
         return false;
     }
     const shm::PoolRow& pool = state.pools[pass.pool];
@@ -308,6 +308,50 @@ bool Core::Parts::can_serve(const Crowd& crowd, uint32_t place, bool provisioned
     return !stall.held_back && !stall.held_for_step && stall.idle.head != kNoRow &&
            book->labels.covers(stall.labels, crowd.base) &&
            (!provisioned || book->labels.covers(stall.labels, crowd.preferred));
+}
+
+// It found some slots and too few: does it lack no idle ones, but is let have too few of all that
+// the pool has, beside those chosen, by its account's label limits?
+bool Core::Parts::limits_stop(const Crowd& crowd) {
+    if (crowd.account == kNoRow || book->limits[crowd.account].empty()) return false;
+    std::vector<uint32_t>& stalls = book->stall_scratch;
+    stalls.clear();
+    for (const uint32_t place : book->stalls_of_pool[crowd.pool]) {
+        const Stall& stall = book->stalls[place];
+        if (stall.slots != 0 && book->labels.covers(stall.labels, crowd.base)) {
+            stalls.push_back(place);
+        }
+    }
+    std::sort(stalls.begin(), stalls.end(), [&](uint32_t left, uint32_t right) {
+        return book->labels.text(book->stalls[left].labels) <
+               book->labels.text(book->stalls[right].labels);
+    });
+    std::vector<uint32_t>& counted = book->row_scratch;  // stalls' places, one for each slot
+    counted.clear();
+    const auto count = [&](uint32_t place, int32_t change) {
+        count_label_set(crowd.account, crowd.pool, book->stalls[place].labels, change);
+    };
+    for (const uint32_t slot : book->chosen) {
+        counted.push_back(book->stall_of_slot[slot]);
+        count(counted.back(), 1);
+    }
+    const auto chosen = static_cast<ptrdiff_t>(counted.size());
+    bool refused = false;
+    for (const uint32_t place : stalls) {
+        const Stall& stall = book->stalls[place];
+        const auto taken = std::count(counted.begin(), counted.begin() + chosen, place);
+        auto left = stall.slots - static_cast<uint32_t>(taken);
+        for (; left != 0 && counted.size() < crowd.units; --left) {
+            if (!labels_allow(crowd.account, crowd.pool, stall.labels, false)) break;
+            counted.push_back(place);
+            count(place, 1);
+        }
+        refused = refused || left != 0;
+    }
+    const bool stop = refused && counted.size() < crowd.units;
+    for (const uint32_t place : counted)
+        count(place, -1);
+    return stop;
 }
 
 // It found some slots and too few: what it could use is not given to smaller claims.

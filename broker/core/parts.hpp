@@ -400,6 +400,7 @@ struct Core::Parts {
                                     uint32_t set,
                                     bool at_limit) const;
     void count_labels(uint32_t account, uint32_t slot, int32_t change);
+    void count_label_set(uint32_t account, uint32_t pool, uint32_t set, int32_t change);
     void recount_labels(uint32_t account);
     [[nodiscard]] uint32_t occupied_slot(uint32_t claim) const;
     [[nodiscard]] uint32_t next_occupied(uint32_t claim, uint32_t slot) const;
@@ -433,6 +434,7 @@ struct Core::Parts {
     void choose_slots(const Crowd& crowd, bool provisioned);
     void choose_slots_slowly(const Crowd& crowd, bool provisioned, bool limited);
     [[nodiscard]] bool can_serve(const Crowd& crowd, uint32_t stall, bool provisioned);
+    [[nodiscard]] bool limits_stop(const Crowd& crowd);
     void hold_back(const Crowd& crowd, bool provisioned);
     bool all_held_back();
     void spill_throttled();

@@ -102,12 +102,35 @@ void NaiveCore::match(Pass& pass, uint8_t at, bool provisioned) {
         }
         if (found.size() == claim.units) {
             serve_with(pass, number, found, at);
-        } else {
+        } else if (!limits_stop(claim, found)) {
             (provisioned ? pass.held_in_step : pass.held)
                 .insert(could_use.begin(), could_use.end());
         }
     }
     pass.held_in_step.clear();
+}
+
+// "It holds back nothing where its label limits, not what is idle, leave it too few: beside what it
+// found, it may have too few of the pool's other slots with its base labels, idle or not, taken in
+// order of their lists of labels."
+bool NaiveCore::limits_stop(const Claim& claim, const std::vector<uint64_t>& found) const {
+    std::map<Labels, std::vector<uint64_t>> others;
+    for (const auto& [id, slot] : m_.slots) {
+        const bool is_found = std::count(found.begin(), found.end(), id) != 0;
+        if (slot.pool != claim.pool || is_found || !has_all(slot.labels, claim.base)) continue;
+        others[slot.labels].push_back(id);
+    }
+    std::vector<uint64_t> may_have = found;
+    bool refused = false;
+    for (const auto& [labels, slots] : others) {
+        for (const uint64_t id : slots) {
+            if (may_have.size() == claim.units) return false;
+            const bool is_allowed = within_limits(claim, id, may_have);
+            if (is_allowed) may_have.push_back(id);
+            refused = refused || !is_allowed;
+        }
+    }
+    return refused && may_have.size() < claim.units;
 }
 
 // "Where no lease row is left, or unconfirmed_max would be passed, the service of the pool ends for

@@ -185,6 +185,7 @@ class NaiveCore {
     std::vector<uint64_t> list_of(const Pass& pass, uint8_t at) const;
     void match(Pass& pass, uint8_t at, bool provisioned);
     bool can_use(const Pass& pass, const Claim& claim, uint64_t slot, bool provisioned) const;
+    bool limits_stop(const Claim& claim, const std::vector<uint64_t>& found) const;
     void serve_with(Pass& pass, uint64_t number, const std::vector<uint64_t>& slots, uint8_t at);
     void reserve(uint64_t number);
     void reprioritise(uint32_t pool, uint8_t at);
