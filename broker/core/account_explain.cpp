@@ -121,9 +121,7 @@ WaitReason Core::Parts::account_obstacle(const Crowd& crowd, Explanation* told) 
     if (usable >= crowd.units) {
         if (!lease_row_left()) return WaitReason::kLeases;
         const bool asks = pool.kind == shm::PoolKind::kWorker;
-        if (asks && pool.unconfirmed + crowd.units > pool.unconfirmed_max) {
-            return WaitReason::kUnconfirmed;
-        }
+        if (asks && !may_ask(pool, crowd.units)) return WaitReason::kUnconfirmed;
         choose_slots(crowd, false);  // without what the last pass has kept for others
         return book->chosen.size() < crowd.units ? WaitReason::kHeldBack : WaitReason::kNextTurn;
     }

@@ -200,8 +200,7 @@ bool Core::Parts::serve_head(uint32_t place, bool provisioned) {
         for (const uint32_t slot : chosen)
             to_confirm += state.slots[slot].session == kNoRow ? 0 : 1;
     }
-    if (!lease_row_left() ||
-        (to_confirm != 0 && pool.unconfirmed + to_confirm > pool.unconfirmed_max)) {
+    if (!lease_row_left() || (to_confirm != 0 && !may_ask(pool, to_confirm))) {
         pass.stopped = true;
         return false;
     }

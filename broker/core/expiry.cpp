@@ -125,7 +125,7 @@ bool Core::Parts::collect(uint32_t pool_row, uint32_t units, bool at_once) {
     const shm::PoolRow& pool = state.pools[pool_row];
     if (expired_leases.head(pool_row) == kNoRow) return true;
     const bool counted = pool.kind == shm::PoolKind::kCounted;
-    if (!counted && pool.unconfirmed + units > pool.unconfirmed_max) return true;
+    if (!counted && !may_ask(pool, units)) return true;
     const bool idle_at_once = counted || (pool.flags & shm::PoolFlag::kReleaseIsReady) != 0;
     if (at_once && !idle_at_once) return true;
     uint32_t comes = pool.idle + (at_once ? 0 : collected[pool_row]);

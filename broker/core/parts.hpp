@@ -49,6 +49,12 @@ inline uint64_t sum_or_never(uint64_t now_ns, uint64_t interval_ns) {
     return interval_ns < kNever - 1 - now_ns ? now_ns + interval_ns : kNever - 1;
 }
 
+// May so many more workers of the pool be asked? A claim for more than its unconfirmed_max, which
+// was higher when it came, is served when nobody is.
+inline bool may_ask(const shm::PoolRow& pool, uint32_t workers) {
+    return pool.unconfirmed == 0 || pool.unconfirmed + workers <= pool.unconfirmed_max;
+}
+
 // Recovering under a lease whose holder is being killed: nothing but its end frees the slot.
 inline bool being_killed_for(const shm::SlotRow& slot) {
     return slot.state == SlotState::kRecovering && slot.holder != kNoRow;

@@ -26,7 +26,7 @@ bool Core::Parts::pass() {
 bool Core::Parts::servable(uint32_t row, uint32_t units) const {
     const shm::PoolRow& pool = state.pools[row];
     if (pool.idle < units || !lease_row_left()) return false;
-    return pool.kind == shm::PoolKind::kCounted || pool.unconfirmed + units <= pool.unconfirmed_max;
+    return pool.kind == shm::PoolKind::kCounted || may_ask(pool, units);
 }
 
 bool Core::Parts::pass_over(uint32_t pool) {

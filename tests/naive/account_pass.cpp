@@ -144,8 +144,7 @@ void NaiveCore::serve_with(Pass& pass,
         static_cast<uint64_t>(std::count_if(slots.begin(), slots.end(), [&](uint64_t id) {
             return m_.slots.at(id).session != shm::kNoRow;
         }));
-    const bool asks_too_many =
-        asked != 0 && unconfirmed_of(pass.pool) + asked > pool.config.unconfirmed_max;
+    const bool asks_too_many = asked != 0 && !may_ask(pass.pool, asked);
     if (lease_rows_free() == 0 || asks_too_many) {
         pass.service_is_over = true;
         return;

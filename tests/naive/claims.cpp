@@ -165,13 +165,13 @@ uint64_t NaiveCore::lease_rows_free() const {
 }
 
 // "served when its units are ≤ idle slots, there is a lease row that no confirming claim will need,
-// and (worker pools) unconfirmed + units ≤ unconfirmed_max"
+// and (worker pools) unconfirmed + units ≤ unconfirmed_max, or nothing is unconfirmed"
 bool NaiveCore::can_be_served(const Claim& claim) const {
     const Pool& pool = m_.pools.at(claim.pool);
     if (lease_rows_free() == 0) return false;
     if (claim.units > pool.ready.size()) return false;
     if (pool.config.kind == shm::PoolKind::kCounted) return true;
-    return unconfirmed_of(claim.pool) + claim.units <= pool.config.unconfirmed_max;
+    return may_ask(claim.pool, claim.units);
 }
 
 // "Serving takes the units from the head of the ready queue. A counted pool grants at once. A

@@ -243,6 +243,12 @@ uint64_t NaiveCore::unconfirmed_of(uint32_t pool) const {
     return count;
 }
 
+// "Unconfirmed + units ≤ unconfirmed_max, or nothing is unconfirmed."
+bool NaiveCore::may_ask(uint32_t pool, uint64_t workers) const {
+    const uint64_t unconfirmed = unconfirmed_of(pool);
+    return unconfirmed == 0 || unconfirmed + workers <= m_.pools.at(pool).config.unconfirmed_max;
+}
+
 // "The oldest live lease of the pool": fences grow with every grant.
 const Lease* NaiveCore::oldest_lease_of(uint32_t pool) const {
     const Lease* oldest = nullptr;

@@ -93,6 +93,7 @@ class NaiveCore {
     void grow_pool(uint32_t row);
     std::vector<uint64_t> pending_of(uint32_t pool) const;
     uint64_t unconfirmed_of(uint32_t pool) const;
+    bool may_ask(uint32_t pool, uint64_t workers) const;
     const Lease* oldest_lease_of(uint32_t pool) const;
     uint32_t arena_free() const;
     void arena_freed(uint32_t blocks) { m_.arena_freed_in_turn += blocks; }
