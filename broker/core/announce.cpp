@@ -41,7 +41,7 @@ Reason Core::Parts::announce_refusal(const Announce& command, uint32_t existing)
         return Reason::kNameInUse;
     }
     if (command.attributes.size() > pool.attributes_max) return Reason::kPayload;
-    if (existing == kNoRow && state.counters->slots_free == 0) return Reason::kTablesFull;
+    if (existing == kNoRow && slot_rows_left(kNoRow) == 0) return Reason::kTablesFull;
     return arena.has_room(command.attributes.size()) ? Reason::kOk : Reason::kArenaFull;
 }
 

@@ -175,6 +175,8 @@ struct Core::Parts {
     uint32_t set_pool(const PoolConfig& config, std::string* why);
     void grow_pool(uint32_t pool, std::span<const std::string_view> attributes);
     bool grow_pools();
+    // Slot rows that no growing pool but this one will need.
+    [[nodiscard]] uint32_t slot_rows_left(uint32_t but_for) const;
     [[nodiscard]] bool pool_lives(uint32_t row) const {
         return row < state.counters->pools && (state.pools[row].state == shm::PoolState::kOpen ||
                                                state.pools[row].state == shm::PoolState::kDraining);

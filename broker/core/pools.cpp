@@ -96,10 +96,10 @@ uint32_t Core::Parts::set_pool(const PoolConfig& config, std::string* why) {
     if (wrong.empty() && !is_new) wrong = change_refusal_of(config, state.pools[row]);
     const uint32_t more =
         is_new ? config.slots : config.slots - std::min(config.slots, state.pools[row].slots);
-    if (wrong.empty() && more > state.counters->slots_free) {
+    if (const uint32_t left = slot_rows_left(row); wrong.empty() && more > left) {
         wrong = "pool '" + std::string{config.name} + "': " + std::to_string(more) +
-                " more slots do not fit the slot table (" +
-                std::to_string(state.counters->slots_free) + " rows are free)";
+                " more slots do not fit the slot table (" + std::to_string(left) +
+                " rows are free)";
     }
     uint32_t blocks = 0;
     for (size_t number = is_new ? 0 : state.pools[row].number_next;
@@ -163,7 +163,7 @@ uint32_t Core::Parts::set_pool(const PoolConfig& config, std::string* why) {
     put(pool.required_label_size, config.required_label.size());
     touch(row);
     if (pool.slots < pool.slots_wanted) {
-        growing.push_back(row);
+        if (std::find(growing.begin(), growing.end(), row) == growing.end()) growing.push_back(row);
         grow_pool(row, config.slot_attributes);
     }
     return row;
@@ -195,6 +195,16 @@ bool Core::Parts::grow_pools() {
         grow_pool(growing.back(), {});
     }
     return true;
+}
+
+uint32_t Core::Parts::slot_rows_left(uint32_t but_for) const {
+    uint32_t left = state.counters->slots_free;
+    for (const uint32_t row : growing) {
+        const shm::PoolRow& pool = state.pools[row];
+        if (row == but_for || pool.slots >= pool.slots_wanted) continue;
+        left -= std::min(left, pool.slots_wanted - pool.slots);
+    }
+    return left;
 }
 
 void Core::Parts::drain(const Drain& command) {

@@ -107,7 +107,7 @@ Reason Core::Parts::report_idle(uint32_t pool,
     const uint32_t known = find_name(pool, worker);
     *slot_row = known;
     if (known != kNoRow && state.slots[known].session != kNoRow) return Reason::kState;
-    if (known == kNoRow && state.counters->slots_free == 0) return Reason::kTablesFull;
+    if (known == kNoRow && slot_rows_left(kNoRow) == 0) return Reason::kTablesFull;
     if (const Reason reason = intern_announced(labels); reason != Reason::kOk) return reason;
     const uint32_t set = book->announced_set;
     if (known == kNoRow) {
