@@ -141,6 +141,24 @@ TEST(CppLease, IsProlongedByAKeepaliveAndEndedByWhoeverItWasDetachedFor) {
     EXPECT_EQ(dibs_release(session.raw(), &raw, DIBS_FOREVER), DIBS_OK);
 }
 
+TEST(CppLease, ThatHasEndedIsNotProlonged) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kDevices);
+    Session session = attach(dibsd);
+    ClaimOptions want = at_once();
+    want.interval = milliseconds(1);
+    Lease lease = *session.claim("gpu", want);
+    while (lease.state() != DIBS_ENDED)
+        sched_yield();
+    for (const Duration wait : {kNoWait, kForever}) {
+        const Result<void> kept = lease.keepalive(seconds(200), wait);
+        ASSERT_FALSE(kept.has_value());
+        EXPECT_EQ(kept.error().code, DIBS_ALREADY_ENDED);
+        EXPECT_EQ(kept.error().message(), "the lease has ended before");
+    }
+    EXPECT_TRUE(lease.release().has_value());  // there is nothing to give back, which is no failure
+}
+
 TEST(CppLease, IsAdoptedByAnotherSession) {
     const Folder folder;
     const Dibsd dibsd(folder, kDevices);

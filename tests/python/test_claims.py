@@ -105,6 +105,20 @@ def test_a_lease_that_is_not_kept_alive_ends(client):
         assert lease.release() is False
 
 
+def test_a_lease_that_has_ended_is_not_prolonged(client):
+    with client.claim("one", timeout=5, interval=0.001) as lease:
+        until(lambda: lease.state == dibs.LeaseState.ENDED)
+        for wait in (0, 5):
+            with pytest.raises(errors.AlreadyEnded, match="the lease has ended before") as raised:
+                lease.keepalive(30, wait=wait)
+            assert isinstance(raised.value.__cause__, errors.LeaseExpired)
+    released = client.claim("one", timeout=5, interval=60)
+    assert released.release(wait=5) is True
+    with pytest.raises(errors.AlreadyEnded) as raised:
+        released.keepalive()
+    assert raised.value.__cause__ is None
+
+
 def test_a_lease_that_has_expired_stays_ended_when_its_tag_is_granted_again(client, other):
     held = other.claim("one", timeout=5, interval=60)
     # Its events are told to nobody: it is not a claim of this client.
@@ -116,7 +130,7 @@ def test_a_lease_that_has_expired_stays_ended_when_its_tag_is_granted_again(clie
     with client.claim("one", timeout=5) as again:
         assert again._raw.tag == adopted._raw.tag
         assert adopted.state is dibs.LeaseState.ENDED
-        assert adopted.ended_by.code == dibs._abi.ALREADY_ENDED
+        assert isinstance(adopted.ended_by, errors.AlreadyEnded)
         assert again.state is dibs.LeaseState.LIVE
         assert adopted.release() is False
         assert held.release() is False

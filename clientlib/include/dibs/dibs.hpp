@@ -322,9 +322,11 @@ class Lease {
     // Leaves the lease as it is and the object empty: somebody else ends it.
     dibs_lease detach() { return session_ = nullptr, lease_; }
 
+    // Prolongs it to `interval` from now; 0: as granted. Of a lease that has ended a failure,
+    // DIBS_ALREADY_ENDED: somebody else may hold by now what it held.
     Result<void> keepalive(Duration interval = Duration{0}, Duration wait = kNoWait) {
-        return Result<void>::of(
-            dibs_keepalive(session_, &lease_, interval.count(), wait.count(), nullptr));
+        const int code = dibs_keepalive(session_, &lease_, interval.count(), wait.count(), nullptr);
+        return code == DIBS_OK ? Result<void>() : Failure::of(code);
     }
     // DIBS_LIVE, DIBS_IN_GRACE or DIBS_ENDED; `why` (may be null) is the code of its end, or why
     // nothing is known of it.

@@ -82,6 +82,11 @@ class InUse(Error, RuntimeError):
     """Another thread is using this client: open one for each thread."""
 
 
+class AlreadyEnded(Error):
+    """There is no lease to prolong; its end, where it is known, is the cause of this."""
+    code = 1
+
+
 # ---- Said by the broker.
 
 class NoSuchPool(Error, LookupError):

@@ -169,9 +169,12 @@ class Lease:
     # ---- what is done with it
 
     def keepalive(self, interval: Optional[float] = None, *, wait: float = 0) -> None:
-        """Prolongs it to `interval` seconds from now, or as it was granted."""
-        errors.check(self._session.call(
+        """Prolongs it to `interval` seconds from now, or as it was granted. AlreadyEnded, because
+        of `ended_by`: somebody else may hold by now what it held."""
+        code = errors.check(self._session.call(
             "dibs_keepalive", self._raw, nanoseconds(interval or 0), nanoseconds(wait), None))
+        if code == _abi.ALREADY_ENDED:
+            raise errors.of_code(code) from self.ended_by
 
     def release(self, *, wait: float = 0) -> bool:
         """Gives it back. False: it had ended before."""
