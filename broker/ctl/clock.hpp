@@ -13,4 +13,9 @@ inline int64_t monotonic_ns() {
     return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
+// An instant that far ahead; for ever stays for ever.
+inline int64_t after(int64_t now_ns, int64_t span_ns) {
+    return span_ns > INT64_MAX - now_ns ? INT64_MAX : now_ns + span_ns;
+}
+
 }  // namespace dibs::ctl

@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <time.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -74,10 +73,10 @@ int run_events(int argc, char** argv) {
     signal(SIGPIPE, SIG_IGN);
     const Subscription events = subscribe(socket);
     if (duration_ns < 0 && !follow && count == 0) duration_ns = DIBS_SECOND;
-    const int64_t until = duration_ns < 0 ? DIBS_FOREVER : monotonic_ns() + duration_ns;
+    const int64_t until = duration_ns < 0 ? DIBS_FOREVER : after(monotonic_ns(), duration_ns);
     for (uint64_t printed = 0; count == 0 || printed < count; ++printed) {
-        int64_t left = DIBS_FOREVER;
-        if (until != DIBS_FOREVER) left = std::max<int64_t>(until - monotonic_ns(), 0);
+        const int64_t left = until == DIBS_FOREVER ? DIBS_FOREVER : until - monotonic_ns();
+        if (left <= 0) return kExitOk;  // however much there is to tell
         dibs_event event = {};
         event.size = sizeof(event);
         const int code = dibs_events_next(events.get(), left, &event);

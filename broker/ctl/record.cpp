@@ -145,7 +145,8 @@ int run_record(int argc, char** argv) {
     std::fprintf(stderr, "dibs record: recording to %s; interrupt to end it\n", path.c_str());
     Session session(client, file);
     try {
-        session.follow(stopping, duration_ns < 0 ? DIBS_FOREVER : monotonic_ns() + duration_ns);
+        session.follow(stopping,
+                       duration_ns < 0 ? DIBS_FOREVER : after(monotonic_ns(), duration_ns));
     } catch (const Failure& gone) {
         if (gone.exit_code() != kExitUnreachable) throw;
         file.finish();

@@ -127,6 +127,11 @@ def ends(place):
     expect_equal((code, out.split(":")[0]), (0, str(file)))
     same(place, file, int(out.split()[1]))
     expect_equal(file.stat().st_mode & 0o777, 0o600)
+    child, file = begin(place, "--for", "2562047h")  # which no clock reaches
+    expect_equal(place.run("exec", "gpu", "--", "true")[0], 0)
+    end(child, file)
+    expect("claim" in [line["given"]["command"] for line in lines(place, file) if "given" in line],
+           "it has not ended by itself")
 
 
 @case("record: a recorder that stands still loses what follows, and no more")

@@ -78,9 +78,8 @@ class Place:
 
     def begin(self, *arguments, **options):
         """Starts the tool and leaves it running."""
-        child = subprocess.Popen([self.dibs, *arguments], stdout=subprocess.PIPE,
-                                 stderr=subprocess.PIPE, text=True, env=self.environment(),
-                                 **options)
+        child = subprocess.Popen([self.dibs, *arguments], text=True, env=self.environment(),
+                                 **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options)
         self.children.append(child)
         return child
 

@@ -186,14 +186,9 @@ class Wrapper {
         watch_.reset();
         if (options_.run_on) return;
         lost_ = true;
-        kill_at_ns_ = told_ ? INT64_MAX : after(options_.grace_ns);
+        kill_at_ns_ = told_ ? INT64_MAX : after(monotonic_ns(), options_.grace_ns);
         kill(-holder_.pid(), told_ ? SIGKILL : SIGTERM);
         kill(-holder_.pid(), SIGCONT);
-    }
-
-    static int64_t after(int64_t duration_ns) {
-        const int64_t now = monotonic_ns();
-        return duration_ns < INT64_MAX - now ? now + duration_ns : INT64_MAX;
     }
 
     // Whoever waits for this process shall see what became of the command.

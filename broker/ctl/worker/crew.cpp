@@ -130,8 +130,7 @@ class Crew {
                 continue;
             }
             draining_ = true;
-            drain_due_ns_ =
-                options_.drain_ns > INT64_MAX - now_ns ? INT64_MAX : now_ns + options_.drain_ns;
+            drain_due_ns_ = after(now_ns, options_.drain_ns);
             for (const auto& hand : hands_)
                 hand->drain(now_ns);
         }

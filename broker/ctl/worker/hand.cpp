@@ -12,6 +12,7 @@
 #include <climits>
 #include <cstdio>
 
+#include "broker/ctl/clock.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/sheet.hpp"
 #include "broker/ctl/worker/assignment_text.hpp"

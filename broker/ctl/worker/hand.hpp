@@ -36,11 +36,6 @@
 
 namespace dibs::ctl::worker {
 
-// An instant that far ahead; for ever stays for ever.
-inline int64_t after(int64_t now_ns, int64_t span_ns) {
-    return span_ns > INT64_MAX - now_ns ? INT64_MAX : now_ns + span_ns;
-}
-
 class Hand {
   public:
     enum class State : uint8_t {

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <climits>
 
+#include "broker/ctl/clock.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/worker/assignment_text.hpp"
 #include "broker/ctl/worker/hand.hpp"
