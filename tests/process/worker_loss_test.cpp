@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -101,15 +102,16 @@ TEST_F(WorkerLoss, KeepsTryingWhereTheBrokerIsAboutToStop) {
 TEST(WorkerTakenOver, AnswersTheUseThatWasInHand) {
     const Folder folder;
     const KeptDibsd dibsd(folder, kPools);
+    // Here already: the slot may be granted before its process has begun with its script.
     const std::string fifo = folder.path() + "/fifo";
-    Tool tool(
-        dibsd.socket(),
-        {"worker",
-         "web",
-         "--",
-         "sh",
-         "-c",
-         "mkfifo " + fifo + "; while read -r line; do read x < " + fifo + "; echo \"$x\"; done"});
+    ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+    Tool tool(dibsd.socket(),
+              {"worker",
+               "web",
+               "--",
+               "sh",
+               "-c",
+               "while read -r line; do read x < " + fifo + "; echo \"$x\"; done"});
     const Attached client(dibsd.socket(), "web");
     for (const char* word : {"first", "second"}) {
         const dibs_completion end = client.claim();

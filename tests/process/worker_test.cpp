@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <memory>
 #include <string>
@@ -194,10 +195,11 @@ TEST_F(Worker, WithdrawsIdleSlotsWhenItIsToldToStop) {
 }
 
 TEST_F(Worker, FinishesTheUseInHandWhenItIsToldToStop) {
+    // Here already: the slot may be granted before its process has begun with its script.
     const std::string fifo = folder_.path() + "/fifo";
-    const auto tool = start(
-        {"web"},
-        "mkfifo " + fifo + "; while read -r line; do read x < " + fifo + "; echo \"$x\"; done");
+    ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+    const auto tool =
+        start({"web"}, "while read -r line; do read x < " + fifo + "; echo \"$x\"; done");
     const Attached client(dibsd_.socket(), "web");
     const dibs_completion end = client.claim();
     ASSERT_EQ(end.outcome, DIBS_GRANTED);
