@@ -15,21 +15,27 @@ namespace {
 
 constexpr uint32_t kNone = 0xffffffffU;
 
-// What `value` is, by kind; empty: nothing.
+bool is_refused(const dibs_event& event) {
+    return event.kind == DIBS_EVENT_END && event.outcome == DIBS_REJECTED &&
+           event.code == DIBS_EREFUSED;
+}
+
+// What `value` is, by kind; empty: nothing, or what its worker has said, which has a sign.
 std::string_view value_key(const dibs_event& event) {
     switch (event.kind) {
         case DIBS_EVENT_GRANT:
         case DIBS_EVENT_ADOPTED:
             return "interval_ns";
-        case DIBS_EVENT_LEASE_GRACE:
+        case DIBS_EVENT_LEASE_GRACE:  // that of a lazy lease lasts until its room is wanted
+            if (event.value == UINT64_MAX) return {};
             return "until_ns";
         case DIBS_EVENT_DEMAND:
             return "queued";
         case DIBS_EVENT_LOST:
             return "events";
         case DIBS_EVENT_END:
-            if (event.outcome != DIBS_REJECTED) return {};
-            return event.code == DIBS_EREFUSED ? "worker_code" : "retry_after_ns";
+            if (event.outcome != DIBS_REJECTED || is_refused(event)) return {};
+            return "retry_after_ns";
         default:
             return {};
     }
@@ -64,7 +70,8 @@ std::string client_of(const dibs_event& event) {
     return "s" + std::to_string(event.session) + "." + std::to_string(event.session_generation);
 }
 
-// `form` has text(key, value), number(key, value), claim(key, number), numbers(key, list, count).
+// `form` has text(key, value), number(key, value), signed_number(key, value), claim(key, number),
+// numbers(key, list, count).
 template <class Form>
 void say_what(const dibs_event& event, Form& form) {
     if (event.claim != 0) form.claim("claim", event.claim);
@@ -78,6 +85,7 @@ void say_what(const dibs_event& event, Form& form) {
     if (event.kind == DIBS_EVENT_END) form.text("outcome", dibs_outcome_name(event.outcome));
     if (has_reason(event)) form.text("reason", dibs_reason_name(event.code));
     if (const std::string_view key = value_key(event); !key.empty()) form.number(key, event.value);
+    if (is_refused(event)) form.signed_number("worker_code", static_cast<int64_t>(event.value));
     if (event.kind == DIBS_EVENT_DEMAND) {
         form.number("oldest_wait_ns", event.id);
         form.number("hit_permille", event.round);
@@ -106,6 +114,7 @@ class Words {
         line_.append(" ").append(key).append(" ").append(value);
     }
     void number(std::string_view key, uint64_t value) { text(key, std::to_string(value)); }
+    void signed_number(std::string_view key, int64_t value) { text(key, std::to_string(value)); }
     void claim(std::string_view key, uint64_t number) {
         text(key, number_text(Letter::kClaim, number));
     }
@@ -126,6 +135,7 @@ class Json {
   public:
     void text(std::string_view key, std::string_view value) { json.text(key, value); }
     void number(std::string_view key, uint64_t value) { json.number(key, value); }
+    void signed_number(std::string_view key, int64_t value) { json.signed_number(key, value); }
     void claim(std::string_view key, uint64_t number) { json.number(key, number); }
     template <class Number>
     void numbers(std::string_view key, const Number* list, uint32_t count) {

@@ -838,9 +838,12 @@ enum {
     DIBS_EVENT_REVOKE = 3,       // to a worker: slot, round
     DIBS_EVENT_ANSWER = 4,       // a worker's answer to a holder; code DIBS_EDONE: its last
     DIBS_EVENT_GRANT = 5,        // claim, lease id, fence, slots; value = interval, ns
-    DIBS_EVENT_END = 6,          // of a claim without a grant: outcome, code, holder
+    DIBS_EVENT_END = 6,          // of a claim without a grant: outcome, code, holder; of a rejected
+                                 // one value = when to try again, ns, or DIBS_EREFUSED: what its
+                                 // worker said, an int64_t
     DIBS_EVENT_ADOPTED = 7,      // lease id, fence, slots
-    DIBS_EVENT_LEASE_GRACE = 8,  // expired: value = broker time at which the grace ends
+    DIBS_EVENT_LEASE_GRACE = 8,  // expired: value = broker time at which the grace ends; all ones:
+                                 // when its room is wanted
     DIBS_EVENT_KILL = 9,         // the holder of a strict lease
     DIBS_EVENT_LEASE_END = 10,   // lease id, fence, code, slots
     DIBS_EVENT_SLOT_GONE = 11,   // slot

@@ -107,6 +107,20 @@ TEST(EventText, SaysOfARejectedClaimWhenToTryAgainOrWhatItsWorkerSaid) {
     EXPECT_EQ(event_json(event),
               begin("end") + kOfSlots +
                   R"("outcome":"rejected","reason":"refused","worker_code":8,)" + end);
+    event.value = static_cast<uint64_t>(int64_t{-9});
+    EXPECT_EQ(event_json(event),
+              begin("end") + kOfSlots +
+                  R"("outcome":"rejected","reason":"refused","worker_code":-9,)" + end);
+    EXPECT_NE(event_text(event).find(" reason refused worker_code -9 holder_claim "),
+              std::string::npos);
+}
+
+TEST(EventText, SaysNoEndOfAGraceThatLastsUntilItsRoomIsWanted) {
+    dibs_event event = full_event(DIBS_EVENT_LEASE_GRACE);
+    event.value = UINT64_MAX;
+    EXPECT_EQ(event_json(event),
+              begin("lease_grace") + R"("lease":"l0x100000006",)" + kOfSlots + kHolder + kWho);
+    EXPECT_EQ(event_text(event).find("until_ns"), std::string::npos);
 }
 
 TEST(EventText, SaysOfAnotherUsersWhatAndWhenAlone) {
