@@ -50,7 +50,6 @@ void JsonText::quoted(std::string_view value) {
     line_ += '"';
     for (size_t i = 0; i < value.size(); ++i) {
         const char c = value[i];
-        const auto byte = static_cast<unsigned char>(c);
         if (c == '"' || c == '\\') {
             line_ += '\\';
             line_ += c;
@@ -58,17 +57,18 @@ void JsonText::quoted(std::string_view value) {
             line_ += "\\n";
         } else if (c == '\t') {
             line_ += "\\t";
-        } else if (byte < 0x20 || byte == 0x7f) {
+        } else if (const size_t size = utf8_size(value.substr(i)); size == 0) {
+            line_ += "\\ufffd";
+        } else if (const std::string_view one = value.substr(i, size); is_control(one)) {
+            const auto point =
+                static_cast<unsigned char>(one.back());  // its last byte is its number
             line_ += "\\u00";
-            line_ += kHex[byte >> 4];
-            line_ += kHex[byte & 15];
-        } else if (byte < 0x80) {
-            line_ += c;
-        } else if (const size_t size = utf8_size(value.substr(i)); size != 0) {
-            line_ += value.substr(i, size);
+            line_ += kHex[point >> 4];
+            line_ += kHex[point & 15];
             i += size - 1;
         } else {
-            line_ += "\\ufffd";
+            line_ += one;
+            i += size - 1;
         }
     }
     line_ += '"';
@@ -100,6 +100,12 @@ size_t utf8_size(std::string_view bytes) {
     const bool overlong = (count == 2 && point < 0x800) || (count == 3 && point < 0x10000);
     const bool none = point > 0x10ffff || (point >= 0xd800 && point < 0xe000);
     return overlong || none ? 0 : static_cast<size_t>(count) + 1;
+}
+
+bool is_control(std::string_view character) {
+    const auto first = static_cast<unsigned char>(character[0]);
+    if (character.size() == 1) return first < 0x20 || first == 0x7f;
+    return first == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0;
 }
 
 }  // namespace dibs::ctl

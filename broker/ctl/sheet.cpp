@@ -8,6 +8,7 @@
 #include <set>
 
 #include "broker/ctl/failure.hpp"
+#include "broker/ctl/json_text.hpp"
 #include "broker/ctl/subcommand.hpp"
 #include "broker/prose.hpp"
 #include "broker/quantity.hpp"
@@ -216,9 +217,15 @@ std::string record_text(const Sheet& sheet, size_t width, bool bold) {
 
 std::string harmless(std::string_view text) {
     std::string clean;
-    for (const char c : text) {
-        const auto byte = static_cast<unsigned char>(c);
-        clean += byte < 0x20 || byte == 0x7f ? '?' : c;
+    while (!text.empty()) {
+        const size_t size = utf8_size(text);
+        const std::string_view one = text.substr(0, std::max<size_t>(size, 1));
+        if (size == 0 || is_control(one)) {
+            clean += '?';
+        } else {
+            clean += one;
+        }
+        text.remove_prefix(one.size());
     }
     return clean;
 }

@@ -315,6 +315,13 @@ TEST_F(Worker, WaitsTwiceAsLongAfterEachFailure) {
     EXPECT_EQ(waits, (Words{"1ms", "2ms", "4ms", "5ms", "5ms", "5ms"})) << said;
 }
 
+TEST_F(Worker, ShowsNothingOfALineThatATerminalWouldObey) {
+    const auto tool = start({"web", "--name", "w"},
+                            "printf '\\033[31m\\177 \\302\\2331m \\303\\244\\n'; cat > /dev/null");
+    EXPECT_EQ(tool->error_line_with("nobody asked for"),
+              "dibs worker: w-0: wrote a line that nobody asked for: \"?[31m? ?1m \xc3\xa4\"");
+}
+
 TEST_F(Worker, DropsALineThatNobodyAskedFor) {
     const auto tool = start({"web", "--name", "w"});
     const Attached client(dibsd_.socket(), "web");

@@ -28,12 +28,13 @@ constexpr int kEndsWithinMs = 200;
 constexpr uint64_t kStrayMax = 1 << 20;  // bytes nobody asked for, since the last use
 constexpr size_t kShownMax = 60;         // bytes of a line in a message
 
+// Cut between two characters.
 std::string shown(const std::string& line) {
-    std::string text = line.substr(0, kShownMax);
-    for (char& letter : text) {
-        if (static_cast<unsigned char>(letter) < 0x20) letter = '?';
-    }
-    return "\"" + text + (line.size() > kShownMax ? "\"..." : "\"");
+    size_t size = std::min(line.size(), kShownMax);
+    while (size > 0 && size < line.size() &&
+           (static_cast<unsigned char>(line[size]) & 0xc0) == 0x80)
+        --size;
+    return "\"" + harmless(line.substr(0, size)) + (size < line.size() ? "\"..." : "\"");
 }
 
 }  // namespace

@@ -30,6 +30,7 @@ TEST(JsonText, WritesWhatIsNoCharacterAsAReplacement) {
 
 TEST(JsonText, EscapesWhatATerminalWouldObey) {
     EXPECT_EQ(quoted("\x1b[31m\n\t\x7f"), R"("\u001b[31m\n\t\u007f")");
+    EXPECT_EQ(quoted("\xc2\x80\xc2\x9b\xc2\x9f\xc2\xa0"), "\"\\u0080\\u009b\\u009f\xc2\xa0\"");
 }
 
 TEST(Utf8, IsSizedCharacterByCharacter) {

@@ -1,0 +1,31 @@
+// tests/broker/ctl/sheet_test.cpp -- what others have named, as a terminal is given it.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/ctl/sheet.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace dibs::ctl {
+namespace {
+
+TEST(Harmless, KeepsCharactersOfAnyLength) {
+    EXPECT_EQ(harmless("a \xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80z"),
+              "a \xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80z");
+    EXPECT_EQ(harmless("\xc2\xa0"), "\xc2\xa0");  // the first that is no control character
+}
+
+TEST(Harmless, ReplacesWhatATerminalWouldObey) {
+    EXPECT_EQ(harmless("\x1b[31m\n\t\x7f"), "?[31m???");
+    EXPECT_EQ(harmless("a\xc2\x9b\x33\x31mz"), "a?31mz");  // U+009B begins what ESC [ begins
+    EXPECT_EQ(harmless("\xc2\x80\xc2\x9f"), "??");
+}
+
+TEST(Harmless, ReplacesWhatIsNoCharacter) {
+    EXPECT_EQ(harmless("a\x9b\xff"),
+              "a??");  // the first of them is U+009B where bytes are characters
+    EXPECT_EQ(harmless("\xe2\x82"), "??");  // cut short
+}
+
+}  // namespace
+}  // namespace dibs::ctl
