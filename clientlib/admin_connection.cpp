@@ -29,11 +29,21 @@ int greet(const AdminConnection& connection) {
     if (size != sizeof reply.farewell || reply.magic != shm::kFarewellMagic) {
         return DIBS_EHANDSHAKE;
     }
-    switch (reply.farewell.code) {
+    // Of a conversation there is another one to come when one of those that ask has been answered.
+    return reply.farewell.code == shm::FarewellCode::kFull ? DIBS_ELIMIT
+                                                           : code_of_farewell(reply.farewell.code);
+}
+
+int code_of_farewell(shm::FarewellCode code) {
+    switch (code) {
         case shm::FarewellCode::kVersion:
             return DIBS_EVERSION;
-        case shm::FarewellCode::kFull:
+        case shm::FarewellCode::kNotAllowed:
+            return DIBS_ENOTALLOWED;
+        case shm::FarewellCode::kLimit:
             return DIBS_ELIMIT;
+        case shm::FarewellCode::kDraining:
+            return DIBS_EDRAINING;
         default:
             return DIBS_EHANDSHAKE;
     }

@@ -11,6 +11,7 @@
 
 #include "clientlib/session.hpp"
 #include "dibs/dibs.h"
+#include "shm/handshake.hpp"
 #include "shm/last_words.hpp"
 
 namespace dibs::client {
@@ -72,6 +73,8 @@ int greet(const AdminConnection& connection);
 int open_conversation(const AdminConnection& connection,
                       const dibs_connect_options* given,
                       dibs_connect_options* known);
+// What a refusal to let somebody in is to a caller, of a session or a conversation.
+int code_of_farewell(shm::FarewellCode code);
 // What a code of schemas/admin.fbs is to a caller.
 int code_of_answer(uint8_t code);
 

@@ -111,18 +111,7 @@ int reach(Opening& opening) {
 int refused(const Opening& opening, const shm::Farewell& farewell) {
     char text[sizeof farewell.text + 1] = {};
     memcpy(text, farewell.text, sizeof farewell.text);
-    switch (farewell.code) {
-        case shm::FarewellCode::kVersion:
-            return opening.fail(DIBS_EVERSION, text);
-        case shm::FarewellCode::kNotAllowed:
-            return opening.fail(DIBS_ENOTALLOWED, text);
-        case shm::FarewellCode::kLimit:
-            return opening.fail(DIBS_ELIMIT, text);
-        case shm::FarewellCode::kDraining:
-            return opening.fail(DIBS_EDRAINING, text);
-        default:
-            return opening.fail(DIBS_EHANDSHAKE, text);
-    }
+    return opening.fail(code_of_farewell(farewell.code), text);
 }
 
 int greet(Opening& opening) {

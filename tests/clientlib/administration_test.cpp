@@ -77,6 +77,22 @@ struct Administration : testing::Test {
         return told;
     }
 
+    // What `ask` returns, when the broker lets nobody in.
+    template <typename Ask>
+    int refused(shm::FarewellCode why_not, Ask ask) {
+        std::thread broker([&] {
+            const int peer = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+            shm::Farewell farewell;
+            farewell.code = why_not;
+            ASSERT_EQ(send(peer, &farewell, sizeof farewell, 0),
+                      static_cast<ssize_t>(sizeof farewell));
+            close(peer);
+        });
+        const int code = ask();
+        broker.join();
+        return code;
+    }
+
     std::string path;
     dibs_connect_options options = {};
     char why[64] = "before";
@@ -256,6 +272,22 @@ TEST_F(Administration, EachAnswerIsACodeAndItsSentenceIsPassedOn) {
                    [&] { return dibs_account_set(&options, "web", nullptr); }),
               DIBS_ESTATE);
     EXPECT_EQ(std::string(why), std::string(63, 'w'));
+}
+
+TEST_F(Administration, EachRefusalAtTheDoorIsTheCodeThatASessionIsTold) {
+    using Why = shm::FarewellCode;
+    const std::pair<Why, int> codes[] = {{Why::kVersion, DIBS_EVERSION},
+                                         {Why::kMalformed, DIBS_EHANDSHAKE},
+                                         {Why::kNotAllowed, DIBS_ENOTALLOWED},
+                                         {Why::kDraining, DIBS_EDRAINING},
+                                         {Why::kLimit, DIBS_ELIMIT},
+                                         {Why::kFull, DIBS_ELIMIT}};  // too many ask at once
+    for (const auto& [why_not, code] : codes) {
+        EXPECT_EQ(refused(why_not, [&] { return dibs_account_delete(&options, "web"); }), code);
+        EXPECT_EQ(why, (path + ": " + dibs_strerror(code)).substr(0, sizeof why - 1));
+        dibs_events* events = nullptr;
+        EXPECT_EQ(refused(why_not, [&] { return dibs_events_open(&options, &events); }), code);
+    }
 }
 
 TEST_F(Administration, AnAnswerOfAnyBytesIsACode) {

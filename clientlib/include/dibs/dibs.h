@@ -612,8 +612,8 @@ typedef struct dibs_explanation {
 
 // Asks the broker why the claim of a ticket waits, over a connection of its own; takes some 100 µs,
 // at most 5 s. DIBS_ENOTFOUND: it does not wait any more. DIBS_ESIZE, DIBS_ELIMIT (too many ask at
-// once), DIBS_ENOBROKER, DIBS_EVERSION, DIBS_EHANDSHAKE, DIBS_ESYSTEM, DIBS_ESESSION,
-// DIBS_EBROKERLOST, DIBS_EFORK, DIBS_EARGUMENT.
+// once), DIBS_ENOTALLOWED, DIBS_ENOBROKER, DIBS_EVERSION, DIBS_EHANDSHAKE, DIBS_ESYSTEM,
+// DIBS_ESESSION, DIBS_EBROKERLOST, DIBS_EFORK, DIBS_EARGUMENT.
 DIBS_API int dibs_explain(dibs_session* session, uint64_t ticket, dibs_explanation* why);
 
 // ---- Event loops. Threads: one at a time per session, but for dibs_fd.
