@@ -128,8 +128,12 @@ bool LeaseWatch::look(bool keep) {
     const int64_t now = monotonic_ns();
     if (!keep || interval_ns_ == 0 || waits_ || now < due_ns_) return true;
     due_ns_ = now + interval_ns_ / 3;
+    const uint64_t kept = lease_.fence;
     const int code = dibs_keepalive(attachment_.session(), &lease_, 0, DIBS_NOWAIT, nullptr);
-    return code == DIBS_OK || code == DIBS_EFULL ? true : lost(dibs_strerror(code));
+    if (code == DIBS_OK || code == DIBS_EFULL) return true;
+    // What ended it since has been taken in, and says why, or that its claim waits again.
+    if (!take_completions()) return false;
+    return waits_ || lease_.fence != kept ? true : lost(dibs_strerror(code));
 }
 
 }  // namespace dibs::ctl::exec
