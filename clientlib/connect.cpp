@@ -458,7 +458,7 @@ int dibs_close(dibs_session* session) {
     if (session == nullptr) return DIBS_OK;
     const int code = dibs::client::check(session);
     if (code == DIBS_OK) {
-        if (session->end_code == 0 && session->need_line() == DIBS_OK) {
+        if (session->end_code == 0) {  // there is a line: kCloseLines
             dibs::shm::Submission entry;
             entry.user_data = dibs::client::kDiscard;
             entry.op = dibs::shm::Op::kClose;

@@ -46,6 +46,9 @@ inline constexpr int64_t kSpinNs = 25'000;
 inline constexpr int64_t kPatienceNs = 5 * DIBS_SECOND;    // where the caller names no time
 inline constexpr int64_t kNetNs = 100 * DIBS_MILLISECOND;  // the safety net's period
 inline constexpr int kYields = 4;
+// Of the submission ring, which nothing but dibs_close pushes to: a broker that reads nothing must
+// learn later that the session is over, and hears of it from nobody else.
+inline constexpr uint32_t kCloseLines = 1;
 
 enum class TagState : uint8_t { kFree, kClaiming, kAdopting, kLive, kOver };
 
@@ -192,7 +195,8 @@ struct Session {
     size_t private_size = 0;
 
     // ---- submit.cpp
-    // Makes sure that one submission line is free. DIBS_EFULL, or why the session has ended.
+    // Makes sure that a submission line is free beside dibs_close's. DIBS_EFULL, or why the session
+    // has ended.
     int need_line();
     // Makes sure that one more completion may be asked for. DIBS_EUNREAD, DIBS_EFULL.
     int need_credit();

@@ -48,9 +48,9 @@ void Session::reclaim() {
 }
 
 int Session::need_line() {
-    if (submissions.room() != 0) return DIBS_OK;
+    if (submissions.room() > kCloseLines) return DIBS_OK;
     reclaim();
-    if (submissions.room() != 0 || end_code != 0) return end_code;
+    if (submissions.room() > kCloseLines || end_code != 0) return end_code;
     look_whether_ended();
     return end_code != 0 ? end_code : DIBS_EFULL;
 }
@@ -108,9 +108,9 @@ void Session::settle() {
     for (uint32_t tag = 0; tag < sizes.tags && owed != 0; ++tag) {
         Tag& row = tags[tag];
         if (!row.cancel_owed && !row.release_owed) continue;
-        // The last line belongs to whoever has just made sure of it.
-        if (submissions.room() <= 1) release_lines();
-        if (submissions.room() <= 1 || end_code != 0) break;
+        // One line more than close's belongs to whoever has just made sure of it.
+        if (submissions.room() <= kCloseLines + 1) release_lines();
+        if (submissions.room() <= kCloseLines + 1 || end_code != 0) break;
         shm::Submission entry;
         entry.user_data = kDiscard;
         entry.flags = shm::OpFlag::kQuiet;

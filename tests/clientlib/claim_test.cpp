@@ -240,15 +240,15 @@ TEST(Claim, OwesItsCancelWhileTheRingIsFullAndPaysItLater) {
     sizes.completion_entries = 64;
     Client client(broker, sizes);
     broker.hold();
-    // Five claims and three cancels fill the ring; two cancels are owed.
-    for (int i = 0; i < 5; ++i)
+    // Four claims and three cancels fill the ring, but for close's line; a cancel is owed.
+    for (int i = 0; i < 4; ++i)
         EXPECT_EQ(client.claim(0).outcome, DIBS_EXPIRED);
     dibs_completion end = {};
     dibs_claim_options now = {};
     now.size = sizeof now;
     EXPECT_EQ(dibs_claim(client, 0, &now, &end), DIBS_EFULL);
     broker.go_on();
-    broker.wait_for(8);
+    broker.wait_for(7);
     EXPECT_EQ(client.claim().outcome, DIBS_GRANTED);
     // Whatever the script granted to claims that had been given up has been given back.
     dibs_completion none = {};
@@ -259,7 +259,7 @@ TEST(Claim, OwesItsCancelWhileTheRingIsFullAndPaysItLater) {
         releases += entry.op == Op::kRelease ? 1 : 0;
         cancels += entry.op == Op::kCancel ? 1 : 0;
     }
-    EXPECT_EQ(releases, 5U);
+    EXPECT_EQ(releases, 4U);
     EXPECT_EQ(cancels, 3U);
 }
 

@@ -40,6 +40,53 @@ TEST(Connect, OpensAndClosesASession) {
     EXPECT_EQ(broker.seen().back().op, Op::kClose);
 }
 
+// Of what it granted to them afterwards nobody else would ever say that it is over.
+TEST(Close, ReachesAStoppedBrokerBehindARingOfClaims) {
+    FakeBroker broker;
+    dibs_connect_options sizes = {};
+    sizes.size = sizeof sizes;
+    sizes.socket_path = broker.path().c_str();
+    sizes.submission_entries = 8;
+    sizes.completion_entries = 64;
+    dibs_session* session = nullptr;
+    ASSERT_EQ(dibs_connect(&sizes, &session), DIBS_OK);
+    broker.hold();
+    std::vector<dibs_op> ops(8, operation(DIBS_OP_CLAIM, 1));
+    const int claims = dibs_submit(session, ops.data(), ops.size());
+    EXPECT_EQ(claims, 7);
+    EXPECT_EQ(dibs_submit(session, ops.data(), 1), DIBS_EFULL);
+    EXPECT_EQ(dibs_close(session), DIBS_OK);
+    broker.go_on();
+    broker.wait_for(8);
+    EXPECT_EQ(broker.seen().back().op, Op::kClose);
+}
+
+// Neither what was abandoned nor its cancels take close's place.
+TEST(Close, ReachesAStoppedBrokerBehindARingOfCancels) {
+    FakeBroker broker;
+    dibs_connect_options sizes = {};
+    sizes.size = sizeof sizes;
+    sizes.socket_path = broker.path().c_str();
+    sizes.submission_entries = 8;
+    sizes.completion_entries = 64;
+    dibs_session* session = nullptr;
+    ASSERT_EQ(dibs_connect(&sizes, &session), DIBS_OK);
+    broker.hold();
+    dibs_claim_options now = {};
+    now.size = sizeof now;
+    dibs_completion end = {};
+    while (dibs_claim(session, 0, &now, &end) == DIBS_OK) {
+        ASSERT_EQ(end.outcome, DIBS_EXPIRED);
+    }
+    EXPECT_EQ(dibs_close(session), DIBS_OK);
+    broker.go_on();
+    broker.wait_for(8);
+    const std::vector<Submission> seen = broker.seen();
+    EXPECT_EQ(seen.size(), 8U);
+    EXPECT_EQ(seen[1].op, Op::kCancel);
+    EXPECT_EQ(seen.back().op, Op::kClose);
+}
+
 TEST(Connect, OpensASessionOverASocketThatIsConnectedAlready) {
     FakeBroker broker;
     Attempt attempt(broker.path().c_str());

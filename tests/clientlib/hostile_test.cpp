@@ -52,8 +52,8 @@ TEST(Nonsense, InTheConsumedIndexEndsTheSession) {
     sizes.completion_entries = 64;
     Client client(broker, sizes);
     broker.hold();
-    std::vector<dibs_op> ops(8, operation(DIBS_OP_CLAIM, 1));
-    ASSERT_EQ(dibs_submit(client, ops.data(), 8), 8);
+    std::vector<dibs_op> ops(7, operation(DIBS_OP_CLAIM, 1));
+    ASSERT_EQ(dibs_submit(client, ops.data(), 7), 7);
     broker.call([](FakeSession& session) { session.down().submission_consumed.store(1000); });
     EXPECT_EQ(dibs_submit(client, ops.data(), 1), DIBS_ESESSION);
 }

@@ -205,7 +205,8 @@ typedef struct dibs_connect_options {
                               // /run/dibs/dibs.sock
     int64_t timeout_ns;       // for the handshake; 0 = 5 s
     // Sizes, powers of two; 0 = the default.
-    uint32_t submission_entries;  // 8 .. 4096, 128: operations that the broker has not read
+    uint32_t submission_entries;  // 8 .. 4096, 128: operations that the broker has not read, and
+                                  // one more, which is dibs_close's
     uint32_t completion_entries;  // 16 .. 16384, 256: at least twice as many
     uint32_t up_payload;          // 4096 .. 4 MiB, 64 KiB: payloads the broker has not read
     uint32_t down_payload;        // 4096 .. 4 MiB, 64 KiB: attributes, answers, assignments
@@ -228,7 +229,8 @@ typedef struct dibs_connect_options {
 // broker is about to stop), DIBS_ESYSTEM.
 DIBS_API int dibs_connect(const dibs_connect_options* options, dibs_session** session);
 
-// Ends the session: what it holds is given back, its claims are cancelled, its slots withdrawn.
+// Ends the session: what it holds is given back, its claims are cancelled, its slots withdrawn. A
+// broker that is stopped learns of it when it goes on, however much lies unread before it.
 // Everything it returned by pointer is gone. Null is allowed. DIBS_EFORK.
 DIBS_API int dibs_close(dibs_session* session);
 
