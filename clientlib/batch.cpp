@@ -207,7 +207,7 @@ int dibs_dispatch(dibs_session* session) {
         }
         session->take_in();
         session->look_whether_ended();
-        session->net_if_due();
+        session->net_if_due(monotonic_ns());
     }
     return static_cast<int>(ready_count(*session) + session->assignments.count);
 }

@@ -481,5 +481,6 @@ int dibs_end_code(dibs_session* session) {
     const int code = dibs::client::check(session);
     if (code != DIBS_OK) return code;
     session->look_whether_ended();
+    session->net_if_due(dibs::client::monotonic_ns());
     return session->end_reason;
 }

@@ -191,6 +191,11 @@ int dibs_keepalive(dibs_session* session,
     if (code != DIBS_OK) return code;
     if (lease == nullptr) return DIBS_EARGUMENT;
     if (interval_ns < 0 || wait_ns < 0) return DIBS_ENEGATIVE;
+    // A holder that does nothing else must hear from it that nobody keeps its lease any more.
+    const uint64_t now = monotonic_ns();
+    session->look_whether_ended();
+    if (wait_ns == 0) session->net_if_due(now);
+    if (session->end_code != 0) return session->end_code;
     Tag* row = find_as_it_is(*session, *lease);
     if (row == nullptr && session->end_code != 0) return session->end_code;
     if (row != nullptr && row->fence != lease->fence) return DIBS_ESTALE;
@@ -198,7 +203,6 @@ int dibs_keepalive(dibs_session* session,
     if (row == nullptr && was_taken(*session, *lease)) return DIBS_ALREADY_ENDED;
     if (row == nullptr && wait_ns == 0) wait_ns = kPatienceNs;
     const Told told = wait_ns == 0 ? Told::kNobody : Told::kResult;
-    const uint64_t now = monotonic_ns();
     dibs::shm::Submission entry;
     entry.op = dibs::shm::Op::kKeepalive;
     entry.id = lease->id;
@@ -259,6 +263,7 @@ int dibs_lease_state(dibs_session* session, const dibs_lease* lease, int* reason
     Tag* row = nullptr;
     int code = look_up(session, lease, row);
     if (code == DIBS_OK) {
+        session->look_whether_ended();
         (void)session->look_at_event(lease->tag);
         code = look_up(session, lease, row);
     }

@@ -289,7 +289,7 @@ struct Session {
     // Entries below `old_tail` have been there for a whole period.
     void net(uint64_t old_tail);
     // For callers that come by more often than the period.
-    void net_if_due();
+    void net_if_due(uint64_t now);
 
     // ---- claim.cpp, operation.cpp
     // Waits for the awaited answer; DIBS_ETIMEDOUT.

@@ -8,7 +8,8 @@
 // The net is the client's: while an entry of its own is unread it rings again every 100 ms, and
 // looks whether the broker still holds the session. What the broker sleeps on and was not rung for
 // it counts in UP.net_rings, so that it hides no lost wake-up. A broker that was rung, or says that
-// it is awake, only has no CPU.
+// it is awake, only has no CPU. A caller that never sleeps passes the net when it asks without
+// waiting: for completions, for assignments, for the session's end, and with a keepalive.
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 #include <poll.h>
@@ -29,7 +30,11 @@ bool Wait::until(Awaited what) {
             session_.pump();
         }
         if (session_.has_come(what)) return true;
-        if (last) return false;
+        if (!last) continue;
+        // Whoever asks without waiting learns nowhere else that nobody answers any more.
+        session_.look_whether_ended();
+        session_.net_if_due(monotonic_ns());
+        return session_.has_come(what);
     }
 }
 
@@ -103,7 +108,7 @@ void Session::sleep_once(uint64_t limit_ns, Awaited what) {
     if (limit == static_cast<uint64_t>(kNetNs)) {
         net(old_tail);
     } else {
-        net_if_due();
+        net_if_due(monotonic_ns());
     }
 }
 
@@ -117,9 +122,8 @@ void Session::look_whether_ended() {
     if (end_code == 0) end(DIBS_ESESSION, down->end_reason.load(std::memory_order_relaxed));
 }
 
-void Session::net_if_due() {
-    const uint64_t now = monotonic_ns();
-    if (now < net_due_ns) return;
+void Session::net_if_due(uint64_t now) {
+    if (end_code != 0 || now < net_due_ns) return;
     net_due_ns = now + static_cast<uint64_t>(kNetNs);
     const uint64_t old_tail = net_tail;
     net_tail = submissions.tail();

@@ -7,9 +7,11 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 
 #include "broker/socket_path.hpp"
 #include "clientlib/admin_connection.hpp"
+#include "clientlib/session.hpp"
 #include "shm/last_words.hpp"
 #include "tests/clientlib/fixture.hpp"
 
@@ -352,6 +354,55 @@ TEST(SessionEnd, ByTheBrokerEndsClaimsBrokerLostAndNamesTheReason) {
     dibs_completion again = {};
     EXPECT_EQ(dibs_claim(client, 0, nullptr, &again), DIBS_ESESSION);
     EXPECT_EQ(dibs_reap(client, &again, 1, 0), DIBS_ESESSION);
+}
+
+// Work, keepalive, work: nothing of that sleeps in the library.
+TEST(SessionEnd, ByTheBrokerIsSeenByAHolderThatNeverWaits) {
+    FakeBroker broker;
+    for (const bool keeps_alive : {false, true}) {
+        SCOPED_TRACE(keeps_alive);
+        Client client(broker);
+        const dibs_completion held = client.claim();
+        EXPECT_EQ(dibs_keepalive(client, &held.lease, 0, DIBS_NOWAIT, nullptr), DIBS_OK);
+        EXPECT_EQ(dibs_lease_state(client, &held.lease, nullptr), DIBS_LIVE);
+        broker.call([](FakeSession& session) { session.end(Reason::kDraining); });
+        if (keeps_alive) {
+            EXPECT_EQ(dibs_keepalive(client, &held.lease, 0, DIBS_NOWAIT, nullptr), DIBS_ESESSION);
+        }
+        int code = 0;
+        EXPECT_EQ(dibs_lease_state(client, &held.lease, &code), DIBS_ENDED);
+        EXPECT_EQ(code, DIBS_ESESSION);
+        EXPECT_EQ(dibs_end_code(client), DIBS_EDRAINING);
+    }
+}
+
+// Every way to ask without waiting, each in a session whose net is due.
+TEST(SessionEnd, ByTheBrokersDeathIsSeenByWhoNeverWaits) {
+    const std::function<int(dibs_session*, const dibs_lease*)> ways[] = {
+        [](dibs_session* session, const dibs_lease*) { return dibs_end_code(session); },
+        [](dibs_session* session, const dibs_lease* lease) {
+            return dibs_keepalive(session, lease, 0, DIBS_NOWAIT, nullptr);
+        },
+        [](dibs_session* session, const dibs_lease*) {
+            dibs_completion out = {};
+            EXPECT_EQ(dibs_reap(session, &out, 1, DIBS_NOWAIT), 1);
+            EXPECT_EQ(out.kind, DIBS_LEASE_ENDED);
+            return out.code;
+        },
+        [](dibs_session* session, const dibs_lease*) {
+            dibs_assignment assignment = {};
+            return dibs_next_assignment(session, DIBS_NOWAIT, &assignment);
+        }};
+    for (const auto& way : ways) {
+        SCOPED_TRACE(&way - ways);
+        FakeBroker broker;
+        Client client(broker);
+        const dibs_completion held = client.claim();
+        broker.die();
+        client.get()->net_due_ns = 0;
+        EXPECT_EQ(way(client, &held.lease), DIBS_EBROKERLOST);
+        EXPECT_EQ(dibs_lease_state(client, &held.lease, nullptr), DIBS_ENDED);
+    }
 }
 
 TEST(SessionEnd, ByTheBrokersDeathAnswersEverythingThatIsOutstanding) {

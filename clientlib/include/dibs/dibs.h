@@ -236,8 +236,11 @@ DIBS_API int dibs_close(dibs_session* session);
 
 // Why the session has ended: 0 while it lives, else the broker's code (DIBS_EMALFORMED: it found
 // an entry or index that the library cannot have written; DIBS_ELIMIT: completions were left unread
-// until it had no room for one more), or DIBS_EBROKERLOST. DIBS_EFORK,
-// DIBS_EARGUMENT.
+// until it had no room for one more), or DIBS_EBROKERLOST. DIBS_EFORK, DIBS_EARGUMENT.
+//
+// Every function that waits learns of the end, and so do dibs_reap and dibs_next_assignment without
+// a timeout, dibs_dispatch, dibs_end_code and dibs_keepalive: at once of an end by the broker, in
+// some 100 ms of the loss of broker and keeper. dibs_lease_state learns of an end by the broker.
 DIBS_API int dibs_end_code(dibs_session* session);
 
 // ---- Pools. Read from memory that the broker publishes: no system call, no round trip.
