@@ -202,6 +202,7 @@ struct Session {
     int need_credit();
     // Room in UP's payload area, valid until the next push. DIBS_EFULL, DIBS_EPAYLOAD.
     int need_payload(size_t size, uint32_t& offset);
+    void begin_payloads();
     void push(const shm::Submission& entry);
     // Makes what was pushed known, and rings the bell if the broker sleeps.
     void publish();

@@ -36,7 +36,8 @@ void Session::release_lines() {
         return;
     }
     if (consumed != before) {
-        payload_head = payload_ends[(consumed - 1) & (submissions.entries() - 1)];
+        const uint64_t end = payload_ends[(consumed - 1) & (submissions.entries() - 1)];
+        if (end > payload_head) payload_head = end;  // else it is from before begin_payloads()
     }
 }
 
@@ -66,11 +67,19 @@ int Session::need_credit() {
     return stash.count != 0 ? DIBS_EUNREAD : DIBS_EFULL;
 }
 
+// Nothing lies in the area: the next payload has all of it, wherever the last one ended.
+void Session::begin_payloads() {
+    const uint64_t area = sizes.up_payload;
+    payload_tail = (payload_tail + area - 1) & ~(area - 1);
+    payload_head = payload_tail;
+}
+
 int Session::need_payload(size_t size, uint32_t& offset) {
     const uint64_t area = sizes.up_payload;
     const uint64_t need = (size + 7) & ~uint64_t{7};
     if (need > area) return DIBS_EPAYLOAD;
     for (int tries = 0; tries < 2; ++tries) {
+        if (payload_head == payload_tail) begin_payloads();
         const uint64_t place = payload_tail & (area - 1);
         const uint64_t skipped = place + need > area ? area - place : 0;
         if (payload_tail + skipped + need - payload_head <= area) {

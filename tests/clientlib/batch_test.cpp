@@ -7,6 +7,7 @@
 #include <atomic>
 #include <thread>
 
+#include "clientlib/session.hpp"
 #include "tests/clientlib/fixture.hpp"
 
 namespace dibs::test {
@@ -116,6 +117,71 @@ TEST(Submit, RefusesPayloadsUntilTheBrokerHasReadTheEarlierOnes) {
     const std::string large(4097, 'c');
     options.body = large.data();
     EXPECT_EQ(dibs_claim(client, 0, &options, &end), DIBS_EPAYLOAD);
+}
+
+// Where the last payload ended leaves too little room before the area's end, and before itself.
+TEST(Submit, TakesEveryPayloadThatFitsOnceTheBrokerHasReadAll) {
+    FakeBroker broker([](FakeSession& session, const Submission& entry) {
+        if (entry.op != Op::kClaim) return session.result(entry);
+        session.grant(entry, uint64_t{1} << 32 | entry.tag, session.payload(entry).size());
+    });
+    dibs_connect_options sizes = {};
+    sizes.up_payload = 4096;
+    Client client(broker, sizes);
+    dibs_claim_options options = {};
+    options.size = sizeof options;
+    options.timeout_ns = DIBS_FOREVER;
+    for (const size_t size : {1000UL, 3500UL, 8UL, 4000UL, 1000UL, 3500UL}) {
+        const std::string body(size, 'b');
+        options.body = body.data();
+        options.body_size = size;
+        dibs_completion end = {};
+        ASSERT_EQ(dibs_claim(client, 0, &options, &end), DIBS_OK) << size;
+        EXPECT_GT(end.lease.fence, size);
+        broker.call([](FakeSession&) {});  // it has said that it has read the claim
+        // What has no payload, unread or not, holds on to no room.
+        ASSERT_EQ(dibs_release(client, &end.lease, DIBS_NOWAIT), DIBS_OK);
+    }
+}
+
+// A line that is from before the area was begun anew, and read after that, frees nothing of it and
+// takes nothing from it.
+TEST(Submit, CountsNoLineAgainstPayloadsThatCameAfterIt) {
+    FakeBroker broker;
+    dibs_connect_options sizes = {};
+    sizes.up_payload = 4096;
+    Client client(broker, sizes);
+    const std::string body(1800, 'b');
+    dibs_claim_options options = {};
+    options.size = sizeof options;
+    options.timeout_ns = DIBS_FOREVER;
+    options.body = body.data();
+    options.body_size = body.size();
+    std::vector<dibs_op> ops = claims(2);
+    for (dibs_op& op : ops)
+        op.claim = &options;
+    dibs_completion end = {};
+    ASSERT_EQ(dibs_claim(client, 0, &options, &end), DIBS_OK);
+    broker.hold();
+    client.get()->release_lines();  // all has been read
+    dibs_op quiet = operation(DIBS_OP_READY, 0);
+    quiet.flags = DIBS_QUIET;
+    ASSERT_EQ(dibs_submit(client, &quiet, 1), 1);
+    ASSERT_EQ(dibs_submit(client, ops.data(), 1), 1);
+    broker.call([](FakeSession& session) {
+        Submission entry;
+        ASSERT_EQ(session.submissions.pop(entry), shm::Poll::kEntry);
+        session.seen.push_back(entry);
+        shm::commit_submissions(session.down(), session.submissions.head());
+    });
+    client.get()->release_lines();
+    EXPECT_EQ(dibs_submit(client, &ops[1], 1), 1);
+    broker.go_on();
+    broker.wait_for(4);
+    const std::vector<Submission> seen = broker.seen();
+    EXPECT_EQ(seen[2].payload_offset, 0U);
+    EXPECT_GT(seen[3].payload_offset, 1800U);
+    EXPECT_LT(seen[3].payload_offset, 2048U);
 }
 
 TEST(Submit, StopsAtTheFirstRefusedOperation) {
