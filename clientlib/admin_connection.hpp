@@ -5,10 +5,10 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "clientlib/patience.hpp"
 #include "clientlib/session.hpp"
 #include "dibs/dibs.h"
 #include "shm/handshake.hpp"
@@ -36,11 +36,9 @@ class AdminConnection {
 
     int reach(const sockaddr_un& address) const {
         if (fd_ < 0) return DIBS_ESYSTEM;
-        const timeval limit = {kPatienceNs / DIBS_SECOND, 0};
-        setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-        setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
         const auto* to = reinterpret_cast<const sockaddr*>(&address);
-        if (::connect(fd_, to, sizeof address) == 0) return DIBS_OK;
+        const auto connect = [&] { return ::connect(fd_, to, sizeof address); };
+        if (patiently(fd_, SO_SNDTIMEO, until_ns_, connect) == 0) return DIBS_OK;
         const bool gone = errno == ENOENT || errno == ECONNREFUSED || errno == EAGAIN;
         return gone ? DIBS_ENOBROKER : DIBS_ESYSTEM;
     }
@@ -48,23 +46,25 @@ class AdminConnection {
     // Says something and hears the answer; its size, or a code.
     int ask(const void* said, size_t size, void* answer, size_t room) const {
         // A broker that has hung up may have said why before.
-        if (::send(fd_, said, size, MSG_NOSIGNAL) < 0 && !shm::peer_has_hung_up()) {
+        const auto send = [&] { return ::send(fd_, said, size, MSG_NOSIGNAL); };
+        if (patiently(fd_, SO_SNDTIMEO, until_ns_, send) < 0 && !shm::peer_has_hung_up()) {
             return DIBS_ENOBROKER;
         }
-        const ssize_t heard = shm::receive_packet(fd_, answer, room);
+        const auto receive = [&] { return shm::receive_packet(fd_, answer, room); };
+        const ssize_t heard = patiently(fd_, SO_RCVTIMEO, until_ns_, receive);
         return heard <= 0 ? DIBS_ENOBROKER : static_cast<int>(heard);
     }
 
     [[nodiscard]] int fd() const { return fd_; }
-    // How long a packet is awaited from here on; 0 = for ever.
-    void wait_for(int seconds) const {
-        const timeval limit = {seconds, 0};
-        setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-        setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    // How long all that follows may take, from now on; at first kPatienceNs.
+    void wait_for(int64_t patience_ns) {
+        wait_until(monotonic_ns() + static_cast<uint64_t>(patience_ns));
     }
+    void wait_until(uint64_t until_ns) { until_ns_ = until_ns; }
 
   private:
     int fd_;
+    uint64_t until_ns_ = monotonic_ns() + kPatienceNs;
 };
 
 // admin_connection.cpp

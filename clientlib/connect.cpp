@@ -12,13 +12,13 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <new>
 
 #include "clientlib/admin_connection.hpp"
+#include "clientlib/patience.hpp"
 #include "clientlib/session.hpp"
 #include "shm/board.hpp"
 #include "shm/last_words.hpp"
@@ -89,19 +89,11 @@ int reach(Opening& opening) {
         opening.socket = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
         if (opening.socket < 0) return opening.fail(DIBS_ESYSTEM, "socket");
     }
-    const uint64_t now = monotonic_ns();
-    const int64_t timeout =
-        now < opening.until_ns ? static_cast<int64_t>(opening.until_ns - now) : int64_t{0};
-    timeval limit = {};
-    limit.tv_sec = static_cast<time_t>(timeout / DIBS_SECOND);
-    limit.tv_usec = static_cast<suseconds_t>(timeout % DIBS_SECOND / 1000);
-    if (limit.tv_sec == 0 && limit.tv_usec == 0) limit.tv_usec = 1;
-    setsockopt(opening.socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    setsockopt(opening.socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
     if (opening.options.connected != nullptr) return DIBS_OK;
-    if (::connect(opening.socket, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
-        return DIBS_OK;
-    }
+    const auto connect = [&] {
+        return ::connect(opening.socket, reinterpret_cast<sockaddr*>(&address), sizeof address);
+    };
+    if (patiently(opening.socket, SO_SNDTIMEO, opening.until_ns, connect) == 0) return DIBS_OK;
     if (errno == ENOENT || errno == ECONNREFUSED || errno == EAGAIN) {
         return opening.fail(DIBS_ENOBROKER, "no broker listens there");
     }
@@ -121,7 +113,10 @@ int greet(Opening& opening) {
     hello.up_payload = opening.options.up_payload;
     hello.down_payload = opening.options.down_payload;
     hello.tags = opening.options.leases_max;
-    if (::send(opening.socket, &hello, sizeof hello, MSG_NOSIGNAL) == sizeof hello) return DIBS_OK;
+    const auto send = [&] { return ::send(opening.socket, &hello, sizeof hello, MSG_NOSIGNAL); };
+    if (patiently(opening.socket, SO_SNDTIMEO, opening.until_ns, send) == sizeof hello) {
+        return DIBS_OK;
+    }
     // A broker that lets nobody else in has said so before it hung up.
     if (shm::peer_has_hung_up()) return DIBS_OK;
     return opening.fail(DIBS_ENOBROKER, "the broker does not take the greeting");
@@ -158,7 +153,10 @@ int listen_for_welcome(Opening& opening) {
     message.msg_iovlen = 1;
     message.msg_control = control;
     message.msg_controllen = sizeof control;
-    const ssize_t size = shm::receive_packet(opening.socket, &message, MSG_CMSG_CLOEXEC);
+    const auto receive = [&] {
+        return shm::receive_packet(opening.socket, &message, MSG_CMSG_CLOEXEC);
+    };
+    const ssize_t size = patiently(opening.socket, SO_RCVTIMEO, opening.until_ns, receive);
     if (size <= 0) {
         opening.hung_up = size == 0 || errno == ECONNRESET;
         return opening.fail(DIBS_ENOBROKER, "the broker does not answer");

@@ -60,7 +60,6 @@ int subscribe(const dibs_connect_options* options, dibs_events* events) {
     if (size < 0) return size;
     SliceAnswer answer;
     if (!read_slice(events->packet, static_cast<size_t>(size), &answer)) return DIBS_EHANDSHAKE;
-    events->connection.wait_for(0);
     return answer.code == 0 ? DIBS_OK : DIBS_EVERSION;
 }
 

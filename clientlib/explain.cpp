@@ -50,22 +50,23 @@ void tell(const WaitStory& story, dibs_explanation* why) {
 }
 
 // The broker knows of the claim once it has read it.
-int wait_until_read(Session& session) {
-    const uint64_t until = monotonic_ns() + kPatienceNs;
+int wait_until_read(Session& session, uint64_t until_ns) {
     session.publish();
     while (shm::committed_submissions(*session.down) < session.submissions.tail()) {
         session.look_whether_ended();
         if (session.end_code != 0) return session.end_code;
-        if (monotonic_ns() > until) return DIBS_ENOBROKER;
+        if (monotonic_ns() > until_ns) return DIBS_ENOBROKER;
         sched_yield();
     }
     return DIBS_OK;
 }
 
 int explain(Session& session, uint16_t tag, dibs_explanation* why) {
-    int code = wait_until_read(session);
+    const uint64_t until_ns = monotonic_ns() + kPatienceNs;
+    int code = wait_until_read(session, until_ns);
     if (code != DIBS_OK) return code;
-    const AdminConnection connection;
+    AdminConnection connection;
+    connection.wait_until(until_ns);
     code = connection.reach(session.address);
     if (code == DIBS_OK) code = greet(connection);
     if (code != DIBS_OK) return code;

@@ -13,7 +13,8 @@ namespace {
 
 constexpr size_t kPartSize = 131072;
 constexpr size_t kSlice = 32768;
-constexpr int kPatience = 60;  // seconds: a million rows take one to be written down
+// For each part: a million rows take a second to be written down.
+constexpr int64_t kPartPatienceNs = 60 * DIBS_SECOND;
 
 bool write_all(int fd, const uint8_t* bytes, size_t size) {
     while (size != 0) {
@@ -39,9 +40,10 @@ ssize_t read_all(int fd, uint8_t* bytes, size_t size) {
     return static_cast<ssize_t>(got);
 }
 
-int dump(const AdminConnection& connection, int fd, uint8_t* answer) {
+int dump(AdminConnection& connection, int fd, uint8_t* answer) {
     DumpRequest request;
     for (;;) {
+        connection.wait_for(kPartPatienceNs);
         const int size = connection.ask(&request, sizeof request, answer, kPartSize);
         if (size < 0) return size;
         SliceAnswer slice;
@@ -55,7 +57,7 @@ int dump(const AdminConnection& connection, int fd, uint8_t* answer) {
 }
 
 // A slice is sent once it is known whether another one follows.
-int load(const AdminConnection& connection, int fd, uint8_t* memory) {
+int load(AdminConnection& connection, int fd, uint8_t* memory) {
     struct Packet {
         LoadRequest request;
         uint8_t bytes[kSlice];
@@ -74,6 +76,7 @@ int load(const AdminConnection& connection, int fd, uint8_t* memory) {
         packet->request.more = count != 0 ? 1 : 0;
         alignas(8) uint8_t answer[4096];
         const size_t size = sizeof packet->request + packet->request.bytes_count;
+        connection.wait_for(kPartPatienceNs);
         const int heard = connection.ask(packet, (size + 3) / 4 * 4, answer, sizeof answer);
         if (heard < 0) return heard;
         SliceAnswer slice;
@@ -83,15 +86,14 @@ int load(const AdminConnection& connection, int fd, uint8_t* memory) {
     return DIBS_OK;
 }
 
-using Transfer = int (*)(const AdminConnection&, int, uint8_t*);
+using Transfer = int (*)(AdminConnection&, int, uint8_t*);
 
 int transfer(const dibs_connect_options* options, int fd, Transfer run) {
     if (fd < 0) return DIBS_EARGUMENT;
-    const AdminConnection connection;
+    AdminConnection connection;
     dibs_connect_options known;
     const int code = open_conversation(connection, options, &known);
     if (code != DIBS_OK) return code;
-    connection.wait_for(kPatience);
     auto* memory = static_cast<uint8_t*>(calloc(1, kPartSize));
     if (memory == nullptr) return DIBS_ESYSTEM;
     const int result = run(connection, fd, memory);

@@ -203,7 +203,7 @@ typedef struct dibs_connect_options {
     size_t size;
     const char* socket_path;  // null: $DIBS_SOCKET, else $XDG_RUNTIME_DIR/dibs/dibs.sock, else
                               // /run/dibs/dibs.sock
-    int64_t timeout_ns;       // for the handshake; 0 = 5 s
+    int64_t timeout_ns;       // for the handshake as a whole, signals or not; 0 = 5 s
     // Sizes, powers of two; 0 = the default.
     uint32_t submission_entries;  // 8 .. 4096, 128: operations that the broker has not read, and
                                   // one more, which is dibs_close's
