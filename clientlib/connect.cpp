@@ -278,6 +278,7 @@ void take_tables(Session& session, Pieces& pieces) {
     session.assignments.capacity = sizes.completion_entries;
     session.payload_ends = pieces.take<uint64_t>(sizes.submission_entries);
     session.slots = pieces.take<uint64_t>(session.slots_max);
+    session.slot_names = pieces.take<uint64_t>(session.slots_max);
 }
 
 void chain_tables(Session& session) {

@@ -44,6 +44,9 @@ void Session::free_tag_row(uint32_t tag) {
 
 void Session::free_answer_row(uint32_t index) {
     Answer& answer = answers[index];
+    if (answer.new_slot) --new_slots;
+    answer.new_slot = false;
+    answer.slot_name = 0;
     answer.pending = false;
     ++answer.use;
     answer.next_free = free_answer;
@@ -155,13 +158,6 @@ bool accept_claim(Session& session, const shm::Completion& completion, dibs_comp
     return true;
 }
 
-void remember_slot(Session& session, uint64_t slot) {
-    for (uint32_t i = 0; i < session.slot_count; ++i) {
-        if (session.slots[i] == slot) return;
-    }
-    if (session.slot_count < session.slots_max) session.slots[session.slot_count++] = slot;
-}
-
 void prolong(Session& session, const Answer& answer, uint64_t interval_ns) {
     const uint32_t tag = answer.lease.tag;
     if (tag >= session.sizes.tags) return;
@@ -204,7 +200,7 @@ bool accept_result(Session& session, const shm::Completion& completion, dibs_com
     if (slot) {
         out.slot = completion.id;
         out.round = completion.fence;
-        if (out.code == DIBS_OK) remember_slot(session, completion.id);
+        if (out.code == DIBS_OK) session.remember_slot(completion.id, answer.slot_name);
     } else {
         out.holder = public_holder(completion);
     }

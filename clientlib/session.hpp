@@ -14,7 +14,7 @@
 //         live ── taken, and its claim waits again ──► claiming
 //
 // Room in DOWN is promised by counting: claims without an outcome, results to come, what lies in
-// the stash and two entries per announced slot never exceed completion_entries −
+// the stash and four entries per slot that is or may be announced never exceed completion_entries −
 // submission_entries. Quiet operations, which complete only when they fail, live in the rest: they
 // cannot be more than the submission ring holds, because the ring is drained before a line of it
 // is used again.
@@ -90,6 +90,8 @@ struct Answer {
     shm::Op op = shm::Op::kNop;
     bool pending = false;
     bool discarded = false;  // its caller has gone
+    bool new_slot = false;   // an announcement of a slot that is not among the session's
+    uint64_t slot_name = 0;  // of an announcement
 };
 
 // A queue of fixed capacity over memory of the session.
@@ -159,8 +161,10 @@ struct Session {
     Queue<shm::Completion> assignments;
     uint64_t* payload_ends = nullptr;  // per submission line: payload_tail after it
     uint64_t* slots = nullptr;         // announced: ids
+    uint64_t* slot_names = nullptr;    // of the same: slot_name()
     uint32_t slots_max = 0;
     uint32_t slot_count = 0;
+    uint32_t new_slots = 0;     // announcements without a result that may add to them
     uint64_t payload_head = 0;  // bytes ever freed, ever taken; modulo the area: places
     uint64_t payload_tail = 0;
 
@@ -198,8 +202,10 @@ struct Session {
     // Makes sure that a submission line is free beside dibs_close's. DIBS_EFULL, or why the session
     // has ended.
     int need_line();
-    // Makes sure that one more completion may be asked for. DIBS_EUNREAD, DIBS_EFULL.
-    int need_credit();
+    // Makes sure that so many more completions may be asked for. DIBS_EUNREAD, DIBS_EFULL.
+    int need_credit(uint32_t count = 1);
+    // For the assignments of a new slot. DIBS_ENOROOM.
+    int need_slot();
     // Room in UP's payload area, valid until the next push. DIBS_EFULL, DIBS_EPAYLOAD.
     int need_payload(size_t size, uint32_t& offset);
     void begin_payloads();
@@ -211,8 +217,11 @@ struct Session {
     void reclaim();
     // Pushes what earlier calls owe the broker, as far as there is room.
     void settle();
+    // ---- worker.cpp
     [[nodiscard]] bool offers(uint64_t slot) const;
-    void forget_slot(uint64_t slot);  // both: worker.cpp
+    [[nodiscard]] bool offers_name(uint64_t slot_name) const;
+    void remember_slot(uint64_t slot, uint64_t slot_name);
+    void forget_slot(uint64_t slot);
     int submit_claim(uint32_t pool,
                      const dibs_claim_options& options,
                      uint64_t user_data,

@@ -56,15 +56,27 @@ int Session::need_line() {
     return end_code != 0 ? end_code : DIBS_EFULL;
 }
 
-int Session::need_credit() {
+int Session::need_credit(uint32_t count) {
     const auto taken = [this] {
-        return claims_open + answers_open + stash.count + shm::kCompletionsPerSlot * slot_count;
+        return claims_open + answers_open + stash.count +
+               shm::kCompletionsPerSlot * (slot_count + new_slots);
     };
-    if (taken() < credit) return DIBS_OK;
+    if (taken() + count <= credit) return DIBS_OK;
     pump();
     if (end_code != 0) return end_code;
-    if (taken() < credit) return DIBS_OK;
+    if (taken() + count <= credit) return DIBS_OK;
     return stash.count != 0 ? DIBS_EUNREAD : DIBS_EFULL;
+}
+
+int Session::need_slot() {
+    // A quarter of the credit stays for the operations themselves.
+    const auto fits = [this] {
+        return shm::kCompletionsPerSlot * (slot_count + new_slots + 1) <= credit - credit / 4;
+    };
+    if (fits()) return DIBS_OK;
+    pump();  // announcements may have been refused
+    if (end_code != 0) return end_code;
+    return fits() ? DIBS_OK : DIBS_ENOROOM;
 }
 
 // Nothing lies in the area: the next payload has all of it, wherever the last one ended.
@@ -340,6 +352,20 @@ int Session::submit_answered(shm::Submission& entry,
     return submit(entry, user_data, told, index);
 }
 
+namespace {
+
+// What tells a slot from others without keeping its name, which is unique in its pool: 64 bits of
+// FNV-1a. 0: it has none.
+uint64_t slot_name(uint32_t pool, const char* name) {
+    if (name == nullptr) return 0;
+    uint64_t hash = 0xcbf29ce484222325ULL ^ pool;
+    for (; *name != 0; ++name)
+        hash = (hash ^ static_cast<uint8_t>(*name)) * 0x100000001b3ULL;
+    return hash | 1;
+}
+
+}  // namespace
+
 int Session::submit_announce(uint32_t pool,
                              const dibs_announce_options& options,
                              uint64_t user_data,
@@ -349,11 +375,12 @@ int Session::submit_announce(uint32_t pool,
     if (code == DIBS_OK && options.name != nullptr && !good_name(options.name)) code = DIBS_ENAME;
     if (code == DIBS_OK) code = check_labels(options.labels, options.label_count);
     if (code == DIBS_OK) code = check_pairs(options.attributes, options.attribute_count);
-    if (code == DIBS_OK) code = need_credit();
+    const uint64_t named = code == DIBS_OK ? slot_name(pool, options.name) : 0;
+    const bool again = offers_name(named);
+    if (code == DIBS_OK && !again) code = need_slot();
+    if (code == DIBS_OK) code = need_credit(again ? 1 : 1 + shm::kCompletionsPerSlot);
     if (code == DIBS_OK) code = need_line();
     if (code != DIBS_OK) return code;
-    // A quarter of the credit stays for the operations themselves.
-    if (shm::kCompletionsPerSlot * (slot_count + 1) > credit - credit / 4) return DIBS_ENOROOM;
 
     shm::Submission entry;
     const AnnounceContent content = {options.name,
@@ -372,7 +399,14 @@ int Session::submit_announce(uint32_t pool,
     entry.id = options.worker_tag;
     if (options.is_protected != 0) entry.flags |= shm::OpFlag::kOn;
     if (options.ready != 0) entry.flags |= shm::OpFlag::kThenReady;
-    return submit(entry, user_data, told, index);
+    // Its result says which slot it is, though nobody may want to be told.
+    code = submit(entry, user_data, Told::kResult, index);
+    if (code != DIBS_OK) return code;
+    answers[index].discarded = told == Told::kNobody;
+    answers[index].slot_name = named;
+    answers[index].new_slot = !again;
+    if (!again) ++new_slots;
+    return code;
 }
 
 }  // namespace dibs::client

@@ -11,10 +11,32 @@ bool Session::offers(uint64_t slot) const {
     return std::find(slots, slots + slot_count, slot) != slots + slot_count;
 }
 
-void Session::forget_slot(uint64_t slot) {
+bool Session::offers_name(uint64_t slot_name) const {
+    if (slot_name == 0) return false;
+    return std::find(slot_names, slot_names + slot_count, slot_name) != slot_names + slot_count;
+}
+
+void Session::remember_slot(uint64_t slot, uint64_t slot_name) {
     for (uint32_t i = 0; i < slot_count; ++i) {
-        if (slots[i] == slot) slots[i] = slots[--slot_count];
+        // Of the same name as one before it: that one is gone.
+        const bool again = slot_name != 0 && slot_names[i] == slot_name;
+        if (slots[i] != slot && !again) continue;
+        slots[i] = slot;
+        slot_names[i] = slot_name;
+        return;
     }
+    if (slot_count == slots_max) return;
+    slots[slot_count] = slot;
+    slot_names[slot_count] = slot_name;
+    ++slot_count;
+}
+
+void Session::forget_slot(uint64_t slot) {
+    uint64_t* found = std::find(slots, slots + slot_count, slot);
+    if (found == slots + slot_count) return;
+    --slot_count;
+    slot_names[found - slots] = slot_names[slot_count];
+    *found = slots[slot_count];
 }
 
 namespace {

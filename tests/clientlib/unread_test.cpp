@@ -99,13 +99,10 @@ TEST_F(Unread, EndsAClaimAndGivesBackWhatItIsGrantedLate) {
 }
 
 TEST_F(Unread, EndsTheWaitForAnAnswer) {
-    broker.call([this](FakeSession&) { awaited = Op::kAnnounce; });
-    dibs_announce_options options = {};
-    options.size = sizeof options;
-    uint64_t slot = 0;
-    EXPECT_EQ(dibs_announce(client, 0, &options, DIBS_FOREVER, &slot), DIBS_EUNREAD);
+    broker.call([this](FakeSession&) { awaited = Op::kReady; });
+    EXPECT_EQ(dibs_ready(client, 5, 1, DIBS_FOREVER), DIBS_EUNREAD);
     EXPECT_EQ(reap(), kBoth);
-    EXPECT_EQ(dibs_announce(client, 0, &options, DIBS_FOREVER, &slot), DIBS_OK);
+    EXPECT_EQ(dibs_ready(client, 5, 1, DIBS_FOREVER), DIBS_OK);
 }
 
 TEST_F(Unread, EndsTheWaitForAnAssignment) {

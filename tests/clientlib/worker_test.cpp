@@ -185,6 +185,101 @@ TEST(Worker, MayOfferSlotsAsLongAsTheirAssignmentsHaveRoom) {
     EXPECT_EQ(dibs_announce(client, 0, nullptr, DIBS_FOREVER, &slot), DIBS_ENOROOM);
 }
 
+// Counted before their results have come, wanted or not.
+TEST(Worker, KeepsRoomForOperationsBesideTheSlotsOfOneBatch) {
+    for (const bool quiet : {false, true}) {
+        SCOPED_TRACE(quiet);
+        FakeBroker broker(numbering_slots());
+        Client client(broker);
+        broker.hold();
+        std::vector<dibs_op> ops(32, operation(DIBS_OP_ANNOUNCE, 1));
+        for (dibs_op& op : ops)
+            if (quiet) op.flags = DIBS_QUIET;
+        EXPECT_EQ(dibs_submit(client, ops.data(), 32), 24);  // of 128 entries, four each
+        EXPECT_EQ(dibs_submit(client, ops.data(), 1), DIBS_ENOROOM);
+        broker.go_on();
+        broker.wait_for(24);
+        std::vector<dibs_completion> ends(32);
+        EXPECT_EQ(dibs_reap(client, ends.data(), 32, DIBS_NOWAIT), quiet ? 0 : 24);
+        EXPECT_EQ(dibs_submit(client, ops.data(), 1), DIBS_ENOROOM);
+        EXPECT_EQ(dibs_ready(client, 24, 1, DIBS_FOREVER), DIBS_OK);
+        EXPECT_EQ(dibs_withdraw(client, 24, DIBS_FOREVER), DIBS_OK);
+        EXPECT_EQ(dibs_submit(client, ops.data(), 2), 1);
+    }
+}
+
+TEST(Worker, MayAnnounceAgainWhatTheBrokerRefused) {
+    FakeBroker broker([](FakeSession& session, const Submission& entry) {
+        shm::Completion completion;
+        completion.user_data = entry.user_data;
+        completion.kind = shm::CompletionKind::kSlot;
+        completion.reason = Reason::kNoRoom;
+        session.complete(completion);
+    });
+    dibs_connect_options sizes = {};
+    sizes.submission_entries = 8;
+    sizes.completion_entries = 16;
+    Client client(broker, sizes);
+    uint64_t slot = 0;
+    for (int i = 0; i < 20; ++i)
+        EXPECT_EQ(dibs_announce(client, 0, nullptr, DIBS_FOREVER, &slot), DIBS_ENOROOM);
+    EXPECT_EQ(broker.seen().size(), 20U);
+}
+
+// Eight entries: four claims wait, and a slot needs four beside its result.
+TEST(Worker, OffersNoSlotWhoseAssignmentsWouldHaveNoRoom) {
+    FakeBroker broker([](FakeSession&, const Submission&) {});
+    dibs_connect_options sizes = {};
+    sizes.submission_entries = 8;
+    sizes.completion_entries = 16;
+    Client client(broker, sizes);
+    std::vector<dibs_op> ops(4, operation(DIBS_OP_CLAIM, 1));
+    ASSERT_EQ(dibs_submit(client, ops.data(), 4), 4);
+    dibs_op offer = operation(DIBS_OP_ANNOUNCE, 2);
+    EXPECT_EQ(dibs_submit(client, &offer, 1), DIBS_EFULL);
+    broker.wait_for(4);
+    broker.call([](FakeSession& session) {
+        session.refuse(session.seen[0], Outcome::kExpired, Reason::kOk);
+    });
+    EXPECT_EQ(dibs_submit(client, &offer, 1), DIBS_EUNREAD);
+    dibs_completion end = {};
+    EXPECT_EQ(dibs_reap(client, &end, 1, DIBS_NOWAIT), 1);
+    EXPECT_EQ(dibs_submit(client, &offer, 1), 1);
+}
+
+// By name, in its pool: labels and attributes are replaced, no other slot is asked for.
+TEST(Worker, MayAnnounceASlotAgainWhereThereIsRoomForNoOther) {
+    FakeBroker broker([](FakeSession& session, const Submission& entry) {
+        shm::Completion completion;
+        completion.user_data = entry.user_data;
+        completion.kind = shm::CompletionKind::kSlot;
+        completion.id = entry.id;
+        session.complete(completion);
+    });
+    broker.publish_pool(1, "web", {});
+    dibs_connect_options sizes = {};
+    sizes.submission_entries = 8;
+    sizes.completion_entries = 16;
+    Client client(broker, sizes);
+    dibs_announce_options options = {};
+    options.size = sizeof options;
+    options.name = "first";
+    options.worker_tag = 1;
+    uint64_t slot = 0;
+    ASSERT_EQ(dibs_announce(client, 0, &options, DIBS_FOREVER, &slot), DIBS_OK);
+    options.worker_tag = 2;  // the broker has forgotten it: another slot in its place
+    EXPECT_EQ(dibs_announce(client, 0, &options, DIBS_FOREVER, &slot), DIBS_OK);
+    EXPECT_EQ(slot, 2U);
+    EXPECT_EQ(dibs_announce(client, 1, &options, DIBS_FOREVER, &slot), DIBS_ENOROOM);
+    options.name = "second";
+    EXPECT_EQ(dibs_announce(client, 0, &options, DIBS_FOREVER, &slot), DIBS_ENOROOM);
+    options.name = nullptr;
+    EXPECT_EQ(dibs_announce(client, 0, &options, DIBS_FOREVER, &slot), DIBS_ENOROOM);
+    EXPECT_EQ(dibs_withdraw(client, 2, DIBS_NOWAIT), DIBS_OK);
+    options.name = "second";
+    EXPECT_EQ(dibs_announce(client, 0, &options, DIBS_FOREVER, &slot), DIBS_OK);
+}
+
 TEST(Result, ThatComesTooLateIsForNobody) {
     FakeBroker broker;
     Client client(broker);

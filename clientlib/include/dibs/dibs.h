@@ -741,7 +741,7 @@ DIBS_API int dibs_lease_answer(dibs_session* session,
 struct dibs_announce_options {
     size_t size;
     const char* name;  // null = none; else unique in its pool. The same again replaces labels and
-                       // attributes
+                       // attributes, and needs no more room
     const char* const* labels;
     size_t label_count;
     const dibs_option* attributes;  // travel with every grant
@@ -751,10 +751,11 @@ struct dibs_announce_options {
     int32_t ready;         // idle at once
 };
 
-// Offers a slot, waits for the broker and sets its id. wait_ns > 0. DIBS_EPOOL, DIBS_ENAME,
-// DIBS_EOPTIONS, DIBS_ELABELS, DIBS_EPAYLOAD, DIBS_ENOROOM, DIBS_ENAMEINUSE, DIBS_EDRAINING,
-// DIBS_ETABLES, DIBS_ENOTALLOWED, DIBS_ETIMEDOUT. After DIBS_ETIMEDOUT, announce it again by the
-// same name to learn its id.
+// Offers a slot, waits for the broker and sets its id. wait_ns > 0. A session offers at most 3/16
+// as many slots as it has more completion_entries than submission_entries: 24 by default.
+// DIBS_EPOOL, DIBS_ENAME, DIBS_EOPTIONS, DIBS_ELABELS, DIBS_EPAYLOAD, DIBS_ENOROOM,
+// DIBS_ENAMEINUSE, DIBS_EDRAINING, DIBS_ETABLES, DIBS_ENOTALLOWED, DIBS_ETIMEDOUT. After
+// DIBS_ETIMEDOUT, announce it again by the same name to learn its id.
 DIBS_API int dibs_announce(dibs_session* session,
                            uint32_t pool,
                            const dibs_announce_options* options,
