@@ -65,13 +65,19 @@ void Answers::stage() {
     const auto decisions = core_.decisions();
     const auto silenced = operations_.silenced();
     size_t silent = 0;
+    const auto revivals = core_.revivals();
+    size_t revived = 0;
     for (size_t i = 0; i < decisions.size(); ++i) {
+        while (revived < revivals.size() && revivals[revived].place <= i)
+            revival(revivals[revived++]);
         if (silent < silenced.size() && silenced[silent] == i) {
             ++silent;
             continue;
         }
         stage_decision(decisions[i]);
     }
+    while (revived < revivals.size())
+        revival(revivals[revived++]);
     operations_.collect_gone();
     for (const Session* session : sessions_.in_turn()) {
         if (session->ending) continue;
@@ -361,9 +367,8 @@ void Answers::claim_end(const Decision& decision) {
 // event. A turn that is taken back leaves a number there that no event announces.
 void Answers::lease_grace(const Decision& decision) {
     const bool revoking = decision.reason == shm::Reason::kRevoked;
-    const uint64_t left_ns = decision.value == shm::kNever
-                                 ? shm::kNever
-                                 : decision.value - std::min(decision.value, core_.now());
+    const bool ends = decision.value != shm::kNever;
+    const uint64_t left_ns = decision.value - std::min(decision.value, ends ? core_.now() : 0);
     store_left(sessions_.at(decision.session), decision.tag, decision.room, left_ns);
     lease_event(decision, revoking ? shm::LeaseEvent::kRevoking : shm::LeaseEvent::kGrace);
 }
@@ -387,6 +392,15 @@ void Answers::lease_event(const Decision& decision, uint8_t event) {
     TagRoom& room = session->tags[decision.tag];
     if (room.first != decision.room || room.first == shm::kNoRow) return;
     room.unread = session->completion_tail;
+}
+
+// Before the result of the keepalive: who has read that believes no word of the past grace.
+void Answers::revival(const core::Revival& revival) {
+    Session* session = sessions_.at(revival.session);
+    if (session == nullptr || session->ending || revival.tag >= session->tags.size()) return;
+    stage_event(*session,
+                revival.tag,
+                shm::event_word(shm::LeaseEvent::kNone, shm::Reason::kOk, revival.generation));
 }
 
 void Answers::stage_event(Session& session, uint16_t tag, uint64_t word) {

@@ -53,6 +53,7 @@ class Answers {
     void lease_grace(const core::Decision& decision);
     static void store_left(Session* session, uint16_t tag, uint32_t room, uint64_t left_ns);
     void lease_event(const core::Decision& decision, uint8_t event);
+    void revival(const core::Revival& revival);
     void stage_event(Session& session, uint16_t tag, uint64_t word);
     [[nodiscard]] bool has_word(const Session& session, uint16_t tag) const;
     [[nodiscard]] TagRoom room_given_back(const core::Decision& decision) const;

@@ -166,9 +166,7 @@ void prolong(Session& session, const Answer& answer, uint64_t interval_ns) {
     row.until_ns = answer.sent_ns + interval_ns;
     if (row.event_seen == shm::LeaseEvent::kRevoking) return;
     row.interval_ns = interval_ns;
-    row.revived = true;
-    row.revived_events = session.down->events.load(std::memory_order_acquire);
-    row.event_seen = 0;
+    row.event_seen = 0;  // the word of a grace that is over was stored over before this result
 }
 
 // The result of an adoption. Whoever asked may have gone: then the lease is released.
@@ -358,19 +356,17 @@ void Session::take_event(uint32_t tag, uint64_t word) {
     Tag& row = tags[tag];
     const uint8_t state = shm::event_state(word);
     if (state == row.event_seen || shm::event_generation(word) != row.lease >> 32) return;
-    if (state == shm::LeaseEvent::kNone || state > shm::LeaseEvent::kRequeued) return;
+    if (state == shm::LeaseEvent::kNone) {  // it lives again
+        row.event_seen = state;
+        return;
+    }
+    if (state > shm::LeaseEvent::kRequeued) return;
     if (state == shm::LeaseEvent::kRequeued) {
         return wait_again(tag, static_cast<int>(shm::event_reason(word)));
-    }
-    // A revived lease's word stays until the next event.
-    if (state == shm::LeaseEvent::kGrace && row.revived &&
-        down->events.load(std::memory_order_acquire) == row.revived_events) {
-        return;
     }
     if (row.event == 0) ++events_to_reap;
     row.event = state;
     row.event_seen = state;
-    row.revived = false;
     row.end_code = static_cast<int>(shm::event_reason(word));
     if (state == shm::LeaseEvent::kRevoking) {
         row.until_ns = monotonic_ns() + time_left(*this, row);

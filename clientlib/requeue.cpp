@@ -22,7 +22,6 @@ void Session::wait_again(uint32_t tag, int code) {
     row.was_lease = row.lease;
     row.was_fence = row.fence;
     row.lease = 0;
-    row.revived = false;
     row.state = TagState::kClaiming;
     --live;
     if (!row.requeue) ++claims_open;

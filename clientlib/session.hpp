@@ -70,8 +70,6 @@ struct Tag {
     uint64_t asked_ticks = 0;  // of a claim in a batch: when it was submitted; 0: it is not counted
     uint32_t units = 0;
     uint32_t room = shm::kNoRow;
-    bool revived = false;  // by a keepalive, when DOWN.events was revived_events
-    uint32_t revived_events = 0;
     int end_code = 0;
     uint64_t user_data = 0;
     uint64_t lease = 0;

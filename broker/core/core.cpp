@@ -49,6 +49,7 @@ Core::Parts::Parts(std::span<std::byte> bytes, uint64_t seed)
     // Between two looks at full() a command decides at most about 600 things.
     decisions.reserve(size_t{state.log_stores_max} * 2);
     decided_slots.reserve(size_t{state.log_images_max} * 2);
+    revivals.reserve(size_t{state.log_stores_max});
     // What a session has, or the impatient claims of a turn.
     scratch.reserve(std::max({state.slots.size(), shm::kTagsMax, state.log_images_max}));
     touched_list.reserve(state.pools.size());
@@ -64,6 +65,7 @@ void Core::begin_turn(TimeNs now) {
     Parts& parts = *parts_;
     parts.decisions.clear();
     parts.grants = 0;
+    parts.revivals.clear();
     parts.decided_slots.clear();
     parts.decided_costs.clear();
     parts.arena.begin_turn();
@@ -228,6 +230,10 @@ void Core::apply(const UpdateClaim& update) {
 
 std::span<const Decision> Core::decisions() const {
     return parts_->decisions;
+}
+
+std::span<const Revival> Core::revivals() const {
+    return parts_->revivals;
 }
 
 std::span<const uint32_t> Core::decided_slots(const Decision& decision) const {

@@ -155,6 +155,7 @@ class Core {
 
     // --- what was decided in this turn
     [[nodiscard]] std::span<const Decision> decisions() const;
+    [[nodiscard]] std::span<const Revival> revivals() const;  // in the order of their places
     // Slot rows of a decision's slots_begin .. slots_begin + slots_count.
     [[nodiscard]] std::span<const uint32_t> decided_slots(const Decision& decision) const;
     // Costs of kPreempt and kRefund, per class in micro-units.

@@ -72,4 +72,12 @@ struct Decision {
     std::span<const uint8_t> answer = {};
 };
 
+// A lease lives again whose holder has been told that it expired: it is told so by its event word.
+struct Revival {
+    size_t place;  // the decision that comes next
+    uint32_t session;
+    uint32_t generation;  // of the lease
+    uint16_t tag;
+};
+
 }  // namespace dibs::core

@@ -202,6 +202,9 @@ TimeNs Core::Parts::keep_alive(uint32_t row, TimeNs interval_ns) {
         return kept.grace_until_ns - std::min(kept.grace_until_ns, now_ns);
     }
     if (kept.state == LeaseState::kExpired) expired_leases.remove(kept.pool, row);
+    if (kept.state != LeaseState::kLive) {  // its holder has been told
+        revivals.push_back({decisions.size(), kept.session, kept.head.generation, kept.tag});
+    }
     const uint64_t asked = interval_ns == 0 ? kept.interval_ns : interval_ns;
     const uint64_t interval = std::min(asked, state.pools[kept.pool].interval_max_ns);
     shm::LeaseRow& lease = edit.row(kept, 1U << 1U);

@@ -123,6 +123,7 @@ struct Core::Parts {
     bool just_attached = true;  // its first turn tells what a predecessor's cut turn did not
     std::vector<Decision> decisions;
     uint32_t grants = 0;  // among the decisions
+    std::vector<Revival> revivals;
     std::vector<uint32_t> decided_slots;
     std::vector<int64_t> decided_costs;
     std::vector<uint32_t> scratch;
@@ -153,7 +154,7 @@ struct Core::Parts {
     void free_session_row(uint32_t row);
 
     // decide.cpp: the order of a turn's end
-    bool full() const { return edit.full(decisions.size(), grants); }
+    bool full() const { return edit.full(decisions.size(), grants + revivals.size()); }
     bool run_timers();
     bool tell_news();
     void run_timer(const Timer& timer);

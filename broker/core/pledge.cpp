@@ -146,6 +146,7 @@ void Core::Parts::keep_owed_pledge() {
     decisions.clear();
     decided_slots.clear();
     grants = 0;
+    revivals.clear();
 }
 
 }  // namespace dibs::core

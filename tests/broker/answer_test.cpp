@@ -157,28 +157,6 @@ TEST(Answers, EndASessionThatSaysItReadWhatWasNeverWritten) {
     EXPECT_TRUE(liar.ending);
 }
 
-TEST(Answers, ClearTheEventWordOfATagBeforeItsNextGrant) {
-    Bench bench;
-    bench.pool({.name = "tokens", .slots = 1, .interval_max_ns = 1'000'000});
-    Session& session = bench.open();
-    shm::Submission entry = claim(1);
-    entry.fence = 100;  // interval
-    bench.push(session, entry);
-    bench.turn();
-    const auto granted = bench.next(session);
-    bench.now += 101;
-    bench.turn();
-    EXPECT_EQ(session.events[1].load(),
-              shm::event_word(shm::LeaseEvent::kEnded,
-                              Reason::kExpiredLease,
-                              static_cast<uint32_t>(granted->id >> 32)));
-    EXPECT_EQ(session.down->events.load(), 1U);
-    bench.push(session, claim(1));
-    bench.turn();
-    ASSERT_EQ(bench.next(session)->outcome, Outcome::kGranted);
-    EXPECT_EQ(session.events[1].load(), 0U);
-}
-
 TEST_F(WorkerTest, GetsAssignmentsInTheRoomOfItsSlot) {
     say(*client, claim(5, 0, 2));
     const auto first = bench.next(*worker);

@@ -103,6 +103,14 @@ TEST(LazyExpiry, LetsALeaseLiveAgainUntilItsRoomIsWanted) {
     EXPECT_EQ(other.claim(Attached::asking(DIBS_NOWAIT)).code, DIBS_EBUSY);
     ASSERT_EQ(dibs_keepalive(holder, &held.lease, DIBS_MILLISECOND, DIBS_FOREVER, nullptr),
               DIBS_OK);
+    ASSERT_EQ(dibs_reap(holder, &event, 1, DIBS_FOREVER), 1);
+    EXPECT_EQ(event.kind, DIBS_LEASE_GRACE);
+    ASSERT_EQ(dibs_keepalive(holder, &held.lease, 200 * DIBS_SECOND, DIBS_NOWAIT, nullptr),
+              DIBS_OK);
+    while (dibs_lease_state(holder, &held.lease, nullptr) != DIBS_LIVE)
+        sched_yield();
+    ASSERT_EQ(dibs_keepalive(holder, &held.lease, DIBS_MILLISECOND, DIBS_FOREVER, nullptr),
+              DIBS_OK);
     // Somebody waits: it is collected when it has expired.
     EXPECT_EQ(other.claim().lease.fence, 2U);
     int code = 0;
