@@ -19,7 +19,8 @@ namespace dibs {
 
 namespace {
 
-constexpr uint32_t kReadsPerLook = 16;  // at the peers' CPUs
+constexpr uint32_t kReadsPerSpin = 4;  // of the clock; then at the peers' CPUs
+constexpr uint32_t kLooksPerRead = 4;  // at the rings
 constexpr uint32_t kYields = 3;
 constexpr core::TimeNs kLookEvery = 50'000;  // at bells and deaths, while there is always work
 constexpr core::TimeNs kSilent = 1'000'000;  // then a session is not polled any more
@@ -120,15 +121,18 @@ void Sleep::publish_cpu() {
         session->down->cpu.store(cpu, std::memory_order_relaxed);
 }
 
-// Reading the clock takes about the time of a pause: one for all of them is enough.
-// The clock is read before each look, while there is nothing better to do, and not after it, when a
-// client waits: what is found is younger than the time that it gets, by less than a look.
+// The clock is read before the looks, while there is nothing better to do, and not after them, when
+// a client waits: what is found may be younger than the time that it gets, by less than a few
+// looks. Between two looks there is a pause, and no clock, which takes twice as long: a client may
+// share this CPU's core, and does its own part of the claim meanwhile.
 bool Sleep::spin(core::TimeNs& now) const {
-    for (uint32_t i = 0; i < kReadsPerLook; ++i) {
+    for (uint32_t read = 0; read < kReadsPerSpin; ++read) {
         now = clock_.now();
-        if (sessions_.anything_new() || exchange_.asked()) return true;
+        for (uint32_t look = 0; look < kLooksPerRead; ++look) {
+            if (sessions_.anything_new() || exchange_.asked()) return true;
+            shm::pause();
+        }
     }
-    shm::pause();
     return false;
 }
 
