@@ -57,8 +57,9 @@ Session* PreparedGrant::answer(core::TimeNs now,
                                shm::Submission& entry) {
     if (!prepared_) return nullptr;
     Session& session = *expected_;
-    if (std::max(core_.now(), now) >= due_ns_ || !core_.still_foreseen() || !session.polled)
-        return nullptr;
+    if (std::max(core_.now(), now) >= due_ns_ || !session.polled) return nullptr;
+    // A turn that begins plainly is still to begin: between turns nothing changes.
+    if (!core_.begins_plainly() && !core_.still_foreseen()) return nullptr;
     for (const Session* other : polled) {
         if (other != &session && other->up.maybe()) return nullptr;
     }
