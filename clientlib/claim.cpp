@@ -15,6 +15,24 @@ constexpr dibs_claim_options kPlainClaim = [] {
     return plain;
 }();
 
+// The claim without options, in few steps: somebody waits for its line.
+int submit_plain_claim(Session& session, uint32_t pool, uint32_t& tag) {
+    if (!session.ready_for_claim(pool)) [[unlikely]]
+        return session.submit_checked_claim(pool, kPlainClaim, 0, tag);
+    tag = session.take_claim_tag(1, 0);
+    dibs::shm::Submission entry;
+    entry.user_data = claim_name(tag, session.tags[tag]);
+    dibs::shm::set_operation(entry,
+                             dibs::shm::Op::kClaim,
+                             0,
+                             static_cast<uint16_t>(pool),
+                             1,
+                             static_cast<uint16_t>(tag));
+    entry.id = dibs::shm::kNever;
+    session.push(entry);
+    return DIBS_OK;
+}
+
 int64_t with_margin(int64_t timeout_ns) {
     return timeout_ns > DIBS_FOREVER - kOutcomeMarginNs ? DIBS_FOREVER
                                                         : timeout_ns + kOutcomeMarginNs;
@@ -35,7 +53,7 @@ int dibs_claim(dibs_session* session,
     uint32_t tag = kNone;
     int64_t timeout_ns = DIBS_FOREVER;
     if (options == nullptr) {
-        code = session->submit_checked_claim(pool, kPlainClaim, 0, tag);
+        code = submit_plain_claim(*session, pool, tag);
     } else {
         dibs_claim_options known;
         code = read_options(options, &known, sizeof known, kFirstClaimOptions);

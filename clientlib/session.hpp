@@ -207,7 +207,10 @@ struct Session {
     // Room in UP's payload area, valid until the next push. DIBS_EFULL, DIBS_EPAYLOAD.
     int need_payload(size_t size, uint32_t& offset);
     void begin_payloads();
-    void push(const shm::Submission& entry);
+    void push(const shm::Submission& entry) {
+        payload_ends[submissions.tail() & (submissions.entries() - 1)] = payload_tail;
+        submissions.push(entry);
+    }
     // Makes what was pushed known, and rings the bell if the broker sleeps.
     void publish();
     void ring();
@@ -231,6 +234,19 @@ struct Session {
                              uint32_t& tag);
     // The lowest free tag, still free. DIBS_ELIMIT.
     int need_tag();
+    // It is a claim's from here on.
+    uint32_t take_claim_tag(uint32_t units, uint64_t user_data);
+    // Completions that others may still need, and those that lie in the stash.
+    [[nodiscard]] uint32_t credit_taken() const {
+        return claims_open + answers_open + stash.count +
+               shm::kCompletionsPerSlot * (slot_count + new_slots);
+    }
+    // A claim without options needs nothing that may be missing: no look at the other side, no row
+    // to be freed first.
+    [[nodiscard]] bool ready_for_claim(uint32_t pool) const {
+        return pool < pools_seen && credit_taken() < credit && submissions.room() > kCloseLines &&
+               over == 0 && free_tag != kNone;
+    }
     int submit_adoption(uint64_t lease, uint64_t fence, uint32_t& index);
     // Any other operation. kNobody: quiet. Sets `index` to its answer.
     int submit(shm::Submission& entry, uint64_t user_data, Told told, uint32_t& index);
@@ -352,6 +368,20 @@ inline void name_claim(shm::Submission& entry, uint32_t tag, const Tag& row) {
 // What the ring calls the tag's claim.
 inline uint64_t claim_name(uint32_t tag, const Tag& row) {
     return row.adopted_as != 0 ? row.adopted_as : uint64_t{row.use} << 32 | tag;
+}
+
+inline uint32_t Session::take_claim_tag(uint32_t units, uint64_t user_data) {
+    const uint32_t tag = free_tag;
+    Tag& row = tags[tag];
+    free_tag = row.next_free;
+    row.state = TagState::kClaiming;
+    row.units = units;
+    row.user_data = user_data;
+    ++claims_open;
+    // Adoptions are called by other numbers of the same kind: what was given back by that name is
+    // not this claim.
+    if (claim_name(tag, row) == row.gave_up) ++row.use;
+    return tag;
 }
 
 inline dibs_lease lease_of(const Session& session, uint32_t tag) {

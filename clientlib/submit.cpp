@@ -57,14 +57,10 @@ int Session::need_line() {
 }
 
 int Session::need_credit(uint32_t count) {
-    const auto taken = [this] {
-        return claims_open + answers_open + stash.count +
-               shm::kCompletionsPerSlot * (slot_count + new_slots);
-    };
-    if (taken() + count <= credit) return DIBS_OK;
+    if (credit_taken() + count <= credit) return DIBS_OK;
     pump();
     if (end_code != 0) return end_code;
-    if (taken() + count <= credit) return DIBS_OK;
+    if (credit_taken() + count <= credit) return DIBS_OK;
     return stash.count != 0 ? DIBS_EUNREAD : DIBS_EFULL;
 }
 
@@ -105,11 +101,6 @@ int Session::need_payload(size_t size, uint32_t& offset) {
     }
     look_whether_ended();
     return end_code != 0 ? end_code : DIBS_EFULL;
-}
-
-void Session::push(const shm::Submission& entry) {
-    payload_ends[submissions.tail() & (submissions.entries() - 1)] = payload_tail;
-    submissions.push(entry);
 }
 
 void Session::publish() {
@@ -253,24 +244,15 @@ int Session::submit_checked_claim(uint32_t pool,
         encode_claim(content, up_payload + entry.payload_offset);
         entry.payload_size = static_cast<uint32_t>(size);
     }
-    tag = free_tag;
-    Tag& row = tags[tag];
-    free_tag = row.next_free;
-    row.state = TagState::kClaiming;
-    row.units = options.units == 0 ? 1 : options.units;
-    row.user_data = user_data;
-    row.requeue = options.requeue != 0;
-    ++claims_open;
-
-    // Adoptions are called by other numbers of the same kind: what was given back by that name is
-    // not this claim.
-    if (claim_name(tag, row) == row.gave_up) ++row.use;
-    entry.user_data = claim_name(tag, row);
+    const uint32_t units = options.units == 0 ? 1 : options.units;
+    tag = take_claim_tag(units, user_data);
+    tags[tag].requeue = options.requeue != 0;
+    entry.user_data = claim_name(tag, tags[tag]);
     shm::set_operation(entry,
                        Op::kClaim,
                        kBusyFlags[options.when_busy],
                        static_cast<uint16_t>(pool),
-                       static_cast<uint16_t>(row.units),
+                       static_cast<uint16_t>(units),
                        static_cast<uint16_t>(tag));
     entry.id = options.timeout_ns == DIBS_FOREVER ? shm::kNever
                                                   : static_cast<uint64_t>(options.timeout_ns);
