@@ -52,27 +52,29 @@ bool PreparedGrant::fits(const shm::Submission& entry) const {
            entry.tag == command_.tag;
 }
 
-Session* PreparedGrant::answer(core::TimeNs now,
-                               const std::vector<Session*>& polled,
-                               shm::Submission& entry) {
-    if (!prepared_) return nullptr;
-    Session& session = *expected_;
-    if (std::max(core_.now(), now) >= due_ns_ || !session.polled) return nullptr;
-    // A turn that begins plainly is still to begin: between turns nothing changes.
-    if (!core_.begins_plainly() && !core_.still_foreseen()) return nullptr;
+Session* PreparedGrant::find(const std::vector<Session*>& polled, shm::Submission& entry) const {
+    if (!prepared_ || !expected_->polled) return nullptr;
     for (const Session* other : polled) {
-        if (other != &session && other->up.maybe()) return nullptr;
+        if (other != expected_ && other->up.maybe()) return nullptr;
     }
-    if (session.up.peek(entry) != shm::Poll::kEntry || !fits(entry)) return nullptr;
-    told_.user_data = entry.user_data;
-    told_.value = std::min(entry.fence, interval_max_ns_);
-    core_.set_hand(session.row, entry.sequence);
+    const bool found = expected_->up.peek(entry) == shm::Poll::kEntry && fits(entry);
+    return found ? expected_ : nullptr;
+}
+
+bool PreparedGrant::tell(core::TimeNs now, const shm::Submission& claim) {
+    if (std::max(core_.now(), now) >= due_ns_) return false;
+    // A turn that begins plainly is still to begin: between turns nothing changes.
+    if (!core_.begins_plainly() && !core_.still_foreseen()) return false;
+    Session& session = *expected_;
+    told_.user_data = claim.user_data;
+    told_.value = std::min(claim.fence, interval_max_ns_);
+    core_.set_hand(session.row, claim.sequence);
     core_.sign_pledge(told_, now);
     shm::store_line(
         session.completions, session.sizes.completion_entries, session.completion_tail, told_);
     session.announce(session.completion_tail + 1);
     pledges_.has_told(command_.room);
-    return &session;
+    return true;
 }
 
 }  // namespace dibs

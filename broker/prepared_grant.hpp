@@ -7,7 +7,7 @@
 // session that spoke last, as if it claimed what it claimed last; if that comes, and comes alone,
 // only its own words are put in before it is pledged and told (broker/pledges.hpp).
 //
-//            prepare()                 answer(): fits
+//            prepare()              find(): fits, tell()
 //   nothing ───────────► prepared ────────────────────► told, the turn applies it
 //      ▲                     │
 //      └──── a turn ─────────┘  whatever else it does
@@ -42,9 +42,13 @@ class PreparedGrant {
     void prepare() {
         if (!looked_) work_out();
     }
-    // Before a turn that has nothing else to do: tells the prepared grant if `polled` have but the
-    // claim to say that it was prepared for. Its session, and the claim in `entry`; else null.
-    Session* answer(core::TimeNs now, const std::vector<Session*>& polled, shm::Submission& entry);
+    // Before a turn that has nothing else to do: whether `polled` have but the claim to say that it
+    // was prepared for. Its session, and the claim in `entry`; else null.
+    [[nodiscard]] Session* find(const std::vector<Session*>& polled, shm::Submission& entry) const;
+    // Whether the time of its grant counts: a lease does not last shorter than it was asked for.
+    [[nodiscard]] static bool counts_time(const shm::Submission& claim) { return claim.fence != 0; }
+    // Tells the claim that was found its grant. False, and nothing told, if a timer is due first.
+    [[nodiscard]] bool tell(core::TimeNs now, const shm::Submission& claim);
     // The turn has begun: what was prepared for it is of no use behind it.
     void forget() { looked_ = prepared_ = false; }
 

@@ -122,9 +122,9 @@ void Sleep::publish_cpu() {
 }
 
 // The clock is read before the looks, while there is nothing better to do, and not after them, when
-// a client waits: what is found may be younger than the time that it gets, by less than a few
-// looks. Between two looks there is a pause, and no clock, which takes twice as long: a client may
-// share this CPU's core, and does its own part of the claim meanwhile.
+// a client waits: who needs a time that is not before what was found reads it again (Turn::take).
+// Between two looks there is a pause, and no clock, which takes twice as long: a client may share
+// this CPU's core, and does its own part of the claim meanwhile.
 bool Sleep::spin(core::TimeNs& now) const {
     for (uint32_t read = 0; read < kReadsPerSpin; ++read) {
         now = clock_.now();

@@ -45,26 +45,34 @@ void Turn::serve() {
     sleep_.begin();
     kills_.resume();
     while (!stopped_) {
-        if (!anything_to_do()) {
+        const bool waits = !anything_to_do();
+        if (waits) {
             prepared_.prepare();
             if (!sleep_.rest(now_, next_due())) continue;
         }
-        take(now_);
+        take(waits);
     }
     if (!yielded_) part();
     exchange_.report({Report::Kind::kFinished, nullptr});
 }
 
-// The duties of a turn, in their order.
-void Turn::take(core::TimeNs now) {
+// The duties of a turn, in their order. Who has `spun` has read the clock some looks ago: what the
+// turn is about may have come since, and then is not to get an earlier time than it was asked at.
+void Turn::take(bool spun) {
     // Somebody may wait for nothing but the answer: what a turn begins with comes behind that, too.
     const bool plain = core_.begins_plainly();
-    if (!plain) core_.begin_turn(now);
+    if (!plain) {
+        look_at_clock(spun);
+        core_.begin_turn(now_);
+    }
     pledges_.begin_turn();
-    penalty_.end_due(now);
+    penalty_.end_due(now_);
     shm::Submission claim;
-    Session* answered = answer_prepared(now, claim);
-    if (plain) core_.begin_turn(now);
+    Session* answered = answer_prepared(spun && plain, claim);
+    if (plain) {
+        if (answered == nullptr) look_at_clock(spun);
+        core_.begin_turn(now_);
+    }
     operations_.begin_turn();
     ingest_.begin_turn();
     if (answered != nullptr) {
@@ -102,7 +110,11 @@ void Turn::take(core::TimeNs now) {
     transient_.note();
     retire();
     exchange_.events().send();
-    sleep_.worked(now);
+    sleep_.worked(now_);
+}
+
+void Turn::look_at_clock(bool spun) {
+    if (spun) now_ = clock_.now();
 }
 
 // Everything but submissions: a turn of its own, since it may take long, and what clients submit
@@ -149,10 +161,14 @@ void Turn::send_out() {
 }
 
 // Before anything else: somebody waits for it. What the turn does for it comes later.
-Session* Turn::answer_prepared(core::TimeNs now, shm::Submission& claim) {
+Session* Turn::answer_prepared(bool spun, shm::Submission& claim) {
     const std::vector<Session*>& polled = sessions_.polled();
     const bool quiet = !core_.cut() && careful_.empty() && polled.size() <= kFewPolled;
-    Session* session = quiet && !others_wait() ? prepared_.answer(now, polled, claim) : nullptr;
+    Session* session = quiet && !others_wait() ? prepared_.find(polled, claim) : nullptr;
+    if (session != nullptr) {
+        if (PreparedGrant::counts_time(claim)) look_at_clock(spun);
+        if (!prepared_.tell(now_, claim)) session = nullptr;
+    }
     prepared_.forget();
     return session;
 }

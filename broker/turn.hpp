@@ -53,7 +53,8 @@ class Turn {
     [[nodiscard]] bool anything_to_do();
     void copy_on();
     void unrecord();
-    void take(core::TimeNs now);
+    void take(bool spun);
+    void look_at_clock(bool spun);
     void hear();
     void drain();
     void end_drain_within(uint64_t ns);
@@ -66,7 +67,7 @@ class Turn {
     [[nodiscard]] bool take_configuration();
     void take_over(Config* config);
     [[nodiscard]] bool others_wait();
-    [[nodiscard]] Session* answer_prepared(core::TimeNs now, shm::Submission& claim);
+    [[nodiscard]] Session* answer_prepared(bool spun, shm::Submission& claim);
     void read_answered(Session& session, const shm::Submission& claim);
     void read_submissions();
     void send_out();

@@ -150,7 +150,8 @@ class Bench {
         const bool plain = core.begins_plainly();
         if (!plain) core.begin_turn(now);
         pledges.begin_turn();
-        answered_ = prepared.answer(now, sessions.polled(), answered_claim_);
+        answered_ = prepared.find(sessions.polled(), answered_claim_);
+        if (answered_ != nullptr && !prepared.tell(now, answered_claim_)) answered_ = nullptr;
         if (plain) core.begin_turn(now);
         prepared.forget();
         operations.begin_turn();
