@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -53,6 +54,16 @@ std::string BrokerProcess::program() {
     return own_folder().parent_path() / "broker" / "dibsd";
 }
 
+bool BrokerProcess::may_be(int nice) {
+    if (nice >= 0) return true;
+    const pid_t child = fork();
+    if (child == 0) _exit(setpriority(PRIO_PROCESS, 0, nice) == 0 ? 0 : 1);
+    int status = -1;
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
 BrokerProcess::BrokerProcess(const BrokerSetup& setup)
     : folder_(make_folder()), socket_(folder_ + "/dibs.sock") {
     write_files(setup);
@@ -79,6 +90,10 @@ void BrokerProcess::write_files(const BrokerSetup& setup) {
 void BrokerProcess::become(const BrokerSetup& setup, int ready_fd) const {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     pin(setup.cpu);
+    if (setup.nice != 0 && setpriority(PRIO_PROCESS, 0, setup.nice) != 0) {
+        std::perror("setpriority");
+        _exit(127);
+    }
     if (setup.count_allocations) {
         const std::string counter = own_folder() / "libdibs-allocations.so";
         setenv("LD_PRELOAD", counter.c_str(), 1);

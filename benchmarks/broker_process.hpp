@@ -13,6 +13,7 @@ struct BrokerSetup {
     int cpu = 0;         // all its threads
     bool count_allocations = false;
     bool keeper = false;  // then the process is a keeper, and the broker its child
+    int nice = 0;         // below 0 it does not start where that is not allowed: may_be()
 };
 
 class BrokerProcess {
@@ -28,6 +29,8 @@ class BrokerProcess {
     // Of the keeper's child; waits until there is one, which is not `other`.
     [[nodiscard]] pid_t kept_pid(pid_t other = -1) const;
     [[nodiscard]] static std::string program();
+    // Whether this process may start one of that priority.
+    [[nodiscard]] static bool may_be(int nice);
     [[nodiscard]] uint64_t allocations() const;  // if they are counted
 
   private:

@@ -34,6 +34,7 @@ namespace {
 constexpr uint32_t kSessions = 100;
 constexpr uint32_t kLeasesEach = 1000;
 constexpr double kMs = 1e6;
+constexpr int kServiceNice = -10;  // packaging/systemd/dibsd.service
 const char* const kDying =
     "[limits]\nsessions = 16\n[[pool]]\nname = \"one\"\nkind = \"counted\"\nslots = 1\n";
 
@@ -179,8 +180,14 @@ double notice() {
     return now_ns() - begin;
 }
 
-void race_deaths(const Stage& stage, const std::string& state, double limit_ms) {
-    const BrokerProcess broker({.config = kDying, .cpu = stage.placement.far_side});
+void race_deaths(const Stage& stage, const std::string& state, double limit_ms, int nice = 0) {
+    const std::string how = nice == 0 ? "" : ", broker at nice " + std::to_string(nice);
+    const std::string name = "kill -9 of a holder, to its slot granted" + how;
+    if (!BrokerProcess::may_be(nice)) {
+        stage.report.absences.push_back({name, "this process may not raise a priority"});
+        return;
+    }
+    const BrokerProcess broker({.config = kDying, .cpu = stage.placement.far_side, .nice = nice});
     const SessionClient client(ClientSetup{.socket = broker.socket()});
     const uint32_t pool = client.pool("one");
     Samples ours;
@@ -191,7 +198,7 @@ void race_deaths(const Stage& stage, const std::string& state, double limit_ms) 
     }
     Row row;
     row.group = "death of a holder";
-    row.name = "kill -9 of a holder, to its slot granted";
+    row.name = name;
     row.placement = across(stage.placement);
     row.targets = {{"p99 ms", limit_ms, 0}};
     Row below;
@@ -254,6 +261,7 @@ void measure_deaths_of_holders(const Stage& stage) {
         }));
     }
     race_deaths(stage, "busy", 10);
+    race_deaths(stage, "busy", 10, kServiceNice);
 }
 
 }  // namespace dibs::bench
