@@ -31,7 +31,6 @@ constexpr uint32_t kUnservedAtOnce = 3;     // deaths before a pause
 constexpr uint32_t kKillsOfAnUpgrade = 3;   // by SIGKILL before it serves: of no memory, say
 constexpr uint64_t kLookEveryNs = 50'000'000;
 constexpr uint32_t kLooks = 5;
-constexpr uint64_t kLongAgoNs = 1;  // monotonic
 constexpr uint32_t kLastWordsMs = 2'000;
 constexpr uint64_t kTellAgainNs = 5'000'000;  // where there was no room, though it seems there is
 

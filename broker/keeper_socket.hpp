@@ -50,6 +50,8 @@ enum class SessionDescriptor : uint32_t {
 };
 
 inline constexpr uint64_t kKeeperMagic = 0x33305052504b4944ULL;  // "DIKPRP03"
+// When one was asked to stop who is not to wait any more, however short a time this host is up.
+inline constexpr uint64_t kLongAgoNs = 1;
 inline constexpr size_t kKeptMax = static_cast<size_t>(SessionDescriptor::kCount);
 
 struct KeeperMessage {

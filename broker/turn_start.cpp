@@ -46,7 +46,9 @@ void Turn::prepare(Config& config, Inheritance& inheritance) {
     publisher_.publish_all();
     clock_.go_on_from(now_);
     if (!draining_) return;
-    const uint64_t waited = Clock::monotonic() - inheritance.asked_ns;
+    const uint64_t waited = inheritance.asked_ns == kLongAgoNs
+                                ? drain_timeout_ns_
+                                : Clock::monotonic() - inheritance.asked_ns;
     end_drain_within(drain_timeout_ns_ - std::min(waited, drain_timeout_ns_));
     stopped_ = drained() || waited >= drain_timeout_ns_;
 }

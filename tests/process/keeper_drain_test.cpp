@@ -20,6 +20,8 @@ namespace {
 using shm::Reason;
 
 const std::string kOfAnHour = std::string("drain_timeout = \"1h\"\n") + kCounted;
+// Longer than this host has been up.
+const std::string kOfAYear = std::string("drain_timeout = \"8760h\"\n") + kCounted;
 
 // The only claim of a session: why it was rejected, or that it was granted.
 Reason claimed(const std::string& socket) {
@@ -158,7 +160,7 @@ TEST(Stopping, IsAskedForOnceByWhoeverSignalsBoth) {
 
 TEST(Takeover, DoesNotWaitWhereTheSecondOrderWasNeverRead) {
     const Folder folder;
-    KeptDibsd dibsd(folder, kOfAnHour);
+    KeptDibsd dibsd(folder, kOfAYear);
     Holder holder(dibsd);
     holder.ask_to_stop(dibsd.keeper());
     kill_with_the_order_unread(dibsd, SIGINT);
