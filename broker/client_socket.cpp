@@ -2,18 +2,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/client_socket.hpp"
 
+#include <linux/close_range.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <condition_variable>
-#include <deque>
+#include <cstdint>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "broker/log.hpp"
 
@@ -48,16 +54,62 @@ void ask_for_credentials(int socket, int yes) {
     (void)setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes));
 }
 
-// Whatever lies in it: a socket that is closed with packets unread resets its peer, which then
-// reads an error in place of the last word.
-void drop_unread(int socket) {
-    ask_for_credentials(socket, 1);
-    for (Packet dropped = Packet::kPlain; dropped != Packet::kNone && dropped != Packet::kGone;)
-        dropped = look(socket, 0);
+// In a thread: from here on it has a table of its own, with these and nothing else. False: it has
+// not, and whatever it closed would be everybody's.
+bool keep_only(const std::vector<int>& sorted) {
+    unsigned int next = 0;
+    if (close_range(static_cast<unsigned int>(sorted.back()) + 1, ~0U, CLOSE_RANGE_UNSHARE) != 0)
+        return false;
+    for (const int socket : sorted) {
+        const auto kept = static_cast<unsigned int>(socket);
+        if (next < kept) (void)close_range(next, kept - 1, 0);
+        next = kept + 1;
+    }
+    return true;
 }
 
-// Empties and closes what it is given, one after the other. It may hang for ever in one of them: it
-// is never waited for, and what it works with is never freed.
+// What is to end together. Its thread takes a table of its own, then the sockets leave the one of
+// the process, then the thread ends and is the last to have had them.
+class Batch {
+  public:
+    explicit Batch(std::vector<int> sockets) : sockets_(std::move(sockets)) {}
+
+    void end_with_this_thread() {
+        reach(keep_only(sockets_) ? Step::kTaken : Step::kShared);
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [this] { return step_ == Step::kGo; });
+    }
+    // Where tables cannot be had (before Linux 5.9) the last close is here.
+    void leave() {
+        {
+            std::unique_lock lock(mutex_);
+            changed_.wait(lock, [this] { return step_ != Step::kBegun; });
+        }
+        for (const int socket : sockets_)
+            (void)::close(socket);
+        reach(Step::kGo);
+    }
+
+  private:
+    enum class Step : uint8_t { kBegun, kTaken, kShared, kGo };
+
+    void reach(Step next) {
+        {
+            const std::lock_guard lock(mutex_);
+            step_ = next;
+        }
+        changed_.notify_all();
+    }
+
+    const std::vector<int> sockets_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    Step step_ = Step::kBegun;
+};
+
+// Closes what it is given, all that has come at once, one batch after the other: of two tables that
+// were taken at the same time each would have the other's sockets, and the thread that only drops
+// them might be the last to have them.
 class ClosingThread {
   public:
     ClosingThread() {
@@ -76,18 +128,31 @@ class ClosingThread {
         std::unique_lock lock(mutex_);
         for (;;) {
             there_.wait(lock, [this] { return !sockets_.empty(); });
-            const int next = sockets_.front();
-            sockets_.pop_front();
+            std::vector<int> sockets = std::exchange(sockets_, {});
             lock.unlock();
-            drop_unread(next);
-            (void)::close(next);
+            std::sort(sockets.begin(), sockets.end());
+            const bool ended = end(sockets);
             lock.lock();
+            if (ended) continue;
+            sockets_.insert(sockets_.end(), sockets.begin(), sockets.end());
+            there_.wait_for(lock, std::chrono::seconds(1));
+        }
+    }
+    // False: there was no thread to be had, or no memory.
+    static bool end(const std::vector<int>& sockets) {
+        try {
+            const auto batch = std::make_shared<Batch>(sockets);
+            std::thread([batch] { batch->end_with_this_thread(); }).detach();
+            batch->leave();
+            return true;
+        } catch (const std::exception&) {
+            return false;
         }
     }
 
     std::mutex mutex_;
     std::condition_variable there_;
-    std::deque<int> sockets_;
+    std::vector<int> sockets_;
 };
 
 // There is none before somebody passes descriptors. Where there is no memory for it, or no thread,

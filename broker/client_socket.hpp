@@ -2,13 +2,15 @@
 //
 // What a client has sent and nobody has read ends with the socket, and descriptors that lie in it
 // are closed in the name of whoever closes the socket last, or receives the packet without room for
-// them. A last close may take as long as the client likes: a TCP connection that lingers, a slow
-// file system. So nobody here receives a packet with descriptors: it is only peeked at, which
-// closes nothing, and a socket in which one lies is closed by a thread that has nothing else to do.
+// them. A last close may take as long as the client likes: a TCP connection that lingers does.
+// Since Linux 6.16 the kernel lets no descriptors in (broker/listener.hpp). Before, nobody here
+// receives a packet with descriptors: it is only peeked at, which closes nothing, and a socket in
+// which one lies ends with a thread, because the kernel lets nothing linger on behalf of a thread
+// that ends.
 //
 //     client ── packet ──► peeked at ──► plain: read
 //                              │
-//                              └► descriptors: refused, the socket left to the closing thread
+//                              └► descriptors: refused, the socket left to a thread that ends
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

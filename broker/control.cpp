@@ -90,6 +90,7 @@ Control::Control(const Config& config,
         listener_.emplace(config.socket.empty() ? default_socket() : config.socket,
                           config.socket_mode);
     }
+    listener_->let_descriptors_in(config.hardening == HardeningMode::kOff);
     socket_path_ = listener_->path();
     admission_.set_newcomers(lets_others_in(socket_path_));
     watch(listener_fd(), Event::kConnection);

@@ -17,6 +17,10 @@
 
 #include "broker/lent_socket.hpp"
 
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83  // Linux 6.16; older headers do not have it
+#endif
+
 namespace dibs {
 
 namespace {
@@ -137,6 +141,11 @@ Listener::Accepted Listener::accept() {
     }
     if (accepted.error == EAGAIN) accepted.error = 0;
     return accepted;
+}
+
+void Listener::let_descriptors_in(bool yes) {
+    const int let = yes ? 1 : 0;
+    (void)setsockopt(socket_.get(), SOL_SOCKET, SO_PASSRIGHTS, &let, sizeof(let));
 }
 
 void Listener::refused() {

@@ -35,6 +35,10 @@ class Listener {
     // Closes a caller for whom there was no room, and has the spare again.
     void refused();
 
+    // Whether callers may pass descriptors (SO_PASSRIGHTS): if not, what they send with some fails
+    // at their end, from the connect on. Kernels before 6.16 let them in.
+    void let_descriptors_in(bool yes);
+
     [[nodiscard]] int fd() const { return socket_.get(); }
     [[nodiscard]] const std::string& path() const { return path_; }
     [[nodiscard]] bool is_lent() const { return is_lent_; }

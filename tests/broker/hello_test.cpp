@@ -1,17 +1,22 @@
 // tests/broker/hello_test.cpp -- packets that should be a Hello.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <iterator>
 #include <string>
+#include <vector>
 
 #include "broker/client_socket.hpp"
 #include "broker/handshake.hpp"
 #include "broker/peer.hpp"
+#include "tests/process/pushed.hpp"
 
 namespace dibs {
 namespace {
@@ -83,26 +88,33 @@ TEST(ClientSocket, SeesDescriptorsBehindAReset) {
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
     const ClientSocket near{shm::Descriptor(ends[1])};
     ASSERT_EQ(send(near.get(), "x", 1, 0), 1);
-    alignas(struct cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control = {};
-    char one = 'x';
-    struct iovec part = {&one, 1};
-    struct msghdr message = {};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    struct cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    const int passed = STDERR_FILENO;
-    std::memcpy(CMSG_DATA(header), &passed, sizeof(passed));
     ASSERT_EQ(send(ends[0], "plain", 5, 0), 5);
-    ASSERT_EQ(sendmsg(ends[0], &message, 0), 1);
+    ASSERT_EQ(test::push(ends[0], "x", 1, 1), 1);
     ASSERT_EQ(close(ends[0]), 0);
     EXPECT_EQ(next_packet(near.get()), Packet::kPlain);
     EXPECT_FALSE(end_reading(near.get()));
     EXPECT_EQ(next_packet(near.get()), Packet::kDescriptors);
+}
+
+size_t listed(const char* folder) {
+    return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
+}
+
+// Each would keep whoever closes it last waiting for an hour.
+TEST(ClientSocket, EndsWithConnectionsThatLinger) {
+    std::vector<test::Lingering> kept(8);
+    const size_t threads = listed("/proc/self/task");
+    const size_t descriptors = listed("/proc/self/fd");
+    for (test::Lingering& one : kept) {
+        int ends[2];
+        ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+        const ClientSocket near{shm::Descriptor(ends[1])};
+        const shm::Descriptor far(ends[0]);
+        ASSERT_TRUE(one.push_to(far.get(), "x", 1));
+    }
+    while (listed("/proc/self/fd") > descriptors - kept.size() ||
+           listed("/proc/self/task") > threads + 1)
+        sched_yield();
 }
 
 TEST(Peer, StartTimeTellsAProcessFromNone) {

@@ -5,13 +5,12 @@
 // and releases and new ones attach. In the end the broker has as many descriptors as at first.
 // DIBS_LONG does sixty times as much.
 // SPDX-License-Identifier: Apache-2.0
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -23,6 +22,7 @@
 
 #include "tests/process/child.hpp"
 #include "tests/process/dibsd.hpp"
+#include "tests/process/pushed.hpp"
 #include "tests/process/raw_client.hpp"
 #include "tests/process/user.hpp"
 
@@ -31,6 +31,8 @@ namespace {
 
 using shm::FarewellCode;
 using shm::Outcome;
+
+constexpr int kPassRights = 83;  // SO_PASSRIGHTS: older headers do not have it
 
 int times(int count) {
     return std::getenv("DIBS_LONG") != nullptr ? 60 * count : count;
@@ -44,10 +46,11 @@ class ControlPlane : public testing::Test {
   protected:
     void SetUp() override {
         open_folder(folder_.path());
-        dibsd_ =
-            std::make_unique<Dibsd>(folder_,
-                                    "socket_mode = \"0666\"\n[limits]\nsessions = 64\n"
-                                    "[[pool]]\nname = \"tokens\"\nkind = \"counted\"\nslots = 4\n");
+        dibsd_ = std::make_unique<Dibsd>(
+            folder_,
+            more() +
+                "socket_mode = \"0666\"\n[limits]\nsessions = 64\n"
+                "[[pool]]\nname = \"tokens\"\nkind = \"counted\"\nslots = 4\n");
         ASSERT_TRUE(dibsd_->ready());
         good_ = std::make_unique<RawClient>(dibsd_->socket());
         ASSERT_TRUE(good_->attached());
@@ -60,6 +63,7 @@ class ControlPlane : public testing::Test {
         ASSERT_EQ(recv(probe.get(), &none, 1, 0), 0);
         descriptors_ = descriptors();
     }
+    [[nodiscard]] virtual std::string more() const { return ""; }  // of the configuration
     // While the stranger does this, until it is done: others are served, and come in.
     void endure(const std::function<void(const Child&)>& attack) {
         Child stranger([&](const Child& self) {
@@ -96,9 +100,10 @@ class ControlPlane : public testing::Test {
             sched_yield();
         ASSERT_NO_FATAL_FAILURE(serve(*good_));
     }
-    [[nodiscard]] size_t descriptors() const {
-        const std::string table = "/proc/" + std::to_string(dibsd_->pid()) + "/fd";
-        return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(table), {}));
+    [[nodiscard]] size_t descriptors() const { return listed("fd"); }
+    [[nodiscard]] size_t listed(const std::string& table) const {
+        const std::string folder = "/proc/" + std::to_string(dibsd_->pid()) + "/" + table;
+        return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
     }
     [[nodiscard]] const std::string& socket() const { return dibsd_->socket(); }
 
@@ -106,6 +111,11 @@ class ControlPlane : public testing::Test {
     std::unique_ptr<Dibsd> dibsd_;
     std::unique_ptr<RawClient> good_;
     size_t descriptors_ = 0;
+};
+
+// As with a kernel that lets descriptors in, which clients pass unasked.
+class OpenDoor : public ControlPlane {
+    [[nodiscard]] std::string more() const override { return "hardening = \"off\"\n"; }
 };
 
 // What a packet is answered with; 0: nothing, the broker hung up.
@@ -117,73 +127,8 @@ uint32_t answered(const std::string& path, const void* packet, size_t size) {
     return answer.farewell ? static_cast<uint32_t>(answer.farewell->code) : 0;
 }
 
-// Sends a packet with `count` copies of a descriptor.
-ssize_t push(int socket, const void* packet, size_t size, int count, int what = STDIN_FILENO) {
-    std::vector<char> control(CMSG_SPACE(sizeof(int) * static_cast<size_t>(count)));
-    struct iovec part = {const_cast<void*>(packet), size};
-    struct msghdr message = {};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    struct cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int) * static_cast<size_t>(count));
-    for (int i = 0; i < count; ++i) {
-        std::memcpy(CMSG_DATA(header) + static_cast<size_t>(i) * sizeof(int), &what, sizeof(what));
-    }
-    return sendmsg(socket, &message, MSG_NOSIGNAL);
-}
-
-// A TCP connection with more in it than its other end has room for: whoever closes it last waits
-// for an hour, or until that end is closed.
-struct Lingering {
-    Lingering() {
-        const shm::Descriptor listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-        struct sockaddr_in address = {};
-        address.sin_family = AF_INET;
-        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        auto* name = reinterpret_cast<struct sockaddr*>(&address);
-        socklen_t size = sizeof(address);
-        (void)bind(listener.get(), name, size);
-        (void)listen(listener.get(), 1);
-        (void)getsockname(listener.get(), name, &size);
-        writer = shm::Descriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-        (void)connect(writer.get(), name, size);
-        reader = shm::Descriptor(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-        const std::vector<char> some(1 << 16);
-        while (send(writer.get(), some.data(), some.size(), MSG_NOSIGNAL) > 0) {
-        }
-    }
-    // In a packet, by a process that ends with it: that one lingers for nothing, and nobody else
-    // here has the connection any more. False if the packet could not be sent.
-    bool push_to(int socket, const void* packet, size_t packet_size) {
-        int go[2];
-        if (pipe(go) != 0) return false;
-        const pid_t pusher = fork();
-        if (pusher == 0) {
-            char none = 0;
-            (void)!read(go[0], &none, 1);
-            const struct linger hour = {1, 3600};
-            (void)setsockopt(writer.get(), SOL_SOCKET, SO_LINGER, &hour, sizeof(hour));
-            _exit(push(socket, packet, packet_size, 1, writer.get()) > 0 ? 0 : 1);
-        }
-        writer.reset();
-        (void)!write(go[1], "", 1);
-        int status = 0;
-        (void)waitpid(pusher, &status, 0);
-        close(go[0]);
-        close(go[1]);
-        return status == 0;
-    }
-
-    shm::Descriptor writer;
-    shm::Descriptor reader;
-};
-
 // At the door, behind a Hello, in a conversation, and to a session's events.
-TEST_F(ControlPlane, EnduresDescriptorsWhoseCloseLasts) {
+TEST_F(OpenDoor, EnduresDescriptorsWhoseCloseLasts) {
     endure([&](const Child& self) {
         std::vector<Lingering> kept(5);
         const shm::Hello hello;
@@ -212,6 +157,42 @@ TEST_F(ControlPlane, EnduresDescriptorsWhoseCloseLasts) {
         if (kept[3].push_to(attached.events(), "x", 1)) return self.mark('6');
     });
     expect_nothing_left();
+}
+
+// Each close would last for an hour: while their owner lives none does, and nothing waits for it.
+TEST_F(OpenDoor, EnduresAFloodOfDescriptorsWhoseCloseLasts) {
+    const size_t threads = listed("task");
+    Child stranger([&](const Child& self) {
+        become_stranger();
+        const shm::Hello hello;
+        std::vector<Lingering> kept(static_cast<size_t>(times(20)));
+        for (Lingering& one : kept) {
+            const shm::Descriptor door = connect_to(socket());
+            if (!one.push_to(door.get(), &hello, sizeof(hello))) self.mark('1');
+        }
+        self.mark('p');
+        for (;;)
+            pause();
+    });
+    ASSERT_EQ(stranger.marked(), 'p');
+    while (descriptors() != descriptors_ || listed("task") > threads + 1)
+        sched_yield();
+    stranger.kill();
+    expect_nothing_left();
+}
+
+TEST_F(ControlPlane, LetsNoDescriptorsIn) {
+    int lets = 1;
+    socklen_t size = sizeof(lets);
+    if (getsockopt(good_->socket(), SOL_SOCKET, kPassRights, &lets, &size) != 0)
+        GTEST_SKIP() << "this kernel cannot keep them out";
+    const shm::Hello hello;
+    const shm::Descriptor door = connect_to(socket());
+    EXPECT_EQ(push(door.get(), &hello, sizeof(hello), 1), -1);
+    EXPECT_EQ(errno, EPERM);
+    ASSERT_EQ(send(door.get(), &hello, sizeof(hello), MSG_NOSIGNAL),
+              static_cast<ssize_t>(sizeof(hello)));
+    EXPECT_TRUE(receive_answer(door.get()).welcome);
 }
 
 TEST_F(ControlPlane, EnduresAFloodOfConnections) {
@@ -260,7 +241,7 @@ TEST_F(ControlPlane, EnduresWrongVersionsAndNamesBothNumbers) {
     expect_nothing_left();
 }
 
-TEST_F(ControlPlane, EnduresPushedDescriptorsAndKeepsNone) {
+TEST_F(OpenDoor, EnduresPushedDescriptorsAndKeepsNone) {
     endure([&](const Child& self) {
         const shm::Hello hello;
         for (int i = 0; i < times(300); ++i) {

@@ -13,6 +13,7 @@
 
 #include "tests/process/child.hpp"
 #include "tests/process/dibsd.hpp"
+#include "tests/process/pushed.hpp"
 #include "tests/process/raw_client.hpp"
 #include "tests/process/user.hpp"
 
@@ -68,23 +69,11 @@ TEST(Handshake, RefusesSizesThatAreNoPowersOfTwo) {
 
 TEST(Handshake, RefusesDescriptorsThatArePushed) {
     const Folder folder;
-    const Dibsd dibsd(folder, kCounted);
+    // Kernels before 6.16 let them in.
+    const Dibsd dibsd(folder, std::string("hardening = \"off\"\n") + kCounted);
     const shm::Descriptor socket = connect_to(dibsd.socket());
     const shm::Hello hello;
-    int pushed = STDIN_FILENO;
-    struct iovec part = {const_cast<shm::Hello*>(&hello), sizeof(hello)};
-    alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(pushed))] = {};
-    struct msghdr message = {};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof(control);
-    struct cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(pushed));
-    std::memcpy(CMSG_DATA(header), &pushed, sizeof(pushed));
-    ASSERT_EQ(sendmsg(socket.get(), &message, 0), static_cast<ssize_t>(sizeof(hello)));
+    ASSERT_EQ(push(socket.get(), &hello, sizeof(hello), 1), static_cast<ssize_t>(sizeof(hello)));
     const Answer answer = receive_answer(socket.get());
     ASSERT_TRUE(answer.farewell);
     EXPECT_EQ(text_of(*answer.farewell), "a client passes no descriptors; these have been dropped");

@@ -8,6 +8,7 @@
 #include <sys/un.h>
 
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -37,7 +38,9 @@ Answer receive_answer(int socket) {
     message.msg_iovlen = 1;
     message.msg_control = control.data();
     message.msg_controllen = control.size();
-    const ssize_t size = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    ssize_t size = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    // Said once, before the last word, where descriptors were passed.
+    if (size < 0 && errno == ECONNRESET) size = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
     const struct cmsghdr* header = CMSG_FIRSTHDR(&message);
     if (header != nullptr && header->cmsg_type == SCM_RIGHTS) {
         std::array<int, 5> fds = {-1, -1, -1, -1, -1};
