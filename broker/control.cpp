@@ -157,6 +157,7 @@ int Control::wait_ms() const {
     if (accept_again_ns_ != 0) until = std::min(until, accept_again_ns_);
     until = std::min(until, conversations_.next_due());
     if (keeper_again_ns_ != 0) until = std::min(until, keeper_again_ns_);
+    if (keeper_flush_ns_ != 0) until = std::min(until, keeper_flush_ns_);
     if (until == shm::kNever) return -1;
     const uint64_t now = Clock::monotonic();
     return until <= now ? 0 : static_cast<int>((until - now) / 1'000'000 + 1);

@@ -110,6 +110,7 @@ class Control {
     uint64_t epoch_ = 0;
     uint64_t keeper_again_ns_ = 0;       // not 0: none could be started
     bool keeper_writing_ = false;        // its socket is watched for room
+    uint64_t keeper_flush_ns_ = 0;       // not 0: what waits for it is tried again
     uint64_t accept_again_ns_ = 0;       // not 0: there were no descriptors left
     uint64_t said_full_ns_ = 0;          // when the log last said that there is no room
     std::vector<ClientSocket> waiting_;  // for the next broker: they hear it by our end

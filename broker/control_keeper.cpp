@@ -12,6 +12,8 @@ namespace {
 
 constexpr uint64_t kPauseNs = 100'000'000;  // before another keeper is started
 
+constexpr uint64_t kTryAgainNs = uint64_t{KeeperSocket::kTryAgainMs} * 1'000'000;
+
 }  // namespace
 
 void Control::watch_keeper() {
@@ -27,10 +29,20 @@ void Control::hear_keeper() {
     }
 }
 
-// What did not fit its socket leaves when there is room again.
+// What did not fit its socket leaves when there is room again, or after a while.
 void Control::watch_for_writing() {
-    if (keeper_ == nullptr || keeper_->fd() < 0 || keeper_->waiting() == keeper_writing_) return;
-    keeper_writing_ = keeper_->waiting();
+    if (keeper_ == nullptr || keeper_->fd() < 0) return;
+    if (keeper_flush_ns_ != 0 && keeper_flush_ns_ <= Clock::monotonic()) {
+        keeper_->flush();
+        keeper_flush_ns_ = 0;
+    }
+    if (!keeper_->waits_for_time()) {
+        keeper_flush_ns_ = 0;
+    } else if (keeper_flush_ns_ == 0) {
+        keeper_flush_ns_ = Clock::monotonic() + kTryAgainNs;
+    }
+    if (keeper_->waits_for_room() == keeper_writing_) return;
+    keeper_writing_ = keeper_->waits_for_room();
     struct epoll_event event = {};
     event.events = keeper_writing_ ? EPOLLIN | EPOLLOUT : EPOLLIN;
     event.data.u64 = uint64_t{static_cast<uint32_t>(keeper_->fd())} << 32 |

@@ -113,7 +113,7 @@ int Keeper::serve() {
 
 // What the broker has said comes before its death: the last descriptors count.
 void Keeper::wait() {
-    const short link = static_cast<short>(socket_.waiting() ? POLLIN | POLLOUT : POLLIN);
+    const short link = static_cast<short>(socket_.waits_for_room() ? POLLIN | POLLOUT : POLLIN);
     const uint64_t began = Clock::monotonic();
     const bool tells = began >= (must_tell() ? tell_again_ns_ : store_.next_due_ns());
     std::array<struct pollfd, 5> on = {{{socket_.fd(), link, 0},
@@ -126,6 +126,7 @@ void Keeper::wait() {
     if (on[4].revents != 0) notices_.flush();
     store_.flush(Clock::monotonic());
     if (on[4].revents != 0 && must_tell()) tell_again_ns_ = Clock::monotonic() + kTellAgainNs;
+    if (socket_.waits_for_time()) socket_.flush();
     if (happened <= 0) return;
     if (on[0].revents != 0) {
         socket_.flush();
@@ -147,6 +148,8 @@ int Keeper::wait_ms(uint64_t now) const {
     // What is due already waits for room, not for time.
     if (store_.next_due_ns() > now) due = std::min(due, store_.next_due_ns());
     if (must_tell() && tell_again_ns_ > now) due = std::min(due, tell_again_ns_);
+    if (socket_.waits_for_time())
+        due = std::min(due, now + uint64_t{KeeperSocket::kTryAgainMs} * 1'000'000);
     if (due == shm::kNever) return -1;
     return now >= due ? 0 : static_cast<int>((due - now) / 1'000'000 + 1);
 }

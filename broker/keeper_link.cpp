@@ -181,7 +181,11 @@ void KeeperLink::stopped() {
 
 void KeeperLink::settle() {
     while (socket_.waiting() && !keeper_.dead()) {
-        await(socket_.fd(), POLLOUT);
+        if (socket_.waits_for_room()) {
+            await(socket_.fd(), POLLOUT);
+        } else {
+            (void)keeper_.await_death(KeeperSocket::kTryAgainMs);
+        }
         socket_.flush();
     }
 }

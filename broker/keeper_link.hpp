@@ -47,7 +47,8 @@ class KeeperLink {
     // --- for the control thread's epoll
     [[nodiscard]] int fd() const { return socket_.fd(); }
     [[nodiscard]] int keeper_pidfd() const { return keeper_.pidfd(); }
-    [[nodiscard]] bool waiting() const { return socket_.waiting(); }
+    [[nodiscard]] bool waits_for_room() const { return socket_.waits_for_room(); }
+    [[nodiscard]] bool waits_for_time() const { return socket_.waits_for_time(); }
     void flush() { socket_.flush(); }
     // A session that the keeper has acknowledged since; null: none (any more).
     [[nodiscard]] Session* heard();

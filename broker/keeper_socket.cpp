@@ -39,7 +39,7 @@ std::array<shm::Descriptor, 2> KeeperSocket::make_pair() {
     return {shm::Descriptor(ends[0]), shm::Descriptor(ends[1])};
 }
 
-bool KeeperSocket::push(const KeeperMessage& message, std::span<const int> descriptors) const {
+bool KeeperSocket::push(const KeeperMessage& message, std::span<const int> descriptors) {
     KeeperMessage copy = message;
     struct iovec part = {&copy, sizeof(copy)};
     alignas(struct cmsghdr) std::array<char, CMSG_SPACE(kKeptMax * sizeof(int))> control = {};
@@ -58,8 +58,9 @@ bool KeeperSocket::push(const KeeperMessage& message, std::span<const int> descr
     for (;;) {
         if (sendmsg(socket_.get(), &packet, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return true;
         if (errno == EINTR) continue;
+        too_many_ = errno == ETOOMANYREFS;
         // A partner that is gone is noticed by its pidfd; what it misses it does not need.
-        return errno != EAGAIN && errno != EWOULDBLOCK && errno != ETOOMANYREFS;
+        return errno != EAGAIN && errno != EWOULDBLOCK && !too_many_;
     }
 }
 

@@ -8,7 +8,9 @@
 //
 // A SOCK_SEQPACKET socketpair, one struct a packet, both ends from the same build: whoever reads
 // another version's word hangs up. Neither side ever waits for the other here: what does not fit
-// stays in a queue until the socket is writable.
+// stays in a queue until the socket is writable. Where the kernel has too many descriptors of this
+// user under way already (ETOOMANYREFS), whoever has them, a socket is writable all the same: then
+// it is tried again after a while.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -93,7 +95,11 @@ class KeeperSocket {
     // The descriptors stay the caller's, and open until they have left or forget() is called.
     void send(const KeeperMessage& message, std::span<const int> descriptors = {});
     void flush();
-    [[nodiscard]] bool waiting() const { return !waiting_.empty(); }  // for the socket
+    [[nodiscard]] bool waiting() const { return !waiting_.empty(); }
+    // If so, for what.
+    [[nodiscard]] bool waits_for_room() const { return waiting() && !too_many_; }
+    [[nodiscard]] bool waits_for_time() const { return waiting() && too_many_; }
+    static constexpr int kTryAgainMs = 5;
     // Takes what has not left of a session out of the queue.
     void forget(uint32_t row, uint32_t generation);
     void forget(Kept what);
@@ -106,10 +112,11 @@ class KeeperSocket {
         std::array<int, kKeptMax> descriptors;
         size_t count;
     };
-    [[nodiscard]] bool push(const KeeperMessage& message, std::span<const int> descriptors) const;
+    [[nodiscard]] bool push(const KeeperMessage& message, std::span<const int> descriptors);
 
     shm::Descriptor socket_;
     std::deque<Waiting> waiting_;
+    bool too_many_ = false;  // descriptors under way, when it was last tried
 };
 
 }  // namespace dibs
