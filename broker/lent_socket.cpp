@@ -29,7 +29,7 @@ int option(int fd, int name) {
     return getsockopt(fd, SOL_SOCKET, name, &value, &size) == 0 ? value : -1;
 }
 
-[[noreturn]] void fail(int fd, const std::string& what) {
+[[noreturn]] void bad_descriptor(int fd, const std::string& what) {
     throw std::runtime_error("descriptor " + std::to_string(fd) + " " + what);
 }
 
@@ -60,10 +60,11 @@ shm::Descriptor listening(shm::Descriptor socket) {
     const int fd = socket.get();
     if (option(fd, SO_DOMAIN) != AF_UNIX || option(fd, SO_TYPE) != SOCK_SEQPACKET ||
         option(fd, SO_ACCEPTCONN) != 1) {
-        fail(fd, "is no listening SOCK_SEQPACKET UNIX socket (ListenSequentialPacket=)");
+        bad_descriptor(fd, "is no listening SOCK_SEQPACKET UNIX socket (ListenSequentialPacket=)");
     }
     const int flags = fcntl(fd, F_GETFL);
-    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0) fail(fd, "cannot be used");
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0)
+        bad_descriptor(fd, "cannot be used");
     return socket;
 }
 
@@ -80,7 +81,7 @@ PassedDescriptors passed_descriptors() {
     int lent = 0;
     for (int fd = kFirst; fd < end; ++fd) {
         PassedDescriptor one{next_name(names), shm::Descriptor(fd)};
-        if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) fail(fd, "is not open");
+        if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) bad_descriptor(fd, "is not open");
         if (!is_lent(one)) {
             passed.stored.push_back(std::move(one));
         } else if (++lent == 1) {
