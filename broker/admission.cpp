@@ -60,14 +60,14 @@ std::optional<Refusal> Admission::begin(const Credentials& peer, uint64_t memory
     const Allowance& allowance = policy_->of(peer);
     Visitor& visitor = visitors_[peer.uid];
     if (visitor.sessions >= allowance.sessions) {
-        return limit(user(peer.uid) + " has " + std::to_string(visitor.sessions) +
-                     " sessions, as many as its policy allows");
+        return limit(user(peer.uid) + " has " + std::to_string(visitor.sessions) + " sessions" +
+                     outlasted_of(visitor) + ", as many as its policy allows");
     }
     if (memory > allowance.memory || visitor.memory > allowance.memory - memory) {
         return limit(user(peer.uid) + " has " + std::to_string(visitor.memory) +
-                     " bytes of rings and payload; with " + std::to_string(memory) +
-                     " more it would pass the " + std::to_string(allowance.memory) +
-                     " that its policy allows");
+                     " bytes of rings and payload" + outlasted_of(visitor) + "; with " +
+                     std::to_string(memory) + " more it would pass the " +
+                     std::to_string(allowance.memory) + " that its policy allows");
     }
     if (sessions_ >= room_.sessions) {
         return Refusal{shm::FarewellCode::kFull,
@@ -99,6 +99,17 @@ void Admission::end(uint32_t uid, uint64_t memory) {
     --sessions_;
     --visitor.sessions;
     visitor.memory -= memory;
+}
+
+void Admission::released(uint32_t uid, uint64_t memory) {
+    --visitors_[uid].outlasted;
+    end(uid, memory);
+}
+
+std::string Admission::outlasted_of(const Visitor& visitor) {
+    if (visitor.outlasted == 0) return "";
+    return " (of " + std::to_string(visitor.outlasted) +
+           " that ended somebody still has the memory)";
 }
 
 // A uid without a session that has been away for a second is like one that never came.

@@ -2,7 +2,8 @@
 //
 // The control thread's own counts. A connection costs its uid a handshake whether it says Hello or
 // not; handshakes come back with time, up to one second's worth. A session costs a row and the
-// bytes of its segments until the turn has handed it back.
+// bytes of its segments until the turn has handed it back, and beyond that for as long as somebody
+// has its memory (broker/remains.hpp).
 //
 // The share of newcomers: where the socket lets several users in, the last quarter of the rows is
 // open only to a uid that has fewer than a sixty-fourth of all rows (one at least). So no uid ever
@@ -14,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <unordered_map>
 
 #include "broker/handshake.hpp"
@@ -44,10 +46,15 @@ class Admission {
     void adopt(uint32_t uid, uint64_t memory);
     // Gives both back.
     void end(uint32_t uid, uint64_t memory);
+    // It has ended, and somebody still has its memory: it counts on, until released() gives it
+    // back.
+    void outlasted(uint32_t uid) { ++visitors_[uid].outlasted; }
+    void released(uint32_t uid, uint64_t memory);
 
   private:
     struct Visitor {
         uint32_t sessions = 0;
+        uint32_t outlasted = 0;  // of them
         uint64_t memory = 0;
         uint64_t handshakes = 0;  // left, in billionths
         uint64_t counted_ns = 0;  // when
@@ -55,6 +62,7 @@ class Admission {
     };
 
     void forget_idle(uint64_t now_ns);
+    [[nodiscard]] static std::string outlasted_of(const Visitor& visitor);
 
     std::shared_ptr<const Policy> policy_;
     Room room_;

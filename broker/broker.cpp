@@ -81,10 +81,8 @@ Broker::Broker(Config config, Inheritance& inheritance, KeeperLink* keeper, bool
     }
     turn_.prepare(config_, inheritance);
     control_.prepare(turn_.adopted(), turn_.draining());
+    control_.take_remains(inheritance);
     if (keeper_ == nullptr) return;
-    for (const InheritedSession& inherited : inheritance.sessions) {
-        if (inherited.row != shm::kNoRow) keeper_->drop(inherited.row, inherited.generation);
-    }
     keeper_->serving(turn_.clock_offset(), socket_path());
 }
 

@@ -82,6 +82,7 @@ Control::Control(const Config& config,
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       callers_(descriptor_budget().callers),
       admission_(config.policy, room_for_sessions(config, rows, descriptor_budget())),
+      remains_(way_to_take_back(), [this](const Remnant& remnant) { released(remnant); }),
       conversations_(exchange, Clock::monotonic()) {
     if (!epoll_.valid()) fail("epoll_create1");
     if (listener.valid()) {
@@ -155,7 +156,7 @@ int Control::wait_ms() const {
     uint64_t until = shm::kNever;
     if (!callers_.empty()) until = callers_.oldest().until_ns;
     if (accept_again_ns_ != 0) until = std::min(until, accept_again_ns_);
-    until = std::min(until, conversations_.next_due());
+    until = std::min({until, conversations_.next_due(), remains_.next_due()});
     if (keeper_again_ns_ != 0) until = std::min(until, keeper_again_ns_);
     if (keeper_flush_ns_ != 0) until = std::min(until, keeper_flush_ns_);
     if (until == shm::kNever) return -1;
@@ -271,6 +272,7 @@ void Control::drop_late() {
                       {shm::FarewellCode::kMalformed, 0, "no Hello within one second"});
     }
     conversations_.drop_silent(now);
+    remains_.look_due(now);
     if (draining_ && !drain_asked_) ask_to_drain();
     if (accept_again_ns_ != 0 && accept_again_ns_ <= now) resume_accepting();
     if (keeper_again_ns_ != 0 && keeper_again_ns_ <= now) renew_keeper();
@@ -302,7 +304,7 @@ void Control::hear(int fd) {
 void Control::begin_session(Caller caller, const shm::SessionSizes& sizes) {
     const uint32_t uid = caller.credentials.uid;
     const uint64_t memory = memory_of(sizes);
-    if (const auto refusal = admission_.begin(caller.credentials, memory)) {
+    if (const auto refusal = admit(caller.credentials, memory)) {
         log::debug("no session for a client: " + refusal->text);
         return send_farewell(caller.socket.get(), *refusal);
     }
@@ -356,8 +358,7 @@ void Control::take_reports() {
                 free_session(report.session);
                 break;
             case Report::Kind::kRetired:
-                if (keeper_ != nullptr) keeper_->drop(*report.session);
-                free_session(report.session);
+                retire(report.session);
                 break;
             case Report::Kind::kAdmin:
                 conversations_.answer(std::unique_ptr<AdminJob>(report.job), Clock::monotonic());
@@ -392,12 +393,7 @@ void Control::welcome(Session* session) {
     // Nothing more is taken from the client on this way: what it sends now fails at its end.
     (void)shutdown(session->socket.get(), SHUT_RD);
     session->client_event_socket.reset();
-    if (keeper_ != nullptr) {
-        keeper_->welcomed(*session);
-    } else {
-        session->up_fd.reset();
-        session->down_fd.reset();
-    }
+    if (keeper_ != nullptr) keeper_->welcomed(*session);
     // One that an earlier broker has opened may have had its Welcome from that one: its client may
     // have closed the socket since, or be another program by now. Its pidfd tells of its end.
     if (sent || session->taken_over) return;

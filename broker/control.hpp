@@ -21,8 +21,10 @@
 #include "broker/descriptors.hpp"
 #include "broker/exchange.hpp"
 #include "broker/handshake.hpp"
+#include "broker/inheritance.hpp"
 #include "broker/keeper_link.hpp"
 #include "broker/listener.hpp"
+#include "broker/remains.hpp"
 #include "broker/segments.hpp"
 
 namespace dibs {
@@ -42,6 +44,8 @@ class Control {
 
     // Before serve(): sessions that are there already, and whether a drain goes on.
     void prepare(const std::vector<Session*>& adopted, bool draining);
+    // And what an earlier broker's sessions have left, or will: those that nobody has adopted.
+    void take_remains(Inheritance& inheritance);
     void serve(uint64_t epoch);  // until the turn has finished
     void set_hardening(std::string text) { conversations_.set_hardening(std::move(text)); }
     void set_state(std::span<std::byte> state) { conversations_.set_state(state); }
@@ -76,6 +80,10 @@ class Control {
     void drop_late();
     void begin_session(Caller caller, const shm::SessionSizes& sizes);
     void free_session(Session* session);
+    [[nodiscard]] std::optional<Refusal> admit(const Credentials& peer, uint64_t memory);
+    void retire(Session* session);
+    void keep_if_held(Remnant remnant);
+    void released(const Remnant& remnant);
     void take_reports();
     void opened(Session* session);
     void hear_keeper();
@@ -106,6 +114,7 @@ class Control {
     Attention stop_;
     Callers callers_;
     Admission admission_;
+    Remains remains_;
     Conversations conversations_;
     uint64_t epoch_ = 0;
     uint64_t keeper_again_ns_ = 0;       // not 0: none could be started

@@ -139,9 +139,11 @@ bool send_welcome(const Session& session, const BoardSegment& board, uint64_t ep
     welcome.down_size = shm::plan_down(session.sizes).size;
     welcome.board_size = board.size();
 
+    // UP too: who keeps it is told apart from those who have the one that it was made with.
+    const shm::Descriptor up = shm::reopen_for_writing(session.up_fd.get());
     const shm::Descriptor down = shm::reopen_read_only(session.down_fd.get());
     const std::array<int, static_cast<size_t>(shm::WelcomeDescriptor::kCount)> descriptors = {
-        session.up_fd.get(),
+        up.get(),
         down.get(),
         board.read_only_fd(),
         session.bell.get(),

@@ -21,6 +21,15 @@ struct InheritedSession {
     }
 };
 
+// What is left of a session that has ended.
+struct InheritedRemnant {
+    uint32_t number = 0;
+    uint32_t uid = 0;
+    shm::Descriptor up;
+    shm::Descriptor down;
+    shm::Descriptor process;
+};
+
 struct Inheritance {
     shm::Descriptor state;
     shm::Descriptor board;
@@ -28,6 +37,7 @@ struct Inheritance {
     shm::Descriptor config;  // the text of the one that was read last (broker/config_copy.hpp)
     shm::Descriptor watch;   // the timer of the hang watch
     std::vector<InheritedSession> sessions;
+    std::vector<InheritedRemnant> remnants;
     uint64_t death_ns = 0;      // monotonic: when the earlier broker died; 0 = there was none
     uint64_t clock_offset = 0;  // of the earlier broker
     uint64_t asked_ns = 0;      // monotonic: when an earlier one was asked to stop; 0 = it was not

@@ -288,8 +288,8 @@ void Keeper::take_descriptors(KeeperPacket& packet) {
 void Keeper::drop(const KeeperMessage& message) {
     const auto found = held_.find(key_of(message));
     if (found == held_.end() || found->second.message.generation != message.generation) return;
-    socket_.forget(message.row, message.generation);
-    store_.drop(name_of(message), Clock::monotonic());
+    socket_.forget(message.what, message.row, message.generation);
+    if (message.what != Kept::kRemnant) store_.drop(name_of(message), Clock::monotonic());
     held_.erase(found);
 }
 

@@ -39,6 +39,14 @@ void take(KeeperPacket& packet, Inheritance& inheritance) {
         case Kept::kConfig:
             inheritance.config = std::move(packet.descriptors[0]);
             return;
+        case Kept::kRemnant:
+            if (packet.count < static_cast<uint32_t>(RemnantDescriptor::kCount)) return;
+            inheritance.remnants.push_back({packet.message.row,
+                                            packet.message.generation,
+                                            std::move(packet.descriptors[0]),
+                                            std::move(packet.descriptors[1]),
+                                            std::move(packet.descriptors[2])});
+            return;
         case Kept::kSession:
             break;
     }
@@ -146,12 +154,41 @@ void KeeperLink::drop(Kept what) {
 void KeeperLink::drop(uint32_t row, uint32_t generation) {
     const auto found = sessions_.find(row);
     if (found != sessions_.end() && found->second->generation == generation) sessions_.erase(found);
-    socket_.forget(row, generation);
+    drop(Kept::kSession, row, generation);
+}
+
+void KeeperLink::drop(Kept what, uint32_t row, uint32_t generation) {
+    socket_.forget(what, row, generation);
     KeeperMessage message;
     message.word = KeeperWord::kDrop;
+    message.what = what;
     message.row = row;
     message.generation = generation;
     socket_.send(message);
+}
+
+void KeeperLink::hold(const Remnant& remnant) {
+    holds(remnant);
+    say(remnants_.at(remnant.number));
+}
+
+void KeeperLink::holds(const Remnant& remnant) {
+    remnants_[remnant.number] = {
+        remnant.number, remnant.uid, {remnant.up.get(), remnant.down.get(), remnant.process.get()}};
+}
+
+void KeeperLink::drop(const Remnant& remnant) {
+    remnants_.erase(remnant.number);
+    drop(Kept::kRemnant, remnant.number, remnant.uid);
+}
+
+void KeeperLink::say(const Left& left) {
+    KeeperMessage message;
+    message.word = KeeperWord::kHold;
+    message.what = Kept::kRemnant;
+    message.row = left.number;
+    message.generation = left.uid;
+    socket_.send(message, left.descriptors);
 }
 
 void KeeperLink::serving(uint64_t clock_offset, const std::string& socket_path) {
@@ -227,6 +264,8 @@ bool KeeperLink::renew() {
     }
     for (const auto& [row, session] : sessions_)
         say(*session);
+    for (const auto& [number, left] : remnants_)
+        say(left);
     return true;
 }
 

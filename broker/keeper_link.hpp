@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 #include "broker/inheritance.hpp"
 #include "broker/keeper_child.hpp"
 #include "broker/keeper_socket.hpp"
+#include "broker/remains.hpp"
 #include "broker/session.hpp"
 
 namespace dibs {
@@ -38,6 +40,9 @@ class KeeperLink {
     void drop(Kept what);
     void drop(uint32_t row, uint32_t generation);
     void drop(const Session& session) { drop(session.row, session.generation); }
+    void hold(const Remnant& remnant);
+    void holds(const Remnant& remnant);  // from an earlier broker
+    void drop(const Remnant& remnant);
 
     void serving(uint64_t clock_offset, const std::string& socket_path);
     void stopping(uint64_t asked_ns);  // monotonic; the first order counts
@@ -57,6 +62,14 @@ class KeeperLink {
     void set_watch(int timer) { watch_ = timer; }
 
   private:
+    struct Left {
+        uint32_t number;
+        uint32_t uid;
+        std::array<int, static_cast<size_t>(RemnantDescriptor::kCount)> descriptors;
+    };
+
+    void drop(Kept what, uint32_t row, uint32_t generation);
+    void say(const Left& left);
     void say(Kept what, int descriptor);
     void say(const Session& session);
 
@@ -66,6 +79,7 @@ class KeeperLink {
     std::array<int, 5> segments_ = {-1, -1, -1, -1, -1};  // by Kept
     shm::Descriptor config_;
     std::unordered_map<uint32_t, Session*> sessions_;  // by row
+    std::unordered_map<uint32_t, Left> remnants_;      // by number
     int watch_ = -1;
     uint64_t clock_offset_ = 0;
     uint64_t asked_ns_ = 0;  // to stop

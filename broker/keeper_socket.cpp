@@ -79,11 +79,11 @@ void KeeperSocket::flush() {
     }
 }
 
-void KeeperSocket::forget(uint32_t row, uint32_t generation) {
+void KeeperSocket::forget(Kept what, uint32_t row, uint32_t generation) {
     std::erase_if(waiting_, [&](const Waiting& waiting) {
         const KeeperMessage& message = waiting.message;
-        return message.word == KeeperWord::kHold && message.what == Kept::kSession &&
-               message.row == row && message.generation == generation;
+        return message.word == KeeperWord::kHold && message.what == what && message.row == row &&
+               message.generation == generation;
     });
 }
 

@@ -37,7 +37,7 @@ enum class KeeperWord : uint32_t {
     kStopped,   // broker: stopped in order, do not start another
 };
 
-enum class Kept : uint32_t { kState, kBoard, kListener, kSession, kConfig };
+enum class Kept : uint32_t { kState, kBoard, kListener, kSession, kConfig, kRemnant };
 
 // Of a session, in this order. The last one only until its client has been welcomed.
 enum class SessionDescriptor : uint32_t {
@@ -51,7 +51,11 @@ enum class SessionDescriptor : uint32_t {
     kCount
 };
 
-inline constexpr uint64_t kKeeperMagic = 0x33305052504b4944ULL;  // "DIKPRP03"
+// Of a session that has ended and whose memory somebody still has: its row is a number of the
+// broker's, its generation the uid that it counts against.
+enum class RemnantDescriptor : uint32_t { kUp, kDown, kProcess, kCount };
+
+inline constexpr uint64_t kKeeperMagic = 0x34305052504b4944ULL;  // "DIKPRP04"
 // When one was asked to stop who is not to wait any more, however short a time this host is up.
 inline constexpr uint64_t kLongAgoNs = 1;
 inline constexpr size_t kKeptMax = static_cast<size_t>(SessionDescriptor::kCount);
@@ -100,8 +104,8 @@ class KeeperSocket {
     [[nodiscard]] bool waits_for_room() const { return waiting() && !too_many_; }
     [[nodiscard]] bool waits_for_time() const { return waiting() && too_many_; }
     static constexpr int kTryAgainMs = 5;
-    // Takes what has not left of a session out of the queue.
-    void forget(uint32_t row, uint32_t generation);
+    // Takes what has not left of it out of the queue.
+    void forget(Kept what, uint32_t row, uint32_t generation);
     void forget(Kept what);
     // Never waits. A packet that is not of this build counts as closed.
     Received receive(KeeperPacket& packet) const;

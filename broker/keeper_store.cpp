@@ -33,6 +33,7 @@ DescriptorName Keeper::name_of(const KeeperMessage& message) {
         case Kept::kConfig:
             return {DescriptorName::What::kConfig};
         case Kept::kSession:
+        case Kept::kRemnant:  // never stored
             break;
     }
     return {DescriptorName::What::kSession, message.row, message.generation};
@@ -105,6 +106,8 @@ void Keeper::tell_manager(uint32_t ms) {
 
 // A session only once its client knows of it, and all of it is here.
 void Keeper::store(const Held& held) {
+    // A service that begins anew has its memory back with the last descriptor of them.
+    if (held.message.what == Kept::kRemnant) return;
     const bool session = held.message.what == Kept::kSession;
     if (session && held.descriptors.size() != kStoredOfSession) return;
     if (held.message.what == Kept::kListener && is_socket_lent()) return;  // the manager's own

@@ -56,6 +56,7 @@ void block_signals() {
         sigaddset(&set, signal);
     pthread_sigmask(SIG_BLOCK, &set, nullptr);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGIO, SIG_IGN);  // of a lease that somebody breaks (broker/remains.cpp)
 }
 
 // Says what stands against serving several users.

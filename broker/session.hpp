@@ -133,7 +133,7 @@ struct Session {
     std::vector<uint32_t> histogram_seen;
     uint64_t completions_harvested = 0;
 
-    // For the Welcome, and for the keeper. Without one they are closed when it has left.
+    // For the Welcome, for the keeper, and for what is left of the session (broker/remains.hpp).
     shm::Descriptor up_fd;
     shm::Descriptor down_fd;
     bool taken_over = false;              // from an earlier broker

@@ -20,6 +20,13 @@ namespace {
     throw std::system_error(errno, std::generic_category(), what);
 }
 
+Descriptor reopen(int memfd, int access) {
+    const std::string path = "/proc/self/fd/" + std::to_string(memfd);
+    Descriptor reopened(open(path.c_str(), access | O_CLOEXEC));
+    if (!reopened.valid()) fail("reopening a memfd through /proc/self/fd");
+    return reopened;
+}
+
 }  // namespace
 
 Descriptor make_memfd(const char* name, uint64_t size, Pages pages) {
@@ -41,10 +48,11 @@ void size_and_seal(int memfd, uint64_t size, Pages pages) {
 }
 
 Descriptor reopen_read_only(int memfd) {
-    const std::string path = "/proc/self/fd/" + std::to_string(memfd);
-    Descriptor reopened(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!reopened.valid()) fail("reopening a memfd through /proc/self/fd");
-    return reopened;
+    return reopen(memfd, O_RDONLY);
+}
+
+Descriptor reopen_for_writing(int memfd) {
+    return reopen(memfd, O_RDWR);
 }
 
 uint64_t size_of(int fd) {

@@ -52,6 +52,23 @@ TEST(Admission, CountsTheMemoryOfAUid) {
     EXPECT_TRUE(admission.begin(user(7), 10001));
 }
 
+TEST(Admission, CountsWhatIsLeftOfASessionUntilItIsReleased) {
+    Admission admission(policy_with({.sessions = 2, .memory = 10000}), {.sessions = 100});
+    EXPECT_FALSE(admission.begin(user(5), 6000));
+    admission.outlasted(5);
+    EXPECT_EQ(said(admission.begin(user(5), 4001)),
+              "user 5 has 6000 bytes of rings and payload (of 1 that ended somebody still has the "
+              "memory); with 4001 more it would pass the 10000 that its policy allows");
+    EXPECT_FALSE(admission.begin(user(5), 4000));
+    EXPECT_EQ(said(admission.begin(user(5), 1)),
+              "user 5 has 2 sessions (of 1 that ended somebody still has the memory), as many as "
+              "its policy allows");
+    admission.released(5, 6000);
+    EXPECT_FALSE(admission.begin(user(5), 6000));
+    EXPECT_EQ(said(admission.begin(user(5), 1)),
+              "user 5 has 2 sessions, as many as its policy allows");
+}
+
 TEST(Admission, GivesHandshakesBackWithTimeUpToOneSecondsWorth) {
     Admission admission(policy_with({.handshakes = 4}), {.sessions = 100});
     for (int i = 0; i < 4; ++i)
@@ -136,6 +153,14 @@ TEST(DescriptorBudget, DerivesTheSessionsFromTheLimit) {
     EXPECT_EQ(descriptor_budget(1U << 20).callers, 512U);
     EXPECT_EQ(descriptor_budget(1U << 20).sessions, 149707U);
     EXPECT_EQ(descriptor_budget(20).sessions, 1U);
+}
+
+// As many as the kernel lets one user have under way as one process may have open.
+TEST(DescriptorBudget, LeavesRoomForEveryWelcomeToBeUnderWay) {
+    for (const uint64_t limit : {20U, 256U, 1024U, 4096U, 65536U, 1U << 20}) {
+        const uint64_t under_way = 5 * uint64_t{descriptor_budget(limit).sessions};
+        EXPECT_LE(under_way, limit * 5 / 7);
+    }
 }
 
 }  // namespace

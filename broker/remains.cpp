@@ -1,0 +1,151 @@
+// broker/remains.cpp -- the memory of sessions that have ended, while somebody may still have it.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/remains.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <exception>
+#include <iterator>
+#include <utility>
+
+#include "broker/log.hpp"
+#include "shm/handshake.hpp"
+#include "shm/layout.hpp"
+#include "shm/memfd.hpp"
+
+namespace dibs {
+
+namespace {
+
+constexpr uint64_t kFirstPauseNs = 50'000'000;
+constexpr uint64_t kLastPauseNs = 60'000'000'000;
+constexpr int kLooksForOne = 16;  // when one is refused: as long as a session takes to make
+constexpr int kLooksAtOnce = 64;  // of those that are due
+
+bool is_dead(const shm::Descriptor& process) {
+    struct pollfd poll_fd = {process.get(), POLLIN, 0};
+    return poll(&poll_fd, 1, 0) > 0;
+}
+
+bool is_known_to_work() {
+    const shm::Descriptor memfd = shm::make_memfd("dibs-look", shm::kPageSize);
+    if (take_back(memfd.get()) != Holders::kNone) return false;
+    {
+        const shm::Descriptor reader = shm::reopen_read_only(memfd.get());
+        if (take_back(memfd.get()) != Holders::kSome) return false;
+    }
+    {
+        const shm::Descriptor writer = shm::reopen_for_writing(memfd.get());
+        if (take_back(memfd.get()) != Holders::kSome) return false;
+    }
+    return take_back(memfd.get()) == Holders::kNone;
+}
+
+}  // namespace
+
+// Whoever opens the file while the lease is held waits until it is given back, and this process is
+// told by SIGIO, which it ignores (main.cpp): by default that signal kills. Only the broker's own
+// user and root can open it. A lease ends with its descriptor at the latest.
+Holders take_back(int memfd) {
+    shm::Descriptor own;
+    uint64_t size = 0;
+    try {
+        own = shm::reopen_read_only(memfd);
+        size = shm::size_of(memfd);
+    } catch (const std::exception&) {
+        return Holders::kSome;  // no descriptor is left, say
+    }
+    if (fcntl(own.get(), F_SETLEASE, F_WRLCK) != 0) {
+        const bool passes = errno == EAGAIN || errno == EBUSY || errno == ENOMEM;
+        return passes ? Holders::kSome : Holders::kUnknown;
+    }
+    const bool taken =
+        fallocate(memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(size)) ==
+        0;
+    (void)fcntl(own.get(), F_SETLEASE, F_UNLCK);
+    return taken ? Holders::kNone : Holders::kSome;
+}
+
+TakeBack way_to_take_back() {
+    try {
+        if (is_known_to_work()) return take_back;
+    } catch (const std::exception&) {  // the same for whoever asks
+    }
+    log::info(
+        "this kernel does not say who has a segment: what an ended session had stays counted "
+        "until its process is dead");
+    return [](int) { return Holders::kUnknown; };
+}
+
+bool Remains::is_gone(const Remnant& remnant) const {
+    const auto nobody_has = [&](const shm::Descriptor& segment) {
+        const Holders holders = take_back_(segment.get());
+        return holders == Holders::kNone ||
+               (holders == Holders::kUnknown && is_dead(remnant.process));
+    };
+    return nobody_has(remnant.up) && nobody_has(remnant.down);
+}
+
+void Remains::keep(Remnant remnant, uint64_t now_ns) {
+    const uint64_t due_ns = now_ns + kFirstPauseNs;
+    kept_.push_back({std::move(remnant), due_ns, kFirstPauseNs});
+    next_due_ns_ = std::min(next_due_ns_, due_ns);
+}
+
+bool Remains::drop_if_gone(Place place) {
+    kept_.splice(kept_.end(), kept_, place);
+    if (!is_gone(place->remnant)) return false;
+    gone_(place->remnant);
+    kept_.erase(place);
+    return true;
+}
+
+bool Remains::look(std::optional<uint32_t> uid) {
+    bool any = false;
+    int left = kLooksForOne;
+    size_t unseen = kept_.size();
+    for (Place next = kept_.begin(); unseen != 0 && left != 0; --unseen) {
+        const Place place = next++;
+        if (uid && place->remnant.uid != *uid) continue;
+        --left;
+        any = drop_if_gone(place) || any;
+    }
+    return any;
+}
+
+void Remains::look_due(uint64_t now_ns) {
+    if (now_ns < next_due_ns_) return;
+    int left = kLooksAtOnce;
+    size_t unseen = kept_.size();
+    next_due_ns_ = shm::kNever;
+    for (Place next = kept_.begin(); unseen != 0; --unseen) {
+        const Place place = next++;
+        if (place->due_ns <= now_ns && left != 0) {
+            --left;
+            place->pause_ns = std::min(2 * place->pause_ns, kLastPauseNs);
+            place->due_ns = now_ns + place->pause_ns;
+            const uint64_t due_ns = place->due_ns;
+            if (drop_if_gone(place)) continue;
+            next_due_ns_ = std::min(next_due_ns_, due_ns);
+        } else {
+            next_due_ns_ = std::min(next_due_ns_, place->due_ns);
+        }
+    }
+}
+
+uint32_t Remains::new_number() {
+    const auto taken = [&] {
+        return std::any_of(kept_.begin(), kept_.end(), [&](const Kept& kept) {
+            return kept.remnant.number == last_number_;
+        });
+    };
+    do {
+        ++last_number_;
+    } while (taken());
+    return last_number_;
+}
+
+}  // namespace dibs
