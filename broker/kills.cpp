@@ -50,11 +50,12 @@ void Kills::kill(const Session& session, uint64_t lease) {
 }
 
 bool Kills::holds_strictly(const Session& session) const {
-    if (core_.session(session.row).leases == 0) return false;
-    for (uint32_t row = 0; row < core_.leases_max(); ++row) {
-        const shm::LeaseRow& lease = core_.lease(row);
-        if (lease.state == shm::LeaseState::kFree || lease.session != session.row) continue;
-        if (lease.mode == shm::ExpiryMode::kStrict) return true;
+    uint32_t left = core_.session(session.row).leases;
+    for (uint16_t tag = 0; left != 0 && tag < session.tags.size(); ++tag) {
+        const uint32_t row = core_.lease_of_tag(session.row, tag);
+        if (row == shm::kNoRow) continue;
+        if (core_.lease(row).mode == shm::ExpiryMode::kStrict) return true;
+        --left;
     }
     return false;
 }

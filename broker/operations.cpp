@@ -450,9 +450,9 @@ SlotRoom& Operations::room_of_slot(uint32_t slot) {
 }
 
 void Operations::forget(const Session& session) {
-    if (session.slots == 0) return;
-    for (SlotRoom& room : slot_rooms_) {
-        if (room.session == &session) room = SlotRoom{};
+    for (uint32_t slot = core_.first_slot_of(session.row); slot != shm::kNoRow;
+         slot = core_.next_slot_of(slot)) {
+        if (slot_room(slot).session == &session) room_of_slot(slot) = SlotRoom{};
     }
 }
 

@@ -355,6 +355,21 @@ uint32_t Core::claim_of_tag(uint32_t session, uint16_t tag) const {
     return (holder & kNoClaim) != 0 ? kNoRow : holder;
 }
 
+uint32_t Core::lease_of_tag(uint32_t session, uint16_t tag) const {
+    const std::vector<uint32_t>& own = parts_->tags[session];
+    const uint32_t holder = tag < own.size() ? own[tag] : Parts::kTagFree;
+    const bool leased = holder != Parts::kTagFree && (holder & Parts::kTagLease) != 0;
+    return leased ? holder & ~Parts::kTagLease : kNoRow;
+}
+
+uint32_t Core::first_slot_of(uint32_t session) const {
+    return parts_->session_slots.head(session);
+}
+
+uint32_t Core::next_slot_of(uint32_t slot) const {
+    return parts_->session_slots.next(slot);
+}
+
 uint64_t Core::number_of_tag(uint32_t session, uint16_t tag) const {
     const std::vector<uint32_t>& own = parts_->tags[session];
     const uint32_t holder = tag < own.size() ? own[tag] : Parts::kTagFree;

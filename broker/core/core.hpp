@@ -225,6 +225,11 @@ class Core {
     [[nodiscard]] Explanation explain(uint32_t claim) const;
     // The claim row that the session's tag names, or kNoRow: none, or it is a lease.
     [[nodiscard]] uint32_t claim_of_tag(uint32_t session, uint16_t tag) const;
+    // The same of leases.
+    [[nodiscard]] uint32_t lease_of_tag(uint32_t session, uint16_t tag) const;
+    // Slots that the session has announced and that are not gone: rows, then kNoRow.
+    [[nodiscard]] uint32_t first_slot_of(uint32_t session) const;
+    [[nodiscard]] uint32_t next_slot_of(uint32_t slot) const;
     // The number of the claim or lease that the session's tag names; 0 = none with a row.
     [[nodiscard]] uint64_t number_of_tag(uint32_t session, uint16_t tag) const;
     // Pools whose counters the turn changed.

@@ -154,6 +154,38 @@ TEST_F(KillsTest, EndASessionThatBreaksARuleWithItsProcessOnly) {
     EXPECT_EQ(lease_of(granted).state, LeaseState::kFree);
 }
 
+TEST_F(KillsTest, FindAStrictLeaseAmongOthers) {
+    const Sleeper process;
+    bench.pool({.name = "cpu", .slots = 8});
+    holder->peer.pidfd = shm::Descriptor(dup(process.pidfd()));
+    for (uint16_t tag = 4; tag < 7; ++tag)
+        bench.push(*holder, claim(tag, 1));
+    bench.push(*holder, claim(static_cast<uint16_t>(holder->sizes.tags - 1)));
+    bench.turn();
+    ASSERT_EQ(bench.core.session(holder->row).leases, 4U);
+    bench.sessions.end(holder, Reason::kMalformed);
+    bench.turn();
+    EXPECT_EQ(process.killed_by(), SIGKILL);
+    EXPECT_NE(bench.sessions.at(holder->row), nullptr);
+}
+
+TEST_F(KillsTest, LeaveAloneWhoHoldsNothingStrictly) {
+    const Sleeper process;
+    bench.pool({.name = "cpu", .slots = 1});
+    const shm::Completion strict = hold(*holder, 0);
+    other->peer.pidfd = shm::Descriptor(dup(process.pidfd()));
+    bench.push(*other, claim(1, 1));
+    bench.turn();
+    ASSERT_EQ(bench.core.session(other->row).leases, 1U);
+    bench.sessions.end(other, Reason::kMalformed);
+    bench.turn();
+    EXPECT_FALSE(other->condemned);
+    EXPECT_EQ(bench.core.pool(1).idle, 1U);
+    pollfd alive = {process.pidfd(), POLLIN, 0};
+    EXPECT_EQ(poll(&alive, 1, 0), 0);
+    EXPECT_EQ(lease_of(strict).state, LeaseState::kLive);
+}
+
 TEST(Killing, IsAskedForWithoutDoingIt) {
     const Sleeper process;
     EXPECT_TRUE(may_kill(process.pidfd()));
