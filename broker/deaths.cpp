@@ -4,6 +4,14 @@
 
 namespace dibs {
 
+namespace {
+
+// Told to the core in one turn, which may kill, log and close for each of them: the others' claims
+// come between.
+constexpr size_t kReapedAtOnce = 16;
+
+}  // namespace
+
 Deaths::Deaths(core::Core& core, Sessions& sessions, Ingest& ingest, Kills& kills)
     : core_(core), sessions_(sessions), ingest_(ingest), kills_(kills) {
     gone_.reserve(core.sessions_max());
@@ -23,8 +31,12 @@ bool Deaths::drained(Session& session) {
 void Deaths::reap() {
     std::vector<Session*>& ending = sessions_.ending();
     size_t kept = 0;
+    size_t looked_at = 0;
     for (Session* session : ending) {
-        if (ingest_.turn_full() || sessions_.turn_full() || !drained(*session)) {
+        const bool enough =
+            looked_at == kReapedAtOnce || ingest_.turn_full() || sessions_.turn_full();
+        if (!enough) ++looked_at;
+        if (enough || !drained(*session)) {
             ending[kept++] = session;
             continue;
         }
