@@ -104,6 +104,23 @@ def number_in(packet, offset, form):
     return struct.unpack_from(form, packet, offset)[0]
 
 
+def state_of(child):
+    """Of its one thread: S asleep, T stopped, Z ended ..."""
+    with open(f"/proc/{child.pid}/stat", encoding="utf-8") as file:
+        return file.read().rpartition(") ")[2][0]
+
+
+def await_state(child, states):
+    while state_of(child) not in states:
+        os.sched_yield()
+
+
+def stop(child):
+    """Until SIGCONT, unless it has ended."""
+    child.send_signal(signal.SIGSTOP)
+    await_state(child, "TZ")
+
+
 def main(arguments):
     """Runs all cases, or those whose name holds the third argument. argv: DIBSD DIBS [PART]"""
     dibsd, dibs = arguments[1:3]
