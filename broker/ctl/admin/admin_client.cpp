@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "broker/ctl/attachment.hpp"
+#include "broker/ctl/clock.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/subcommand.hpp"
 #include "shm/last_words.hpp"
@@ -24,7 +25,22 @@ using admin::Code;
 namespace {
 
 constexpr size_t kAnswerSize = 256 * 1024;
-constexpr time_t kTimeout = 10;  // seconds: the broker answers within microseconds
+constexpr int64_t kLimitNs = 10'000'000'000;  // the broker answers within microseconds
+
+// A call on a socket with a time limit ends with EINTR at every signal that has a handler, and
+// after a stop and continue: what is left of the limit is set again for each try. At least one is
+// made. `option`: SO_RCVTIMEO or SO_SNDTIMEO.
+template <class Call>
+ssize_t within_limit(int socket, int option, const Call& call) {
+    const int64_t until_ns = monotonic_ns() + kLimitNs;
+    for (;;) {
+        const int64_t left_us = std::max<int64_t>((until_ns - monotonic_ns()) / 1000, 1);
+        const struct timeval limit = {left_us / 1'000'000, left_us % 1'000'000};
+        (void)setsockopt(socket, SOL_SOCKET, option, &limit, sizeof(limit));
+        const ssize_t result = call();
+        if (result >= 0 || errno != EINTR || left_us == 1) return result;
+    }
+}
 
 std::string version_text(const char* text, size_t size) {
     return {text, strnlen(text, size)};
@@ -75,23 +91,33 @@ AdminClient::AdminClient(const std::string& socket)
     }
     std::memcpy(address.sun_path, path_.data(), path_.size());
     socket_ = shm::Descriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-    const struct timeval limit = {kTimeout, 0};
-    (void)setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-    (void)setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
     const int size = static_cast<int>(kAnswerSize);
     (void)setsockopt(socket_.get(), SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
-    if (connect(socket_.get(), reinterpret_cast<struct sockaddr*>(&address), sizeof(address)) !=
-        0) {
-        throw unreachable(path_, errno);
-    }
+    const auto reach = [&] {
+        return connect(
+            socket_.get(), reinterpret_cast<struct sockaddr*>(&address), sizeof(address));
+    };
+    if (within_limit(socket_.get(), SO_SNDTIMEO, reach) != 0) throw unreachable(path_, errno);
     greet();
+}
+
+ssize_t AdminClient::send_packet(const void* packet, size_t size) const {
+    return within_limit(socket_.get(), SO_SNDTIMEO, [&] {
+        return send(socket_.get(), packet, size, MSG_NOSIGNAL);
+    });
+}
+
+ssize_t AdminClient::receive_packet() {
+    return within_limit(socket_.get(), SO_RCVTIMEO, [&] {
+        return shm::receive_packet(socket_.get(), packet_.data(), packet_.size());
+    });
 }
 
 void AdminClient::greet() {
     shm::AdminHello hello;
     std::strncpy(hello.version, DIBS_VERSION, sizeof(hello.version) - 1);
-    (void)send(socket_.get(), &hello, sizeof(hello), MSG_NOSIGNAL);
-    const ssize_t size = shm::receive_packet(socket_.get(), packet_.data(), packet_.size());
+    (void)send_packet(&hello, sizeof(hello));
+    const ssize_t size = receive_packet();
     if (size <= 0) throw Failure(kExitUnreachable, "the broker at " + path_ + " does not answer");
     uint64_t magic = 0;
     std::memcpy(&magic, packet_.data(), std::min(sizeof(magic), static_cast<size_t>(size)));
@@ -142,15 +168,14 @@ admin::AnswerT AdminClient::ask(const admin::RequestT& request) {
 void AdminClient::say(const admin::RequestT& request) {
     flatbuffers::FlatBufferBuilder builder(256);
     builder.Finish(admin::Request::Pack(builder, &request));
-    const ssize_t sent =
-        send(socket_.get(), builder.GetBufferPointer(), builder.GetSize(), MSG_NOSIGNAL);
+    const ssize_t sent = send_packet(builder.GetBufferPointer(), builder.GetSize());
     if (sent < 0 && !shm::peer_has_hung_up()) {
         throw Failure(kExitUnreachable, "the broker at " + path_ + " is gone");
     }
 }
 
 admin::AnswerT AdminClient::hear() {
-    const ssize_t size = shm::receive_packet(socket_.get(), packet_.data(), packet_.size());
+    const ssize_t size = receive_packet();
     if (size <= 0) {
         throw Failure(kExitUnreachable, "the broker at " + path_ + " is gone, or does not answer");
     }

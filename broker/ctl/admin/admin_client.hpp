@@ -3,6 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <vector>
@@ -50,6 +53,8 @@ class AdminClient {
 
   private:
     void greet();
+    ssize_t send_packet(const void* packet, size_t size) const;
+    ssize_t receive_packet();
 
     std::string path_;
     shm::Descriptor socket_;
