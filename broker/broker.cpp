@@ -3,6 +3,7 @@
 #include "broker/broker.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/random.h>
 
 #include <algorithm>
@@ -40,6 +41,21 @@ std::unique_ptr<Inheritance> nobody_left(shm::Descriptor state) {
     auto inheritance = std::make_unique<Inheritance>();
     inheritance->state = std::move(state);
     return inheritance;
+}
+
+// Who starts the successor. One that died a moment ago cannot, and nobody but this process knows.
+void find_keeper(KeeperLink& keeper) {
+    constexpr int kPauseMs = 100;  // before another is started
+    for (;;) {
+        struct pollfd death = {keeper.keeper_pidfd(), POLLIN, 0};
+        if (death.fd >= 0 && poll(&death, 1, 0) == 0) return;
+        log::warning("the keeper died: starting another");
+        if (!keeper.renew()) {
+            (void)poll(nullptr, 0, kPauseMs);
+            continue;
+        }
+        keeper.settle();
+    }
 }
 
 }  // namespace
@@ -103,7 +119,10 @@ void Broker::run() {
     std::thread control([this] { control_.serve(core_.head().epoch); });
     turn_.serve();
     control.join();
-    if (turn_.yielded()) return;
+    if (turn_.yielded()) {
+        if (keeper_ != nullptr) find_keeper(*keeper_);
+        return;
+    }
     state_.set_clean(true);
     if (keeper_ != nullptr) keeper_->stopped();
     // What control had asked for when the turn ended; both threads are gone.

@@ -295,7 +295,7 @@ bool Conversations::load(uint64_t number,
 }
 
 bool Conversations::begin_load(uint64_t number, std::span<const uint8_t> snapshot) {
-    if (loader_ != 0) return false;
+    if (loader_ != 0 || loaded_.state.valid()) return false;
     LoadedState loaded = load_state(snapshot, epoch_);
     Request request;
     request.kind = Request::Kind::kReplace;
@@ -307,9 +307,12 @@ bool Conversations::begin_load(uint64_t number, std::span<const uint8_t> snapsho
 
 void Conversations::replaced(const char* why, uint64_t now_ns) {
     const std::string refusal(why);
-    const LoadedState loaded = std::move(loaded_);
     const auto found = all_.find(std::exchange(loader_, 0));
-    if (refusal.empty()) take_loaded_(loaded);
+    if (refusal.empty()) {
+        take_loaded_(loaded_);
+    } else {
+        loaded_ = LoadedState();
+    }
     if (found == all_.end()) return;
     Conversation& conversation = found->second;
     conversation.busy = false;

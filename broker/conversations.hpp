@@ -58,7 +58,8 @@ class Conversations {
     // What a status says of the broker's own restrictions. Before anybody is heard.
     void set_hardening(std::string text) { hardening_ = std::move(text); }
     // A snapshot that was sent whole is the state that a successor is to go on from, if the turn
-    // agrees; then loaded() says so to whoever sent it. Who holds on to it is control.
+    // agrees; then replaced() says so to whoever sent it. It stays here until this broker's end:
+    // the keeper that it is handed to may die, and the next one must have it, too.
     using TakeLoaded = std::function<void(const LoadedState&)>;
     void set_loader(TakeLoaded take) { take_loaded_ = std::move(take); }
     void replaced(const char* why, uint64_t now_ns);
@@ -111,7 +112,7 @@ class Conversations {
     Exchange& exchange_;
     Dumps dumps_;
     TakeLoaded take_loaded_;  // none: nobody could start a successor
-    LoadedState loaded_;      // while the turn is asked
+    LoadedState loaded_;      // while the turn is asked, and for ever once it has agreed
     uint64_t loader_ = 0;     // its conversation
     uint64_t recorder_ = 0;   // the conversation that records, or did, until the turn has stopped
     uint64_t epoch_ = 0;
