@@ -31,7 +31,6 @@
 #include "broker/log.hpp"
 #include "broker/multi_user.hpp"
 #include "broker/service_notice.hpp"
-#include "broker/socket_path.hpp"
 #include "broker/stored_descriptors.hpp"
 
 namespace {
@@ -60,9 +59,8 @@ void block_signals() {
 }
 
 // Says what stands against serving several users.
-bool may_serve_many(const dibs::Config& config) {
-    const auto obstacles = dibs::multi_user_obstacles(
-        config, config.socket.empty() ? dibs::default_socket() : config.socket);
+bool may_serve_many(const dibs::Config& config, int lent) {
+    const auto obstacles = dibs::multi_user_obstacles(config, dibs::make_place(config, lent));
     for (const std::string& obstacle : obstacles)
         std::fprintf(stderr, "dibsd: --multi-user: %s\n", obstacle.c_str());
     return obstacles.empty();
@@ -102,7 +100,7 @@ bool configure(const dibs::Arguments& arguments,
     if (!arguments.socket.empty()) config->socket = arguments.socket;
     dibs::log::open(config->log_level);
     config->multi_user = arguments.multi_user;
-    return takeover || !config->multi_user || may_serve_many(*config);
+    return takeover || !config->multi_user || may_serve_many(*config, inheritance.listener.get());
 }
 
 int run(dibs::Broker& broker) {
@@ -118,9 +116,9 @@ int run(dibs::Broker& broker) {
 int serve_alone(const dibs::Arguments& arguments) {
     dibs::Config config;
     dibs::Inheritance inheritance;
+    inheritance.listener = dibs::passed_descriptors().listener;
     if (!configure(arguments, inheritance, &config)) return kExitUsage;
     inheritance.state = state_to_begin_with(arguments);
-    inheritance.listener = dibs::passed_descriptors().listener;
     dibs::Broker broker(std::move(config), inheritance, nullptr, true);
     broker.harden();
     say_ready(arguments.ready_fd, broker.socket_path());

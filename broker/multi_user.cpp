@@ -3,14 +3,21 @@
 #include "broker/multi_user.hpp"
 
 #include <pwd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <system_error>
+
+#include "broker/socket_path.hpp"
 
 namespace dibs {
 
@@ -20,19 +27,92 @@ std::string number(uint32_t value) {
     return std::to_string(value);
 }
 
-// Somebody other than root and the broker can change what is there.
-bool others_change(const std::string& path) {
-    struct stat about = {};
-    if (stat(path.c_str(), &about) != 0) return false;  // the broker will make it
-    const bool ours = about.st_uid == 0 || about.st_uid == geteuid();
-    const bool sticky = S_ISDIR(about.st_mode) && (about.st_mode & S_ISVTX) != 0;
-    return !ours || ((about.st_mode & 022) != 0 && !sticky);
+bool is_ours(const struct stat& about) {
+    return about.st_uid == 0 || about.st_uid == geteuid();
+}
+
+bool others_write(const struct stat& about) {
+    return (about.st_mode & (S_IWGRP | S_IWOTH)) != 0;
 }
 
 std::string folder_of(const std::string& path) {
     const auto folder = std::filesystem::path(path).parent_path();
     return folder.empty() ? "." : folder.string();
 }
+
+// From the root to what a path names, through links, as the kernel goes: whoever can write one of
+// the folders on the way can put something else in its place.
+class Way {
+  public:
+    explicit Way(const std::string& path) { take(path); }
+
+    // Why somebody other than root and the broker can change what lies at its end, as far as it is
+    // there; empty: nobody can.
+    [[nodiscard]] std::string weakness() {
+        std::string why = look("/");
+        while (why.empty() && !left_.empty()) {
+            const std::string name = left_.front();
+            left_.pop_front();
+            if (name == "..") {
+                at_ = at_.parent_path();
+            } else if (!step(at_ / name, &why)) {
+                break;
+            }
+        }
+        return why;
+    }
+
+  private:
+    static constexpr int kLinksMax = 40;  // as the kernel
+
+    void take(const std::filesystem::path& path) {
+        std::deque<std::string> names;
+        for (const auto& name : path.is_absolute() ? path : std::filesystem::absolute(path)) {
+            if (name != "/" && name != "." && !name.empty()) names.push_back(name);
+        }
+        left_.insert(left_.begin(), names.begin(), names.end());
+    }
+    // False: it is not there.
+    bool step(const std::filesystem::path& entry, std::string* why) {
+        struct stat about = {};
+        if (lstat(entry.c_str(), &about) != 0) {
+            if (errno != ENOENT) *why = entry.string() + ": " + std::strerror(errno);
+            return false;
+        }
+        if (S_ISLNK(about.st_mode)) {
+            if (!is_ours(about)) *why = owned(entry, about);
+            if (++links_ > kLinksMax) *why = entry.string() + ": too many links";
+            std::error_code error;
+            const auto target = std::filesystem::read_symlink(entry, error);
+            if (error) *why = entry.string() + ": " + error.message();
+            take(target.is_absolute() ? target : at_ / target);
+            at_ = "/";
+        } else {
+            *why = look(entry);
+            at_ = entry;
+        }
+        return true;
+    }
+    // What is in a sticky folder only its owner can put something else in the place of.
+    static std::string look(const std::filesystem::path& entry) {
+        struct stat about = {};
+        if (lstat(entry.c_str(), &about) != 0) return entry.string() + ": " + std::strerror(errno);
+        if (!is_ours(about)) return owned(entry, about);
+        const bool sticky = S_ISDIR(about.st_mode) && (about.st_mode & S_ISVTX) != 0;
+        if (!others_write(about) || sticky) return "";
+        std::ostringstream mode;
+        mode << std::oct << (about.st_mode & 07777U);
+        return entry.string() + " can be written by its group or everybody (mode 0" + mode.str() +
+               ")";
+    }
+    static std::string owned(const std::filesystem::path& entry, const struct stat& about) {
+        return entry.string() + " belongs to user " + number(about.st_uid);
+    }
+
+    std::deque<std::string> left_;    // names to go
+    std::filesystem::path at_ = "/";  // no link on the way to it
+    int links_ = 0;
+};
 
 // Shells that let nobody in.
 bool lets_in(const std::string& shell) {
@@ -108,14 +188,32 @@ std::vector<std::string> multi_user_obstacles(const Config& config, const std::s
         obstacles.push_back("socket_mode lets in nobody but user " + number(geteuid()) +
                             " itself; write \"0666\", or \"0660\" with a group of its own");
     }
-    if (others_change(folder_of(socket))) {
-        obstacles.push_back("others can change the socket's folder " + folder_of(socket));
+    if (!socket.empty()) {
+        const std::string why = Way(folder_of(socket)).weakness();
+        if (!why.empty()) {
+            obstacles.push_back("others can put a socket of theirs at " + socket + ": " + why);
+        }
     }
-    if (!config.file.empty() && others_change(config.file)) {
-        obstacles.push_back("others can change the configuration " + config.file);
+    if (!config.file.empty()) {
+        const std::string why = Way(config.file).weakness();
+        if (!why.empty()) {
+            obstacles.push_back("others can change the configuration " + config.file + ": " + why);
+        }
     }
     check_uid(obstacles);
     return obstacles;
+}
+
+std::string make_place(const Config& config, int lent) {
+    if (lent >= 0) {
+        struct sockaddr_un address = {};
+        socklen_t size = sizeof(address);
+        (void)getsockname(lent, reinterpret_cast<struct sockaddr*>(&address), &size);
+        return {address.sun_path, strnlen(address.sun_path, sizeof(address.sun_path))};
+    }
+    const std::string path = config.socket.empty() ? default_socket() : config.socket;
+    (void)mkdir(folder_of(path).c_str(), 0755);  // where it cannot be, listening will say so
+    return path;
 }
 
 uint32_t overflow_uid() {

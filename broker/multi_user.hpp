@@ -18,11 +18,16 @@ namespace dibs {
 
 // What stands against it, one sentence each; none: it may start. `socket` is the path that it will
 // listen on.
-//   the socket    its mode lets in nobody but the broker's own uid; its folder, or the
-//                 configuration, can be changed by others
+//   the socket    its mode lets in nobody but the broker's own uid
+//   the files     others can write, or own, a folder on the way to the socket or the configuration,
+//                 or that file; what they cannot replace in a sticky folder is as if it were not
 //   the uid       real, effective and saved are not one; it stands for users that this namespace
 //                 does not map; people log in as it; programs other than the broker run as it
 std::vector<std::string> multi_user_obstacles(const Config& config, const std::string& socket);
+
+// The path that it will listen on: of the socket that is lent (-1: none is), else as configured, in
+// a folder that is there from now on. Who looks before it is might find another one later.
+std::string make_place(const Config& config, int lent);
 
 // The uid that users appear as whom this process's namespace does not map.
 uint32_t overflow_uid();

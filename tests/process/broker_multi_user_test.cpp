@@ -4,7 +4,11 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -45,6 +49,11 @@ class MultiUser : public testing::Test {
             dup2(said, STDERR_FILENO);
             const int nothing = open("/dev/null", O_WRONLY);
             dup2(nothing, STDOUT_FILENO);
+            if (lent_ >= 0) {
+                (void)dup2(lent_, 3);
+                (void)setenv("LISTEN_FDS", "1", 1);
+                (void)setenv("LISTEN_PID", std::to_string(getpid()).c_str(), 1);
+            }
             become_user(uid, uid);
             execl(std::getenv("DIBS_DIBSD"),
                   "dibsd",
@@ -76,10 +85,29 @@ class MultiUser : public testing::Test {
         return text.str();
     }
     [[nodiscard]] std::string said_file() const { return folder_.path() + "/said"; }
-    [[nodiscard]] std::string socket() const { return folder_.path() + "/dibs.sock"; }
+    [[nodiscard]] std::string socket() const { return place_.empty() ? at("dibs.sock") : place_; }
+    [[nodiscard]] std::string at(const std::string& name) const {
+        return folder_.path() + "/" + name;
+    }
+    // A folder below this one; its path.
+    std::string make(const std::string& name, uint32_t owner, mode_t mode) const {
+        EXPECT_EQ(mkdir(at(name).c_str(), 0755), 0);
+        EXPECT_EQ(chown(at(name).c_str(), owner, owner), 0);
+        EXPECT_EQ(chmod(at(name).c_str(), mode), 0);
+        return at(name);
+    }
+    // That it does not start, and why its socket's place is none.
+    void expect_no_place(const std::string& why) {
+        EXPECT_EQ(start_as(kBrokerUser), 2);
+        EXPECT_EQ(said(),
+                  "dibsd: --multi-user: others can put a socket of theirs at " + socket() + ": " +
+                      why + "\n");
+    }
 
     const Folder folder_;
     std::string config_;
+    std::string place_;  // of the socket, unless empty
+    int lent_ = -1;      // socket
 };
 
 std::string refusal_of(const std::string& path, uint32_t uid) {
@@ -133,9 +161,88 @@ TEST_F(MultiUser, RefusesAFolderOrAConfigurationThatOthersCanChange) {
     ASSERT_EQ(chmod(folder_.path().c_str(), 0777), 0);
     ASSERT_EQ(chmod(config_.c_str(), 0666), 0);
     EXPECT_EQ(start_as(kBrokerUser), 2);
+    const std::string why =
+        folder_.path() + " can be written by its group or everybody (mode 0777)\n";
     EXPECT_EQ(said(),
-              "dibsd: --multi-user: others can change the socket's folder " + folder_.path() +
-                  "\ndibsd: --multi-user: others can change the configuration " + config_ + "\n");
+              "dibsd: --multi-user: others can put a socket of theirs at " + socket() + ": " + why +
+                  "dibsd: --multi-user: others can change the configuration " + config_ + ": " +
+                  why);
+    ASSERT_EQ(chmod(folder_.path().c_str(), 0755), 0);
+    EXPECT_EQ(start_as(kBrokerUser), 2);
+    EXPECT_EQ(said(),
+              "dibsd: --multi-user: others can change the configuration " + config_ + ": " +
+                  config_ + " can be written by its group or everybody (mode 0666)\n");
+    ASSERT_EQ(chmod(config_.c_str(), 0644), 0);
+    ASSERT_EQ(chown(config_.c_str(), kAlice, kAlice), 0);
+    EXPECT_EQ(start_as(kBrokerUser), 2);
+    EXPECT_EQ(said(),
+              "dibsd: --multi-user: others can change the configuration " + config_ + ": " +
+                  config_ + " belongs to user " + std::to_string(kAlice) + "\n");
+}
+
+TEST_F(MultiUser, RefusesAFolderFurtherUpThatOthersCanChange) {
+    const std::string alices = make("alices", kAlice, 0755);
+    make("alices/own", kBrokerUser, 0755);
+    place_ = alices + "/own/dibs.sock";
+    expect_no_place(alices + " belongs to user " + std::to_string(kAlice));
+    const std::string open = make("open", kBrokerUser, 0775);
+    make("open/own", kBrokerUser, 0755);
+    place_ = open + "/own/dibs.sock";
+    expect_no_place(open + " can be written by its group or everybody (mode 0775)");
+    ASSERT_EQ(chmod(open.c_str(), 01777), 0);  // sticky: what is the broker's stays there
+    EXPECT_EQ(start_as(kBrokerUser), -1) << said();
+}
+
+TEST_F(MultiUser, RefusesWhatLinksLeadTo) {
+    const std::string alices = make("alices", kAlice, 0755);
+    make("alices/own", kBrokerUser, 0755);
+    make("straight", kBrokerUser, 0755);
+    ASSERT_EQ(symlink("../alices/./own", at("straight/link").c_str()), 0);
+    place_ = at("straight/link/dibs.sock");
+    EXPECT_EQ(lchown(at("straight/link").c_str(), kBrokerUser, kBrokerUser), 0);
+    expect_no_place(alices + " belongs to user " + std::to_string(kAlice));
+    make("sticky", kBrokerUser, 01777);
+    ASSERT_EQ(symlink(at("straight").c_str(), at("sticky/link").c_str()), 0);
+    EXPECT_EQ(lchown(at("sticky/link").c_str(), kAlice, kAlice), 0);
+    place_ = at("sticky/link/dibs.sock");
+    expect_no_place(at("sticky/link") + " belongs to user " + std::to_string(kAlice));
+    EXPECT_EQ(lchown(at("sticky/link").c_str(), kBrokerUser, kBrokerUser), 0);
+    EXPECT_EQ(start_as(kBrokerUser), -1) << said();
+    ASSERT_EQ(symlink("round", at("round").c_str()), 0);
+    EXPECT_EQ(lchown(at("round").c_str(), kBrokerUser, kBrokerUser), 0);
+    place_ = at("round/dibs.sock");
+    expect_no_place(at("round") + ": too many links");
+}
+
+// Where anybody may make a folder, it is the broker's that counts, or somebody else's.
+TEST_F(MultiUser, LooksOnceItsFolderIsThere) {
+    const std::string sticky = make("sticky", kBrokerUser, 01777);
+    place_ = sticky + "/new/dibs.sock";
+    EXPECT_EQ(start_as(kBrokerUser), -1) << said();
+    struct stat about = {};
+    ASSERT_EQ(stat((sticky + "/new").c_str(), &about), 0);
+    EXPECT_EQ(about.st_uid, kBrokerUser);
+    make("sticky/taken", kAlice, 0755);
+    place_ = sticky + "/taken/dibs.sock";
+    expect_no_place(sticky + "/taken belongs to user " + std::to_string(kAlice));
+}
+
+TEST_F(MultiUser, LooksAtThePlaceOfASocketThatIsLent) {
+    const std::string alices = make("alices", kAlice, 0755);
+    place_ = alices + "/dibs.sock";
+    struct sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    place_.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    lent_ = ::socket(AF_UNIX, SOCK_SEQPACKET, 0);
+    ASSERT_EQ(bind(lent_, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+    ASSERT_EQ(listen(lent_, 1), 0);
+    const std::string lent = place_;
+    place_.clear();  // as configured, which would do
+    EXPECT_EQ(start_as(kBrokerUser), 2);
+    EXPECT_EQ(said(),
+              "dibsd: --multi-user: others can put a socket of theirs at " + lent + ": " + alices +
+                  " belongs to user " + std::to_string(kAlice) + "\n");
+    close(lent_);
 }
 
 TEST_F(MultiUser, RefusesAUidThatAnotherProgramRunsAs) {
