@@ -85,6 +85,7 @@ void Core::Parts::apply(const Announce& command) {
     told.slot_number = slot.number;
     told.room = slot.room;
     told.value = again ? 1 : 0;
+    if (again && leave_unfit_claim(row)) return;
     if (again) readmit(row);
     const SlotState state_now = state.slots[row].state;
     if (command.ready && !being_killed_for(state.slots[row]) &&
@@ -108,6 +109,20 @@ void Core::Parts::fill_announced(uint32_t row, const Announce& command) {
     put(slot.flags, flags);
     qualify(row, command.labels);
     if (listed) list_slot(row, true);
+}
+
+// A slot that is reserved for a claim has lost a label that this one must have: nothing is granted
+// to it. False: it fits, or is not reserved for any.
+bool Core::Parts::leave_unfit_claim(uint32_t row) {
+    const shm::SlotRow& slot = state.slots[row];
+    const bool reserved = slot.state == SlotState::kReserved && (slot.flags & SlotFlag::kKept) == 0;
+    if (!reserved || !by_account(slot.pool)) return false;
+    const uint32_t claim = slot.holder;
+    if (book->labels.covers(slot.label_set, state.claims[claim].label_set)) return false;
+    const uint32_t first = unreserve(claim);
+    wait_again(claim);
+    give_back_chain(first, false, false, kNoRow);
+    return true;
 }
 
 // Whether it has its pool's required label.

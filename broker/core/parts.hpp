@@ -326,6 +326,7 @@ struct Core::Parts {
     void announce_again(uint32_t slot, const Announce& command);
     [[nodiscard]] Reason announce_refusal(const Announce& command, uint32_t existing) const;
     void fill_announced(uint32_t slot, const Announce& command);
+    bool leave_unfit_claim(uint32_t slot);
     void qualify(uint32_t slot, std::span<const std::string_view> labels);
     void say_ready(uint32_t slot);
     void say_confirm(uint32_t slot, const WorkerWord& word);

@@ -294,6 +294,13 @@ void Writer::announce() {
         for (const std::string& label : some_labels(4))
             step.labels.push_back(label);
     }
+    // Of one that is reserved for a claim, which its labels may not fit any more.
+    if (character_.labels && dice_.percent(30)) {
+        for (const auto& [id, slot] : model().slots) {
+            const bool reserved = slot.is == SlotIs::kReserved && slot.pool == step.pool;
+            if (reserved && !slot.name.empty() && dice_.percent(50)) step.name = slot.name;
+        }
+    }
     if (step.pool != kNoLabel) {
         const uint32_t max = journal_.pools[step.pool].config.attributes_max;
         step.attributes_size = dice_.one_of<uint32_t>({0, 0, 0, max / 2, max, max});

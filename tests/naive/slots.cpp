@@ -188,10 +188,21 @@ void NaiveCore::apply(const core::Announce& announce) {
 
 // "The new protection and labels count first: an idle slot that is now protected or unqualified
 // leaves the queue, one that had only been waiting for that becomes idle." Then "ready on it
-// counts as the word ready (in any state but reserved, kept included, or leased)."
+// counts as the word ready (in any state but reserved, kept included, or leased)." Of a pool
+// ordered by account: "one that is reserved for a claim and lacks one of its base labels by now is
+// freed with the claim's other slots, and the claim waits again in its place".
 void NaiveCore::announce_again(Slot& slot, const core::Announce& announce) {
     slot.is_protected = announce.is_protected;
     slot.is_unqualified = lacks_label(announce.pool, label_set(announce.labels));
+    if (slot.is == SlotIs::kReserved && by_account(slot.pool) &&
+        !has_all(slot.labels, m_.claims.at(slot.claim).base)) {
+        const uint64_t number = slot.claim;
+        const std::vector<uint64_t> slots = m_.claims.at(number).slots;
+        wait_again(number);
+        for (const uint64_t freed : slots)
+            free_slot(freed);
+        return;
+    }
     if (slot.is == SlotIs::kIdle && (slot.is_protected || slot.is_unqualified)) {
         leave_ready_queue(slot);
         slot.is = SlotIs::kRecovering;
