@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/kills.hpp"
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <string>
 
@@ -10,19 +12,39 @@
 
 namespace dibs {
 
+namespace {
+
+constexpr size_t kKilledAtOnce = 16;  // in a turn, each with a line of log
+
+}  // namespace
+
 void Kills::tell() {
     size_t told = 0;
     while (told < failed_.size() && !core_.turn_full())
         core_.apply(core::KillFailed{failed_[told++]});
     failed_.erase(failed_.begin(), failed_.begin() + static_cast<std::ptrdiff_t>(told));
+    kill_some();
 }
 
 void Kills::carry_out() {
     for (const core::Decision& decision : core_.decisions()) {
-        if (decision.kind != core::DecisionKind::kKill) continue;
-        const Session* session = sessions_.at(decision.session);
-        if (session != nullptr) kill(*session, decision.id);
+        if (decision.kind == core::DecisionKind::kKill) decided_.push_back(decision.id);
     }
+    kill_some();
+}
+
+// A lease that has ended meanwhile kills nobody any more.
+void Kills::kill_some() {
+    const size_t count = std::min(decided_.size(), kKilledAtOnce);
+    for (size_t i = 0; i < count; ++i) {
+        const auto row = static_cast<uint32_t>(decided_[i]);
+        const shm::LeaseRow& lease = core_.lease(row);
+        if (core::row_id(lease.head.generation, row) != decided_[i]) continue;
+        if (lease.state != shm::LeaseState::kKilling) continue;
+        const Session* session = sessions_.at(lease.session);
+        if (session != nullptr) kill(*session, decided_[i]);
+    }
+    decided_.erase(decided_.begin(), decided_.begin() + static_cast<std::ptrdiff_t>(count));
 }
 
 void Kills::resume() {

@@ -113,6 +113,28 @@ TEST_F(KillsTest, GrantNothingForAKillThatFails) {
     EXPECT_EQ(bench.next(*other)->outcome, Outcome::kGranted);
 }
 
+// Each takes a signal and a line of log: the others' claims come between.
+TEST_F(KillsTest, TakeAFewATurn) {
+    bench.pool({.name = "many", .slots = 40, .expiry = shm::ExpiryMode::kStrict});
+    holder->peer.pidfd = shm::Descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC));  // no process
+    for (uint16_t tag = 1; tag <= 40; ++tag) {
+        shm::Submission entry = claim(tag, 1);
+        entry.fence = 500;
+        bench.push(*holder, entry);
+    }
+    bench.turn();
+    ASSERT_EQ(bench.core.pool(1).leased, 40U);
+    bench.now = 1501;
+    bench.turn();
+    EXPECT_EQ(bench.core.pool(1).kills_total, 40U);
+    for (const uint64_t failed : {16U, 32U, 40U}) {
+        EXPECT_TRUE(bench.kills.any());
+        bench.turn();
+        EXPECT_EQ(bench.core.pool(1).kills_failed_total, failed);
+    }
+    EXPECT_FALSE(bench.kills.any());
+}
+
 TEST_F(KillsTest, RefuseWhoCouldNotBeKilled) {
     holder->peer.killable = false;
     const shm::Completion refused = hold(*holder, 500);
