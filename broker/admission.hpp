@@ -12,6 +12,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -42,6 +43,10 @@ class Admission {
     [[nodiscard]] std::optional<Refusal> connect(const Credentials& peer, uint64_t now_ns);
     // Takes a session and its memory.
     [[nodiscard]] std::optional<Refusal> begin(const Credentials& peer, uint64_t memory);
+    // None or a quarter of all sessions are left: what others have counts for whoever comes.
+    [[nodiscard]] bool is_crowded() const {
+        return room_.sessions - std::min(sessions_, room_.sessions) <= room_.sessions / 4;
+    }
     // The same for a session that an earlier broker has let in.
     void adopt(uint32_t uid, uint64_t memory);
     // Gives both back.

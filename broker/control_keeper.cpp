@@ -11,7 +11,6 @@ namespace dibs {
 namespace {
 
 constexpr uint64_t kPauseNs = 100'000'000;  // before another keeper is started
-
 constexpr uint64_t kTryAgainNs = uint64_t{KeeperSocket::kTryAgainMs} * 1'000'000;
 
 }  // namespace
@@ -31,7 +30,10 @@ void Control::hear_keeper() {
 
 // What did not fit its socket leaves when there is room again, or after a while.
 void Control::watch_for_writing() {
-    if (keeper_ == nullptr || keeper_->fd() < 0) return;
+    if (keeper_ == nullptr || keeper_->fd() < 0) {
+        keeper_flush_ns_ = 0;  // the next one begins with nothing waiting
+        return;
+    }
     if (keeper_flush_ns_ != 0 && keeper_flush_ns_ <= Clock::monotonic()) {
         keeper_->flush();
         keeper_flush_ns_ = 0;

@@ -12,13 +12,23 @@
 
 namespace dibs {
 
+namespace {
+
+constexpr int kLooks = 4;  // for one who is refused
+
+}  // namespace
+
 // Who is refused is let in all the same if somebody has let go of what kept it out.
 std::optional<Refusal> Control::admit(const Credentials& peer, uint64_t memory) {
     std::optional<Refusal> refusal = admission_.begin(peer, memory);
-    while (refusal && remains_.look(peer.uid))
+    const uint64_t now = Clock::monotonic();
+    for (int looks = 0; refusal && looks < kLooks; ++looks) {
+        if (refusal->code == shm::FarewellCode::kNotAllowed) break;
+        if (!remains_.look(peer.uid, now) &&
+            !(admission_.is_crowded() && remains_.look(std::nullopt, now)))
+            break;
         refusal = admission_.begin(peer, memory);
-    while (refusal && remains_.look(std::nullopt))
-        refusal = admission_.begin(peer, memory);
+    }
     return refusal;
 }
 
@@ -32,13 +42,13 @@ void Control::retire(Session* session) {
         .process = std::move(session->peer.pidfd)};
     const uint32_t row = session->row;
     const uint32_t generation = session->generation;
-    delete session;
     if (draining_) {
         admission_.end(remnant.uid, remnant.memory);
     } else {
         keep_if_held(std::move(remnant));
     }
     if (keeper_ != nullptr) keeper_->drop(row, generation);
+    delete session;  // what the keeper's link knows of it has ended with it
 }
 
 void Control::keep_if_held(Remnant remnant) {

@@ -22,7 +22,10 @@ namespace {
 
 constexpr uint64_t kFirstPauseNs = 50'000'000;
 constexpr uint64_t kLastPauseNs = 60'000'000'000;
-constexpr int kLooksForOne = 16;  // when one is refused: as long as a session takes to make
+constexpr int kLooksForOne = 16;    // when one is refused: as long as a session takes to make
+constexpr uint32_t kFreeLooks = 8;  // at each, then pauses begin
+constexpr uint64_t kAskedPauseNs = 1'000'000;
+constexpr uint32_t kAskedDoublings = 8;
 constexpr int kLooksAtOnce = 64;  // of those that are due
 
 bool is_dead(const shm::Descriptor& process) {
@@ -69,28 +72,47 @@ Holders take_back(int memfd) {
     return taken ? Holders::kNone : Holders::kSome;
 }
 
-TakeBack way_to_take_back() {
+namespace {
+
+// Nothing if there was no descriptor or memory to find out with.
+std::optional<bool> find_out() {
     try {
-        if (is_known_to_work()) return take_back;
-    } catch (const std::exception&) {  // the same for whoever asks
+        const bool works = is_known_to_work();
+        if (!works) {
+            log::info(
+                "this kernel does not say who has a segment: what an ended session had stays "
+                "counted until its process is dead");
+        }
+        return works;
+    } catch (const std::exception&) {
+        return std::nullopt;
     }
-    log::info(
-        "this kernel does not say who has a segment: what an ended session had stays counted "
-        "until its process is dead");
-    return [](int) { return Holders::kUnknown; };
 }
 
-bool Remains::is_gone(const Remnant& remnant) const {
+}  // namespace
+
+TakeBack way_to_take_back() {
+    return [works = find_out()](int memfd) mutable {
+        if (!works) works = find_out();
+        if (!works) return Holders::kSome;
+        return *works ? take_back(memfd) : Holders::kUnknown;
+    };
+}
+
+bool Remains::is_gone(Remnant& remnant) const {
     const auto nobody_has = [&](const shm::Descriptor& segment) {
         const Holders holders = take_back_(segment.get());
         return holders == Holders::kNone ||
                (holders == Holders::kUnknown && is_dead(remnant.process));
     };
-    return nobody_has(remnant.up) && nobody_has(remnant.down);
+    remnant.up_is_gone = remnant.up_is_gone || nobody_has(remnant.up);
+    return remnant.up_is_gone && nobody_has(remnant.down);
 }
 
 void Remains::keep(Remnant remnant, uint64_t now_ns) {
     const uint64_t due_ns = now_ns + kFirstPauseNs;
+    last_number_ = std::max(last_number_, remnant.number);
+    ++of_user_[remnant.uid];
     kept_.push_back({std::move(remnant), due_ns, kFirstPauseNs});
     next_due_ns_ = std::min(next_due_ns_, due_ns);
 }
@@ -99,18 +121,25 @@ bool Remains::drop_if_gone(Place place) {
     kept_.splice(kept_.end(), kept_, place);
     if (!is_gone(place->remnant)) return false;
     gone_(place->remnant);
+    const auto user = of_user_.find(place->remnant.uid);
+    if (--user->second == 0) of_user_.erase(user);
     kept_.erase(place);
     return true;
 }
 
-bool Remains::look(std::optional<uint32_t> uid) {
+bool Remains::look(std::optional<uint32_t> uid, uint64_t now_ns) {
+    if (uid && of_user_.count(*uid) == 0) return false;
     bool any = false;
     int left = kLooksForOne;
     size_t unseen = kept_.size();
     for (Place next = kept_.begin(); unseen != 0 && left != 0; --unseen) {
         const Place place = next++;
-        if (uid && place->remnant.uid != *uid) continue;
+        if (now_ns < place->asked_ns || (uid && place->remnant.uid != *uid)) continue;
         --left;
+        if (++place->asked >= kFreeLooks) {
+            const uint32_t doublings = std::min(place->asked - kFreeLooks, kAskedDoublings);
+            place->asked_ns = now_ns + (kAskedPauseNs << doublings);
+        }
         any = drop_if_gone(place) || any;
     }
     return any;

@@ -12,8 +12,13 @@
 // which might keep whoever takes them waiting (docs/decisions.md).
 //
 //     ended ── nobody has it ──► its pages taken back, no longer counted
-//       └──── somebody ──► looked at again: when a session is refused; by itself after 50 ms, and
-//                          after twice as long each time, up to a minute
+//       └──── somebody ──► looked at again: when a session is refused for want of what it takes,
+//       some
+//                          times at once, then after pauses of 1 to 256 ms; by itself after 50 ms,
+//                          and after twice as long each time, up to a minute
+//
+// A look takes some 20 us. Without the pauses whoever is refused in a loop would keep the control
+// thread at it, at everybody's cost.
 //
 // Where the kernel does not say, the death of the session's process has to do.
 // SPDX-License-Identifier: Apache-2.0
@@ -24,6 +29,7 @@
 #include <functional>
 #include <list>
 #include <optional>
+#include <unordered_map>
 
 #include "shm/descriptor.hpp"
 
@@ -45,6 +51,7 @@ struct Remnant {
     shm::Descriptor up = {};
     shm::Descriptor down = {};
     shm::Descriptor process = {};  // the pidfd
+    bool up_is_gone = false;       // nobody had it when that was looked at: nobody will again
 };
 
 class Remains {
@@ -54,11 +61,12 @@ class Remains {
         : take_back_(std::move(take_back)), gone_(std::move(gone)) {}
 
     // Whether nobody has it any more: it need not be kept.
-    [[nodiscard]] bool is_gone(const Remnant& remnant) const;
+    [[nodiscard]] bool is_gone(Remnant& remnant) const;
     void keep(Remnant remnant, uint64_t now_ns);
     // Somebody is refused: looks at some of this user's, or of anybody's, those first that were not
-    // looked at for longest. True if there is more room than before.
-    bool look(std::optional<uint32_t> uid);
+    // looked at for longest, and at none again within its pause. True if there is more room than
+    // before.
+    bool look(std::optional<uint32_t> uid, uint64_t now_ns);
     void look_due(uint64_t now_ns);
     [[nodiscard]] uint64_t next_due() const { return next_due_ns_; }  // monotonic; kNever = none
     [[nodiscard]] size_t size() const { return kept_.size(); }
@@ -70,6 +78,8 @@ class Remains {
         Remnant remnant;
         uint64_t due_ns;
         uint64_t pause_ns;
+        uint32_t asked = 0;     // how often it was looked at because somebody was refused
+        uint64_t asked_ns = 0;  // from when on it may be again
     };
     using Place = std::list<Kept>::iterator;
 
@@ -77,7 +87,8 @@ class Remains {
 
     TakeBack take_back_;
     std::function<void(const Remnant&)> gone_;
-    std::list<Kept> kept_;  // the one that was looked at last is the last
+    std::list<Kept> kept_;                            // the one that was looked at last is the last
+    std::unordered_map<uint32_t, uint32_t> of_user_;  // how many of them
     uint64_t next_due_ns_ = ~uint64_t{0};
     uint32_t last_number_ = 0;
 };

@@ -20,9 +20,11 @@ namespace {
     throw std::system_error(errno, std::generic_category(), what);
 }
 
+// Whoever has the file open and may lease it could keep an open() waiting; memory files take no
+// other notice of O_NONBLOCK.
 Descriptor reopen(int memfd, int access) {
     const std::string path = "/proc/self/fd/" + std::to_string(memfd);
-    Descriptor reopened(open(path.c_str(), access | O_CLOEXEC));
+    Descriptor reopened(open(path.c_str(), access | O_CLOEXEC | O_NONBLOCK));
     if (!reopened.valid()) fail("reopening a memfd through /proc/self/fd");
     return reopened;
 }

@@ -107,12 +107,14 @@ class RemainsTest : public testing::Test {
     }
 
     Holders holders_ = Holders::kSome;
-    std::map<int, uint32_t> uid_of_;  // by UP
-    std::vector<uint32_t> looked_;    // at whose
+    std::map<int, Holders> segment_holders_;  // else holders_
+    std::map<int, uint32_t> uid_of_;          // by UP
+    std::vector<uint32_t> looked_;            // at whose
     std::vector<uint32_t> gone_;
     Remains remains_{[this](int fd) {
                          if (uid_of_.count(fd) != 0) looked_.push_back(uid_of_[fd]);
-                         return holders_;
+                         const auto its_own = segment_holders_.find(fd);
+                         return its_own != segment_holders_.end() ? its_own->second : holders_;
                      },
                      [this](const Remnant& remnant) { gone_.push_back(remnant.uid); }};
 };
@@ -142,26 +144,64 @@ TEST_F(RemainsTest, OfAUserAreLookedAtWhenItIsRefusedSomeAtATime) {
     for (int i = 0; i < 20; ++i)
         keep(5, 0);
     keep(6, 0);
-    EXPECT_FALSE(remains_.look(5));
+    EXPECT_FALSE(remains_.look(5, 0));
     EXPECT_EQ(looked_, std::vector<uint32_t>(16, 5));
     holders_ = Holders::kNone;
-    EXPECT_TRUE(remains_.look(6));
+    EXPECT_TRUE(remains_.look(6, 0));
     EXPECT_EQ(gone_, std::vector<uint32_t>{6});
-    EXPECT_TRUE(remains_.look(5));
+    EXPECT_TRUE(remains_.look(5, 0));
     EXPECT_EQ(gone_.size(), 17U);
-    EXPECT_TRUE(remains_.look(std::nullopt));
+    EXPECT_TRUE(remains_.look(std::nullopt, 0));
     EXPECT_EQ(gone_.size(), 21U);
-    EXPECT_FALSE(remains_.look(std::nullopt));
+    EXPECT_FALSE(remains_.look(std::nullopt, 0));
 }
 
 TEST_F(RemainsTest, ThatWereLookedAtComeBehindTheOthers) {
     for (int i = 0; i < 16; ++i)
         keep(5, 0);
     keep(6, 0);
-    EXPECT_FALSE(remains_.look(std::nullopt));
+    EXPECT_FALSE(remains_.look(std::nullopt, 0));
     looked_.clear();
-    EXPECT_FALSE(remains_.look(std::nullopt));
+    EXPECT_FALSE(remains_.look(std::nullopt, 0));
     EXPECT_EQ(looked_.front(), 6U);
+}
+
+// Whoever is refused in a loop does not keep the broker looking.
+TEST_F(RemainsTest, AreNotLookedAtForEachRefusal) {
+    keep(5, 0);
+    for (int i = 0; i < 100; ++i)
+        EXPECT_FALSE(remains_.look(5, 0));
+    EXPECT_EQ(looked_.size(), 8U);
+    uint64_t now = kMs;
+    EXPECT_FALSE(remains_.look(5, now - 1));
+    EXPECT_EQ(looked_.size(), 8U);
+    for (const uint64_t pause : {2U, 4U, 8U, 16U, 32U, 64U, 128U, 256U, 256U, 256U}) {
+        const size_t looks = looked_.size();
+        EXPECT_FALSE(remains_.look(std::nullopt, now));
+        EXPECT_FALSE(remains_.look(5, now + pause * kMs - 1));
+        EXPECT_EQ(looked_.size(), looks + 1);
+        now += pause * kMs;
+    }
+    holders_ = Holders::kNone;
+    EXPECT_TRUE(remains_.look(5, now));
+}
+
+TEST_F(RemainsTest, HaveNumbersBehindTheInherited) {
+    Remnant inherited{.number = 700, .uid = 5};
+    remains_.keep(std::move(inherited), 0);
+    EXPECT_EQ(remains_.new_number(), 701U);
+}
+
+// UP is not looked at again once nobody has it.
+TEST_F(RemainsTest, WaitForDownAlone) {
+    keep(5, 0);
+    const int up = uid_of_.begin()->first;
+    segment_holders_[up] = Holders::kNone;
+    EXPECT_FALSE(remains_.look(5, 0));
+    segment_holders_[up] = Holders::kSome;
+    holders_ = Holders::kNone;
+    EXPECT_TRUE(remains_.look(5, 0));
+    EXPECT_EQ(looked_.size(), 1U);
 }
 
 TEST_F(RemainsTest, GoWithTheProcessWhereTheKernelDoesNotSay) {
@@ -169,9 +209,9 @@ TEST_F(RemainsTest, GoWithTheProcessWhereTheKernelDoesNotSay) {
     Child client([](const Child&) {});
     ASSERT_EQ(client.marked(), 'e');
     keep(5, 0, shm::Descriptor(static_cast<int>(syscall(SYS_pidfd_open, client.pid(), 0))));
-    EXPECT_FALSE(remains_.look(5));
+    EXPECT_FALSE(remains_.look(5, 0));
     client.kill();
-    EXPECT_TRUE(remains_.look(5));
+    EXPECT_TRUE(remains_.look(5, 0));
     EXPECT_EQ(gone_, std::vector<uint32_t>{5});
 }
 
