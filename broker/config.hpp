@@ -7,7 +7,7 @@
 //   peer_pidfd = true                   # false: the path for kernels before 6.5
 //   state_dir = "/var/lib/dibs"         # else $DIBS_STATE_DIR; where a failed STATE is put
 //   spin = "25us"                       # of the idle broker, while a client is elsewhere
-//   penalty = "250us"                   # of a session that says nothing but nonsense
+//   penalty = "500us"                   # of a session that says nothing but nonsense
 //   hardening = "on"                    # strict: what it may not do kills it; off
 //   admin_group = "wheel"               # who may administer, beside root and the broker's own uid
 //
@@ -71,7 +71,7 @@ struct Config {
     core::TimeNs created_pool_idle_ns = 60'000'000'000;
     bool peer_pidfd = true;
     core::TimeNs spin_ns = 25'000;
-    core::TimeNs penalty_ns = 250'000;
+    core::TimeNs penalty_ns = 500'000;
     core::Limits limits;
     std::vector<PoolSettings> pools;
     std::vector<AccountSettings> accounts;

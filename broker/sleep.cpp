@@ -71,8 +71,7 @@ void Sleep::worked(core::TimeNs now) {
     worked_ns_ = now;
     yields_ = 0;
     publish_cpu();
-    const bool silent = sessions_.polled().size() != sessions_.all().size();
-    if (now - looked_ns_ < (silent ? kLookEvery : kLookAtDeathsEvery)) return;
+    if (now - looked_ns_ < (sessions_.some_silent() ? kLookEvery : kLookAtDeathsEvery)) return;
     looked_ns_ = now;
     hang_watch_.keep(now);
     leave_silent(now);
