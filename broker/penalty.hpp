@@ -45,7 +45,8 @@ class Penalty {
     // The turn at `now` has read something of it.
     void begin(Session& session, core::TimeNs now) {
         if (pause_ == 0 || session.sits_out) return;
-        sessions_.sit_out(&session);
+        sessions_.unpoll(&session);
+        session.sits_out = true;
         sitting_.push_back(&session);
         const auto shared_by =
             std::count_if(sitting_.begin(), sitting_.end(), [&](const Session* other) {
@@ -60,7 +61,7 @@ class Penalty {
             return;
         std::erase_if(sitting_, [&](Session* session) {
             if (now < session->sits_until) return false;
-            sessions_.stand_up(session);
+            session->sits_out = false;
             if (session->draining) return true;
             sessions_.poll(session);
             session->down->cpu.store(shm::current_cpu(), std::memory_order_relaxed);
@@ -71,7 +72,7 @@ class Penalty {
     // It goes.
     void forget(Session& session) {
         if (!session.sits_out) return;
-        sessions_.stand_up(&session);
+        session.sits_out = false;
         std::erase(sitting_, &session);
         find_due();
     }

@@ -49,18 +49,6 @@ class Sessions {
         session->polled = false;
         std::erase(polled_, session);
     }
-    // One that sits out is not polled, and yet not silent: nobody listens for its bell either.
-    void sit_out(Session* session) {
-        unpoll(session);
-        session->sits_out = true;
-        ++sitting_;
-    }
-    void stand_up(Session* session) {
-        session->sits_out = false;
-        --sitting_;
-    }
-    // Somebody's bell may ring, or somebody is ending.
-    [[nodiscard]] bool some_silent() const { return polled_.size() + sitting_ < all_.size(); }
     // Is there an entry (or a violation) in some ring? One load per polled session.
     [[nodiscard]] bool anything_new() const {
         return std::any_of(
@@ -110,7 +98,6 @@ class Sessions {
     std::vector<Session*> polled_;
     std::vector<Session*> ending_;
     std::vector<Session*> in_turn_;
-    size_t sitting_ = 0;
 };
 
 }  // namespace dibs

@@ -22,11 +22,10 @@ namespace {
 constexpr uint32_t kReadsPerSpin = 4;  // of the clock; then at the peers' CPUs
 constexpr uint32_t kLooksPerRead = 4;  // at the rings
 constexpr uint32_t kYields = 3;
-// At bells and deaths, while there is always work; and where nobody is silent, so that no bell
-// rings. It is a system call that somebody's claim may have to wait for: one in a hundred or more
-// did.
-constexpr core::TimeNs kLookEvery = 50'000;
-constexpr core::TimeNs kLookAtDeathsEvery = 500'000;
+// At bells and deaths, while there is always work: a system call that somebody's claim may have to
+// wait for, so seldom that fewer than one in a hundred do. Not in a pause instead: that ends with
+// the next claim.
+constexpr core::TimeNs kLookEvery = 250'000;
 constexpr core::TimeNs kSilent = 1'000'000;  // then a session is not polled any more
 constexpr int kEventsAtOnce = 64;
 
@@ -71,7 +70,7 @@ void Sleep::worked(core::TimeNs now) {
     worked_ns_ = now;
     yields_ = 0;
     publish_cpu();
-    if (now - looked_ns_ < (sessions_.some_silent() ? kLookEvery : kLookAtDeathsEvery)) return;
+    if (now - looked_ns_ < kLookEvery) return;
     looked_ns_ = now;
     hang_watch_.keep(now);
     leave_silent(now);
