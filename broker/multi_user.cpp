@@ -46,8 +46,8 @@ class Way {
   public:
     explicit Way(const std::string& path) { take(path); }
 
-    // Why somebody other than root and the broker can change what lies at its end, as far as it is
-    // there; empty: nobody can.
+    // Why somebody other than root and the broker can change what lies at its end; empty: nobody
+    // can. What is not there may be anybody's by the time that it is.
     [[nodiscard]] std::string weakness() {
         std::string why = look("/");
         while (why.empty() && !left_.empty()) {
@@ -55,11 +55,17 @@ class Way {
             left_.pop_front();
             if (name == "..") {
                 at_ = at_.parent_path();
-            } else if (!step(at_ / name, &why)) {
-                break;
+            } else {
+                why = step(at_ / name);
             }
         }
         return why;
+    }
+    // Behind that, of a folder in which names are taken: in a sticky one everybody may take them.
+    [[nodiscard]] std::string openness() const {
+        struct stat about = {};
+        if (lstat(at_.c_str(), &about) != 0) return at_.string() + ": " + std::strerror(errno);
+        return others_write(about) ? writable(at_, about) : "";
     }
 
   private:
@@ -72,26 +78,21 @@ class Way {
         }
         left_.insert(left_.begin(), names.begin(), names.end());
     }
-    // False: it is not there.
-    bool step(const std::filesystem::path& entry, std::string* why) {
+    std::string step(const std::filesystem::path& entry) {
         struct stat about = {};
-        if (lstat(entry.c_str(), &about) != 0) {
-            if (errno != ENOENT) *why = entry.string() + ": " + std::strerror(errno);
-            return false;
-        }
-        if (S_ISLNK(about.st_mode)) {
-            if (!is_ours(about)) *why = owned(entry, about);
-            if (++links_ > kLinksMax) *why = entry.string() + ": too many links";
-            std::error_code error;
-            const auto target = std::filesystem::read_symlink(entry, error);
-            if (error) *why = entry.string() + ": " + error.message();
-            take(target.is_absolute() ? target : at_ / target);
-            at_ = "/";
-        } else {
-            *why = look(entry);
+        if (lstat(entry.c_str(), &about) != 0) return entry.string() + ": " + std::strerror(errno);
+        if (!S_ISLNK(about.st_mode)) {
             at_ = entry;
+            return look(entry);
         }
-        return true;
+        if (!is_ours(about)) return owned(entry, about);
+        if (++links_ > kLinksMax) return entry.string() + ": too many links";
+        std::error_code error;
+        const auto target = std::filesystem::read_symlink(entry, error);
+        if (error) return entry.string() + ": " + error.message();
+        take(target.is_absolute() ? target : at_ / target);
+        at_ = "/";
+        return "";
     }
     // What is in a sticky folder only its owner can put something else in the place of.
     static std::string look(const std::filesystem::path& entry) {
@@ -99,7 +100,9 @@ class Way {
         if (lstat(entry.c_str(), &about) != 0) return entry.string() + ": " + std::strerror(errno);
         if (!is_ours(about)) return owned(entry, about);
         const bool sticky = S_ISDIR(about.st_mode) && (about.st_mode & S_ISVTX) != 0;
-        if (!others_write(about) || sticky) return "";
+        return others_write(about) && !sticky ? writable(entry, about) : "";
+    }
+    static std::string writable(const std::filesystem::path& entry, const struct stat& about) {
         std::ostringstream mode;
         mode << std::oct << (about.st_mode & 07777U);
         return entry.string() + " can be written by its group or everybody (mode 0" + mode.str() +
@@ -189,7 +192,9 @@ std::vector<std::string> multi_user_obstacles(const Config& config, const std::s
                             " itself; write \"0666\", or \"0660\" with a group of its own");
     }
     if (!socket.empty()) {
-        const std::string why = Way(folder_of(socket)).weakness();
+        Way way(folder_of(socket));
+        std::string why = way.weakness();
+        if (why.empty()) why = way.openness();
         if (!why.empty()) {
             obstacles.push_back("others can put a socket of theirs at " + socket + ": " + why);
         }

@@ -227,6 +227,19 @@ TEST_F(MultiUser, LooksOnceItsFolderIsThere) {
     expect_no_place(sticky + "/taken belongs to user " + std::to_string(kAlice));
 }
 
+// Whatever is missing somebody else may have taken away, and bring again.
+TEST_F(MultiUser, RefusesAWayThatIsNotThere) {
+    make("sticky", kBrokerUser, 01777);
+    place_ = at("sticky/a/b/dibs.sock");
+    expect_no_place(at("sticky/a") + ": No such file or directory");
+}
+
+// A name in it is whoever's takes it first, as often as the broker is away.
+TEST_F(MultiUser, RefusesAFolderInWhichEverybodyTakesNames) {
+    place_ = make("sticky", kBrokerUser, 01777) + "/dibs.sock";
+    expect_no_place(at("sticky") + " can be written by its group or everybody (mode 01777)");
+}
+
 TEST_F(MultiUser, LooksAtThePlaceOfASocketThatIsLent) {
     const std::string alices = make("alices", kAlice, 0755);
     place_ = alices + "/dibs.sock";
