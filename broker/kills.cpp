@@ -33,6 +33,11 @@ void Kills::carry_out() {
     kill_some();
 }
 
+void Kills::finish() {
+    while (!decided_.empty())
+        kill_some();
+}
+
 // A lease that has ended meanwhile kills nobody any more.
 void Kills::kill_some() {
     const size_t count = std::min(decided_.size(), kKilledAtOnce);

@@ -29,6 +29,8 @@ class Kills {
     void tell();
     // After the commit: what the turn has decided, or the first of it.
     void carry_out();
+    // Of a broker that stops: all that is left, whom no successor would kill.
+    void finish();
     // Of a broker that takes over: what an earlier one decided and perhaps did not do.
     void resume();
     // Of a session that is cut off: true if its process had to be killed and its death is awaited.

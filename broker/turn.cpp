@@ -52,7 +52,10 @@ void Turn::serve() {
         }
         take(waits);
     }
-    if (!yielded_) part();
+    if (!yielded_) {
+        kills_.finish();
+        part();
+    }
     exchange_.report({Report::Kind::kFinished, nullptr});
 }
 

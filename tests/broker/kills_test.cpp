@@ -135,6 +135,28 @@ TEST_F(KillsTest, TakeAFewATurn) {
     EXPECT_FALSE(bench.kills.any());
 }
 
+// Nobody else would: what a broker that stops leaves is clean, and no successor looks at it.
+TEST_F(KillsTest, AreFinishedByWhoeverStops) {
+    bench.pool({.name = "many", .slots = 40, .expiry = shm::ExpiryMode::kStrict});
+    const Sleeper process;
+    holder->peer.pidfd = shm::Descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC));  // no process
+    other->peer.pidfd = shm::Descriptor(dup(process.pidfd()));
+    for (uint16_t tag = 1; tag <= 39; ++tag) {
+        shm::Submission entry = claim(tag, 1);
+        entry.fence = 500;
+        bench.push(*holder, entry);
+    }
+    bench.turn();
+    shm::Submission last = claim(1, 1);
+    last.fence = 500;
+    bench.push(*other, last);
+    bench.turn();
+    bench.now = 2001;
+    bench.turn();
+    bench.kills.finish();
+    EXPECT_EQ(process.killed_by(), SIGKILL);
+}
+
 TEST_F(KillsTest, RefuseWhoCouldNotBeKilled) {
     holder->peer.killable = false;
     const shm::Completion refused = hold(*holder, 500);
