@@ -43,18 +43,23 @@ std::unique_ptr<Inheritance> nobody_left(shm::Descriptor state) {
     return inheritance;
 }
 
-// Who starts the successor. One that died a moment ago cannot, and nobody but this process knows.
+bool lives(const KeeperLink& keeper) {
+    struct pollfd death = {keeper.keeper_pidfd(), POLLIN, 0};
+    return death.fd >= 0 && poll(&death, 1, 0) == 0;
+}
+
+// Who starts the successor, and has been told all by then: one that was renewed a moment ago may
+// still have to hear of most sessions. One that died a moment ago cannot, and nobody but this
+// process knows.
 void find_keeper(KeeperLink& keeper) {
     constexpr int kPauseMs = 100;  // before another is started
     for (;;) {
-        struct pollfd death = {keeper.keeper_pidfd(), POLLIN, 0};
-        if (death.fd >= 0 && poll(&death, 1, 0) == 0) return;
-        log::warning("the keeper died: starting another");
-        if (!keeper.renew()) {
-            (void)poll(nullptr, 0, kPauseMs);
-            continue;
+        if (lives(keeper)) {
+            keeper.settle();
+            if (lives(keeper)) return;
         }
-        keeper.settle();
+        log::warning("the keeper died: starting another");
+        if (!keeper.renew()) (void)poll(nullptr, 0, kPauseMs);
     }
 }
 
