@@ -8,6 +8,7 @@
 #include "benchmarks/asked_claim.hpp"
 #include "benchmarks/beset_claim.hpp"
 #include "benchmarks/broker_process.hpp"
+#include "benchmarks/bulk.hpp"
 #include "benchmarks/core_claim.hpp"
 #include "benchmarks/futex_floor.hpp"
 #include "benchmarks/instructions.hpp"
@@ -59,6 +60,10 @@ void race_rings(const Stage& stage) {
     race.operations = scaled(stage, 4000);
     race.lanes.push_back(floor_lane(
         "floor: ring round trip", where, std::make_unique<RingFloor>(stage.placement.far_side)));
+    race.lanes.push_back(floor_lane("ring round trip, mean of 256 that are not timed",
+                                    where,
+                                    std::make_unique<RingFloor>(stage.placement.far_side, kBulk)));
+    race.lanes.back().floor = 0;
     // Peers are forked before there is any session: a child keeps what its parent had open.
     const BrokerProcess few({with_slots(1000), stage.placement.far_side});
     const BrokerProcess many({with_slots(100'000), stage.placement.far_side});

@@ -42,26 +42,29 @@ class Echo {
 
 }  // namespace
 
-RingFloor::RingFloor(int peer_cpu)
-    : memory_((kThere + kBack) * shm::kLineSize),
+RingFloor::RingFloor(int peer_cpu, uint32_t bulk)
+    : bulk_(bulk),
+      memory_((kThere + kBack) * shm::kLineSize),
       there_(memory_.at<shm::SubmissionEntry>(0)),
       back_(memory_.at<shm::CompletionEntry>(kThere * shm::kLineSize)),
       producer_(there_, kThere, 0),
       consumer_(back_, kBack, 0),
       peer_(peer_cpu, Echo(there_, back_)) {}
 
+void RingFloor::there_and_back() {
+    (void)producer_.release_to(producer_.tail());
+    producer_.push(ask_);
+    while (consumer_.pop(answer_) != shm::Poll::kEntry)
+        shm::pause();
+}
+
 void RingFloor::measure(uint32_t operations, Samples& out) {
-    shm::Submission ask;
-    shm::Completion answer;
     peer_.start();
-    for (uint32_t i = 0; i < operations; ++i) {
-        (void)producer_.release_to(producer_.tail());
-        ask.user_data = i;
+    for (uint32_t done = 0; done < operations; done += bulk_) {
         const uint64_t first = ticks();
-        producer_.push(ask);
-        while (consumer_.pop(answer) != shm::Poll::kEntry)
-            shm::pause();
-        out.add(elapsed_ns(first, ticks()));
+        for (uint32_t i = 0; i < bulk_; ++i)
+            there_and_back();
+        out.add(elapsed_ns(first, ticks()) / bulk_);
         short_gap();
     }
     peer_.stop();

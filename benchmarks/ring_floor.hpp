@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+
 #include "benchmarks/contender.hpp"
 #include "benchmarks/peer.hpp"
 #include "shm/ring.hpp"
@@ -11,10 +13,17 @@ namespace dibs::bench {
 
 class RingFloor final : public Contender {
   public:
-    explicit RingFloor(int peer_cpu);
+    // A sample is one round trip; of more in a `bulk` their mean, none of them timed by itself and
+    // no gap between them.
+    explicit RingFloor(int peer_cpu, uint32_t bulk = 1);
     void measure(uint32_t operations, Samples& out) override;
 
   private:
+    void there_and_back();
+
+    uint32_t bulk_;
+    shm::Submission ask_;
+    shm::Completion answer_;
     SharedMemory memory_;
     shm::SubmissionEntry* there_;
     shm::CompletionEntry* back_;
