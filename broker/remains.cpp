@@ -35,6 +35,10 @@ bool is_dead(const shm::Descriptor& process) {
 
 bool is_known_to_work() {
     const shm::Descriptor memfd = shm::make_memfd("dibs-look", shm::kPageSize);
+    {  // as many as the looks below need: to them, none left looks like somebody's
+        const shm::Descriptor one = shm::reopen_read_only(memfd.get());
+        const shm::Descriptor two = shm::reopen_read_only(memfd.get());
+    }
     if (take_back(memfd.get()) != Holders::kNone) return false;
     {
         const shm::Descriptor reader = shm::reopen_read_only(memfd.get());
@@ -45,6 +49,21 @@ bool is_known_to_work() {
         if (take_back(memfd.get()) != Holders::kSome) return false;
     }
     return take_back(memfd.get()) == Holders::kNone;
+}
+
+// Nothing if there was no descriptor or memory to find out with.
+std::optional<bool> find_out() {
+    try {
+        const bool works = is_known_to_work();
+        if (!works) {
+            log::info(
+                "this kernel does not say who has a segment: what an ended session had stays "
+                "counted until its process is dead");
+        }
+        return works;
+    } catch (const std::exception&) {
+        return std::nullopt;
+    }
 }
 
 }  // namespace
@@ -71,25 +90,6 @@ Holders take_back(int memfd) {
     (void)fcntl(own.get(), F_SETLEASE, F_UNLCK);
     return taken ? Holders::kNone : Holders::kSome;
 }
-
-namespace {
-
-// Nothing if there was no descriptor or memory to find out with.
-std::optional<bool> find_out() {
-    try {
-        const bool works = is_known_to_work();
-        if (!works) {
-            log::info(
-                "this kernel does not say who has a segment: what an ended session had stays "
-                "counted until its process is dead");
-        }
-        return works;
-    } catch (const std::exception&) {
-        return std::nullopt;
-    }
-}
-
-}  // namespace
 
 TakeBack way_to_take_back() {
     return [works = find_out()](int memfd) mutable {
