@@ -43,20 +43,15 @@ std::unique_ptr<Inheritance> nobody_left(shm::Descriptor state) {
     return inheritance;
 }
 
-bool lives(const KeeperLink& keeper) {
-    struct pollfd death = {keeper.keeper_pidfd(), POLLIN, 0};
-    return death.fd >= 0 && poll(&death, 1, 0) == 0;
-}
-
 // Who starts the successor, and has been told all by then: one that was renewed a moment ago may
 // still have to hear of most sessions. One that died a moment ago cannot, and nobody but this
 // process knows.
 void find_keeper(KeeperLink& keeper) {
     constexpr int kPauseMs = 100;  // before another is started
     for (;;) {
-        if (lives(keeper)) {
+        if (keeper.lives()) {
             keeper.settle();
-            if (lives(keeper)) return;
+            if (keeper.lives()) return;
         }
         log::warning("the keeper died: starting another");
         if (!keeper.renew()) (void)poll(nullptr, 0, kPauseMs);

@@ -52,6 +52,7 @@ class KeeperLink {
     // --- for the control thread's epoll
     [[nodiscard]] int fd() const { return socket_.fd(); }
     [[nodiscard]] int keeper_pidfd() const { return keeper_.pidfd(); }
+    [[nodiscard]] bool lives() const { return keeper_.pidfd() >= 0 && !keeper_.dead(); }
     [[nodiscard]] bool waits_for_room() const { return socket_.waits_for_room(); }
     [[nodiscard]] bool waits_for_time() const { return socket_.waits_for_time(); }
     void flush() { socket_.flush(); }
