@@ -99,6 +99,7 @@ void Adoption::restore_leases() {
     uint64_t left = core_.leases_max() - core_.counters().leases_free;
     for (uint32_t row = 0; row < core_.leases_max() && left != 0; ++row) {
         const shm::LeaseRow& lease = core_.lease(row);
+        core_.fetch_leases_behind(row);
         if (lease.state == shm::LeaseState::kFree) continue;
         --left;
         if (lease.room == shm::kNoRow) continue;

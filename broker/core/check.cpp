@@ -18,7 +18,7 @@ namespace {
 constexpr uint32_t kAhead = 16;
 
 template <class Row>
-void fetch(const Rows<Row>& rows, uint32_t row) {
+[[gnu::always_inline]] inline void fetch(const Rows<Row>& rows, uint32_t row) {
     if (row < rows.size()) __builtin_prefetch(&rows[row]);
 }
 
@@ -29,6 +29,7 @@ void check_free_list(
     uint32_t row = head;
     for (; row != kNoRow && found < rows.size(); row = rows[row].head.free_next) {
         if (row >= rows.size()) break;
+        rows.fetch(row + kAhead);  // what was never in use stands in its order
         expect(wrongs, static_cast<int>(rows[row].state) == 0, [&] {
             return std::string{table} + " row " + std::to_string(row) + " is free and in use";
         });
@@ -95,6 +96,7 @@ void Check::slots_and_leases() {
 void Check::slots(uint32_t begin, uint32_t end) {
     for (uint32_t row = begin; row < end; ++row) {
         const shm::SlotRow& slot = state_.slots[row];
+        state_.slots.fetch_behind(row);
         if (end - row > kAhead) fetch(state_.leases, state_.slots[row + kAhead].holder);
         if (slot.state == SlotState::kFree) continue;
         ++live_slots_;
@@ -240,6 +242,7 @@ void Check::claims() {
 void Check::leases(uint32_t begin, uint32_t end) {
     for (uint32_t row = begin; row < end; ++row) {
         const shm::LeaseRow& lease = state_.leases[row];
+        state_.leases.fetch_behind(row);
         if (end - row > kAhead) fetch(state_.slots, state_.leases[row + kAhead].first_slot);
         if (lease.state == LeaseState::kFree) continue;
         ++live_leases_;
@@ -318,6 +321,7 @@ uint32_t Check::mark_chain(uint32_t chain, uint32_t bytes, const Whose& whose) {
             return kNoRow;
         }
         last = chain;
+        state_.arena.fetch(chain + kAhead);
         expect(
             &wrongs_, block_used_[chain] == 0, [&] { return whose() + " shares an arena block"; });
         block_used_[chain] = 1;

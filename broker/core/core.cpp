@@ -308,6 +308,9 @@ const shm::SessionRow& Core::session(uint32_t row) const {
 const shm::LeaseRow& Core::lease(uint32_t row) const {
     return parts_->state.leases[row];
 }
+void Core::fetch_leases_behind(uint32_t row) const {
+    parts_->state.leases.fetch_behind(row);
+}
 const shm::ClaimRow& Core::claim(uint32_t row) const {
     return parts_->state.claims[row];
 }

@@ -186,6 +186,8 @@ class Core {
     [[nodiscard]] const shm::SlotRow& slot(uint32_t row) const;
     [[nodiscard]] const shm::SessionRow& session(uint32_t row) const;
     [[nodiscard]] const shm::LeaseRow& lease(uint32_t row) const;
+    // For whoever goes through all leases: asks memory for those behind this row.
+    void fetch_leases_behind(uint32_t row) const;
     [[nodiscard]] const shm::ClaimRow& claim(uint32_t row) const;
     [[nodiscard]] uint32_t find_account(std::string_view name) const;  // row or kNoRow
     [[nodiscard]] uint32_t accounts_max() const;

@@ -112,6 +112,7 @@ void Core::Parts::rebuild_leases() {
     uint32_t end = 0;  // of the rows in use
     for (uint32_t row = 0; row < state.leases.size() && left != 0; ++row) {
         const shm::LeaseRow& lease = state.leases[row];
+        state.leases.fetch_behind(row);
         if (lease.state == LeaseState::kFree) continue;
         --left;
         end = row + 1;
@@ -154,6 +155,7 @@ void Core::Parts::rebuild_slots() {
     uint32_t left = in_use(state.slots.size(), state.counters->slots_free);
     for (uint32_t row = 0; row < state.slots.size() && left != 0; ++row) {
         const shm::SlotRow& slot = state.slots[row];
+        state.slots.fetch_behind(row);
         if (slot.state == SlotState::kFree) continue;
         --left;
         if ((slot.flags & shm::SlotFlag::kCollected) != 0) ++collected[slot.pool];

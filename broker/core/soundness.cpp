@@ -11,6 +11,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "broker/core/account_book.hpp"
@@ -112,6 +113,7 @@ class Soundness {
     template <class Row>
     std::string first_unsound(const char* table, const Rows<Row>& rows) {
         for (uint32_t row = 0; row < rows.size(); ++row) {
+            if constexpr (!std::is_same_v<Row, shm::LabelSetRow>) rows.fetch_behind(row);
             if (!is_link(rows[row].head.free_next, rows.size()) || !sound(rows[row])) {
                 return row_text(table, row, " leaves its tables");
             }

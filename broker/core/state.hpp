@@ -27,6 +27,24 @@ class Rows {
         return static_cast<uint32_t>(&row - first_);
     }
 
+    // Asks memory for a row's first line, if there is such a row. In line, or g++ 12 takes a
+    // function that only asks for one that does nothing.
+    [[gnu::always_inline]] void fetch(uint32_t row) const {
+        if (row < count_) __builtin_prefetch(first_ + row);
+    }
+    // Whoever goes through a table at `row` asks for what comes: the other lines of a row only once
+    // its first one has come, and says that it is in use. What is done with a row in between is
+    // longer than the processor looks ahead.
+    [[gnu::always_inline]] void fetch_behind(uint32_t row) const {
+        constexpr uint32_t kFirst = 24;
+        constexpr uint32_t kRest = 12;
+        fetch(row + kFirst);
+        if (count_ - row <= kRest || static_cast<int>(first_[row + kRest].state) == 0) return;
+        for (size_t line = 1; line < sizeof(Row) / shm::kLineSize; ++line)
+            __builtin_prefetch(reinterpret_cast<const std::byte*>(first_ + row + kRest) +
+                               line * shm::kLineSize);
+    }
+
   private:
     const Row* first_ = nullptr;
     uint32_t count_ = 0;
