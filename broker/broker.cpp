@@ -60,21 +60,11 @@ void find_keeper(KeeperLink& keeper) {
 
 }  // namespace
 
-Broker::Sound::Sound(const core::Core& core) {
-    if (core.head().epoch == 0) return;  // made just now
-    const std::vector<std::string> violations = core.check_all();
-    if (violations.empty()) return;
-    for (const std::string& violation : violations)
-        log::error("STATE: " + violation);
-    throw StateFailure("STATE fails " + std::to_string(violations.size()) +
-                       " of its checks and is not served from; the first: " + violations.front());
-}
-
 Broker::Broker(Config config, Inheritance& inheritance, KeeperLink* keeper, bool signals)
     : config_(std::move(config)),
       state_(copy_of(inheritance.state), config_.limits),
-      core_(state_.bytes(), secret()),
-      sound_(core_),
+      attached_(state_.attach(secret())),
+      core_(*attached_),
       board_(core_.head().table[static_cast<size_t>(shm::Table::kPools)].rows,
              core_.accounts_max(),
              std::move(inheritance.board)),

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "broker/config.hpp"
@@ -44,14 +45,10 @@ class Broker {
     [[nodiscard]] bool yielded() const { return turn_.yielded(); }
 
   private:
-    struct Sound {  // a STATE that was served from before passes its checks
-        explicit Sound(const core::Core& core);
-    };
-
     Config config_;
     StateSegment state_;
-    core::Core core_;
-    Sound sound_;
+    const std::unique_ptr<core::Core> attached_;
+    core::Core& core_;
     BoardSegment board_;
     Exchange exchange_;
     Turn turn_;

@@ -6,9 +6,16 @@
 #include <string>
 #include <utility>
 
+#include "broker/log.hpp"
 #include "shm/memfd.hpp"
 
 namespace dibs {
+
+namespace {
+
+const char* const kNotServedFrom = "the STATE that was handed over cannot be served from: ";
+
+}  // namespace
 
 StateSegment::StateSegment(shm::Descriptor fd, const core::Limits& limits) : fd_(std::move(fd)) {
     const uint64_t size = core::state_size(limits);
@@ -20,14 +27,27 @@ StateSegment::StateSegment(shm::Descriptor fd, const core::Limits& limits) : fd_
         }
         mapping_ = Mapping(fd_.get(), size);
         core::format_state(mapping_.bytes(), limits);
+        made_ = true;
         return;
     }
     mapping_ = Mapping(fd_.get(), shm::size_of(fd_.get()));
-    std::string why = core::state_refusal(mapping_.bytes());
-    if (why.empty()) why = core::rows_refusal(mapping_.bytes());
-    if (!why.empty()) {
-        throw StateFailure("the STATE that was handed over cannot be served from: " + why);
+    const std::string why = core::state_refusal(mapping_.bytes());
+    if (!why.empty()) throw StateFailure(kNotServedFrom + why);
+}
+
+std::unique_ptr<core::Core> StateSegment::attach(uint64_t hash_seed) const {
+    if (made_) {
+        return std::make_unique<core::Core>(mapping_.bytes(), hash_seed);
     }
+    core::Core::Refusal refusal;
+    std::unique_ptr<core::Core> core = core::Core::attach(mapping_.bytes(), hash_seed, &refusal);
+    if (core != nullptr) return core;
+    if (!refusal.unsound.empty()) throw StateFailure(kNotServedFrom + refusal.unsound);
+    for (const std::string& wrong : refusal.wrong)
+        log::error("STATE: " + wrong);
+    throw StateFailure(
+        "STATE fails " + std::to_string(refusal.wrong.size()) +
+        " of its checks and is not served from; the first: " + refusal.wrong.front());
 }
 
 BoardSegment::BoardSegment(uint32_t pools_max, uint32_t accounts_max, shm::Descriptor inherited)

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <stdexcept>
 
@@ -21,11 +22,13 @@ class StateFailure : public std::runtime_error {
 };
 
 // STATE. From an empty or absent descriptor a new one is made and formatted; any other is taken
-// as it is. Throws StateFailure with what is wrong with it.
+// as it is. Throws StateFailure with what is wrong with its head; its rows are attach()'s.
 class StateSegment {
   public:
     StateSegment(shm::Descriptor fd, const core::Limits& limits);
 
+    // A core over it. Throws StateFailure if what was handed over is not sound, or not right.
+    [[nodiscard]] std::unique_ptr<core::Core> attach(uint64_t hash_seed) const;
     [[nodiscard]] std::span<std::byte> bytes() const { return mapping_.bytes(); }
     [[nodiscard]] int fd() const { return fd_.get(); }
     // Whether its last broker stopped in order.
@@ -34,6 +37,7 @@ class StateSegment {
   private:
     shm::Descriptor fd_;
     Mapping mapping_;
+    bool made_ = false;  // just now
 };
 
 // BOARD: written by the turn, read by everybody through a read-only descriptor. One of the same

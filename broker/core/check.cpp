@@ -13,15 +13,6 @@ namespace SlotFlag = shm::SlotFlag;
 
 namespace {
 
-// How many rows before its own turn what a row names is asked for: memory answers in 100 ns or so,
-// and where leases have come and gone for long a slot stands anywhere.
-constexpr uint32_t kAhead = 16;
-
-template <class Row>
-[[gnu::always_inline]] inline void fetch(const Rows<Row>& rows, uint32_t row) {
-    if (row < rows.size()) __builtin_prefetch(&rows[row]);
-}
-
 template <class Row>
 void check_free_list(
     Wrongs* wrongs, const char* table, const Rows<Row>& rows, uint32_t head, uint32_t count) {
@@ -29,7 +20,7 @@ void check_free_list(
     uint32_t row = head;
     for (; row != kNoRow && found < rows.size(); row = rows[row].head.free_next) {
         if (row >= rows.size()) break;
-        rows.fetch(row + kAhead);  // what was never in use stands in its order
+        rows.fetch(row + kCheckAhead);  // what was never in use stands in its order
         expect(wrongs, static_cast<int>(rows[row].state) == 0, [&] {
             return std::string{table} + " row " + std::to_string(row) + " is free and in use";
         });
@@ -76,28 +67,25 @@ void Check::live_rows() {
     expect_rows("session", sessions, counters.sessions_free, state_.sessions.size());
 }
 
-// A slot is compared with its lease, a lease with its slots. Both tables are larger than any cache,
-// and mostly a lease stands about where its slots do: so they are gone through side by side.
-void Check::slots_and_leases() {
-    constexpr uint32_t kStep = 512;
+void Check::begin() {
+    free_lists();
+    census_.resize(state_.counters->pools);
+    held_by_.resize(state_.sessions.size());
     leased_.resize(census_.size());
-    const uint64_t slots_used = rows_in_use(state_.slots.size(), state_.counters->slots_free);
-    const uint64_t leases_used = rows_in_use(state_.leases.size(), state_.counters->leases_free);
-    const uint32_t rows = std::max(state_.slots.size(), state_.leases.size());
-    for (uint32_t row = 0; row < rows; row += kStep) {
-        const uint32_t end = rows - row > kStep ? row + kStep : rows;
-        if (live_slots_ < slots_used) slots(row, std::min(end, state_.slots.size()));
-        if (live_leases_ < leases_used) leases(row, std::min(end, state_.leases.size()));
-        if (live_slots_ >= slots_used && live_leases_ >= leases_used) break;
-    }
-    leased_slots();
+    slots_used_ = rows_in_use(state_.slots.size(), state_.counters->slots_free);
+    leases_used_ = rows_in_use(state_.leases.size(), state_.counters->leases_free);
+}
+
+void Check::slots_and_leases(uint32_t begin, uint32_t end) {
+    if (live_slots_ < slots_used_) slots(begin, std::min(end, state_.slots.size()));
+    if (live_leases_ < leases_used_) leases(begin, std::min(end, state_.leases.size()));
 }
 
 void Check::slots(uint32_t begin, uint32_t end) {
     for (uint32_t row = begin; row < end; ++row) {
         const shm::SlotRow& slot = state_.slots[row];
         state_.slots.fetch_behind(row);
-        if (end - row > kAhead) fetch(state_.leases, state_.slots[row + kAhead].holder);
+        if (end - row > kCheckAhead) state_.leases.fetch(state_.slots[row + kCheckAhead].holder);
         if (slot.state == SlotState::kFree) continue;
         ++live_slots_;
         const auto who = [&] { return "slot row " + std::to_string(row); };
@@ -243,7 +231,8 @@ void Check::leases(uint32_t begin, uint32_t end) {
     for (uint32_t row = begin; row < end; ++row) {
         const shm::LeaseRow& lease = state_.leases[row];
         state_.leases.fetch_behind(row);
-        if (end - row > kAhead) fetch(state_.slots, state_.leases[row + kAhead].first_slot);
+        if (end - row > kCheckAhead)
+            state_.slots.fetch(state_.leases[row + kCheckAhead].first_slot);
         if (lease.state == LeaseState::kFree) continue;
         ++live_leases_;
         const auto who = [&] { return "lease of claim " + std::to_string(lease.arrival); };
@@ -309,77 +298,6 @@ void Check::sessions() {
         expect_count(
             &wrongs_, [&] { return who() + " tags"; }, used, uint64_t{held.claims} + held.leases);
     }
-}
-
-// Returns the chain's last block.
-template <class Whose>
-uint32_t Check::mark_chain(uint32_t chain, uint32_t bytes, const Whose& whose) {
-    uint32_t last = kNoRow;
-    for (uint32_t left = chain == kNoRow ? 0 : Arena::blocks_for(bytes); left > 0; --left) {
-        if (chain >= state_.arena.size()) {
-            wrongs_.push_back(whose() + " leaves the arena");
-            return kNoRow;
-        }
-        last = chain;
-        state_.arena.fetch(chain + kAhead);
-        expect(
-            &wrongs_, block_used_[chain] == 0, [&] { return whose() + " shares an arena block"; });
-        block_used_[chain] = 1;
-        chain = state_.arena[chain].next;
-    }
-    return last;
-}
-
-void Check::arena() {
-    const shm::CountersRow& counters = *state_.counters;
-    block_used_.assign(state_.arena.size(), 0);
-    constexpr uint32_t kBlock = sizeof(shm::ArenaBlock::bytes);
-    const auto named = [](const char* list) { return [list] { return std::string(list); }; };
-    mark_chain(counters.arena_free_head, counters.arena_free * kBlock, named("the free list"));
-    const uint32_t last = mark_chain(
-        counters.arena_freed_head, counters.arena_freed * kBlock, named("the freed list"));
-    expect(&wrongs_, counters.arena_freed == 0 || last == counters.arena_freed_tail, [] {
-        return std::string("the freed list ends at another block");
-    });
-    const bool free_counted = (counters.arena_free == 0) == (counters.arena_free_head == kNoRow);
-    const bool freed_counted = (counters.arena_freed == 0) == (counters.arena_freed_head == kNoRow);
-    expect(&wrongs_, free_counted && freed_counted, [] {
-        return std::string(
-            "the arena counts free blocks that no list has, or none of one that does");
-    });
-    for (const uint32_t row : live_claims_) {
-        const shm::ClaimRow& claim = state_.claims[row];
-        mark_chain(claim.payload, claim.payload_size, [&] {
-            return "claim " + std::to_string(claim.arrival);
-        });
-        if (!parts_.by_account(claim.pool)) continue;
-        mark_chain(claim.carried_cost, sizeof(Cost), [&] {
-            return "cost of " + std::to_string(claim.arrival);
-        });
-    }
-    for (const uint32_t row : slots_with_text_) {
-        const shm::SlotRow& slot = state_.slots[row];
-        mark_chain(slot.attributes, slot.attributes_size, [&] {
-            return "slot row " + std::to_string(row);
-        });
-    }
-    for (uint32_t row = 0; row < state_.accounts.size(); ++row) {
-        const shm::AccountRow& account = state_.accounts[row];
-        if (account.state == 0) continue;
-        mark_chain(account.label_limits, account.label_limits_size, [] {
-            return std::string("an account's limits");
-        });
-    }
-    for (uint32_t row = 0; row < state_.label_sets.size(); ++row) {
-        const shm::LabelSetRow& set = state_.label_sets[row];
-        if (set.references == 0) continue;
-        mark_chain(set.text, set.text_size, [] { return std::string("a label set"); });
-    }
-    uint64_t used = 0;
-    for (const uint8_t block : block_used_)
-        used += block;
-    expect_count(
-        &wrongs_, [] { return std::string("arena blocks"); }, used, state_.arena.size());
 }
 
 void Check::derived() {

@@ -53,12 +53,14 @@ Core::Parts::Parts(std::span<std::byte> bytes, uint64_t seed)
     // What a session has, or the impatient claims of a turn.
     scratch.reserve(std::max({state.slots.size(), shm::kTagsMax, state.log_images_max}));
     touched_list.reserve(state.pools.size());
-    rebuild();
-    keep_owed_pledge();
 }
 
 Core::Core(std::span<std::byte> state, uint64_t hash_seed)
-    : parts_(std::make_unique<Parts>(state, hash_seed)) {}
+    : Core(std::make_unique<Parts>(state, hash_seed)) {
+    parts_->rebuild();
+    parts_->keep_owed_pledge();
+}
+Core::Core(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Core::~Core() = default;
 
 void Core::begin_turn(TimeNs now) {

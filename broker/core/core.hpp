@@ -69,6 +69,15 @@ class Core {
     // keys and names of slots are theirs to choose. No decision depends on it.
     explicit Core(std::span<std::byte> state, uint64_t hash_seed = 0);
     ~Core();
+    // The same for a STATE that may not be sound, with check_all() at once: each row is looked at
+    // for all three while it is warm. Null where there is nothing to attach to, with *refusal set.
+    struct Refusal {
+        std::string unsound;             // what rows_refusal() is about, though perhaps another row
+        std::vector<std::string> wrong;  // else: what check_all() is about
+    };
+    [[nodiscard]] static std::unique_ptr<Core> attach(std::span<std::byte> state,
+                                                      uint64_t hash_seed,
+                                                      Refusal* refusal);
     Core(const Core&) = delete;
     Core& operator=(const Core&) = delete;
 
@@ -249,6 +258,8 @@ class Core {
     struct Parts;  // parts.hpp; for the core's own files
 
   private:
+    explicit Core(std::unique_ptr<Parts> parts);
+
     std::unique_ptr<Parts> parts_;
     Tap* tap_ = nullptr;  // who hears the commands
 };

@@ -71,6 +71,7 @@ inline bool key_given(const uint8_t* key) {
 }
 
 struct Core::Parts {
+    // Takes back an uncommitted turn. Nothing is derived yet.
     Parts(std::span<std::byte> bytes, uint64_t seed);
 
     State state;
@@ -133,12 +134,8 @@ struct Core::Parts {
     static constexpr uint32_t kTagLease = 0x80000000U;
     static constexpr uint32_t kTagFresh = 0x40000000U;
 
-    // rebuild.cpp
+    // rebuild.cpp: before anything else is asked of it
     void rebuild();
-    std::vector<uint32_t> rebuild_claims();
-    void rebuild_leases();
-    void list_leases_by_age(uint32_t rows, uint32_t end);
-    void rebuild_slots();
 
     // rows.cpp: free lists
     uint32_t take_claim_row();

@@ -1,12 +1,7 @@
-// broker/core/soundness.cpp -- whether a STATE that somebody hands over can be attached to.
-//
-// Attaching, and check_all() after it, follow the rows' links and use their words as places in
-// tables; both trust that a broker wrote them. Here is asked, before either, whether every such
-// word stays within its table and every enum within its machine, whether the slots of a claim or
-// lease are as many as it counts, and whether a text can be taken apart: what may be wrong behind
-// that is check_all()'s to say. One scan over the rows, which attaching repeats while they are
-// warm; slots come first, so that whoever names some finds them looked at.
+// broker/core/soundness.cpp -- what each row may say.
 // SPDX-License-Identifier: Apache-2.0
+#include "broker/core/soundness.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -18,7 +13,6 @@
 #include "broker/core/arena.hpp"
 #include "broker/core/core.hpp"
 #include "broker/core/edit.hpp"
-#include "broker/core/state.hpp"
 
 namespace dibs::core {
 
@@ -77,11 +71,28 @@ bool are_limits(std::string_view text) {
     return true;
 }
 
-class Soundness {
-  public:
-    explicit Soundness(const State& state) : state_(state), run_by_(state.leases.size()) {}
+// Images are copied to where they say: never into the log itself, nor beside a line.
+bool images_sound(const State& state) {
+    const uint32_t images = state.head->log.images.load(std::memory_order_relaxed);
+    if (images > state.log_images_max) return false;
+    const auto begin =
+        static_cast<uint64_t>(reinterpret_cast<const std::byte*>(state.counters) - state.base);
+    const auto end =
+        static_cast<uint64_t>(reinterpret_cast<const std::byte*>(state.log_offsets) - state.base);
+    for (uint32_t image = 0; image < images; ++image) {
+        const uint64_t offset = state.log_offsets[image];
+        if (offset % shm::kLineSize != 0 || offset < begin || offset >= end) return false;
+    }
+    return true;
+}
 
-    std::string find() {
+}  // namespace
+
+class Soundness::Rows {
+  public:
+    explicit Rows(const State& state) : state_(state), run_by_(state.leases.size()) {}
+
+    std::string tables() {
         if (!counters()) return "the counters leave their tables, or their numbers";
         for (uint32_t row = 0; row < state_.arena.size(); ++row) {
             if (!is_link(state_.arena[row].next, state_.arena.size())) {
@@ -90,19 +101,28 @@ class Soundness {
         }
         std::string found = first_unsound("pool", state_.pools);
         if (found.empty()) found = first_unsound("session", state_.sessions);
-        if (found.empty()) found = first_unsound("slot", state_.slots);
         if (found.empty()) found = first_unsound("claim", state_.claims);
-        if (found.empty()) found = first_unsound("lease", state_.leases);
         if (found.empty()) found = first_unsound("account", state_.accounts);
         if (found.empty()) found = first_unsound("label set", state_.label_sets);
-        for (uint32_t pool = 0; found.empty() && pool < state_.counters->pools; ++pool) {
+        return found;
+    }
+
+    std::string slots(uint32_t begin, uint32_t end) {
+        return first_unsound("slot", state_.slots, begin, end);
+    }
+
+    std::string leases(uint32_t begin, uint32_t end) {
+        return first_unsound("lease", state_.leases, begin, end);
+    }
+
+    std::string lists() const {
+        for (uint32_t pool = 0; pool < state_.counters->pools; ++pool) {
             if (!ready_queue(pool)) {
-                found = "the ready queue of pool row " + std::to_string(pool) +
-                        " is not one of its idle slots in their order";
+                return "the ready queue of pool row " + std::to_string(pool) +
+                       " is not one of its idle slots in their order";
             }
         }
-        if (found.empty() && !pledge()) found = "the pledge does not follow from the rows";
-        return found;
+        return pledge() ? "" : "the pledge does not follow from the rows";
     }
 
   private:
@@ -111,8 +131,16 @@ class Soundness {
     }
 
     template <class Row>
-    std::string first_unsound(const char* table, const Rows<Row>& rows) {
-        for (uint32_t row = 0; row < rows.size(); ++row) {
+    std::string first_unsound(const char* table, const core::Rows<Row>& rows) {
+        return first_unsound(table, rows, 0, rows.size());
+    }
+
+    template <class Row>
+    std::string first_unsound(const char* table,
+                              const core::Rows<Row>& rows,
+                              uint32_t begin,
+                              uint32_t end) {
+        for (uint32_t row = begin; row < end; ++row) {
             if constexpr (!std::is_same_v<Row, shm::LabelSetRow>) rows.fetch_behind(row);
             if (!is_link(rows[row].head.free_next, rows.size()) || !sound(rows[row])) {
                 return row_text(table, row, " leaves its tables");
@@ -410,34 +438,46 @@ class Soundness {
     std::vector<bool> run_by_;  // leases that a claim runs under
 };
 
-// Images are copied to where they say: never into the log itself, nor beside a line.
-bool images_sound(const State& state) {
-    const uint32_t images = state.head->log.images.load(std::memory_order_relaxed);
-    if (images > state.log_images_max) return false;
-    const auto begin =
-        static_cast<uint64_t>(reinterpret_cast<const std::byte*>(state.counters) - state.base);
-    const auto end =
-        static_cast<uint64_t>(reinterpret_cast<const std::byte*>(state.log_offsets) - state.base);
-    for (uint32_t image = 0; image < images; ++image) {
-        const uint64_t offset = state.log_offsets[image];
-        if (offset % shm::kLineSize != 0 || offset < begin || offset >= end) return false;
+Soundness::Soundness(State& state) : state_(state), rows_(std::make_unique<Rows>(state)) {}
+Soundness::~Soundness() = default;
+
+std::string Soundness::log() {
+    const shm::LogHead& log = state_.head->log;
+    const shm::LogPhase phase = log.phase.load(std::memory_order_acquire);
+    if (!within(phase, shm::LogPhase::kCommitted)) return "the log is in no phase that there is";
+    if (log.stores > state_.log_stores_max) return "the log counts more stores than it holds";
+    if (phase == shm::LogPhase::kOpen) {
+        if (!images_sound(state_)) return "the log's images belong to no rows";
+        Edit::recover(state_);
     }
-    return true;
+    return {};
 }
 
-}  // namespace
+std::string Soundness::tables() {
+    return rows_->tables();
+}
+
+std::string Soundness::slots(uint32_t begin, uint32_t end) {
+    return rows_->slots(begin, end);
+}
+
+std::string Soundness::leases(uint32_t begin, uint32_t end) {
+    return rows_->leases(begin, end);
+}
+
+std::string Soundness::lists() {
+    return rows_->lists();
+}
 
 std::string rows_refusal(std::span<std::byte> bytes) {
     State state{bytes};
-    const shm::LogHead& log = state.head->log;
-    const shm::LogPhase phase = log.phase.load(std::memory_order_acquire);
-    if (!within(phase, shm::LogPhase::kCommitted)) return "the log is in no phase that there is";
-    if (log.stores > state.log_stores_max) return "the log counts more stores than it holds";
-    if (phase == shm::LogPhase::kOpen) {
-        if (!images_sound(state)) return "the log's images belong to no rows";
-        Edit::recover(state);
-    }
-    return Soundness{state}.find();
+    Soundness soundness(state);
+    std::string found = soundness.log();
+    if (found.empty()) found = soundness.tables();
+    if (found.empty()) found = soundness.slots(0, state.slots.size());
+    if (found.empty()) found = soundness.leases(0, state.leases.size());
+    if (found.empty()) found = soundness.lists();
+    return found;
 }
 
 }  // namespace dibs::core

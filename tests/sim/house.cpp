@@ -102,11 +102,10 @@ void House::serve() {
     const std::span<std::byte> state{state_.front().bytes, state_.size() * sizeof(Line)};
     try {
         std::string why = core::state_refusal(state);
-        if (why.empty()) why = core::rows_refusal(state);
         if (why.empty()) {
-            life_->core = std::make_unique<core::Core>(state, hash_seed_);
-            for (const std::string& wrong : life_->core->check_all())
-                why = wrong;
+            core::Core::Refusal refusal;
+            life_->core = core::Core::attach(state, hash_seed_, &refusal);
+            why = refusal.wrong.empty() ? refusal.unsound : refusal.wrong.back();
         }
         if (!why.empty()) {
             broken = "a STATE that a killed broker left: " + why;

@@ -101,6 +101,7 @@ class Book : public CoreFixture {
     // A core's parts over the same rows, with all that it works out when it is asked.
     std::unique_ptr<Parts> attached() {
         auto parts = std::make_unique<Parts>(memory(), 0);
+        parts->rebuild();
         parts->now_ns = 5000;
         for (uint32_t pool = 0; pool < 2; ++pool)
             parts->begin_watch(pool);

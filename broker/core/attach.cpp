@@ -1,0 +1,76 @@
+// broker/core/attach.cpp -- a takeover's way to a core: rows that nobody has looked at yet.
+//
+// Whether they are sound, what is derived from them and whether all invariants hold are three
+// looks at every row, and STATE is larger than any cache: so some rows of each table have all
+// three before the next ones come. Each look asks nothing of rows behind the ones at hand that the
+// look before it has not made sure of.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/core/check.hpp"
+#include "broker/core/rebuild.hpp"
+#include "broker/core/soundness.hpp"
+
+namespace dibs::core {
+
+namespace {
+
+class Attachment {
+  public:
+    explicit Attachment(Core::Parts& parts)
+        : state_(parts.state), soundness_(parts.state), rebuild_(parts), check_(parts) {}
+
+    // What is unsound; then nothing may be asked of the parts.
+    std::string rows() {
+        std::string unsound = soundness_.tables();
+        if (!unsound.empty()) return unsound;
+        rebuild_.claims();
+        check_.begin();
+        for (uint32_t row = 0; row < check_.rows() && unsound.empty(); row += Check::kStep)
+            unsound = some(row, row + Check::kStep);
+        return unsound.empty() ? soundness_.lists() : unsound;
+    }
+
+    Wrongs wrong() {
+        rebuild_.finish();
+        return check_.finish();
+    }
+
+  private:
+    std::string some(uint32_t begin, uint32_t end) {
+        const uint32_t slots = state_.slots.size();
+        const uint32_t leases = state_.leases.size();
+        std::string unsound = soundness_.slots(std::min(begin, slots), std::min(end, slots));
+        if (unsound.empty()) {
+            unsound = soundness_.leases(std::min(begin, leases), std::min(end, leases));
+        }
+        if (!unsound.empty()) return unsound;
+        rebuild_.slots(std::min(begin, slots), std::min(end, slots));
+        rebuild_.leases(std::min(begin, leases), std::min(end, leases));
+        check_.slots_and_leases(begin, end);
+        return {};
+    }
+
+    const State& state_;
+    Soundness soundness_;
+    Rebuild rebuild_;
+    Check check_;
+};
+
+}  // namespace
+
+std::unique_ptr<Core> Core::attach(std::span<std::byte> bytes,
+                                   uint64_t hash_seed,
+                                   Refusal* refusal) {
+    State state{bytes};
+    refusal->unsound = Soundness(state).log();
+    if (!refusal->unsound.empty()) return nullptr;
+    std::unique_ptr<Core> core(new Core(std::make_unique<Parts>(bytes, hash_seed)));
+    Attachment attachment(*core->parts_);
+    refusal->unsound = attachment.rows();
+    if (!refusal->unsound.empty()) return nullptr;
+    refusal->wrong = attachment.wrong();
+    if (!refusal->wrong.empty()) return nullptr;
+    core->parts_->keep_owed_pledge();
+    return core;
+}
+
+}  // namespace dibs::core
