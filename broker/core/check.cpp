@@ -84,7 +84,6 @@ void Check::slots_and_leases(uint32_t begin, uint32_t end) {
 void Check::slots(uint32_t begin, uint32_t end) {
     for (uint32_t row = begin; row < end; ++row) {
         const shm::SlotRow& slot = state_.slots[row];
-        state_.slots.fetch_behind(row);
         if (end - row > kCheckAhead) state_.leases.fetch(state_.slots[row + kCheckAhead].holder);
         if (slot.state == SlotState::kFree) continue;
         ++live_slots_;
@@ -230,7 +229,6 @@ void Check::claims() {
 void Check::leases(uint32_t begin, uint32_t end) {
     for (uint32_t row = begin; row < end; ++row) {
         const shm::LeaseRow& lease = state_.leases[row];
-        state_.leases.fetch_behind(row);
         if (end - row > kCheckAhead)
             state_.slots.fetch(state_.leases[row + kCheckAhead].first_slot);
         if (lease.state == LeaseState::kFree) continue;

@@ -84,7 +84,6 @@ void Rebuild::claim(uint32_t row) {
 void Rebuild::leases(uint32_t begin, uint32_t end) {
     for (uint32_t row = begin; row < end && leases_left_ != 0; ++row) {
         const shm::LeaseRow& lease = state_.leases[row];
-        state_.leases.fetch_behind(row);
         if (lease.state == LeaseState::kFree) continue;
         --leases_left_;
         leases_end_ = row + 1;
@@ -122,7 +121,6 @@ void Rebuild::leases_by_age() {
 void Rebuild::slots(uint32_t begin, uint32_t end) {
     for (uint32_t row = begin; row < end && slots_left_ != 0; ++row) {
         const shm::SlotRow& slot = state_.slots[row];
-        state_.slots.fetch_behind(row);
         if (slot.state == SlotState::kFree) continue;
         --slots_left_;
         if ((slot.flags & shm::SlotFlag::kCollected) != 0) ++parts_.collected[slot.pool];
