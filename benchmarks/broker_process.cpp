@@ -136,6 +136,18 @@ pid_t BrokerProcess::kept_pid(pid_t other) const {
     }
 }
 
+void BrokerProcess::await_standby() const {
+    const std::string pid = std::to_string(pid_);
+    for (;; sched_yield()) {
+        std::ifstream file("/proc/" + pid + "/task/" + pid + "/children");
+        for (pid_t child = 0; file >> child;) {
+            std::string name;
+            std::ifstream("/proc/" + std::to_string(child) + "/comm") >> name;
+            if (name == "dibsd-standby") return;
+        }
+    }
+}
+
 uint64_t BrokerProcess::allocations() const {
     uint64_t count = 0;
     std::ifstream(folder_ + "/allocations", std::ios::binary)

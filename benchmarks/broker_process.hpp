@@ -28,6 +28,8 @@ class BrokerProcess {
     [[nodiscard]] pid_t pid() const { return pid_; }
     // Of the keeper's child; waits until there is one, which is not `other`.
     [[nodiscard]] pid_t kept_pid(pid_t other = -1) const;
+    // Waits until the next broker waits as well.
+    void await_standby() const;
     [[nodiscard]] static std::string program();
     // Whether this process may start one of that priority.
     [[nodiscard]] static bool may_be(int nice);

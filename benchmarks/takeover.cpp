@@ -105,6 +105,7 @@ double start_and_end(const std::string& program) {
 
 // The broker's death is proved before the claim is made: no answer is the dead one's.
 double take_over(const BrokerProcess& broker, const SessionClient& client, uint32_t pool) {
+    broker.await_standby();
     const pid_t dying = broker.kept_pid();
     const shm::Descriptor pidfd = pidfd_of(dying);
     const double begin = now_ns();

@@ -41,6 +41,7 @@ std::vector<std::string> Arguments::options() const {
     if (!config.empty()) words.insert(words.end(), {"--config", config});
     if (!socket.empty()) words.insert(words.end(), {"--socket", socket});
     if (multi_user) words.emplace_back("--multi-user");
+    if (no_standby) words.emplace_back("--no-standby");
     return words;
 }
 
@@ -66,8 +67,15 @@ std::optional<Arguments> parse_arguments(int argc, char** argv, int* exit_code) 
     app.add_flag("--no-keeper",
                  arguments.no_keeper,
                  "one process alone: when it dies, so does all that it holds");
+    app.add_flag(
+           "--no-standby",
+           arguments.no_standby,
+           "start the next broker only when this one has died: half the memory, and a takeover "
+           "that takes longer")
+        ->excludes("--no-keeper");
     app.add_option("--link", arguments.link_fd)->group("")->check(CLI::NonNegativeNumber);
     app.add_option("--keep", arguments.keep_fd)->group("")->check(CLI::NonNegativeNumber);
+    app.add_option("--ahead", arguments.ahead_kib)->group("")->needs("--link");
     app.set_version_flag("-V,--version",
                          "dibsd " DIBS_VERSION ", layout " + std::to_string(shm::kLayoutVersion));
     app.allow_extras();

@@ -17,9 +17,11 @@ struct Arguments {
     int ready_fd = -1;         // where the ready line goes; -1 = standard output
     bool no_keeper = false;
     bool multi_user = false;
+    bool no_standby = false;
     // How keeper and broker call each other up.
-    int link_fd = -1;  // be the broker of the keeper at the other end
-    int keep_fd = -1;  // be the keeper of the broker at the other end
+    int link_fd = -1;                   // be the broker of the keeper at the other end
+    int keep_fd = -1;                   // be the keeper of the broker at the other end
+    std::optional<uint64_t> ahead_kib;  // be the next broker, and have so much memory until then
 
     // What a successor is called with.
     [[nodiscard]] std::vector<std::string> options() const;

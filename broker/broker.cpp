@@ -16,6 +16,7 @@
 
 #include "broker/admin.hpp"
 #include "broker/copying.hpp"
+#include "broker/head_start.hpp"
 #include "broker/log.hpp"
 
 namespace dibs {
@@ -106,7 +107,11 @@ void Broker::harden() {
 }
 
 void Broker::run() {
-    std::thread control([this] { control_.serve(core_.head().epoch); });
+    std::thread control([this] {
+        give_back_memory();  // of the start; whoever follows would touch as much
+                             // (broker/standby.hpp)
+        control_.serve(core_.head().epoch);
+    });
     turn_.serve();
     control.join();
     if (turn_.yielded()) {

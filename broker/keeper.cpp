@@ -59,8 +59,8 @@ uint64_t Keeper::key_of(const KeeperMessage& message) {
     return uint64_t{static_cast<uint32_t>(message.what)} << 32 | message.row;
 }
 
-Keeper::Keeper(OwnProgram program, int ready_fd)
-    : program_(std::move(program)), ready_fd_(ready_fd) {
+Keeper::Keeper(OwnProgram program, int ready_fd, bool standby)
+    : program_(std::move(program)), ready_fd_(ready_fd), has_standby_(standby) {
     sigset_t set;
     sigemptyset(&set);
     for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR2})
@@ -106,6 +106,7 @@ int Keeper::serve() {
             log::error(std::string("no broker can be started: ") + error.what());
             start_due_ns_ = Clock::monotonic() + kPauseNs;
         }
+        start_standby();
         wait();
     }
     return exit_code_;
@@ -116,11 +117,12 @@ void Keeper::wait() {
     const short link = static_cast<short>(socket_.waits_for_room() ? POLLIN | POLLOUT : POLLIN);
     const uint64_t began = Clock::monotonic();
     const bool tells = began >= (must_tell() ? tell_again_ns_ : store_.next_due_ns());
-    std::array<struct pollfd, 5> on = {{{socket_.fd(), link, 0},
+    std::array<struct pollfd, 6> on = {{{socket_.fd(), link, 0},
                                         {broker_.pidfd(), POLLIN, 0},
                                         {looks_left_ == 0 ? watch_.fd() : -1, POLLIN, 0},
                                         {signals_.get(), POLLIN, 0},
-                                        {tells ? notices_.fd() : -1, POLLOUT, 0}}};
+                                        {tells ? notices_.fd() : -1, POLLOUT, 0},
+                                        {standby_.pidfd(), POLLIN, 0}}};
     const int happened = poll(on.data(), on.size(), wait_ms(began));
     if (looks_left_ > 0 && Clock::monotonic() >= look_due_ns_) look_again();
     if (on[4].revents != 0) notices_.flush();
@@ -133,6 +135,10 @@ void Keeper::wait() {
         hear();
     }
     if (on[1].revents != 0) return broker_died();
+    if (on[5].revents != 0) {
+        standby_.ended(began);
+        if (asked_ns_ != 0) standby_.cancel();
+    }
     if (on[2].revents != 0) suspect();
     if (on[3].revents != 0) take_signals();
 }
@@ -145,6 +151,7 @@ bool Keeper::must_tell() const {
 int Keeper::wait_ms(uint64_t now) const {
     uint64_t due = looks_left_ == 0 ? shm::kNever : look_due_ns_;
     if (start_again_) due = std::min(due, start_due_ns_);
+    due = std::min(due, standby_.due_ns());
     // What is due already waits for room, not for time.
     if (store_.next_due_ns() > now) due = std::min(due, store_.next_due_ns());
     if (must_tell() && tell_again_ns_ > now) due = std::min(due, tell_again_ns_);
@@ -156,12 +163,10 @@ int Keeper::wait_ms(uint64_t now) const {
 
 void Keeper::start_broker() {
     looks_left_ = 0;
-    auto [own, others] = KeeperSocket::make_pair();
     start_again_ = true;  // unless it is there below
-    start_program(others.get());
+    start_program();
     start_again_ = false;
     serving_ = hung_ = false;
-    socket_ = KeeperSocket(std::move(own));
     store_broker();  // before it is given anything that it could write to
     watch_.set(kServesWithinNs);
     KeeperMessage begin;
@@ -185,8 +190,19 @@ void Keeper::start_broker() {
 
 // What lies at the path is an upgrade. What cannot be started, or begin, is none: what served until
 // now goes on. A keeper that is restricted may not even start it.
-void Keeper::start_program(int socket) {
+void Keeper::start_program() {
     runs_other_ = !only_own_ && program_.replaced();
+    if (auto ahead = standby_.take(program_, runs_other_)) {
+        broker_ = std::move(ahead->process);
+        socket_ = std::move(ahead->socket);
+        return;
+    }
+    auto [own, others] = KeeperSocket::make_pair();
+    launch(others.get());
+    socket_ = KeeperSocket(std::move(own));
+}
+
+void Keeper::launch(int socket) {
     if (runs_other_) {
         try {
             broker_ = Process::start(program_, "--link", socket);
@@ -196,6 +212,12 @@ void Keeper::start_program(int socket) {
         }
     }
     broker_ = Process::start_own(program_, "--link", socket);
+}
+
+void Keeper::start_standby() {
+    const uint64_t now = Clock::monotonic();
+    if (now < standby_.due_ns()) return;
+    standby_.start(program_, !only_own_ && program_.replaced(), broker_, now);
 }
 
 void Keeper::go_back(const std::string& why) {
@@ -253,6 +275,7 @@ void Keeper::take(KeeperPacket& packet) {
             return broker_serves(packet.message);
         case KeeperWord::kStopping:
             if (asked_ns_ == 0) asked_ns_ = packet.message.asked_ns;
+            standby_.cancel();
             return;
         case KeeperWord::kStopped:
             stopped_ = true;
@@ -300,6 +323,7 @@ void Keeper::adopt(KeeperPacket& packet) {
     looks_left_ = 0;
     clock_offset_ = packet.message.clock_offset;
     serving_ = true;
+    if (has_standby_ && asked_ns_ == 0) standby_.plan(Clock::monotonic());
     // The service is this process from now on, and ready: nobody knows what the earlier one said.
     notices_.say("READY=1\nMAINPID=" + std::to_string(getpid()));
     store_broker();
@@ -315,6 +339,7 @@ void Keeper::broker_serves(const KeeperMessage& message) {
     state_served_ = true;
     restarted_ = false;
     failed_starts_ = unserved_ = 0;
+    if (has_standby_ && asked_ns_ == 0) standby_.plan(Clock::monotonic());
     for (const auto& [key, held] : held_)
         store(held);
     if (said_ready_) return;
@@ -337,10 +362,12 @@ void Keeper::broker_died() {
     broker_ = Process();
     looks_left_ = 0;
     watch_.disarm();
+    standby_.cancel();
     if (stopped_ || (asked_ns_ != 0 && !ever_served_)) return finish(0);
     if (!worth_another(ending)) return;
     if (ending && !ending->by_signal && ending->number == kExitYielded) {
         only_own_ = false;
+        standby_.let_go();  // what it has loaded may be what is to be changed
         log::info("the broker has made way: starting the next one");
     } else {
         log::warning("the broker died" + shown(ending) + (hung_ ? ", it hung" : "") +
@@ -412,6 +439,7 @@ void Keeper::take_signals() {
             notices_.say("STOPPING=1");
             if (asked_ns_ == 0) asked_ns_ = Clock::monotonic();
             if (again) asked_ns_ = kLongAgoNs;
+            standby_.cancel();
         }
         if (broker_.pidfd() >= 0) {
             // Two orders to stop are two signals, or the broker might find one. If it is dead
@@ -428,6 +456,7 @@ void Keeper::take_signals() {
 void Keeper::finish(int exit_code) {
     finished_ = true;
     exit_code_ = exit_code;
+    standby_.let_go();
     store_.drop_segments(Clock::monotonic());
     tell_manager(kLastWordsMs);
 }

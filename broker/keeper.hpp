@@ -9,6 +9,8 @@
 //        ▼                                                      ▼ everything over, goes on serving
 //     broker, next generation                                 keeper, next generation
 //
+// The next broker is there already, as a rule, and waits (broker/standby.hpp).
+//
 // It is the program that was called, and does next to nothing, so that it has nothing to die of: it
 // maps no segment and reads no client's byte. If both die together, a service manager may have
 // their descriptors (broker/descriptor_store.hpp) and begins a keeper that goes on from them;
@@ -37,6 +39,7 @@
 #include "broker/keeper_child.hpp"
 #include "broker/keeper_socket.hpp"
 #include "broker/service_notice.hpp"
+#include "broker/standby.hpp"
 #include "broker/stored_descriptors.hpp"
 
 namespace dibs {
@@ -45,7 +48,8 @@ class Keeper {
   public:
     // The ready line goes to `ready_fd`; -1 = standard output. SIGTERM, SIGINT, SIGHUP and SIGUSR2
     // must be blocked: they are taken from a descriptor and passed on to the broker.
-    Keeper(OwnProgram program, int ready_fd);
+    // `standby`: the next broker is started ahead of its time.
+    Keeper(OwnProgram program, int ready_fd, bool standby);
 
     // Keeps a broker going, the first one on `state` and `listener` if those are valid, or on what
     // a service manager has `stored`, once every broker in it is proved dead. Returns the exit
@@ -74,7 +78,9 @@ class Keeper {
     void store(const Held& held);
     void tell_manager(uint32_t ms);
     void start_broker();
-    void start_program(int socket);
+    void start_program();
+    void launch(int socket);
+    void start_standby();
     void go_back(const std::string& why);
     void hand_over(const Held& held);
     void hear();
@@ -100,6 +106,8 @@ class Keeper {
     std::map<DescriptorName, shm::Descriptor> stored_brokers_;  // one of them may live
     Process broker_;
     KeeperSocket socket_;
+    const bool has_standby_;
+    Standby standby_;
     std::map<uint64_t, Held> held_;  // by what and row: STATE first
     uint64_t clock_offset_ = 0;
     uint64_t death_ns_ = 0;

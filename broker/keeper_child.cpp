@@ -36,11 +36,17 @@ shm::Descriptor pidfd_of(pid_t pid) {
 
 }  // namespace
 
+std::optional<ProgramFile> OwnProgram::file(bool at_path) const {
+    struct stat about = {};
+    if (stat(at_path ? path.c_str() : kSelf, &about) != 0) return std::nullopt;
+    return ProgramFile{about.st_dev, about.st_ino};
+}
+
 bool OwnProgram::replaced() const {
-    struct stat own = {};
-    struct stat other = {};
-    return access(path.c_str(), X_OK) == 0 && stat(path.c_str(), &other) == 0 &&
-           stat(kSelf, &own) == 0 && (own.st_ino != other.st_ino || own.st_dev != other.st_dev);
+    if (access(path.c_str(), X_OK) != 0) return false;
+    const auto own = file(false);
+    const auto other = file(true);
+    return own && other && *own != *other;
 }
 
 OwnProgram OwnProgram::called_with(std::vector<std::string> options) {
@@ -122,6 +128,13 @@ bool Process::await_death(int ms) const {
 
 void Process::signal(int number) const {
     (void)syscall(SYS_pidfd_send_signal, pidfd_.get(), number, nullptr, 0);
+}
+
+bool Process::stopped() const {
+    siginfo_t about = {};
+    return waitid(P_PIDFD, static_cast<id_t>(pidfd_.get()), &about, WSTOPPED | WNOHANG | WNOWAIT) ==
+               0 &&
+           about.si_pid != 0;
 }
 
 std::optional<Process::Ending> Process::ending() const {

@@ -19,6 +19,13 @@ namespace dibs {
 // loaded.
 inline constexpr int kExitYielded = 3;
 
+// Which file is executed, whatever it is called.
+struct ProgramFile {
+    dev_t device;
+    ino_t inode;
+    bool operator==(const ProgramFile&) const = default;
+};
+
 // How keeper and broker call each other up: the same program, with the options it was called with.
 struct OwnProgram {
     std::string path;  // where this program lay when it began: an upgrade has put another there
@@ -27,6 +34,8 @@ struct OwnProgram {
     static OwnProgram called_with(std::vector<std::string> options);
     // Another file lies at that path by now.
     [[nodiscard]] bool replaced() const;
+    // What Process::start() would start now, or start_own(). Nothing: it cannot be known.
+    [[nodiscard]] std::optional<ProgramFile> file(bool at_path) const;
 };
 
 // Of the process that a pidfd stands for, -1 once it is gone; nothing: it is no pidfd.
@@ -49,6 +58,8 @@ class Process {
     // Waits for its death, for so long at most. False: it lives.
     [[nodiscard]] bool await_death(int ms) const;
     void signal(int number) const;
+    // A child of ours that somebody has stopped, and nobody has continued.
+    [[nodiscard]] bool stopped() const;
 
     struct Ending {
         bool by_signal;

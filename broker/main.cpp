@@ -24,6 +24,7 @@
 #include "broker/config_copy.hpp"
 #include "broker/descriptors.hpp"
 #include "broker/failed_state.hpp"
+#include "broker/head_start.hpp"
 #include "broker/keeper.hpp"
 #include "broker/keeper_link.hpp"
 #include "broker/lent_socket.hpp"
@@ -129,6 +130,13 @@ int serve_alone(const dibs::Arguments& arguments) {
 int serve_kept(const dibs::Arguments& arguments) {
     dibs::KeeperLink keeper(take(arguments.link_fd, "--link"),
                             dibs::OwnProgram::called_with(arguments.options()));
+    std::optional<dibs::TouchedMemory> memory;
+    if (arguments.ahead_kib) {
+        memory.emplace(*arguments.ahead_kib);
+        dibs::name_process("dibsd-standby");
+        if (!dibs::await_begin(keeper.fd())) return kExitOk;
+    }
+    dibs::name_process("dibsd-broker");
     dibs::Inheritance inheritance = keeper.receive();
     keeper.set_watch(inheritance.watch.get());
     dibs::Config config;
@@ -146,6 +154,7 @@ int serve_kept(const dibs::Arguments& arguments) {
         broker.emplace(config, inheritance, &keeper, true);
     }
     inheritance = {};  // what has not been taken is nobody's any more
+    memory.reset();
     broker->harden();
     return run(*broker);
 }
@@ -157,7 +166,9 @@ int serve(const dibs::Arguments& arguments) {
     if (arguments.link_fd >= 0) return serve_kept(arguments);
     if (arguments.no_keeper) return serve_alone(arguments);
     const auto ready = take(arguments.ready_fd, "--ready-fd");
-    dibs::Keeper keeper(dibs::OwnProgram::called_with(arguments.options()), ready.get());
+    dibs::Keeper keeper(
+        dibs::OwnProgram::called_with(arguments.options()), ready.get(), !arguments.no_standby);
+    if (arguments.keep_fd >= 0) dibs::name_process("dibsd");  // or it would be called "exe"
     if (arguments.keep_fd >= 0) return keeper.keep_for(take(arguments.keep_fd, "--keep"));
     dibs::PassedDescriptors passed = dibs::passed_descriptors();
     dibs::StoredDescriptors stored(std::move(passed.stored));

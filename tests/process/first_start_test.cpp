@@ -138,7 +138,7 @@ TEST(FirstStart, IsThatOfAStateInThePlaceOfOneThatWasPutAside) {
 
 TEST(FirstStart, IsMadeAnewWhereItsBrokerIsKilledBehindAStateThatWasPutAside) {
     const Folder folder;
-    const KeptDibsd dibsd(folder, kShared);
+    const KeptDibsd dibsd(folder, kShared, {}, {"--no-standby"});
     const RawClient client(dibsd.socket());
     auto keeper = Tracer::of_running(dibsd.keeper());
     if (!keeper) GTEST_SKIP() << kMayNotTrace;

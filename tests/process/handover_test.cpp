@@ -42,19 +42,6 @@ std::unique_ptr<RawClient> next_client(const KeptDibsd& dibsd) {
     }
 }
 
-// Of a process that lives.
-shm::Descriptor pidfd_of(pid_t pid) {
-    shm::Descriptor pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-    EXPECT_TRUE(pidfd.valid());
-    return pidfd;
-}
-
-void await_death(const shm::Descriptor& pidfd) {
-    struct pollfd death = {pidfd.get(), POLLIN, 0};
-    ASSERT_EQ(poll(&death, 1, -1), 1);
-    EXPECT_NE(death.revents & POLLIN, 0);
-}
-
 // Runs the process until it has said so many words, of which the first one is this; what it said.
 std::vector<KeeperMessage> run_behind_words(Tracer& tracer, KeeperWord first, size_t words) {
     std::vector<KeeperMessage> said;
@@ -84,23 +71,30 @@ pid_t control_thread(pid_t broker) {
 // until it hears go.
 TEST(KeeperDeathInATakeover, EndsBothUnlessTheBrokerHasEverything) {
     constexpr size_t kWords = 7;
-    for (size_t words = 0; words < kWords; ++words) {
-        SCOPED_TRACE("killed behind word " + std::to_string(words));
+    for (size_t words = 0; words < 2 * kWords; ++words) {
+        const bool standby = words < kWords;
+        SCOPED_TRACE("killed behind word " + std::to_string(words % kWords) +
+                     (standby ? " to a standby" : ""));
         const Folder folder;
-        const KeptDibsd dibsd(folder, kCounted);
+        const KeptDibsd dibsd(
+            folder,
+            kCounted,
+            {},
+            standby ? std::vector<std::string>() : std::vector<std::string>{"--no-standby"});
         const RawClient client(dibsd.socket());
+        if (standby) (void)dibsd.standby();
         auto keeper = Tracer::of_running(dibsd.keeper());
         if (!keeper) GTEST_SKIP() << kMayNotTrace;
         const shm::Descriptor keeper_end = pidfd_of(dibsd.keeper());
         const pid_t first = dibsd.broker();
         dibsd.kill_broker();
-        const auto said = run_behind_words(*keeper, KeeperWord::kBegin, words);
-        ASSERT_EQ(said.size(), words);
+        const auto said = run_behind_words(*keeper, KeeperWord::kBegin, words % kWords);
+        ASSERT_EQ(said.size(), words % kWords);
         // Until it has ended it may have the listener, and nobody else can listen there.
-        const shm::Descriptor broker_end = pidfd_of(dibsd.broker(first));
+        const shm::Descriptor broker_end = pidfd_of(dibsd.successor(first));
         keeper->kill();
-        await_death(keeper_end);
-        await_death(broker_end);
+        EXPECT_TRUE(await_death(keeper_end));
+        EXPECT_TRUE(await_death(broker_end));
         await_hang_up(client);
         const KeptDibsd another(folder, kCounted);  // on what is left in the folder
         EXPECT_TRUE(RawClient(another.socket()).attached());
@@ -195,7 +189,7 @@ TEST(BrokerDeathInAnAdoption, LeavesWhatHasArrived) {
 // The time in which nobody serves is nobody's, however many brokers die in it.
 TEST(BrokerDeathInATakeover, ExpiresNothing) {
     const Folder folder;
-    const KeptDibsd dibsd(folder, kCounted);
+    const KeptDibsd dibsd(folder, kCounted, {}, {"--no-standby"});
     RawClient client(dibsd.socket());
     shm::Submission claim;
     claim.op = shm::Op::kClaim;

@@ -48,20 +48,22 @@ bool runs(pid_t pid) {
 
 KeptDibsd::KeptDibsd(const Folder& folder,
                      const std::string& config,
-                     const std::vector<std::string>& environment)
+                     const std::vector<std::string>& environment,
+                     const std::vector<std::string>& options)
     : socket_(folder.path() + "/dibs.sock") {
-    start(folder, config, environment, false);
+    start(folder, config, environment, options, false);
     await_ready();
 }
 
 KeptDibsd::KeptDibsd(const Folder& folder, const std::string& config, Traced /*traced*/)
     : socket_(folder.path() + "/dibs.sock") {
-    start(folder, config, {}, true);
+    start(folder, config, {}, {}, true);
 }
 
 void KeptDibsd::start(const Folder& folder,
                       const std::string& config,
                       const std::vector<std::string>& environment,
+                      const std::vector<std::string>& options,
                       bool traced) {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     // A system call that neither may make ends it here, so that no test overlooks it.
@@ -77,15 +79,14 @@ void KeptDibsd::start(const Folder& folder,
         const std::string ready = std::to_string(dup(pipe_ends[1]));
         const char* program = std::getenv("DIBS_DIBSD");
         if (traced && ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) _exit(126);
-        execl(program,
-              "dibsd",
-              "--config",
-              file_.c_str(),
-              "--socket",
-              socket_.c_str(),
-              "--ready-fd",
-              ready.c_str(),
-              nullptr);
+        std::vector<std::string> words = {
+            "dibsd", "--config", file_, "--socket", socket_, "--ready-fd", ready};
+        words.insert(words.end(), options.begin(), options.end());
+        std::vector<char*> arguments;
+        for (std::string& word : words)
+            arguments.push_back(word.data());
+        arguments.push_back(nullptr);
+        execv(program, arguments.data());
         std::perror(program);
         _exit(127);
     }
@@ -138,10 +139,13 @@ std::vector<pid_t> KeptDibsd::all() const {
     return found;
 }
 
-pid_t KeptDibsd::find(const std::string& option, pid_t other) const {
+pid_t KeptDibsd::find(const std::string& option, const std::string& name, pid_t other) const {
     for (;;) {
         for (const pid_t pid : all()) {
-            if (pid != other && runs(pid) && has(words_of(pid), option)) return pid;
+            if (pid != other && runs(pid) && has(words_of(pid), option) &&
+                (name.empty() || proc_name(pid) == name)) {
+                return pid;
+            }
         }
         sched_yield();
     }
@@ -149,7 +153,7 @@ pid_t KeptDibsd::find(const std::string& option, pid_t other) const {
 
 pid_t KeptDibsd::keeper(pid_t other) const {
     if (called_ > 0 && called_ != other && runs(called_)) return called_;
-    return find("--keep", other);
+    return find("--keep", "", other);
 }
 
 void KeptDibsd::kill_broker() const {
@@ -166,12 +170,22 @@ int KeptDibsd::wait() {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-void kill_and_await(pid_t pid, int signal) {
-    const shm::Descriptor pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-    (void)syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0);
+shm::Descriptor pidfd_of(pid_t pid) {
+    return shm::Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+}
+
+bool await_death(const shm::Descriptor& pidfd, int ms) {
     struct pollfd death = {pidfd.get(), POLLIN, 0};
-    while (pidfd.valid() && poll(&death, 1, -1) < 0 && errno == EINTR) {
+    int happened = 0;
+    while (pidfd.valid() && (happened = poll(&death, 1, ms)) < 0 && errno == EINTR) {
     }
+    return happened == 1;
+}
+
+void kill_and_await(pid_t pid, int signal) {
+    const shm::Descriptor pidfd = pidfd_of(pid);
+    (void)syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0);
+    (void)await_death(pidfd);
 }
 
 size_t count_descriptors(pid_t pid) {

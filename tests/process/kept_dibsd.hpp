@@ -21,10 +21,11 @@ namespace dibs::test {
 class KeptDibsd {
   public:
     // Starts it with this configuration and waits for its ready line. $DIBS_STATE_DIR is the
-    // folder. `environment`: "NAME=value".
+    // folder. `environment`: "NAME=value"; `options`: of its command line.
     KeptDibsd(const Folder& folder,
               const std::string& config,
-              const std::vector<std::string>& environment = {});
+              const std::vector<std::string>& environment = {},
+              const std::vector<std::string>& options = {});
     // The same, but its keeper asks to be traced by this thread and waits for it: called() is its
     // pid. The ready line is there after await_ready().
     struct Traced {};
@@ -40,7 +41,15 @@ class KeptDibsd {
     [[nodiscard]] const std::string& config_file() const { return file_; }
 
     // The one that there is; waits until there is one, which is not `other`.
-    [[nodiscard]] pid_t broker(pid_t other = -1) const { return find("--link", other); }
+    [[nodiscard]] pid_t broker(pid_t other = -1) const {
+        return find("--link", "dibsd-broker", other);
+    }
+    // One that may have heard nothing yet.
+    [[nodiscard]] pid_t successor(pid_t other) const { return find("--link", "", other); }
+    // The same of the one that waits until it is needed.
+    [[nodiscard]] pid_t standby(pid_t other = -1) const {
+        return find("--ahead", "dibsd-standby", other);
+    }
     [[nodiscard]] pid_t keeper(pid_t other = -1) const;
     // Kills it and waits for its death, not for its successor.
     void kill_broker() const;
@@ -52,10 +61,11 @@ class KeptDibsd {
     void start(const Folder& folder,
                const std::string& config,
                const std::vector<std::string>& environment,
+               const std::vector<std::string>& options,
                bool traced);
     [[nodiscard]] std::vector<pid_t> all() const;
     [[nodiscard]] static bool somebody_starts();
-    [[nodiscard]] pid_t find(const std::string& option, pid_t other) const;
+    [[nodiscard]] pid_t find(const std::string& option, const std::string& name, pid_t other) const;
 
     std::string socket_;
     std::string file_;
@@ -64,6 +74,10 @@ class KeptDibsd {
     pid_t called_ = -1;
 };
 
+// Of a process that lives.
+shm::Descriptor pidfd_of(pid_t pid);
+// For so long at most. False: it lives.
+bool await_death(const shm::Descriptor& pidfd, int ms = -1);
 // The process is not running any more. It may be anybody's child.
 void kill_and_await(pid_t pid, int signal);
 

@@ -44,6 +44,13 @@ inline char proc_state(pid_t pid) {
     return name_end == std::string::npos ? '\0' : text[name_end + 2];
 }
 
+// As ps(1) calls it; empty: there is nobody.
+inline std::string proc_name(pid_t pid) {
+    std::string name = proc_text(pid, "comm");
+    if (!name.empty()) name.pop_back();
+    return name;
+}
+
 // All its threads sleep. Looked at one after the other: good where nothing wakes them meanwhile.
 inline bool is_asleep(pid_t pid) {
     std::error_code gone;

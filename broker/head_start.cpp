@@ -1,0 +1,93 @@
+// broker/head_start.cpp -- what a broker does that was started ahead of its time.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/head_start.hpp"
+
+#include <malloc.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+namespace dibs {
+
+namespace {
+
+#if defined(__GLIBC__)
+// glibc's own, in mallopt(3).
+constexpr int kMappedMax = 65'536;
+constexpr int kTrimAt = 128 * 1024;
+constexpr int kNeverTrim = 1 << 30;
+
+void keep_freed_memory(bool keep) {
+    (void)mallopt(M_MMAP_MAX, keep ? 0 : kMappedMax);
+    (void)mallopt(M_TRIM_THRESHOLD, keep ? kNeverTrim : kTrimAt);
+}
+#else
+void keep_freed_memory(bool /*keep*/) {}
+int malloc_trim(size_t /*pad*/) {
+    return 0;
+}
+#endif
+
+size_t page_size() {
+    return static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace
+
+uint64_t own_memory_kib(pid_t pid) {
+    std::ifstream about("/proc/" + std::to_string(pid) + "/statm");
+    uint64_t size = 0;
+    uint64_t resident = 0;
+    uint64_t shared = 0;
+    if (!(about >> size >> resident >> shared) || shared > resident) return 0;
+    return (resident - shared) * page_size() / 1024;
+}
+
+TouchedMemory::TouchedMemory(uint64_t kib) {
+    const uint64_t own = own_memory_kib(getpid());
+    const size_t size = kib > own ? (kib - own) * 1024 : 0;
+    const size_t page = page_size();
+    keep_freed_memory(true);
+    auto* bytes = static_cast<volatile std::byte*>(std::malloc(size));
+    if (bytes == nullptr) return;
+    for (size_t at = 0; at < size; at += page)
+        bytes[at] = std::byte{};
+    std::free(const_cast<std::byte*>(bytes));
+}
+
+TouchedMemory::~TouchedMemory() {
+    keep_freed_memory(false);
+}
+
+void give_back_memory() {
+    (void)malloc_trim(0);
+}
+
+void name_process(const char* name) {
+    (void)prctl(PR_SET_NAME, name);
+}
+
+bool await_begin(int link) {
+    sigset_t taken;
+    pthread_sigmask(SIG_BLOCK, nullptr, &taken);
+    sigset_t none;
+    sigemptyset(&none);
+    pthread_sigmask(SIG_SETMASK, &none, nullptr);
+    struct pollfd word = {link, POLLIN, 0};
+    while (poll(&word, 1, -1) < 0 && errno == EINTR) {
+    }
+    pthread_sigmask(SIG_SETMASK, &taken, nullptr);
+    std::byte first{};  // of its word: a hang-up is readable, too, and has none
+    return recv(link, &first, sizeof(first), MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+}  // namespace dibs

@@ -1,0 +1,90 @@
+// broker/standby.cpp -- the next broker, started ahead of its time: what its keeper has of it.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/standby.hpp"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "broker/head_start.hpp"
+#include "broker/log.hpp"
+
+namespace dibs {
+
+namespace {
+
+// Clients that have waited for a takeover come first.
+constexpr uint64_t kAfterNs = 100'000'000;
+constexpr uint64_t kPauseNs = 1'000'000'000;
+constexpr uint64_t kPauseMaxNs = 64'000'000'000;
+constexpr int kDeathMs = 1'000;  // of one that is killed, until its pidfd says so
+
+}  // namespace
+
+void Standby::plan(uint64_t now_ns) {
+    pause_ns_ = 0;
+    if (process_.pidfd() < 0) due_ns_ = now_ns + kAfterNs;
+}
+
+void Standby::start(const OwnProgram& program,
+                    bool replaced,
+                    const Process& like,
+                    uint64_t now_ns) {
+    due_ns_ = shm::kNever;
+    OwnProgram ahead = program;
+    const pid_t serving = pid_of(like.pidfd()).value_or(0);
+    const uint64_t kib = std::min(own_memory_kib(serving), kMemoryMaxKib);
+    ahead.options.insert(ahead.options.end(), {"--ahead", std::to_string(kib)});
+    try {
+        file_ = program.file(replaced);  // another one that is put there meanwhile is not this one
+        auto [own, others] = KeeperSocket::make_pair();
+        process_ = replaced ? Process::start(ahead, "--link", others.get())
+                            : Process::start_own(ahead, "--link", others.get());
+        socket_ = KeeperSocket(std::move(own));
+    } catch (const std::system_error& error) {
+        if (pause_ns_ == 0) {
+            log::warning(
+                std::string("no broker can be started ahead, a takeover will take longer: ") +
+                error.what());
+        }
+        try_later(now_ns);
+    }
+}
+
+void Standby::try_later(uint64_t now_ns) {
+    pause_ns_ = pause_ns_ == 0 ? kPauseNs : std::min(2 * pause_ns_, kPauseMaxNs);
+    due_ns_ = now_ns + pause_ns_;
+}
+
+void Standby::ended(uint64_t now_ns) {
+    (void)process_.ending();
+    process_ = Process();
+    socket_.reset();
+    try_later(now_ns);
+}
+
+std::optional<Standby::Started> Standby::take(const OwnProgram& program, bool replaced) {
+    due_ns_ = shm::kNever;
+    if (process_.pidfd() < 0) return std::nullopt;
+    const std::optional<ProgramFile> wanted = program.file(replaced);
+    if (!wanted || wanted != file_ || process_.dead() || process_.stopped()) {
+        let_go();
+        return std::nullopt;
+    }
+    return Started{std::exchange(process_, Process()), std::exchange(socket_, KeeperSocket())};
+}
+
+void Standby::let_go() {
+    due_ns_ = shm::kNever;
+    if (process_.pidfd() < 0) return;
+    process_.signal(SIGKILL);
+    (void)process_.await_death(kDeathMs);
+    (void)process_.ending();
+    process_ = Process();
+    socket_.reset();
+}
+
+}  // namespace dibs

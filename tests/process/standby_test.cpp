@@ -1,0 +1,248 @@
+// tests/process/standby_test.cpp -- the next broker, started ahead: when it goes on, when it ends.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <sstream>
+#include <string>
+
+#include "broker/head_start.hpp"
+#include "broker/standby.hpp"
+#include "tests/process/kept_dibsd.hpp"
+#include "tests/process/proc_text.hpp"
+#include "tests/process/raw_client.hpp"
+#include "tests/process/replaceable_dibsd.hpp"
+
+namespace dibs::test {
+namespace {
+
+using shm::Outcome;
+using shm::Reason;
+
+// A lease, and whatever became of the broker it is given back.
+class Held {
+  public:
+    explicit Held(const KeptDibsd& dibsd) : client_(dibsd.socket()) {
+        client_.claim(1, 0, 2);
+        granted_ = client_.wait();
+        EXPECT_EQ(granted_->outcome, Outcome::kGranted);
+    }
+    // What the broker's epoch is then.
+    uint64_t give_back() {
+        client_.release(*granted_);
+        const auto answer = client_.wait();
+        if (!answer) {
+            ADD_FAILURE() << "the session is lost";
+            return 0;
+        }
+        EXPECT_EQ(answer->reason, Reason::kOk);
+        return client_.board().epoch.load();
+    }
+
+  private:
+    RawClient client_;
+    std::optional<shm::Completion> granted_;
+};
+
+// Waits until it sleeps in poll() and nothing but a descriptor wakes it: nothing is due.
+void await_nothing_due(pid_t keeper) {
+    for (;; sched_yield()) {
+        std::istringstream call(proc_text(keeper, "syscall"));
+        long number = -1;
+        std::string events;
+        std::string count;
+        std::string timeout;
+        if (!(call >> number >> events >> count >> timeout)) continue;
+        const uint64_t bits = std::stoull(timeout, nullptr, 16);
+        if (number == SYS_ppoll && bits == 0) return;  // no pointer to a time
+#ifdef SYS_poll
+        if (number == SYS_poll && static_cast<int32_t>(bits) == -1) return;
+#endif
+    }
+}
+
+TEST(Standby, IsTheNextBroker) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kCounted);
+    Held held(dibsd);
+    const pid_t first = dibsd.broker();
+    const pid_t next = dibsd.standby();
+    dibsd.kill_broker();
+    EXPECT_EQ(held.give_back(), 2U);
+    EXPECT_EQ(dibsd.broker(first), next);
+    EXPECT_NE(dibsd.standby(), next);  // and has one of its own
+}
+
+TEST(Standby, HasTheMemoryOfTheBrokerAndNoMore) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kCounted);
+    Held held(dibsd);
+    uint64_t before = own_memory_kib(dibsd.broker());
+    for (int takeover = 0; takeover < 3; ++takeover) {
+        const uint64_t now = own_memory_kib(dibsd.standby());
+        EXPECT_GE(now, std::min(before, Standby::kMemoryMaxKib) * 9 / 10);
+        const pid_t broker = dibsd.broker();
+        dibsd.kill_broker();
+        before = own_memory_kib(dibsd.broker(broker));
+        (void)dibsd.standby();
+        EXPECT_LE(own_memory_kib(dibsd.broker(broker)), now * 5 / 4 + 1024);
+    }
+    EXPECT_EQ(held.give_back(), 4U);
+}
+
+TEST(Standby, IsReplacedWhenItEnds) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kCounted);
+    Held held(dibsd);
+    const pid_t broker = dibsd.broker();
+    pid_t standby = dibsd.standby();
+    for (const int signal : {SIGTERM, SIGHUP}) {
+        kill_and_await(standby, signal);  // it has nothing to stop or to read again
+        standby = dibsd.standby(standby);
+    }
+    EXPECT_EQ(dibsd.broker(), broker);
+    dibsd.kill_broker();
+    EXPECT_EQ(held.give_back(), 2U);
+    EXPECT_EQ(dibsd.broker(broker), standby);
+}
+
+TEST(Standby, IsNotNeeded) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kCounted);
+    Held held(dibsd);
+    const pid_t standby = dibsd.standby();
+    const pid_t keeper = dibsd.keeper();
+    kill(keeper, SIGSTOP);  // so that nobody takes over before both are dead
+    ASSERT_TRUE(is_stopped(keeper));
+    const pid_t broker = dibsd.broker();
+    kill_and_await(standby, SIGKILL);
+    dibsd.kill_broker();
+    kill(keeper, SIGCONT);
+    EXPECT_EQ(held.give_back(), 2U);
+    EXPECT_NE(dibsd.broker(broker), standby);
+}
+
+TEST(Standby, IsNotWaitedForWhereItIsStopped) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kCounted);
+    Held held(dibsd);
+    const pid_t broker = dibsd.broker();
+    const pid_t standby = dibsd.standby();
+    const shm::Descriptor end = pidfd_of(standby);
+    kill(standby, SIGSTOP);
+    ASSERT_TRUE(is_stopped(standby));
+    dibsd.kill_broker();
+    EXPECT_EQ(held.give_back(), 2U);
+    EXPECT_NE(dibsd.broker(broker), standby);
+    EXPECT_TRUE(await_death(end));
+}
+
+TEST(Standby, MayBeStoppedAndContinued) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kCounted);
+    Held held(dibsd);
+    const pid_t broker = dibsd.broker();
+    const pid_t standby = dibsd.standby();
+    kill(standby, SIGSTOP);
+    ASSERT_TRUE(is_stopped(standby));
+    kill(standby, SIGCONT);
+    while (!is_asleep(standby))
+        sched_yield();
+    dibsd.kill_broker();
+    EXPECT_EQ(held.give_back(), 2U);
+    EXPECT_EQ(dibsd.broker(broker), standby);
+}
+
+TEST(Standby, EndsWithItsKeeper) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kCounted);
+    Held held(dibsd);
+    const pid_t standby = dibsd.standby();
+    const shm::Descriptor end = pidfd_of(standby);
+    dibsd.kill_keeper();
+    EXPECT_TRUE(await_death(end));
+    const pid_t another = dibsd.standby(standby);  // the next keeper's
+    const pid_t broker = dibsd.broker();
+    dibsd.kill_broker();
+    EXPECT_EQ(held.give_back(), 2U);
+    EXPECT_EQ(dibsd.broker(broker), another);
+}
+
+TEST(Standby, IsGoneBeforeTheServiceIs) {
+    const Folder folder;
+    KeptDibsd dibsd(folder, kCounted);
+    const shm::Descriptor end = pidfd_of(dibsd.standby());
+    kill(dibsd.keeper(), SIGTERM);
+    EXPECT_EQ(dibsd.wait(), 0);
+    EXPECT_TRUE(await_death(end, 0));
+}
+
+TEST(Standby, IsNotUsedWhereAnotherProgramLiesAtThePath) {
+    const Folder folder;
+    const ReplaceableDibsd program(folder);
+    const KeptDibsd dibsd(folder, kCounted);
+    Held held(dibsd);
+    const pid_t standby = dibsd.standby();
+    const pid_t broker = dibsd.broker();
+    const shm::Descriptor end = pidfd_of(standby);
+    const std::string upgrade = folder.path() + "/upgrade";
+    std::filesystem::copy_file(program.path(), upgrade);
+    program.replace(upgrade);
+    dibsd.kill_broker();
+    EXPECT_EQ(held.give_back(), 2U);
+    EXPECT_TRUE(await_death(end));
+    const pid_t next = dibsd.broker(broker);
+    EXPECT_EQ(std::filesystem::read_symlink("/proc/" + std::to_string(next) + "/exe"),
+              program.path());
+    // The next one is that program, too: what has been replaced is deleted.
+    const pid_t another = dibsd.standby(standby);
+    EXPECT_EQ(std::filesystem::read_symlink("/proc/" + std::to_string(another) + "/exe"),
+              program.path());
+    dibsd.kill_broker();
+    EXPECT_EQ(dibsd.broker(next), another);
+}
+
+TEST(Standby, IsNotUsedByABrokerThatMakesWay) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kCounted);
+    Held held(dibsd);
+    const pid_t broker = dibsd.broker();
+    const pid_t standby = dibsd.standby();
+    const shm::Descriptor end = pidfd_of(standby);
+    kill(dibsd.keeper(), SIGUSR2);  // a library of its own may have been replaced
+    EXPECT_TRUE(await_death(end));
+    const pid_t next = dibsd.broker(broker);
+    EXPECT_NE(next, standby);
+    (void)dibsd.standby(standby);
+    EXPECT_EQ(held.give_back(), 2U);
+}
+
+TEST(Standby, IsNotThereWhereNobodyWantsIt) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kCounted, {}, {"--no-standby"});
+    Held held(dibsd);
+    pid_t keeper = dibsd.keeper();
+    const auto has_child_but = [&](pid_t broker) {
+        std::istringstream children(
+            proc_text(keeper, "task/" + std::to_string(keeper) + "/children"));
+        for (pid_t child = 0; children >> child;) {
+            if (child != broker) return true;
+        }
+        return false;
+    };
+    await_nothing_due(keeper);
+    EXPECT_FALSE(has_child_but(dibsd.broker()));
+    dibsd.kill_keeper();
+    keeper = dibsd.keeper(keeper);  // it is called as the first one was
+    EXPECT_EQ(held.give_back(), 1U);
+    await_nothing_due(keeper);
+    EXPECT_FALSE(has_child_but(-1));  // the broker is not its child
+}
+
+}  // namespace
+}  // namespace dibs::test
