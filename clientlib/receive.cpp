@@ -236,8 +236,8 @@ bool Session::accept(const shm::Completion& completion, dibs_completion& out) {
         }
         case CompletionKind::kResult:
         case CompletionKind::kSlot: {
-            const bool mine = static_cast<uint32_t>(completion.user_data) == awaited_answer &&
-                              completion.user_data != kDiscard;
+            const bool mine = awaited_answer != kNone &&
+                              static_cast<uint32_t>(completion.user_data) == awaited_answer;
             if (!accept_result(*this, completion, mine ? *awaited : out)) return false;
             if (mine) awaited_answer = kNone;
             return !mine;

@@ -43,6 +43,8 @@ TEST(Nonsense, InACompletionEndsTheSession) {
     wrong.kind = shm::CompletionKind::kResult;
     wrong.user_data = 5;  // nobody asked
     EXPECT_EQ(code_after([&](FakeSession& session) { session.complete(wrong); }), DIBS_EMALFORMED);
+    wrong.user_data = 0xffffffff;  // what nobody's answer is called while nobody waits
+    EXPECT_EQ(code_after([&](FakeSession& session) { session.complete(wrong); }), DIBS_EMALFORMED);
 }
 
 TEST(Nonsense, InTheConsumedIndexEndsTheSession) {
