@@ -14,14 +14,15 @@
 
 namespace dibs::bench {
 
-// What stands before it is done, what stands behind it has not begun.
+// What stands before it has been carried out, loads included (a store may still be on its way to
+// others), what stands behind it has not begun.
 inline uint64_t ticks() {
 #if defined(__x86_64__)
     __builtin_ia32_lfence();
     const uint64_t now = client::ticks();
     __builtin_ia32_lfence();
 #else
-    __asm__ __volatile__("isb" ::: "memory");
+    __asm__ __volatile__("dsb ld\n\tisb" ::: "memory");  // isb alone waits for no load
     const uint64_t now = client::ticks();
     __asm__ __volatile__("isb" ::: "memory");
 #endif

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <exception>
 #include <iterator>
+#include <stdexcept>
 #include <utility>
 
 #include "broker/log.hpp"
@@ -33,22 +34,26 @@ bool is_dead(const shm::Descriptor& process) {
     return poll(&poll_fd, 1, 0) > 0;
 }
 
+// A look that may have found no descriptor or no memory, which to it looks like somebody's.
+Holders look(int memfd) {
+    bool looked = false;
+    const Holders holders = take_back(memfd, &looked);
+    if (!looked) throw std::runtime_error("nothing to find out with");
+    return holders;
+}
+
 bool is_known_to_work() {
     const shm::Descriptor memfd = shm::make_memfd("dibs-look", shm::kPageSize);
-    {  // as many as the looks below need: to them, none left looks like somebody's
-        const shm::Descriptor one = shm::reopen_read_only(memfd.get());
-        const shm::Descriptor two = shm::reopen_read_only(memfd.get());
-    }
-    if (take_back(memfd.get()) != Holders::kNone) return false;
+    if (look(memfd.get()) != Holders::kNone) return false;
     {
         const shm::Descriptor reader = shm::reopen_read_only(memfd.get());
-        if (take_back(memfd.get()) != Holders::kSome) return false;
+        if (look(memfd.get()) != Holders::kSome) return false;
     }
     {
         const shm::Descriptor writer = shm::reopen_for_writing(memfd.get());
-        if (take_back(memfd.get()) != Holders::kSome) return false;
+        if (look(memfd.get()) != Holders::kSome) return false;
     }
-    return take_back(memfd.get()) == Holders::kNone;
+    return look(memfd.get()) == Holders::kNone;
 }
 
 // Nothing if there was no descriptor or memory to find out with.
@@ -71,7 +76,8 @@ std::optional<bool> find_out() {
 // Whoever opens the file while the lease is held waits until it is given back, and this process is
 // told by SIGIO, which it ignores (main.cpp): by default that signal kills. Only the broker's own
 // user and root can open it. A lease ends with its descriptor at the latest.
-Holders take_back(int memfd) {
+Holders take_back(int memfd, bool* looked) {
+    if (looked != nullptr) *looked = false;
     shm::Descriptor own;
     uint64_t size = 0;
     try {
@@ -81,9 +87,12 @@ Holders take_back(int memfd) {
         return Holders::kSome;  // no descriptor is left, say
     }
     if (fcntl(own.get(), F_SETLEASE, F_WRLCK) != 0) {
-        const bool passes = errno == EAGAIN || errno == EBUSY || errno == ENOMEM;
+        const int why = errno;
+        if (looked != nullptr) *looked = why != ENOMEM;
+        const bool passes = why == EAGAIN || why == EBUSY || why == ENOMEM;
         return passes ? Holders::kSome : Holders::kUnknown;
     }
+    if (looked != nullptr) *looked = true;
     const bool taken =
         fallocate(memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(size)) ==
         0;

@@ -38,8 +38,9 @@ namespace dibs {
 enum class Holders : uint8_t { kNone, kSome, kUnknown };
 
 // Of a memory file of which only descriptors that were opened once more have been given away. If
-// there are none of those its pages are gone.
-Holders take_back(int memfd);
+// there are none of those its pages are gone. *looked, if asked for: false where there was no
+// descriptor or memory to look with, which counts as somebody's.
+Holders take_back(int memfd, bool* looked = nullptr);
 using TakeBack = std::function<Holders(int)>;
 // That, if this kernel is seen to do what it relies on; else one that never knows.
 TakeBack way_to_take_back();

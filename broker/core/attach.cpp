@@ -15,8 +15,12 @@ namespace {
 
 class Attachment {
   public:
-    explicit Attachment(Core::Parts& parts)
-        : state_(parts.state), soundness_(parts.state), rebuild_(parts), check_(parts) {}
+    Attachment(Core::Parts& parts, uint32_t rows_at_once)
+        : state_(parts.state),
+          soundness_(parts.state),
+          rebuild_(parts),
+          check_(parts),
+          rows_at_once_(rows_at_once) {}
 
     // What is unsound; then nothing may be asked of the parts.
     std::string rows() {
@@ -24,8 +28,8 @@ class Attachment {
         if (!unsound.empty()) return unsound;
         rebuild_.claims();
         check_.begin();
-        for (uint32_t row = 0; row < check_.rows() && unsound.empty(); row += Check::kStep)
-            unsound = some(row, row + Check::kStep);
+        for (uint32_t row = 0; row < check_.rows() && unsound.empty(); row += rows_at_once_)
+            unsound = some(row, row + rows_at_once_);
         return unsound.empty() ? soundness_.lists() : unsound;
     }
 
@@ -53,18 +57,20 @@ class Attachment {
     Soundness soundness_;
     Rebuild rebuild_;
     Check check_;
+    const uint32_t rows_at_once_;
 };
 
 }  // namespace
 
 std::unique_ptr<Core> Core::attach(std::span<std::byte> bytes,
                                    uint64_t hash_seed,
-                                   Refusal* refusal) {
+                                   Refusal* refusal,
+                                   uint32_t rows_at_once) {
     State state{bytes};
     refusal->unsound = Soundness(state).log();
     if (!refusal->unsound.empty()) return nullptr;
     std::unique_ptr<Core> core(new Core(std::make_unique<Parts>(bytes, hash_seed)));
-    Attachment attachment(*core->parts_);
+    Attachment attachment(*core->parts_, rows_at_once);
     refusal->unsound = attachment.rows();
     if (!refusal->unsound.empty()) return nullptr;
     refusal->wrong = attachment.wrong();

@@ -70,14 +70,17 @@ class Core {
     explicit Core(std::span<std::byte> state, uint64_t hash_seed = 0);
     ~Core();
     // The same for a STATE that may not be sound, with check_all() at once: each row is looked at
-    // for all three while it is warm. Null where there is nothing to attach to, with *refusal set.
+    // for all three while it is warm, so many rows of each table at a time. Null where there is
+    // nothing to attach to, with *refusal set. What rows_refusal() has to say comes first.
+    static constexpr uint32_t kRowsAtOnce = 512;
     struct Refusal {
         std::string unsound;             // what rows_refusal() is about, though perhaps another row
         std::vector<std::string> wrong;  // else: what check_all() is about
     };
     [[nodiscard]] static std::unique_ptr<Core> attach(std::span<std::byte> state,
                                                       uint64_t hash_seed,
-                                                      Refusal* refusal);
+                                                      Refusal* refusal,
+                                                      uint32_t rows_at_once = kRowsAtOnce);
     Core(const Core&) = delete;
     Core& operator=(const Core&) = delete;
 

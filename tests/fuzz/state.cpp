@@ -4,6 +4,7 @@
 // The first byte says which base (bases.hpp). What follows overwrites pieces of it: each begins
 // with the table that is meant, a row, a place in the row, a size.
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -55,7 +56,8 @@ int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     }();
     static Memory memory;
     Bytes input(bytes, size);
-    memory = bases[input.take<uint8_t>() % dibs::fuzz::kBases];
+    const auto which = input.take<uint8_t>();
+    memory = bases[which % dibs::fuzz::kBases];
     const std::span<std::byte> state = dibs::fuzz::bytes_of(memory);
     std::vector<std::pair<std::byte*, std::span<const uint8_t>>> pieces;
     while (!input.empty()) {
@@ -70,7 +72,9 @@ int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     static Memory same;
     same = memory;
     core::Core::Refusal refusal;
-    const auto broker = core::Core::attach(dibs::fuzz::bytes_of(same), 0, &refusal);
+    constexpr std::array<uint32_t, 3> kRowsAtOnce = {1, 3, core::Core::kRowsAtOnce};
+    const auto broker = core::Core::attach(
+        dibs::fuzz::bytes_of(same), 0, &refusal, kRowsAtOnce[which / dibs::fuzz::kBases % 3]);
     if (!agree(state, broker != nullptr, refusal)) std::abort();
     if (broker == nullptr) return 0;
     ++dibs::fuzz::understood;

@@ -25,6 +25,9 @@ House* House::here = nullptr;
 
 namespace {
 
+// Few, so that rows name others that are looked at later: tables are small here.
+constexpr uint32_t kRowsAtOnce = 3;
+
 shm::Descriptor copy_of(int fd) {
     return shm::Descriptor(fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3));
 }
@@ -104,7 +107,7 @@ void House::serve() {
         std::string why = core::state_refusal(state);
         if (why.empty()) {
             core::Core::Refusal refusal;
-            life_->core = core::Core::attach(state, hash_seed_, &refusal);
+            life_->core = core::Core::attach(state, hash_seed_, &refusal, kRowsAtOnce);
             why = refusal.wrong.empty() ? refusal.unsound : refusal.wrong.back();
         }
         if (!why.empty()) {

@@ -1,6 +1,9 @@
 // tests/broker/core/attach_test.cpp -- what a successor derives from the rows: the age of leases
 // wherever they stand, and no row overlooked because a counter says that there are no more.
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <memory>
+
 #include "tests/broker/core/core_fixture.hpp"
 
 namespace dibs::tests {
@@ -73,6 +76,89 @@ TEST_F(Attach, OverlooksNothingThatACounterDoesNotCount) {
             EXPECT_NE(violations(counter, by), std::vector<std::string>{}) << by;
         EXPECT_EQ(violations(counter, 0), std::vector<std::string>{});
     }
+}
+
+// Tables of which some rows are looked at before others that they name.
+class AttachInPieces : public CoreFixture {
+  protected:
+    static constexpr uint16_t kLeases = 40;
+    static constexpr std::array<uint32_t, 4> kRowsAtOnce = {1, 3, 7, core::Core::kRowsAtOnce};
+
+    AttachInPieces() : pool_(counted_pool("gpu", 2 * kLeases)), session_(session()) {
+        // Two slots each; every other one comes back and goes, so that leases and slots stand
+        // far from each other.
+        for (uint16_t tag = 0; tag < kLeases; ++tag)
+            turn(1'000 + tag, [&] { claim(session_, tag, pool_, 2); });
+        for (uint32_t row = 0; row < kLeases; row += 2)
+            release(row);
+        for (uint16_t tag = kLeases; tag < kLeases + kLeases / 2; ++tag)
+            turn(3'000 + tag, [&] { claim(session_, tag, pool_, 2); });
+    }
+    void release(uint32_t row) {
+        const shm::LeaseRow& lease = core().lease(row);
+        const uint64_t id = core::row_id(lease.head.generation, row);
+        turn(2'000, [&] { core().apply(core::Release{session_, false, id, lease.fence, 0}); });
+    }
+    // The last slot that is leased; its holder's row is another than its own.
+    shm::SlotRow& last_slot() {
+        uint32_t row = core().slots_max() - 1;
+        while (core().slot(row).state != shm::SlotState::kLeased)
+            --row;
+        return const_cast<shm::SlotRow&>(core().slot(row));
+    }
+    std::unique_ptr<core::Core> attach(uint32_t rows_at_once, core::Core::Refusal* refusal) {
+        return core::Core::attach(memory(), 0, refusal, rows_at_once);
+    }
+
+    uint32_t pool_;
+    uint32_t session_;
+};
+
+TEST_F(AttachInPieces, GoesOnFromWhatIsThere) {
+    for (const uint32_t rows : kRowsAtOnce) {
+        core::Core::Refusal refusal;
+        const auto next = attach(rows, &refusal);
+        ASSERT_NE(next, nullptr) << rows << refusal.unsound;
+        EXPECT_EQ(next->check_all(), std::vector<std::string>{});
+        EXPECT_EQ(next->pool(pool_).leased, 2U * kLeases);
+        EXPECT_EQ(next->oldest_lease(pool_), 1U);
+    }
+}
+
+TEST_F(AttachInPieces, RefusesASlotThatLeavesItsTable) {
+    uint32_t& holder = last_slot().holder;
+    const uint32_t right = holder;
+    holder = core().leases_max();
+    for (const uint32_t rows : kRowsAtOnce) {
+        core::Core::Refusal refusal;
+        EXPECT_EQ(attach(rows, &refusal), nullptr);
+        EXPECT_NE(refusal.unsound, "") << rows;
+    }
+    holder = right;
+}
+
+TEST_F(AttachInPieces, RefusesALeaseWhoseSlotIsAnothers) {
+    uint32_t& holder = last_slot().holder;
+    const uint32_t right = holder;
+    holder = right == 1 ? 3 : 1;
+    for (const uint32_t rows : kRowsAtOnce) {
+        core::Core::Refusal refusal;
+        EXPECT_EQ(attach(rows, &refusal), nullptr);
+        EXPECT_NE(refusal.unsound, "") << rows;
+    }
+    holder = right;
+}
+
+TEST_F(AttachInPieces, SaysWhatIsWrongBehindSoundRows) {
+    uint64_t& fence = last_slot().fence;
+    ++fence;
+    for (const uint32_t rows : kRowsAtOnce) {
+        core::Core::Refusal refusal;
+        EXPECT_EQ(attach(rows, &refusal), nullptr);
+        EXPECT_EQ(refusal.unsound, "") << rows;
+        EXPECT_FALSE(refusal.wrong.empty()) << rows;
+    }
+    --fence;
 }
 
 }  // namespace
