@@ -5,7 +5,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/rebuild.hpp"
 
-#include <tuple>
+#include <boost/sort/spreadsort/integer_sort.hpp>
+#include <utility>
 
 namespace dibs::core {
 
@@ -27,7 +28,8 @@ Rebuild::Rebuild(Core::Parts& parts)
     : parts_(parts),
       state_(parts.state),
       slots_left_(in_use(state_.slots.size(), state_.counters->slots_free)),
-      leases_left_(in_use(state_.leases.size(), state_.counters->leases_free)) {}
+      leases_left_(in_use(state_.leases.size(), state_.counters->leases_free)),
+      last_fence_(state_.pools.size()) {}
 
 void Rebuild::sessions() {
     for (uint32_t row = 0; row < state_.sessions.size(); ++row) {
@@ -79,18 +81,23 @@ void Rebuild::claim(uint32_t row) {
     }
 }
 
-// Until a table has been given back in another order than it was taken, leases stand in it as they
-// were granted. They are listed on the way then, and collected and sorted only if they do not.
+// A pool's fences grow with its grants. Until a table has been given back in another order than it
+// was taken, leases stand in it as they were granted: they are listed on the way then, and
+// collected and sorted only if they do not.
 void Rebuild::leases(uint32_t begin, uint32_t end) {
     for (uint32_t row = begin; row < end && leases_left_ != 0; ++row) {
         const shm::LeaseRow& lease = state_.leases[row];
         if (lease.state == LeaseState::kFree) continue;
         --leases_left_;
-        leases_end_ = row + 1;
-        const Twice granted{lease.granted_ns, lease.fence};
-        in_order_ = in_order_ && last_granted_ <= granted;
-        last_granted_ = granted;
-        if (in_order_) parts_.pool_leases.push_back(lease.pool, row);
+        if (in_order_ && lease.fence < std::exchange(last_fence_[lease.pool], lease.fence)) {
+            in_order_ = false;
+            collect_leases(row);
+        }
+        if (in_order_) {
+            parts_.pool_leases.push_back(lease.pool, row);
+        } else {
+            by_age_.push_back({lease.fence, row, lease.pool});
+        }
         parts_.tags[lease.session][lease.tag] = row | Core::Parts::kTagLease;
         parts_.add_key(lease.session, lease.key, row | Core::Parts::kTagLease);
         if (lease.state == LeaseState::kExpired) {
@@ -103,19 +110,25 @@ void Rebuild::leases(uint32_t begin, uint32_t end) {
     }
 }
 
+// Those before this row, which stand in their order.
+void Rebuild::collect_leases(uint32_t end) {
+    by_age_.reserve(in_use(state_.leases.size(), state_.counters->leases_free));
+    for (uint32_t row = 0; row < end; ++row) {
+        const shm::LeaseRow& lease = state_.leases[row];
+        if (lease.state != LeaseState::kFree) by_age_.push_back({lease.fence, row, lease.pool});
+    }
+}
+
+// Each pool's by their fences; which pool comes first does not matter.
 void Rebuild::leases_by_age() {
     parts_.pool_leases = Chains(state_.pools.size(), state_.leases.size());
-    // With the pool: to go back to the rows in this order would miss the cache in most of them.
-    std::vector<std::tuple<uint64_t, uint64_t, uint32_t, uint32_t>> by_age;
-    by_age.reserve(in_use(state_.leases.size(), state_.counters->leases_free));
-    for (uint32_t row = 0; row < leases_end_; ++row) {
-        const shm::LeaseRow& lease = state_.leases[row];
-        if (lease.state == LeaseState::kFree) continue;
-        by_age.emplace_back(lease.granted_ns, lease.fence, row, lease.pool);
-    }
-    std::sort(by_age.begin(), by_age.end());
-    for (const auto& [granted_ns, fence, row, pool] : by_age)
-        parts_.pool_leases.push_back(pool, row);
+    boost::sort::spreadsort::integer_sort(
+        by_age_.begin(),
+        by_age_.end(),
+        [](const Aged& lease, unsigned bits) { return lease.fence >> bits; },
+        [](const Aged& one, const Aged& other) { return one.fence < other.fence; });
+    for (const Aged& lease : by_age_)
+        parts_.pool_leases.push_back(lease.pool, lease.row);
 }
 
 void Rebuild::slots(uint32_t begin, uint32_t end) {

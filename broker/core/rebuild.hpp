@@ -38,20 +38,27 @@ class Rebuild {
 
   private:
     using Twice = std::pair<uint64_t, uint64_t>;
+    // With the pool: to go back to the rows in this order would miss the cache in most of them.
+    struct Aged {
+        uint64_t fence;
+        uint32_t row;
+        uint32_t pool;
+    };
 
     void sessions();
     void claim(uint32_t row);
+    void collect_leases(uint32_t end);
     void leases_by_age();
 
     Core::Parts& parts_;
     const State& state_;
     std::vector<uint32_t> claims_;  // those in use, by number
     Ordered<Twice> expired_;
-    Twice last_granted_{0, 0};
-    bool in_order_ = true;     // leases stand as they were granted
-    uint32_t leases_end_ = 0;  // of the rows in use
-    uint32_t slots_left_;      // in use, and not met yet
+    bool in_order_ = true;  // leases stand as they were granted
+    uint32_t slots_left_;   // in use, and not met yet
     uint32_t leases_left_;
+    std::vector<uint64_t> last_fence_;  // by pool
+    std::vector<Aged> by_age_;          // unless in_order_
 };
 
 }  // namespace dibs::core
