@@ -111,7 +111,7 @@ struct Core::Parts {
         uint32_t tail = kNoRow;
         uint32_t count = 0;
     };
-    static constexpr uint32_t kFreshMax = 64;
+    static constexpr uint32_t kFreshMax = 256;
     std::vector<Fresh> fresh;  // never grows: kFreshMax are reserved
     std::vector<FreshList> fresh_of_pool;
 
@@ -151,7 +151,10 @@ struct Core::Parts {
     void free_session_row(uint32_t row);
 
     // decide.cpp: the order of a turn's end
-    bool full() const { return edit.full(decisions.size(), grants + revivals.size()); }
+    // A cut gives each fresh claim a row after all.
+    bool full() const {
+        return edit.full(decisions.size() + fresh.size(), grants + revivals.size());
+    }
     bool run_timers();
     bool tell_news();
     void run_timer(const Timer& timer);

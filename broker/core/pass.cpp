@@ -91,6 +91,7 @@ uint32_t Core::Parts::take_idle(uint32_t pool_row, uint32_t units, SlotState to)
         put(taken.round, taken.round + 1);
         put(taken.holder_next, unit < units ? slot : kNoRow);
     }
+    state.slots.fetch(slot);  // the next claim's
     put(pool.ready_head, slot);
     if (slot == kNoRow) put(pool.ready_tail, kNoRow);
     put(pool.idle, pool.idle - units);

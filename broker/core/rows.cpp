@@ -38,7 +38,9 @@ void Core::Parts::free_claim_row(uint32_t row) {
 uint32_t Core::Parts::take_lease_row() {
     shm::CountersRow& counters = edit.counters(1);
     const uint32_t row = counters.leases_free_head;
-    put(counters.leases_free_head, state.leases[row].head.free_next);
+    const uint32_t next = state.leases[row].head.free_next;
+    state.leases.fetch_all(next);  // the next grant's
+    put(counters.leases_free_head, next);
     put(counters.leases_free, counters.leases_free - 1);
     return row;
 }

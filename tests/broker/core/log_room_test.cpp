@@ -304,6 +304,50 @@ TEST_F(AccountRoom, HoldsEveryAccountAboveItsCapAndCommandsBesides) {
     EXPECT_EQ(core().check_all(), std::vector<std::string>{});
 }
 
+core::Limits smallest_log() {
+    core::Limits limits = many_sessions();
+    limits.accounts = 16;
+    return limits;
+}
+
+class SmallestLog : public CoreFixture {
+  protected:
+    SmallestLog() : CoreFixture(smallest_log()) {}
+};
+
+// As many claims as a broker reads in a turn wait in private memory for the pass; what comes behind
+// them fills the log, and the cut gives each of them a row after all.
+TEST_F(SmallestLog, HoldsClaimsWithoutARowThatACutGivesThemOne) {
+    constexpr uint16_t kClaims = 256;
+    const uint32_t busy = counted_pool("busy", 1);
+    const uint32_t wide = counted_pool("wide", 15 * 256);
+    const uint32_t holder = session(1);
+    turn(1, [&] { claim(holder, 0, busy); });
+    for (uint16_t tag = 1; tag <= 15; ++tag)
+        turn(1, [&] { claim(holder, tag, wide, 256); });
+    std::vector<uint32_t> sessions;
+    for (uint32_t each = 0; each < kClaims; ++each)
+        sessions.push_back(session(2 + each));
+    ASSERT_EQ(core().pool(wide).leased, 15U * 256);
+    core().begin_turn(2);
+    for (const uint32_t one : sessions)
+        claim(one, 0, busy);
+    for (uint32_t lease = 0; lease < core().leases_max() && !core().turn_full(); ++lease) {
+        const shm::LeaseRow& row = core().lease(lease);
+        if (row.state == shm::LeaseState::kFree || row.pool != wide) continue;
+        const uint64_t id = core::row_id(row.head.generation, lease);
+        core().apply(core::Release{holder, false, id, row.fence, 0});
+    }
+    ASSERT_TRUE(core().turn_full());
+    core().decide();
+    for (uint32_t row = 0; row < 256; ++row)  // others that have been read from
+        core().set_cursors(4095 - row, 1, 0);
+    core().commit();
+    core().clear();
+    turn(2, [] {});
+    EXPECT_EQ(core().pool(busy).waiting, kClaims);
+}
+
 }  // namespace
 
 }  // namespace dibs::tests
