@@ -8,6 +8,8 @@
 // settles all fresh claims first, so that no other part knows of them. A turn that is cut settles
 // them too: nothing that was accepted outlives a turn outside the rows.
 // SPDX-License-Identifier: Apache-2.0
+#include "broker/core/fresh.hpp"
+
 #include "broker/core/parts.hpp"
 
 namespace dibs::core {
@@ -18,10 +20,39 @@ bool Core::Parts::may_stay_fresh(const Claim& command) const {
            !key_given(command.key.data()) && fresh.size() < kFreshMax;
 }
 
+Claim FreshClaim::command() const {
+    Claim claim;
+    claim.session = session;
+    claim.tag = tag;
+    claim.units = units;
+    claim.pool = pool;
+    claim.user_data = user_data;
+    claim.timeout_ns = timeout_ns;
+    claim.interval_ns = interval_ns;
+    claim.when_busy_given = when_busy_given;
+    claim.when_busy = when_busy;
+    claim.room = room;
+    claim.room_lines = room_lines;
+    claim.priority = priority;
+    return claim;
+}
+
 void Core::Parts::stay_fresh(const Claim& command, uint64_t number) {
     const auto place = static_cast<uint32_t>(fresh.size());
-    // A copy: emplace_back() would first clear it, with "rep stos" from g++ 12.
-    fresh.push_back({.claim = command, .number = number, .next = kNoRow});
+    fresh.push_back({.number = number,
+                     .user_data = command.user_data,
+                     .timeout_ns = command.timeout_ns,
+                     .interval_ns = command.interval_ns,
+                     .session = command.session,
+                     .pool = command.pool,
+                     .room = command.room,
+                     .room_lines = command.room_lines,
+                     .priority = command.priority,
+                     .next = kNoRow,
+                     .tag = command.tag,
+                     .units = command.units,
+                     .when_busy_given = command.when_busy_given,
+                     .when_busy = command.when_busy});
     FreshList& list = fresh_of_pool[command.pool];
     (list.tail == kNoRow ? list.head : fresh[list.tail].next) = place;
     list.tail = place;
@@ -32,15 +63,15 @@ void Core::Parts::stay_fresh(const Claim& command, uint64_t number) {
 void Core::Parts::serve_fresh(uint32_t pool) {
     FreshList& list = fresh_of_pool[pool];
     for (uint32_t place = list.head; place != kNoRow; place = fresh[place].next) {
-        const Claim& claim = fresh[place].claim;
+        const FreshClaim& claim = fresh[place];
         if (full() || !servable(pool, claim.units)) break;
         --list.count;
-        list.head = fresh[place].next;
+        list.head = claim.next;
         lease_out({.session = claim.session,
                    .pool = claim.pool,
                    .units = claim.units,
                    .tag = claim.tag,
-                   .number = fresh[place].number,
+                   .number = claim.number,
                    .user_data = claim.user_data,
                    .interval_ns = claim.interval_ns,
                    .room = claim.room,
@@ -48,7 +79,7 @@ void Core::Parts::serve_fresh(uint32_t pool) {
                   take_idle(pool, claim.units, SlotState::kLeased));
     }
     for (uint32_t place = list.head; place != kNoRow; place = fresh[place].next) {
-        accept(fresh[place].claim, fresh[place].number, nullptr);
+        accept(fresh[place].command(), fresh[place].number, nullptr);
     }
     list = {};
 }
@@ -56,10 +87,10 @@ void Core::Parts::serve_fresh(uint32_t pool) {
 void Core::Parts::settle_fresh() {
     if (fresh.empty()) return;
     for (uint32_t place = 0; place < fresh.size(); ++place) {
-        const Claim& claim = fresh[place].claim;
+        const FreshClaim& claim = fresh[place];
         if (fresh_of_pool[claim.pool].count == 0) continue;
         if (tags[claim.session][claim.tag] != (kTagFresh | place)) continue;
-        accept(claim, fresh[place].number, nullptr);
+        accept(claim.command(), claim.number, nullptr);
     }
     for (FreshList& list : fresh_of_pool)
         list = {};
@@ -69,7 +100,7 @@ void Core::Parts::settle_fresh() {
 uint32_t Core::Parts::fresh_claims(uint32_t uid) const {
     uint32_t count = 0;
     for (uint32_t place = 0; place < fresh.size(); ++place) {
-        const Claim& claim = fresh[place].claim;
+        const FreshClaim& claim = fresh[place];
         if (tags[claim.session][claim.tag] != (kTagFresh | place)) continue;
         if (state.sessions[claim.session].uid == uid) ++count;
     }

@@ -21,6 +21,7 @@
 #include "broker/core/chains.hpp"
 #include "broker/core/core.hpp"
 #include "broker/core/edit.hpp"
+#include "broker/core/fresh.hpp"
 #include "broker/core/index.hpp"
 #include "broker/core/pool_set.hpp"
 #include "broker/core/row_index.hpp"
@@ -101,18 +102,8 @@ struct Core::Parts {
     bool looked_again = false;      // the pool wants another pass at once
 
     // --- claims of this turn that need no row unless they have to wait: fresh.cpp
-    struct Fresh {
-        Claim claim;
-        uint64_t number;
-        uint32_t next;  // of the same pool
-    };
-    struct FreshList {
-        uint32_t head = kNoRow;
-        uint32_t tail = kNoRow;
-        uint32_t count = 0;
-    };
     static constexpr uint32_t kFreshMax = 256;
-    std::vector<Fresh> fresh;  // never grows: kFreshMax are reserved
+    std::vector<FreshClaim> fresh;  // never grows: kFreshMax are reserved
     std::vector<FreshList> fresh_of_pool;
 
     // --- the turn
