@@ -31,12 +31,9 @@ core::Limits limits_for(uint32_t slots) {
 
 }  // namespace
 
-LoneCore::LoneCore(uint32_t slots) {
-    const core::Limits limits = limits_for(slots);
-    storage_.resize(core::state_size(limits) / sizeof(Line) + 1);
-    const std::span<std::byte> state(storage_.front().bytes, storage_.size() * sizeof(Line));
-    core::format_state(state, limits);
-    core_ = std::make_unique<core::Core>(state);
+LoneCore::LoneCore(uint32_t slots) : memory_(core::state_size(limits_for(slots))) {
+    core::format_state(memory_.bytes(), limits_for(slots));
+    core_ = std::make_unique<core::Core>(memory_.bytes());
     leases_.reserve(kBulk);
 
     core::PoolConfig config;
@@ -58,6 +55,17 @@ LoneCore::LoneCore(uint32_t slots) {
     core_->clear();
 }
 
+void LoneCore::finish_turn() {
+    core_->decide();
+    for (const core::Decision& decision : core_->decisions()) {
+        if (decision.kind == core::DecisionKind::kGrant) {
+            leases_.push_back({decision.id, decision.fence});
+        }
+    }
+    core_->commit();
+    core_->clear();
+}
+
 void LoneCore::claim(uint32_t count, uint32_t batch) {
     core::Claim command;
     command.session = session_;
@@ -69,16 +77,40 @@ void LoneCore::claim(uint32_t count, uint32_t batch) {
             command.tag = static_cast<uint16_t>(tag++);
             core_->apply(command);
         }
-        core_->decide();
-        for (const core::Decision& decision : core_->decisions()) {
-            if (decision.kind == core::DecisionKind::kGrant) {
-                leases_.push_back({decision.id, decision.fence});
-            }
-        }
-        core_->commit();
-        core_->clear();
+        finish_turn();
     }
     if (leases_.size() != count) throw std::runtime_error("the core did not grant every claim");
+}
+
+uint64_t LoneCore::claim_alone(uint32_t count) {
+    core::Claim command;
+    command.session = session_;
+    command.pool = pool_;
+    uint64_t taken = 0;
+    for (uint32_t tag = 0; tag < count; ++tag) {
+        command.tag = static_cast<uint16_t>(tag);
+        command.user_data = tag;
+        core_->begin_turn(now_ += 100);
+        const uint64_t first = ticks();
+        core::Core::Foreseen seen;
+        if (!core_->foresee(command, &seen)) throw std::runtime_error("no grant is foreseen");
+        shm::Completion told = {};
+        told.sequence = tag + 1;
+        shm::set_grant(told, 1, command.tag, 0);
+        told.user_data = command.user_data;
+        told.id = seen.lease;
+        told.fence = seen.fence;
+        told.value = seen.interval_ns;
+        told.claim = seen.claim;
+        core_->pledge(command, told);
+        taken += ticks() - first;
+        core_->apply(command);
+        finish_turn();
+        const bool kept = leases_.size() == tag + 1 && leases_.back().id == told.id &&
+                          leases_.back().fence == told.fence;
+        if (!kept) throw std::runtime_error("the core did not keep its pledge");
+    }
+    return taken;
 }
 
 void LoneCore::release(uint32_t batch) {
@@ -101,13 +133,30 @@ CoreClaim::CoreClaim(uint32_t slots, uint32_t batch, Part part)
 void CoreClaim::measure(uint32_t operations, Samples& out) {
     for (uint32_t done = 0; done < operations; done += kBulk) {
         const uint64_t first = ticks();
-        core_.claim(kBulk, batch_);
+        uint64_t pledged = 0;
+        if (part_ == Part::kPledge) {
+            pledged = core_.claim_alone(kBulk);
+        } else {
+            core_.claim(kBulk, batch_);
+        }
         const uint64_t granted = ticks();
         core_.release(batch_);
         const uint64_t last = ticks();
-        const double ns =
-            part_ == Part::kClaim ? elapsed_ns(first, granted) : elapsed_ns(granted, last);
+        const double ns = part_ == Part::kPledge  ? elapsed_ns(0, pledged)
+                          : part_ == Part::kClaim ? elapsed_ns(first, granted)
+                                                  : elapsed_ns(granted, last);
         out.add(ns / kBulk);
+    }
+}
+
+void ClockFloor::measure(uint32_t operations, Samples& out) {
+    for (uint32_t done = 0; done < operations; done += kBulk) {
+        uint64_t taken = 0;
+        for (uint32_t i = 0; i < kBulk; ++i) {
+            const uint64_t first = ticks();
+            taken += ticks() - first;
+        }
+        out.add(elapsed_ns(0, taken) / kBulk);
     }
 }
 

@@ -1,5 +1,5 @@
 // benchmarks/core_claim.hpp -- the core alone: claims of a FIFO pool, from the command to the
-// grant, turn by turn with commit; beside it a memory copy as the floor.
+// grant; beside it a memory copy as the floor.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "benchmarks/contender.hpp"
+#include "benchmarks/state_memory.hpp"
 #include "broker/core/core.hpp"
 
 namespace dibs::bench {
@@ -17,18 +18,19 @@ class LoneCore {
     explicit LoneCore(uint32_t slots);
     // `count` claims in turns of `batch`, each decided, committed and cleared.
     void claim(uint32_t count, uint32_t batch);
+    // `count` claims, each alone in its turn: its grant is pledged, and kept after that. Returns
+    // the ticks from the commands to their pledges.
+    uint64_t claim_alone(uint32_t count);
     void release(uint32_t batch);  // of all that is held
     [[nodiscard]] uint32_t held() const { return static_cast<uint32_t>(leases_.size()); }
 
   private:
-    struct alignas(64) Line {
-        std::byte bytes[64];
-    };
+    void finish_turn();
     struct Lease {
         uint64_t id;
         uint64_t fence;
     };
-    std::vector<Line> storage_;
+    StateMemory memory_;
     std::unique_ptr<core::Core> core_;
     uint32_t pool_ = 0;
     uint32_t session_ = 0;
@@ -39,7 +41,7 @@ class LoneCore {
 // Nanoseconds per claim, or per release, in bulks of 256.
 class CoreClaim final : public Contender {
   public:
-    enum class Part { kClaim, kRelease };
+    enum class Part { kClaim, kPledge, kRelease };
     CoreClaim(uint32_t slots, uint32_t batch, Part part);
     void measure(uint32_t operations, Samples& out) override;
 
@@ -47,6 +49,12 @@ class CoreClaim final : public Contender {
     LoneCore core_;
     uint32_t batch_;
     Part part_;
+};
+
+// What reading the counter twice takes, with nothing between: part of each pledge above.
+class ClockFloor final : public Contender {
+  public:
+    void measure(uint32_t operations, Samples& out) override;
 };
 
 // Saves ten lines of a table into a log and copies them back: what an undo log cannot do without.
