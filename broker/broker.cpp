@@ -96,12 +96,13 @@ Broker::Broker(Config config, Inheritance& inheritance, KeeperLink* keeper, bool
 Broker::Broker(Config config, shm::Descriptor state, bool signals)
     : Broker(std::move(config), *nobody_left(std::move(state)), nullptr, signals) {}
 
-void Broker::harden() {
+void Broker::harden(const SystemCalls* written) {
     hardening_ = dibs::harden(
         hardening_plan(config_.hardening,
                        config_.file,
                        socket_path(),
-                       config_.state_dir.empty() ? default_state_dir() : config_.state_dir));
+                       config_.state_dir.empty() ? default_state_dir() : config_.state_dir),
+        written);
     control_.set_hardening(hardening_.text());
     log::info("hardened: " + hardening_.text());
 }

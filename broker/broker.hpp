@@ -33,7 +33,7 @@ class Broker {
     Broker(Config config, Inheritance& inheritance, KeeperLink* keeper, bool signals);
 
     // Gives up what serving does not need. Before run(), while there is one thread.
-    void harden();
+    void harden(const SystemCalls* written = nullptr);
     [[nodiscard]] const Hardening& hardening() const { return hardening_; }
 
     void run();   // serves until it is stopped and drained

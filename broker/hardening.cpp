@@ -67,7 +67,7 @@ HardeningPlan hardening_plan(HardeningMode mode,
     return plan;
 }
 
-Hardening harden(const HardeningPlan& plan) {
+Hardening harden(const HardeningPlan& plan, const SystemCalls* written) {
     Hardening hardening;
     if (plan.mode == HardeningMode::kOff) {
         hardening.missing.emplace_back("all of it (hardening = \"off\")");
@@ -94,8 +94,13 @@ Hardening harden(const HardeningPlan& plan) {
     const std::string why = restrict_files(plan, &files);
     note(files, why);
     const bool strict = plan.mode == HardeningMode::kStrict;
+    SystemCalls now;
+    if (written == nullptr || written->strict != strict) {
+        now = write_down_system_calls(strict);
+        written = &now;
+    }
     note(strict ? "system calls (a violation kills)" : "system calls",
-         restrict_system_calls(strict));
+         restrict_system_calls(*written));
     return hardening;
 }
 

@@ -18,6 +18,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <linux/filter.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -49,11 +51,23 @@ HardeningPlan hardening_plan(HardeningMode mode,
                              const std::string& socket,
                              const std::string& state_folder);
 
-// For this thread and those that it starts: to be called before there are others.
-Hardening harden(const HardeningPlan& plan);
+// The system calls that are allowed, as the kernel takes them. To write them down takes longer than
+// all the rest, and asks nothing of the plan but one word: a broker that waits for its time does it
+// ahead.
+struct SystemCalls {
+    bool strict = false;
+    bool logged = false;  // of each that is refused the kernel is to make a note
+    std::vector<struct sock_filter> program = {};
+    std::string wrong = {};  // if there is no program: why
+};
+SystemCalls write_down_system_calls(bool strict);
+
+// For this thread and those that it starts: to be called before there are others. `written` may be
+// of another mode, or null: then they are written down here.
+Hardening harden(const HardeningPlan& plan, const SystemCalls* written = nullptr);
 
 // Its parts. Empty, or why it could not be had.
 std::string restrict_files(const HardeningPlan& plan, std::string* what);
-std::string restrict_system_calls(bool strict);
+std::string restrict_system_calls(const SystemCalls& calls);
 
 }  // namespace dibs

@@ -7,14 +7,18 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdlib>
 #include <fstream>
 #include <string>
+
+#include "shm/descriptor.hpp"
 
 namespace dibs {
 
@@ -76,18 +80,22 @@ void name_process(const char* name) {
     (void)prctl(PR_SET_NAME, name);
 }
 
+void end_with_keeper(bool end) {
+    (void)prctl(PR_SET_PDEATHSIG, end ? SIGKILL : 0);
+}
+
+// They stay blocked throughout. Whoever passes one on has sent its word before, so that the link is
+// looked at once more when there is one.
 bool await_begin(int link) {
     sigset_t taken;
     pthread_sigmask(SIG_BLOCK, nullptr, &taken);
-    sigset_t none;
-    sigemptyset(&none);
-    pthread_sigmask(SIG_SETMASK, &none, nullptr);
-    struct pollfd word = {link, POLLIN, 0};
-    while (poll(&word, 1, -1) < 0 && errno == EINTR) {
+    const shm::Descriptor signals(signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
+    std::array<struct pollfd, 2> on = {{{link, POLLIN, 0}, {signals.get(), POLLIN, 0}}};
+    while (poll(on.data(), on.size(), -1) < 0 && errno == EINTR) {
     }
-    pthread_sigmask(SIG_SETMASK, &taken, nullptr);
+    if (on[0].revents == 0) (void)poll(on.data(), 1, 0);
     std::byte first{};  // of its word: a hang-up is readable, too, and has none
-    return recv(link, &first, sizeof(first), MSG_PEEK | MSG_DONTWAIT) > 0;
+    return on[0].revents != 0 && recv(link, &first, sizeof(first), MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
 }  // namespace dibs

@@ -1,8 +1,8 @@
 // broker/head_start.hpp -- what a broker does that was started ahead of its time.
 //
 // It is a process without any part in the service, until its link speaks: no word of its keeper's
-// has reached it, it has opened nothing. A signal ends it as it ends any program, and it ends by
-// itself, without a word, when its keeper does.
+// has reached it, it has opened nothing. A signal that would stop a broker ends it, and so does the
+// end of its keeper, even where somebody has stopped it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -33,8 +33,12 @@ void give_back_memory();
 // How ps(1) and top(1) call this process: 15 letters.
 void name_process(const char* name);
 
-// Waits until `link` has a word for us. False: whoever was at its other end is gone. Has the
-// signals that a broker takes from a descriptor, which the caller has blocked, end us meanwhile.
+// Whether this process is killed when the one that started it ends: until its link has spoken.
+void end_with_keeper(bool end);
+
+// Waits until `link` has a word for us. False: whoever was at its other end is gone, or a signal
+// that the caller has blocked has come. One that comes when the word is there already, though
+// nobody has seen it yet, stays for the broker.
 [[nodiscard]] bool await_begin(int link);
 
 }  // namespace dibs

@@ -24,6 +24,7 @@ namespace dibs {
 namespace {
 
 constexpr uint64_t kServesWithinNs = 30'000'000'000;  // of its start: recovery looks at every row
+constexpr uint64_t kBeginsWithinNs = 1'000'000'000;   // of its word, if it was started ahead
 constexpr uint32_t kPutAsideAfter = 3;                // failed starts running
 constexpr uint32_t kGiveUpAfter = 6;
 constexpr uint64_t kPauseNs = 100'000'000;  // before what has failed is tried again
@@ -125,6 +126,7 @@ void Keeper::wait() {
                                         {standby_.pidfd(), POLLIN, 0}}};
     const int happened = poll(on.data(), on.size(), wait_ms(began));
     if (looks_left_ > 0 && Clock::monotonic() >= look_due_ns_) look_again();
+    if (began >= begins_by_ns_) broker_does_not_begin();
     if (on[4].revents != 0) notices_.flush();
     store_.flush(Clock::monotonic());
     if (on[4].revents != 0 && must_tell()) tell_again_ns_ = Clock::monotonic() + kTellAgainNs;
@@ -136,8 +138,13 @@ void Keeper::wait() {
     }
     if (on[1].revents != 0) return broker_died();
     if (on[5].revents != 0) {
-        standby_.ended(began);
-        if (asked_ns_ != 0) standby_.cancel();
+        const std::string how = shown(standby_.ended(began));
+        if (asked_ns_ != 0) {
+            standby_.cancel();
+        } else {
+            log::warning("the broker that was started ahead ended" + how + ": another is in " +
+                         std::to_string((standby_.due_ns() - began) / 1'000'000'000) + " s");
+        }
     }
     if (on[2].revents != 0) suspect();
     if (on[3].revents != 0) take_signals();
@@ -151,6 +158,7 @@ bool Keeper::must_tell() const {
 int Keeper::wait_ms(uint64_t now) const {
     uint64_t due = looks_left_ == 0 ? shm::kNever : look_due_ns_;
     if (start_again_) due = std::min(due, start_due_ns_);
+    due = std::min(due, begins_by_ns_);
     due = std::min(due, standby_.due_ns());
     // What is due already waits for room, not for time.
     if (store_.next_due_ns() > now) due = std::min(due, store_.next_due_ns());
@@ -195,6 +203,7 @@ void Keeper::start_program() {
     if (auto ahead = standby_.take(program_, runs_other_)) {
         broker_ = std::move(ahead->process);
         socket_ = std::move(ahead->socket);
+        begins_by_ns_ = Clock::monotonic() + kBeginsWithinNs;
         return;
     }
     auto [own, others] = KeeperSocket::make_pair();
@@ -216,6 +225,7 @@ void Keeper::launch(int socket) {
 
 void Keeper::start_standby() {
     const uint64_t now = Clock::monotonic();
+    standby_.look(broker_, now);
     if (now < standby_.due_ns()) return;
     standby_.start(program_, !only_own_ && program_.replaced(), broker_, now);
 }
@@ -279,6 +289,9 @@ void Keeper::take(KeeperPacket& packet) {
             return;
         case KeeperWord::kStopped:
             stopped_ = true;
+            return;
+        case KeeperWord::kBegun:
+            begins_by_ns_ = shm::kNever;
             return;
         default:
             return;  // a keeper's own words
@@ -361,6 +374,7 @@ void Keeper::broker_died() {
     const std::optional<Process::Ending> ending = broker_.ending();
     broker_ = Process();
     looks_left_ = 0;
+    begins_by_ns_ = shm::kNever;
     watch_.disarm();
     standby_.cancel();
     if (stopped_ || (asked_ns_ != 0 && !ever_served_)) return finish(0);
@@ -427,6 +441,14 @@ void Keeper::broker_hangs() {
     broker_.signal(SIGKILL);
 }
 
+// It waited, stopped by something that nobody here sees: a debugger, a frozen control group. What
+// it was given it has not touched.
+void Keeper::broker_does_not_begin() {
+    begins_by_ns_ = shm::kNever;
+    log::error("the broker that was started ahead does not begin: killing it");
+    broker_.signal(SIGKILL);
+}
+
 void Keeper::take_signals() {
     struct signalfd_siginfo signal = {};
     while (read(signals_.get(), &signal, sizeof(signal)) == sizeof(signal)) {
@@ -457,6 +479,7 @@ void Keeper::finish(int exit_code) {
     finished_ = true;
     exit_code_ = exit_code;
     standby_.let_go();
+    standby_.settle();
     store_.drop_segments(Clock::monotonic());
     tell_manager(kLastWordsMs);
 }

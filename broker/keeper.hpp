@@ -94,6 +94,7 @@ class Keeper {
     void suspect();
     void look_again();
     void broker_hangs();
+    void broker_does_not_begin();
     void take_signals();
     void finish(int exit_code);
 
@@ -111,11 +112,12 @@ class Keeper {
     std::map<uint64_t, Held> held_;  // by what and row: STATE first
     uint64_t clock_offset_ = 0;
     uint64_t death_ns_ = 0;
-    uint64_t asked_ns_ = 0;       // to stop; monotonic: no broker's death takes that back
-    uint32_t failed_starts_ = 0;  // running
-    uint32_t unserved_ = 0;       // deaths running before they served, of whatever
-    uint64_t start_due_ns_ = 0;   // not before
-    uint32_t looks_left_ = 0;     // at the watch that has rung, before the broker is killed
+    uint64_t asked_ns_ = 0;                // to stop; monotonic: no broker's death takes that back
+    uint32_t failed_starts_ = 0;           // running
+    uint32_t unserved_ = 0;                // deaths running before they served, of whatever
+    uint64_t start_due_ns_ = 0;            // not before
+    uint64_t begins_by_ns_ = shm::kNever;  // one that was started ahead
+    uint32_t looks_left_ = 0;  // at the watch that has rung, before the broker is killed
     uint64_t look_due_ns_ = 0;
     uint64_t tell_again_ns_ = 0;  // not before; there was no room, for whatever reason
     bool state_served_ = false;   // somebody has, from the STATE that is held

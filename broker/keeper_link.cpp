@@ -85,6 +85,12 @@ Inheritance KeeperLink::receive() {
     }
 }
 
+void KeeperLink::begun() {
+    KeeperMessage message;
+    message.word = KeeperWord::kBegun;
+    socket_.send(message);
+}
+
 void KeeperLink::hold(Kept what, int descriptor) {
     segments_[static_cast<size_t>(what)] = descriptor;
     say(what, descriptor);

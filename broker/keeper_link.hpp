@@ -29,6 +29,7 @@ class KeeperLink {
     // Everything that the keeper has to give. Waits for it. Throws std::runtime_error if the keeper
     // is gone.
     Inheritance receive();
+    void begun();  // after having waited for it: the first word
 
     // --- what the keeper holds; each descriptor stays open until it is dropped
     void hold(Kept what, int descriptor);  // STATE, BOARD, listener

@@ -35,6 +35,7 @@ enum class KeeperWord : uint32_t {
     kServing,   // broker: recovered; the clock's offset, the socket's path
     kStopping,  // broker: was asked to stop, and so is every successor
     kStopped,   // broker: stopped in order, do not start another
+    kBegun,     // broker: was started ahead, and has seen that it is to begin
 };
 
 enum class Kept : uint32_t { kState, kBoard, kListener, kSession, kConfig, kRemnant };

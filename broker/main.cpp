@@ -130,11 +130,16 @@ int serve_alone(const dibs::Arguments& arguments) {
 int serve_kept(const dibs::Arguments& arguments) {
     dibs::KeeperLink keeper(take(arguments.link_fd, "--link"),
                             dibs::OwnProgram::called_with(arguments.options()));
+    std::optional<dibs::SystemCalls> system_calls;
     std::optional<dibs::TouchedMemory> memory;
     if (arguments.ahead_kib) {
+        dibs::end_with_keeper(true);
+        system_calls = dibs::write_down_system_calls(false);
         memory.emplace(*arguments.ahead_kib);
         dibs::name_process("dibsd-standby");
         if (!dibs::await_begin(keeper.fd())) return kExitOk;
+        dibs::end_with_keeper(false);
+        keeper.begun();
     }
     dibs::name_process("dibsd-broker");
     dibs::Inheritance inheritance = keeper.receive();
@@ -155,7 +160,7 @@ int serve_kept(const dibs::Arguments& arguments) {
     }
     inheritance = {};  // what has not been taken is nobody's any more
     memory.reset();
-    broker->harden();
+    broker->harden(system_calls ? &*system_calls : nullptr);
     return run(*broker);
 }
 

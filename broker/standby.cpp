@@ -21,6 +21,14 @@ constexpr uint64_t kAfterNs = 100'000'000;
 constexpr uint64_t kPauseNs = 1'000'000'000;
 constexpr uint64_t kPauseMaxNs = 64'000'000'000;
 constexpr int kDeathMs = 1'000;  // of one that is killed, until its pidfd says so
+constexpr uint64_t kLookEveryNs = 10'000'000'000;
+constexpr uint64_t kGrownBy = 4;       // a quarter more than then
+constexpr uint64_t kGrownKib = 1'024;  // and so much
+
+uint64_t memory_of(const Process& process) {
+    const pid_t pid = pid_of(process.pidfd()).value_or(0);
+    return std::min(own_memory_kib(pid), Standby::kMemoryMaxKib);
+}
 
 }  // namespace
 
@@ -33,11 +41,13 @@ void Standby::start(const OwnProgram& program,
                     bool replaced,
                     const Process& like,
                     uint64_t now_ns) {
+    settle();
     due_ns_ = shm::kNever;
+    started_ns_ = now_ns;
+    look_ns_ = now_ns + kLookEveryNs;
+    kib_ = memory_of(like);
     OwnProgram ahead = program;
-    const pid_t serving = pid_of(like.pidfd()).value_or(0);
-    const uint64_t kib = std::min(own_memory_kib(serving), kMemoryMaxKib);
-    ahead.options.insert(ahead.options.end(), {"--ahead", std::to_string(kib)});
+    ahead.options.insert(ahead.options.end(), {"--ahead", std::to_string(kib_)});
     try {
         file_ = program.file(replaced);  // another one that is put there meanwhile is not this one
         auto [own, others] = KeeperSocket::make_pair();
@@ -59,11 +69,21 @@ void Standby::try_later(uint64_t now_ns) {
     due_ns_ = now_ns + pause_ns_;
 }
 
-void Standby::ended(uint64_t now_ns) {
-    (void)process_.ending();
+void Standby::look(const Process& like, uint64_t now_ns) {
+    if (process_.pidfd() < 0 || now_ns < look_ns_) return;
+    look_ns_ = now_ns + kLookEveryNs;
+    if (memory_of(like) <= kib_ + kib_ / kGrownBy + kGrownKib) return;
+    let_go();
+    due_ns_ = now_ns;
+}
+
+std::optional<Process::Ending> Standby::ended(uint64_t now_ns) {
+    const std::optional<Process::Ending> ending = process_.ending();
     process_ = Process();
     socket_.reset();
+    if (now_ns - started_ns_ > pause_ns_) pause_ns_ = 0;
     try_later(now_ns);
+    return ending;
 }
 
 std::optional<Standby::Started> Standby::take(const OwnProgram& program, bool replaced) {
@@ -80,11 +100,17 @@ std::optional<Standby::Started> Standby::take(const OwnProgram& program, bool re
 void Standby::let_go() {
     due_ns_ = shm::kNever;
     if (process_.pidfd() < 0) return;
+    settle();  // there is hardly ever one
     process_.signal(SIGKILL);
-    (void)process_.await_death(kDeathMs);
-    (void)process_.ending();
-    process_ = Process();
+    leaving_ = std::exchange(process_, Process());
     socket_.reset();
+}
+
+void Standby::settle() {
+    if (leaving_.pidfd() < 0) return;
+    (void)leaving_.await_death(kDeathMs);
+    (void)leaving_.ending();
+    leaving_ = Process();
 }
 
 }  // namespace dibs

@@ -6,14 +6,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <asm/ioctls.h>
 #include <linux/sched.h>
+#include <linux/seccomp.h>
 #include <seccomp.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <memory>
 
 #include "broker/hardening.hpp"
+#include "shm/descriptor.hpp"
 
 namespace dibs {
 
@@ -210,18 +215,46 @@ int allow_some(scmp_filter_ctx filter, bool strict) {
 
 }  // namespace
 
-std::string restrict_system_calls(bool strict) {
+SystemCalls write_down_system_calls(bool strict) {
+    SystemCalls calls;
+    calls.strict = strict;
+    const auto fail = [&](int error) {
+        calls.program.clear();
+        calls.wrong = std::strerror(error);
+        return calls;
+    };
     const uint32_t otherwise = strict ? SCMP_ACT_KILL_PROCESS : SCMP_ACT_ERRNO(ENOSYS);
     const Filter filter(seccomp_init(otherwise), &seccomp_release);
-    if (filter == nullptr) return "no memory";
-    (void)seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_LOG, 1);
+    if (filter == nullptr) return fail(ENOMEM);
+    calls.logged = seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_LOG, 1) == 0;
     (void)seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2);  // a tree of comparisons
     int wrong = allow_some(filter.get(), strict);
     for (const char* name : kAllowed) {
         if (wrong == 0) wrong = allow(filter.get(), name);
     }
-    if (wrong == 0) wrong = seccomp_load(filter.get());
-    return wrong == 0 ? "" : std::strerror(-wrong);
+    if (wrong != 0) return fail(-wrong);
+    const shm::Descriptor file(memfd_create("dibs-system-calls", MFD_CLOEXEC));
+    if (!file.valid()) return fail(errno);
+    wrong = seccomp_export_bpf(filter.get(), file.get());
+    if (wrong != 0) return fail(-wrong);
+    const off_t size = lseek(file.get(), 0, SEEK_END);
+    if (size < 0) return fail(errno);
+    calls.program.resize(static_cast<size_t>(size) / sizeof(calls.program[0]));
+    if (pread(file.get(), calls.program.data(), static_cast<size_t>(size), 0) != size) {
+        return fail(EIO);
+    }
+    return calls;
+}
+
+std::string restrict_system_calls(const SystemCalls& calls) {
+    if (!calls.wrong.empty()) return calls.wrong;
+    auto code = calls.program;
+    struct sock_fprog program = {};
+    program.len = static_cast<unsigned short>(code.size());
+    program.filter = code.data();
+    const unsigned int flags = calls.logged ? SECCOMP_FILTER_FLAG_LOG : 0;
+    const long set = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
+    return set == 0 ? "" : std::strerror(errno);
 }
 
 }  // namespace dibs

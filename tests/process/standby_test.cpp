@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -141,6 +144,25 @@ TEST(Standby, IsNotWaitedForWhereItIsStopped) {
     EXPECT_TRUE(await_death(end));
 }
 
+// What stops it this time nobody but the one who did it is told of.
+TEST(Standby, IsNotWaitedForLongWhereItDoesNotBegin) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kCounted);
+    Held held(dibsd);
+    const pid_t broker = dibsd.broker();
+    const pid_t standby = dibsd.standby();
+    const shm::Descriptor end = pidfd_of(standby);
+    ASSERT_EQ(ptrace(PTRACE_SEIZE, standby, nullptr, nullptr), 0);
+    ASSERT_EQ(ptrace(PTRACE_INTERRUPT, standby, nullptr, nullptr), 0);
+    ASSERT_EQ(waitpid(standby, nullptr, __WALL), standby);
+    dibsd.kill_broker();
+    while (waitpid(standby, nullptr, __WALL) == standby) {  // until it is dead: its tracer is told
+    }
+    EXPECT_EQ(held.give_back(), 2U);
+    EXPECT_NE(dibsd.broker(broker), standby);
+    EXPECT_TRUE(await_death(end));
+}
+
 TEST(Standby, MayBeStoppedAndContinued) {
     const Folder folder;
     const KeptDibsd dibsd(folder, kCounted);
@@ -170,6 +192,97 @@ TEST(Standby, EndsWithItsKeeper) {
     dibsd.kill_broker();
     EXPECT_EQ(held.give_back(), 2U);
     EXPECT_EQ(dibsd.broker(broker), another);
+}
+
+TEST(Standby, EndsWithItsKeeperEvenWhereItIsStopped) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kCounted);
+    const pid_t standby = dibsd.standby();
+    const shm::Descriptor end = pidfd_of(standby);
+    kill(standby, SIGSTOP);
+    ASSERT_TRUE(is_stopped(standby));
+    dibsd.kill_keeper();
+    EXPECT_TRUE(await_death(end));
+}
+
+// Both orders come when the broker is dead, and go to the one that was a standby a moment before.
+TEST(Standby, StopsInOrderAsSoonAsItIsTheBroker) {
+    for (int round = 0; round < 8; ++round) {
+        const Folder folder;
+        KeptDibsd dibsd(folder, kCounted);
+        (void)dibsd.standby();
+        const pid_t keeper = dibsd.keeper();
+        kill(keeper, SIGSTOP);
+        ASSERT_TRUE(is_stopped(keeper));
+        dibsd.kill_broker();
+        kill(keeper, SIGTERM);
+        kill(keeper, SIGINT);
+        kill(keeper, SIGCONT);
+        EXPECT_EQ(dibsd.wait(), 0);
+    }
+}
+
+// A process that waits for its word as a standby does, and says by its exit code what has come.
+class Waiting {
+  public:
+    Waiting() {
+        EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends_), 0);
+        sigset_t set;
+        sigemptyset(&set);
+        sigaddset(&set, SIGHUP);
+        sigset_t before;
+        sigprocmask(SIG_BLOCK, &set, &before);
+        pid_ = fork();
+        if (pid_ != 0) {
+            sigprocmask(SIG_SETMASK, &before, nullptr);
+            close(ends_[1]);
+            return;
+        }
+        close(ends_[0]);
+        const bool begin = await_begin(ends_[1]);
+        sigset_t pending;
+        sigpending(&pending);
+        _exit((begin ? 1 : 0) + (sigismember(&pending, SIGHUP) == 1 ? 2 : 0));
+    }
+    ~Waiting() {
+        close(ends_[0]);
+        if (pid_ > 0) (void)exit_code();
+    }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+    [[nodiscard]] pid_t pid() const { return pid_; }
+    void say_begin() const { EXPECT_EQ(send(ends_[0], "b", 1, 0), 1); }
+    int exit_code() {
+        int status = 0;
+        EXPECT_EQ(waitpid(pid_, &status, 0), pid_);
+        pid_ = -1;
+        return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    }
+
+  private:
+    int ends_[2] = {-1, -1};
+    pid_t pid_ = -1;
+};
+
+constexpr int kBegins = 1;
+constexpr int kSignalStays = 2;
+
+TEST(AwaitBegin, LeavesASignalBehindItsWordToTheBroker) {
+    Waiting waiting;
+    while (!is_asleep(waiting.pid()))
+        sched_yield();
+    kill(waiting.pid(), SIGSTOP);  // so that both are there when it looks
+    ASSERT_TRUE(is_stopped(waiting.pid()));
+    waiting.say_begin();
+    kill(waiting.pid(), SIGHUP);
+    kill(waiting.pid(), SIGCONT);
+    EXPECT_EQ(waiting.exit_code(), kBegins + kSignalStays);
+}
+
+TEST(AwaitBegin, EndsOfASignalBeforeItsWord) {
+    Waiting waiting;
+    kill(waiting.pid(), SIGHUP);
+    EXPECT_EQ(waiting.exit_code(), kSignalStays);
 }
 
 TEST(Standby, IsGoneBeforeTheServiceIs) {
