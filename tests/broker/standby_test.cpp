@@ -4,15 +4,15 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <string>
-#include <vector>
-
-#include "broker/head_start.hpp"
 
 namespace dibs {
 namespace {
@@ -60,7 +60,7 @@ class Patient {
   public:
     Patient() {
         const int fd = mkstemp(path_.data());
-        const std::string text = "#!/bin/sh\nexec sleep 1000\n";
+        const std::string text = "#!/bin/sh\nexec sleep 1000 >/dev/null 2>&1\n";
         EXPECT_EQ(write(fd, text.data(), text.size()), static_cast<ssize_t>(text.size()));
         EXPECT_EQ(fchmod(fd, 0700), 0);
         close(fd);
@@ -74,9 +74,54 @@ class Patient {
     std::string path_ = testing::TempDir() + "/dibs-standby-XXXXXX";
 };
 
+// A process that has 8 MiB more at a word.
+class Growing {
+  public:
+    Growing() {
+        EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends_), 0);
+        pid_ = fork();
+        if (pid_ == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            dup2(ends_[1], STDIN_FILENO);
+            dup2(ends_[1], STDOUT_FILENO);
+            execl("/bin/sh",
+                  "sh",
+                  "-c",
+                  "echo; read word; x=$(head -c 8388608 /dev/zero | tr '\\0' x); echo; read word",
+                  nullptr);
+            _exit(1);
+        }
+        await();
+    }
+    ~Growing() {
+        kill(pid_, SIGKILL);
+        waitpid(pid_, nullptr, 0);
+        close(ends_[0]);
+        close(ends_[1]);
+    }
+    Growing(const Growing&) = delete;
+    Growing& operator=(const Growing&) = delete;
+    void grow() const {
+        EXPECT_EQ(write(ends_[0], "\n", 1), 1);
+        await();
+    }
+    [[nodiscard]] Process process() const {
+        return Process(shm::Descriptor(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0))));
+    }
+
+  private:
+    void await() const {
+        char word = 0;
+        EXPECT_EQ(read(ends_[0], &word, 1), 1);
+    }
+    int ends_[2] = {-1, -1};
+    pid_t pid_ = -1;
+};
+
 TEST(StandbyTest, IsReplacedWhenItsBrokerHasGrown) {
     const Patient patient;
-    const Process self(Process::own_pidfd());
+    const Growing broker;
+    const Process self = broker.process();
     Standby standby;
     standby.plan(kNow);
     standby.start(patient.program(), true, self, kNow);
@@ -84,7 +129,7 @@ TEST(StandbyTest, IsReplacedWhenItsBrokerHasGrown) {
     ASSERT_GT(first, 0);
     standby.look(self, kNow + 60 * kSecond);
     EXPECT_EQ(standby.due_ns(), shm::kNever) << "it has not grown";
-    const std::vector<char> grown(2 * (own_memory_kib(getpid()) + 4096) * 1024, 'x');
+    broker.grow();
     standby.look(self, kNow + 61 * kSecond);
     EXPECT_EQ(standby.due_ns(), shm::kNever) << "a second later nobody looks";
     standby.look(self, kNow + 120 * kSecond);
@@ -92,10 +137,12 @@ TEST(StandbyTest, IsReplacedWhenItsBrokerHasGrown) {
     EXPECT_EQ(standby.pidfd(), -1);
     standby.start(patient.program(), true, self, kNow + 120 * kSecond);
     EXPECT_NE(pid_of(standby.pidfd()).value_or(first), first);
-    EXPECT_EQ(grown.back(), 'x');
+    const shm::Descriptor second(dup(standby.pidfd()));
     standby.let_go();
     standby.settle();
-    EXPECT_EQ(waitpid(-1, nullptr, __WALL | WNOHANG), -1) << "a child is left";
+    EXPECT_TRUE(Process(shm::Descriptor(dup(second.get()))).dead());
+    EXPECT_FALSE(Process(shm::Descriptor(dup(second.get()))).ending())
+        << "nobody has waited for it";
 }
 
 TEST(StandbyTest, IsTriedAgainSoonWhereTheLastOneHasLivedForLong) {
