@@ -119,10 +119,10 @@ void Check::slots(uint32_t begin, uint32_t end) {
         expect(&wrongs_, !said_ready || slot.state == SlotState::kRecovering, [&] {
             return who() + " waits for admission, not recovering";
         });
-        expect(&wrongs_,
-               slot.state != SlotState::kIdle ||
-                   (slot.flags & (SlotFlag::kProtected | SlotFlag::kUnqualified)) == 0,
-               [&] { return who() + " is idle although it is protected or unqualified"; });
+        // A mark of an earlier use would be taken for one of the next.
+        expect(&wrongs_, slot.state != SlotState::kIdle || slot.flags == 0, [&] {
+            return who() + " is idle and marked (flags " + std::to_string(slot.flags) + ")";
+        });
         expect(&wrongs_, slot.fence <= state_.pools[slot.pool].fence_next, [&] {
             return who() + " has a fence that its pool has not given out";
         });
