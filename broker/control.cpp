@@ -123,6 +123,7 @@ void Control::prepare(const std::vector<Session*>& adopted, bool draining) {
     for (Session* session : adopted) {
         admission_.adopt(session->peer.uid, memory_of(session->sizes));
         if (keeper_ != nullptr) keeper_->holds(*session);
+        untouched_.push_back(session);
     }
     draining_ = draining;
     drain_asked_ = draining_;
@@ -135,6 +136,12 @@ void Control::prepare(const std::vector<Session*>& adopted, bool draining) {
 
 void Control::serve(uint64_t epoch) {
     epoch_ = epoch;
+    // None of them can be gone: it is this thread that frees them.
+    for (const Session* session : untouched_) {
+        session->up_mapping.touch();
+        session->down_mapping.touch();
+    }
+    untouched_.clear();
     while (!finished_) {
         std::array<struct epoll_event, 32> events;
         const int count =

@@ -116,6 +116,7 @@ class Control {
     Admission admission_;
     Remains remains_;
     Conversations conversations_;
+    std::vector<const Session*> untouched_;  // taken over; their pages are not all there yet
     uint64_t epoch_ = 0;
     uint64_t keeper_again_ns_ = 0;       // not 0: none could be started
     bool keeper_writing_ = false;        // its socket is watched for room

@@ -17,16 +17,31 @@ namespace dibs {
 
 class Mapping {
   public:
+    // Which pages are there at once. A page fault costs more than a claim, so that it is all of
+    // them; but where somebody waits for the first of many mappings, those that are looked at come
+    // first, one by one, and touch() sees to the rest.
+    enum class Pages { kAll, kFew };
+
     Mapping() = default;
-    // Maps `size` bytes for reading and writing and touches every page: a page fault costs more
-    // than a claim. Throws boost::interprocess::interprocess_exception or std::system_error.
-    Mapping(int fd, uint64_t size)
+    // Maps `size` bytes for reading and writing. Throws
+    // boost::interprocess::interprocess_exception or std::system_error.
+    Mapping(int fd, uint64_t size, Pages pages = Pages::kAll)
         : region_(Handle{fd},
                   boost::interprocess::read_write,
                   0,
                   static_cast<size_t>(size),
                   size < shm::kLargePage ? nullptr : shm::reserve_aligned(size),
-                  size < shm::kLargePage ? MAP_POPULATE : MAP_POPULATE | MAP_FIXED) {}
+                  (pages == Pages::kAll ? MAP_POPULATE : 0) |
+                      (size < shm::kLargePage ? 0 : MAP_FIXED)) {
+        if (pages == Pages::kFew) advise(MADV_RANDOM);  // none that stand beside them
+    }
+
+    // Brings all pages that are not there yet. From any thread; what cannot be had faults later.
+    void touch() const {
+        constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, Linux 5.14
+        advise(MADV_NORMAL);
+        advise(kPopulateWrite);
+    }
 
     [[nodiscard]] std::span<std::byte> bytes() const {
         return {static_cast<std::byte*>(region_.get_address()), region_.get_size()};
@@ -37,6 +52,9 @@ class Mapping {
     }
 
   private:
+    void advise(int advice) const {
+        (void)madvise(region_.get_address(), region_.get_size(), advice);
+    }
     struct Handle {  // what mapped_region asks of a thing that can be mapped
         int fd;
         [[nodiscard]] boost::interprocess::mapping_handle_t get_mapping_handle() const {

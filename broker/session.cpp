@@ -50,7 +50,7 @@ Session::Session(Peer who, const shm::SessionSizes& chosen)
       histogram_seen(shm::kHistogramBuckets, 0) {
     up_fd = shm::make_memfd("dibs-up", shm::plan_up(sizes).size);
     down_fd = shm::make_memfd("dibs-down", shm::plan_down(sizes).size);
-    map(0);
+    map(0, Mapping::Pages::kAll);
     bell = shm::Descriptor(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!bell.valid()) fail("eventfd");
     int pair[2];
@@ -89,17 +89,17 @@ Session::Session(const shm::SessionRow& session, InheritedSession& inherited)
         throw std::runtime_error("a session's segments do not fit its row");
     }
     (void)shutdown(event_socket.get(), SHUT_RD);  // an older broker has left it open
-    map(consumed);
+    map(consumed, Mapping::Pages::kFew);
     net_rings_seen = up.net_rings();
     for (uint32_t i = 0; i < shm::kHistogramBuckets; ++i)
         histogram_seen[i] = up.bucket(i);
     completions_harvested = completion_tail;
 }
 
-void Session::map(uint64_t submissions_taken) {
+void Session::map(uint64_t submissions_taken, Mapping::Pages pages) {
     const shm::DownPlan down_plan = shm::plan_down(sizes);
-    up_mapping = Mapping(up_fd.get(), shm::plan_up(sizes).size);
-    down_mapping = Mapping(down_fd.get(), down_plan.size);
+    up_mapping = Mapping(up_fd.get(), shm::plan_up(sizes).size, pages);
+    down_mapping = Mapping(down_fd.get(), down_plan.size, pages);
     up = Upstream(up_mapping.bytes().data(), sizes, submissions_taken);
     down = down_mapping.at<shm::DownHead>(0);
     completions = down_mapping.at<shm::CompletionEntry>(down_plan.completion);

@@ -55,7 +55,7 @@ struct Session {
     // A new one, with segments and doorbells of its own.
     Session(Peer peer, const shm::SessionSizes& sizes);
     // An earlier broker's, over its descriptors: taken and told as far as its row says. Throws if
-    // they do not fit.
+    // they do not fit. Most of its pages are still to be touched.
     Session(const shm::SessionRow& row, InheritedSession& inherited);
 
     // --- the ring and words of the turn
@@ -140,7 +140,7 @@ struct Session {
     shm::Descriptor client_event_socket;  // until its client has been welcomed
 
   private:
-    void map(uint64_t submissions_taken);
+    void map(uint64_t submissions_taken, Mapping::Pages pages);
 };
 
 }  // namespace dibs

@@ -76,7 +76,7 @@ class Check {
     [[nodiscard]] uint32_t rows() const {  // of the larger table
         return std::max(state_.slots.size(), state_.leases.size());
     }
-    void begin();
+    void begin(bool free_claims_sound = false);           // so it has been seen already
     void slots_and_leases(uint32_t begin, uint32_t end);  // end may be behind the last row
     Wrongs finish() {
         leased_slots();
@@ -95,7 +95,7 @@ class Check {
     }
 
   private:
-    void free_lists();
+    void free_lists(bool but_claims);
     void slots(uint32_t begin, uint32_t end);
     void claims();
     void leases(uint32_t begin, uint32_t end);

@@ -87,6 +87,7 @@ void Rebuild::claim(uint32_t row) {
 void Rebuild::leases(uint32_t begin, uint32_t end) {
     for (uint32_t row = begin; row < end && leases_left_ != 0; ++row) {
         const shm::LeaseRow& lease = state_.leases[row];
+        state_.leases.fetch_line<1>(row + (end - begin));
         if (lease.state == LeaseState::kFree) continue;
         --leases_left_;
         if (in_order_ && lease.fence < std::exchange(last_fence_[lease.pool], lease.fence)) {
@@ -134,6 +135,7 @@ void Rebuild::leases_by_age() {
 void Rebuild::slots(uint32_t begin, uint32_t end) {
     for (uint32_t row = begin; row < end && slots_left_ != 0; ++row) {
         const shm::SlotRow& slot = state_.slots[row];
+        state_.slots.fetch_line<1>(row + (end - begin));
         if (slot.state == SlotState::kFree) continue;
         --slots_left_;
         if ((slot.flags & shm::SlotFlag::kCollected) != 0) ++parts_.collected[slot.pool];

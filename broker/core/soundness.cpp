@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -13,6 +12,7 @@
 #include "broker/core/arena.hpp"
 #include "broker/core/core.hpp"
 #include "broker/core/edit.hpp"
+#include "broker/core/sound_text.hpp"
 
 namespace dibs::core {
 
@@ -39,37 +39,11 @@ bool is_count(uint64_t number) {
     return number >> 62U == 0;
 }
 
-// How many leases before its own turn the first slot of one is asked for: where leases have come
-// and gone for long it stands anywhere.
+// How many rows before its own turn one is asked for that another names: the first slot of a lease,
+// say, which stands anywhere where leases have come and gone for long.
 constexpr uint32_t kRowsAhead = 16;
-
-// The labels of a set's text, or 0 if it is none: each of 1 to 63 bytes and a zero byte, in their
-// order and once each.
-uint32_t labels_in(std::string_view text) {
-    uint32_t count = 0;
-    std::string_view previous;
-    while (!text.empty()) {
-        const size_t size = text.find('\0');
-        if (size == std::string_view::npos || size == 0 || size > shm::kNameMax) return 0;
-        const std::string_view label = text.substr(0, size);
-        if (count != 0 && label <= previous) return 0;
-        previous = label;
-        ++count;
-        text.remove_prefix(size + 1);
-    }
-    return count;
-}
-
-// Keys of 1 to 63 bytes, each with a zero byte and four bytes of limit behind it.
-bool are_limits(std::string_view text) {
-    while (!text.empty()) {
-        const size_t size = text.find('\0');
-        if (size == std::string_view::npos || size == 0 || size > shm::kNameMax) return false;
-        if (text.size() - size - 1 < sizeof(uint32_t)) return false;
-        text.remove_prefix(size + 1 + sizeof(uint32_t));
-    }
-    return true;
-}
+// The same along a list, which asks little of each row.
+constexpr uint32_t kListAhead = 64;
 
 // Images are copied to where they say: never into the log itself, nor beside a line.
 bool images_sound(const State& state) {
@@ -101,11 +75,13 @@ class Soundness::Rows {
         }
         std::string found = first_unsound("pool", state_.pools);
         if (found.empty()) found = first_unsound("session", state_.sessions);
-        if (found.empty()) found = first_unsound("claim", state_.claims);
+        if (found.empty()) found = claims();
         if (found.empty()) found = first_unsound("account", state_.accounts);
         if (found.empty()) found = first_unsound("label set", state_.label_sets);
         return found;
     }
+
+    [[nodiscard]] bool free_claims_sound() const { return free_claims_sound_; }
 
     std::string slots(uint32_t begin, uint32_t end) {
         return first_unsound("slot", state_.slots, begin, end);
@@ -130,6 +106,34 @@ class Soundness::Rows {
         return std::string(table) + " row " + std::to_string(row) + what;
     }
 
+    // Most of them are free, as a rule, and what a free row may say is where its list goes on: the
+    // list is followed, and then the table until as many rows in use have been met as it leaves.
+    std::string claims() {
+        const core::Rows<shm::ClaimRow>& rows = state_.claims;
+        const uint32_t free = free_claims();
+        free_claims_sound_ = free == state_.counters->claims_free;
+        uint32_t left = free == kNoRow ? kNoRow : rows.size() - free;
+        for (uint32_t row = 0; row < rows.size() && left != 0; ++row) {
+            std::string found = first_unsound("claim", rows, row, row + 1);
+            if (!found.empty()) return found;
+            if (rows[row].state != ClaimState::kFree) --left;
+        }
+        return {};
+    }
+
+    // How many stand in their list, each of them free; kNoRow: it does not end, or not so.
+    uint32_t free_claims() const {
+        const core::Rows<shm::ClaimRow>& rows = state_.claims;
+        uint32_t count = 0;
+        for (uint32_t row = state_.counters->claims_free_head; row != kNoRow; ++count) {
+            if (row >= rows.size() || count == rows.size()) return kNoRow;
+            rows.fetch(row + kListAhead);  // what was never in use stands in its order
+            if (rows[row].state != ClaimState::kFree) return kNoRow;
+            row = rows[row].head.free_next;
+        }
+        return count;
+    }
+
     template <class Row>
     std::string first_unsound(const char* table, const core::Rows<Row>& rows) {
         return first_unsound(table, rows, 0, rows.size());
@@ -141,7 +145,13 @@ class Soundness::Rows {
                               uint32_t begin,
                               uint32_t end) {
         for (uint32_t row = begin; row < end; ++row) {
-            if constexpr (!std::is_same_v<Row, shm::LabelSetRow>) rows.fetch_behind(row);
+            // Of the largest two each look at a piece asks for a line of the next one's rows; all
+            // of them at once would be more than memory brings meanwhile.
+            if constexpr (std::is_same_v<Row, shm::SlotRow> || std::is_same_v<Row, shm::LeaseRow>) {
+                rows.template fetch_line<0>(row + (end - begin));
+            } else if constexpr (!std::is_same_v<Row, shm::LabelSetRow>) {
+                rows.fetch_behind(row);
+            }
             if (!is_link(rows[row].head.free_next, rows.size()) || !sound(rows[row])) {
                 return row_text(table, row, " leaves its tables");
             }
@@ -436,6 +446,7 @@ class Soundness::Rows {
 
     const State& state_;
     std::vector<bool> run_by_;  // leases that a claim runs under
+    bool free_claims_sound_ = false;
 };
 
 Soundness::Soundness(State& state) : state_(state), rows_(std::make_unique<Rows>(state)) {}
@@ -455,6 +466,10 @@ std::string Soundness::log() {
 
 std::string Soundness::tables() {
     return rows_->tables();
+}
+
+bool Soundness::free_claims_sound() const {
+    return rows_->free_claims_sound();
 }
 
 std::string Soundness::slots(uint32_t begin, uint32_t end) {

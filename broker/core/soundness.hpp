@@ -29,6 +29,8 @@ class Soundness {
     // In this order; each says the first thing that is wrong, or nothing.
     [[nodiscard]] std::string log();  // takes back an uncommitted turn, as attaching does
     [[nodiscard]] std::string tables();
+    // Of tables(): the list of free claims holds as many as are counted, each of them free.
+    [[nodiscard]] bool free_claims_sound() const;
     [[nodiscard]] std::string slots(uint32_t begin, uint32_t end);
     [[nodiscard]] std::string leases(uint32_t begin, uint32_t end);
     [[nodiscard]] std::string lists();  // over all of them

@@ -32,6 +32,14 @@ class Rows {
     [[gnu::always_inline]] void fetch(uint32_t row) const {
         if (row < count_) __builtin_prefetch(first_ + row);
     }
+    // The same for another of its lines.
+    template <size_t Line>
+    [[gnu::always_inline]] void fetch_line(uint32_t row) const {
+        static_assert(Line < sizeof(Row) / shm::kLineSize);
+        if (row >= count_) return;
+        __builtin_prefetch(reinterpret_cast<const std::byte*>(first_ + row) +
+                           Line * shm::kLineSize);
+    }
     // The same for all of its lines.
     [[gnu::always_inline]] void fetch_all(uint32_t row) const {
         if (row >= count_) return;

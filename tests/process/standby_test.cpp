@@ -334,6 +334,53 @@ TEST(Standby, IsNotUsedByABrokerThatMakesWay) {
     EXPECT_EQ(held.give_back(), 2U);
 }
 
+struct Resident {
+    uint64_t mapped_kib = 0;
+    uint64_t there_kib = 0;
+};
+
+// Of a process: its mappings of sessions' segments.
+Resident segments_of(pid_t pid) {
+    std::istringstream maps(proc_text(pid, "smaps"));
+    Resident sum;
+    bool segment = false;
+    for (std::string line; std::getline(maps, line);) {
+        if (line.find("/memfd:dibs-") != std::string::npos) {
+            segment = line.find("/memfd:dibs-up") != std::string::npos ||
+                      line.find("/memfd:dibs-down") != std::string::npos;
+        }
+        std::istringstream words(line);
+        std::string name;
+        uint64_t kib = 0;
+        if (!segment || !(words >> name >> kib)) continue;
+        if (name == "Size:") sum.mapped_kib += kib;
+        if (name == "Rss:") {
+            sum.there_kib += kib;
+            segment = false;
+        }
+    }
+    return sum;
+}
+
+// Few of their pages are there when the first claim is answered; no later one is to meet a fault.
+TEST(Takeover, BringsAllPagesOfItsSessions) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, "hardening = \"off\"\n" + std::string(kCounted));  // to be seen
+    const RawClient other(dibsd.socket());
+    Held held(dibsd);
+    const pid_t first = dibsd.broker();
+    const Resident before = segments_of(first);
+    EXPECT_GT(before.mapped_kib, 0U);
+    EXPECT_EQ(before.there_kib, before.mapped_kib);
+    dibsd.kill_broker();
+    EXPECT_EQ(held.give_back(), 2U);
+    const pid_t next = dibsd.broker(first);
+    for (Resident now; now.there_kib == 0 || now.there_kib != before.mapped_kib; sched_yield()) {
+        now = segments_of(next);
+        ASSERT_LE(now.mapped_kib, before.mapped_kib);
+    }
+}
+
 TEST(Standby, IsNotThereWhereNobodyWantsIt) {
     const Folder folder;
     const KeptDibsd dibsd(folder, kCounted, {}, {"--no-standby"});
