@@ -51,9 +51,12 @@ class Backlog {
     [[nodiscard]] uint32_t missing_seat(uint32_t list) const;
     [[nodiscard]] uint32_t taken(uint32_t list) const;
 
+    // Seats left before a new head: for as many claims without a row as a turn may have, which come
+    // before one that has got a row.
+    static constexpr uint64_t kGap = 256;
+
   private:
     static constexpr uint32_t kBlock = 4096;  // seats for which one count is kept
-    static constexpr uint64_t kGap = 64;      // seats left before a new head: a turn's fresh claims
 
     struct Seats {
         std::vector<uint64_t> bits;

@@ -249,6 +249,9 @@ void Check::leases(uint32_t begin, uint32_t end) {
         expect(&wrongs_, lease.granted_ns <= parts_.now_ns, [&] {
             return who() + " was granted at a time to come";
         });
+        expect(&wrongs_, lease.fence <= state_.pools[lease.pool].fence_next, [&] {
+            return who() + " has a fence that its pool has not given out";
+        });
         const bool killing = lease.state == LeaseState::kKilling;
         const SlotState held = killing ? SlotState::kRecovering : SlotState::kLeased;
         uint32_t confirmed = 0;

@@ -103,6 +103,7 @@ struct Core::Parts {
 
     // --- claims of this turn that need no row unless they have to wait: fresh.cpp
     static constexpr uint32_t kFreshMax = 256;
+    static_assert(kFreshMax <= Backlog::kGap);
     std::vector<FreshClaim> fresh;  // never grows: kFreshMax are reserved
     std::vector<FreshList> fresh_of_pool;
 

@@ -1,8 +1,11 @@
 // tests/broker/core/attach_test.cpp -- what a successor derives from the rows: the age of leases
 // wherever they stand, and no row overlooked because a counter says that there are no more.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 #include <memory>
+#include <random>
+#include <vector>
 
 #include "tests/broker/core/core_fixture.hpp"
 
@@ -159,6 +162,79 @@ TEST_F(AttachInPieces, SaysWhatIsWrongBehindSoundRows) {
         EXPECT_FALSE(refusal.wrong.empty()) << rows;
     }
     --fence;
+}
+
+core::Limits many_leases() {
+    core::Limits limits;
+    limits.slots = limits.leases = 8192;
+    limits.sessions = 16;
+    return limits;
+}
+
+class Ages : public CoreFixture {
+  protected:
+    Ages() : CoreFixture(many_leases()) {}
+
+    // Those of a pool, as they would be preempted; each goes back.
+    std::vector<uint64_t> fences_by_age(uint32_t pool) {
+        std::vector<uint64_t> fences;
+        while (core().oldest_lease(pool) != shm::kNoRow) {
+            turn(kSecond, [&] {
+                for (uint32_t row = core().oldest_lease(pool);
+                     row != shm::kNoRow && !core().turn_full();
+                     row = core().oldest_lease(pool)) {
+                    const shm::LeaseRow lease = core().lease(row);
+                    fences.push_back(lease.fence);
+                    const uint64_t id = core::row_id(lease.head.generation, row);
+                    core().apply(core::Release{lease.session, false, id, lease.fence, 0});
+                }
+            });
+        }
+        return fences;
+    }
+};
+
+// So many that they are sorted by the bits of their fences, not by comparing two.
+TEST_F(Ages, OfManyLeasesThatHaveComeAndGoneAreTheirFences) {
+    constexpr uint16_t kEach = 400;
+    const uint32_t pools[] = {counted_pool("one", 4096), counted_pool("other", 4096)};
+    std::vector<uint32_t> sessions;
+    for (int each = 0; each < 8; ++each)
+        sessions.push_back(session());
+    std::minstd_rand random(16);
+    const auto claim_all = [&](uint32_t holder, uint16_t step) {
+        turn(1, [&] {
+            for (uint16_t tag = 0; tag < kEach; tag = static_cast<uint16_t>(tag + step))
+                claim(holder, tag, pools[random() % 2]);
+        });
+    };
+    for (const uint32_t holder : sessions)
+        claim_all(holder, 1);
+    std::vector<uint32_t> rows;  // every third tag's lease goes back, in a random order
+    for (uint32_t row = 0; row < core().leases_max(); ++row) {
+        const shm::LeaseRow& lease = core().lease(row);
+        if (lease.state != shm::LeaseState::kFree && lease.tag % 3 == 0) rows.push_back(row);
+    }
+    std::shuffle(rows.begin(), rows.end(), random);
+    for (size_t next = 0; next < rows.size();) {
+        turn(1, [&] {
+            for (; next < rows.size() && !core().turn_full(); ++next) {
+                const shm::LeaseRow lease = core().lease(rows[next]);
+                const uint64_t id = core::row_id(lease.head.generation, rows[next]);
+                core().apply(core::Release{lease.session, false, id, lease.fence, 0});
+            }
+        });
+    }
+    for (const uint32_t holder : sessions)
+        claim_all(holder, 3);
+    attach();
+    size_t leases = 0;
+    for (const uint32_t pool : pools) {
+        const std::vector<uint64_t> fences = fences_by_age(pool);
+        EXPECT_TRUE(std::is_sorted(fences.begin(), fences.end()));
+        leases += fences.size();
+    }
+    EXPECT_EQ(leases, sessions.size() * kEach);
 }
 
 }  // namespace
