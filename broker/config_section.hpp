@@ -70,13 +70,17 @@ class Section {
     }
     bool has(std::string_view key) { return find(key) != nullptr; }
 
-    void text(std::string_view key, std::string& out) {
+    // Whether there is one, and it is a string.
+    bool text(std::string_view key, std::string& out) {
         const toml::node* node = find(key);
-        if (node == nullptr) return;
-        if (const auto value = node->value_exact<std::string>())
+        if (node == nullptr) return false;
+        const auto value = node->value_exact<std::string>();
+        if (value) {
             out = *value;
-        else
+        } else {
             wrong_type(key, *node, "a string");
+        }
+        return value.has_value();
     }
     void flag(std::string_view key, bool& out) {
         const toml::node* node = find(key);

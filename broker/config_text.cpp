@@ -349,11 +349,12 @@ Allowance read_allowance(Section& section,
                          const std::vector<AccountSettings>& accounts,
                          Mistakes& mistakes) {
     Allowance allowance;
-    section.text("account", allowance.account);
-    if (section.has("account") && !fit_name(allowance.account)) {
-        section.mistake("account", "must have 1 to 63 bytes and no control characters");
-    } else {
-        check_account_name(section, allowance.account, accounts);
+    if (section.text("account", allowance.account)) {
+        if (fit_name(allowance.account)) {
+            check_account_name(section, allowance.account, accounts);
+        } else {
+            section.mistake("account", "must have 1 to 63 bytes and no control characters");
+        }
     }
     read_names(section, "pools", allowance.pools, mistakes);
     read_names(section, "offers", allowance.offers, mistakes);
