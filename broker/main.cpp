@@ -137,7 +137,7 @@ int serve_kept(const dibs::Arguments& arguments) {
         system_calls = dibs::write_down_system_calls(false);
         memory.emplace(*arguments.ahead_kib);
         dibs::name_process("dibsd-standby");
-        if (!dibs::await_begin(keeper.fd())) return kExitOk;
+        if (!dibs::await_begin(keeper.fd())) _exit(kExitOk);  // nothing of it is anybody's
         dibs::end_with_keeper(false);
         keeper.begun();
     }

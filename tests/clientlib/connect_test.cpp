@@ -295,6 +295,8 @@ TEST(Fork, ChildIsRefusedByEveryFunctionAndTheParentGoesOn) {
         int64_t left = 0;
         const void* answer = nullptr;
         size_t size = 0;
+        dibs_latency latency = {};
+        latency.size = sizeof latency;
         const int codes[] = {dibs_claim(session, 0, nullptr, &end),
                              dibs_submit(session, &op, 1),
                              dibs_reap(session, &end, 1, 0),
@@ -327,9 +329,12 @@ TEST(Fork, ChildIsRefusedByEveryFunctionAndTheParentGoesOn) {
                              dibs_done(session, 1, 1, nullptr, 0, 0, 0),
                              dibs_withdraw(session, 1, 0),
                              dibs_protect(session, 1, 1, 0),
+                             dibs_pool_latency(session, 0, &latency),
+                             dibs_reported_latency(session, &latency),
+                             dibs_session_latency(session, &latency),
                              dibs_end_code(session),
                              dibs_close(session)};
-        static_assert(sizeof codes / sizeof *codes == 34);
+        static_assert(sizeof codes / sizeof *codes == 37);
         for (const int code : codes) {
             if (code != DIBS_EFORK) _exit(static_cast<int>(&code - codes) + 1);
         }

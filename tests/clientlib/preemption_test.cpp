@@ -228,7 +228,8 @@ TEST_F(Preemption, AnEndIsSeenThoughNobodyReaps) {
     const Client small(broker, sizes);
     dibs_completion held = {};
     ASSERT_EQ(dibs_claim(small, 0, nullptr, &held), DIBS_OK);
-    const uint16_t tag = claimed.tag;
+    broker.wait_for(1);
+    const uint16_t tag = broker.seen().at(0).tag;
     dibs_op more = operation(DIBS_OP_CLAIM, 0);
     size_t asked = 1;
     while (dibs_submit(small, &more, 1) == 1)
