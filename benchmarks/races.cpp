@@ -178,22 +178,16 @@ void race_core(const Stage& stage) {
         race.lanes.push_back(
             floor_lane(name, where, std::make_unique<CoreClaim>(slots, batch, part)));
         race.lanes.back().floor = 0;
-        // A claim alone in its turn is granted by its pledge, others by their turn's commit.
-        const bool grants =
-            part == CoreClaim::Part::kPledge || (part == CoreClaim::Part::kClaim && batch != 1);
-        if (grants) race.lanes.back().p50_max_ns = 60;
+        if (part != CoreClaim::Part::kRelease) race.lanes.back().p50_max_ns = 60;
     };
     race.lanes.push_back(floor_lane(
         "the clock, read before and behind a pledge", where, std::make_unique<ClockFloor>()));
     for (const uint32_t slots : {1000U, 100'000U}) {
         for (const uint32_t batch : {1U, 8U, 64U, 256U}) {
             if (slots == 100'000 && batch != 1 && batch != 64) continue;
-            if (batch == 1) {
-                add("claim to grant", slots, batch, CoreClaim::Part::kPledge);
-                add("claim to commit", slots, batch, CoreClaim::Part::kClaim);
-            } else {
-                add("claim to grant", slots, batch, CoreClaim::Part::kClaim);
-            }
+            // Whoever is alone in a turn is told as soon as the grant is pledged.
+            if (batch == 1) add("claim to pledge", slots, batch, CoreClaim::Part::kPledge);
+            add("claim to commit", slots, batch, CoreClaim::Part::kClaim);
             add("release", slots, batch, CoreClaim::Part::kRelease);
         }
     }

@@ -73,6 +73,13 @@ enum class SlotState : uint8_t {
 //     or unlock             │   │     again), ttl ───┘
 //                         locked│                     held (priority 0) ── raised ──► waiting
 //                               └── deadline, cancel, reject, drain ──► ended
+//
+// In a pool ordered by account its row stays beside its lease:
+//
+//   waiting, reserved ── granted ──► running ── its lease ends ──► ended
+//      ▲ │                           ▲ │
+//      │ └── has preempted ─► promised ─ the slot is free
+//      └──────── its lease is taken, and it waits again ──┘
 enum class ClaimState : uint8_t {
     kFree = 0,
     kWaiting = 1,      // in the backlog
