@@ -126,16 +126,18 @@ void Keeper::wait() {
                                         {standby_.pidfd(), POLLIN, 0}}};
     const int happened = poll(on.data(), on.size(), wait_ms(began));
     if (looks_left_ > 0 && Clock::monotonic() >= look_due_ns_) look_again();
-    if (began >= begins_by_ns_) broker_does_not_begin();
     if (on[4].revents != 0) notices_.flush();
     store_.flush(Clock::monotonic());
     if (on[4].revents != 0 && must_tell()) tell_again_ns_ = Clock::monotonic() + kTellAgainNs;
     if (socket_.waits_for_time()) socket_.flush();
-    if (happened <= 0) return;
     if (on[0].revents != 0) {
         socket_.flush();
         hear();
     }
+    // By the time before its words were looked for: whatever has kept this process from running
+    // since, a broker that has begun by now has been heard.
+    if (began >= begins_by_ns_) broker_does_not_begin();
+    if (happened <= 0) return;
     if (on[1].revents != 0) return broker_died();
     if (on[5].revents != 0) {
         const std::string how = shown(standby_.ended(began));
