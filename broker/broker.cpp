@@ -109,8 +109,7 @@ void Broker::harden(const SystemCalls* written) {
 
 void Broker::run() {
     std::thread control([this] {
-        give_back_memory();  // of the start; whoever follows would touch as much
-                             // (broker/standby.hpp)
+        give_back_memory();  // of the start: a standby would touch as much
         control_.serve(core_.head().epoch);
     });
     turn_.serve();

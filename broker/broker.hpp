@@ -32,7 +32,8 @@ class Broker {
     // inheritance is then as it was.
     Broker(Config config, Inheritance& inheritance, KeeperLink* keeper, bool signals);
 
-    // Gives up what serving does not need. Before run(), while there is one thread.
+    // Gives up what serving does not need. Before run(), while there is one thread. `written`: as
+    // for harden() of broker/hardening.hpp.
     void harden(const SystemCalls* written = nullptr);
     [[nodiscard]] const Hardening& hardening() const { return hardening_; }
 

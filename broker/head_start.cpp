@@ -84,8 +84,8 @@ void end_with_keeper(bool end) {
     (void)prctl(PR_SET_PDEATHSIG, end ? SIGKILL : 0);
 }
 
-// They stay blocked throughout. Whoever passes one on has sent its word before, so that the link is
-// looked at once more when there is one.
+// The signals stay blocked throughout. Whoever passes one on has sent its word before, so that the
+// link is looked at once more when there is one.
 bool await_begin(int link) {
     sigset_t taken;
     pthread_sigmask(SIG_BLOCK, nullptr, &taken);
