@@ -143,7 +143,8 @@ struct Core::Parts {
     void free_session_row(uint32_t row);
 
     // decide.cpp: the order of a turn's end
-    // A cut gives each fresh claim a row after all.
+    // A cut gives each fresh claim a row after all. The line of its session is one of those that
+    // are touched because they have been read from.
     bool full() const {
         return edit.full(decisions.size() + fresh.size(), grants + revivals.size());
     }

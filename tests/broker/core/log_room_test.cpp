@@ -24,12 +24,16 @@ core::Limits many_sessions() {
 
 class LogRoom : public CoreFixture {
   protected:
-    LogRoom() : CoreFixture(many_sessions()) {}
+    explicit LogRoom(const core::Limits& limits = many_sessions()) : CoreFixture(limits) {
+        for (uint32_t row = 0; row < 256; ++row)
+            others_.push_back(4095 - row);
+    }
 
     // As the broker after decide(): 64 results of its own, two stores for a grant, one for any
     // other decision, and the line of each session that is told, or that one of 256 entries came
     // from.
-    void tell() {
+    void tell() { tell(others_); }
+    void tell(const std::vector<uint32_t>& read_from) {
         shm::LogStore store = {};
         for (int i = 0; i < 64; ++i)
             core().stage_store(store);
@@ -39,8 +43,8 @@ class LogRoom : public CoreFixture {
             if (decision.kind == core::DecisionKind::kGrant) core().stage_store(store);
             core().set_cursors(decision.session, 0, 1);
         }
-        for (uint32_t row = 0; row < 256; ++row)
-            core().set_cursors(4095 - row, 1, 0);
+        for (const uint32_t row : read_from)
+            core().set_cursors(row, 1, 0);
     }
     // A turn and what it is continued in; returns how many decisions of this kind there were.
     template <class Commands>
@@ -70,6 +74,9 @@ class LogRoom : public CoreFixture {
             ASSERT_NE(core().set_pool(config, nullptr), shm::kNoRow);
         });
     }
+
+  private:
+    std::vector<uint32_t> others_;  // sessions that nothing else is about
 };
 
 TEST_F(LogRoom, HoldsTheGrantsThatAWideClaimHasHeldUp) {
@@ -304,48 +311,106 @@ TEST_F(AccountRoom, HoldsEveryAccountAboveItsCapAndCommandsBesides) {
     EXPECT_EQ(core().check_all(), std::vector<std::string>{});
 }
 
-core::Limits smallest_log() {
+// Images are what runs out; everything else is there.
+core::Limits smallest_images() {
     core::Limits limits = many_sessions();
     limits.accounts = 16;
+    limits.log_stores = 1U << 14U;
     return limits;
 }
 
-class SmallestLog : public CoreFixture {
+// As many claims as a broker reads in a turn have no row when the log is just not full. Then the
+// largest command comes, and as the turn is cut each of the claims is given a row after all.
+class SmallestLog : public LogRoom {
   protected:
-    SmallestLog() : CoreFixture(smallest_log()) {}
+    static constexpr uint16_t kClaims = 256;
+    static constexpr uint32_t kWords = 1600;  // more than fill the log
+
+    SmallestLog() : LogRoom(smallest_images()) {
+        const uint32_t holder = session();
+        turn(1, [&] { claim(holder, 0, busy_); });
+        turn(1, [&] {
+            for (uint32_t each = 0; each < kClaims; ++each)
+                claimants_.push_back(core().open_session({.uid = 1000}));
+        });
+        const uint32_t wide = worker_pool("wide");
+        announce(wide, kClaims, true);
+        const auto assigned = turn(1, [&] { claim(holder, 1, wide, kClaims); });
+        turn(1, [&] {
+            for (const core::Decision& told : assigned)
+                confirm(told);
+        });
+        const uint32_t row = core().oldest_lease(wide);
+        wide_lease_ = {.session = holder,
+                       .lease = core::row_id(core().lease(row).head.generation, row),
+                       .fence = core().lease(row).fence};
+        workers_ = announce(worker_pool("narrow"), kWords, false);
+    }
+
+    uint32_t worker_pool(const char* name) {
+        uint32_t row = shm::kNoRow;
+        turn(0, [&] {
+            row = core().set_pool(
+                {.name = name, .kind = shm::PoolKind::kWorker, .unconfirmed_max = kClaims},
+                nullptr);
+        });
+        return row;
+    }
+    // So many workers, each in a session of its own: what was told them.
+    std::vector<core::Decision> announce(uint32_t pool, uint32_t count, bool ready) {
+        std::vector<core::Decision> all;
+        while (all.size() < count) {
+            const auto told = turn(0, [&] {
+                for (int each = 0; each < 64; ++each) {
+                    const uint32_t one = core().open_session({.uid = 1000});
+                    core().apply(core::Announce{.session = one, .pool = pool, .ready = ready});
+                }
+            });
+            all.insert(all.end(), told.begin(), told.end());
+        }
+        return all;
+    }
+    void confirm(const core::Decision& assigned) {
+        core().apply(core::WorkerWord{.kind = core::WorkerWord::Kind::kConfirm,
+                                      .session = assigned.session,
+                                      .slot = assigned.id,
+                                      .round = assigned.round});
+    }
+    // Begins a turn in which so many claims have no row, and workers become ready until it is full,
+    // or so many. A word costs two lines: its slot's, and its session's when that is told. Returns
+    // how many.
+    uint32_t fill(uint32_t most) {
+        core().begin_turn(2);
+        for (const uint32_t one : claimants_)
+            claim(one, 0, busy_);
+        uint32_t count = 0;
+        for (; count < most && !core().turn_full(); ++count) {
+            core().apply(
+                core::WorkerWord{.session = workers_[count].session, .slot = workers_[count].id});
+        }
+        return count;
+    }
+
+    const uint32_t busy_ = counted_pool("busy", 1);
+    std::vector<uint32_t> claimants_;
+    core::Release wide_lease_;
+    std::vector<core::Decision> workers_;
 };
 
-// As many claims as a broker reads in a turn wait in private memory for the pass; what comes behind
-// them fills the log, and the cut gives each of them a row after all.
 TEST_F(SmallestLog, HoldsClaimsWithoutARowThatACutGivesThemOne) {
-    constexpr uint16_t kClaims = 256;
-    const uint32_t busy = counted_pool("busy", 1);
-    const uint32_t wide = counted_pool("wide", 15 * 256);
-    const uint32_t holder = session(1);
-    turn(1, [&] { claim(holder, 0, busy); });
-    for (uint16_t tag = 1; tag <= 15; ++tag)
-        turn(1, [&] { claim(holder, tag, wide, 256); });
-    std::vector<uint32_t> sessions;
-    for (uint32_t each = 0; each < kClaims; ++each)
-        sessions.push_back(session(2 + each));
-    ASSERT_EQ(core().pool(wide).leased, 15U * 256);
-    core().begin_turn(2);
-    for (const uint32_t one : sessions)
-        claim(one, 0, busy);
-    for (uint32_t lease = 0; lease < core().leases_max() && !core().turn_full(); ++lease) {
-        const shm::LeaseRow& row = core().lease(lease);
-        if (row.state == shm::LeaseState::kFree || row.pool != wide) continue;
-        const uint64_t id = core::row_id(row.head.generation, lease);
-        core().apply(core::Release{holder, false, id, row.fence, 0});
-    }
+    const uint32_t full = fill(kWords);
+    ASSERT_LT(full, kWords);
+    attach();  // the turn has not happened
+    ASSERT_EQ(fill(full - 1), full - 1);
+    ASSERT_FALSE(core().turn_full());
+    core().apply(wide_lease_);
     ASSERT_TRUE(core().turn_full());
     core().decide();
-    for (uint32_t row = 0; row < 256; ++row)  // others that have been read from
-        core().set_cursors(4095 - row, 1, 0);
+    tell(claimants_);  // a broker has read from no others in this turn
     core().commit();
     core().clear();
     turn(2, [] {});
-    EXPECT_EQ(core().pool(busy).waiting, kClaims);
+    EXPECT_EQ(core().pool(busy_).waiting, kClaims);
 }
 
 }  // namespace
