@@ -3,9 +3,7 @@
 #include "broker/sleep.hpp"
 
 #include <sched.h>
-#include <sys/epoll.h>
 
-#include <array>
 #include <cerrno>
 #include <system_error>
 #include <utility>
@@ -27,7 +25,6 @@ constexpr uint32_t kYields = 3;
 // the next claim.
 constexpr core::TimeNs kLookEvery = 250'000;
 constexpr core::TimeNs kSilent = 1'000'000;  // then a session is not polled any more
-constexpr int kEventsAtOnce = 64;
 
 }  // namespace
 
@@ -40,19 +37,14 @@ Sleep::Sleep(Sessions& sessions,
       exchange_(exchange),
       publisher_(publisher),
       clock_(clock),
-      hang_watch_(std::move(hang_watch)),
-      epoll_(epoll_create1(EPOLL_CLOEXEC)) {
-    if (!epoll_.valid()) throw std::system_error(errno, std::generic_category(), "epoll_create1");
+      hang_watch_(std::move(hang_watch)) {
     if (!watch(exchange_.turn().fd(), EPOLLIN, Event::kRequest, 0)) {
         throw std::system_error(errno, std::generic_category(), "epoll_ctl");
     }
 }
 
 bool Sleep::watch(int fd, uint32_t events, Event what, uint32_t row) const {
-    struct epoll_event event = {};
-    event.events = events;
-    event.data.u64 = uint64_t{row} << 32 | static_cast<uint32_t>(what);
-    return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
+    return epoll_.add(fd, events, uint64_t{row} << 32 | static_cast<uint32_t>(what));
 }
 
 bool Sleep::add(const Session& session) {
@@ -60,10 +52,9 @@ bool Sleep::add(const Session& session) {
            watch(session.peer.pidfd.get(), EPOLLIN, Event::kDeath, session.row);
 }
 
-// By name: closing would not do, the client holds the bell's file as well.
 void Sleep::remove(const Session& session) {
-    (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, session.bell.get(), nullptr);
-    (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, session.peer.pidfd.get(), nullptr);
+    epoll_.remove(session.bell.get());
+    epoll_.remove(session.peer.pidfd.get());
 }
 
 void Sleep::worked(core::TimeNs now) {
@@ -185,17 +176,8 @@ void Sleep::disarm() {
 }
 
 void Sleep::events(uint64_t wait_ns, bool slept) {
-    std::array<struct epoll_event, kEventsAtOnce> happened;
-    struct timespec wait = {};
-    wait.tv_sec = static_cast<time_t>(wait_ns / 1'000'000'000);
-    wait.tv_nsec = static_cast<long>(wait_ns % 1'000'000'000);
-    const int count = epoll_pwait2(epoll_.get(),
-                                   happened.data(),
-                                   kEventsAtOnce,
-                                   wait_ns == shm::kNever ? nullptr : &wait,
-                                   nullptr);
-    for (int i = 0; i < count; ++i) {
-        const uint64_t data = happened[static_cast<size_t>(i)].data.u64;
+    for (const epoll_event& happened : epoll_.wait(wait_ns)) {
+        const uint64_t data = happened.data.u64;
         const auto what = static_cast<Event>(static_cast<uint32_t>(data));
         if (what == Event::kRequest) {
             exchange_.turn().answer();

@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "broker/clock.hpp"
+#include "broker/epoll.hpp"
 #include "broker/exchange.hpp"
 #include "broker/hang_watch.hpp"
 #include "broker/publish.hpp"
@@ -64,7 +65,7 @@ class Sleep {
     Publisher& publisher_;
     const Clock& clock_;
     HangWatch hang_watch_;
-    shm::Descriptor epoll_;
+    Epoll epoll_;
     core::TimeNs spin_ns_ = 0;
     core::TimeNs worked_ns_ = 0;
     core::TimeNs looked_ns_ = 0;  // last look at the events

@@ -1,0 +1,40 @@
+// broker/epoll.hpp -- what one thread waits for: descriptors, each with a word of its owner's.
+//
+// A wait is exact to the nanosecond. Where epoll_pwait2 is refused (before Linux 5.11, under a
+// container's filter or an emulator that does not know it), ppoll waits for the set itself: one
+// system call more for each sleep.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/epoll.h>
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "shm/descriptor.hpp"
+
+namespace dibs {
+
+class Epoll {
+  public:
+    Epoll();  // throws std::system_error
+
+    // False if the kernel has no room for it.
+    [[nodiscard]] bool add(int fd, uint32_t events, uint64_t word) const;
+    // By name: closing would not do where others hold the same file.
+    void remove(int fd) const;
+
+    // What has happened, some of it: waits for it at most so long, shm::kNever for ever. Valid
+    // until the next call. A signal ends it with nothing.
+    [[nodiscard]] std::span<const epoll_event> wait(uint64_t wait_ns);
+
+  private:
+    static constexpr int kAtOnce = 64;
+
+    shm::Descriptor set_;
+    std::array<epoll_event, kAtOnce> happened_{};
+    bool exact_ = true;  // epoll_pwait2 has not been refused yet
+};
+
+}  // namespace dibs
