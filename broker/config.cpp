@@ -61,14 +61,6 @@ std::vector<std::string> fixed_differences(const Config& before, const Config& a
     if (before.hardening != after.hardening) {
         fixed.emplace_back("hardening is fixed until the next start");
     }
-    for (const PoolSettings& old : before.pools) {
-        const auto same = std::find_if(after.pools.begin(), after.pools.end(), [&](const auto& p) {
-            return p.name == old.name;
-        });
-        if (same == after.pools.end()) {
-            fixed.push_back("pool \"" + old.name + "\" is no longer named; it stays as it was");
-        }
-    }
     return fixed;
 }
 

@@ -85,6 +85,8 @@ Control::Control(const Config& config,
       remains_(way_to_take_back(), [this](const Remnant& remnant) { released(remnant); }),
       conversations_(exchange, Clock::monotonic()) {
     if (!epoll_.valid()) fail("epoll_create1");
+    for (const PoolSettings& pool : config.pools)
+        named_pools_.insert(pool.name);
     if (listener.valid()) {
         listener_.emplace(std::move(listener));
     } else {

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -101,7 +102,8 @@ class Control {
     void yield();
     void reload();
 
-    const Config& config_;
+    const Config& config_;               // as it was at the start
+    std::set<std::string> named_pools_;  // by the file, now or before
     std::string file_;
     std::string socket_path_;
     bool peer_pidfd_;

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -101,6 +102,13 @@ void Control::reload() {
     }
     for (const std::string& fixed : fixed_differences(config_, read.config))
         log::warning(fixed);
+    std::set<std::string> named;
+    for (const PoolSettings& pool : read.config.pools)
+        named.insert(pool.name);
+    for (const std::string& name : named_pools_) {
+        if (named.count(name) != 0) continue;
+        log::warning("pool \"" + name + "\" is no longer named; it stays as it was");
+    }
     const std::string level = read.config.log_level;
     const std::string text = read.config.text.value_or("");
     const std::shared_ptr<const Policy> policy = read.config.policy;
@@ -112,6 +120,7 @@ void Control::reload() {
         return log::error("the turn has too much to hear: the configuration stays as it was");
     }
     (void)config.release();
+    named_pools_.merge(named);
     log::open(level);
     admission_.set_policy(policy);
     if (keeper_ != nullptr) keeper_->keep_config(text);

@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+# tests/tool/reloading.py -- a configuration that is read again: what is taken over, what stays as it
+# was until the next start, and what is said about it.
+#
+#   reloading.py DIBSD DIBS [PART]     speaks TAP
+# SPDX-License-Identifier: Apache-2.0
+import json
+import re
+import signal
+import subprocess
+import sys
+
+from tap import case, expect, expect_equal, main
+
+POOLS = """[[pool]]
+name = "{first}"
+kind = "counted"
+slots = {slots}
+[[pool]]
+name = "kept"
+kind = "counted"
+slots = 1
+"""
+READ_AGAIN = "the configuration has been read again"
+
+
+class Reloaded:
+    """A broker whose warnings are read, without a keeper."""
+
+    def __init__(self, place, config):
+        self.place = place
+        self.file = place.folder / "dibsd.toml"
+        self.file.write_text(config)
+        self.broker = subprocess.Popen(
+            [place.dibsd, "--no-keeper", "--config", self.file, "--socket", place.socket],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        place.children.append(self.broker)
+        expect_equal(self.broker.stdout.readline(), f"dibsd: ready on {place.socket}\n")
+
+    def read(self, config):
+        """Has it read this; what it warned of, and what it said at the end."""
+        self.file.write_text(config)
+        self.broker.send_signal(signal.SIGHUP)
+        warned = []
+        for line in self.broker.stderr:
+            level, text = re.match(r"\S+ \S+ (\w+): (.*)\n", line).groups()
+            if text in (READ_AGAIN, "the configuration stays as it was"):
+                return warned, text
+            if level != "info":
+                warned.append(text)
+        raise AssertionError(f"the broker ended: {self.broker.wait()}")
+
+    def slots(self):
+        lines = self.place.run("ls", "pools", "-o", "jsonl")[1].splitlines()
+        return {pool["pool"]: pool["slots"] for pool in map(json.loads, lines)}
+
+    def await_slots(self, wanted):
+        """What is read is taken over by a turn; a claim's answer comes behind one."""
+        while self.slots() != wanted:
+            expect_equal(self.broker.poll(), None)
+
+
+@case("limits, socket and hardening are fixed until the next start; all else is taken over")
+def fixed(place):
+    reloaded = Reloaded(place, POOLS.format(first="gpu", slots=2))
+    elsewhere = place.folder / "elsewhere.sock"
+    changed = (f'socket = "{elsewhere}"\nhardening = "off"\n' + POOLS.format(first="gpu", slots=3) +
+               "[limits]\nslots = 64\n")
+    expect_equal(reloaded.read(changed), (["limits are fixed until the next start",
+                                           "the socket is fixed until the next start",
+                                           "hardening is fixed until the next start"], READ_AGAIN))
+    reloaded.await_slots({"gpu": 3, "kept": 1})
+    expect(not elsewhere.exists(), "nobody listens elsewhere")
+    status = json.loads(place.run("status", "-o", "json")[1])
+    expect_equal(status["slots_max"], 4096)
+    seccomp = status_of(reloaded.broker.pid, "Seccomp")
+    expect(seccomp != "0", "system calls are still filtered")
+
+
+@case("each of them is told of by itself")
+def each(place):
+    same = POOLS.format(first="gpu", slots=2)
+    reloaded = Reloaded(place, same)
+    expect_equal(reloaded.read("[limits]\naccounts = 7\n" + same),
+                 (["limits are fixed until the next start"], READ_AGAIN))
+    expect_equal(reloaded.read('socket_mode = "0660"\n' + same),
+                 (["the socket is fixed until the next start"], READ_AGAIN))
+    expect_equal(reloaded.read('hardening = "strict"\n' + same),
+                 (["hardening is fixed until the next start"], READ_AGAIN))
+    expect_equal(reloaded.read(same), ([], READ_AGAIN))
+
+
+@case("a pool that is no longer named stays, and is told of as long as it is not named")
+def unnamed_pool(place):
+    reloaded = Reloaded(place, POOLS.format(first="gpu", slots=2))
+    gone = 'pool "{}" is no longer named; it stays as it was'
+    other = POOLS.format(first="later", slots=4)
+    expect_equal(reloaded.read(other), ([gone.format("gpu")], READ_AGAIN))
+    reloaded.await_slots({"gpu": 2, "kept": 1, "later": 4})
+    expect_equal(place.run("exec", "gpu", "--now", "--", "true"), (0, "", ""))
+    # One that a later file brought is one of the file's as well.
+    expect_equal(reloaded.read(POOLS.format(first="gpu", slots=3)),
+                 ([gone.format("later")], READ_AGAIN))
+    reloaded.await_slots({"gpu": 3, "kept": 1, "later": 4})
+
+
+@case("an account that is no longer named is deleted; one that was made by hand stays")
+def unnamed_account(place):
+    account = '[[account]]\nname = "{}"\nrate = [1.0]\n'
+    pools = POOLS.format(first="gpu", slots=2)
+    reloaded = Reloaded(place, pools + account.format("team") + account.format("lab"))
+    expect_equal(place.run("account", "set", "hand", "--rate", "2")[0], 0)
+
+    def accounts():
+        lines = place.run("account", "ls", "-o", "jsonl")[1].splitlines()
+        return {json.loads(line)["account"] for line in lines}
+
+    expect_equal(accounts() & {"team", "lab", "hand"}, {"team", "lab", "hand"})
+    expect_equal(reloaded.read(pools + account.format("lab")), ([], READ_AGAIN))
+    while "team" in accounts():
+        expect_equal(reloaded.broker.poll(), None)
+    expect_equal(accounts() & {"team", "lab", "hand"}, {"lab", "hand"})
+
+
+@case("a file with a mistake changes nothing, and each mistake is told with its place")
+def mistaken(place):
+    reloaded = Reloaded(place, POOLS.format(first="gpu", slots=2))
+    warned, end = reloaded.read(POOLS.format(first="gpu", slots=5) + "[limits]\nslots = -1\nfoo = 1\n")
+    expect_equal(end, "the configuration stays as it was")
+    expect_equal(len(warned), 2)
+    for number, mistake in zip((10, 11), sorted(warned)):
+        expect(f"dibsd.toml:{number}:" in mistake, mistake)
+    expect_equal(reloaded.slots(), {"gpu": 2, "kept": 1})
+
+
+def status_of(pid, key):
+    with open(f"/proc/{pid}/status", encoding="utf-8") as status:
+        return next(line.split()[1] for line in status if line.startswith(key + ":"))
+
+
+if __name__ == "__main__":
+    main(sys.argv)
