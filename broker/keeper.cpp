@@ -136,7 +136,7 @@ void Keeper::wait() {
     }
     // By the time before its words were looked for: whatever has kept this process from running
     // since, a broker that has begun by now has been heard.
-    if (began >= begins_by_ns_) broker_does_not_begin();
+    if (began >= begins_by_ns_) look_whether_it_begins(began);
     if (happened <= 0) return;
     if (on[1].revents != 0) return broker_died();
     if (on[5].revents != 0) {
@@ -206,6 +206,8 @@ void Keeper::start_program() {
         broker_ = std::move(ahead->process);
         socket_ = std::move(ahead->socket);
         begins_by_ns_ = Clock::monotonic() + kBeginsWithinNs;
+        begin_looks_ = kLooks;
+        begun_ = false;
         return;
     }
     auto [own, others] = KeeperSocket::make_pair();
@@ -227,7 +229,7 @@ void Keeper::launch(int socket) {
 
 void Keeper::start_standby() {
     const uint64_t now = Clock::monotonic();
-    standby_.look(broker_, now);
+    if (asked_ns_ == 0) standby_.look(broker_, now);
     if (now < standby_.due_ns()) return;
     standby_.start(program_, !only_own_ && program_.replaced(), broker_, now);
 }
@@ -267,6 +269,8 @@ void Keeper::hear() {
 }
 
 void Keeper::take(KeeperPacket& packet) {
+    begins_by_ns_ = shm::kNever;  // whatever it says: it has begun
+    begun_ = true;
     switch (packet.message.word) {
         case KeeperWord::kAdopt:
             return adopt(packet);
@@ -292,11 +296,8 @@ void Keeper::take(KeeperPacket& packet) {
         case KeeperWord::kStopped:
             stopped_ = true;
             return;
-        case KeeperWord::kBegun:
-            begins_by_ns_ = shm::kNever;
-            return;
         default:
-            return;  // a keeper's own words
+            return;  // begun, or a keeper's own words
     }
 }
 
@@ -377,10 +378,11 @@ void Keeper::broker_died() {
     broker_ = Process();
     looks_left_ = 0;
     begins_by_ns_ = shm::kNever;
+    const bool begun = std::exchange(begun_, true);
     watch_.disarm();
     standby_.cancel();
     if (stopped_ || (asked_ns_ != 0 && !ever_served_)) return finish(0);
-    if (!worth_another(ending)) return;
+    if (!worth_another(ending, begun)) return;
     if (ending && !ending->by_signal && ending->number == kExitYielded) {
         only_own_ = false;
         standby_.let_go();  // what it has loaded may be what is to be changed
@@ -393,8 +395,9 @@ void Keeper::broker_died() {
     if (unserved_ > kUnservedAtOnce) start_due_ns_ = now + kPauseNs;
 }
 
-// A broker that cannot begin to serve is not started for ever; one that somebody has killed is.
-bool Keeper::worth_another(const std::optional<Process::Ending>& ending) {
+// A broker that cannot begin to serve is not started for ever; one that somebody has killed is, and
+// one that had been started ahead and had not begun says nothing of the next, which is not.
+bool Keeper::worth_another(const std::optional<Process::Ending>& ending, bool begun) {
     if (serving_) return true;
     if (!ever_served_ && ending && !ending->by_signal) {
         finish(ending->number);  // a mistake in the configuration, say: it has said so itself
@@ -405,6 +408,7 @@ bool Keeper::worth_another(const std::optional<Process::Ending>& ending) {
         finish(1);
         return false;
     }
+    if (!begun) return true;
     ++unserved_;
     if (runs_other_ && ever_served_ && (!killed || unserved_ == kKillsOfAnUpgrade)) {
         go_back("it ended" + shown(ending));
@@ -444,8 +448,14 @@ void Keeper::broker_hangs() {
 }
 
 // It waited, stopped by something that nobody here sees: a debugger, a frozen control group. What
-// it was given it has not touched.
-void Keeper::broker_does_not_begin() {
+// it was given it has not touched. Where both stood still, it runs again when this process does;
+// and *begin* may not have left yet (ETOOMANYREFS).
+void Keeper::look_whether_it_begins(uint64_t now) {
+    if (socket_.waits_for_time() || begin_looks_ != 0) {
+        if (!socket_.waits_for_time()) --begin_looks_;
+        begins_by_ns_ = now + kLookEveryNs;
+        return;
+    }
     begins_by_ns_ = shm::kNever;
     log::error("the broker that was started ahead does not begin: killing it");
     broker_.signal(SIGKILL);

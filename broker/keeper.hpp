@@ -90,11 +90,11 @@ class Keeper {
     void adopt(KeeperPacket& packet);
     void broker_serves(const KeeperMessage& message);
     void broker_died();
-    [[nodiscard]] bool worth_another(const std::optional<Process::Ending>& ending);
+    [[nodiscard]] bool worth_another(const std::optional<Process::Ending>& ending, bool begun);
     void suspect();
     void look_again();
     void broker_hangs();
-    void broker_does_not_begin();
+    void look_whether_it_begins(uint64_t now);
     void take_signals();
     void finish(int exit_code);
 
@@ -116,7 +116,9 @@ class Keeper {
     uint32_t failed_starts_ = 0;           // running
     uint32_t unserved_ = 0;                // deaths running before they served, of whatever
     uint64_t start_due_ns_ = 0;            // not before
-    uint64_t begins_by_ns_ = shm::kNever;  // one that was started ahead
+    uint64_t begins_by_ns_ = shm::kNever;  // one that was started ahead, until it says a word
+    uint32_t begin_looks_ = 0;             // left behind that time
+    bool begun_ = true;                    // unless it was started ahead and has said nothing yet
     uint32_t looks_left_ = 0;  // at the watch that has rung, before the broker is killed
     uint64_t look_due_ns_ = 0;
     uint64_t tell_again_ns_ = 0;  // not before; there was no room, for whatever reason

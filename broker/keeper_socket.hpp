@@ -1,6 +1,7 @@
 // broker/keeper_socket.hpp -- what keeper and broker say to each other, and the socket for it.
 //
 //   keeper ── begin {own pidfd, timer} · hold {…} … · go ─────► broker that it has started
+//   broker ── begun ─────────────────────────────────────────► keeper that had started it ahead
 //   broker ── adopt {own pidfd, timer} · hold {…} … ──────────► keeper that it has started
 //   broker ── hold {descriptors} ─────────────────────────────► keeper
 //   broker ◄─ held ──────────────────────────────────────────── keeper
@@ -56,7 +57,7 @@ enum class SessionDescriptor : uint32_t {
 // broker's, its generation the uid that it counts against.
 enum class RemnantDescriptor : uint32_t { kUp, kDown, kProcess, kCount };
 
-inline constexpr uint64_t kKeeperMagic = 0x34305052504b4944ULL;  // "DIKPRP04"
+inline constexpr uint64_t kKeeperMagic = 0x35305052504b4944ULL;  // "DIKPRP05"
 // When one was asked to stop who is not to wait any more, however short a time this host is up.
 inline constexpr uint64_t kLongAgoNs = 1;
 inline constexpr size_t kKeptMax = static_cast<size_t>(SessionDescriptor::kCount);

@@ -74,7 +74,7 @@ void Standby::look(const Process& like, uint64_t now_ns) {
     look_ns_ = now_ns + kLookEveryNs;
     if (memory_of(like) <= kib_ + kib_ / kGrownBy + kGrownKib) return;
     let_go();
-    due_ns_ = now_ns;
+    due_ns_ = now_ns + kAfterNs;  // it has ended by then
 }
 
 std::optional<Process::Ending> Standby::ended(uint64_t now_ns) {

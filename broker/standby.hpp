@@ -41,7 +41,7 @@ class Standby {
     void start(const OwnProgram& program, bool replaced, const Process& like, uint64_t now_ns);
 
     // Now and then, when the keeper is awake anyway: one that was started when `like` was smaller
-    // is let go, and another is due at once.
+    // is let go, and another is due a moment later.
     void look(const Process& like, uint64_t now_ns);
 
     // Readable: it has ended by itself. -1: there is none.

@@ -69,6 +69,35 @@ void await_nothing_due(pid_t keeper) {
     }
 }
 
+// Whoever was started ahead and says nothing is killed a second later.
+TEST(Standby, IsLeftAloneOnceItHasBegun) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kCounted);
+    const pid_t first = dibsd.broker();
+    const pid_t next = dibsd.standby();
+    dibsd.kill_broker();
+    EXPECT_EQ(dibsd.broker(first), next);
+    (void)dibsd.standby(next);
+    await_nothing_due(dibsd.keeper());
+    EXPECT_EQ(dibsd.broker(), next);
+    EXPECT_EQ(Held(dibsd).give_back(), 2U);
+}
+
+TEST(Standby, OutlivesItsKeeperOnceItIsTheBroker) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kCounted);
+    Held held(dibsd);
+    const pid_t first = dibsd.broker();
+    const pid_t next = dibsd.standby();
+    dibsd.kill_broker();
+    EXPECT_EQ(dibsd.broker(first), next);
+    const pid_t keeper = dibsd.keeper();
+    kill_and_await(keeper, SIGKILL);
+    EXPECT_NE(dibsd.keeper(keeper), keeper);
+    EXPECT_EQ(dibsd.broker(), next);
+    EXPECT_EQ(held.give_back(), 2U);
+}
+
 TEST(Standby, IsTheNextBroker) {
     const Folder folder;
     const KeptDibsd dibsd(folder, kCounted);
