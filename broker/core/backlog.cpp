@@ -55,6 +55,7 @@ uint64_t Backlog::free_seat(uint32_t list, uint32_t row) const {
 
 // Every second seat, so that each neighbourhood has one to spare.
 void Backlog::seat_anew(uint32_t list) {
+    ++seated_anew_;
     Seats& seats = seats_[list];
     std::fill(seats.bits.begin(), seats.bits.end(), 0);
     std::fill(seats.counts.begin(), seats.counts.end(), 0);

@@ -41,6 +41,11 @@ class Backlog {
         chains_.remove(list, row);
     }
 
+    // The row is another claim's now: it does not like the seat of the one before.
+    void forget_seat(uint32_t list, uint32_t row) {
+        seat_of_[row] = static_cast<uint32_t>(seats_[list].next);
+    }
+
     // Makes room so that `waiting_max` claims never need more memory.
     void reserve(uint32_t list, uint32_t waiting_max);
 
@@ -50,6 +55,8 @@ class Backlog {
     // For check_all(): the first claim that sits wrong, or kNoRow; how many seats are taken.
     [[nodiscard]] uint32_t missing_seat(uint32_t list) const;
     [[nodiscard]] uint32_t taken(uint32_t list) const;
+    // How often a list was seated anew, which costs as many steps as it is long.
+    [[nodiscard]] uint64_t seated_anew() const { return seated_anew_; }
 
     // Seats left before a new head: for as many claims without a row as a turn may have, which come
     // before one that has got a row.
@@ -89,6 +96,7 @@ class Backlog {
     Chains chains_;
     std::vector<Seats> seats_;
     std::vector<uint32_t> seat_of_;
+    uint64_t seated_anew_ = 0;
 };
 
 }  // namespace dibs::core

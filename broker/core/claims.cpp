@@ -149,6 +149,7 @@ void Core::Parts::accept(const Claim& command, uint64_t number, const TermRows* 
     tags[command.session][command.tag] = row;
     add_key(command.session, claim.key, row);
     if (terms != nullptr) bring_terms(row, command, *terms);
+    backlog.forget_seat(command.pool, row);
     wait_in_backlog(row);
 }
 

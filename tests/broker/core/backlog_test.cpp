@@ -71,6 +71,28 @@ TEST(Backlog, CountsOverManyBlocks) {
     EXPECT_EQ(backlog.taken(1), 10'000U);
 }
 
+// As claims without a row come before the one with a row that stands there already, in rows that
+// were given back last.
+TEST(Backlog, HasASeatForEachClaimWithoutARowBeforeTheFirstThatHasOne) {
+    constexpr uint32_t kRows = 1'000;
+    constexpr uint32_t kFirst = kRows - 1;
+    Backlog backlog(1, kRows);
+    backlog.reserve(0, kRows);
+    for (uint32_t row = 0; row < 8; ++row)
+        backlog.push_back(0, row);
+    for (uint32_t row = 0; row < 8; ++row)
+        backlog.remove(0, row);
+    backlog.push_back(0, kFirst);
+    const uint64_t before = backlog.seated_anew();
+    for (uint32_t row = 0; row < Backlog::kGap; ++row) {
+        backlog.forget_seat(0, 7 - row % 8 + row / 8 * 8);
+        backlog.insert_before(0, 7 - row % 8 + row / 8 * 8, kFirst);
+    }
+    EXPECT_EQ(backlog.seated_anew(), before);
+    EXPECT_EQ(backlog.ahead(0, kFirst), Backlog::kGap);
+    EXPECT_EQ(backlog.missing_seat(0), kNoRow);
+}
+
 // Arrivals, departures from anywhere and returns to the old place, against a vector in order.
 TEST(Backlog, AgreesWithAListUnderRandomChanges) {
     constexpr uint32_t kRows = 200;
