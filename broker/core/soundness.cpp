@@ -111,7 +111,7 @@ class Soundness::Rows {
     std::string claims() {
         const core::Rows<shm::ClaimRow>& rows = state_.claims;
         const uint32_t free = free_claims();
-        free_claims_sound_ = free == state_.counters->claims_free;
+        free_claims_sound_ = free != kNoRow && free == state_.counters->claims_free;
         uint32_t left = free == kNoRow ? kNoRow : rows.size() - free;
         for (uint32_t row = 0; row < rows.size() && left != 0; ++row) {
             std::string found = first_unsound("claim", rows, row, row + 1);

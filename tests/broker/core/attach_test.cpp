@@ -81,6 +81,23 @@ TEST_F(Attach, OverlooksNothingThatACounterDoesNotCount) {
     }
 }
 
+// The list of free claims is followed once, for soundness and for the invariants alike.
+TEST_F(Attach, OverlooksNoFreeClaimThatItsListLeavesOut) {
+    const uint32_t head = core().counters().claims_free_head;
+    auto& first = const_cast<shm::ClaimRow&>(core().claim(head));
+    auto& second = const_cast<shm::ClaimRow&>(core().claim(first.head.free_next));
+    const uint32_t right = second.head.free_next;
+    for (const uint32_t wrong : {shm::kNoRow, head}) {  // it ends early; it never does
+        second.head.free_next = wrong;
+        core::Core::Refusal refusal;
+        EXPECT_EQ(core::Core::attach(memory(), 7, &refusal, 3), nullptr);
+        EXPECT_NE(refusal.unsound.empty(), refusal.wrong.empty());
+    }
+    second.head.free_next = right;
+    core::Core::Refusal refusal;
+    EXPECT_NE(core::Core::attach(memory(), 7, &refusal, 3), nullptr);
+}
+
 // Tables of which some rows are looked at before others that they name.
 class AttachInPieces : public CoreFixture {
   protected:
