@@ -32,15 +32,12 @@ class Mapping {
                   static_cast<size_t>(size),
                   size < shm::kLargePage ? nullptr : shm::reserve_aligned(size),
                   (pages == Pages::kAll ? MAP_POPULATE : 0) |
-                      (size < shm::kLargePage ? 0 : MAP_FIXED)) {
-        if (pages == Pages::kFew) advise(MADV_RANDOM);  // none that stand beside them
-    }
+                      (size < shm::kLargePage ? 0 : MAP_FIXED)) {}
 
     // Brings all pages that are not there yet. From any thread; what cannot be had faults later.
     void touch() const {
         constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE, Linux 5.14
-        advise(MADV_NORMAL);
-        advise(kPopulateWrite);
+        (void)madvise(region_.get_address(), region_.get_size(), kPopulateWrite);
     }
 
     [[nodiscard]] std::span<std::byte> bytes() const {
@@ -52,9 +49,6 @@ class Mapping {
     }
 
   private:
-    void advise(int advice) const {
-        (void)madvise(region_.get_address(), region_.get_size(), advice);
-    }
     struct Handle {  // what mapped_region asks of a thing that can be mapped
         int fd;
         [[nodiscard]] boost::interprocess::mapping_handle_t get_mapping_handle() const {
