@@ -88,6 +88,40 @@ TEST_F(DibsCommand, StopsAtABrokenLineAfterWhatWasDecidedBefore) {
     EXPECT_EQ(err_, "bad.jsonl:4:9: unknown field: grab\n");
 }
 
+TEST_F(DibsCommand, DeletesNoPoolThatIsInUse) {
+    const std::string used = slurp(folder_ / "good.jsonl");
+    std::ofstream(folder_ / "used.jsonl") << used << R"({"delete_pool":{"pool":"gpu"}})"
+                                          << "\n";
+    EXPECT_EQ(run("replay used.jsonl"), 1);
+    EXPECT_EQ(out_, kGrant);
+    EXPECT_EQ(err_, "used.jsonl:6: pool \"gpu\" is in use\n");
+}
+
+TEST_F(DibsCommand, StopsAtALineThatTheTurnsLogCannotHold) {
+    const auto journal = [&](const char* name, int turn_every) {
+        std::ofstream file(folder_ / name);
+        file << R"({"pool":{"name":"w","kind":"worker"}})"
+             << "\n"
+             << R"({"session":{"name":"s"}})"
+             << "\n";
+        for (int slot = 1; slot <= 3000; ++slot) {
+            file << R"({"announce":{"session":"s","pool":"w","slot":")" << slot << "\"}}\n";
+            if (slot % turn_every == 0) file << "{\"turn\":{}}\n";
+        }
+    };
+    journal("long.jsonl", 3000);
+    EXPECT_EQ(run("replay long.jsonl"), 1);
+    const std::string why =
+        ": the turn holds more than its undo log can take back: close it earlier\n";
+    ASSERT_TRUE(err_.starts_with("long.jsonl:")) << err_;
+    EXPECT_TRUE(err_.ends_with(why)) << err_;
+    const int line = std::stoi(err_.substr(std::string("long.jsonl:").size()));
+    EXPECT_GT(line, 1000);
+    EXPECT_LT(line, 3000);
+    journal("short.jsonl", 500);
+    EXPECT_EQ(run("replay short.jsonl"), 0) << err_;
+}
+
 TEST_F(DibsCommand, ConvertsThereAndBackWithoutChangingADecision) {
     EXPECT_EQ(run("replay good.jsonl --to-binary good.bin"), 0);
     EXPECT_EQ(slurp(folder_ / "good.bin").substr(0, 4), "DJN1");
