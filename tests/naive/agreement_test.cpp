@@ -1,5 +1,6 @@
 // tests/naive/agreement_test.cpp -- the core and the naive core decide the same, on random
-// journals: of pools ordered by arrival, and of pools ordered by account.
+// journals: of pools ordered by arrival, and of pools ordered by account; and what the core decides
+// is what the statements say.
 //
 //   DIBS_SEED=n        plays journal n alone; each attempt in a process of its own
 //   DIBS_FIRST_SEED=n  starts there instead of at 1
@@ -150,10 +151,16 @@ constexpr const char* kMustBeSeenOfAccounts[] = {"adopted",
                                                  "refund",
                                                  "slot-gone"};
 
+// All statements of S0 but those of the router over pools, 35 to 38, which comes later.
+constexpr size_t kMustBeTested[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13,
+                                    14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26,
+                                    27, 28, 29, 30, 31, 32, 33, 34, 39, 40, 41};
+
 void play_journals(Flavour flavour,
                    const char* count,
                    uint64_t usual,
-                   std::span<const char* const> must_be_seen) {
+                   std::span<const char* const> must_be_seen,
+                   std::span<const size_t> must_be_tested) {
     const uint64_t only = from_environment("DIBS_SEED", 0);
     if (only != 0) {
         const Journal journal = generate_journal(only, kSteps, flavour);
@@ -183,8 +190,13 @@ void play_journals(Flavour flavour,
               << coverage.full << " full, " << coverage.restarts << " restarts\n";
     for (const auto& [what, times] : coverage.seen)
         std::cout << "  " << what << ' ' << times << '\n';
+    for (size_t statement = 1; statement < kStatements; ++statement)
+        std::cout << "  S0." << statement << " put to the test " << coverage.tested[statement]
+                  << '\n';
     for (const char* what : must_be_seen)
         EXPECT_GT(coverage.seen[what], 0U) << what;
+    for (const size_t statement : must_be_tested)
+        EXPECT_GT(coverage.tested[statement], 0U) << "S0." << statement;
     EXPECT_GT(coverage.cuts, 0U);
     EXPECT_GT(coverage.restarts, 0U);
 }
@@ -192,12 +204,15 @@ void play_journals(Flavour flavour,
 }  // namespace
 
 TEST(Agreement, DecidesAsTheNaiveCoreOnRandomJournals) {
-    play_journals(Flavour::kArrival, "DIBS_JOURNALS", kJournals, kMustBeSeen);
+    play_journals(Flavour::kArrival, "DIBS_JOURNALS", kJournals, kMustBeSeen, kMustBeTested);
 }
 
 TEST(Agreement, DecidesAsTheNaiveCoreInPoolsOrderedByAccount) {
-    play_journals(
-        Flavour::kAccounts, "DIBS_ACCOUNT_JOURNALS", kJournalsOfAccounts, kMustBeSeenOfAccounts);
+    play_journals(Flavour::kAccounts,
+                  "DIBS_ACCOUNT_JOURNALS",
+                  kJournalsOfAccounts,
+                  kMustBeSeenOfAccounts,
+                  {});
 }
 
 }  // namespace dibs::naive

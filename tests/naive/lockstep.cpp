@@ -15,6 +15,7 @@
 #include "tests/naive/journal_bytes.hpp"
 #include "tests/naive/naive_core.hpp"
 #include "tests/naive/player.hpp"
+#include "tests/naive/statements.hpp"
 #include "tests/naive/wording.hpp"
 
 namespace dibs::naive {
@@ -121,9 +122,13 @@ class Lockstep {
               journal.pools.end(),
               [](const PoolSpec& pool) { return pool.config.order == shm::PoolOrder::kAccount; })),
           has_restarts_(
-              std::any_of(journal.steps.begin(), journal.steps.end(), [](const Step& step) {
-                  return step.kind == StepKind::kRestart;
-              })) {}
+              std::any_of(journal.steps.begin(),
+                          journal.steps.end(),
+                          [](const Step& step) { return step.kind == StepKind::kRestart; })),
+          statements_(journal) {}
+
+    // How often each statement was put to the test.
+    [[nodiscard]] const Tested& tested() const { return statements_.tested(); }
 
     std::optional<Disagreement> play();
 
@@ -135,6 +140,9 @@ class Lockstep {
     void restart_in_turn(size_t step);
     void attach();
     bool compare(size_t step);
+    void play_real(const Step& step);
+    [[nodiscard]] uint32_t living_pool(uint32_t row) const;
+    bool judge(size_t step);
     bool disagree(size_t step, const std::string& what);
 
     const Journal& journal_;
@@ -150,6 +158,8 @@ class Lockstep {
     int turns_more_ = 0;  // of the core at the same time, that were no cuts
     bool has_restarts_ = false;
     bool hits_are_lost_ = false;
+    Statements statements_;
+    Turn turn_;
     std::optional<Disagreement> found_;
 };
 
@@ -186,7 +196,7 @@ void Lockstep::play_from(size_t& i) {
             continue;
         }
         coverage_->commands += 1;
-        real_player_->play(step);
+        play_real(step);
         const std::vector<uint64_t> reused = real_player_->take_leases_of_reused_rows();
         for (const uint64_t lease : reused)
             naive_.lease_row_used_again(lease);
@@ -205,6 +215,7 @@ void Lockstep::open_turn(TimeNs now) {
     naive_.begin_turn(now);
     naive_player_.turn_opened();
     naive_player_.forget_lines();
+    turn_.heard.clear();
     if (has_restarts_) at_turn_begin_.emplace(*real_player_);
 }
 
@@ -220,8 +231,59 @@ void Lockstep::restart_in_turn(size_t step) {
     attach();
     real_->begin_turn(now);
     real_player_.emplace(*at_turn_begin_);
+    turn_.heard.clear();
     for (size_t i = turn_begin_; i < step; ++i)
-        real_player_->play(journal_.steps[i]);
+        play_real(journal_.steps[i]);
+}
+
+// The judge is told of what was played, and what pool its name is by now.
+void Lockstep::play_real(const Step& step) {
+    const bool speaks = step.session != kNoLabel;
+    const bool drains_pool = step.kind == StepKind::kDrain && step.pool != kNoLabel;
+    const bool is_played = (!speaks || real_player_->session_is_open(step.session)) &&
+                           (!drains_pool || real_player_->knows_pool(step.pool));
+    const bool makes_pool = step.kind == StepKind::kSetPool;
+    const uint32_t row = step.pool == kNoLabel ? shm::kNoRow : real_player_->pool_row(step.pool);
+    Heard heard{&step, living_pool(row), row != shm::kNoRow, 0};
+    real_player_->play(step);
+    heard.lines_end = real_player_->lines().size();
+    if (makes_pool && living_pool(real_player_->pool_row(step.label)) != step.label) return;
+    if (step.kind == StepKind::kOpen && !real_player_->session_is_open(step.label)) return;
+    if (is_played) turn_.heard.push_back(heard);
+}
+
+// The label of the pool that has this row now.
+uint32_t Lockstep::living_pool(uint32_t row) const {
+    for (uint32_t label = 0; row != shm::kNoRow && label < journal_.pools.size(); ++label) {
+        const uint32_t found = real_->find_pool(journal_.pools[label].name);
+        if (found == row && real_->pool_lives(row)) return label;
+    }
+    return kNoLabel;
+}
+
+bool Lockstep::judge(size_t step) {
+    turn_.now = naive_.model().now;
+    turn_.lines = real_player_->lines();
+    turn_.next_due = real_->next_due();
+    turn_.pools.clear();
+    for (uint32_t label = 0; label < journal_.pools.size(); ++label) {
+        const uint32_t row = real_player_->pool_row(label);
+        PoolPicture picture;
+        picture.row = row;
+        picture.lives = living_pool(row) == label;
+        if (picture.lives) {
+            const shm::PoolRow& pool = real_->pool(row);
+            picture.idle = pool.idle;
+            picture.waiting = pool.waiting;
+            picture.confirming = pool.confirming;
+            picture.unconfirmed = pool.unconfirmed;
+            picture.last_dispatch_ns = pool.last_dispatch_ns;
+        }
+        turn_.pools.push_back(picture);
+    }
+    const std::string broken = statements_.judge(turn_);
+    if (!broken.empty()) return disagree(step, broken);
+    return true;
 }
 
 // Turns of the core until it has nothing left to do at this time. False: it does not come to an
@@ -266,7 +328,7 @@ bool Lockstep::close_turn(size_t step, Death death) {
     for (const DecisionLine& line : naive_player_.lines())
         coverage_->count(line);
     if (!ended) return disagree(step, "the core has work left after 10,000 turns at one time");
-    return compare(step);
+    return compare(step) && judge(step);
 }
 
 bool Lockstep::compare(size_t step) {
@@ -347,7 +409,11 @@ void Coverage::count(const DecisionLine& line) {
 
 std::optional<Disagreement> play_both(const Journal& journal, Coverage* coverage) {
     coverage->journals += 1;
-    return Lockstep(journal, coverage).play();
+    Lockstep lockstep(journal, coverage);
+    auto found = lockstep.play();
+    for (size_t statement = 0; statement < coverage->tested.size(); ++statement)
+        coverage->tested[statement] += lockstep.tested()[statement];
+    return found;
 }
 
 }  // namespace dibs::naive

@@ -11,6 +11,7 @@
 
 #include "tests/naive/decision_line.hpp"
 #include "tests/naive/journal.hpp"
+#include "tests/naive/statements.hpp"
 
 namespace dibs::naive {
 
@@ -30,6 +31,7 @@ struct Coverage {
     uint64_t cuts = 0;  // turns of the core that went on in another one
     uint64_t full = 0;  // turns that took no more commands
     uint64_t restarts = 0;
+    Tested tested{};  // the statements
     void count(const DecisionLine& line);
 };
 

@@ -33,6 +33,7 @@ class Player {
     void forget_lines() { lines_.clear(); }
 
     [[nodiscard]] bool session_is_open(uint32_t label) const { return sessions_.contains(label); }
+    [[nodiscard]] bool knows_pool(uint32_t label) const { return pools_.contains(label); }
     [[nodiscard]] uint32_t pool_row(uint32_t label) const;
     [[nodiscard]] const std::map<uint32_t, uint32_t>& sessions() const { return sessions_; }
     [[nodiscard]] const std::map<uint32_t, uint64_t>& slots() const { return slots_; }
