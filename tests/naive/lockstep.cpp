@@ -3,10 +3,7 @@
 #include "tests/naive/lockstep.hpp"
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <exception>
-#include <memory>
 #include <span>
 #include <utility>
 
@@ -15,28 +12,14 @@
 #include "tests/naive/journal_bytes.hpp"
 #include "tests/naive/naive_core.hpp"
 #include "tests/naive/player.hpp"
+#include "tests/naive/state_bytes.hpp"
 #include "tests/naive/statements.hpp"
+#include "tests/naive/turn_record.hpp"
 #include "tests/naive/wording.hpp"
 
 namespace dibs::naive {
 
 namespace {
-
-// Zeroed memory, aligned as STATE is.
-class StateBytes {
-  public:
-    explicit StateBytes(const core::Limits& limits)
-        : size_((core::state_size(limits) + 63) / 64 * 64),
-          bytes_(static_cast<std::byte*>(std::aligned_alloc(64, size_)), &std::free) {
-        std::memset(bytes_.get(), 0, size_);
-        core::format_state(span(), limits);
-    }
-    std::span<std::byte> span() { return {bytes_.get(), size_}; }
-
-  private:
-    size_t size_;
-    std::unique_ptr<std::byte, decltype(&std::free)> bytes_;
-};
 
 PoolCounters counters_of(const shm::PoolRow& pool) {
     PoolCounters counters;
@@ -125,7 +108,8 @@ class Lockstep {
               std::any_of(journal.steps.begin(),
                           journal.steps.end(),
                           [](const Step& step) { return step.kind == StepKind::kRestart; })),
-          statements_(journal) {}
+          statements_(journal),
+          record_(journal) {}
 
     // How often each statement was put to the test.
     [[nodiscard]] const Tested& tested() const { return statements_.tested(); }
@@ -140,9 +124,6 @@ class Lockstep {
     void restart_in_turn(size_t step);
     void attach();
     bool compare(size_t step);
-    void play_real(const Step& step);
-    [[nodiscard]] uint32_t living_pool(uint32_t row) const;
-    bool judge(size_t step);
     bool disagree(size_t step, const std::string& what);
 
     const Journal& journal_;
@@ -159,7 +140,7 @@ class Lockstep {
     bool has_restarts_ = false;
     bool hits_are_lost_ = false;
     Statements statements_;
-    Turn turn_;
+    TurnRecord record_;
     std::optional<Disagreement> found_;
 };
 
@@ -196,7 +177,7 @@ void Lockstep::play_from(size_t& i) {
             continue;
         }
         coverage_->commands += 1;
-        play_real(step);
+        record_.play(step, *real_, *real_player_);
         const std::vector<uint64_t> reused = real_player_->take_leases_of_reused_rows();
         for (const uint64_t lease : reused)
             naive_.lease_row_used_again(lease);
@@ -215,7 +196,7 @@ void Lockstep::open_turn(TimeNs now) {
     naive_.begin_turn(now);
     naive_player_.turn_opened();
     naive_player_.forget_lines();
-    turn_.heard.clear();
+    record_.forget();
     if (has_restarts_) at_turn_begin_.emplace(*real_player_);
 }
 
@@ -231,59 +212,9 @@ void Lockstep::restart_in_turn(size_t step) {
     attach();
     real_->begin_turn(now);
     real_player_.emplace(*at_turn_begin_);
-    turn_.heard.clear();
+    record_.forget();
     for (size_t i = turn_begin_; i < step; ++i)
-        play_real(journal_.steps[i]);
-}
-
-// The judge is told of what was played, and what pool its name is by now.
-void Lockstep::play_real(const Step& step) {
-    const bool speaks = step.session != kNoLabel;
-    const bool drains_pool = step.kind == StepKind::kDrain && step.pool != kNoLabel;
-    const bool is_played = (!speaks || real_player_->session_is_open(step.session)) &&
-                           (!drains_pool || real_player_->knows_pool(step.pool));
-    const bool makes_pool = step.kind == StepKind::kSetPool;
-    const uint32_t row = step.pool == kNoLabel ? shm::kNoRow : real_player_->pool_row(step.pool);
-    Heard heard{&step, living_pool(row), row != shm::kNoRow, 0};
-    real_player_->play(step);
-    heard.lines_end = real_player_->lines().size();
-    if (makes_pool && living_pool(real_player_->pool_row(step.label)) != step.label) return;
-    if (step.kind == StepKind::kOpen && !real_player_->session_is_open(step.label)) return;
-    if (is_played) turn_.heard.push_back(heard);
-}
-
-// The label of the pool that has this row now.
-uint32_t Lockstep::living_pool(uint32_t row) const {
-    for (uint32_t label = 0; row != shm::kNoRow && label < journal_.pools.size(); ++label) {
-        const uint32_t found = real_->find_pool(journal_.pools[label].name);
-        if (found == row && real_->pool_lives(row)) return label;
-    }
-    return kNoLabel;
-}
-
-bool Lockstep::judge(size_t step) {
-    turn_.now = naive_.model().now;
-    turn_.lines = real_player_->lines();
-    turn_.next_due = real_->next_due();
-    turn_.pools.clear();
-    for (uint32_t label = 0; label < journal_.pools.size(); ++label) {
-        const uint32_t row = real_player_->pool_row(label);
-        PoolPicture picture;
-        picture.row = row;
-        picture.lives = living_pool(row) == label;
-        if (picture.lives) {
-            const shm::PoolRow& pool = real_->pool(row);
-            picture.idle = pool.idle;
-            picture.waiting = pool.waiting;
-            picture.confirming = pool.confirming;
-            picture.unconfirmed = pool.unconfirmed;
-            picture.last_dispatch_ns = pool.last_dispatch_ns;
-        }
-        turn_.pools.push_back(picture);
-    }
-    const std::string broken = statements_.judge(turn_);
-    if (!broken.empty()) return disagree(step, broken);
-    return true;
+        record_.play(journal_.steps[i], *real_, *real_player_);
 }
 
 // Turns of the core until it has nothing left to do at this time. False: it does not come to an
@@ -328,7 +259,10 @@ bool Lockstep::close_turn(size_t step, Death death) {
     for (const DecisionLine& line : naive_player_.lines())
         coverage_->count(line);
     if (!ended) return disagree(step, "the core has work left after 10,000 turns at one time");
-    return compare(step) && judge(step);
+    if (!compare(step)) return false;
+    const std::string broken =
+        statements_.judge(record_.close(naive_.model().now, *real_, *real_player_));
+    return broken.empty() || disagree(step, broken);
 }
 
 bool Lockstep::compare(size_t step) {

@@ -148,9 +148,9 @@ void Statements::picture_is_true(const JudgedPool& pool, const PoolPicture& pict
     };
     const uint64_t queued = uint64_t{picture.waiting} + picture.confirming;
     const auto fewer = [&] { return words_of(pool) + " shows fewer claims than there are"; };
-    hold(5, queued >= waiting + confirming, fewer, waiting + confirming > 0);
     if (pool.claim_moved) same(41, "queued", queued, waiting + confirming);
     if (pool.reservation_over) same(17, "confirming", picture.confirming, confirming);
+    hold(5, queued >= waiting + confirming, fewer, waiting + confirming > 0);
     same(33, "waiting", picture.waiting, waiting);
     same(33, "confirming", picture.confirming, confirming);
     same(33, "unconfirmed", picture.unconfirmed, unconfirmed_in(pool));
@@ -159,8 +159,7 @@ void Statements::picture_is_true(const JudgedPool& pool, const PoolPicture& pict
         return slot.second.phase == SlotPhase::kUnsure;
     });
     if (unsure) return;
-    same(33, "idle", picture.idle, ready_in(pool));
-    if (pool.idle_changed) same(28, "idle", picture.idle, ready_in(pool));
+    same(pool.idle_changed ? 28 : 33, "idle", picture.idle, ready_in(pool));
 }
 
 // S0.34: as soon as it is news; and that it is told as it is.

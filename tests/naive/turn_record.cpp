@@ -1,0 +1,58 @@
+// tests/naive/turn_record.cpp -- plays, and looks at pools as anybody can.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/naive/turn_record.hpp"
+
+#include <string>
+
+namespace dibs::naive {
+
+void TurnRecord::play(const Step& step, const core::Core& core, Player<core::Core>& player) {
+    const bool speaks = step.session != kNoLabel;
+    const bool drains_pool = step.kind == StepKind::kDrain && step.pool != kNoLabel;
+    const bool is_played = (!speaks || player.session_is_open(step.session)) &&
+                           (!drains_pool || player.knows_pool(step.pool));
+    const uint32_t row = step.pool == kNoLabel ? shm::kNoRow : player.pool_row(step.pool);
+    Heard heard{&step, living_pool(core, row), row != shm::kNoRow, 0};
+    player.play(step);
+    heard.lines_end = player.lines().size();
+    if (step.kind == StepKind::kSetPool &&
+        living_pool(core, player.pool_row(step.label)) != step.label) {
+        return;
+    }
+    if (step.kind == StepKind::kOpen && !player.session_is_open(step.label)) return;
+    if (is_played) turn_.heard.push_back(heard);
+}
+
+// The label of the pool that has this row now.
+uint32_t TurnRecord::living_pool(const core::Core& core, uint32_t row) const {
+    for (uint32_t label = 0; row != shm::kNoRow && label < journal_.pools.size(); ++label) {
+        if (core.find_pool(journal_.pools[label].name) == row && core.pool_lives(row)) return label;
+    }
+    return kNoLabel;
+}
+
+const Turn& TurnRecord::close(core::TimeNs now,
+                              const core::Core& core,
+                              const Player<core::Core>& player) {
+    turn_.now = now;
+    turn_.lines = player.lines();
+    turn_.next_due = core.next_due();
+    turn_.pools.clear();
+    for (uint32_t label = 0; label < journal_.pools.size(); ++label) {
+        PoolPicture picture;
+        picture.row = player.pool_row(label);
+        picture.lives = living_pool(core, picture.row) == label;
+        if (picture.lives) {
+            const shm::PoolRow& pool = core.pool(picture.row);
+            picture.idle = pool.idle;
+            picture.waiting = pool.waiting;
+            picture.confirming = pool.confirming;
+            picture.unconfirmed = pool.unconfirmed;
+            picture.last_dispatch_ns = pool.last_dispatch_ns;
+        }
+        turn_.pools.push_back(picture);
+    }
+    return turn_;
+}
+
+}  // namespace dibs::naive
