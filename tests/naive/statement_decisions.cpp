@@ -135,10 +135,17 @@ void Statements::assign(const DecisionLine& line) {
     hold(20, line.round > slot->round, [&] {
         return words_of(*slot) + " is reserved again in the same round";
     });
+    // A claim of more units than that, accepted before it was lowered, has it alone.
     const uint32_t unconfirmed = unconfirmed_in(pool) + 1;
-    hold(22, unconfirmed <= pool.spec.config.unconfirmed_max, [&] {
+    const uint32_t most = std::max<uint32_t>(pool.spec.config.unconfirmed_max, claim->units);
+    const bool is_alone = unconfirmed == claim->slots.size() + 1;
+    const auto too_many = [&] {
         return words_of(pool) + " has " + std::to_string(unconfirmed) + " unconfirmed slots";
-    });
+    };
+    hold(22,
+         unconfirmed <= pool.spec.config.unconfirmed_max || (is_alone && unconfirmed <= most),
+         too_many,
+         unconfirmed >= pool.spec.config.unconfirmed_max);
     slot->phase = SlotPhase::kReserved;
     slot->claim = claim->number;
     slot->round = line.round;

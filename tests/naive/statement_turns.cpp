@@ -159,7 +159,16 @@ void Statements::picture_is_true(const JudgedPool& pool, const PoolPicture& pict
         return slot.second.phase == SlotPhase::kUnsure;
     });
     if (unsure) return;
+    same(33, "reserved", picture.reserved, reserved_in(pool));
     same(pool.idle_changed ? 28 : 33, "idle", picture.idle, ready_in(pool));
+}
+
+// Kept ones included: what is over has been swept.
+uint32_t Statements::reserved_in(const JudgedPool& pool) {
+    return static_cast<uint32_t>(
+        std::count_if(pool.slots.begin(), pool.slots.end(), [](const auto& s) {
+            return s.second.phase == SlotPhase::kReserved || s.second.phase == SlotPhase::kKept;
+        }));
 }
 
 // S0.34: as soon as it is news; and that it is told as it is.

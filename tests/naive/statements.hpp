@@ -47,6 +47,7 @@ struct PoolPicture {
     uint32_t waiting = 0;
     uint32_t confirming = 0;
     uint32_t unconfirmed = 0;
+    uint32_t reserved = 0;
     uint64_t last_dispatch_ns = 0;
 };
 
@@ -121,6 +122,7 @@ class Statements {
     void backlog_is_bounded(const JudgedPool& pool);
     void drain_is_complete(const JudgedPool& pool);
     void picture_is_true(const JudgedPool& pool, const PoolPicture& picture);
+    static uint32_t reserved_in(const JudgedPool& pool);
     void demand_is_published(const JudgedPool& pool);
     static bool is_news(int64_t last, int64_t now);
     void timers_are_exact(const Turn& turn);

@@ -48,6 +48,7 @@ const Turn& TurnRecord::close(core::TimeNs now,
             picture.waiting = pool.waiting;
             picture.confirming = pool.confirming;
             picture.unconfirmed = pool.unconfirmed;
+            picture.reserved = pool.reserved;
             picture.last_dispatch_ns = pool.last_dispatch_ns;
         }
         turn_.pools.push_back(picture);
