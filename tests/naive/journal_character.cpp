@@ -19,6 +19,7 @@ Character choose_frequencies(Dice& dice) {
     character.death_permille = dice.one_of<uint64_t>({0, 3, 10, 25});
     character.delete_permille = dice.one_of<uint64_t>({0, 0, 10, 60});
     character.drain_permille = dice.one_of<uint64_t>({0, 0, 5, 20});
+    character.change_permille = dice.one_of<uint64_t>({0, 0, 0, 5, 20});
     character.claim_weight = dice.one_of<uint64_t>({15, 30, 60});
     character.release_weight = dice.one_of<uint64_t>({3, 12, 30});
     character.time_max = dice.one_of<uint64_t>({2, 5, 12, 60});
@@ -26,6 +27,7 @@ Character choose_frequencies(Dice& dice) {
     character.restarts = dice.percent(25);
     character.large = dice.percent(5);
     if (character.large) {
+        character.change_permille = 0;
         character.sessions = 2;
         character.turn_percent = 5;
         character.death_permille = 30;

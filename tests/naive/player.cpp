@@ -196,6 +196,7 @@ void Player<CoreType>::set_pool(const Step& step) {
     config.required_label = spec.required_label;
     std::string why;
     const uint32_t row = core_.set_pool(config, &why);
+    pool_was_set_ = row != shm::kNoRow;
     if (row == shm::kNoRow && pools_.contains(step.label)) return;  // it stays gone
     pools_[step.label] = row;
     slots_wanted_[step.label] = config.slots;

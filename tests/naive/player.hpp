@@ -34,6 +34,8 @@ class Player {
 
     [[nodiscard]] bool session_is_open(uint32_t label) const { return sessions_.contains(label); }
     [[nodiscard]] bool knows_pool(uint32_t label) const { return pools_.contains(label); }
+    // Whether the last step that sets a pool was accepted.
+    [[nodiscard]] bool pool_was_set() const { return pool_was_set_; }
     [[nodiscard]] uint32_t pool_row(uint32_t label) const;
     [[nodiscard]] const std::map<uint32_t, uint32_t>& sessions() const { return sessions_; }
     [[nodiscard]] const std::map<uint32_t, uint64_t>& slots() const { return slots_; }
@@ -86,6 +88,7 @@ class Player {
     std::map<uint32_t, uint32_t> slots_wanted_;  // of counted pools, by label
     std::set<uint32_t> growing_;                 // counted pools that have not all their slots yet
     uint64_t claims_played_ = 0;
+    bool pool_was_set_ = false;
     uint32_t announcing_ = kNoLabel;
     size_t heard_ = 0;
     std::vector<DecisionLine> lines_;

@@ -15,9 +15,11 @@ void TurnRecord::play(const Step& step, const core::Core& core, Player<core::Cor
     Heard heard{&step, living_pool(core, row), row != shm::kNoRow, 0};
     player.play(step);
     heard.lines_end = player.lines().size();
-    if (step.kind == StepKind::kSetPool &&
-        living_pool(core, player.pool_row(step.label)) != step.label) {
-        return;
+    if (step.kind == StepKind::kSetPool && !player.pool_was_set()) return;
+    // It names a pool by its name, and makes one that has been deleted.
+    if (step.kind == StepKind::kChangePool) {
+        const bool lives = living_pool(core, player.pool_row(step.pool)) == step.pool;
+        heard.pool = lives ? step.pool : kNoLabel;
     }
     if (step.kind == StepKind::kOpen && !player.session_is_open(step.label)) return;
     if (is_played) turn_.heard.push_back(heard);
