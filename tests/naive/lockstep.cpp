@@ -259,9 +259,12 @@ bool Lockstep::close_turn(size_t step, Death death) {
     for (const DecisionLine& line : naive_player_.lines())
         coverage_->count(line);
     if (!ended) return disagree(step, "the core has work left after 10,000 turns at one time");
-    if (!compare(step)) return false;
     const std::string broken =
         statements_.judge(record_.close(naive_.model().now, *real_, *real_player_));
+    if (!compare(step)) {
+        if (!broken.empty()) found_->what += "; the core breaks " + broken;
+        return false;
+    }
     return broken.empty() || disagree(step, broken);
 }
 
