@@ -7,8 +7,10 @@
 // they wanted one that did not come. Where a slot's state cannot be told from outside it is unsure,
 // and the judge asks nothing of it until it is chosen or spoken for again.
 //
-// It steps aside from pools ordered by account, from what leases do of themselves (expiry, grace,
-// kills, adoption: S3) and from ends that S0 does not know (keys, units, payloads, full tables).
+// It steps aside from pools ordered by account, and asks for no grant where one is in the journal:
+// it cannot tell then whether a lease row is left; from what leases do of themselves (expiry,
+// grace, kills, adoption: S3); from ends that S0 does not know (keys, units, payloads, full
+// tables); from slots whose pool has come to require another label, until they are announced again.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
