@@ -1,7 +1,13 @@
 // tests/naive/statements.hpp -- a judge of the core: the statements of S0, streaming pools, held
 // against the commands of each turn and what was decided.
 //
-// Written from the statements and from nothing else, so that what both cores read wrongly is seen.
+// Written from the statements, so that what both cores read wrongly is seen; but where they leave
+// it open, the judge has learnt from the core what it means: a confirming claim counts in the
+// backlog; the oldest wait is of those that wait; a reservation's end is told to nobody, and its
+// slot is then its worker's to speak for; a claim of more units than a lowered unconfirmed_max has
+// it alone; what is cancelled from outside ends as revoked. There it sees changes, and no
+// misreading.
+//
 // The judge decides nothing: it follows, in lists, what commands and decisions say of claims and
 // slots, and asks of each decision whether the statements allow it, and of each turn's end whether
 // they wanted one that did not come. Where a slot's state cannot be told from outside it is unsure,
