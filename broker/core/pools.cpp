@@ -77,6 +77,12 @@ std::string change_refusal_of(const PoolConfig& config, const shm::PoolRow& pool
         config.attributes_max != pool.attributes_max) {
         return wrong + "payload_max, answer_max and attributes_max cannot change while it runs";
     }
+    // A slot is looked at with the label that is required when it is announced: nothing keeps what
+    // labels it had, so none may have been looked at with another one.
+    const std::string_view required{pool.required_label, pool.required_label_size};
+    if (config.required_label != required && pool.slots != 0) {
+        return wrong + "required_label cannot change while it has slots";
+    }
     return {};
 }
 

@@ -117,6 +117,10 @@ bool NaiveCore::change_is_refused(const Pool& pool, const core::PoolConfig& conf
                             config.order != old.order || config.payload_max != old.payload_max ||
                             config.answer_max != old.answer_max ||
                             config.attributes_max != old.attributes_max;
+    const bool has_slots = std::any_of(m_.slots.begin(), m_.slots.end(), [&](const auto& slot) {
+        return m_.pools.at(slot.second.pool).name == pool.name;
+    });
+    if (has_slots && config.required_label != pool.required_label) return true;
     return other_pool || config.slots < old.slots ||
            config.slots - old.slots > limits_.slots - m_.slots.size();
 }

@@ -144,19 +144,10 @@ void Statements::configure(uint32_t label, const PoolSpec& spec) {
     if (label == kNoLabel) return;
     JudgedPool& pool = pools_[label];
     if (!pool.lives) pool = new_pool(label, true);
-    const std::string required = std::exchange(pool.spec.required_label, spec.required_label);
     pool.spec = spec;
     pool.backlog_max = std::max(pool.backlog_max, spec.config.backlog_max);
     pool.by_arrival = spec.config.order == shm::PoolOrder::kArrival;
     if (!pool.by_arrival) return;
-    // S0.15 and S0.16 would have slots looked at with the label that is required now. The cores
-    // look at it when a slot is announced, so the judge knows nothing of a slot until then.
-    if (required != spec.required_label) {
-        for (auto& [number, slot] : pool.slots) {
-            slot.is_announced_for_it = false;
-            if (slot.phase == SlotPhase::kIdle) slot.phase = SlotPhase::kUnsure;
-        }
-    }
     if (spec.config.kind != shm::PoolKind::kCounted) return;
     for (auto number = static_cast<uint32_t>(pool.slots.size()); number < spec.config.slots;
          ++number) {

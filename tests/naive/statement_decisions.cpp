@@ -81,7 +81,6 @@ void Statements::announced(const DecisionLine& line) {
     const bool was_ready = is_ready(*known);
     const bool is_new = known->idle_from == 0 && known->phase == SlotPhase::kAway;
     known->labels = step_->labels;
-    known->is_announced_for_it = true;
     known->is_protected = step_->announce.is_protected;
     pool->idle_changed = true;
     const bool ready = step_->announce.ready;

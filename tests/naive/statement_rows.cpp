@@ -83,7 +83,7 @@ bool Statements::is_ready(const JudgedSlot& slot) const {
 
 // Its generation is a new one: whatever reserved it before reserves it no more.
 void Statements::become_idle(JudgedSlot& slot, News news) {
-    slot.phase = slot.is_announced_for_it ? SlotPhase::kIdle : SlotPhase::kUnsure;
+    slot.phase = SlotPhase::kIdle;
     slot.claim = 0;
     slot.has_confirmed = false;
     slot.idle_from = clock_;

@@ -44,8 +44,7 @@ struct JudgedSlot {
     std::string name;
     std::vector<std::string> labels;
     bool is_protected = false;
-    bool leaves = false;              // withdrawn: no new grant
-    bool is_announced_for_it = true;  // since its pool has required the label that it requires
+    bool leaves = false;  // withdrawn: no new grant
     SlotPhase phase = SlotPhase::kAway;
     uint64_t claim = 0;
     bool has_confirmed = false;

@@ -16,7 +16,7 @@
 // It steps aside from pools ordered by account, and asks for no grant where one is in the journal:
 // it cannot tell then whether a lease row is left; from what leases do of themselves (expiry,
 // grace, kills, adoption: S3); from ends that S0 does not know (keys, units, payloads, full
-// tables); from slots whose pool has come to require another label, until they are announced again.
+// tables).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

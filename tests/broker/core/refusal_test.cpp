@@ -85,6 +85,27 @@ TEST_F(PoolConfiguration, GrowsButDoesNotShrinkOrChangeItsKind) {
     EXPECT_EQ(why_not(config), "pool 'gpu': its kind cannot change while it runs");
 }
 
+// Nobody would look at them again.
+TEST_F(PoolConfiguration, RequiresAnotherLabelOnlyWhileItHasNoSlots) {
+    core::PoolConfig config{.name = "web", .kind = shm::PoolKind::kWorker};
+    const uint32_t worker = session();
+    turn(1, [&] { ASSERT_EQ(core().set_pool(config, nullptr), 0U); });
+    config.required_label = "gpu";
+    turn(2, [&] { EXPECT_EQ(core().set_pool(config, nullptr), 0U); });
+    const auto told =
+        turn(3, [&] { core().apply(core::Announce{.session = worker, .pool = 0, .ready = true}); });
+    config.required_label = "";
+    EXPECT_EQ(why_not(config), "pool 'web': required_label cannot change while it has slots");
+    config.required_label = "gpus";
+    EXPECT_EQ(why_not(config), "pool 'web': required_label cannot change while it has slots");
+    turn(4, [&] {
+        core().apply(core::WorkerWord{
+            .kind = core::WorkerWord::Kind::kWithdraw, .session = worker, .slot = told.front().id});
+    });
+    EXPECT_EQ(core().pool(0).slots, 0U);
+    turn(5, [&] { EXPECT_EQ(core().set_pool(config, nullptr), 0U); });
+}
+
 TEST(State, IsRefusedWhenItsHeadDoesNotHold) {
     const core::Limits limits;
     std::vector<std::byte> bytes(core::state_size(limits) + 64);
