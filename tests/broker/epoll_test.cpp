@@ -12,8 +12,10 @@
 
 #include <cerrno>
 #include <ctime>
+#include <span>
 
 #include "broker/clock.hpp"
+#include "shm/layout.hpp"
 
 namespace dibs {
 
