@@ -270,6 +270,7 @@ void Core::Parts::send_away(uint32_t row) {
     constexpr auto kSaid = static_cast<uint8_t>(SlotFlag::kKept | SlotFlag::kSaidReady);
     shm::SlotRow& asked = edit.row(slot, 1);
     put(asked.flags, asked.flags & ~uint32_t{kSaid});
+    if ((asked.flags & SlotFlag::kDraining) != 0) return remove_slot(row);  // kept, and withdrawn
     move_slot(row, SlotState::kUnknown);
 }
 
