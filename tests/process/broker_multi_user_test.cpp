@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -54,16 +55,21 @@ class MultiUser : public testing::Test {
                 (void)setenv("LISTEN_FDS", "1", 1);
                 (void)setenv("LISTEN_PID", std::to_string(getpid()).c_str(), 1);
             }
+            // By descriptor: that user may not be let into the folder that it lies in.
+            const int program = open(std::getenv("DIBS_DIBSD"), O_RDONLY | O_CLOEXEC);
+            const int high = fcntl(program, F_DUPFD_CLOEXEC, 10);
+            const std::string configuration = config_;
+            const std::string place = socket();
+            const std::array<const char*, 8> arguments = {"dibsd",
+                                                          "--multi-user",
+                                                          "--no-keeper",
+                                                          "--config",
+                                                          configuration.c_str(),
+                                                          "--socket",
+                                                          place.c_str(),
+                                                          nullptr};
             become_user(uid, uid);
-            execl(std::getenv("DIBS_DIBSD"),
-                  "dibsd",
-                  "--multi-user",
-                  "--no-keeper",
-                  "--config",
-                  config_.c_str(),
-                  "--socket",
-                  socket().c_str(),
-                  nullptr);
+            fexecve(high, const_cast<char* const*>(arguments.data()), environ);
             _exit(127);
         }
         int status = 0;

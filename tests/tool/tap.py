@@ -5,6 +5,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import struct
@@ -67,18 +68,30 @@ class Place:
     def environment(self, **more):
         kept = {key: value for key, value in os.environ.items()
                 if key not in ("DIBS_SOCKET", "XDG_RUNTIME_DIR", "COLUMNS")}
-        return kept | {"DIBS_SOCKET": self.socket} | more
+        # The folder has the library for a copy of the tool, see tool().
+        return kept | {"DIBS_SOCKET": self.socket, "LD_LIBRARY_PATH": str(self.folder)} | more
+
+    def tool(self, options):
+        """Its path; for another user a copy, who may not be let into the folder of the build."""
+        if "user" not in options:
+            return self.dibs
+        copy = self.folder / "dibs"
+        if not copy.exists():
+            library = pathlib.Path(self.dibs).parents[2] / "clientlib/libdibs.so.0"
+            for file in (library, self.dibs):
+                pathlib.Path(shutil.copy(file, self.folder)).chmod(0o755)
+        return copy
 
     def run(self, *arguments, environment=None, **options):
         """Runs the tool to its end: (exit code, standard output, standard error)."""
-        ended = subprocess.run([self.dibs, *arguments], capture_output=True, text=True,
+        ended = subprocess.run([self.tool(options), *arguments], capture_output=True, text=True,
                                env=self.environment(**(environment or {})), timeout=60,
                                check=False, **options)
         return ended.returncode, ended.stdout, ended.stderr
 
     def begin(self, *arguments, **options):
         """Starts the tool and leaves it running."""
-        child = subprocess.Popen([self.dibs, *arguments], text=True, env=self.environment(),
+        child = subprocess.Popen([self.tool(options), *arguments], text=True, env=self.environment(),
                                  **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options)
         self.children.append(child)
         return child
