@@ -71,8 +71,8 @@ void Adoption::take_hand(Session& session) {
 
 // The tables are looked through until all that is in use has been met: check_all() has counted it.
 void Adoption::restore_rooms() {
-    restore_claims();
     restore_leases();
+    restore_claims();
     restore_slots();
     for (Session* session : sessions_.all())
         restore_unread(*session);
@@ -85,46 +85,42 @@ void Adoption::restore_claims() {
         if (claim.state == shm::ClaimState::kFree) continue;
         --left;
         if (claim.room == shm::kNoRow) continue;
-        if (claim.state == shm::ClaimState::kRunning) continue;  // the room is its lease's
-        restore_tag(sessions_.at(claim.session),
-                    core_.pool(claim.pool),
-                    claim.tag,
-                    claim.room,
-                    claim.room_lines,
-                    claim.enqueued_ns);
+        Session* session = sessions_.at(claim.session);
+        if (session == nullptr || claim.tag >= session->tags.size()) continue;
+        if (claim.state != shm::ClaimState::kRunning) {  // else the room is its lease's
+            restore_tag(*session, claim.pool, claim.tag, claim.room, claim.room_lines);
+        }
+        session->tags[claim.tag].ingested_ns = claim.enqueued_ns;
     }
 }
 
 void Adoption::restore_leases() {
-    uint64_t left = core_.leases_max() - core_.counters().leases_free;
-    for (uint32_t row = 0; row < core_.leases_max() && left != 0; ++row) {
-        const shm::LeaseRow& lease = core_.lease(row);
-        core_.fetch_leases_behind(row);
-        if (lease.state == shm::LeaseState::kFree) continue;
-        --left;
-        if (lease.room == shm::kNoRow) continue;
-        restore_tag(sessions_.at(lease.session),
-                    core_.pool(lease.pool),
-                    lease.tag,
-                    lease.room,
-                    lease.room_lines,
-                    lease.granted_ns);
+    // Of each session in turn, mostly: where one's tags stand nobody can guess.
+    constexpr size_t kAhead = 16;
+    const std::vector<core::Core::HeldRoom> rooms = core_.take_held_rooms();
+    for (size_t i = 0; i < rooms.size(); ++i) {
+        const core::Core::HeldRoom& room = rooms[i];
+        if (i + kAhead < rooms.size()) fetch_tag(rooms[i + kAhead]);
+        Session* session = sessions_.at(room.session);
+        if (session == nullptr || room.tag >= session->tags.size()) continue;
+        restore_tag(*session, room.pool, room.tag, room.first, room.lines);
     }
 }
 
-void Adoption::restore_tag(Session* session,
-                           const shm::PoolRow& pool,
-                           uint16_t tag,
-                           uint32_t first,
-                           uint32_t lines,
-                           core::TimeNs since_ns) {
-    if (session == nullptr || tag >= session->tags.size()) return;
-    take(*session, first, lines);
-    session->tags[tag] = {.first = first,
-                          .lines = lines,
-                          .stride = grant_stride(pool),
-                          .answer_place = grant_answer_place(pool),
-                          .ingested_ns = since_ns};
+void Adoption::fetch_tag(const core::Core::HeldRoom& room) const {
+    const Session* session = sessions_.at(room.session);
+    if (session == nullptr || room.tag >= session->tags.size()) return;
+    __builtin_prefetch(&session->tags[room.tag], 1);
+}
+
+void Adoption::restore_tag(
+    Session& session, uint32_t pool_row, uint16_t tag, uint32_t first, uint32_t lines) {
+    const shm::PoolRow& pool = core_.pool(pool_row);
+    take(session, first, lines);
+    session.tags[tag] = {.first = first,
+                         .lines = lines,
+                         .stride = grant_stride(pool),
+                         .answer_place = grant_answer_place(pool)};
 }
 
 void Adoption::restore_slots() {

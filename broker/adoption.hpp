@@ -35,12 +35,9 @@ class Adoption {
     void restore_leases();
     void restore_slots();
     void restore_unread(Session& session);
-    void restore_tag(Session* session,
-                     const shm::PoolRow& pool,
-                     uint16_t tag,
-                     uint32_t first,
-                     uint32_t lines,
-                     core::TimeNs since_ns);
+    void fetch_tag(const core::Core::HeldRoom& room) const;
+    void restore_tag(
+        Session& session, uint32_t pool_row, uint16_t tag, uint32_t first, uint32_t lines);
     void take(Session& session, uint32_t first, uint32_t lines);
 
     core::Core& core_;

@@ -310,9 +310,6 @@ const shm::SessionRow& Core::session(uint32_t row) const {
 const shm::LeaseRow& Core::lease(uint32_t row) const {
     return parts_->state.leases[row];
 }
-void Core::fetch_leases_behind(uint32_t row) const {
-    parts_->state.leases.fetch_behind(row);
-}
 const shm::ClaimRow& Core::claim(uint32_t row) const {
     return parts_->state.claims[row];
 }
@@ -347,6 +344,10 @@ uint32_t Core::oldest_lease(uint32_t pool) const {
 
 void Core::copy_chain(uint32_t chain, uint32_t size, std::byte* out) const {
     parts_->arena.copy(chain, size, out);
+}
+
+std::vector<Core::HeldRoom> Core::take_held_rooms() {
+    return std::exchange(parts_->held_rooms, {});
 }
 
 Explanation Core::explain(uint32_t claim) const {

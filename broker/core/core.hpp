@@ -198,8 +198,6 @@ class Core {
     [[nodiscard]] const shm::SlotRow& slot(uint32_t row) const;
     [[nodiscard]] const shm::SessionRow& session(uint32_t row) const;
     [[nodiscard]] const shm::LeaseRow& lease(uint32_t row) const;
-    // For whoever goes through all leases: asks memory for those behind this row.
-    void fetch_leases_behind(uint32_t row) const;
     [[nodiscard]] const shm::ClaimRow& claim(uint32_t row) const;
     [[nodiscard]] uint32_t find_account(std::string_view name) const;  // row or kNoRow
     [[nodiscard]] uint32_t accounts_max() const;
@@ -235,6 +233,17 @@ class Core {
     [[nodiscard]] uint32_t oldest_lease(uint32_t pool) const;   // lease row, or kNoRow
     // Copies an arena chain's bytes to `out` (at least `size` bytes).
     void copy_chain(uint32_t chain, uint32_t size, std::byte* out) const;
+    // Where the grants of those leases lie in their sessions' DOWN that stood there when this core
+    // began, by row: whoever takes them over need not go through a table that no cache holds once
+    // more. To be asked for once.
+    struct HeldRoom {
+        uint32_t session;
+        uint32_t first;  // line
+        uint32_t lines;
+        uint16_t pool;
+        uint16_t tag;
+    };
+    [[nodiscard]] std::vector<HeldRoom> take_held_rooms();
     // Of a claim row in use.
     [[nodiscard]] Explanation explain(uint32_t claim) const;
     // The claim row that the session's tag names, or kNoRow: none, or it is a lease.

@@ -97,6 +97,7 @@ struct Core::Parts {
     std::vector<uint32_t> dying;              // sessions whose things are being returned
     std::vector<uint32_t> growing;            // counted pools that lack slots
     std::vector<uint32_t> going;              // deleted pools that still have some
+    std::vector<HeldRoom> held_rooms;         // of the leases that were found, until they are taken
     bool drain_work = false;
     uint32_t confirming_total = 0;  // claims, over all pools; promised ones too
     bool looked_again = false;      // the pool wants another pass at once
@@ -128,6 +129,7 @@ struct Core::Parts {
 
     // rebuild.cpp: before anything else is asked of it
     void rebuild();
+    void keep_room(const shm::LeaseRow& lease);
 
     // rows.cpp: free lists
     uint32_t take_claim_row();

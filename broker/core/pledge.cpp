@@ -137,6 +137,7 @@ void Core::Parts::keep_owed_pledge() {
     now_ns = std::max(now_ns, log.pledged_ns);
     keep_pledge(command);
     assert(decisions.back().id == told.id && decisions.back().fence == told.fence);
+    keep_room(state.leases[static_cast<uint32_t>(told.id)]);
     shm::SessionRow& session = edit.row(state.sessions[store.session], 1);
     put(session.submission_consumed, session.submission_consumed + 1);
     put(session.completion_tail, store.position + 1);

@@ -29,7 +29,9 @@ Rebuild::Rebuild(Core::Parts& parts)
       state_(parts.state),
       slots_left_(in_use(state_.slots.size(), state_.counters->slots_free)),
       leases_left_(in_use(state_.leases.size(), state_.counters->leases_free)),
-      last_fence_(state_.pools.size()) {}
+      last_fence_(state_.pools.size()) {
+    parts.held_rooms.reserve(leases_left_ + 1);  // a pledge may be owed
+}
 
 void Rebuild::sessions() {
     for (uint32_t row = 0; row < state_.sessions.size(); ++row) {
@@ -101,6 +103,7 @@ void Rebuild::leases(uint32_t begin, uint32_t end) {
         }
         parts_.tags[lease.session][lease.tag] = row | Core::Parts::kTagLease;
         parts_.add_key(lease.session, lease.key, row | Core::Parts::kTagLease);
+        parts_.keep_room(lease);
         if (lease.state == LeaseState::kExpired) {
             expired_.places.emplace_back(Twice{lease.expires_ns, lease.arrival}, row);
         } else if (lease.state == LeaseState::kGrace || lease.state == LeaseState::kRevoking) {
@@ -164,6 +167,11 @@ void Rebuild::finish() {
         if (pool.state == shm::PoolState::kGoing) parts_.going.push_back(row);
     }
     parts_.drain_work = true;
+}
+
+void Core::Parts::keep_room(const shm::LeaseRow& lease) {
+    if (lease.room == kNoRow) return;
+    held_rooms.push_back({lease.session, lease.room, lease.room_lines, lease.pool, lease.tag});
 }
 
 void Core::Parts::rebuild() {

@@ -26,13 +26,14 @@ core::PoolConfig tokens(uint32_t slots) {
 class Heirs {
   public:
     Heirs(Bench& bench, Session& left)
-        : sessions(Bench::kLimits.sessions),
-          quotas(bench.core),
-          pledges(bench.core),
-          operations(bench.core, quotas, pledges),
+        : core(bench.state()),
+          sessions(Bench::kLimits.sessions),
+          quotas(core),
+          pledges(core),
+          operations(core, quotas, pledges),
           patience(Bench::kLimits.sessions),
-          answers(bench.core, sessions, operations, bench.publisher, quotas, patience),
-          adoption(bench.core, sessions, operations) {
+          answers(core, sessions, operations, bench.publisher, quotas, patience),
+          adoption(core, sessions, operations) {
         InheritedSession inherited;
         inherited.row = left.row;
         inherited.generation = left.generation;
@@ -42,6 +43,7 @@ class Heirs {
         taken = inherited.row == shm::kNoRow;
     }
 
+    core::Core core;
     Sessions sessions;
     Quotas quotas;
     Pledges pledges;
@@ -84,6 +86,29 @@ TEST(Adoption, LeavesTheRoomsOfClaimsAndLeasesAlone) {
     EXPECT_EQ(heirs.session->tags[1].first, session.tags[1].first);
     EXPECT_EQ(heirs.session->tags[2].first, session.tags[2].first);
     EXPECT_EQ(heirs.session->tags[2].stride, session.tags[2].stride);
+}
+
+// It may lose its lease to a better claim, and is granted anew then: its wait began when it came.
+TEST(Adoption, KnowsSinceWhenAClaimThatRunsHasWaited) {
+    Bench bench;
+    core::PoolConfig config = tokens(1);
+    config.order = shm::PoolOrder::kAccount;
+    bench.pool(config);
+    Session& session = bench.open();
+    bench.push(session, claim(1));
+    bench.push(session, claim(2));
+    bench.turn();
+    const core::TimeNs came = bench.now;
+    const auto granted = bench.next(session);
+    ASSERT_TRUE(granted);
+    bench.now += 1'000;
+    bench.push(session, word(Op::kRelease, granted->id, granted->fence));
+    bench.turn();
+    Heirs heirs(bench, session);
+    heirs.adoption.restore_rooms();
+    EXPECT_EQ(heirs.session->tags[2].first, session.tags[2].first);
+    EXPECT_EQ(heirs.session->tags[2].ingested_ns, came);
+    EXPECT_EQ(heirs.session->tags[1].first, shm::kNoRow);
 }
 
 TEST(Adoption, KeepsTheRoomOfAGrantThatHasNotBeenReadUntilItIs) {

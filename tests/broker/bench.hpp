@@ -7,6 +7,8 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "broker/answer.hpp"
@@ -50,6 +52,8 @@ class Bench {
           answers(core, sessions, operations, publisher, quotas, patience),
           kills(core, sessions),
           deaths(core, sessions, ingest, kills) {}
+
+    std::span<std::byte> state() const { return mapping_.bytes(); }
 
     uint32_t pool(core::PoolConfig config) {
         std::string why;

@@ -126,7 +126,7 @@ TEST_F(Pledge, IsNotMadeAfterAnotherCommandOfTheTurn) {
 TEST_F(Pledge, IsKeptByWhoeverAttaches) {
     const shm::Completion told = pledge(5);
     for (int heir = 0; heir < 2; ++heir) {
-        const Core next{memory()};
+        Core next{memory()};
         EXPECT_EQ(next.check_all(), std::vector<std::string>{});
         EXPECT_EQ(next.pool(pool_).leased, 1U);
         EXPECT_EQ(next.now(), 10U);
@@ -141,6 +141,14 @@ TEST_F(Pledge, IsKeptByWhoeverAttaches) {
         EXPECT_EQ(lease.expires_ns, 510U);
         EXPECT_EQ(lease.room, 3U);
         EXPECT_EQ(lease.room_lines, 1U);
+        const std::vector<Core::HeldRoom> rooms = next.take_held_rooms();
+        ASSERT_EQ(rooms.size(), 1U);
+        EXPECT_EQ(rooms[0].session, session_);
+        EXPECT_EQ(rooms[0].first, 3U);
+        EXPECT_EQ(rooms[0].lines, 1U);
+        EXPECT_EQ(rooms[0].pool, pool_);
+        EXPECT_EQ(rooms[0].tag, 5U);
+        EXPECT_TRUE(next.take_held_rooms().empty()) << "a second time";
         EXPECT_EQ(next.session(session_).submission_consumed, 1U);
         EXPECT_EQ(next.session(session_).completion_tail, 1U);
     }
