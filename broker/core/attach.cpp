@@ -27,7 +27,7 @@ class Attachment {
         std::string unsound = soundness_.tables();
         if (!unsound.empty()) return unsound;
         rebuild_.claims();
-        check_.begin(soundness_.free_claims_sound());
+        check_.begin({.free_claims = soundness_.free_claims_sound(), .lease_chains = true});
         for (uint32_t row = 0; row < check_.rows() && unsound.empty(); row += rows_at_once_)
             unsound = some(row, row + rows_at_once_);
         return unsound.empty() ? soundness_.lists() : unsound;

@@ -69,8 +69,9 @@ void Check::live_rows() {
     expect_rows("session", sessions, counters.sessions_free, state_.sessions.size());
 }
 
-void Check::begin(bool free_claims_sound) {
-    free_lists(free_claims_sound);
+void Check::begin(Seen seen) {
+    seen_ = seen;
+    free_lists(seen.free_claims);
     census_.resize(state_.counters->pools);
     held_by_.resize(state_.sessions.size());
     leased_.resize(census_.size());
@@ -90,7 +91,7 @@ void Check::slots(uint32_t begin, uint32_t end) {
         state_.slots.fetch_line<3>(row + (end - begin));
         if (slot.state == SlotState::kFree) continue;
         ++live_slots_;
-        const auto who = [&] { return "slot row " + std::to_string(row); };
+        const auto who = [&] { return slot_text(row); };
         if (slot.session < held_by_.size()) ++held_by_[slot.session].slots;
         if (slot.attributes != kNoRow) slots_with_text_.push_back(row);
         if (slot.pool >= census_.size()) {
@@ -98,56 +99,69 @@ void Check::slots(uint32_t begin, uint32_t end) {
             continue;
         }
         ++census_[slot.pool].by_state[static_cast<size_t>(slot.state)];
-        const bool kept = (slot.flags & SlotFlag::kKept) != 0;
-        const bool held =
-            slot.state == SlotState::kLeased || (slot.state == SlotState::kReserved && !kept);
-        expect(&wrongs_, held == (slot.holder != kNoRow) || being_killed_for(slot), [&] {
-            return who() + " and its holder disagree";
-        });
-        if (being_killed_for(slot) && slot.holder < state_.leases.size()) {
-            expect(&wrongs_, state_.leases[slot.holder].state == LeaseState::kKilling, [&] {
-                return who() + " is recovering under a lease whose holder is not being killed";
-            });
-        }
-        if ((slot.flags & SlotFlag::kCollected) != 0) {
-            ++census_[slot.pool].collected;
-            expect(&wrongs_, slot.state == SlotState::kRecovering && slot.holder == kNoRow, [&] {
-                return who() + " is marked as collected and not recovering";
-            });
-        }
-        expect(&wrongs_, !kept || slot.state == SlotState::kReserved, [&] {
-            return who() + " is kept, not reserved";
-        });
-        const bool said_ready = (slot.flags & SlotFlag::kSaidReady) != 0;
-        expect(&wrongs_, !said_ready || slot.state == SlotState::kRecovering, [&] {
-            return who() + " waits for admission, not recovering";
-        });
-        // A mark of an earlier use would be taken for one of the next.
-        expect(&wrongs_, slot.state != SlotState::kIdle || slot.flags == 0, [&] {
-            return who() + " is idle and marked (flags " + std::to_string(slot.flags) + ")";
-        });
-        expect(&wrongs_, slot.fence <= state_.pools[slot.pool].fence_next, [&] {
+        if (slot.name_size != 0) ++names_wanted_;
+        const shm::PoolRow& pool = state_.pools[slot.pool];
+        expect(&wrongs_, slot.fence <= pool.fence_next, [&] {
             return who() + " has a fence that its pool has not given out";
         });
-        const shm::PoolRow& pool = state_.pools[slot.pool];
         const bool attached =
             pool.kind == shm::PoolKind::kWorker && pool.order != shm::PoolOrder::kAccount;
         expect(&wrongs_, !attached || slot.session != kNoRow, [&] {
             return who() + " is nobody's, in a pool that takes no reports";
         });
-        if (kept) ++timers_wanted_;
-        if (slot.name_size != 0) ++names_wanted_;
-        if (slot.state == SlotState::kReserved && !kept && slot.holder < state_.claims.size()) {
-            expect(&wrongs_, state_.claims[slot.holder].state == ClaimState::kReserved, [&] {
-                return who() + " is reserved for a claim that is not confirming";
-            });
-        }
-        if (slot.state == SlotState::kLeased && slot.holder < state_.leases.size()) {
-            const shm::LeaseRow& lease = state_.leases[slot.holder];
-            expect(&wrongs_, lease.state != LeaseState::kFree && lease.fence == slot.fence, [&] {
-                return who() + " is leased under a lease that is not its own";
-            });
-        }
+        if (slot.flags != 0) marked_slot(row);
+        held_slot(row);
+    }
+}
+
+// What a slot's marks say of it.
+void Check::marked_slot(uint32_t row) {
+    const shm::SlotRow& slot = state_.slots[row];
+    const auto who = [&] { return slot_text(row); };
+    if ((slot.flags & SlotFlag::kCollected) != 0) {
+        ++census_[slot.pool].collected;
+        expect(&wrongs_, slot.state == SlotState::kRecovering && slot.holder == kNoRow, [&] {
+            return who() + " is marked as collected and not recovering";
+        });
+    }
+    const bool kept = (slot.flags & SlotFlag::kKept) != 0;
+    if (kept) ++timers_wanted_;
+    expect(&wrongs_, !kept || slot.state == SlotState::kReserved, [&] {
+        return who() + " is kept, not reserved";
+    });
+    const bool said_ready = (slot.flags & SlotFlag::kSaidReady) != 0;
+    expect(&wrongs_, !said_ready || slot.state == SlotState::kRecovering, [&] {
+        return who() + " waits for admission, not recovering";
+    });
+    // A mark of an earlier use would be taken for one of the next.
+    expect(&wrongs_, slot.state != SlotState::kIdle, [&] {
+        return who() + " is idle and marked (flags " + std::to_string(slot.flags) + ")";
+    });
+}
+
+// By whom, and does its holder say so.
+void Check::held_slot(uint32_t row) {
+    const shm::SlotRow& slot = state_.slots[row];
+    const auto who = [&] { return slot_text(row); };
+    const bool kept = (slot.flags & SlotFlag::kKept) != 0;
+    const bool reserved = slot.state == SlotState::kReserved && !kept;
+    const bool leased = slot.state == SlotState::kLeased;
+    expect(&wrongs_,
+           (leased || reserved) == (slot.holder != kNoRow) || being_killed_for(slot),
+           [&] { return who() + " and its holder disagree"; });
+    if (leased && slot.holder < state_.leases.size()) {
+        const shm::LeaseRow& lease = state_.leases[slot.holder];
+        expect(&wrongs_, lease.state != LeaseState::kFree && lease.fence == slot.fence, [&] {
+            return who() + " is leased under a lease that is not its own";
+        });
+    } else if (reserved && slot.holder < state_.claims.size()) {
+        expect(&wrongs_, state_.claims[slot.holder].state == ClaimState::kReserved, [&] {
+            return who() + " is reserved for a claim that is not confirming";
+        });
+    } else if (being_killed_for(slot) && slot.holder < state_.leases.size()) {
+        expect(&wrongs_, state_.leases[slot.holder].state == LeaseState::kKilling, [&] {
+            return who() + " is recovering under a lease whose holder is not being killed";
+        });
     }
 }
 
@@ -232,7 +246,7 @@ void Check::claims() {
 void Check::leases(uint32_t begin, uint32_t end) {
     for (uint32_t row = begin; row < end; ++row) {
         const shm::LeaseRow& lease = state_.leases[row];
-        if (end - row > kCheckAhead)
+        if (!seen_.lease_chains && end - row > kCheckAhead)
             state_.slots.fetch(state_.leases[row + kCheckAhead].first_slot);
         if (lease.state == LeaseState::kFree) continue;
         ++live_leases_;
@@ -255,11 +269,13 @@ void Check::leases(uint32_t begin, uint32_t end) {
         const bool killing = lease.state == LeaseState::kKilling;
         const SlotState held = killing ? SlotState::kRecovering : SlotState::kLeased;
         uint32_t confirmed = 0;
-        expect_count(
-            &wrongs_,
-            [&] { return who() + " slots"; },
-            chain_length(lease.first_slot, row, held, &confirmed),
-            lease.units);
+        if (!seen_.lease_chains) {
+            expect_count(
+                &wrongs_,
+                [&] { return who() + " slots"; },
+                chain_length(lease.first_slot, row, held, &confirmed),
+                lease.units);
+        }
         if (!killing) leased_[lease.pool] += lease.units;
         if (lease.state == LeaseState::kExpired) ++census_[lease.pool].expired;
         const bool timed = lease.state == LeaseState::kLive || lease.state == LeaseState::kGrace;

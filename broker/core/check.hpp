@@ -59,6 +59,12 @@ struct Held {
     uint32_t slots = 0;
 };
 
+// What has been made sure of already, and is not looked at once more.
+struct Seen {
+    bool free_claims = false;   // their list
+    bool lease_chains = false;  // so many slots as it says, each of them its own
+};
+
 class Check {
   public:
     explicit Check(const Core::Parts& parts) : parts_(parts), state_(parts.state) {}
@@ -76,7 +82,7 @@ class Check {
     [[nodiscard]] uint32_t rows() const {  // of the larger table
         return std::max(state_.slots.size(), state_.leases.size());
     }
-    void begin(bool free_claims_sound = false);           // so it has been seen already
+    void begin(Seen seen = {});
     void slots_and_leases(uint32_t begin, uint32_t end);  // end may be behind the last row
     Wrongs finish() {
         leased_slots();
@@ -97,6 +103,9 @@ class Check {
   private:
     void free_lists(bool but_claims);
     void slots(uint32_t begin, uint32_t end);
+    void marked_slot(uint32_t row);
+    void held_slot(uint32_t row);
+    static std::string slot_text(uint32_t row) { return "slot row " + std::to_string(row); }
     void claims();
     void leases(uint32_t begin, uint32_t end);
     void leased_slots();
@@ -114,6 +123,7 @@ class Check {
 
     const Core::Parts& parts_;
     const State& state_;
+    Seen seen_;
     Wrongs wrongs_;
     std::vector<Census> census_;
     std::vector<Held> held_by_;
