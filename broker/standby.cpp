@@ -22,12 +22,15 @@ constexpr uint64_t kPauseNs = 1'000'000'000;
 constexpr uint64_t kPauseMaxNs = 64'000'000'000;
 constexpr int kDeathMs = 1'000;  // of one that is killed, until its pidfd says so
 constexpr uint64_t kLookEveryNs = 10'000'000'000;
+constexpr uint64_t kMoreFor = 8;       // an eighth
 constexpr uint64_t kGrownBy = 4;       // a quarter more than then
 constexpr uint64_t kGrownKib = 1'024;  // and so much
 
+// And what only a takeover needs.
 uint64_t memory_of(const Process& process) {
     const pid_t pid = pid_of(process.pidfd()).value_or(0);
-    return std::min(own_memory_kib(pid), Standby::kMemoryMaxKib);
+    const uint64_t now = own_memory_kib(pid);
+    return std::min(now + now / kMoreFor, Standby::kMemoryMaxKib);
 }
 
 }  // namespace
