@@ -5,6 +5,8 @@
 // three before the next ones come. Each look asks nothing of rows behind the ones at hand that the
 // look before it has not made sure of.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "broker/core/check.hpp"
 #include "broker/core/rebuild.hpp"
 #include "broker/core/soundness.hpp"
@@ -61,6 +63,22 @@ class Attachment {
 };
 
 }  // namespace
+
+// The first of the three looks alone, as many rows at a time: each asks memory for the next ones.
+std::string rows_refusal(std::span<std::byte> bytes) {
+    State state{bytes};
+    Soundness soundness(state);
+    std::string found = soundness.log();
+    if (found.empty()) found = soundness.tables();
+    const auto in_pieces = [&](uint32_t rows, const auto& look) {
+        for (uint32_t row = 0; row < rows && found.empty(); row += Core::kRowsAtOnce)
+            found = look(row, std::min(row + Core::kRowsAtOnce, rows));
+    };
+    in_pieces(state.slots.size(), [&](auto... piece) { return soundness.slots(piece...); });
+    in_pieces(state.leases.size(), [&](auto... piece) { return soundness.leases(piece...); });
+    if (found.empty()) found = soundness.lists();
+    return found;
+}
 
 std::unique_ptr<Core> Core::attach(std::span<std::byte> bytes,
                                    uint64_t hash_seed,

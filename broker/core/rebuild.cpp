@@ -177,8 +177,11 @@ void Core::Parts::keep_room(const shm::LeaseRow& lease) {
 void Core::Parts::rebuild() {
     Rebuild all(*this);
     all.claims();
-    all.leases(0, state.leases.size());
-    all.slots(0, state.slots.size());
+    // Some at a time: each looks ahead as far as its piece is long.
+    for (uint32_t row = 0; row < state.leases.size(); row += Core::kRowsAtOnce)
+        all.leases(row, std::min(row + Core::kRowsAtOnce, state.leases.size()));
+    for (uint32_t row = 0; row < state.slots.size(); row += Core::kRowsAtOnce)
+        all.slots(row, std::min(row + Core::kRowsAtOnce, state.slots.size()));
     all.finish();
 }
 

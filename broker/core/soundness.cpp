@@ -484,15 +484,4 @@ std::string Soundness::lists() {
     return rows_->lists();
 }
 
-std::string rows_refusal(std::span<std::byte> bytes) {
-    State state{bytes};
-    Soundness soundness(state);
-    std::string found = soundness.log();
-    if (found.empty()) found = soundness.tables();
-    if (found.empty()) found = soundness.slots(0, state.slots.size());
-    if (found.empty()) found = soundness.leases(0, state.leases.size());
-    if (found.empty()) found = soundness.lists();
-    return found;
-}
-
 }  // namespace dibs::core
