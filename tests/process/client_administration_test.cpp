@@ -1,8 +1,11 @@
 // tests/process/client_administration_test.cpp -- accounts, workers that do not attach, and
 // latencies, from C against a real dibsd.
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <sched.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -216,6 +219,21 @@ TEST_F(Administered, LatenciesAreThoseOfThePoolAndThoseThatClientsReport) {
     EXPECT_EQ(latency.count, 6U);
     ASSERT_EQ(dibs_session_latency(client, &latency), DIBS_OK);
     EXPECT_EQ(latency.count, 0U);
+}
+
+TEST_F(Administered, ADumpThatCannotBeWrittenSaysSoAndTheNextOneCan) {
+    const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+    ASSERT_GE(full, 0);
+    EXPECT_EQ(dibs_dump(&options, full), DIBS_ESYSTEM);
+    EXPECT_EQ(errno, ENOSPC);
+    (void)close(full);
+    const int nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    ASSERT_GE(nothing, 0);
+    int code = DIBS_ESTATE;
+    while (code == DIBS_ESTATE)  // until the broker has seen the first one hang up
+        code = dibs_dump(&options, nothing);
+    EXPECT_EQ(code, DIBS_OK);
+    (void)close(nothing);
 }
 
 }  // namespace

@@ -1,11 +1,16 @@
 // tests/process/client_claims_test.cpp -- libdibs and dibsd: claims of a counted pool and their
 // leases, refusals and deaths.
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "tests/process/child.hpp"
@@ -84,6 +89,38 @@ TEST(ClientConnect, IsToldThatItComesTooOften) {
             ASSERT_EQ(code, DIBS_ELIMIT) << i;
         }
     }
+}
+
+// A process without a descriptor left is told which system call failed, and loses nothing by it.
+TEST(ClientConnect, SaysWhichSystemCallFailed) {
+    const Folder folder;
+    const Dibsd dibsd(folder, kTokens);
+    const std::string socket = dibsd.socket();
+    char why[256] = "";
+    dibs_connect_options options = {};
+    options.size = sizeof options;
+    options.socket_path = socket.c_str();
+    options.timeout_ns = DIBS_FOREVER;
+    options.error_text = why;
+    options.error_text_size = sizeof why;
+    rlimit before = {};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const int lowest_free = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    ASSERT_GE(lowest_free, 0);
+    (void)close(lowest_free);
+    rlimit full = before;
+    full.rlim_cur = static_cast<rlim_t>(lowest_free);
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &full), 0);
+    dibs_session* session = nullptr;
+    const int code = dibs_connect(&options, &session);
+    const int error = errno;
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    EXPECT_EQ(code, DIBS_ESYSTEM);
+    EXPECT_EQ(error, EMFILE);
+    EXPECT_EQ(session, nullptr);
+    EXPECT_EQ(std::string(why), socket + ": socket: Too many open files");
+    ASSERT_EQ(dibs_connect(&options, &session), DIBS_OK) << why;
+    EXPECT_EQ(dibs_close(session), DIBS_OK);
 }
 
 TEST(ClientClaim, WaitsItsTurn) {
