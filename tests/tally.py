@@ -50,14 +50,26 @@ def cases_of(folder):
                 yield program, name, "passed", ""
 
 
+def case_under_way(output):
+    """The case that a GoogleTest program had begun and not ended, " in SUITE.CASE"; or ""."""
+    begun = ""
+    for line in output.splitlines():
+        if line.startswith("[ RUN      ] "):
+            begun = " in " + line[len("[ RUN      ] "):]
+        elif line.startswith(("[       OK ] ", "[  FAILED  ] ", "[  SKIPPED ] ")):
+            begun = ""
+    return begun
+
+
 def programs_of(folder):
-    """Yields (program, result) for every test program of the folder's last run."""
+    """Yields (program, result, where it ended) for every test program of the folder's last run."""
     path = folder / "meson-logs" / "testlog.json"
     if not path.exists():
         return
     for line in path.read_text().splitlines():
         entry = json.loads(line)
-        yield entry["name"].split(" / ")[-1].removeprefix("dibs:"), entry["result"]
+        program = entry["name"].split(" / ")[-1].removeprefix("dibs:")
+        yield program, entry["result"], case_under_way(entry.get("stdout", ""))
 
 
 def tally(folders, unbuilt):
@@ -73,11 +85,11 @@ def tally(folders, unbuilt):
                 print(f"FAILED  {folder}/{program}: {name}")
             elif outcome == "skipped":
                 print(f"SKIPPED {folder}/{program}: {name}: {reason}")
-        for program, result in programs_of(folder):
+        for program, result, where in programs_of(folder):
             if result in ("OK", "SKIP", "EXPECTEDFAIL") or program in failed_programs:
                 continue
             counts["failed"] += 1
-            print(f"FAILED  {folder}/{program}: ended as {result} without a failed case")
+            print(f"FAILED  {folder}/{program}: ended as {result}{where} without a failed case")
         if cases == 0:
             counts["failed"] += 1
             print(f"FAILED  {folder}: no test ran")
