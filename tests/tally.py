@@ -5,7 +5,8 @@
 #
 # Reads what `meson test` left in each folder: testlog.junit.xml has the cases, testlog.json how
 # each program ended. A program that ended badly without a failed case (it crashed, hung, or said
-# nothing) counts as one failure, so that a case that never ran is not taken for one that passed.
+# nothing) counts as one failure, and its cases do not count, so that a case that never ran is not
+# taken for one that passed.
 # SPDX-License-Identifier: Apache-2.0
 import argparse
 import json
@@ -75,22 +76,24 @@ def programs_of(folder):
 def tally(folders, unbuilt):
     counts = {"passed": 0, "failed": unbuilt, "skipped": 0}
     for folder in folders:
-        failed_programs = set()
-        cases = 0
-        for program, name, outcome, reason in cases_of(folder):
-            cases += 1
+        cases = list(cases_of(folder))
+        with_failures = {program for program, _, outcome, _ in cases if outcome == "failed"}
+        broken = set()
+        for program, result, where in programs_of(folder):
+            if result in ("OK", "SKIP", "EXPECTEDFAIL") or program in with_failures:
+                continue
+            broken.add(program)
+            counts["failed"] += 1
+            print(f"FAILED  {folder}/{program}: ended as {result}{where} without a failed case")
+        for program, name, outcome, reason in cases:
+            if program in broken:
+                continue  # an earlier run's: a program that is killed writes no report of its own
             counts[outcome] += 1
             if outcome == "failed":
-                failed_programs.add(program)
                 print(f"FAILED  {folder}/{program}: {name}")
             elif outcome == "skipped":
                 print(f"SKIPPED {folder}/{program}: {name}: {reason}")
-        for program, result, where in programs_of(folder):
-            if result in ("OK", "SKIP", "EXPECTEDFAIL") or program in failed_programs:
-                continue
-            counts["failed"] += 1
-            print(f"FAILED  {folder}/{program}: ended as {result}{where} without a failed case")
-        if cases == 0:
+        if not cases:
             counts["failed"] += 1
             print(f"FAILED  {folder}: no test ran")
     return counts
