@@ -11,8 +11,9 @@ namespace dibs {
 namespace {
 
 // Room for sixteen of the largest payloads: a turn with more of them goes on in the next one.
-constexpr size_t kScratchBlocks = size_t{16} * shm::kPayloadMax / 16;
-constexpr size_t kLargestPayload = shm::kPayloadMax / 16 + 1;
+constexpr size_t kScratchSize = size_t{16} * shm::kPayloadMax;
+constexpr size_t kScratchAlign = 16;
+static_assert(__STDCPP_DEFAULT_NEW_ALIGNMENT__ >= kScratchAlign);
 
 }  // namespace
 
@@ -42,10 +43,10 @@ bool Upstream::copy_payload(uint32_t offset, uint32_t size, std::byte* out) cons
 }
 
 Ingest::Ingest(core::Core& core, Operations& operations, Pledges& pledges)
-    : core_(core), operations_(operations), pledges_(pledges), scratch_(kScratchBlocks) {}
+    : core_(core), operations_(operations), pledges_(pledges), scratch_(kScratchSize) {}
 
 bool Ingest::turn_full() const {
-    return core_.turn_full() || operations_.full() || used_ + kLargestPayload > scratch_.size();
+    return core_.turn_full() || operations_.full() || used_ + shm::kPayloadMax > scratch_.size();
 }
 
 // An empty span for no payload, and for one that is out of its area: the operation's check sees
@@ -53,9 +54,9 @@ bool Ingest::turn_full() const {
 std::span<const uint8_t> Ingest::take_payload(const Session& session,
                                               const shm::Submission& entry) {
     if (entry.payload_size == 0 || entry.payload_size > shm::kPayloadMax) return {};
-    std::byte* to = scratch_[used_].bytes;
+    std::byte* to = scratch_.data() + used_;
     if (!session.up.copy_payload(entry.payload_offset, entry.payload_size, to)) return {};
-    used_ += (entry.payload_size + sizeof(Block) - 1) / sizeof(Block);
+    used_ += (entry.payload_size + kScratchAlign - 1) / kScratchAlign * kScratchAlign;
     return {reinterpret_cast<const uint8_t*>(to), entry.payload_size};
 }
 

@@ -101,14 +101,11 @@ class Ingest {
     [[nodiscard]] std::span<const uint8_t> take_payload(const Session& session,
                                                         const shm::Submission& entry);
 
-    struct alignas(16) Block {
-        std::byte bytes[16];
-    };
     core::Core& core_;
     Operations& operations_;
     Pledges& pledges_;
-    std::vector<Block> scratch_;
-    size_t used_ = 0;  // blocks
+    std::vector<std::byte> scratch_;
+    size_t used_ = 0;
 };
 
 }  // namespace dibs

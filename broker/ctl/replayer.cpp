@@ -76,8 +76,7 @@ bool has_cost(const core::Decision& decision) {
 
 }  // namespace
 
-Replayer::Replayer(const core::Limits& limits)
-    : state_((core::state_size(limits) + sizeof(Line64) - 1) / sizeof(Line64)) {
+Replayer::Replayer(const core::Limits& limits) : state_(core::state_size(limits)) {
     core::format_state(state(), limits);
     core_ = std::make_unique<core::Core>(state());
 }

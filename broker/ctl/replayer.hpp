@@ -20,6 +20,7 @@
 #include "broker/core/core.hpp"
 #include "broker/ctl/cast.hpp"
 #include "schemas/journal_generated.h"
+#include "shm/lines.hpp"
 
 namespace dibs::ctl {
 
@@ -48,13 +49,7 @@ class Replayer {
     [[nodiscard]] const Cast& cast() const { return cast_; }
 
   private:
-    struct Line64 {
-        alignas(64) std::byte bytes[64];
-    };
-
-    [[nodiscard]] std::span<std::byte> state() {
-        return {state_.front().bytes, state_.size() * sizeof(Line64)};
-    }
+    [[nodiscard]] std::span<std::byte> state() { return state_.bytes(); }
     void open_turn();
     void close_turn();
     void settle_turn();
@@ -108,7 +103,7 @@ class Replayer {
                                  const flatbuffers::String* session,
                                  flatbuffers::Optional<uint32_t> round);
 
-    std::vector<Line64> state_;
+    shm::Lines state_;
     std::unique_ptr<core::Core> core_;
     Cast cast_;
     core::TimeNs now_ = 0;

@@ -19,8 +19,8 @@ void Replayer::go_on_from(std::span<const uint8_t> bytes) {
     if (turn_open_) throw JournalError("a state begins between turns only: close the turn first");
     try {
         const snapshot::Loader loader(bytes);
-        std::vector<Line64> state(core::state_size(loader.limits()) / sizeof(Line64));
-        loader.fill({state.front().bytes, state.size() * sizeof(Line64)});
+        shm::Lines state(core::state_size(loader.limits()));
+        loader.fill(state.bytes());
         core_.reset();
         state_ = std::move(state);
     } catch (const snapshot::SnapshotError& error) {

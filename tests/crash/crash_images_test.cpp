@@ -15,6 +15,7 @@
 
 #include "broker/core/core.hpp"
 #include "broker/core/store.hpp"
+#include "shm/lines.hpp"
 #include "tests/crash/recovery.hpp"
 #include "tests/crash/workload.hpp"
 
@@ -53,7 +54,7 @@ class CrashImages : public testing::Test {
 TEST_F(CrashImages, LeaveTheWholeTurnOrNothing) {
     RecordProperty("seed", std::to_string(seed()));
     const core::Limits limits = small();
-    Memory memory(core::state_size(limits));
+    shm::Lines memory(core::state_size(limits));
     core::format_state(memory.bytes(), limits);
     Core core{memory.bytes()};
     Workload workload{core, seed()};
@@ -122,7 +123,7 @@ TEST_F(CrashImages, LeaveTheWholeTurnOrNothing) {
 // The check above can fail: an image whose log has lost its last entry is not taken back whole.
 TEST_F(CrashImages, AreToldFromATornTurn) {
     const core::Limits limits = small();
-    Memory memory(core::state_size(limits));
+    shm::Lines memory(core::state_size(limits));
     core::format_state(memory.bytes(), limits);
     Core core{memory.bytes()};
     Workload workload{core, 7};

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "broker/core/state.hpp"
+#include "shm/lines.hpp"
 
 namespace dibs::tests {
 
@@ -108,7 +109,7 @@ Image image_of(std::span<const std::byte> state) {
 }
 
 std::string wrong_with(const Image& image, const Turn& turn) {
-    Memory memory(image.bytes.size());
+    shm::Lines memory(image.bytes.size());
     std::memcpy(memory.bytes().data(), image.bytes.data(), image.bytes.size());
     const bool committed = image.phase == shm::LogPhase::kCommitted;
     // What has been told is granted, wherever the turn stood.

@@ -19,20 +19,6 @@
 
 namespace dibs::tests {
 
-class Memory {
-  public:
-    explicit Memory(size_t size) : storage_(size / 64 + 1) {}
-    [[nodiscard]] std::span<std::byte> bytes() {
-        return {reinterpret_cast<std::byte*>(storage_.data()), storage_.size() * 64};
-    }
-
-  private:
-    struct alignas(64) Line {
-        std::array<std::byte, 64> bytes;
-    };
-    std::vector<Line> storage_;
-};
-
 struct Image {
     std::vector<std::byte> bytes;
     shm::LogPhase phase;

@@ -253,10 +253,10 @@ bool is_open(const core::Core& broker, uint32_t session) {
 
 }  // namespace
 
-Memory make_base(size_t base, bool open) {
-    Memory memory(core::state_size(kLimits) / sizeof(Line));
-    core::format_state(bytes_of(memory), kLimits);
-    core::Core broker{bytes_of(memory)};
+shm::Lines make_base(size_t base, bool open) {
+    shm::Lines memory(core::state_size(kLimits));
+    core::format_state(memory.bytes(), kLimits);
+    core::Core broker{memory.bytes()};
     if (base == 0) {
         converse(broker, open);
         return memory;

@@ -8,17 +8,9 @@
 #include <vector>
 
 #include "broker/core/core.hpp"
+#include "shm/lines.hpp"
 
 namespace dibs::fuzz {
-
-struct alignas(64) Line {
-    std::byte bytes[64];
-};
-using Memory = std::vector<Line>;
-
-inline std::span<std::byte> bytes_of(Memory& memory) {
-    return {memory.front().bytes, memory.size() * sizeof(Line)};
-}
 
 // One after the other:
 //   a random conversation of some three hundred turns, in pools of all kinds
@@ -29,7 +21,7 @@ inline std::span<std::byte> bytes_of(Memory& memory) {
 inline constexpr size_t kBases = 3;
 
 // `open`: the last turn of the first one is not committed.
-Memory make_base(size_t base, bool open);
+shm::Lines make_base(size_t base, bool open);
 
 // Turns in which time passes, more is asked, and everybody goes. What holds at first holds after
 // each; false: it did not hold at first.

@@ -19,10 +19,8 @@ namespace {
 namespace core = dibs::core;
 namespace snapshot = dibs::snapshot;
 using dibs::fuzz::Bytes;
-using dibs::fuzz::bytes_of;
 using dibs::fuzz::expect;
-using dibs::fuzz::Line;
-using dibs::fuzz::Memory;
+using dibs::shm::Lines;
 
 // What a hostile table size may cost here.
 constexpr uint64_t kStateMax = 16 << 20;
@@ -44,13 +42,13 @@ std::vector<uint8_t> edited(const std::vector<uint8_t>& base, Bytes input) {
     return bytes;
 }
 
-void serve_from(Memory& memory) {
-    core::Core broker{bytes_of(memory)};
+void serve_from(Lines& memory) {
+    core::Core broker{memory.bytes()};
     if (!broker.check_all().empty()) return;
-    const std::vector<uint8_t> dumped = snapshot::dump(bytes_of(memory));
-    Memory again(memory.size());
-    snapshot::Loader(dumped).fill(bytes_of(again));
-    expect(snapshot::dump(bytes_of(again)) == dumped, "a load gives back what was dumped");
+    const std::vector<uint8_t> dumped = snapshot::dump(memory.bytes());
+    Lines again(memory.bytes().size());
+    snapshot::Loader(dumped).fill(again.bytes());
+    expect(snapshot::dump(again.bytes()) == dumped, "a load gives back what was dumped");
     (void)dibs::fuzz::serves(broker);
 }
 
@@ -60,8 +58,8 @@ int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     static const std::vector<std::vector<uint8_t>> bases = [] {
         std::vector<std::vector<uint8_t>> made;
         for (size_t base = 0; base < dibs::fuzz::kBases; ++base) {
-            Memory left = dibs::fuzz::make_base(base, false);
-            made.push_back(snapshot::dump(bytes_of(left)));
+            Lines left = dibs::fuzz::make_base(base, false);
+            made.push_back(snapshot::dump(left.bytes()));
         }
         return made;
     }();
@@ -72,8 +70,8 @@ int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
         const snapshot::Loader loader(input);
         const uint64_t state_size = core::state_size(loader.limits());
         if (state_size > kStateMax) return 0;
-        Memory memory((state_size + sizeof(Line) - 1) / sizeof(Line));
-        loader.fill(bytes_of(memory));
+        Lines memory(state_size);
+        loader.fill(memory.bytes());
         ++dibs::fuzz::understood;
         serve_from(memory);
     } catch (const snapshot::SnapshotError& error) {

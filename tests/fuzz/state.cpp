@@ -18,7 +18,6 @@ namespace {
 namespace core = dibs::core;
 namespace shm = dibs::shm;
 using dibs::fuzz::Bytes;
-using dibs::fuzz::Memory;
 
 std::byte* place_of(std::span<std::byte> state, Bytes& input, size_t* room) {
     const auto which = input.take<uint8_t>() % 20U;
@@ -48,17 +47,17 @@ bool agree(std::span<std::byte> state, bool attached, const core::Core::Refusal&
 }  // namespace
 
 int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
-    static const std::vector<Memory> bases = [] {
-        std::vector<Memory> made;
+    static const std::vector<shm::Lines> bases = [] {
+        std::vector<shm::Lines> made;
         for (size_t base = 0; base < dibs::fuzz::kBases; ++base)
             made.push_back(dibs::fuzz::make_base(base, true));
         return made;
     }();
-    static Memory memory;
+    static shm::Lines memory;
     Bytes input(bytes, size);
     const auto which = input.take<uint8_t>();
     memory = bases[which % dibs::fuzz::kBases];
-    const std::span<std::byte> state = dibs::fuzz::bytes_of(memory);
+    const std::span<std::byte> state = memory.bytes();
     std::vector<std::pair<std::byte*, std::span<const uint8_t>>> pieces;
     while (!input.empty()) {
         size_t room = 0;
@@ -69,12 +68,12 @@ int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     for (const auto& [place, raw] : pieces)
         std::memcpy(place, raw.data(), raw.size());
     if (!core::state_refusal(state).empty()) return 0;
-    static Memory same;
+    static shm::Lines same;
     same = memory;
     core::Core::Refusal refusal;
     constexpr std::array<uint32_t, 3> kRowsAtOnce = {1, 3, core::Core::kRowsAtOnce};
-    const auto broker = core::Core::attach(
-        dibs::fuzz::bytes_of(same), 0, &refusal, kRowsAtOnce[which / dibs::fuzz::kBases % 3]);
+    const auto broker =
+        core::Core::attach(same.bytes(), 0, &refusal, kRowsAtOnce[which / dibs::fuzz::kBases % 3]);
     if (!agree(state, broker != nullptr, refusal)) std::abort();
     if (broker == nullptr) return 0;
     ++dibs::fuzz::understood;

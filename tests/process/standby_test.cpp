@@ -216,7 +216,7 @@ TEST(Standby, EndsWithItsKeeper) {
     const shm::Descriptor end = pidfd_of(standby);
     dibsd.kill_keeper();
     EXPECT_TRUE(await_death(end));
-    const pid_t another = dibsd.standby(standby);  // the next keeper's
+    const pid_t another = dibsd.standby(standby);       // the next keeper's
     EXPECT_TRUE(RawClient(dibsd.socket()).attached());  // which has everything
     const pid_t broker = dibsd.broker();
     dibsd.kill_broker();

@@ -70,10 +70,10 @@ House::House(World& world, const Config& config, uint64_t hash_seed, Auditor& au
       auditor_(auditor),
       config_(config),
       hash_seed_(hash_seed),
-      state_(core::state_size(config.limits) / sizeof(Line) + 1) {
+      state_(core::state_size(config.limits)) {
     here = this;
     log::open("off");  // what it must not do is said by `broken`
-    core::format_state({state_.front().bytes, state_.size() * sizeof(Line)}, config.limits);
+    core::format_state(state_.bytes(), config.limits);
     core::store_hook = &House::stored;
     auditor_.when_administered([this] { heard_command(); });
 }
@@ -102,7 +102,7 @@ void House::start() {
 }
 
 void House::serve() {
-    const std::span<std::byte> state{state_.front().bytes, state_.size() * sizeof(Line)};
+    const std::span<std::byte> state = state_.bytes();
     try {
         std::string why = core::state_refusal(state);
         if (why.empty()) {

@@ -22,6 +22,7 @@
 #include "broker/core/core.hpp"
 #include "broker/inheritance.hpp"
 #include "broker/turn.hpp"
+#include "shm/lines.hpp"
 #include "tests/sim/auditor.hpp"
 #include "tests/sim/world.hpp"
 
@@ -88,15 +89,11 @@ class House {
     void keep(const Session& session);
     void inherit(Inheritance& inheritance);
 
-    struct alignas(64) Line {
-        std::byte bytes[64];
-    };
-
     World& world_;
     Auditor& auditor_;
     Config config_;
     uint64_t hash_seed_;
-    std::vector<Line> state_;
+    shm::Lines state_;
     std::unique_ptr<Life> life_;
     uint64_t lives_ = 0;
     uint64_t deaths_behind_a_store_ = 0;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "broker/core/core.hpp"
+#include "shm/lines.hpp"
 
 namespace dibs::ctl::demo {
 
@@ -25,19 +26,6 @@ constexpr uint32_t kTags = shm::kTagsMax;
 
 // The broker's time when the run begins; 0 is "never" in some rows.
 constexpr uint64_t kStart = 1'000'000'000;
-
-struct StateMemory {
-    explicit StateMemory(uint64_t size)
-        : bytes(static_cast<std::byte*>(std::aligned_alloc(4096, (size + 4095) / 4096 * 4096))),
-          span(bytes.get(), size) {
-        std::fill(span.begin(), span.end(), std::byte{0});
-    }
-    struct Free {
-        void operator()(std::byte* p) const { std::free(p); }
-    };
-    std::unique_ptr<std::byte, Free> bytes;
-    std::span<std::byte> span;
-};
 
 core::Limits limits_for(size_t rows, uint32_t slots) {
     core::Limits limits;
@@ -65,9 +53,9 @@ class IdealRun {
     IdealRun(const std::vector<TraceRow>& rows, PoolShape shape, uint32_t slots)
         : rows_(rows), shape_(shape), slots_(slots) {
         const core::Limits limits = limits_for(rows.size(), slots);
-        memory_ = std::make_unique<StateMemory>(core::state_size(limits));
-        core::format_state(memory_->span, limits);
-        core_ = std::make_unique<Core>(memory_->span);
+        memory_ = shm::Lines(core::state_size(limits));
+        core::format_state(memory_.bytes(), limits);
+        core_ = std::make_unique<Core>(memory_.bytes());
         grants_.resize(rows.size());
     }
 
@@ -245,7 +233,7 @@ class IdealRun {
     const std::vector<TraceRow>& rows_;
     PoolShape shape_;
     uint32_t slots_;
-    std::unique_ptr<StateMemory> memory_;
+    shm::Lines memory_;
     std::unique_ptr<Core> core_;
     uint32_t pool_ = shm::kNoRow;
     uint32_t worker_ = shm::kNoRow;

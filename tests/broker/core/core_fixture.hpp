@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "broker/core/core.hpp"
+#include "shm/lines.hpp"
 
 namespace dibs::tests {
 
@@ -16,19 +17,12 @@ inline constexpr uint64_t kSecond = 1'000'000'000;
 
 class CoreFixture : public testing::Test {
   protected:
-    explicit CoreFixture(const core::Limits& limits = {})
-        : storage_(core::state_size(limits) / 64 + 1) {
+    explicit CoreFixture(const core::Limits& limits = {}) : storage_(core::state_size(limits)) {
         core::format_state(memory(), limits);
         core_ = std::make_unique<core::Core>(memory());
     }
 
-    struct alignas(64) Line {
-        std::byte bytes[64];
-    };
-
-    std::span<std::byte> memory() {
-        return {reinterpret_cast<std::byte*>(storage_.data()), storage_.size() * 64};
-    }
+    std::span<std::byte> memory() { return storage_.bytes(); }
     core::Core& core() { return *core_; }
     // Another core over the same bytes, as if the broker had died.
     void attach() { core_ = std::make_unique<core::Core>(memory()); }
@@ -80,7 +74,7 @@ class CoreFixture : public testing::Test {
     }
 
   private:
-    std::vector<Line> storage_;
+    shm::Lines storage_;
     std::unique_ptr<core::Core> core_;
     int cuts_ = 0;
 };

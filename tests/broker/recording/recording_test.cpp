@@ -32,6 +32,7 @@
 #include "broker/snapshot/dump.hpp"
 #include "broker/tape.hpp"
 #include "schemas/admin_generated.h"
+#include "shm/lines.hpp"
 #include "tests/crash/workload.hpp"
 #include "tests/repeats.hpp"
 
@@ -79,14 +80,10 @@ std::string fault_of(const std::string& recording) {
     }
 }
 
-struct alignas(64) Line {
-    std::byte bytes[64];
-};
-
 // A core that is recorded from some turn on.
 class Live {
   public:
-    explicit Live(const core::Limits& limits) : lines_(core::state_size(limits) / sizeof(Line)) {
+    explicit Live(const core::Limits& limits) : lines_(core::state_size(limits)) {
         core::format_state(bytes(), limits);
         core_.emplace(bytes());
     }
@@ -94,8 +91,8 @@ class Live {
     std::vector<uint8_t> snapshot() { return snapshot::dump(bytes()); }
 
   private:
-    std::span<std::byte> bytes() { return {lines_.front().bytes, lines_.size() * sizeof(Line)}; }
-    std::vector<Line> lines_;
+    std::span<std::byte> bytes() { return lines_.bytes(); }
+    shm::Lines lines_;
     std::optional<core::Core> core_;
 };
 

@@ -11,6 +11,7 @@
 #include "broker/core/core.hpp"
 #include "broker/snapshot/load.hpp"
 #include "schemas/snapshot_generated.h"
+#include "shm/lines.hpp"
 
 namespace dibs::snapshot {
 namespace {
@@ -24,14 +25,10 @@ constexpr core::Limits kLimits = {.pools = 2,
                                   .accounts = 2,
                                   .label_sets = 2};
 
-struct alignas(64) Line {
-    std::byte bytes[64];
-};
-
 // A pool of one slot, a session that holds it and a claim of it that waits with a payload.
 std::vector<uint8_t> small() {
-    std::vector<Line> memory(core::state_size(kLimits) / sizeof(Line));
-    const std::span<std::byte> bytes(memory.front().bytes, memory.size() * sizeof(Line));
+    shm::Lines memory(core::state_size(kLimits));
+    const std::span<std::byte> bytes = memory.bytes();
     core::format_state(bytes, kLimits);
     core::Core core(bytes);
     std::string why;
@@ -56,8 +53,8 @@ std::vector<uint8_t> packed(const SnapshotT& told) {
 std::string refusal(std::span<const uint8_t> bytes) {
     try {
         const Loader loader(bytes);
-        std::vector<Line> memory(core::state_size(loader.limits()) / sizeof(Line));
-        const std::span<std::byte> state(memory.front().bytes, memory.size() * sizeof(Line));
+        shm::Lines memory(core::state_size(loader.limits()));
+        const std::span<std::byte> state = memory.bytes();
         loader.fill(state);
         const core::Core core(state);
         const std::vector<std::string> violations = core.check_all();
@@ -82,8 +79,8 @@ TEST(Load, TakesWhatWasDumped) {
 
 // An account with 3 units of P0 at a rate, and a reported worker that has been idle since 1 s.
 std::vector<uint8_t> with_account() {
-    std::vector<Line> memory(core::state_size(kLimits) / sizeof(Line));
-    const std::span<std::byte> bytes(memory.front().bytes, memory.size() * sizeof(Line));
+    shm::Lines memory(core::state_size(kLimits));
+    const std::span<std::byte> bytes = memory.bytes();
     core::format_state(bytes, kLimits);
     core::Core core(bytes);
     core.begin_turn(1'000'000'000);
@@ -116,8 +113,8 @@ TEST(Load, TakesAMissingExaminedAsTheEpochAMissingChangeAsNowAMissingBalanceAsNo
     told.accounts[0]->balance.clear();
     const std::vector<uint8_t> changed = packed(told);
     const Loader loader(changed);
-    std::vector<Line> memory(core::state_size(loader.limits()) / sizeof(Line));
-    const std::span<std::byte> state(memory.front().bytes, memory.size() * sizeof(Line));
+    shm::Lines memory(core::state_size(loader.limits()));
+    const std::span<std::byte> state = memory.bytes();
     loader.fill(state);
     core::Core core(state);
     EXPECT_EQ(core.check_all(), std::vector<std::string>{});

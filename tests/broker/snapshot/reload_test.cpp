@@ -25,6 +25,7 @@
 #include "broker/ctl/replayer.hpp"
 #include "broker/ctl/scenario.hpp"
 #include "broker/snapshot/load.hpp"
+#include "shm/lines.hpp"
 #include "tests/crash/workload.hpp"
 #include "tests/repeats.hpp"
 
@@ -76,15 +77,10 @@ TEST(Reload, ChangesNoDecisionOfAScenario) {
     EXPECT_GT(scenarios, 100U);
 }
 
-struct alignas(64) Line {
-    std::byte bytes[64];
-};
-
 // A core and its memory, which can be replaced by what a load makes of them.
 class Memory {
   public:
-    explicit Memory(const core::Limits& limits) {
-        lines_.resize(core::state_size(limits) / sizeof(Line));
+    explicit Memory(const core::Limits& limits) : lines_(core::state_size(limits)) {
         core::format_state(bytes(), limits);
         core_.emplace(bytes());
     }
@@ -93,7 +89,7 @@ class Memory {
     void reload() {
         const std::vector<uint8_t> before = dumped();
         core_.reset();
-        std::fill(lines_.begin(), lines_.end(), Line{});
+        lines_.clear();
         snapshot::Loader(before).fill(bytes());
         ASSERT_EQ(dumped(), before);
         core_.emplace(bytes());
@@ -101,10 +97,10 @@ class Memory {
         ASSERT_TRUE(violations.empty()) << violations.front();
     }
 
-    std::span<std::byte> bytes() { return {lines_.front().bytes, lines_.size() * sizeof(Line)}; }
+    std::span<std::byte> bytes() { return lines_.bytes(); }
 
   private:
-    std::vector<Line> lines_;
+    shm::Lines lines_;
     std::optional<core::Core> core_;
 };
 
@@ -181,13 +177,11 @@ TEST(StateCopy, IsTheStateOfTheTurnAtWhichItIsWhole) {
         tests::Workload workload(core, seed);
         workload.set_up();
         std::optional<core::StateCopy> copy;
-        std::vector<Line> lines;
+        shm::Lines lines(memory.bytes().size());
         for (int turn = 0; turn < 400; ++turn) {
             if (!copy) {
-                lines.assign(memory.bytes().size() / sizeof(Line), Line{});
-                std::memset(lines.data(), 0xa5, lines.size() * sizeof(Line));
-                copy.emplace(memory.bytes(),
-                             std::span{lines.front().bytes, lines.size() * sizeof(Line)});
+                std::memset(lines.bytes().data(), 0xa5, lines.bytes().size());
+                copy.emplace(memory.bytes(), lines.bytes());
             }
             core.begin_turn(workload.next_time());
             for (int i = 0; i < 4; ++i)
