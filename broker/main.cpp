@@ -33,6 +33,7 @@
 #include "broker/multi_user.hpp"
 #include "broker/service_notice.hpp"
 #include "broker/stored_descriptors.hpp"
+#include "broker/time_slice.hpp"
 
 namespace {
 
@@ -168,6 +169,7 @@ int serve(const dibs::Arguments& arguments) {
     dibs::log::open("info");
     block_signals();
     dibs::raise_descriptor_limit();
+    (void)dibs::shorten_time_slice();  // a client that waits has waited for others' slices as well
     if (arguments.link_fd >= 0) return serve_kept(arguments);
     if (arguments.no_keeper) return serve_alone(arguments);
     const auto ready = take(arguments.ready_fd, "--ready-fd");

@@ -208,6 +208,8 @@ int allow_some(scmp_filter_ctx filter, bool strict) {
     keep(allow_if(filter, "socketpair", argument(0, SCMP_CMP_EQ, AF_UNIX)));
     keep(allow_if(filter, "ioctl", argument(1, SCMP_CMP_EQ, TCGETS)));  // is it a terminal?
     keep(allow_if(filter, "clone", argument(0, SCMP_CMP_MASKED_EQ, kNewNamespaces)));
+    keep(allow_if(filter, "sched_getattr", argument(0, SCMP_CMP_EQ, 0)));  // its own
+    keep(allow_if(filter, "sched_setattr", argument(0, SCMP_CMP_EQ, 0)));
     // Its flags are out of a filter's sight. libc then uses clone.
     if (strict) keep(seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0));
     return wrong;

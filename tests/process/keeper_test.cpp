@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "broker/mapping.hpp"
+#include "broker/time_slice.hpp"
 #include "shm/memfd.hpp"
 #include "tests/process/child.hpp"
 #include "tests/process/kept_dibsd.hpp"
@@ -42,6 +43,21 @@ TEST(Keeper, SaysThatItsBrokerIsReady) {
     const KeptDibsd dibsd(folder, kCounted);
     EXPECT_EQ(dibsd.ready_line(), "dibsd: ready on " + folder.path() + "/dibs.sock");
     EXPECT_NE(dibsd.broker(), dibsd.keeper());
+}
+
+// Those that serve, whoever has started them, and the one that will.
+TEST(Keeper, RunsWithItsBrokersBeforeWhoeverHasLongerSlices) {
+    const auto own = time_slice_ns(0);
+    if (!own || *own == 0) GTEST_SKIP() << "the kernel has no slice of a process's own (6.12 has)";
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kCounted);
+    const pid_t keeper = dibsd.keeper();
+    for (const pid_t pid : {keeper, dibsd.broker(), dibsd.standby()})
+        EXPECT_EQ(time_slice_ns(pid), kShortSliceNs);
+    kill_and_await(keeper, SIGKILL);
+    const pid_t next = dibsd.keeper(keeper);
+    for (const pid_t pid : {next, dibsd.standby()})
+        EXPECT_EQ(time_slice_ns(pid), kShortSliceNs);
 }
 
 TEST(Keeper, EndsWithItsBrokerWhenThatStopsInOrder) {
