@@ -95,7 +95,7 @@ void NaiveCore::match(Pass& pass, uint8_t at, bool provisioned) {
         if (at < kFreeClass && fanout_left(claim) < int64_t{claim.units}) continue;
         std::vector<uint64_t> found;
         std::vector<uint64_t> could_use;
-        for (const uint64_t id : m_.pools.at(pass.pool).ready) {
+        for (const uint64_t id : ready_of(pass.pool)) {
             if (!can_use(pass, claim, id, provisioned)) continue;
             if (within_limits(claim, id, {})) could_use.push_back(id);
             if (found.size() < claim.units && within_limits(claim, id, found)) found.push_back(id);
@@ -139,7 +139,6 @@ void NaiveCore::serve_with(Pass& pass,
                            uint64_t number,
                            const std::vector<uint64_t>& slots,
                            uint8_t at) {
-    Pool& pool = m_.pools.at(pass.pool);
     const auto asked =
         static_cast<uint64_t>(std::count_if(slots.begin(), slots.end(), [&](uint64_t id) {
             return m_.slots.at(id).session != shm::kNoRow;
@@ -152,8 +151,6 @@ void NaiveCore::serve_with(Pass& pass,
     Claim& claim = m_.claims.at(number);
     claim.slots = slots;
     claim.served_class = at;
-    for (const uint64_t id : slots)
-        pool.ready.remove(id);
     if (asked == 0) {
         grant(number);
     } else {

@@ -169,7 +169,7 @@ uint64_t NaiveCore::lease_rows_free() const {
 bool NaiveCore::can_be_served(const Claim& claim) const {
     const Pool& pool = m_.pools.at(claim.pool);
     if (lease_rows_free() == 0) return false;
-    if (claim.units > pool.ready.size()) return false;
+    if (claim.units > ready_of(claim.pool).size()) return false;
     if (pool.config.kind == shm::PoolKind::kCounted) return true;
     return may_ask(claim.pool, claim.units);
 }
@@ -180,10 +180,8 @@ bool NaiveCore::can_be_served(const Claim& claim) const {
 void NaiveCore::serve(uint64_t number) {
     Claim& claim = m_.claims.at(number);
     Pool& pool = m_.pools.at(claim.pool);
-    for (uint16_t unit = 0; unit < claim.units; ++unit) {
-        claim.slots.push_back(pool.ready.front());
-        pool.ready.pop_front();
-    }
+    claim.slots = ready_of(claim.pool);
+    claim.slots.resize(claim.units);
     if (pool.config.kind == shm::PoolKind::kCounted) {
         grant(number);
     } else {

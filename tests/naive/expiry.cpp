@@ -102,7 +102,7 @@ void NaiveCore::collect_for(const Claim& claim) {
     const bool idle_at_once = counted || pool.config.release_is_ready;
     if (claim.is_impatient && !idle_at_once) return;
     if (!counted && !may_ask(claim.pool, claim.units)) return;
-    uint64_t comes = pool.ready.size();
+    uint64_t comes = ready_of(claim.pool).size();
     for (const auto& [id, slot] : m_.slots) {
         if (slot.pool == claim.pool && slot.is_collected && !claim.is_impatient) ++comes;
     }

@@ -8,7 +8,6 @@
 
 #include <array>
 #include <cstdint>
-#include <list>
 #include <map>
 #include <set>
 #include <string>
@@ -48,6 +47,7 @@ struct Slot {
     uint32_t pool = 0;
     uint32_t number = 0;
     SlotIs is = SlotIs::kRecovering;
+    uint64_t idle_place = 0;         // while idle: counts how often slots have become so
     uint32_t session = shm::kNoRow;  // its worker's; none in a counted pool
     uint64_t worker_tag = 0;
     std::string name;
@@ -159,7 +159,6 @@ struct Pool {
     std::string name;
     std::string required_label;
     core::PoolConfig config;  // its views are not to be used: the two strings above are
-    std::list<uint64_t> ready;
     uint32_t number_next = 0;
     uint64_t fence_next = 1;
     bool is_gone = false;
@@ -195,6 +194,7 @@ struct Model {
     bool drain_told = false;
     uint64_t claims_seen = 0;
     uint64_t slots_seen = 0;
+    uint64_t idle_seen = 0;
     uint32_t sessions_seen = 0;
     uint32_t arena_freed_in_turn = 0;
     std::vector<Pool> pools;

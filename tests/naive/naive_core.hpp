@@ -132,11 +132,11 @@ class NaiveCore {
                                              uint64_t fence) const;
 
     // slots
+    std::vector<uint64_t> ready_of(uint32_t pool) const;
     void become_idle(uint64_t slot);
     void become_recovering(uint64_t slot);
     void become_unknown(uint64_t slot);
     void leave(uint64_t slot);
-    void leave_ready_queue(Slot& slot);
     void free_slot(uint64_t slot, bool broken = false);
     void revoke(const Slot& slot);
     void protect(Slot& slot);

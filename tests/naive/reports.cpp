@@ -99,7 +99,6 @@ void NaiveCore::worker_idle(uint32_t pool, std::string_view name, const Labels& 
     } else if (is_under_lease) {
         done(slot, true, {});
     } else {
-        leave_ready_queue(slot);
         become_idle(slot.id);
     }
 }
@@ -158,7 +157,6 @@ void NaiveCore::delete_worker(uint64_t id) {
         leave(id);
         return;
     }
-    leave_ready_queue(slot);
     // Where it was just freed it has been told; where it only waits for admission it has said
     // ready.
     if (slot.is != SlotIs::kRecovering || slot.only_waits_for_admission) revoke(slot);

@@ -13,6 +13,18 @@ using core::Decision;
 using core::DecisionKind;
 using shm::Reason;
 
+// The idle slots of a pool, first the one that became so first: nothing is queued twice (S0.14).
+std::vector<uint64_t> NaiveCore::ready_of(uint32_t pool) const {
+    std::map<uint64_t, uint64_t> by_place;
+    for (const auto& [id, slot] : m_.slots) {
+        if (slot.pool == pool && slot.is == SlotIs::kIdle) by_place[slot.idle_place] = id;
+    }
+    std::vector<uint64_t> ready;
+    for (const auto& [place, id] : by_place)
+        ready.push_back(id);
+    return ready;
+}
+
 // "Wherever a slot becomes idle while it is protected or unqualified, that admission is stopped
 // and it is recovering instead. Each admission that one of the two stops is counted (S0.14,
 // S0.15), protected first." A draining slot's row is freed instead.
@@ -43,7 +55,7 @@ void NaiveCore::become_idle(uint64_t id) {
         return;
     }
     slot.is = SlotIs::kIdle;
-    pool.ready.push_back(id);
+    slot.idle_place = m_.idle_seen++;
 }
 
 void NaiveCore::become_recovering(uint64_t id) {
@@ -69,7 +81,6 @@ void NaiveCore::become_unknown(uint64_t id) {
 // "Where a slot's row is freed, kSlotGone is decided, after the slot's kRevoke if it has one."
 void NaiveCore::leave(uint64_t id) {
     Slot& slot = m_.slots.at(id);
-    leave_ready_queue(slot);
     void_promise(id);
     Decision& gone =
         tell(DecisionKind::kSlotGone, slot.session == dying_ ? shm::kNoRow : slot.session);
@@ -78,10 +89,6 @@ void NaiveCore::leave(uint64_t id) {
     gone.id = id;
     arena_freed(slot.attribute_blocks);
     m_.slots.erase(id);
-}
-
-void NaiveCore::leave_ready_queue(Slot& slot) {
-    m_.pools.at(slot.pool).ready.remove(slot.id);
 }
 
 // "Freed means: a worker slot is recovering and its worker is told revoke (idle at once and nobody
@@ -119,7 +126,6 @@ void NaiveCore::revoke(const Slot& slot) {
 void NaiveCore::protect(Slot& slot) {
     slot.is_protected = true;
     if (slot.is != SlotIs::kIdle) return;
-    leave_ready_queue(slot);
     slot.is = SlotIs::kRecovering;
     slot.only_waits_for_admission = true;
 }
@@ -204,7 +210,6 @@ void NaiveCore::announce_again(Slot& slot, const core::Announce& announce) {
         return;
     }
     if (slot.is == SlotIs::kIdle && (slot.is_protected || slot.is_unqualified)) {
-        leave_ready_queue(slot);
         slot.is = SlotIs::kRecovering;
         slot.only_waits_for_admission = true;
     }
