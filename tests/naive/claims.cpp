@@ -1,4 +1,7 @@
-// tests/naive/claims.cpp -- "Claims" of docs/scheduling.md: acceptance, service, ends.
+// tests/naive/claims.cpp -- claims: accepted, served, waiting again, ended.
+//
+// What names a statement is written from it; what quotes (keys, units, tags, tables, terms of
+// accounts) is of docs/scheduling.md, and so is which of several reasons a refusal says.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -24,7 +27,9 @@ bool has_retry_after(Reason reason) {
 
 }  // namespace
 
-// "Checked in this order, the first that fails rejects."
+// "Checked in this order, the first that fails rejects." S0.31: what is closed says so. S0.3: what
+// is full refuses at once. S0.25, S0.33: a claim in transition still has its place in the backlog,
+// so that it can always come back to it.
 Reason NaiveCore::refusal_of(const core::Claim& claim, uint64_t* first_claim) const {
     if (claim.refusal != Reason::kOk) return claim.refusal;
     const Session& session = m_.sessions.at(claim.session);
@@ -41,7 +46,10 @@ Reason NaiveCore::refusal_of(const core::Claim& claim, uint64_t* first_claim) co
     if (claim.payload.size() > pool.payload_max) return Reason::kPayload;
     *first_claim = claim_with_key(session.uid, claim.key);
     if (*first_claim != 0) return Reason::kDuplicate;
-    if (pending_of(claim.pool).size() >= pool.backlog_max) return Reason::kBacklogFull;
+    const auto pending = std::count_if(m_.claims.begin(), m_.claims.end(), [&](const auto& entry) {
+        return entry.second.pool == claim.pool;
+    });
+    if (static_cast<uint64_t>(pending) >= pool.backlog_max) return Reason::kBacklogFull;
     if (blocks_for(claim.payload.size()) > arena_free()) return Reason::kArenaFull;
     if (claim_rows_used() >= limits_.claims || lease_rows_free() == 0) return Reason::kTablesFull;
     if (by_account(claim.pool) && claim.terms != nullptr &&
@@ -52,6 +60,9 @@ Reason NaiveCore::refusal_of(const core::Claim& claim, uint64_t* first_claim) co
     return Reason::kOk;
 }
 
+// S0.3: a refused claim leaves nothing behind; S0.6: yet it gets its one result. S0.1, S0.4: an
+// accepted one carries what it brought and is stamped with its time. S0.9: it waits, and is looked
+// at after those that came before it, when the turn ends.
 void NaiveCore::apply(const core::Claim& command) {
     const uint64_t number = ++m_.claims_seen;  // "a rejected claim has its number too"
     Pool* pool = pool_lives(command.pool) ? &m_.pools[command.pool] : nullptr;
@@ -80,15 +91,16 @@ void NaiveCore::apply(const core::Claim& command) {
     claim.key = command.key;
     claim.payload_blocks = blocks_for(command.payload.size());
     claim.turn = m_.turn;
-    // "as it says (when_busy), else as its pool says; a now-only claim that would wait rejects"
-    const WhenBusy says = command.when_busy_given ? command.when_busy : pool->config.when_busy;
+    claim.enqueued_ns = m_.now;
+    // S0.2: without a deadline it never expires. A claim that says *now* has none: it is granted or
+    // rejected when its turn ends.
     const bool now_only = command.timeout_ns == 0;
     claim.deadline_ns = now_only ? shm::kNever : later(m_.now, command.timeout_ns);
+    const WhenBusy says = command.when_busy_given ? command.when_busy : pool->config.when_busy;
+    claim.is_impatient = now_only || says == WhenBusy::kReject || says == WhenBusy::kCold;
     claim.is_cold = says == WhenBusy::kCold;
-    claim.is_impatient = says != WhenBusy::kWait || now_only;
-    pool->totals.accepted += 1;
-    claim.enqueued_ns = m_.now;
     if (by_account(command.pool)) take_terms(claim, command.terms);
+    pool->totals.accepted += 1;
     m_.claims[number] = claim;
 }
 
@@ -119,21 +131,25 @@ uint64_t NaiveCore::claim_rows_used() const {
     return used;
 }
 
+// S0.2, S0.22: a claim whose cancel signal has fired is over, waiting or in transition, and lets go
+// what is reserved for it. S0.40: if its grant was faster, that is given back.
 void NaiveCore::apply(const core::Cancel& cancel) {
-    for (const auto& [number, claim] : m_.claims) {
-        if (claim.session != cancel.session || claim.tag != cancel.tag) continue;
-        tell_result(cancel.session, cancel.user_data, Reason::kOk);
-        end_claim_and_free(number, Outcome::kCancelled, Reason::kOk);
-        return;
+    uint64_t claim = 0;
+    for (const auto& [number, waiting] : m_.claims) {
+        if (waiting.session == cancel.session && waiting.tag == cancel.tag) claim = number;
     }
-    for (const auto& [claim, lease] : m_.leases) {
-        if (lease.session != cancel.session || lease.tag != cancel.tag) continue;
-        tell_result(cancel.session, cancel.user_data, Reason::kOk);
-        m_.pools.at(lease.pool).totals.released += 1;
-        end_lease_and_free(claim, false);
-        return;
+    uint64_t lease = 0;
+    for (const auto& [number, held] : m_.leases) {
+        if (held.session == cancel.session && held.tag == cancel.tag) lease = number;
     }
-    tell_result(cancel.session, cancel.user_data, Reason::kNotFound);
+    const bool is_known = claim != 0 || lease != 0;
+    tell_result(cancel.session, cancel.user_data, is_known ? Reason::kOk : Reason::kNotFound);
+    if (claim != 0) {
+        end_claim_and_free(claim, Outcome::kCancelled, Reason::kOk);
+    } else if (lease != 0) {
+        m_.pools.at(m_.leases.at(lease).pool).totals.released += 1;
+        end_lease_and_free(lease, false);
+    }
 }
 
 bool NaiveCore::tag_in_use(uint32_t session, uint16_t tag) const {
@@ -164,43 +180,42 @@ uint64_t NaiveCore::lease_rows_free() const {
     return limits_.leases - spoken_for;
 }
 
-// "served when its units are ≤ idle slots, there is a lease row that no confirming claim will need,
-// and (worker pools) unconfirmed + units ≤ unconfirmed_max, or nothing is unconfirmed"
+// S0.8: a claim is served if the ready queue has what it wants. S0.22: past the maximum of
+// unconfirmed reservations it waits, and no slot is popped for it. Slots of a counted pool have
+// nobody to confirm them. "There is a lease row that no confirming claim will need."
 bool NaiveCore::can_be_served(const Claim& claim) const {
-    const Pool& pool = m_.pools.at(claim.pool);
-    if (lease_rows_free() == 0) return false;
-    if (claim.units > ready_of(claim.pool).size()) return false;
-    if (pool.config.kind == shm::PoolKind::kCounted) return true;
-    return may_ask(claim.pool, claim.units);
+    const bool has_slots = ready_of(claim.pool).size() >= claim.units;
+    const bool counted = m_.pools.at(claim.pool).config.kind == shm::PoolKind::kCounted;
+    return has_slots && (counted || may_ask(claim.pool, claim.units)) && lease_rows_free() > 0;
 }
 
-// "Serving takes the units from the head of the ready queue. A counted pool grants at once. A
-// worker pool reserves for reservation_ttl_ns, tells each worker assign, and the claim is
-// confirming." S0.19: the time to live starts here.
+// S0.14, S0.15: the slots that have been idle longest are popped, and reserved in the same step.
+// S0.22, S0.23: then their workers make the transition; where there are none it is made already.
 void NaiveCore::serve(uint64_t number) {
     Claim& claim = m_.claims.at(number);
-    Pool& pool = m_.pools.at(claim.pool);
-    claim.slots = ready_of(claim.pool);
-    claim.slots.resize(claim.units);
-    if (pool.config.kind == shm::PoolKind::kCounted) {
+    const std::vector<uint64_t> ready = ready_of(claim.pool);
+    claim.slots.assign(ready.begin(), ready.begin() + claim.units);
+    if (m_.pools.at(claim.pool).config.kind == shm::PoolKind::kCounted) {
         grant(number);
     } else {
         reserve(number);
     }
 }
 
+// S0.17, S0.19: the reservation lasts for its time to live from here on, where the transition
+// starts. S0.20: it is of this incarnation of the slot, which the round tells from others. Workers
+// that are only reported are asked nothing.
 void NaiveCore::reserve(uint64_t number) {
     Claim& claim = m_.claims.at(number);
-    Pool& pool = m_.pools.at(claim.pool);
     claim.is_confirming = true;
-    claim.reserved_until_ns = later(m_.now, pool.config.reservation_ttl_ns);
+    claim.reserved_until_ns = later(m_.now, m_.pools.at(claim.pool).config.reservation_ttl_ns);
     for (const uint64_t id : claim.slots) {
         Slot& slot = m_.slots.at(id);
         slot.is = SlotIs::kReserved;
-        slot.has_confirmed = slot.session == shm::kNoRow;  // "slots without one count as confirmed"
-        slot.only_waits_for_admission = false;
         slot.claim = number;
         slot.round += 1;
+        slot.only_waits_for_admission = false;
+        slot.has_confirmed = slot.session == shm::kNoRow;
         if (slot.has_confirmed) continue;
         Decision& assign = tell(DecisionKind::kAssign, slot.session);
         assign.pool = slot.pool;
@@ -222,21 +237,28 @@ void NaiveCore::reject_impatient(uint64_t number) {
         number, Outcome::kRejected, claim.is_cold ? Reason::kCold : Reason::kBusy, retry_after_ns);
 }
 
-// "A claim that waits again stands where its number puts it (S0.25). If its pool drains, it ends
-// rejected (draining) instead."
+// S0.25: back in its old place, which its number is, without what it had been given. S0.29, S0.31:
+// where the pool is closed nothing waits any more, and it gets its result.
 void NaiveCore::wait_again(uint64_t number) {
     Claim& claim = m_.claims.at(number);
     claim.is_confirming = false;
-    claim.abort = 0;
     claim.slots.clear();
+    claim.abort = 0;
     if (is_draining(claim.pool)) end_claim(number, Outcome::kRejected, Reason::kDraining, 0);
 }
 
-// "Each accepted claim ends once." "An expired or busy or cold end names who holds what was
-// wanted."
+// S0.6: the one terminal result of a claim; it is pending no more. S0.32: with a code that says how
+// it ended. S0.40: nobody is told if its client is gone. "An expired or busy or cold end names who
+// holds what was wanted."
 void NaiveCore::end_claim(uint64_t number, Outcome outcome, Reason reason, uint64_t value) {
     const Claim claim = m_.claims.at(number);
-    Pool& pool = m_.pools.at(claim.pool);
+    m_.claims.erase(number);
+    arena_freed(claim.payload_blocks);
+    Totals& totals = m_.pools.at(claim.pool).totals;
+    if (outcome == Outcome::kExpired) totals.expired += 1;
+    if (outcome == Outcome::kCancelled) totals.cancelled += 1;
+    if (outcome == Outcome::kRejected) totals.rejected += 1;
+
     Decision& end = tell(DecisionKind::kEnd, claim.session == dying_ ? shm::kNoRow : claim.session);
     end.tag = claim.tag;
     end.claim = number;
@@ -244,20 +266,17 @@ void NaiveCore::end_claim(uint64_t number, Outcome outcome, Reason reason, uint6
     end.outcome = outcome;
     end.reason = reason;
     end.value = value;
-    if (outcome == Outcome::kExpired || reason == Reason::kBusy || reason == Reason::kCold) {
-        name_holder(end, oldest_lease_of(claim.pool));
-    }
-    pool.totals.expired += outcome == Outcome::kExpired;
-    pool.totals.cancelled += outcome == Outcome::kCancelled;
-    pool.totals.rejected += outcome == Outcome::kRejected;
-    arena_freed(claim.payload_blocks);
-    m_.claims.erase(number);
+    const bool is_wanting =
+        outcome == Outcome::kExpired || reason == Reason::kBusy || reason == Reason::kCold;
+    if (is_wanting) name_holder(end, oldest_lease_of(claim.pool));
+
     for (auto& [id, slot] : m_.slots) {
         if (slot.promised_to == number) void_promise(id);
     }
 }
 
-// kEnd, then what happens to the claim's slots.
+// S0.22: a claim that ends in transition lets go what is reserved for it. Both are told at the same
+// turn's end: the client that hears of its end finds the reservation released.
 void NaiveCore::end_claim_and_free(uint64_t number, Outcome outcome, Reason reason) {
     const std::vector<uint64_t> slots = m_.claims.at(number).slots;
     end_claim(number, outcome, reason, 0);
