@@ -1,4 +1,7 @@
-// tests/naive/slots.cpp -- "Slots" of docs/scheduling.md: states, admission, freeing, announcing.
+// tests/naive/slots.cpp -- slots: announced, admitted to the ready queue, let go, gone.
+//
+// What names a statement is written from it; what quotes (draining, promises, reasons of refusals)
+// is of docs/scheduling.md. A slot is in the ready queue while it is idle: no list is beside it.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <utility>
@@ -13,39 +16,40 @@ using core::Decision;
 using core::DecisionKind;
 using shm::Reason;
 
-// The idle slots of a pool, first the one that became so first: nothing is queued twice (S0.14).
+// S0.14: the ready queue is first in, first out. A slot is in it once, as it is idle once.
 std::vector<uint64_t> NaiveCore::ready_of(uint32_t pool) const {
     std::map<uint64_t, uint64_t> by_place;
     for (const auto& [id, slot] : m_.slots) {
         if (slot.pool == pool && slot.is == SlotIs::kIdle) by_place[slot.idle_place] = id;
     }
     std::vector<uint64_t> ready;
+    ready.reserve(by_place.size());
     for (const auto& [place, id] : by_place)
         ready.push_back(id);
     return ready;
 }
 
-// "Wherever a slot becomes idle while it is protected or unqualified, that admission is stopped
-// and it is recovering instead. Each admission that one of the two stops is counted (S0.14,
-// S0.15), protected first." A draining slot's row is freed instead.
+// S0.28: what is said of a slot is seen at once, and S0.7: no claim waits for somebody to look.
+// S0.14: a protected slot is not admitted, and counted as skipped; S0.15: one that lacks the
+// required label is counted by itself, and only if it came as far. S0.16: both are forgotten, not
+// lost; they are admitted when nothing stops them any more. A draining slot is granted no more: it
+// goes.
 void NaiveCore::become_idle(uint64_t id) {
     Slot& slot = m_.slots.at(id);
-    Pool& pool = m_.pools.at(slot.pool);
+    Totals& totals = m_.pools.at(slot.pool).totals;
     slot.is_collected = false;
+    slot.only_waits_for_admission = false;
     if (slot.is_draining) {
         leave(id);
         return;
     }
-    slot.only_waits_for_admission = slot.is_protected || slot.is_unqualified;
-    if (slot.only_waits_for_admission) {
-        if (slot.is_protected) {
-            pool.totals.skipped += 1;
-        } else {
-            pool.totals.unqualified += 1;
-        }
+    if (slot.is_protected || slot.is_unqualified) {
+        (slot.is_protected ? totals.skipped : totals.unqualified) += 1;
         slot.is = SlotIs::kRecovering;
+        slot.only_waits_for_admission = true;
         return;
     }
+    // "The slot goes to the preemptor's claim as soon as it would be idle."
     if (slot.promised_to != 0) {
         const Claim& next = m_.claims.at(slot.promised_to);
         if (m_.now > next.deadline_ns || !has_all(slot.labels, next.base)) void_promise(id);
@@ -58,27 +62,25 @@ void NaiveCore::become_idle(uint64_t id) {
     slot.idle_place = m_.idle_seen++;
 }
 
+// S0.11: nobody has said of it that it is idle: it is not in the queue until its worker does.
 void NaiveCore::become_recovering(uint64_t id) {
     Slot& slot = m_.slots.at(id);
-    if (slot.is_draining) {
-        leave(id);
-        return;
-    }
     slot.is = SlotIs::kRecovering;
     slot.only_waits_for_admission = false;
+    if (slot.is_draining) leave(id);
 }
 
+// S0.19: its worker was asked and has not answered. As long as that is so the slot is held, if for
+// nobody: no second claim can have it.
 void NaiveCore::become_unknown(uint64_t id) {
     Slot& slot = m_.slots.at(id);
-    if (slot.is_draining) {
-        leave(id);
-        return;
-    }
     slot.is = SlotIs::kUnknown;
     slot.only_waits_for_admission = false;
+    if (slot.is_draining) leave(id);
 }
 
-// "Where a slot's row is freed, kSlotGone is decided, after the slot's kRevoke if it has one."
+// S0.15: a slot that is not there any more is in no queue. S0.20: its id is not used again, so that
+// nothing said of it can be meant for another incarnation.
 void NaiveCore::leave(uint64_t id) {
     Slot& slot = m_.slots.at(id);
     void_promise(id);
@@ -91,23 +93,24 @@ void NaiveCore::leave(uint64_t id) {
     m_.slots.erase(id);
 }
 
-// "Freed means: a worker slot is recovering and its worker is told revoke (idle at once and nobody
-// told where the pool says release_is_ready and its worker had confirmed); a counted slot is idle."
-// Not at once after *fail*.
+// A claim or a lease lets the slot go. S0.24: whatever was left of its reservation ends with that,
+// as a new incarnation begins. Who makes it idle: of a counted slot nobody has to; where the pool
+// says that a release is as good as its worker's word, nobody if the worker had taken the claim on;
+// else it is on its way from running to idle, and its worker says when. After *fail* it must.
 void NaiveCore::free_slot(uint64_t id, bool broken) {
     Slot& slot = m_.slots.at(id);
     const core::PoolConfig& pool = m_.pools.at(slot.pool).config;
-    const bool counted = pool.kind == shm::PoolKind::kCounted;
     // A worker that is only reported must say idle, but for whoever has preempted there.
     const bool is_promised = slot.session == shm::kNoRow && slot.promised_to != 0;
     const bool is_reported_idle = std::exchange(slot.is_reported_idle, false);
-    if (counted || is_promised || is_reported_idle ||
-        (pool.release_is_ready && slot.has_confirmed && !broken)) {
+    const bool release_is_ready = pool.release_is_ready && slot.has_confirmed && !broken;
+    if (pool.kind == shm::PoolKind::kCounted || release_is_ready || is_promised ||
+        is_reported_idle) {
         become_idle(id);
-        return;
+    } else {
+        revoke(slot);
+        become_recovering(id);
     }
-    revoke(slot);
-    become_recovering(id);
 }
 
 // "slots freed of other sessions' workers are told revoke as usual, its own are not"
@@ -121,8 +124,8 @@ void NaiveCore::revoke(const Slot& slot) {
     revoke.user_data = slot.worker_tag;
 }
 
-// "Protect takes an idle slot out of the ready queue (recovering); in other states it only sets
-// the mark."
+// S0.14: protected, it is not in the ready queue; where it was there, it comes back when the mark
+// is lifted. What it does elsewhere goes on.
 void NaiveCore::protect(Slot& slot) {
     slot.is_protected = true;
     if (slot.is != SlotIs::kIdle) return;
@@ -130,15 +133,14 @@ void NaiveCore::protect(Slot& slot) {
     slot.only_waits_for_admission = true;
 }
 
-// "A slot that was only waiting for that becomes idle."
+// S0.16, S0.28: a slot that was idle but for what stopped it is admitted when that is gone, at
+// once.
 void NaiveCore::admit_if_only_waiting(Slot& slot) {
-    const bool stopped = slot.is_protected || slot.is_unqualified;
-    if (slot.is == SlotIs::kRecovering && slot.only_waits_for_admission && !stopped) {
-        become_idle(slot.id);
-    }
+    if (!slot.only_waits_for_admission || slot.is_protected || slot.is_unqualified) return;
+    become_idle(slot.id);
 }
 
-// "Announcing is checked in this order."
+// "Announcing is checked in this order." S0.14: a name is one slot's in its pool.
 Reason NaiveCore::announce_refusal(const core::Announce& announce, const Slot* existing) const {
     if (announce.refusal != Reason::kOk) return announce.refusal;
     if (!pool_lives(announce.pool)) return Reason::kUnknownPool;
@@ -152,54 +154,52 @@ Reason NaiveCore::announce_refusal(const core::Announce& announce, const Slot* e
     return Reason::kOk;
 }
 
+// S0.20: what is new is a new incarnation, with an id of its own; what is known by its name is the
+// same one as before. S0.28: the state is there before it is told.
 void NaiveCore::apply(const core::Announce& announce) {
-    Slot* existing = slot_named(announce.pool, announce.name);
-    const Reason refusal = announce_refusal(announce, existing);
+    Slot* known = slot_named(announce.pool, announce.name);
+    const Reason refusal = announce_refusal(announce, known);
     if (refusal != Reason::kOk) {
         tell_result(announce.session, announce.user_data, refusal);
         return;
     }
-    uint64_t id = m_.slots_seen;
-    if (existing == nullptr) {
-        Slot slot;
-        slot.id = m_.slots_seen++;
-        slot.pool = announce.pool;
-        slot.number = m_.pools[announce.pool].number_next++;
-        slot.session = announce.session;
-        slot.name = announce.name;
-        m_.slots[id] = slot;
-    } else {
-        id = existing->id;
+    const uint64_t id = known != nullptr ? known->id : m_.slots_seen++;
+    if (known == nullptr) {
+        Slot fresh;
+        fresh.id = id;
+        fresh.pool = announce.pool;
+        fresh.number = m_.pools[announce.pool].number_next++;
+        fresh.session = announce.session;
+        fresh.name = announce.name;
+        m_.slots[id] = fresh;
     }
     Slot& slot = m_.slots.at(id);
+    arena_freed(slot.attribute_blocks);
+    slot.attribute_blocks = blocks_for(announce.attributes.size());
+    slot.worker_tag = announce.worker_tag;
+    slot.is_protected = announce.is_protected;
+    slot.is_unqualified = lacks_label(announce.pool, label_set(announce.labels));
+    if (by_account(announce.pool)) slot.labels = label_set(announce.labels);
+
     Decision& announced = tell(DecisionKind::kAnnounced, announce.session);
     announced.user_data = announce.user_data;
     announced.pool = slot.pool;
     announced.slot_number = slot.number;
     announced.id = id;
-
-    arena_freed(slot.attribute_blocks);
-    slot.attribute_blocks = blocks_for(announce.attributes.size());
-    slot.worker_tag = announce.worker_tag;
-    if (by_account(announce.pool)) slot.labels = label_set(announce.labels);
-    if (existing != nullptr) {
+    if (known != nullptr) {
         announce_again(slot, announce);
-        return;
+    } else if (announce.ready) {
+        become_idle(id);
     }
-    // "recovering; idle if it says ready and is neither protected nor unqualified"
-    slot.is_protected = announce.is_protected;
-    slot.is_unqualified = lacks_label(announce.pool, label_set(announce.labels));
-    if (announce.ready) become_idle(id);
 }
 
-// "The new protection and labels count first: an idle slot that is now protected or unqualified
-// leaves the queue, one that had only been waiting for that becomes idle." Then "ready on it
-// counts as the word ready (in any state but reserved, kept included, or leased)." Of a pool
-// ordered by account: "one that is reserved for a claim and lacks one of its base labels by now is
-// freed with the claim's other slots, and the claim waits again in its place".
+// A worker says again what it has. S0.14: a slot that is queued already stays where it is, one that
+// is reserved, for a claim or without one, is passed over, and one that is protected by now is not
+// for the queue, nor S0.15 one that lacks the label. S0.16: what was stopped before may come in
+// now.
 void NaiveCore::announce_again(Slot& slot, const core::Announce& announce) {
-    slot.is_protected = announce.is_protected;
-    slot.is_unqualified = lacks_label(announce.pool, label_set(announce.labels));
+    // "One that is reserved for a claim and lacks one of its base labels by now is freed with the
+    // claim's other slots, and the claim waits again in its place."
     if (slot.is == SlotIs::kReserved && by_account(slot.pool) &&
         !has_all(slot.labels, m_.claims.at(slot.claim).base)) {
         const uint64_t number = slot.claim;
@@ -214,9 +214,9 @@ void NaiveCore::announce_again(Slot& slot, const core::Announce& announce) {
         slot.only_waits_for_admission = true;
     }
     admit_if_only_waiting(slot);
-    const bool taken = slot.is == SlotIs::kReserved || slot.is == SlotIs::kKept ||
-                       slot.is == SlotIs::kLeased || slot.holder_is_killed;
-    if (announce.ready && !taken) ready(slot);
+    if (!announce.ready) return;
+    const bool is_elsewhere = slot.is == SlotIs::kRecovering || slot.is == SlotIs::kUnknown;
+    if (is_elsewhere && !slot.holder_is_killed) become_idle(slot.id);
 }
 
 // Names are unique in their pool; the empty name is none.
@@ -228,7 +228,7 @@ Slot* NaiveCore::slot_named(uint32_t pool, std::string_view name) {
     return nullptr;
 }
 
-// "A slot that lacks its pool's required_label (exact match with one of its labels)." S0.15
+// S0.15: one of the slot's labels is the one that its pool requires, if it requires any.
 bool NaiveCore::lacks_label(uint32_t pool, const Labels& labels) const {
     const std::string& required = m_.pools.at(pool).required_label;
     return !required.empty() && !labels.contains(required);
