@@ -1,4 +1,7 @@
-// tests/naive/expiry.cpp -- "Expiry" of docs/scheduling.md: grace, kill, collection.
+// tests/naive/expiry.cpp -- leases that end by time: grace, kill, collection.
+//
+// What leases do of themselves is of docs/scheduling.md, and quoted. What names a statement is
+// written from it: what becomes of their slots, and for which claim they are collected.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <tuple>
@@ -35,6 +38,7 @@ void NaiveCore::begin_grace(Lease& lease) {
     tell_of_lease(DecisionKind::kLeaseGrace, lease).value = lease.grace_until_ns;
 }
 
+// S0.24: its slots are let go like those that are released: what ended it is nothing to them.
 void NaiveCore::lease_ended_by_time(uint64_t id) {
     tell_lease_end(m_.leases.at(id), Reason::kExpiredLease);
     end_lease_and_free(id, false);
@@ -85,33 +89,37 @@ std::vector<uint64_t> NaiveCore::uncollected_of(uint32_t pool) const {
     return numbers;
 }
 
-// Slots of the lease that are neither protected nor unqualified nor draining.
+// S0.14, S0.15: the lease's slots that, let go, nothing would keep from being admitted; a draining
+// one would go.
 std::vector<uint64_t> NaiveCore::would_come_back(uint64_t number) const {
-    std::vector<uint64_t> slots = m_.leases.at(number).slots;
-    std::erase_if(slots, [&](uint64_t id) {
+    std::vector<uint64_t> slots;
+    for (const uint64_t id : m_.leases.at(number).slots) {
         const Slot& slot = m_.slots.at(id);
-        return slot.is_protected || slot.is_unqualified || slot.is_draining;
-    });
+        if (!slot.is_protected && !slot.is_unqualified && !slot.is_draining) slots.push_back(id);
+    }
     return slots;
 }
 
-// "Collection": of the first claim in the backlog that cannot be served.
+// "Collection": of the first claim in the backlog that cannot be served. S0.10: it alone, as the
+// others wait behind it. S0.22: past the maximum of unconfirmed reservations it waits for that, and
+// nothing is collected. S0.7: slots that are idle count, and those that were collected before and
+// are on their way; a claim that does not wait cannot wait for workers either.
 void NaiveCore::collect_for(const Claim& claim) {
-    const Pool& pool = m_.pools.at(claim.pool);
-    const bool counted = pool.config.kind == shm::PoolKind::kCounted;
-    const bool idle_at_once = counted || pool.config.release_is_ready;
-    if (claim.is_impatient && !idle_at_once) return;
-    if (!counted && !may_ask(claim.pool, claim.units)) return;
+    const core::PoolConfig& pool = m_.pools.at(claim.pool).config;
+    const bool counted = pool.kind == shm::PoolKind::kCounted;
+    const uint64_t units = claim.units;
+    if (claim.is_impatient && !counted && !pool.release_is_ready) return;
+    if (!counted && !may_ask(claim.pool, units)) return;
     uint64_t comes = ready_of(claim.pool).size();
     for (const auto& [id, slot] : m_.slots) {
         if (slot.pool == claim.pool && slot.is_collected && !claim.is_impatient) ++comes;
     }
+    // "Still not fitting: nothing is collected."
     const std::vector<uint64_t> uncollected = uncollected_of(claim.pool);
     uint64_t reachable = comes;
     for (const uint64_t lease : uncollected)
         reachable += would_come_back(lease).size();
-    if (reachable < claim.units) return;
-    const uint64_t units = claim.units;
+    if (reachable < units) return;
     for (const uint64_t lease : uncollected) {
         if (comes >= units) return;
         const std::vector<uint64_t> slots = would_come_back(lease);
