@@ -1,4 +1,9 @@
-// tests/naive/timers.cpp -- "Timers run in order of (due instant, kind, number)."
+// tests/naive/timers.cpp -- what time alone brings about.
+//
+// S0.13: nothing is polled; what is due is done at its own instant, and a turn that comes late does
+// in order of these instants what it has missed. S0.12: at one instant first the claims that are
+// over, then the reservations. S0.18: and all of it before the pass looks for slots. What leases do
+// of themselves is of docs/scheduling.md.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <tuple>
@@ -10,6 +15,7 @@ namespace dibs::naive {
 
 namespace {
 
+// In the order in which they are done at one instant.
 enum TimerKind { kDeadline = 0, kReservation = 1, kKept = 2, kExpiry = 3, kGrace = 4 };
 
 struct Timer {
@@ -18,25 +24,37 @@ struct Timer {
     uint64_t pool = 0;    // of kept slots only: their numbers count within it
     uint64_t number = 0;  // the claim's; of kept slots the slot's
     uint64_t id = 0;
-    auto order() const { return std::tuple(due_ns, kind, pool, number); }
+    bool operator<(const Timer& other) const {
+        return std::tuple(due_ns, kind, pool, number) <
+               std::tuple(other.due_ns, other.kind, other.pool, other.number);
+    }
 };
 
+// S0.2: the first instant at which the claim is expired: one strictly after its deadline. Without a
+// deadline there is none. S0.22: while its workers confirm, its deadline goes on.
+TimeNs expired_from(const Claim& claim) {
+    return claim.deadline_ns == shm::kNever ? shm::kNever : later(claim.deadline_ns, 1);
+}
+
+// S0.17: the first instant at which what is reserved for the claim is reserved no more: its expiry.
+TimeNs unreserved_from(const Claim& claim) {
+    return claim.is_confirming ? claim.reserved_until_ns : shm::kNever;
+}
+
+// S0.24, S0.25: what was reserved for a claim that has been sent back stays so to the same instant.
+TimeNs unreserved_from(const Slot& slot) {
+    return slot.is == SlotIs::kKept ? slot.kept_until_ns : shm::kNever;
+}
+
+// All that is to come, the first first.
 std::vector<Timer> timers_of(const Model& model) {
     std::vector<Timer> timers;
     for (const auto& [number, claim] : model.claims) {
-        // S0.2: strictly after the deadline.
-        if (claim.deadline_ns != shm::kNever) {
-            timers.push_back({later(claim.deadline_ns, 1), kDeadline, 0, number, number});
-        }
-        // S0.17: at the expiry it is over.
-        if (claim.is_confirming) {
-            timers.push_back({claim.reserved_until_ns, kReservation, 0, number, number});
-        }
+        timers.push_back({expired_from(claim), kDeadline, 0, number, number});
+        timers.push_back({unreserved_from(claim), kReservation, 0, number, number});
     }
-    for (const auto& [id, slot] : model.slots) {
-        if (slot.is != SlotIs::kKept) continue;
-        timers.push_back({slot.kept_until_ns, kKept, slot.pool, slot.number, id});
-    }
+    for (const auto& [id, slot] : model.slots)
+        timers.push_back({unreserved_from(slot), kKept, slot.pool, slot.number, id});
     for (const auto& [number, lease] : model.leases) {
         if (lease.is_being_killed) continue;
         if (lease.is_in_grace || lease.is_revoking) {
@@ -46,64 +64,64 @@ std::vector<Timer> timers_of(const Model& model) {
             timers.push_back({later(lease.expires_ns, 1), kExpiry, 0, number, number});
         }
     }
+    std::erase_if(timers, [](const Timer& timer) { return timer.due_ns == shm::kNever; });
+    std::sort(timers.begin(), timers.end());
     return timers;
 }
 
 }  // namespace
 
+// S0.13: whoever waits until then misses nothing, and has something to do.
 TimeNs NaiveCore::next_due() const {
     TimeNs next = shm::kNever;
-    for (const Timer& timer : timers_of(m_))
-        next = std::min(next, timer.due_ns);
+    const std::vector<Timer> timers = timers_of(m_);
+    if (!timers.empty()) next = timers.front().due_ns;
     for (const auto& [id, slot] : m_.slots)
         next = std::min(next, later(silent_too_long(slot), 1));
     return next;
 }
 
-// "What a timer makes due within the same turn runs in that turn too": so look again after each.
+// One at a time, as each may bring others about or do away with them.
 void NaiveCore::run_timers() {
     for (;;) {
-        const Timer* next = nullptr;
         const std::vector<Timer> timers = timers_of(m_);
-        for (const Timer& timer : timers) {
-            if (timer.due_ns > m_.now || timer.due_ns == shm::kNever) continue;
-            if (next == nullptr || timer.order() < next->order()) next = &timer;
-        }
-        if (next == nullptr) return;
-        switch (next->kind) {
-            case kDeadline:
-                end_claim_and_free(next->id, shm::Outcome::kExpired, shm::Reason::kOk);
+        if (timers.empty() || timers.front().due_ns > m_.now) return;
+        const Timer& timer = timers.front();
+        switch (timer.kind) {
+            case kDeadline:  // S0.12, S0.22; S0.32: as expired, and as nothing else
+                end_claim_and_free(timer.id, shm::Outcome::kExpired, shm::Reason::kOk);
                 break;
             case kReservation:
-                reservation_expired(next->id);
+                reservation_expired(timer.id);
                 break;
-            case kKept:
-                become_idle(next->id);
+            case kKept:  // S0.17: nothing else has happened to it
+                become_idle(timer.id);
                 break;
             case kExpiry:
-                lease_expired(next->id);
+                lease_expired(timer.id);
                 break;
             case kGrace:
-                if (m_.leases.at(next->id).is_revoking) {
-                    revocation_over(next->id);
+                if (m_.leases.at(timer.id).is_revoking) {
+                    revocation_over(timer.id);
                 } else {
-                    lease_ended_by_time(next->id);
+                    lease_ended_by_time(timer.id);
                 }
                 break;
         }
     }
 }
 
-// "reserved | time to live passes | confirmed slots: freed; the others: unknown | the claim waits
-// again in its place (S0.17, S0.25)"
+// S0.25: the claim is sent back to its place. S0.17, S0.19: what has been confirmed is let go; what
+// has not is still in transition and stays held, until its worker says what has become of it.
 void NaiveCore::reservation_expired(uint64_t number) {
     const std::vector<uint64_t> slots = m_.claims.at(number).slots;
     wait_again(number);
     for (const uint64_t id : slots) {
-        if (m_.slots.at(id).has_confirmed) {
-            free_slot(id);
-        } else {
+        const bool is_in_transition = !m_.slots.at(id).has_confirmed;
+        if (is_in_transition) {
             become_unknown(id);
+        } else {
+            free_slot(id);
         }
     }
 }
