@@ -1,4 +1,7 @@
-// tests/naive/leases.cpp -- "Leases" of docs/scheduling.md: grant, keepalive, release, ends.
+// tests/naive/leases.cpp -- leases: granted, prolonged, given back, adopted, ended.
+//
+// What names a statement is written from it: a claim's success, and what its end does to the slots.
+// What quotes (intervals, fences, adoption, reasons of refusals) is of docs/scheduling.md.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -12,44 +15,50 @@ using core::Decision;
 using core::DecisionKind;
 using shm::Reason;
 
-// "A grant makes a lease: id, fence (the pool's next), interval. The interval asked for is cut to
-// interval_max_ns; 0 binds the lease to its holder's life."
+// S0.6: the claim's one terminal result, with its slots; it is pending no more. S0.24: they were
+// its by reservation, and nobody else can have them now: they run. S0.33: the last success of the
+// pool. "A grant makes a lease: id, fence (the pool's next), interval. The interval asked for is
+// cut to interval_max_ns; 0 binds the lease to its holder's life."
 void NaiveCore::grant(uint64_t number) {
     const Claim claim = m_.claims.at(number);
+    m_.claims.erase(number);
+    arena_freed(claim.payload_blocks);
+
     Pool& pool = m_.pools.at(claim.pool);
+    pool.last_dispatch_ns = m_.now;
+    pool.totals.granted += 1;
+    if (claim.turn == m_.turn) pool.totals.hits += 1;
+
     Lease lease;
     lease.claim = number;
     lease.session = claim.session;
     lease.tag = claim.tag;
     lease.pool = claim.pool;
+    lease.user_data = claim.user_data;
     lease.fence = pool.fence_next++;
     lease.key = claim.key;
     lease.interval_ns = std::min(claim.interval_ns, pool.config.interval_max_ns);
-    lease.expires_ns = lease.interval_ns == 0 ? shm::kNever : later(m_.now, lease.interval_ns);
+    if (lease.interval_ns != 0) lease.expires_ns = later(m_.now, lease.interval_ns);
     lease.granted_ns = m_.now;
     lease.slots = claim.slots;
-    lease.user_data = claim.user_data;
     lease.was = claim;
     lease.account_class = claim.served_class;
     lease.cost = claim.carried;
+    m_.leases[number] = lease;
+    m_.ended.erase(number);
+
     bool provision = false;
     for (const uint64_t id : claim.slots) {
         Slot& slot = m_.slots.at(id);
         slot.is = SlotIs::kLeased;
         slot.claim = number;
-        slot.is_unconfirmed = slot.session == shm::kNoRow;
         slot.has_confirmed = true;
+        // Of accounts.
+        slot.is_unconfirmed = slot.session == shm::kNoRow;
         slot.assigned_ns = m_.now;
         slot.abort = claim.abort;
-        provision = provision || !has_all(slot.labels, claim.provisionable);
+        if (!has_all(slot.labels, claim.provisionable)) provision = by_account(claim.pool);
     }
-    pool.totals.granted += 1;
-    pool.totals.hits += claim.turn == m_.turn;  // "a claim granted in the turn that it came in"
-    pool.last_dispatch_ns = m_.now;
-    arena_freed(claim.payload_blocks);
-    m_.claims.erase(number);
-    m_.leases[number] = lease;
-    m_.ended.erase(number);
 
     Decision& grant = tell(DecisionKind::kGrant, lease.session);
     grant.pool = lease.pool;
@@ -61,7 +70,7 @@ void NaiveCore::grant(uint64_t number) {
     grant.fence = lease.fence;
     grant.value = lease.interval_ns;
     grant.outcome = shm::Outcome::kGranted;
-    grant.provision = by_account(lease.pool) && provision;
+    grant.provision = provision;
     list_slots(grant, lease.slots);
 }
 
@@ -81,6 +90,8 @@ std::optional<Reason> NaiveCore::lease_refusal(uint32_t session,
     return std::nullopt;
 }
 
+// S0.24: a release lets the slots go at once, however young the lease is: the reservation that it
+// came from holds nothing back.
 void NaiveCore::apply(const core::Release& release) {
     const auto refusal = lease_refusal(release.session, release.lease, release.fence);
     tell_result(release.session, release.user_data, refusal.value_or(Reason::kOk));
@@ -109,7 +120,8 @@ void NaiveCore::apply(const core::Keepalive& keepalive) {
     tell_result(keepalive.session, keepalive.user_data, Reason::kOk, interval_ns);
 }
 
-// "Steering names a lease by its id alone, or a claim by session, tag and number."
+// "Steering names a lease by its id alone, or a claim by session, tag and number." S0.2, S0.32: a
+// claim that is cancelled for its client ends like one that its client cancels, and says by whom.
 shm::Reason NaiveCore::apply(const core::Steer& steer, TimeNs* granted_ns) {
     if (steer.kind == core::Steer::Kind::kCancel) {
         if (steer.number == 0 || steer.number > m_.claims_seen) return Reason::kNotFound;
@@ -146,7 +158,8 @@ void NaiveCore::lease_row_used_again(uint64_t lease) {
     if (ended != m_.ended.end()) ended->second.row_used_again = true;
 }
 
-// The lease is gone; its slots are for the caller to put somewhere.
+// The lease is gone; its slots are for the caller to put somewhere. S0.20: what is said of it from
+// here on is of one that was.
 std::vector<uint64_t> NaiveCore::remove_lease(uint64_t id) {
     const Lease lease = m_.leases.at(id);
     m_.ended[id] = EndedLease{lease.fence, false};
@@ -156,6 +169,7 @@ std::vector<uint64_t> NaiveCore::remove_lease(uint64_t id) {
     return lease.slots;
 }
 
+// S0.11: each of its slots is on its way to the head of the backlog before the turn ends.
 void NaiveCore::end_lease_and_free(uint64_t lease, bool broken) {
     for (const uint64_t slot : remove_lease(lease))
         free_slot(slot, broken);
