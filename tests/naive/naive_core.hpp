@@ -1,9 +1,9 @@
-// tests/naive/naive_core.hpp -- the scheduler a second time: obvious, slow, from the document.
+// tests/naive/naive_core.hpp -- the scheduler a second time: obvious, slow, from what it must do.
 //
-// Each paragraph of docs/scheduling.md is a function here, written from its words alone; nothing
-// is indexed, every question is a scan. It takes the commands of core::Core and gives decisions
-// of the same kind, so that a journal can be played to both and compared. Ids differ: see
-// model.hpp.
+// Claims, slots, their timers and grants are written from the statements of S0, which stand above
+// each function (S0.17); the rest from the words of docs/scheduling.md, which are quoted. Nothing
+// is indexed, every question is a scan. It takes the commands of core::Core and gives decisions of
+// the same kind, so that a journal can be played to both and compared. Ids differ: see model.hpp.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,7 +1,11 @@
 // tests/naive/preemption.cpp -- "Preemption" of docs/scheduling.md: candidates, money, promises.
+//
+// Who is preempted and who pays is quoted from there; what becomes of claims and slots on the way
+// is written from the statements named.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "tests/naive/labels.hpp"
 #include "tests/naive/naive_core.hpp"
@@ -129,8 +133,10 @@ void NaiveCore::revocation_over(uint64_t id) {
         free_slot(slot);
 }
 
-// "Same number, without deadline, patient. It has no class in this pass; another pass over the pool
-// follows at once, in a turn of its own at the same time."
+// S0.25: it goes back to its old place, which its number is, as if it had just come: nothing is
+// reserved for it, nobody is asked. S0.4: its enqueue time stays. S0.29: where the pool is closed
+// it gets its result. "Without deadline, patient. It has no class in this pass; another pass over
+// the pool follows at once, in a turn of its own at the same time."
 void NaiveCore::queue_again(const Lease& lease) {
     Claim claim = lease.was;
     claim.session = lease.session;
@@ -150,29 +156,31 @@ void NaiveCore::queue_again(const Lease& lease) {
     wait_again(claim.number);
 }
 
-// "The slot goes to the preemptor's claim as soon as it would be idle: leased at once if nobody
-// must confirm, else reserved."
+// "The slot goes to the preemptor's claim as soon as it would be idle." S0.14: past the ready
+// queue. S0.19: and like any other from here on: reserved while its worker makes the transition, or
+// granted at once if there is none to ask.
 void NaiveCore::give_promised(uint64_t id) {
-    Slot& slot = m_.slots.at(id);
-    Claim& claim = m_.claims.at(slot.promised_to);
-    slot.promised_to = 0;
+    const Slot& slot = m_.slots.at(id);
+    const uint64_t number = slot.promised_to;
+    const bool has_worker = slot.session != shm::kNoRow;
+    Claim& claim = m_.claims.at(number);
     claim.is_promised = false;
     claim.slots = {id};
-    if (slot.session == shm::kNoRow) {
-        grant(claim.number);
+    m_.slots.at(id).promised_to = 0;
+    if (has_worker) {
+        reserve(number);
     } else {
-        reserve(claim.number);
+        grant(number);
     }
 }
 
-// "The promise is void; the claim waits again, and keeps the cost that it has taken over."
+// S0.25: the claim, if it has not ended, waits in its place. "It keeps the cost that it has taken
+// over."
 void NaiveCore::void_promise(uint64_t id) {
-    Slot& slot = m_.slots.at(id);
-    const auto claim = m_.claims.find(slot.promised_to);
-    slot.promised_to = 0;
-    if (claim == m_.claims.end()) return;
-    claim->second.is_promised = false;
-    claim->second.abort = 0;
+    const uint64_t number = std::exchange(m_.slots.at(id).promised_to, 0);
+    if (!m_.claims.contains(number)) return;
+    m_.claims.at(number).is_promised = false;
+    m_.claims.at(number).abort = 0;
 }
 
 }  // namespace dibs::naive
