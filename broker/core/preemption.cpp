@@ -250,11 +250,16 @@ void Core::Parts::break_promise(uint32_t slot) {
     put(edit.row(claim, 1).first_slot, kNoRow);
 }
 
-// The slot goes before the claim has it: the claim waits again.
+// The slot goes before the claim has it: the claim waits again. What ran there is over, and whoever
+// gets the slot next has nothing aborted for it.
 void Core::Parts::void_promise(uint32_t slot) {
     const uint32_t row = book->promised_to[slot];
     if (row == kNoRow) return;
     break_promise(slot);
+    const shm::SlotRow& left = state.slots[slot];
+    if (left.session == kNoRow && left.worker_tag != 0) {
+        put(edit.row(left, 1U << 1U).worker_tag, 0);
+    }
     put(edit.row(state.claims[row], 1).state, shm::ClaimState::kWaiting);
     wait_in_crowd(row);
     if ((state.claims[row].flags & kImpatient) != 0) impatient.push_back(row);
