@@ -35,8 +35,8 @@ std::span<const epoll_event> Epoll::wait(uint64_t wait_ns) {
     int count = -1;
     if (exact_) {
         count = epoll_pwait2(set_.get(), happened_.data(), kAtOnce, most, nullptr);
-        // EPERM: what filters said of calls that they did not know, before they said ENOSYS.
-        exact_ = count >= 0 || (errno != ENOSYS && errno != EPERM);
+        // Refused by whatever word: a filter says ENOSYS, EPERM, or what it was told to.
+        exact_ = count >= 0 || errno == EINTR;
     }
     if (!exact_) {
         pollfd anything = {set_.get(), POLLIN, 0};
