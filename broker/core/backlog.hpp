@@ -11,6 +11,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -44,6 +45,13 @@ class Backlog {
     // The row is another claim's now: it does not like the seat of the one before.
     void forget_seat(uint32_t list, uint32_t row) {
         seat_of_[row] = static_cast<uint32_t>(seats_[list].next);
+    }
+
+    // One that does not wait, and may come back: behind all that have come so far.
+    void keep_seat(uint32_t list, uint32_t row) {
+        Seats& seats = seats_[list];
+        seats.next = std::max(seats.next, capacity(seats));
+        seat_of_[row] = static_cast<uint32_t>(seats.next++);
     }
 
     // Makes room so that `waiting_max` claims never need more memory.

@@ -68,7 +68,11 @@ void Rebuild::claims() {
 
 void Rebuild::claim(uint32_t row) {
     const shm::ClaimRow& claim = state_.claims[row];
-    if (claim.state == ClaimState::kRunning) return;  // its lease stands for it
+    if (claim.state == ClaimState::kRunning) {  // its lease stands for it
+        const bool may_wait_again = (claim.flags & shm::ClaimFlag::kRequeue) != 0;
+        if (may_wait_again) parts_.backlog.keep_seat(claim.pool, row);
+        return;
+    }
     parts_.tags[claim.session][claim.tag] = row;
     parts_.add_key(claim.session, claim.key, row);
     if (claim.deadline_ns != kNever) {
@@ -78,6 +82,7 @@ void Rebuild::claim(uint32_t row) {
         parts_.backlog.push_back(claim.pool, row);
         if ((claim.flags & kImpatient) != 0) parts_.impatient.push_back(row);
     } else {
+        parts_.backlog.keep_seat(claim.pool, row);
         ++parts_.confirming_total;
         parts_.timers.set(TimerKind::kReservation, row, claim.reserved_until_ns, claim.arrival);
     }

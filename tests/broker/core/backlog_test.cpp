@@ -93,6 +93,22 @@ TEST(Backlog, HasASeatForEachClaimWithoutARowBeforeTheFirstThatHasOne) {
     EXPECT_EQ(backlog.missing_seat(0), kNoRow);
 }
 
+// Behind a takeover: every second claim is being confirmed when the list is made, and comes back.
+TEST(Backlog, KeepsASeatForEachThatDoesNotWaitAndComesBack) {
+    constexpr uint32_t kRows = 1'000;
+    Backlog backlog(1, kRows);
+    backlog.reserve(0, kRows);
+    for (uint32_t row = 0; row < kRows; ++row)
+        row % 2 == 0 ? backlog.keep_seat(0, row) : backlog.push_back(0, row);
+    const uint64_t before = backlog.seated_anew();
+    for (uint32_t row = kRows; row != 0; row -= 2)
+        backlog.insert_before(0, row - 2, row - 1);
+    EXPECT_EQ(backlog.seated_anew(), before);
+    EXPECT_EQ(backlog.ahead(0, 998), 998U);
+    EXPECT_EQ(backlog.missing_seat(0), kNoRow);
+    EXPECT_EQ(backlog.taken(0), kRows);
+}
+
 // Arrivals, departures from anywhere and returns to the old place, against a vector in order.
 TEST(Backlog, AgreesWithAListUnderRandomChanges) {
     constexpr uint32_t kRows = 200;
