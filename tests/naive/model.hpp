@@ -1,4 +1,4 @@
-// tests/naive/model.hpp -- what the naive core remembers, in the words of docs/scheduling.md.
+// tests/naive/model.hpp -- what the naive core remembers, in the words of the glossary.
 //
 // No row is ever used twice: a slot's id counts announcements, a lease's id is its claim's number,
 // a session's id counts openings. What has ended is erased, but for the fences of ended leases.
@@ -39,7 +39,7 @@ struct Account {
     uint64_t used_us = 0;  // microseconds of slots that its leases have held
 };
 
-// A kept slot is reserved without a claim; the document's table gives it lines of its own.
+// A kept slot is reserved without a claim: after a retriable refusal, until its time (S0.25).
 enum class SlotIs { kIdle, kReserved, kKept, kLeased, kRecovering, kUnknown };
 
 struct Slot {
@@ -170,7 +170,7 @@ struct Pool {
     Totals totals;
 };
 
-// What the document's "Counters" and the rows of a pool show.
+// What anybody can see of a pool: S0.33.
 struct PoolCounters {
     uint64_t idle = 0;
     uint64_t waiting = 0;

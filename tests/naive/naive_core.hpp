@@ -1,9 +1,13 @@
 // tests/naive/naive_core.hpp -- the scheduler a second time: obvious, slow, from what it must do.
 //
-// Claims, slots, their timers and grants are written from the statements of S0, which stand above
-// each function (S0.17); the rest from the words of docs/scheduling.md, which are quoted. Nothing
-// is indexed, every question is a scan. It takes the commands of core::Core and gives decisions of
-// the same kind, so that a journal can be played to both and compared. Ids differ: see model.hpp.
+// Pools ordered by arrival are written from the statements of S0, the invariants and the settled
+// questions beside them, which are named above each function (S0.17): turns, the pass, claims,
+// slots, words, timers, deaths, drains, demand, counters. From the words of docs/scheduling.md,
+// which are quoted, is what S0 leaves open (what leases do of themselves, keys, units, reasons of
+// refusals, in which order decisions are told) and what pools ordered by account have of their own.
+// Nothing is indexed, every question is a scan. It takes the commands of core::Core and gives
+// decisions of the same kind, so that a journal can be played to both and compared. Ids differ: see
+// model.hpp.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -77,19 +81,18 @@ class NaiveCore {
   private:
     // turn
     void run_timers();
-    void pass(uint32_t pool);
+    void pass_by_arrival(uint32_t pool);
     void tell_drained();
     [[nodiscard]] uint64_t oldest_wait_of(uint32_t row) const;
     void publish_demand();
-
-    void pass_by_arrival(uint32_t pool);
+    static bool is_news(int64_t last, int64_t cur);
 
     // pools
     uint32_t row_for(std::string_view name) const;
     bool pool_lives(uint32_t pool) const;
     bool is_draining(uint32_t pool) const;
     bool by_account(uint32_t pool) const;
-    bool change_is_refused(const Pool& pool, const core::PoolConfig& config) const;
+    bool change_is_refused(uint32_t row, const core::PoolConfig& config) const;
     void grow_pool(uint32_t row);
     std::vector<uint64_t> pending_of(uint32_t pool) const;
     uint64_t unconfirmed_of(uint32_t pool) const;
@@ -148,11 +151,12 @@ class NaiveCore {
 
     // worker words
     shm::Reason word_refusal(const core::WorkerWord& word) const;
-    static bool table_names(const core::WorkerWord& word, const Slot& slot);
+    static bool can_say(core::WorkerWord::Kind kind, const Slot& slot);
     void ready(Slot& slot);
     void ready_while_reserved(Slot& slot);
-    void confirm(Slot& slot, const core::WorkerWord& word);
+    void confirm(Slot& slot, std::span<const uint8_t> answer);
     void refuse(Slot& slot, const core::WorkerWord& word);
+    void free_others(const std::vector<uint64_t>& slots, uint64_t spoken_of);
     void done(Slot& slot, bool then_ready, std::span<const uint8_t> answer);
     void withdraw(Slot& slot);
 
@@ -162,6 +166,8 @@ class NaiveCore {
     void lease_ended_by_time(uint64_t lease);
 
     // sessions
+    void client_died(uint32_t session);
+    void worker_died(uint32_t session);
     void slot_lost(uint64_t slot);
 
     // accounts

@@ -1,4 +1,8 @@
-// tests/naive/sessions.cpp -- "Sessions" of docs/scheduling.md: what a death takes with it.
+// tests/naive/sessions.cpp -- sessions: opened, and what a death takes with it.
+//
+// Written from the statements named above each function. That claims come before leases, and those
+// before slots, and each of them in which order, no statement fixes: it is so that the same death
+// gives the same decisions (invariant 6). Accounts are those of docs/scheduling.md.
 // SPDX-License-Identifier: Apache-2.0
 #include <tuple>
 
@@ -9,6 +13,7 @@ namespace dibs::naive {
 using shm::Outcome;
 using shm::Reason;
 
+// Invariant 5: its id is nobody's after it. Invariant 8: there are so many at most.
 uint32_t NaiveCore::open_session(const core::SessionOpen& open) {
     if (m_.sessions.size() >= limits_.sessions) return shm::kNoRow;
     if (open.account.size() > shm::kNameMax || open.account.find('\0') != std::string_view::npos) {
@@ -20,51 +25,59 @@ uint32_t NaiveCore::open_session(const core::SessionOpen& open) {
     return id;
 }
 
-// "Death of a session (S0.40, invariant 17): in this order its claims (by number) end cancelled,
-// reason holder gone, told to nobody, slots freed; its leases (by claim number) end, told to
-// nobody, slots freed; its own slots (by pool row, then number) go."
+// Invariant 17: nothing of it is left. What is told of it meanwhile is told to nobody.
 void NaiveCore::session_died(uint32_t session) {
     dying_ = session;
+    client_died(session);
+    worker_died(session);
+    m_.sessions.erase(session);
+    dying_ = shm::kNoRow;
+}
+
+// S0.2, invariant 3: the cancel signals of its claims have fired, so each ends, once. S0.40: the
+// slots that were reserved for it, and those that it was given, are not stranded.
+void NaiveCore::client_died(uint32_t session) {
     const std::map<uint64_t, Claim> claims = m_.claims;
     for (const auto& [number, claim] : claims) {
         if (claim.session != session) continue;
         end_claim_and_free(number, Outcome::kCancelled, Reason::kHolderGone);
     }
     const std::map<uint64_t, Lease> leases = m_.leases;
-    for (const auto& [id, lease] : leases) {
+    for (const auto& [number, lease] : leases) {
         if (lease.session != session) continue;
         m_.pools.at(lease.pool).totals.released += 1;
-        end_lease_and_free(id, false);
+        end_lease_and_free(number, false);
     }
-    std::map<std::tuple<uint32_t, uint32_t>, uint64_t> own;
-    for (const auto& [id, slot] : m_.slots) {
-        if (slot.session == session) own[{slot.pool, slot.number}] = id;
-    }
-    for (const auto& [place, id] : own) {
-        if (m_.slots.contains(id)) slot_lost(id);
-    }
-    m_.sessions.erase(session);
-    dying_ = shm::kNoRow;
 }
 
-// "idle, recovering, unknown, kept: row freed. Reserved: the claim waits again, its other slots are
-// freed. Leased: the lease ends worker lost, its holder is told, its other slots are freed."
-void NaiveCore::slot_lost(uint64_t lost) {
-    const Slot slot = m_.slots.at(lost);
-    std::vector<uint64_t> slots;
+// S0.15: slots that do not exist any more. One may go with another: a claim that was for several
+// of them let go a slot that drains.
+void NaiveCore::worker_died(uint32_t session) {
+    std::map<std::tuple<uint32_t, uint32_t>, uint64_t> its_slots;
+    for (const auto& [id, slot] : m_.slots) {
+        if (slot.session == session) its_slots[{slot.pool, slot.number}] = id;
+    }
+    for (const auto& [place, id] : its_slots) {
+        if (m_.slots.contains(id)) slot_lost(id);
+    }
+}
+
+// S0.25: in transition it is not found, and the claim goes back to its place. Invariant 2: a lease
+// has nothing left to be of, and ends; where its holder is being killed, only with the last of its
+// slots. Design 5: the others of either are freed.
+void NaiveCore::slot_lost(uint64_t id) {
+    const Slot slot = m_.slots.at(id);
     if (slot.is == SlotIs::kReserved) {
-        slots = m_.claims.at(slot.claim).slots;
+        const std::vector<uint64_t> slots = m_.claims.at(slot.claim).slots;
         wait_again(slot.claim);
+        free_others(slots, id);
     } else if (slot.is == SlotIs::kLeased) {
         tell_lease_end(m_.leases.at(slot.claim), Reason::kWorkerLost);
-        slots = remove_lease(slot.claim);
+        free_others(remove_lease(slot.claim), id);
     } else if (slot.holder_is_killed) {
-        take_off_lease(lost);
+        take_off_lease(id);
     }
-    for (const uint64_t id : slots) {
-        if (id != lost) free_slot(id);
-    }
-    leave(lost);
+    leave(id);
 }
 
 }  // namespace dibs::naive

@@ -1,5 +1,5 @@
-// tests/naive/sums.hpp -- the two sums that the document does without saying: times that do not
-// come stay so, and bytes lie in arena blocks of 508.
+// tests/naive/sums.hpp -- two sums that are done without saying: times that do not come stay so,
+// and bytes lie in arena blocks of 508.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,9 @@
-// tests/naive/words.cpp -- what a worker says of a slot: the table of docs/scheduling.md.
+// tests/naive/words.cpp -- what a worker says of its slot: how a transition went (S0.22 to S0.26),
+// that the slot is idle (S0.27), that it is not for the queue (S0.14).
+//
+// Written from the statements named above each function. Which code a word gets that is not taken
+// (stale, state, not found) no statement fixes: that follows from dibs.h and the scenarios. So does
+// that a draining slot's row is freed.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -12,51 +17,49 @@ using shm::Outcome;
 using shm::Reason;
 using Kind = core::WorkerWord::Kind;
 
-namespace {
-
-bool has_round(Kind kind) {
-    return kind == Kind::kReady || kind == Kind::kConfirm || kind == Kind::kRefuse ||
-           kind == Kind::kDone;
-}
-
-}  // namespace
-
-// The lines of the table, and the two paragraphs on withdraw and protect, which hold in any state.
-bool NaiveCore::table_names(const core::WorkerWord& word, const Slot& slot) {
-    const SlotIs is = slot.is;
-    switch (word.kind) {
+// Whether there is something that the word can be an answer to. S0.22: who has been asked, and has
+// not answered, can confirm or refuse, and S0.19 whoever was asked and did not answer in time must
+// still. S0.25, S0.26: who has confirmed and not got its claim may think again. Design 5: a lease
+// ends by its worker's "done". S0.27: that a slot is idle can be said at any time; invariant 2: but
+// not while its holder may live on, in strict mode.
+bool NaiveCore::can_say(Kind kind, const Slot& slot) {
+    const bool is_asked = slot.is == SlotIs::kReserved && !slot.has_confirmed;
+    const bool must_speak = slot.is == SlotIs::kUnknown;
+    switch (kind) {
         case Kind::kReady:
             return !slot.holder_is_killed;
+        case Kind::kConfirm:
+            return is_asked || must_speak;
+        case Kind::kRefuse:
+            return slot.is == SlotIs::kReserved || must_speak;
+        case Kind::kDone:
+            return slot.is == SlotIs::kLeased;
         case Kind::kWithdraw:
         case Kind::kProtect:
         case Kind::kUnprotect:
             return true;
-        case Kind::kConfirm:
-            return (is == SlotIs::kReserved && !slot.has_confirmed) || is == SlotIs::kUnknown;
-        case Kind::kRefuse:
-            return is == SlotIs::kReserved || is == SlotIs::kUnknown;
-        case Kind::kDone:
-            return is == SlotIs::kLeased;
     }
     return false;
 }
 
-// "A word whose round is not the slot's current one: stale. Of another session's slot: not holder.
-// Of a slot that is not there: not found." "An answer longer than the pool's answer_max is
-// payload."
+// S0.20: a word is of one incarnation of the slot and of one round of it; of another one it says
+// nothing. Marks are of the slot, whatever its round. Invariant 13: it is for its own session to
+// speak of it. S0.22: once its deadline has passed a claim is not to be had any more.
 Reason NaiveCore::word_refusal(const core::WorkerWord& word) const {
-    const auto found = m_.slots.find(word.slot);
-    if (found == m_.slots.end()) return Reason::kNotFound;
-    const Slot& slot = found->second;
+    if (!m_.slots.contains(word.slot)) return Reason::kNotFound;
+    const Slot& slot = m_.slots.at(word.slot);
     if (slot.session != word.session) return Reason::kNotHolder;
-    if (has_round(word.kind) && slot.round != word.round) return Reason::kStale;
-    if (!table_names(word, slot)) return Reason::kState;
+    const bool is_of_a_round = word.kind != Kind::kWithdraw && word.kind != Kind::kProtect &&
+                               word.kind != Kind::kUnprotect;
+    if (is_of_a_round && word.round != slot.round) return Reason::kStale;
+    if (!can_say(word.kind, slot)) return Reason::kState;
     const bool confirms = word.kind == Kind::kConfirm && slot.is == SlotIs::kReserved;
     if (confirms && m_.now > m_.claims.at(slot.claim).deadline_ns) return Reason::kState;
     if (word.answer.size() > m_.pools.at(slot.pool).config.answer_max) return Reason::kPayload;
     return Reason::kOk;
 }
 
+// S0.28: what is said is so from here on, not later.
 void NaiveCore::apply(const core::WorkerWord& word) {
     const Reason refusal = word_refusal(word);
     tell_result(word.session, word.user_data, refusal);
@@ -67,7 +70,7 @@ void NaiveCore::apply(const core::WorkerWord& word) {
             ready(slot);
             break;
         case Kind::kConfirm:
-            confirm(slot, word);
+            confirm(slot, word.answer);
             break;
         case Kind::kRefuse:
             refuse(slot, word);
@@ -81,67 +84,65 @@ void NaiveCore::apply(const core::WorkerWord& word) {
         case Kind::kProtect:
             protect(slot);
             break;
-        case Kind::kUnprotect:
+        case Kind::kUnprotect:  // S0.16
             slot.is_protected = false;
             admit_if_only_waiting(slot);
             break;
     }
 }
 
+// S0.27, S0.11: it is idle. S0.14: where it is in the queue already it stays there. S0.24: what was
+// left of a reservation ends with it. Design 5: what still runs there by a lease is done.
 void NaiveCore::ready(Slot& slot) {
-    switch (slot.is) {
-        case SlotIs::kIdle:
-            break;
-        case SlotIs::kReserved:
-            ready_while_reserved(slot);
-            break;
-        case SlotIs::kKept:  // S0.24: a newer ready ends the reservation
-        case SlotIs::kRecovering:
-        case SlotIs::kUnknown:
-            become_idle(slot.id);
-            break;
-        case SlotIs::kLeased:
-            done(slot, true, {});
-            break;
+    if (slot.is == SlotIs::kLeased) {
+        done(slot, true, {});
+    } else if (slot.is == SlotIs::kReserved) {
+        ready_while_reserved(slot);
+    } else if (slot.is != SlotIs::kIdle) {
+        become_idle(slot.id);
     }
 }
 
-// "reserved | ready | idle | as refuse-try-again, but idle at once": before its claim may end.
+// S0.23: its phase is not the one that the transition would have, which is a retriable error.
+// S0.25: the claim goes back to its place. Design 5: if one of N fails, the other N - 1 are freed.
 void NaiveCore::ready_while_reserved(Slot& slot) {
     const uint64_t id = slot.id;
-    const std::vector<uint64_t> slots = m_.claims.at(slot.claim).slots;
     const uint64_t number = slot.claim;
+    const std::vector<uint64_t> slots = m_.claims.at(number).slots;
     become_idle(id);
     wait_again(number);
-    for (const uint64_t other : slots) {
-        if (other != id) free_slot(other);
-    }
+    free_others(slots, id);
 }
 
-void NaiveCore::confirm(Slot& slot, const core::WorkerWord& word) {
-    if (slot.is == SlotIs::kUnknown) {  // "late news": invariant 4
+// S0.22, S0.24: the transition is made. When all of the claim's are, it has succeeded. S0.40,
+// invariant 4: what comes when the claim has long been sent back is released at once, and its
+// worker told so.
+void NaiveCore::confirm(Slot& slot, std::span<const uint8_t> answer) {
+    if (slot.is == SlotIs::kUnknown) {
         revoke(slot);
         become_recovering(slot.id);
         return;
     }
     slot.has_confirmed = true;
-    tell_answer(slot, word.answer);
-    const std::vector<uint64_t>& slots = m_.claims.at(slot.claim).slots;
-    const bool last = std::all_of(
-        slots.begin(), slots.end(), [&](uint64_t id) { return m_.slots.at(id).has_confirmed; });
-    if (last) grant(slot.claim);
+    tell_answer(slot, answer);
+    const uint64_t number = slot.claim;
+    for (const uint64_t id : m_.claims.at(number).slots) {
+        if (!m_.slots.at(id).has_confirmed) return;
+    }
+    grant(number);
 }
 
-// "refuse, try again: kept until its reservation's instant; the claim waits again in its place; its
-// other slots are freed." "refuse, for good: idle (released first: S0.26); the claim ends rejected
-// (refused) with the worker's code; its other slots are freed."
+// S0.25: a retriable error: the reservation is kept until its time, the claim goes back to its
+// place. S0.26: any other: the reservation is released first, then the claim fails with that very
+// error. Design 5: either way the claim's other slots are freed. S0.19: of one whose claim has gone
+// back already it says that nothing runs there.
 void NaiveCore::refuse(Slot& slot, const core::WorkerWord& word) {
     m_.pools.at(slot.pool).totals.refused += 1;
+    const uint64_t id = slot.id;
     if (slot.is == SlotIs::kUnknown) {
-        become_idle(slot.id);
+        become_idle(id);
         return;
     }
-    const uint64_t id = slot.id;
     const uint64_t number = slot.claim;
     const std::vector<uint64_t> slots = m_.claims.at(number).slots;
     if (word.try_again) {
@@ -152,20 +153,23 @@ void NaiveCore::refuse(Slot& slot, const core::WorkerWord& word) {
         become_idle(id);
         end_claim(number, Outcome::kRejected, Reason::kRefused, static_cast<uint64_t>(word.code));
     }
-    for (const uint64_t other : slots) {
-        if (other != id) free_slot(other);
+    free_others(slots, id);
+}
+
+// In the order in which they were taken, as nothing else orders them.
+void NaiveCore::free_others(const std::vector<uint64_t>& slots, uint64_t spoken_of) {
+    for (const uint64_t id : slots) {
+        if (id != spoken_of) free_slot(id);
     }
 }
 
-// "leased | done | recovering; idle if it says then ready | the lease ends (done); the lease's
-// other slots are freed"
+// Design 5: the lease ends, whole; its other slots are freed. The slot is recovering until its
+// worker says ready, with this word or later. That the others come first no statement fixes.
 void NaiveCore::done(Slot& slot, bool then_ready, std::span<const uint8_t> answer) {
     const uint64_t id = slot.id;
     tell_answer(slot, answer);
     tell_lease_end(m_.leases.at(slot.claim), Reason::kDone);
-    for (const uint64_t other : remove_lease(slot.claim)) {
-        if (other != id) free_slot(other);
-    }
+    free_others(remove_lease(slot.claim), id);
     if (then_ready) {
         become_idle(id);
     } else {
@@ -173,33 +177,39 @@ void NaiveCore::done(Slot& slot, bool then_ready, std::span<const uint8_t> answe
     }
 }
 
-// "A draining slot (worker says withdraw while it is reserved or leased) is not granted again and
-// its row is freed where it would become idle, recovering or unknown. Withdraw of a slot in
-// another state frees its row at once."
+// The clash of S0.29 with others: a slot that drains is granted no more, and what runs there runs
+// on; so does what is asked (S0.31). Invariant 2: and a holder that is being killed. S0.15: else it
+// is not there any more.
 void NaiveCore::withdraw(Slot& slot) {
-    if (slot.is == SlotIs::kReserved || slot.is == SlotIs::kLeased || slot.holder_is_killed) {
-        slot.is_draining = true;
-    } else {
-        leave(slot.id);
-    }
+    slot.is_draining = true;
+    const bool is_held = slot.is == SlotIs::kReserved || slot.is == SlotIs::kLeased;
+    if (!is_held && !slot.holder_is_killed) leave(slot.id);
 }
 
-// A worker's answer goes to the holder, before the grant or the lease's end that it belongs to.
+// A worker's answer goes to whoever claimed (dibs.h), before what it belongs to; it says which of
+// the claim's slots it is of.
 void NaiveCore::tell_answer(const Slot& slot, std::span<const uint8_t> bytes) {
     if (bytes.empty()) return;
-    const auto claim = m_.claims.find(slot.claim);
-    const bool waits = claim != m_.claims.end();
-    const std::vector<uint64_t>& slots =
-        waits ? claim->second.slots : m_.leases.at(slot.claim).slots;
-    Decision& answer = tell(DecisionKind::kAnswer,
-                            waits ? claim->second.session : m_.leases.at(slot.claim).session);
-    answer.tag = waits ? claim->second.tag : m_.leases.at(slot.claim).tag;
+    Decision& answer = tell(DecisionKind::kAnswer, shm::kNoRow);
     answer.pool = slot.pool;
     answer.claim = slot.claim;
-    answer.slots_begin =
-        static_cast<uint32_t>(std::find(slots.begin(), slots.end(), slot.id) - slots.begin());
     answer.answer = bytes;
-    if (!waits) answer.reason = shm::Reason::kDone;  // its last one
+    const auto put_place = [&](const std::vector<uint64_t>& slots) {
+        const auto place = std::find(slots.begin(), slots.end(), slot.id);
+        answer.slots_begin = static_cast<uint32_t>(place - slots.begin());
+    };
+    if (slot.is == SlotIs::kLeased) {
+        const Lease& lease = m_.leases.at(slot.claim);
+        answer.session = lease.session;
+        answer.tag = lease.tag;
+        answer.reason = Reason::kDone;  // its last one
+        put_place(lease.slots);
+    } else {
+        const Claim& claim = m_.claims.at(slot.claim);
+        answer.session = claim.session;
+        answer.tag = claim.tag;
+        put_place(claim.slots);
+    }
 }
 
 }  // namespace dibs::naive

@@ -1,0 +1,206 @@
+// tests/naive/pools.cpp -- pools: configured, drained, deleted, looked at.
+//
+// Drains and what a pool shows are written from the statements named above each function. Of
+// configuring and deleting a pool S0 says nothing: docs/scenarios.md does ("the same name again
+// changes what may be changed live", "nobody may be using it"), and what else both cores have to
+// do alike is as it was.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "tests/naive/naive_core.hpp"
+
+namespace dibs::naive {
+
+using shm::Outcome;
+using shm::Reason;
+
+// A change that leaves the rows of slots, claims and leases what they are: the pool's kind, order,
+// expiry and sizes of its texts stay, no slot goes, and none would have lacked the label. Else
+// nothing is changed.
+bool NaiveCore::change_is_refused(uint32_t row, const core::PoolConfig& config) const {
+    const Pool& pool = m_.pools.at(row);
+    const core::PoolConfig& old = pool.config;
+    const bool is_another = config.kind != old.kind || config.expiry != old.expiry ||
+                            config.order != old.order || config.payload_max != old.payload_max ||
+                            config.answer_max != old.answer_max ||
+                            config.attributes_max != old.attributes_max;
+    const bool has_slots = counters(row).slots != 0;
+    const bool label_changes = config.required_label != pool.required_label;
+    if (is_another || (has_slots && label_changes) || config.slots < old.slots) return true;
+    return config.slots - old.slots > limits_.slots - m_.slots.size();
+}
+
+// Invariant 5: a row is not another pool's while somebody could mean the one that is gone: a
+// session that was there before it went. kNoRow: there is none.
+uint32_t NaiveCore::row_for(std::string_view name) const {
+    for (uint32_t row = 0; row < m_.pools.size(); ++row) {
+        if (m_.pools[row].name == name) return row;
+    }
+    const auto could_mean = [&](const Pool& gone) {
+        return std::any_of(m_.sessions.begin(), m_.sessions.end(), [&](const auto& session) {
+            return session.second.opened_ns <= gone.gone_ns;
+        });
+    };
+    for (uint32_t row = 0; row < m_.pools.size(); ++row) {
+        if (m_.pools[row].is_gone && !could_mean(m_.pools[row])) return row;
+    }
+    const auto next = static_cast<uint32_t>(m_.pools.size());
+    return next < limits_.pools ? next : shm::kNoRow;
+}
+
+// A new pool counts from zero. Invariant 5: fences go on where one of its name was there before.
+uint32_t NaiveCore::set_pool(const core::PoolConfig& config, std::string* /*why*/) {
+    const uint32_t row = row_for(config.name);
+    if (row == shm::kNoRow) return row;
+    if (!pool_lives(row)) {
+        if (config.slots > limits_.slots - m_.slots.size()) return shm::kNoRow;
+        Pool fresh;
+        fresh.name = config.name;
+        fresh.config = config;
+        if (row == m_.pools.size()) m_.pools.emplace_back();
+        if (m_.pools[row].name == fresh.name) fresh.fence_next = m_.pools[row].fence_next;
+        m_.pools[row] = fresh;
+    }
+    if (change_is_refused(row, config)) return shm::kNoRow;
+    m_.pools[row].config = config;
+    m_.pools[row].required_label = config.required_label;
+    grow_pool(row);
+    return row;
+}
+
+// Glossary: slots of a counted pool have no worker behind them. So nobody says that they are idle,
+// and they are from the start (S0.7).
+void NaiveCore::grow_pool(uint32_t row) {
+    if (m_.pools[row].config.kind == shm::PoolKind::kWorker) return;
+    while (m_.pools[row].number_next < m_.pools[row].config.slots) {
+        Slot slot;
+        slot.id = m_.slots_seen++;
+        slot.pool = row;
+        slot.number = m_.pools[row].number_next++;
+        m_.slots[slot.id] = slot;
+        become_idle(slot.id);
+    }
+}
+
+// S0.29, as the clash table has it: of a pool or of the broker; all that wait fail, in order of
+// arrival (S0.32: as draining). S0.31: what is in transition is not cut off. S0.29: idempotent.
+void NaiveCore::apply(const core::Drain& drain) {
+    const bool of_broker = drain.pool == shm::kNoRow;
+    if (!of_broker && !pool_lives(drain.pool)) return;
+    bool& drains = of_broker ? m_.is_draining : m_.pools[drain.pool].is_draining;
+    bool& is_told = of_broker ? m_.drain_told : m_.pools[drain.pool].drain_told;
+    if (drains == drain.on) return;
+    drains = drain.on;
+    is_told = false;
+    if (!drain.on) return;
+    const std::map<uint64_t, Claim> claims = m_.claims;
+    for (const auto& [number, claim] : claims) {
+        if (claim.is_confirming || !(of_broker || claim.pool == drain.pool)) continue;
+        end_claim(number, Outcome::kRejected, Reason::kDraining, 0);
+    }
+}
+
+// Nobody uses it: no claim, no lease, no worker. Pools ordered by account stay.
+Reason NaiveCore::delete_pool(uint32_t row) {
+    if (!pool_lives(row)) return Reason::kUnknownPool;
+    const PoolCounters now = counters(row);
+    const bool has_workers = m_.pools[row].config.kind == shm::PoolKind::kWorker && now.slots != 0;
+    const bool has_claims = now.waiting + now.confirming != 0;
+    if (by_account(row) || has_workers || has_claims || now.idle != now.slots) {
+        return Reason::kState;
+    }
+    std::erase_if(m_.slots, [&](const auto& entry) { return entry.second.pool == row; });
+    Pool gone;
+    gone.is_gone = true;
+    gone.gone_ns = m_.now;
+    gone.name = m_.pools[row].name;
+    gone.config = m_.pools[row].config;
+    gone.fence_next = m_.pools[row].fence_next;
+    m_.pools[row] = gone;
+    return Reason::kOk;
+}
+
+bool NaiveCore::pool_lives(uint32_t pool) const {
+    return pool < m_.pools.size() && !m_.pools[pool].is_gone;
+}
+
+bool NaiveCore::is_draining(uint32_t pool) const {
+    return m_.is_draining || m_.pools.at(pool).is_draining;
+}
+
+bool NaiveCore::by_account(uint32_t pool) const {
+    return m_.pools.at(pool).config.order == shm::PoolOrder::kAccount;
+}
+
+// S0.33: parked and in transition. In order of arrival.
+std::vector<uint64_t> NaiveCore::pending_of(uint32_t pool) const {
+    std::vector<uint64_t> numbers;
+    for (const auto& [number, claim] : m_.claims) {
+        if (claim.pool == pool) numbers.push_back(number);
+    }
+    return numbers;
+}
+
+// S0.22: slots whose transition is in flight: whose workers have been asked and have not answered.
+uint64_t NaiveCore::unconfirmed_of(uint32_t pool) const {
+    uint64_t count = 0;
+    for (const auto& [id, slot] : m_.slots) {
+        if (slot.pool == pool && slot.is == SlotIs::kReserved && !slot.has_confirmed) ++count;
+    }
+    return count;
+}
+
+// S0.22, README: so many in flight at most. Where none is, a claim that was accepted when there
+// could be more is let through, or it would wait for ever (invariant 9).
+bool NaiveCore::may_ask(uint32_t pool, uint64_t workers) const {
+    const uint64_t in_flight = unconfirmed_of(pool);
+    return in_flight == 0 || in_flight + workers <= m_.pools.at(pool).config.unconfirmed_max;
+}
+
+// Invariant 5: the lower its fence, the older it is.
+const Lease* NaiveCore::oldest_lease_of(uint32_t pool) const {
+    const Lease* oldest = nullptr;
+    for (const auto& [claim, lease] : m_.leases) {
+        if (lease.pool != pool) continue;
+        if (oldest == nullptr || lease.fence < oldest->fence) oldest = &lease;
+    }
+    return oldest;
+}
+
+// What was freed in this turn is not written over in it: whoever dies in it has it back.
+uint32_t NaiveCore::arena_free() const {
+    uint32_t used = m_.arena_freed_in_turn;
+    for (const auto& [number, claim] : m_.claims)
+        used += claim.payload_blocks;
+    for (const auto& [id, slot] : m_.slots)
+        used += slot.attribute_blocks;
+    return limits_.arena_blocks - used;
+}
+
+// S0.33. The clash table on IdleReady: admitted and not reserved. ReservedCount is of all that are
+// reserved, for a claim or without one. S0.41: a claim is in one of the two counts at any time.
+// Invariant 1: a slot is in one of them.
+PoolCounters NaiveCore::counters(uint32_t row) const {
+    const Pool& pool = m_.pools.at(row);
+    PoolCounters counters;
+    for (const auto& [id, slot] : m_.slots) {
+        if (slot.pool != row) continue;
+        counters.slots += 1;
+        counters.idle += slot.is == SlotIs::kIdle;
+        counters.reserved += slot.is == SlotIs::kReserved || slot.is == SlotIs::kKept;
+        counters.leased += slot.is == SlotIs::kLeased;
+        counters.recovering += slot.is == SlotIs::kRecovering;
+        counters.unknown += slot.is == SlotIs::kUnknown;
+    }
+    for (const auto& [number, claim] : m_.claims) {
+        if (claim.pool != row) continue;
+        (claim.is_confirming ? counters.confirming : counters.waiting) += 1;
+    }
+    counters.unconfirmed = unconfirmed_of(row);
+    counters.last_dispatch_ns = pool.last_dispatch_ns;
+    counters.demand_published = pool.demand_published;
+    counters.totals = pool.totals;
+    return counters;
+}
+
+}  // namespace dibs::naive
