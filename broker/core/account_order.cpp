@@ -138,7 +138,6 @@ void Core::Parts::bring_terms(uint32_t row, const Claim& command, const TermRows
     put(claim.preempt_mode, terms.preempt_mode);
     put(claim.preempt_grace_ns, terms.preempt_grace_ns);
     if (terms.requeue) put(claim.flags, claim.flags | uint32_t{shm::ClaimFlag::kRequeue});
-    put(claim.enqueued_ns, terms.enqueued_ns == kNever ? now_ns : terms.enqueued_ns);
     put(claim.confirmed_ns, event_time(terms.confirmed_ns));
     put(claim.carried_cost, kNoRow);
     put(claim.lease, kNoRow);

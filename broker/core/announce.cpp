@@ -115,7 +115,7 @@ void Core::Parts::fill_announced(uint32_t row, const Announce& command) {
 // to it. False: it fits, or is not reserved for any.
 bool Core::Parts::leave_unfit_claim(uint32_t row) {
     const shm::SlotRow& slot = state.slots[row];
-    const bool reserved = slot.state == SlotState::kReserved && (slot.flags & SlotFlag::kKept) == 0;
+    const bool reserved = slot.state == SlotState::kReserved && !is_kept(slot);
     if (!reserved || !by_account(slot.pool)) return false;
     const uint32_t claim = slot.holder;
     if (book->labels.covers(slot.label_set, state.claims[claim].label_set)) return false;

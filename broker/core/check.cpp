@@ -124,10 +124,13 @@ void Check::marked_slot(uint32_t row) {
             return who() + " is marked as collected and not recovering";
         });
     }
-    const bool kept = (slot.flags & SlotFlag::kKept) != 0;
-    if (kept) ++timers_wanted_;
-    expect(&wrongs_, !kept || slot.state == SlotState::kReserved, [&] {
-        return who() + " is kept, not reserved";
+    if (is_kept(slot)) ++kept_wanted_;
+    const bool marked = (slot.flags & (SlotFlag::kKept | SlotFlag::kTakenBack)) != 0;
+    expect(&wrongs_, !marked || is_kept(slot) || is_taken_back(slot), [&] {
+        return who() + " is kept or was taken back, and is neither reserved nor recovering";
+    });
+    expect(&wrongs_, !is_taken_back(slot) || slot.session != kNoRow, [&] {
+        return who() + " was taken back from a worker that nobody had asked";
     });
     const bool said_ready = (slot.flags & SlotFlag::kSaidReady) != 0;
     expect(&wrongs_, !said_ready || slot.state == SlotState::kRecovering, [&] {
@@ -143,8 +146,7 @@ void Check::marked_slot(uint32_t row) {
 void Check::held_slot(uint32_t row) {
     const shm::SlotRow& slot = state_.slots[row];
     const auto who = [&] { return slot_text(row); };
-    const bool kept = (slot.flags & SlotFlag::kKept) != 0;
-    const bool reserved = slot.state == SlotState::kReserved && !kept;
+    const bool reserved = slot.state == SlotState::kReserved && !is_kept(slot);
     const bool leased = slot.state == SlotState::kLeased;
     expect(&wrongs_,
            (leased || reserved) == (slot.holder != kNoRow) || being_killed_for(slot),
@@ -236,7 +238,8 @@ void Check::claims() {
             &wrongs_, [&] { return who() + " reserved slots"; }, length, claim.units);
         expect_count(
             &wrongs_, [&] { return who() + " confirmed slots"; }, confirmed, claim.confirmed);
-        expect(&wrongs_, confirmed < claim.units, [&] {
+        const bool is_over = parts_.now_ns > claim.deadline_ns;  // its timer is on its way
+        expect(&wrongs_, confirmed < claim.units || is_over, [&] {
             return who() + " is confirmed by all and not granted";
         });
         census.unconfirmed += uint32_t{claim.units} - claim.confirmed;

@@ -137,6 +137,7 @@ class Check {
     std::vector<uint8_t> block_used_;
     uint64_t promised_ = 0;
     size_t timers_wanted_ = 0;
+    size_t kept_wanted_ = 0;
     size_t keys_wanted_ = 0;
     size_t names_wanted_ = 0;
 };

@@ -62,7 +62,7 @@ void Slice::slot(uint32_t row) {
                           state_.leases[slot.holder].pool == slot.pool;
         expect(held, "slot", row, ": is leased under no lease of its pool");
     }
-    if (slot.state == SlotState::kReserved && (slot.flags & shm::SlotFlag::kKept) == 0) {
+    if (slot.state == SlotState::kReserved && !is_kept(slot)) {
         const bool held = slot.holder < state_.claims.size() &&
                           state_.claims[slot.holder].state == shm::ClaimState::kReserved;
         expect(held, "slot", row, ": is reserved for no claim");

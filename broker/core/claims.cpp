@@ -136,7 +136,7 @@ void Core::Parts::accept(const Claim& command, uint64_t number, const TermRows* 
     put(claim.room_lines, command.room_lines);
     put(claim.label_set, kNoRow);
     put(claim.preferred_set, kNoRow);
-    put(claim.enqueued_ns, now_ns);
+    put(claim.enqueued_ns, command.brings_its_time() ? command.terms->enqueued_ns : now_ns);
     put(claim.vector_min, kNoRow);
     put(claim.vector_max, kNoRow);
     put(claim.application, kNoRow);

@@ -83,7 +83,7 @@ struct SessionOpen {
     std::string_view account = {};  // of its claims that name none; empty = none
 };
 
-// What only pools ordered by account look at.
+// What only pools ordered by account look at, but for the time of enqueuing.
 struct ClaimTerms {
     std::string_view account = {};  // empty = the session's
     std::span<const std::string_view> labels = {};
@@ -112,6 +112,11 @@ struct Claim {
     shm::Reason refusal = shm::Reason::kOk;  // not kOk: rejected for a reason found before
     const ClaimTerms* terms = nullptr;       // null = none given
     int32_t priority = 1;                    // kept with it; no pool is ordered by it yet
+
+    // Who has waited elsewhere before may say since when. It orders nothing.
+    [[nodiscard]] bool brings_its_time() const {
+        return terms != nullptr && terms->enqueued_ns != shm::kNever;
+    }
 };
 
 struct Cancel {

@@ -29,7 +29,8 @@ Core::Parts::Parts(std::span<std::byte> bytes, uint64_t seed)
       edit(state),
       arena(state, edit),
       hash_seed(seed),
-      timers(state.claims.size(), state.slots.size(), state.leases.size()),
+      timers(state.claims.size(), 0, state.leases.size(), state.slots.size()),
+      kept_slots(0, state.slots.size(), 0),
       backlog(state.pools.size(), state.claims.size()),
       pool_leases(state.pools.size(), state.leases.size()),
       expired_leases(state.pools.size(), state.leases.size()),
@@ -81,7 +82,9 @@ void Core::begin_turn(TimeNs now) {
     }
     const bool goes_on = parts.cut;
     parts.edit.begin();
-    if (parts.book && !goes_on) parts.open_account_turn();
+    if (goes_on) return;
+    if (parts.book) parts.open_account_turn();
+    parts.sweep_kept();
 }
 
 void Core::commit() {
@@ -106,7 +109,8 @@ bool Core::cut() const {
 }
 
 TimeNs Core::next_due() const {
-    const TimeNs due = parts_->timers.empty() ? kNever : parts_->timers.first().due_ns;
+    TimeNs due = parts_->timers.empty() ? kNever : parts_->timers.first().due_ns;
+    if (!parts_->kept_slots.empty()) due = std::min(due, parts_->kept_slots.first().due_ns);
     return parts_->book ? std::min(due, parts_->next_forgotten()) : due;
 }
 

@@ -13,7 +13,21 @@ void Core::Parts::result(uint32_t session, uint64_t user_data, Reason reason, ui
     told.value = value;
 }
 
+// Slots that were kept for a while are idle again, before anything can queue behind them: at the
+// opening of a turn. What a turn itself has kept too long, or its log had no room for, comes first
+// among the timers.
+bool Core::Parts::sweep_kept() {
+    while (!kept_slots.empty() && kept_slots.first().due_ns <= now_ns) {
+        if (full()) return false;
+        const uint32_t slot = kept_slots.first().row;
+        kept_slots.remove(TimerKind::kKept, slot);
+        make_idle(slot);
+    }
+    return true;
+}
+
 bool Core::Parts::run_timers() {
+    if (!sweep_kept()) return false;
     while (!timers.empty() && timers.first().due_ns <= now_ns) {
         if (full()) return false;
         run_timer(timers.first());
@@ -29,8 +43,7 @@ void Core::Parts::run_timer(const Timer& timer) {
         case TimerKind::kReservation:
             return reservation_over(row);
         case TimerKind::kKept:
-            timers.remove(TimerKind::kKept, row);
-            return make_idle(row);
+            break;  // has its own
         case TimerKind::kLease:
         case TimerKind::kGrace:
             return lease_expired(row);

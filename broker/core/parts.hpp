@@ -61,6 +61,17 @@ inline bool being_killed_for(const shm::SlotRow& slot) {
     return slot.state == SlotState::kRecovering && slot.holder != kNoRow;
 }
 
+// Reserved without a claim, until its instant: its worker could not yet, and wants to be asked
+// again.
+inline bool is_kept(const shm::SlotRow& slot) {
+    return slot.state == SlotState::kReserved && (slot.flags & shm::SlotFlag::kKept) != 0;
+}
+
+// Its worker was asked for a claim that did not get it, and has not answered since.
+inline bool is_taken_back(const shm::SlotRow& slot) {
+    return slot.state == SlotState::kRecovering && (slot.flags & shm::SlotFlag::kTakenBack) != 0;
+}
+
 // Lines of a claim's row that change when it begins or ends to run.
 inline constexpr unsigned kClaimRunLines = 0x7U;
 
@@ -82,7 +93,8 @@ struct Core::Parts {
     const uint64_t hash_seed;  // of the indices over what clients choose
 
     // --- derived
-    Timers timers;
+    Timers timers;                            // of claims and leases
+    Timers kept_slots;                        // of those that are reserved without a claim
     Backlog backlog;                          // list: pool, row: claim, by number
     Chains pool_leases;                       // list: pool, row: lease, oldest first
     Chains expired_leases;                    // list: pool, row: lease uncollected, by expiry
@@ -150,6 +162,7 @@ struct Core::Parts {
     bool full() const {
         return edit.full(decisions.size() + fresh.size(), grants + revivals.size());
     }
+    bool sweep_kept();
     bool run_timers();
     bool tell_news();
     void run_timer(const Timer& timer);
@@ -325,6 +338,7 @@ struct Core::Parts {
     void qualify(uint32_t slot, std::span<const std::string_view> labels);
     void say_ready(uint32_t slot);
     void say_confirm(uint32_t slot, const WorkerWord& word);
+    void confirm_late(uint32_t slot);
     void say_refuse(uint32_t slot, const WorkerWord& word);
     void say_done(uint32_t slot, const WorkerWord& word);
     void say_withdraw(uint32_t slot);

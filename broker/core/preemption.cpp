@@ -113,6 +113,11 @@ void Core::Parts::preempt(uint32_t victim, uint32_t claim_row) {
     }
     const shm::LeaseRow& lease = state.leases[victim];
     const uint32_t slot = lease.first_slot;
+    // It would be ready before its worker may be asked, and then lost to the claim that has paid.
+    if (state.slots[slot].session != kNoRow && !may_ask(state.pools[lease.pool], 1)) {
+        pass.stopped = true;
+        return;
+    }
     const Cost cost = cost_of(victim);
     leave_waiting(claim_row);
     shm::ClaimRow& claim = edit.row(state.claims[claim_row], kClaimRunLines);
@@ -211,13 +216,14 @@ void Core::Parts::end_revoked(uint32_t row) {
 }
 
 // A promised slot would be idle: it is the claim's. False if it is promised to nobody, or has
-// other labels by now than the claim must have, or that one's deadline has passed: then its timer
-// ends it in this turn.
+// other labels by now than the claim must have, or no more workers may be asked, or the claim's
+// deadline has passed: then its timer ends it in this turn.
 bool Core::Parts::hand_over(uint32_t slot) {
     const uint32_t claim = book->promised_to[slot];
     if (claim == kNoRow) return false;
     const shm::ClaimRow& row = state.claims[claim];
-    if (now_ns > row.deadline_ns ||
+    const bool asks = state.slots[slot].session != kNoRow;
+    if (now_ns > row.deadline_ns || (asks && !may_ask(state.pools[row.pool], 1)) ||
         !book->labels.covers(state.slots[slot].label_set, row.label_set)) {
         void_promise(slot);
         return false;

@@ -151,9 +151,9 @@ void Rebuild::slots(uint32_t begin, uint32_t end) {
         if (slot.name_size != 0) {
             parts_.names.insert(parts_.name_hash(slot.pool, {slot.name, slot.name_size}), row);
         }
-        if ((slot.flags & shm::SlotFlag::kKept) != 0) {
+        if (is_kept(slot)) {
             const uint64_t number = (uint64_t{slot.pool} << 32U) | slot.number;
-            parts_.timers.set(TimerKind::kKept, row, slot.reserved_until_ns, number);
+            parts_.kept_slots.set(TimerKind::kKept, row, slot.reserved_until_ns, number);
         }
     }
 }

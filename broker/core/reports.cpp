@@ -55,7 +55,7 @@ void Core::Parts::end_strictly(uint32_t row) {
 uint32_t Core::Parts::counts_on(uint32_t row) const {
     if (book->promised_to[row] != kNoRow) return book->promised_to[row];
     const shm::SlotRow& slot = state.slots[row];
-    if (slot.state == SlotState::kReserved && (slot.flags & SlotFlag::kKept) == 0) {
+    if (slot.state == SlotState::kReserved && !is_kept(slot)) {
         return slot.holder;
     }
     const uint32_t claim = runs_on(row);
@@ -256,9 +256,9 @@ void Core::Parts::send_away(uint32_t row) {
         put(goes.flags, (goes.flags | SlotFlag::kDraining) & ~uint32_t{SlotFlag::kSaidReady});
         return;
     }
-    const bool kept = (slot.flags & SlotFlag::kKept) != 0;  // for no claim
+    const bool for_no_claim = is_kept(slot);
     const bool held = slot.state == SlotState::kFree || slot.state == SlotState::kLeased ||
-                      (slot.state == SlotState::kReserved && !kept);
+                      (slot.state == SlotState::kReserved && !for_no_claim);
     if (held || is_counted) return;
     if (slot.session == kNoRow) return remove_slot(row);
     if (slot.state == SlotState::kUnknown) return;
@@ -266,7 +266,7 @@ void Core::Parts::send_away(uint32_t row) {
     // a cleared mark for all that its slot still waits for. What it has said counts no more.
     const bool said_ready = (slot.flags & SlotFlag::kSaidReady) != 0;
     if (slot.state != SlotState::kRecovering || said_ready) tell_revoke(row);
-    if (kept) timers.remove(TimerKind::kKept, row);
+    if (for_no_claim) kept_slots.remove(TimerKind::kKept, row);
     constexpr auto kSaid = static_cast<uint8_t>(SlotFlag::kKept | SlotFlag::kSaidReady);
     shm::SlotRow& asked = edit.row(slot, 1);
     put(asked.flags, asked.flags & ~uint32_t{kSaid});

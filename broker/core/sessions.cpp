@@ -112,7 +112,7 @@ bool Core::Parts::bury(uint32_t session) {
 // The slot's worker is gone.
 void Core::Parts::lose_slot(uint32_t row) {
     const shm::SlotRow& slot = state.slots[row];
-    if (slot.state == SlotState::kReserved && (slot.flags & shm::SlotFlag::kKept) == 0) {
+    if (slot.state == SlotState::kReserved && !is_kept(slot)) {
         const uint32_t claim = slot.holder;
         const uint32_t first = unreserve(claim);
         wait_again(claim);

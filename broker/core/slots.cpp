@@ -169,9 +169,13 @@ void Core::Parts::give_back(uint32_t row, bool confirmed, bool broken) {
     const bool said_idle = (slot.flags & SlotFlag::kSaidReady) != 0;  // while its holder was killed
     if (promised || said_idle || pool.kind == shm::PoolKind::kCounted ||
         (release_is_ready && confirmed && !broken)) {
-        make_idle(row);
-    } else {
-        make_recovering(row, true);
+        return make_idle(row);
+    }
+    const bool was_asked = slot.state == SlotState::kReserved && !confirmed;
+    make_recovering(row, true);
+    if (was_asked && slot.state == SlotState::kRecovering) {
+        shm::SlotRow& asked = edit.row(slot, 1);
+        put(asked.flags, asked.flags | SlotFlag::kTakenBack);
     }
 }
 
@@ -199,7 +203,7 @@ void Core::Parts::remove_slot(uint32_t row) {
     gone.id = row_id(slot.head.generation, row);
     gone.user_data = slot.worker_tag;
     gone.room = slot.room;
-    timers.remove(TimerKind::kKept, row);
+    kept_slots.remove(TimerKind::kKept, row);
     if (by_account(slot.pool)) void_promise(row);
     if (slot.session != kNoRow) {
         session_slots.remove(slot.session, row);

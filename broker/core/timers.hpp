@@ -31,11 +31,11 @@ struct Timer {
 
 class Timers {
   public:
-    Timers(uint32_t claims, uint32_t slots, uint32_t leases)
+    // At most so many claims confirm at once: each of those has two.
+    Timers(uint32_t claims, uint32_t slots, uint32_t leases, uint32_t confirming_max = 0)
         : claims_(claims), slots_(slots), place_(size_t{2} * claims + slots + leases, kAbsent) {
         assert(place_.size() < kIsGrace);
-        // A confirming claim has two timers, but holds a slot; so this is room for all.
-        const size_t room = size_t{claims} + size_t{2} * slots + leases;
+        const size_t room = size_t{claims} + confirming_max + slots + leases;
         due_.reserve(room);
         number_.reserve(room);
         node_.reserve(room);

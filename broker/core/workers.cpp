@@ -45,7 +45,6 @@ void Core::Parts::apply(const WorkerWord& word) {
 
 bool Core::Parts::allowed(const WorkerWord& word, uint32_t row) const {
     const shm::SlotRow& slot = state.slots[row];
-    const bool kept = (slot.flags & SlotFlag::kKept) != 0;
     switch (word.kind) {
         case Kind::kReady:
             return !being_killed_for(slot);
@@ -54,14 +53,12 @@ bool Core::Parts::allowed(const WorkerWord& word, uint32_t row) const {
         case Kind::kUnprotect:
             return true;
         case Kind::kConfirm:
-            // A claim whose deadline has passed ends in this turn, with its timer.
-            return slot.state == SlotState::kUnknown ||
-                   (slot.state == SlotState::kReserved && !kept &&
-                    (slot.flags & SlotFlag::kConfirmed) == 0 &&
-                    now_ns <= state.claims[slot.holder].deadline_ns);
+            return slot.state == SlotState::kUnknown || is_taken_back(slot) ||
+                   (slot.state == SlotState::kReserved && !is_kept(slot) &&
+                    (slot.flags & SlotFlag::kConfirmed) == 0);
         case Kind::kRefuse:
             return slot.state == SlotState::kUnknown ||
-                   (slot.state == SlotState::kReserved && !kept);
+                   (slot.state == SlotState::kReserved && !is_kept(slot));
         case Kind::kDone:
             return slot.state == SlotState::kLeased;
     }
@@ -82,8 +79,8 @@ void Core::Parts::say_ready(uint32_t row) {
         default:
             return;
     }
-    timers.remove(TimerKind::kKept, row);
-    if ((slot.flags & SlotFlag::kKept) != 0) return make_idle(row);
+    kept_slots.remove(TimerKind::kKept, row);
+    if (is_kept(slot)) return make_idle(row);
     const uint32_t claim = slot.holder;
     const uint32_t first = unreserve(claim);
     make_idle(row);
@@ -123,9 +120,10 @@ void Core::Parts::tell_answer(uint32_t row, std::span<const uint8_t> answer) {
 }
 
 void Core::Parts::say_confirm(uint32_t row, const WorkerWord& word) {
-    // Late news of an unknown slot: its claim waits again or has ended.
-    if (state.slots[row].state == SlotState::kUnknown) return make_recovering(row, true);
-    tell_answer(row, word.answer);
+    if (state.slots[row].state != SlotState::kReserved) return confirm_late(row);
+    // A claim whose deadline has passed ends in this turn, with its timer.
+    const bool in_time = now_ns <= state.claims[state.slots[row].holder].deadline_ns;
+    if (in_time) tell_answer(row, word.answer);
     shm::SlotRow& slot = edit.row(state.slots[row], 1);
     put(slot.flags, slot.flags | SlotFlag::kConfirmed);
     shm::ClaimRow& claim = edit.row(state.claims[slot.holder], 1);
@@ -133,10 +131,19 @@ void Core::Parts::say_confirm(uint32_t row, const WorkerWord& word) {
     put(claim.confirmed, claim.confirmed + 1);
     put(pool.unconfirmed, pool.unconfirmed - 1);
     touch(slot.pool);
-    if (claim.confirmed < claim.units) return;
+    if (claim.confirmed < claim.units || !in_time) return;
     const uint32_t claim_row = slot.holder;
     const uint32_t first = unreserve(claim_row);
     grant(claim_row, first);
+}
+
+// Its claim waits again or has ended: the slot is released at once. A worker that has been told so
+// already is not told again.
+void Core::Parts::confirm_late(uint32_t row) {
+    const shm::SlotRow& slot = state.slots[row];
+    if ((state.pools[slot.pool].flags & shm::PoolFlag::kReleaseIsReady) != 0) return make_idle(row);
+    if (slot.state == SlotState::kUnknown) return make_recovering(row, true);
+    put(edit.row(slot, 1).flags, slot.flags & ~uint32_t{SlotFlag::kTakenBack});
 }
 
 void Core::Parts::say_refuse(uint32_t row, const WorkerWord& word) {
@@ -148,12 +155,13 @@ void Core::Parts::say_refuse(uint32_t row, const WorkerWord& word) {
     const uint64_t until = state.claims[claim].reserved_until_ns;
     const uint32_t first = unreserve(claim);
     if (word.try_again) {
-        shm::SlotRow& kept = edit.row(slot, 1U << 1U);
-        put(kept.flags, (kept.flags & ~uint32_t{SlotFlag::kConfirmed}) | uint32_t{SlotFlag::kKept});
-        put(kept.holder, kNoRow);
-        put(kept.reserved_until_ns, until);
+        shm::SlotRow& stays = edit.row(slot, 1U << 1U);
+        put(stays.flags,
+            (stays.flags & ~uint32_t{SlotFlag::kConfirmed}) | uint32_t{SlotFlag::kKept});
+        put(stays.holder, kNoRow);
+        put(stays.reserved_until_ns, until);
         const uint64_t number = (uint64_t{slot.pool} << 32U) | slot.number;
-        timers.set(TimerKind::kKept, row, until, number);
+        kept_slots.set(TimerKind::kKept, row, until, number);
         wait_again(claim);
     } else {
         make_idle(row);

@@ -138,6 +138,12 @@ void Replayer::open_turn() {
     turn_open_ = true;
     collected_ = 0;
     core_->begin_turn(now_);
+    // Where that alone fills the turn's log, as much as it takes goes before the journal's
+    // commands.
+    if (recording_ || !core_->turn_full()) return;
+    settle_turn();
+    run_work_left();
+    open_turn();
 }
 
 void Replayer::close_turn() {

@@ -187,7 +187,8 @@ std::string slot_line(const Core& core, const NameTables& names, uint32_t row) {
     json.truth("unqualified", flag(shm::SlotFlag::kUnqualified));
     json.truth("draining", flag(shm::SlotFlag::kDraining));
     json.truth("confirmed", flag(shm::SlotFlag::kConfirmed));
-    if (flag(shm::SlotFlag::kKept)) json.number("kept_until_ns", slot.reserved_until_ns);
+    if (slot.state == shm::SlotState::kReserved && flag(shm::SlotFlag::kKept))
+        json.number("kept_until_ns", slot.reserved_until_ns);
     write_attributes(json, core, slot);
     if (by_account(core, slot.pool)) write_reported(json, core, row);
     json.close_object();

@@ -61,8 +61,9 @@ Reason NaiveCore::refusal_of(const core::Claim& claim, uint64_t* first_claim) co
 }
 
 // S0.3: a refused claim leaves nothing behind; S0.6: yet it gets its one result. S0.1, S0.4: an
-// accepted one carries what it brought and is stamped with its time. S0.9: it waits, and is looked
-// at after those that came before it, when the turn ends.
+// accepted one carries what it brought, and is stamped with its time unless it brought one: that
+// orders nothing. S0.9: it waits, and is looked at after those that came before it, when the turn
+// ends.
 void NaiveCore::apply(const core::Claim& command) {
     const uint64_t number = ++m_.claims_seen;  // "a rejected claim has its number too"
     Pool* pool = pool_lives(command.pool) ? &m_.pools[command.pool] : nullptr;
@@ -92,6 +93,7 @@ void NaiveCore::apply(const core::Claim& command) {
     claim.payload_blocks = blocks_for(command.payload.size());
     claim.turn = m_.turn;
     claim.enqueued_ns = m_.now;
+    if (command.terms != nullptr) claim.enqueued_ns = event_time(command.terms->enqueued_ns);
     // S0.2: without a deadline it never expires. A claim that says *now* has none: it is granted or
     // rejected when its turn ends.
     const bool now_only = command.timeout_ns == 0;
@@ -105,8 +107,7 @@ void NaiveCore::apply(const core::Claim& command) {
 }
 
 // "A claim's account is the one that it names, else its session's, else none." "A claim's confirmed
-// time starts as its event_ns, its enqueue time as its enqueued_ns; both default to the turn's
-// time."
+// time starts as its event_ns", which defaults to the turn's time.
 void NaiveCore::take_terms(Claim& claim, const core::ClaimTerms* terms) {
     claim.confirmed_ns = m_.now;
     claim.account = m_.sessions.at(claim.session).account;
@@ -117,7 +118,6 @@ void NaiveCore::take_terms(Claim& claim, const core::ClaimTerms* terms) {
         claim.preempt_mode = terms->preempt_mode;
         claim.preempt_grace_ns = terms->preempt_grace_ns;
         claim.requeue = terms->requeue;
-        claim.enqueued_ns = event_time(terms->enqueued_ns);
         claim.confirmed_ns = event_time(terms->confirmed_ns);
     }
     know_account(claim.account);

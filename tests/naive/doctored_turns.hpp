@@ -82,6 +82,12 @@ class DoctoredTurns : public testing::Test {
         step.word.try_again = try_again;
         step.word.code = code;
     }
+    void cancel(uint32_t claim) {
+        Step& step = put(StepKind::kCancel);
+        step.session = 100;
+        step.tag = static_cast<uint16_t>(claim);
+    }
+    [[nodiscard]] size_t step() const { return journal_.steps.size() - 1; }
     Step& by(StepKind kind, uint32_t session) {
         Step& step = put(kind);
         step.session = session;
@@ -98,6 +104,7 @@ class DoctoredTurns : public testing::Test {
         TurnRecord record(journal_);
         uint64_t now = 1000;
         core.begin_turn(now);
+        record.open(player);
         for (size_t i = 0; i <= journal_.steps.size(); ++i) {
             const bool more = i < journal_.steps.size();
             if (more && journal_.steps[i].kind != StepKind::kTurnEnd) {
@@ -109,11 +116,11 @@ class DoctoredTurns : public testing::Test {
             core.commit();
             core.clear();
             turns_.push_back(record.close(now, core, player));
-            record.forget();
             player.forget_lines();
             if (more) now = journal_.steps[i].at_ns;
             core.begin_turn(now);
             player.turn_opened();
+            record.open(player);
         }
         ASSERT_EQ(judged(), "");
     }
@@ -142,6 +149,17 @@ class DoctoredTurns : public testing::Test {
         for (Heard& heard : last().heard)
             heard.lines_end -= heard.lines_end > static_cast<size_t>(at);
     }
+    // Decided with the last turn's last command.
+    void tell(DecisionLine line) {
+        size_t& end = last().heard.back().lines_end;
+        line.pool = 0;
+        line.slot = 0;
+        last().lines.insert(last().lines.begin() + static_cast<std::ptrdiff_t>(end), line);
+        end += 1;
+    }
+    // What a worker said, and was told ok, was another word: it is judged as if the core had heard
+    // that one, and had decided the same.
+    void was(size_t step, core::WorkerWord::Kind kind) { journal_.steps[step].word.kind = kind; }
     // Of the claim that another one is.
     static void rename(DecisionLine& line, uint16_t claim) {
         line.claim = claim;

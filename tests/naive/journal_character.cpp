@@ -20,6 +20,7 @@ Character choose_frequencies(Dice& dice) {
     character.delete_permille = dice.one_of<uint64_t>({0, 0, 10, 60});
     character.drain_permille = dice.one_of<uint64_t>({0, 0, 5, 20});
     character.change_permille = dice.one_of<uint64_t>({0, 0, 0, 5, 20});
+    character.refusal_permille = dice.one_of<uint64_t>({0, 0, 10, 40});
     character.claim_weight = dice.one_of<uint64_t>({15, 30, 60});
     character.release_weight = dice.one_of<uint64_t>({3, 12, 30});
     character.time_max = dice.one_of<uint64_t>({2, 5, 12, 60});
@@ -36,6 +37,23 @@ Character choose_frequencies(Dice& dice) {
         character.restarts = dice.percent(60);
     }
     return character;
+}
+
+// Nothing that keeps a rich account from taking an attached worker's slot, and nobody else is
+// there.
+void choose_promises(Character& character) {
+    character.promises = true;
+    character.preemption = true;
+    character.attached = true;
+    character.reported = false;
+    character.labels = false;
+    character.limits = false;
+    character.units = false;
+    character.grace = false;
+    character.strict = false;
+    character.release_weight = 1;
+    character.death_permille = 2;
+    character.drain_permille = 0;
 }
 
 // Small enough that what they forbid comes up, and often enough something else entirely.
@@ -61,6 +79,7 @@ Character choose_account_frequencies(Dice& dice) {
     character.pulls = dice.percent(60);
     character.strict = dice.percent(40);
     character.account_weight = dice.one_of<uint64_t>({2, 6, 20});
+    if (dice.percent(25)) choose_promises(character);
     character.report_weight = character.reported ? dice.one_of<uint64_t>({10, 30, 60}) : 0;
     return character;
 }
@@ -71,13 +90,16 @@ void choose_account_order(Dice& dice, const Character& character, core::PoolConf
     config.expiry = strict ? shm::ExpiryMode::kStrict : shm::ExpiryMode::kCooperative;
     if (strict) config.grace_ns = 0;
     config.backlog_max = dice.one_of<uint32_t>({5, 20, 64});
-    config.unconfirmed_max = dice.one_of<uint32_t>({2, 4, 16, 16});
+    config.unconfirmed_max = dice.one_of<uint32_t>({1, 1, 2, 4, 16, 16});
     config.preemption_disabled = !character.preemption || dice.percent(10);
     config.promote_threshold = dice.one_of<int64_t>({0, 3, 20, 600'000'000});
     config.demote_threshold = dice.one_of<int64_t>({0, -3, -20, -600'000'000});
     config.account_expiry_ns = dice.one_of<uint64_t>({0, 50, 3000, 40'000});
     config.request_age_max_ns = dice.one_of<uint64_t>({100, 10'000, 165'600'000'000'000});
     config.queue_timeout_ns = dice.one_of<uint64_t>({50, 4000, 600'000'000'000});
+    if (!character.promises) return;
+    config.unconfirmed_max = dice.one_of<uint32_t>({1, 1, 2});
+    config.reservation_ttl_ns = dice.one_of<uint64_t>({8, 50'000, 500'000});
 }
 
 void choose_limits(Dice& dice, const Character& character, core::Limits& limits) {
@@ -144,8 +166,10 @@ void choose_pools(Dice& dice, const Character& character, std::vector<PoolSpec>&
     const size_t most = character.accounts ? 2 : 5;
     const size_t count = character.large ? 2 : dice.between(1, most);
     for (size_t i = 0; i < count; ++i) {
-        PoolSpec pool = dice.percent(character.large ? 80 : 40) ? counted_pool(dice, character)
-                                                                : worker_pool(dice);
+        uint64_t counted_percent = character.large ? 80 : 40;
+        if (character.promises) counted_percent = 0;
+        PoolSpec pool =
+            dice.percent(counted_percent) ? counted_pool(dice, character) : worker_pool(dice);
         if (character.accounts && dice.percent(90)) {
             choose_account_order(dice, character, pool.config);
         }

@@ -22,9 +22,10 @@ struct Character {
     uint64_t time_max = 12;  // random advances
     size_t sessions = 4;
     bool restarts = false;
-    bool large = false;            // hundreds of slots: turns that outgrow the log
-    uint64_t time_unit = 1;        // ns: what random advances are counted in
-    uint64_t change_permille = 0;  // of steps that configure a pool again
+    bool large = false;             // hundreds of slots: turns that outgrow the log
+    uint64_t time_unit = 1;         // ns: what random advances are counted in
+    uint64_t change_permille = 0;   // of steps that configure a pool again
+    uint64_t refusal_permille = 0;  // of steps in which whoever is asked refuses for now
 
     // Pools ordered by account: each of these is in some journals and not in others.
     bool accounts = false;
@@ -39,6 +40,8 @@ struct Character {
     bool reported = false;  // workers without
     bool pulls = false;
     bool strict = false;  // some pools are of strict expiry
+    // Attached workers are preempted, and few of a pool may be asked at a time.
+    bool promises = false;
     uint64_t account_weight = 0;
     uint64_t report_weight = 0;
 };

@@ -11,7 +11,6 @@
 
 namespace dibs::naive {
 
-using Word = core::WorkerWord::Kind;
 using shm::WhenBusy;
 
 void Writer::put(Step step) {
@@ -63,6 +62,10 @@ void Writer::write_one() {
         step.kind = StepKind::kDeletePool;
         step.pool = any_pool(false);
         put(step);
+    } else if (character_.promises && promised_slot() != nullptr && dice_.percent(30)) {
+        announce();
+    } else if (dice_.below(1000) < character_.refusal_permille) {
+        refuse_for_now();
     } else if (dice_.percent(3)) {
         steer();
     } else if (!write_one_of_accounts()) {
@@ -166,6 +169,8 @@ void Writer::claim() {
     if (character_.accounts) {
         add_terms(step);
         take_longer(step.claim);
+    } else if (dice_.percent(20)) {
+        step.terms.enqueued_ns = model().now + 3 - std::min<TimeNs>(model().now, dice_.below(25));
     }
     label_of_number_.push_back(static_cast<uint32_t>(journal_.steps.size()));
     put(step);
@@ -273,112 +278,6 @@ void Writer::kill_failed() {
     step.subject = any_lease_label();
     for (const auto& [number, lease] : model().leases) {
         if (lease.is_being_killed && dice_.percent(70)) step.subject = label_of_number_[number];
-    }
-    put(step);
-}
-
-void Writer::announce() {
-    Step step;
-    step.kind = StepKind::kAnnounce;
-    step.session = any_session();
-    if (character_.accounts && !character_.attached) return;
-    step.pool = dice_.percent(98) ? any_pool(dice_.percent(97)) : kNoLabel;
-    step.announce.worker_tag = journal_.steps.size();
-    step.announce.is_protected = dice_.percent(20);
-    step.announce.ready = dice_.percent(70);
-    if (dice_.percent(1)) step.announce.refusal = shm::Reason::kMalformed;
-    if (dice_.percent(60)) step.name = "worker" + std::to_string(dice_.below(8));
-    if (dice_.percent(75)) step.labels.emplace_back("gpu");
-    if (dice_.percent(20)) step.labels.emplace_back("gpus");
-    if (character_.labels) {
-        for (const std::string& label : some_labels(4))
-            step.labels.push_back(label);
-    }
-    // Of one that is reserved for a claim, which its labels may not fit any more.
-    if (character_.labels && dice_.percent(30)) {
-        for (const auto& [id, slot] : model().slots) {
-            const bool reserved = slot.is == SlotIs::kReserved && slot.pool == step.pool;
-            if (reserved && !slot.name.empty() && dice_.percent(50)) step.name = slot.name;
-        }
-    }
-    if (step.pool != kNoLabel) {
-        const uint32_t max = journal_.pools[step.pool].config.attributes_max;
-        step.attributes_size = dice_.one_of<uint32_t>({0, 0, 0, max / 2, max, max});
-        if (dice_.percent(3)) step.attributes_size = max + 1;
-    }
-    // Mostly as many slots as a pool of a journal's size can use.
-    const bool enough = model().slots.size() > journal_.limits.slots * 3 / 4;
-    if (enough && dice_.percent(50)) return;
-    // Once more by whoever it belongs to.
-    for (const auto& [id, slot] : model().slots) {
-        if (slot.pool == step.pool && !slot.name.empty() && slot.name == step.name &&
-            slot.session != shm::kNoRow && dice_.percent(70)) {
-            step.session = label_of_session(slot.session);
-        }
-    }
-    const uint64_t known = model().slots_seen;
-    put(step);
-    if (model().slots_seen > known)
-        label_of_slot_[known] = static_cast<uint32_t>(journal_.steps.size() - 1);
-}
-
-Word Writer::word_for(const Slot& slot) {
-    static constexpr Word kWords[] = {Word::kReady,
-                                      Word::kConfirm,
-                                      Word::kRefuse,
-                                      Word::kDone,
-                                      Word::kWithdraw,
-                                      Word::kProtect,
-                                      Word::kUnprotect};
-    const uint64_t unprotect = slot.is_protected ? 15 : 2;
-    switch (slot.is) {
-        case SlotIs::kIdle:
-            return kWords[dice_.weighed({5, 4, 4, 4, 8, 12, 3})];
-        case SlotIs::kReserved:
-            return kWords[dice_.weighed({3, 80, 12, 3, 3, 3, unprotect})];
-        case SlotIs::kKept:
-            return kWords[dice_.weighed({20, 4, 4, 4, 6, 5, unprotect})];
-        case SlotIs::kLeased:
-            return kWords[dice_.weighed({8, 5, 5, 60, 5, 8, unprotect})];
-        case SlotIs::kRecovering:
-            return kWords[dice_.weighed({90, 3, 3, 3, 2, 4, unprotect})];
-        case SlotIs::kUnknown:
-            return kWords[dice_.weighed({30, 30, 30, 5, 4, 6, unprotect})];
-    }
-    return Word::kReady;
-}
-
-void Writer::word() {
-    if (model().slots.empty()) return;
-    Step step;
-    step.kind = StepKind::kWord;
-    // Slots of counted pools are as many as they are, but nobody speaks for them.
-    const Slot* slot = &dice_.any(model().slots).second;
-    for (int i = 0; i < 4 && slot->session == shm::kNoRow; ++i)
-        slot = &dice_.any(model().slots).second;
-    // Where a claim waits for its workers, mostly go on with it.
-    for (const auto& [number, claim] : model().claims) {
-        for (const uint64_t id : claim.slots) {
-            if (!model().slots.at(id).has_confirmed && dice_.percent(30))
-                slot = &model().slots.at(id);
-        }
-    }
-    if (slot->session == shm::kNoRow && dice_.percent(95)) return;
-    if (!label_of_slot_.contains(slot->id)) return;  // only reported: it has no words
-    step.subject = label_of_slot_.at(slot->id);
-    step.session = any_session();
-    if (slot->session != shm::kNoRow && dice_.percent(97))
-        step.session = label_of_session(slot->session);
-    step.word.kind = word_for(*slot);
-    step.word.try_again = dice_.percent(55);
-    step.word.then_ready = dice_.percent(60);
-    step.distance = distance();
-    if (dice_.percent(2)) step.subject = dice_.any(label_of_slot_).second;  // perhaps gone
-    if (step.word.kind == Word::kRefuse) step.word.code = dice_.one_of<int64_t>({0, 5, -3});
-    if (step.word.kind == Word::kConfirm || step.word.kind == Word::kDone) {
-        const uint32_t max = journal_.pools[slot->pool].config.answer_max;
-        step.answer_size =
-            dice_.one_of<uint32_t>({0, 0, max, max / 2, dice_.percent(8) ? max + 1 : 0});
     }
     put(step);
 }

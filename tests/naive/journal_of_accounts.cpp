@@ -71,6 +71,7 @@ AccountSpec Writer::account_spec() {
         account.balance.push_back(dice_.one_of<int64_t>(
             {0, 0, 1, -1, 7, 40, -40, 100'000, 100'000, 700'000'000, -700'000'000}));
     }
+    if (character_.promises) account.balance.assign(1, dice_.one_of<int64_t>({0, 700'000'000}));
     account.charge_max_ns = dice_.one_of<uint64_t>({0, 999, 5000, 100'000, 1'000'000});
     if (character_.fanout && dice_.percent(50)) {
         account.fanout_max = static_cast<uint32_t>(dice_.between(1, 3));

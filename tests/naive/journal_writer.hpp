@@ -46,12 +46,15 @@ class Writer {
     void keepalive();
     void adopt();
     void kill_failed();
-    void announce();
-    void word();
     void drain();
     void change_pool();
     void bring_back(uint32_t pool);
     void end_turn();
+
+    // journal_of_workers.cpp
+    void announce();
+    void word();
+    void refuse_for_now();
 
     // journal_of_accounts.cpp: what pools ordered by account have of their own
     void set_account();
@@ -78,6 +81,9 @@ class Writer {
     uint32_t any_lease_label();
     uint16_t any_tag(uint32_t session_id);
     Word word_for(const Slot& slot);
+    bool is_too_late(const Slot& slot) const;
+    const Slot* any_late_slot();
+    const Slot* promised_slot() const;
     int32_t distance() { return dice_.percent(93) ? 0 : dice_.one_of({-1, -1, 1, -2}); }
     std::vector<TimeNs> instants() const;
     const Model& model() const { return core_->model(); }

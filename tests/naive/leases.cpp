@@ -16,9 +16,10 @@ using core::DecisionKind;
 using shm::Reason;
 
 // S0.6: the claim's one terminal result, with its slots; it is pending no more. S0.24: they were
-// its by reservation, and nobody else can have them now: they run. S0.33: the last success of the
-// pool. "A grant makes a lease: id, fence (the pool's next), interval. The interval asked for is
-// cut to interval_max_ns; 0 binds the lease to its holder's life."
+// its by reservation, and nobody else can have them now: they run. S0.23: with that the mark goes
+// that protected them, if it was set since they were chosen. S0.33: the last success of the pool.
+// "A grant makes a lease: id, fence (the pool's next), interval. The interval asked for is cut to
+// interval_max_ns; 0 binds the lease to its holder's life."
 void NaiveCore::grant(uint64_t number) {
     const Claim claim = m_.claims.at(number);
     m_.claims.erase(number);
@@ -53,6 +54,7 @@ void NaiveCore::grant(uint64_t number) {
         slot.is = SlotIs::kLeased;
         slot.claim = number;
         slot.has_confirmed = true;
+        slot.is_protected = false;
         // Of accounts.
         slot.is_unconfirmed = slot.session == shm::kNoRow;
         slot.assigned_ns = m_.now;

@@ -196,7 +196,7 @@ void Lockstep::open_turn(TimeNs now) {
     naive_.begin_turn(now);
     naive_player_.turn_opened();
     naive_player_.forget_lines();
-    record_.forget();
+    record_.open(*real_player_);
     if (has_restarts_) at_turn_begin_.emplace(*real_player_);
 }
 
@@ -212,7 +212,7 @@ void Lockstep::restart_in_turn(size_t step) {
     attach();
     real_->begin_turn(now);
     real_player_.emplace(*at_turn_begin_);
-    record_.forget();
+    record_.open(*real_player_);
     for (size_t i = turn_begin_; i < step; ++i)
         record_.play(journal_.steps[i], *real_, *real_player_);
 }

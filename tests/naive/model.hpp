@@ -56,6 +56,7 @@ struct Slot {
     bool is_unqualified = false;
     bool is_draining = false;
     bool has_confirmed = false;  // its present assignment
+    bool is_taken_back = false;  // recovering from a reservation that its worker has not answered
     bool only_waits_for_admission = false;
     bool is_collected = false;      // from an expired lease; its worker has not said ready since
     bool holder_is_killed = false;  // recovering under a lease whose holder is being killed

@@ -16,7 +16,8 @@ using shm::Outcome;
 using shm::Reason;
 
 // Invariant 12, S2.2: time does not go back. S2.3 to S2.6: first it passes for accounts, then
-// idle workers that have been silent for too long are forgotten.
+// idle workers that have been silent for too long are forgotten. S0.18: reservations that are over
+// are swept before anything is admitted: before whatever the turn's commands make idle.
 void NaiveCore::begin_turn(TimeNs now) {
     const TimeNs last = std::exchange(m_.now, std::max(m_.now, now));
     m_.turn += 1;
@@ -26,13 +27,16 @@ void NaiveCore::begin_turn(TimeNs now) {
     decided_costs_.clear();
     time_passes(last, m_.now);
     forget_idle_workers();
+    sweep_reservations();
 }
 
 // One turn is one pass over what was ingested (the clash of S2's pass with streaming). S0.12,
 // S0.18: what is due comes before it, so that nobody is served who is over, and everybody with what
-// is free. S0.29, S0.33, S0.34: what the turn has come to is told behind it.
+// is free; first of all reservations that a command of this turn has left over. S0.29, S0.33,
+// S0.34: what the turn has come to is told behind it.
 void NaiveCore::decide() {
     m_.pass_once_more = false;
+    sweep_reservations();
     run_timers();
     for (uint32_t pool = 0; pool < m_.pools.size(); ++pool) {
         if (by_account(pool)) {

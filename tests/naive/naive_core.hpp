@@ -80,6 +80,7 @@ class NaiveCore {
 
   private:
     // turn
+    void sweep_reservations();
     void run_timers();
     void pass_by_arrival(uint32_t pool);
     void tell_drained();
@@ -155,6 +156,7 @@ class NaiveCore {
     void ready(Slot& slot);
     void ready_while_reserved(Slot& slot);
     void confirm(Slot& slot, std::span<const uint8_t> answer);
+    void confirm_late(Slot& slot);
     void refuse(Slot& slot, const core::WorkerWord& word);
     void free_others(const std::vector<uint64_t>& slots, uint64_t spoken_of);
     void done(Slot& slot, bool then_ready, std::span<const uint8_t> answer);
@@ -209,6 +211,7 @@ class NaiveCore {
     void revoke_with_grace(Lease& lease);
     void revocation_over(uint64_t lease);
     void queue_again(const Lease& lease);
+    bool promise_is_void(const Slot& slot) const;
     void give_promised(uint64_t slot);
     void void_promise(uint64_t slot);
 

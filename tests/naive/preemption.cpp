@@ -41,7 +41,10 @@ void NaiveCore::preempt_at(Pass& pass, uint8_t at) {
             const Claim& claim = m_.claims.at(number);
             if (banned.contains(claim.account)) continue;
             if (!may_preempt(claim, m_.leases.at(victim))) continue;
-            pass.service_is_over = lease_rows_free() == 0;
+            // S0.22: past the limit a claim waits, and its slot is not taken from anybody.
+            const Slot& slot = m_.slots.at(m_.leases.at(victim).slots.front());
+            const bool is_asked = slot.session != shm::kNoRow;
+            pass.service_is_over = lease_rows_free() == 0 || (is_asked && !may_ask(pass.pool, 1));
             if (pass.service_is_over) return;
             preempt(number, victim, at);
             break;
@@ -154,6 +157,15 @@ void NaiveCore::queue_again(const Lease& lease) {
     m_.claims[claim.number] = claim;
     m_.pools.at(claim.pool).totals.accepted += 1;
     wait_again(claim.number);
+}
+
+// S0.2: a claim that is over gets no slot. S0.22: past the maximum of unconfirmed reservations a
+// claim waits, and its slot is not popped; who is only reported is not asked. And the slot may have
+// other labels by now.
+bool NaiveCore::promise_is_void(const Slot& slot) const {
+    const Claim& next = m_.claims.at(slot.promised_to);
+    const bool may_be_reserved = slot.session == shm::kNoRow || may_ask(slot.pool, next.units);
+    return m_.now > next.deadline_ns || !may_be_reserved || !has_all(slot.labels, next.base);
 }
 
 // "The slot goes to the preemptor's claim as soon as it would be idle." S0.14: past the ready

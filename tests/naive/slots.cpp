@@ -38,6 +38,7 @@ void NaiveCore::become_idle(uint64_t id) {
     Slot& slot = m_.slots.at(id);
     Totals& totals = m_.pools.at(slot.pool).totals;
     slot.is_collected = false;
+    slot.is_taken_back = false;
     slot.only_waits_for_admission = false;
     if (slot.is_draining) {
         leave(id);
@@ -50,10 +51,7 @@ void NaiveCore::become_idle(uint64_t id) {
         return;
     }
     // "The slot goes to the preemptor's claim as soon as it would be idle."
-    if (slot.promised_to != 0) {
-        const Claim& next = m_.claims.at(slot.promised_to);
-        if (m_.now > next.deadline_ns || !has_all(slot.labels, next.base)) void_promise(id);
-    }
+    if (slot.promised_to != 0 && promise_is_void(slot)) void_promise(id);
     if (slot.promised_to != 0) {
         give_promised(id);
         return;
@@ -66,6 +64,7 @@ void NaiveCore::become_idle(uint64_t id) {
 void NaiveCore::become_recovering(uint64_t id) {
     Slot& slot = m_.slots.at(id);
     slot.is = SlotIs::kRecovering;
+    slot.is_taken_back = false;
     slot.only_waits_for_admission = false;
     if (slot.is_draining) leave(id);
 }
@@ -75,6 +74,7 @@ void NaiveCore::become_recovering(uint64_t id) {
 void NaiveCore::become_unknown(uint64_t id) {
     Slot& slot = m_.slots.at(id);
     slot.is = SlotIs::kUnknown;
+    slot.is_taken_back = false;
     slot.only_waits_for_admission = false;
     if (slot.is_draining) leave(id);
 }
@@ -97,12 +97,14 @@ void NaiveCore::leave(uint64_t id) {
 // as a new incarnation begins. Who makes it idle: of a counted slot nobody has to; where the pool
 // says that a release is as good as its worker's word, nobody if the worker had taken the claim on;
 // else it is on its way from running to idle, and its worker says when. After *fail* it must.
+// S0.40: who was asked, and has not answered, may still confirm.
 void NaiveCore::free_slot(uint64_t id, bool broken) {
     Slot& slot = m_.slots.at(id);
     const core::PoolConfig& pool = m_.pools.at(slot.pool).config;
     // A worker that is only reported must say idle, but for whoever has preempted there.
     const bool is_promised = slot.session == shm::kNoRow && slot.promised_to != 0;
     const bool is_reported_idle = std::exchange(slot.is_reported_idle, false);
+    const bool is_asked = slot.is == SlotIs::kReserved && !slot.has_confirmed;
     const bool release_is_ready = pool.release_is_ready && slot.has_confirmed && !broken;
     if (pool.kind == shm::PoolKind::kCounted || release_is_ready || is_promised ||
         is_reported_idle) {
@@ -110,6 +112,7 @@ void NaiveCore::free_slot(uint64_t id, bool broken) {
     } else {
         revoke(slot);
         become_recovering(id);
+        if (m_.slots.contains(id)) m_.slots.at(id).is_taken_back = is_asked;
     }
 }
 

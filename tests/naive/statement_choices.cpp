@@ -65,7 +65,8 @@ void Statements::are_longest_idle(uint32_t pool, const std::vector<uint32_t>& ch
         const bool before = is_ready(other) && other.idle_to < last->idle_from;
         if (!before || numbers.contains(number)) continue;
         const uint32_t earlier = number;
-        hold(14, false, [&] {
+        const bool is_swept = other.news == News::kSwept && other.idle_from > turn_clock_;
+        hold(is_swept ? 18 : 14, false, [&] {
             return words_of(*last) + " is taken before slot " + std::to_string(earlier) +
                    ", which has been idle for longer";
         });
@@ -116,6 +117,10 @@ size_t Statements::statement_of(News news) {
             return 24;
         case News::kSameName:
             return 20;
+        case News::kLate:
+            return 40;
+        case News::kUnmarked:
+            return 23;
     }
     return 11;
 }

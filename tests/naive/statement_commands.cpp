@@ -30,6 +30,7 @@ void Statements::begin(const Heard& heard) {
     step_is_ok_ = false;
     step_pool_ = heard.pool;
     spoken_of_ = 0;
+    is_late_ = false;
     switch (step_->kind) {
         case StepKind::kOpen:
             sessions_.insert(step_->label);
@@ -54,6 +55,7 @@ void Statements::begin(const Heard& heard) {
 // Its result came: what it changes is changed before the decisions that follow from it.
 void Statements::take_effect(const DecisionLine& result) {
     if (step_is_ok_ || result.user_data != step_->label) return;
+    confirmation_is_right(result);
     JudgedClaim* claim = claim_of_label(step_->subject);
     const bool leased = claim != nullptr && claim->phase == ClaimPhase::kLeased;
     if (step_->kind == StepKind::kRelease && result.reason == Reason::kExpiredLease && leased) {
@@ -79,6 +81,23 @@ void Statements::take_effect(const DecisionLine& result) {
             break;
         default:
             break;
+    }
+}
+
+// S0.22, S0.40: whoever has been asked confirms once, however late. S0.23: nobody else does.
+void Statements::confirmation_is_right(const DecisionLine& result) {
+    if (step_->kind != StepKind::kWord || step_->word.kind != Word::kConfirm) return;
+    const JudgedSlot* slot = slot_of_label(step_->subject);
+    if (slot == nullptr || slot->phase == SlotPhase::kUnsure) return;
+    const bool reserved = slot->phase == SlotPhase::kReserved;
+    const bool asked = reserved ? !slot->has_confirmed : slot->is_asked;
+    if (result.reason == Reason::kOk) {
+        hold(23, asked, [&] { return words_of(*slot) + " is confirmed, and nobody has asked"; });
+    } else if (result.reason == Reason::kState) {
+        const auto turned_away = [&] {
+            return words_of(*slot) + " was asked for, and its confirmation is turned away";
+        };
+        hold(reserved ? 22 : 40, !asked, turned_away);
     }
 }
 
@@ -119,6 +138,8 @@ void Statements::claim(const Heard& heard) {
     claim.may_wait = when == shm::WhenBusy::kWait && step.claim.timeout_ns != 0;
     claim.has_interval = step.claim.interval_ns != 0;
     claim.arrival_ns = now_;
+    const core::TimeNs enqueued_ns = step.terms.enqueued_ns;
+    claim.enqueued_ns = enqueued_ns == shm::kNever ? now_ : enqueued_ns;
     const bool has_deadline = step.claim.timeout_ns != 0;  // 0 = now or not at all
     claim.deadline_ns = has_deadline ? later(now_, step.claim.timeout_ns) : shm::kNever;
     claim.turn = turns_;
@@ -193,10 +214,10 @@ void Statements::word(const Step& step) {
             if (reserved) wait_again(*claim);
             break;
         case Word::kConfirm:
-            if (reserved) slot->has_confirmed = true;
-            if (slot->phase == SlotPhase::kUnsure) slot->phase = SlotPhase::kAway;
+            confirm(*slot, reserved ? claim : nullptr);
             break;
         case Word::kRefuse:
+            slot->is_asked = false;
             if (!reserved) {
                 if (slot->phase != SlotPhase::kIdle) slot->phase = SlotPhase::kUnsure;
                 break;
@@ -235,8 +256,32 @@ void Statements::word(const Step& step) {
     }
 }
 
-// S0.24 to S0.26: what has to be decided with the word.
+// S0.22: it counts, also after its claim's deadline. S0.40: for whoever has let the slot go it is
+// too late, and the slot is released at once; S0.24: what that is to its pool decides.
+void Statements::confirm(JudgedSlot& slot, const JudgedClaim* claim) {
+    if (claim != nullptr) {
+        slot.has_confirmed = true;
+        slot.is_late = now_ > claim->deadline_ns;
+        is_late_ = slot.is_late;
+        return;
+    }
+    is_late_ = true;
+    if (pools_[slot.pool].spec.config.release_is_ready) {
+        become_idle(slot, News::kLate);
+    } else {
+        slot.phase = SlotPhase::kAway;
+        slot.is_asked = false;
+    }
+}
+
+// S0.24 to S0.26, S0.40: what has to be decided with the word.
 void Statements::word_is_over(const Step& step) {
+    const JudgedSlot* slot = slot_of_label(step.subject);
+    if (is_late_ && slot != nullptr && slot->phase == SlotPhase::kAway) {
+        hold(40, slot->is_revoked, [&] {
+            return words_of(*slot) + " is confirmed too late, and its worker is not told";
+        });
+    }
     if (spoken_of_ == 0) return;
     const JudgedClaim* claim = claim_of(spoken_of_);
     if (step.word.kind == Word::kConfirm) {
@@ -245,7 +290,9 @@ void Statements::word_is_over(const Step& step) {
             reserved && std::all_of(claim->slots.begin(), claim->slots.end(), [&](uint32_t number) {
                 return slot_of(claim->pool, number)->has_confirmed;
             });
-        hold(24, !all, [&] { return words_of(*claim) + " is confirmed and not granted"; });
+        hold(24, !all || is_late_, [&] {
+            return words_of(*claim) + " is confirmed and not granted";
+        });
     }
     if (step.word.kind != Word::kRefuse) return;
     if (step.word.try_again) {

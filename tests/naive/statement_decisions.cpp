@@ -2,6 +2,7 @@
 // the claim and the slots that it names.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <utility>
 
 #include "tests/naive/statement_words.hpp"
 #include "tests/naive/statements.hpp"
@@ -30,6 +31,9 @@ void Statements::hear(const DecisionLine& line, uint32_t pool) {
             break;
         case DecisionKind::kEnd:
             end_claim(line);
+            break;
+        case DecisionKind::kAnswer:
+            answer();
             break;
         case DecisionKind::kAdopted:
             adopted(line);
@@ -149,6 +153,7 @@ void Statements::assign(const DecisionLine& line) {
     slot->claim = claim->number;
     slot->round = line.round;
     slot->has_confirmed = false;
+    slot->is_revoked = false;
     slot->until_ns = later(now_, pool.spec.config.reservation_ttl_ns);
     claim->until_ns = slot->until_ns;
     claim->asked_ns = now_;
@@ -198,6 +203,8 @@ void Statements::grant(const DecisionLine& line) {
         slot->fence = line.fence;
         slot->phase = SlotPhase::kLeased;
         slot->claim = claim->number;
+        // S0.23: of what was set since it was chosen.
+        slot->is_unmarked = std::exchange(slot->is_protected, false);
     }
     claim->phase = ClaimPhase::kLeased;
     claim->holder = claim->session;
@@ -318,9 +325,27 @@ void Statements::adopted(const DecisionLine& line) {
     claim->holder_tag = line.tag;
 }
 
+// S0.40: of a confirmation that comes too late nobody hears.
+void Statements::answer() {
+    hold(
+        40,
+        !is_late_,
+        [&] { return std::string("the answer of a confirmation that was too late is told"); },
+        is_late_);
+}
+
 // The broker takes its hold back: by its time (S0.17, S0.19), by its claim's end, or because
 // another slot of the claim has failed.
 void Statements::revoke(JudgedSlot& slot) {
+    const bool is_idle = slot.phase == SlotPhase::kIdle && slot.news == News::kLate;
+    hold(
+        40,
+        !is_idle,
+        [&] { return words_of(slot) + " is idle, as it was confirmed too late, and revoked"; },
+        is_idle);
+    const auto again = [&] { return words_of(slot) + " is revoked once more in its round"; };
+    hold(40, !slot.is_revoked, again, false);
+    slot.is_revoked = true;
     JudgedClaim* claim = claim_of(slot.claim);
     if (slot.phase != SlotPhase::kReserved || claim == nullptr) return;
     const bool of_a_timer =

@@ -52,6 +52,25 @@ TEST_F(StatementEndsTest, S0_23_OnlyWhatIsIdleIsTaken) {
     EXPECT_EQ(broken(), "S0.23");
 }
 
+TEST_F(StatementEndsTest, S0_23_TheTransitionRemovesTheProtection) {
+    config().release_is_ready = true;
+    begin();
+    announce();
+    claim();
+    claim();
+    turn(1001);
+    say(Word::kUnprotect, 0);
+    const size_t word = step();
+    say(Word::kConfirm, 0);
+    turn(1002);
+    release(1);
+    play();
+    was(word, Word::kProtect);
+    EXPECT_EQ(judged(), "");
+    drop(DecisionKind::kAssign);
+    EXPECT_EQ(broken(), "S0.23");
+}
+
 TEST_F(StatementEndsTest, S0_24_ANewGenerationIsFreeAtOnce) {
     config().release_is_ready = true;
     begin();

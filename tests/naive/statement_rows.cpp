@@ -86,9 +86,13 @@ void Statements::become_idle(JudgedSlot& slot, News news) {
     slot.phase = SlotPhase::kIdle;
     slot.claim = 0;
     slot.has_confirmed = false;
+    slot.is_late = false;
+    slot.is_asked = false;
     slot.idle_from = clock_;
     slot.idle_to = clock_;
-    slot.news = slot.until_ns > now_ && news != News::kSwept ? News::kNewGeneration : news;
+    const bool is_early = slot.until_ns > now_ && news != News::kSwept && news != News::kLate;
+    slot.news = is_early ? News::kNewGeneration : news;
+    if (std::exchange(slot.is_unmarked, false)) slot.news = News::kUnmarked;
     slot.until_ns = 0;
     pools_[slot.pool].idle_changed = true;
 }
@@ -102,8 +106,8 @@ void Statements::wait_again(JudgedClaim& claim) {
     pools_[claim.pool].claim_moved = true;
 }
 
-// Slots that are still reserved for it: who has been asked must speak first; of who has confirmed
-// it depends on what a release is to its pool.
+// Slots that are still reserved for it: who has been asked must speak first, and may confirm
+// (S0.40); of who has confirmed it depends on what a release is to its pool.
 void Statements::let_go(JudgedClaim& claim) {
     JudgedPool& pool = pools_[claim.pool];
     for (const uint32_t number : std::exchange(claim.slots, {})) {
@@ -111,9 +115,17 @@ void Statements::let_go(JudgedClaim& claim) {
         if (slot == nullptr || slot->claim != claim.number) continue;
         if (slot->phase != SlotPhase::kReserved) continue;
         const bool idle = slot->has_confirmed && pool.spec.config.release_is_ready;
+        if (idle && slot->is_late) {
+            become_idle(*slot, News::kLate);
+            slot->idle_from = turn_clock_;
+            slot->idle_to = kThisTurn;
+            continue;
+        }
         slot->phase = idle ? SlotPhase::kUnsure : SlotPhase::kAway;
         slot->claim = 0;
+        slot->is_asked = !slot->has_confirmed;
         slot->has_confirmed = false;
+        slot->is_late = false;
     }
 }
 

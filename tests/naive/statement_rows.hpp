@@ -34,6 +34,8 @@ enum class News {
     kSwept,          // its reservation's time was over
     kNewGeneration,  // released or said ready within its reservation's time
     kSameName,       // announced by a name whose reservation's time was not over
+    kLate,           // confirmed too late, and so released
+    kUnmarked,       // its lease's beginning had removed the mark that protected it
 };
 
 struct JudgedSlot {
@@ -48,6 +50,10 @@ struct JudgedSlot {
     SlotPhase phase = SlotPhase::kAway;
     uint64_t claim = 0;
     bool has_confirmed = false;
+    bool is_late = false;      // it has, after its claim's deadline
+    bool is_asked = false;     // away, and its worker may still confirm
+    bool is_revoked = false;   // its worker has been told so, in this round
+    bool is_unmarked = false;  // was protected when its lease began
     uint32_t round = 0;
     uint64_t fence = 0;
     core::TimeNs until_ns = 0;  // of its last reservation
@@ -73,6 +79,7 @@ struct JudgedClaim {
     uint16_t units = 1;
     bool may_wait = true;
     core::TimeNs arrival_ns = 0;
+    core::TimeNs enqueued_ns = 0;  // as it says itself
     core::TimeNs deadline_ns = shm::kNever;
     core::TimeNs asked_ns = 0;  // when its workers were
     core::TimeNs until_ns = 0;  // of its reservation

@@ -2,6 +2,8 @@
 // is too late, and what can be seen from outside is so.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "tests/naive/statement_words.hpp"
 #include "tests/naive/statements.hpp"
@@ -9,22 +11,34 @@
 
 namespace dibs::naive {
 
-// S0.18: before anything is chosen. S0.17: reserved until now is not reserved; nobody is told, but
-// who has been asked and has not answered must speak before its slot is idle.
+// S0.18: as the turn opens, before anything is admitted; and what a refusal has left over, before
+// all timers. S0.17: reserved until now is not reserved. In order of these instants.
 void Statements::sweep() {
+    for (JudgedPool& pool : pools_)
+        sweep(pool);
+}
+
+void Statements::sweep(JudgedPool& pool) {
+    std::map<std::pair<core::TimeNs, uint32_t>, JudgedSlot*> over;
+    for (auto& [number, slot] : pool.slots) {
+        if (slot.phase == SlotPhase::kKept && slot.until_ns <= now_) {
+            over[{slot.until_ns, number}] = &slot;
+        }
+    }
+    for (const auto& [order, slot] : over) {
+        clock_ += 1;
+        become_idle(*slot, News::kSwept);
+    }
+}
+
+// S0.17, of those that have not been confirmed. Nobody is told, but who has been asked and has not
+// answered must speak before its slot is idle.
+void Statements::reservations_end() {
     clock_ += 1;
     for (auto& [number, claim] : claims_) {
         if (claim.phase != ClaimPhase::kReserved || now_ < claim.until_ns) continue;
         pools_[claim.pool].reservation_over = true;
         wait_again(claim);
-    }
-    for (JudgedPool& pool : pools_) {
-        for (auto& [number, slot] : pool.slots) {
-            if (slot.phase != SlotPhase::kKept || now_ < slot.until_ns) continue;
-            become_idle(slot, News::kSwept);
-            slot.idle_from = turn_clock_;
-            slot.idle_to = kThisTurn;
-        }
     }
 }
 
@@ -185,7 +199,7 @@ void Statements::demand_is_published(const JudgedPool& pool) {
                std::to_string(queued) + " claims";
     });
     const JudgedClaim* oldest = first_waiting(pool.label);
-    const core::TimeNs wait_ns = oldest == nullptr ? 0 : now_ - oldest->arrival_ns;
+    const core::TimeNs wait_ns = oldest == nullptr ? 0 : now_ - std::min(now_, oldest->enqueued_ns);
     hold(4, pool.oldest_wait_ns == wait_ns, [&] {
         return words_of(pool) + " publishes an oldest wait of " +
                std::to_string(pool.oldest_wait_ns) + " ns";
@@ -221,14 +235,19 @@ void Statements::timers_are_exact(const Turn& turn) {
                    ", is behind a reservation's end, " + std::to_string(until);
         });
     }
-    const bool is_known =
-        leases_are_judged_ && !leases_have_timers() &&
-        std::all_of(pools_.begin(), pools_.end(), [](const JudgedPool& pool) {
-            return std::all_of(pool.slots.begin(), pool.slots.end(), [](const auto& slot) {
-                return slot.second.phase != SlotPhase::kKept &&
-                       slot.second.phase != SlotPhase::kUnsure;
+    bool is_known = leases_are_judged_ && !leases_have_timers();
+    for (const JudgedPool& pool : pools_) {
+        for (const auto& [number, slot] : pool.slots) {
+            is_known = is_known && slot.phase != SlotPhase::kUnsure;
+            if (slot.phase != SlotPhase::kKept) continue;
+            const core::TimeNs until = slot.until_ns;
+            due = std::min(due, until);
+            hold(18, turn.next_due <= until, [&] {
+                return "the next timer, " + std::to_string(turn.next_due) +
+                       ", is behind the sweep of a reservation, " + std::to_string(until);
             });
-        });
+        }
+    }
     if (!is_known) return;
     hold(21, turn.next_due == due, [&] {
         return "the next timer is " + std::to_string(turn.next_due) + ", and " +

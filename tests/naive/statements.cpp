@@ -1,5 +1,5 @@
-// tests/naive/statements.cpp -- a turn is judged: commands and their decisions in order, then what
-// timers and the pass decided, then what is left.
+// tests/naive/statements.cpp -- a turn is judged: its opening, its commands and their decisions in
+// order, then what timers and the pass decided, then what is left.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/naive/statements.hpp"
 
@@ -29,6 +29,9 @@ std::string Statements::judge(const Turn& turn) {
         pool.reservation_over = false;
     }
     size_t at = 0;
+    step_ = nullptr;
+    sweep();
+    hear_lines(turn, at, turn.opening_end);
     for (const Heard& heard : turn.heard) {
         begin(heard);
         hear_lines(turn, at, heard.lines_end);
@@ -36,6 +39,7 @@ std::string Statements::judge(const Turn& turn) {
     }
     step_ = nullptr;
     sweep();
+    reservations_end();
     hear_lines(turn, at, turn.lines.size());
     turn_ends(turn);
     return broken_;
@@ -48,9 +52,10 @@ void Statements::hear_lines(const Turn& turn, size_t& at, size_t end) {
     }
 }
 
-// A line names a pool by its row, and the row may have been another pool's before.
+// A line names a pool by its row, and the row may have been another pool's before. One that goes
+// later in this turn is still there.
 uint32_t Statements::living(const Turn& turn, uint32_t pool) const {
-    if (pool >= turn.pools.size() || turn.pools[pool].lives) return pool;
+    if (pool >= turn.pools.size() || pools_[pool].lives || turn.pools[pool].lives) return pool;
     for (uint32_t other = 0; other < turn.pools.size(); ++other) {
         if (turn.pools[other].lives && turn.pools[other].row == turn.pools[pool].row) return other;
     }

@@ -4,9 +4,9 @@
 // Written from the statements, so that what both cores read wrongly is seen; but where they leave
 // it open, the judge has learnt from the core what it means: a confirming claim counts in the
 // backlog; the oldest wait is of those that wait; a reservation's end is told to nobody, and its
-// slot is then its worker's to speak for; a claim of more units than a lowered unconfirmed_max has
-// it alone; what is cancelled from outside ends as revoked. There it sees changes, and no
-// misreading.
+// slot is then its worker's to speak for, and told revoke once; a claim of more units than a
+// lowered unconfirmed_max has it alone; what is cancelled from outside ends as revoked; a
+// confirmation that nobody waits for is "state". There it sees changes, and no misreading.
 //
 // The judge decides nothing: it follows, in lists, what commands and decisions say of claims and
 // slots, and asks of each decision whether the statements allow it, and of each turn's end whether
@@ -62,7 +62,8 @@ struct PoolPicture {
 struct Turn {
     core::TimeNs now = 0;
     std::vector<Heard> heard;         // commands that were played
-    std::vector<DecisionLine> lines;  // theirs, then those of timers and the pass
+    std::vector<DecisionLine> lines;  // its opening's, theirs, then those of timers and the pass
+    size_t opening_end = 0;           // of its lines
     std::vector<PoolPicture> pools;   // by label
     core::TimeNs next_due = shm::kNever;
 };
@@ -85,9 +86,11 @@ class Statements {
     // statement_commands.cpp: what commands do
     void begin(const Heard& heard);
     void take_effect(const DecisionLine& result);
+    void confirmation_is_right(const DecisionLine& result);
     void end(const Heard& heard);
     void claim(const Heard& heard);
     void word(const Step& step);
+    void confirm(JudgedSlot& slot, const JudgedClaim* claim);
     void word_is_over(const Step& step);
     void died(uint32_t session);
     void drain(const Heard& heard);
@@ -103,6 +106,7 @@ class Statements {
     void end_is_right(const JudgedClaim& claim, const DecisionLine& line);
     void rejection_is_right(const JudgedClaim& claim, const DecisionLine& line);
     void adopted(const DecisionLine& line);
+    void answer();
     void revoke(JudgedSlot& slot);
     void lease_end(const DecisionLine& line);
     void demand(const DecisionLine& line, uint32_t label);
@@ -123,6 +127,8 @@ class Statements {
 
     // statement_turns.cpp: what the turn's end wants
     void sweep();
+    void sweep(JudgedPool& pool);
+    void reservations_end();
     void turn_ends(const Turn& turn);
     void head_is_served(const JudgedPool& pool);
     void nobody_is_late(const JudgedPool& pool);
@@ -169,6 +175,7 @@ class Statements {
     bool step_is_ok_ = false;
     uint32_t step_pool_ = kNoLabel;
     uint64_t spoken_of_ = 0;  // the claim for which the slot of the worker's word was reserved
+    bool is_late_ = false;    // the worker's word is a confirmation for which it is too late
     bool broker_drains_ = false;
     bool broker_is_drained_ = true;
     bool leases_are_judged_ = true;

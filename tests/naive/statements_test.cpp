@@ -65,6 +65,14 @@ TEST_F(StatementsTest, S0_4_TheOldestWaitCountsFromTheArrival) {
     EXPECT_EQ(broken(), "S0.4");
 }
 
+TEST_F(StatementsTest, S0_4_AndFromTheEnqueueTimeThatTheClaimBrings) {
+    begin();
+    claim();
+    play();
+    journal_.steps[step()].terms.enqueued_ns = 900;
+    EXPECT_EQ(broken(), "S0.4");
+}
+
 TEST_F(StatementsTest, S0_5_TheCountIsNeverBelowTheTruth) {
     begin();
     claim();
@@ -242,6 +250,49 @@ TEST_F(StatementsTest, S0_18_WhatIsOverIsSweptBeforeAnythingIsChosen) {
     turn(1010);
     play();
     drop(DecisionKind::kAssign);
+    EXPECT_EQ(broken(), "S0.18");
+}
+
+TEST_F(StatementsTest, S0_18_AndBeforeWhatIsSaidInItsTurnIsAdmitted) {
+    begin();
+    announce();
+    announce(false);
+    claim();
+    turn(1004);
+    refuse(0, true);
+    cancel(1);
+    turn(1010);
+    turn(1011);
+    say(Word::kReady, 1);
+    claim();
+    play();
+    turns_.erase(turns_.begin() + 2);  // the slot is swept in the turn at 1011, too
+    EXPECT_EQ(judged(), "");
+    EXPECT_EQ(line(DecisionKind::kAssign).slot, 0U);
+    line(DecisionKind::kAssign).slot = 1;
+    EXPECT_EQ(broken(), "S0.18");
+}
+
+TEST_F(StatementsTest, S0_18_WhatIsRefusedWhenItIsOverIsSweptInItsTurn) {
+    begin();
+    announce();
+    claim();
+    turn(1010);
+    refuse(0, true);
+    play();
+    drop(DecisionKind::kAssign);
+    EXPECT_EQ(broken(), "S0.18");
+}
+
+TEST_F(StatementsTest, S0_18_ATimerStandsAtTheSweep) {
+    begin();
+    announce();
+    claim();
+    turn(1004);
+    refuse(0, true);
+    play();
+    EXPECT_EQ(last().next_due, 1010U);
+    last().next_due = 1300;
     EXPECT_EQ(broken(), "S0.18");
 }
 

@@ -2,8 +2,9 @@
 //
 // S0.13: nothing is polled; what is due is done at its own instant, and a turn that comes late does
 // in order of these instants what it has missed. S0.12: at one instant first the claims that are
-// over, then the reservations. S0.18: and all of it before the pass looks for slots. What leases do
-// of themselves is of docs/scheduling.md.
+// over, then the reservations. S0.18: and all of it before the pass looks for slots. Slots that are
+// reserved without a claim are swept by themselves, as the turn opens. What leases do of themselves
+// is of docs/scheduling.md.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <tuple>
@@ -16,17 +17,14 @@ namespace dibs::naive {
 namespace {
 
 // In the order in which they are done at one instant.
-enum TimerKind { kDeadline = 0, kReservation = 1, kKept = 2, kExpiry = 3, kGrace = 4 };
+enum TimerKind { kDeadline, kReservation, kExpiry, kGrace };
 
 struct Timer {
     TimeNs due_ns = 0;
     TimerKind kind = kDeadline;
-    uint64_t pool = 0;    // of kept slots only: their numbers count within it
-    uint64_t number = 0;  // the claim's; of kept slots the slot's
-    uint64_t id = 0;
+    uint64_t claim = 0;  // its number, which its lease's is too
     bool operator<(const Timer& other) const {
-        return std::tuple(due_ns, kind, pool, number) <
-               std::tuple(other.due_ns, other.kind, other.pool, other.number);
+        return std::tuple(due_ns, kind, claim) < std::tuple(other.due_ns, other.kind, other.claim);
     }
 };
 
@@ -50,18 +48,16 @@ TimeNs unreserved_from(const Slot& slot) {
 std::vector<Timer> timers_of(const Model& model) {
     std::vector<Timer> timers;
     for (const auto& [number, claim] : model.claims) {
-        timers.push_back({expired_from(claim), kDeadline, 0, number, number});
-        timers.push_back({unreserved_from(claim), kReservation, 0, number, number});
+        timers.push_back({expired_from(claim), kDeadline, number});
+        timers.push_back({unreserved_from(claim), kReservation, number});
     }
-    for (const auto& [id, slot] : model.slots)
-        timers.push_back({unreserved_from(slot), kKept, slot.pool, slot.number, id});
     for (const auto& [number, lease] : model.leases) {
         if (lease.is_being_killed) continue;
         if (lease.is_in_grace || lease.is_revoking) {
-            timers.push_back({lease.grace_until_ns, kGrace, 0, number, number});
+            timers.push_back({lease.grace_until_ns, kGrace, number});
         } else if (lease.expires_ns != shm::kNever && !lease.is_uncollected) {
             // "At its very instant a lease lives."
-            timers.push_back({later(lease.expires_ns, 1), kExpiry, 0, number, number});
+            timers.push_back({later(lease.expires_ns, 1), kExpiry, number});
         }
     }
     std::erase_if(timers, [](const Timer& timer) { return timer.due_ns == shm::kNever; });
@@ -77,8 +73,21 @@ TimeNs NaiveCore::next_due() const {
     const std::vector<Timer> timers = timers_of(m_);
     if (!timers.empty()) next = timers.front().due_ns;
     for (const auto& [id, slot] : m_.slots)
-        next = std::min(next, later(silent_too_long(slot), 1));
+        next = std::min({next, unreserved_from(slot), later(silent_too_long(slot), 1)});
     return next;
+}
+
+// S0.17: at the very instant it is reserved no more. S0.18: and idle, if nothing else has happened
+// to it. In order of instant, then of place.
+void NaiveCore::sweep_reservations() {
+    std::map<std::tuple<TimeNs, uint32_t, uint32_t>, uint64_t> over;
+    for (const auto& [id, slot] : m_.slots) {
+        if (unreserved_from(slot) <= m_.now) {
+            over[{unreserved_from(slot), slot.pool, slot.number}] = id;
+        }
+    }
+    for (const auto& [order, id] : over)
+        become_idle(id);
 }
 
 // One at a time, as each may bring others about or do away with them.
@@ -89,22 +98,19 @@ void NaiveCore::run_timers() {
         const Timer& timer = timers.front();
         switch (timer.kind) {
             case kDeadline:  // S0.12, S0.22; S0.32: as expired, and as nothing else
-                end_claim_and_free(timer.id, shm::Outcome::kExpired, shm::Reason::kOk);
+                end_claim_and_free(timer.claim, shm::Outcome::kExpired, shm::Reason::kOk);
                 break;
             case kReservation:
-                reservation_expired(timer.id);
-                break;
-            case kKept:  // S0.17: nothing else has happened to it
-                become_idle(timer.id);
+                reservation_expired(timer.claim);
                 break;
             case kExpiry:
-                lease_expired(timer.id);
+                lease_expired(timer.claim);
                 break;
             case kGrace:
-                if (m_.leases.at(timer.id).is_revoking) {
-                    revocation_over(timer.id);
+                if (m_.leases.at(timer.claim).is_revoking) {
+                    revocation_over(timer.claim);
                 } else {
-                    lease_ended_by_time(timer.id);
+                    lease_ended_by_time(timer.claim);
                 }
                 break;
         }

@@ -6,6 +6,12 @@
 
 namespace dibs::naive {
 
+void TurnRecord::open(Player<core::Core>& player) {
+    player.listen();
+    turn_.heard.clear();
+    turn_.opening_end = player.lines().size();
+}
+
 void TurnRecord::play(const Step& step, const core::Core& core, Player<core::Core>& player) {
     const bool speaks = step.session != kNoLabel;
     const bool drains_pool = step.kind == StepKind::kDrain && step.pool != kNoLabel;

@@ -15,8 +15,9 @@ class TurnRecord {
   public:
     explicit TurnRecord(const Journal& journal) : journal_(journal) {}
 
-    // Its commands so far have not happened.
-    void forget() { turn_.heard.clear(); }
+    // It has been opened: what was decided so far comes before its commands. Those that it had
+    // before have not happened.
+    void open(Player<core::Core>& player);
     // Plays the step, and writes down that it was played, to which pool.
     void play(const Step& step, const core::Core& core, Player<core::Core>& player);
     // The turn has been committed: what was decided, and what can be seen now.

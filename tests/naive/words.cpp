@@ -19,11 +19,13 @@ using Kind = core::WorkerWord::Kind;
 
 // Whether there is something that the word can be an answer to. S0.22: who has been asked, and has
 // not answered, can confirm or refuse, and S0.19 whoever was asked and did not answer in time must
-// still. S0.25, S0.26: who has confirmed and not got its claim may think again. Design 5: a lease
-// ends by its worker's "done". S0.27: that a slot is idle can be said at any time; invariant 2: but
-// not while its holder may live on, in strict mode.
+// still; S0.40: a confirmation may come after its claim has let the slot go. S0.25, S0.26: who has
+// confirmed and not got its claim may think again. Design 5: a lease ends by its worker's "done".
+// S0.27: that a slot is idle can be said at any time; invariant 2: but not while its holder may
+// live on, in strict mode.
 bool NaiveCore::can_say(Kind kind, const Slot& slot) {
-    const bool is_asked = slot.is == SlotIs::kReserved && !slot.has_confirmed;
+    const bool is_asked =
+        (slot.is == SlotIs::kReserved && !slot.has_confirmed) || slot.is_taken_back;
     const bool must_speak = slot.is == SlotIs::kUnknown;
     switch (kind) {
         case Kind::kReady:
@@ -44,7 +46,7 @@ bool NaiveCore::can_say(Kind kind, const Slot& slot) {
 
 // S0.20: a word is of one incarnation of the slot and of one round of it; of another one it says
 // nothing. Marks are of the slot, whatever its round. Invariant 13: it is for its own session to
-// speak of it. S0.22: once its deadline has passed a claim is not to be had any more.
+// speak of it.
 Reason NaiveCore::word_refusal(const core::WorkerWord& word) const {
     if (!m_.slots.contains(word.slot)) return Reason::kNotFound;
     const Slot& slot = m_.slots.at(word.slot);
@@ -53,8 +55,6 @@ Reason NaiveCore::word_refusal(const core::WorkerWord& word) const {
                                word.kind != Kind::kUnprotect;
     if (is_of_a_round && word.round != slot.round) return Reason::kStale;
     if (!can_say(word.kind, slot)) return Reason::kState;
-    const bool confirms = word.kind == Kind::kConfirm && slot.is == SlotIs::kReserved;
-    if (confirms && m_.now > m_.claims.at(slot.claim).deadline_ns) return Reason::kState;
     if (word.answer.size() > m_.pools.at(slot.pool).config.answer_max) return Reason::kPayload;
     return Reason::kOk;
 }
@@ -114,22 +114,34 @@ void NaiveCore::ready_while_reserved(Slot& slot) {
     free_others(slots, id);
 }
 
-// S0.22, S0.24: the transition is made. When all of the claim's are, it has succeeded. S0.40,
-// invariant 4: what comes when the claim has long been sent back is released at once, and its
-// worker told so.
+// S0.22, S0.24: the transition is made. When all of the claim's are, it has succeeded; but not
+// after the claim's deadline: then it is made for nobody, and the claim, whose timer has not come
+// yet, lets go of a slot that has confirmed (S0.40).
 void NaiveCore::confirm(Slot& slot, std::span<const uint8_t> answer) {
-    if (slot.is == SlotIs::kUnknown) {
-        revoke(slot);
-        become_recovering(slot.id);
+    if (slot.is != SlotIs::kReserved) {
+        confirm_late(slot);
         return;
     }
     slot.has_confirmed = true;
-    tell_answer(slot, answer);
     const uint64_t number = slot.claim;
+    if (m_.now > m_.claims.at(number).deadline_ns) return;
+    tell_answer(slot, answer);
     for (const uint64_t id : m_.claims.at(number).slots) {
         if (!m_.slots.at(id).has_confirmed) return;
     }
     grant(number);
+}
+
+// S0.40, invariant 4: the claim has let the slot go before; what comes for it is released at once,
+// as if it had been granted. S0.24: so the slot is idle where a release is as good as its worker's
+// word. Else its worker is told to clean it, if it has not been.
+void NaiveCore::confirm_late(Slot& slot) {
+    if (m_.pools.at(slot.pool).config.release_is_ready) {
+        become_idle(slot.id);
+        return;
+    }
+    if (!slot.is_taken_back) revoke(slot);
+    become_recovering(slot.id);
 }
 
 // S0.25: a retriable error: the reservation is kept until its time, the claim goes back to its

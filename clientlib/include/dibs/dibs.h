@@ -802,7 +802,9 @@ DIBS_API int dibs_next_assignment(dibs_session* session,
 // The slot is clean and may be granted.
 DIBS_API int dibs_ready(dibs_session* session, uint64_t slot, uint64_t round, int64_t wait_ns);
 // The assignment is taken; with the last of its claim's the lease begins. The answer goes to the
-// holder; at most the pool's answer_max bytes, else DIBS_EPAYLOAD.
+// holder; at most the pool's answer_max bytes, else DIBS_EPAYLOAD. Too late for a claim that has
+// ended, or waits again, it is DIBS_OK as well and releases the slot; DIBS_REVOKE tells of that,
+// unless the pool says release_is_ready, where the slot may be granted again at once.
 DIBS_API int dibs_confirm(dibs_session* session,
                           uint64_t slot,
                           uint64_t round,
@@ -826,7 +828,8 @@ DIBS_API int dibs_done(dibs_session* session,
                        int64_t wait_ns);
 // The slot is offered no longer; a lease on it runs on, then it is gone.
 DIBS_API int dibs_withdraw(dibs_session* session, uint64_t slot, int64_t wait_ns);
-// on: not to be granted until it is taken back; a present lease runs on.
+// on: not to be granted until it is taken back; a present lease runs on. Of a slot that has been
+// assigned, dibs_confirm takes it back.
 DIBS_API int dibs_protect(dibs_session* session, uint64_t slot, int on, int64_t wait_ns);
 
 // ---- Events: what the broker decides, as it decides it. A subscription is a connection of its own

@@ -93,6 +93,35 @@ TEST(Replayer, ShowsNoCutWhenADrainAnswersAThousandClaims) {
                     2000);
 }
 
+// A turn that has no room left when it has opened takes no command before it has some.
+TEST(Replayer, ShowsNoCutWhenTwoThousandKeptSlotsAreIdleAsATurnOpens) {
+    std::string journal = R"({"pool":{"name":"gpu","kind":"worker","backlog_max":2000,)"
+                          R"("unconfirmed_max":2000}})"
+                          "\n"
+                          R"({"session":{"name":"alice"}})"
+                          "\n"
+                          R"({"session":{"name":"worker"}})"
+                          "\n";
+    std::string refusals;
+    for (int i = 0; i < 2000; ++i) {
+        const std::string slot = R"("slot":"s)" + std::to_string(i) + "\"";
+        const std::string turn = i % 100 == 99 ? "{\"turn\":{}}\n" : "";
+        journal += R"({"announce":{"session":"worker","pool":"gpu","ready":true,)" + slot + "}}\n";
+        refusals += R"({"refuse":{"try_again":true,)" + slot + "}}\n" + turn;
+        journal += turn;
+    }
+    journal += claims("alice", "a", 2000, true) + refusals +
+               R"({"session_dies":{"session":"alice"}}
+{"turn":{}}
+{"advance":{"to_ns":2000000000}}
+{"announce":{"session":"worker","pool":"gpu","slot":"last","ready":true}}
+{"session":{"name":"bob"}}
+{"claim":{"session":"bob","claim":"b","pool":"gpu"}}
+{"turn":{}}
+)";
+    expect_the_same(journal, 8000);
+}
+
 TEST(Replayer, ShowsNoCutWhenAPoolOfTwentyThousandSlotsIsMade) {
     std::string journal = R"({"pool":{"name":"gpu","slots":20000}})"
                           "\n"
