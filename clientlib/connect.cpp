@@ -140,6 +140,13 @@ void take_descriptors(Opening& opening, msghdr& message, uint32_t& count) {
     }
 }
 
+void drop_descriptors(Opening& opening) {
+    for (int& descriptor : opening.descriptors) {
+        if (descriptor >= 0) ::close(descriptor);
+        descriptor = -1;
+    }
+}
+
 int listen_for_welcome(Opening& opening) {
     union {
         uint64_t magic;
@@ -157,12 +164,13 @@ int listen_for_welcome(Opening& opening) {
         return shm::receive_packet(opening.socket, &message, MSG_CMSG_CLOEXEC);
     };
     const ssize_t size = patiently(opening.socket, SO_RCVTIMEO, opening.until_ns, receive);
+    uint32_t count = 0;
+    if (size >= 0)
+        take_descriptors(opening, message, count);  // an empty packet may bring some, too
     if (size <= 0) {
         opening.hung_up = size == 0 || errno == ECONNRESET;
         return opening.fail(DIBS_ENOBROKER, "the broker does not answer");
     }
-    uint32_t count = 0;
-    take_descriptors(opening, message, count);
     if (size == sizeof(shm::Farewell) && reply.magic == shm::kFarewellMagic) {
         return refused(opening, reply.farewell);
     }
@@ -355,6 +363,7 @@ int shake_hands(Opening& opening) {
         const bool again = opening.hung_up && opening.options.connected == nullptr &&
                            hang_ups < kHangUpsMax && monotonic_ns() < opening.until_ns;
         if (code == DIBS_OK || !again) return code;
+        drop_descriptors(opening);
         ::close(opening.socket);
         opening.socket = -1;
     }
@@ -446,9 +455,7 @@ int dibs_connect(const dibs_connect_options* options, dibs_session** session) {
         }
         return code;
     }
-    for (const int descriptor : opening.descriptors) {
-        if (descriptor >= 0) close(descriptor);
-    }
+    dibs::client::drop_descriptors(opening);
     if (opening.socket >= 0 && known.connected == nullptr) close(opening.socket);
     return code;
 }
