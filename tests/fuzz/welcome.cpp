@@ -1,24 +1,19 @@
 // tests/fuzz/welcome.cpp -- what a client hears in answer to its Hello, and the segments that it is
 // sent: a session, or a code and a sentence.
 //
-// The library connects to a socket that is already full: the linker gives this file its calls of
-// socket() and connect(). The first byte says what is sent: the input as it is, or a true Welcome
-// with the input over a part of it or over the segments' heads.
+// The first byte says what is sent: the input as it is, or a true Welcome with the input over a
+// part of it or over the segments' heads. The library hears it without the kernel
+// (plain_socket.hpp).
 // SPDX-License-Identifier: Apache-2.0
-#include <fcntl.h>
-#include <sys/eventfd.h>
-#include <sys/mman.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <array>
 #include <cstring>
 
 #include "dibs/dibs.h"
 #include "shm/board.hpp"
 #include "shm/handshake.hpp"
-#include "shm/memfd.hpp"
+#include "shm/lines.hpp"
 #include "tests/fuzz/bytes.hpp"
+#include "tests/fuzz/plain_socket.hpp"
 
 namespace {
 
@@ -28,36 +23,20 @@ using fuzz::expect;
 constexpr shm::SessionSizes kSizes = {8, 16, 4096, 4096, 8};
 constexpr uint32_t kPools = 2;
 
-int next_socket = -1;
-
 // The segments of a session that never changes; each input writes over their first bytes.
 struct Segments {
-    std::array<int, 5> fds;
-    std::byte* up;
-    std::byte* down;
-    std::byte* board;
+    shm::Lines up{shm::plan_up(kSizes).size};
+    shm::Lines down{shm::plan_down(kSizes).size};
+    shm::Lines board{shm::plan_board(kPools).size};
 
-    Segments() {
-        up = make(0, shm::plan_up(kSizes).size);
-        down = make(1, shm::plan_down(kSizes).size);
-        board = make(2, shm::plan_board(kPools).size);
-        fds[3] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        fds[4] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    }
-    std::byte* make(size_t which, uint64_t size) {
-        shm::Descriptor memory = shm::make_memfd("segment", size);
-        fds[which] = memory.release();
-        void* at = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fds[which], 0);
-        expect(at != MAP_FAILED, "memory for a segment");
-        return static_cast<std::byte*>(at);
-    }
-    void reset() const {
-        std::memset(up, 0, shm::plan_up(kSizes).size);
-        std::memset(down, 0, shm::plan_down(kSizes).size);
-        std::memset(board, 0, shm::plan_board(kPools).size);
-        shm::write_up_head(*reinterpret_cast<shm::UpHead*>(up), kSizes, 1, 1);
-        shm::write_down_head(*reinterpret_cast<shm::DownHead*>(down), kSizes, 1, 1, 1);
-        auto* head = reinterpret_cast<shm::BoardHead*>(board);
+    void reset() {
+        up.clear();
+        down.clear();
+        board.clear();
+        shm::write_up_head(*reinterpret_cast<shm::UpHead*>(up.bytes().data()), kSizes, 1, 1);
+        shm::write_down_head(
+            *reinterpret_cast<shm::DownHead*>(down.bytes().data()), kSizes, 1, 1, 1);
+        auto* head = reinterpret_cast<shm::BoardHead*>(board.bytes().data());
         head->magic = shm::kBoardMagic;
         head->pools_max = kPools;
         head->pools.store(kPools);
@@ -80,24 +59,6 @@ shm::Welcome good_welcome() {
     welcome.down_size = shm::plan_down(kSizes).size;
     welcome.board_size = shm::plan_board(kPools).size;
     return welcome;
-}
-
-void send_packet(int socket, std::span<const uint8_t> packet, std::span<const int> fds) {
-    struct iovec part = {const_cast<uint8_t*>(packet.data()), packet.size()};
-    alignas(struct cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * 5)> control = {};
-    struct msghdr message = {};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    if (!fds.empty()) {
-        message.msg_control = control.data();
-        message.msg_controllen = CMSG_SPACE(fds.size_bytes());
-        struct cmsghdr* header = CMSG_FIRSTHDR(&message);
-        header->cmsg_level = SOL_SOCKET;
-        header->cmsg_type = SCM_RIGHTS;
-        header->cmsg_len = CMSG_LEN(fds.size_bytes());
-        std::memcpy(CMSG_DATA(header), fds.data(), fds.size_bytes());
-    }
-    (void)sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 // What a caller does with a session, whatever stands in its segments.
@@ -140,23 +101,11 @@ void use(dibs_session* session) {
 
 }  // namespace
 
-extern "C" {
-int __wrap_socket(int, int, int) {
-    return next_socket;
-}
-int __wrap_connect(int, const struct sockaddr*, socklen_t) {
-    return 0;
-}
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
-    static const Segments segments;
+    static Segments segments;
     segments.reset();
     fuzz::Bytes input(bytes, size);
     const auto what = input.take<uint8_t>();
-    int pair[2];
-    expect(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0, "a pair of sockets");
-    next_socket = pair[0];
     shm::Welcome welcome = good_welcome();
     std::span<const uint8_t> packet(reinterpret_cast<const uint8_t*>(&welcome), sizeof welcome);
     if (what % 4 == 0) {
@@ -166,17 +115,21 @@ int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
         const auto raw = input.take(sizeof welcome - at);
         std::memcpy(reinterpret_cast<uint8_t*>(&welcome) + at, raw.data(), raw.size());
     } else {
-        std::byte* segment = what % 4 == 2 ? segments.down : segments.board;
-        const uint64_t room =
-            what % 4 == 2 ? shm::plan_down(kSizes).size : shm::plan_board(kPools).size;
+        const std::span<std::byte> segment =
+            what % 4 == 2 ? segments.down.bytes() : segments.board.bytes();
         while (!input.empty()) {
-            const auto at = input.take<uint16_t>() % room;
+            const auto at = input.take<uint16_t>() % segment.size();
             const auto raw = input.take(input.take<uint8_t>());
-            std::memcpy(segment + at, raw.data(), std::min<uint64_t>(raw.size(), room - at));
+            std::memcpy(segment.data() + at, raw.data(), std::min(raw.size(), segment.size() - at));
         }
     }
-    send_packet(pair[1], packet, std::span(segments.fds).first((what >> 2U) % 8 == 7 ? 3 : 5));
-    shutdown(pair[1], SHUT_WR);
+    fuzz::say({.packet = packet,
+               .descriptors = (what >> 2U) % 8 == 7 ? 3U : 5U,
+               .segments = {segments.up.bytes(), segments.down.bytes(), segments.board.bytes()}});
+    static shm::Lines told_down;
+    static shm::Lines told_board;
+    told_down = segments.down;
+    told_board = segments.board;
     dibs_session* session = nullptr;
     char text[256];
     dibs_connect_options options = {};
@@ -197,6 +150,11 @@ int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
         use(session);
         (void)dibs_close(session);
     }
-    close(pair[1]);
+    fuzz::expect_all_given_back();
+    const auto same = [](const shm::Lines& now, const shm::Lines& told) {
+        return std::memcmp(now.bytes().data(), told.bytes().data(), told.bytes().size()) == 0;
+    };
+    expect(same(segments.down, told_down) && same(segments.board, told_board),
+           "nothing is written to what a client may only read");
     return 0;
 }
