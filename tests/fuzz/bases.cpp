@@ -230,9 +230,16 @@ class Paid {
     uint16_t tag_ = 0;
 };
 
+void check(const core::Core& broker) {
+    const std::vector<std::string> wrongs = broker.check_all();
+    for (const std::string& wrong : wrongs)
+        std::fprintf(stderr, "%s\n", wrong.c_str());
+    expect(wrongs.empty(), "a turn leaves good what was good");
+}
+
 // A turn, and those that it leaves work for.
 template <class Commands>
-void turn(core::Core& broker, core::TimeNs later_ns, const Commands& commands) {
+void play(core::Core& broker, core::TimeNs later_ns, const Commands& commands) {
     broker.begin_turn(broker.now() + later_ns);
     if (!broker.cut()) commands();
     end_turn(broker);
@@ -241,10 +248,6 @@ void turn(core::Core& broker, core::TimeNs later_ns, const Commands& commands) {
         broker.begin_turn(broker.now() + 1);
         end_turn(broker);
     }
-    const std::vector<std::string> wrongs = broker.check_all();
-    for (const std::string& wrong : wrongs)
-        std::fprintf(stderr, "%s\n", wrong.c_str());
-    expect(wrongs.empty(), "a turn leaves good what was good");
 }
 
 bool is_open(const core::Core& broker, uint32_t session) {
@@ -267,10 +270,13 @@ shm::Lines make_base(size_t base, bool open) {
     return memory;
 }
 
-bool serves(core::Core& broker) {
-    if (!broker.check_all().empty()) return false;
-    turn(broker, 1, [] {});
-    turn(broker, kSecond / 2, [&] {
+void serve(core::Core& broker, bool each) {
+    const auto turn = [&](core::TimeNs later_ns, const auto& commands) {
+        play(broker, later_ns, commands);
+        if (each) check(broker);
+    };
+    turn(1, [] {});
+    turn(kSecond / 2, [&] {
         for (uint32_t session = 0; session < broker.sessions_max(); ++session) {
             if (!is_open(broker, session)) continue;
             core::Claim claim;
@@ -282,7 +288,7 @@ bool serves(core::Core& broker) {
             }
         }
     });
-    turn(broker, 1, [&] {
+    turn(1, [&] {
         for (uint32_t row = 0; row < broker.slots_max(); ++row) {
             const shm::SlotRow& slot = broker.slot(row);
             if (slot.state == shm::SlotState::kFree || slot.session == kNoRow) continue;
@@ -294,12 +300,13 @@ bool serves(core::Core& broker) {
             broker.apply(word);
         }
     });
-    turn(broker, 20 * kSecond, [] {});
+    turn(20 * kSecond, [] {});
+    check(broker);
     for (uint32_t session = 0; session < broker.sessions_max(); ++session) {
-        if (is_open(broker, session)) turn(broker, 1, [&] { broker.session_died(session); });
+        if (is_open(broker, session)) turn(1, [&] { broker.session_died(session); });
     }
-    turn(broker, 400 * kSecond, [] {});
-    return true;
+    turn(400 * kSecond, [] {});
+    check(broker);
 }
 
 }  // namespace dibs::fuzz

@@ -24,7 +24,7 @@ inline constexpr size_t kBases = 3;
 shm::Lines make_base(size_t base, bool open);
 
 // Turns in which time passes, more is asked, and everybody goes. What holds at first holds after
-// each; false: it did not hold at first.
-bool serves(core::Core& broker);
+// them, and with `each`, which takes most of the time, after each.
+void serve(core::Core& broker, bool each);
 
 }  // namespace dibs::fuzz

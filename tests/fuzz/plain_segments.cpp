@@ -3,8 +3,8 @@
 //
 // The linker gives these targets our calls; what is not about one of our numbers goes on to the
 // kernel, which would take most of an execution to make, map and unmap shared memory. Memory is
-// zeroed when it is made, as the kernel's is, and of its exact size, so that the address sanitizer
-// guards its end.
+// zeroed when it is made, as the kernel's is (a STATE's log as far as it was used), and of its
+// exact size, so that the address sanitizer guards its end.
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <sys/eventfd.h>
@@ -18,10 +18,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <span>
 #include <string_view>
 #include <utility>
 
+#include "shm/layout.hpp"
 #include "tests/fuzz/bytes.hpp"
+#include "tests/fuzz/put_back.hpp"
 
 namespace {
 
@@ -56,6 +59,13 @@ int make() {
     return -1;
 }
 
+// What these targets write into a STATE goes through a core.
+bool is_state(std::span<const std::byte> memory) {
+    if (memory.size() < sizeof(dibs::shm::StateHead)) return false;
+    const auto* head = reinterpret_cast<const dibs::shm::StateHead*>(memory.data());
+    return head->magic == dibs::shm::kStateMagic && head->size == memory.size();
+}
+
 // Of a segment that is gone, where one had this size.
 void give_memory(Thing& to, size_t size) {
     expect(!to.mapped, "a segment's size is fixed before it is mapped");
@@ -69,8 +79,15 @@ void give_memory(Thing& to, size_t size) {
         if (to.memory != nullptr) operator delete(to.memory, kAlign);
         to.memory = static_cast<std::byte*>(operator new(size, kAlign));
         to.size = size;
+        std::memset(to.memory, 0, size);
+        return;
     }
-    std::memset(to.memory, 0, size);
+    const std::span<std::byte> memory(to.memory, size);
+    if (is_state(memory)) {
+        dibs::fuzz::put_back(memory);
+    } else {
+        std::memset(to.memory, 0, size);
+    }
 }
 
 }  // namespace

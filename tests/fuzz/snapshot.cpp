@@ -1,8 +1,9 @@
 // tests/fuzz/snapshot.cpp -- a snapshot whose bytes nobody wrote: it is refused with a sentence, or
 // what it makes can be served from, and is dumped as the same bytes again and again.
 //
-// The first byte says of which base (bases.hpp) it is. What follows overwrites pieces of it, each
-// behind its place and size; behind the last, it may cut it short.
+// The first byte says of which base (bases.hpp) it is, and how often all is checked that is served.
+// What follows overwrites pieces of it, each behind its place and size; behind the last, it may cut
+// it short.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
@@ -13,6 +14,7 @@
 #include "broker/snapshot/load.hpp"
 #include "tests/fuzz/bases.hpp"
 #include "tests/fuzz/bytes.hpp"
+#include "tests/fuzz/put_back.hpp"
 
 namespace {
 
@@ -42,14 +44,31 @@ std::vector<uint8_t> edited(const std::vector<uint8_t>& base, Bytes input) {
     return bytes;
 }
 
-void serve_from(Lines& memory) {
-    core::Core broker{memory.bytes()};
+// Zeroed memory for a STATE: what an earlier one of its size was made in, where there was one.
+class Memory {
+  public:
+    std::span<std::byte> zeroed(uint64_t size) {
+        if (lines_.bytes().size() != size) {
+            lines_ = Lines(size);
+        } else {
+            dibs::fuzz::put_back(lines_.bytes());
+        }
+        return lines_.bytes();
+    }
+
+  private:
+    Lines lines_;
+};
+
+void serve_from(std::span<std::byte> state, bool each) {
+    core::Core broker{state};
     if (!broker.check_all().empty()) return;
-    const std::vector<uint8_t> dumped = snapshot::dump(memory.bytes());
-    Lines again(memory.bytes().size());
-    snapshot::Loader(dumped).fill(again.bytes());
-    expect(snapshot::dump(again.bytes()) == dumped, "a load gives back what was dumped");
-    (void)dibs::fuzz::serves(broker);
+    const std::vector<uint8_t> dumped = snapshot::dump(state);
+    static Memory memory;
+    const std::span<std::byte> again = memory.zeroed(state.size());
+    snapshot::Loader(dumped).fill(again);
+    expect(snapshot::dump(again) == dumped, "a load gives back what was dumped");
+    dibs::fuzz::serve(broker, each);
 }
 
 }  // namespace
@@ -64,16 +83,18 @@ int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
         return made;
     }();
     Bytes asked(bytes, size);
-    const std::vector<uint8_t>& base = bases[asked.take<uint8_t>() % bases.size()];
+    const auto which = asked.take<uint8_t>();
+    const std::vector<uint8_t>& base = bases[which % bases.size()];
     const std::vector<uint8_t> input = edited(base, asked);
     try {
         const snapshot::Loader loader(input);
         const uint64_t state_size = core::state_size(loader.limits());
         if (state_size > kStateMax) return 0;
-        Lines memory(state_size);
-        loader.fill(memory.bytes());
+        static Memory memory;
+        const std::span<std::byte> state = memory.zeroed(state_size);
+        loader.fill(state);
         ++dibs::fuzz::understood;
-        serve_from(memory);
+        serve_from(state, which / bases.size() % 4 == 0);
     } catch (const snapshot::SnapshotError& error) {
         expect(error.what()[0] != '\0', "a refusal says why");
     }
