@@ -55,7 +55,7 @@ bool TransientPools::end_unused() {
         if (!is_transient(entry.pool)) return true;  // its file has taken it over
         const bool due =
             entry.unused_since_ns != shm::kNever && core_.now() >= entry.unused_since_ns + idle_ns_;
-        if (!due) return false;
+        if (!due || core_.turn_full()) return false;
         const bool gone = core_.delete_pool(entry.pool) == shm::Reason::kOk;
         if (!gone) entry.unused_since_ns = core_.now();
         return gone;
