@@ -123,6 +123,7 @@ class Hand {
     bool armed_ = false;
     uint32_t slot_ = 0;
     uint64_t round_ = 0;
+    uint64_t asked_round_ = 0;  // the last one, taken or not: ready is said of it
     uint64_t claim_ = 0;
     uint32_t lines_due_ = 0;  // that the process owes
     bool confirmed_ = false;

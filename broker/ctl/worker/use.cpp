@@ -41,6 +41,7 @@ void Hand::take_assignments(int64_t now_ns) {
 }
 
 void Hand::take_use(const dibs_assignment& assignment, int64_t now_ns) {
+    asked_round_ = assignment.round;
     if (state_ != State::kIdle) {
         post_->refuse(assignment.round, 0, true);
         return;
@@ -104,7 +105,7 @@ void Hand::finish_use(int64_t now_ns) {
     if (must_retire(now_ns)) return stop(true, now_ns);
     if (!options_.between.empty()) return clean(now_ns);
     if (!post_) return post(now_ns);
-    if (!post_->ready(round_)) return lose_post(now_ns);
+    if (!post_->ready(asked_round_)) return lose_post(now_ns);
     be_idle(now_ns);
 }
 
@@ -156,7 +157,7 @@ void Hand::look_at_cleaner(int64_t now_ns) {
     }
     if (draining_) return stop(true, now_ns);
     if (!post_) return post(now_ns);
-    if (!post_->ready(round_)) return lose_post(now_ns);
+    if (!post_->ready(asked_round_)) return lose_post(now_ns);
     be_idle(now_ns);
 }
 
