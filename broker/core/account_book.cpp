@@ -42,6 +42,7 @@ AccountBook::AccountBook(State& state, Edit& edit, Arena& arena, uint64_t seed)
       stall_of_slot(state.slots.size(), kNoRow),
       claim_of_lease(state.leases.size(), kNoRow),
       promised_to(state.slots.size(), kNoRow),
+      held_over(state.pools.size()),
       tenant_leases(state.leases.size()),
       stall_leases(state.leases.size()),
       account_uses(state.accounts.size()),

@@ -179,6 +179,9 @@ struct AccountBook {
     std::vector<uint32_t> stall_of_slot;   // by slot row
     std::vector<uint32_t> claim_of_lease;  // by lease row
     std::vector<uint32_t> promised_to;     // slot row → claim row
+    // Pool → promised slots that are ready, and whose workers may not be asked yet. Some may not be
+    // there any more.
+    std::vector<std::vector<uint32_t>> held_over;
     OrderedRows tenant_leases;
     OrderedRows stall_leases;
 

@@ -158,7 +158,11 @@ void Core::Parts::wait_by_account(uint32_t row) {
 void Core::Parts::leave_order(uint32_t row) {
     const shm::ClaimRow& claim = state.claims[row];
     if (claim.state == shm::ClaimState::kWaiting) leave_waiting(row);
-    if (claim.state == shm::ClaimState::kPromised) break_promise(claim.first_slot);
+    if (claim.state != shm::ClaimState::kPromised) return;
+    const uint32_t slot = claim.first_slot;
+    const bool is_ready = is_held_over(slot);
+    break_promise(slot);
+    if (is_ready) make_idle(slot);
 }
 
 // A claim's row is about to be freed.

@@ -15,6 +15,7 @@ using Step = AccountPass::Step;
 
 bool Core::Parts::pass_by_account(uint32_t pool) {
     AccountPass& pass = book->pass;
+    if (!hand_over_held(pool)) return false;
     if (pass.pool != pool) start_account_pass(pool);
     for (; pass.step != Step::kEnd; next_account_step()) {
         if (!account_step()) return false;

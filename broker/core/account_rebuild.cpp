@@ -84,6 +84,9 @@ void Core::Parts::rebuild_standing(uint32_t row) {
             return occupy(row, claim.first_slot, 1);
         case ClaimState::kPromised:
             book->promised_to[claim.first_slot] = row;
+            if (is_held_over(claim.first_slot)) {
+                book->held_over[claim.pool].push_back(claim.first_slot);
+            }
             ++confirming_total;
             count_fanout(row, claim.account_class, 1);
             return count_labels(claim.account, claim.first_slot, 1);

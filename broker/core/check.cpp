@@ -127,7 +127,7 @@ void Check::marked_slot(uint32_t row) {
     if (is_kept(slot)) ++kept_wanted_;
     const bool marked = (slot.flags & (SlotFlag::kKept | SlotFlag::kTakenBack)) != 0;
     expect(&wrongs_, !marked || is_kept(slot) || is_taken_back(slot), [&] {
-        return who() + " is kept or was taken back, and is neither reserved nor recovering";
+        return who() + " is kept or was taken back, and is in no state for that";
     });
     expect(&wrongs_, !is_taken_back(slot) || slot.session != kNoRow, [&] {
         return who() + " was taken back from a worker that nobody had asked";
@@ -334,6 +334,8 @@ void Check::derived() {
         parts_.confirming_total);
     expect_count(
         &wrongs_, [] { return std::string("timers"); }, timers_wanted_, parts_.timers.size());
+    expect_count(
+        &wrongs_, [] { return std::string("kept slots"); }, kept_wanted_, parts_.kept_slots.size());
     expect_count(
         &wrongs_, [] { return std::string("keys"); }, keys_wanted_, parts_.keys.size());
     expect_count(

@@ -153,21 +153,32 @@ void Core::Parts::accept(const Claim& command, uint64_t number, const TermRows* 
     wait_in_backlog(row);
 }
 
-// Into the backlog where its number puts it: a new claim at the tail, an earlier one before the
-// first that is younger (claims that come back are old, so the walk from the head is short).
+// Before which claim of its pool's backlog its number puts one that is older than the last of them.
+// Claims that come back are old, so the walk from the head is short; and where several do, in their
+// order, each stands right behind the one before it.
+uint32_t Core::Parts::place_in_backlog(const shm::ClaimRow& claim) const {
+    const auto before = [&](uint32_t at) {
+        return at != kNoRow && state.claims[at].arrival < claim.arrival;
+    };
+    uint32_t at = backlog.head(claim.pool);
+    const shm::ClaimRow& last = state.claims[last_seated];
+    const bool still_waits = last.state == ClaimState::kWaiting && last.pool == claim.pool;
+    if (still_waits && before(last_seated)) at = last_seated;
+    while (before(at))
+        at = backlog.next(at);
+    return at;
+}
+
+// Into the backlog where its number puts it: a new claim at the tail.
 void Core::Parts::wait_in_backlog(uint32_t row) {
     shm::ClaimRow& claim = edit.row(state.claims[row], 1);
     shm::PoolRow& pool = edit.row(state.pools[claim.pool], kPoolHot);
     put(claim.state, ClaimState::kWaiting);
     put(pool.waiting, pool.waiting + 1);
     const uint32_t tail = backlog.tail(claim.pool);
-    uint32_t at = kNoRow;
-    if (tail != kNoRow && state.claims[tail].arrival > claim.arrival) {
-        at = backlog.head(claim.pool);
-        while (state.claims[at].arrival < claim.arrival)
-            at = backlog.next(at);
-    }
-    backlog.insert_before(claim.pool, row, at);
+    const bool is_older = tail != kNoRow && state.claims[tail].arrival > claim.arrival;
+    backlog.insert_before(claim.pool, row, is_older ? place_in_backlog(claim) : kNoRow);
+    last_seated = row;
     if ((claim.flags & kImpatient) != 0) impatient.push_back(row);
     touch(claim.pool);
     if (by_account(claim.pool)) wait_by_account(row);
@@ -284,8 +295,10 @@ void Core::Parts::reservation_over(uint32_t row) {
         if ((state.slots[slot].flags & shm::SlotFlag::kConfirmed) != 0) {
             give_back(slot, true, false);
         } else {
-            put(edit.row(state.slots[slot], 1).holder, kNoRow);
-            if ((state.slots[slot].flags & shm::SlotFlag::kDraining) != 0) {
+            shm::SlotRow& silent = edit.row(state.slots[slot], 1);
+            put(silent.holder, kNoRow);
+            put(silent.flags, silent.flags | shm::SlotFlag::kTakenBack);
+            if ((silent.flags & shm::SlotFlag::kDraining) != 0) {
                 remove_slot(slot);
             } else {
                 move_slot(slot, SlotState::kUnknown);

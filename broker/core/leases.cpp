@@ -76,10 +76,10 @@ uint32_t Core::Parts::lease_out(const Grantee& to, uint32_t first_slot) {
         shm::SlotRow& held = edit.row(state.slots[slot], 1);
         put(held.holder, row);
         put(held.fence, fence);
-        // Protection that came while it was reserved ends with that (S0.23).
         put(held.flags,
             held.flags &
-                static_cast<uint8_t>(shm::SlotFlag::kUnqualified | shm::SlotFlag::kDraining));
+                static_cast<uint8_t>(shm::SlotFlag::kProtected | shm::SlotFlag::kUnqualified |
+                                     shm::SlotFlag::kDraining));
         if (held.state != SlotState::kLeased) move_slot(slot, SlotState::kLeased);
         decided_slots.push_back(slot);
     }

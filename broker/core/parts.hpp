@@ -69,7 +69,8 @@ inline bool is_kept(const shm::SlotRow& slot) {
 
 // Its worker was asked for a claim that did not get it, and has not answered since.
 inline bool is_taken_back(const shm::SlotRow& slot) {
-    return slot.state == SlotState::kRecovering && (slot.flags & shm::SlotFlag::kTakenBack) != 0;
+    return (slot.state == SlotState::kRecovering || slot.state == SlotState::kUnknown) &&
+           (slot.flags & shm::SlotFlag::kTakenBack) != 0;
 }
 
 // Lines of a claim's row that change when it begins or ends to run.
@@ -96,6 +97,7 @@ struct Core::Parts {
     Timers timers;                            // of claims and leases
     Timers kept_slots;                        // of those that are reserved without a claim
     Backlog backlog;                          // list: pool, row: claim, by number
+    uint32_t last_seated = 0;                 // the claim that came into one last, if it waits
     Chains pool_leases;                       // list: pool, row: lease, oldest first
     Chains expired_leases;                    // list: pool, row: lease uncollected, by expiry
     std::vector<uint32_t> collected;          // pool → slots with SlotFlag::kCollected
@@ -235,6 +237,7 @@ struct Core::Parts {
         uint32_t preferred = kNoRow;
     };
     void accept(const Claim& command, uint64_t number, const TermRows* terms);
+    [[nodiscard]] uint32_t place_in_backlog(const shm::ClaimRow& claim) const;
     void wait_in_backlog(uint32_t claim);
     void wait_again(uint32_t claim);
     void end_claim(uint32_t claim, Outcome outcome, Reason reason, uint64_t value, bool tell);
@@ -481,6 +484,9 @@ struct Core::Parts {
     void begin_revoking(uint32_t lease, TimeNs grace_ns);
     void end_revoked(uint32_t lease);
     bool hand_over(uint32_t slot);
+    void hold_over(uint32_t slot);
+    [[nodiscard]] bool is_held_over(uint32_t slot) const;
+    bool hand_over_held(uint32_t pool);
     void break_promise(uint32_t slot);
     void void_promise(uint32_t slot);
 

@@ -113,11 +113,6 @@ void Core::Parts::preempt(uint32_t victim, uint32_t claim_row) {
     }
     const shm::LeaseRow& lease = state.leases[victim];
     const uint32_t slot = lease.first_slot;
-    // It would be ready before its worker may be asked, and then lost to the claim that has paid.
-    if (state.slots[slot].session != kNoRow && !may_ask(state.pools[lease.pool], 1)) {
-        pass.stopped = true;
-        return;
-    }
     const Cost cost = cost_of(victim);
     leave_waiting(claim_row);
     shm::ClaimRow& claim = edit.row(state.claims[claim_row], kClaimRunLines);
@@ -216,17 +211,20 @@ void Core::Parts::end_revoked(uint32_t row) {
 }
 
 // A promised slot would be idle: it is the claim's. False if it is promised to nobody, or has
-// other labels by now than the claim must have, or no more workers may be asked, or the claim's
-// deadline has passed: then its timer ends it in this turn.
+// other labels by now than the claim must have, or that one's deadline has passed: then its timer
+// ends it in this turn.
 bool Core::Parts::hand_over(uint32_t slot) {
     const uint32_t claim = book->promised_to[slot];
     if (claim == kNoRow) return false;
     const shm::ClaimRow& row = state.claims[claim];
-    const bool asks = state.slots[slot].session != kNoRow;
-    if (now_ns > row.deadline_ns || (asks && !may_ask(state.pools[row.pool], 1)) ||
+    if (now_ns > row.deadline_ns ||
         !book->labels.covers(state.slots[slot].label_set, row.label_set)) {
         void_promise(slot);
         return false;
+    }
+    if (state.slots[slot].session != kNoRow && !may_ask(state.pools[row.pool], 1)) {
+        hold_over(slot);
+        return true;
     }
     break_promise(slot);
     shm::PoolRow& pool = edit.row(state.pools[row.pool], kPoolHot);
@@ -242,6 +240,46 @@ bool Core::Parts::hand_over(uint32_t slot) {
     book->chosen.assign(1, slot);
     give_slots(claim, book->chosen, state.slots[slot].session == kNoRow ? 0 : 1);
     return true;
+}
+
+// As many workers are being asked as the pool allows: the slot waits for its turn, and is nobody
+// else's meanwhile.
+void Core::Parts::hold_over(uint32_t slot) {
+    shm::SlotRow& held = edit.row(state.slots[slot], 1);
+    put(held.flags, shm::SlotFlag::kSaidReady);
+    recover(slot);
+    std::vector<uint32_t>& all = book->held_over[held.pool];
+    if (std::find(all.begin(), all.end(), slot) == all.end()) all.push_back(slot);
+}
+
+bool Core::Parts::is_held_over(uint32_t row) const {
+    constexpr auto kStops =
+        static_cast<uint8_t>(shm::SlotFlag::kProtected | shm::SlotFlag::kUnqualified);
+    const shm::SlotRow& slot = state.slots[row];
+    return slot.state == SlotState::kRecovering && slot.holder == kNoRow &&
+           (slot.flags & shm::SlotFlag::kSaidReady) != 0 && (slot.flags & kStops) == 0 &&
+           by_account(slot.pool) && book->promised_to[row] != kNoRow;
+}
+
+// Before anybody else's worker is asked: those for whom a slot has been taken have paid for it.
+bool Core::Parts::hand_over_held(uint32_t pool) {
+    std::vector<uint32_t>& held = book->held_over[pool];
+    if (held.empty() || !may_ask(state.pools[pool], 1)) return true;
+    std::erase_if(held, [&](uint32_t slot) { return !is_held_over(slot); });
+    const auto number = [&](uint32_t slot) {
+        return state.claims[book->promised_to[slot]].arrival;
+    };
+    std::sort(held.begin(), held.end(), [&](uint32_t left, uint32_t right) {
+        return number(left) < number(right);
+    });
+    size_t next = 0;
+    for (; next < held.size() && may_ask(state.pools[pool], 1); ++next) {
+        if (full()) break;
+        make_idle(held[next]);
+    }
+    const bool goes_on = next < held.size() && may_ask(state.pools[pool], 1);
+    held.erase(held.begin(), held.begin() + static_cast<ptrdiff_t>(next));
+    return !goes_on;
 }
 
 // Takes the promise back; the claim is left to the caller, still marked promised.

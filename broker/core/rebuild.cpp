@@ -69,8 +69,7 @@ void Rebuild::claims() {
 void Rebuild::claim(uint32_t row) {
     const shm::ClaimRow& claim = state_.claims[row];
     if (claim.state == ClaimState::kRunning) {  // its lease stands for it
-        const bool may_wait_again = (claim.flags & shm::ClaimFlag::kRequeue) != 0;
-        if (may_wait_again) parts_.backlog.keep_seat(claim.pool, row);
+        parts_.backlog.keep_seat(claim.pool, row);
         return;
     }
     parts_.tags[claim.session][claim.tag] = row;

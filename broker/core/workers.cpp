@@ -125,7 +125,9 @@ void Core::Parts::say_confirm(uint32_t row, const WorkerWord& word) {
     const bool in_time = now_ns <= state.claims[state.slots[row].holder].deadline_ns;
     if (in_time) tell_answer(row, word.answer);
     shm::SlotRow& slot = edit.row(state.slots[row], 1);
-    put(slot.flags, slot.flags | SlotFlag::kConfirmed);
+    // Its transition: protection that came before that ends with it (S0.23).
+    const uint32_t ends = in_time ? uint32_t{SlotFlag::kProtected} : 0;
+    put(slot.flags, (slot.flags & ~ends) | uint32_t{SlotFlag::kConfirmed});
     shm::ClaimRow& claim = edit.row(state.claims[slot.holder], 1);
     shm::PoolRow& pool = edit.row(state.pools[slot.pool], kPoolHot);
     put(claim.confirmed, claim.confirmed + 1);
@@ -141,7 +143,9 @@ void Core::Parts::say_confirm(uint32_t row, const WorkerWord& word) {
 // already is not told again.
 void Core::Parts::confirm_late(uint32_t row) {
     const shm::SlotRow& slot = state.slots[row];
-    if ((state.pools[slot.pool].flags & shm::PoolFlag::kReleaseIsReady) != 0) return make_idle(row);
+    const bool release_is_ready =
+        (state.pools[slot.pool].flags & shm::PoolFlag::kReleaseIsReady) != 0;
+    if (release_is_ready && is_taken_back(slot)) return make_idle(row);
     if (slot.state == SlotState::kUnknown) return make_recovering(row, true);
     put(edit.row(slot, 1).flags, slot.flags & ~uint32_t{SlotFlag::kTakenBack});
 }

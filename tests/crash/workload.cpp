@@ -128,10 +128,17 @@ uint32_t Workload::any_slot(SlotState state, bool kept) {
     for (uint32_t step = 0; step < core_.slots_max(); ++step) {
         const uint32_t row = (start + step) % core_.slots_max();
         const shm::SlotRow& slot = core_.slot(row);
-        const bool is_kept = (slot.flags & shm::SlotFlag::kKept) != 0;
+        const bool is_kept =
+            state == SlotState::kReserved && (slot.flags & shm::SlotFlag::kKept) != 0;
         if (slot.state == state && slot.session != kNoRow && is_kept == kept) return row;
     }
     return kNoRow;
+}
+
+// Most confirmations come in time; the others to a slot that is reserved no more.
+SlotState Workload::asked_in_state() {
+    if (below(4) != 0) return SlotState::kReserved;
+    return below(2) == 0 ? SlotState::kRecovering : SlotState::kUnknown;
 }
 
 bool Workload::claim(uint16_t units_max) {
@@ -395,7 +402,7 @@ bool Workload::apply(Operation operation) {
                        any_slot(below(2) == 0 ? SlotState::kRecovering : SlotState::kUnknown),
                        false);
         case Operation::kConfirm:
-            return say(WorkerWord::Kind::kConfirm, any_slot(SlotState::kReserved), false);
+            return say(WorkerWord::Kind::kConfirm, any_slot(asked_in_state()), false);
         case Operation::kRefuseRetry:
             return say(WorkerWord::Kind::kRefuse, any_slot(SlotState::kReserved), true);
         case Operation::kRefuse:

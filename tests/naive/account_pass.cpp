@@ -34,6 +34,7 @@ uint8_t NaiveCore::class_of(const Claim& claim) const {
 }
 
 void NaiveCore::pass_by_account(uint32_t row) {
+    hand_over_held(row);
     Pass pass;
     pass.pool = row;
     for (const uint64_t number : pending_of(row)) {

@@ -271,7 +271,7 @@ void NaiveCore::end_claim(uint64_t number, Outcome outcome, Reason reason, uint6
     if (is_wanting) name_holder(end, oldest_lease_of(claim.pool));
 
     for (auto& [id, slot] : m_.slots) {
-        if (slot.promised_to == number) void_promise(id);
+        if (slot.promised_to == number) promised_claim_ended(id);
     }
 }
 

@@ -54,7 +54,6 @@ void NaiveCore::grant(uint64_t number) {
         slot.is = SlotIs::kLeased;
         slot.claim = number;
         slot.has_confirmed = true;
-        slot.is_protected = false;
         // Of accounts.
         slot.is_unconfirmed = slot.session == shm::kNoRow;
         slot.assigned_ns = m_.now;

@@ -212,6 +212,9 @@ class NaiveCore {
     void revocation_over(uint64_t lease);
     void queue_again(const Lease& lease);
     bool promise_is_void(const Slot& slot) const;
+    static bool is_held_over(const Slot& slot);
+    void hand_over_held(uint32_t pool);
+    void promised_claim_ended(uint64_t slot);
     void give_promised(uint64_t slot);
     void void_promise(uint64_t slot);
 

@@ -1,5 +1,5 @@
 // tests/naive/naive_reservation_test.cpp -- what becomes of reservations, worked out by hand: swept
-// as a turn opens, confirmed too late, promised past the maximum, unmarked by the grant.
+// as a turn opens, confirmed too late, promised past the maximum, unmarked by its confirmation.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
@@ -258,7 +258,7 @@ TEST_F(NaiveReservationTest, KeepsAProtectionThatWasSetWhileLeased) {
 
 // Account a pays for P0, which takes the slot of a free run; and then the pool has as many
 // unconfirmed workers as it may have.
-TEST_F(NaiveReservationTest, VoidsAPromiseThatWouldAskOneWorkerTooMany) {
+TEST_F(NaiveReservationTest, HoldsOverAPromiseThatWouldAskOneWorkerTooMany) {
     core::PoolConfig config;
     config.name = "accounts";
     config.kind = shm::PoolKind::kWorker;
@@ -285,8 +285,8 @@ TEST_F(NaiveReservationTest, VoidsAPromiseThatWouldAskOneWorkerTooMany) {
     claim(pool, 2);
     ASSERT_EQ(turn(1003).back().kind, DecisionKind::kAssign);  // slot 1, for claim 3
     say(Word::kReady, 0, 1);
-    EXPECT_EQ(state(0), SlotIs::kIdle);
-    EXPECT_FALSE(core_.model().claims.at(2).is_promised);
+    EXPECT_EQ(state(0), SlotIs::kRecovering);
+    EXPECT_TRUE(core_.model().claims.at(2).is_promised);
     EXPECT_EQ(kinds(turn(1004)), (std::vector{DecisionKind::kResult}));
     say(Word::kConfirm, 1, 1);
     const auto decided = turn(1005);

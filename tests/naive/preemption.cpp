@@ -41,10 +41,7 @@ void NaiveCore::preempt_at(Pass& pass, uint8_t at) {
             const Claim& claim = m_.claims.at(number);
             if (banned.contains(claim.account)) continue;
             if (!may_preempt(claim, m_.leases.at(victim))) continue;
-            // S0.22: past the limit a claim waits, and its slot is not taken from anybody.
-            const Slot& slot = m_.slots.at(m_.leases.at(victim).slots.front());
-            const bool is_asked = slot.session != shm::kNoRow;
-            pass.service_is_over = lease_rows_free() == 0 || (is_asked && !may_ask(pass.pool, 1));
+            pass.service_is_over = lease_rows_free() == 0;
             if (pass.service_is_over) return;
             preempt(number, victim, at);
             break;
@@ -159,13 +156,29 @@ void NaiveCore::queue_again(const Lease& lease) {
     wait_again(claim.number);
 }
 
-// S0.2: a claim that is over gets no slot. S0.22: past the maximum of unconfirmed reservations a
-// claim waits, and its slot is not popped; who is only reported is not asked. And the slot may have
-// other labels by now.
+// S0.2: a claim that is over gets no slot. And the slot may have other labels by now.
 bool NaiveCore::promise_is_void(const Slot& slot) const {
     const Claim& next = m_.claims.at(slot.promised_to);
-    const bool may_be_reserved = slot.session == shm::kNoRow || may_ask(slot.pool, next.units);
-    return m_.now > next.deadline_ns || !may_be_reserved || !has_all(slot.labels, next.base);
+    return m_.now > next.deadline_ns || !has_all(slot.labels, next.base);
+}
+
+// S0.22: past the maximum of unconfirmed reservations a claim waits, and its slot is not popped: it
+// is nobody else's either. Who is only reported is not asked.
+bool NaiveCore::is_held_over(const Slot& slot) {
+    return slot.is == SlotIs::kRecovering && slot.only_waits_for_admission && !slot.is_protected &&
+           !slot.is_unqualified && slot.promised_to != 0;
+}
+
+// S0.22, invariant 9: those that have preempted and only wait for that come first when there is
+// room, in order of arrival.
+void NaiveCore::hand_over_held(uint32_t pool) {
+    std::map<uint64_t, uint64_t> held;  // by their claims' numbers
+    for (const auto& [id, slot] : m_.slots) {
+        if (slot.pool == pool && is_held_over(slot)) held[slot.promised_to] = id;
+    }
+    for (const auto& [number, id] : held) {
+        if (may_ask(pool, 1)) become_idle(id);
+    }
 }
 
 // "The slot goes to the preemptor's claim as soon as it would be idle." S0.14: past the ready
@@ -193,6 +206,13 @@ void NaiveCore::void_promise(uint64_t id) {
     if (!m_.claims.contains(number)) return;
     m_.claims.at(number).is_promised = false;
     m_.claims.at(number).abort = 0;
+}
+
+// The claim has ended: what waited for it alone is idle.
+void NaiveCore::promised_claim_ended(uint64_t id) {
+    const bool is_ready = is_held_over(m_.slots.at(id));
+    void_promise(id);
+    if (is_ready) become_idle(id);
 }
 
 }  // namespace dibs::naive

@@ -52,6 +52,11 @@ void NaiveCore::become_idle(uint64_t id) {
     }
     // "The slot goes to the preemptor's claim as soon as it would be idle."
     if (slot.promised_to != 0 && promise_is_void(slot)) void_promise(id);
+    if (slot.promised_to != 0 && slot.session != shm::kNoRow && !may_ask(slot.pool, 1)) {
+        slot.is = SlotIs::kRecovering;
+        slot.only_waits_for_admission = true;
+        return;
+    }
     if (slot.promised_to != 0) {
         give_promised(id);
         return;
@@ -70,11 +75,12 @@ void NaiveCore::become_recovering(uint64_t id) {
 }
 
 // S0.19: its worker was asked and has not answered. As long as that is so the slot is held, if for
-// nobody: no second claim can have it.
+// nobody: no second claim can have it. Whoever was not asked (S2.24) cannot confirm late.
 void NaiveCore::become_unknown(uint64_t id) {
     Slot& slot = m_.slots.at(id);
+    const bool is_asked = slot.is == SlotIs::kReserved;
     slot.is = SlotIs::kUnknown;
-    slot.is_taken_back = false;
+    slot.is_taken_back = is_asked;
     slot.only_waits_for_admission = false;
     if (slot.is_draining) leave(id);
 }

@@ -263,6 +263,8 @@ void Statements::confirm(JudgedSlot& slot, const JudgedClaim* claim) {
         slot.has_confirmed = true;
         slot.is_late = now_ > claim->deadline_ns;
         is_late_ = slot.is_late;
+        // S0.23: it is the transition.
+        if (!slot.is_late) slot.is_unmarked = std::exchange(slot.is_protected, false);
         return;
     }
     is_late_ = true;

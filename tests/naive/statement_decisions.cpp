@@ -203,8 +203,6 @@ void Statements::grant(const DecisionLine& line) {
         slot->fence = line.fence;
         slot->phase = SlotPhase::kLeased;
         slot->claim = claim->number;
-        // S0.23: of what was set since it was chosen.
-        slot->is_unmarked = std::exchange(slot->is_protected, false);
     }
     claim->phase = ClaimPhase::kLeased;
     claim->holder = claim->session;

@@ -35,7 +35,7 @@ enum class News {
     kNewGeneration,  // released or said ready within its reservation's time
     kSameName,       // announced by a name whose reservation's time was not over
     kLate,           // confirmed too late, and so released
-    kUnmarked,       // its lease's beginning had removed the mark that protected it
+    kUnmarked,       // its confirmation had removed the mark that protected it
 };
 
 struct JudgedSlot {
@@ -53,7 +53,7 @@ struct JudgedSlot {
     bool is_late = false;      // it has, after its claim's deadline
     bool is_asked = false;     // away, and its worker may still confirm
     bool is_revoked = false;   // its worker has been told so, in this round
-    bool is_unmarked = false;  // was protected when its lease began
+    bool is_unmarked = false;  // was protected when its worker confirmed
     uint32_t round = 0;
     uint64_t fence = 0;
     core::TimeNs until_ns = 0;  // of its last reservation

@@ -114,9 +114,9 @@ void NaiveCore::ready_while_reserved(Slot& slot) {
     free_others(slots, id);
 }
 
-// S0.22, S0.24: the transition is made. When all of the claim's are, it has succeeded; but not
-// after the claim's deadline: then it is made for nobody, and the claim, whose timer has not come
-// yet, lets go of a slot that has confirmed (S0.40).
+// S0.22, S0.24: the transition is made; S0.23: it removes the mark of protection. When all of the
+// claim's are, it has succeeded; but not after the claim's deadline: then it is made for nobody,
+// and the claim, whose timer has not come yet, lets go of a slot that has confirmed (S0.40).
 void NaiveCore::confirm(Slot& slot, std::span<const uint8_t> answer) {
     if (slot.is != SlotIs::kReserved) {
         confirm_late(slot);
@@ -125,6 +125,7 @@ void NaiveCore::confirm(Slot& slot, std::span<const uint8_t> answer) {
     slot.has_confirmed = true;
     const uint64_t number = slot.claim;
     if (m_.now > m_.claims.at(number).deadline_ns) return;
+    slot.is_protected = false;
     tell_answer(slot, answer);
     for (const uint64_t id : m_.claims.at(number).slots) {
         if (!m_.slots.at(id).has_confirmed) return;
@@ -136,11 +137,11 @@ void NaiveCore::confirm(Slot& slot, std::span<const uint8_t> answer) {
 // as if it had been granted. S0.24: so the slot is idle where a release is as good as its worker's
 // word. Else its worker is told to clean it, if it has not been.
 void NaiveCore::confirm_late(Slot& slot) {
-    if (m_.pools.at(slot.pool).config.release_is_ready) {
+    if (m_.pools.at(slot.pool).config.release_is_ready && slot.is_taken_back) {
         become_idle(slot.id);
         return;
     }
-    if (!slot.is_taken_back) revoke(slot);
+    if (slot.is == SlotIs::kUnknown) revoke(slot);
     become_recovering(slot.id);
 }
 

@@ -7,6 +7,7 @@
 #include <random>
 #include <vector>
 
+#include "broker/core/parts.hpp"
 #include "tests/broker/core/core_fixture.hpp"
 
 namespace dibs::tests {
@@ -96,6 +97,36 @@ TEST_F(Attach, OverlooksNoFreeClaimThatItsListLeavesOut) {
     second.head.free_next = right;
     core::Core::Refusal refusal;
     EXPECT_NE(core::Core::attach(memory(), 7, &refusal, 3), nullptr);
+}
+
+// Workers have been asked for forty claims; the others wait. The list is not seated anew for those
+// that come back, one by one, the youngest first.
+TEST_F(Attach, KeepsASeatForEachClaimThatMayComeBack) {
+    core::PoolConfig config;
+    config.name = "box";
+    config.kind = shm::PoolKind::kWorker;
+    config.backlog_max = 200;
+    turn(0, [&] { pool_ = core().set_pool(config, nullptr); });
+    turn(0, [&] {
+        for (uint16_t tag = 0; tag < 40; ++tag) {
+            core().apply(core::Announce{.session = session_, .pool = pool_, .ready = true});
+            claim(session_, tag, pool_);
+        }
+    });
+    turn(0, [&] {
+        for (uint16_t tag = 40; tag < 50; ++tag)
+            claim(session_, tag, pool_);
+    });
+    core::Core::Parts parts(memory(), 0);
+    parts.rebuild();
+    const uint64_t before = parts.backlog.seated_anew();
+    for (uint32_t tag = 40; tag-- != 0;) {
+        const uint32_t row = parts.tags[session_][tag];
+        ASSERT_EQ(parts.state.claims[row].state, shm::ClaimState::kReserved);
+        parts.backlog.insert_before(pool_, row, parts.backlog.head(pool_));
+    }
+    EXPECT_EQ(parts.backlog.seated_anew(), before);
+    EXPECT_EQ(parts.backlog.ahead(pool_, parts.tags[session_][49]), 49U);
 }
 
 // Tables of which some rows are looked at before others that they name.
