@@ -61,42 +61,111 @@ shm::Welcome good_welcome() {
     return welcome;
 }
 
+// Empty, with the size that tells the library how much of it the caller knows.
+template <typename T>
+T sized() {
+    T made = {};
+    made.size = sizeof made;
+    return made;
+}
+
+// Reads each byte that the library says is there.
+void read(const void* bytes, size_t size) {
+    size_t sum = 0;
+    for (size_t at = 0; at < size; ++at)
+        sum += static_cast<const uint8_t*>(bytes)[at];
+    expect(sum < size_t{1} << 32U, "bytes are bytes");
+}
+
+void look_around(dibs_session* session) {
+    uint32_t place = 0;
+    (void)dibs_pool(session, "gpu", &place);
+    (void)dibs_account(session, "rich", &place);
+    auto counters = sized<dibs_counters>();
+    (void)dibs_snapshot(session, 0, &counters);
+    auto limits = sized<dibs_pool_limits>();
+    (void)dibs_describe(session, 1, &limits);
+    auto totals = sized<dibs_totals>();
+    (void)dibs_pool_totals(session, 0, &totals);
+    auto latency = sized<dibs_latency>();
+    (void)dibs_pool_latency(session, 1, &latency);
+    (void)dibs_reported_latency(session, &latency);
+    auto share = sized<dibs_share>();
+    (void)dibs_account_share(session, place, &share);
+}
+
+void use_lease(dibs_session* session, const dibs_lease& lease) {
+    for (uint32_t unit = 0; unit < 2; ++unit) {
+        dibs_slot slot = {};
+        if (dibs_lease_slot(session, &lease, unit, &slot) == DIBS_OK) {
+            read(slot.attributes, slot.attributes_size);
+            read(slot.answer, slot.answer_size);
+        }
+        const char* value = nullptr;
+        if (dibs_lease_attribute(session, &lease, unit, "device", &value) == DIBS_OK) {
+            read(value, std::strlen(value));
+        }
+        const void* answer = nullptr;
+        size_t size = 0;
+        if (dibs_lease_answer(session, &lease, unit, &answer, &size) == DIBS_OK) read(answer, size);
+    }
+    int code = 0;
+    (void)dibs_lease_state(session, &lease, &code);
+    int64_t left_ns = 0;
+    (void)dibs_lease_remaining(session, &lease, &left_ns);
+    (void)dibs_keepalive(session, &lease, DIBS_SECOND, DIBS_NOWAIT, nullptr);
+    (void)dibs_release(session, &lease, DIBS_NOWAIT);
+}
+
+void work(dibs_session* session) {
+    for (int i = 0; i < 3; ++i) {
+        dibs_assignment given = {};
+        const int code = dibs_next_assignment(session, DIBS_NOWAIT, &given);
+        if (code != DIBS_OK && code != DIBS_EPAYLOAD) return;
+        if (code == DIBS_EPAYLOAD) {
+            (void)dibs_refuse(session, given.slot, given.round, 7, 1, DIBS_NOWAIT);
+            continue;
+        }
+        read(given.body, given.body_size);
+        for (size_t option = 0; option < given.option_count; ++option) {
+            read(given.options[option].key, std::strlen(given.options[option].key));
+            read(given.options[option].value, std::strlen(given.options[option].value));
+        }
+        for (size_t label = 0; label < given.label_count; ++label)
+            read(given.labels[label], std::strlen(given.labels[label]));
+        for (size_t label = 0; label < given.prefer_count; ++label)
+            read(given.prefer[label], std::strlen(given.prefer[label]));
+        (void)dibs_confirm(session, given.slot, given.round, "a", 1, DIBS_NOWAIT);
+        (void)dibs_done(session, given.slot, given.round, "b", 1, 1, DIBS_NOWAIT);
+        (void)dibs_withdraw(session, given.slot, DIBS_NOWAIT);
+    }
+}
+
 // What a caller does with a session, whatever stands in its segments.
 void use(dibs_session* session) {
-    uint32_t pool = 0;
-    (void)dibs_pool(session, "gpu", &pool);
-    dibs_counters counters = {};
-    counters.size = sizeof counters;
-    (void)dibs_snapshot(session, 0, &counters);
-    dibs_pool_limits limits = {};
-    limits.size = sizeof limits;
-    (void)dibs_describe(session, 1, &limits);
-    dibs_claim_options options = {};
-    options.size = sizeof options;
-    dibs_op op = {};
-    op.size = sizeof op;
-    op.kind = DIBS_OP_CLAIM;
-    op.claim = &options;
-    (void)dibs_submit(session, &op, 1);
+    look_around(session);
+    auto options = sized<dibs_claim_options>();
+    dibs_op ops[] = {sized<dibs_op>(), sized<dibs_op>()};
+    for (dibs_op& op : ops) {
+        op.kind = DIBS_OP_CLAIM;
+        op.claim = &options;
+    }
+    (void)dibs_submit(session, ops, 1);
     dibs_completion ends[4];
     const int reaped = dibs_reap(session, ends, 4, 0);
     for (int i = 0; i < reaped; ++i) {
-        if (ends[i].outcome != DIBS_GRANTED) continue;
-        dibs_slot slot = {};
-        if (dibs_lease_slot(session, &ends[i].lease, 0, &slot) == DIBS_OK) {
-            size_t sum = 0;
-            for (size_t at = 0; at < slot.attributes_size; ++at)
-                sum += static_cast<uint8_t>(slot.attributes[at]);
-            const auto* answer = static_cast<const uint8_t*>(slot.answer);
-            for (size_t at = 0; at < slot.answer_size; ++at)
-                sum += answer[at];
-            expect(sum < size_t{1} << 32U, "bytes are bytes");
-        }
-        (void)dibs_release(session, &ends[i].lease, DIBS_NOWAIT);
+        if (ends[i].outcome == DIBS_GRANTED) use_lease(session, ends[i].lease);
     }
-    dibs_assignment assignment;
-    (void)dibs_next_assignment(session, 0, &assignment);
+    work(session);
+    options.requeue = 1;
+    (void)dibs_submit(session, ops, 2);
     (void)dibs_dispatch(session);
+    (void)dibs_arm(session);
+    (void)dibs_cancel(session, ops[1].ticket);
+    (void)dibs_reap(session, ends, 4, 0);
+    (void)dibs_end_code(session);
+    auto latency = sized<dibs_latency>();
+    (void)dibs_session_latency(session, &latency);
 }
 
 }  // namespace
@@ -132,8 +201,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     told_board = segments.board;
     dibs_session* session = nullptr;
     char text[256];
-    dibs_connect_options options = {};
-    options.size = sizeof options;
+    auto options = sized<dibs_connect_options>();
     options.socket_path = "anywhere";
     options.submission_entries = kSizes.submission_entries;
     options.completion_entries = kSizes.completion_entries;
