@@ -23,9 +23,8 @@ void Core::Parts::explain_account(uint32_t row, Explanation* told) {
     if (claim.state == shm::ClaimState::kPromised) {
         told->at_class = claim.account_class;
         told->class_reason = ClassReason::kBalance;
-        told->reason = told->obstacle =
-            is_held_over(claim.first_slot) ? WaitReason::kUnconfirmed : WaitReason::kPromised;
-        // None: it has ended, and its worker is still to say ready.
+        told->reason = told->obstacle = WaitReason::kPromised;
+        // None: it has ended, and its worker is still to say ready, or to be asked.
         told->holder = lease_on(claim.first_slot);
         if (told->holder == kNoRow) return;
         const shm::LeaseRow& lease = state.leases[told->holder];

@@ -484,7 +484,9 @@ struct Core::Parts {
     void begin_revoking(uint32_t lease, TimeNs grace_ns);
     void end_revoked(uint32_t lease);
     bool hand_over(uint32_t slot);
+    void give_promised(uint32_t slot);
     void hold_over(uint32_t slot);
+    [[nodiscard]] bool holds_others_over(uint32_t pool, uint32_t slot) const;
     [[nodiscard]] bool is_held_over(uint32_t slot) const;
     bool hand_over_held(uint32_t pool);
     void break_promise(uint32_t slot);

@@ -222,10 +222,19 @@ bool Core::Parts::hand_over(uint32_t slot) {
         void_promise(slot);
         return false;
     }
-    if (state.slots[slot].session != kNoRow && !may_ask(state.pools[row.pool], 1)) {
+    // Whoever is held over already comes first, when the pool is passed.
+    const bool is_asked = state.slots[slot].session != kNoRow;
+    if (is_asked && (!may_ask(state.pools[row.pool], 1) || holds_others_over(row.pool, slot))) {
         hold_over(slot);
         return true;
     }
+    give_promised(slot);
+    return true;
+}
+
+void Core::Parts::give_promised(uint32_t slot) {
+    const uint32_t claim = book->promised_to[slot];
+    const shm::ClaimRow& row = state.claims[claim];
     break_promise(slot);
     shm::PoolRow& pool = edit.row(state.pools[row.pool], kPoolHot);
     backlog.remove(row.pool, claim);
@@ -239,7 +248,6 @@ bool Core::Parts::hand_over(uint32_t slot) {
     }
     book->chosen.assign(1, slot);
     give_slots(claim, book->chosen, state.slots[slot].session == kNoRow ? 0 : 1);
-    return true;
 }
 
 // As many workers are being asked as the pool allows: the slot waits for its turn, and is nobody
@@ -261,11 +269,20 @@ bool Core::Parts::is_held_over(uint32_t row) const {
            by_account(slot.pool) && book->promised_to[row] != kNoRow;
 }
 
+bool Core::Parts::holds_others_over(uint32_t pool, uint32_t slot) const {
+    const std::vector<uint32_t>& held = book->held_over[pool];
+    return std::any_of(held.begin(), held.end(), [&](uint32_t other) {
+        return other != slot && state.slots[other].pool == pool && is_held_over(other);
+    });
+}
+
 // Before anybody else's worker is asked: those for whom a slot has been taken have paid for it.
 bool Core::Parts::hand_over_held(uint32_t pool) {
     std::vector<uint32_t>& held = book->held_over[pool];
     if (held.empty() || !may_ask(state.pools[pool], 1)) return true;
-    std::erase_if(held, [&](uint32_t slot) { return !is_held_over(slot); });
+    std::erase_if(held, [&](uint32_t slot) {  // a row that has gone may be another pool's by now
+        return state.slots[slot].pool != pool || !is_held_over(slot);
+    });
     const auto number = [&](uint32_t slot) {
         return state.claims[book->promised_to[slot]].arrival;
     };
@@ -275,7 +292,8 @@ bool Core::Parts::hand_over_held(uint32_t pool) {
     size_t next = 0;
     for (; next < held.size() && may_ask(state.pools[pool], 1); ++next) {
         if (full()) break;
-        make_idle(held[next]);
+        put(edit.row(state.slots[held[next]], 1).flags, 0);
+        give_promised(held[next]);
     }
     const bool goes_on = next < held.size() && may_ask(state.pools[pool], 1);
     held.erase(held.begin(), held.begin() + static_cast<ptrdiff_t>(next));

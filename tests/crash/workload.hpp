@@ -82,8 +82,8 @@ class Workload {
     [[nodiscard]] uint32_t any_session();
     [[nodiscard]] uint32_t any_lease();
     [[nodiscard]] uint32_t any_claim();
-    // A worker's slot in the state; kNoRow if there is none.
     shm::SlotState asked_in_state();
+    // A worker's slot in the state; kNoRow if there is none.
     [[nodiscard]] uint32_t any_slot(shm::SlotState state, bool kept = false);
     bool claim(uint16_t units_max);
     bool announce(bool again);

@@ -214,6 +214,7 @@ class NaiveCore {
     bool promise_is_void(const Slot& slot) const;
     static bool is_held_over(const Slot& slot);
     void hand_over_held(uint32_t pool);
+    std::map<uint64_t, uint64_t> held_over_in(uint32_t pool) const;
     void promised_claim_ended(uint64_t slot);
     void give_promised(uint64_t slot);
     void void_promise(uint64_t slot);

@@ -172,13 +172,20 @@ bool NaiveCore::is_held_over(const Slot& slot) {
 // S0.22, invariant 9: those that have preempted and only wait for that come first when there is
 // room, in order of arrival.
 void NaiveCore::hand_over_held(uint32_t pool) {
-    std::map<uint64_t, uint64_t> held;  // by their claims' numbers
+    for (const auto& [number, id] : held_over_in(pool)) {
+        if (!may_ask(pool, 1)) return;
+        m_.slots.at(id).only_waits_for_admission = false;
+        give_promised(id);
+    }
+}
+
+// By their claims' numbers.
+std::map<uint64_t, uint64_t> NaiveCore::held_over_in(uint32_t pool) const {
+    std::map<uint64_t, uint64_t> held;
     for (const auto& [id, slot] : m_.slots) {
         if (slot.pool == pool && is_held_over(slot)) held[slot.promised_to] = id;
     }
-    for (const auto& [number, id] : held) {
-        if (may_ask(pool, 1)) become_idle(id);
-    }
+    return held;
 }
 
 // "The slot goes to the preemptor's claim as soon as it would be idle." S0.14: past the ready

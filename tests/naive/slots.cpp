@@ -52,7 +52,10 @@ void NaiveCore::become_idle(uint64_t id) {
     }
     // "The slot goes to the preemptor's claim as soon as it would be idle."
     if (slot.promised_to != 0 && promise_is_void(slot)) void_promise(id);
-    if (slot.promised_to != 0 && slot.session != shm::kNoRow && !may_ask(slot.pool, 1)) {
+    // S0.22, invariant 9: past the maximum it is held over, and so it is behind others that are.
+    const bool must_wait = slot.promised_to != 0 && slot.session != shm::kNoRow &&
+                           (!may_ask(slot.pool, 1) || !held_over_in(slot.pool).empty());
+    if (must_wait) {
         slot.is = SlotIs::kRecovering;
         slot.only_waits_for_admission = true;
         return;

@@ -90,8 +90,13 @@ std::string obstacle(const admin::ExplanationT& told, WaitReason reason) {
         case WaitReason::kNextTurn:
             return "A slot is idle: the broker's next turn grants it.";
         case WaitReason::kPromised:
-            return "A slot of " + pool + " has been taken from another for it. " + holder(told) +
-                   "It must be given back, at the latest when its holder's grace ends.";
+            return "A slot of " + pool + " has been taken from another for it. " +
+                   (told.holder_account.empty()
+                        ? "Its worker must say ready, and is asked as soon as the pool's "
+                          "unconfirmed_max allows."
+                        : holder(told) +
+                              "It must be given back, at the latest when its holder's "
+                              "grace ends.");
         case WaitReason::kLeftOut:
             return left_out(told);
         case WaitReason::kLabels:
