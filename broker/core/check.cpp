@@ -246,6 +246,26 @@ void Check::claims() {
     }
 }
 
+namespace {
+
+// Where a lease of this pool comes to when its time is over, or somebody else's has come.
+bool can_be(LeaseState state, const shm::PoolRow& pool) {
+    switch (state) {
+        case LeaseState::kGrace:
+            return pool.mode == shm::ExpiryMode::kCooperative;
+        case LeaseState::kExpired:
+            return pool.mode == shm::ExpiryMode::kLazy;
+        case LeaseState::kKilling:
+            return pool.mode == shm::ExpiryMode::kStrict;
+        case LeaseState::kRevoking:
+            return pool.order == shm::PoolOrder::kAccount;
+        default:
+            return true;
+    }
+}
+
+}  // namespace
+
 void Check::leases(uint32_t begin, uint32_t end) {
     for (uint32_t row = begin; row < end; ++row) {
         const shm::LeaseRow& lease = state_.leases[row];
@@ -266,8 +286,12 @@ void Check::leases(uint32_t begin, uint32_t end) {
         expect(&wrongs_, lease.granted_ns <= parts_.now_ns, [&] {
             return who() + " was granted at a time to come";
         });
-        expect(&wrongs_, lease.fence <= state_.pools[lease.pool].fence_next, [&] {
+        const shm::PoolRow& pool = state_.pools[lease.pool];
+        expect(&wrongs_, lease.fence <= pool.fence_next, [&] {
             return who() + " has a fence that its pool has not given out";
+        });
+        expect(&wrongs_, lease.mode == pool.mode && can_be(lease.state, pool), [&] {
+            return who() + " ends in another way than its pool's do";
         });
         const bool killing = lease.state == LeaseState::kKilling;
         const SlotState held = killing ? SlotState::kRecovering : SlotState::kLeased;

@@ -47,6 +47,9 @@ void Check::pools() {
             pool.granted_total + pool.expired_total + pool.cancelled_total + pool.rejected_total +
                 pool.waiting + pool.confirming,
             pool.accepted_total);
+        expect(&wrongs_,
+               pool.order != shm::PoolOrder::kAccount || pool.mode != shm::ExpiryMode::kLazy,
+               [&] { return who() + " is ordered by account and collects lazily"; });
         const bool lives = parts_.pool_lives(row);
         expect(&wrongs_,
                lives || (pool.waiting == 0 && pool.confirming == 0 && pool.idle == pool.slots &&

@@ -389,6 +389,18 @@ TEST_F(SoundnessOfRuns, ChecksWhatRunsAndWhoPays) {
     wrong_with(account().flags, shm::AccountFlag::kOfFile, " is not configured and has terms");
 }
 
+// Expired and uncollected, say, where a better claim takes slots: it would be in two states.
+TEST_F(SoundnessOfRuns, ChecksThatALeaseEndsAsItsPoolsDo) {
+    constexpr std::string_view kOther = " ends in another way than its pool's do";
+    wrong_with(lease(2).mode, shm::ExpiryMode::kLazy, kOther);
+    wrong_with(lease(2).mode, shm::ExpiryMode::kCooperative, kOther);
+    wrong_with(lease(2).state, shm::LeaseState::kExpired, kOther);
+    wrong_with(lease(2).state, shm::LeaseState::kGrace, kOther);
+    auto& unused = const_cast<shm::PoolRow&>(core().pool(other_));
+    unused.mode = shm::ExpiryMode::kLazy;
+    wrong_with(unused.order, shm::PoolOrder::kAccount, " and collects lazily");
+}
+
 // The next claim's, fence's or slot's would be one that is there.
 TEST_F(SoundnessOfRuns, NamesNumbersThatWouldBeginAnew) {
     core::State state(memory());
