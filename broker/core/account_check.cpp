@@ -101,7 +101,9 @@ void AccountCheck::claim(uint32_t row) {
     if (claim.state == ClaimState::kRunning) {
         expect(claim.lease < state_.leases.size() &&
                    state_.leases[claim.lease].state != LeaseState::kFree &&
-                   state_.leases[claim.lease].arrival == claim.arrival,
+                   state_.leases[claim.lease].arrival == claim.arrival &&
+                   state_.leases[claim.lease].session == claim.session &&
+                   state_.leases[claim.lease].tag == claim.tag,
                [&] { return who() + " runs under a lease that is not its own"; });
     }
     const uint32_t slot = parts_.occupied_slot(row);

@@ -389,6 +389,15 @@ TEST_F(SoundnessOfRuns, ChecksWhatRunsAndWhoPays) {
     wrong_with(account().flags, shm::AccountFlag::kOfFile, " is not configured and has terms");
 }
 
+// It would wait again under a tag under which another's lease is known.
+TEST_F(SoundnessOfRuns, ChecksThatAClaimRunsForWhomItsLeaseIs) {
+    constexpr std::string_view kOther = " runs under a lease that is not its own";
+    auto& claim = run(2);
+    wrong_with(claim.tag, 4, kOther);
+    const uint32_t other = session(1001);
+    wrong_with(claim.session, other, kOther);
+}
+
 // Expired and uncollected, say, where a better claim takes slots: it would be in two states.
 TEST_F(SoundnessOfRuns, ChecksThatALeaseEndsAsItsPoolsDo) {
     constexpr std::string_view kOther = " ends in another way than its pool's do";
