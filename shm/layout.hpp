@@ -195,7 +195,8 @@ inline constexpr uint8_t kDraining = 4;     // no new grant; leaves when it is f
 inline constexpr uint8_t kConfirmed = 8;    // reserved, and its worker has confirmed
 inline constexpr uint8_t kKept = 16;        // reserved without a claim, until reserved_until_ns
 inline constexpr uint8_t kTakenBack = 16;  // recovering, unknown: asked, and has not answered since
-inline constexpr uint8_t kSaidReady = 32;  // recovering, but only its protection or label stops it
+inline constexpr uint8_t kSaidReady = 32;  // recovering, though its worker has said ready:
+                                           // protected, unqualified, or held over
 inline constexpr uint8_t kCollected = 64;  // recovering: taken from an expired lease for a claim
 inline constexpr uint8_t kAssigned = 128;  // leased, and its reported worker has not confirmed
 }  // namespace SlotFlag
