@@ -41,11 +41,12 @@ bool Wait::until(Awaited what) {
 bool Wait::step(Awaited what) {
     const bool elsewhere = session_.down->cpu.load(std::memory_order_relaxed) != shm::current_cpu();
     if (elsewhere && !spun_ && session_.spin_ns != 0) {
-        for (int i = 0; i < 8; ++i) {
+        // What an answer usually takes: nothing else is looked at before.
+        for (int i = 0; i < 16; ++i) {
             shm::pause();
             if (session_.completions.maybe()) return true;
         }
-        if (++looks_ % 4 != 0) return true;
+        if (++looks_ % 2 != 0) return true;
         const uint64_t spun = session_.tick.to_ns(ticks() - started_ticks_);
         spun_ = spun >= static_cast<uint64_t>(session_.spin_ns);
         return spun < static_cast<uint64_t>(timeout_ns_);
