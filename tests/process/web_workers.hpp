@@ -19,6 +19,8 @@ inline constexpr const char* kPools =
     "[[pool]]\nname = \"web\"\nkind = \"worker\"\nanswer_max = 4096\nattributes_max = 256\n"
     "reservation_ttl = \"1h\"\n"
     "[[pool]]\nname = \"mute\"\nkind = \"worker\"\nreservation_ttl = \"1h\"\n"
+    "[[pool]]\nname = \"eager\"\nkind = \"worker\"\nanswer_max = 4096\nrelease_is_ready = true\n"
+    "reservation_ttl = \"1h\"\n"
     "[[pool]]\nname = \"gpu\"\nkind = \"counted\"\nslots = 1\n";
 
 // Answers with its process id and what it was told; does what the text asks for.

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -163,6 +164,57 @@ TEST_F(Worker, HoldsASlotUntilItsHolderGivesItBack) {
                   R"({"kind":"release","pool":"web","slot":0,"round":)" + number + R"(,"claim":)" +
                       number + "}");
     }
+}
+
+// Where a release is enough for a slot to be idle, the next claim may come while the process is
+// still at work: it is refused, to be asked again, and is first as soon as the process has ended
+// its use.
+void serve_next_behind_a_use(Worker& workers,
+                             const Dibsd& broker,
+                             const std::string& lines,
+                             const std::string& fifo,
+                             const std::string& script) {
+    ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+    const auto tool = workers.start({"eager", "--lines", lines, "--grace", "1h"}, script);
+    const Attached client(broker.socket(), "eager");
+    const dibs_completion first = client.claim();
+    ASSERT_EQ(first.outcome, DIBS_GRANTED);
+    EXPECT_EQ(dibs_release(client, &first.lease, DIBS_FOREVER), DIBS_OK);
+    const dibs_claim_options asked = Attached::asking(DIBS_FOREVER);
+    dibs_op op = {};
+    op.size = sizeof op;
+    op.kind = DIBS_OP_CLAIM;
+    op.pool = client.pool();
+    op.claim = &asked;
+    ASSERT_EQ(dibs_submit(client, &op, 1), 1);
+    client.await([](const dibs_counters& now) {
+        return now.queued == 1 && now.confirming == 0 && now.reserved == 1;
+    });
+    std::ofstream(fifo) << "late\n";
+    dibs_completion next = {};
+    while (next.kind != DIBS_CLAIM_ENDED)
+        ASSERT_EQ(dibs_reap(client, &next, 1, 30 * DIBS_SECOND), 1) << "it was not asked again";
+    EXPECT_EQ(next.outcome, DIBS_GRANTED);
+}
+
+TEST_F(Worker, IsAskedAgainWhereItStillAnswers) {
+    const std::string fifo = folder_.path() + "/fifo";
+    serve_next_behind_a_use(*this,
+                            dibsd_,
+                            "answer",
+                            fifo,
+                            "while read -r line; do read x < " + fifo + "; echo \"$x\"; done");
+}
+
+TEST_F(Worker, IsAskedAgainWhereItStillCleans) {
+    const std::string fifo = folder_.path() + "/fifo";
+    serve_next_behind_a_use(*this,
+                            dibsd_,
+                            "hold",
+                            fifo,
+                            "while read -r line; do case $line in *assign*) echo port 80;; "
+                            "*release*) read x < " +
+                                fifo + "; echo clean;; esac; done");
 }
 
 TEST_F(Worker, EndsAProcessThatGoesOnAfterItsHolder) {
@@ -351,7 +403,7 @@ TEST_F(Worker, SaysWhatIsWrong) {
     const Mistake mistakes[] = {
         {{"wep", "--", "true"},
          4,
-         "there is no pool \"wep\"; did you mean \"web\"? There are: gpu, mute, web"},
+         "there is no pool \"wep\"; did you mean \"web\"? There are: eager, gpu, mute, web"},
         {{"gpu", "--", "true"},
          2,
          "pool \"gpu\" is counted: its slots have no workers; dibs exec runs a command with one of "

@@ -44,6 +44,9 @@ void Hand::take_use(const dibs_assignment& assignment, int64_t now_ns) {
     asked_round_ = assignment.round;
     if (state_ != State::kIdle) {
         post_->refuse(assignment.round, 0, true);
+        // Another round while a use goes on: its holder has given the slot back, and where a
+        // release is enough for a slot to be idle no worker hears of it otherwise.
+        if (state_ == State::kBusy && assignment.round != round_) begin_ending(now_ns);
         return;
     }
     state_ = State::kBusy;
