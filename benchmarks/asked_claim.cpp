@@ -6,8 +6,6 @@
 
 namespace dibs::bench {
 
-namespace {}  // namespace
-
 AskedClaim::AskedClaim(const ClientSetup& client, const Setup& setup)
     : client_(client), setup_(setup), pool_(client_.pool("counted")) {}
 

@@ -53,15 +53,23 @@ double crowd_ns() {
 
 }  // namespace
 
-Probed CoreProbe::probe() {
+double additions_at_once() {
     Samples at_once;
     const uint64_t until = ticks() + as_ticks(kProbeNs);
     while (ticks() < until) {
         const double chain = chain_ns();
         at_once.add(chain / crowd_ns());
     }
-    const double p50 = at_once.percentiles().p50;
-    return {p50, p50 >= kAloneFrom ? MachineState::kAlone : MachineState::kShared};
+    return at_once.percentiles().p50;
+}
+
+bool is_alone(double additions_at_once) {
+    return additions_at_once >= kAloneFrom;
+}
+
+Probed CoreProbe::probe() {
+    const double found = additions_at_once();
+    return {found, is_alone(found) ? MachineState::kAlone : MachineState::kShared};
 }
 
 }  // namespace dibs::bench

@@ -10,10 +10,14 @@
 
 namespace dibs::bench {
 
+// How many additions at once there are for each that waits, on this thread's CPU.
+double additions_at_once();
+bool is_alone(double additions_at_once);
+
 class CoreProbe : public StateProbe {
   public:
     Probed probe() override;
-    [[nodiscard]] std::array<MachineState, 2> states() const override {
+    [[nodiscard]] std::vector<MachineState> states() const override {
         return {MachineState::kAlone, MachineState::kShared};
     }
     [[nodiscard]] std::string figure() const override { return "additions at once"; }

@@ -52,10 +52,11 @@ void write_json(std::ostream& out, const Report& report) {
                        {"load_after", machine.load_after}};
     json["rounds"] = Json::array();
     for (const RoundCount& count : report.rounds) {
+        Json kept = Json::object();
+        for (const RoundCount::Kept& each : count.kept)
+            kept[each.state] = each.rounds;
         json["rounds"].push_back({{"group", count.group},
-                                  {"kept",
-                                   {{count.kept[0].state, count.kept[0].rounds},
-                                    {count.kept[1].state, count.kept[1].rounds}}},
+                                  {"kept", kept},
                                   {"mixed_dropped", count.mixed_rounds},
                                   {"probed", count.figure},
                                   {"least", count.figures[0]},

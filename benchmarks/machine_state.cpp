@@ -15,14 +15,20 @@ constexpr double kSteady = 1.35;
 
 const char* name_of(MachineState state) {
     switch (state) {
-        case MachineState::kNear:
-            return "near";
-        case MachineState::kFar:
-            return "far";
         case MachineState::kAlone:
             return "alone";
         case MachineState::kShared:
             return "shared";
+        case MachineState::kNear:
+            return "near";
+        case MachineState::kNearShared:
+            return "near, shared";
+        case MachineState::kFar:
+            return "far";
+        case MachineState::kFarShared:
+            return "far, shared";
+        case MachineState::kHalves:
+            return "halves";
         default:
             return "mixed";
     }

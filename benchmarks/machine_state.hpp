@@ -3,19 +3,31 @@
 // A host moves virtual CPUs about: the same machine passes a line in 100 ns now and in 460 ns a
 // minute later, and every figure of two sides follows. And a CPU is often half of a core: while its
 // other half works, for this machine or for somebody else's, whatever one side computes takes half
-// as long again. So each round of measurements is probed before and after, 10 ms each, and one
-// whose probes differ is dropped.
+// as long again, or twice. So each round of measurements is probed before and after, 10 ms for each
+// figure, and one whose probes differ is dropped.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace dibs::bench {
 
-// Of a round in which two sides talk: near, far. Of one in which one side computes: alone, shared.
-enum class MachineState : uint8_t { kNear, kFar, kAlone, kShared, kMixed };
+// Of a round in which one side computes, whether its CPU has a core to itself: alone, shared. Of
+// one in which two sides talk, how far a line goes between them, and whether anybody else computes
+// on the core of either. Or their CPUs are the two halves of one core: a line goes there and back
+// at once, and what either computes, waiting included, takes from the other.
+enum class MachineState : uint8_t {
+    kAlone,
+    kShared,
+    kNear,
+    kNearShared,
+    kFar,
+    kFarShared,
+    kHalves,
+    kMixed,
+};
 const char* name_of(MachineState state);
 
 struct Probed {
@@ -34,7 +46,7 @@ class StateProbe {
     StateProbe& operator=(const StateProbe&) = delete;
 
     virtual Probed probe() = 0;
-    [[nodiscard]] virtual std::array<MachineState, 2> states() const = 0;
+    [[nodiscard]] virtual std::vector<MachineState> states() const = 0;
     [[nodiscard]] virtual std::string figure() const = 0;  // what it is, and its unit
 };
 

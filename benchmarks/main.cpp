@@ -29,9 +29,9 @@ Report measure(const Options& options, const Placement& placement) {
     report.machine.kernel = kernel_name();
     report.machine.compiler = "compiler " __VERSION__;
     report.machine.load_before = load_average();
-    LineProbe line_probe(placement.far_side);
+    PairProbe pair_probe(placement.far_side);
     CoreProbe core_probe;
-    const Stage stage = {options, placement, line_probe, core_probe, report};
+    const Stage stage = {options, placement, pair_probe, core_probe, report};
     // Who dies is a child of this process, and what that has by the end takes milliseconds to free.
     if (options.wants("deaths")) measure_deaths_of_holders(stage);
     if (options.wants("ring")) race_rings(stage);

@@ -86,7 +86,7 @@ void race_rings(const Stage& stage) {
         "worker pool with confirmation, paced", where, std::make_unique<WorkerClaim>(to_few)));
     race.lanes.back().floor = 0;
     race.lanes.back().floor_times = 2;
-    run(race, stage.options.rounds, stage.line_probe, stage.report);
+    run(race, stage.options.rounds, stage.pair_probe, stage.report);
 }
 
 void race_beside_a_hostile_session(const Stage& stage) {
@@ -109,7 +109,7 @@ void race_beside_a_hostile_session(const Stage& stage) {
         race.lanes.back().floor = 0;
         race.lanes.back().ratio_p99_max = 2;
     }
-    run(race, stage.options.rounds, stage.line_probe, stage.report);
+    run(race, stage.options.rounds, stage.pair_probe, stage.report);
 }
 
 void race_futexes(const Stage& stage) {
@@ -134,7 +134,7 @@ void race_futexes(const Stage& stage) {
                                         where,
                                         {.socket = usual.socket()},
                                         {.pace = Pace::kAsleep, .same_core = same_core}));
-        run(race, stage.options.rounds, stage.line_probe, stage.report);
+        run(race, stage.options.rounds, stage.pair_probe, stage.report);
     }
 }
 

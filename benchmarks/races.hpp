@@ -3,8 +3,8 @@
 #pragma once
 
 #include "benchmarks/core_probe.hpp"
-#include "benchmarks/line_probe.hpp"
 #include "benchmarks/options.hpp"
+#include "benchmarks/pair_probe.hpp"
 #include "benchmarks/placement.hpp"
 #include "benchmarks/report.hpp"
 
@@ -13,7 +13,7 @@ namespace dibs::bench {
 struct Stage {
     const Options& options;
     Placement placement;
-    LineProbe& line_probe;  // of two sides
+    PairProbe& pair_probe;  // of two sides
     CoreProbe& core_probe;  // of one
     Report& report;
 };

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <ostream>
 #include <string>
@@ -25,7 +24,7 @@ struct Row {
     std::string group;
     std::string name;
     std::string placement;
-    std::string state;  // near, far; alone, shared
+    std::string state;  // of the machine (machine_state.hpp)
     uint64_t samples = 0;
     Percentiles ns;
     std::string floor;  // empty: it is one
@@ -56,7 +55,7 @@ struct RoundCount {
         std::string state;
         uint32_t rounds = 0;
     };
-    std::array<Kept, 2> kept;
+    std::vector<Kept> kept;      // of each state
     uint32_t mixed_rounds = 0;   // dropped
     std::string figure;          // what was probed
     double figures[2] = {0, 0};  // least and greatest

@@ -3,14 +3,13 @@
 #include "benchmarks/rounds.hpp"
 
 #include <algorithm>
-#include <array>
 
 namespace dibs::bench {
 
 namespace {
 
-// What each lane has collected in each of the two states.
-using Collected = std::array<std::vector<Samples>, 2>;
+// What each lane has collected in each of the states.
+using Collected = std::vector<std::vector<Samples>>;
 
 void count_probe(RoundCount& count, const Probed& probed) {
     double& least = count.figures[0];
@@ -44,15 +43,13 @@ Row row_of(const Race& race, size_t at, const std::vector<Samples>& samples) {
 }  // namespace
 
 void run(Race& race, uint32_t rounds, StateProbe& probe, Report& report) {
-    Collected collected;
-    for (std::vector<Samples>& state : collected)
-        state.resize(race.lanes.size());
+    const std::vector<MachineState> states = probe.states();
+    Collected collected(states.size(), std::vector<Samples>(race.lanes.size()));
     RoundCount count;
     count.group = race.group;
     count.figure = probe.figure();
-    const std::array<MachineState, 2> states = probe.states();
-    for (size_t state = 0; state < states.size(); ++state)
-        count.kept[state].state = name_of(states[state]);
+    for (const MachineState state : states)
+        count.kept.push_back({name_of(state)});
     std::vector<Samples> round(race.lanes.size());
     for (Samples& samples : round)
         samples.reserve(race.operations);
@@ -71,7 +68,7 @@ void run(Race& race, uint32_t rounds, StateProbe& probe, Report& report) {
             ++count.mixed_rounds;
             continue;
         }
-        const size_t which = state == states[0] ? 0 : 1;
+        const auto which = static_cast<size_t>(std::ranges::find(states, state) - states.begin());
         ++count.kept[which].rounds;
         for (size_t lane = 0; lane < race.lanes.size(); ++lane)
             collected[which][lane].append(round[lane]);

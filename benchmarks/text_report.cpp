@@ -1,5 +1,6 @@
 // benchmarks/text_report.cpp -- a run's report for people.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 
@@ -31,11 +32,10 @@ std::string shown_targets(const std::vector<Target>& targets) {
 }
 
 void write_rounds(std::ostream& out, const RoundCount& count) {
-    out << text("  rounds: %u %s, %u %s, %u mixed (dropped); %s: %.4g to %.4g\n",
-                count.kept[0].rounds,
-                count.kept[0].state.c_str(),
-                count.kept[1].rounds,
-                count.kept[1].state.c_str(),
+    out << "  rounds: ";
+    for (const RoundCount::Kept& kept : count.kept)
+        out << text("%u %s; ", kept.rounds, kept.state.c_str());
+    out << text("%u mixed (dropped). %s: %.4g to %.4g\n",
                 count.mixed_rounds,
                 count.figure.c_str(),
                 count.figures[0],
@@ -45,7 +45,7 @@ void write_rounds(std::ostream& out, const RoundCount& count) {
 void write_row(std::ostream& out, const Row& row) {
     std::string ratios = "      -      -";
     if (!row.floor.empty()) ratios = text("%7.2f%7.2f", row.ratio_p50, row.ratio_p99);
-    out << text("  %-44s %-5s%9.1f%10.1f%11.1f%s%9llu  %-12s %s\n",
+    out << text("  %-44s %-12s%9.1f%10.1f%11.1f%s%9llu  %-12s %s\n",
                 row.name.c_str(),
                 row.state.c_str(),
                 row.ns.p50,
@@ -78,7 +78,7 @@ void write_text(std::ostream& out, const Report& report) {
                 if (count.group != group) continue;
                 write_rounds(out, count);
             }
-            out << text("  %-44s %-5s%9s%10s%11s%7s%7s%9s  %s\n",
+            out << text("  %-44s %-12s%9s%10s%11s%7s%7s%9s  %s\n",
                         "ns",
                         "state",
                         "p50",
@@ -104,7 +104,8 @@ void write_text(std::ostream& out, const Report& report) {
         if (!fact.how.empty()) out << "      " << fact.how << "\n";
     }
     for (const RoundCount& count : report.rounds) {
-        if (count.kept[0].rounds + count.kept[1].rounds != 0) continue;
+        const auto any = [](const RoundCount::Kept& kept) { return kept.rounds != 0; };
+        if (std::ranges::any_of(count.kept, any)) continue;
         out << "\nno round of \"" << count.group << "\" was kept\n";
         write_rounds(out, count);
     }
