@@ -29,13 +29,13 @@ static_assert(core::kStoreHook, "this test is for the hooked build of the core")
 
 // The hook has no argument, so the run that is being watched stands here.
 std::span<std::byte> watched;
-std::vector<Image>* images = nullptr;
+Images* images = nullptr;
 uint64_t stride = 1;
 uint64_t stores = 0;
 
 void take_image() {
     if (stores++ % stride != 0) return;
-    images->push_back(image_of(watched));
+    images->take(watched);
 }
 
 class CrashImages : public testing::Test {
@@ -59,7 +59,7 @@ TEST_F(CrashImages, LeaveTheWholeTurnOrNothing) {
     Core core{memory.bytes()};
     Workload workload{core, seed()};
     workload.set_up();
-    std::vector<Image> taken;
+    Images taken;
     images = &taken;
     watched = memory.bytes();
     std::array<uint64_t, kOperations> seen{};
@@ -100,15 +100,15 @@ TEST_F(CrashImages, LeaveTheWholeTurnOrNothing) {
         const uint64_t after = digest_of(memory.bytes());
         core.clear();
         core::store_hook = nullptr;
-        for (const Image& image : taken) {
+        for (const Image& image : taken.all()) {
             ++phases[image.phase];
             const std::string wrong = wrong_with(image, {before, after, staged, pledged});
             ASSERT_EQ(wrong, "") << "seed " << seed() << " turn " << turn_number << " image "
-                                 << (&image - taken.data());
+                                 << (&image - taken.all().data());
         }
-        checked += taken.size();
+        checked += taken.all().size();
         for (size_t kind = 0; kind < kOperations; ++kind) {
-            if (!taken.empty()) seen[kind] += applied[kind];
+            if (!taken.all().empty()) seen[kind] += applied[kind];
         }
         ASSERT_EQ(core.check_all(), std::vector<std::string>{}) << "turn " << turn_number;
     }
@@ -128,7 +128,7 @@ TEST_F(CrashImages, AreToldFromATornTurn) {
     Core core{memory.bytes()};
     Workload workload{core, 7};
     workload.set_up();
-    std::vector<Image> taken;
+    Images taken;
     images = &taken;
     watched = memory.bytes();
     stride = 1;
@@ -141,7 +141,7 @@ TEST_F(CrashImages, AreToldFromATornTurn) {
     core.commit();
     const uint64_t after = digest_of(memory.bytes());
     core.clear();
-    Image torn = taken.back();
+    Image torn = taken.all().back();
     ASSERT_EQ(torn.phase, shm::LogPhase::kOpen);
     ASSERT_EQ(wrong_with(torn, {before, after, 0}), "");
     auto* head = reinterpret_cast<shm::StateHead*>(torn.bytes.data());

@@ -3,6 +3,7 @@
 #include "tests/crash/recovery.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "broker/core/state.hpp"
@@ -19,12 +20,19 @@ class Digest {
   public:
     void add(const void* bytes, size_t size) {
         const auto* in = static_cast<const unsigned char*>(bytes);
-        for (size_t at = 0; at < size; ++at)
-            value_ = (value_ ^ in[at]) * 0x100000001b3ULL;
+        for (; size >= sizeof(uint64_t); size -= sizeof(uint64_t), in += sizeof(uint64_t)) {
+            uint64_t word = 0;
+            std::memcpy(&word, in, sizeof(word));
+            add(word);
+        }
+        for (; size > 0; --size, ++in)
+            add(*in);
     }
     [[nodiscard]] uint64_t value() const { return value_; }
 
   private:
+    void add(uint64_t word) { value_ = std::rotl(value_ ^ word, 29) * 0x100000001b3ULL; }
+
     uint64_t value_ = 0xcbf29ce484222325ULL;
 };
 
@@ -103,13 +111,19 @@ core::Limits small() {
     return limits;
 }
 
-Image image_of(std::span<const std::byte> state) {
+void Images::take(std::span<const std::byte> state) {
+    if (count_ == images_.size()) images_.emplace_back();
+    Image& image = images_[count_++];
     const auto* head = reinterpret_cast<const shm::StateHead*>(state.data());
-    return {{state.begin(), state.end()}, head->log.phase.load(), head->log.pledged_turn};
+    image.bytes.assign(state.begin(), state.end());
+    image.phase = head->log.phase.load();
+    image.pledged_turn = head->log.pledged_turn;
 }
 
 std::string wrong_with(const Image& image, const Turn& turn) {
-    shm::Lines memory(image.bytes.size());
+    // The same memory for every image: a sanitizer's takes longer to give than all that follows.
+    static shm::Lines memory(image.bytes.size());
+    if (memory.bytes().size() != image.bytes.size()) memory = shm::Lines(image.bytes.size());
     std::memcpy(memory.bytes().data(), image.bytes.data(), image.bytes.size());
     const bool committed = image.phase == shm::LogPhase::kCommitted;
     // What has been told is granted, wherever the turn stood.

@@ -24,7 +24,19 @@ struct Image {
     shm::LogPhase phase;
     uint64_t pledged_turn;
 };
-Image image_of(std::span<const std::byte> state);
+
+// Those of one turn. Their memory is kept for the next one's: to be given it takes longer than to
+// fill it.
+class Images {
+  public:
+    void take(std::span<const std::byte> state);
+    void clear() { count_ = 0; }
+    [[nodiscard]] std::span<const Image> all() const { return {images_.data(), count_}; }
+
+  private:
+    std::vector<Image> images_;
+    size_t count_ = 0;
+};
 
 struct Turn {
     uint64_t before;

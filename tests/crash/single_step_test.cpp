@@ -135,7 +135,7 @@ TEST_F(SingleStep, LeavesTheWholeTurnOrNothingBehindAnyInstruction) {
     uint64_t checked = 0;
     uint64_t steps = 0;
     uint64_t turns = 0;
-    std::vector<Image> images;
+    Images images;
     if (stopped() != SIGSTOP) GTEST_SKIP() << "this process may not trace a child of its own";
     while (checked < wanted) {
         // It stands where a turn begins.
@@ -146,18 +146,19 @@ TEST_F(SingleStep, LeavesTheWholeTurnOrNothingBehindAnyInstruction) {
         int signal = 0;
         for (; (signal = step()) == SIGTRAP; ++steps) {
             if (head.log.phase.load() == shm::LogPhase::kIdle || next-- != 0) continue;
-            images.push_back(image_of(shared_->state()));
+            images.take(shared_->state());
             next = random() % kApart;
         }
         ASSERT_EQ(signal, SIGSTOP) << "the child dies in turn " << shared_->place().turns;
         const uint64_t after = digest_of(shared_->state());
         const uint32_t staged = shared_->place().staged;
-        for (const Image& image : images) {
+        for (const Image& image : images.all()) {
             ++phases[image.phase];
             ASSERT_EQ(wrong_with(image, {before, after, staged}), "")
-                << "turn " << shared_->place().turns << ", image " << (&image - images.data());
+                << "turn " << shared_->place().turns << ", image "
+                << (&image - images.all().data());
         }
-        checked += images.size();
+        checked += images.all().size();
         ++turns;
         ASSERT_EQ(go_on(), SIGSTOP);  // to where the next turn begins
     }
