@@ -25,6 +25,7 @@
 #include "tests/process/kept_dibsd.hpp"
 #include "tests/process/raw_client.hpp"
 #include "tests/process/storm_page.hpp"
+#include "tests/repeats.hpp"
 
 namespace dibs::test {
 namespace {
@@ -235,7 +236,7 @@ std::vector<std::string> violations(const KeptDibsd& dibsd, uint32_t* sessions) 
 
 TEST(Storm, LosesDoublesAndLeaksNothing) {
     const uint64_t seed = chosen_seed();
-    const uint32_t deaths = std::getenv("DIBS_LONG") != nullptr ? 2500 : 50;  // of each kind
+    const auto deaths = static_cast<uint32_t>(tests::repeats(50, 2500));  // of each kind
     StormPage* page = StormPage::make();
     ASSERT_NE(page, nullptr);
     const Folder folder;

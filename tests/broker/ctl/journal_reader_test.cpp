@@ -8,6 +8,7 @@
 
 #include "broker/ctl/journal_error.hpp"
 #include "broker/ctl/journal_run.hpp"
+#include "tests/repeats.hpp"
 
 namespace dibs::ctl {
 namespace {
@@ -203,7 +204,8 @@ TEST(JournalReader, SurvivesEveryChangedByteOfABinaryJournal) {
                       R"({"claim":{"session":"alice","claim":"c1","pool":"gpu","payload":"x"}})",
                       kTurn}));
     size_t refused = 0;
-    for (size_t place = 4; place < bytes.size(); ++place) {
+    size_t tried = 0;
+    for (size_t place = 4; place < bytes.size(); place += tests::one_of() | 1, ++tried) {
         std::string changed = bytes;
         changed[place] = static_cast<char>(changed[place] ^ 0x81);
         JournalReader reader(changed, JournalForm::kBinary);
@@ -213,7 +215,7 @@ TEST(JournalReader, SurvivesEveryChangedByteOfABinaryJournal) {
             ++refused;
         }
     }
-    EXPECT_GT(refused, bytes.size() / 2);
+    EXPECT_GT(refused, tried / 2);
 }
 
 }  // namespace
