@@ -143,6 +143,7 @@ struct AccountPass {
     uint8_t classes = 0;         // a bit for each that something waits at, or did
     uint8_t two_steps = 0;       // and for each whose slots are chosen in two steps
     bool requeued = false;
+    bool kept_in_vain = false;  // slots, or the service, from others by a claim that ends with it
 };
 
 struct AccountBook {

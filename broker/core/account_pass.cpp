@@ -32,7 +32,7 @@ bool Core::Parts::pass_by_account(uint32_t pool) {
     book->come_back.clear();
     pass.pool = pool;
     if (!end_impatient_of(pool)) return false;
-    const bool again = pass.requeued;
+    const bool again = pass.requeued || (pass.kept_in_vain && state.pools[pool].waiting != 0);
     pass = {};
     if (again) {
         touch(pool);
@@ -192,7 +192,9 @@ bool Core::Parts::serve_head(uint32_t place, bool provisioned) {
     choose_slots(crowd, provisioned);
     std::vector<uint32_t>& chosen = book->chosen;
     if (chosen.size() < crowd.units) {
-        if (!chosen.empty() && !limits_stop(crowd)) hold_back(crowd, provisioned);
+        if (chosen.empty() || limits_stop(crowd)) return false;
+        hold_back(crowd, provisioned);
+        note_kept(crowd.claims.head());
         return false;
     }
     const shm::PoolRow& pool = state.pools[pass.pool];
@@ -203,6 +205,7 @@ bool Core::Parts::serve_head(uint32_t place, bool provisioned) {
     }
     if (!lease_row_left() || (to_confirm != 0 && !may_ask(pool, to_confirm))) {
         pass.stopped = true;
+        note_kept(crowd.claims.head());
         return false;
     }
     const uint32_t claim = crowd.claims.head();
@@ -363,6 +366,12 @@ void Core::Parts::hold_back(const Crowd& crowd, bool provisioned) {
         book->pass.held_for_step = book->pass.held_for_step || provisioned;
     }
     (void)all_held_back();
+}
+
+// The claim keeps others from what is idle. An impatient one ends with the pass, and then that is
+// theirs.
+void Core::Parts::note_kept(uint32_t claim) {
+    if ((state.claims[claim].flags & kImpatient) != 0) book->pass.kept_in_vain = true;
 }
 
 // Every idle slot is kept for somebody: this step is over.

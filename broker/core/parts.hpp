@@ -458,6 +458,7 @@ struct Core::Parts {
     [[nodiscard]] bool can_serve(const Crowd& crowd, uint32_t stall, bool provisioned);
     [[nodiscard]] bool limits_stop(const Crowd& crowd);
     void hold_back(const Crowd& crowd, bool provisioned);
+    void note_kept(uint32_t claim);
     bool all_held_back();
     void spill_throttled();
 

@@ -108,6 +108,7 @@ void Core::Parts::preempt(uint32_t victim, uint32_t claim_row) {
     // The claim keeps the cost that it takes over in the arena.
     if (!lease_row_left() || !arena.has_room(sizeof(Cost))) {
         pass.stopped = true;
+        note_kept(claim_row);
         book->lacks_room = book->lacks_room || lease_row_left();
         return;
     }

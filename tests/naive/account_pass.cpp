@@ -60,6 +60,8 @@ void NaiveCore::pass_by_account(uint32_t row) {
         const bool waits = !claim.is_confirming && !claim.is_promised;
         if (waits && claim.is_impatient) reject_impatient(number);
     }
+    const bool again = pass.kept_in_vain && counters(row).waiting != 0;
+    m_.pass_once_more = m_.pass_once_more || again;
 }
 
 // "The claims of class p in order of (quality, higher first; number)", those that still wait.
@@ -106,6 +108,7 @@ void NaiveCore::match(Pass& pass, uint8_t at, bool provisioned) {
         } else if (!limits_stop(claim, found)) {
             (provisioned ? pass.held_in_step : pass.held)
                 .insert(could_use.begin(), could_use.end());
+            if (!could_use.empty() && claim.is_impatient) pass.kept_in_vain = true;
         }
     }
     pass.held_in_step.clear();
@@ -147,6 +150,7 @@ void NaiveCore::serve_with(Pass& pass,
     const bool asks_too_many = asked != 0 && !may_ask(pass.pool, asked);
     if (lease_rows_free() == 0 || asks_too_many) {
         pass.service_is_over = true;
+        pass.kept_in_vain = pass.kept_in_vain || m_.claims.at(number).is_impatient;
         return;
     }
     Claim& claim = m_.claims.at(number);

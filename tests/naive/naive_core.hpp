@@ -63,8 +63,9 @@ class NaiveCore {
     // ended depends on it: whoever plays a journal tells when an ended lease's row is used again.
     void lease_row_used_again(uint64_t lease);
 
-    // A preemption made a claim wait again: "another pass over the pool follows at once, in a turn
-    // of its own at the same time".
+    // A preemption made a claim wait again, or one that has ended with the pass had kept others
+    // from slots: "another pass over the pool follows at once, in a turn of its own at the same
+    // time".
     [[nodiscard]] bool wants_turn() const { return m_.pass_once_more; }
     // The next instant at which a timer is due; kNever = none.
     [[nodiscard]] TimeNs next_due() const;
@@ -189,6 +190,7 @@ class NaiveCore {
         std::set<uint64_t> held_in_step;
         std::set<uint64_t> preempted;  // slots
         bool service_is_over = false;
+        bool kept_in_vain = false;  // by a claim that ends with the pass
     };
     void pass_by_account(uint32_t pool);
     std::vector<uint64_t> list_of(const Pass& pass, uint8_t at) const;

@@ -42,7 +42,10 @@ void NaiveCore::preempt_at(Pass& pass, uint8_t at) {
             if (banned.contains(claim.account)) continue;
             if (!may_preempt(claim, m_.leases.at(victim))) continue;
             pass.service_is_over = lease_rows_free() == 0;
-            if (pass.service_is_over) return;
+            if (pass.service_is_over) {
+                pass.kept_in_vain = pass.kept_in_vain || claim.is_impatient;
+                return;
+            }
             preempt(number, victim, at);
             break;
         }

@@ -1,6 +1,8 @@
 // tests/broker/core/cut_turn_test.cpp -- work that does not fit the log of one turn goes on in the
 // next, at its own time, and decides the same.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "tests/broker/core/core_fixture.hpp"
 
 namespace dibs::tests {
@@ -111,6 +113,39 @@ TEST_F(CutTurn, ReturnsEverythingOfASessionThatHeldMuch) {
         if (decision.kind == core::DecisionKind::kGrant) ++grants;
     }
     EXPECT_EQ(grants, 1);
+}
+
+// The first of them holds a slot back until they end; the log is full before all of them have.
+TEST_F(CutTurn, GivesWhatImpatientClaimsKeptToWhoWaits) {
+    core::PoolConfig config;
+    config.name = "two";
+    config.slots = 2;
+    config.order = shm::PoolOrder::kAccount;
+    uint32_t pool = shm::kNoRow;
+    turn(0, [&] { pool = core().set_pool(config, nullptr); });
+    const uint32_t own = session();
+    const uint32_t other = session();
+    turn(1, [&] { claim(own, 0, pool); });
+    const std::vector<core::Decision> decided = turn(2, [&] {
+        for (uint16_t at = 0; at < 1600; ++at) {
+            core().apply(core::Claim{.session = at < 800 ? own : other,
+                                     .tag = static_cast<uint16_t>(at % 800 + 1),
+                                     .units = 2,
+                                     .pool = pool,
+                                     .when_busy_given = true,
+                                     .when_busy = shm::WhenBusy::kReject});
+        }
+        claim(own, 801, pool);
+    });
+    EXPECT_GE(cuts(), 2);
+    ASSERT_EQ(core().pool(pool).leased, 2U);
+    EXPECT_EQ(core().pool(pool).rejected_total, 1600U);
+    EXPECT_EQ(std::count_if(decided.begin(),
+                            decided.end(),
+                            [](const core::Decision& decision) {
+                                return decision.kind == core::DecisionKind::kGrant;
+                            }),
+              1);
 }
 
 TEST_F(CutTurn, GoesOnAfterABrokerDiedBetweenItsParts) {
