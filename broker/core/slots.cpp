@@ -134,6 +134,7 @@ void Core::Parts::make_idle(uint32_t row) {
         return move_slot(row, SlotState::kIdle);
     }
     put(slot.flags, stops | SlotFlag::kSaidReady);
+    if (by_account(slot.pool)) void_promise(row);  // nobody knows when it may be had
     recover(row);
     shm::PoolRow& pool = edit.row(state.pools[slot.pool], kPoolTotals);
     uint32_t& count =

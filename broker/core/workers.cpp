@@ -209,8 +209,9 @@ void Core::Parts::readmit(uint32_t row) {
     if (stopped && slot.state == SlotState::kIdle) {
         put(slot.flags, slot.flags | SlotFlag::kSaidReady);
         move_slot(row, SlotState::kRecovering);
-    } else if (!stopped && (slot.flags & SlotFlag::kSaidReady) != 0) {
-        make_idle(row);
+    } else if ((slot.flags & SlotFlag::kSaidReady) != 0) {
+        if (!stopped) return make_idle(row);
+        if (by_account(slot.pool)) void_promise(row);  // it was held over
     } else if (slot.state == SlotState::kLeased) {
         touch(slot.pool);  // to collect its lease may be worth while now
     }

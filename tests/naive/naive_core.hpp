@@ -145,6 +145,8 @@ class NaiveCore {
     void free_slot(uint64_t slot, bool broken = false);
     void revoke(const Slot& slot);
     void protect(Slot& slot);
+    static bool is_only_waiting(const Slot& slot);
+    void stop_admission(Slot& slot);
     void admit_if_only_waiting(Slot& slot);
     void announce_again(Slot& slot, const core::Announce& announce);
     shm::Reason announce_refusal(const core::Announce& announce, const Slot* existing) const;

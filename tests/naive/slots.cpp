@@ -46,8 +46,7 @@ void NaiveCore::become_idle(uint64_t id) {
     }
     if (slot.is_protected || slot.is_unqualified) {
         (slot.is_protected ? totals.skipped : totals.unqualified) += 1;
-        slot.is = SlotIs::kRecovering;
-        slot.only_waits_for_admission = true;
+        stop_admission(slot);
         return;
     }
     // "The slot goes to the preemptor's claim as soon as it would be idle."
@@ -140,9 +139,19 @@ void NaiveCore::revoke(const Slot& slot) {
 // is lifted. What it does elsewhere goes on.
 void NaiveCore::protect(Slot& slot) {
     slot.is_protected = true;
-    if (slot.is != SlotIs::kIdle) return;
+    if (slot.is == SlotIs::kIdle || is_only_waiting(slot)) stop_admission(slot);
+}
+
+bool NaiveCore::is_only_waiting(const Slot& slot) {
+    return slot.is == SlotIs::kRecovering && slot.only_waits_for_admission;
+}
+
+// It would be idle, or held over. Invariant 9: nobody waits for what may never come, so "the
+// promise is void where the slot may not be admitted".
+void NaiveCore::stop_admission(Slot& slot) {
     slot.is = SlotIs::kRecovering;
     slot.only_waits_for_admission = true;
+    if (slot.promised_to != 0) void_promise(slot.id);
 }
 
 // S0.16, S0.28: a slot that was idle but for what stopped it is admitted when that is gone, at
@@ -221,10 +230,8 @@ void NaiveCore::announce_again(Slot& slot, const core::Announce& announce) {
             free_slot(freed);
         return;
     }
-    if (slot.is == SlotIs::kIdle && (slot.is_protected || slot.is_unqualified)) {
-        slot.is = SlotIs::kRecovering;
-        slot.only_waits_for_admission = true;
-    }
+    const bool is_stopped = slot.is_protected || slot.is_unqualified;
+    if (is_stopped && (slot.is == SlotIs::kIdle || is_only_waiting(slot))) stop_admission(slot);
     admit_if_only_waiting(slot);
     if (!announce.ready) return;
     const bool is_elsewhere = slot.is == SlotIs::kRecovering || slot.is == SlotIs::kUnknown;
