@@ -259,7 +259,8 @@ void Core::Parts::send_away(uint32_t row) {
     const bool for_no_claim = is_kept(slot);
     const bool held = slot.state == SlotState::kFree || slot.state == SlotState::kLeased ||
                       (slot.state == SlotState::kReserved && !for_no_claim);
-    if (held || is_counted) return;
+    // One that is held over is another claim's by now, as a reserved one.
+    if (held || is_counted || is_held_over(row)) return;
     if (slot.session == kNoRow) return remove_slot(row);
     if (slot.state == SlotState::kUnknown) return;
     // A recovering one's worker must say ready anyway; unless it has said so before, and would take

@@ -151,7 +151,8 @@ void NaiveCore::delete_worker(uint64_t id) {
         slot.is_reported_idle = false;
         return;
     }
-    const bool is_held = slot.is == SlotIs::kLeased || slot.is == SlotIs::kReserved;
+    const bool is_held =
+        slot.is == SlotIs::kLeased || slot.is == SlotIs::kReserved || is_held_over(slot);
     if (counted || is_held || slot.is == SlotIs::kUnknown) return;
     if (slot.session == shm::kNoRow) {
         leave(id);
