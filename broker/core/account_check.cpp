@@ -31,6 +31,9 @@ class AccountCheck {
 
     // A takeover waits for it: where no pool is ordered by account no row is looked at.
     std::vector<std::string> run(bool has_pools) {
+        if (has_pools) listed_.resize(state_.slots.size());
+        for (uint32_t pool = 0; has_pools && pool < state_.counters->pools; ++pool)
+            held_over(pool);
         for (uint32_t row = 0; has_pools && row < state_.claims.size(); ++row)
             claim(row);
         for (uint32_t row = 0; has_pools && row < state_.leases.size(); ++row)
@@ -55,9 +58,11 @@ class AccountCheck {
         return account != kNoRow && slot < book.held_since.size() &&
                book.held_since[slot] == book.limits_set[account];
     }
+    void held_over(uint32_t pool);
     void claim(uint32_t row);
     void lease(uint32_t row);
     void slot(uint32_t row);
+    void held_over_slot(uint32_t row);
     void sessions();
     void account(uint32_t row);
     void crowds();
@@ -73,8 +78,19 @@ class AccountCheck {
     std::vector<uint32_t> members_;                             // by crowd
     std::vector<uint32_t> fanout_;                              // units
     std::vector<uint8_t> newcomers_;  // fan-out → some of them came under its limit
+    std::vector<uint8_t> listed_;     // slot → its pool's list of those held over has it
     size_t by_number_ = 0;
 };
+
+// The list may name slots that are held over no more, and rows that are another pool's by now.
+void AccountCheck::held_over(uint32_t pool) {
+    for (const uint32_t row : parts_.book->held_over[pool]) {
+        if (state_.slots[row].pool != pool) continue;
+        expect(listed_[row] == 0,
+               [&] { return "slot row " + std::to_string(row) + " is listed twice as held over"; });
+        listed_[row] = 1;
+    }
+}
 
 void AccountCheck::claim(uint32_t row) {
     const shm::ClaimRow& claim = state_.claims[row];
@@ -154,14 +170,30 @@ void AccountCheck::slot(uint32_t row) {
     const bool idle_and_promised =
         slot.state == SlotState::kIdle && parts_.book->promised_to[row] != kNoRow;
     expect(!idle_and_promised, [&] { return who() + " is idle although it is promised"; });
-    if (parts_.is_held_over(row)) {
-        const std::vector<uint32_t>& held = parts_.book->held_over[slot.pool];
-        expect(std::find(held.begin(), held.end(), row) != held.end(),
-               [&] { return who() + " is held over for a claim and would never be handed over"; });
-    }
+    if ((slot.flags & shm::SlotFlag::kSaidReady) != 0) held_over_slot(row);
     const bool assigned = (slot.flags & shm::SlotFlag::kAssigned) != 0;
     expect(!assigned || slot.state == SlotState::kLeased,
            [&] { return who() + " is assigned and not leased"; });
+}
+
+// Its worker has said ready. What nothing stops and nobody holds is held over, until its worker may
+// be asked.
+void AccountCheck::held_over_slot(uint32_t row) {
+    constexpr auto kStops =
+        static_cast<uint8_t>(shm::SlotFlag::kProtected | shm::SlotFlag::kUnqualified);
+    const shm::SlotRow& slot = state_.slots[row];
+    if ((slot.flags & kStops) != 0 || slot.holder != kNoRow) return;
+    const auto who = [&] { return "slot row " + std::to_string(row); };
+    if (!parts_.is_held_over(row)) {
+        return expect(false, [&] {
+            return who() + " has said ready, is not idle, and held over for nobody";
+        });
+    }
+    expect(listed_[row] != 0,
+           [&] { return who() + " is held over for a claim and would never be handed over"; });
+    const bool is_due = parts_.dirty.first(slot.pool) == slot.pool;  // a pass comes
+    expect(is_due || !may_ask(state_.pools[slot.pool], 1),
+           [&] { return who() + " is held over though its worker may be asked"; });
 }
 
 void AccountCheck::sessions() {

@@ -136,6 +136,11 @@ void Check::marked_slot(uint32_t row) {
     expect(&wrongs_, !said_ready || slot.state == SlotState::kRecovering, [&] {
         return who() + " waits for admission, not recovering";
     });
+    // In a pool ordered by account it may be held over for a claim: the book's check knows.
+    const bool stopped = (slot.flags & (SlotFlag::kProtected | SlotFlag::kUnqualified)) != 0;
+    expect(&wrongs_, !said_ready || stopped || parts_.by_account(slot.pool), [&] {
+        return who() + " has said ready, is not idle, and nothing stops it";
+    });
     // A mark of an earlier use would be taken for one of the next.
     expect(&wrongs_, slot.state != SlotState::kIdle, [&] {
         return who() + " is idle and marked (flags " + std::to_string(slot.flags) + ")";

@@ -99,6 +99,26 @@ TEST_F(Attach, OverlooksNoFreeClaimThatItsListLeavesOut) {
     EXPECT_NE(core::Core::attach(memory(), 7, &refusal, 3), nullptr);
 }
 
+TEST_F(Attach, OverlooksNoSlotThatSaidReadyAndIsNotIdle) {
+    core::PoolConfig config;
+    config.name = "box";
+    config.kind = shm::PoolKind::kWorker;
+    turn(0, [&] { pool_ = core().set_pool(config, nullptr); });
+    turn(0, [&] { core().apply(core::Announce{.session = session_, .pool = pool_}); });
+    auto& row = const_cast<shm::SlotRow&>(core().slot(core().first_slot_of(session_)));
+    ASSERT_EQ(row.state, shm::SlotState::kRecovering);
+    core::Core::Refusal refusal;
+    for (const auto stops : {shm::SlotFlag::kProtected, shm::SlotFlag::kUnqualified}) {
+        row.flags = static_cast<uint8_t>(shm::SlotFlag::kSaidReady | stops);
+        EXPECT_NE(core::Core::attach(memory(), 7, &refusal, 3), nullptr);
+    }
+    row.flags = shm::SlotFlag::kSaidReady;
+    EXPECT_EQ(core::Core::attach(memory(), 7, &refusal, 3), nullptr);
+    ASSERT_EQ(refusal.wrong.size(), 1U);
+    EXPECT_NE(refusal.wrong.front().find("nothing stops it"), std::string::npos);
+    row.flags = 0;
+}
+
 // Workers have been asked for forty claims; the others wait. The list is not seated anew for those
 // that come back, one by one, the youngest first.
 TEST_F(Attach, KeepsASeatForEachClaimThatMayComeBack) {

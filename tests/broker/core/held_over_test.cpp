@@ -1,8 +1,11 @@
 // tests/broker/core/held_over_test.cpp -- slots that were paid for while as many workers are
 // asked as may be (S0.22): what is told of them, a turn that is cut among them, a takeover.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
+#include <functional>
 
+#include "broker/core/parts.hpp"
 #include "tests/broker/core/core_fixture.hpp"
 
 namespace dibs::tests {
@@ -81,8 +84,10 @@ class HeldOver : public CoreFixture {
         });
         // The other way round than their claims came.
         in_pieces(count, [&](uint32_t at) { say(core::WorkerWord::Kind::kReady, count - 1 - at); });
-        for (uint32_t slot = 0; slot < count; ++slot)
+        for (uint32_t slot = 0; slot < count; ++slot) {
             ASSERT_EQ(core().slot(slot).state, shm::SlotState::kRecovering);
+            ASSERT_EQ(core().slot(slot).flags, shm::SlotFlag::kSaidReady);
+        }
     }
     template <class Command>
     void in_pieces(uint32_t count, const Command& command) {
@@ -163,6 +168,55 @@ TEST_F(HeldOver, SlotsAreHeldOverStillBehindATakeover) {
         ASSERT_EQ(next, std::vector<uint64_t>{expected[tag]});
         asked_ = core().claim(paid(tag)).first_slot;
     }
+}
+
+TEST_F(HeldOver, MistakesAreEachFound) {
+    hold_over(2);
+    const std::vector<std::pair<const char*, std::function<void(core::Core::Parts&)>>> mistakes = {
+        {"is listed twice", [&](core::Core::Parts& p) { p.book->held_over[pool_].push_back(1); }},
+        {"would never be handed over",
+         [&](core::Core::Parts& p) { p.book->held_over[pool_].pop_back(); }},
+        {"though its worker may be asked",
+         [&](core::Core::Parts& p) {
+             p.dirty.clear();
+             const_cast<shm::PoolRow&>(p.state.pools[pool_]).unconfirmed_max = 2;
+         }},
+        {"held over for nobody",
+         [&](core::Core::Parts& p) { p.book->promised_to[1] = shm::kNoRow; }},
+    };
+    for (const auto& [found, make] : mistakes) {
+        core::Core::Parts parts(memory(), 0);
+        parts.rebuild();
+        parts.dirty.clear();  // as after a turn that had nothing left to do
+        ASSERT_EQ(parts.check_all(), std::vector<std::string>{});
+        const std::vector<std::byte> before(memory().begin(), memory().end());
+        make(parts);
+        const std::vector<std::string> wrongs = parts.check_all();
+        std::copy(before.begin(), before.end(), memory().begin());
+        const std::string_view what = found;
+        EXPECT_TRUE(std::any_of(wrongs.begin(), wrongs.end(), [&](const std::string& wrong) {
+            return wrong.find(what) != std::string::npos;
+        })) << what;
+    }
+}
+
+TEST_F(HeldOver, NoSlotThatSaidReadyIsForgottenByWhoTakesOver) {
+    hold_over(1);
+    turn(2, [&] { say(core::WorkerWord::Kind::kConfirm, asked_); });
+    turn(2, [&] { say(core::WorkerWord::Kind::kConfirm, 0); });
+    turn(2, [&] { core().apply(core::Cancel{.session = paying_[0], .tag = 0}); });
+    auto& row = const_cast<shm::SlotRow&>(core().slot(0));
+    ASSERT_EQ(row.state, shm::SlotState::kRecovering);
+    ASSERT_EQ(row.flags, 0U);
+    row.flags = shm::SlotFlag::kSaidReady;
+    core::Core::Refusal refusal;
+    EXPECT_EQ(core::Core::attach(memory(), 7, &refusal, 3), nullptr);
+    EXPECT_EQ(refusal.unsound, "");
+    EXPECT_EQ(refusal.wrong,
+              std::vector<std::string>{
+                  "slot row 0 has said ready, is not idle, and held over for nobody"});
+    row.flags = 0;
+    EXPECT_NE(core::Core::attach(memory(), 7, &refusal, 3), nullptr);
 }
 
 }  // namespace
