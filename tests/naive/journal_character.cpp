@@ -41,7 +41,7 @@ Character choose_frequencies(Dice& dice) {
 
 // Nothing that keeps a rich account from taking an attached worker's slot, and nobody else is
 // there.
-void choose_promises(Character& character) {
+void choose_promises(Dice& dice, Character& character) {
     character.promises = true;
     character.preemption = true;
     character.attached = true;
@@ -49,7 +49,7 @@ void choose_promises(Character& character) {
     character.labels = false;
     character.limits = false;
     character.units = false;
-    character.grace = false;
+    character.grace = dice.percent(25);
     character.strict = false;
     character.release_weight = 1;
     character.death_permille = 2;
@@ -75,11 +75,11 @@ Character choose_account_frequencies(Dice& dice) {
     character.units = dice.percent(50);
     character.attached = dice.percent(55);
     character.reported = !character.attached || dice.percent(60);
-    character.grace = !character.attached && dice.percent(50);
+    character.grace = dice.percent(50);
     character.pulls = dice.percent(60);
     character.strict = dice.percent(40);
     character.account_weight = dice.one_of<uint64_t>({2, 6, 20});
-    if (dice.percent(25)) choose_promises(character);
+    if (dice.percent(25)) choose_promises(dice, character);
     character.report_weight = character.reported ? dice.one_of<uint64_t>({10, 30, 60}) : 0;
     return character;
 }
