@@ -26,16 +26,22 @@ class Attached {
     operator dibs_session*() const { return session_; }  // NOLINT: as the C interface takes it
     [[nodiscard]] uint32_t pool() const { return pool_; }
 
-    // What the broker says, however late. dibs_claim would end it 20 ms after its timeout.
-    [[nodiscard]] dibs_completion claim(const dibs_claim_options& options) const {
-        if (options.timeout_ns == DIBS_FOREVER) return claim_in_time(options);
+    // Of a claim whose end is reaped later: its ticket.
+    uint64_t submit(const dibs_claim_options* options = nullptr, uint64_t user_data = 0) const {
         dibs_op op = {};
         op.size = sizeof op;
         op.kind = DIBS_OP_CLAIM;
         op.pool = pool_;
-        op.claim = &options;
-        dibs_completion end = {};
+        op.claim = options;
+        op.user_data = user_data;
         EXPECT_EQ(dibs_submit(session_, &op, 1), 1);
+        return op.ticket;
+    }
+    // What the broker says, however late. dibs_claim would end it 20 ms after its timeout.
+    [[nodiscard]] dibs_completion claim(const dibs_claim_options& options) const {
+        if (options.timeout_ns == DIBS_FOREVER) return claim_in_time(options);
+        submit(&options);
+        dibs_completion end = {};
         EXPECT_EQ(dibs_reap(session_, &end, 1, DIBS_FOREVER), 1);
         return end;
     }

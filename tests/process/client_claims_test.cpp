@@ -191,13 +191,7 @@ TEST(ClientClaim, IsRejectedForNowWhileTheArenaIsFull) {
     dibs_claim_options carrying = Attached::asking(DIBS_FOREVER);
     carrying.body = body.data();
     carrying.body_size = body.size();
-    dibs_op waits = {};
-    waits.size = sizeof waits;
-    waits.kind = DIBS_OP_CLAIM;
-    waits.pool = client.pool();
-    waits.claim = &carrying;
-    waits.user_data = 7;
-    ASSERT_EQ(dibs_submit(client, &waits, 1), 1);
+    client.submit(&carrying, 7);
     client.await([](const auto& pool) { return pool.queued == 1; });
 
     const dibs_completion full = client.claim(carrying);
@@ -294,11 +288,7 @@ TEST(ClientDeath, GivesTheSlotBackToWhoeverWaits) {
             pause();
     });
     client.await([](const auto& pool) { return pool.leased == 2; });
-    dibs_op op = {};
-    op.size = sizeof op;
-    op.kind = DIBS_OP_CLAIM;
-    op.pool = client.pool();
-    ASSERT_EQ(dibs_submit(client, &op, 1), 1);
+    client.submit();
     client.await([](const auto& pool) { return pool.queued == 1; });
     child.kill();
     dibs_completion end = {};
@@ -327,12 +317,7 @@ TEST(ClientWait, EndsBrokerLostWhenTheBrokerDies) {
     const Attached client(dibsd.socket(), "tokens");
     const dibs_completion held = client.claim(Attached::asking(0, 2));
     ASSERT_EQ(held.outcome, DIBS_GRANTED);
-    dibs_op op = {};
-    op.size = sizeof op;
-    op.kind = DIBS_OP_CLAIM;
-    op.pool = client.pool();
-    op.user_data = 5;
-    ASSERT_EQ(dibs_submit(client, &op, 1), 1);
+    client.submit(nullptr, 5);
     client.await([](const auto& pool) { return pool.queued == 1; });
     dibsd.signal(SIGKILL);
     std::set<std::pair<int, int>> ends;

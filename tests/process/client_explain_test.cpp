@@ -23,13 +23,7 @@ kind = "worker"
 // Submits a claim that waits; its ticket.
 uint64_t ticket_of(const Attached& client) {
     const dibs_claim_options want = Attached::asking(3600 * DIBS_SECOND);
-    dibs_op op = {};
-    op.size = sizeof op;
-    op.kind = DIBS_OP_CLAIM;
-    op.pool = client.pool();
-    op.claim = &want;
-    EXPECT_EQ(dibs_submit(client, &op, 1), 1);
-    return op.ticket;
+    return client.submit(&want);
 }
 
 dibs_explanation blank() {

@@ -33,16 +33,6 @@ uint64_t announce(const Attached& worker, const char* name, uint64_t tag, bool r
     return slot;
 }
 
-uint64_t submit_claim(const Attached& client, const dibs_claim_options* options = nullptr) {
-    dibs_op op = {};
-    op.size = sizeof op;
-    op.kind = DIBS_OP_CLAIM;
-    op.pool = client.pool();
-    op.claim = options;
-    EXPECT_EQ(dibs_submit(client, &op, 1), 1);
-    return op.ticket;
-}
-
 dibs_completion reap(const Attached& client) {
     dibs_completion end = {};
     EXPECT_EQ(dibs_reap(client, &end, 1, DIBS_FOREVER), 1);
@@ -70,7 +60,7 @@ TEST(Work, TravelsToTheWorkerAndItsAnswerBack) {
     want.option_count = 1;
     want.labels = labels;
     want.label_count = 1;
-    submit_claim(client, &want);
+    client.submit(&want);
 
     const dibs_assignment assignment = next(worker);
     EXPECT_EQ(assignment.kind, DIBS_ASSIGN);
@@ -107,7 +97,7 @@ TEST(Work, EndsWithTheWorkersDoneAndItsAnswer) {
     const Attached worker(dibsd.socket(), "browsers");
     const Attached client(dibsd.socket(), "browsers");
     const uint64_t slot = announce(worker, "b-1", 31);
-    submit_claim(client);
+    client.submit();
     const dibs_assignment assignment = next(worker);
     EXPECT_EQ(dibs_confirm(worker, slot, assignment.round, "ws://1", 6, DIBS_NOWAIT), DIBS_OK);
     const dibs_completion held = reap(client);
@@ -133,7 +123,7 @@ TEST(Work, ThatIsRefusedIsTriedAgainOrEndsWithTheWorkersCode) {
     const Attached worker(dibsd.socket(), "browsers");
     const Attached client(dibsd.socket(), "browsers");
     const uint64_t first = announce(worker, "b-1", 31);
-    submit_claim(client);
+    client.submit();
     dibs_assignment assignment = next(worker);
     EXPECT_EQ(dibs_refuse(worker, first, assignment.round, 7, 1, DIBS_FOREVER), DIBS_OK);
     const uint64_t second = announce(worker, "b-2", 32);
@@ -152,7 +142,7 @@ TEST(Work, WordsOfAnotherRoundOrSlotAreRefusedEachWithItsCode) {
     const Attached worker(dibsd.socket(), "browsers");
     const Attached other(dibsd.socket(), "browsers");
     const uint64_t slot = announce(worker, "b-1", 31);
-    submit_claim(other);
+    other.submit();
     const dibs_assignment assignment = next(worker);
     EXPECT_EQ(dibs_confirm(worker, slot, assignment.round + 5, nullptr, 0, DIBS_FOREVER),
               DIBS_ESTALE);
@@ -193,7 +183,7 @@ TEST(Work, ThatFailedBringsItsWorkerBackThoughAReleaseWouldDo) {
     const Attached client(dibsd.socket(), "browsers");
     const uint64_t slot = announce(worker, "b-1", 31);
     for (const bool broken : {false, true}) {
-        submit_claim(client);
+        client.submit();
         const dibs_assignment assignment = next(worker);
         ASSERT_EQ(assignment.kind, DIBS_ASSIGN);
         dibs_confirm(worker, slot, assignment.round, nullptr, 0, DIBS_NOWAIT);

@@ -42,13 +42,7 @@ dibs_claim_options of(const char* account) {
 }
 
 void submit(const Attached& client, const dibs_claim_options& options) {
-    dibs_op op = {};
-    op.size = sizeof op;
-    op.kind = DIBS_OP_CLAIM;
-    op.user_data = 5;
-    op.pool = client.pool();
-    op.claim = &options;
-    ASSERT_EQ(dibs_submit(client, &op, 1), 1);
+    client.submit(&options, 5);
 }
 
 dibs_completion reap(const Attached& client) {

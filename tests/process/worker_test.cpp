@@ -170,23 +170,17 @@ TEST_F(Worker, HoldsASlotUntilItsHolderGivesItBack) {
 // still at work: it is refused, to be asked again, and is first as soon as the process has ended
 // its use.
 void serve_next_behind_a_use(Worker& workers,
-                             const Dibsd& broker,
                              const std::string& lines,
                              const std::string& fifo,
                              const std::string& script) {
     ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
     const auto tool = workers.start({"eager", "--lines", lines, "--grace", "1h"}, script);
-    const Attached client(broker.socket(), "eager");
+    const Attached client(workers.dibsd_.socket(), "eager");
     const dibs_completion first = client.claim();
     ASSERT_EQ(first.outcome, DIBS_GRANTED);
     EXPECT_EQ(dibs_release(client, &first.lease, DIBS_FOREVER), DIBS_OK);
     const dibs_claim_options asked = Attached::asking(DIBS_FOREVER);
-    dibs_op op = {};
-    op.size = sizeof op;
-    op.kind = DIBS_OP_CLAIM;
-    op.pool = client.pool();
-    op.claim = &asked;
-    ASSERT_EQ(dibs_submit(client, &op, 1), 1);
+    client.submit(&asked);
     client.await([](const dibs_counters& now) {
         return now.queued == 1 && now.confirming == 0 && now.reserved == 1;
     });
@@ -199,17 +193,13 @@ void serve_next_behind_a_use(Worker& workers,
 
 TEST_F(Worker, IsAskedAgainWhereItStillAnswers) {
     const std::string fifo = folder_.path() + "/fifo";
-    serve_next_behind_a_use(*this,
-                            dibsd_,
-                            "answer",
-                            fifo,
-                            "while read -r line; do read x < " + fifo + "; echo \"$x\"; done");
+    serve_next_behind_a_use(
+        *this, "answer", fifo, "while read -r line; do read x < " + fifo + "; echo \"$x\"; done");
 }
 
 TEST_F(Worker, IsAskedAgainWhereItStillCleans) {
     const std::string fifo = folder_.path() + "/fifo";
     serve_next_behind_a_use(*this,
-                            dibsd_,
                             "hold",
                             fifo,
                             "while read -r line; do case $line in *assign*) echo port 80;; "
