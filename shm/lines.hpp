@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -14,52 +15,63 @@
 
 namespace dibs::shm {
 
-// Whole lines on a line's boundary, zeroed.
+// Whole lines on a line's boundary, zeroed. What nobody has written takes no memory: the table of a
+// pool that is never used is not there.
 class Lines {
   public:
     Lines() = default;
-    explicit Lines(uint64_t size) : Lines(Room{(size + kLineSize - 1) / kLineSize * kLineSize}) {
-        clear();
+    explicit Lines(uint64_t size) : size_((size + kLineSize - 1) / kLineSize * kLineSize) {
+        // Exactly so much where it stands right, as under a sanitizer, which then sees who leaves
+        // it.
+        take(size_);
+        if (misplaced() != 0) {
+            take(size_ + kLineSize - 1);
+            first_ += (kLineSize - misplaced()) % kLineSize;
+        }
     }
-    Lines(const Lines& other) : Lines(Room{other.size_}) { copy(other); }
+    Lines(const Lines& other) : Lines(other.size_) { copy(other); }
     Lines& operator=(const Lines& other) {
         if (this == &other) return *this;
-        if (size_ != other.size_) *this = Lines(Room{other.size_});
+        if (size_ != other.size_) *this = Lines(other.size_);
         copy(other);
         return *this;
     }
     Lines(Lines&& other) noexcept
-        : memory_(std::move(other.memory_)), size_(std::exchange(other.size_, 0)) {}
+        : memory_(std::move(other.memory_)),
+          first_(std::exchange(other.first_, nullptr)),
+          size_(std::exchange(other.size_, 0)) {}
     Lines& operator=(Lines&& other) noexcept {
         memory_ = std::move(other.memory_);
+        first_ = std::exchange(other.first_, nullptr);
         size_ = std::exchange(other.size_, 0);
         return *this;
     }
     ~Lines() = default;
 
-    [[nodiscard]] std::span<std::byte> bytes() const { return {memory_.get(), size_}; }
+    [[nodiscard]] std::span<std::byte> bytes() const { return {first_, size_}; }
     void clear() {
-        if (size_ > 0) std::memset(memory_.get(), 0, size_);
+        if (size_ > 0) std::memset(first_, 0, size_);
     }
 
   private:
-    struct Room {
-        size_t size;
-    };
     struct Free {
-        void operator()(std::byte* memory) const {
-            ::operator delete (memory, std::align_val_t{kLineSize});
-        }
+        void operator()(void* memory) const { std::free(memory); }
     };
 
-    explicit Lines(Room room)
-        : memory_(static_cast<std::byte*>(::operator new (room.size, std::align_val_t{kLineSize}))),
-          size_(room.size) {}
+    void take(size_t room) {
+        memory_.reset(room == 0 ? nullptr : std::calloc(1, room));
+        if (room != 0 && memory_ == nullptr) throw std::bad_alloc();
+        first_ = static_cast<std::byte*>(memory_.get());
+    }
+    [[nodiscard]] size_t misplaced() const {
+        return reinterpret_cast<uintptr_t>(first_) % kLineSize;
+    }
     void copy(const Lines& other) {
-        if (size_ > 0) std::memcpy(memory_.get(), other.memory_.get(), size_);
+        if (size_ > 0) std::memcpy(first_, other.first_, size_);
     }
 
-    std::unique_ptr<std::byte, Free> memory_;
+    std::unique_ptr<void, Free> memory_;
+    std::byte* first_ = nullptr;
     size_t size_ = 0;
 };
 

@@ -1,30 +1,24 @@
-// tests/naive/state_bytes.hpp -- zeroed memory, aligned as STATE is.
+// tests/naive/state_bytes.hpp -- memory with an empty STATE in it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>
-#include <cstdlib>
-#include <cstring>
-#include <memory>
 #include <span>
 
 #include "broker/core/core.hpp"
+#include "shm/lines.hpp"
 
 namespace dibs::naive {
 
 class StateBytes {
   public:
-    explicit StateBytes(const core::Limits& limits)
-        : size_((core::state_size(limits) + 63) / 64 * 64),
-          bytes_(static_cast<std::byte*>(std::aligned_alloc(64, size_)), &std::free) {
-        std::memset(bytes_.get(), 0, size_);
+    explicit StateBytes(const core::Limits& limits) : lines_(core::state_size(limits)) {
         core::format_state(span(), limits);
     }
-    std::span<std::byte> span() { return {bytes_.get(), size_}; }
+    std::span<std::byte> span() { return lines_.bytes(); }
 
   private:
-    size_t size_;
-    std::unique_ptr<std::byte, decltype(&std::free)> bytes_;
+    shm::Lines lines_;
 };
 
 }  // namespace dibs::naive
