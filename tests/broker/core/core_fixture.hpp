@@ -15,9 +15,13 @@ namespace dibs::tests {
 
 inline constexpr uint64_t kSecond = 1'000'000'000;
 
+// An eighth of what a broker has by default: each test formats tables of its own and checks them.
+inline constexpr core::Limits kFewRows{.claims = 8192, .leases = 2048};
+
 class CoreFixture : public testing::Test {
   protected:
-    explicit CoreFixture(const core::Limits& limits = {}) : storage_(core::state_size(limits)) {
+    explicit CoreFixture(const core::Limits& limits = kFewRows)
+        : storage_(core::state_size(limits)) {
         core::format_state(memory(), limits);
         core_ = std::make_unique<core::Core>(memory());
     }
