@@ -109,6 +109,10 @@ void Check::slots(uint32_t begin, uint32_t end) {
         expect(&wrongs_, !attached || slot.session != kNoRow, [&] {
             return who() + " is nobody's, in a pool that takes no reports";
         });
+        const bool counted = pool.kind == shm::PoolKind::kCounted;
+        expect(&wrongs_, !counted || (slot.session == kNoRow && slot.name_size == 0), [&] {
+            return who() + " is a worker's, in a pool that has none";
+        });
         if (slot.flags != 0) marked_slot(row);
         held_slot(row);
     }

@@ -58,6 +58,10 @@ void Check::pools() {
         expect(&wrongs_, lives || pool.state == shm::PoolState::kGoing || pool.slots == 0, [&] {
             return who() + " is gone and has slots";
         });
+        // Who shrinks it looks for neither a worker nor an account behind its slots.
+        expect(&wrongs_, lives || pool.kind == shm::PoolKind::kCounted || pool.slots == 0, [&] {
+            return who() + " is going and has workers";
+        });
         ready_queue(row);
         expired_leases(row);
     }

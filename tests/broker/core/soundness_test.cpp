@@ -79,6 +79,38 @@ TEST_F(Soundness, OfALeaseThatLeavesItsTable) {
     EXPECT_EQ(core::rows_refusal(memory()), "");
 }
 
+// A pool goes when it has no workers left: whoever shrinks it knows of none.
+TEST_F(Soundness, NotOfAPoolThatGoesWithItsWorker) {
+    core::PoolConfig config;
+    config.name = "web";
+    config.kind = shm::PoolKind::kWorker;
+    uint32_t web = shm::kNoRow;
+    turn(1, [&] { web = core().set_pool(config, nullptr); });
+    turn(1, [&] {
+        core().apply(core::Announce{.session = session_, .pool = web, .name = "w", .ready = true});
+    });
+    ASSERT_EQ(core().pool(web).idle, 1U);
+    auto& pool = const_cast<shm::PoolRow&>(core().pool(web));
+    pool.state = shm::PoolState::kGoing;
+    const auto going = core::Core(memory()).check_all();
+    ASSERT_FALSE(going.empty());
+    EXPECT_EQ(going.front(), "pool 'web' is going and has workers");
+    pool.state = shm::PoolState::kOpen;
+    EXPECT_EQ(core().check_all(), std::vector<std::string>{});
+}
+
+TEST_F(Soundness, NotOfAWorkersSlotInACountedPool) {
+    auto& slot = const_cast<shm::SlotRow&>(core().slot(core().pool(pool_).ready_head));
+    slot.name_size = 1;
+    slot.name[0] = 'w';
+    const auto named = core::Core(memory()).check_all();
+    ASSERT_FALSE(named.empty());
+    EXPECT_NE(named.front().find("is a worker's, in a pool that has none"), std::string::npos);
+    slot.name_size = 0;
+    slot.name[0] = 0;
+    EXPECT_EQ(core().check_all(), std::vector<std::string>{});
+}
+
 // What attaching reads of rows that only pools ordered by account have.
 class SoundnessOfAccounts : public CoreFixture {
   protected:
