@@ -151,6 +151,15 @@ void Check::marked_slot(uint32_t row) {
     });
 }
 
+namespace {
+
+// A pool gives each fence out once.
+bool is_of(const shm::SlotRow& slot, const shm::LeaseRow& lease) {
+    return lease.pool == slot.pool && lease.fence == slot.fence;
+}
+
+}  // namespace
+
 // By whom, and does its holder say so.
 void Check::held_slot(uint32_t row) {
     const shm::SlotRow& slot = state_.slots[row];
@@ -162,7 +171,7 @@ void Check::held_slot(uint32_t row) {
            [&] { return who() + " and its holder disagree"; });
     if (leased && slot.holder < state_.leases.size()) {
         const shm::LeaseRow& lease = state_.leases[slot.holder];
-        expect(&wrongs_, lease.state != LeaseState::kFree && lease.fence == slot.fence, [&] {
+        expect(&wrongs_, lease.state != LeaseState::kFree && is_of(slot, lease), [&] {
             return who() + " is leased under a lease that is not its own";
         });
     } else if (reserved && slot.holder < state_.claims.size()) {
@@ -170,8 +179,13 @@ void Check::held_slot(uint32_t row) {
             return who() + " is reserved for a claim that is not confirming";
         });
     } else if (being_killed_for(slot) && slot.holder < state_.leases.size()) {
-        expect(&wrongs_, state_.leases[slot.holder].state == LeaseState::kKilling, [&] {
+        ++census_[slot.pool].killed;
+        const shm::LeaseRow& lease = state_.leases[slot.holder];
+        expect(&wrongs_, lease.state == LeaseState::kKilling, [&] {
             return who() + " is recovering under a lease whose holder is not being killed";
+        });
+        expect(&wrongs_, is_of(slot, lease), [&] {
+            return who() + " is recovering under a lease that is not its own";
         });
     }
 }
@@ -312,7 +326,7 @@ void Check::leases(uint32_t begin, uint32_t end) {
                 chain_length(lease.first_slot, row, held, &confirmed),
                 lease.units);
         }
-        if (!killing) leased_[lease.pool] += lease.units;
+        leased_[lease.pool] += lease.units;
         if (lease.state == LeaseState::kExpired) ++census_[lease.pool].expired;
         const bool timed = lease.state == LeaseState::kLive || lease.state == LeaseState::kGrace;
         const bool revoking = lease.state == LeaseState::kRevoking;
@@ -327,7 +341,7 @@ void Check::leased_slots() {
             &wrongs_,
             [&] { return name_of(state_.pools[pool]) + " slots under leases"; },
             leased_[pool],
-            census_[pool].by_state[static_cast<size_t>(SlotState::kLeased)]);
+            census_[pool].by_state[static_cast<size_t>(SlotState::kLeased)] + census_[pool].killed);
     }
 }
 

@@ -59,8 +59,10 @@ void Check::pools() {
             return who() + " is gone and has slots";
         });
         // Who shrinks it looks for neither a worker nor an account behind its slots.
-        expect(&wrongs_, lives || pool.kind == shm::PoolKind::kCounted || pool.slots == 0, [&] {
-            return who() + " is going and has workers";
+        const bool plain =
+            pool.kind == shm::PoolKind::kCounted && pool.order != shm::PoolOrder::kAccount;
+        expect(&wrongs_, lives || plain || pool.slots == 0, [&] {
+            return who() + " is going and has workers or accounts";
         });
         ready_queue(row);
         expired_leases(row);
