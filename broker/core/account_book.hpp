@@ -66,6 +66,7 @@ struct Crowd {
     uint32_t place = shm::kNoRow;  // among the pool's crowds that wait
     uint32_t fanout = 0;
     uint32_t tenant = shm::kNoRow;  // of its pool and account, once a claim of it has run
+    bool holds_back = false;        // idle slots, in the pass that runs, until it ends
     bool was_listed = false;        // when the last pass ended
     uint64_t examined_ns = 0;
     ClaimLine claims;  // those that wait
@@ -143,7 +144,9 @@ struct AccountPass {
     uint8_t classes = 0;         // a bit for each that something waits at, or did
     uint8_t two_steps = 0;       // and for each whose slots are chosen in two steps
     bool requeued = false;
-    bool kept_in_vain = false;  // slots, or the service, from others by a claim that ends with it
+    // Slots, or the service, from others by a claim that ends with it; or slots by one that fell to
+    // the free class behind that.
+    bool kept_in_vain = false;
 };
 
 struct AccountBook {

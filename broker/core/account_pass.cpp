@@ -102,6 +102,7 @@ void Core::Parts::start_account_pass(uint32_t pool) {
     for (const uint32_t place : book->crowds_of_pool[pool]) {
         Crowd& crowd = book->crowds[place];
         crowd.examined_ns = book->examined_ns(crowd);
+        crowd.holds_back = false;
         const uint32_t account = crowd.account;
         uint8_t best = kFreeClass;
         if (account != kNoRow) {
@@ -194,6 +195,7 @@ bool Core::Parts::serve_head(uint32_t place, bool provisioned) {
     if (chosen.size() < crowd.units) {
         if (chosen.empty() || limits_stop(crowd)) return false;
         hold_back(crowd, provisioned);
+        book->crowds[place].holds_back = !provisioned;
         note_kept(crowd.claims.head());
         return false;
     }
@@ -384,13 +386,16 @@ bool Core::Parts::all_held_back() {
     return book->is_held_back;
 }
 
-// Step 5: what its fan-out has stopped goes on in the free class, if it may.
+// Step 5: what its fan-out has stopped goes on in the free class, if it may. What it has held back
+// at its own class, before others of its fan-out were served, is for whoever comes first there: in
+// another pass, in which it holds nothing back here.
 void Core::Parts::spill_throttled() {
     AccountPass& pass = book->pass;
     if (!book->waits_at(pass.at_class)) return;
     for (const uint32_t place : book->crowds_at[pass.at_class]) {
         const Crowd& crowd = book->crowds[place];
         if (!book->waits_here(crowd) || fanout_left(crowd) >= crowd.units) continue;
+        pass.kept_in_vain = pass.kept_in_vain || crowd.holds_back;
         const uint8_t flags = state.accounts[crowd.account].flags;
         const bool refused = (flags & shm::AccountFlag::kFreeTasksDisabled) != 0;
         book->come_to_class(place, refused ? kNoClass : kFreeClass);

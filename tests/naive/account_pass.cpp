@@ -108,7 +108,9 @@ void NaiveCore::match(Pass& pass, uint8_t at, bool provisioned) {
         } else if (!limits_stop(claim, found)) {
             (provisioned ? pass.held_in_step : pass.held)
                 .insert(could_use.begin(), could_use.end());
-            if (!could_use.empty() && claim.is_impatient) pass.kept_in_vain = true;
+            if (could_use.empty()) continue;
+            if (claim.is_impatient) pass.kept_in_vain = true;
+            if (!provisioned) pass.holders.insert(number);
         }
     }
     pass.held_in_step.clear();
@@ -233,6 +235,7 @@ void NaiveCore::spill_to_free(Pass& pass, uint8_t at) {
         const Claim& claim = m_.claims.at(number);
         const Account* account = configured(claim.account);
         const bool throttled = fanout_left(claim) < int64_t{claim.units};
+        if (throttled && pass.holders.contains(number)) pass.kept_in_vain = true;
         if (throttled && !account->free_tasks_disabled) pass.classes[number] = kFreeClass;
     }
 }

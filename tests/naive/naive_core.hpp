@@ -192,7 +192,9 @@ class NaiveCore {
         std::set<uint64_t> held_in_step;
         std::set<uint64_t> preempted;  // slots
         bool service_is_over = false;
-        bool kept_in_vain = false;  // by a claim that ends with the pass
+        std::set<uint64_t> holders;  // by number, until the pass ends
+        bool kept_in_vain =
+            false;  // by a claim that ends with the pass, or falls to the free class
     };
     void pass_by_account(uint32_t pool);
     std::vector<uint64_t> list_of(const Pass& pass, uint8_t at) const;
