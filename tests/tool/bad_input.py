@@ -47,6 +47,11 @@ def unknown(place):
         expect_equal(place.run(*command),
                      (4, "", f'dibs {command[0]}: there is no pool "gup"; did you mean "gpu"? '
                              "There are: gpu, web\n"))
+    # An empty name is a script's empty variable: neither all pools nor the whole broker.
+    for command in (("drain", ""), ("undrain", "gpu", ""), ("ls", "slots", "-p", ""), ("show", ""),
+                    ("account", "set", "", "--rate", "1"), ("account", "show", "")):
+        expect_equal(place.run(*command), (2, "", f"dibs {command[0]}: an empty name names nothing\n"))
+    expect_equal(json.loads(place.run("status", "-o", "json")[1])["draining"], False)
     expect_equal(place.run("status", "extra"),
                  (2, "", 'dibs status: "extra" is a word too many\nSee dibs status --help.\n'))
     # What is missing, and what it would be.

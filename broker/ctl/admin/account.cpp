@@ -10,6 +10,7 @@
 #include "broker/account_settings.hpp"
 #include "broker/ctl/admin/account_sheet.hpp"
 #include "broker/ctl/admin/admin_client.hpp"
+#include "broker/ctl/admin/name.hpp"
 #include "broker/ctl/attachment.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/output.hpp"
@@ -58,6 +59,7 @@ void check_usage(const Wanted& wanted) {
     if (!lists && wanted.names.size() != 1) {
         throw Failure(kExitUsage, wanted.word + " needs the name of one account");
     }
+    if (!lists) check_named(wanted.names.front());
     if (wanted.word != "set" && wanted.changes()) {
         throw Failure(kExitUsage, wanted.word + " changes no configuration; set does");
     }

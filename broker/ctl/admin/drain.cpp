@@ -2,6 +2,7 @@
 // no new claims.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/admin/admin_client.hpp"
+#include "broker/ctl/admin/name.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/output.hpp"
 #include "broker/ctl/subcommand.hpp"
@@ -11,7 +12,8 @@ namespace dibs::ctl {
 namespace {
 
 // No pool has a slash in its name: who writes one means a slot.
-void check_is_no_slot(const std::string& text, const std::string& word) {
+void check_is_pool(const std::string& text, const std::string& word) {
+    check_named(text);
     const size_t slash = text.find('/');
     if (slash == std::string::npos || slash == 0) return;
     const std::string pool = text.substr(0, slash);
@@ -34,7 +36,7 @@ int run(const std::string& word, const std::string& about, admin::Ask ask, int a
         throw Failure(kExitUsage, "name the pools, or say --all for the whole broker");
     }
     for (const std::string& pool : pools)
-        check_is_no_slot(pool, word);
+        check_is_pool(pool, word);
     AdminClient client(output.socket());
     for (const std::string& pool : pools)
         (void)client.pools(pool);  // all are there, or none is drained

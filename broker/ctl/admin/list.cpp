@@ -5,6 +5,7 @@
 
 #include "broker/ctl/admin/admin_client.hpp"
 #include "broker/ctl/admin/listing.hpp"
+#include "broker/ctl/admin/name.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/output.hpp"
 #include "broker/ctl/subcommand.hpp"
@@ -51,6 +52,7 @@ int run_list(int argc, char** argv) {
     if (const auto exit = arguments.parse(argc, argv)) return *exit;
     (void)output.form();
     check_kind(kind);
+    if (arguments.given("--pool")) check_named(pool);
     if (!pool.empty() && (kind == "workers" || kind == "clients")) {
         throw Failure(kExitUsage, "--pool: " + kind + " belong to no pool; list slots instead");
     }

@@ -161,8 +161,12 @@ std::string shown(const Name& name) {
     return name.by_id ? id_text(letter, name.number) : number_text(letter, name.number);
 }
 
-Name parse_name(const std::string& text) {
+void check_named(const std::string& text) {
     if (text.empty()) throw Failure(kExitUsage, "an empty name names nothing");
+}
+
+Name parse_name(const std::string& text) {
+    check_named(text);
     if (const auto bare = numeral_of(text)) {
         throw Failure(kExitUsage, readings(text, bare->is_id) + ": write the one that you mean");
     }

@@ -25,6 +25,9 @@ struct Name {
     bool by_id = false;   // kClaim, kLease: it is an id
 };
 
+// Failure (usage) of an empty one, which a script's empty variable makes: it is not "all of them".
+void check_named(const std::string& text);
+
 // Failure (usage): it can be none of them, or several.
 Name parse_name(const std::string& text);
 // The same where a claim or lease is wanted; `word`: the subcommand.
