@@ -66,7 +66,7 @@ struct Crowd {
     uint32_t place = shm::kNoRow;  // among the pool's crowds that wait
     uint32_t fanout = 0;
     uint32_t tenant = shm::kNoRow;  // of its pool and account, once a claim of it has run
-    bool holds_back = false;        // idle slots, in the pass that runs, until it ends
+    uint8_t holds_at = kNoClass;    // idle slots back, at that class, in the pass that runs
     bool was_listed = false;        // when the last pass ended
     uint64_t examined_ns = 0;
     ClaimLine claims;  // those that wait
@@ -81,6 +81,7 @@ struct Stall {
     bool in_use = false;
     bool held_back = false;  // for the pass that runs
     bool held_for_step = false;
+    uint32_t held_by = shm::kNoRow;  // the crowd, while held_back
     uint32_t pool = 0;
     uint32_t place = 0;  // among the pool's stalls
     uint32_t labels = shm::kNoRow;
@@ -88,6 +89,11 @@ struct Stall {
     Ends idle;
     Ends leased;                                        // the one granted first at the head
     std::array<uint32_t, kClassesAndFree> leases = {};  // roots
+
+    void let_go() {
+        held_back = held_for_step = false;
+        held_by = shm::kNoRow;
+    }
 };
 
 struct Tenant {
@@ -144,8 +150,8 @@ struct AccountPass {
     uint8_t classes = 0;         // a bit for each that something waits at, or did
     uint8_t two_steps = 0;       // and for each whose slots are chosen in two steps
     bool requeued = false;
-    // Slots, or the service, from others by a claim that ends with it; or slots by one that fell to
-    // the free class behind that.
+    // Slots, or the service, from others by a claim that ends with it; or slots by one that would
+    // not hold them back any more.
     bool kept_in_vain = false;
 };
 

@@ -22,6 +22,7 @@ bool Core::Parts::pass_by_account(uint32_t pool) {
     }
     for (const uint32_t place : book->crowds_of_pool[pool]) {
         Crowd& crowd = book->crowds[place];
+        if (holds_in_vain(place)) pass.kept_in_vain = true;
         crowd.was_listed = crowd.waits_at != kNoClass;
         if (crowd.was_listed) crowd.examined_ns = now_ns;
     }
@@ -102,7 +103,7 @@ void Core::Parts::start_account_pass(uint32_t pool) {
     for (const uint32_t place : book->crowds_of_pool[pool]) {
         Crowd& crowd = book->crowds[place];
         crowd.examined_ns = book->examined_ns(crowd);
-        crowd.holds_back = false;
+        crowd.holds_at = kNoClass;
         const uint32_t account = crowd.account;
         uint8_t best = kFreeClass;
         if (account != kNoRow) {
@@ -112,7 +113,7 @@ void Core::Parts::start_account_pass(uint32_t pool) {
         book->come_to_class(place, class_of(crowd, best));
     }
     for (const uint32_t place : book->stalls_of_pool[pool])
-        book->stalls[place].held_back = book->stalls[place].held_for_step = false;
+        book->stalls[place].let_go();
 }
 
 uint8_t Core::Parts::class_now(const Crowd& crowd) const {
@@ -194,8 +195,7 @@ bool Core::Parts::serve_head(uint32_t place, bool provisioned) {
     std::vector<uint32_t>& chosen = book->chosen;
     if (chosen.size() < crowd.units) {
         if (chosen.empty() || limits_stop(crowd)) return false;
-        hold_back(crowd, provisioned);
-        book->crowds[place].holds_back = !provisioned;
+        hold_back(place, provisioned);
         note_kept(crowd.claims.head());
         return false;
     }
@@ -360,14 +360,46 @@ bool Core::Parts::limits_stop(const Crowd& crowd) {
 }
 
 // It found some slots and too few: what it could use is not given to smaller claims.
-void Core::Parts::hold_back(const Crowd& crowd, bool provisioned) {
+void Core::Parts::hold_back(uint32_t crowd_place, bool provisioned) {
+    Crowd& crowd = book->crowds[crowd_place];
+    if (!provisioned) crowd.holds_at = book->pass.at_class;
     for (const uint32_t place : book->stalls_of_pool[crowd.pool]) {
         if (!can_serve(crowd, place, provisioned)) continue;
         if (!labels_allow(crowd.account, crowd.pool, book->stalls[place].labels, false)) continue;
-        (provisioned ? book->stalls[place].held_for_step : book->stalls[place].held_back) = true;
+        Stall& stall = book->stalls[place];
+        (provisioned ? stall.held_for_step : stall.held_back) = true;
+        if (!provisioned) stall.held_by = crowd_place;
         book->pass.held_for_step = book->pass.held_for_step || provisioned;
     }
     (void)all_held_back();
+}
+
+// At the end of a pass: it has held slots back, and since then others have had its fan-out or what
+// its label limits let its account have, by service, preemption or a promotion. In another pass it
+// would hold back other slots, or none; or it can be served.
+bool Core::Parts::holds_in_vain(uint32_t crowd_place) {
+    const Crowd& crowd = book->crowds[crowd_place];
+    if (crowd.holds_at == kNoClass || crowd.waiting == 0) return false;
+    if (crowd.holds_at < kFreeClass && fanout_left(crowd) < crowd.units) return true;
+    if (crowd.account == kNoRow || book->limits[crowd.account].empty()) return false;
+    const std::vector<uint32_t>& stalls = book->stalls_of_pool[crowd.pool];
+    const auto each_held = [&](const auto& look) {
+        for (const uint32_t place : stalls) {
+            Stall& stall = book->stalls[place];
+            if (stall.held_by == crowd_place && look(stall)) return true;
+        }
+        return false;
+    };
+    if (each_held([&](const Stall& stall) {
+            return !labels_allow(crowd.account, crowd.pool, stall.labels, false);
+        })) {
+        return true;
+    }
+    each_held([](Stall& stall) { return stall.held_back = false; });
+    choose_slots(crowd, false);
+    each_held([](Stall& stall) { return !(stall.held_back = true); });
+    const size_t found = book->chosen.size();
+    return found == 0 || found >= crowd.units || limits_stop(crowd);
 }
 
 // The claim keeps others from what is idle. An impatient one ends with the pass, and then that is
@@ -386,16 +418,13 @@ bool Core::Parts::all_held_back() {
     return book->is_held_back;
 }
 
-// Step 5: what its fan-out has stopped goes on in the free class, if it may. What it has held back
-// at its own class, before others of its fan-out were served, is for whoever comes first there: in
-// another pass, in which it holds nothing back here.
+// Step 5: what its fan-out has stopped goes on in the free class, if it may.
 void Core::Parts::spill_throttled() {
     AccountPass& pass = book->pass;
     if (!book->waits_at(pass.at_class)) return;
     for (const uint32_t place : book->crowds_at[pass.at_class]) {
         const Crowd& crowd = book->crowds[place];
         if (!book->waits_here(crowd) || fanout_left(crowd) >= crowd.units) continue;
-        pass.kept_in_vain = pass.kept_in_vain || crowd.holds_back;
         const uint8_t flags = state.accounts[crowd.account].flags;
         const bool refused = (flags & shm::AccountFlag::kFreeTasksDisabled) != 0;
         book->come_to_class(place, refused ? kNoClass : kFreeClass);

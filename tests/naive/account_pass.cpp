@@ -55,6 +55,8 @@ void NaiveCore::pass_by_account(uint32_t row) {
     }
     match(pass, kFreeClass, true);
     match(pass, kFreeClass, false);
+    for (const auto& [number, held] : pass.held_by)
+        pass.kept_in_vain = pass.kept_in_vain || holds_in_vain(number, held);
     for (const uint64_t number : pending_of(row)) {
         const Claim& claim = m_.claims.at(number);
         const bool waits = !claim.is_confirming && !claim.is_promised;
@@ -110,10 +112,25 @@ void NaiveCore::match(Pass& pass, uint8_t at, bool provisioned) {
                 .insert(could_use.begin(), could_use.end());
             if (could_use.empty()) continue;
             if (claim.is_impatient) pass.kept_in_vain = true;
-            if (!provisioned) pass.holders.insert(number);
+            if (!provisioned) pass.held_by[number] = {at, could_use};
         }
     }
     pass.held_in_step.clear();
+}
+
+// "Or one that still waits would not hold back what it has held back in step 2, but less, or could
+// be served." Nobody else has had these slots meanwhile.
+bool NaiveCore::holds_in_vain(uint64_t number, const Pass::Held& held) const {
+    const auto at = m_.claims.find(number);
+    if (at == m_.claims.end() || at->second.is_confirming || at->second.is_promised) return false;
+    const Claim& claim = at->second;
+    if (held.at_class < kFreeClass && fanout_left(claim) < int64_t{claim.units}) return true;
+    std::vector<uint64_t> found;
+    for (const uint64_t id : held.slots) {
+        if (!within_limits(claim, id, {})) return true;
+        if (found.size() < claim.units && within_limits(claim, id, found)) found.push_back(id);
+    }
+    return found.size() == claim.units || limits_stop(claim, found);
 }
 
 // "It holds back nothing where its label limits, not what is idle, leave it too few: beside what it
@@ -235,7 +252,6 @@ void NaiveCore::spill_to_free(Pass& pass, uint8_t at) {
         const Claim& claim = m_.claims.at(number);
         const Account* account = configured(claim.account);
         const bool throttled = fanout_left(claim) < int64_t{claim.units};
-        if (throttled && pass.holders.contains(number)) pass.kept_in_vain = true;
         if (throttled && !account->free_tasks_disabled) pass.classes[number] = kFreeClass;
     }
 }

@@ -192,15 +192,19 @@ class NaiveCore {
         std::set<uint64_t> held_in_step;
         std::set<uint64_t> preempted;  // slots
         bool service_is_over = false;
-        std::set<uint64_t> holders;  // by number, until the pass ends
-        bool kept_in_vain =
-            false;  // by a claim that ends with the pass, or falls to the free class
+        struct Held {
+            uint8_t at_class = 0;
+            std::vector<uint64_t> slots;
+        };
+        std::map<uint64_t, Held> held_by;  // in step 2, by claim number
+        bool kept_in_vain = false;         // by a claim that ends, or would not any more
     };
     void pass_by_account(uint32_t pool);
     std::vector<uint64_t> list_of(const Pass& pass, uint8_t at) const;
     void match(Pass& pass, uint8_t at, bool provisioned);
     bool can_use(const Pass& pass, const Claim& claim, uint64_t slot, bool provisioned) const;
     bool limits_stop(const Claim& claim, const std::vector<uint64_t>& found) const;
+    bool holds_in_vain(uint64_t number, const Pass::Held& held) const;
     void serve_with(Pass& pass, uint64_t number, const std::vector<uint64_t>& slots, uint8_t at);
     void reserve(uint64_t number);
     void reprioritise(uint32_t pool, uint8_t at);
