@@ -22,7 +22,7 @@ bool Core::Parts::pass_by_account(uint32_t pool) {
     }
     for (const uint32_t place : book->crowds_of_pool[pool]) {
         Crowd& crowd = book->crowds[place];
-        if (holds_in_vain(place)) pass.kept_in_vain = true;
+        if (crowd.holds_at != kNoClass && holds_in_vain(place)) pass.kept_in_vain = true;
         crowd.was_listed = crowd.waits_at != kNoClass;
         if (crowd.was_listed) crowd.examined_ns = now_ns;
     }
@@ -379,7 +379,7 @@ void Core::Parts::hold_back(uint32_t crowd_place, bool provisioned) {
 // would hold back other slots, or none; or it can be served.
 bool Core::Parts::holds_in_vain(uint32_t crowd_place) {
     const Crowd& crowd = book->crowds[crowd_place];
-    if (crowd.holds_at == kNoClass || crowd.waiting == 0) return false;
+    if (crowd.waiting == 0) return false;
     if (crowd.holds_at < kFreeClass && fanout_left(crowd) < crowd.units) return true;
     if (crowd.account == kNoRow || book->limits[crowd.account].empty()) return false;
     const std::vector<uint32_t>& stalls = book->stalls_of_pool[crowd.pool];
