@@ -199,6 +199,7 @@ void Player<CoreType>::set_pool(const Step& step) {
     pool_was_set_ = row != shm::kNoRow;
     if (row == shm::kNoRow && pools_.contains(step.label)) return;  // it stays gone
     pools_[step.label] = row;
+    if (row != shm::kNoRow) label_of_row_[row] = step.label;
     slots_wanted_[step.label] = config.slots;
     if (config.kind == shm::PoolKind::kCounted && row != shm::kNoRow)
         meet_counted_slots(step.label);
@@ -466,10 +467,8 @@ uint32_t Player<CoreType>::pool_row(uint32_t label) const {
 
 template <class CoreType>
 uint32_t Player<CoreType>::pool_label(uint32_t row) const {
-    for (const auto& [label, known] : pools_) {
-        if (known == row) return label;
-    }
-    return kNoLabel;
+    const auto label = label_of_row_.find(row);
+    return label == label_of_row_.end() ? kNoLabel : label->second;
 }
 
 template <class CoreType>

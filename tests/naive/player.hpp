@@ -76,6 +76,7 @@ class Player {
     CoreType& core_;
     const Journal& journal_;
     std::map<uint32_t, uint32_t> pools_;               // label → row
+    std::map<uint32_t, uint32_t> label_of_row_;        // a pool's: of the last one that had it
     std::map<uint32_t, uint32_t> sessions_;            // label → row, of those that live
     std::map<uint32_t, uint64_t> slots_;               // label → id
     std::map<uint32_t, uint64_t> numbers_;             // claim's label → its number

@@ -15,7 +15,12 @@ void Player<CoreType>::change_pool(const Step& step) {
     config.name = step.change.name;
     config.required_label = step.change.required_label;
     std::string why;
-    const bool accepted = core_.set_pool(config, &why) != shm::kNoRow;
+    const uint32_t row = core_.set_pool(config, &why);
+    const bool accepted = row != shm::kNoRow;
+    if (accepted) {  // perhaps made by this: in a row of its own, or in another's
+        pools_[step.pool] = row;
+        label_of_row_[row] = step.pool;
+    }
     tell_accepted(step, accepted);
     if (!accepted || config.kind != shm::PoolKind::kCounted) return;
     slots_wanted_[step.pool] = config.slots;
