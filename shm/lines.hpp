@@ -15,14 +15,13 @@
 
 namespace dibs::shm {
 
-// Whole lines on a line's boundary, zeroed. What nobody has written takes no memory: the table of a
-// pool that is never used is not there.
+// Whole lines on a line's boundary, zeroed: by the kernel where the memory is fresh, so that pages
+// which nobody writes need not be there.
 class Lines {
   public:
     Lines() = default;
     explicit Lines(uint64_t size) : size_((size + kLineSize - 1) / kLineSize * kLineSize) {
-        // Exactly so much where it stands right, as under a sanitizer, which then sees who leaves
-        // it.
+        // No more where it stands right, as under a sanitizer, which then sees who leaves it.
         take(size_);
         if (misplaced() != 0) {
             take(size_ + kLineSize - 1);

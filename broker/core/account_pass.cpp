@@ -383,21 +383,20 @@ bool Core::Parts::holds_in_vain(uint32_t crowd_place) {
     if (crowd.holds_at < kFreeClass && fanout_left(crowd) < crowd.units) return true;
     if (crowd.account == kNoRow || book->limits[crowd.account].empty()) return false;
     const std::vector<uint32_t>& stalls = book->stalls_of_pool[crowd.pool];
-    const auto each_held = [&](const auto& look) {
+    for (const uint32_t place : stalls) {
+        const Stall& stall = book->stalls[place];
+        if (stall.held_by != crowd_place) continue;
+        if (!labels_allow(crowd.account, crowd.pool, stall.labels, false)) return true;
+    }
+    const auto mark_its_own = [&](bool held_back) {
         for (const uint32_t place : stalls) {
             Stall& stall = book->stalls[place];
-            if (stall.held_by == crowd_place && look(stall)) return true;
+            if (stall.held_by == crowd_place) stall.held_back = held_back;
         }
-        return false;
     };
-    if (each_held([&](const Stall& stall) {
-            return !labels_allow(crowd.account, crowd.pool, stall.labels, false);
-        })) {
-        return true;
-    }
-    each_held([](Stall& stall) { return stall.held_back = false; });
+    mark_its_own(false);
     choose_slots(crowd, false);
-    each_held([](Stall& stall) { return !(stall.held_back = true); });
+    mark_its_own(true);
     const size_t found = book->chosen.size();
     return found == 0 || found >= crowd.units || limits_stop(crowd);
 }

@@ -458,7 +458,7 @@ struct Core::Parts {
     [[nodiscard]] bool can_serve(const Crowd& crowd, uint32_t stall, bool provisioned);
     [[nodiscard]] bool limits_stop(const Crowd& crowd);
     void hold_back(uint32_t crowd, bool provisioned);
-    bool holds_in_vain(uint32_t crowd);
+    [[nodiscard]] bool holds_in_vain(uint32_t crowd);
     void note_kept(uint32_t claim);
     bool all_held_back();
     void spill_throttled();

@@ -186,16 +186,16 @@ class NaiveCore {
 
     // the pass over a pool ordered by account
     struct Pass {
+        struct Held {
+            uint8_t at_class = 0;
+            std::vector<uint64_t> slots;
+        };
         uint32_t pool = 0;
         std::map<uint64_t, uint8_t> classes;  // of waiting claims, by number
         std::set<uint64_t> held;              // slots held back for a claim of several units
         std::set<uint64_t> held_in_step;
         std::set<uint64_t> preempted;  // slots
         bool service_is_over = false;
-        struct Held {
-            uint8_t at_class = 0;
-            std::vector<uint64_t> slots;
-        };
         std::map<uint64_t, Held> held_by;  // in step 2, by claim number
         bool kept_in_vain = false;         // by a claim that ends, or would not any more
     };

@@ -199,7 +199,7 @@ void Player<CoreType>::set_pool(const Step& step) {
     pool_was_set_ = row != shm::kNoRow;
     if (row == shm::kNoRow && pools_.contains(step.label)) return;  // it stays gone
     pools_[step.label] = row;
-    if (row != shm::kNoRow) label_of_row_[row] = step.label;
+    if (pool_was_set_) label_of_row_[row] = step.label;
     slots_wanted_[step.label] = config.slots;
     if (config.kind == shm::PoolKind::kCounted && row != shm::kNoRow)
         meet_counted_slots(step.label);

@@ -52,9 +52,11 @@ int run_list(int argc, char** argv) {
     if (const auto exit = arguments.parse(argc, argv)) return *exit;
     (void)output.form();
     check_kind(kind);
-    if (arguments.given("--pool")) check_named(pool);
-    if (!pool.empty() && (kind == "workers" || kind == "clients")) {
-        throw Failure(kExitUsage, "--pool: " + kind + " belong to no pool; list slots instead");
+    if (arguments.given("--pool")) {
+        check_named(pool);
+        if (kind == "workers" || kind == "clients") {
+            throw Failure(kExitUsage, "--pool: " + kind + " belong to no pool; list slots instead");
+        }
     }
     AdminClient client(output.socket());
     output.show_rows(listed(client, kind, pool));

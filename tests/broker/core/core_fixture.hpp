@@ -15,7 +15,7 @@ namespace dibs::tests {
 
 inline constexpr uint64_t kSecond = 1'000'000'000;
 
-// An eighth of what a broker has by default: each test formats tables of its own and checks them.
+// An eighth of a broker's claims and leases: each test formats tables of its own and checks them.
 inline constexpr core::Limits kFewRows{.claims = 8192, .leases = 2048};
 
 class CoreFixture : public testing::Test {
