@@ -8,6 +8,7 @@
 
 #include "broker/ctl/journal_error.hpp"
 #include "broker/ctl/journal_run.hpp"
+#include "schemas/journal_generated.h"
 #include "tests/repeats.hpp"
 
 namespace dibs::ctl {
@@ -184,6 +185,20 @@ TEST(JournalReader, NamesTheBufferAtWhichABinaryJournalBreaks) {
     for (size_t place = 8; place < 24; ++place)
         torn[place] = '\x7f';
     EXPECT_EQ(complaint(torn), "1:0: not a command");
+}
+
+// A vector that begins four bytes further on: its length is then half of its first number.
+TEST(JournalReader, RefusesABinaryJournalWhoseNumbersAreOutOfAlignment) {
+    std::string bytes =
+        binary(lines({R"({"account":{"name":"a","rate_micros":[1,0,0,0]}})", kTurn}));
+    ASSERT_EQ(complaint(bytes), "");
+    const auto* line = flatbuffers::GetRoot<flatbuffers::Table>(bytes.data() + 8);
+    const auto* account = line->GetPointer<const flatbuffers::Table*>(journal::Line::VT_ACCOUNT);
+    const auto* field = account->GetAddressOf(journal::Account::VT_RATE_MICROS);
+    ASSERT_NE(field, nullptr);
+    const auto place = static_cast<size_t>(reinterpret_cast<const char*>(field) - bytes.data());
+    bytes[place] = static_cast<char>(bytes[place] + 4);
+    EXPECT_EQ(complaint(bytes), "1:0: not a command");
 }
 
 TEST(JournalReader, RefusesMoreThanMemoryCanHold) {
