@@ -206,6 +206,12 @@ inline void read_order(Section& section, core::PoolConfig& values, Mistakes& mis
     };
     threshold("promote_threshold", values.promote_threshold);
     threshold("demote_threshold", values.demote_threshold);
+    if (values.promote_threshold < values.demote_threshold) {
+        // Of one of them, the other's default may be the reason.
+        section.mistake(
+            section.find("promote_threshold") != nullptr ? "promote_threshold" : "demote_threshold",
+            "promote_threshold is below demote_threshold");
+    }
     section.duration("account_expiry", values.account_expiry_ns, 1, kAccountYearNs);
     section.duration("request_age_max", values.request_age_max_ns, 1, kAccountYearNs);
     section.duration("queue_timeout", values.queue_timeout_ns, 1, kAccountYearNs);

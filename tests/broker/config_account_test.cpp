@@ -136,6 +136,16 @@ TEST(ConfigAccount, RefusesWhatAPoolOfThatOrderDoesNotHave) {
               Lines{"f:6:10: expiry: a pool ordered by account has cooperative or strict expiry"});
 }
 
+TEST(ConfigAccount, RefusesToPromoteBelowWhereItDemotes) {
+    const std::string by_account = kPool + "order = \"account\"\n";
+    const std::string what = "promote_threshold is below demote_threshold";
+    EXPECT_EQ(mistakes(by_account + "demote_threshold = 3\npromote_threshold = 3\n"), Lines{});
+    EXPECT_EQ(mistakes(by_account + "demote_threshold = 3\npromote_threshold = 2\n"),
+              Lines{"f:7:21: promote_threshold: " + what});
+    EXPECT_EQ(mistakes(by_account + "demote_threshold = 601\n"),
+              Lines{"f:6:20: demote_threshold: " + what});
+}
+
 TEST(ConfigAccount, KnowsTheAccountsThatPoliciesName) {
     const std::string policy = "[[policy]]\ndefault = true\naccount = ";
     EXPECT_EQ(mistakes(kAccount + policy + "\"a\"\n"), Lines{});

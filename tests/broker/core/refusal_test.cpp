@@ -51,6 +51,10 @@ TEST_F(PoolConfiguration, SaysWhatIsWrongWithIt) {
     config.units_max = 257;
     EXPECT_EQ(why_not(config), "pool 'gpu': units_max must be from 1 to 256");
     config = good();
+    config.order = shm::PoolOrder::kAccount;
+    config.promote_threshold = config.demote_threshold - 1;
+    EXPECT_EQ(why_not(config), "pool 'gpu': promote_threshold is below demote_threshold");
+    config = good();
     config.slots = 1'000'000;
     EXPECT_EQ(why_not(config),
               "pool 'gpu': 1000000 more slots do not fit the slot table (4096 rows are free)");
