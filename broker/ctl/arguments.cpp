@@ -61,6 +61,15 @@ void Arguments::text(const std::string& name,
     });
 }
 
+void Arguments::text(const std::string& name,
+                     std::optional<std::string>* target,
+                     const std::string& about) {
+    parser_->app
+        .add_option_function<std::string>(
+            name, [target](const std::string& said) { *target = said; }, about)
+        ->type_name("TEXT");
+}
+
 void Arguments::number(const std::string& name,
                        uint64_t* target,
                        const std::string& about,

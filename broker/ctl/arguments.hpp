@@ -25,6 +25,10 @@ class Arguments {
               std::string* target,
               const std::string& about,
               const std::string& value = "TEXT");
+    // Where "" is something else than no option.
+    void text(const std::string& name,
+              std::optional<std::string>* target,
+              const std::string& about);
     // What the target holds before is shown as its default, if that is a number that may be
     // written.
     void number(const std::string& name,

@@ -251,6 +251,13 @@ def bad_words(place):
              "--free-tasks and --no-free-tasks are opposites"),
             (["set", "web", "--rate", "fast"], 2, '--rate: "fast" is not a number with at most six '
                                                   "decimals, such as 3 or 0.5"),
+            # A script's empty variable: not a balance of nothing, nor a change that changes nothing.
+            (["reset", "web", "--balance", ""], 2,
+             '--balance: "" is not a number with at most six decimals, such as 3 or 0.5'),
+            (["set", "web", "--rate", ""], 2,
+             '--rate: "" is not a number with at most six decimals, such as 3 or 0.5'),
+            (["set", "web", "--fanout-max", ""], 2,
+             '--fanout-max: "" is not a number from 0 to 65535'),
             (["set", "web", "--rate", "0.0000001"], 2,
              '--rate: "0.0000001" is not a number with at most six decimals, such as 3 or 0.5'),
             (["set", "web", "--rate", "-1"], 2, "--rate: -1 is not between 0 and 1000000"),

@@ -27,17 +27,17 @@ const std::set<std::string_view> kWords = {"ls", "show", "set", "reset", "delete
 struct Wanted {
     std::string word;
     std::vector<std::string> names;
-    std::string rate;
-    std::string balance;
+    std::optional<std::string> rate;
+    std::optional<std::string> balance;
     int64_t charge_max_ns = -1;
-    std::string fanout_max;
+    std::optional<std::string> fanout_max;
     std::vector<std::string> label_limits;
     bool free_tasks = false;
     bool no_free_tasks = false;
 
     [[nodiscard]] bool changes() const {
-        return !rate.empty() || charge_max_ns >= 0 || !fanout_max.empty() ||
-               !label_limits.empty() || free_tasks || no_free_tasks;
+        return rate || charge_max_ns >= 0 || fanout_max || !label_limits.empty() || free_tasks ||
+               no_free_tasks;
     }
 };
 
@@ -63,7 +63,7 @@ void check_usage(const Wanted& wanted) {
     if (wanted.word != "set" && wanted.changes()) {
         throw Failure(kExitUsage, wanted.word + " changes no configuration; set does");
     }
-    if (wanted.word != "set" && wanted.word != "reset" && !wanted.balance.empty()) {
+    if (wanted.word != "set" && wanted.word != "reset" && wanted.balance) {
         throw Failure(kExitUsage, "--balance is for set and reset");
     }
     if (wanted.free_tasks && wanted.no_free_tasks) {
@@ -127,23 +127,23 @@ void add_limit(const std::string& text, admin::AccountChangeT& change) {
 
 std::unique_ptr<admin::AccountChangeT> change_of(const Wanted& wanted) {
     auto change = std::make_unique<admin::AccountChangeT>();
-    if (!wanted.rate.empty()) {
+    if (wanted.rate) {
         change->rate_given = true;
-        change->rate = classes("--rate", wanted.rate, 0, kRateMax);
+        change->rate = classes("--rate", *wanted.rate, 0, kRateMax);
     }
-    if (!wanted.balance.empty()) {
+    if (wanted.balance) {
         change->balance_given = true;
-        change->balance = classes("--balance", wanted.balance, -kBalanceMax, kBalanceMax);
+        change->balance = classes("--balance", *wanted.balance, -kBalanceMax, kBalanceMax);
     }
     if (wanted.charge_max_ns >= 0) {
         change->charge_max_ns = static_cast<uint64_t>(wanted.charge_max_ns);
     }
-    if (!wanted.fanout_max.empty()) {
-        const auto slots = whole(wanted.fanout_max, 65535);
+    if (wanted.fanout_max) {
+        const auto slots = whole(*wanted.fanout_max, 65535);
         if (!slots) {
             throw Failure(
                 kExitUsage,
-                "--fanout-max: \"" + wanted.fanout_max + "\" is not a number from 0 to 65535");
+                "--fanout-max: \"" + *wanted.fanout_max + "\" is not a number from 0 to 65535");
         }
         change->fanout_max = *slots;
     }
