@@ -175,12 +175,12 @@ def explain(place):
                  '"holder":1,"holder_account":"uid:U","holder_pid":N,"holder_age_ns":N,'
                  '"class":null,"class_reason":null,"better":null,"fitting":null,"label":null,'
                  '"limit":null,"limited":null,"preempt":null,'
-                 '"sentence":"All 2 slots of gpu are taken. The longest holder is uid:U, '
+                 '"sentence":"None of the 2 slots of gpu is idle. The longest holder is uid:U, '
                  'process P, lease l1, for T. A slot must be given back, or its lease end."}\n')
     # The sentence first, then what it is made of.
     lines = steady(place.run("explain", "c3")[1]).splitlines()
     expect_equal(lines[:2],
-                 ["1 claim stands before it. All 2 slots of gpu are taken. The longest holder is "
+                 ["1 claim stands before it. None of the 2 slots of gpu is idle. The longest holder is "
                   "uid:U, process P, lease l1, for T. A slot must be given back, or its lease end.",
                   ""])
     expect_equal([" ".join(line.split()) for line in lines[2:6]],

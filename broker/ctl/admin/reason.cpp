@@ -36,12 +36,12 @@ uint32_t told_slots(const admin::WaitFacts& facts) {
     return of_classes(facts) ? facts.fitting() : facts.slots();
 }
 
-// "All 2 slots of gpu are", "The only slot of gpu with its labels is"
-std::string all_slots(const admin::ExplanationT& told) {
+// Held, reserved or protected.
+std::string none_idle(const admin::ExplanationT& told) {
     const uint32_t slots = told_slots(*told.facts);
     const std::string with = slots != told.facts->slots() ? " with its labels" : "";
-    if (slots == 1) return "The only slot of " + told.pool + with + " is";
-    return "All " + count(slots, "slot") + " of " + told.pool + with + " are";
+    if (slots == 1) return "The only slot of " + told.pool + with + " is not idle. ";
+    return "None of the " + count(slots, "slot") + " of " + told.pool + with + " is idle. ";
 }
 
 std::string left_out(const admin::ExplanationT& told) {
@@ -61,8 +61,7 @@ std::string obstacle(const admin::ExplanationT& told, WaitReason reason) {
     const std::string pool = told.pool;
     switch (reason) {
         case WaitReason::kHeld:
-            return all_slots(told) + " taken. " + holder(told) +
-                   "A slot must be given back, or its lease end.";
+            return none_idle(told) + holder(told) + "A slot must be given back, or its lease end.";
         case WaitReason::kUnits:
             if (of_classes(facts)) {
                 return "Fewer slots of " + pool + " that it could use are idle than it wants. " +
