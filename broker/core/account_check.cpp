@@ -60,6 +60,8 @@ class AccountCheck {
     }
     void held_over(uint32_t pool);
     void claim(uint32_t row);
+    [[nodiscard]] bool is_given_up(uint32_t row) const;
+    void running_claim(uint32_t row);
     void lease(uint32_t row);
     void slot(uint32_t row);
     void held_over_slot(uint32_t row);
@@ -113,20 +115,40 @@ void AccountCheck::claim(uint32_t row) {
         expect(claim.first_slot < state_.slots.size() &&
                    parts_.book->promised_to[claim.first_slot] == row,
                [&] { return who() + " is promised a slot that is promised to another"; });
+        expect(claim.first_slot >= state_.slots.size() || is_given_up(claim.first_slot),
+               [&] { return who() + " is promised a slot that somebody keeps"; });
     }
-    if (claim.state == ClaimState::kRunning) {
-        expect(claim.lease < state_.leases.size() &&
-                   state_.leases[claim.lease].state != LeaseState::kFree &&
-                   state_.leases[claim.lease].arrival == claim.arrival &&
-                   state_.leases[claim.lease].session == claim.session &&
-                   state_.leases[claim.lease].tag == claim.tag,
-               [&] { return who() + " runs under a lease that is not its own"; });
-    }
+    if (claim.state == ClaimState::kRunning) running_claim(row);
     const uint32_t slot = parts_.occupied_slot(row);
     if (slot != kNoRow && claim.account_class < kFreeClass) {
         fanout_[crowd.fanout] += claim.units;
         if (came_under_limits(claim.account, slot)) newcomers_[crowd.fanout] = 1;
     }
+}
+
+// Nobody holds it, or whose lease is taken for a better claim.
+bool AccountCheck::is_given_up(uint32_t row) const {
+    const shm::SlotRow& slot = state_.slots[row];
+    if (slot.state == SlotState::kReserved) return false;
+    if (slot.state != SlotState::kLeased) return true;
+    return slot.holder < state_.leases.size() &&
+           (state_.leases[slot.holder].flags & shm::LeaseFlag::kTaken) != 0;
+}
+
+void AccountCheck::running_claim(uint32_t row) {
+    const shm::ClaimRow& claim = state_.claims[row];
+    const auto who = [&] { return "claim " + std::to_string(claim.arrival); };
+    if (claim.lease >= state_.leases.size() ||
+        state_.leases[claim.lease].state == LeaseState::kFree ||
+        state_.leases[claim.lease].arrival != claim.arrival ||
+        state_.leases[claim.lease].session != claim.session ||
+        state_.leases[claim.lease].tag != claim.tag) {
+        return expect(false, [&] { return who() + " runs under a lease that is not its own"; });
+    }
+    const shm::LeaseRow& lease = state_.leases[claim.lease];
+    expect(
+        (lease.flags & shm::LeaseFlag::kTaken) != 0 || lease.account_class == claim.account_class,
+        [&] { return who() + " runs at another class than its lease pays at"; });
 }
 
 void AccountCheck::lease(uint32_t row) {

@@ -209,6 +209,26 @@ class Mistakes : public Book {
         {"a slot is promised that nobody waits for",
          "that does not wait for it",
          [](Parts& p) { p.book->promised_to[(promised_slot(p) + 1) % 4] = 0; }},
+        {"a claim is promised a slot whose holder keeps it",
+         "is promised a slot that somebody keeps",
+         [](Parts& p) {
+             const uint32_t lease = p.state.slots[promised_slot(p)].holder;
+             const_cast<shm::LeaseRow&>(p.state.leases[lease]).flags = 0;
+         }},
+        {"a claim is promised a slot that another one is asked for",
+         "is promised a slot that somebody keeps",
+         [](Parts& p) {
+             const shm::SlotRow& slot = p.state.slots[promised_slot(p)];
+             const_cast<shm::SlotRow&>(slot).state = shm::SlotState::kReserved;
+         }},
+        {"a claim runs in another class than its lease",
+         "runs at another class than its lease pays at",
+         [](Parts& p) {
+             const shm::LeaseRow& lease = p.state.leases[0];
+             EXPECT_EQ(lease.flags & shm::LeaseFlag::kTaken, 0);
+             const uint32_t claim = p.book->claim_of_lease[0];
+             const_cast<shm::ClaimRow&>(p.state.claims[claim]).account_class ^= 1;
+         }},
         {"a tenant counts a unit too many",
          "counts its units wrong",
          [](Parts& p) { ++tenant_of(p, "a").units[0]; }},
