@@ -20,7 +20,7 @@ namespace {
 constexpr uint64_t kAfterNs = 100'000'000;
 constexpr uint64_t kPauseNs = 1'000'000'000;
 constexpr uint64_t kPauseMaxNs = 64'000'000'000;
-constexpr int kDeathMs = 1'000;  // of each that is killed, until its pidfd says so
+constexpr int kDeathMs = 1'000;  // of one that is killed, until its pidfd says so
 constexpr uint64_t kLookEveryNs = 10'000'000'000;
 constexpr uint64_t kMoreFor = 8;       // an eighth
 constexpr uint64_t kGrownBy = 4;       // a quarter more than then
@@ -44,8 +44,8 @@ void Standby::start(const OwnProgram& program,
                     bool replaced,
                     const Process& like,
                     uint64_t now_ns) {
+    settle();
     due_ns_ = shm::kNever;
-    if (!reap(0)) return try_later(now_ns);
     started_ns_ = now_ns;
     look_ns_ = now_ns + kLookEveryNs;
     kib_ = memory_of(like);
@@ -103,23 +103,17 @@ std::optional<Standby::Started> Standby::take(const OwnProgram& program, bool re
 void Standby::let_go() {
     due_ns_ = shm::kNever;
     if (process_.pidfd() < 0) return;
+    settle();  // there is hardly ever one
     process_.signal(SIGKILL);
-    leaving_.push_back(std::exchange(process_, Process()));
+    leaving_ = std::exchange(process_, Process());
     socket_.reset();
 }
 
 void Standby::settle() {
-    (void)reap(kDeathMs);
-    leaving_.clear();
-}
-
-bool Standby::reap(int ms) {
-    std::erase_if(leaving_, [ms](const Process& process) {
-        if (!process.await_death(ms)) return false;
-        (void)process.ending();  // or it would stay as a zombie
-        return true;
-    });
-    return leaving_.empty();
+    if (leaving_.pidfd() < 0) return;
+    (void)leaving_.await_death(kDeathMs);
+    (void)leaving_.ending();
+    leaving_ = Process();
 }
 
 }  // namespace dibs

@@ -14,7 +14,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "broker/keeper_child.hpp"
 #include "broker/keeper_socket.hpp"
@@ -38,8 +37,7 @@ class Standby {
     void cancel() { due_ns_ = shm::kNever; }
     // When start() is to be called.
     [[nodiscard]] uint64_t due_ns() const { return due_ns_; }
-    // What a broker after `like` would be. What fails is tried again, ever more seldom, and so is a
-    // start while one that was let go still lives: there is room for one.
+    // What a broker after `like` would be. What fails is tried again, ever more seldom.
     void start(const OwnProgram& program, bool replaced, const Process& like, uint64_t now_ns);
 
     // Now and then, when the keeper is awake anyway: one that was started when `like` was smaller
@@ -55,16 +53,14 @@ class Standby {
     [[nodiscard]] std::optional<Started> take(const OwnProgram& program, bool replaced);
     // Ends it; it has nothing of the service's, and is not waited for.
     void let_go();
-    // Waits for the end of those that were let go, a moment at most.
+    // Waits for the end of what was let go, a moment at most.
     void settle();
 
   private:
     void try_later(uint64_t now_ns);
-    // Sees to those that were let go and have ended within `ms`. False: one lives.
-    bool reap(int ms);
 
     Process process_;
-    std::vector<Process> leaving_;  // were let go, and have perhaps not ended yet
+    Process leaving_;  // was let go, and has perhaps not ended yet
     KeeperSocket socket_;
     std::optional<ProgramFile> file_;
     uint64_t due_ns_ = shm::kNever;
