@@ -60,6 +60,7 @@ class AccountCheck {
     }
     void held_over(uint32_t pool);
     void claim(uint32_t row);
+    void promised_claim(uint32_t row);
     [[nodiscard]] bool is_given_up(uint32_t row) const;
     void running_claim(uint32_t row);
     void lease(uint32_t row);
@@ -111,13 +112,7 @@ void AccountCheck::claim(uint32_t row) {
            [&] { return who() + " is in a crowd that is not like it"; });
     ++members_[place];
     if (claim.state == ClaimState::kWaiting) ++waiting_[place];
-    if (claim.state == ClaimState::kPromised) {
-        expect(claim.first_slot < state_.slots.size() &&
-                   parts_.book->promised_to[claim.first_slot] == row,
-               [&] { return who() + " is promised a slot that is promised to another"; });
-        expect(claim.first_slot >= state_.slots.size() || is_given_up(claim.first_slot),
-               [&] { return who() + " is promised a slot that somebody keeps"; });
-    }
+    if (claim.state == ClaimState::kPromised) promised_claim(row);
     if (claim.state == ClaimState::kRunning) running_claim(row);
     const uint32_t slot = parts_.occupied_slot(row);
     if (slot != kNoRow && claim.account_class < kFreeClass) {
@@ -126,7 +121,19 @@ void AccountCheck::claim(uint32_t row) {
     }
 }
 
-// Nobody holds it, or whose lease is taken for a better claim.
+void AccountCheck::promised_claim(uint32_t row) {
+    const shm::ClaimRow& claim = state_.claims[row];
+    const auto who = [&] { return "claim " + std::to_string(claim.arrival); };
+    if (claim.first_slot >= state_.slots.size() ||
+        parts_.book->promised_to[claim.first_slot] != row) {
+        return expect(false,
+                      [&] { return who() + " is promised a slot that is promised to another"; });
+    }
+    expect(is_given_up(claim.first_slot),
+           [&] { return who() + " is promised a slot that somebody keeps"; });
+}
+
+// Nobody holds the slot, or its lease is taken for a better claim.
 bool AccountCheck::is_given_up(uint32_t row) const {
     const shm::SlotRow& slot = state_.slots[row];
     if (slot.state == SlotState::kReserved) return false;
