@@ -1,5 +1,5 @@
-// tests/fuzz/state_sweep.cpp -- each byte of a STATE changed by itself, to values that are near it
-// or mean something: what is served from afterwards stays sound (tests/fuzz/state.cpp).
+// tests/fuzz/state_sweep.cpp -- each byte of a STATE's rows changed by itself, to values that are
+// near it or mean something: what is served from afterwards stays sound (tests/fuzz/state.cpp).
 //
 //   state_sweep        TAP, a line for each base: one change of kPart, with DIBS_LONG all of them
 //
@@ -18,7 +18,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <set>
-#include <span>
 
 #include "shm/layout.hpp"
 #include "tests/fuzz/bases.hpp"
@@ -28,9 +27,9 @@ namespace {
 
 namespace shm = dibs::shm;
 
-constexpr uint32_t kRows = 16;    // of each table: what the bases use, and some behind
-constexpr uint32_t kLogRows = 4;  // where only the first are looked at
-constexpr uint32_t kRowBytes = 256;
+constexpr uint32_t kRows = 48;       // of each table: all that the bases have room for
+constexpr uint32_t kLogRows = 4;     // where only the first are looked at
+constexpr uint32_t kRowBytes = 256;  // of each row: an input of fuzz_state names no others
 constexpr uint64_t kPart = 61;
 
 // base, table, row, place, one byte, its value
