@@ -75,7 +75,7 @@ Control::Control(const Config& config,
                  bool signals)
     : config_(config),
       file_(config.file),
-      peer_pidfd_(config.peer_pidfd),
+      peer_pidfd_(config.peer_pidfd && gives_peer_pidfd()),
       board_(board),
       exchange_(exchange),
       keeper_(keeper),
@@ -220,6 +220,7 @@ void Control::receive(ClientSocket socket) {
     if (!credentials) {
         return send_farewell(socket.get(), {shm::FarewellCode::kNotAllowed, 0, why});
     }
+    credentials->start_time = process_start_time(credentials->pid);
     const uint64_t now = Clock::monotonic();
     if (const auto refusal = admission_.connect(*credentials, now)) {
         return send_farewell(socket.get(), *refusal);

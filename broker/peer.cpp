@@ -113,15 +113,23 @@ std::optional<Credentials> peer_credentials(int socket, std::string* why) {
     return credentials;
 }
 
+bool gives_peer_pidfd() {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return false;
+    const shm::Descriptor near(ends[0]);
+    const shm::Descriptor far(ends[1]);
+    return peer_pidfd(near.get()).valid();
+}
+
+// A kernel that knows the handle refuses it for a process that has been waited for. Its pid may be
+// another process's by then, so that there is no second way.
 std::optional<Peer> identify_peer(int socket,
                                   const Credentials& credentials,
-                                  bool use_peer_pidfd,
+                                  bool by_peer_pidfd,
                                   std::string* why) {
     Peer peer;
     static_cast<Credentials&>(peer) = credentials;
-    peer.start_time = process_start_time(peer.pid);
-    if (use_peer_pidfd) peer.pidfd = peer_pidfd(socket);
-    if (!peer.pidfd.valid()) peer.pidfd = open_pidfd(socket, peer.pid, peer.start_time);
+    peer.pidfd = by_peer_pidfd ? peer_pidfd(socket) : open_pidfd(socket, peer.pid, peer.start_time);
     if (!peer.pidfd.valid() || !alive(peer.pidfd.get())) {
         *why = "process " + std::to_string(peer.pid) +
                " cannot be watched: it is gone, or not in sight of this broker";

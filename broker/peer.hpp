@@ -1,9 +1,10 @@
 // broker/peer.hpp -- who is on the other end of a connection, and a handle on its life.
 //
-// SO_PEERPIDFD gives a handle on the very process that connected (Linux 6.5). Before that the pid
-// of the credentials must be turned into a handle without its being reused in between: the start
-// time is read before and after pidfd_open, and the connection must still be up; a pid whose
-// process has died meanwhile shows in one of the three.
+// SO_PEERPIDFD gives a handle on the very process that connected (Linux 6.5); where it gives none,
+// the process is gone. Before that the pid of the credentials must be turned into a handle without
+// its being reused in between: the start time is read when the caller is let in, and once more
+// after pidfd_open, and the connection must still be up; a pid whose process has died meanwhile
+// shows in one of the three.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -21,11 +22,12 @@ struct Credentials {
     uint32_t gid = 0;
     uint32_t pid = 0;
     std::vector<uint32_t> groups = {};  // supplementary ones
+    // Of the process that had the pid when the caller was let in, if anybody has looked.
+    uint64_t start_time = 0;
 };
 
 // Who is on the other end, as the kernel says.
 struct Peer : Credentials {
-    uint64_t start_time = 0;
     shm::Descriptor pidfd = {};
     bool killable = false;  // by this broker, as far as could be seen when it connected
 };
@@ -38,10 +40,14 @@ bool kill_process(int pidfd);
 // Of whoever connected, as they were then. Nothing, and *why, if the kernel does not say.
 std::optional<Credentials> peer_credentials(int socket, std::string* why);
 
-// Nothing, and *why, if the process cannot be held on to.
+// Whether this kernel gives a handle on who has connected.
+bool gives_peer_pidfd();
+
+// By that handle, or else by the pid and the start time of the credentials. Nothing, and *why, if
+// the process cannot be held on to.
 std::optional<Peer> identify_peer(int socket,
                                   const Credentials& credentials,
-                                  bool use_peer_pidfd,
+                                  bool by_peer_pidfd,
                                   std::string* why);
 
 // In clock ticks since boot; 0 if there is no such process in sight.

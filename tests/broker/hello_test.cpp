@@ -127,6 +127,7 @@ struct Connection {
     Connection() {
         EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
         credentials = *peer_credentials(ends[1], &why);
+        credentials.start_time = process_start_time(credentials.pid);
     }
     ~Connection() {
         close(ends[1]);
@@ -147,6 +148,34 @@ TEST(Peer, IsFoundByItsPidWhileItIsConnected) {
     ASSERT_TRUE(peer) << connection.why;
     EXPECT_EQ(peer->pid, static_cast<uint32_t>(getpid()));
     EXPECT_TRUE(peer->killable);
+}
+
+TEST(Peer, IsFoundByTheHandleThatTheKernelGives) {
+    if (!gives_peer_pidfd()) GTEST_SKIP() << "no SO_PEERPIDFD (Linux 6.5 has it)";
+    Connection connection;
+    const auto peer =
+        identify_peer(connection.ends[1], connection.credentials, true, &connection.why);
+    ASSERT_TRUE(peer) << connection.why;
+    EXPECT_EQ(peer->start_time, process_start_time(peer->pid));
+}
+
+// Linux 6.5 to 6.15 refuse the handle of a process that has been waited for; a pipe, which has no
+// peer, is refused anywhere.
+TEST(Peer, IsNotLookedForByItsPidWhereTheKernelRefusesItsHandle) {
+    int ends[2];
+    ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    const shm::Descriptor reading(ends[0]);
+    const shm::Descriptor writing(ends[1]);
+    Connection connection;
+    EXPECT_FALSE(identify_peer(writing.get(), connection.credentials, true, &connection.why));
+    EXPECT_TRUE(identify_peer(writing.get(), connection.credentials, false, &connection.why));
+}
+
+// It has the pid of the credentials, and began after the caller was let in.
+TEST(Peer, IsNotTakenForWhoHasBegunWithItsPidSince) {
+    Connection connection;
+    connection.credentials.start_time -= 1;
+    EXPECT_FALSE(identify_peer(connection.ends[1], connection.credentials, false, &connection.why));
 }
 
 // Its pid names a living process all the same: another one by now, for all that is known.
