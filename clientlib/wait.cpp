@@ -105,8 +105,9 @@ void Session::sleep_once(uint64_t limit_ns, Awaited what) {
     if (!arm(shm::ClientSleep::kFutex, seen)) return;
     const shm::FutexWait woken = shm::sleep_on_completions(*down, seen, limit);
     shm::disarm_completions(*up);
-    if (woken != shm::FutexWait::kTimedOut) return;
-    if (limit == static_cast<uint64_t>(kNetNs)) {
+    if (woken == shm::FutexWait::kWoken || woken == shm::FutexWait::kChanged) return;
+    // A signal that comes more often than the net would, say a profiler's, must not keep it away.
+    if (woken == shm::FutexWait::kTimedOut && limit == static_cast<uint64_t>(kNetNs)) {
         net(old_tail);
     } else {
         net_if_due(monotonic_ns());

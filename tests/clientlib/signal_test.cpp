@@ -22,6 +22,7 @@
 
 #include "dibs/dibs.h"
 #include "shm/handshake.hpp"
+#include "tests/clientlib/fixture.hpp"
 #include "tests/clientlib/packed_answer.hpp"
 
 namespace dibs::test {
@@ -195,6 +196,18 @@ TEST_F(Signal, ProlongsNoWait) {
     while (!asking.done())
         asking.interrupt();
     EXPECT_EQ(asking.code(), DIBS_ENOBROKER) << why;
+}
+
+// They come more often than the net, which would look whether anybody is there.
+TEST_F(Signal, KeepsNoWaitFromSeeingThatTheBrokerIsGone) {
+    FakeBroker broker;
+    const Client client(broker);
+    broker.die();
+    dibs_completion end = {};
+    Asking asking([&] { return dibs_reap(client, &end, 1, DIBS_FOREVER); });
+    while (!asking.done())
+        asking.interrupt();
+    EXPECT_EQ(asking.code(), DIBS_EBROKERLOST);
 }
 
 }  // namespace
