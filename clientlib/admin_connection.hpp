@@ -16,7 +16,7 @@
 
 namespace dibs::client {
 
-// connect.cpp: where the options say that the broker is. DIBS_OK, DIBS_ENAME.
+// handshake.cpp: where the options say that the broker is. DIBS_OK, DIBS_ENAME.
 int broker_address(const dibs_connect_options& options, sockaddr_un* address);
 // The same: puts "PATH: what", and ": why" unless that is null, where the options want it.
 void tell_failure(const dibs_connect_options& options,

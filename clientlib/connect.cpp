@@ -1,4 +1,4 @@
-// clientlib/connect.cpp -- a session's beginning and end: the handshake, the mappings, the tables.
+// clientlib/connect.cpp -- a session's beginning and end: the mappings and the tables.
 //
 // The segments are mapped with MADV_DONTFORK, so a child cannot write into its parent's rings, and
 // one private page with MADV_WIPEONFORK tells every function that it is in a child, without a
@@ -17,173 +17,12 @@
 
 #include <new>
 
-#include "clientlib/admin_connection.hpp"
-#include "clientlib/patience.hpp"
+#include "clientlib/opening.hpp"
 #include "clientlib/session.hpp"
 #include "shm/board.hpp"
-#include "shm/last_words.hpp"
 
 namespace dibs::client {
 namespace {
-
-constexpr int kHangUpsMax = 8;
-constexpr uint32_t kDescriptors = static_cast<uint32_t>(shm::WelcomeDescriptor::kCount);
-
-struct Opening {
-    const dibs_connect_options& options;
-    uint64_t until_ns = 0;  // monotonic
-    int socket = -1;
-    bool hung_up = false;  // by the broker, which may have died: its successor answers
-    int descriptors[kDescriptors] = {-1, -1, -1, -1, -1};
-    shm::Welcome welcome = {};
-    sockaddr_un address = {};
-
-    // The sentence begins with the socket's path, where there is one.
-    int fail(int code, const char* what) const {
-        const int error = errno;
-        tell_failure(
-            options, address, code, what, code == DIBS_ESYSTEM ? strerror(error) : nullptr);
-        errno = error;
-        return code;
-    }
-};
-
-// A caller's own socket, connected by whoever the session is to be of.
-int take_connected(Opening& opening) {
-    opening.socket = *opening.options.connected;
-    return opening.socket >= 0 ? DIBS_OK : opening.fail(DIBS_EARGUMENT, "no connected socket");
-}
-
-// Null, too, if it is set to nothing.
-const char* variable(const char* name) {
-    const char* value = secure_getenv(name);
-    return value != nullptr && value[0] != 0 ? value : nullptr;
-}
-
-// broker/socket_path.cpp says the same for dibsd.
-int socket_path(const dibs_connect_options& options, char (&path)[sizeof(sockaddr_un::sun_path)]) {
-    const char* given =
-        options.socket_path != nullptr ? options.socket_path : variable("DIBS_SOCKET");
-    const char* runtime = given == nullptr ? variable("XDG_RUNTIME_DIR") : nullptr;
-    int size = 0;
-    if (given != nullptr) {
-        size = snprintf(path, sizeof path, "%s", given);
-    } else if (runtime != nullptr) {
-        size = snprintf(path, sizeof path, "%s/dibs/dibs.sock", runtime);
-    } else {
-        size = snprintf(path, sizeof path, "/run/dibs/dibs.sock");
-    }
-    return size > 0 && static_cast<size_t>(size) < sizeof path ? DIBS_OK : DIBS_ENAME;
-}
-
-int reach(Opening& opening) {
-    sockaddr_un& address = opening.address;
-    address.sun_family = AF_UNIX;
-    if (socket_path(opening.options, address.sun_path) != DIBS_OK) {
-        return opening.fail(DIBS_ENAME, "the socket's path is empty or too long");
-    }
-    if (opening.options.connected != nullptr) {
-        const int code = take_connected(opening);
-        if (code != DIBS_OK) return code;
-    } else {
-        opening.socket = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-        if (opening.socket < 0) return opening.fail(DIBS_ESYSTEM, "socket");
-    }
-    if (opening.options.connected != nullptr) return DIBS_OK;
-    const auto connect = [&] {
-        return ::connect(opening.socket, reinterpret_cast<sockaddr*>(&address), sizeof address);
-    };
-    if (patiently(opening.socket, SO_SNDTIMEO, opening.until_ns, connect) == 0) return DIBS_OK;
-    if (errno == ENOENT || errno == ECONNREFUSED || errno == EAGAIN) {
-        return opening.fail(DIBS_ENOBROKER, "no broker listens there");
-    }
-    return opening.fail(DIBS_ESYSTEM, "cannot connect");
-}
-
-int refused(const Opening& opening, const shm::Farewell& farewell) {
-    char text[sizeof farewell.text + 1] = {};
-    memcpy(text, farewell.text, sizeof farewell.text);
-    return opening.fail(code_of_farewell(farewell.code), text);
-}
-
-int greet(Opening& opening) {
-    shm::Hello hello;
-    hello.submission_entries = opening.options.submission_entries;
-    hello.completion_entries = opening.options.completion_entries;
-    hello.up_payload = opening.options.up_payload;
-    hello.down_payload = opening.options.down_payload;
-    hello.tags = opening.options.leases_max;
-    const auto send = [&] { return ::send(opening.socket, &hello, sizeof hello, MSG_NOSIGNAL); };
-    if (patiently(opening.socket, SO_SNDTIMEO, opening.until_ns, send) == sizeof hello) {
-        return DIBS_OK;
-    }
-    // A broker that lets nobody else in has said so before it hung up.
-    if (shm::peer_has_hung_up()) return DIBS_OK;
-    return opening.fail(DIBS_ENOBROKER, "the broker does not take the greeting");
-}
-
-void take_descriptors(Opening& opening, msghdr& message, uint32_t& count) {
-    for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
-         header = CMSG_NXTHDR(&message, header)) {
-        if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-        const size_t sent = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        for (size_t i = 0; i < sent; ++i) {
-            int descriptor = -1;
-            memcpy(&descriptor, CMSG_DATA(header) + i * sizeof descriptor, sizeof descriptor);
-            if (count < kDescriptors) {
-                opening.descriptors[count] = descriptor;
-            } else {
-                ::close(descriptor);
-            }
-            ++count;
-        }
-    }
-}
-
-void drop_descriptors(Opening& opening) {
-    for (int& descriptor : opening.descriptors) {
-        if (descriptor >= 0) ::close(descriptor);
-        descriptor = -1;
-    }
-}
-
-int listen_for_welcome(Opening& opening) {
-    union {
-        uint64_t magic;
-        shm::Welcome welcome;
-        shm::Farewell farewell;
-    } reply = {};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * 8)] = {};
-    iovec part = {&reply, sizeof reply};
-    msghdr message = {};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    const auto receive = [&] {
-        return shm::receive_packet(opening.socket, &message, MSG_CMSG_CLOEXEC);
-    };
-    const ssize_t size = patiently(opening.socket, SO_RCVTIMEO, opening.until_ns, receive);
-    uint32_t count = 0;
-    if (size >= 0)
-        take_descriptors(opening, message, count);  // an empty packet may bring some, too
-    if (size <= 0) {
-        opening.hung_up = size == 0 || errno == ECONNRESET;
-        return opening.fail(DIBS_ENOBROKER, "the broker does not answer");
-    }
-    if (size == sizeof(shm::Farewell) && reply.magic == shm::kFarewellMagic) {
-        return refused(opening, reply.farewell);
-    }
-    if (size != sizeof(shm::Welcome) || reply.magic != shm::kWelcomeMagic ||
-        count != kDescriptors) {
-        return opening.fail(DIBS_EHANDSHAKE, "the broker's answer is not a welcome");
-    }
-    opening.welcome = reply.welcome;
-    if (opening.welcome.layout_version != shm::kLayoutVersion) {
-        return opening.fail(DIBS_EVERSION, "library and broker have different memory layouts");
-    }
-    return DIBS_OK;
-}
 
 // Maps a segment; the child of a fork does not get it.
 void* map(int descriptor, uint64_t size, int protection, int flags) {
@@ -210,19 +49,19 @@ int map_segments(const Opening& opening, Session& session) {
         welcome.board_size < shm::plan_board(welcome.pools_max).size) {
         return opening.fail(DIBS_EHANDSHAKE, "the welcome's sizes do not fit together");
     }
-    const auto descriptor = [&](shm::WelcomeDescriptor which) {
-        return opening.descriptors[static_cast<uint32_t>(which)];
-    };
     session.board_size = welcome.board_size;
     session.pools_max = welcome.pools_max;
-    session.up = static_cast<shm::UpHead*>(map(descriptor(shm::WelcomeDescriptor::kUp),
+    session.up = static_cast<shm::UpHead*>(map(opening.descriptor(shm::WelcomeDescriptor::kUp),
                                                welcome.up_size,
                                                PROT_READ | PROT_WRITE,
                                                MAP_POPULATE));
-    session.down = static_cast<const shm::DownHead*>(
-        map(descriptor(shm::WelcomeDescriptor::kDown), welcome.down_size, PROT_READ, MAP_POPULATE));
+    session.down =
+        static_cast<const shm::DownHead*>(map(opening.descriptor(shm::WelcomeDescriptor::kDown),
+                                              welcome.down_size,
+                                              PROT_READ,
+                                              MAP_POPULATE));
     session.board = static_cast<const std::byte*>(
-        map(descriptor(shm::WelcomeDescriptor::kBoard), welcome.board_size, PROT_READ, 0));
+        map(opening.descriptor(shm::WelcomeDescriptor::kBoard), welcome.board_size, PROT_READ, 0));
     if (session.up == nullptr || session.down == nullptr || session.board == nullptr) {
         return opening.fail(DIBS_ESYSTEM, "mapping the session");
     }
@@ -322,8 +161,8 @@ dibs_session* make_session(Session& draft) {
 int watch(const Opening& opening, Session& session) {
     session.socket = opening.socket;
     session.address = opening.address;
-    session.bell = opening.descriptors[static_cast<uint32_t>(shm::WelcomeDescriptor::kBell)];
-    session.events = opening.descriptors[static_cast<uint32_t>(shm::WelcomeDescriptor::kEvents)];
+    session.bell = opening.descriptor(shm::WelcomeDescriptor::kBell);
+    session.events = opening.descriptor(shm::WelcomeDescriptor::kEvents);
     session.poll = epoll_create1(EPOLL_CLOEXEC);
     epoll_event readable = {};
     readable.events = EPOLLIN;
@@ -350,23 +189,6 @@ void unmap(const Session& session) {
 int64_t spin_of(const dibs_connect_options& options) {
     if (options.spin_us == 0) return kSpinNs;
     return options.spin_us < 0 ? 0 : int64_t{options.spin_us} * 1000;
-}
-
-// Whoever was about to be let in when the broker died asks its successor; of a socket that was
-// connected elsewhere there is no second one.
-int shake_hands(Opening& opening) {
-    for (int hang_ups = 1;; ++hang_ups) {
-        opening.hung_up = false;
-        int code = reach(opening);
-        if (code == DIBS_OK) code = greet(opening);
-        if (code == DIBS_OK) code = listen_for_welcome(opening);
-        const bool again = opening.hung_up && opening.options.connected == nullptr &&
-                           hang_ups < kHangUpsMax && monotonic_ns() < opening.until_ns;
-        if (code == DIBS_OK || !again) return code;
-        drop_descriptors(opening);
-        ::close(opening.socket);
-        opening.socket = -1;
-    }
 }
 
 int open(Opening& opening, dibs_session** out) {
@@ -410,29 +232,6 @@ void* take_marked(size_t size) {
     return memory;
 }
 
-void tell_failure(const dibs_connect_options& options,
-                  const sockaddr_un& address,
-                  int code,
-                  const char* what,
-                  const char* why) {
-    if (options.error_text == nullptr || options.error_text_size == 0) return;
-    // Nothing happened at the path where the caller has connected, or where it is cut short.
-    const bool tells = options.connected == nullptr && code != DIBS_ENAME;
-    const char* path = tells ? address.sun_path : "";
-    snprintf(options.error_text,
-             options.error_text_size,
-             "%s%s%s%s%s",
-             path,
-             path[0] != 0 ? ": " : "",
-             what,
-             why != nullptr ? ": " : "",
-             why != nullptr ? why : "");
-}
-
-int broker_address(const dibs_connect_options& options, sockaddr_un* address) {
-    address->sun_family = AF_UNIX;
-    return socket_path(options, address->sun_path);
-}
 }  // namespace dibs::client
 
 using dibs::client::Opening;
@@ -455,8 +254,9 @@ int dibs_connect(const dibs_connect_options* options, dibs_session** session) {
         }
         return code;
     }
-    dibs::client::drop_descriptors(opening);
-    if (opening.socket >= 0 && known.connected == nullptr) close(opening.socket);
+    const int error = errno;
+    dibs::client::give_up(opening);
+    errno = error;
     return code;
 }
 

@@ -42,6 +42,27 @@ TEST(Connect, OpensAndClosesASession) {
     EXPECT_EQ(broker.seen().back().op, Op::kClose);
 }
 
+// The BOARD that it names is larger than the one that comes with it: it cannot be mapped.
+TEST(Connect, ThatFailsBehindTheWelcomeClosesTheBrokersSession) {
+    FakeBroker broker;
+    const shm::SessionSizes sizes = shm::wanted_sizes(shm::Hello{});
+    shm::Welcome welcome;
+    welcome.submission_entries = sizes.submission_entries;
+    welcome.completion_entries = sizes.completion_entries;
+    welcome.up_payload = sizes.up_payload;
+    welcome.down_payload = sizes.down_payload;
+    welcome.tags = sizes.tags;
+    welcome.pools_max = shm::kPoolsMax;
+    welcome.up_size = shm::plan_up(sizes).size;
+    welcome.down_size = shm::plan_down(sizes).size;
+    welcome.board_size = uint64_t{1} << 40;
+    broker.answer_with({reinterpret_cast<const char*>(&welcome), sizeof welcome});
+    Attempt attempt(broker.path().c_str());
+    EXPECT_EQ(attempt.connect(), DIBS_ESYSTEM);
+    broker.wait_for(1);
+    EXPECT_EQ(broker.seen().back().op, Op::kClose);
+}
+
 // With a ring of eight submissions; null if it cannot be.
 dibs_session* attach_to_stopped(FakeBroker& broker) {
     dibs_connect_options sizes = {};

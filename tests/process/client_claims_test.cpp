@@ -123,6 +123,35 @@ TEST(ClientConnect, SaysWhichSystemCallFailed) {
     EXPECT_EQ(dibs_close(session), DIBS_OK);
 }
 
+// The broker has room for one session: none of those that came to nothing is still open.
+TEST(ClientConnect, WithTooFewDescriptorsLeavesNoSession) {
+    const Folder folder;
+    const Dibsd dibsd(folder, std::string("[limits]\nsessions = 1\n") + kTokens);
+    dibs_connect_options options = {};
+    options.size = sizeof options;
+    options.socket_path = dibsd.socket().c_str();
+    rlimit before = {};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    dibs_session* session = nullptr;
+    int code = DIBS_ESYSTEM;
+    rlim_t room = 0;
+    for (; code == DIBS_ESYSTEM; ++room) {
+        const int lowest_free = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        ASSERT_GE(lowest_free, 0);
+        (void)close(lowest_free);
+        rlimit tight = before;
+        tight.rlim_cur = static_cast<rlim_t>(lowest_free) + room;
+        ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &tight), 0);
+        code = dibs_connect(&options, &session);
+        const int error = errno;
+        ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+        EXPECT_TRUE(code != DIBS_ESYSTEM || error == EMFILE) << std::strerror(error);
+    }
+    EXPECT_EQ(code, DIBS_OK) << "with room for " << room;
+    EXPECT_GE(room, 7U);  // its socket, five of the Welcome and one to wait on
+    EXPECT_EQ(dibs_close(session), DIBS_OK);
+}
+
 TEST(ClientClaim, WaitsItsTurn) {
     const Folder folder;
     const Dibsd dibsd(folder, kTokens);
