@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/epoll.h>
 
+#include <string>
+#include <system_error>
+
 #include "broker/clock.hpp"
 #include "broker/control.hpp"
 #include "broker/log.hpp"
@@ -56,7 +59,12 @@ void Control::watch_for_writing() {
 void Control::renew_keeper() {
     keeper_again_ns_ = 0;
     log::warning("the keeper died: starting another");
-    if (keeper_->renew()) return watch_keeper();
+    try {
+        if (keeper_->renew()) return watch_keeper();
+    } catch (const std::system_error& error) {
+        log::error(std::string("the next keeper cannot be watched: ") + error.what());
+        keeper_->refuse();
+    }
     keeper_again_ns_ = Clock::monotonic() + kPauseNs;
 }
 

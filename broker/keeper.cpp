@@ -29,9 +29,10 @@ constexpr uint32_t kPutAsideAfter = 3;                // failed starts running
 constexpr uint32_t kGiveUpAfter = 6;
 constexpr uint64_t kPauseNs = 100'000'000;  // before what has failed is tried again
 constexpr uint32_t kUnservedAtOnce = 3;     // deaths before a pause
-constexpr uint32_t kKillsOfAnUpgrade = 3;   // by SIGKILL before it serves: of no memory, say
-constexpr uint64_t kLookEveryNs = 50'000'000;
-constexpr uint32_t kLooks = 5;
+constexpr uint32_t kUnservedSoon = 20;      // deaths before longer ones, up to 32 times as long
+constexpr uint32_t kDoublings = 5;
+constexpr uint32_t kBeginLooks = 5;
+constexpr uint32_t kKillsOfAnUpgrade = 3;  // by SIGKILL before it serves: of no memory, say
 constexpr uint32_t kLastWordsMs = 2'000;
 constexpr uint64_t kTellAgainNs = 5'000'000;  // where there was no room, though it seems there is
 
@@ -46,6 +47,11 @@ shm::Descriptor new_timer() {
     shm::Descriptor timer(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
     if (!timer.valid()) throw std::system_error(errno, std::generic_category(), "timerfd_create");
     return timer;
+}
+
+uint64_t pause_after(uint32_t deaths) {
+    const uint32_t late = deaths - std::min(deaths, kUnservedSoon);
+    return kPauseNs << std::min(late, kDoublings);
 }
 
 std::string shown(const std::optional<Process::Ending>& ending) {
@@ -188,8 +194,7 @@ void Keeper::start_broker() {
     begin.put_aside = failed_starts_ >= kPutAsideAfter ? 1 : 0;
     begin.asked_ns = asked_ns_;
     begin.replaceable = runs_other_ && ever_served_ ? 1 : 0;
-    const shm::Descriptor self = Process::own_pidfd();
-    const std::array<int, 2> descriptors = {self.get(), watch_.fd()};
+    const std::array<int, 2> descriptors = {self_.get(), watch_.fd()};
     socket_.send(begin, descriptors);
     for (const auto& [key, held] : held_)
         hand_over(held);
@@ -206,7 +211,7 @@ void Keeper::start_program() {
         broker_ = std::move(ahead->process);
         socket_ = std::move(ahead->socket);
         begins_by_ns_ = Clock::monotonic() + kBeginsWithinNs;
-        begin_looks_ = kLooks;
+        begin_looks_ = kBeginLooks;
         begun_ = false;
         return;
     }
@@ -392,15 +397,17 @@ void Keeper::broker_died() {
                      ": starting the next one");
     }
     start_again_ = true;
-    if (unserved_ > kUnservedAtOnce) start_due_ns_ = now + kPauseNs;
+    if (unserved_ > kUnservedAtOnce) start_due_ns_ = now + pause_after(unserved_);
 }
 
-// A broker that cannot begin to serve is not started for ever; one that somebody has killed is, and
-// one that had been started ahead and had not begun says nothing of the next, which is not.
+// A broker that cannot begin to serve is not started for ever. One that somebody has killed is, and
+// one that lacks what the next one may find, a descriptor say: what is held is not at fault. One
+// that had been started ahead and had not begun says nothing of the next, which is not.
 bool Keeper::worth_another(const std::optional<Process::Ending>& ending, bool begun) {
     if (serving_) return true;
+    const bool unable = ending && !ending->by_signal && ending->number == kExitUnable;
     if (!ever_served_ && ending && !ending->by_signal) {
-        finish(ending->number);  // a mistake in the configuration, say: it has said so itself
+        finish(unable ? 1 : ending->number);  // a mistake in the configuration, say: it said so
         return false;
     }
     const bool killed = ending && ending->by_signal && ending->number == SIGKILL && !hung_;
@@ -414,51 +421,12 @@ bool Keeper::worth_another(const std::optional<Process::Ending>& ending, bool be
         go_back("it ended" + shown(ending));
         return true;
     }
-    if (!killed && ++failed_starts_ == kGiveUpAfter) {
+    if (!killed && !unable && ++failed_starts_ == kGiveUpAfter) {
         log::error("no broker can begin to serve: giving up");
         finish(1);
         return false;
     }
     return true;
-}
-
-// The timer also rings where the whole machine stood still. Then the broker runs again when this
-// process does, and silences it before it has been looked at often enough.
-void Keeper::suspect() {
-    looks_left_ = kLooks;
-    look_due_ns_ = Clock::monotonic() + kLookEveryNs;
-}
-
-void Keeper::look_again() {
-    struct pollfd ringing = {watch_.fd(), POLLIN, 0};
-    if (poll(&ringing, 1, 0) <= 0) {
-        looks_left_ = 0;
-        return;
-    }
-    look_due_ns_ = Clock::monotonic() + kLookEveryNs;
-    if (--looks_left_ == 0) broker_hangs();
-}
-
-void Keeper::broker_hangs() {
-    uint64_t rings = 0;
-    if (read(watch_.fd(), &rings, sizeof(rings)) != sizeof(rings)) return;  // armed again since
-    log::error("the broker hangs: killing it");
-    hung_ = true;
-    broker_.signal(SIGKILL);
-}
-
-// It waited, stopped by something that nobody here sees: a debugger, a frozen control group. What
-// it was given it has not touched. Where both stood still, it runs again when this process does;
-// and *begin* may not have left yet (ETOOMANYREFS).
-void Keeper::look_whether_it_begins(uint64_t now) {
-    if (socket_.waits_for_time() || begin_looks_ != 0) {
-        if (!socket_.waits_for_time()) --begin_looks_;
-        begins_by_ns_ = now + kLookEveryNs;
-        return;
-    }
-    begins_by_ns_ = shm::kNever;
-    log::error("the broker that was started ahead does not begin: killing it");
-    broker_.signal(SIGKILL);
 }
 
 void Keeper::take_signals() {

@@ -99,6 +99,7 @@ class Keeper {
     void finish(int exit_code);
 
     OwnProgram program_;
+    const shm::Descriptor self_ = Process::own_pidfd();  // for each broker: none is left without
     int ready_fd_;
     shm::Descriptor signals_;
     HangWatch watch_;

@@ -18,6 +18,9 @@ namespace dibs {
 // Of a broker that leaves everything as it is to the next one: an upgrade, or a snapshot that was
 // loaded.
 inline constexpr int kExitYielded = 3;
+// Of a broker that cannot begin for want of something that the next one may find: memory, say, or
+// descriptors. What it was to go on from is not at fault.
+inline constexpr int kExitUnable = 4;
 
 // Which file is executed, whatever it is called.
 struct ProgramFile {

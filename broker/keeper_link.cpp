@@ -3,6 +3,7 @@
 #include "broker/keeper_link.hpp"
 
 #include <poll.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -94,6 +95,11 @@ void KeeperLink::begun() {
 void KeeperLink::hold(Kept what, int descriptor) {
     segments_[static_cast<size_t>(what)] = descriptor;
     say(what, descriptor);
+}
+
+void KeeperLink::refuse() {
+    keeper_.signal(SIGKILL);
+    (void)keeper_.await_death(-1);
 }
 
 // What waits to be said of an earlier one would name a descriptor that is closed here.
@@ -251,13 +257,13 @@ bool KeeperLink::renew() {
     keeper_ = Process();
     socket_.reset();
     try {
+        const shm::Descriptor self = Process::own_pidfd();
         auto [own, others] = KeeperSocket::make_pair();
         keeper_ = Process::start_own(program_, "--keep", others.get());  // it knows our words
         socket_ = KeeperSocket(std::move(own));
         KeeperMessage adopt;
         adopt.word = KeeperWord::kAdopt;
         adopt.clock_offset = clock_offset_;
-        const shm::Descriptor self = Process::own_pidfd();
         const std::array<int, 2> descriptors = {self.get(), watch_};
         socket_.send(adopt, descriptors);
     } catch (const std::system_error& error) {

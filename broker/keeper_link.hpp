@@ -61,6 +61,8 @@ class KeeperLink {
     [[nodiscard]] Session* heard();
     // The keeper is dead: starts another and hands everything over. False if none can be started.
     [[nodiscard]] bool renew();
+    // Ends a keeper that cannot be heard: it would start a broker of its own.
+    void refuse();
     void set_watch(int timer) { watch_ = timer; }
 
   private:

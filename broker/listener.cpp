@@ -13,9 +13,11 @@
 #include <cstring>
 #include <memory>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 
 #include "broker/lent_socket.hpp"
+#include "broker/log.hpp"
 
 #ifndef SO_PASSRIGHTS
 #define SO_PASSRIGHTS 83  // Linux 6.16; older headers do not have it
@@ -26,7 +28,7 @@ namespace dibs {
 namespace {
 
 [[noreturn]] void fail(const std::string& path, const std::string& what) {
-    throw std::runtime_error(path + ": " + what + ": " + std::strerror(errno));
+    throw std::system_error(errno, std::generic_category(), path + ": " + what);
 }
 
 shm::Descriptor new_socket(const std::string& path) {
@@ -105,23 +107,34 @@ Listener::Listener(std::string path, uint32_t mode) : path_(std::move(path)) {
         locked = std::make_unique<Locked>(lock_.get());
     } while (!locked->lies_at(path_));
     struct stat about = {};
-    if (lstat(path_.c_str(), &about) == 0) {
-        if (!S_ISSOCK(about.st_mode)) throw std::runtime_error(path_ + ": is not a socket");
-        if (somebody_listens(address, path_)) {
-            throw std::runtime_error(path_ + ": another broker listens there");
-        }
-        (void)unlink(path_.c_str());
+    const bool there = lstat(path_.c_str(), &about) == 0;
+    if (there && S_ISSOCK(about.st_mode) && somebody_listens(address, path_)) {
+        throw std::runtime_error(path_ + ": another broker listens there");
     }
+    try {
+        if (there && !S_ISSOCK(about.st_mode)) {
+            throw std::runtime_error(path_ + ": is not a socket");
+        }
+        if (there) (void)unlink(path_.c_str());
+        bind_to(address, mode);
+    } catch (const std::exception&) {
+        (void)unlink((path_ + ".lock").c_str());  // it is nobody else's
+        throw;
+    }
+    spare_ = spare();
+}
+
+void Listener::bind_to(const struct sockaddr_un& address, uint32_t mode) {
     shm::Descriptor made = new_socket(path_);
     const mode_t before = umask(0777 & ~mode);
     const int bound =
         bind(made.get(), reinterpret_cast<const struct sockaddr*>(&address), sizeof(address));
     umask(before);
     if (bound != 0) fail(path_, "cannot bind");
-    socket_ = std::move(made);
+    struct stat about = {};
     if (lstat(path_.c_str(), &about) == 0) inode_ = about.st_ino;
-    if (listen(socket_.get(), 1024) != 0) fail(path_, "cannot listen");
-    spare_ = spare();
+    if (listen(made.get(), 1024) != 0) fail(path_, "cannot listen");
+    socket_ = std::move(made);
 }
 
 Listener::Accepted Listener::accept() {
@@ -160,7 +173,12 @@ Listener::Listener(shm::Descriptor inherited)
         fail("", "no listening socket was handed over");
     }
     path_ = address.sun_path;
-    lock_ = open_lock(path_);
+    try {
+        lock_ = open_lock(path_);
+    } catch (const std::system_error& error) {
+        // Its folder is gone, say. What is served does not hang on the name.
+        log::warning(std::string(error.what()) + ": the socket's name will not be removed");
+    }
     spare_ = spare();
     struct stat about = {};
     if (lstat(path_.c_str(), &about) == 0) inode_ = about.st_ino;
@@ -168,6 +186,7 @@ Listener::Listener(shm::Descriptor inherited)
 
 void Listener::close() {
     if (!socket_.valid()) return;
+    if (!lock_.valid()) return socket_.reset();
     const Locked locked(lock_.get());
     struct stat about = {};
     // Another broker may have taken the place, where somebody has removed this one's name.

@@ -7,6 +7,8 @@
 
 #include "shm/descriptor.hpp"
 
+struct sockaddr_un;
+
 namespace dibs {
 
 // Binds and listens. The folder is made (mode 0700, or 0755 for root) if it is not there; a socket
@@ -21,6 +23,7 @@ class Listener {
   public:
     Listener(std::string path, uint32_t mode);
     // An earlier broker's, or a service manager's: bound, and with whoever waits in its queue.
+    // Where the lock cannot be had, since the folder is gone, say, its name stays when it goes.
     explicit Listener(shm::Descriptor inherited);
     ~Listener() { close(); }
     Listener(const Listener&) = delete;
@@ -45,6 +48,8 @@ class Listener {
     void close();
 
   private:
+    void bind_to(const struct sockaddr_un& address, uint32_t mode);
+
     std::string path_;
     shm::Descriptor lock_;
     shm::Descriptor socket_;

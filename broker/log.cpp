@@ -2,21 +2,47 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/log.hpp"
 
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <memory>
+#include <mutex>
+
+#include "broker/line_writer.hpp"
 
 namespace dibs::log {
 
 namespace {
 
+class LineSink : public spdlog::sinks::base_sink<std::mutex> {
+  public:
+    void say(const std::string& line) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        writer_.write(line);
+    }
+
+  protected:
+    void sink_it_(const spdlog::details::log_msg& message) override {
+        spdlog::memory_buf_t text;
+        formatter_->format(message, text);
+        writer_.write({text.data(), text.size()});
+    }
+    void flush_() override {}
+
+  private:
+    LineWriter writer_{STDERR_FILENO};
+};
+
+const std::shared_ptr<LineSink>& sink() {
+    static const auto one = std::make_shared<LineSink>();
+    return one;
+}
+
 spdlog::logger& logger() {
     static const std::shared_ptr<spdlog::logger> one = [] {
-        auto made = std::make_shared<spdlog::logger>(
-            "dibsd", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+        auto made = std::make_shared<spdlog::logger>("dibsd", sink());
         made->set_pattern("%Y-%m-%dT%H:%M:%S.%f %n[%P] %l: %v");
-        made->flush_on(spdlog::level::info);
         return made;
     }();
     return *one;
@@ -38,6 +64,9 @@ void warning(const std::string& text) {
 }
 void error(const std::string& text) {
     logger().error(text);
+}
+void plain(const std::string& text) {
+    sink()->say(text + "\n");
 }
 
 }  // namespace dibs::log

@@ -1,7 +1,8 @@
 // broker/log.hpp -- text for people, on standard error; never on the claim path, never payload
 // bytes.
 //
-// One translation unit knows the logging library. Any thread may write.
+// One translation unit knows the logging library. Any thread may write, and none waits for whoever
+// should read it (broker/line_writer.hpp).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,5 +15,6 @@ void debug(const std::string& text);
 void info(const std::string& text);
 void warning(const std::string& text);
 void error(const std::string& text);
+void plain(const std::string& text);  // a line without time and level, at every level
 
 }  // namespace dibs::log

@@ -4,7 +4,8 @@
 // another keeper if that one dies.
 //
 // Exit codes: 0 stopped in order, or a good configuration; 1 cannot serve; 2 a mistake in the
-// command line or the configuration; 3, of a broker to its keeper, the next one is to take over.
+// command line or the configuration; of a broker to its keeper: 3, the next one is to take over;
+// 4, it lacks what the next one may find.
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <pthread.h>
@@ -13,9 +14,11 @@
 
 #include <cstdio>
 #include <exception>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "broker/arguments.hpp"
@@ -26,6 +29,7 @@
 #include "broker/failed_state.hpp"
 #include "broker/head_start.hpp"
 #include "broker/keeper.hpp"
+#include "broker/keeper_child.hpp"
 #include "broker/keeper_link.hpp"
 #include "broker/lent_socket.hpp"
 #include "broker/loaded_state.hpp"
@@ -41,10 +45,15 @@ constexpr int kExitOk = 0;
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 
-bool read(const std::string& file, dibs::Config* config) {
+void print(const std::string& line) {
+    std::fprintf(stderr, "%s\n", line.c_str());
+}
+
+// Each mistake is said in a line.
+bool read(const std::string& file, dibs::Config* config, void (*say)(const std::string&)) {
     dibs::ConfigResult result = dibs::read_config(file);
     for (const std::string& mistake : result.mistakes)
-        std::fprintf(stderr, "%s\n", mistake.c_str());
+        say(mistake);
     *config = std::move(result.config);
     return result.mistakes.empty();
 }
@@ -57,7 +66,8 @@ void block_signals() {
         sigaddset(&set, signal);
     pthread_sigmask(SIG_BLOCK, &set, nullptr);
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGIO, SIG_IGN);  // of a lease that somebody breaks (broker/remains.cpp)
+    signal(SIGTTOU, SIG_IGN);  // of a terminal that lets only what stands before it write
+    signal(SIGIO, SIG_IGN);    // of a lease that somebody breaks (broker/remains.cpp)
 }
 
 // Says what stands against serving several users.
@@ -95,7 +105,8 @@ bool configure(const dibs::Arguments& arguments,
                const dibs::Inheritance& inheritance,
                dibs::Config* config) {
     const bool takeover = inheritance.takeover();
-    if (!arguments.config.empty() && !read(arguments.config, config)) {
+    if (!arguments.config.empty() &&
+        !read(arguments.config, config, takeover ? dibs::log::plain : print)) {
         if (!takeover) return false;
         *config = dibs::config_as_read_before(arguments.config, inheritance.config);
     }
@@ -184,6 +195,18 @@ int serve(const dibs::Arguments& arguments) {
     return keeper.keep(std::move(state), std::move(passed.listener), std::move(stored));
 }
 
+// A broker says to its keeper whether another one may do better.
+int failed(const dibs::Arguments& arguments, const std::exception& error, int of_broker) {
+    const bool kept = arguments.link_fd >= 0;
+    const std::string line = std::string("dibsd: ") + error.what();
+    if (kept) {
+        dibs::log::plain(line);
+    } else {
+        print(line);
+    }
+    return kept ? of_broker : kExitFailed;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -193,11 +216,14 @@ int main(int argc, char** argv) {
     try {
         if (!arguments->check_config.empty()) {
             dibs::Config config;
-            return read(arguments->check_config, &config) ? kExitOk : kExitUsage;
+            return read(arguments->check_config, &config, print) ? kExitOk : kExitUsage;
         }
         return serve(*arguments);
+    } catch (const std::system_error& error) {
+        return failed(*arguments, error, dibs::kExitUnable);
+    } catch (const std::bad_alloc& error) {
+        return failed(*arguments, error, dibs::kExitUnable);
     } catch (const std::exception& error) {
-        std::fprintf(stderr, "dibsd: %s\n", error.what());
-        return kExitFailed;
+        return failed(*arguments, error, kExitFailed);
     }
 }

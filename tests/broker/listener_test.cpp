@@ -8,9 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "tests/process/dibsd.hpp"
 
@@ -56,6 +58,14 @@ TEST(Listener, DoesNotTakeANameThatSomebodyListensOn) {
     EXPECT_THROW(Listener(folder.path() + "/s", 0600), std::runtime_error);
 }
 
+TEST(Listener, LeavesAnOrdinaryFileAndNoLockBesideIt) {
+    const Folder folder;
+    const std::string path = folder.write("s", "text");
+    EXPECT_THROW(Listener(path, 0600), std::runtime_error);
+    EXPECT_TRUE(exists(path));
+    EXPECT_FALSE(exists(path + ".lock"));
+}
+
 TEST(Listener, LeavesTheNameOfWhoeverTookItsPlace) {
     const Folder folder;
     const std::string path = folder.path() + "/s";
@@ -64,6 +74,20 @@ TEST(Listener, LeavesTheNameOfWhoeverTookItsPlace) {
     const Listener second(path, 0600);
     first.reset();
     EXPECT_TRUE(exists(path));
+}
+
+// What is served does not hang on the name: a successor goes on without it.
+TEST(Listener, IsInheritedWhereItsFolderIsGone) {
+    const Folder folder;
+    const std::string path = folder.path() + "/s";
+    const Listener first(path, 0600);
+    shm::Descriptor copy(fcntl(first.fd(), F_DUPFD_CLOEXEC, 0));
+    std::filesystem::remove_all(folder.path());
+    {
+        const Listener inherited(std::move(copy));
+        EXPECT_EQ(inherited.path(), path);
+    }
+    EXPECT_FALSE(exists(folder.path()));
 }
 
 }  // namespace

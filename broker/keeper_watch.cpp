@@ -1,0 +1,59 @@
+// broker/keeper_watch.cpp -- whether the broker runs: what the keeper does with one that hangs.
+// SPDX-License-Identifier: Apache-2.0
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "broker/clock.hpp"
+#include "broker/keeper.hpp"
+#include "broker/log.hpp"
+
+namespace dibs {
+
+namespace {
+
+constexpr uint64_t kLookEveryNs = 50'000'000;
+constexpr uint32_t kLooks = 5;
+
+}  // namespace
+
+// The timer also rings where the whole machine stood still. Then the broker runs again when this
+// process does, and silences it before it has been looked at often enough.
+void Keeper::suspect() {
+    looks_left_ = kLooks;
+    look_due_ns_ = Clock::monotonic() + kLookEveryNs;
+}
+
+void Keeper::look_again() {
+    struct pollfd ringing = {watch_.fd(), POLLIN, 0};
+    if (poll(&ringing, 1, 0) <= 0) {
+        looks_left_ = 0;
+        return;
+    }
+    look_due_ns_ = Clock::monotonic() + kLookEveryNs;
+    if (--looks_left_ == 0) broker_hangs();
+}
+
+void Keeper::broker_hangs() {
+    uint64_t rings = 0;
+    if (read(watch_.fd(), &rings, sizeof(rings)) != sizeof(rings)) return;  // armed again since
+    hung_ = true;
+    broker_.signal(SIGKILL);
+    log::error("the broker hangs: it has been killed");
+}
+
+// It waited, stopped by something that nobody here sees: a debugger, a frozen control group. What
+// it was given it has not touched. Where both stood still, it runs again when this process does;
+// and *begin* may not have left yet (ETOOMANYREFS).
+void Keeper::look_whether_it_begins(uint64_t now) {
+    if (socket_.waits_for_time() || begin_looks_ != 0) {
+        if (!socket_.waits_for_time()) --begin_looks_;
+        begins_by_ns_ = now + kLookEveryNs;
+        return;
+    }
+    begins_by_ns_ = shm::kNever;
+    broker_.signal(SIGKILL);
+    log::error("the broker that was started ahead does not begin: it has been killed");
+}
+
+}  // namespace dibs

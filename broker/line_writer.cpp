@@ -1,0 +1,64 @@
+// broker/line_writer.cpp -- lines for people, to a descriptor that perhaps nobody reads.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/line_writer.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+
+namespace dibs {
+
+LineWriter::LineWriter(int fd) : fd_(fd), way_(Way::kWaits) {
+    struct stat about = {};
+    if (fstat(fd, &about) != 0) return;
+    if (S_ISSOCK(about.st_mode)) way_ = Way::kSocket;
+    if (!S_ISFIFO(about.st_mode) && !S_ISCHR(about.st_mode)) return;
+    const std::string path = "/proc/self/fd/" + std::to_string(fd);
+    own_ = shm::Descriptor(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    way_ = own_.valid() ? Way::kRefuses : Way::kAsked;
+}
+
+bool LineWriter::put(std::string_view line) const {
+    const auto written = [&] {
+        if (way_ == Way::kSocket) {
+            return send(fd_, line.data(), line.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+        }
+        if (way_ == Way::kAsked) {
+            struct pollfd room = {fd_, POLLOUT, 0};
+            if (poll(&room, 1, 0) <= 0) return ssize_t{-1};
+        }
+        return ::write(own_.valid() ? own_.get() : fd_, line.data(), line.size());
+    };
+    ssize_t size = 0;
+    do {
+        size = written();
+    } while (size < 0 && errno == EINTR);
+    return size > 0;
+}
+
+void LineWriter::write(std::string_view line) {
+    std::string cut;
+    if (line.size() > kLineMax) {
+        cut = line.substr(0, kLineMax - 1);
+        cut += '\n';
+        line = cut;
+    }
+    if (dropped_ != 0) {
+        const std::string count = "dibsd: " + std::to_string(dropped_) +
+                                  (dropped_ == 1 ? " line was" : " lines were") +
+                                  " dropped before this one: nobody had read what was written\n";
+        if (!put(count)) {
+            ++dropped_;
+            return;
+        }
+        dropped_ = 0;
+    }
+    if (!put(line)) ++dropped_;
+}
+
+}  // namespace dibs

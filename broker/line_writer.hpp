@@ -1,0 +1,42 @@
+// broker/line_writer.hpp -- lines for people, to a descriptor that perhaps nobody reads.
+//
+// No line waits for its reader: one for which there is no room is dropped, and counted, and the
+// next one that finds room is preceded by that count. A process that serves must not stand still
+// since a pipe of its log is full or a terminal is stopped.
+//
+// A pipe or terminal is opened once more, for this writer alone, so that it may refuse instead of
+// wait without doing so for whoever else has the same one; where that is not allowed it is asked
+// for room before each line. A file has room; it is written to where the others write.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "shm/descriptor.hpp"
+
+namespace dibs {
+
+class LineWriter {
+  public:
+    // What a pipe takes as a whole or not at all; longer lines are cut.
+    static constexpr size_t kLineMax = 4096;
+
+    explicit LineWriter(int fd);
+
+    // With the newline at its end. One caller at a time.
+    void write(std::string_view line);
+
+  private:
+    enum class Way : uint8_t { kWaits, kRefuses, kSocket, kAsked };
+
+    [[nodiscard]] bool put(std::string_view line) const;
+
+    int fd_;
+    shm::Descriptor own_;
+    Way way_;
+    uint64_t dropped_ = 0;  // since the last line that found room
+};
+
+}  // namespace dibs

@@ -1,0 +1,123 @@
+// tests/process/keeper_lack_test.cpp -- what lacks around keeper and broker: the socket's folder,
+// descriptors, a reader of the log. Nothing that is held is lost by it.
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+
+#include "tests/process/kept_dibsd.hpp"
+#include "tests/process/proc_text.hpp"
+#include "tests/process/raw_client.hpp"
+
+namespace dibs::test {
+namespace {
+
+using shm::Outcome;
+using shm::Reason;
+
+void expect_release(RawClient& holder, const shm::Completion& granted) {
+    holder.release(granted);
+    const auto answer = holder.wait();
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->reason, Reason::kOk);
+}
+
+// The successor cannot have the lock beside the socket.
+TEST(Keeper, GoesOnWhereTheSocketsFolderIsGone) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kCounted);
+    RawClient holder(dibsd.socket());
+    holder.claim(1);
+    const auto granted = holder.wait();
+    ASSERT_EQ(granted->outcome, Outcome::kGranted);
+    std::filesystem::remove_all(folder.path());
+    dibsd.kill_broker();
+    expect_release(holder, *granted);
+    EXPECT_EQ(holder.board().epoch.load(), 2U);
+    const pid_t broker = dibsd.broker();
+    kill(dibsd.keeper(), SIGUSR2);
+    (void)dibsd.broker(broker);
+}
+
+// In bytes.
+rlim_t address_space(pid_t pid) {
+    const std::string status = proc_text(pid, "status");
+    const size_t at = status.find("VmSize:");
+    return at == std::string::npos ? 0 : std::stoull(status.substr(at + 7)) << 10;
+}
+
+// More often than one would be started whose STATE is at fault.
+TEST(Keeper, StartsBrokersAsLongAsTheyOnlyLackMemory) {
+    if (std::string(DIBS_SANITIZERS) != "none") {
+        GTEST_SKIP() << "the sanitizers take all of the address space";
+    }
+    constexpr int kStarts = 8;
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kCounted, {}, {"--no-standby"});
+    RawClient holder(dibsd.socket());
+    holder.claim(1);
+    const auto granted = holder.wait();
+    ASSERT_EQ(granted->outcome, Outcome::kGranted);
+    const pid_t keeper = dibsd.keeper();
+    rlimit before = {};
+    ASSERT_EQ(prlimit(keeper, RLIMIT_AS, nullptr, &before), 0);
+    rlimit tight = before;  // the keeper's own, and little more: a broker maps all that is held
+    tight.rlim_cur = address_space(keeper) + (rlim_t{1} << 20);
+    ASSERT_EQ(prlimit(keeper, RLIMIT_AS, &tight, nullptr), 0);
+    pid_t last = dibsd.broker();
+    kill_and_await(last, SIGKILL);
+    for (int starts = 0; starts < kStarts; ++starts)
+        last = dibsd.successor(last);
+    ASSERT_EQ(prlimit(keeper, RLIMIT_AS, &before, nullptr), 0);
+    expect_release(holder, *granted);
+    EXPECT_EQ(holder.board().epoch.load(), 2U);
+}
+
+// Standard error is a pipe that is full.
+class Unread {
+  public:
+    Unread() : error_(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0)) {
+        int ends[2];
+        if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) _exit(1);
+        while (write(ends[1], "x", 1) == 1) {
+        }
+        (void)fcntl(ends[1], F_SETFL, 0);
+        dup2(ends[1], STDERR_FILENO);
+        close(ends[1]);
+        reading_ = shm::Descriptor(ends[0]);
+    }
+    ~Unread() { dup2(error_.get(), STDERR_FILENO); }
+    Unread(const Unread&) = delete;
+    Unread& operator=(const Unread&) = delete;
+
+  private:
+    shm::Descriptor error_;
+    shm::Descriptor reading_;
+};
+
+TEST(Keeper, DoesNotWaitForWhoeverShouldReadItsLog) {
+    const Folder folder;
+    const Unread unread;
+    const KeptDibsd dibsd(folder, kCounted);
+    RawClient holder(dibsd.socket());
+    holder.claim(1);
+    const auto granted = holder.wait();
+    ASSERT_EQ(granted->outcome, Outcome::kGranted);
+    dibsd.kill_broker();
+    expect_release(holder, *granted);
+    const pid_t keeper = dibsd.keeper();
+    kill_and_await(keeper, SIGKILL);
+    (void)dibsd.keeper(keeper);
+    RawClient other(dibsd.socket());  // let in once the next keeper holds all
+    dibsd.kill_broker();
+    other.claim(1);
+    EXPECT_EQ(other.wait()->outcome, Outcome::kGranted);
+}
+
+}  // namespace
+}  // namespace dibs::test
