@@ -159,6 +159,7 @@ int next(dibs_events* events, int64_t timeout_ns, dibs_event* event) {
 
 int dibs_events_open(const dibs_connect_options* options, dibs_events** opened) {
     if (opened == nullptr) return DIBS_EARGUMENT;
+    *opened = nullptr;
     void* memory = dibs::client::take_marked(dibs::client::kMemory);
     if (memory == nullptr) return DIBS_ESYSTEM;
     auto* events = new (static_cast<uint8_t*>(memory) + dibs::shm::kPageSize) dibs_events;

@@ -285,8 +285,9 @@ TEST_F(Administration, EachRefusalAtTheDoorIsTheCodeThatASessionIsTold) {
     for (const auto& [why_not, code] : codes) {
         EXPECT_EQ(refused(why_not, [&] { return dibs_account_delete(&options, "web"); }), code);
         EXPECT_EQ(why, (path + ": " + dibs_strerror(code)).substr(0, sizeof why - 1));
-        dibs_events* events = nullptr;
+        auto* events = reinterpret_cast<dibs_events*>(&options);
         EXPECT_EQ(refused(why_not, [&] { return dibs_events_open(&options, &events); }), code);
+        EXPECT_EQ(events, nullptr);
     }
 }
 
