@@ -4,6 +4,7 @@
 #include "tests/fuzz/plain_socket.hpp"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -28,16 +29,18 @@ constexpr int kFirst = 1 << 20;
 constexpr int kBells = kFirst + 3;   // behind the segments
 constexpr int kSocket = kFirst + 5;  // what comes with a packet is before it
 constexpr int kEpoll = kFirst + 6;
+constexpr int kReserved = kFirst + 7;  // copies of the socket, and behind them nothing
+constexpr int kEnd = kReserved + 8;
 constexpr std::align_val_t kAlign{4096};
 
 dibs::fuzz::Said now;
 bool heard = false;
-std::array<int, 7> opened = {};  // by number
-std::array<int, 3> mapped = {};  // by segment
-int private_pages = 0;           // pieces of them
+std::array<int, kEnd - kFirst> opened = {};  // by number
+std::array<int, 3> mapped = {};              // by segment
+int private_pages = 0;                       // pieces of them
 
 bool ours(int fd) {
-    return fd >= kFirst && fd <= kEpoll;
+    return fd >= kFirst && fd < kEnd;
 }
 
 int open_one(int fd) {
@@ -92,6 +95,7 @@ ssize_t __wrap_recvmsg(int, struct msghdr* message, int) {
     const size_t size = std::min(now.packet.size(), message->msg_iov[0].iov_len);
     if (size != 0) std::memcpy(message->msg_iov[0].iov_base, now.packet.data(), size);
     if (size < now.packet.size()) message->msg_flags |= MSG_TRUNC;
+    if (now.cut) message->msg_flags |= MSG_CTRUNC;
     std::array<int, kSocket - kFirst> numbers;
     for (size_t i = 0; i < now.descriptors; ++i)
         numbers[i] = open_one(kFirst + static_cast<int>(i));
@@ -104,6 +108,25 @@ ssize_t __wrap_recvmsg(int, struct msghdr* message, int) {
     header->cmsg_len = CMSG_LEN(bytes);
     std::memcpy(CMSG_DATA(header), numbers.data(), bytes);
     message->msg_controllen = CMSG_SPACE(bytes);
+    return static_cast<ssize_t>(size);
+}
+
+int __wrap_fcntl64(int, int command, ...) {
+    expect(command == F_DUPFD_CLOEXEC, "of all commands it gives this one only");
+    for (int fd = kReserved; fd < kEnd; ++fd) {
+        if (opened[static_cast<size_t>(fd - kFirst)] == 0) return open_one(fd);
+    }
+    errno = EMFILE;
+    return -1;
+}
+
+// What is said of a session that is not used.
+ssize_t __wrap_pwrite64(int fd, const void* bytes, size_t size, off64_t at) {
+    const std::span<std::byte> up = segment(fd);
+    const auto place = static_cast<size_t>(at);
+    expect(fd == kFirst, "only UP is written to");
+    if (place > up.size() || size > up.size() - place) return -1;  // it would grow, and is sealed
+    std::memcpy(up.data() + place, bytes, size);
     return static_cast<ssize_t>(size);
 }
 

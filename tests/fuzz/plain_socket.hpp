@@ -15,6 +15,7 @@ namespace dibs::fuzz {
 struct Said {
     std::span<const uint8_t> packet;
     size_t descriptors = 0;
+    bool cut = false;                  // there were more, and no place for them
     std::span<std::byte> segments[3];  // UP, DOWN, BOARD
 };
 void say(const Said& said);

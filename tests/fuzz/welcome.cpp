@@ -194,6 +194,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     }
     fuzz::say({.packet = packet,
                .descriptors = (what >> 2U) % 8 == 7 ? 3U : 5U,
+               .cut = what >= 128 && (what >> 2U) % 8 == 7,
                .segments = {segments.up.bytes(), segments.down.bytes(), segments.board.bytes()}});
     static shm::Lines told_down;
     static shm::Lines told_board;
