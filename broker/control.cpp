@@ -404,11 +404,13 @@ void Control::welcome(Session* session) {
     (void)shutdown(session->socket.get(), SHUT_RD);
     session->client_event_socket.reset();
     if (keeper_ != nullptr) keeper_->welcomed(*session);
+    if (sent) return;
     // One that an earlier broker has opened may have had its Welcome from that one: its client may
-    // have closed the socket since, or be another program by now. Its pidfd tells of its end.
-    if (sent || session->taken_over) return;
+    // have closed the socket since, or be another program by now. If it has ever said anything its
+    // pidfd tells of its end.
     Request request;
     request.kind = Request::Kind::kEnd;
+    request.unless_used = session->taken_over;
     request.row = session->row;
     request.generation = session->generation;
     (void)exchange_.ask(request);

@@ -43,6 +43,7 @@ struct Request {
     Copying* copying = nullptr;
     uint32_t row = 0;
     uint32_t generation = 0;
+    bool unless_used = false;  // kEnd: not if its client has ever said anything
 };
 
 // turn → control

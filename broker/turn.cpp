@@ -364,6 +364,7 @@ void Turn::answer_pulls() {
 void Turn::end(const Request& request) {
     Session* session = sessions_.at(request.row);
     if (session == nullptr || session->generation != request.generation) return;
+    if (request.unless_used && (session->consumed != 0 || session->up.maybe())) return;
     sessions_.end(session, shm::Reason::kOk);
 }
 

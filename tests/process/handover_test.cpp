@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -184,6 +185,26 @@ TEST(BrokerDeathInAnAdoption, LeavesWhatHasArrived) {
         ASSERT_TRUE(granted);
         EXPECT_EQ(granted->outcome, Outcome::kGranted);
     }
+}
+
+// The keeper has the session, its client has had no Welcome and hangs up: the next broker finds
+// that nobody has ever used it. There is room for two.
+TEST(BrokerDeathInAHandshake, EndsASessionWhoseClientHasGivenUp) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, std::string("[limits]\nsessions = 2\n") + kCounted);
+    RawClient client(dibsd.socket());
+    auto control = Tracer::of_running(control_thread(dibsd.broker()));
+    if (!control) GTEST_SKIP() << kMayNotTrace;
+    shm::Descriptor impatient = connect_to(dibsd.socket());
+    const shm::Hello hello;
+    ASSERT_EQ(send(impatient.get(), &hello, sizeof hello, 0), ssize_t{sizeof hello});
+    EXPECT_EQ(run_behind_words(*control, KeeperWord::kHold, 1).size(), 1U);
+    control->kill();
+    impatient.reset();
+    client.claim(1);  // what is used by somebody goes on
+    EXPECT_EQ(client.wait()->outcome, Outcome::kGranted);
+    EXPECT_EQ(client.board().epoch.load(), 2U);
+    (void)next_client(dibsd);
 }
 
 // The time in which nobody serves is nobody's, however many brokers die in it.
