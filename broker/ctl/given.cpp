@@ -39,7 +39,11 @@ uint32_t open_session(const core::Core& core, const Given& given) {
 }
 
 shm::Reason refusal_of(const Given& given) {
-    return static_cast<shm::Reason>(given.refusal());
+    const auto refusal = static_cast<journal::Reason>(given.refusal());
+    if (*journal::EnumNameReason(refusal) == '\0') {
+        throw JournalError("\"refusal\" " + std::to_string(given.refusal()) + " is none");
+    }
+    return static_cast<shm::Reason>(refusal);
 }
 
 void give_session(core::Core& core, const Given& given) {

@@ -42,22 +42,36 @@ JournalError parser_error(const std::string& message) {
     return JournalError(what, column);
 }
 
-// Throws if `table` or a table in it has a field that is marked (later).
-void refuse_later(const flatbuffers::Table& table,
+// The value of a field whose type is an enum: those have one or two bytes.
+int64_t value_of(const flatbuffers::Table& table, const flatbuffers::FieldDef& field) {
+    const flatbuffers::voffset_t place = field.value.offset;
+    switch (field.value.type.base_type) {
+        case flatbuffers::BASE_TYPE_CHAR:
+            return table.GetField<int8_t>(place, 0);
+        case flatbuffers::BASE_TYPE_SHORT:
+            return table.GetField<int16_t>(place, 0);
+        default:
+            return table.GetField<uint8_t>(place, 0);
+    }
+}
+
+// Throws if `table` or a table in it has a field that is marked (later), or one of an enum with a
+// number that is none of its values.
+void refuse_unfit(const flatbuffers::Table& table,
                   const flatbuffers::StructDef& definition,
                   const std::string& path);
 
-void refuse_later_in_list(const flatbuffers::Table& table,
+void refuse_unfit_in_list(const flatbuffers::Table& table,
                           const flatbuffers::FieldDef& field,
                           const std::string& path) {
     using Offsets = flatbuffers::Vector<flatbuffers::Offset<flatbuffers::Table>>;
     const auto* list = table.GetPointer<const Offsets*>(field.value.offset);
     for (const flatbuffers::Table* member : *list) {
-        refuse_later(*member, *field.value.type.struct_def, path);
+        refuse_unfit(*member, *field.value.type.struct_def, path);
     }
 }
 
-void refuse_later(const flatbuffers::Table& table,
+void refuse_unfit(const flatbuffers::Table& table,
                   const flatbuffers::StructDef& definition,
                   const std::string& path) {
     for (const flatbuffers::FieldDef* field : definition.fields.vec) {
@@ -69,10 +83,16 @@ void refuse_later(const flatbuffers::Table& table,
         const flatbuffers::Type& type = field->value.type;
         if (type.base_type == flatbuffers::BASE_TYPE_STRUCT) {
             const auto* inner = table.GetPointer<const flatbuffers::Table*>(field->value.offset);
-            refuse_later(*inner, *type.struct_def, name);
-        } else if (type.base_type == flatbuffers::BASE_TYPE_VECTOR &&
-                   type.element == flatbuffers::BASE_TYPE_STRUCT) {
-            refuse_later_in_list(table, *field, name);
+            refuse_unfit(*inner, *type.struct_def, name);
+        } else if (type.base_type == flatbuffers::BASE_TYPE_VECTOR) {
+            if (type.element == flatbuffers::BASE_TYPE_STRUCT) {
+                refuse_unfit_in_list(table, *field, name);
+            }
+        } else if (type.enum_def != nullptr) {
+            const int64_t value = value_of(table, *field);
+            if (type.enum_def->ReverseLookup(value) != nullptr) continue;
+            throw JournalError(quoted(name) + " is " + std::to_string(value) +
+                               ", which is none of its values");
         }
     }
 }
@@ -111,7 +131,7 @@ struct JournalReader::Parts {
     bool next_binary();
     void check(const flatbuffers::Table& table) const {
         refuse_all_but_one_field(table, *parser.root_struct_def_);
-        refuse_later(table, *parser.root_struct_def_, {});
+        refuse_unfit(table, *parser.root_struct_def_, {});
     }
 
     std::string bytes;

@@ -78,6 +78,41 @@ TEST(JournalReader, RefusesValuesOfTheWrongKindOrOutOfRange) {
               "1:32: unknown enum value: demmand");
 }
 
+// In binary a field may hold any number. A byte of each journal is changed to 99: one of them is
+// the value's, or its lower half.
+TEST(JournalReader, RefusesANumberThatIsNoneOfAFieldsValues) {
+    struct Case {
+        std::string json;
+        std::string complaint;
+    };
+    const std::string pool = R"({"pool":{"name":"gpu",)";
+    const std::string claim = R"({"claim":{"session":"a","claim":"c","pool":"g",)";
+    for (const Case& each : {
+             Case{pool + R"("kind":"worker"}})", R"("pool.kind" is 99)"},
+             Case{pool + R"("when_busy":"cold"}})", R"("pool.when_busy" is 99)"},
+             Case{pool + R"("expiry":"strict"}})", R"("pool.expiry" is 99)"},
+             Case{pool + R"("order":"account"}})", R"("pool.order" is 99)"},
+             Case{claim + R"("when_busy":"cold"}})", R"("claim.when_busy" is 99)"},
+             Case{claim + R"("refusal":"limit"}})", R"("claim.refusal" is -157)"},
+             Case{R"({"report":{"pool":"g","state":"idle"}})", R"("report.state" is 99)"},
+             Case{R"({"given":{"command":"claim"}})", R"("given.command" is 99)"},
+             Case{R"({"expect_none":{"kind":"grant"}})", R"("expect_none.kind" is 99)"},
+             Case{R"({"expect":{"end":{"outcome":"expired"}}})", R"("expect.end.outcome" is 99)"},
+         }) {
+        const std::string bytes = binary(lines({each.json}));
+        size_t refused = 0;
+        for (size_t place = 8; place < bytes.size(); ++place) {
+            std::string changed = bytes;
+            changed[place] = 99;
+            const std::string said = complaint(changed, JournalForm::kBinary);
+            if (said == "1:0: " + each.complaint + ", which is none of its values") ++refused;
+        }
+        EXPECT_EQ(refused, 1U) << each.complaint;
+    }
+    EXPECT_EQ(complaint(lines({R"({"pool":{"name":"gpu","kind":9}})"})),
+              R"(1:0: "pool.kind" is 9, which is none of its values)");
+}
+
 TEST(JournalReader, RefusesAMissingField) {
     EXPECT_EQ(complaint(lines({R"({"claim":{"session":"alice","claim":"c1"}})"})),
               "1:42: required field is missing: pool in Claim");
