@@ -185,14 +185,14 @@ void Answers::assign(const Decision& decision) {
     entry.data = room.first * static_cast<uint32_t>(shm::kLineSize);
     entry.holder = copy_payload_of(decision, room);
     if (decision.provision) {
-        const uint32_t slot = row_of(decision.id);
+        const core::DecidedSlot slot{row_of(decision.id), decision.slot_number};
         entry.value |= uint64_t{to_provision(decision.claim, std::span{&slot, 1})} << 32U;
     }
     complete(session, entry);
 }
 
 // Preferred labels that one of the slots lacks. Rare, so that the payload is read once more.
-uint32_t Answers::to_provision(uint64_t number, std::span<const uint32_t> slots) {
+uint32_t Answers::to_provision(uint64_t number, std::span<const core::DecidedSlot> slots) {
     const uint32_t row = core_.find_claim(number);
     if (row == shm::kNoRow) return 0;
     const shm::ClaimRow& claim = core_.claim(row);
@@ -201,8 +201,8 @@ uint32_t Answers::to_provision(uint64_t number, std::span<const uint32_t> slots)
         claim.payload, claim.payload_size, reinterpret_cast<std::byte*>(payload_.data()));
     if (!reader_.read(payload_)) return 0;
     uint32_t bits = 0;
-    for (const uint32_t slot : slots)
-        bits |= reader_.lacking(core_.slot_labels(slot));
+    for (const core::DecidedSlot& slot : slots)
+        bits |= reader_.lacking(core_.slot_labels(slot.row));
     return bits;
 }
 

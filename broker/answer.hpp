@@ -57,7 +57,7 @@ class Answers {
     void stage_event(Session& session, uint16_t tag, uint64_t word);
     [[nodiscard]] bool has_word(const Session& session, uint16_t tag) const;
     [[nodiscard]] TagRoom room_given_back(const core::Decision& decision) const;
-    [[nodiscard]] uint32_t to_provision(uint64_t number, std::span<const uint32_t> slots);
+    [[nodiscard]] uint32_t to_provision(uint64_t number, std::span<const core::DecidedSlot> slots);
     uint32_t copy_payload_of(const core::Decision& decision, const SlotRoom& room);
     [[nodiscard]] uint32_t first_asked(const shm::ClaimRow& claim) const;
     void forget_answers(const shm::ClaimRow& claim);

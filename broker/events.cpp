@@ -122,7 +122,7 @@ void Events::tell(const core::Core& core) {
 // Behind the last event: its slots, and events with the rest of them.
 void Events::add_slots(const core::Core& core, const Decision& decision) {
     shm::Event first = batch_->events.back();
-    for (const uint32_t row : core.decided_slots(decision)) {
+    for (const core::DecidedSlot& slot : core.decided_slots(decision)) {
         shm::Event* event = &batch_->events.back();
         if (event->slots_count == shm::kEventSlots) {
             event = &add(core, shm::EventKind::kMoreSlots);
@@ -130,7 +130,7 @@ void Events::add_slots(const core::Core& core, const Decision& decision) {
             std::memcpy(event->pool, first.pool, sizeof(event->pool));
             std::memcpy(event->account, first.account, sizeof(event->account));
         }
-        event->slots[event->slots_count++] = core.slot(row).number;
+        event->slots[event->slots_count++] = slot.number;
     }
 }
 

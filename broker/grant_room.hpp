@@ -32,11 +32,11 @@ inline std::span<const uint8_t> first_answer(Session& session,
             grant_slot(session, room, index)->answer_size};
 }
 
-// Head and slots (rows) of a grant. On a worker pool the answers are there already.
+// Head and slots of a grant. On a worker pool the answers are there already.
 void write_grant(const core::Core& core,
                  Session& session,
                  const TagRoom& room,
-                 std::span<const uint32_t> slots,
+                 std::span<const core::DecidedSlot> slots,
                  bool counted);
 
 // What the worker of the unit at `index` has confirmed with or, `last`, said done with: bytes, then

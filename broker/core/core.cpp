@@ -242,7 +242,7 @@ std::span<const Revival> Core::revivals() const {
     return parts_->revivals;
 }
 
-std::span<const uint32_t> Core::decided_slots(const Decision& decision) const {
+std::span<const DecidedSlot> Core::decided_slots(const Decision& decision) const {
     return std::span{parts_->decided_slots}.subspan(decision.slots_begin, decision.slots_count);
 }
 

@@ -143,7 +143,7 @@ class Core {
         uint64_t fence;
         uint64_t claim;  // its number
         TimeNs interval_ns;
-        uint32_t slot;  // row
+        DecidedSlot slot;
     };
     // What the claim will get, if it is all that this turn has to do and one idle slot of a counted
     // pool serves it; false: that cannot be said.
@@ -168,8 +168,8 @@ class Core {
     // --- what was decided in this turn
     [[nodiscard]] std::span<const Decision> decisions() const;
     [[nodiscard]] std::span<const Revival> revivals() const;  // in the order of their places
-    // Slot rows of a decision's slots_begin .. slots_begin + slots_count.
-    [[nodiscard]] std::span<const uint32_t> decided_slots(const Decision& decision) const;
+    // A decision's slots_begin .. slots_begin + slots_count.
+    [[nodiscard]] std::span<const DecidedSlot> decided_slots(const Decision& decision) const;
     // Costs of kPreempt and kRefund, per class in micro-units.
     [[nodiscard]] std::span<const int64_t> decided_cost(const Decision& decision) const;
 

@@ -1,7 +1,7 @@
 // broker/core/decision.hpp -- the outputs of the core: plain data, everything it ever decides.
 //
 // Decisions of a turn stand in the order in which they were made. Lists of slots stand beside
-// them in one vector; a decision holds its place there.
+// them in one vector, as they were then; a decision holds its place there.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -70,6 +70,12 @@ struct Decision {
     // kAnswer: the bytes; kAssign: none, Core::payload() reads them. Valid as long as the spans
     // of the command are.
     std::span<const uint8_t> answer = {};
+};
+
+// A slot of a decision. By the end of the turn its row may be another slot's, its number never is.
+struct DecidedSlot {
+    uint32_t row;
+    uint32_t number;  // within the pool
 };
 
 // A lease lives again whose holder has been told that it expired: it is told so by its event word.

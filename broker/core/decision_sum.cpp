@@ -3,6 +3,7 @@
 #include "broker/core/decision_sum.hpp"
 
 #include <array>
+#include <vector>
 
 #include "broker/core/index.hpp"
 
@@ -38,8 +39,10 @@ uint32_t sum_of(const Core& core, const Decision& decision) {
     };
     uint64_t sum = hash_bytes(fields.data(), sizeof(fields), 0);
     if (decision.slots_count != 0) {
-        const auto slots = core.decided_slots(decision);
-        sum = hash_bytes(slots.data(), slots.size_bytes(), sum);
+        std::vector<uint32_t> rows;
+        for (const DecidedSlot& slot : core.decided_slots(decision))
+            rows.push_back(slot.row);
+        sum = hash_bytes(rows.data(), rows.size() * sizeof(uint32_t), sum);
     }
     if (decision.kind == DecisionKind::kPreempt || decision.kind == DecisionKind::kRefund) {
         const auto cost = core.decided_cost(decision);

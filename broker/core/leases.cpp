@@ -81,7 +81,7 @@ uint32_t Core::Parts::lease_out(const Grantee& to, uint32_t first_slot) {
                 static_cast<uint8_t>(shm::SlotFlag::kProtected | shm::SlotFlag::kUnqualified |
                                      shm::SlotFlag::kDraining));
         if (held.state != SlotState::kLeased) move_slot(slot, SlotState::kLeased);
-        decided_slots.push_back(slot);
+        decided_slots.push_back({slot, held.number});
     }
     if (interval != 0) {
         timers.set(TimerKind::kLease, row, due_after(lease.expires_ns), to.number);
@@ -233,7 +233,7 @@ Decision& Core::Parts::tell_of_lease(DecisionKind kind, uint32_t row) {
 void Core::Parts::list_slots(Decision* decision, uint32_t first) {
     decision->slots_begin = static_cast<uint32_t>(decided_slots.size());
     for (uint32_t slot = first; slot != kNoRow; slot = state.slots[slot].holder_next) {
-        decided_slots.push_back(slot);
+        decided_slots.push_back({slot, state.slots[slot].number});
         ++decision->slots_count;
     }
 }

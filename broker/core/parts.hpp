@@ -132,7 +132,7 @@ struct Core::Parts {
     std::vector<Decision> decisions;
     uint32_t grants = 0;  // among the decisions
     std::vector<Revival> revivals;
-    std::vector<uint32_t> decided_slots;
+    std::vector<DecidedSlot> decided_slots;
     std::vector<int64_t> decided_costs;
     std::vector<uint32_t> scratch;
     std::vector<uint32_t> touched_list;

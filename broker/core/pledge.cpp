@@ -50,7 +50,7 @@ bool Core::foresee_next(const Claim& command, Foreseen* seen) const {
     seen->fence = pool.fence_next + 1;
     seen->claim = state.counters->arrival_next;
     seen->interval_ns = std::min(command.interval_ns, pool.interval_max_ns);
-    seen->slot = pool.ready_head;
+    seen->slot = {pool.ready_head, state.slots[pool.ready_head].number};
     return true;
 }
 

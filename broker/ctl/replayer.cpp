@@ -172,9 +172,8 @@ void Replayer::collect() {
     for (; collected_ < decisions.size(); ++collected_) {
         const core::Decision& decision = decisions[collected_];
         numbers.clear();
-        for (uint32_t row : core_->decided_slots(decision)) {
-            numbers.push_back(core_->slot(row).number);
-        }
+        for (const core::DecidedSlot& slot : core_->decided_slots(decision))
+            numbers.push_back(slot.number);
         if (!recording_) cast_.learn(decision);
         learn_account(decision);
         std::span<const int64_t> cost;

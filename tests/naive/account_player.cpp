@@ -54,7 +54,6 @@ void Player<CoreType>::report(const Step& step) {
     report.event_ns = step.terms.event_ns;
     report.user_data = step.label;
     core_.apply(report);
-    meet_reported_slots();
 }
 
 template <class CoreType>
@@ -71,7 +70,6 @@ void Player<CoreType>::pull(const Step& step) {
     pull.event_ns = step.terms.event_ns;
     pull.user_data = step.label;
     core_.apply(pull);
-    meet_reported_slots();
 }
 
 template <class CoreType>

@@ -187,6 +187,7 @@ Decision& NaiveCore::tell_of_lease(DecisionKind kind, const Lease& lease) {
     told.claim = lease.claim;
     told.id = lease.claim;
     told.fence = lease.fence;
+    if (kind == DecisionKind::kLeaseEnd) list_slots(told, lease.slots);
     return told;
 }
 

@@ -56,7 +56,8 @@ class NaiveCore {
     void apply(const core::UpdateClaim& update);
 
     [[nodiscard]] std::span<const core::Decision> decisions() const { return decisions_; }
-    [[nodiscard]] std::span<const uint32_t> decided_slots(const core::Decision& decision) const;
+    [[nodiscard]] std::span<const core::DecidedSlot> decided_slots(
+        const core::Decision& decision) const;
     [[nodiscard]] std::span<const int64_t> decided_cost(const core::Decision& decision) const;
 
     // Where rows of leases lie is the other core's affair, but what is said of a lease that has
@@ -261,7 +262,7 @@ class NaiveCore {
     Model m_;
     uint32_t dying_ = shm::kNoRow;  // the session whose death is being worked off
     std::vector<core::Decision> decisions_;
-    std::vector<uint32_t> decided_slots_;
+    std::vector<core::DecidedSlot> decided_slots_;
     std::vector<int64_t> decided_costs_;
 };
 

@@ -46,22 +46,6 @@ std::vector<uint64_t> counted_slots(const core::Core& core, uint32_t pool) {
     return ids;
 }
 
-// Number of every slot that is there, by the row that decisions name it by.
-std::map<uint32_t, uint32_t> numbers_of_slots(const NaiveCore& core) {
-    std::map<uint32_t, uint32_t> numbers;
-    for (const auto& [id, slot] : core.model().slots)
-        numbers[row_of(id)] = slot.number;
-    return numbers;
-}
-
-std::map<uint32_t, uint32_t> numbers_of_slots(const core::Core& core) {
-    std::map<uint32_t, uint32_t> numbers;
-    for (uint32_t row = 0; row < core.slots_max(); ++row) {
-        if (core.slot(row).state != shm::SlotState::kFree) numbers[row] = core.slot(row).number;
-    }
-    return numbers;
-}
-
 }  // namespace
 
 template <class CoreType>
@@ -215,20 +199,13 @@ void Player<CoreType>::tell_accepted(const Step& step, bool accepted) {
     lines_.push_back(line);
 }
 
-// Nobody announces them, so no decision says where they are.
-template <class CoreType>
-void Player<CoreType>::meet_reported_slots() {
-    for (const auto& [row, number] : numbers_of_slots(core_))
-        slot_number_of_row_[row] = number;
-}
-
 // A core may take some turns to make all slots of a large pool.
 template <class CoreType>
 void Player<CoreType>::meet_counted_slots(uint32_t pool) {
     uint32_t number = 0;
     for (const uint64_t id : counted_slots(core_, pools_.at(pool))) {
         slots_[counted_label(pool, number)] = id;
-        slot_number_of_row_[row_of(id)] = number++;
+        ++number;
     }
     if (number < slots_wanted_.at(pool)) {
         growing_.insert(pool);
@@ -306,7 +283,6 @@ void Player<CoreType>::hear(const Decision& decision) {
     switch (decision.kind) {
         case DecisionKind::kAnnounced:
             slots_[announcing_] = decision.id;
-            slot_number_of_row_[row_of(decision.id)] = decision.slot_number;
             break;
         case DecisionKind::kAssign:
             rounds_[decision.id] = decision.round;
@@ -383,9 +359,8 @@ DecisionLine Player<CoreType>::line_of(const Decision& decision) const {
             line.fence = decision.fence;
             line.value = decision.value;
             line.provision = decision.provision;
-            for (const uint32_t row : core_.decided_slots(decision)) {
-                line.slots.push_back(slot_number_of_row_.at(row));
-            }
+            for (const core::DecidedSlot& slot : core_.decided_slots(decision))
+                line.slots.push_back(slot.number);
             break;
         case DecisionKind::kEnd:
             of_claim();
@@ -398,8 +373,6 @@ DecisionLine Player<CoreType>::line_of(const Decision& decision) const {
         case DecisionKind::kAdopted:
             line.user_data = decision.user_data;
             line.value = decision.value;
-            for (const uint32_t row : core_.decided_slots(decision))
-                line.slots.push_back(slot_number_of_row_.at(row));
             [[fallthrough]];
         case DecisionKind::kKill:
         case DecisionKind::kLeaseGrace:
@@ -407,6 +380,8 @@ DecisionLine Player<CoreType>::line_of(const Decision& decision) const {
             of_claim();
             line.claim = claims_of_leases_.at(decision.id);
             line.fence = decision.fence;
+            for (const core::DecidedSlot& slot : core_.decided_slots(decision))
+                line.slots.push_back(slot.number);
             if (decision.kind == DecisionKind::kLeaseGrace ||
                 decision.kind == DecisionKind::kLeaseEnd) {
                 line.value = decision.value;

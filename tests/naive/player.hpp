@@ -55,7 +55,6 @@ class Player {
     void change_pool(const Step& step);
     void delete_pool(const Step& step);
     void meet_counted_slots(uint32_t pool);
-    void meet_reported_slots();
     void set_account(const Step& step);
     void report(const Step& step);
     void pull(const Step& step);
@@ -75,15 +74,14 @@ class Player {
 
     CoreType& core_;
     const Journal& journal_;
-    std::map<uint32_t, uint32_t> pools_;               // label → row
-    std::map<uint32_t, uint32_t> label_of_row_;        // a pool's: of the last one that had it
-    std::map<uint32_t, uint32_t> sessions_;            // label → row, of those that live
-    std::map<uint32_t, uint64_t> slots_;               // label → id
-    std::map<uint32_t, uint64_t> numbers_;             // claim's label → its number
-    std::map<uint64_t, KnownLease> leases_;            // claim's number → its lease
-    std::map<uint64_t, uint64_t> claims_of_leases_;    // lease id → its claim's number
-    std::map<uint64_t, uint32_t> rounds_;              // last told, by the slot's id
-    std::map<uint32_t, uint32_t> slot_number_of_row_;  // of the slot that has the row now
+    std::map<uint32_t, uint32_t> pools_;             // label → row
+    std::map<uint32_t, uint32_t> label_of_row_;      // a pool's: of the last one that had it
+    std::map<uint32_t, uint32_t> sessions_;          // label → row, of those that live
+    std::map<uint32_t, uint64_t> slots_;             // label → id
+    std::map<uint32_t, uint64_t> numbers_;           // claim's label → its number
+    std::map<uint64_t, KnownLease> leases_;          // claim's number → its lease
+    std::map<uint64_t, uint64_t> claims_of_leases_;  // lease id → its claim's number
+    std::map<uint64_t, uint32_t> rounds_;            // last told, by the slot's id
     std::map<uint32_t, std::vector<uint64_t>> claims_of_lease_row_;
     std::vector<uint64_t> reused_;
     std::map<uint32_t, uint32_t> slots_wanted_;  // of counted pools, by label

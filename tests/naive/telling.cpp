@@ -8,7 +8,7 @@ using core::Decision;
 using core::DecisionKind;
 using shm::Reason;
 
-std::span<const uint32_t> NaiveCore::decided_slots(const Decision& decision) const {
+std::span<const core::DecidedSlot> NaiveCore::decided_slots(const Decision& decision) const {
     return std::span(decided_slots_).subspan(decision.slots_begin, decision.slots_count);
 }
 
@@ -41,7 +41,7 @@ void NaiveCore::list_slots(Decision& decision, const std::vector<uint64_t>& slot
     decision.slots_begin = static_cast<uint32_t>(decided_slots_.size());
     decision.slots_count = static_cast<uint32_t>(slots.size());
     for (const uint64_t slot : slots)
-        decided_slots_.push_back(static_cast<uint32_t>(slot));
+        decided_slots_.push_back({static_cast<uint32_t>(slot), m_.slots.at(slot).number});
 }
 
 // S0.32 asks for codes that tell ends apart; whom to ask for the slot comes with some of them, as

@@ -100,7 +100,7 @@ TEST_F(DeletePool, GoesOnWithItsFencesWhenItComesBack) {
     const auto decided = claims(session(), 0, pool);
     ASSERT_EQ(decided.size(), 1U);
     EXPECT_EQ(decided[0].fence, 2U);
-    EXPECT_EQ(core().slot(core().decided_slots(decided[0])[0]).number, 0U);
+    EXPECT_EQ(core().decided_slots(decided[0])[0].number, 0U);
 }
 
 // Who has learnt a row must not claim from another pool under it.

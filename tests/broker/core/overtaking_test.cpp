@@ -176,8 +176,8 @@ class Journal : public CoreFixture {
         if (told.kind != core::DecisionKind::kGrant) return;
         leases_[told.claim] = {told.id, told.fence};
         const bool by_preemption = preempting_.erase(told.claim) != 0;
-        for (const uint32_t slot : core().decided_slots(told)) {
-            const shm::SlotRow& row = core().slot(slot);
+        for (const core::DecidedSlot& slot : core().decided_slots(told)) {
+            const shm::SlotRow& row = core().slot(slot.row);
             const std::string_view name(row.name, row.name_size);
             const auto place = static_cast<size_t>(
                 std::find(kWorkers.begin(), kWorkers.end(), name) - kWorkers.begin());

@@ -108,8 +108,8 @@ class Memory {
 std::string text_of(const core::Core& core, const core::Decision& decision) {
     static const NameTables names;
     std::vector<uint32_t> slots;
-    for (const uint32_t row : core.decided_slots(decision))
-        slots.push_back(row);
+    for (const core::DecidedSlot& slot : core.decided_slots(decision))
+        slots.push_back(slot.row);
     std::string text = decision_text(decision, slots, names);
     for (const uint64_t number : {uint64_t{decision.session},
                                   uint64_t{decision.tag},
