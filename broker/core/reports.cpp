@@ -292,8 +292,12 @@ void Core::Parts::apply(const Unassign& command) {
 void Core::Parts::unassign(uint32_t claim_row, TimeNs event_ns) {
     const shm::ClaimRow& claim = state.claims[claim_row];
     const TimeNs age = event_ns - std::min(event_ns, claim.enqueued_ns);
-    const bool again = age <= state.pools[claim.pool].request_age_max_ns;
-    drop_run(claim_row, Reason::kWorkerLost, again);
+    const bool is_young = age <= state.pools[claim.pool].request_age_max_ns;
+    // Whoever is being revoked and did not ask for that does not come back, whatever ends his
+    // grace.
+    const bool revoked = state.leases[claim.lease].state == shm::LeaseState::kRevoking;
+    const bool returns = !revoked || (claim.flags & shm::ClaimFlag::kRequeue) != 0;
+    drop_run(claim_row, Reason::kWorkerLost, is_young && returns);
 }
 
 void Core::Parts::apply(const UpdateClaim& command) {

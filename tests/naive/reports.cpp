@@ -289,10 +289,13 @@ void NaiveCore::apply(const core::Unassign& command) {
     unassign(command.claim, event_time(command.event_ns), command.error);
 }
 
+// S2.27: "r is queued again unless its enqueue time is more than 46 h ago". S2.21: a victim's
+// request is deleted, so that there is none to queue; but for one that is to be requeued.
 void NaiveCore::unassign(uint64_t number, TimeNs at, std::string_view error) {
     const Lease& lease = m_.leases.at(number);
     const TimeNs age = at - std::min(at, lease.was.enqueued_ns);
-    const bool again = age <= m_.pools.at(lease.pool).config.request_age_max_ns;
+    bool again = age <= m_.pools.at(lease.pool).config.request_age_max_ns;
+    if (lease.is_revoking && !lease.was.requeue) again = false;
     if (!error.empty()) m_.errors[number] = error;
     lose_lease(number, Reason::kWorkerLost, again);
 }
