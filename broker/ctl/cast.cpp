@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "broker/ctl/journal_error.hpp"
+#include "broker/ctl/json_text.hpp"
 
 namespace dibs::ctl {
 namespace {
@@ -25,7 +26,7 @@ void Cast::add_session(const std::string& name, uint32_t row, uint16_t tags_max)
     refuse_empty(name);
     const Session* old = find_session(name);
     if (old != nullptr && old->alive) {
-        throw JournalError("there is a session \"" + name + "\" already");
+        throw JournalError("there is a session " + json_string(name) + " already");
     }
     session_by_name_[name] = sessions_.size();
     sessions_.push_back({.name = name, .row = row, .tags = std::vector<bool>(tags_max)});
@@ -37,7 +38,7 @@ Cast::Claim& Cast::add_claim(const std::string& name, const std::string& session
     Session& owner = live_session(session);
     const uint64_t number = claims_.size() + 1;
     if (!claim_by_name_.emplace(name, claims_.size()).second) {
-        throw JournalError("there is a claim \"" + name + "\" already");
+        throw JournalError("there is a claim " + json_string(name) + " already");
     }
     const uint16_t tag = lowest_free_tag(owner);
     if (tag < owner.tags.size()) owner.tags[tag] = true;
@@ -61,22 +62,22 @@ Cast::Slot& Cast::add_slot(const std::string& name, const std::string& session) 
 Cast::Session& Cast::live_session(const std::string& name) {
     const auto found = session_by_name_.find(name);
     if (found == session_by_name_.end()) {
-        throw JournalError("there is no session \"" + name + "\"");
+        throw JournalError("there is no session " + json_string(name));
     }
     Session& session = sessions_[found->second];
-    if (!session.alive) throw JournalError("the session \"" + name + "\" has died");
+    if (!session.alive) throw JournalError("the session " + json_string(name) + " has died");
     return session;
 }
 
 const Cast::Claim& Cast::claim(const std::string& name) const {
     const Claim* found = find_claim(name);
-    if (found == nullptr) throw JournalError("there is no claim \"" + name + "\"");
+    if (found == nullptr) throw JournalError("there is no claim " + json_string(name));
     return *found;
 }
 
 const Cast::Slot& Cast::slot(const std::string& name) const {
     const Slot* found = find_slot(name);
-    if (found == nullptr) throw JournalError("there is no slot \"" + name + "\"");
+    if (found == nullptr) throw JournalError("there is no slot " + json_string(name));
     return *found;
 }
 

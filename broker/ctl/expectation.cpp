@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "broker/ctl/journal_error.hpp"
+#include "broker/ctl/json_text.hpp"
 
 namespace dibs::ctl {
 namespace {
@@ -83,12 +84,12 @@ void Expectations::expect_decision(const std::string& line) {
 }
 
 void Expectations::expect_none(const std::string& kind) {
-    const std::string begin = "{\"" + kind + "\":";
+    const std::string begin = "{" + json_string(kind) + ":";
     const auto unwanted = std::find_if(decided_.begin(), decided_.end(), [&](const auto& decision) {
         return kind.empty() ? !decision.starts_with(kDemand) : decision.starts_with(begin);
     });
     if (unwanted != decided_.end()) {
-        throw JournalError("expected nothing" + (kind.empty() ? "" : " of \"" + kind + "\"") +
+        throw JournalError("expected nothing" + (kind.empty() ? "" : " of " + json_string(kind)) +
                            "\n  decided  " + *unwanted);
     }
     ++held_;

@@ -37,6 +37,7 @@ bool is_comment(std::string_view line) {
     return line.empty() || line.starts_with('#') || line.starts_with("//");
 }
 
+// By the first line that says it; what lies behind that one is for whoever reads it.
 FileKind kind_of_text(std::string_view bytes) {
     bool said = false;
     for (size_t at = 0; at < bytes.size();) {
@@ -46,6 +47,7 @@ FileKind kind_of_text(std::string_view bytes) {
         at = end + 1;
         if (line.starts_with('{')) return FileKind::kJournal;
         if (line.starts_with("[[")) return FileKind::kConfiguration;
+        if (!is_text(line)) return FileKind::kOther;
         said = said || !is_comment(line);
     }
     return said ? FileKind::kText : FileKind::kJournal;
@@ -86,7 +88,7 @@ FileKind file_kind(std::string_view bytes) {
     if (marked && bytes.substr(kSnapshotMarkAt).starts_with(kSnapshotMark)) {
         return FileKind::kSnapshot;
     }
-    return is_text(bytes) ? kind_of_text(bytes) : FileKind::kOther;
+    return kind_of_text(bytes);
 }
 
 std::string is_no(std::string_view wanted, FileKind kind) {

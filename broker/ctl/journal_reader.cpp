@@ -8,6 +8,8 @@
 
 #include "broker/ctl/expectation.hpp"
 #include "broker/ctl/journal_error.hpp"
+#include "broker/ctl/json_text.hpp"
+#include "broker/ctl/strict_json.hpp"
 #include "schemas/journal_bfbs_generated.h"
 #include "schemas/journal_generated.h"
 
@@ -16,10 +18,7 @@ namespace {
 
 constexpr size_t kVerifierDepth = 16;
 constexpr size_t kVerifierTables = 1'000'000;
-
-std::string quoted(const std::string& name) {
-    return '"' + name + '"';
-}
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // may begin a file, nothing else
 
 flatbuffers::IDLOptions parser_options() {
     flatbuffers::IDLOptions options;
@@ -78,7 +77,7 @@ void refuse_unfit(const flatbuffers::Table& table,
         if (!table.CheckField(field->value.offset)) continue;
         const std::string name = path.empty() ? field->name : path + "." + field->name;
         if (field->attributes.Lookup("later") != nullptr) {
-            throw JournalError(quoted(name) + " is not supported by this version");
+            throw JournalError(json_string(name) + " is not supported by this version");
         }
         const flatbuffers::Type& type = field->value.type;
         if (type.base_type == flatbuffers::BASE_TYPE_STRUCT) {
@@ -91,24 +90,27 @@ void refuse_unfit(const flatbuffers::Table& table,
         } else if (type.enum_def != nullptr) {
             const int64_t value = value_of(table, *field);
             if (type.enum_def->ReverseLookup(value) != nullptr) continue;
-            throw JournalError(quoted(name) + " is " + std::to_string(value) +
+            throw JournalError(json_string(name) + " is " + std::to_string(value) +
                                ", which is none of its values");
         }
     }
 }
 
+// `members`: what they are.
 void refuse_all_but_one_field(const flatbuffers::Table& line,
-                              const flatbuffers::StructDef& definition) {
+                              const flatbuffers::StructDef& definition,
+                              const std::string& members,
+                              const std::string& where) {
     const flatbuffers::FieldDef* first = nullptr;
     for (const flatbuffers::FieldDef* field : definition.fields.vec) {
         if (!line.CheckField(field->value.offset)) continue;
         if (first != nullptr) {
-            throw JournalError("two commands in one line: " + quoted(first->name) + " and " +
-                               quoted(field->name));
+            throw JournalError("two " + members + "s in one " + where + ": " +
+                               json_string(first->name) + " and " + json_string(field->name));
         }
         first = field;
     }
-    if (first == nullptr) throw JournalError("no command in this line");
+    if (first == nullptr) throw JournalError("no " + members + " in this " + where);
 }
 
 std::string_view trimmed(std::string_view line) {
@@ -130,7 +132,14 @@ struct JournalReader::Parts {
     bool next_json();
     bool next_binary();
     void check(const flatbuffers::Table& table) const {
-        refuse_all_but_one_field(table, *parser.root_struct_def_);
+        const flatbuffers::StructDef& words = *parser.root_struct_def_;
+        refuse_all_but_one_field(table, words, "command", "line");
+        const flatbuffers::FieldDef& expect = *words.fields.Lookup("expect");
+        if (table.CheckField(expect.value.offset)) {
+            const auto* inner = table.GetPointer<const flatbuffers::Table*>(expect.value.offset);
+            refuse_all_but_one_field(
+                *inner, *expect.value.type.struct_def, "decision", "\"expect\"");
+        }
         refuse_unfit(table, *parser.root_struct_def_, {});
     }
 
@@ -153,8 +162,10 @@ bool JournalReader::Parts::next_json() {
         ++line;
     } while (text.empty() || text.starts_with('#') || text.starts_with("//"));
     if (text.find('\0') != std::string_view::npos) throw JournalError("a zero byte in the line");
+    if (text.starts_with(kByteOrderMark)) throw JournalError("a byte order mark in the line");
     const std::string object = with_slot_numbers_as_text(std::string(text));
     if (!parser.ParseJson(object.c_str())) throw parser_error(parser.error_);
+    refuse_lax(text, *parser.root_struct_def_, text.find("\"expect") != std::string_view::npos);
     buffer = {reinterpret_cast<const char*>(parser.builder_.GetBufferPointer()),
               parser.builder_.GetSize()};
     return true;
@@ -218,6 +229,7 @@ bool JournalReader::is_binary() const {
 
 void JournalReader::rewind() {
     parts_->place = parts_->binary ? kJournalMagic.size() : 0;
+    if (parts_->bytes.starts_with(kByteOrderMark)) parts_->place = kByteOrderMark.size();
     parts_->line = 0;
 }
 

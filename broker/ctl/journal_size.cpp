@@ -58,6 +58,18 @@ void replace(uint32_t& needed, uint32_t given) {
     if (given != 0) needed = given;
 }
 
+// What the journal needs, or says that it needs.
+core::Limits merged(core::Limits needed, const core::Limits& given) {
+    needed.pools = std::min(needed.pools, shm::kPoolsMax);
+    replace(needed.pools, given.pools);
+    replace(needed.sessions, given.sessions);
+    replace(needed.slots, given.slots);
+    replace(needed.claims, given.claims);
+    replace(needed.leases, given.leases);
+    replace(needed.arena_blocks, given.arena_blocks);
+    return needed;
+}
+
 }  // namespace
 
 core::Limits limits_of(JournalReader& journal) {
@@ -72,34 +84,33 @@ core::Limits limits_of(JournalReader& journal) {
                         .accounts = 1,
                         .label_sets = 1};
     core::Limits given{0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    uint32_t too_many = 0;  // the first line that is one too many
     try {
         while (const journal::Line* line = journal.next()) {
             if (line->state() != nullptr) break;  // it brings its own limits
             count(needed, *line, journal.buffer().size());
-            if (line->limits() == nullptr) continue;
-            given.pools = line->limits()->pools();
-            given.sessions = line->limits()->sessions();
-            given.slots = line->limits()->slots();
-            given.claims = line->limits()->claims();
-            given.leases = line->limits()->leases();
-            given.arena_blocks = line->limits()->arena_blocks();
+            if (line->limits() != nullptr) {
+                given.pools = line->limits()->pools();
+                given.sessions = line->limits()->sessions();
+                given.slots = line->limits()->slots();
+                given.claims = line->limits()->claims();
+                given.leases = line->limits()->leases();
+                given.arena_blocks = line->limits()->arena_blocks();
+            }
+            if (core::state_size(merged(needed, given)) <= kStateMax) continue;
+            too_many = journal.line();
+            break;
         }
     } catch (const JournalError&) {
         // It is told when that line's turn comes.
     }
     journal.rewind();
-    needed.pools = std::min(needed.pools, shm::kPoolsMax);
-    replace(needed.pools, given.pools);
-    replace(needed.sessions, given.sessions);
-    replace(needed.slots, given.slots);
-    replace(needed.claims, given.claims);
-    replace(needed.leases, given.leases);
-    replace(needed.arena_blocks, given.arena_blocks);
-    if (core::state_size(needed) > kStateMax) {
-        journal.next();  // so that the message has a line
-        throw JournalError("the journal needs more rows than 4 GiB can hold");
+    if (too_many != 0) {
+        while (journal.line() != too_many)
+            journal.next();  // so that the message has its line
+        throw JournalError("with this line the journal needs more rows than 4 GiB can hold");
     }
-    return needed;
+    return merged(needed, given);
 }
 
 }  // namespace dibs::ctl

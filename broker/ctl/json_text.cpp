@@ -4,6 +4,12 @@
 
 namespace dibs::ctl {
 
+std::string json_string(std::string_view value) {
+    JsonText text;
+    text.text({}, value);
+    return text.line();
+}
+
 void JsonText::text(std::string_view key, std::string_view value) {
     name(key);
     quoted(value);

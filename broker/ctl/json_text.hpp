@@ -41,4 +41,8 @@ class JsonText {
     std::string line_;
 };
 
+// As a line of JSON has it, quotes included: in a message, nothing of it can be taken for something
+// else.
+std::string json_string(std::string_view value);
+
 }  // namespace dibs::ctl

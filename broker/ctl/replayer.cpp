@@ -8,6 +8,8 @@
 #include "broker/core/decision_sum.hpp"
 #include "broker/ctl/journal_error.hpp"
 #include "broker/ctl/journal_texts.hpp"
+#include "broker/ctl/json_text.hpp"
+#include "shm/pool_name.hpp"
 
 namespace dibs::ctl {
 namespace {
@@ -25,6 +27,16 @@ std::string joined(const Strings* texts) {
         result += '\0';
     }
     return result;
+}
+
+// Of a slot, "key=value" each.
+std::string joined_attributes(const Strings* texts) {
+    for (const std::string_view text : views(texts)) {
+        if (text.find('=') == std::string_view::npos) {
+            throw JournalError("the attribute " + json_string(text) + " is no \"key=value\"");
+        }
+    }
+    return joined(texts);
 }
 
 std::span<const uint8_t> bytes_of(std::string_view text) {
@@ -222,10 +234,13 @@ void Replayer::apply(const journal::Advance& advance) {
 // --- pools and sessions
 
 void Replayer::apply(const journal::Pool& pool) {
+    if (!shm::is_pool_name(pool.name()->c_str(), pool.name()->size())) {
+        throw JournalError(json_string(pool.name()->str()) + ": " + shm::kPoolNameRule);
+    }
     std::vector<std::string> attributes;
     if (pool.slot_attributes() != nullptr) {
         for (const journal::SlotAttributes* slot : *pool.slot_attributes()) {
-            attributes.push_back(joined(slot->attributes()));
+            attributes.push_back(joined_attributes(slot->attributes()));
         }
     }
     const std::vector<std::string_view> slot_attributes(attributes.begin(), attributes.end());
@@ -295,7 +310,7 @@ void Replayer::apply(const journal::MaybePool& pool, bool on) {
     if (pool.pool() != nullptr) {
         drain.pool = pool_row(pool.pool());
         if (drain.pool == shm::kNoRow) {
-            throw JournalError("there is no pool \"" + pool.pool()->str() + "\"");
+            throw JournalError("there is no pool " + json_string(pool.pool()->str()));
         }
     }
     core_->apply(drain);
@@ -305,9 +320,9 @@ void Replayer::apply(const journal::PoolName& pool) {
     const std::string name = pool.pool()->str();
     switch (core_->delete_pool(pool_row(pool.pool()))) {
         case shm::Reason::kUnknownPool:
-            throw JournalError("there is no pool \"" + name + "\"");
+            throw JournalError("there is no pool " + json_string(name));
         case shm::Reason::kState:
-            throw JournalError("pool \"" + name + "\" is in use");
+            throw JournalError("pool " + json_string(name) + " is in use");
         default:
             return;
     }
@@ -328,7 +343,8 @@ void Replayer::apply(const journal::Steered& named, bool ends) {
     core::TimeNs granted_ns = 0;
     const shm::Reason reason = core_->apply(steer, &granted_ns);
     if (reason != shm::Reason::kOk) {
-        throw JournalError("claim \"" + claim.name + "\": " + std::string(reason_word(reason)));
+        throw JournalError("claim " + json_string(claim.name) + ": " +
+                           std::string(reason_word(reason)));
     }
 }
 
@@ -421,7 +437,7 @@ void Replayer::apply(const journal::Announce& announce) {
     const uint32_t row = cast_.live_session(session).row;
     const Cast::Slot& slot = cast_.add_slot(announce.slot()->str(), session);
     const std::vector<std::string_view> labels = views(announce.labels());
-    const std::string attributes = joined(announce.attributes());
+    const std::string attributes = joined_attributes(announce.attributes());
     const uint64_t operation = cast_.add_operation({"announce", "slot", slot.name});
     core_->apply(core::Announce{
         .session = row,

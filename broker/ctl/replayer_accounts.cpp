@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/journal_error.hpp"
 #include "broker/ctl/journal_texts.hpp"
+#include "broker/ctl/json_text.hpp"
 #include "broker/ctl/replayer.hpp"
 
 namespace dibs::ctl {
@@ -16,7 +17,7 @@ std::span<const int64_t> numbers(const Longs* list) {
 
 void refuse_empty(const flatbuffers::String* text, const char* field) {
     if (text == nullptr || text->size() == 0) {
-        throw JournalError("\"" + std::string(field) + "\" is empty");
+        throw JournalError(json_string(std::string(field)) + " is empty");
     }
 }
 

@@ -113,6 +113,66 @@ TEST(JournalReader, RefusesANumberThatIsNoneOfAFieldsValues) {
               R"(1:0: "pool.kind" is 9, which is none of its values)");
 }
 
+// The schema's parser reads each of them, and not as it was meant.
+TEST(JournalReader, RefusesWhatIsAlmostJson) {
+    const auto pool = [](const std::string& fields) {
+        return complaint(lines({R"({"pool":{"name":"gpu",)" + fields + "}}"}));
+    };
+    const std::string at = "1:0: \"pool.";
+    EXPECT_EQ(pool(R"("slots":"1")"), at + R"(slots" is text, not a whole number)");
+    EXPECT_EQ(pool(R"("release_is_ready":9)"),
+              at + R"(release_is_ready" is a whole number, not true or false)");
+    EXPECT_EQ(pool(R"("release_is_ready":"true")"),
+              at + R"(release_is_ready" is text, not true or false)");
+    EXPECT_EQ(pool(R"("expiry":"strict lazy")"),
+              at + R"(expiry" is "strict lazy", which is none of its values)");
+    EXPECT_EQ(pool(R"("slots":0x10)"),
+              "1:32: syntax error while parsing object - invalid literal; last read: '0x'; "
+              "expected '}'");
+    EXPECT_EQ(complaint(lines({R"({'turn':{}})"})),
+              "1:2: syntax error while parsing object key - invalid literal; last read: '{''; "
+              "expected string literal");
+    EXPECT_EQ(complaint(lines({R"({"turn":{} /* done */})"})),
+              "1:12: syntax error while parsing object - invalid literal; last read: "
+              "'\"turn\":{} /'; expected '}'");
+    EXPECT_EQ(complaint(lines({R"({"expect":{"grant":{"claim":"a","claim":"b"}}})"})),
+              R"(1:0: "claim" is given twice)");
+    EXPECT_EQ(complaint(lines({R"({"expect":{"grant":{"slots":[0,true]}}})"})),
+              "1:37: expecting: string constant instead got: true");
+}
+
+TEST(JournalReader, TakesAMarkOfTheByteOrderAtTheBeginningOnly) {
+    const std::string mark = "\xef\xbb\xbf";
+    EXPECT_EQ(complaint(mark + lines({"// a", kPool, kTurn})), "");
+    EXPECT_EQ(complaint(lines({kPool, mark + kTurn})), "2:0: a byte order mark in the line");
+}
+
+TEST(JournalReader, ShowsNamesAsJsonHasThem) {
+    EXPECT_EQ(complaint(lines({R"({"claim":{"session":"a\n\u001b[31m","claim":"c","pool":"g"}})"})),
+              R"(1:0: there is no session "a\n\u001b[31m")");
+    EXPECT_EQ(
+        complaint(lines({R"({"pool":{"name":"g\nh","slots":1}})"})),
+        R"(1:0: "g\nh": a pool's name has 1 to 63 letters, digits, ".", "_" and "-", a letter )"
+        "first");
+}
+
+TEST(JournalReader, RefusesAttributesThatAreNoPairs) {
+    EXPECT_EQ(complaint(lines({R"({"pool":{"name":"gpu","slots":1,"attributes_max":16,)"
+                               R"("slot_attributes":[{"attributes":["device"]}]}})"})),
+              R"(1:0: the attribute "device" is no "key=value")");
+    EXPECT_EQ(complaint(lines({R"({"pool":{"name":"box","kind":"worker","attributes_max":16}})",
+                               kAlice,
+                               R"({"announce":{"session":"alice","slot":"s","pool":"box",)"
+                               R"("attributes":["a=1","b"]}})"})),
+              R"(3:0: the attribute "b" is no "key=value")");
+}
+
+TEST(JournalReader, RefusesAnExpectationOfNoneOrTwo) {
+    EXPECT_EQ(complaint(lines({R"({"expect":{}})"})), R"(1:0: no decision in this "expect")");
+    EXPECT_EQ(complaint(lines({R"({"expect":{"grant":{},"end":{}}})"})),
+              R"(1:0: two decisions in one "expect": "grant" and "end")");
+}
+
 TEST(JournalReader, RefusesAMissingField) {
     EXPECT_EQ(complaint(lines({R"({"claim":{"session":"alice","claim":"c1"}})"})),
               "1:42: required field is missing: pool in Claim");
@@ -238,7 +298,9 @@ TEST(JournalReader, RefusesABinaryJournalWhoseNumbersAreOutOfAlignment) {
 
 TEST(JournalReader, RefusesMoreThanMemoryCanHold) {
     EXPECT_EQ(complaint(lines({R"({"pool":{"name":"gpu","slots":4000000000}})"})),
-              "1:0: the journal needs more rows than 4 GiB can hold");
+              "1:0: with this line the journal needs more rows than 4 GiB can hold");
+    EXPECT_EQ(complaint(lines({kPool, "", kAlice, R"({"pool":{"name":"b","slots":4000000000}})"})),
+              "4:0: with this line the journal needs more rows than 4 GiB can hold");
     EXPECT_EQ(complaint(lines({kPool,
                                kAlice,
                                R"({"claim":{"session":"alice","claim":"c","pool":"gpu",)"
