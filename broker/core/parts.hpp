@@ -505,6 +505,7 @@ struct Core::Parts {
     [[nodiscard]] uint32_t runs_on(uint32_t slot) const;
     [[nodiscard]] bool is_held_strictly(uint32_t slot) const;
     void end_strictly(uint32_t lease);
+    [[nodiscard]] bool is_asked_for(uint32_t slot, uint32_t claim) const;
     [[nodiscard]] uint32_t counts_on(uint32_t slot) const;
     Reason report_idle(uint32_t pool,
                        std::string_view worker,

@@ -51,6 +51,12 @@ void Core::Parts::end_strictly(uint32_t row) {
     touch(lease.pool);
 }
 
+// The slot is reserved for the claim.
+bool Core::Parts::is_asked_for(uint32_t row, uint32_t claim) const {
+    const shm::SlotRow& slot = state.slots[row];
+    return slot.state == SlotState::kReserved && !is_kept(slot) && slot.holder == claim;
+}
+
 // The claim for which the slot counts against label limits, or kNoRow.
 uint32_t Core::Parts::counts_on(uint32_t row) const {
     if (book->promised_to[row] != kNoRow) return book->promised_to[row];
@@ -173,6 +179,10 @@ void Core::Parts::report_running(uint64_t number, uint32_t slot, TimeNs event_ns
     const uint32_t claim = find_claim(number);
     if (claim == kNoRow) return delete_unless_newer(slot);
     if (event_ns < state.claims[claim].confirmed_ns) return;
+    if (slot != kNoRow && is_asked_for(slot, claim)) {  // what its worker says decides
+        confirm_claim(claim, event_ns);
+        return confirm_slot(slot, event_ns);
+    }
     if (state.claims[claim].state != ClaimState::kRunning) {
         drop_waiting(claim, Reason::kWorkerLost);
         return delete_unless_newer(slot);

@@ -208,6 +208,15 @@ void NaiveCore::claim_running(const core::Report& report) {
         delete_unless_older();
     } else if (waits != m_.claims.end() && by_account(waits->second.pool)) {
         if (at < waits->second.confirmed_ns) return;
+        // "Same worker → confirm request and worker": chosen for r, so that nothing contradicts.
+        const std::vector<uint64_t>& chosen = waits->second.slots;
+        const bool is_chosen = worker != nullptr && waits->second.is_confirming &&
+                               std::count(chosen.begin(), chosen.end(), worker->id) != 0;
+        if (is_chosen) {
+            waits->second.confirmed_ns = at;
+            worker->confirmed_ns = std::max(worker->confirmed_ns, at);
+            return;
+        }
         end_claim_and_free(report.claim, Outcome::kCancelled, Reason::kWorkerLost);
         delete_unless_older();
     } else {
