@@ -146,11 +146,8 @@ bool Turn::anything_to_do() {
 }
 
 core::TimeNs Turn::next_due() const {
-    return std::min({core_.next_due(),
-                     core_.next_crossing(),
-                     drain_until_ns_,
-                     transient_.next_due(),
-                     penalty_.next_due()});
+    return std::min(
+        {core_.next_turn(), drain_until_ns_, transient_.next_due(), penalty_.next_due()});
 }
 
 // Whom this turn has read, and who is shunned, has its pause.

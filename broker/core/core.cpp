@@ -108,6 +108,10 @@ bool Core::cut() const {
     return parts_->cut;
 }
 
+TimeNs Core::next_turn() const {
+    return std::min(next_due(), next_crossing());
+}
+
 TimeNs Core::next_due() const {
     TimeNs due = parts_->timers.empty() ? kNever : parts_->timers.first().due_ns;
     if (!parts_->kept_slots.empty()) due = std::min(due, parts_->kept_slots.first().due_ns);

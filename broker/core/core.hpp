@@ -90,14 +90,17 @@ class Core {
     void commit();  // one release store: from here on the turn has happened
     void clear();   // its stores are done; decisions stay readable until the next begin_turn
     // A cut, a death, a growing pool or an undecided one to go on with: a turn is wanted without
-    // new commands. Timers are next_due().
+    // new commands. Instants are next_turn()'s.
     [[nodiscard]] bool work_left() const;
     // The last turn was cut: the next one goes on with it, at its time; commands wait until then.
     [[nodiscard]] bool cut() const;
-    // The next instant at which a turn is wanted without new commands; kNever = none.
+    // The next instant at which a turn is wanted without new commands, after a turn: the earlier of
+    // the next two. kNever = none.
+    [[nodiscard]] TimeNs next_turn() const;
+    // The next instant at which a timer is due.
     [[nodiscard]] TimeNs next_due() const;
-    // The next instant at which a balance changes what a pass may do, after a turn; kNever = none.
-    // A turn is wanted then if nobody else asks for one; decisions do not depend on it.
+    // The next instant at which a balance changes what a pass may do. What is decided depends on
+    // when a turn looks at it, not on who has asked for that turn.
     [[nodiscard]] TimeNs next_crossing() const;
     // Commands should wait for the next turn: the log is three quarters full.
     [[nodiscard]] bool turn_full() const;

@@ -223,8 +223,8 @@ void Replayer::apply(const journal::Advance& advance) {
                            std::to_string(to));
     }
     if (to == shm::kNever) throw JournalError("time passes its end");
-    while (advance.timers() && core_->next_due() <= to) {
-        now_ = std::max(now_, core_->next_due());
+    while (advance.timers() && core_->next_turn() <= to) {
+        now_ = std::max(now_, core_->next_turn());
         open_turn();
         close_turn();
     }

@@ -405,7 +405,7 @@ std::string broker_text(const Core& core) {
     json.open_object();
     json.open_object("broker");
     json.number("now_ns", core.now());
-    write_time(json, "next_due_ns", core.next_due());
+    write_time(json, "next_due_ns", core.next_turn());
     json.truth("draining", core.draining());
     json.number("sessions_free", counters.sessions_free);
     json.number("slots_free", counters.slots_free);
