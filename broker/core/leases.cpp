@@ -132,7 +132,7 @@ uint32_t Core::Parts::grant(uint32_t claim_row, uint32_t first_slot) {
 Reason Core::Parts::lease_refusal(uint64_t id, uint64_t fence) const {
     const auto row = static_cast<uint32_t>(id);
     const auto generation = static_cast<uint32_t>(id >> 32U);
-    if (row >= state.leases.size()) return Reason::kNotFound;
+    if (row >= state.leases.size() || generation == 0) return Reason::kNotFound;  // no id is 0
     const shm::LeaseRow& lease = state.leases[row];
     const uint32_t current = lease.head.generation;
     const bool free = lease.state == LeaseState::kFree;

@@ -21,7 +21,7 @@ Reason Core::Parts::apply(const Steer& command, uint64_t* granted_ns) {
     if (command.kind == Steer::Kind::kCancel) return revoke_claim(command);
     const uint32_t row = row_of(command.lease);
     const uint32_t generation = generation_of(command.lease);
-    if (row >= state.leases.size()) return Reason::kNotFound;
+    if (row >= state.leases.size() || generation == 0) return Reason::kNotFound;
     const shm::LeaseRow& lease = state.leases[row];
     if (generation < lease.head.generation) return Reason::kAlreadyEnded;
     if (lease.state == shm::LeaseState::kFree || generation > lease.head.generation) {

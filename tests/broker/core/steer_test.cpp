@@ -54,6 +54,16 @@ TEST_F(SteerTest, EndsALeaseAndTellsItsHolder) {
     EXPECT_EQ(reason_, Reason::kAlreadyEnded);
 }
 
+TEST_F(SteerTest, FindsNoLeaseByAnIdThatNoneCanHave) {
+    const uint32_t pool = counted_pool("gpu", 1);
+    const uint32_t holder = session();
+    turn(1, [&] { claim(holder, 0, pool); });
+    for (const Steer::Kind kind : {Steer::Kind::kRelease, Steer::Kind::kRenew}) {
+        EXPECT_TRUE(steer(kind, 0).empty());
+        EXPECT_EQ(reason_, Reason::kNotFound);
+    }
+}
+
 TEST_F(SteerTest, GivesTheSlotOfARevokedLeaseToWhoWaits) {
     const uint32_t pool = counted_pool("gpu", 1);
     const uint32_t holder = session(1000);
