@@ -6,6 +6,7 @@
 #include <iostream>
 #include <set>
 
+#include "broker/number_option.hpp"
 #include "broker/prose.hpp"
 #include "broker/spelling.hpp"
 #include "shm/layout.hpp"
@@ -13,6 +14,8 @@
 namespace dibs {
 
 namespace {
+
+constexpr NumberRange kDescriptors = {0, INT32_MAX};
 
 // What the parser could not place: a misspelt option, or a word too many.
 std::string misplaced(const CLI::App& app) {
@@ -55,12 +58,15 @@ std::optional<Arguments> parse_arguments(int argc, char** argv, int* exit_code) 
             return path.empty() ? std::string("a path is needed, and none is there")
                                 : std::string();
         });
-    app.add_option("--state-fd", arguments.state_fd, "memfd with the STATE to go on from")
-        ->check(CLI::NonNegativeNumber);
+    add_number_option(&app,
+                      "--state-fd",
+                      &arguments.state_fd,
+                      kDescriptors,
+                      "memfd with the STATE to go on from");
     app.add_option("--load", arguments.load, "snapshot of dibs dump to go on from")
         ->excludes("--state-fd");
-    app.add_option("--ready-fd", arguments.ready_fd, "descriptor for the ready line")
-        ->check(CLI::NonNegativeNumber);
+    add_number_option(
+        &app, "--ready-fd", &arguments.ready_fd, kDescriptors, "descriptor for the ready line");
     app.add_flag("--multi-user",
                  arguments.multi_user,
                  "serve users who do not trust each other; refuse where one could be the broker's");
@@ -73,9 +79,9 @@ std::optional<Arguments> parse_arguments(int argc, char** argv, int* exit_code) 
            "start the next broker only when this one has died: half the memory, and a takeover "
            "that takes longer")
         ->excludes("--no-keeper");
-    app.add_option("--link", arguments.link_fd)->group("")->check(CLI::NonNegativeNumber);
-    app.add_option("--keep", arguments.keep_fd)->group("")->check(CLI::NonNegativeNumber);
-    app.add_option("--ahead", arguments.ahead_kib)->group("")->needs("--link");
+    add_number_option(&app, "--link", &arguments.link_fd, kDescriptors)->group("");
+    add_number_option(&app, "--keep", &arguments.keep_fd, kDescriptors)->group("");
+    add_number_option(&app, "--ahead", &arguments.ahead_kib, {})->group("")->needs("--link");
     app.set_version_flag("-V,--version",
                          "dibsd " DIBS_VERSION ", layout " + std::to_string(shm::kLayoutVersion));
     app.allow_extras();

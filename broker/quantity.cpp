@@ -1,4 +1,4 @@
-// broker/quantity.cpp -- durations, sizes and money as people write them.
+// broker/quantity.cpp -- durations, sizes, money and whole numbers as people write them.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/quantity.hpp"
 
@@ -115,6 +115,20 @@ std::string show_micros(int64_t micros) {
     part.erase(part.find_last_not_of('0') + 1);
     const std::string whole = (micros < 0 ? "-" : "") + std::to_string(size / 1'000'000);
     return part.empty() ? whole : whole + "." + part;
+}
+
+std::optional<uint64_t> parse_number(std::string_view text, NumberRange range) {
+    uint64_t number = 0;
+    const char* end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, number);
+    if (error != std::errc() || stop != end) return std::nullopt;
+    if (number < range.least || number > range.most) return std::nullopt;
+    return number;
+}
+
+std::string no_number(std::string_view text, NumberRange range) {
+    return "\"" + std::string(text) + "\" is not a number from " + std::to_string(range.least) +
+           " to " + std::to_string(range.most);
 }
 
 }  // namespace dibs

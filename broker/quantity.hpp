@@ -1,4 +1,4 @@
-// broker/quantity.hpp -- durations, sizes and money as people write them.
+// broker/quantity.hpp -- durations, sizes, money and whole numbers as people write them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -21,5 +21,15 @@ std::string show_size(uint64_t bytes);
 // beyond 64 bits.
 std::optional<int64_t> parse_micros(std::string_view text);
 std::string show_micros(int64_t micros);
+
+// The whole numbers that an option takes.
+struct NumberRange {
+    uint64_t least = 0;
+    uint64_t most = INT64_MAX;  // far above whatever is counted, and can be read
+};
+// "17": digits alone. Nothing if it is anything else, a sign before it too, or outside.
+std::optional<uint64_t> parse_number(std::string_view text, NumberRange range);
+// What to say then, behind the option: "\"-5\" is not a number from 0 to 65535".
+std::string no_number(std::string_view text, NumberRange range);
 
 }  // namespace dibs

@@ -9,8 +9,8 @@
 #include <set>
 
 #include "broker/ctl/subcommand.hpp"
+#include "broker/number_option.hpp"
 #include "broker/prose.hpp"
-#include "broker/quantity.hpp"
 #include "broker/spelling.hpp"
 
 namespace dibs::ctl {
@@ -72,10 +72,18 @@ void Arguments::text(const std::string& name,
 
 void Arguments::number(const std::string& name,
                        uint64_t* target,
+                       NumberRange range,
                        const std::string& about,
                        bool has_default) {
-    CLI::Option* option = parser_->app.add_option(name, *target, about);
-    if (has_default) option->capture_default_str();
+    CLI::Option* option = add_number_option(&parser_->app, name, target, range, about);
+    if (has_default) option->default_str(std::to_string(*target));
+}
+
+void Arguments::number(const std::string& name,
+                       std::optional<uint64_t>* target,
+                       NumberRange range,
+                       const std::string& about) {
+    (void)add_number_option(&parser_->app, name, target, range, about);
 }
 
 void Arguments::texts(const std::string& name,

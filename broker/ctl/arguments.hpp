@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "broker/quantity.hpp"
+
 namespace dibs::ctl {
 
 class Arguments {
@@ -33,8 +35,14 @@ class Arguments {
     // written.
     void number(const std::string& name,
                 uint64_t* target,
+                NumberRange range,
                 const std::string& about,
                 bool has_default = true);
+    // Where 0 is something else than no option.
+    void number(const std::string& name,
+                std::optional<uint64_t>* target,
+                NumberRange range,
+                const std::string& about);
     void texts(const std::string& name,
                std::vector<std::string>* target,
                const std::string& about,

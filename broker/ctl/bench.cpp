@@ -18,7 +18,7 @@ namespace dibs::ctl {
 
 namespace {
 
-constexpr uint64_t kClaimsMax = 10'000'000;
+constexpr NumberRange kClaimCounts = {1, 10'000'000};
 constexpr double kBeyond = 9.99;  // ten, and what a product of such numbers may lack
 
 // One claim and its release; the time until the grant was in hand.
@@ -55,13 +55,10 @@ int run_bench(int argc, char** argv) {
                         "Claims and releases a slot of the pool again and again, and shows how "
                         "long a grant takes. It takes slots from whoever else wants them.");
     arguments.operand("POOL", &name, "the pool; it needs an idle slot");
-    arguments.number("-c,--claims", &claims, "how many, at most 10,000,000");
+    arguments.number("-c,--claims", &claims, kClaimCounts, "how many, at most 10,000,000");
     Output output(arguments);
     if (const auto exit = arguments.parse(argc, argv)) return *exit;
     (void)output.form();
-    if (claims == 0 || claims > kClaimsMax) {
-        throw Failure(kExitUsage, "--claims: a number from 1 to 10000000");
-    }
     const Attachment attachment(output.socket());
     const uint32_t pool = attachment.pool(name);
     std::vector<uint64_t> times(claims);

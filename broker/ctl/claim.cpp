@@ -153,7 +153,7 @@ int run_claim(int argc, char** argv) {
                     "account (repeatable)",
                     "LABEL");
     arguments.texts("-p,--prefer", &options.prefer, exec::kPreferAbout, "LABEL");
-    arguments.number("-P,--priority", &options.priority, exec::kPriorityAbout);
+    arguments.number("-P,--priority", &options.priority, exec::kPriorities, exec::kPriorityAbout);
     arguments.text("--account", &options.account, exec::kAccountAbout, "NAME");
     arguments.text(
         "--preempt", &preempt, std::string(exec::kPreemptAbout) + ". At once, if not said", "WORD");

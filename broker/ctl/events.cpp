@@ -61,14 +61,11 @@ int run_events(int argc, char** argv) {
     int64_t duration_ns = -1;
     arguments.flag("-f,--follow", &follow, "until interrupted; else for a second");
     arguments.flag("--jsonl", &json, "a line of JSON for each event");
-    arguments.number("--count", &count, "end after so many events, at least 1", false);
+    arguments.number("--count", &count, {1}, "end after so many events", false);
     arguments.duration("--for", &duration_ns, "end after this time");
     arguments.text(
         "--socket", &socket, "the broker's socket; else DIBS_SOCKET, then its place", "PATH");
     if (const auto exit = arguments.parse(argc, argv)) return *exit;
-    if (count == 0 && arguments.given("--count")) {
-        throw Failure(kExitUsage, "--count 0: it is at least 1; without --count there is no end");
-    }
     require_output();
     signal(SIGPIPE, SIG_IGN);
     const Subscription events = subscribe(socket);

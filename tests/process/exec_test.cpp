@@ -243,7 +243,7 @@ TEST_F(Exec, SaysWhatIsWrong) {
          "--now does not wait, so it goes without --timeout"},
         {{"one", "-E", "256", "--", "true"},
          2,
-         "--conflict-exit 256: an exit code is a number up to 255"},
+         "--conflict-exit: \"256\" is not a number from 0 to 255" + see_help},
         {{"one", "-e", "A", "--", "true"}, 2, "--env A: write VARIABLE=ATTRIBUTE"},
         {{"gpu", "-e", "A=bus", "--", "true"},
          125,

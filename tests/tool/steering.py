@@ -220,7 +220,8 @@ def bench(place):
     expect_equal(told["p999_ns"], None)  # of so few it would be the worst one
     expect(0 < told["least_ns"] <= told["p50_ns"] <= told["p99_ns"] <= told["most_ns"], out)
     expect_equal(place.run("bench", "gpu", "-c", "0"),
-                 (2, "", "dibs bench: --claims: a number from 1 to 10000000\n"))
+                 (2, "", 'dibs bench: --claims: "0" is not a number from 1 to 10000000\nSee dibs bench '
+                         "--help.\n"))
 
 
 def pools(place, holds):

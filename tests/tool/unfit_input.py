@@ -104,9 +104,6 @@ def in_front(place):
     for words in (["ls", "pools", "--pool"], ["exec", "gpu", "--env"], ["claim", "gpu", "--timeout"]):
         expect_equal(place.run(*words)[2].splitlines()[0],
                      f"dibs {words[0]}: option {words[-1]} needs a value")
-    expect_equal(place.run("events", "--count", "0"),
-                 (2, "", "dibs events: --count 0: it is at least 1; without --count there is no "
-                         "end\n"))
     for option, form in (("--env", "VARIABLE=ATTRIBUTE"), ("--option", "KEY=VALUE"),
                          ("--create", "NAME=N")):
         expect_equal(place.run("exec", "gpu", option, "FOO", "--", "true"),

@@ -2,7 +2,6 @@
 // each was configured to get and what it got; made, changed and deleted while the broker serves.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -23,6 +22,7 @@ namespace dibs::ctl {
 namespace {
 
 const std::set<std::string_view> kWords = {"ls", "show", "set", "reset", "delete"};
+constexpr NumberRange kFanouts = {0, 65535};
 
 struct Wanted {
     std::string word;
@@ -30,7 +30,7 @@ struct Wanted {
     std::optional<std::string> rate;
     std::optional<std::string> balance;
     int64_t charge_max_ns = -1;
-    std::optional<std::string> fanout_max;
+    std::optional<uint64_t> fanout_max;
     std::vector<std::string> label_limits;
     bool free_tasks = false;
     bool no_free_tasks = false;
@@ -102,27 +102,20 @@ std::vector<int64_t> classes(const std::string& option,
     return micros;
 }
 
-std::optional<uint32_t> whole(std::string_view text, uint32_t most) {
-    uint32_t value = 0;
-    const char* end = text.data() + text.size();
-    const auto [at, error] = std::from_chars(text.data(), end, value);
-    if (error != std::errc() || at != end || value > most) return std::nullopt;
-    return value;
-}
-
 // "gpu=2", or "gpu=none".
 void add_limit(const std::string& text, admin::AccountChangeT& change) {
     const size_t sign = text.rfind('=');
     const std::string key = text.substr(0, std::min(sign, text.size()));
     const std::string limit = sign == std::string::npos ? "" : text.substr(sign + 1);
-    const auto slots = limit == "none" ? std::optional(shm::kNoRow) : whole(limit, shm::kNoRow - 1);
+    const auto slots = limit == "none" ? std::optional<uint64_t>(shm::kNoRow)
+                                       : parse_number(limit, {0, shm::kNoRow - 1});
     if (!fit_name(key) || !slots) {
         throw Failure(
             kExitUsage,
             "--label-limit: \"" + text + "\" is not KEY=SLOTS, such as gpu=2, or KEY=none");
     }
     change.label_keys.push_back(key);
-    change.label_limits.push_back(*slots);
+    change.label_limits.push_back(static_cast<uint32_t>(*slots));
 }
 
 std::unique_ptr<admin::AccountChangeT> change_of(const Wanted& wanted) {
@@ -138,15 +131,7 @@ std::unique_ptr<admin::AccountChangeT> change_of(const Wanted& wanted) {
     if (wanted.charge_max_ns >= 0) {
         change->charge_max_ns = static_cast<uint64_t>(wanted.charge_max_ns);
     }
-    if (wanted.fanout_max) {
-        const auto slots = whole(*wanted.fanout_max, 65535);
-        if (!slots) {
-            throw Failure(
-                kExitUsage,
-                "--fanout-max: \"" + *wanted.fanout_max + "\" is not a number from 0 to 65535");
-        }
-        change->fanout_max = *slots;
-    }
+    if (wanted.fanout_max) change->fanout_max = static_cast<uint32_t>(*wanted.fanout_max);
     if (wanted.free_tasks || wanted.no_free_tasks) {
         change->free_tasks_disabled = wanted.no_free_tasks;
     }
@@ -226,9 +211,10 @@ int run_account(int argc, char** argv) {
     arguments.duration("--charge-max",
                        &wanted.charge_max_ns,
                        "set: its rate is saved up for so long at most; a new one: 1min");
-    arguments.text("--fanout-max",
-                   &wanted.fanout_max,
-                   "set: slots of its claims with the same labels, paid ones; 0: any");
+    arguments.number("--fanout-max",
+                     &wanted.fanout_max,
+                     kFanouts,
+                     "set: slots of its claims with the same labels, paid ones; 0: any");
     arguments.texts(
         "--label-limit",
         &wanted.label_limits,

@@ -9,6 +9,7 @@
 
 #include "broker/ctl/demo/decimal.hpp"
 #include "broker/ctl/demo/text_line.hpp"
+#include "broker/quantity.hpp"
 #include "broker/spelling.hpp"
 
 namespace dibs::ctl::demo {
@@ -59,8 +60,8 @@ std::string bad(int name, const std::string& wanted) {
 }
 
 std::string take_number(int name, uint32_t least, uint32_t most, uint32_t* number) {
-    const auto value = parse_whole(optarg);
-    if (!value || *value < least || *value > most) {
+    const auto value = parse_number(optarg, {least, most});
+    if (!value) {
         return bad(name, "a number from " + std::to_string(least) + " to " + std::to_string(most));
     }
     *number = static_cast<uint32_t>(*value);

@@ -1,7 +1,6 @@
 // broker/ctl/exec/exec.cpp -- `dibs exec`: its arguments.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 
 #include "broker/ctl/admin/admin_client.hpp"
@@ -33,14 +32,15 @@ constexpr const char* kExecFooter =
     "is no such command.";
 
 constexpr const char* kCreationForm = "NAME=N";
-constexpr uint32_t kSlotsMax = 1U << 20;
+constexpr NumberRange kCreatedSlots = {1, 1U << 20};
+constexpr NumberRange kExitCodes = {0, 255};
 
 struct ExecWords {
     std::string pool;
     std::vector<std::string> creations;
     std::vector<std::string> variables;
     std::vector<std::string> claim_options;
-    std::string conflict_exit;
+    std::optional<uint64_t> conflict_exit;
     std::string preempt = "never";
 };
 
@@ -54,25 +54,13 @@ std::pair<std::string, std::string> pair_of(const std::string& text,
     return {text.substr(0, sign), text.substr(sign + 1)};
 }
 
-uint32_t number_in(const std::string& text, uint32_t most, const std::string& what) {
-    uint32_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc{} || end != text.data() + text.size() || number > most) {
-        throw Failure(kExitUsage, what + " a number up to " + std::to_string(most));
-    }
-    return number;
-}
-
 void read_words(const ExecWords& words, exec::Options* options) {
     options->pool = parse_pool_operand(words.pool, DIBS_UNITS_MAX);
     for (const std::string& text : words.variables)
         options->variables.push_back(pair_of(text, "--env", "VARIABLE=ATTRIBUTE"));
     for (const std::string& text : words.claim_options)
         options->claim_options.push_back(pair_of(text, "--option", "KEY=VALUE"));
-    if (!words.conflict_exit.empty()) {
-        const std::string what = "--conflict-exit " + words.conflict_exit + ": an exit code is";
-        options->conflict_exit = static_cast<int>(number_in(words.conflict_exit, 255, what));
-    }
+    if (words.conflict_exit) options->conflict_exit = static_cast<int>(*words.conflict_exit);
     exec::read_preempt(words.preempt, options);
     if (options->now && options->timeout_ns != DIBS_FOREVER) {
         throw Failure(kExitUsage, "--now does not wait, so it goes without --timeout");
@@ -92,10 +80,11 @@ std::vector<Creation> read_creations(const ExecWords& words) {
         creation.text = "--create " + text;
         creation.request.ask = admin::Ask::create;
         creation.request.pool = parse_pool_operand(name + ":1", 1).name;
-        creation.request.number = number_in(slots, kSlotsMax, creation.text + ": N is");
-        if (creation.request.number == 0) {
-            throw Failure(kExitUsage, creation.text + ": N is at least 1");
+        const auto count = parse_number(slots, kCreatedSlots);
+        if (!count) {
+            throw Failure(kExitUsage, creation.text + ": " + no_number(slots, kCreatedSlots));
         }
+        creation.request.number = *count;
     }
     return creations;
 }
@@ -134,10 +123,10 @@ int run_exec(int argc, char** argv) {
     arguments.duration(
         "-t,--timeout", &options.timeout_ns, "how long to wait for the slot; for ever if not said");
     arguments.flag("-n,--now", &options.now, "do not wait: now or not at all");
-    arguments.text("-E,--conflict-exit",
-                   &words.conflict_exit,
-                   "exit code in place of 75 (no slot free) and 124 (the timeout passed)",
-                   "CODE");
+    arguments.number("-E,--conflict-exit",
+                     &words.conflict_exit,
+                     kExitCodes,
+                     "exit code in place of 75 (no slot free) and 124 (the timeout passed)");
     arguments.texts("-e,--env",
                     &words.variables,
                     "set VARIABLE to the slots' attribute (repeatable)",
@@ -159,7 +148,7 @@ int run_exec(int argc, char** argv) {
                     "account (repeatable)",
                     "LABEL");
     arguments.texts("-p,--prefer", &options.prefer, exec::kPreferAbout, "LABEL");
-    arguments.number("-P,--priority", &options.priority, exec::kPriorityAbout);
+    arguments.number("-P,--priority", &options.priority, exec::kPriorities, exec::kPriorityAbout);
     arguments.text("--account", &options.account, exec::kAccountAbout, "NAME");
     arguments.text("--preempt",
                    &words.preempt,

@@ -205,7 +205,7 @@ dibs_completion claim(const Attachment& attachment, uint32_t pool, const Options
     asked.label_count = labels.size();
     asked.prefer = prefer.data();
     asked.prefer_count = prefer.size();
-    asked.priority = static_cast<int32_t>(std::min<uint64_t>(options.priority, INT32_MAX));
+    asked.priority = static_cast<int32_t>(options.priority);
     if (!options.account.empty()) asked.account = options.account.c_str();
     asked.preempt = options.preempt;
     asked.preempt_grace_ns = options.preempt_grace_ns;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "broker/ctl/attachment.hpp"
+#include "broker/quantity.hpp"
 
 namespace dibs::ctl::exec {
 
@@ -53,6 +54,7 @@ inline constexpr const char* kPreferAbout =
     "a label that the slot should have; its worker is told which it lacks (repeatable)";
 inline constexpr const char* kAccountAbout =
     "the account that pays, if not one's own; for the broker's administrators";
+inline constexpr NumberRange kPriorities = {0, INT32_MAX};
 inline constexpr const char* kPriorityAbout = "a priority that it brings, at most the policy's";
 
 }  // namespace dibs::ctl::exec

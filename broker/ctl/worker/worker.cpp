@@ -17,6 +17,7 @@ namespace dibs::ctl {
 namespace {
 
 constexpr uint32_t kProcessesMax = 1000;
+constexpr NumberRange kLineSizes = {1, 1U << 30};
 
 constexpr const char* kWorkerAbout =
     "Keeps N processes of a command warm and offers each as a slot of a pool. By default a process "
@@ -69,7 +70,6 @@ void read_words(const WorkerWords& words, worker::Options* options) {
         throw Failure(kExitUsage, "--notify and --ready-line are two ways to be ready: choose one");
     }
     check_labels("--label", options->labels);
-    if (options->line_max == 0) throw Failure(kExitUsage, "--line-max: at least 1 byte");
     if (options->name.empty()) {
         const std::string& command = options->command.front();
         options->name =
@@ -109,7 +109,7 @@ void add_options(Arguments* arguments, WorkerWords* words, worker::Options* opti
                      "what goes with every grant of the slots (repeatable)",
                      "KEY=VALUE");
     arguments->number(
-        "--uses-max", &options->uses_max, "replace a process after so many uses; 0 = never");
+        "--uses-max", &options->uses_max, {}, "replace a process after so many uses; 0 = never");
     arguments->duration(
         "--age-max", &options->age_max_ns, "replace a process of this age, between uses");
     arguments->duration(
@@ -129,12 +129,15 @@ void add_options(Arguments* arguments, WorkerWords* words, worker::Options* opti
     arguments->duration("--backoff-max", &options->backoff_max_ns, "but at most so long (30s)");
     arguments->number("--tries-max",
                       &options->tries_max,
+                      {},
                       "give up when every process has failed so often in a row; 0 = never");
     arguments->duration("--drain-timeout",
                         &options->drain_ns,
                         "how long to wait for uses to end when told to stop (30s)");
-    arguments->number(
-        "--line-max", &options->line_max, "the longest line that a process may write, in bytes");
+    arguments->number("--line-max",
+                      &options->line_max,
+                      kLineSizes,
+                      "the longest line that a process may write, in bytes");
     arguments->text("--socket", &options->socket, "the broker's socket", "PATH");
     arguments->footer(kWorkerFooter);
 }
