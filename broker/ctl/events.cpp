@@ -59,7 +59,7 @@ int run_events(int argc, char** argv) {
     bool json = false;
     uint64_t count = 0;
     int64_t duration_ns = -1;
-    arguments.flag("-f,--follow", &follow, "until interrupted; else for a second");
+    arguments.flag("-f,--follow", &follow, "until something ends it; else for a second at most");
     arguments.flag("--jsonl", &json, "a line of JSON for each event");
     arguments.number("--count", &count, {1}, "end after so many events", false);
     arguments.duration("--for", &duration_ns, "end after this time");
@@ -69,7 +69,7 @@ int run_events(int argc, char** argv) {
     require_output();
     signal(SIGPIPE, SIG_IGN);
     const Subscription events = subscribe(socket);
-    if (duration_ns < 0 && !follow && count == 0) duration_ns = DIBS_SECOND;
+    if (duration_ns < 0 && !follow) duration_ns = DIBS_SECOND;
     const int64_t until = duration_ns < 0 ? DIBS_FOREVER : after(monotonic_ns(), duration_ns);
     for (uint64_t printed = 0; count == 0 || printed < count; ++printed) {
         const int64_t left = until == DIBS_FOREVER ? DIBS_FOREVER : until - monotonic_ns();

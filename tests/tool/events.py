@@ -108,6 +108,16 @@ def busy(place):
     expect(len(out.splitlines()) < 256, "it has told what came when its time was over")
 
 
+@case("events: a count ends it, and without -f so does the second, however few there were")
+def counted(place):
+    place.start(POOLS)
+    child = follow(place, "--count", "3")
+    while child.poll() is None:
+        expect_equal(place.run("exec", "gpu", "--", "true")[0], 0)
+    expect_equal((child.returncode, len(child.stdout.read().splitlines())), (0, 3))
+    expect_equal(place.run("events", "--count", "1000000")[0::2], (0, ""))
+
+
 @case("events: a time that no clock reaches is none")
 def long(place):
     place.start(POOLS)
