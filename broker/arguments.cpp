@@ -32,6 +32,11 @@ std::string misplaced(const CLI::App& app) {
                                      : "\"" + app.remaining().front() + "\" is a word too many";
 }
 
+// An empty one is a script's empty variable, and would stand for no option.
+std::string has_name(const std::string& file) {
+    return file.empty() ? "the file's name is empty" : "";
+}
+
 int complain(const std::string& what) {
     std::cerr << "dibsd: " << what << "\nSee dibsd --help.\n";
     return 2;
@@ -51,8 +56,9 @@ std::vector<std::string> Arguments::options() const {
 std::optional<Arguments> parse_arguments(int argc, char** argv, int* exit_code) {
     Arguments arguments;
     CLI::App app("dibsd hands out warm, exclusive slots to the processes of this host.", "dibsd");
-    app.add_option("-c,--config", arguments.config, "configuration file");
-    app.add_option("--check-config", arguments.check_config, "check this file and exit");
+    app.add_option("-c,--config", arguments.config, "configuration file")->check(has_name);
+    app.add_option("--check-config", arguments.check_config, "check this file and exit")
+        ->check(has_name);
     app.add_option("--socket", arguments.socket, "listen on this path")
         ->check([](const std::string& path) {
             return path.empty() ? std::string("a path is needed, and none is there")
@@ -64,6 +70,7 @@ std::optional<Arguments> parse_arguments(int argc, char** argv, int* exit_code) 
                       kDescriptors,
                       "memfd with the STATE to go on from");
     app.add_option("--load", arguments.load, "snapshot of dibs dump to go on from")
+        ->check(has_name)
         ->excludes("--state-fd");
     add_number_option(
         &app, "--ready-fd", &arguments.ready_fd, kDescriptors, "descriptor for the ready line");

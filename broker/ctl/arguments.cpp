@@ -28,6 +28,16 @@ struct CommandFormatter : CLI::Formatter {
     }
 };
 
+// An empty name of a file is a script's empty variable: it would stand for the default, or for a
+// file that has no name. `word`: what stands for it in --help.
+void refuse_nameless(CLI::Option* option, const std::string& word) {
+    if (word != "PATH" && word != "FILE" && word != "STATE") return;
+    option->check([word](const std::string& name) -> std::string {
+        if (!name.empty()) return "";
+        return word == "PATH" ? "a path is needed, and none is there" : "the file's name is empty";
+    });
+}
+
 }  // namespace
 
 struct Arguments::Parser {
@@ -53,12 +63,7 @@ void Arguments::text(const std::string& name,
                      std::string* target,
                      const std::string& about,
                      const std::string& value) {
-    CLI::Option* option = parser_->app.add_option(name, *target, about)->type_name(value);
-    if (value != "PATH") return;
-    // It would stand for the default.
-    option->check([](const std::string& path) {
-        return path.empty() ? std::string("a path is needed, and none is there") : std::string();
-    });
+    refuse_nameless(parser_->app.add_option(name, *target, about)->type_name(value), value);
 }
 
 void Arguments::text(const std::string& name,
@@ -107,7 +112,7 @@ void Arguments::duration(const std::string& name, int64_t* target_ns, const std:
 }
 
 void Arguments::operand(const std::string& name, std::string* target, const std::string& about) {
-    parser_->app.add_option(name, *target, about)->required();
+    refuse_nameless(parser_->app.add_option(name, *target, about)->required(), name);
 }
 
 bool Arguments::given(const std::string& name) const {
@@ -127,13 +132,13 @@ void Arguments::command(std::vector<std::string>* target, const std::string& abo
 void Arguments::operands(const std::string& name,
                          std::vector<std::string>* target,
                          const std::string& about) {
-    parser_->app.add_option(name, *target, about)->required();
+    refuse_nameless(parser_->app.add_option(name, *target, about)->required(), name);
 }
 
 void Arguments::words(const std::string& name,
                       std::vector<std::string>* target,
                       const std::string& about) {
-    parser_->app.add_option(name, *target, about);
+    refuse_nameless(parser_->app.add_option(name, *target, about), name);
 }
 
 void Arguments::take_command(int* argc, char** argv) {

@@ -123,8 +123,9 @@ int run_replay(int argc, char** argv) {
         "--check", &options.check, "check the journal's expectations instead, or a recording");
     arguments.flag("--binary", &options.binary, "the journal must be binary");
     arguments.flag("--json", &options.json, "the journal must be JSON lines");
-    arguments.text("--to-binary", &options.to_binary, "only convert the journal, to this file");
-    arguments.text("--to-json", &options.to_json, "only convert the journal, to this file");
+    arguments.text(
+        "--to-binary", &options.to_binary, "only convert the journal, to this file", "FILE");
+    arguments.text("--to-json", &options.to_json, "only convert the journal, to this file", "FILE");
     if (const std::optional<int> exit = arguments.parse(argc, argv)) return *exit;
     if (!options.check && options.files.size() > 1) {
         std::fputs("dibs replay: several journals can only be checked\n", stderr);

@@ -77,6 +77,11 @@ std::string take_seconds(uint64_t* span_ns) {
     return {};
 }
 
+std::string take_file(int name, std::string* path) {
+    *path = optarg;
+    return path->empty() ? bad(name, "a file") : std::string{};
+}
+
 std::string take_shape(Options* options) {
     const std::string text = optarg;
     if (text != "worker" && text != "counted") return bad(kPool, "worker or counted");
@@ -109,8 +114,7 @@ std::string take(int name, Options* options) {
     uint32_t seed = 0;
     switch (name) {
         case kTrace:
-            options->trace = optarg;
-            return options->trace.empty() ? bad(name, "a file") : std::string{};
+            return take_file(name, &options->trace);
         case kFormat:
             return take_format(options);
         case kSeconds:
@@ -120,11 +124,9 @@ std::string take(int name, Options* options) {
         case kPool:
             return take_shape(options);
         case kReport:
-            options->report = optarg;
-            return {};
+            return take_file(name, &options->report);
         case kJson:
-            options->json = optarg;
-            return {};
+            return take_file(name, &options->json);
         case kTenants:
             return take_number(name, 1, 1000, &generator.tenants);
         case kClaims:
