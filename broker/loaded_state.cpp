@@ -3,15 +3,12 @@
 #include "broker/loaded_state.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
 #include "broker/core/core.hpp"
+#include "broker/file_bytes.hpp"
 #include "broker/mapping.hpp"
 #include "broker/snapshot/load.hpp"
 #include "shm/memfd.hpp"
@@ -50,14 +47,9 @@ LoadedState load_state(std::span<const uint8_t> snapshot, uint64_t epoch) {
 }
 
 LoadedState load_state_file(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    const std::vector<uint8_t> bytes{std::istreambuf_iterator<char>(file),
-                                     std::istreambuf_iterator<char>()};
-    if (!file.is_open() || file.bad()) {
-        throw std::runtime_error(path + ": " + std::strerror(errno));
-    }
+    const std::string bytes = file_bytes(path);
     try {
-        return load_state(bytes, 0);
+        return load_state({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, 0);
     } catch (const std::runtime_error& error) {
         throw std::runtime_error(path + ": " + error.what());
     }

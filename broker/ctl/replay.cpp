@@ -1,10 +1,13 @@
 // broker/ctl/replay.cpp -- `dibs replay`: reads a journal, runs, checks or converts it.
 // SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -16,6 +19,7 @@
 #include "broker/ctl/journal_run.hpp"
 #include "broker/ctl/scenario.hpp"
 #include "broker/ctl/subcommand.hpp"
+#include "broker/file_bytes.hpp"
 
 namespace dibs::ctl {
 namespace {
@@ -37,16 +41,11 @@ JournalForm form_of(const Options& options) {
 }
 
 std::string read_file(const std::string& path) {
-    std::FILE* file = path == "-" ? stdin : std::fopen(path.c_str(), "rb");
-    if (file == nullptr) throw Failure(kExitFailed, path + ": " + std::strerror(errno));
-    std::string bytes;
-    char block[65536];
-    while (const size_t size = std::fread(block, 1, sizeof block, file))
-        bytes.append(block, size);
-    const int error = std::ferror(file) != 0 ? errno : 0;
-    if (file != stdin) std::fclose(file);
-    if (error != 0) throw Failure(kExitFailed, path + ": " + std::strerror(error));
-    return bytes;
+    try {
+        return path == "-" ? file_bytes(STDIN_FILENO, path) : file_bytes(path);
+    } catch (const std::runtime_error& error) {
+        throw Failure(kExitFailed, error.what());
+    }
 }
 
 void print_line(const std::string& line) {

@@ -38,5 +38,15 @@ def empty(place):
     expect_equal(os.listdir(place.folder / "empty"), [])
 
 
+@case("a folder is no file: 1, and it is said so")
+def folder(place):
+    place.start(POOLS)
+    for words in (["load"], ["replay"], ["replay", "--check"]):
+        expect_equal(place.run(*words, str(place.folder)),
+                     (1, "", f"dibs {words[0]}: {place.folder}: is a directory\n"))
+    expect_equal(daemon(place, "--no-keeper", "--socket", "other.sock", "--load", str(place.folder)),
+                 (1, "", f"dibsd: {place.folder}: is a directory\n"))
+
+
 if __name__ == "__main__":
     main(sys.argv)

@@ -3,19 +3,16 @@
 // It goes there slice by slice; the broker checks it, and if nobody is attached leaves it to a
 // successor. The next Welcome comes from that one.
 // SPDX-License-Identifier: Apache-2.0
-#include <cerrno>
 #include <cstdint>
-#include <cstring>
-#include <fstream>
-#include <iterator>
+#include <stdexcept>
 #include <string>
-#include <vector>
 
 #include "broker/ctl/admin/admin_client.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/file_kind.hpp"
 #include "broker/ctl/output.hpp"
 #include "broker/ctl/subcommand.hpp"
+#include "broker/file_bytes.hpp"
 
 namespace dibs::ctl {
 
@@ -24,15 +21,15 @@ namespace {
 constexpr size_t kSlice = 32768;
 constexpr int kTries = 100;
 
-std::vector<uint8_t> read(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    std::vector<uint8_t> bytes{std::istreambuf_iterator<char>(file),
-                               std::istreambuf_iterator<char>()};
-    if (!file.is_open() || file.bad()) throw Failure(kExitFailed, path + ": " + strerror(errno));
-    return bytes;
+std::string read(const std::string& path) {
+    try {
+        return file_bytes(path);
+    } catch (const std::runtime_error& error) {
+        throw Failure(kExitFailed, error.what());
+    }
 }
 
-void send(AdminClient& client, const std::string& file, const std::vector<uint8_t>& bytes) {
+void send(AdminClient& client, const std::string& file, const std::string& bytes) {
     admin::RequestT request;
     request.ask = admin::Ask::load;
     size_t at = 0;
@@ -74,8 +71,8 @@ int run_load(int argc, char** argv) {
     std::string file;
     arguments.operand("FILE", &file, "what dibs dump wrote");
     if (const auto exit = arguments.parse(argc, argv)) return *exit;
-    const std::vector<uint8_t> bytes = read(file);
-    const FileKind kind = file_kind({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    const std::string bytes = read(file);
+    const FileKind kind = file_kind(bytes);
     if (kind != FileKind::kSnapshot) {
         throw Failure(kExitFailed, file + ": " + is_no("snapshot", kind));
     }

@@ -138,7 +138,7 @@ TEST_F(DibsCommand, SaysWhatItCannotReadOrWrite) {
     EXPECT_EQ(run("replay nowhere.jsonl"), 1);
     EXPECT_EQ(err_, "dibs replay: nowhere.jsonl: No such file or directory\n");
     EXPECT_EQ(run("replay ."), 1);
-    EXPECT_EQ(err_, "dibs replay: .: Is a directory\n");
+    EXPECT_EQ(err_, "dibs replay: .: is a directory\n");
     EXPECT_EQ(run("replay good.jsonl --to-binary no/where"), 1);
     EXPECT_EQ(err_, "dibs replay: no/where: No such file or directory\n");
 }

@@ -1,0 +1,14 @@
+// broker/file_bytes.hpp -- a file's bytes, all of them, or why there are none.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+namespace dibs {
+
+// Throws std::runtime_error: "PATH: why".
+std::string file_bytes(const std::string& path);
+// The same of what is open; `name` stands for the path.
+std::string file_bytes(int fd, const std::string& name);
+
+}  // namespace dibs
