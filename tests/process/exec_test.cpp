@@ -183,7 +183,7 @@ TEST_F(Exec, MakesACountedPoolOnTheSpot) {
     EXPECT_NE(said_.find("900000 more slots do not fit the slot table"), std::string::npos)
         << said_;
     EXPECT_EQ(run({"x", "--create", "x=0", "--", "true"}), 2);
-    EXPECT_EQ(said_, "dibs exec: --create x=0: N is at least 1\n");
+    EXPECT_EQ(said_, "dibs exec: --create x=0: \"0\" is not a number from 1 to 1048576\n");
     EXPECT_EQ(run({"x", "--create", "x=many", "--", "true"}), 2);
     EXPECT_EQ(run({"x", "--create", "x", "--", "true"}), 2);
 }

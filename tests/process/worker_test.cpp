@@ -411,7 +411,9 @@ TEST_F(Worker, SaysWhatIsWrong) {
         {{"web", "--notify", "--ready-line", "x", "--", "true"},
          2,
          "--notify and --ready-line are two ways to be ready: choose one"},
-        {{"web", "--line-max", "0", "--", "true"}, 2, "--line-max: at least 1 byte"},
+        {{"web", "--line-max", "0", "--", "true"},
+         2,
+         "--line-max: \"0\" is not a number from 1 to 1073741824" + see_help},
         {{"web", "--grace", "1", "--", "true"},
          2,
          "\"1\" is not a duration: write a number with ns, us, ms, s, min or h, such as \"250ms\"" +
