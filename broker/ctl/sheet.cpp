@@ -68,19 +68,6 @@ bool is_right(const Cell& cell) {
            cell.kind == Cell::Kind::kNamed;
 }
 
-std::string cut(const std::string& text, size_t width) {
-    if (width_of(text) <= width) return text;
-    std::string kept;
-    size_t columns = 0;
-    for (const char c : text) {
-        const bool starts = (static_cast<unsigned char>(c) & 0xc0U) != 0x80U;
-        if (starts && columns + 1 > width) break;
-        columns += starts ? 1 : 0;
-        kept += c;
-    }
-    return kept;
-}
-
 class Table {
   public:
     Table(const Sheet& sheet, size_t width) : sheet_(sheet) {
@@ -98,7 +85,6 @@ class Table {
         }
         while (width != 0 && total() > width && drop_one()) {
         }
-        width_ = width;
     }
 
     std::string text(bool bold) const {
@@ -146,11 +132,10 @@ class Table {
             line += right ? std::string(space, ' ') + words[i] : words[i] + std::string(space, ' ');
         }
         line.erase(line.find_last_not_of(' ') + 1);
-        return width_ == 0 ? line : cut(line, width_);
+        return line;
     }
 
     const Sheet& sheet_;
-    size_t width_ = 0;
     std::vector<std::vector<std::string>> lines_;
     std::vector<size_t> widths_;
     std::vector<bool> shown_;

@@ -93,7 +93,8 @@ enum class Form : uint8_t { kTable, kJson, kJsonLines };
 // What -o says; Failure (usage).
 Form form_of(const std::string& word);
 
-// As text. `width`: of the terminal; 0 = as wide as it gets. `bold`: the heading stands out.
+// As text. `width`: of the terminal; 0 = as wide as it gets. What stays beyond it is not cut: half
+// a number, or half a name, is another one. `bold`: the heading stands out.
 std::string table_text(const Sheet& sheet, size_t width, bool bold);
 // The first row, one value a line.
 std::string record_text(const Sheet& sheet, size_t width, bool bold);

@@ -134,6 +134,21 @@ def long_lists(place):
     expect_equal([json.loads(line)["number"] for line in out.splitlines()], list(range(1500)))
 
 
+@case("a narrow terminal: columns go, and what stays is whole")
+def narrow(place):
+    place.start(POOLS)
+    holder, said = hold(place, "gpu:2", "--account", "a-rather-long-account")
+    for kind in ("pools", "slots", "leases", "clients"):
+        for columns in ("20", "8", "1"):
+            out = place.run("ls", kind, environment={"COLUMNS": columns})[1]
+            expect_equal(set(steady(out).split()) - set(steady(place.run("ls", kind)[1]).split()),
+                         set())
+    lease = place.run("ls", "leases", environment={"COLUMNS": "20"})[1].splitlines()[1]
+    expect_equal(lease.split()[:2], [f"l{said['number']}", "gpu"])
+    expect(str(holder.pid) in place.run("ls", "clients", environment={"COLUMNS": "8"})[1].split(),
+           "the pid is cut")
+
+
 @case("show: a pool, a slot, a lease, a claim, a client")
 def show(place):
     place.start(POOLS)

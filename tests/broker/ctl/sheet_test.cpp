@@ -27,5 +27,19 @@ TEST(Harmless, ReplacesWhatIsNoCharacter) {
     EXPECT_EQ(harmless("\xe2\x82"), "??");  // cut short
 }
 
+TEST(Table, LeavesOutColumnsAndCutsNothing) {
+    Sheet sheet{"", {{"number", "LEASE"}, {"pid", "PID"}, {"account", "ACCOUNT", 1}}};
+    sheet.rows.push_back({Cell::numbered(Letter::kLease, 123456),
+                          Cell::of(uint32_t{4194303}),
+                          Cell::of("a-long-account")});
+    EXPECT_EQ(table_text(sheet, 0, false),
+              "  LEASE      PID  ACCOUNT\n"
+              "l123456  4194303  a-long-account\n");
+    EXPECT_EQ(table_text(sheet, 16, false),
+              "  LEASE      PID\n"
+              "l123456  4194303\n");
+    EXPECT_EQ(table_text(sheet, 10, false), table_text(sheet, 16, false));
+}
+
 }  // namespace
 }  // namespace dibs::ctl
