@@ -16,6 +16,7 @@
 #include "broker/ctl/exec/lease_watch.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/output.hpp"
+#include "broker/ctl/stop_signals.hpp"
 #include "broker/ctl/subcommand.hpp"
 #include "shm/descriptor.hpp"
 
@@ -35,10 +36,7 @@ constexpr const char* kClaimFooter =
 
 // From here on signals are taken from a descriptor. Before, they end the tool and so its claim.
 shm::Descriptor take_signals() {
-    sigset_t set;
-    sigemptyset(&set);
-    for (const int number : {SIGINT, SIGTERM, SIGHUP})
-        sigaddset(&set, number);
+    const sigset_t set = stop_signals();
     sigprocmask(SIG_BLOCK, &set, nullptr);
     return shm::Descriptor(signalfd(-1, &set, SFD_CLOEXEC));
 }

@@ -17,6 +17,7 @@
 #include "broker/ctl/clock.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/recording_file.hpp"
+#include "broker/ctl/stop_signals.hpp"
 #include "broker/ctl/subcommand.hpp"
 #include "dibs/dibs.h"
 
@@ -30,17 +31,15 @@ volatile sig_atomic_t stop_asked = 0;
 class Stopping {
   public:
     Stopping() {
-        sigset_t stops;
-        sigemptyset(&stops);
-        sigaddset(&stops, SIGINT);
-        sigaddset(&stops, SIGTERM);
+        const sigset_t stops = stop_signals();
         sigprocmask(SIG_BLOCK, &stops, &waiting_);
-        sigdelset(&waiting_, SIGINT);
-        sigdelset(&waiting_, SIGTERM);
         struct sigaction action = {};
         action.sa_handler = [](int) { stop_asked = 1; };
-        sigaction(SIGINT, &action, nullptr);
-        sigaction(SIGTERM, &action, nullptr);
+        for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+            if (sigismember(&stops, signal) == 0) continue;
+            sigdelset(&waiting_, signal);
+            sigaction(signal, &action, nullptr);
+        }
     }
     [[nodiscard]] const sigset_t& waiting() const { return waiting_; }
 

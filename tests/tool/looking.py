@@ -136,7 +136,7 @@ def long_lists(place):
 
 @case("a narrow terminal: columns go, and what stays is whole")
 def narrow(place):
-    place.start(POOLS)
+    place.start(POOLS + '[[account]]\nname = "a-rather-long-account"\n')
     holder, said = hold(place, "gpu:2", "--account", "a-rather-long-account")
     for kind in ("pools", "slots", "leases", "clients"):
         for columns in ("20", "8", "1"):

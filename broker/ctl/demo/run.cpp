@@ -19,6 +19,7 @@
 #include "broker/ctl/demo/options.hpp"
 #include "broker/ctl/demo/troupe.hpp"
 #include "broker/ctl/demo/workload.hpp"
+#include "broker/ctl/stop_signals.hpp"
 #include "broker/prose.hpp"
 
 namespace dibs::ctl::demo {
@@ -33,10 +34,7 @@ constexpr size_t kBrokenShown = 10;
 
 // A descriptor that the terminal's and the system's wishes to stop make readable.
 int stop_descriptor() {
-    sigset_t stops;
-    sigemptyset(&stops);
-    for (const int number : {SIGINT, SIGTERM, SIGHUP})
-        sigaddset(&stops, number);
+    const sigset_t stops = stop_signals();
     sigprocmask(SIG_BLOCK, &stops, nullptr);
     std::signal(SIGPIPE, SIG_IGN);
     const int fd = signalfd(-1, &stops, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -20,6 +20,7 @@
 
 #include "broker/ctl/clock.hpp"
 #include "broker/ctl/failure.hpp"
+#include "broker/ctl/stop_signals.hpp"
 #include "broker/ctl/subcommand.hpp"
 #include "broker/ctl/worker/hand.hpp"
 #include "broker/ctl/worker/notify_socket.hpp"
@@ -43,10 +44,7 @@ void raise_descriptor_limit() {
 
 shm::Descriptor take_signals() {
     signal(SIGPIPE, SIG_IGN);
-    sigset_t taken;
-    sigemptyset(&taken);
-    for (const int number : {SIGTERM, SIGINT, SIGHUP})
-        sigaddset(&taken, number);
+    const sigset_t taken = stop_signals();
     sigprocmask(SIG_BLOCK, &taken, nullptr);
     return shm::Descriptor(signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
 }
