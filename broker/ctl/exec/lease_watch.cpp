@@ -11,6 +11,7 @@
 #include "broker/ctl/exec/grant.hpp"
 #include "broker/ctl/exec/holder.hpp"
 #include "broker/ctl/exec/lease_environment.hpp"
+#include "broker/ctl/sheet.hpp"
 
 namespace dibs::ctl::exec {
 
@@ -40,8 +41,9 @@ void LeaseWatch::begin(const dibs_completion& granted) {
     granted_ = granted;
     lease_ = granted.lease;
     interval_ns_ = granted.interval_ns;
-    due_ns_ = monotonic_ns() + interval_ns_ / 3;
     told_taken_ = false;
+    // When a claim that waited was granted, only the broker knows; when it was last kept, we do.
+    if (interval_ns_ != 0) (void)keep();
     provision_.clear();
     for (size_t i = 0; i < options_.prefer.size(); ++i) {
         if ((granted.provision >> i & 1U) != 0) provision_.push_back(options_.prefer[i]);
@@ -60,6 +62,22 @@ int LeaseWatch::poll_timeout_ms() {
     const int64_t left_ns =
         waits_ ? kPollMax : std::clamp<int64_t>(due_ns_ - monotonic_ns(), 0, kPollMax);
     return static_cast<int>((left_ns + DIBS_MILLISECOND - 1) / DIBS_MILLISECOND);
+}
+
+int LeaseWatch::keep() {
+    kept_ns_ = monotonic_ns();
+    due_ns_ = kept_ns_ + interval_ns_ / 3;
+    graced_ = false;
+    return dibs_keepalive(attachment_.session(), &lease_, 0, DIBS_NOWAIT, nullptr);
+}
+
+// Where expiry is strict nobody is told before: the holder is dead when it would hear.
+std::string LeaseWatch::why_killed() {
+    (void)take_completions();
+    if (told_taken_) return "a better claim has taken the slot";
+    const bool lives_on = interval_ns_ == 0 || graced_;
+    if (lives_on || monotonic_ns() < after(kept_ns_, interval_ns_)) return "";
+    return "it was not kept alive for " + duration_text(static_cast<uint64_t>(interval_ns_));
 }
 
 bool LeaseWatch::lost(const std::string& why) {
@@ -90,6 +108,7 @@ bool LeaseWatch::take(const dibs_completion& one) {
     switch (one.kind) {
         case DIBS_LEASE_GRACE:
             due_ns_ = 0;
+            graced_ = true;
             return true;
         case DIBS_LEASE_REVOKING:
             taken_ = one.interval_ns;
@@ -122,14 +141,12 @@ bool LeaseWatch::take(const dibs_completion& one) {
     }
 }
 
-bool LeaseWatch::look(bool keep) {
+bool LeaseWatch::look(bool may_keep) {
     dibs_dispatch(attachment_.session());
     if (!take_completions()) return false;
-    const int64_t now = monotonic_ns();
-    if (!keep || interval_ns_ == 0 || waits_ || now < due_ns_) return true;
-    due_ns_ = now + interval_ns_ / 3;
+    if (!may_keep || interval_ns_ == 0 || waits_ || monotonic_ns() < due_ns_) return true;
     const uint64_t kept = lease_.fence;
-    const int code = dibs_keepalive(attachment_.session(), &lease_, 0, DIBS_NOWAIT, nullptr);
+    const int code = keep();
     if (code == DIBS_OK || code == DIBS_EFULL) return true;
     // What ended it since has been taken in, and says why, or that its claim waits again.
     if (!take_completions()) return false;

@@ -27,10 +27,13 @@ class LeaseWatch {
     // How long to wait for fd(), 0 if there is something to take; negative: for as long as it
     // takes.
     int poll_timeout_ms();
-    // Takes what has come; keeps the lease alive if that is due and `keep`. False: the lease is
-    // lost, and why() says how.
-    bool look(bool keep);
+    // Takes what has come; keeps the lease alive if that is due and `may_keep`. False: the lease
+    // is lost, and why() says how.
+    bool look(bool may_keep);
     [[nodiscard]] const std::string& why() const { return why_; }
+    // Why the broker has killed the holder, as it does where the pool's expiry is strict; empty: it
+    // was not the broker.
+    std::string why_killed();
     // why() leaves it open whether a better claim was it: only one of a pool ordered by account can
     // be. Else why() is kReleased.
     [[nodiscard]] bool perhaps_taken() const { return perhaps_taken_; }
@@ -49,6 +52,7 @@ class LeaseWatch {
     [[nodiscard]] const std::vector<std::string>& provision() const { return provision_; }
 
   private:
+    int keep();
     bool lost(const std::string& why);
     bool take_completions();
     bool take(const dibs_completion& one);
@@ -61,7 +65,9 @@ class LeaseWatch {
     dibs_completion granted_ = {};
     dibs_lease lease_ = {};
     int64_t interval_ns_ = 0;
+    int64_t kept_ns_ = 0;  // last
     int64_t due_ns_ = 0;
+    bool graced_ = false;  // it has expired since, and may be kept yet
     bool waits_ = false;
     std::string why_requeued_;
     bool regained_ = false;

@@ -64,7 +64,7 @@ class Wrapper {
             if (watch_ && !status_) look_at_lease();
         }
         terminal_.take_back();
-        if (lost_) return kExitOwnFailure;
+        if (lost_ || killed_by_broker()) return kExitOwnFailure;
         return WIFSIGNALED(*status_) ? die_of(WTERMSIG(*status_)) : WEXITSTATUS(*status_);
     }
 
@@ -189,6 +189,17 @@ class Wrapper {
         kill_at_ns_ = told_ ? INT64_MAX : after(monotonic_ns(), options_.grace_ns);
         kill(-holder_.pid(), told_ ? SIGKILL : SIGTERM);
         kill(-holder_.pid(), SIGCONT);
+    }
+
+    [[nodiscard]] bool killed_by_broker() const {
+        if (!watch_ || !WIFSIGNALED(*status_) || WTERMSIG(*status_) != SIGKILL) return false;
+        const std::string why = watch_->why_killed();
+        if (why.empty()) return false;
+        std::fprintf(stderr,
+                     "dibs exec: the lease of pool \"%s\" is lost (%s): the command was killed\n",
+                     options_.pool.name.c_str(),
+                     why.c_str());
+        return true;
     }
 
     // Whoever waits for this process shall see what became of the command.
