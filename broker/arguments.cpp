@@ -7,6 +7,7 @@
 #include <set>
 
 #include "broker/number_option.hpp"
+#include "broker/parse_error.hpp"
 #include "broker/prose.hpp"
 #include "broker/spelling.hpp"
 #include "shm/layout.hpp"
@@ -104,7 +105,7 @@ std::optional<Arguments> parse_arguments(int argc, char** argv, int* exit_code) 
         *exit_code = 0;
     } catch (const CLI::ParseError& error) {
         const std::string what = misplaced(app);
-        *exit_code = complain(what.empty() ? error.what() : what);
+        *exit_code = complain(what.empty() ? parse_error_text(error) : what);
     }
     return std::nullopt;
 }

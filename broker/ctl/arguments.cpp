@@ -10,6 +10,7 @@
 
 #include "broker/ctl/subcommand.hpp"
 #include "broker/number_option.hpp"
+#include "broker/parse_error.hpp"
 #include "broker/prose.hpp"
 #include "broker/spelling.hpp"
 
@@ -196,11 +197,7 @@ std::optional<int> Arguments::parse(int argc, char** argv) {
         std::cout << help_for_output(parser_->app.help());
         return kExitOk;
     } catch (const CLI::ParseError& error) {
-        std::string text = error.what();
-        if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr &&
-            text.ends_with(" missing")) {
-            text = "option " + text.substr(0, text.find(':')) + " needs a value";
-        }
+        std::string text = parse_error_text(error);
         if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) text = missing();
         try {
             check_rest();  // a misspelt option is named before what is missing because of it

@@ -104,6 +104,11 @@ def in_front(place):
     for words in (["ls", "pools", "--pool"], ["exec", "gpu", "--env"], ["claim", "gpu", "--timeout"]):
         expect_equal(place.run(*words)[2].splitlines()[0],
                      f"dibs {words[0]}: option {words[-1]} needs a value")
+    for option in ("--socket", "--config", "--load", "--check-config", "--state-fd"):
+        ended = subprocess.run([place.dibsd, option], capture_output=True, text=True, timeout=60,
+                               check=False)
+        expect_equal((ended.returncode, ended.stdout, ended.stderr),
+                     (2, "", f"dibsd: option {option} needs a value\nSee dibsd --help.\n"))
     for option, form in (("--env", "VARIABLE=ATTRIBUTE"), ("--option", "KEY=VALUE"),
                          ("--create", "NAME=N")):
         expect_equal(place.run("exec", "gpu", option, "FOO", "--", "true"),
