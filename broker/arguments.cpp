@@ -3,6 +3,9 @@
 #include "broker/arguments.hpp"
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <iostream>
 #include <set>
 
@@ -41,6 +44,15 @@ std::string has_name(const std::string& file) {
 int complain(const std::string& what) {
     std::cerr << "dibsd: " << what << "\nSee dibsd --help.\n";
     return 2;
+}
+
+// The exit code: 1 if it could not be written. Who stops reading wants no more of it.
+int print(const std::string& text) {
+    std::fputs(text.c_str(), stdout);
+    if (std::fflush(stdout) == 0 || errno == EPIPE) return 0;
+    const char* why = errno == EBADF ? "it is closed" : std::strerror(errno);
+    std::fprintf(stderr, "dibsd: cannot write to standard output: %s\n", why);
+    return 1;
 }
 
 }  // namespace
@@ -99,10 +111,9 @@ std::optional<Arguments> parse_arguments(int argc, char** argv, int* exit_code) 
         if (what.empty()) return arguments;
         *exit_code = complain(what);
     } catch (const CLI::CallForVersion& version) {
-        *exit_code = app.exit(version);
+        *exit_code = print(std::string(version.what()) + "\n");
     } catch (const CLI::Success&) {
-        std::cout << help_for_output(app.help());
-        *exit_code = 0;
+        *exit_code = print(help_for_output(app.help()));
     } catch (const CLI::ParseError& error) {
         const std::string what = misplaced(app);
         *exit_code = complain(what.empty() ? parse_error_text(error) : what);

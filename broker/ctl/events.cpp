@@ -44,7 +44,11 @@ Subscription subscribe(const std::string& socket) {
 bool print(const std::string& line) {
     std::fwrite(line.data(), 1, line.size(), stdout);
     std::fputc('\n', stdout);
-    return std::fflush(stdout) == 0;
+    if (std::fflush(stdout) == 0) return true;
+    if (errno == EPIPE) return false;
+    const int error = errno;
+    clearerr(stdout);  // it is said here, with its reason
+    throw Failure(kExitFailed, unwritten(error));
 }
 
 }  // namespace
