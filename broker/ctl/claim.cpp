@@ -138,8 +138,10 @@ int run_claim(int argc, char** argv) {
     exec::Options options;
     Arguments arguments("claim", kClaimAbout);
     arguments.operand("POOL", &operand, "the pool's name; POOL:N for N slots at once");
-    arguments.duration(
-        "-t,--timeout", &options.timeout_ns, "how long to wait for it; for ever if not said");
+    arguments.duration("-t,--timeout",
+                       &options.timeout_ns,
+                       "how long to wait for it; if not said, as the pool's when_busy has it: for "
+                       "ever, or not at all");
     arguments.flag("-n,--now", &options.now, "do not wait: now or not at all");
     arguments.duration("-i,--interval",
                        &options.keepalive_ns,

@@ -120,8 +120,10 @@ int run_exec(int argc, char** argv) {
     Arguments arguments("exec", kExecAbout);
     arguments.operand("POOL", &words.pool, "the pool's name; POOL:N for N slots at once");
     arguments.command(&options.command, "the command and its arguments");
-    arguments.duration(
-        "-t,--timeout", &options.timeout_ns, "how long to wait for the slot; for ever if not said");
+    arguments.duration("-t,--timeout",
+                       &options.timeout_ns,
+                       "how long to wait for the slot; if not said, as the pool's when_busy has "
+                       "it: for ever, or not at all");
     arguments.flag("-n,--now", &options.now, "do not wait: now or not at all");
     arguments.number("-E,--conflict-exit",
                      &words.conflict_exit,

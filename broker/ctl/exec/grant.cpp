@@ -123,6 +123,12 @@ Failure not_granted(const dibs_completion& end,
                 (end.code == DIBS_EBUSY ? who : shown_holder(end.holder)) + retry_hint(end)};
 }
 
+// Who says neither waits or not as the pool's configuration has it.
+int32_t when_busy(const Options& options) {
+    if (options.now) return DIBS_BUSY_REJECT;
+    return options.timeout_ns != DIBS_FOREVER ? DIBS_BUSY_WAIT : DIBS_BUSY_AS_POOL;
+}
+
 // The broker serves an account that nobody has configured, for free: a misspelt one would be
 // charged nothing, and wait behind everybody.
 void check_account(const Attachment& attachment, const std::string& account) {
@@ -200,7 +206,7 @@ dibs_completion claim(const Attachment& attachment, uint32_t pool, const Options
     asked.timeout_ns = options.now ? 0 : options.timeout_ns;
     asked.interval_ns = options.keepalive_ns;
     asked.units = options.pool.count;
-    asked.when_busy = options.now ? DIBS_BUSY_REJECT : DIBS_BUSY_WAIT;
+    asked.when_busy = when_busy(options);
     asked.labels = labels.data();
     asked.label_count = labels.size();
     asked.prefer = prefer.data();
