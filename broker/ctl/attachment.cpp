@@ -16,6 +16,7 @@
 #include <set>
 #include <string_view>
 
+#include "broker/ctl/clock.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/subcommand.hpp"
 #include "broker/socket_path.hpp"
@@ -83,7 +84,13 @@ std::string user_name(uint32_t uid) {
     return entry != nullptr ? entry->pw_name : std::to_string(uid);
 }
 
+Failure silent(const std::string& path) {
+    return {kExitUnreachable,
+            "the broker at " + path + " does not answer: it is there, but stopped, or too busy"};
+}
+
 Failure unreachable(const std::string& path, int error) {
+    if (error == EAGAIN) return silent(path);
     if (error == EACCES || error == EPERM) return {kExitDenied, denied(path)};
     return no_answer(path, std::strerror(error));
 }
@@ -199,15 +206,19 @@ void Attachment::attach(const std::string& path,
     options.socket_path = path.c_str();
     options.error_text = text.data();
     options.error_text_size = text.size();
-    if (options.timeout_ns == 0) options.timeout_ns = 5 * DIBS_SECOND;
+    const int64_t patience_ns = options.timeout_ns == 0 ? kPatienceNs : options.timeout_ns;
+    const int64_t until_ns = after(monotonic_ns(), patience_ns);
     for (int left = connect ? kConnections : 1; session_ == nullptr; --left) {
         shm::Descriptor connected = connect ? connect() : shm::Descriptor();
         const int fd = connected.get();
         options.connected = connect ? &fd : nullptr;
+        options.timeout_ns = std::max<int64_t>(until_ns - monotonic_ns(), 1);
         const int code = dibs_connect(&options, &session_);
         const int error = errno;
         if (code == DIBS_OK) {
             (void)connected.release();
+        } else if (code == DIBS_ENOBROKER && monotonic_ns() >= until_ns) {
+            throw silent(path);
         } else if (code != DIBS_ENOBROKER || left == 1) {
             throw unattached(code, error, path, text.data());
         }

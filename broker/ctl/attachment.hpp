@@ -28,6 +28,10 @@ std::string socket_path(const std::string& given);
 std::string user_name(uint32_t uid);
 std::string group_name(uint32_t gid);
 
+// For how long a broker may say nothing, as libdibs has it.
+inline constexpr int64_t kPatienceNs = 5 * DIBS_SECOND;
+// It is there, and says nothing for longer.
+Failure silent(const std::string& path);
 // Why a connection to the broker's socket failed, and what to do.
 Failure unreachable(const std::string& path, int error);
 // There is no pool of that name; `names` are those that exist.

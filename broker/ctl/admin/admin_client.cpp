@@ -25,14 +25,13 @@ using admin::Code;
 namespace {
 
 constexpr size_t kAnswerSize = 256 * 1024;
-constexpr int64_t kLimitNs = 10'000'000'000;  // the broker answers within microseconds
 
 // A call on a socket with a time limit ends with EINTR at every signal that has a handler, and
 // after a stop and continue: what is left of the limit is set again for each try. At least one is
 // made. `option`: SO_RCVTIMEO or SO_SNDTIMEO.
 template <class Call>
-ssize_t within_limit(int socket, int option, const Call& call) {
-    const int64_t until_ns = monotonic_ns() + kLimitNs;
+ssize_t within(int64_t limit_ns, int socket, int option, const Call& call) {
+    const int64_t until_ns = after(monotonic_ns(), limit_ns);
     for (;;) {
         const int64_t left_us = std::max<int64_t>((until_ns - monotonic_ns()) / 1000, 1);
         const struct timeval limit = {left_us / 1'000'000, left_us % 1'000'000};
@@ -82,8 +81,8 @@ void append(Rows* rows, Rows* more) {
 
 }  // namespace
 
-AdminClient::AdminClient(const std::string& socket)
-    : path_(socket_path(socket)), packet_(kAnswerSize) {
+AdminClient::AdminClient(const std::string& socket, int64_t patience_ns)
+    : path_(socket_path(socket)), patience_ns_(patience_ns), packet_(kAnswerSize) {
     struct sockaddr_un address = {};
     address.sun_family = AF_UNIX;
     if (path_.size() >= sizeof(address.sun_path)) {
@@ -97,20 +96,28 @@ AdminClient::AdminClient(const std::string& socket)
         return connect(
             socket_.get(), reinterpret_cast<struct sockaddr*>(&address), sizeof(address));
     };
-    if (within_limit(socket_.get(), SO_SNDTIMEO, reach) != 0) throw unreachable(path_, errno);
+    if (within(patience_ns_, socket_.get(), SO_SNDTIMEO, reach) != 0) {
+        throw unreachable(path_, errno);
+    }
     greet();
 }
 
 ssize_t AdminClient::send_packet(const void* packet, size_t size) const {
-    return within_limit(socket_.get(), SO_SNDTIMEO, [&] {
+    return within(patience_ns_, socket_.get(), SO_SNDTIMEO, [&] {
         return send(socket_.get(), packet, size, MSG_NOSIGNAL);
     });
 }
 
 ssize_t AdminClient::receive_packet() {
-    return within_limit(socket_.get(), SO_RCVTIMEO, [&] {
+    return within(patience_ns_, socket_.get(), SO_RCVTIMEO, [&] {
         return shm::receive_packet(socket_.get(), packet_.data(), packet_.size());
     });
+}
+
+// `result`: of the call that tells.
+Failure AdminClient::gone(ssize_t result) const {
+    if (result < 0 && errno == EAGAIN) return silent(path_);
+    return {kExitUnreachable, "the broker at " + path_ + " is gone"};
 }
 
 void AdminClient::greet() {
@@ -118,7 +125,7 @@ void AdminClient::greet() {
     std::strncpy(hello.version, DIBS_VERSION, sizeof(hello.version) - 1);
     (void)send_packet(&hello, sizeof(hello));
     const ssize_t size = receive_packet();
-    if (size <= 0) throw Failure(kExitUnreachable, "the broker at " + path_ + " does not answer");
+    if (size <= 0) throw gone(size);
     uint64_t magic = 0;
     std::memcpy(&magic, packet_.data(), std::min(sizeof(magic), static_cast<size_t>(size)));
     if (magic == shm::kFarewellMagic && size == sizeof(shm::Farewell)) {
@@ -169,16 +176,12 @@ void AdminClient::say(const admin::RequestT& request) {
     flatbuffers::FlatBufferBuilder builder(256);
     builder.Finish(admin::Request::Pack(builder, &request));
     const ssize_t sent = send_packet(builder.GetBufferPointer(), builder.GetSize());
-    if (sent < 0 && !shm::peer_has_hung_up()) {
-        throw Failure(kExitUnreachable, "the broker at " + path_ + " is gone");
-    }
+    if (sent < 0 && !shm::peer_has_hung_up()) throw gone(sent);
 }
 
 admin::AnswerT AdminClient::hear() {
     const ssize_t size = receive_packet();
-    if (size <= 0) {
-        throw Failure(kExitUnreachable, "the broker at " + path_ + " is gone, or does not answer");
-    }
+    if (size <= 0) throw gone(size);
     flatbuffers::Verifier verifier(packet_.data(), static_cast<size_t>(size), 8, 4096);
     if (!verifier.VerifyBuffer<admin::Answer>(nullptr)) {
         throw Failure(kExitFailed, "the broker's answer cannot be read");

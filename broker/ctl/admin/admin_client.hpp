@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "broker/ctl/attachment.hpp"
 #include "schemas/admin_generated.h"
 #include "shm/descriptor.hpp"
 #include "shm/handshake.hpp"
@@ -20,8 +21,9 @@ class Failure;
 
 class AdminClient {
   public:
-    // `socket` empty: where libdibs looks. Failure.
-    explicit AdminClient(const std::string& socket);
+    // `socket` empty: where libdibs looks. `patience_ns`: for a broker that is there and says
+    // nothing. Failure.
+    explicit AdminClient(const std::string& socket, int64_t patience_ns = kPatienceNs);
 
     // Whatever the answer's code. Failure: the broker is gone, or says nonsense.
     admin::AnswerT ask(const admin::RequestT& request);
@@ -53,10 +55,12 @@ class AdminClient {
 
   private:
     void greet();
+    [[nodiscard]] Failure gone(ssize_t result) const;
     ssize_t send_packet(const void* packet, size_t size) const;
     ssize_t receive_packet();
 
     std::string path_;
+    int64_t patience_ns_;
     shm::Descriptor socket_;
     shm::AdminWelcome welcome_;
     std::vector<uint8_t> packet_;

@@ -141,6 +141,11 @@ void check_account(const Attachment& attachment, const std::string& account) {
 
 }  // namespace
 
+int64_t patience_ns(const Options& options) {
+    const int64_t asked_ns = options.now ? 0 : options.timeout_ns;
+    return std::clamp<int64_t>(asked_ns, DIBS_SECOND, kPatienceNs);
+}
+
 void read_preempt(const std::string& word, Options* options) {
     if (word == "never") {
         options->preempt = DIBS_PREEMPT_NEVER;
@@ -169,7 +174,7 @@ void check_terms(const Options& options, bool account_given) {
 // by now, or too many ask.
 std::string what_drains(const Options& options) {
     try {
-        AdminClient client(options.socket);
+        AdminClient client(options.socket, patience_ns(options));
         admin::RequestT request;
         request.ask = admin::Ask::status;
         const admin::AnswerT answer = client.must(request, "");

@@ -28,7 +28,6 @@ namespace {
 
 constexpr int kConnect = 1;  // wrapper to holder
 constexpr int kExecute = 2;
-constexpr time_t kPatience = 5;  // seconds, while the broker's queue of callers is full
 
 // A number, and a descriptor unless that is -1.
 bool send_word(int channel, int word, int descriptor) {
@@ -81,13 +80,14 @@ bool receive_word(int channel, Word* word) {
 }
 
 // The broker takes whoever calls connect() for the session's process.
-int connect_to(const std::string& path, shm::Descriptor* out) {
+// While its queue of callers is full that takes as long as it may.
+int connect_to(const std::string& path, int64_t patience_ns, shm::Descriptor* out) {
     struct sockaddr_un address = {};
     address.sun_family = AF_UNIX;
     if (path.size() >= sizeof(address.sun_path)) return ENAMETOOLONG;
     std::memcpy(address.sun_path, path.data(), path.size());
     *out = shm::Descriptor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-    const struct timeval limit = {kPatience, 0};
+    const struct timeval limit = {patience_ns / DIBS_SECOND, patience_ns % DIBS_SECOND / 1000};
     (void)setsockopt(out->get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
     for (;;) {
         const auto* name = reinterpret_cast<const struct sockaddr*>(&address);
@@ -142,7 +142,8 @@ void Holder::obey(int channel, pid_t wrapper) const {
             if (!receive_word(channel, &word)) _exit(kExitOwnFailure);
             if (word.number == kConnect) {
                 shm::Descriptor connected;
-                const int error = connect_to(socket_path(options_.socket), &connected);
+                const int error =
+                    connect_to(socket_path(options_.socket), patience_ns(options_), &connected);
                 const int descriptor = error == 0 ? connected.get() : -1;
                 // The wrapper would wait for ever; it hears of our end.
                 if (!send_word(channel, error, descriptor) && errno != EPIPE)

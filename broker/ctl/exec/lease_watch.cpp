@@ -27,11 +27,17 @@ std::string how_requeued(int code) {
     return dibs_strerror(code);
 }
 
+dibs_connect_options session_of(const Options& options) {
+    dibs_connect_options session = small_session();
+    session.timeout_ns = patience_ns(options);
+    return session;
+}
+
 }  // namespace
 
 LeaseWatch::LeaseWatch(const Options& options, const std::function<shm::Descriptor()>& connect)
     : options_(options),
-      attachment_(options.socket, small_session(), connect),
+      attachment_(options.socket, session_of(options), connect),
       pool_(attachment_.pool(options.pool.name)) {
     begin(claim(attachment_, pool_, options));
     tell_grant(options, lease_);
