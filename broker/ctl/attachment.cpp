@@ -5,6 +5,7 @@
 #include <grp.h>
 #include <pwd.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -93,6 +94,11 @@ Failure unreachable(const std::string& path, int error) {
     if (error == EAGAIN) return silent(path);
     if (error == EACCES || error == EPERM) return {kExitDenied, denied(path)};
     return no_answer(path, std::strerror(error));
+}
+
+std::string against_policy(const std::string& what, const std::string& keys) {
+    return "user " + user_name(geteuid()) + " may not " + what +
+           ": [[policy]] in dibsd's configuration says so (" + keys + ")";
 }
 
 Failure no_pool(const std::string& name, const std::vector<std::string>& names) {

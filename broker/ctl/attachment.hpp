@@ -34,6 +34,8 @@ inline constexpr int64_t kPatienceNs = 5 * DIBS_SECOND;
 Failure silent(const std::string& path);
 // Why a connection to the broker's socket failed, and what to do.
 Failure unreachable(const std::string& path, int error);
+// "user alice may not WHAT: [[policy]] in dibsd's configuration says so (KEYS)"
+std::string against_policy(const std::string& what, const std::string& keys);
 // There is no pool of that name; `names` are those that exist.
 Failure no_pool(const std::string& name, const std::vector<std::string>& names);
 // What to say of an account that nobody has configured: those that are, and the nearest.

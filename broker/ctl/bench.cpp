@@ -35,6 +35,9 @@ uint64_t one(dibs_session* session, uint32_t pool) {
     }
     if (code == DIBS_OK && end.outcome != DIBS_GRANTED) code = end.code;
     if (code == DIBS_OK) code = dibs_release(session, &end.lease, DIBS_NOWAIT);
+    if (code == DIBS_ENOTALLOWED) {
+        throw Failure(kExitDenied, against_policy("claim from this pool", "pools"));
+    }
     if (code < 0) throw Failure(exit_code_of(code), dibs_strerror(code));
     return took;
 }

@@ -85,6 +85,20 @@ void tell_wait(const Attachment& attachment, uint32_t pool, const Options& optio
     std::fprintf(stderr, "dibs: waiting for %s: %s\n", wanted(options).c_str(), why.c_str());
 }
 
+// Of what it asked for the broker does not say what it was.
+std::string not_allowed(const Options& options) {
+    std::string what = "claim from this pool";
+    std::string keys = "pools";
+    if (options.priority != 0) {
+        what += ", or not with priority " + std::to_string(options.priority);
+        keys += ", priority_max";
+    }
+    if (!options.account.empty()) {
+        what += ", or not for account \"" + options.account + "\", which administrators may";
+    }
+    return against_policy(what, keys);
+}
+
 Failure not_granted(const dibs_completion& end,
                     const Options& options,
                     const Attachment& attachment,
@@ -117,6 +131,7 @@ Failure not_granted(const dibs_completion& end,
     if (end.code == DIBS_EUNITS) {
         return {kExitLimit, start + "too many at once" + units_hint(attachment, pool)};
     }
+    if (end.code == DIBS_ENOTALLOWED) return {kExitDenied, start + not_allowed(options)};
     const int code = exit_code_of(end.code);
     return {code == kExitNoneFree ? options.conflict_exit.value_or(code) : code,
             start + dibs_strerror(end.code) +

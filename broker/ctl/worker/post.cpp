@@ -85,7 +85,11 @@ Post::Post(const Options& options, const std::string& name, uint32_t index, pid_
     const int code =
         dibs_announce(attachment_.session(), pool, &announced, 5 * DIBS_SECOND, &slot_);
     if (code < 0) {
-        const std::string why = "cannot announce " + name + ": " + dibs_strerror(code);
+        const std::string why =
+            "cannot announce " + name + ": " +
+            (code == DIBS_ENOTALLOWED
+                 ? against_policy("offer slots of pool \"" + options.pool.name + "\"", "offers")
+                 : dibs_strerror(code));
         if (for_good(code)) throw Hopeless(exit_code_of(code), why);
         throw Failure(exit_code_of(code), why);
     }
