@@ -36,10 +36,24 @@ uint32_t told_slots(const admin::WaitFacts& facts) {
     return of_classes(facts) ? facts.fitting() : facts.slots();
 }
 
+std::string with_labels(const admin::WaitFacts& facts) {
+    return told_slots(facts) != facts.slots() ? " with its labels" : "";
+}
+
+// It wants more than there are, so that nothing given back is enough; empty: it does not.
+std::string too_few_slots(const admin::ExplanationT& told) {
+    const admin::WaitFacts& facts = *told.facts;
+    const bool own = static_cast<WaitReason>(facts.reason()) != WaitReason::kBehind;
+    const uint32_t slots = told_slots(facts);
+    if (!own || slots == 0 || facts.units() <= slots) return "";
+    return "Pool " + told.pool + " has " + count(slots, "slot") + with_labels(facts) +
+           ", and it wants " + std::to_string(facts.units()) + ". Workers must announce more.";
+}
+
 // Held, reserved or protected.
 std::string none_idle(const admin::ExplanationT& told) {
     const uint32_t slots = told_slots(*told.facts);
-    const std::string with = slots != told.facts->slots() ? " with its labels" : "";
+    const std::string with = with_labels(*told.facts);
     if (slots == 1) return "The only slot of " + told.pool + with + " is not idle. ";
     return "None of the " + count(slots, "slot") + " of " + told.pool + with + " is idle. ";
 }
@@ -55,21 +69,33 @@ std::string left_out(const admin::ExplanationT& told) {
     return "Account " + told.account + " has used up all" + end + "Its balance must rise above 0.";
 }
 
+std::string few_idle(const admin::ExplanationT& told) {
+    const admin::WaitFacts& facts = *told.facts;
+    if (of_classes(facts)) {
+        return "Fewer slots of " + told.pool + " that it could use are idle than it wants. " +
+               holder(told) + "More must be given back.";
+    }
+    const std::string few = "Only " + count(facts.idle(), "slot") + " of " + told.pool +
+                            (facts.idle() == 1 ? " is" : " are") +
+                            " idle, too few for the first in line. ";
+    if (facts.idle() == facts.slots()) {
+        return few + "The pool has no more. Workers must announce more, or that claim must end.";
+    }
+    return few + holder(told) + "More must be given back.";
+}
+
 // Of the first in line; in a pool ordered by account, its own.
 std::string obstacle(const admin::ExplanationT& told, WaitReason reason) {
     const admin::WaitFacts& facts = *told.facts;
     const std::string pool = told.pool;
+    const bool more_wanted = reason == WaitReason::kHeld || reason == WaitReason::kUnits ||
+                             reason == WaitReason::kRecovering;
+    if (const std::string few = too_few_slots(told); more_wanted && !few.empty()) return few;
     switch (reason) {
         case WaitReason::kHeld:
             return none_idle(told) + holder(told) + "A slot must be given back, or its lease end.";
         case WaitReason::kUnits:
-            if (of_classes(facts)) {
-                return "Fewer slots of " + pool + " that it could use are idle than it wants. " +
-                       holder(told) + "More must be given back.";
-            }
-            return "Only " + count(facts.idle(), "slot") + " of " + pool +
-                   (facts.idle() == 1 ? " is" : " are") + " idle, too few for the first in line. " +
-                   holder(told) + "More must be given back.";
+            return few_idle(told);
         case WaitReason::kConfirming:
             return "Its slots are chosen: " + std::to_string(facts.confirmed()) + " of " +
                    count(facts.units(), "worker") +
