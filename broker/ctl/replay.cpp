@@ -9,6 +9,7 @@
 #include <fstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "broker/ctl/arguments.hpp"
@@ -107,6 +108,28 @@ int replay_file(const std::string& path, const Options& options) {
     }
 }
 
+// Of two of these one would be left out, without a word.
+void check_together(const Arguments& arguments) {
+    static constexpr std::pair<const char*, const char*> kApart[] = {
+        {"--binary", "--json"},
+        {"--to-binary", "--to-json"},
+        {"--check", "--to-binary"},
+        {"--check", "--to-json"},
+        {"--check", "--final-state"},
+        {"--check", "--turns"},
+        {"--to-binary", "--final-state"},
+        {"--to-binary", "--turns"},
+        {"--to-json", "--final-state"},
+        {"--to-json", "--turns"},
+    };
+    for (const auto& [one, other] : kApart) {
+        if (!arguments.given(one) || !arguments.given(other)) continue;
+        throw Failure(kExitUsage,
+                      std::string(one) + " goes without " + other +
+                          ": each says what is done with the journal");
+    }
+}
+
 }  // namespace
 
 int run_replay(int argc, char** argv) {
@@ -126,9 +149,9 @@ int run_replay(int argc, char** argv) {
         "--to-binary", &options.to_binary, "only convert the journal, to this file", "FILE");
     arguments.text("--to-json", &options.to_json, "only convert the journal, to this file", "FILE");
     if (const std::optional<int> exit = arguments.parse(argc, argv)) return *exit;
+    check_together(arguments);
     if (!options.check && options.files.size() > 1) {
-        std::fputs("dibs replay: several journals can only be checked\n", stderr);
-        return kExitUsage;
+        throw Failure(kExitUsage, "several journals can only be checked");
     }
     int worst = kExitOk;
     for (const std::string& path : options.files) {
