@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -16,6 +17,7 @@
 #include "broker/ctl/arguments.hpp"
 #include "broker/ctl/clock.hpp"
 #include "broker/ctl/failure.hpp"
+#include "broker/ctl/output.hpp"
 #include "broker/ctl/recording_file.hpp"
 #include "broker/ctl/stop_signals.hpp"
 #include "broker/ctl/subcommand.hpp"
@@ -105,13 +107,16 @@ class Session {
     std::string lost_;
 };
 
+// On standard output, unless the recording is there.
 void tell(const std::string& path, const RecordingFile& file) {
-    std::printf("%s: %llu turns, %llu commands, %llu decisions\n",
-                path.c_str(),
-                static_cast<unsigned long long>(file.turns()),
-                static_cast<unsigned long long>(file.commands()),
-                static_cast<unsigned long long>(file.decisions()));
-    std::fflush(stdout);
+    std::FILE* out = path == "-" ? stderr : stdout;
+    std::fprintf(out,
+                 "%s: %llu turns, %llu commands, %llu decisions\n",
+                 file.path().c_str(),
+                 static_cast<unsigned long long>(file.turns()),
+                 static_cast<unsigned long long>(file.commands()),
+                 static_cast<unsigned long long>(file.decisions()));
+    std::fflush(out);
 }
 
 }  // namespace
@@ -127,13 +132,17 @@ int run_record(int argc, char** argv) {
     std::vector<std::string> files;
     std::string socket;
     int64_t duration_ns = -1;
-    arguments.operands("FILE", &files, "where to; what is there is replaced");
+    arguments.operands("FILE", &files, "where to; what is there is replaced; - is standard output");
     arguments.duration("--for", &duration_ns, "end after this time");
     arguments.text(
         "--socket", &socket, "the broker's socket; else DIBS_SOCKET, then its place", "PATH");
     if (const auto exit = arguments.parse(argc, argv)) return *exit;
     if (files.size() > 1) throw Failure(kExitUsage, "one FILE is enough");
     const std::string& path = files.front();
+    if (path == "-" && isatty(STDOUT_FILENO) != 0) {
+        throw Failure(kExitUsage, "a recording is no text: name a FILE, or redirect the output");
+    }
+    if (path == "-") require_output();
     const Stopping stopping;
     AdminClient client(socket);
     if (client.welcome().is_admin == 0) throw client.denied({});
@@ -141,7 +150,8 @@ int run_record(int argc, char** argv) {
     const auto snapshot = snapshot_of(client);
     RecordingFile file(path);
     file.write_snapshot(snapshot);
-    std::fprintf(stderr, "dibs record: recording to %s; interrupt to end it\n", path.c_str());
+    std::fprintf(
+        stderr, "dibs record: recording to %s; interrupt to end it\n", file.path().c_str());
     Session session(client, file);
     try {
         session.follow(stopping,

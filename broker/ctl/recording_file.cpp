@@ -33,8 +33,10 @@ uint64_t sum_with(uint64_t sum, std::span<const uint8_t> line) {
 }  // namespace
 
 RecordingFile::RecordingFile(const std::string& path)
-    : path_(path), file_(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)) {
-    if (!file_.valid()) throw Failure(kExitFailed, path + ": " + std::strerror(errno));
+    : path_(path == "-" ? "standard output" : path),
+      file_(path == "-" ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0)
+                        : open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)) {
+    if (!file_.valid()) throw Failure(kExitFailed, path_ + ": " + std::strerror(errno));
 }
 
 void RecordingFile::write_snapshot(std::span<const uint8_t> snapshot) {

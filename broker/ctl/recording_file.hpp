@@ -18,7 +18,7 @@ namespace dibs::ctl {
 
 class RecordingFile {
   public:
-    // The file is made, or emptied: nobody else may read it. Failure.
+    // The file is made, or emptied: nobody else may read it. "-" is standard output. Failure.
     explicit RecordingFile(const std::string& path);
 
     // First.
@@ -27,6 +27,7 @@ class RecordingFile {
     void take(std::span<const uint8_t> bytes);
     void finish();
 
+    [[nodiscard]] const std::string& path() const { return path_; }  // as people are told it
     [[nodiscard]] uint64_t turns() const { return turns_; }
     [[nodiscard]] uint64_t commands() const { return commands_; }
     [[nodiscard]] uint64_t decisions() const { return decisions_; }

@@ -4,11 +4,12 @@
 #   file_names.py DIBSD DIBS [PART]     speaks TAP
 # SPDX-License-Identifier: Apache-2.0
 import os
+import re
 import subprocess
 import sys
 
 from holding import POOLS
-from tap import case, expect_equal, main
+from tap import case, expect, expect_equal, main
 
 
 def daemon(place, *words):
@@ -46,6 +47,25 @@ def folder(place):
                      (1, "", f"dibs {words[0]}: {place.folder}: is a directory\n"))
     expect_equal(daemon(place, "--no-keeper", "--socket", "other.sock", "--load", str(place.folder)),
                  (1, "", f"dibsd: {place.folder}: is a directory\n"))
+
+
+@case("record: - is standard output, and what is said goes beside it")
+def dash(place):
+    place.start(POOLS)
+    target = place.folder / "load.djn"
+    with target.open("w") as out:
+        child = place.begin("record", "-", stdout=out, cwd=place.folder)
+        expect_equal(child.stderr.readline(),
+                     "dibs record: recording to standard output; interrupt to end it\n")
+        expect_equal(place.run("exec", "gpu", "--", "true")[0], 0)
+        child.terminate()
+        _, err = child.communicate(timeout=60)
+    expect_equal(child.returncode, 0)
+    expect(re.fullmatch(r"standard output: [1-9]\d* turns, [1-9]\d* commands, \d+ decisions\n", err), err)
+    code, out, err = place.run("replay", "--check", str(target))
+    expect_equal((code, err), (0, ""))
+    expect(out.endswith("turns decide as they were recorded\n"), out)
+    expect(not (place.folder / "-").exists(), "a file is called -")
 
 
 if __name__ == "__main__":
