@@ -45,9 +45,10 @@ inline constexpr unsigned kPoolTotals = 1U << 2U;
 inline constexpr uint8_t kImpatient =
     shm::ClaimFlag::kNowOnly | shm::ClaimFlag::kReject | shm::ClaimFlag::kCold;
 
-// A time that far from now, which is never kNever.
-inline uint64_t sum_or_never(uint64_t now_ns, uint64_t interval_ns) {
-    return interval_ns < kNever - 1 - now_ns ? now_ns + interval_ns : kNever - 1;
+// A time that far from another one, which is never kNever, whatever that one is.
+inline uint64_t sum_or_never(uint64_t from_ns, uint64_t interval_ns) {
+    const uint64_t sum_ns = from_ns + interval_ns;
+    return sum_ns >= from_ns && sum_ns != kNever ? sum_ns : kNever - 1;
 }
 
 // May so many more workers of the pool be asked? A claim for more than its unconfirmed_max, which

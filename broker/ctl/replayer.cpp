@@ -7,6 +7,7 @@
 
 #include "broker/core/decision_sum.hpp"
 #include "broker/ctl/journal_error.hpp"
+#include "broker/ctl/journal_instant.hpp"
 #include "broker/ctl/journal_texts.hpp"
 #include "broker/ctl/json_text.hpp"
 #include "shm/pool_name.hpp"
@@ -76,8 +77,8 @@ core::ClaimTerms terms_of(const journal::Claim& claim,
         .preempt_mode = mode,
         .preempt_grace_ns = claim.grace_ns(),
         .requeue = claim.requeue(),
-        .enqueued_ns = claim.enqueued_ns().value_or(shm::kNever),
-        .confirmed_ns = claim.event_ns().value_or(shm::kNever),
+        .enqueued_ns = instant_or_now(claim.enqueued_ns()),
+        .confirmed_ns = instant_or_now(claim.event_ns()),
     };
 }
 

@@ -1,6 +1,7 @@
 // broker/ctl/replayer_accounts.cpp -- the commands of pools ordered by account.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/journal_error.hpp"
+#include "broker/ctl/journal_instant.hpp"
 #include "broker/ctl/journal_texts.hpp"
 #include "broker/ctl/json_text.hpp"
 #include "broker/ctl/replayer.hpp"
@@ -100,7 +101,7 @@ void Replayer::apply(const journal::Report& report) {
     const std::vector<std::string_view> labels = views(report.labels());
     said.claim = number_of(report.claim());
     said.labels = labels;
-    said.event_ns = report.event_ns().value_or(shm::kNever);
+    said.event_ns = instant_or_now(report.event_ns());
     said.user_data = absent ? cast_.add_operation({"report", "claim", report.claim()->str()})
                             : cast_.add_operation({"report", "worker", report.worker()->str()});
     core_->apply(said);
@@ -120,7 +121,7 @@ void Replayer::apply(const journal::Pull& pull) {
     core_->apply(
         core::Pull{.pool = pool,
                    .workers = workers,
-                   .event_ns = pull.event_ns().value_or(shm::kNever),
+                   .event_ns = instant_or_now(pull.event_ns()),
                    .user_data = cast_.add_operation({"pull", "pool", pull.pool()->str()})});
     for (const core::Pull::Worker& worker : workers)
         learn_worker(pool, worker.name);
@@ -133,7 +134,7 @@ void Replayer::apply(const journal::Unassign& unassign) {
         .pool = pool_row(unassign.pool()),
         .claim = number_of(unassign.claim()),
         .worker = view(unassign.worker()),
-        .event_ns = unassign.event_ns().value_or(shm::kNever),
+        .event_ns = instant_or_now(unassign.event_ns()),
         .error = view(unassign.error()),
         .user_data = cast_.add_operation({"unassign", "claim", unassign.claim()->str()}),
     });
@@ -151,7 +152,7 @@ void Replayer::apply(const journal::UpdateClaim& update) {
         .labels = labels,
         .provisionable_given = update.provisionable() != nullptr,
         .provisionable = provisionable,
-        .event_ns = update.event_ns().value_or(shm::kNever),
+        .event_ns = instant_or_now(update.event_ns()),
         .user_data = cast_.add_operation({"update_claim", "claim", update.claim()->str()}),
     });
 }

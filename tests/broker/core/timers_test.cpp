@@ -8,12 +8,25 @@
 #include <random>
 #include <tuple>
 
+#include "broker/core/parts.hpp"
+
 namespace dibs::tests {
 
 namespace {
 
 using core::TimerKind;
 using core::Timers;
+
+// Also where a state says that something was seen at the end of time.
+TEST(SumOrNever, StopsBeforeTheEndOfTime) {
+    EXPECT_EQ(core::sum_or_never(7, 5), 12U);
+    EXPECT_EQ(core::sum_or_never(shm::kNever - 6, 5), shm::kNever - 1);
+    EXPECT_EQ(core::sum_or_never(shm::kNever - 5, 5), shm::kNever - 1);
+    EXPECT_EQ(core::sum_or_never(shm::kNever - 1, 5), shm::kNever - 1);
+    EXPECT_EQ(core::sum_or_never(shm::kNever, 0), shm::kNever - 1);
+    EXPECT_EQ(core::sum_or_never(shm::kNever, 5), shm::kNever - 1);
+    EXPECT_EQ(core::sum_or_never(0, shm::kNever), shm::kNever - 1);
+}
 
 TEST(Timers, OrderByInstantThenKindThenNumber) {
     Timers timers(4, 4, 4);

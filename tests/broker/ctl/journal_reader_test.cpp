@@ -229,6 +229,21 @@ TEST(JournalReader, RefusesTimeThatGoesBackOrMovesInsideATurn) {
               "2:0: time passes its end");
 }
 
+// The core has that number for the turn's own time.
+TEST(JournalReader, RefusesAnInstantBehindTheLastOne) {
+    const std::string worker = R"({"pool":{"name":"w","kind":"worker","order":"account"}})";
+    for (const char* command :
+         {R"({"report":{"pool":"w","worker":"a","state":"idle","event_ns":18446744073709551615}})",
+          R"({"pull":{"pool":"w","workers":[],"event_ns":18446744073709551615}})",
+          R"({"unassign":{"pool":"w","claim":"c","worker":"a","event_ns":18446744073709551615}})",
+          R"({"update_claim":{"claim":"c","event_ns":18446744073709551615}})",
+          R"({"claim":{"session":"alice","claim":"c","pool":"w","event_ns":18446744073709551615}})",
+          R"({"claim":{"session":"alice","claim":"c","pool":"w",)"
+          R"("enqueued_ns":18446744073709551615}})"}) {
+        EXPECT_EQ(complaint(lines({worker, kAlice, command})), "3:0: time passes its end");
+    }
+}
+
 TEST(JournalReader, RefusesAnEndInsideATurn) {
     EXPECT_EQ(complaint(lines({kPool, kTurn, kAlice})),
               R"(3:0: the journal ends inside a turn: close it, {"turn":{}})");
