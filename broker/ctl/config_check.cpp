@@ -54,6 +54,18 @@ Sheet mistakes_sheet(const std::string& file, const std::vector<std::string>& mi
     return sheet;
 }
 
+Sheet found_sheet(const std::string& file,
+                  uint64_t pools,
+                  const std::vector<std::string>& mistakes) {
+    Sheet sheet{"dibs.config/1",
+                {{"file", "file"}, {"pools", "pools"}, {"mistakes", "mistakes"}, {"found", ""}}};
+    sheet.rows.push_back({Cell::of(file),
+                          Cell::of(pools),
+                          Cell::of(uint64_t{mistakes.size()}),
+                          Cell::of(mistakes_sheet(file, mistakes))});
+    return sheet;
+}
+
 }  // namespace
 
 int run_config(int argc, char** argv) {
@@ -73,18 +85,15 @@ int run_config(int argc, char** argv) {
     }
     const FileKind kind = kind_of(file);
     if (kind != FileKind::kText && kind != FileKind::kConfiguration && kind != FileKind::kEmpty) {
-        throw Failure(kExitFailed, file + ": " + is_no("configuration", kind));
+        const std::string mistake = file + ": " + is_no("configuration", kind);
+        std::fprintf(stderr, "dibs config: %s\n", mistake.c_str());
+        if (output.form() != Form::kTable) output.show_record(found_sheet(file, 0, {mistake}));
+        return output.finish(kExitFailed);
     }
     const ConfigResult read = read_config(file);
     for (const std::string& mistake : read.mistakes)
         std::fprintf(stderr, "%s\n", mistake.c_str());
-    Sheet sheet{"dibs.config/1",
-                {{"file", "file"}, {"pools", "pools"}, {"mistakes", "mistakes"}, {"found", ""}}};
-    sheet.rows.push_back({Cell::of(file),
-                          Cell::of(uint64_t{read.config.pools.size()}),
-                          Cell::of(uint64_t{read.mistakes.size()}),
-                          Cell::of(mistakes_sheet(file, read.mistakes))});
-    output.show_record(sheet);
+    output.show_record(found_sheet(file, read.config.pools.size(), read.mistakes));
     return output.finish(read.mistakes.empty() ? kExitOk : kExitFailed);
 }
 
