@@ -2,11 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -114,19 +113,6 @@ void free_reserved(Opening& opening) {
     }
 }
 
-// Until there is something to read, or the end of it.
-void await_answer(const Opening& opening) {
-    pollfd peer = {opening.socket, POLLIN, 0};
-    for (;;) {
-        const uint64_t now = monotonic_ns();
-        const uint64_t left_ns = now < opening.until_ns ? opening.until_ns - now : 0;
-        const uint64_t left_ms = left_ns / DIBS_MILLISECOND + 1;
-        const int ms = left_ms < INT_MAX ? static_cast<int>(left_ms) : INT_MAX;
-        const int happened = ::poll(&peer, 1, ms);
-        if (happened > 0 || left_ns == 0 || (happened < 0 && errno != EINTR)) return;
-    }
-}
-
 void take_descriptors(Opening& opening, msghdr& message, uint32_t& count) {
     for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
          header = CMSG_NXTHDR(&message, header)) {
@@ -169,6 +155,12 @@ void close_unused(const Opening& opening) {
     entry.flags = shm::OpFlag::kQuiet;
     const uint64_t first = 1;  // the sequence of the ring's first line, and the tail behind it
     const auto line = static_cast<off_t>(shm::plan_up(sizes).submission);
+    // A limit on the size of files holds for this one, and a write behind it kills.
+    rlimit written = {};
+    if (getrlimit(RLIMIT_FSIZE, &written) != 0 ||
+        written.rlim_cur < static_cast<rlim_t>(line) + sizeof(shm::Submission)) {
+        return;
+    }
     constexpr size_t kSequence = sizeof entry.sequence;
     const auto* body = reinterpret_cast<const char*>(&entry) + kSequence;
     const auto write_at = [&](const void* bytes, size_t size, off_t place) {
@@ -199,8 +191,7 @@ int listen_for_welcome(Opening& opening) {
     const auto receive = [&] {
         return shm::receive_packet(opening.socket, &message, MSG_CMSG_CLOEXEC);
     };
-    await_answer(opening);
-    free_reserved(opening);
+    free_reserved(opening);  // their places are what comes with the packet
     const ssize_t size = patiently(opening.socket, SO_RCVTIMEO, opening.until_ns, receive);
     uint32_t count = 0;
     if (size >= 0)
