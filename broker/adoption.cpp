@@ -7,8 +7,11 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <new>
+#include <system_error>
 #include <utility>
 
+#include "broker/lack.hpp"
 #include "broker/log.hpp"
 #include "shm/doorbell.hpp"
 #include "shm/memfd.hpp"
@@ -54,10 +57,15 @@ Session* Adoption::adopt(InheritedSession& inherited) {
         inherited.row = shm::kNoRow;  // no longer
         sessions_.add(session.get());
         return session.release();
+    } catch (const std::bad_alloc&) {
+        throw;  // the next broker may have what this one lacks, and then the session goes on
+    } catch (const std::system_error& error) {
+        if (is_lack(error.code())) throw;
+        log::error(std::string("a session cannot be adopted: ") + error.what());
     } catch (const std::exception& error) {
         log::error(std::string("a session cannot be adopted: ") + error.what());
-        return nullptr;
     }
+    return nullptr;
 }
 
 void Adoption::take_hand(Session& session) {

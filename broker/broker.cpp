@@ -7,6 +7,7 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <memory>
 #include <stdexcept>
@@ -76,6 +77,7 @@ Broker::Broker(Config config, Inheritance& inheritance, KeeperLink* keeper, bool
                exchange_,
                core_.sessions_max(),
                std::move(inheritance.listener),
+               inheritance.listener_inode,
                keeper,
                signals),
       keeper_(keeper) {
@@ -89,8 +91,6 @@ Broker::Broker(Config config, Inheritance& inheritance, KeeperLink* keeper, bool
     turn_.prepare(config_, inheritance);
     control_.prepare(turn_.adopted(), turn_.draining());
     control_.take_remains(inheritance);
-    if (keeper_ == nullptr) return;
-    keeper_->serving(turn_.clock_offset(), socket_path());
 }
 
 Broker::Broker(Config config, shm::Descriptor state, bool signals)
@@ -108,10 +108,17 @@ void Broker::harden(const SystemCalls* written) {
 }
 
 void Broker::run() {
-    std::thread control([this] {
+    // Behind that word nothing may be lacking any more: who says it and ends is started again at
+    // once. The link is the control thread's alone from then on.
+    std::atomic<bool> said = false;
+    std::thread control([this, &said] {
+        said.wait(false);
         give_back_memory();  // of the start: a standby would touch as much
         control_.serve(core_.head().epoch);
     });
+    if (keeper_ != nullptr) keeper_->serving(turn_.clock_offset(), socket_path());
+    said = true;
+    said.notify_one();
     turn_.serve();
     control.join();
     if (turn_.yielded()) {
@@ -119,6 +126,7 @@ void Broker::run() {
         return;
     }
     state_.set_clean(true);
+    control_.give_up_name();
     if (keeper_ != nullptr) keeper_->stopped();
     // What control had asked for when the turn ended; both threads are gone.
     Request request;

@@ -71,6 +71,7 @@ Control::Control(const Config& config,
                  Exchange& exchange,
                  uint32_t rows,
                  shm::Descriptor listener,
+                 uint64_t listener_inode,
                  KeeperLink* keeper,
                  bool signals)
     : config_(config),
@@ -88,7 +89,7 @@ Control::Control(const Config& config,
     for (const PoolSettings& pool : config.pools)
         named_pools_.insert(pool.name);
     if (listener.valid()) {
-        listener_.emplace(std::move(listener));
+        listener_.emplace(std::move(listener), listener_inode);
     } else {
         listener_.emplace(config.socket.empty() ? default_socket() : config.socket,
                           config.socket_mode);
@@ -119,7 +120,8 @@ void Control::watch(int fd, Event what) const {
 
 void Control::prepare(const std::vector<Session*>& adopted, bool draining) {
     if (keeper_ != nullptr) {
-        keeper_->hold(Kept::kListener, listener_fd());
+        keeper_->hold_listener(listener_fd(), listener_->inode());
+        listener_->leave_name(true);
         watch_keeper();
     }
     for (Session* session : adopted) {
@@ -395,6 +397,7 @@ void Control::opened(Session* session) {
 // The session is the turn's; the descriptors for the Welcome are only looked at here.
 void Control::welcome(Session* session) {
     bool sent = false;
+    const bool connected = is_connected(session->socket.get());
     try {
         sent = send_welcome(*session, board_, epoch_);
     } catch (const std::exception& error) {
@@ -404,7 +407,7 @@ void Control::welcome(Session* session) {
     (void)shutdown(session->socket.get(), SHUT_RD);
     session->client_event_socket.reset();
     if (keeper_ != nullptr) keeper_->welcomed(*session);
-    if (sent) return;
+    if (sent || (session->taken_over && connected)) return;
     // One that an earlier broker has opened may have had its Welcome from that one: its client may
     // have closed the socket since, or be another program by now. If it has ever said anything its
     // pidfd tells of its end.

@@ -40,6 +40,7 @@ class Control {
             Exchange& exchange,
             uint32_t rows,
             shm::Descriptor listener,
+            uint64_t listener_inode,
             KeeperLink* keeper,
             bool signals);
 
@@ -51,6 +52,8 @@ class Control {
     void set_hardening(std::string text) { conversations_.set_hardening(std::move(text)); }
     void set_state(std::span<std::byte> state) { conversations_.set_state(state); }
     void stop();  // from any thread: as SIGTERM
+    // The service has ended in order: nobody goes on with the socket.
+    void give_up_name() { listener_->leave_name(false); }
     [[nodiscard]] const std::string& socket_path() const { return socket_path_; }
 
   private:

@@ -61,8 +61,8 @@ void Control::renew_keeper() {
     log::warning("the keeper died: starting another");
     try {
         if (keeper_->renew()) return watch_keeper();
-    } catch (const std::system_error& error) {
-        log::error(std::string("the next keeper cannot be watched: ") + error.what());
+    } catch (const std::exception& error) {
+        log::error(std::string("there is no next keeper yet: ") + error.what());
         keeper_->refuse();
     }
     keeper_again_ns_ = Clock::monotonic() + kPauseNs;

@@ -34,8 +34,9 @@ struct Inheritance {
     shm::Descriptor state;
     shm::Descriptor board;
     shm::Descriptor listener;
-    shm::Descriptor config;  // the text of the one that was read last (broker/config_copy.hpp)
-    shm::Descriptor watch;   // the timer of the hang watch
+    uint64_t listener_inode = 0;  // of its name; 0: not known
+    shm::Descriptor config;       // the text of the one that was read last (broker/config_copy.hpp)
+    shm::Descriptor watch;        // the timer of the hang watch
     std::vector<InheritedSession> sessions;
     std::vector<InheritedRemnant> remnants;
     uint64_t death_ns = 0;      // monotonic: when the earlier broker died; 0 = there was none

@@ -265,7 +265,7 @@ void Keeper::hear() {
             continue;
         }
         // Its death is told by its pidfd. Nobody to keep for yet: there never was one.
-        if (received == KeeperSocket::Received::kClosed) {
+        if (received != KeeperSocket::Received::kNothing) {
             socket_.reset();
             if (broker_.pidfd() < 0) finish(1);
         }
@@ -421,7 +421,10 @@ bool Keeper::worth_another(const std::optional<Process::Ending>& ending, bool be
         go_back("it ended" + shown(ending));
         return true;
     }
-    if (!killed && !unable && ++failed_starts_ == kGiveUpAfter) {
+    // Who is to stop does not wait for ever until one could see to it.
+    const uint32_t most = asked_ns_ != 0 ? kPutAsideAfter : kGiveUpAfter;
+    const bool counts = !killed && (!unable || asked_ns_ != 0);
+    if (counts && ++failed_starts_ >= most) {
         log::error("no broker can begin to serve: giving up");
         finish(1);
         return false;

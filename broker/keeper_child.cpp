@@ -104,13 +104,23 @@ pid_t spawn(const std::string& path,
 
 }  // namespace
 
-// A child's pid is its own until it is waited for.
+// A child's pid is its own until it is waited for. One that cannot be watched is none.
+Process Process::started(pid_t pid) {
+    try {
+        return Process(pidfd_of(pid));
+    } catch (const std::system_error&) {
+        (void)kill(pid, SIGKILL);
+        (void)waitpid(pid, nullptr, 0);
+        throw;
+    }
+}
+
 Process Process::start(const OwnProgram& program, const std::string& option, int socket) {
-    return Process(pidfd_of(spawn(program.path, program, option, socket)));
+    return started(spawn(program.path, program, option, socket));
 }
 
 Process Process::start_own(const OwnProgram& program, const std::string& option, int socket) {
-    return Process(pidfd_of(spawn(kSelf, program, option, socket)));
+    return started(spawn(kSelf, program, option, socket));
 }
 
 shm::Descriptor Process::own_pidfd() {

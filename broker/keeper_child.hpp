@@ -72,6 +72,8 @@ class Process {
     [[nodiscard]] std::optional<Ending> ending() const;
 
   private:
+    static Process started(pid_t pid);
+
     shm::Descriptor pidfd_;
 };
 

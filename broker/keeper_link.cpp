@@ -36,6 +36,7 @@ void take(KeeperPacket& packet, Inheritance& inheritance) {
             return;
         case Kept::kListener:
             inheritance.listener = std::move(packet.descriptors[0]);
+            inheritance.listener_inode = packet.message.clock_offset;
             return;
         case Kept::kConfig:
             inheritance.config = std::move(packet.descriptors[0]);
@@ -71,6 +72,9 @@ Inheritance KeeperLink::receive() {
         if (received == KeeperSocket::Received::kClosed) {
             throw std::runtime_error("the keeper is gone, or of another version");
         }
+        if (received == KeeperSocket::Received::kCut) {
+            throw std::system_error(EMFILE, std::generic_category(), "what the keeper holds");
+        }
         if (packet.message.word == KeeperWord::kGo) return inheritance;
         if (packet.message.word == KeeperWord::kHold) take(packet, inheritance);
         if (packet.message.word != KeeperWord::kBegin) continue;
@@ -97,6 +101,11 @@ void KeeperLink::hold(Kept what, int descriptor) {
     say(what, descriptor);
 }
 
+void KeeperLink::hold_listener(int descriptor, uint64_t inode) {
+    listener_inode_ = inode;
+    hold(Kept::kListener, descriptor);
+}
+
 void KeeperLink::refuse() {
     keeper_.signal(SIGKILL);
     (void)keeper_.await_death(-1);
@@ -118,6 +127,7 @@ void KeeperLink::say(Kept what, int descriptor) {
     KeeperMessage message;
     message.word = KeeperWord::kHold;
     message.what = what;
+    if (what == Kept::kListener) message.clock_offset = listener_inode_;
     socket_.send(message, std::span(&descriptor, 1));
 }
 
@@ -243,8 +253,11 @@ Session* KeeperLink::heard() {
     KeeperPacket packet;
     for (;;) {
         const KeeperSocket::Received received = socket_.receive(packet);
-        if (received == KeeperSocket::Received::kClosed) socket_.reset();
-        if (received != KeeperSocket::Received::kPacket) return nullptr;
+        if (received == KeeperSocket::Received::kNothing) return nullptr;
+        if (received != KeeperSocket::Received::kPacket) {
+            socket_.reset();
+            return nullptr;
+        }
         if (packet.message.word != KeeperWord::kHeld) continue;
         const auto found = sessions_.find(packet.message.row);
         if (found == sessions_.end()) continue;

@@ -32,7 +32,8 @@ class KeeperLink {
     void begun();  // after having waited for it: the first word
 
     // --- what the keeper holds; each descriptor stays open until it is dropped
-    void hold(Kept what, int descriptor);  // STATE, BOARD, listener
+    void hold(Kept what, int descriptor);  // STATE, BOARD
+    void hold_listener(int descriptor, uint64_t inode);
     // A copy of it, in the place of an earlier one: the configuration that is in force.
     void keep_config(const std::string& text);
     void hold(Session& session);   // until heard() names it, it is not safe
@@ -84,6 +85,7 @@ class KeeperLink {
     shm::Descriptor config_;
     std::unordered_map<uint32_t, Session*> sessions_;  // by row
     std::unordered_map<uint32_t, Left> remnants_;      // by number
+    uint64_t listener_inode_ = 0;
     int watch_ = -1;
     uint64_t clock_offset_ = 0;
     uint64_t asked_ns_ = 0;  // to stop

@@ -110,8 +110,8 @@ KeeperSocket::Received KeeperSocket::receive(KeeperPacket& packet) const {
     take_descriptors(message, packet);
     const bool whole = size == static_cast<ssize_t>(sizeof(packet.message)) &&
                        packet.message.magic == kKeeperMagic &&
-                       packet.message.text_size <= sizeof(packet.message.text) &&
-                       (message.msg_flags & MSG_CTRUNC) == 0;
+                       packet.message.text_size <= sizeof(packet.message.text);
+    if (whole && (message.msg_flags & MSG_CTRUNC) != 0) return Received::kCut;
     return whole ? Received::kPacket : Received::kClosed;
 }
 

@@ -69,7 +69,8 @@ struct KeeperMessage {
     uint32_t row = 0;
     uint32_t generation = 0;
     uint64_t death_ns = 0;      // kBegin: monotonic; 0 = there was no broker before
-    uint64_t clock_offset = 0;  // kBegin, kAdopt, kServing: broker time − monotonic, modulo 2^64
+    uint64_t clock_offset = 0;  // kBegin, kAdopt, kServing: broker time − monotonic, modulo 2^64;
+                                // kHold, the listener: its name's inode, if that is known
     uint64_t asked_ns = 0;      // kBegin, kStopping: monotonic, of the order to stop; 0 = none
     uint32_t put_aside = 0;     // kBegin: brokers died of this STATE, do not look into it
     uint32_t restarted = 0;     // kBegin: keeper and broker have died, a manager began us anew
@@ -88,7 +89,7 @@ struct KeeperPacket {
 
 class KeeperSocket {
   public:
-    enum class Received { kPacket, kNothing, kClosed };
+    enum class Received { kPacket, kNothing, kClosed, kCut };
 
     KeeperSocket() = default;
     explicit KeeperSocket(shm::Descriptor socket) : socket_(std::move(socket)) {}
@@ -109,7 +110,8 @@ class KeeperSocket {
     // Takes what has not left of it out of the queue.
     void forget(Kept what, uint32_t row, uint32_t generation);
     void forget(Kept what);
-    // Never waits. A packet that is not of this build counts as closed.
+    // Never waits. A packet that is not of this build counts as closed; one is cut for whose
+    // descriptors there was no place.
     Received receive(KeeperPacket& packet) const;
 
   private:

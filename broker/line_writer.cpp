@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <string>
 
+#include "shm/descriptor.hpp"
+
 namespace dibs {
 
 LineWriter::LineWriter(int fd) : fd_(fd), way_(Way::kWaits) {
@@ -18,27 +20,32 @@ LineWriter::LineWriter(int fd) : fd_(fd), way_(Way::kWaits) {
     if (fstat(fd, &about) != 0) return;
     if (S_ISSOCK(about.st_mode)) way_ = Way::kSocket;
     if (!S_ISFIFO(about.st_mode) && !S_ISCHR(about.st_mode)) return;
+    way_ = Way::kRefuses;
+    if ((fcntl(fd, F_GETFL) & O_NONBLOCK) != 0) return;
     const std::string path = "/proc/self/fd/" + std::to_string(fd);
-    own_ = shm::Descriptor(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-    way_ = own_.valid() ? Way::kRefuses : Way::kAsked;
+    const shm::Descriptor own(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    if (!own.valid() || dup2(own.get(), fd) != fd) way_ = Way::kAsked;
 }
 
-bool LineWriter::put(std::string_view line) const {
-    const auto written = [&] {
+bool LineWriter::put(std::string_view line) {
+    const auto written = [&](std::string_view text) {
         if (way_ == Way::kSocket) {
-            return send(fd_, line.data(), line.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+            return send(fd_, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
         }
         if (way_ == Way::kAsked) {
             struct pollfd room = {fd_, POLLOUT, 0};
             if (poll(&room, 1, 0) <= 0) return ssize_t{-1};
         }
-        return ::write(own_.valid() ? own_.get() : fd_, line.data(), line.size());
+        return ::write(fd_, text.data(), text.size());
     };
-    ssize_t size = 0;
-    do {
-        size = written();
-    } while (size < 0 && errno == EINTR);
-    return size > 0;
+    while (!line.empty()) {
+        const ssize_t size = written(line);
+        if (size < 0 && errno == EINTR) continue;
+        if (size <= 0) return false;
+        torn_ = static_cast<size_t>(size) != line.size();
+        line.remove_prefix(static_cast<size_t>(size));
+    }
+    return true;
 }
 
 void LineWriter::write(std::string_view line) {
@@ -49,9 +56,9 @@ void LineWriter::write(std::string_view line) {
         line = cut;
     }
     if (dropped_ != 0) {
-        const std::string count = "dibsd: " + std::to_string(dropped_) +
+        const std::string count = (torn_ ? "\ndibsd: " : "dibsd: ") + std::to_string(dropped_) +
                                   (dropped_ == 1 ? " line was" : " lines were") +
-                                  " dropped before this one: nobody had read what was written\n";
+                                  " dropped before this one: there was no room\n";
         if (!put(count)) {
             ++dropped_;
             return;

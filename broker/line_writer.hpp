@@ -4,17 +4,17 @@
 // next one that finds room is preceded by that count. A process that serves must not stand still
 // since a pipe of its log is full or a terminal is stopped.
 //
-// A pipe or terminal is opened once more, for this writer alone, so that it may refuse instead of
-// wait without doing so for whoever else has the same one; where that is not allowed it is asked
-// for room before each line. A file has room; it is written to where the others write.
+// A pipe or terminal is opened once more, in the same place, so that it may refuse instead of wait
+// without doing so for whoever else has the same one; processes that are started from here have it
+// so, too. Where that is not allowed, behind a change of user say, it is asked for room before each
+// line: a terminal that nobody reads may then still make a writer wait. A file has room; it is
+// written to where the others write.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-
-#include "shm/descriptor.hpp"
 
 namespace dibs {
 
@@ -31,12 +31,12 @@ class LineWriter {
   private:
     enum class Way : uint8_t { kWaits, kRefuses, kSocket, kAsked };
 
-    [[nodiscard]] bool put(std::string_view line) const;
+    [[nodiscard]] bool put(std::string_view line);
 
     int fd_;
-    shm::Descriptor own_;
     Way way_;
     uint64_t dropped_ = 0;  // since the last line that found room
+    bool torn_ = false;     // the last line has no end
 };
 
 }  // namespace dibs

@@ -165,8 +165,8 @@ void Listener::refused() {
     spare_ = spare();
 }
 
-Listener::Listener(shm::Descriptor inherited)
-    : socket_(std::move(inherited)), is_lent_(is_socket_lent()) {
+Listener::Listener(shm::Descriptor inherited, uint64_t inode)
+    : socket_(std::move(inherited)), inode_(inode), is_lent_(is_socket_lent()), leaves_name_(true) {
     struct sockaddr_un address = {};
     socklen_t size = sizeof(address);
     if (getsockname(socket_.get(), reinterpret_cast<struct sockaddr*>(&address), &size) != 0) {
@@ -181,19 +181,20 @@ Listener::Listener(shm::Descriptor inherited)
     }
     spare_ = spare();
     struct stat about = {};
-    if (lstat(path_.c_str(), &about) == 0) inode_ = about.st_ino;
+    if (inode_ == 0 && lstat(path_.c_str(), &about) == 0) inode_ = about.st_ino;
 }
 
 void Listener::close() {
     if (!socket_.valid()) return;
-    if (!lock_.valid()) return socket_.reset();
+    if (!lock_.valid() || leaves_name_) return socket_.reset();
     const Locked locked(lock_.get());
     struct stat about = {};
+    const bool named = lstat(path_.c_str(), &about) == 0;
     // Another broker may have taken the place, where somebody has removed this one's name.
-    if (!is_lent_ && lstat(path_.c_str(), &about) == 0 && about.st_ino == inode_)
-        (void)unlink(path_.c_str());
+    const bool others = named && about.st_ino != inode_;
+    if (!is_lent_ && named && !others) (void)unlink(path_.c_str());
     socket_.reset();
-    if (locked.lies_at(path_)) (void)unlink((path_ + ".lock").c_str());
+    if (!others && locked.lies_at(path_)) (void)unlink((path_ + ".lock").c_str());
 }
 
 }  // namespace dibs

@@ -15,7 +15,8 @@ namespace dibs {
 // that a dead broker has left is removed, one that somebody listens on is not. Looking, removing
 // and binding happen under a lock on the file "PATH.lock", so that of brokers that start at once
 // one listens and the others say so. Removes its own name, and nobody else's, when it goes, and
-// then the lock. Throws std::runtime_error with the path and what is wrong.
+// then the lock; one that a keeper holds for the next broker leaves both. Throws
+// std::runtime_error with the path and what is wrong.
 //
 // It keeps a spare descriptor: when the table is full it gives that up for the next caller, who
 // can so be told, instead of being left in a queue that stays readable for ever.
@@ -24,7 +25,8 @@ class Listener {
     Listener(std::string path, uint32_t mode);
     // An earlier broker's, or a service manager's: bound, and with whoever waits in its queue.
     // Where the lock cannot be had, since the folder is gone, say, its name stays when it goes.
-    explicit Listener(shm::Descriptor inherited);
+    // `inode`: of its name, from who has bound it; 0: not known.
+    Listener(shm::Descriptor inherited, uint64_t inode);
     ~Listener() { close(); }
     Listener(const Listener&) = delete;
     Listener& operator=(const Listener&) = delete;
@@ -45,6 +47,9 @@ class Listener {
     [[nodiscard]] int fd() const { return socket_.get(); }
     [[nodiscard]] const std::string& path() const { return path_; }
     [[nodiscard]] bool is_lent() const { return is_lent_; }
+    [[nodiscard]] uint64_t inode() const { return inode_; }
+    // Whether others go on with it when this process ends. An inherited one is others' at first.
+    void leave_name(bool yes) { leaves_name_ = yes; }
     void close();
 
   private:
@@ -56,6 +61,7 @@ class Listener {
     shm::Descriptor spare_;
     uint64_t inode_ = 0;    // of its name
     bool is_lent_ = false;  // its name is a service manager's, and stays
+    bool leaves_name_ = false;
 };
 
 }  // namespace dibs

@@ -31,6 +31,7 @@
 #include "broker/keeper.hpp"
 #include "broker/keeper_child.hpp"
 #include "broker/keeper_link.hpp"
+#include "broker/lack.hpp"
 #include "broker/lent_socket.hpp"
 #include "broker/loaded_state.hpp"
 #include "broker/log.hpp"
@@ -176,7 +177,16 @@ int serve_kept(const dibs::Arguments& arguments) {
     return run(*broker);
 }
 
+// A number of these three that is free would be the next file's, and what is said be written there.
+void fill_standard_descriptors() {
+    for (int fd = open("/dev/null", O_RDWR); fd >= 0 && fd <= STDERR_FILENO;) {
+        fd = open("/dev/null", O_RDWR);
+        if (fd > STDERR_FILENO) close(fd);
+    }
+}
+
 int serve(const dibs::Arguments& arguments) {
+    fill_standard_descriptors();
     dibs::log::open("info");
     block_signals();
     dibs::raise_descriptor_limit();
@@ -220,7 +230,8 @@ int main(int argc, char** argv) {
         }
         return serve(*arguments);
     } catch (const std::system_error& error) {
-        return failed(*arguments, error, dibs::kExitUnable);
+        const bool lacks = dibs::is_lack(error.code());
+        return failed(*arguments, error, lacks ? dibs::kExitUnable : kExitFailed);
     } catch (const std::bad_alloc& error) {
         return failed(*arguments, error, dibs::kExitUnable);
     } catch (const std::exception& error) {

@@ -6,10 +6,12 @@
 
 #include <sys/mman.h>
 
+#include <boost/interprocess/exceptions.hpp>
 #include <boost/interprocess/mapped_region.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <system_error>
 
 #include "shm/large_pages.hpp"
 
@@ -23,16 +25,18 @@ class Mapping {
     enum class Pages { kAll, kFew };
 
     Mapping() = default;
-    // Maps `size` bytes for reading and writing. Throws
-    // boost::interprocess::interprocess_exception or std::system_error.
-    Mapping(int fd, uint64_t size, Pages pages = Pages::kAll)
+    // Maps `size` bytes for reading and writing. Throws std::system_error.
+    Mapping(int fd, uint64_t size, Pages pages = Pages::kAll) try
         : region_(Handle{fd},
                   boost::interprocess::read_write,
                   0,
                   static_cast<size_t>(size),
                   size < shm::kLargePage ? nullptr : shm::reserve_aligned(size),
                   (pages == Pages::kAll ? MAP_POPULATE : 0) |
-                      (size < shm::kLargePage ? 0 : MAP_FIXED)) {}
+                      (size < shm::kLargePage ? 0 : MAP_FIXED)) {
+    } catch (const boost::interprocess::interprocess_exception& error) {
+        throw std::system_error(error.get_native_error(), std::generic_category(), "mmap");
+    }
 
     // Brings all pages that are not there yet. From any thread; what cannot be had faults later.
     void touch() const {

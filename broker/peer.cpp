@@ -38,12 +38,6 @@ bool alive(int pidfd) {
     return !readable(pidfd, &events);
 }
 
-bool connected(int socket) {
-    short events = 0;
-    (void)readable(socket, &events);
-    return (events & (POLLHUP | POLLRDHUP | POLLERR)) == 0;
-}
-
 shm::Descriptor peer_pidfd(int socket) {
     int fd = -1;
     socklen_t size = sizeof(fd);
@@ -54,7 +48,7 @@ shm::Descriptor peer_pidfd(int socket) {
 shm::Descriptor open_pidfd(int socket, uint32_t pid, uint64_t start_time) {
     if (pid == 0 || start_time == 0) return {};
     shm::Descriptor pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-    if (!pidfd.valid() || process_start_time(pid) != start_time || !connected(socket)) return {};
+    if (!pidfd.valid() || process_start_time(pid) != start_time || !is_connected(socket)) return {};
     return pidfd;
 }
 
@@ -63,6 +57,12 @@ int send_signal(int pidfd, int signal) {
 }
 
 }  // namespace
+
+bool is_connected(int socket) {
+    short events = 0;
+    (void)readable(socket, &events);
+    return (events & (POLLHUP | POLLRDHUP | POLLERR)) == 0;
+}
 
 bool may_kill(int pidfd) {
     return send_signal(pidfd, 0) == 0;

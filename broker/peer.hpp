@@ -40,6 +40,9 @@ bool kill_process(int pidfd);
 // Of whoever connected, as they were then. Nothing, and *why, if the kernel does not say.
 std::optional<Credentials> peer_credentials(int socket, std::string* why);
 
+// Nobody has hung up, at either end.
+bool is_connected(int socket);
+
 // Whether this kernel gives a handle on who has connected.
 bool gives_peer_pidfd();
 

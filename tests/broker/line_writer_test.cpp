@@ -40,7 +40,7 @@ void expect_drops(const std::string& text, const std::string& line, int written)
 void expect_count(const std::string& text, int dropped) {
     EXPECT_EQ(text,
               "dibsd: " + std::to_string(dropped) +
-                  " lines were dropped before this one: nobody had read what was written\nlast\n");
+                  " lines were dropped before this one: there was no room\nlast\n");
 }
 
 struct Pair {
@@ -65,6 +65,7 @@ TEST(LineWriter, DropsAndCountsWhatNobodyReads) {
     Pair ways[] = {new_pipe(), new_sockets()};
     const std::string line(1000, 'x');
     for (Pair& way : ways) {
+        const shm::Descriptor others(fcntl(way.writing.get(), F_DUPFD_CLOEXEC, 0));
         LineWriter writer(way.writing.get());
         constexpr int kLines = 4096;  // more than either holds
         for (int i = 0; i < kLines; ++i)
@@ -76,7 +77,7 @@ TEST(LineWriter, DropsAndCountsWhatNobodyReads) {
         expect_count(read_all(way.reading.get()), kLines - kept);
         writer.write("once more\n");
         EXPECT_EQ(read_all(way.reading.get()), "once more\n");
-        EXPECT_EQ(fcntl(way.writing.get(), F_GETFL) & O_NONBLOCK, 0);  // it is others', too
+        EXPECT_EQ(fcntl(others.get(), F_GETFL) & O_NONBLOCK, 0);
     }
 }
 
@@ -109,8 +110,7 @@ TEST(LineWriter, DropsWhatAStoppedTerminalDoesNotTake) {
     ASSERT_EQ(tcflow(terminal.get(), TCOON), 0);
     writer.write("last\n");
     EXPECT_EQ(read_all(master.get()),
-              "dibsd: 2 lines were dropped before this one: nobody had read what was "
-              "written\r\nlast\r\n");
+              "dibsd: 2 lines were dropped before this one: there was no room\r\nlast\r\n");
 }
 
 // The others' offset is this writer's: nothing of theirs is written over.

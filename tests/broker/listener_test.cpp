@@ -52,6 +52,43 @@ TEST(Listener, TakesTheLockThatLiesThereByThen) {
     close(old);
 }
 
+// A broker that ends without having stopped in order has a successor, which is found by the name.
+TEST(Listener, LeavesItsNameToASuccessor) {
+    const Folder folder;
+    const std::string path = folder.path() + "/s";
+    auto first = std::make_unique<Listener>(path, 0600);
+    const uint64_t inode = first->inode();
+    shm::Descriptor copy(fcntl(first->fd(), F_DUPFD_CLOEXEC, 0));
+    first->leave_name(true);
+    first.reset();
+    EXPECT_TRUE(exists(path));
+    Listener next(std::move(copy), inode);
+    EXPECT_EQ(next.inode(), inode);
+    next.leave_name(false);
+    next.close();
+    EXPECT_FALSE(exists(path));
+    EXPECT_FALSE(exists(path + ".lock"));
+}
+
+// What lies there when it is inherited may be another broker's by then.
+TEST(Listener, LeavesWhatTookItsPlaceBeforeItWasInherited) {
+    const Folder folder;
+    const std::string path = folder.path() + "/s";
+    auto first = std::make_unique<Listener>(path, 0600);
+    const uint64_t inode = first->inode();
+    shm::Descriptor copy(fcntl(first->fd(), F_DUPFD_CLOEXEC, 0));
+    first->leave_name(true);
+    first.reset();
+    ASSERT_EQ(unlink(path.c_str()), 0);
+    const Listener second(path, 0600);
+    {
+        Listener next(std::move(copy), inode);
+        next.leave_name(false);
+    }
+    EXPECT_TRUE(exists(path));
+    EXPECT_TRUE(exists(path + ".lock"));
+}
+
 TEST(Listener, DoesNotTakeANameThatSomebodyListensOn) {
     const Folder folder;
     const Listener first(folder.path() + "/s", 0600);
@@ -84,7 +121,7 @@ TEST(Listener, IsInheritedWhereItsFolderIsGone) {
     shm::Descriptor copy(fcntl(first.fd(), F_DUPFD_CLOEXEC, 0));
     std::filesystem::remove_all(folder.path());
     {
-        const Listener inherited(std::move(copy));
+        const Listener inherited(std::move(copy), 0);
         EXPECT_EQ(inherited.path(), path);
     }
     EXPECT_FALSE(exists(folder.path()));

@@ -7,8 +7,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "tests/process/kept_dibsd.hpp"
 #include "tests/process/proc_text.hpp"
@@ -76,6 +79,52 @@ TEST(Keeper, StartsBrokersAsLongAsTheyOnlyLackMemory) {
     ASSERT_EQ(prlimit(keeper, RLIMIT_AS, &before, nullptr), 0);
     expect_release(holder, *granted);
     EXPECT_EQ(holder.board().epoch.load(), 2U);
+    EXPECT_TRUE(RawClient(dibsd.socket()).attached());
+}
+
+// Wherever it lacks some: for STATE, for a session's segments, for a thread's stack.
+TEST(Keeper, LosesNoSessionToABrokerThatLacksMemory) {
+    if (std::string(DIBS_SANITIZERS) != "none") {
+        GTEST_SKIP() << "the sanitizers take all of the address space";
+    }
+    constexpr rlim_t kMiB = rlim_t{1} << 20;
+    const Folder folder;
+    const KeptDibsd dibsd(folder,
+                          "hardening = \"off\"\n[[pool]]\nname = \"tokens\"\nkind = \"counted\"\n"
+                          "slots = 8\n",
+                          {},
+                          {"--no-standby"});
+    std::vector<std::unique_ptr<RawClient>> holders;
+    std::vector<shm::Completion> grants;
+    for (int i = 0; i < 8; ++i) {
+        holders.push_back(std::make_unique<RawClient>(dibsd.socket()));
+        holders.back()->claim(1);
+        grants.push_back(*holders.back()->wait());
+        ASSERT_EQ(grants.back().outcome, Outcome::kGranted);
+    }
+    const pid_t keeper = dibsd.keeper();
+    rlimit before = {};
+    ASSERT_EQ(prlimit(keeper, RLIMIT_AS, nullptr, &before), 0);
+    const std::atomic<uint64_t>& epoch = holders[0]->board().epoch;
+    int unable = 0;
+    int served = 0;
+    for (rlim_t more = kMiB; served < 3; more += kMiB) {
+        rlimit tight = before;
+        tight.rlim_cur = address_space(keeper) + more;
+        ASSERT_EQ(prlimit(keeper, RLIMIT_AS, &tight, nullptr), 0);
+        const uint64_t last = epoch.load();
+        const pid_t broker = dibsd.broker();
+        kill_and_await(broker, SIGKILL);
+        const shm::Descriptor next = pidfd_of(dibsd.successor(broker));
+        while (epoch.load() == last && !await_death(next, 1)) {
+        }
+        (epoch.load() == last ? unable : served) += 1;
+        ASSERT_EQ(prlimit(keeper, RLIMIT_AS, &before, nullptr), 0);
+        EXPECT_TRUE(RawClient(dibsd.socket()).attached());
+    }
+    EXPECT_GT(unable, 8);
+    for (size_t i = 0; i < holders.size(); ++i)
+        expect_release(*holders[i], grants[i]);
 }
 
 // Standard error is a pipe that is full.

@@ -46,7 +46,7 @@ class Place:
     """A folder with a socket's path; start() runs a dibsd there."""
 
     def __init__(self, dibsd, dibs, folder):
-        self.dibsd, self.dibs = dibsd, dibs
+        self.dibsd, self.dibs = os.path.abspath(dibsd), os.path.abspath(dibs)  # run from anywhere
         self.folder = pathlib.Path(folder)
         self.socket = str(self.folder / "dibs.sock")
         self.children = []
