@@ -13,6 +13,7 @@
 #include "broker/parse_error.hpp"
 #include "broker/prose.hpp"
 #include "broker/spelling.hpp"
+#include "broker/terminal_text.hpp"
 #include "shm/layout.hpp"
 
 namespace dibs {
@@ -42,7 +43,7 @@ std::string has_name(const std::string& file) {
 }
 
 int complain(const std::string& what) {
-    std::cerr << "dibsd: " << what << "\nSee dibsd --help.\n";
+    std::cerr << "dibsd: " << harmless(what) << "\nSee dibsd --help.\n";
     return 2;
 }
 

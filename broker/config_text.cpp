@@ -12,6 +12,7 @@
 #include "broker/config_account.hpp"
 #include "broker/config_lines.hpp"
 #include "broker/config_section.hpp"
+#include "broker/prose.hpp"
 #include "shm/pool_name.hpp"
 
 namespace dibs {
@@ -91,14 +92,13 @@ void read_slot_attributes(Section& section, PoolSettings& pool, Mistakes& mistak
     }
     if (array->size() > pool.values.slots) {
         mistakes.add(*node,
-                     "attributes: for " + std::to_string(array->size()) + " slots, but the pool " +
+                     "attributes: for " + counted(array->size(), "slot") + ", but the pool " +
                          "has " + std::to_string(pool.values.slots));
     }
     if (array->size() > kAttributesMax) {
         mistakes.add(*node,
-                     "attributes: for " + std::to_string(array->size()) +
-                         " slots; at most the first " + std::to_string(kAttributesMax) +
-                         " can have any");
+                     "attributes: for " + counted(array->size(), "slot") + "; at most the first " +
+                         std::to_string(kAttributesMax) + " can have any");
     }
     uint32_t longest = 0;
     for (const toml::node& element : *array) {
@@ -249,9 +249,8 @@ void check_pools(const toml::node& node, const Config& config, Mistakes& mistake
         slots += pool.values.slots;
     if (slots > config.limits.slots) {
         mistakes.add(node,
-                     "the counted pools have " + std::to_string(slots) +
-                         " slots together, but limits.slots is " +
-                         std::to_string(config.limits.slots));
+                     "the counted pools have " + counted(slots, "slot") +
+                         " together, but limits.slots is " + std::to_string(config.limits.slots));
     }
     uint64_t blocks = 0;
     for (const PoolSettings& pool : config.pools) {

@@ -62,6 +62,10 @@ size_t width_of(std::string_view text) {
     }));
 }
 
+std::string counted(uint64_t number, const std::string& noun) {
+    return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
+}
+
 std::string wrapped(const std::string& text, size_t width, size_t indent) {
     if (width == 0) return text;
     std::string all;

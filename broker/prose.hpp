@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -13,6 +14,9 @@ size_t columns_of(int fd);
 
 // How many columns a text takes: bytes that continue a character of UTF-8 take none.
 size_t width_of(std::string_view text);
+
+// "1 slot", "2 slots".
+std::string counted(uint64_t number, const std::string& noun);
 
 // A sentence, broken at spaces; lines behind the first begin with `indent` spaces. Width 0: one
 // line.

@@ -13,6 +13,7 @@
 #include "broker/parse_error.hpp"
 #include "broker/prose.hpp"
 #include "broker/spelling.hpp"
+#include "broker/terminal_text.hpp"
 
 namespace dibs::ctl {
 
@@ -204,7 +205,7 @@ std::optional<int> Arguments::parse(int argc, char** argv) {
         } catch (const CLI::ParseError& first) {
             text = first.what();
         }
-        std::cerr << parser_->app.get_name() << ": " << text << "\n"
+        std::cerr << parser_->app.get_name() << ": " << harmless(text) << "\n"
                   << "See " << parser_->app.get_name() << " --help.\n";
         return kExitUsage;
     }

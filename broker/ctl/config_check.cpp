@@ -14,6 +14,7 @@
 #include "broker/ctl/file_kind.hpp"
 #include "broker/ctl/output.hpp"
 #include "broker/ctl/subcommand.hpp"
+#include "broker/terminal_text.hpp"
 
 namespace dibs::ctl {
 
@@ -86,13 +87,13 @@ int run_config(int argc, char** argv) {
     const FileKind kind = kind_of(file);
     if (kind != FileKind::kText && kind != FileKind::kConfiguration && kind != FileKind::kEmpty) {
         const std::string mistake = file + ": " + is_no("configuration", kind);
-        std::fprintf(stderr, "dibs config: %s\n", mistake.c_str());
+        std::fprintf(stderr, "dibs config: %s\n", harmless(mistake).c_str());
         if (output.form() != Form::kTable) output.show_record(found_sheet(file, 0, {mistake}));
         return output.finish(kExitFailed);
     }
     const ConfigResult read = read_config(file);
     for (const std::string& mistake : read.mistakes)
-        std::fprintf(stderr, "%s\n", mistake.c_str());
+        std::fprintf(stderr, "%s\n", harmless(mistake).c_str());
     output.show_record(found_sheet(file, read.config.pools.size(), read.mistakes));
     return output.finish(read.mistakes.empty() ? kExitOk : kExitFailed);
 }

@@ -9,12 +9,6 @@
 
 namespace dibs::ctl {
 
-// How many bytes the UTF-8 character has with which `bytes` begin; 0: it is none.
-size_t utf8_size(std::string_view bytes);
-
-// One character of UTF-8 that a terminal obeys: U+0000 to U+001F, and U+007F to U+009F.
-bool is_control(std::string_view character);
-
 // What is no UTF-8 is written as U+FFFD, byte by byte: a line of JSON is one, whatever it says.
 class JsonText {
   public:

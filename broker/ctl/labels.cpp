@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/labels.hpp"
 
+#include <algorithm>
+
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/subcommand.hpp"
 #include "dibs/dibs.h"
@@ -38,6 +40,11 @@ void check_labels(const std::string& where, const std::vector<std::string>& labe
 
 void check_name(const std::string& where, const std::string& name) {
     check(where, "the name", name);
+    const auto obeyed = [](char letter) {
+        return static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f;
+    };
+    if (std::none_of(name.begin(), name.end(), obeyed)) return;
+    throw Failure(kExitUsage, where + ": \"" + name + "\" has control characters");
 }
 
 }  // namespace dibs::ctl

@@ -11,7 +11,7 @@ namespace dibs::ctl {
 // Failure (usage): too many, or one that is empty or over 63 bytes. `where`: "--label", or the word
 // that they stand in.
 void check_labels(const std::string& where, const std::vector<std::string>& labels);
-// The same of one name.
+// The same of one name, which also has no control characters.
 void check_name(const std::string& where, const std::string& name);
 // Failure (usage): more than libdibs takes.
 void check_count(const std::string& where, size_t count, size_t most);

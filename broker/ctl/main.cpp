@@ -18,6 +18,7 @@
 #include "broker/ctl/subcommand.hpp"
 #include "broker/prose.hpp"
 #include "broker/spelling.hpp"
+#include "broker/terminal_text.hpp"
 
 namespace {
 
@@ -74,7 +75,10 @@ int run(const Subcommand& subcommand, int argc, char** argv) {
     try {
         return subcommand.run(argc, argv);
     } catch (const dibs::ctl::Failure& failure) {
-        std::fprintf(stderr, "dibs %s: %s\n", subcommand.name.data(), failure.what());
+        std::fprintf(stderr,
+                     "dibs %s: %s\n",
+                     subcommand.name.data(),
+                     dibs::harmless(failure.what()).c_str());
         // Only what stands for a command of its own needs a code for its own failures.
         const bool own = failure.exit_code() == dibs::ctl::kExitOwnFailure;
         return own ? dibs::ctl::kExitFailed : failure.exit_code();
@@ -126,11 +130,14 @@ int dispatch(int argc, char** argv) {
         std::fprintf(stderr,
                      "dibs: there is no option %s before the subcommand; --socket PATH and "
                      "--version may stand there\n`dibs --help` lists the rest.\n",
-                     argv[1]);
+                     dibs::harmless(name).c_str());
         return dibs::ctl::kExitUsage;
     }
     const std::string hint = near ? "; did you mean " + std::string(*near) + "?" : "";
-    std::fprintf(stderr, "dibs: there is no subcommand \"%s\"%s\n", argv[1], hint.c_str());
+    std::fprintf(stderr,
+                 "dibs: there is no subcommand \"%s\"%s\n",
+                 dibs::harmless(name).c_str(),
+                 hint.c_str());
     std::fputs("`dibs --help` lists them.\n", stderr);
     return dibs::ctl::kExitUsage;
 }
@@ -164,7 +171,7 @@ int main(int argc, char** argv) {
         std::vector<char*> words = with_the_socket_behind(argc, argv);
         return finish(dispatch(static_cast<int>(words.size() - 1), words.data()));
     } catch (const std::exception& error) {
-        std::fprintf(stderr, "dibs: %s\n", error.what());
+        std::fprintf(stderr, "dibs: %s\n", dibs::harmless(error.what()).c_str());
         return dibs::ctl::kExitFailed;
     }
 }

@@ -14,6 +14,7 @@
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/subcommand.hpp"
 #include "broker/prose.hpp"
+#include "broker/terminal_text.hpp"
 
 namespace dibs::ctl {
 
@@ -71,7 +72,8 @@ void Output::show_record(const Sheet& sheet) {
 }
 
 void Output::say(const std::string& sentence) {
-    if (form() == Form::kTable) text_ += wrapped(sentence, columns_of(STDOUT_FILENO), 0) + "\n";
+    if (form() == Form::kTable)
+        text_ += wrapped(harmless(sentence), columns_of(STDOUT_FILENO), 0) + "\n";
 }
 
 bool Output::flush() {

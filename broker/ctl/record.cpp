@@ -21,6 +21,8 @@
 #include "broker/ctl/recording_file.hpp"
 #include "broker/ctl/stop_signals.hpp"
 #include "broker/ctl/subcommand.hpp"
+#include "broker/prose.hpp"
+#include "broker/terminal_text.hpp"
 #include "dibs/dibs.h"
 
 namespace dibs::ctl {
@@ -110,12 +112,10 @@ class Session {
 // On standard output, unless the recording is there.
 void tell(const std::string& path, const RecordingFile& file) {
     std::FILE* out = path == "-" ? stderr : stdout;
-    std::fprintf(out,
-                 "%s: %llu turns, %llu commands, %llu decisions\n",
-                 file.path().c_str(),
-                 static_cast<unsigned long long>(file.turns()),
-                 static_cast<unsigned long long>(file.commands()),
-                 static_cast<unsigned long long>(file.decisions()));
+    const std::string line = harmless(file.path()) + ": " + counted(file.turns(), "turn") + ", " +
+                             counted(file.commands(), "command") + ", " +
+                             counted(file.decisions(), "decision") + "\n";
+    std::fputs(line.c_str(), out);
     std::fflush(out);
 }
 
@@ -150,8 +150,9 @@ int run_record(int argc, char** argv) {
     const auto snapshot = snapshot_of(client);
     RecordingFile file(path);
     file.write_snapshot(snapshot);
-    std::fprintf(
-        stderr, "dibs record: recording to %s; interrupt to end it\n", file.path().c_str());
+    std::fprintf(stderr,
+                 "dibs record: recording to %s; interrupt to end it\n",
+                 harmless(file.path()).c_str());
     Session session(client, file);
     try {
         session.follow(stopping,

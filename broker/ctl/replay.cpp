@@ -21,6 +21,8 @@
 #include "broker/ctl/scenario.hpp"
 #include "broker/ctl/subcommand.hpp"
 #include "broker/file_bytes.hpp"
+#include "broker/prose.hpp"
+#include "broker/terminal_text.hpp"
 
 namespace dibs::ctl {
 namespace {
@@ -68,10 +70,12 @@ void write_file(const std::string& path, const std::string& bytes) {
 void replay(JournalReader& journal, const std::string& name, const Options& options) {
     if (options.check && is_recording(journal)) {
         const uint64_t turns = check_recording(journal);
-        print_line(name + ": " + std::to_string(turns) + " turns decide as they were recorded");
+        print_line(harmless(name) + ": " + counted(turns, "turn") +
+                   (turns == 1 ? " decides as it was recorded" : " decide as they were recorded"));
     } else if (options.check) {
         const uint64_t held = check_scenario(journal);
-        print_line(name + ": " + std::to_string(held) + " expectations hold");
+        print_line(harmless(name) + ": " + counted(held, "expectation") +
+                   (held == 1 ? " holds" : " hold"));
     } else if (!options.to_binary.empty()) {
         write_file(options.to_binary, journal_bytes(journal, JournalForm::kBinary));
     } else if (!options.to_json.empty()) {
@@ -85,7 +89,12 @@ void replay(JournalReader& journal, const std::string& name, const Options& opti
 int complain(const std::string& name, uint32_t line, const JournalError& error) {
     std::fflush(stdout);
     const std::string column = error.column == 0 ? "" : ":" + std::to_string(error.column);
-    std::fprintf(stderr, "%s:%u%s: %s\n", name.c_str(), line, column.c_str(), error.what());
+    std::fprintf(stderr,
+                 "%s:%u%s: %s\n",
+                 harmless(name).c_str(),
+                 line,
+                 column.c_str(),
+                 harmless(error.what()).c_str());
     return kExitFailed;
 }
 

@@ -13,6 +13,7 @@
 #include "broker/prose.hpp"
 #include "broker/quantity.hpp"
 #include "broker/spelling.hpp"
+#include "broker/terminal_text.hpp"
 
 namespace dibs::ctl {
 
@@ -198,21 +199,6 @@ std::string record_text(const Sheet& sheet, size_t width, bool bold) {
                "\n";
     }
     return all;
-}
-
-std::string harmless(std::string_view text) {
-    std::string clean;
-    while (!text.empty()) {
-        const size_t size = utf8_size(text);
-        const std::string_view one = text.substr(0, std::max<size_t>(size, 1));
-        if (size == 0 || is_control(one)) {
-            clean += '?';
-        } else {
-            clean += one;
-        }
-        text.remove_prefix(one.size());
-    }
-    return clean;
 }
 
 std::string duration_text(uint64_t ns) {

@@ -101,9 +101,6 @@ std::string record_text(const Sheet& sheet, size_t width, bool bold);
 std::string json_text(const Sheet& sheet, bool is_record);
 std::string json_lines_text(const Sheet& sheet);
 
-// What others have named, for a terminal: control characters, and bytes that are no UTF-8, as "?".
-std::string harmless(std::string_view text);
-
 // Nanoseconds for people, two units at most: "1.5s", "2min5s", "3h2min".
 std::string duration_text(uint64_t ns);
 

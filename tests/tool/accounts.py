@@ -241,7 +241,7 @@ def bad_words(place):
     place.start(POOL + SHARES)
     many = "1,2,3,4,5,6"
     for words, code, said in (
-            (["lst"], 2, 'there is no "lst" of an account; did you mean ls?; there are ls, show, '
+            (["lst"], 2, 'there is no "lst" of an account; did you mean ls? There are ls, show, '
                          "set, reset and delete"),
             (["ls", "web"], 2, "ls lists all accounts; show NAME shows one"),
             (["set"], 2, "set needs the name of one account"),
@@ -272,8 +272,10 @@ def bad_words(place):
              '--label-limit: "gpu" is not KEY=SLOTS, such as gpu=2, or KEY=none'),
             (["set", "web", "--rate", "1000000", "--charge-max", "300h"], 6,
              "account web: account 'web': a rate, or what it may save up, is too large"),
-            (["set", "x" * 64], 6, "account " + "x" * 64 + ": an account's name has 1 to 63 bytes "
-                                   "and no control characters"),
+            (["set", "x" * 64], 2, 'NAME: the name, "xxxxxxxxxxxxxxxx...", has 64 bytes; 63 is the most'),
+            (["set", "a\tb"], 2, 'NAME: "a?b" has control characters'),
+            (["sett", "web"], 2, 'there is no "sett" of an account; did you mean set? There are ls, show, '
+                                 "set, reset and delete"),
             (["show", "wbe"], 4, 'there is no account "wbe"; did you mean "web"? There are: alice, '
                                  "batch, web"),
             (["reset", "nobody"], 4, 'there is no account "nobody"; there are: alice, batch, web'),

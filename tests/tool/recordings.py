@@ -49,7 +49,7 @@ def end(child, file, number=signal.SIGINT):
     child.send_signal(number)
     out, err = child.communicate(timeout=60)
     expect_equal((child.returncode, err), (0, ""))
-    found = re.fullmatch(re.escape(str(file)) + r": (\d+) turns, (\d+) commands, (\d+) decisions\n",
+    found = re.fullmatch(re.escape(str(file)) + r": (\d+) turns?, (\d+) commands?, (\d+) decisions?\n",
                          out)
     expect(found, out)
     return [int(number) for number in found.groups()]
@@ -57,7 +57,8 @@ def end(child, file, number=signal.SIGINT):
 
 def same(place, file, turns):
     expect_equal(place.run("replay", "--check", str(file)),
-                 (0, f"{file}: {turns} turns decide as they were recorded\n", ""))
+                 (0, f"{file}: 1 turn decides as it was recorded\n" if turns == 1 else
+                  f"{file}: {turns} turns decide as they were recorded\n", ""))
 
 
 def lines(place, file):

@@ -12,6 +12,7 @@
 #include "broker/ctl/admin/name.hpp"
 #include "broker/ctl/attachment.hpp"
 #include "broker/ctl/failure.hpp"
+#include "broker/ctl/labels.hpp"
 #include "broker/ctl/output.hpp"
 #include "broker/ctl/subcommand.hpp"
 #include "broker/quantity.hpp"
@@ -45,9 +46,11 @@ void check_word(const std::string& word) {
     if (kWords.contains(word)) return;
     std::string text = "there is no \"" + word + "\" of an account";
     if (const auto near = nearest_word(word, kWords)) {
-        text += "; did you mean " + std::string(*near) + "?";
+        text += "; did you mean " + std::string(*near) + "? There are ";
+    } else {
+        text += "; there are ";
     }
-    throw Failure(kExitUsage, text + "; there are ls, show, set, reset and delete");
+    throw Failure(kExitUsage, text + "ls, show, set, reset and delete");
 }
 
 void check_usage(const Wanted& wanted) {
@@ -60,6 +63,7 @@ void check_usage(const Wanted& wanted) {
         throw Failure(kExitUsage, wanted.word + " needs the name of one account");
     }
     if (!lists) check_named(wanted.names.front());
+    if (!lists) check_name("NAME", wanted.names.front());
     if (wanted.word != "set" && wanted.changes()) {
         throw Failure(kExitUsage, wanted.word + " changes no configuration; set does");
     }

@@ -13,6 +13,8 @@
 #include "broker/ctl/output.hpp"
 #include "broker/ctl/state_check.hpp"
 #include "broker/ctl/subcommand.hpp"
+#include "broker/prose.hpp"
+#include "broker/terminal_text.hpp"
 
 namespace dibs::ctl {
 
@@ -28,13 +30,13 @@ int check_left_behind(Output& output, const std::vector<std::string>& states) {
             report = check_state(path);
         } catch (const Failure& failure) {
             all_read = false;
-            std::fprintf(stderr, "dibs fsck: %s\n", failure.what());
+            std::fprintf(stderr, "dibs fsck: %s\n", harmless(failure.what()).c_str());
             if (output.form() != Form::kTable) sheet.rows.push_back({Cell::of(failure.what())});
             continue;
         }
         if (report.wrong.empty() && output.form() == Form::kTable) {
             output.say(path + ": sound; epoch " + std::to_string(report.epoch) + ", " +
-                       std::to_string(report.turns) + " turns, " +
+                       counted(report.turns, "turn") + ", " +
                        (report.clean ? "stopped in order." : "its broker died or serves from it."));
         }
         for (const std::string& wrong : report.wrong)
@@ -73,7 +75,7 @@ int run_fsck(int argc, char** argv) {
     });
     const bool sound = sheet.rows.empty();
     if (output.form() == Form::kTable && sound) {
-        output.say("The state is sound: " + std::to_string(slices) + " slices, nothing wrong.");
+        output.say("The state is sound: " + counted(slices, "slice") + ", nothing wrong.");
     } else {
         output.show_rows(sheet);
     }

@@ -3,6 +3,7 @@
 #include "broker/ctl/admin/reason.hpp"
 
 #include "broker/ctl/sheet.hpp"
+#include "broker/prose.hpp"
 
 namespace dibs::ctl {
 
@@ -11,10 +12,6 @@ using core::PreemptReason;
 using core::WaitReason;
 
 namespace {
-
-std::string count(uint64_t number, const std::string& noun) {
-    return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
-}
 
 std::string holder(const admin::ExplanationT& told) {
     const admin::WaitFacts& facts = *told.facts;
@@ -46,7 +43,7 @@ std::string too_few_slots(const admin::ExplanationT& told) {
     const bool own = static_cast<WaitReason>(facts.reason()) != WaitReason::kBehind;
     const uint32_t slots = told_slots(facts);
     if (!own || slots == 0 || facts.units() <= slots) return "";
-    return "Pool " + told.pool + " has " + count(slots, "slot") + with_labels(facts) +
+    return "Pool " + told.pool + " has " + counted(slots, "slot") + with_labels(facts) +
            ", and it wants " + std::to_string(facts.units()) + ". Workers must announce more.";
 }
 
@@ -55,7 +52,7 @@ std::string none_idle(const admin::ExplanationT& told) {
     const uint32_t slots = told_slots(*told.facts);
     const std::string with = with_labels(*told.facts);
     if (slots == 1) return "The only slot of " + told.pool + with + " is not idle. ";
-    return "None of the " + count(slots, "slot") + " of " + told.pool + with + " is idle. ";
+    return "None of the " + counted(slots, "slot") + " of " + told.pool + with + " is idle. ";
 }
 
 std::string left_out(const admin::ExplanationT& told) {
@@ -63,7 +60,7 @@ std::string left_out(const admin::ExplanationT& told) {
     const std::string end = " and takes nothing for free. ";
     if (static_cast<ClassReason>(facts.class_reason()) == ClassReason::kFanout) {
         return "Account " + told.account + " holds " + std::to_string(facts.fanout_held()) +
-               " of " + count(facts.fanout_max(), "slot") + " with its labels" + end +
+               " of " + counted(facts.fanout_max(), "slot") + " with its labels" + end +
                "It must give one back, or its fan-out be raised.";
     }
     return "Account " + told.account + " has used up all" + end + "Its balance must rise above 0.";
@@ -75,7 +72,7 @@ std::string few_idle(const admin::ExplanationT& told) {
         return "Fewer slots of " + told.pool + " that it could use are idle than it wants. " +
                holder(told) + "More must be given back.";
     }
-    const std::string few = "Only " + count(facts.idle(), "slot") + " of " + told.pool +
+    const std::string few = "Only " + counted(facts.idle(), "slot") + " of " + told.pool +
                             (facts.idle() == 1 ? " is" : " are") +
                             " idle, too few for the first in line. ";
     if (facts.idle() == facts.slots()) {
@@ -98,7 +95,7 @@ std::string obstacle(const admin::ExplanationT& told, WaitReason reason) {
             return few_idle(told);
         case WaitReason::kConfirming:
             return "Its slots are chosen: " + std::to_string(facts.confirmed()) + " of " +
-                   count(facts.units(), "worker") +
+                   counted(facts.units(), "worker") +
                    " have confirmed. The others must confirm, or it waits again.";
         case WaitReason::kUnconfirmed:
             return "As many workers of " + pool +
@@ -108,7 +105,7 @@ std::string obstacle(const admin::ExplanationT& told, WaitReason reason) {
             return "The broker's lease rows are used up. " + holder(told) +
                    "A lease must end, or limits.leases be raised in dibsd's configuration.";
         case WaitReason::kRecovering:
-            return "None of the " + count(facts.slots(), "slot") + " of " + pool +
+            return "None of the " + counted(facts.slots(), "slot") + " of " + pool +
                    " is held, and none is ready. A worker must say ready.";
         case WaitReason::kNoSlots:
             return "Pool " + pool + " has no slots. A worker must announce one.";
@@ -130,7 +127,7 @@ std::string obstacle(const admin::ExplanationT& told, WaitReason reason) {
                                       : "No slot of " + pool + " has the label " + told.label +
                                             ". A worker must announce one.";
         case WaitReason::kLabelLimit:
-            return "Account " + told.account + " holds " + count(facts.label_held(), "slot") +
+            return "Account " + told.account + " holds " + counted(facts.label_held(), "slot") +
                    " of " + pool + " with the label " + told.label + ", as many as it may. " +
                    "It must give one back, or its label limit be raised.";
         case WaitReason::kHeldBack:
@@ -160,7 +157,7 @@ std::string standing(const admin::ExplanationT& told) {
         case ClassReason::kFanout:
             return "It is of the free class: account " + told.account + " holds " +
                    std::to_string(facts.fanout_held()) + " of " +
-                   count(facts.fanout_max(), "slot") + " with its labels. ";
+                   counted(facts.fanout_max(), "slot") + " with its labels. ";
         case ClassReason::kNone:
             break;
     }
@@ -238,7 +235,7 @@ std::string wait_sentence(const admin::ExplanationT& told) {
     const bool stands = first != WaitReason::kLeftOut && first != WaitReason::kPromised;
     std::string text = stands ? standing(told) : "";
     if (reason == WaitReason::kBehind) {
-        text += count(facts.position() - 1, "claim") +
+        text += counted(facts.position() - 1, "claim") +
                 (facts.position() == 2 ? " stands" : " stand") + " before it";
         if (facts.better() != 0) {
             text += ", " + std::to_string(facts.better()) + " of a better class";

@@ -47,6 +47,7 @@ std::unique_ptr<admin::PullerT> puller_of(const std::string& text) {
     auto puller = std::make_unique<admin::PullerT>();
     const size_t sign = text.find('=');
     puller->worker = text.substr(0, sign);
+    check_name("WORKER", puller->worker);
     for (size_t at = sign; at < text.size();) {
         const size_t end = std::min(text.find(',', at + 1), text.size());
         puller->labels.push_back(text.substr(at + 1, end - at - 1));
@@ -125,6 +126,7 @@ int run_report(int argc, char** argv) {
     request.report = report_kind_of(what);
     request.pool = of.front();
     if (of.size() > 1) request.worker = of.back();
+    if (of.size() > 1) check_name("WORKER", request.worker);
     check_words(request, what, !claim.empty());
     request.labels_given = !request.labels.empty();
     request.prefer_given = !request.prefer.empty();

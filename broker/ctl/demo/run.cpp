@@ -21,6 +21,7 @@
 #include "broker/ctl/demo/workload.hpp"
 #include "broker/ctl/stop_signals.hpp"
 #include "broker/prose.hpp"
+#include "broker/terminal_text.hpp"
 
 namespace dibs::ctl::demo {
 
@@ -112,7 +113,8 @@ int dibs::ctl::run_demo(int argc, char** argv) {
     Options options;
     const std::string mistake = parse_options(argc, argv, &options);
     if (!mistake.empty()) {
-        std::fprintf(stderr, "dibs demo: %s\nSee dibs demo --help.\n", mistake.c_str());
+        std::fprintf(
+            stderr, "dibs demo: %s\nSee dibs demo --help.\n", dibs::harmless(mistake).c_str());
         return kNotPlayed;
     }
     if (options.help) {
@@ -122,7 +124,7 @@ int dibs::ctl::run_demo(int argc, char** argv) {
     try {
         return play(options);
     } catch (const std::exception& error) {
-        std::fprintf(stderr, "dibs demo: %s\n", error.what());
+        std::fprintf(stderr, "dibs demo: %s\n", dibs::harmless(error.what()).c_str());
         return kNotPlayed;
     }
 }

@@ -10,6 +10,7 @@
 #include "broker/ctl/exec/wrapper.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/subcommand.hpp"
+#include "broker/terminal_text.hpp"
 
 namespace dibs::ctl {
 
@@ -54,10 +55,25 @@ std::pair<std::string, std::string> pair_of(const std::string& text,
     return {text.substr(0, sign), text.substr(sign + 1)};
 }
 
+// A shell has no other variables, and most programs cannot ask for them.
+std::pair<std::string, std::string> variable_of(const std::string& text) {
+    auto pair = pair_of(text, "--env", "VARIABLE=ATTRIBUTE");
+    static constexpr std::string_view kLetters =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
+    const bool fits = pair.first.find_first_not_of(kLetters) == std::string::npos;
+    const bool digit_first = pair.first.front() >= '0' && pair.first.front() <= '9';
+    if (fits && !digit_first && !pair.second.empty()) return pair;
+    throw Failure(kExitUsage,
+                  "--env " + text +
+                      (pair.second.empty() ? ": write VARIABLE=ATTRIBUTE"
+                                           : ": a variable's name has letters, digits and \"_\", "
+                                             "and no digit first"));
+}
+
 void read_words(const ExecWords& words, exec::Options* options) {
     options->pool = parse_pool_operand(words.pool, DIBS_UNITS_MAX);
     for (const std::string& text : words.variables)
-        options->variables.push_back(pair_of(text, "--env", "VARIABLE=ATTRIBUTE"));
+        options->variables.push_back(variable_of(text));
     for (const std::string& text : words.claim_options)
         options->claim_options.push_back(pair_of(text, "--option", "KEY=VALUE"));
     if (words.conflict_exit) options->conflict_exit = static_cast<int>(*words.conflict_exit);
@@ -178,11 +194,11 @@ int run_exec(int argc, char** argv) {
         create_pools(creations, options);
         return exec::run_wrapped(options);
     } catch (const Failure& failure) {
-        std::fprintf(stderr, "dibs exec: %s\n", failure.what());
+        std::fprintf(stderr, "dibs exec: %s\n", harmless(failure.what()).c_str());
         const int code = failure.exit_code();
         return code == kExitNoneFree ? options.conflict_exit.value_or(code) : code;
     } catch (const std::exception& error) {
-        std::fprintf(stderr, "dibs exec: %s\n", error.what());
+        std::fprintf(stderr, "dibs exec: %s\n", harmless(error.what()).c_str());
         return kExitOwnFailure;
     }
 }

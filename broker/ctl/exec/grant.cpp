@@ -16,6 +16,7 @@
 #include "broker/ctl/sheet.hpp"
 #include "broker/ctl/subcommand.hpp"
 #include "broker/quantity.hpp"
+#include "broker/terminal_text.hpp"
 
 namespace dibs::ctl::exec {
 

@@ -21,6 +21,7 @@
 #include "broker/ctl/sheet.hpp"
 #include "broker/ctl/subcommand.hpp"
 #include "broker/ctl/system_failure.hpp"
+#include "broker/terminal_text.hpp"
 
 namespace dibs::ctl::exec {
 
@@ -158,7 +159,7 @@ void Holder::obey(int channel, pid_t wrapper) const {
             become(environment);
         }
     } catch (const std::exception& error) {
-        std::fprintf(stderr, "dibs exec: %s\n", error.what());
+        std::fprintf(stderr, "dibs exec: %s\n", harmless(error.what()).c_str());
         _exit(kExitOwnFailure);
     }
 }
@@ -175,7 +176,7 @@ void Holder::become(const std::string& environment) const {
     const int error = errno;
     std::fprintf(stderr,
                  "dibs exec: cannot execute %s: %s\n",
-                 options_.program.c_str(),
+                 harmless(options_.program).c_str(),
                  std::strerror(error));
     _exit(error == ENOENT ? kExitNoCommand : kExitCannotExecute);
 }

@@ -7,6 +7,7 @@
 
 #include "broker/ctl/json_text.hpp"
 #include "broker/ctl/sheet.hpp"
+#include "broker/terminal_text.hpp"
 
 namespace dibs::ctl::worker {
 

@@ -17,6 +17,7 @@
 #include "broker/ctl/sheet.hpp"
 #include "broker/ctl/worker/assignment_text.hpp"
 #include "broker/ctl/worker/template_text.hpp"
+#include "broker/terminal_text.hpp"
 
 namespace dibs::ctl::worker {
 
@@ -48,7 +49,7 @@ Hand::Hand(const Options& options, uint32_t index, const std::string& notify_pat
 }
 
 void Hand::say(const std::string& text) const {
-    std::fprintf(stderr, "dibs worker: %s: %s\n", name_.c_str(), text.c_str());
+    std::fprintf(stderr, "dibs worker: %s: %s\n", harmless(name_).c_str(), text.c_str());
 }
 
 void Hand::watch(std::vector<pollfd>* watched) {

@@ -11,6 +11,7 @@
 #include "broker/ctl/subcommand.hpp"
 #include "broker/ctl/worker/crew.hpp"
 #include "broker/ctl/worker/options.hpp"
+#include "broker/terminal_text.hpp"
 
 namespace dibs::ctl {
 
@@ -70,6 +71,7 @@ void read_words(const WorkerWords& words, worker::Options* options) {
         throw Failure(kExitUsage, "--notify and --ready-line are two ways to be ready: choose one");
     }
     check_labels("--label", options->labels);
+    if (!options->name.empty()) check_name("--name", options->name);
     if (options->name.empty()) {
         const std::string& command = options->command.front();
         options->name =
@@ -155,10 +157,10 @@ int run_worker(int argc, char** argv) {
         options.program = find_command(options.command.front());
         return worker::run_crew(options);
     } catch (const Failure& failure) {
-        std::fprintf(stderr, "dibs worker: %s\n", failure.what());
+        std::fprintf(stderr, "dibs worker: %s\n", harmless(failure.what()).c_str());
         return failure.exit_code();
     } catch (const std::exception& error) {
-        std::fprintf(stderr, "dibs worker: %s\n", error.what());
+        std::fprintf(stderr, "dibs worker: %s\n", harmless(error.what()).c_str());
         return kExitOwnFailure;
     }
 }

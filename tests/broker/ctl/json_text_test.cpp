@@ -1,6 +1,7 @@
 // tests/broker/ctl/json_text_test.cpp -- a line of JSON is one, whatever is said in it.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/json_text.hpp"
+#include "broker/terminal_text.hpp"
 
 #include <gtest/gtest.h>
 

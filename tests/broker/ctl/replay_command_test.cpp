@@ -77,7 +77,7 @@ TEST_F(DibsCommand, PrintsTheFinalStateAfterTheDecisions) {
 
 TEST_F(DibsCommand, ChecksExpectationsAndSaysHowManyHold) {
     EXPECT_EQ(run("replay --check good.jsonl good.jsonl"), 0);
-    EXPECT_EQ(out_, "good.jsonl: 1 expectations hold\ngood.jsonl: 1 expectations hold\n");
+    EXPECT_EQ(out_, "good.jsonl: 1 expectation holds\ngood.jsonl: 1 expectation holds\n");
 }
 
 TEST_F(DibsCommand, StopsAtABrokenLineAfterWhatWasDecidedBefore) {

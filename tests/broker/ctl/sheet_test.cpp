@@ -1,6 +1,7 @@
 // tests/broker/ctl/sheet_test.cpp -- what others have named, as a terminal is given it.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/sheet.hpp"
+#include "broker/terminal_text.hpp"
 
 #include <gtest/gtest.h>
 
