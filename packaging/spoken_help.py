@@ -45,6 +45,15 @@ def entries(text):
     return [(typed, about) for typed, about in found if typed]
 
 
+def without_others(typed, about):
+    """What the parser says of other options, "Excludes: --x", behind the meaning, in words."""
+    found = re.search(r" (Excludes|Needs): (.*)$", typed)
+    if not found:
+        return typed, about
+    with_or = {"Excludes": "not with", "Needs": "with"}[found[1]]
+    return typed[:found.start()], f"{about}; {with_or} {found[2]}"
+
+
 def parse(name, text):
     command = Command(name)
     usage = re.search(r"^usage: *(.*)$", text, re.M | re.I)
@@ -69,6 +78,7 @@ def parse(name, text):
     for typed, about in entries(text):
         names = re.findall(r"(?<![\w-])--?[A-Za-z][\w-]*", re.split(r"\s(?![-,])", typed)[0])
         if typed.startswith("-") and names:
+            typed, about = without_others(typed, about)
             rest = typed[typed.index(names[-1]) + len(names[-1]):]
             value = re.sub(r"[:\s].*|\[|\]", "", rest.lstrip(" =[")).strip(",")
             command.options.append(Option(names, value, about))

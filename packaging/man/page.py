@@ -73,7 +73,7 @@ def configuration(markdown):
         elif block[0].startswith("|"):
             heading = block[0].strip("| ").split("|")[0].strip()
             if heading != "key":
-                lines += [f"## {heading.strip('`')}", ""]
+                lines += [f"## {escaped(heading.replace('`', ''))}", ""]
             for row in block[2:]:
                 lines += table_row(row)
         elif block[0].startswith("#"):

@@ -48,6 +48,8 @@ def main(dibs, dibsd, *paths):
         missing = [heading for heading in ("NAME", "DESCRIPTION", "EXAMPLE", "SEE ALSO")
                    if heading not in pages[name] and not (name == "dibs.1" and heading == "EXAMPLE")]
         tap.case(f"{name}: has its sections", missing)
+        tap.case(f"{name}: no heading has marks of Markdown",
+                 re.findall(r"^ {0,3}\S.*`.*$|^ {0,3}`.*$", pages[name], re.M))
         tap.case(f"{name}: nothing is left unfilled", re.findall(r"@[A-Z]+\b.*", pages[name]))
     top, below = spoken_help.tool(dibs)
     tap.case("--help lists subcommands", [] if below else ["none"])
@@ -69,6 +71,11 @@ def main(dibs, dibsd, *paths):
               set(daemon.option_names()))
     tap.case("dibsd.8: its text names no other option",
              sorted(long_options(pages["dibsd.8"]) - set(daemon.option_names())))
+    tap.case("dibsd.8: what excludes what is told in words", [
+        line for line in pages["dibsd.8"].splitlines() if re.search("Excludes|Needs:", line)])
+    tap.case("dibsd.8: --no-keeper has no value, and says what it does not go with", [
+        f"{option.names} {option.value} {option.about}" for option in daemon.options
+        if option.names == ["--no-keeper"] and (option.value or "not with --no-standby" not in option.about)])
     keys = set(re.findall(r"^\| `(\w+)`", (ROOT / "docs/configuration.md").read_text(), re.M))
     tap.case("docs/configuration.md has keys", [] if len(keys) > 20 else ["too few"])
     tap.case("dibs.toml.5: names every key",
