@@ -117,6 +117,10 @@ void Arguments::operand(const std::string& name, std::string* target, const std:
     refuse_nameless(parser_->app.add_option(name, *target, about)->required(), name);
 }
 
+void Arguments::hide(const std::string& name) {
+    parser_->app.get_option(name)->group("");
+}
+
 bool Arguments::given(const std::string& name) const {
     return parser_->app.count(name) != 0;
 }

@@ -56,6 +56,9 @@ class Arguments {
     // Operands that need not be there.
     void words(const std::string& name, std::vector<std::string>* target, const std::string& about);
 
+    // An option that is known, so that its misuse can be explained, and is not for --help.
+    void hide(const std::string& name);
+
     // Whether the option is there; after parse().
     [[nodiscard]] bool given(const std::string& name) const;
 

@@ -5,6 +5,7 @@
 #   accounts.py DIBSD DIBS [PART]     speaks TAP
 # SPDX-License-Identifier: Apache-2.0
 import json
+import re
 import os
 import signal
 import subprocess
@@ -243,7 +244,7 @@ def bad_words(place):
     for words, code, said in (
             (["lst"], 2, 'there is no "lst" of an account; did you mean ls? There are ls, show, '
                          "set, reset and delete"),
-            (["ls", "web"], 2, "ls lists all accounts; show NAME shows one"),
+            (["ls", "web"], 2, 'dibs account ls: "web" is a word too many\nSee dibs account ls --help.'),
             (["set"], 2, "set needs the name of one account"),
             (["show", "web", "--rate", "1"], 2, "show changes no configuration; set does"),
             (["delete", "web", "--balance", "1"], 2, "--balance is for set and reset"),
@@ -257,7 +258,8 @@ def bad_words(place):
             (["set", "web", "--rate", ""], 2,
              '--rate: "" is not a number with at most six decimals, such as 3 or 0.5'),
             (["set", "web", "--fanout-max", ""], 2,
-             '--fanout-max: "" is not a number from 0 to 65535\nSee dibs account --help.'),
+             'dibs account set: --fanout-max: "" is not a number from 0 to 65535\n'
+             'See dibs account set --help.'),
             (["set", "web", "--rate", "0.0000001"], 2,
              '--rate: "0.0000001" is not a number with at most six decimals, such as 3 or 0.5'),
             (["set", "web", "--rate", "-1"], 2, "--rate: -1 is not between 0 and 1000000"),
@@ -267,7 +269,8 @@ def bad_words(place):
             (["reset", "web", "--balance", many], 2,
              "--balance: 6 numbers; there are five classes, P0 to P4"),
             (["set", "web", "--fanout-max", "70000"], 2,
-             '--fanout-max: "70000" is not a number from 0 to 65535\nSee dibs account --help.'),
+             'dibs account set: --fanout-max: "70000" is not a number from 0 to 65535\n'
+             'See dibs account set --help.'),
             (["set", "web", "--label-limit", "gpu"], 2,
              '--label-limit: "gpu" is not KEY=SLOTS, such as gpu=2, or KEY=none'),
             (["set", "web", "--rate", "1000000", "--charge-max", "300h"], 6,
@@ -281,8 +284,9 @@ def bad_words(place):
             (["reset", "nobody"], 4, 'there is no account "nobody"; there are: alice, batch, web'),
             (["delete", "nobody"], 4, 'there is no account "nobody"; there are: alice, batch, web')):
         got = place.run("account", *words)
+        said = said if said.startswith("dibs ") else f"dibs account: {said}"
         expect_equal((got[0], got[2].split("; there are: ")[0].split(" There are: ")[0]),
-                     (code, f"dibs account: {said}\n".split("; there are: ")[0]
+                     (code, f"{said}\n".split("; there are: ")[0]
                       .split(" There are: ")[0]))
         expect_equal(got[1], "")
     expect_equal(set(accounts(place)), {"batch", "web", "alice"})
@@ -291,6 +295,20 @@ def bad_words(place):
     expect_equal(place.run("account", "delete", "alice")[0], 0)
     expect_equal(place.run("account", "show", "alice"),
                  (4, "", 'dibs account: there is no account "alice"; none is configured\n'))
+
+
+@case("help of each word: what it takes, and nothing that others take")
+def help_of_words(place):
+    own = {"ls": [], "show": [], "reset": ["--balance"], "delete": [],
+           "set": ["--rate", "--balance", "--charge-max", "--fanout-max", "--label-limit",
+                   "--free-tasks", "--no-free-tasks"]}
+    for word, options in own.items():
+        code, out, err = place.run("account", word, "--help")
+        expect_equal((code, err), (0, ""))
+        expect(f"Usage: dibs account {word} [OPTIONS]" in out, out)
+        found = re.findall(r"^  (?:-\w,)?(--[a-z-]+)", out, re.M)
+        expect_equal(found, ["--help", *options, "--output", "--socket"])
+    expect("--rate" in place.run("account", "--help")[1], "all of them")
 
 
 @case("a configuration's mistakes have their places")

@@ -26,10 +26,11 @@ def unfit(place):
             (["worker", "web"], "--line-max", behind, 1, 2**30),
             (["account", "set", "web"], "--fanout-max", [], 0, 65535)):
         name = {"-P": "--priority"}.get(option, option)
+        command = "dibs account set" if words[0] == "account" else f"dibs {words[0]}"
         for text in (*UNFIT, str(most + 1), *(["0"] if least else [])):
             expect_equal(place.run(*words, option, text, *last),
-                         (2, "", f'dibs {words[0]}: {name}: "{text}" is not a number from {least} '
-                                 f"to {most}\nSee dibs {words[0]} --help.\n"))
+                         (2, "", f'{command}: {name}: "{text}" is not a number from {least} to {most}\n'
+                                 f"See {command} --help.\n"))
     for text in (*UNFIT, "0"):
         expect_equal(place.run("exec", "gpu", "--create", f"gpu={text}", *behind),
                      (2, "", f'dibs exec: --create gpu={text}: "{text}" is not a number from 1 to '

@@ -2,6 +2,7 @@
 // each was configured to get and what it got; made, changed and deleted while the broker serves.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -56,7 +57,7 @@ void check_word(const std::string& word) {
 void check_usage(const Wanted& wanted) {
     check_word(wanted.word);
     const bool lists = wanted.word == "ls";
-    if (lists && !wanted.names.empty()) {
+    if (lists && !wanted.names.empty()) {  // where an option stands before it
         throw Failure(kExitUsage, "ls lists all accounts; show NAME shows one");
     }
     if (!lists && wanted.names.size() != 1) {
@@ -197,38 +198,96 @@ void change(AdminClient& client, const Wanted& wanted, Output& output) {
     output.show_record(sheet);
 }
 
+constexpr const char* kAccountsAbout =
+    "Shows accounts, which pay in pools with order = \"account\": what each was configured to get "
+    "and what it got. Administrators make, change, reset and delete them while the broker serves. "
+    "Money is slots (a rate) and slot-seconds (a balance), classes P0 to P4 between commas. dibs "
+    "account WHAT --help says more of each.";
+
+struct Help {
+    std::string_view word;
+    const char* about;
+    std::set<std::string> options;  // of its own
+};
+
+const std::array<Help, 5>& helps() {
+    static const std::array<Help, 5> all = {
+        {{"ls",
+          "Lists accounts, which pay in pools with order = \"account\": what each was configured "
+          "to "
+          "get and what it got.",
+          {}},
+         {"show", "Shows everything about one account.", {}},
+         {"set",
+          "Makes an account, or changes of one that is there what is named. For administrators. "
+          "Money is slots (a rate) and slot-seconds (a balance), classes P0 to P4 between commas.",
+          {"--rate",
+           "--balance",
+           "--charge-max",
+           "--fanout-max",
+           "--label-limit",
+           "--free-tasks",
+           "--no-free-tasks"}},
+         {"reset",
+          "Sets an account's balance, and nothing else: to 0, unless --balance says otherwise. For "
+          "administrators.",
+          {"--balance"}},
+         {"delete",
+          "Deletes an account. It keeps what it holds; its claims are of the free class from then "
+          "on. For administrators.",
+          {}}}};
+    return all;
+}
+
+void add_options(Arguments* arguments, Wanted* wanted) {
+    arguments->text(
+        "-r,--rate", &wanted->rate, "set: slots that it may hold all the time: 3, or 3,0.5");
+    arguments->text("-b,--balance", &wanted->balance, "set, reset: slot-seconds; reset without: 0");
+    arguments->duration("--charge-max",
+                        &wanted->charge_max_ns,
+                        "set: its rate is saved up for so long at most; a new one: 1min");
+    arguments->number("--fanout-max",
+                      &wanted->fanout_max,
+                      kFanouts,
+                      "set: slots of its claims with the same labels, paid ones; 0: any");
+    arguments->texts(
+        "--label-limit",
+        &wanted->label_limits,
+        "set: KEY=SLOTS with labels that begin with KEY:; KEY=none takes it away; may be "
+        "repeated");
+    arguments->flag(
+        "--free-tasks", &wanted->free_tasks, "set: what it cannot pay for runs when idle");
+    arguments->flag("--no-free-tasks", &wanted->no_free_tasks, "set: what it cannot pay for waits");
+}
+
+// Of one of the words, where it comes first: the others' options are known, but not shown.
+void hide_others(Arguments* arguments, const Help& help) {
+    for (const std::string& option : helps()[2].options) {
+        if (!help.options.contains(option)) arguments->hide(option);
+    }
+}
+
 }  // namespace
 
 int run_account(int argc, char** argv) {
     Wanted wanted;
-    Arguments arguments(
-        "account",
-        "Shows accounts, which pay in pools with order = \"account\": what each was configured to "
-        "get and what it got. Administrators make, change, reset and delete them while the broker "
-        "serves. Money is slots (a rate) and slot-seconds (a balance), classes P0 to P4 between "
-        "commas.");
-    arguments.operand("WHAT", &wanted.word, "ls, show, set, reset or delete");
-    arguments.words("NAME", &wanted.names, "of the account; not for ls");
-    arguments.text(
-        "-r,--rate", &wanted.rate, "set: slots that it may hold all the time: 3, or 3,0.5");
-    arguments.text("-b,--balance", &wanted.balance, "set, reset: slot-seconds; reset without: 0");
-    arguments.duration("--charge-max",
-                       &wanted.charge_max_ns,
-                       "set: its rate is saved up for so long at most; a new one: 1min");
-    arguments.number("--fanout-max",
-                     &wanted.fanout_max,
-                     kFanouts,
-                     "set: slots of its claims with the same labels, paid ones; 0: any");
-    arguments.texts(
-        "--label-limit",
-        &wanted.label_limits,
-        "set: KEY=SLOTS with labels that begin with KEY:; KEY=none takes it away; may be "
-        "repeated");
-    arguments.flag(
-        "--free-tasks", &wanted.free_tasks, "set: what it cannot pay for runs when idle");
-    arguments.flag("--no-free-tasks", &wanted.no_free_tasks, "set: what it cannot pay for waits");
+    const auto help = std::find_if(helps().begin(), helps().end(), [&](const Help& one) {
+        return argc > 1 && one.word == argv[1];
+    });
+    const bool worded = help != helps().end();
+    Arguments arguments(worded ? "account " + std::string(help->word) : "account",
+                        worded ? help->about : kAccountsAbout);
+    if (worded) wanted.word = help->word;
+    if (!worded) arguments.operand("WHAT", &wanted.word, "ls, show, set, reset or delete");
+    if (!worded || help->word != "ls") {
+        arguments.words(
+            "NAME", &wanted.names, worded ? "of the account" : "of the account; not for ls");
+    }
+    add_options(&arguments, &wanted);
+    if (worded) hide_others(&arguments, *help);
     Output output(arguments);
-    if (const auto exit = arguments.parse(argc, argv)) return *exit;
+    const int own = worded ? 1 : 0;
+    if (const auto exit = arguments.parse(argc - own, argv + own)) return *exit;
     (void)output.form();
     check_usage(wanted);
     if (wanted.word == "set" || wanted.word == "reset") (void)change_of(wanted);  // before a broker
