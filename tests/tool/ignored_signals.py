@@ -14,11 +14,11 @@ from tap import case, expect_equal, main, stop
 IGNORED = (signal.SIGHUP, signal.SIGINT)
 
 
-def begin(place, *arguments):
-    def ignore():
+def begin(place, *arguments, disposition=signal.SIG_IGN):
+    def dispose():  # the tests themselves may have been started by nohup
         for number in IGNORED:
-            signal.signal(number, signal.SIG_IGN)
-    return place.begin(*arguments, preexec_fn=ignore)
+            signal.signal(number, disposition)
+    return place.begin(*arguments, preexec_fn=dispose)
 
 
 def send_both(child):
@@ -64,7 +64,7 @@ def record(place):
 def hang_up(place):
     place.start(POOLS)
     file = str(place.folder / "load.djn")
-    child = place.begin("record", file)
+    child = begin(place, "record", file, disposition=signal.SIG_DFL)
     child.stderr.readline()
     child.send_signal(signal.SIGHUP)
     expect_equal(child.wait(timeout=60), 0)
