@@ -179,10 +179,10 @@ int serve_kept(const dibs::Arguments& arguments) {
 
 // A number of these three that is free would be the next file's, and what is said be written there.
 void fill_standard_descriptors() {
-    for (int fd = open("/dev/null", O_RDWR); fd >= 0 && fd <= STDERR_FILENO;) {
+    int fd = 0;
+    while (fd >= 0 && fd <= STDERR_FILENO)
         fd = open("/dev/null", O_RDWR);
-        if (fd > STDERR_FILENO) close(fd);
-    }
+    if (fd >= 0) close(fd);
 }
 
 int serve(const dibs::Arguments& arguments) {

@@ -140,6 +140,8 @@ def main(arguments):
     part = arguments[3] if len(arguments) > 3 else ""
     cases = [one for one in CASES if part in one[0]]
     tap = Tap()
+    for number in (signal.SIGINT, signal.SIGHUP):  # ignored, if the tests were started by nohup, or with &
+        signal.signal(number, signal.SIG_DFL)
     for what, function in cases:
         with tempfile.TemporaryDirectory(prefix="dibs-tool-") as folder:
             place = Place(dibsd, dibs, folder)
