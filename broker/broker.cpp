@@ -7,7 +7,6 @@
 #include <sys/random.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <memory>
 #include <stdexcept>
@@ -108,17 +107,12 @@ void Broker::harden(const SystemCalls* written) {
 }
 
 void Broker::run() {
-    // Behind that word nothing may be lacking any more: who says it and ends is started again at
-    // once. The link is the control thread's alone from then on.
-    std::atomic<bool> said = false;
-    std::thread control([this, &said] {
-        said.wait(false);
+    // Before the control thread, whose alone the link is from then on.
+    if (keeper_ != nullptr) keeper_->serving(turn_.clock_offset(), socket_path());
+    std::thread control([this] {
         give_back_memory();  // of the start: a standby would touch as much
         control_.serve(core_.head().epoch);
     });
-    if (keeper_ != nullptr) keeper_->serving(turn_.clock_offset(), socket_path());
-    said = true;
-    said.notify_one();
     turn_.serve();
     control.join();
     if (turn_.yielded()) {

@@ -54,6 +54,10 @@ uint64_t pause_after(uint32_t deaths) {
     return kPauseNs << std::min(late, kDoublings);
 }
 
+bool is_unable(const std::optional<Process::Ending>& ending) {
+    return ending && !ending->by_signal && ending->number == kExitUnable;
+}
+
 std::string shown(const std::optional<Process::Ending>& ending) {
     if (!ending) return "";
     return (ending->by_signal ? " of signal " : " with exit code ") +
@@ -397,7 +401,10 @@ void Keeper::broker_died() {
                      ": starting the next one");
     }
     start_again_ = true;
-    if (unserved_ > kUnservedAtOnce) start_due_ns_ = now + pause_after(unserved_);
+    // Who lacks something may have said that it serves before it was found to.
+    if (unserved_ > kUnservedAtOnce || is_unable(ending)) {
+        start_due_ns_ = now + pause_after(unserved_);
+    }
 }
 
 // A broker that cannot begin to serve is not started for ever. One that somebody has killed is, and
@@ -405,7 +412,7 @@ void Keeper::broker_died() {
 // that had been started ahead and had not begun says nothing of the next, which is not.
 bool Keeper::worth_another(const std::optional<Process::Ending>& ending, bool begun) {
     if (serving_) return true;
-    const bool unable = ending && !ending->by_signal && ending->number == kExitUnable;
+    const bool unable = is_unable(ending);
     if (!ever_served_ && ending && !ending->by_signal) {
         finish(unable ? 1 : ending->number);  // a mistake in the configuration, say: it said so
         return false;
