@@ -210,28 +210,54 @@ TEST(RingStress, StreamsInOrderAndUntorn) {
     EXPECT_EQ(consumer.head(), kEntries);
 }
 
+// This thread stays on the n-th of the CPUs that it may use, if there are so many.
+void stay_on(int nth, const cpu_set_t& allowed) {
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+        if (CPU_ISSET(cpu, &allowed) == 0 || nth-- != 0) continue;
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(cpu, &one);
+        (void)sched_setaffinity(0, sizeof one, &one);
+        return;
+    }
+}
+
 // A producer that changes the line while it is looked at: what was checked is what is handed on.
+// Both run at once, each on a CPU of its own.
 TEST(RingStress, HandsOnTheSequenceThatItHasChecked) {
     std::vector<SubmissionEntry> lines(8);
     std::atomic<bool> over = false;
+    cpu_set_t allowed;
+    ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
     std::thread flipping([&] {
+        stay_on(1, allowed);
         for (uint64_t word = 1; !over.load(std::memory_order_relaxed); word ^= 3)
             lines[0].sequence.store(word, std::memory_order_relaxed);
     });
+    stay_on(0, allowed);
     const SubmissionConsumer consumer(lines.data(), 8, 0);
     Poll last = Poll::kNothing;
     uint64_t wrong = 0;
     // Either of the two may be without a CPU for a while: as long as nothing changes, nothing is
-    // tried.
-    for (uint32_t changes = 0, looks = 0; changes < 100'000 && looks < 50'000'000; ++looks) {
+    // tried, and the other is given way to.
+    uint32_t unchanged = 0;
+    for (uint32_t changes = 0, yields = 0; changes < 200'000 && yields < 2'000;) {
         Submission entry;
         const Poll poll = consumer.peek(entry);
-        changes += poll != last;
+        if (poll != last) {
+            ++changes;
+            unchanged = 0;
+        } else if (++unchanged == 100'000) {
+            unchanged = 0;
+            ++yields;
+            sched_yield();
+        }
         last = poll;
         wrong += poll == Poll::kEntry && entry.sequence != 1;
     }
     over = true;
     flipping.join();
+    (void)sched_setaffinity(0, sizeof allowed, &allowed);
     EXPECT_EQ(wrong, 0U);
 }
 
