@@ -428,10 +428,10 @@ bool Keeper::worth_another(const std::optional<Process::Ending>& ending, bool be
         go_back("it ended" + shown(ending));
         return true;
     }
-    // Who is to stop does not wait for ever until one could see to it.
-    const uint32_t most = asked_ns_ != 0 ? kPutAsideAfter : kGiveUpAfter;
+    // Who is to stop does not wait for ever until one could see to it, nor puts STATE aside for
+    // that.
     const bool counts = !killed && (!unable || asked_ns_ != 0);
-    if (counts && ++failed_starts_ >= most) {
+    if (counts && ++failed_starts_ >= (unable ? kPutAsideAfter : kGiveUpAfter)) {
         log::error("no broker can begin to serve: giving up");
         finish(1);
         return false;
