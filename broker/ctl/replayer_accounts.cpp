@@ -18,7 +18,7 @@ std::span<const int64_t> numbers(const Longs* list) {
 
 void refuse_empty(const flatbuffers::String* text, const char* field) {
     if (text == nullptr || text->size() == 0) {
-        throw JournalError(json_string(std::string(field)) + " is empty");
+        throw JournalError(json_string(field) + " is empty");
     }
 }
 

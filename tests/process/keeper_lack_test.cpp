@@ -23,6 +23,14 @@ namespace {
 using shm::Outcome;
 using shm::Reason;
 
+// A unit of the first pool.
+shm::Completion hold(RawClient& holder) {
+    holder.claim(1);
+    const auto granted = holder.wait();
+    EXPECT_TRUE(granted && granted->outcome == Outcome::kGranted);
+    return granted.value_or(shm::Completion());
+}
+
 void expect_release(RawClient& holder, const shm::Completion& granted) {
     holder.release(granted);
     const auto answer = holder.wait();
@@ -35,12 +43,10 @@ TEST(Keeper, GoesOnWhereTheSocketsFolderIsGone) {
     const Folder folder;
     const KeptDibsd dibsd(folder, kCounted);
     RawClient holder(dibsd.socket());
-    holder.claim(1);
-    const auto granted = holder.wait();
-    ASSERT_EQ(granted->outcome, Outcome::kGranted);
+    const shm::Completion granted = hold(holder);
     std::filesystem::remove_all(folder.path());
     dibsd.kill_broker();
-    expect_release(holder, *granted);
+    expect_release(holder, granted);
     EXPECT_EQ(holder.board().epoch.load(), 2U);
     const pid_t broker = dibsd.broker();
     kill(dibsd.keeper(), SIGUSR2);
@@ -63,9 +69,7 @@ TEST(Keeper, StartsBrokersAsLongAsTheyOnlyLackMemory) {
     const Folder folder;
     const KeptDibsd dibsd(folder, kCounted, {}, {"--no-standby"});
     RawClient holder(dibsd.socket());
-    holder.claim(1);
-    const auto granted = holder.wait();
-    ASSERT_EQ(granted->outcome, Outcome::kGranted);
+    const shm::Completion granted = hold(holder);
     const pid_t keeper = dibsd.keeper();
     rlimit before = {};
     ASSERT_EQ(prlimit(keeper, RLIMIT_AS, nullptr, &before), 0);
@@ -77,7 +81,7 @@ TEST(Keeper, StartsBrokersAsLongAsTheyOnlyLackMemory) {
     for (int starts = 0; starts < kStarts; ++starts)
         last = dibsd.successor(last);
     ASSERT_EQ(prlimit(keeper, RLIMIT_AS, &before, nullptr), 0);
-    expect_release(holder, *granted);
+    expect_release(holder, granted);
     EXPECT_EQ(holder.board().epoch.load(), 2U);
     EXPECT_TRUE(RawClient(dibsd.socket()).attached());
 }
@@ -98,9 +102,7 @@ TEST(Keeper, LosesNoSessionToABrokerThatLacksMemory) {
     std::vector<shm::Completion> grants;
     for (int i = 0; i < 8; ++i) {
         holders.push_back(std::make_unique<RawClient>(dibsd.socket()));
-        holders.back()->claim(1);
-        grants.push_back(*holders.back()->wait());
-        ASSERT_EQ(grants.back().outcome, Outcome::kGranted);
+        grants.push_back(hold(*holders.back()));
     }
     const pid_t keeper = dibsd.keeper();
     rlimit before = {};
@@ -154,18 +156,15 @@ TEST(Keeper, DoesNotWaitForWhoeverShouldReadItsLog) {
     const Unread unread;
     const KeptDibsd dibsd(folder, kCounted);
     RawClient holder(dibsd.socket());
-    holder.claim(1);
-    const auto granted = holder.wait();
-    ASSERT_EQ(granted->outcome, Outcome::kGranted);
+    const shm::Completion granted = hold(holder);
     dibsd.kill_broker();
-    expect_release(holder, *granted);
+    expect_release(holder, granted);
     const pid_t keeper = dibsd.keeper();
     kill_and_await(keeper, SIGKILL);
     (void)dibsd.keeper(keeper);
     RawClient other(dibsd.socket());  // let in once the next keeper holds all
     dibsd.kill_broker();
-    other.claim(1);
-    EXPECT_EQ(other.wait()->outcome, Outcome::kGranted);
+    (void)hold(other);
 }
 
 }  // namespace
