@@ -50,7 +50,7 @@ void Check::arena() {
             return "cost of " + std::to_string(claim.arrival);
         });
     }
-    for (const uint32_t row : slots_with_text_) {
+    for (const uint32_t row : counts_.slots_with_text) {
         const shm::SlotRow& slot = state_.slots[row];
         mark_chain(slot.attributes, slot.attributes_size, [&] {
             return "slot row " + std::to_string(row);

@@ -11,9 +11,9 @@ using shm::LeaseState;
 namespace SlotFlag = shm::SlotFlag;
 
 void Check::pools() {
-    for (uint32_t row = 0; row < census_.size(); ++row) {
+    for (uint32_t row = 0; row < counts_.census.size(); ++row) {
         const shm::PoolRow& pool = state_.pools[row];
-        const Census& census = census_[row];
+        const Census& census = counts_.census[row];
         const auto who = [&] { return name_of(pool); };
         const auto count = [&](const char* what, SlotState state, uint32_t stored) {
             expect_count(
@@ -126,7 +126,7 @@ void Check::expired_leases(uint32_t row) {
     uint32_t found = 0;
     std::pair<uint64_t, uint64_t> last;
     for (uint32_t lease = parts_.expired_leases.head(row);
-         lease != kNoRow && found <= census_[row].expired;
+         lease != kNoRow && found <= counts_.census[row].expired;
          lease = parts_.expired_leases.next(lease)) {
         const shm::LeaseRow& expired = state_.leases[lease];
         const std::pair place{expired.expires_ns, expired.arrival};
@@ -137,11 +137,11 @@ void Check::expired_leases(uint32_t row) {
         ++found;
     }
     expect_count(
-        &wrongs_, [&] { return who() + " expired leases"; }, found, census_[row].expired);
+        &wrongs_, [&] { return who() + " expired leases"; }, found, counts_.census[row].expired);
     expect_count(
         &wrongs_,
         [&] { return who() + " collected slots"; },
-        census_[row].collected,
+        counts_.census[row].collected,
         parts_.collected[row]);
 }
 

@@ -58,6 +58,7 @@ std::string state_refusal(std::span<const std::byte> state);
 // check_all() can say the rest. Takes back an uncommitted turn first, as attaching does.
 std::string rows_refusal(std::span<std::byte> state);
 
+class RowsAhead;
 class Tap;
 
 class Core {
@@ -71,7 +72,8 @@ class Core {
     ~Core();
     // The same for a STATE that may not be sound, with check_all() at once: each row is looked at
     // for all three while it is warm, so many rows of each table at a time. Null where there is
-    // nothing to attach to, with *refusal set. What rows_refusal() has to say comes first.
+    // nothing to attach to, with *refusal set. What rows_refusal() has to say comes first. `ahead`
+    // may have looked at slots and leases already (row_look.hpp); null: nobody has.
     static constexpr uint32_t kRowsAtOnce = 512;
     struct Refusal {
         std::string unsound;             // what rows_refusal() is about, though perhaps another row
@@ -80,7 +82,8 @@ class Core {
     [[nodiscard]] static std::unique_ptr<Core> attach(std::span<std::byte> state,
                                                       uint64_t hash_seed,
                                                       Refusal* refusal,
-                                                      uint32_t rows_at_once = kRowsAtOnce);
+                                                      uint32_t rows_at_once = kRowsAtOnce,
+                                                      RowsAhead* ahead = nullptr);
     Core(const Core&) = delete;
     Core& operator=(const Core&) = delete;
 

@@ -93,7 +93,6 @@ void Rebuild::claim(uint32_t row) {
 void Rebuild::leases(uint32_t begin, uint32_t end) {
     for (uint32_t row = begin; row < end && leases_left_ != 0; ++row) {
         const shm::LeaseRow& lease = state_.leases[row];
-        state_.leases.fetch_line<1>(row + (end - begin));
         if (lease.state == LeaseState::kFree) continue;
         --leases_left_;
         if (in_order_ && lease.fence < std::exchange(last_fence_[lease.pool], lease.fence)) {
@@ -142,7 +141,6 @@ void Rebuild::leases_by_age() {
 void Rebuild::slots(uint32_t begin, uint32_t end) {
     for (uint32_t row = begin; row < end && slots_left_ != 0; ++row) {
         const shm::SlotRow& slot = state_.slots[row];
-        state_.slots.fetch_line<1>(row + (end - begin));
         if (slot.state == SlotState::kFree) continue;
         --slots_left_;
         if ((slot.flags & shm::SlotFlag::kCollected) != 0) ++parts_.collected[slot.pool];
@@ -181,11 +179,8 @@ void Core::Parts::keep_room(const shm::LeaseRow& lease) {
 void Core::Parts::rebuild() {
     Rebuild all(*this);
     all.claims();
-    // Some at a time: each looks ahead as far as its piece is long.
-    for (uint32_t row = 0; row < state.leases.size(); row += Core::kRowsAtOnce)
-        all.leases(row, std::min(row + Core::kRowsAtOnce, state.leases.size()));
-    for (uint32_t row = 0; row < state.slots.size(); row += Core::kRowsAtOnce)
-        all.slots(row, std::min(row + Core::kRowsAtOnce, state.slots.size()));
+    all.leases(0, state.leases.size());
+    all.slots(0, state.slots.size());
     all.finish();
 }
 

@@ -66,14 +66,18 @@ class Soundness::Rows {
   public:
     explicit Rows(const State& state) : state_(state), run_by_(state.leases.size()) {}
 
+    std::string counters() const {
+        return sound_counters() ? "" : "the counters leave their tables, or their numbers";
+    }
     std::string tables() {
-        if (!counters()) return "the counters leave their tables, or their numbers";
+        std::string found = counters();
+        if (!found.empty()) return found;
         for (uint32_t row = 0; row < state_.arena.size(); ++row) {
             if (!is_link(state_.arena[row].next, state_.arena.size())) {
                 return row_text("arena block", row, " leaves its tables");
             }
         }
-        std::string found = first_unsound("pool", state_.pools);
+        found = first_unsound("pool", state_.pools);
         if (found.empty()) found = first_unsound("session", state_.sessions);
         if (found.empty()) found = claims();
         if (found.empty()) found = first_unsound("account", state_.accounts);
@@ -83,11 +87,11 @@ class Soundness::Rows {
 
     [[nodiscard]] bool free_claims_sound() const { return free_claims_sound_; }
 
-    std::string slots(uint32_t begin, uint32_t end) {
+    std::string slots(uint32_t begin, uint32_t end) const {
         return first_unsound("slot", state_.slots, begin, end);
     }
 
-    std::string leases(uint32_t begin, uint32_t end) {
+    std::string leases(uint32_t begin, uint32_t end) const {
         return first_unsound("lease", state_.leases, begin, end);
     }
 
@@ -105,6 +109,9 @@ class Soundness::Rows {
     static std::string row_text(const char* table, uint32_t row, const char* what) {
         return std::string(table) + " row " + std::to_string(row) + what;
     }
+    static std::string misfit_text(const char* table, uint32_t row) {
+        return row_text(table, row, " does not fit the rows that it names");
+    }
 
     // Most of them are free, as a rule, and what a free row may say is where its list goes on: the
     // list is followed, and then the table until as many rows in use have been met as it leaves.
@@ -116,6 +123,7 @@ class Soundness::Rows {
         for (uint32_t row = 0; row < rows.size() && left != 0; ++row) {
             std::string found = first_unsound("claim", rows, row, row + 1);
             if (!found.empty()) return found;
+            if (!claim_fits(rows[row], row)) return misfit_text("claim", row);
             if (rows[row].state != ClaimState::kFree) --left;
         }
         return {};
@@ -135,7 +143,7 @@ class Soundness::Rows {
     }
 
     template <class Row>
-    std::string first_unsound(const char* table, const core::Rows<Row>& rows) {
+    std::string first_unsound(const char* table, const core::Rows<Row>& rows) const {
         return first_unsound(table, rows, 0, rows.size());
     }
 
@@ -143,21 +151,21 @@ class Soundness::Rows {
     std::string first_unsound(const char* table,
                               const core::Rows<Row>& rows,
                               uint32_t begin,
-                              uint32_t end) {
+                              uint32_t end) const {
         for (uint32_t row = begin; row < end; ++row) {
-            // Of the largest two each look at a piece asks for a line of the next one's rows; all
-            // of them at once would be more than memory brings meanwhile.
+            // Of the largest two for some lines of rows that come later; row_check.cpp for others:
+            // all of them at once would be more than memory brings meanwhile.
             if constexpr (std::is_same_v<Row, shm::SlotRow> || std::is_same_v<Row, shm::LeaseRow>) {
-                rows.template fetch_line<0>(row + (end - begin));
+                const uint32_t later = row + kPiecesAhead * (end - begin);
+                rows.template fetch_line<0>(later);
+                rows.template fetch_line<1>(later);
             } else if constexpr (!std::is_same_v<Row, shm::LabelSetRow>) {
                 rows.fetch_behind(row);
             }
             if (!is_link(rows[row].head.free_next, rows.size()) || !sound(rows[row])) {
                 return row_text(table, row, " leaves its tables");
             }
-            if (!fits(rows[row], row)) {
-                return row_text(table, row, " does not fit the rows that it names");
-            }
+            if (!fits(rows[row], row)) return misfit_text(table, row);
         }
         return {};
     }
@@ -168,7 +176,8 @@ class Soundness::Rows {
         return true;
     }
 
-    bool fits(const shm::ClaimRow& claim, uint32_t row) {
+    // Marks the lease that it runs under.
+    bool claim_fits(const shm::ClaimRow& claim, uint32_t row) {
         if (claim.state == ClaimState::kReserved) {
             return holds(claim.first_slot, claim.units, row, SlotState::kReserved, claim.pool);
         }
@@ -220,7 +229,7 @@ class Soundness::Rows {
         return units != 0 && at == kNoRow;
     }
 
-    bool counters() const {
+    bool sound_counters() const {
         const shm::CountersRow& counters = *state_.counters;
         const uint32_t blocks = state_.arena.size();
         return is_count(counters.arrival_next) && is_count(counters.turns) &&
@@ -464,6 +473,10 @@ std::string Soundness::log() {
     return {};
 }
 
+std::string Soundness::counters() {
+    return rows_->counters();
+}
+
 std::string Soundness::tables() {
     return rows_->tables();
 }
@@ -472,11 +485,11 @@ bool Soundness::free_claims_sound() const {
     return rows_->free_claims_sound();
 }
 
-std::string Soundness::slots(uint32_t begin, uint32_t end) {
+std::string Soundness::slots(uint32_t begin, uint32_t end) const {
     return rows_->slots(begin, end);
 }
 
-std::string Soundness::leases(uint32_t begin, uint32_t end) {
+std::string Soundness::leases(uint32_t begin, uint32_t end) const {
     return rows_->leases(begin, end);
 }
 

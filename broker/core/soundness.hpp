@@ -27,12 +27,13 @@ class Soundness {
     Soundness& operator=(const Soundness&) = delete;
 
     // In this order; each says the first thing that is wrong, or nothing.
-    [[nodiscard]] std::string log();  // takes back an uncommitted turn, as attaching does
+    [[nodiscard]] std::string log();       // takes back an uncommitted turn, as attaching does
+    [[nodiscard]] std::string counters();  // of tables(); all that slots() and leases() lean on
     [[nodiscard]] std::string tables();
     // Of tables(): the list of free claims holds as many as are counted, each of them free.
     [[nodiscard]] bool free_claims_sound() const;
-    [[nodiscard]] std::string slots(uint32_t begin, uint32_t end);
-    [[nodiscard]] std::string leases(uint32_t begin, uint32_t end);
+    [[nodiscard]] std::string slots(uint32_t begin, uint32_t end) const;
+    [[nodiscard]] std::string leases(uint32_t begin, uint32_t end) const;
     [[nodiscard]] std::string lists();  // over all of them
 
   private:

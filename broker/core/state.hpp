@@ -13,6 +13,10 @@
 
 namespace dibs::core {
 
+// How many pieces of rows before their turn whoever goes through a table in pieces asks for them,
+// if another thread has every other piece (row_look.hpp).
+inline constexpr uint32_t kPiecesAhead = 2;
+
 template <class Row>
 class Rows {
   public:
