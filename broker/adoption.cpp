@@ -5,6 +5,8 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstring>
 #include <exception>
 #include <new>
@@ -13,6 +15,7 @@
 
 #include "broker/lack.hpp"
 #include "broker/log.hpp"
+#include "broker/second_thread.hpp"
 #include "shm/doorbell.hpp"
 #include "shm/memfd.hpp"
 
@@ -21,6 +24,9 @@ namespace dibs {
 namespace {
 
 constexpr uint32_t kHandDeathsMax = 2;
+// Fewer are done with sooner than a thread is there.
+constexpr size_t kSessionsForTwo = 16;
+constexpr size_t kRoomsForTwo = 4'096;
 
 }  // namespace
 
@@ -45,18 +51,45 @@ void part_with(InheritedSession& inherited, shm::Reason reason) {
     }
 }
 
-Session* Adoption::adopt(InheritedSession& inherited) {
-    if (inherited.row >= core_.sessions_max()) return nullptr;
+bool Adoption::is_open(const InheritedSession& inherited) const {
+    if (inherited.row >= core_.sessions_max()) return false;
     const shm::SessionRow& row = core_.session(inherited.row);
-    if (row.state != shm::SessionState::kOpen || row.head.generation != inherited.generation) {
+    return row.state == shm::SessionState::kOpen && row.head.generation == inherited.generation;
+}
+
+// What belongs to one session is nobody else's: neither thread sees what the other one does.
+void Adoption::map(std::vector<InheritedSession>& inherited) {
+    inherited_ = &inherited;
+    mapped_.resize(inherited.size());
+    std::atomic<size_t> next = 0;  // relaxed: a ticket
+    in_two(inherited.size() >= kSessionsForTwo, [&](unsigned /*half*/) {
+        for (;;) {
+            const size_t place = next.fetch_add(1, std::memory_order_relaxed);
+            if (place >= inherited.size()) return;
+            if (!is_open(inherited[place])) continue;
+            const shm::SessionRow& row = core_.session(inherited[place].row);
+            try {
+                mapped_[place].session = std::make_unique<Session>(row, inherited[place]);
+            } catch (...) {
+                mapped_[place].thrown = std::current_exception();
+            }
+        }
+    });
+}
+
+Session* Adoption::adopt(size_t place) {
+    InheritedSession& inherited = (*inherited_)[place];
+    if (inherited.row >= core_.sessions_max()) return nullptr;
+    if (!is_open(inherited)) {
         part_with(inherited, shm::Reason::kHolderGone);
         return nullptr;
     }
+    Mapped& mapped = mapped_[place];
     try {
-        auto session = std::make_unique<Session>(row, inherited);
+        if (mapped.thrown) std::rethrow_exception(mapped.thrown);
         inherited.row = shm::kNoRow;  // no longer
-        sessions_.add(session.get());
-        return session.release();
+        sessions_.add(mapped.session.get());
+        return mapped.session.release();
     } catch (const std::bad_alloc&) {
         throw;  // the next broker may have what this one lacks, and then the session goes on
     } catch (const std::system_error& error) {
@@ -96,22 +129,35 @@ void Adoption::restore_claims() {
         Session* session = sessions_.at(claim.session);
         if (session == nullptr || claim.tag >= session->tags.size()) continue;
         if (claim.state != shm::ClaimState::kRunning) {  // else the room is its lease's
-            restore_tag(*session, claim.pool, claim.tag, claim.room, claim.room_lines);
+            if (!restore_tag(*session, claim.pool, claim.tag, claim.room, claim.room_lines)) {
+                end_clashing(*session);
+            }
         }
         session->tags[claim.tag].ingested_ns = claim.enqueued_ns;
     }
 }
 
+// Each thread those of every other session.
 void Adoption::restore_leases() {
-    // Of each session in turn, mostly: where one's tags stand nobody can guess.
-    constexpr size_t kAhead = 16;
     const std::vector<core::Core::HeldRoom> rooms = core_.take_held_rooms();
-    for (size_t i = 0; i < rooms.size(); ++i) {
-        const core::Core::HeldRoom& room = rooms[i];
-        if (i + kAhead < rooms.size()) fetch_tag(rooms[i + kAhead]);
-        Session* session = sessions_.at(room.session);
-        if (session == nullptr || room.tag >= session->tags.size()) continue;
-        restore_tag(*session, room.pool, room.tag, room.first, room.lines);
+    std::array<std::vector<Session*>, 2> clashing;
+    in_two(rooms.size() >= kRoomsForTwo, [&](unsigned half) {
+        // Of each session in turn, mostly: where one's tags stand nobody can guess.
+        constexpr size_t kAhead = 16;
+        for (size_t i = 0; i < rooms.size(); ++i) {
+            const core::Core::HeldRoom& room = rooms[i];
+            if (room.session % 2 != half) continue;
+            if (i + kAhead < rooms.size()) fetch_tag(rooms[i + kAhead]);
+            Session* session = sessions_.at(room.session);
+            if (session == nullptr || room.tag >= session->tags.size()) continue;
+            if (!restore_tag(*session, room.pool, room.tag, room.first, room.lines)) {
+                clashing[half].push_back(session);
+            }
+        }
+    });
+    for (const std::vector<Session*>& some : clashing) {
+        for (Session* session : some)
+            end_clashing(*session);
     }
 }
 
@@ -121,14 +167,14 @@ void Adoption::fetch_tag(const core::Core::HeldRoom& room) const {
     __builtin_prefetch(&session->tags[room.tag], 1);
 }
 
-void Adoption::restore_tag(
-    Session& session, uint32_t pool_row, uint16_t tag, uint32_t first, uint32_t lines) {
+bool Adoption::restore_tag(
+    Session& session, uint32_t pool_row, uint16_t tag, uint32_t first, uint32_t lines) const {
     const shm::PoolRow& pool = core_.pool(pool_row);
-    take(session, first, lines);
     session.tags[tag] = {.first = first,
                          .lines = lines,
                          .stride = grant_stride(pool),
                          .answer_place = grant_answer_place(pool)};
+    return session.rooms.take_at(first, lines);
 }
 
 void Adoption::restore_slots() {
@@ -143,7 +189,7 @@ void Adoption::restore_slots() {
         --left;
         if (slot.room == shm::kNoRow) continue;
         const uint32_t lines = slot_room_lines(core_.pool(slot.pool));
-        take(*session, slot.room, lines);
+        if (!session->rooms.take_at(slot.room, lines)) end_clashing(*session);
         operations_.restore_slot_room(row, {session, slot.room, lines});
     }
 }
@@ -175,8 +221,7 @@ void Adoption::restore_unread(Session& session) {
     session.settle_rooms();
 }
 
-void Adoption::take(Session& session, uint32_t first, uint32_t lines) {
-    if (session.rooms.take_at(first, lines)) return;
+void Adoption::end_clashing(Session& session) {
     log::error("two rooms of one session overlap: it ends");
     sessions_.end(&session, shm::Reason::kNoRoom);
 }

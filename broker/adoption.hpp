@@ -7,6 +7,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <exception>
 #include <memory>
 #include <vector>
 
@@ -22,24 +24,37 @@ class Adoption {
     Adoption(core::Core& core, Sessions& sessions, Operations& operations)
         : core_(core), sessions_(sessions), operations_(operations) {}
 
-    // The session, by row, and what was inherited is marked as taken by having none; null, and its
-    // client told, if there is no such session any more.
-    Session* adopt(InheritedSession& inherited);
+    // Maps them all, some of them by another thread, and keeps them. What is wrong with one is
+    // adopt()'s to say.
+    void map(std::vector<InheritedSession>& inherited);
+    // The one at that place, and what was inherited is marked as taken by having no row; null, and
+    // its client told, if there is no such session any more. Each once, in their order.
+    Session* adopt(size_t place);
     // After the last one: their rooms. Ends a session whose rooms contradict each other.
     void restore_rooms();
     // Of a broker's death: entries up to it were in hand. What was so at two deaths running ends.
     void take_hand(Session& session);
 
   private:
+    // By its place among those that were inherited.
+    struct Mapped {
+        std::unique_ptr<Session> session;
+        std::exception_ptr thrown;
+    };
+
+    [[nodiscard]] bool is_open(const InheritedSession& inherited) const;
     void restore_claims();
     void restore_leases();
     void restore_slots();
     void restore_unread(Session& session);
     void fetch_tag(const core::Core::HeldRoom& room) const;
-    void restore_tag(
-        Session& session, uint32_t pool_row, uint16_t tag, uint32_t first, uint32_t lines);
-    void take(Session& session, uint32_t first, uint32_t lines);
+    // False: its room is another's.
+    bool restore_tag(
+        Session& session, uint32_t pool_row, uint16_t tag, uint32_t first, uint32_t lines) const;
+    void end_clashing(Session& session);
 
+    std::vector<InheritedSession>* inherited_ = nullptr;
+    std::vector<Mapped> mapped_;
     core::Core& core_;
     Sessions& sessions_;
     Operations& operations_;

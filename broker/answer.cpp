@@ -460,18 +460,6 @@ void Answers::store() {
     sessions_.in_turn().clear();
 }
 
-// Each store is idempotent: nothing has been told to these sessions since.
-void Answers::repeat() {
-    if (core_.stores_owed()) store_staged();
-    for (Session* session : sessions_.all()) {
-        shm::commit_submissions(*session->down, session->consumed);
-        session->events_changed = true;  // the words may have been stored and not counted
-        publish(*session);
-        shm::wake_client(*session->down);
-        (void)send(session->event_socket.get(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-    }
-}
-
 void Answers::publish(Session& session) {
     const uint64_t head = session.up.head();
     if (head != session.consumed) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "broker/log.hpp"
+#include "broker/row_reader.hpp"
 #include "shm/memfd.hpp"
 
 namespace dibs {
@@ -40,7 +41,9 @@ std::unique_ptr<core::Core> StateSegment::attach(uint64_t hash_seed) const {
         return std::make_unique<core::Core>(mapping_.bytes(), hash_seed);
     }
     core::Core::Refusal refusal;
-    std::unique_ptr<core::Core> core = core::Core::attach(mapping_.bytes(), hash_seed, &refusal);
+    RowReader reader(mapping_.bytes());
+    std::unique_ptr<core::Core> core =
+        core::Core::attach(mapping_.bytes(), hash_seed, &refusal, core::Core::kRowsAtOnce, &reader);
     if (core != nullptr) return core;
     if (!refusal.unsound.empty()) throw StateFailure(kNotServedFrom + refusal.unsound);
     for (const std::string& wrong : refusal.wrong)

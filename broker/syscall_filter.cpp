@@ -129,6 +129,7 @@ const char* const kAllowed[] = {
     "restart_syscall",
     "rseq",
     "sched_getaffinity",
+    "sched_setaffinity",  // a second thread is told its CPU (second_thread.cpp)
     "sched_yield",
     "set_robust_list",
     "set_tid_address",

@@ -56,8 +56,9 @@ void Turn::prepare(Config& config, Inheritance& inheritance) {
 // What was committed and perhaps not told is told; everybody is woken once.
 void Turn::adopt(Inheritance& inheritance) {
     Adoption adoption(core_, sessions_, operations_);
-    for (InheritedSession& inherited : inheritance.sessions) {
-        Session* session = adoption.adopt(inherited);
+    adoption.map(inheritance.sessions);
+    for (size_t place = 0; place < inheritance.sessions.size(); ++place) {
+        Session* session = adoption.adopt(place);
         if (session == nullptr) continue;
         adoption.take_hand(*session);
         if (session->careful_until != 0) careful_.push_back(session);

@@ -25,22 +25,30 @@ core::PoolConfig tokens(uint32_t slots) {
 // A successor's parts over the same STATE and the same segments, as a takeover makes them.
 class Heirs {
   public:
-    Heirs(Bench& bench, Session& left)
+    Heirs(Bench& bench, Session& left) : Heirs(bench, std::vector<Session*>{&left}) {}
+    Heirs(Bench& bench, const std::vector<Session*>& left)
         : core(bench.state()),
-          sessions(Bench::kLimits.sessions),
+          sessions(core.sessions_max()),
           quotas(core),
           pledges(core),
           operations(core, quotas, pledges),
-          patience(Bench::kLimits.sessions),
+          patience(core.sessions_max()),
           answers(core, sessions, operations, bench.publisher, quotas, patience),
           adoption(core, sessions, operations) {
-        InheritedSession inherited;
-        inherited.row = left.row;
-        inherited.generation = left.generation;
-        inherited.at(SessionDescriptor::kUp) = std::move(left.up_fd);
-        inherited.at(SessionDescriptor::kDown) = std::move(left.down_fd);
-        session.reset(adoption.adopt(inherited));
-        taken = inherited.row == shm::kNoRow;
+        for (Session* one : left) {
+            InheritedSession& inherited = inherited_.emplace_back();
+            inherited.row = one->row;
+            inherited.generation = one->generation;
+            inherited.at(SessionDescriptor::kUp) = std::move(one->up_fd);
+            inherited.at(SessionDescriptor::kDown) = std::move(one->down_fd);
+        }
+        adoption.map(inherited_);
+        for (size_t place = 0; place < inherited_.size(); ++place)
+            adopted.emplace_back(adoption.adopt(place));
+        session = adopted.front().get();
+    }
+    [[nodiscard]] bool taken(size_t place = 0) const {
+        return inherited_[place].row == shm::kNoRow;
     }
 
     core::Core core;
@@ -51,8 +59,10 @@ class Heirs {
     Patience patience;
     Answers answers;
     Adoption adoption;
-    std::unique_ptr<Session> session;
-    bool taken = false;
+    std::vector<std::unique_ptr<Session>> adopted;  // by place
+    Session* session = nullptr;                     // the first
+  private:
+    std::vector<InheritedSession> inherited_;
 };
 
 TEST(Adoption, GoesOnWhereTheRowOfTheSessionSays) {
@@ -64,7 +74,7 @@ TEST(Adoption, GoesOnWhereTheRowOfTheSessionSays) {
     bench.turn();
     Heirs heirs(bench, session);
     ASSERT_NE(heirs.session, nullptr);
-    EXPECT_TRUE(heirs.taken);
+    EXPECT_TRUE(heirs.taken());
     EXPECT_EQ(heirs.session->up.head(), 2U);
     EXPECT_EQ(heirs.session->completion_tail, 2U);
     EXPECT_FALSE(heirs.session->up.maybe());
@@ -137,7 +147,7 @@ TEST(Adoption, RefusesASessionOfAnotherGeneration) {
     ++session.generation;
     Heirs heirs(bench, session);
     EXPECT_EQ(heirs.session, nullptr);
-    EXPECT_FALSE(heirs.taken);
+    EXPECT_FALSE(heirs.taken());
     // Its client is told.
     EXPECT_EQ(session.down->session_state.load(), static_cast<uint32_t>(shm::SessionState::kDying));
     EXPECT_EQ(session.down->end_reason.load(), static_cast<int32_t>(Reason::kHolderGone));
@@ -189,6 +199,86 @@ TEST(Adoption, HasNothingInHandOnceATurnIsCommitted) {
     bench.turn();
     EXPECT_EQ(bench.core.session(session.row).hand_sequence, 1U);
     EXPECT_EQ(bench.core.take_hand(session.row), 0U);
+}
+
+// So many that another thread has a part of them, where there is another CPU.
+class ManyAdoptions : public testing::Test {
+  protected:
+    static constexpr uint32_t kSessions = 40;
+    static constexpr uint32_t kLeasesEach = 120;
+    static constexpr core::Limits kLimits = {.pools = 4,
+                                             .sessions = 64,
+                                             .slots = 8192,
+                                             .claims = 8192,
+                                             .leases = 8192,
+                                             .arena_blocks = 64};
+
+    ManyAdoptions() : bench(kLimits) {
+        bench.pool(tokens(kSessions * kLeasesEach));
+        for (uint32_t i = 0; i < kSessions; ++i)
+            left.push_back(&bench.open());
+        for (uint32_t tag = 0; tag < kLeasesEach; ++tag) {
+            for (Session* session : left)
+                bench.push(*session, claim(static_cast<uint16_t>(tag)));
+            bench.turn();
+            for (Session* session : left) {
+                while (bench.next(*session)) {
+                }
+                bench.release_read(*session);
+            }
+        }
+    }
+
+    Bench bench;
+    std::vector<Session*> left;
+};
+
+TEST_F(ManyAdoptions, GoOnWithTheirRoomsAndTags) {
+    std::vector<uint32_t> free;
+    for (const Session* session : left)
+        free.push_back(session->rooms.lines_free());
+    Heirs heirs(bench, left);
+    heirs.adoption.restore_rooms();
+    heirs.answers.repeat();
+    for (size_t i = 0; i < kSessions; ++i) {
+        const Session* session = heirs.adopted[i].get();
+        ASSERT_NE(session, nullptr) << i;
+        EXPECT_FALSE(session->ending) << i;
+        EXPECT_EQ(session->row, left[i]->row);
+        EXPECT_EQ(session->rooms.lines_free(), free[i]) << i;
+        for (uint32_t tag = 0; tag < kLeasesEach; ++tag)
+            ASSERT_EQ(session->tags[tag].first, left[i]->tags[tag].first) << i << ' ' << tag;
+        EXPECT_EQ(left[i]->down->completion_tail.load(), session->completion_tail);
+    }
+}
+
+TEST_F(ManyAdoptions, LeaveOutThoseThatCannotGoOn) {
+    ++left[3]->generation;
+    left[30]->up_fd = shm::make_memfd("short", shm::kPageSize);
+    Heirs heirs(bench, left);
+    for (size_t i = 0; i < kSessions; ++i) {
+        EXPECT_EQ(heirs.adopted[i] == nullptr, i == 3 || i == 30) << i;
+        EXPECT_EQ(heirs.taken(i), heirs.adopted[i] != nullptr) << i;
+    }
+    EXPECT_EQ(heirs.sessions.all().size(), kSessions - 2);
+    EXPECT_EQ(left[3]->down->end_reason.load(), static_cast<int32_t>(Reason::kHolderGone));
+}
+
+// Two leases of one session say that they have the same room.
+TEST_F(ManyAdoptions, EndASessionWhoseRoomsOverlap) {
+    core::Core& core = bench.core;
+    uint32_t rows[2] = {};
+    uint32_t found = 0;
+    for (uint32_t row = 0; row < core.leases_max() && found < 2; ++row) {
+        if (core.lease(row).session == left[7]->row) rows[found++] = row;
+    }
+    ASSERT_EQ(found, 2U);
+    const_cast<shm::LeaseRow&>(core.lease(rows[0])).room = core.lease(rows[1]).room;
+    Heirs heirs(bench, left);
+    heirs.adoption.restore_rooms();
+    for (size_t i = 0; i < kSessions; ++i)
+        EXPECT_EQ(heirs.adopted[i]->ending, i == 7) << i;
+    EXPECT_EQ(heirs.adopted[7]->end_reason, Reason::kNoRoom);
 }
 
 TEST(Adoption, TellsWhatWasCommittedAndNotTold) {

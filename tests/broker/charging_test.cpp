@@ -229,12 +229,14 @@ TEST_F(ChargingTest, GoesOnUnderASuccessor) {
     Pledges pledges(bench_.core);
     Operations operations(bench_.core, quotas, pledges);
     Adoption adoption(bench_.core, sessions, operations);
-    InheritedSession inherited;
+    std::vector<InheritedSession> all(1);
+    InheritedSession& inherited = all.front();
     inherited.row = left.row;
     inherited.generation = left.generation;
     inherited.at(SessionDescriptor::kUp) = std::move(left.up_fd);
     inherited.at(SessionDescriptor::kDown) = std::move(left.down_fd);
-    const std::unique_ptr<Session> heir(adoption.adopt(inherited));
+    adoption.map(all);
+    const std::unique_ptr<Session> heir(adoption.adopt(0));
     ASSERT_NE(heir, nullptr);
     adoption.restore_rooms();  // the room of what runs is one room, though claim and lease name it
     EXPECT_FALSE(heir->ending);

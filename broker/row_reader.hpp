@@ -1,0 +1,52 @@
+// broker/row_reader.hpp -- a second thread for a takeover's looks at rows.
+//
+// Clients wait for them, and another CPU is often idle. Pieces are taken in their order, by whoever
+// comes first: where the other thread gets no CPU, the one that attaches looks at the rows itself.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "broker/core/row_look.hpp"
+#include "broker/second_thread.hpp"
+
+namespace dibs {
+
+class RowReader : public core::RowsAhead {
+  public:
+    // Fewer are looked at sooner than a thread is there.
+    static constexpr uint32_t kRowsMin = 4'096;
+
+    // `state` outlives this; nobody writes to it meanwhile.
+    explicit RowReader(std::span<std::byte> state);
+    ~RowReader() override;
+
+    void begin() override;
+    std::string until(uint32_t end) override;
+    core::RowCounts counts() override;
+
+  private:
+    // One per piece, each written by whoever has taken it:
+    //   open ── looked at ──► sound, and counted by whoever has looked
+    //         └─ unsound, or it threw ──► failed: the attaching thread meets it again
+    enum class Piece : uint8_t { kOpen, kSound, kFailed };
+
+    bool look_at_next(core::RowLook* look);
+
+    core::State state_;
+    std::vector<std::atomic<Piece>> pieces_;  // release by who has looked, acquire by until()
+    std::atomic<uint32_t> taken_ = 0;         // pieces below are somebody's; relaxed: a ticket
+    std::atomic<bool> stop_ = false;          // by the destructor; relaxed: a wish
+    uint32_t seen_ = 0;                       // pieces that until() has answered for
+    std::optional<core::RowLook> own_;        // the attaching thread's, from begin() on
+    std::optional<core::RowLook> other_;      // the other thread's, until that has ended
+    std::optional<SecondThread> thread_;      // last: it ends before what it uses
+};
+
+}  // namespace dibs
