@@ -89,7 +89,7 @@ void BrokerProcess::write_files(const BrokerSetup& setup) {
 
 void BrokerProcess::become(const BrokerSetup& setup, int ready_fd) const {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    pin(setup.cpu);
+    pin(setup.cpu, setup.second_cpu);
     if (setup.nice != 0 && setpriority(PRIO_PROCESS, 0, setup.nice) != 0) {
         std::perror("setpriority");
         _exit(127);

@@ -9,8 +9,9 @@
 namespace dibs::bench {
 
 struct BrokerSetup {
-    std::string config;  // but for socket, log level and drain
-    int cpu = 0;         // all its threads
+    std::string config;   // but for socket, log level and drain
+    int cpu = 0;          // all its threads
+    int second_cpu = -1;  // on this one, too; −1: no
     bool count_allocations = false;
     bool keeper = false;  // then the process is a keeper, and the broker its child
     int nice = 0;         // below 0 it does not start where that is not allowed: may_be()

@@ -24,10 +24,11 @@ Placement choose_placement() {
     return placement;
 }
 
-void pin(int cpu) {
+void pin(int cpu, int second) {
     cpu_set_t only;
     CPU_ZERO(&only);
     CPU_SET(cpu, &only);
+    if (second >= 0) CPU_SET(second, &only);
     if (sched_setaffinity(0, sizeof only, &only) != 0) {
         throw std::system_error(errno, std::generic_category(), "sched_setaffinity");
     }

@@ -15,7 +15,8 @@ struct Placement {
 };
 
 Placement choose_placement();
-void pin(int cpu);  // this thread; throws std::system_error
+// This thread, to one CPU or two; throws std::system_error.
+void pin(int cpu, int second = -1);
 
 std::string across(const Placement& placement);
 std::string one_core(const Placement& placement);

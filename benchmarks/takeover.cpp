@@ -218,6 +218,7 @@ void measure_takeovers(const Stage& stage) {
                    "\n[[pool]]\nname = \"many\"\nkind = \"counted\"\nslots = " + leases +
                    "\ninterval_max = \"24h\"\n",
          .cpu = stage.placement.far_side,
+         .second_cpu = stage.placement.near_side,
          .keeper = true});
     std::vector<SessionClient> clients;
     clients.reserve(kSessions + 1);
@@ -232,14 +233,14 @@ void measure_takeovers(const Stage& stage) {
     const uint32_t pool = clients.back().pool("many");
     Samples ours;
     Samples floor;
-    for (uint32_t round = 0; round < stage.options.rounds; ++round) {
+    for (uint32_t round = 0; round < stage.options.rounds * 5; ++round) {
         floor.add(start_and_end(BrokerProcess::program()));
         ours.add(take_over(broker, clients.back(), pool));
     }
     Row row;
     row.group = "takeover";
     row.name = "kill -9 of the broker, to the first answer";
-    row.placement = across(stage.placement);
+    row.placement = across(stage.placement) + ", the broker on both";
     row.targets = {{"p99 ms", 20, 0}};
     Row below;
     below.group = row.group;
