@@ -192,12 +192,20 @@ int listen_for_welcome(Opening& opening) {
         return shm::receive_packet(opening.socket, &message, MSG_CMSG_CLOEXEC);
     };
     free_reserved(opening);  // their places are what comes with the packet
-    const ssize_t size = patiently(opening.socket, SO_RCVTIMEO, opening.until_ns, receive);
+    ssize_t size = patiently(opening.socket, SO_RCVTIMEO, opening.until_ns, receive);
+    // From here on nothing comes any more: the broker hears that when it sends. What has come since
+    // is a session that must not stay open.
+    const bool late = size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+    if (late) {
+        (void)shutdown(opening.socket, SHUT_RD);
+        message.msg_controllen = sizeof control;
+        size = shm::receive_packet(opening.socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    }
     uint32_t count = 0;
     if (size >= 0)
         take_descriptors(opening, message, count);  // an empty packet may bring some, too
     if (size <= 0) {
-        opening.hung_up = size == 0 || errno == ECONNRESET;
+        opening.hung_up = !late && (size == 0 || errno == ECONNRESET);
         return opening.fail(DIBS_ENOBROKER, "the broker does not answer");
     }
     if (size == sizeof(shm::Farewell) && reply.magic == shm::kFarewellMagic) {
@@ -214,6 +222,7 @@ int listen_for_welcome(Opening& opening) {
         errno = EMFILE;
         return opening.fail(DIBS_ESYSTEM, "the session's descriptors");
     }
+    if (late) return opening.fail(DIBS_ENOBROKER, "the broker does not answer in time");
     if (opening.welcome.layout_version != shm::kLayoutVersion) {
         return opening.fail(DIBS_EVERSION, "library and broker have different memory layouts");
     }
