@@ -40,15 +40,16 @@ void RowReader::begin() {
 }
 
 // False: all are somebody's.
-bool RowReader::look_at_next(core::RowLook* look) {
+bool RowReader::look_at_next(Looker* looker) {
     const uint32_t piece = taken_.fetch_add(1, std::memory_order_relaxed);
     if (piece >= pieces_.size()) return false;
-    Piece found = Piece::kFailed;
+    Piece found = Piece::kThrew;
     try {
         const uint32_t begin = piece * kPieceRows;
-        if (look->piece(begin, begin + kPieceRows).empty()) found = Piece::kSound;
-    } catch (const std::exception&) {
-        // It lacks memory for its words: until() meets the same, where somebody can be told.
+        const bool sound = looker->look.piece(begin, begin + kPieceRows).empty();
+        found = sound ? Piece::kSound : Piece::kUnsound;
+    } catch (...) {  // of a lack of memory: until() says so, where somebody can be told
+        looker->thrown = std::current_exception();
     }
     pieces_[piece].store(found, std::memory_order_release);
     return true;
@@ -61,18 +62,21 @@ std::string RowReader::until(uint32_t end) {
         while (pieces_[seen_].load(std::memory_order_acquire) == Piece::kOpen) {
             if (!look_at_next(&*own_)) sched_yield();
         }
-        if (pieces_[seen_].load(std::memory_order_relaxed) == Piece::kSound) continue;
+        const Piece found = pieces_[seen_].load(std::memory_order_relaxed);
+        if (found == Piece::kSound) continue;
+        if (found == Piece::kThrew) {
+            std::rethrow_exception(own_->thrown ? own_->thrown : other_->thrown);
+        }
         const uint32_t begin = seen_ * kPieceRows;
-        std::string unsound = own_->piece(begin, begin + kPieceRows);
-        if (!unsound.empty()) return unsound;
+        return own_->look.piece(begin, begin + kPieceRows);
     }
     return {};
 }
 
 core::RowCounts RowReader::counts() {
     if (thread_) thread_->join();
-    core::RowCounts counts = std::move(own_->counts());
-    counts.add(other_->counts());
+    core::RowCounts counts = std::move(own_->look.counts());
+    counts.add(other_->look.counts());
     return counts;
 }
 

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <span>
 #include <string>
@@ -34,18 +35,24 @@ class RowReader : public core::RowsAhead {
   private:
     // One per piece, each written by whoever has taken it:
     //   open ── looked at ──► sound, and counted by whoever has looked
-    //         └─ unsound, or it threw ──► failed: the attaching thread meets it again
-    enum class Piece : uint8_t { kOpen, kSound, kFailed };
+    //         ├─ not sound ───► unsound: the attaching thread looks again, and says why
+    //         └─ it threw ────► threw: half of it may be counted, so nobody goes on from there
+    enum class Piece : uint8_t { kOpen, kSound, kUnsound, kThrew };
+    struct Looker {  // one thread's
+        explicit Looker(core::State& state) : look(state) {}
+        core::RowLook look;
+        std::exception_ptr thrown;  // before its piece is kThrew
+    };
 
-    bool look_at_next(core::RowLook* look);
+    bool look_at_next(Looker* looker);
 
     core::State state_;
     std::vector<std::atomic<Piece>> pieces_;  // release by who has looked, acquire by until()
     std::atomic<uint32_t> taken_ = 0;         // pieces below are somebody's; relaxed: a ticket
     std::atomic<bool> stop_ = false;          // by the destructor; relaxed: a wish
     uint32_t seen_ = 0;                       // pieces that until() has answered for
-    std::optional<core::RowLook> own_;        // the attaching thread's, from begin() on
-    std::optional<core::RowLook> other_;      // the other thread's, until that has ended
+    std::optional<Looker> own_;               // the attaching thread's, from begin() on
+    std::optional<Looker> other_;             // the other thread's, until that has ended
     std::optional<SecondThread> thread_;      // last: it ends before what it uses
 };
 
