@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/socket.h>
 
+#include <cassert>
+
 #include "broker/answer.hpp"
 #include "broker/second_thread.hpp"
 #include "shm/doorbell.hpp"
@@ -22,6 +24,7 @@ void Answers::repeat() {
     in_two(all.size() >= kSessionsForTwo, [&](unsigned half) {
         for (size_t at = half; at < all.size(); at += 2) {
             Session* session = all[at];
+            assert(session->up.head() == session->consumed);  // nothing is settled with anybody
             shm::commit_submissions(*session->down, session->consumed);
             session->events_changed = true;  // the words may have been stored and not counted
             publish(*session);

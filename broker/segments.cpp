@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "broker/log.hpp"
-#include "broker/row_reader.hpp"
+#include "broker/row_pieces.hpp"
 #include "shm/memfd.hpp"
 
 namespace dibs {
@@ -41,7 +41,7 @@ std::unique_ptr<core::Core> StateSegment::attach(uint64_t hash_seed) const {
         return std::make_unique<core::Core>(mapping_.bytes(), hash_seed);
     }
     core::Core::Refusal refusal;
-    RowReader reader(mapping_.bytes());
+    RowPieces reader(mapping_.bytes());
     std::unique_ptr<core::Core> core =
         core::Core::attach(mapping_.bytes(), hash_seed, &refusal, core::Core::kRowsAtOnce, &reader);
     if (core != nullptr) return core;

@@ -6,6 +6,7 @@
 // look before it has not made sure of. The first two may be another thread's, ahead of the third.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "broker/core/check.hpp"
@@ -129,8 +130,8 @@ std::unique_ptr<Core> Core::attach(std::span<std::byte> bytes,
     refusal->unsound = soundness.log();
     if (refusal->unsound.empty()) refusal->unsound = soundness.counters();
     if (!refusal->unsound.empty()) return nullptr;
-    RowsNow now(state);
-    RowsAhead& rows = ahead != nullptr ? *ahead : now;
+    std::optional<RowsNow> now;
+    RowsAhead& rows = ahead != nullptr ? *ahead : now.emplace(state);
     rows.begin();
     std::unique_ptr<Core> core(new Core(std::make_unique<Parts>(bytes, hash_seed)));
     Attachment attachment(*core->parts_, rows_at_once, rows);

@@ -89,7 +89,8 @@ void Check::tags(uint32_t begin, uint32_t end) {
 
 Wrongs Check::finish(RowCounts counts) {
     counts_ = std::move(counts);
-    wrongs_.insert(wrongs_.end(), counts_.wrongs.begin(), counts_.wrongs.end());
+    for (const std::string& wrong : counts_.wrongs)
+        expect(&wrongs_, false, [&] { return wrong; });
     leased_slots();
     claims();
     live_rows();

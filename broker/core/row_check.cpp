@@ -25,7 +25,8 @@ std::string slot_text(uint32_t row) {
 }  // namespace
 
 void RowCounts::add(const RowCounts& other) {
-    wrongs.insert(wrongs.end(), other.wrongs.begin(), other.wrongs.end());
+    for (const std::string& wrong : other.wrongs)
+        expect(&wrongs, false, [&] { return wrong; });
     add_each(&census, other.census);
     add_each(&held_by, other.held_by);
     add_each(&leased, other.leased);

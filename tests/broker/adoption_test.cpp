@@ -239,8 +239,12 @@ TEST_F(ManyAdoptions, GoOnWithTheirRoomsAndTags) {
         free.push_back(session->rooms.lines_free());
     Heirs heirs(bench, left);
     heirs.adoption.restore_rooms();
+    std::vector<uint32_t> events;
+    for (const Session* session : left)
+        events.push_back(session->down->events.load());
     heirs.answers.repeat();
     for (size_t i = 0; i < kSessions; ++i) {
+        EXPECT_EQ(left[i]->down->events.load(), events[i] + 1) << i;  // each is told, once
         const Session* session = heirs.adopted[i].get();
         ASSERT_NE(session, nullptr) << i;
         EXPECT_FALSE(session->ending) << i;

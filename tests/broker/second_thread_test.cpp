@@ -12,8 +12,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
+#include <future>
 #include <stdexcept>
 #include <thread>
 
@@ -43,22 +45,66 @@ bool has_two_cpus() {
     return sched_getaffinity(0, sizeof(cpus), &cpus) == 0 && CPU_COUNT(&cpus) > 1;
 }
 
-TEST(SecondThread, RunsOnAnotherCpu) {
-    if (!has_two_cpus()) GTEST_SKIP() << "this process may use one CPU";
-    const auto here = std::this_thread::get_id();
-    std::thread::id there;
-    SecondThread thread([&] { there = std::this_thread::get_id(); });
-    ASSERT_TRUE(thread.started());
-    thread.join();
-    EXPECT_FALSE(thread.started());
-    EXPECT_NE(there, std::thread::id());
-    EXPECT_NE(there, here);
+cpu_set_t own_cpus() {
+    cpu_set_t cpus;
+    CPU_ZERO(&cpus);
+    (void)sched_getaffinity(0, sizeof(cpus), &cpus);
+    return cpus;
 }
 
-TEST(SecondThread, IsNotStartedWhereThereIsOneCpuOrNothingToDo) {
+TEST(SecondThread, RunsOnAnotherCpu) {
+    if (!has_two_cpus()) GTEST_SKIP() << "this process may use one CPU";
+    cpu_set_t before = own_cpus();
+    std::promise<cpu_set_t> there;
+    SecondThread thread([&] { there.set_value(own_cpus()); });
+    ASSERT_TRUE(thread.started());
+    const cpu_set_t cpus = there.get_future().get();
+    EXPECT_EQ(CPU_COUNT(&cpus), CPU_COUNT(&before) - 1);
+    EXPECT_FALSE(thread.take_back());
+    thread.join();
+    EXPECT_FALSE(thread.started());
+}
+
+TEST(SecondThread, IsNotStartedWhereThereIsNothingToDo) {
+    EXPECT_FALSE(SecondThread({}).started());
+}
+
+TEST(SecondThread, IsNotStartedWhereThereIsOneCpu) {
     const OneCpu one;
     EXPECT_FALSE(SecondThread([] { FAIL(); }).started());
-    EXPECT_FALSE(SecondThread({}).started());
+}
+
+// Whoever takes it back runs it himself: nobody else does.
+TEST(SecondThread, RunsOnceWhetherItIsTakenBackOrNot) {
+    if (!has_two_cpus()) GTEST_SKIP() << "this process may use one CPU";
+    int taken_back = 0;
+    for (int round = 0; round < 1000; ++round) {
+        std::atomic<int> runs = 0;
+        SecondThread thread([&] { ++runs; });
+        const bool here = thread.take_back();
+        if (here) ++taken_back;
+        thread.join();
+        ASSERT_EQ(runs, here ? 0 : 1);
+    }
+    EXPECT_NE(taken_back, 0);  // most are, as soon after their start
+}
+
+// It has been kept from its CPU, and ends all the same, on the one of who waits for it.
+TEST(SecondThread, IsFetchedByWhoWaitsForIt) {
+    if (!has_two_cpus()) GTEST_SKIP() << "this process may use one CPU";
+    std::promise<void> begun;
+    std::atomic<bool> waited_for = false;
+    SecondThread thread([&] {
+        begun.set_value();
+        const cpu_set_t before = own_cpus();
+        for (cpu_set_t now = before; CPU_EQUAL(&now, &before); now = own_cpus()) {
+        }
+        waited_for = true;
+    });
+    ASSERT_TRUE(thread.started());
+    begun.get_future().get();
+    thread.join();
+    EXPECT_TRUE(waited_for);
 }
 
 // From here on no thread of this process is told its CPU.
@@ -77,6 +123,7 @@ void refuse_to_place_threads() {
 
 // Under the filter of an older broker, say, whose keeper has started this one.
 TEST(InTwo, DoesBothHalvesWhereNoThreadMayBePlaced) {
+    if (!has_two_cpus()) GTEST_SKIP() << "this process may use one CPU";
     const pid_t child = fork();
     if (child == 0) {
         refuse_to_place_threads();
@@ -100,6 +147,18 @@ TEST(InTwo, DoesBothHalvesWhereverTheyRun) {
     std::array<int, 2> done = {};
     in_two(true, [&](unsigned half) { ++done[half]; });
     EXPECT_EQ(done, (std::array<int, 2>{1, 1}));
+}
+
+TEST(InTwo, HasTheHalvesBesideEachOther) {
+    if (!has_two_cpus()) GTEST_SKIP() << "this process may use one CPU";
+    std::promise<void> begun;  // one after the other they would wait for ever
+    std::thread::id there;
+    in_two(true, [&](unsigned half) {
+        if (half == 0) return begun.get_future().get();
+        there = std::this_thread::get_id();
+        begun.set_value();
+    });
+    EXPECT_NE(there, std::this_thread::get_id());
 }
 
 TEST(InTwo, ThrowsWhatAHalfHasThrown) {

@@ -1,4 +1,4 @@
-// broker/row_reader.hpp -- a second thread for a takeover's looks at rows.
+// broker/row_pieces.hpp -- the tables in pieces, for two threads to look at in a takeover.
 //
 // Clients wait for them, and another CPU is often idle. Pieces are taken in their order, by whoever
 // comes first: where the other thread gets no CPU, the one that attaches looks at the rows itself.
@@ -19,14 +19,14 @@
 
 namespace dibs {
 
-class RowReader : public core::RowsAhead {
+class RowPieces : public core::RowsAhead {
   public:
     // Fewer are looked at sooner than a thread is there.
     static constexpr uint32_t kRowsMin = 4'096;
 
     // `state` outlives this; nobody writes to it meanwhile.
-    explicit RowReader(std::span<std::byte> state);
-    ~RowReader() override;
+    explicit RowPieces(std::span<std::byte> state);
+    ~RowPieces() override;
 
     void begin() override;
     std::string until(uint32_t end) override;
@@ -44,7 +44,7 @@ class RowReader : public core::RowsAhead {
         std::exception_ptr thrown;  // before its piece is kThrew
     };
 
-    bool look_at_next(Looker* looker);
+    bool look_at_next(Looker* looker);  // false: nothing is left, or it threw
 
     core::State state_;
     std::vector<std::atomic<Piece>> pieces_;  // release by who has looked, acquire by until()

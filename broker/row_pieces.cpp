@@ -1,8 +1,6 @@
-// broker/row_reader.cpp -- a second thread for a takeover's looks at rows.
+// broker/row_pieces.cpp -- the tables in pieces, for two threads to look at in a takeover.
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/row_reader.hpp"
-
-#include <sched.h>
+#include "broker/row_pieces.hpp"
 
 #include <algorithm>
 #include <exception>
@@ -22,14 +20,14 @@ uint32_t pieces_of(uint32_t rows) {
 
 }  // namespace
 
-RowReader::RowReader(std::span<std::byte> state)
+RowPieces::RowPieces(std::span<std::byte> state)
     : state_(state), pieces_(pieces_of(std::max(state_.slots.size(), state_.leases.size()))) {}
 
-RowReader::~RowReader() {
+RowPieces::~RowPieces() {
     stop_.store(true, std::memory_order_relaxed);
 }
 
-void RowReader::begin() {
+void RowPieces::begin() {
     own_.emplace(state_);
     other_.emplace(state_);
     if (pieces_.size() < kRowsMin / kPieceRows) return;
@@ -39,8 +37,9 @@ void RowReader::begin() {
     });
 }
 
-// False: all are somebody's.
-bool RowReader::look_at_next(Looker* looker) {
+// The first that a thread throws is its last: nobody goes on from there, and who rethrows it may
+// already be looking at it.
+bool RowPieces::look_at_next(Looker* looker) {
     const uint32_t piece = taken_.fetch_add(1, std::memory_order_relaxed);
     if (piece >= pieces_.size()) return false;
     Piece found = Piece::kThrew;
@@ -52,15 +51,16 @@ bool RowReader::look_at_next(Looker* looker) {
         looker->thrown = std::current_exception();
     }
     pieces_[piece].store(found, std::memory_order_release);
-    return true;
+    return found != Piece::kThrew;
 }
 
-std::string RowReader::until(uint32_t end) {
+std::string RowPieces::until(uint32_t end) {
     const uint32_t pieces = std::min(pieces_of(end), static_cast<uint32_t>(pieces_.size()));
     for (; seen_ < pieces; ++seen_) {
-        // While the other thread has that one, those behind it are as good: they come next.
+        // While the other thread has that one, those behind it are as good: they come next. Once
+        // there is none the other thread ends with what it has.
         while (pieces_[seen_].load(std::memory_order_acquire) == Piece::kOpen) {
-            if (!look_at_next(&*own_)) sched_yield();
+            if (!look_at_next(&*own_) && thread_) thread_->join();
         }
         const Piece found = pieces_[seen_].load(std::memory_order_relaxed);
         if (found == Piece::kSound) continue;
@@ -73,10 +73,11 @@ std::string RowReader::until(uint32_t end) {
     return {};
 }
 
-core::RowCounts RowReader::counts() {
+core::RowCounts RowPieces::counts() {
     if (thread_) thread_->join();
     core::RowCounts counts = std::move(own_->look.counts());
     counts.add(other_->look.counts());
+    std::sort(counts.wrongs.begin(), counts.wrongs.end());  // whoever has found them
     return counts;
 }
 
