@@ -22,21 +22,32 @@
 namespace dibs::test {
 namespace {
 
-// This thread may run on one CPU alone while it lives.
+// This thread may run on one CPU alone while it lives: where it is, or on none of those.
 class OneCpu {
   public:
-    OneCpu() {
-        sched_getaffinity(0, sizeof(before_), &before_);
-        cpu_set_t one;
-        CPU_ZERO(&one);
-        CPU_SET(static_cast<size_t>(sched_getcpu()), &one);
-        sched_setaffinity(0, sizeof(one), &one);
-    }
+    OneCpu() : OneCpu(static_cast<size_t>(sched_getcpu())) {}
+    explicit OneCpu(const cpu_set_t& others) : OneCpu(first_but(others)) {}
     ~OneCpu() { sched_setaffinity(0, sizeof(before_), &before_); }
     OneCpu(const OneCpu&) = delete;
     OneCpu& operator=(const OneCpu&) = delete;
 
   private:
+    explicit OneCpu(size_t cpu) {
+        sched_getaffinity(0, sizeof(before_), &before_);
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(cpu, &one);
+        sched_setaffinity(0, sizeof(one), &one);
+    }
+    static size_t first_but(const cpu_set_t& others) {
+        cpu_set_t own;
+        sched_getaffinity(0, sizeof(own), &own);
+        size_t cpu = 0;
+        while (!CPU_ISSET(cpu, &own) || CPU_ISSET(cpu, &others))
+            ++cpu;
+        return cpu;
+    }
+
     cpu_set_t before_ = {};
 };
 
@@ -92,17 +103,17 @@ TEST(SecondThread, RunsOnceWhetherItIsTakenBackOrNot) {
 // It has been kept from its CPU, and ends all the same, on the one of who waits for it.
 TEST(SecondThread, IsFetchedByWhoWaitsForIt) {
     if (!has_two_cpus()) GTEST_SKIP() << "this process may use one CPU";
-    std::promise<void> begun;
+    std::promise<cpu_set_t> begun;
     std::atomic<bool> waited_for = false;
     SecondThread thread([&] {
-        begun.set_value();
         const cpu_set_t before = own_cpus();
+        begun.set_value(before);
         for (cpu_set_t now = before; CPU_EQUAL(&now, &before); now = own_cpus()) {
         }
         waited_for = true;
     });
     ASSERT_TRUE(thread.started());
-    begun.get_future().get();
+    const OneCpu elsewhere(begun.get_future().get());
     thread.join();
     EXPECT_TRUE(waited_for);
 }
