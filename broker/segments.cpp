@@ -41,9 +41,9 @@ std::unique_ptr<core::Core> StateSegment::attach(uint64_t hash_seed) const {
         return std::make_unique<core::Core>(mapping_.bytes(), hash_seed);
     }
     core::Core::Refusal refusal;
-    RowPieces reader(mapping_.bytes());
+    RowPieces pieces(mapping_.bytes());
     std::unique_ptr<core::Core> core =
-        core::Core::attach(mapping_.bytes(), hash_seed, &refusal, core::Core::kRowsAtOnce, &reader);
+        core::Core::attach(mapping_.bytes(), hash_seed, &refusal, core::Core::kRowsAtOnce, &pieces);
     if (core != nullptr) return core;
     if (!refusal.unsound.empty()) throw StateFailure(kNotServedFrom + refusal.unsound);
     for (const std::string& wrong : refusal.wrong)

@@ -21,9 +21,9 @@ core::Limits many_rows() {
     return limits;
 }
 
-class RowPieces_ : public CoreFixture {
+class PiecesOfRows : public CoreFixture {
   protected:
-    RowPieces_() : CoreFixture(many_rows()) {
+    PiecesOfRows() : CoreFixture(many_rows()) {
         const uint32_t pool = counted_pool("gpu", kSlots);
         for (uint32_t each = 0; each < kSessions; ++each) {
             const uint32_t holder = session();
@@ -63,7 +63,7 @@ class RowPieces_ : public CoreFixture {
     static constexpr uint32_t kLeases = kSessions * kLeasesEach;
 };
 
-TEST_F(RowPieces_, GoOnFromWhatIsThere) {
+TEST_F(PiecesOfRows, GoOnFromWhatIsThere) {
     core::Core::Refusal refusal;
     const auto next = attach(true, &refusal);
     ASSERT_NE(next, nullptr) << refusal.unsound;
@@ -72,7 +72,7 @@ TEST_F(RowPieces_, GoOnFromWhatIsThere) {
     EXPECT_EQ(next->oldest_lease(0), core().oldest_lease(0));
 }
 
-TEST_F(RowPieces_, SayWhichRowIsUnsoundWhereverItStands) {
+TEST_F(PiecesOfRows, SayWhichRowIsUnsoundWhereverItStands) {
     for (uint32_t row = 0; row < kLeases; row += 700) {
         const uint32_t right = slot(row).holder;
         slot(row).holder = core().leases_max();
@@ -84,7 +84,7 @@ TEST_F(RowPieces_, SayWhichRowIsUnsoundWhereverItStands) {
     expect_same();
 }
 
-TEST_F(RowPieces_, SayWhatIsWrongBehindSoundRows) {
+TEST_F(PiecesOfRows, SayWhatIsWrongBehindSoundRows) {
     for (uint32_t row = 0; row < kLeases; row += 700) {
         ++slot(row).fence;
         expect_same();
@@ -98,7 +98,7 @@ TEST_F(RowPieces_, SayWhatIsWrongBehindSoundRows) {
 }
 
 // Two leases under one tag: what is derived has one of them.
-TEST_F(RowPieces_, SayThatALeaseIsNotUnderItsTag) {
+TEST_F(PiecesOfRows, SayThatALeaseIsNotUnderItsTag) {
     const uint16_t right = lease(20).tag;
     lease(20).tag = lease(21).tag;
     expect_same();
@@ -113,7 +113,7 @@ TEST_F(RowPieces_, SayThatALeaseIsNotUnderItsTag) {
     lease(20).tag = right;
 }
 
-TEST_F(RowPieces_, SayTheSameOfRowsThatAreChangedAnywhere) {
+TEST_F(PiecesOfRows, SayTheSameOfRowsThatAreChangedAnywhere) {
     std::minstd_rand random(5);
     for (int round = 0; round < 60; ++round) {
         const bool of_slot = random() % 2 != 0;
