@@ -117,7 +117,7 @@ TEST_F(PiecesOfRows, SayTheSameOfRowsThatAreChangedAnywhere) {
     std::minstd_rand random(5);
     for (int round = 0; round < 60; ++round) {
         const bool of_slot = random() % 2 != 0;
-        const uint32_t row = random() % kLeases;
+        const auto row = static_cast<uint32_t>(random() % kLeases);
         const size_t at = random() % 128;
         std::byte* const rows = of_slot ? reinterpret_cast<std::byte*>(&slot(row))
                                         : reinterpret_cast<std::byte*>(&lease(row));

@@ -94,9 +94,7 @@ TEST(LateWelcome, ClosesTheBrokersSession) {
     shm::SubmissionEntry first;
     const auto at = static_cast<off_t>(shm::plan_up(sizes).submission);
     ASSERT_EQ(pread(up.get(), &first, sizeof first, at), ssize_t{sizeof first});
-    shm::Submission entry;
-    memcpy(&entry, &first, sizeof entry);
-    EXPECT_EQ(entry.op, shm::Op::kClose);
+    EXPECT_EQ(first.op, shm::Op::kClose);
     uint64_t tail = 0;
     ASSERT_EQ(pread(up.get(), &tail, sizeof tail, offsetof(shm::UpHead, submission_tail)), 8);
     EXPECT_EQ(tail, 1U);
