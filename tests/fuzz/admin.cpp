@@ -128,6 +128,7 @@ void serve(dibs::test::Bench& bench, dibs::Desk& desk, uint8_t who, admin::Reque
     bench.core.begin_turn(++bench.now);
     desk.serve(job);
     bench.core.decide();
+    if (job.pulls) desk.take_pulled(job);
     bench.core.commit();
     bench.core.clear();
     flatbuffers::FlatBufferBuilder builder;
