@@ -382,6 +382,8 @@ void Core::Parts::count_fanout(uint32_t claim, uint8_t at_class, int32_t change)
     Fanout& fanout = book->fanouts[book->crowds[book->crowd_of_claim[claim]].fanout];
     fanout.units = static_cast<uint32_t>(static_cast<int64_t>(fanout.units) +
                                          int64_t{change} * state.claims[claim].units);
+    if (change > 0 || fanout.pool != book->pass.pool || fanout.account == kNoRow) return;
+    if (state.accounts[fanout.account].fanout_max != 0) book->pass.fanout_freed = true;
 }
 
 void Core::Parts::occupy(uint32_t claim, uint32_t first_slot, int32_t change) {

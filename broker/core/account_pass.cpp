@@ -33,7 +33,8 @@ bool Core::Parts::pass_by_account(uint32_t pool) {
     book->come_back.clear();
     pass.pool = pool;
     if (!end_impatient_of(pool)) return false;
-    const bool again = pass.requeued || (pass.kept_in_vain && state.pools[pool].waiting != 0);
+    const bool in_vain = pass.kept_in_vain || pass.fanout_freed;
+    const bool again = pass.requeued || (in_vain && state.pools[pool].waiting != 0);
     pass = {};
     if (again) {
         touch(pool);
