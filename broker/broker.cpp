@@ -49,13 +49,19 @@ std::unique_ptr<Inheritance> nobody_left(shm::Descriptor state) {
 // process knows.
 void find_keeper(KeeperLink& keeper) {
     constexpr int kPauseMs = 100;  // before another is started
-    for (;;) {
-        if (keeper.lives()) {
-            keeper.settle();
+    for (int pause_ms = 0;; pause_ms = kPauseMs) {
+        if (keeper.lives() && keeper.fd() >= 0) {
+            keeper.yielded();
             if (keeper.lives()) return;
         }
+        (void)poll(nullptr, 0, pause_ms);
         log::warning("the keeper died: starting another");
-        if (!keeper.renew()) (void)poll(nullptr, 0, kPauseMs);
+        try {
+            if (keeper.renew()) continue;
+        } catch (const std::exception& error) {
+            log::error(std::string("there is no next keeper yet: ") + error.what());
+        }
+        keeper.refuse();
     }
 }
 

@@ -193,7 +193,7 @@ void Control::dispatch(Event what, int fd) {
         case Event::kKeeper:
             return hear_keeper();
         case Event::kKeeperDeath:
-            return renew_keeper();
+            return lose_keeper();
     }
 }
 

@@ -91,6 +91,7 @@ class Control {
     void take_reports();
     void opened(Session* session);
     void hear_keeper();
+    void lose_keeper();
     void renew_keeper();
     void watch_keeper();
     void watch_for_writing();
@@ -123,7 +124,9 @@ class Control {
     Conversations conversations_;
     std::vector<const Session*> untouched_;  // taken over; their pages are not all there yet
     uint64_t epoch_ = 0;
-    uint64_t keeper_again_ns_ = 0;       // not 0: none could be started
+    uint64_t keeper_again_ns_ = 0;       // not 0: none could be started, or live
+    uint64_t keeper_began_ns_ = 0;       // the last one
+    uint32_t keepers_in_vain_ = 0;       // each of which lived for less than a second
     bool keeper_writing_ = false;        // its socket is watched for room
     uint64_t keeper_flush_ns_ = 0;       // not 0: what waits for it is tried again
     uint64_t accept_again_ns_ = 0;       // not 0: there were no descriptors left

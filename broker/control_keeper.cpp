@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/epoll.h>
 
+#include <algorithm>
 #include <string>
 #include <system_error>
 
@@ -13,7 +14,10 @@ namespace dibs {
 
 namespace {
 
-constexpr uint64_t kPauseNs = 100'000'000;  // before another keeper is started
+constexpr uint64_t kPauseNs = 100'000'000;    // before another keeper is started
+constexpr uint64_t kLivesNs = 1'000'000'000;  // at least, or the next one comes later and later
+constexpr uint32_t kAtOnce = 3;
+constexpr uint32_t kDoublings = 7;
 constexpr uint64_t kTryAgainNs = uint64_t{KeeperSocket::kTryAgainMs} * 1'000'000;
 
 }  // namespace
@@ -29,6 +33,8 @@ void Control::hear_keeper() {
     while (Session* session = keeper_->heard()) {
         if (session->client_event_socket.valid()) welcome(session);
     }
+    // One that hears nobody any more keeps nothing that is new.
+    if (keeper_->fd() < 0) keeper_->refuse();
 }
 
 // What did not fit its socket leaves when there is room again, or after a while.
@@ -55,17 +61,31 @@ void Control::watch_for_writing() {
     (void)epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, keeper_->fd(), &event);
 }
 
-// Its pidfd is the proof; its socket may have been closed a moment before.
+// Its pidfd is the proof; its socket may have been closed a moment before. One that cannot live is
+// not started again at once: its program may be in the middle of an upgrade.
+void Control::lose_keeper() {
+    const uint64_t now = Clock::monotonic();
+    if (now - keeper_began_ns_ >= kLivesNs) keepers_in_vain_ = 0;
+    if (keepers_in_vain_ < kAtOnce) return renew_keeper();
+    keeper_->part();
+    keeper_again_ns_ = now + (kPauseNs << std::min(keepers_in_vain_ - kAtOnce, kDoublings));
+    log::warning("the keeper died: starting another in " +
+                 std::to_string((keeper_again_ns_ - now) / 1'000'000) + " ms");
+}
+
 void Control::renew_keeper() {
+    const uint64_t now = Clock::monotonic();
+    if (keeper_again_ns_ == 0) log::warning("the keeper died: starting another");
     keeper_again_ns_ = 0;
-    log::warning("the keeper died: starting another");
+    keeper_began_ns_ = now;
+    ++keepers_in_vain_;
     try {
         if (keeper_->renew()) return watch_keeper();
     } catch (const std::exception& error) {
         log::error(std::string("there is no next keeper yet: ") + error.what());
         keeper_->refuse();
     }
-    keeper_again_ns_ = Clock::monotonic() + kPauseNs;
+    keeper_again_ns_ = now + kPauseNs;
 }
 
 // The turn has stopped for it. What the keeper holds when this process ends is what the successor

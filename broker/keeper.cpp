@@ -28,8 +28,9 @@ constexpr uint64_t kBeginsWithinNs = 1'000'000'000;   // of its word, if it was 
 constexpr uint32_t kPutAsideAfter = 3;                // failed starts running
 constexpr uint32_t kGiveUpAfter = 6;
 constexpr uint64_t kPauseNs = 100'000'000;  // before what has failed is tried again
-constexpr uint32_t kUnservedAtOnce = 3;     // deaths before a pause
-constexpr uint32_t kUnservedSoon = 20;      // deaths before longer ones, up to 32 times as long
+constexpr int kPauseMs = static_cast<int>(kPauseNs / 1'000'000);
+constexpr uint32_t kUnservedAtOnce = 3;  // deaths before a pause
+constexpr uint32_t kUnservedSoon = 20;   // deaths before longer ones, up to 32 times as long
 constexpr uint32_t kDoublings = 5;
 constexpr uint32_t kBeginLooks = 5;
 constexpr uint32_t kKillsOfAnUpgrade = 3;  // by SIGKILL before it serves: of no memory, say
@@ -113,14 +114,33 @@ int Keeper::serve() {
     while (!finished_) {
         try {
             if (start_again_ && Clock::monotonic() >= start_due_ns_) start_broker();
-        } catch (const std::system_error& error) {
-            log::error(std::string("no broker can be started: ") + error.what());
-            start_due_ns_ = Clock::monotonic() + kPauseNs;
+            start_standby();
+            wait();
+        } catch (const std::exception& error) {
+            bear(error.what());
         }
-        start_standby();
-        wait();
     }
     return exit_code_;
+}
+
+// What this process lacks, memory say, is no reason to let go of what it holds. A broker that has
+// not been told everything is none.
+void Keeper::bear(const char* lack) {
+    if (start_again_) {
+        start_due_ns_ = Clock::monotonic() + kPauseNs;
+        begins_by_ns_ = shm::kNever;
+        if (broker_.pidfd() >= 0) {
+            broker_.signal(SIGKILL);
+            (void)broker_.await_death(-1);
+            (void)broker_.ending();
+            broker_ = Process();
+        }
+    }
+    try {
+        log::error(std::string("the keeper goes on though it lacks something: ") + lack);
+    } catch (const std::exception&) {  // that, too
+    }
+    (void)poll(nullptr, 0, kPauseMs);
 }
 
 // What the broker has said comes before its death: the last descriptors count.
@@ -183,10 +203,9 @@ int Keeper::wait_ms(uint64_t now) const {
 
 void Keeper::start_broker() {
     looks_left_ = 0;
-    start_again_ = true;  // unless it is there below
+    start_again_ = true;  // until it has been told everything
     start_program();
-    start_again_ = false;
-    serving_ = hung_ = false;
+    serving_ = hung_ = yielded_ = false;
     store_broker();  // before it is given anything that it could write to
     watch_.set(kServesWithinNs);
     KeeperMessage begin;
@@ -205,6 +224,7 @@ void Keeper::start_broker() {
     KeeperMessage go;
     go.word = KeeperWord::kGo;
     socket_.send(go);
+    start_again_ = false;
 }
 
 // What lies at the path is an upgrade. What cannot be started, or begin, is none: what served until
@@ -244,10 +264,10 @@ void Keeper::start_standby() {
 }
 
 void Keeper::go_back(const std::string& why) {
-    log::error("the program at " + program_.path + " cannot go on (" + why +
-               "): the one that this keeper is does, until SIGUSR2 or a new start of the service");
     only_own_ = true;
     runs_other_ = false;
+    log::error("the program at " + program_.path + " cannot go on (" + why +
+               "): the one that this keeper is does, until SIGUSR2 or a new start of the service");
 }
 
 void Keeper::hand_over(const Held& held) {
@@ -304,6 +324,9 @@ void Keeper::take(KeeperPacket& packet) {
             return;
         case KeeperWord::kStopped:
             stopped_ = true;
+            return;
+        case KeeperWord::kYielded:
+            yielded_ = true;
             return;
         default:
             return;  // begun, or a keeper's own words
@@ -385,6 +408,7 @@ void Keeper::broker_died() {
     // Before anything is touched that it may still have held: it is waited for, if it is ours.
     const std::optional<Process::Ending> ending = broker_.ending();
     broker_ = Process();
+    start_again_ = true;  // whatever this process lacks below
     looks_left_ = 0;
     begins_by_ns_ = shm::kNever;
     const bool begun = std::exchange(begun_, true);
@@ -392,18 +416,17 @@ void Keeper::broker_died() {
     standby_.cancel();
     if (stopped_ || (asked_ns_ != 0 && !ever_served_)) return finish(0);
     if (!worth_another(ending, begun)) return;
-    if (ending && !ending->by_signal && ending->number == kExitYielded) {
+    // Who lacks something may have said that it serves before it was found to.
+    if (unserved_ > kUnservedAtOnce || is_unable(ending)) {
+        start_due_ns_ = now + pause_after(unserved_);
+    }
+    if (yielded_ || (ending && !ending->by_signal && ending->number == kExitYielded)) {
         only_own_ = false;
         standby_.let_go();  // what it has loaded may be what is to be changed
         log::info("the broker has made way: starting the next one");
     } else {
         log::warning("the broker died" + shown(ending) + (hung_ ? ", it hung" : "") +
                      ": starting the next one");
-    }
-    start_again_ = true;
-    // Who lacks something may have said that it serves before it was found to.
-    if (unserved_ > kUnservedAtOnce || is_unable(ending)) {
-        start_due_ns_ = now + pause_after(unserved_);
     }
 }
 

@@ -69,6 +69,7 @@ class Keeper {
     static DescriptorName name_of(const KeeperMessage& message);
 
     int serve();
+    void bear(const char* lack);
     void wait();
     [[nodiscard]] bool must_tell() const;
     [[nodiscard]] int wait_ms(uint64_t now) const;
@@ -131,9 +132,10 @@ class Keeper {
     bool ever_served_ = false;   // some broker has
     bool stopped_ = false;       // in order: by its own word
     bool hung_ = false;          // was killed for it
+    bool yielded_ = false;       // makes way: by its own word
     bool runs_other_ = false;    // this broker is another program than the keeper
     bool only_own_ = false;      // such a one could not go on
-    bool start_again_ = false;   // a start has failed for want of something
+    bool start_again_ = false;   // there is no broker that has been told everything
     bool finished_ = false;
     int exit_code_ = 0;
 };

@@ -107,6 +107,7 @@ void KeeperLink::hold_listener(int descriptor, uint64_t inode) {
 }
 
 void KeeperLink::refuse() {
+    if (keeper_.pidfd() < 0) return;
     keeper_.signal(SIGKILL);
     (void)keeper_.await_death(-1);
 }
@@ -231,6 +232,13 @@ void KeeperLink::stopping(uint64_t asked_ns) {
     socket_.send(message);
 }
 
+void KeeperLink::yielded() {
+    KeeperMessage message;
+    message.word = KeeperWord::kYielded;
+    socket_.send(message);
+    settle();
+}
+
 void KeeperLink::stopped() {
     KeeperMessage message;
     message.word = KeeperWord::kStopped;
@@ -265,10 +273,14 @@ Session* KeeperLink::heard() {
     }
 }
 
-bool KeeperLink::renew() {
+void KeeperLink::part() {
     (void)keeper_.ending();  // it may have been our child
     keeper_ = Process();
     socket_.reset();
+}
+
+bool KeeperLink::renew() {
+    part();
     try {
         const shm::Descriptor self = Process::own_pidfd();
         auto [own, others] = KeeperSocket::make_pair();
@@ -281,6 +293,7 @@ bool KeeperLink::renew() {
         socket_.send(adopt, descriptors);
     } catch (const std::system_error& error) {
         log::error(std::string("no keeper can be started: ") + error.what());
+        refuse();
         return false;
     }
     if (asked_ns_ != 0) stopping(asked_ns_);

@@ -49,6 +49,7 @@ class KeeperLink {
     void serving(uint64_t clock_offset, const std::string& socket_path);
     void stopping(uint64_t asked_ns);  // monotonic; the first order counts
     void stopped();                    // waits until the keeper can read it, or is gone
+    void yielded();                    // the same
     void settle();                     // waits until it can read all that was said, or is gone
 
     // --- for the control thread's epoll
@@ -60,9 +61,12 @@ class KeeperLink {
     void flush() { socket_.flush(); }
     // A session that the keeper has acknowledged since; null: none (any more).
     [[nodiscard]] Session* heard();
+    // The keeper is dead: nothing is said to anybody until renew().
+    void part();
     // The keeper is dead: starts another and hands everything over. False if none can be started.
     [[nodiscard]] bool renew();
-    // Ends a keeper that cannot be heard: it would start a broker of its own.
+    // Ends a keeper that cannot be heard: it would start a broker of its own. Nothing if there is
+    // none.
     void refuse();
     void set_watch(int timer) { watch_ = timer; }
 

@@ -10,6 +10,8 @@
 #include <system_error>
 #include <utility>
 
+#include "broker/lack.hpp"
+
 namespace dibs {
 
 namespace {
@@ -58,9 +60,10 @@ bool KeeperSocket::push(const KeeperMessage& message, std::span<const int> descr
     for (;;) {
         if (sendmsg(socket_.get(), &packet, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return true;
         if (errno == EINTR) continue;
-        too_many_ = errno == ETOOMANYREFS;
+        const bool full = errno == EAGAIN || errno == EWOULDBLOCK;
+        lacked_ = !full && is_lack({errno, std::generic_category()});
         // A partner that is gone is noticed by its pidfd; what it misses it does not need.
-        return errno != EAGAIN && errno != EWOULDBLOCK && !too_many_;
+        return !full && !lacked_;
     }
 }
 

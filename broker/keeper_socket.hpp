@@ -5,13 +5,13 @@
 //   broker ── adopt {own pidfd, timer} · hold {…} … ──────────► keeper that it has started
 //   broker ── hold {descriptors} ─────────────────────────────► keeper
 //   broker ◄─ held ──────────────────────────────────────────── keeper
-//   broker ── welcomed, drop, serving, stopping, stopped ─────► keeper
+//   broker ── welcomed, drop, serving, stopping, stopped, yielded ─► keeper
 //
 // A SOCK_SEQPACKET socketpair, one struct a packet, both ends from the same build: whoever reads
 // another version's word hangs up. Neither side ever waits for the other here: what does not fit
-// stays in a queue until the socket is writable. Where the kernel has too many descriptors of this
-// user under way already (ETOOMANYREFS), whoever has them, a socket is writable all the same: then
-// it is tried again after a while.
+// stays in a queue until the socket is writable. Where the kernel lacks memory, or has too many
+// descriptors of this user under way already, whoever has them, a socket is writable all the same:
+// then it is tried again after a while.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -37,6 +37,7 @@ enum class KeeperWord : uint32_t {
     kStopping,  // broker: was asked to stop, and so is every successor
     kStopped,   // broker: stopped in order, do not start another
     kBegun,     // broker: was started ahead, and has seen that it is to begin
+    kYielded,   // broker: makes way; its exit code says so too, but only to whom it is a child of
 };
 
 enum class Kept : uint32_t { kState, kBoard, kListener, kSession, kConfig, kRemnant };
@@ -104,8 +105,8 @@ class KeeperSocket {
     void flush();
     [[nodiscard]] bool waiting() const { return !waiting_.empty(); }
     // If so, for what.
-    [[nodiscard]] bool waits_for_room() const { return waiting() && !too_many_; }
-    [[nodiscard]] bool waits_for_time() const { return waiting() && too_many_; }
+    [[nodiscard]] bool waits_for_room() const { return waiting() && !lacked_; }
+    [[nodiscard]] bool waits_for_time() const { return waiting() && lacked_; }
     static constexpr int kTryAgainMs = 5;
     // Takes what has not left of it out of the queue.
     void forget(Kept what, uint32_t row, uint32_t generation);
@@ -124,7 +125,7 @@ class KeeperSocket {
 
     shm::Descriptor socket_;
     std::deque<Waiting> waiting_;
-    bool too_many_ = false;  // descriptors under way, when it was last tried
+    bool lacked_ = false;  // the kernel something, when it was last tried
 };
 
 }  // namespace dibs

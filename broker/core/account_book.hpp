@@ -153,8 +153,8 @@ struct AccountPass {
     // Slots, or the service, from others by a claim that ends with it; or slots by one that would
     // not hold them back any more.
     bool kept_in_vain = false;
-    // A lease that the pass demoted to free, or ended, used up fan-out: claims of its account may be
-    // of a better class now than the pass took them for.
+    // A lease that the pass demoted to free, or ended, used up fan-out: claims of its account may
+    // be of a better class now than the pass took them for.
     bool fanout_freed = false;
 };
 

@@ -4,18 +4,63 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <span>
 #include <utility>
 
+#include "broker/keeper_link.hpp"
 #include "tests/process/child.hpp"
 #include "tests/process/pushed.hpp"
 #include "tests/process/user.hpp"
 
+namespace {
+
+int g_lack = 0;  // what sendmsg fails with, if it does
+
+}  // namespace
+
+extern "C" ssize_t __real_sendmsg(int socket, const struct msghdr* message, int flags);
+extern "C" ssize_t __wrap_sendmsg(int socket, const struct msghdr* message, int flags);
+ssize_t __wrap_sendmsg(int socket, const struct msghdr* message, int flags) {
+    if (g_lack == 0) return __real_sendmsg(socket, message, flags);
+    errno = g_lack;
+    return -1;
+}
+
 namespace dibs::test {
 namespace {
+
+// A word that is lost may be the one with STATE.
+TEST(KeeperSocket, WaitsForTimeWhereTheKernelLacksMemory) {
+    for (const int lack : {ENOBUFS, ENOMEM}) {
+        auto [near, far] = KeeperSocket::make_pair();
+        KeeperSocket socket(std::move(near));
+        const KeeperSocket other(std::move(far));
+        g_lack = lack;
+        socket.send({.row = 7});
+        EXPECT_TRUE(socket.waits_for_time());
+        EXPECT_FALSE(socket.waits_for_room());
+        socket.flush();
+        EXPECT_TRUE(socket.waits_for_time());
+        g_lack = 0;
+        socket.flush();
+        EXPECT_FALSE(socket.waiting());
+        KeeperPacket packet;
+        EXPECT_EQ(other.receive(packet), KeeperSocket::Received::kPacket);
+        EXPECT_EQ(packet.message.row, 7U);
+    }
+}
+
+// There is none, as where one could not be started: nobody's death is waited for.
+TEST(KeeperLink, RefusesNobody) {
+    auto [near, far] = KeeperSocket::make_pair();
+    KeeperLink link(std::move(near), OwnProgram());
+    link.refuse();
+    EXPECT_FALSE(link.lives());
+}
 
 TEST(KeeperSocket, WaitsForRoomWhereItsSocketIsFull) {
     auto [near, far] = KeeperSocket::make_pair();

@@ -5,11 +5,14 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -127,6 +130,62 @@ TEST(Keeper, LosesNoSessionToABrokerThatLacksMemory) {
     EXPECT_GT(unable, 8);
     for (size_t i = 0; i < holders.size(); ++i)
         expect_release(*holders[i], grants[i]);
+}
+
+// A keeper for one packet of which there were no descriptors has closed its end of the link: it
+// would hear of nothing any more, and nobody who comes would be let in.
+TEST(Keeper, IsReplacedWhereItHasLostItsLink) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kCounted, {}, {"--no-standby"});
+    RawClient holder(dibsd.socket());
+    const shm::Completion granted = hold(holder);
+    const pid_t broker = dibsd.broker();
+    const pid_t keeper = dibsd.keeper();
+    rlimit tight = {};
+    ASSERT_EQ(prlimit(keeper, RLIMIT_NOFILE, nullptr, &tight), 0);
+    tight.rlim_cur = 6;  // as many as it waits for, and fewer than it has
+    ASSERT_EQ(prlimit(keeper, RLIMIT_NOFILE, &tight, nullptr), 0);
+    EXPECT_TRUE(RawClient(dibsd.socket()).attached());
+    EXPECT_NE(dibsd.keeper(keeper), keeper);
+    EXPECT_EQ(dibsd.broker(), broker);
+    dibsd.kill_broker();
+    expect_release(holder, granted);
+}
+
+// Since the host was started: of now, and of the start of a process.
+uint64_t now_ms() {
+    struct timespec now = {};
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return static_cast<uint64_t>(now.tv_sec) * 1000 +
+           static_cast<uint64_t>(now.tv_nsec) / 1'000'000;
+}
+uint64_t started_ms(pid_t pid) {
+    std::istringstream fields(proc_text(pid, "stat"));
+    std::string field;
+    for (int skipped = 0; skipped < 22; ++skipped)
+        fields >> field;
+    return std::stoull(field) * 1000 / static_cast<uint64_t>(sysconf(_SC_CLK_TCK));
+}
+
+// Each dies as soon as it is there: its program cannot run, say, in the middle of an upgrade.
+TEST(Keeper, IsNotStartedWithoutAPauseForEver) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kCounted, {}, {"--no-standby"});
+    RawClient holder(dibsd.socket());
+    const shm::Completion granted = hold(holder);
+    pid_t keeper = dibsd.keeper();
+    uint64_t longest_ms = 0;
+    for (int death = 0; death < 40 && longest_ms < 90; ++death) {
+        const uint64_t dies_ms = now_ms();
+        kill_and_await(keeper, SIGKILL);
+        keeper = dibsd.keeper(keeper);
+        longest_ms =
+            std::max(longest_ms, started_ms(keeper) - std::min(started_ms(keeper), dies_ms));
+    }
+    EXPECT_GE(longest_ms, 90U);  // of 100, in ticks of ten
+    EXPECT_TRUE(RawClient(dibsd.socket()).attached());
+    dibsd.kill_broker();
+    expect_release(holder, granted);
 }
 
 // Standard error is a pipe that is full.

@@ -364,6 +364,24 @@ TEST(Standby, IsNotUsedByABrokerThatMakesWay) {
     EXPECT_EQ(held.give_back(), 2U);
 }
 
+// The broker is no child of a keeper that it has started: its exit code tells that one nothing.
+TEST(Standby, IsNotUsedByABrokerThatMakesWayForALaterKeeper) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kCounted);
+    Held held(dibsd);
+    const pid_t broker = dibsd.broker();
+    const pid_t first = dibsd.keeper();
+    kill_and_await(first, SIGKILL);
+    const pid_t keeper = dibsd.keeper(first);
+    EXPECT_TRUE(RawClient(dibsd.socket()).attached());
+    const pid_t standby = dibsd.standby();
+    const shm::Descriptor end = pidfd_of(standby);
+    kill(keeper, SIGUSR2);
+    EXPECT_TRUE(await_death(end));
+    EXPECT_NE(dibsd.broker(broker), standby);
+    EXPECT_EQ(held.give_back(), 2U);
+}
+
 struct Resident {
     uint64_t mapped_kib = 0;
     uint64_t there_kib = 0;
