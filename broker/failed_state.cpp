@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -13,6 +14,7 @@
 #include <span>
 
 #include "broker/adoption.hpp"
+#include "broker/hang_watch.hpp"
 #include "broker/log.hpp"
 #include "broker/mapping.hpp"
 #include "shm/memfd.hpp"
@@ -21,22 +23,28 @@ namespace dibs {
 
 namespace {
 
-bool write_all(int fd, std::span<const std::byte> bytes) {
+constexpr size_t kPiece = 1 << 20;
+constexpr uint64_t kPieceWithinNs = 30'000'000'000;  // then it hangs; a slow disk does not
+
+// Piece by piece to the disk, so that each has the time of a start.
+bool write_all(int fd, std::span<const std::byte> bytes, const HangWatch& watch) {
     while (!bytes.empty()) {
-        const ssize_t written = write(fd, bytes.data(), bytes.size());
+        watch.set(kPieceWithinNs);
+        const ssize_t written = write(fd, bytes.data(), std::min(bytes.size(), kPiece));
         if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) return false;
+        if (written <= 0 || fsync(fd) != 0) return false;
         bytes = bytes.subspan(static_cast<size_t>(written));
     }
+    watch.set(kPieceWithinNs);
     return true;
 }
 
 // Under another name first: a file of that name is whole.
-bool write_file(const std::string& path, std::span<const std::byte> bytes) {
+bool write_file(const std::string& path, std::span<const std::byte> bytes, const HangWatch& watch) {
     const std::string draft = path + ".draft";
     const shm::Descriptor file(
         open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-    return file.valid() && write_all(file.get(), bytes) && fsync(file.get()) == 0 &&
+    return file.valid() && write_all(file.get(), bytes, watch) &&
            rename(draft.c_str(), path.c_str()) == 0;
 }
 
@@ -54,6 +62,12 @@ void put_aside(Inheritance& inheritance,
                const Config& config,
                const std::string& why) {
     log::error("STATE is put aside: " + why);
+    for (InheritedSession& session : inheritance.sessions) {
+        part_with(session, shm::Reason::kStateLost);
+        keeper.drop(session.row, session.generation);
+    }
+    inheritance.sessions.clear();
+    const HangWatch watch(shm::Descriptor(fcntl(inheritance.watch.get(), F_DUPFD_CLOEXEC, 0)));
     try {
         const int fd = inheritance.state.get();
         const Mapping mapping(fd, shm::size_of(fd));
@@ -62,7 +76,7 @@ void put_aside(Inheritance& inheritance,
             config.state_dir.empty() ? default_state_dir() : config.state_dir;
         (void)mkdir(folder.c_str(), 0700);
         const std::string path = folder + "/failed-" + std::to_string(inheritance.epoch) + ".state";
-        if (write_file(path, mapping.bytes())) {
+        if (write_file(path, mapping.bytes(), watch)) {
             log::error("it is in " + path + "; `dibs fsck` says what is wrong with it");
         } else {
             log::error(path + ": cannot be written: " + std::strerror(errno));
@@ -70,11 +84,6 @@ void put_aside(Inheritance& inheritance,
     } catch (const std::exception& error) {
         log::error(std::string("it cannot be read: ") + error.what());
     }
-    for (InheritedSession& session : inheritance.sessions) {
-        part_with(session, shm::Reason::kStateLost);
-        keeper.drop(session.row, session.generation);
-    }
-    inheritance.sessions.clear();
     inheritance.state.reset();
     inheritance.board.reset();
 }

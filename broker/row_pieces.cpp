@@ -20,8 +20,10 @@ uint32_t pieces_of(uint32_t rows) {
 
 }  // namespace
 
-RowPieces::RowPieces(std::span<std::byte> state)
-    : state_(state), pieces_(pieces_of(std::max(state_.slots.size(), state_.leases.size()))) {}
+RowPieces::RowPieces(std::span<std::byte> state, std::function<void(uint32_t)> before)
+    : state_(state),
+      before_(std::move(before)),
+      pieces_(pieces_of(std::max(state_.slots.size(), state_.leases.size()))) {}
 
 RowPieces::~RowPieces() {
     stop_.store(true, std::memory_order_relaxed);
@@ -44,6 +46,7 @@ bool RowPieces::look_at_next(Looker* looker) {
     if (piece >= pieces_.size()) return false;
     Piece found = Piece::kThrew;
     try {
+        if (before_) before_(piece);
         const uint32_t begin = piece * kPieceRows;
         const bool sound = looker->look.piece(begin, begin + kPieceRows).empty();
         found = sound ? Piece::kSound : Piece::kUnsound;

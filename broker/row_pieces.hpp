@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,8 +25,9 @@ class RowPieces : public core::RowsAhead {
     // Fewer are looked at sooner than a thread is there.
     static constexpr uint32_t kRowsMin = 4'096;
 
-    // `state` outlives this; nobody writes to it meanwhile.
-    explicit RowPieces(std::span<std::byte> state);
+    // `state` outlives this; nobody writes to it meanwhile. `before` each piece, by whoever looks
+    // at it: a test's.
+    explicit RowPieces(std::span<std::byte> state, std::function<void(uint32_t)> before = {});
     ~RowPieces() override;
 
     void begin() override;
@@ -47,6 +49,7 @@ class RowPieces : public core::RowsAhead {
     bool look_at_next(Looker* looker);  // false: nothing is left, or it threw
 
     core::State state_;
+    const std::function<void(uint32_t)> before_;
     std::vector<std::atomic<Piece>> pieces_;  // release by who has looked, acquire by until()
     std::atomic<uint32_t> taken_ = 0;         // pieces below are somebody's; relaxed: a ticket
     std::atomic<bool> stop_ = false;          // by the destructor; relaxed: a wish

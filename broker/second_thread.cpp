@@ -62,7 +62,7 @@ void SecondThread::join() {
     if (!std::exchange(started_, false)) return;
     constexpr std::chrono::microseconds kPatience(500);
     bool ended = false;
-    if (!take_back()) {
+    if (!take_back() && stage_.load(std::memory_order_relaxed) == Stage::kBegun) {
         std::unique_lock lock(mutex_);
         ended = end_.wait_for(lock, kPatience, [this] { return ended_; });
     }

@@ -2,8 +2,10 @@
 // broker, pools and accounts as configured.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cerrno>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 #include "broker/adoption.hpp"
 #include "broker/inheritance.hpp"
@@ -64,7 +66,10 @@ void Turn::adopt(Inheritance& inheritance) {
         if (session->careful_until != 0) careful_.push_back(session);
         session->heard_ns = now_;
         quotas_.add(*session);
-        if (!sleep_.add(*session)) sessions_.end(session, shm::Reason::kTablesFull);
+        // As where its memory cannot be mapped: the next broker may find what this one lacks.
+        if (!sleep_.add(*session)) {
+            throw std::system_error(errno, std::generic_category(), "a session's bell");
+        }
     }
     if (sessions_.all().empty()) return;
     adoption.restore_rooms();

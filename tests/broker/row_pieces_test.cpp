@@ -4,14 +4,27 @@
 
 #include <gtest/gtest.h>
 
+#include <sched.h>
+
 #include <algorithm>
+#include <atomic>
+#include <functional>
+#include <latch>
+#include <new>
 #include <random>
+#include <thread>
+#include <utility>
 
 #include "broker/core/core.hpp"
 #include "tests/broker/core/core_fixture.hpp"
 
 namespace dibs::tests {
 namespace {
+
+bool has_two_cpus() {
+    cpu_set_t cpus;
+    return sched_getaffinity(0, sizeof(cpus), &cpus) == 0 && CPU_COUNT(&cpus) > 1;
+}
 
 core::Limits many_rows() {
     core::Limits limits;
@@ -36,8 +49,10 @@ class PiecesOfRows : public CoreFixture {
         }
     }
 
-    std::unique_ptr<core::Core> attach(bool two, core::Core::Refusal* refusal) {
-        RowPieces reader(memory());
+    std::unique_ptr<core::Core> attach(bool two,
+                                       core::Core::Refusal* refusal,
+                                       std::function<void(uint32_t)> before = {}) {
+        RowPieces reader(memory(), std::move(before));
         return core::Core::attach(
             memory(), 7, refusal, core::Core::kRowsAtOnce, two ? &reader : nullptr);
     }
@@ -70,6 +85,42 @@ TEST_F(PiecesOfRows, GoOnFromWhatIsThere) {
     EXPECT_EQ(next->check_all(), std::vector<std::string>{});
     EXPECT_EQ(next->pool(0).leased, kLeases);
     EXPECT_EQ(next->oldest_lease(0), core().oldest_lease(0));
+}
+
+// This thread's first piece waits until the other one has had its own.
+TEST_F(PiecesOfRows, AreLookedAtByTwoThreads) {
+    if (!has_two_cpus()) GTEST_SKIP() << "this process may run on one CPU only";
+    const auto own = std::this_thread::get_id();
+    std::latch others(1);
+    std::atomic<uint32_t> looked_at = 0;
+    core::Core::Refusal refusal;
+    const auto next = attach(true, &refusal, [&](uint32_t) {
+        if (std::this_thread::get_id() == own) {
+            others.wait();
+        } else if (looked_at.fetch_add(1) == 0) {
+            others.count_down();
+        }
+    });
+    ASSERT_NE(next, nullptr) << refusal.unsound;
+    EXPECT_GT(looked_at.load(), 0U);
+    EXPECT_EQ(next->check_all(), std::vector<std::string>{});
+    EXPECT_EQ(next->pool(0).leased, kLeases);
+}
+
+// Whichever thread lacks memory, at whichever piece: STATE is not at fault, and is not said to be.
+TEST_F(PiecesOfRows, AreNobodysWhereALookThrows) {
+    constexpr uint32_t kPieces = 3 * RowPieces::kRowsMin / core::Core::kRowsAtOnce;
+    for (uint32_t bad = 0; bad < kPieces; ++bad) {
+        core::Core::Refusal refusal;
+        EXPECT_THROW((void)attach(true,
+                                  &refusal,
+                                  [&](uint32_t piece) {
+                                      if (piece == bad) throw std::bad_alloc();
+                                  }),
+                     std::bad_alloc);
+        EXPECT_EQ(refusal.unsound, "");
+        EXPECT_TRUE(refusal.wrong.empty());
+    }
 }
 
 TEST_F(PiecesOfRows, SayWhichRowIsUnsoundWhereverItStands) {

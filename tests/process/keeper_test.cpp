@@ -413,9 +413,10 @@ TEST(FailedState, IsNotLookedIntoForEver) {
         mapping.at<shm::LeaseRow>(place.offset)->state = shm::LeaseState::kLive;
     }
     kill(keeper, SIGCONT);
-    EXPECT_EQ(client.wait_end(), Reason::kStateLost);
-    EXPECT_TRUE(std::filesystem::exists(folder.path() + "/failed-1.state"));
+    EXPECT_EQ(client.wait_end(),
+              Reason::kStateLost);  // before the file is written: a disk may take long
     EXPECT_TRUE(RawClient(dibsd.socket()).attached());
+    EXPECT_TRUE(std::filesystem::exists(folder.path() + "/failed-1.state"));
 }
 
 // Twenty sessions that come and go.
