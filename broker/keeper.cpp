@@ -28,9 +28,8 @@ constexpr uint64_t kBeginsWithinNs = 1'000'000'000;   // of its word, if it was 
 constexpr uint32_t kPutAsideAfter = 3;                // failed starts running
 constexpr uint32_t kGiveUpAfter = 6;
 constexpr uint64_t kPauseNs = 100'000'000;  // before what has failed is tried again
-constexpr int kPauseMs = static_cast<int>(kPauseNs / 1'000'000);
-constexpr uint32_t kUnservedAtOnce = 3;  // deaths before a pause
-constexpr uint32_t kUnservedSoon = 20;   // deaths before longer ones, up to 32 times as long
+constexpr uint32_t kUnservedAtOnce = 3;     // deaths before a pause
+constexpr uint32_t kUnservedSoon = 20;      // deaths before longer ones, up to 32 times as long
 constexpr uint32_t kDoublings = 5;
 constexpr uint32_t kBeginLooks = 5;
 constexpr uint32_t kKillsOfAnUpgrade = 3;  // by SIGKILL before it serves: of no memory, say
@@ -133,14 +132,15 @@ void Keeper::bear(const char* lack) {
             broker_.signal(SIGKILL);
             (void)broker_.await_death(-1);
             (void)broker_.ending();
-            broker_ = Process();
         }
+        broker_ = Process();
+        socket_.reset();
     }
     try {
         log::error(std::string("the keeper goes on though it lacks something: ") + lack);
     } catch (const std::exception&) {  // that, too
     }
-    (void)poll(nullptr, 0, kPauseMs);
+    (void)poll(nullptr, 0, static_cast<int>(kPauseNs / 1'000'000));
 }
 
 // What the broker has said comes before its death: the last descriptors count.
