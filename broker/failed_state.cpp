@@ -44,8 +44,13 @@ bool write_file(const std::string& path, std::span<const std::byte> bytes, const
     const std::string draft = path + ".draft";
     const shm::Descriptor file(
         open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-    return file.valid() && write_all(file.get(), bytes, watch) &&
-           rename(draft.c_str(), path.c_str()) == 0;
+    if (!file.valid()) return false;
+    if (write_all(file.get(), bytes, watch) && rename(draft.c_str(), path.c_str()) == 0)
+        return true;
+    const int error = errno;
+    (void)unlink(draft.c_str());  // a full disk has no room for half of it
+    errno = error;
+    return false;
 }
 
 uint64_t epoch_of(std::span<const std::byte> bytes) {
