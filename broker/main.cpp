@@ -98,7 +98,15 @@ dibs::shm::Descriptor take(int fd, const char* option) {
 
 dibs::shm::Descriptor state_to_begin_with(const dibs::Arguments& arguments) {
     if (!arguments.load.empty()) return dibs::load_state_file(arguments.load).state;
-    return take(arguments.state_fd, "--state-fd");
+    auto state = take(arguments.state_fd, "--state-fd");
+    // Before anything is done to it: what is given by mistake may be /dev/null, or somebody's file.
+    // A file of a tmpfs has this seal and no other.
+    const int seals = state.valid() ? fcntl(state.get(), F_GET_SEALS) : 0;
+    if (seals < 0 || seals == F_SEAL_SEAL) {
+        throw std::runtime_error("--state-fd: descriptor " + std::to_string(arguments.state_fd) +
+                                 " is no memfd, which STATE is");
+    }
+    return state;
 }
 
 // Who takes over goes on, whatever has become of the file.

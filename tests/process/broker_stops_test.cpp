@@ -1,8 +1,10 @@
 // tests/process/broker_stops_test.cpp -- dibsd drains, is killed, starts again from its STATE.
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <memory>
@@ -220,6 +222,20 @@ TEST(DibsdRestart, RefusesAStateThatIsNotOne) {
     Dibsd dibsd(folder, kCounted, state.get());
     EXPECT_FALSE(dibsd.ready());
     EXPECT_EQ(dibsd.wait(), 1);
+}
+
+TEST(DibsdRestart, LeavesAFileAloneThatIsNoMemfd) {
+    const Folder folder;
+    const std::string path = folder.write("file", "");
+    ASSERT_EQ(chmod(path.c_str(), 0644), 0);
+    const shm::Descriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC));
+    Dibsd dibsd(folder, kCounted, file.get());
+    EXPECT_FALSE(dibsd.ready());
+    EXPECT_EQ(dibsd.wait(), 1);
+    struct stat about = {};
+    ASSERT_EQ(fstat(file.get(), &about), 0);
+    EXPECT_EQ(about.st_mode & 0777U, 0644U);
+    EXPECT_EQ(about.st_size, 0);
 }
 
 TEST(DibsdRestart, RefusesAStateThatFailsItsChecks) {
