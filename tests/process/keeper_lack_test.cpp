@@ -125,6 +125,8 @@ TEST(Keeper, LosesNoSessionToABrokerThatLacksMemory) {
         }
         (epoch.load() == last ? unable : served) += 1;
         ASSERT_EQ(prlimit(keeper, RLIMIT_AS, &before, nullptr), 0);
+        // Nor has one that serves to lack room for whoever comes.
+        (void)prlimit(dibsd.broker(broker), RLIMIT_AS, &before, nullptr);
         EXPECT_TRUE(RawClient(dibsd.socket()).attached());
     }
     EXPECT_GT(unable, 8);
