@@ -56,12 +56,7 @@ void find_keeper(KeeperLink& keeper) {
         }
         (void)poll(nullptr, 0, pause_ms);
         log::warning("the keeper died: starting another");
-        try {
-            if (keeper.renew()) continue;
-        } catch (const std::exception& error) {
-            log::error(std::string("there is no next keeper yet: ") + error.what());
-        }
-        keeper.refuse();
+        (void)keeper.renew();
     }
 }
 

@@ -24,18 +24,17 @@ namespace dibs {
 namespace {
 
 constexpr size_t kPiece = 1 << 20;
-constexpr uint64_t kPieceWithinNs = 30'000'000'000;  // then it hangs; a slow disk does not
 
-// Piece by piece to the disk, so that each has the time of a start.
+// Piece by piece to the disk, so that each has the time of a start: a slow disk is no hang.
 bool write_all(int fd, std::span<const std::byte> bytes, const HangWatch& watch) {
     while (!bytes.empty()) {
-        watch.set(kPieceWithinNs);
+        watch.set(HangWatch::kServesWithinNs);
         const ssize_t written = write(fd, bytes.data(), std::min(bytes.size(), kPiece));
         if (written < 0 && errno == EINTR) continue;
         if (written <= 0 || fsync(fd) != 0) return false;
         bytes = bytes.subspan(static_cast<size_t>(written));
     }
-    watch.set(kPieceWithinNs);
+    watch.set(HangWatch::kServesWithinNs);
     return true;
 }
 

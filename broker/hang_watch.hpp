@@ -21,6 +21,8 @@ class HangWatch {
   public:
     static constexpr uint64_t kRingsAfterNs = 1'250'000'000;
     static constexpr uint64_t kArmEveryNs = 250'000'000;  // so a second at least
+    static constexpr uint64_t kServesWithinNs =
+        30'000'000'000;  // of a start: it looks at every row
 
     HangWatch() = default;
     // Without a descriptor it does nothing.

@@ -23,9 +23,8 @@ namespace dibs {
 
 namespace {
 
-constexpr uint64_t kServesWithinNs = 30'000'000'000;  // of its start: recovery looks at every row
-constexpr uint64_t kBeginsWithinNs = 1'000'000'000;   // of its word, if it was started ahead
-constexpr uint32_t kPutAsideAfter = 3;                // failed starts running
+constexpr uint64_t kBeginsWithinNs = 1'000'000'000;  // of its word, if it was started ahead
+constexpr uint32_t kPutAsideAfter = 3;               // failed starts running
 constexpr uint32_t kGiveUpAfter = 6;
 constexpr uint64_t kPauseNs = 100'000'000;  // before what has failed is tried again
 constexpr uint32_t kUnservedAtOnce = 3;     // deaths before a pause
@@ -207,7 +206,7 @@ void Keeper::start_broker() {
     start_program();
     serving_ = hung_ = yielded_ = false;
     store_broker();  // before it is given anything that it could write to
-    watch_.set(kServesWithinNs);
+    watch_.set(HangWatch::kServesWithinNs);
     KeeperMessage begin;
     begin.word = KeeperWord::kBegin;
     begin.death_ns = death_ns_;

@@ -291,20 +291,20 @@ bool KeeperLink::renew() {
         adopt.clock_offset = clock_offset_;
         const std::array<int, 2> descriptors = {self.get(), watch_};
         socket_.send(adopt, descriptors);
-    } catch (const std::system_error& error) {
-        log::error(std::string("no keeper can be started: ") + error.what());
+        if (asked_ns_ != 0) stopping(asked_ns_);
+        for (size_t what = 0; what < segments_.size(); ++what) {
+            if (segments_[what] >= 0) say(static_cast<Kept>(what), segments_[what]);
+        }
+        for (const auto& [row, session] : sessions_)
+            say(*session);
+        for (const auto& [number, left] : remnants_)
+            say(left);
+        return true;
+    } catch (const std::exception& error) {
         refuse();
+        log::error(std::string("no keeper can be started: ") + error.what());
         return false;
     }
-    if (asked_ns_ != 0) stopping(asked_ns_);
-    for (size_t what = 0; what < segments_.size(); ++what) {
-        if (segments_[what] >= 0) say(static_cast<Kept>(what), segments_[what]);
-    }
-    for (const auto& [row, session] : sessions_)
-        say(*session);
-    for (const auto& [number, left] : remnants_)
-        say(left);
-    return true;
 }
 
 }  // namespace dibs

@@ -4,8 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
 #include <functional>
@@ -17,14 +15,10 @@
 
 #include "broker/core/core.hpp"
 #include "tests/broker/core/core_fixture.hpp"
+#include "tests/broker/cpus.hpp"
 
 namespace dibs::tests {
 namespace {
-
-bool has_two_cpus() {
-    cpu_set_t cpus;
-    return sched_getaffinity(0, sizeof(cpus), &cpus) == 0 && CPU_COUNT(&cpus) > 1;
-}
 
 core::Limits many_rows() {
     core::Limits limits;
@@ -89,7 +83,7 @@ TEST_F(PiecesOfRows, GoOnFromWhatIsThere) {
 
 // This thread's first piece waits until the other one has had its own.
 TEST_F(PiecesOfRows, AreLookedAtByTwoThreads) {
-    if (!has_two_cpus()) GTEST_SKIP() << "this process may run on one CPU only";
+    if (!test::has_two_cpus()) GTEST_SKIP() << "this process may run on one CPU only";
     const auto own = std::this_thread::get_id();
     std::latch others(1);
     std::atomic<uint32_t> looked_at = 0;

@@ -19,6 +19,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include "tests/broker/cpus.hpp"
+
 namespace dibs::test {
 namespace {
 
@@ -50,11 +52,6 @@ class OneCpu {
 
     cpu_set_t before_ = {};
 };
-
-bool has_two_cpus() {
-    cpu_set_t cpus;
-    return sched_getaffinity(0, sizeof(cpus), &cpus) == 0 && CPU_COUNT(&cpus) > 1;
-}
 
 cpu_set_t own_cpus() {
     cpu_set_t cpus;
