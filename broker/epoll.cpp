@@ -37,6 +37,8 @@ std::span<const epoll_event> Epoll::wait(uint64_t wait_ns) {
         count = epoll_pwait2(set_.get(), happened_.data(), kAtOnce, most, nullptr);
         // Refused by whatever word: a filter says ENOSYS, EPERM, or what it was told to.
         exact_ = count >= 0 || errno == EINTR;
+        // It was stopped and continued, say: what has come meanwhile is not left for later.
+        if (exact_ && count < 0) count = epoll_wait(set_.get(), happened_.data(), kAtOnce, 0);
     }
     if (!exact_) {
         pollfd anything = {set_.get(), POLLIN, 0};

@@ -20,13 +20,15 @@ class Epoll {
   public:
     Epoll();  // throws std::system_error
 
+    // Readable when something has happened.
+    [[nodiscard]] int fd() const { return set_.get(); }
     // False if the kernel has no room for it.
     [[nodiscard]] bool add(int fd, uint32_t events, uint64_t word) const;
     // By name: closing would not do where others hold the same file.
     void remove(int fd) const;
 
     // What has happened, some of it: waits for it at most so long, shm::kNever for ever. Valid
-    // until the next call. A signal ends it with nothing.
+    // until the next call. A signal ends the wait.
     [[nodiscard]] std::span<const epoll_event> wait(uint64_t wait_ns);
 
   private:

@@ -2,9 +2,11 @@
 //
 //   asleep ── wakes: arm ──► awake ── every quarter of a second: arm again ──► awake
 //      ▲                       │
-//      └── disarm, then sleep ─┘        rings: a turn has not ended for more than a second
+//      └── rest, then sleep ───┘        rings: a turn has not ended for more than a second,
+//                                              or one has not begun so long after it was due
 //
-// Armed when the broker wakes and disarmed before it sleeps: idle stays idle. Once it rings, and
+// Armed when the broker wakes; before it sleeps, put off until what comes due next is late, or
+// disarmed where nothing does: idle stays idle. Once it rings, and
 // still does at some more looks, the keeper kills the broker: whoever hangs cannot be asked.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -20,7 +22,8 @@ namespace dibs {
 class HangWatch {
   public:
     static constexpr uint64_t kRingsAfterNs = 1'250'000'000;
-    static constexpr uint64_t kArmEveryNs = 250'000'000;  // so a second at least
+    static constexpr uint64_t kArmEveryNs = 250'000'000;            // so a second at least
+    static constexpr uint64_t kLongestRestNs = uint64_t{1} << 62U;  // a wait that is none
     static constexpr uint64_t kServesWithinNs =
         30'000'000'000;  // of a start: it looks at every row
 
@@ -38,6 +41,10 @@ class HangWatch {
         if (now_ns - armed_ns_ >= kArmEveryNs) arm(now_ns);
     }
     void disarm() { set(0); }
+    // It sleeps for so long, kNever: until somebody wakes it.
+    void rest(uint64_t wait_ns) const {
+        set(wait_ns >= kLongestRestNs ? 0 : wait_ns + kRingsAfterNs);
+    }
     void set(uint64_t ns) const {
         if (!timer_.valid()) return;
         struct itimerspec when = {};

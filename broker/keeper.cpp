@@ -31,8 +31,7 @@ constexpr uint32_t kUnservedAtOnce = 3;     // deaths before a pause
 constexpr uint32_t kUnservedSoon = 20;      // deaths before longer ones, up to 32 times as long
 constexpr uint32_t kDoublings = 5;
 constexpr uint32_t kBeginLooks = 5;
-constexpr uint32_t kKillsOfAnUpgrade = 3;  // by SIGKILL before it serves: of no memory, say
-constexpr uint32_t kLastWordsMs = 2'000;
+constexpr uint32_t kKillsOfAnUpgrade = 3;     // by SIGKILL before it serves: of no memory, say
 constexpr uint64_t kTellAgainNs = 5'000'000;  // where there was no room, though it seems there is
 
 bool is_same_file(int one, int other) {
@@ -147,12 +146,13 @@ void Keeper::wait() {
     const short link = static_cast<short>(socket_.waits_for_room() ? POLLIN | POLLOUT : POLLIN);
     const uint64_t began = Clock::monotonic();
     const bool tells = began >= (must_tell() ? tell_again_ns_ : store_.next_due_ns());
-    std::array<struct pollfd, 6> on = {{{socket_.fd(), link, 0},
+    std::array<struct pollfd, 7> on = {{{socket_.fd(), link, 0},
                                         {broker_.pidfd(), POLLIN, 0},
                                         {looks_left_ == 0 ? watch_.fd() : -1, POLLIN, 0},
                                         {signals_.get(), POLLIN, 0},
                                         {tells ? notices_.fd() : -1, POLLOUT, 0},
-                                        {standby_.pidfd(), POLLIN, 0}}};
+                                        {standby_.pidfd(), POLLIN, 0},
+                                        {calls_.fd(began), POLLIN, 0}}};
     const int happened = poll(on.data(), on.size(), wait_ms(began));
     if (looks_left_ > 0 && Clock::monotonic() >= look_due_ns_) look_again();
     if (on[4].revents != 0) notices_.flush();
@@ -166,6 +166,7 @@ void Keeper::wait() {
     // By the time before its words were looked for: whatever has kept this process from running
     // since, a broker that has begun by now has been heard.
     if (began >= begins_by_ns_) look_whether_it_begins(began);
+    look_for_answer(began);
     if (happened <= 0) return;
     if (on[1].revents != 0) return broker_died();
     if (on[5].revents != 0) {
@@ -178,6 +179,7 @@ void Keeper::wait() {
         }
     }
     if (on[2].revents != 0) suspect();
+    if (on[6].revents != 0) hear_calls(began);
     if (on[3].revents != 0) take_signals();
 }
 
@@ -189,8 +191,7 @@ bool Keeper::must_tell() const {
 int Keeper::wait_ms(uint64_t now) const {
     uint64_t due = looks_left_ == 0 ? shm::kNever : look_due_ns_;
     if (start_again_) due = std::min(due, start_due_ns_);
-    due = std::min(due, begins_by_ns_);
-    due = std::min(due, standby_.due_ns());
+    due = std::min({due, begins_by_ns_, standby_.due_ns(), calls_.next_due(now)});
     // What is due already waits for room, not for time.
     if (store_.next_due_ns() > now) due = std::min(due, store_.next_due_ns());
     if (must_tell() && tell_again_ns_ > now) due = std::min(due, tell_again_ns_);
@@ -204,7 +205,7 @@ void Keeper::start_broker() {
     looks_left_ = 0;
     start_again_ = true;  // until it has been told everything
     start_program();
-    serving_ = hung_ = yielded_ = false;
+    serving_ = answers_ = hung_ = yielded_ = false;
     store_broker();  // before it is given anything that it could write to
     watch_.set(HangWatch::kServesWithinNs);
     KeeperMessage begin;
@@ -323,10 +324,12 @@ void Keeper::take(KeeperPacket& packet) {
             return;
         case KeeperWord::kStopped:
             stopped_ = true;
-            return;
+            return calls_.end();
         case KeeperWord::kYielded:
             yielded_ = true;
-            return;
+            return calls_.end();
+        case KeeperWord::kHere:
+            return calls_.answered(Clock::monotonic());
         default:
             return;  // begun, or a keeper's own words
     }
@@ -349,6 +352,7 @@ void Keeper::take_descriptors(KeeperPacket& packet) {
     for (uint32_t i = 0; i < packet.count; ++i)
         held.descriptors.push_back(std::move(packet.descriptors[i]));
     if (serving_) store(held);
+    if (packet.message.what == Kept::kListener) watch_calls();
     if (packet.message.what != Kept::kSession) return;
     KeeperMessage reply = packet.message;
     reply.word = KeeperWord::kHeld;
@@ -370,6 +374,7 @@ void Keeper::adopt(KeeperPacket& packet) {
     looks_left_ = 0;
     clock_offset_ = packet.message.clock_offset;
     serving_ = true;
+    answers_ = packet.message.row == kAnswers;
     if (has_standby_ && asked_ns_ == 0) standby_.plan(Clock::monotonic());
     // The service is this process from now on, and ready: nobody knows what the earlier one said.
     notices_.say("READY=1\nMAINPID=" + std::to_string(getpid()));
@@ -382,8 +387,9 @@ void Keeper::adopt(KeeperPacket& packet) {
 
 void Keeper::broker_serves(const KeeperMessage& message) {
     clock_offset_ = message.clock_offset;
-    serving_ = ever_served_ = true;
-    state_served_ = true;
+    serving_ = ever_served_ = state_served_ = true;
+    answers_ = message.row == kAnswers;
+    watch_calls();
     restarted_ = false;
     failed_starts_ = unserved_ = 0;
     if (has_standby_ && asked_ns_ == 0) standby_.plan(Clock::monotonic());
@@ -412,6 +418,7 @@ void Keeper::broker_died() {
     begins_by_ns_ = shm::kNever;
     const bool begun = std::exchange(begun_, true);
     watch_.disarm();
+    calls_.end();
     standby_.cancel();
     if (stopped_ || (asked_ns_ != 0 && !ever_served_)) return finish(0);
     if (!worth_another(ending, begun)) return;
@@ -459,41 +466,6 @@ bool Keeper::worth_another(const std::optional<Process::Ending>& ending, bool be
         return false;
     }
     return true;
-}
-
-void Keeper::take_signals() {
-    struct signalfd_siginfo signal = {};
-    while (read(signals_.get(), &signal, sizeof(signal)) == sizeof(signal)) {
-        const auto number = static_cast<int>(signal.ssi_signo);
-        const bool stop = number == SIGTERM || number == SIGINT;
-        if (number == SIGUSR2) only_own_ = false;
-        // The second time does not wait: whoever follows finds its time over.
-        const bool again = stop && std::exchange(told_to_stop_, true);
-        if (stop) {
-            notices_.say("STOPPING=1");
-            if (asked_ns_ == 0) asked_ns_ = Clock::monotonic();
-            if (again) asked_ns_ = kLongAgoNs;
-            standby_.cancel();
-        }
-        if (broker_.pidfd() >= 0) {
-            // Two orders to stop are two signals, or the broker might find one. If it is dead
-            // already, its successor is told.
-            const int order = again ? SIGINT : SIGTERM;
-            broker_.signal(stop ? order : number);
-        } else if (stop && socket_.fd() < 0 && (again || !state_served_)) {
-            finish(1);  // there is none, and nothing that one would have to see to
-        }
-    }
-}
-
-// Nobody is to go on from what stays: a broker has stopped in order, or none can begin.
-void Keeper::finish(int exit_code) {
-    finished_ = true;
-    exit_code_ = exit_code;
-    standby_.let_go();
-    standby_.settle();
-    store_.drop_segments(Clock::monotonic());
-    tell_manager(kLastWordsMs);
 }
 
 }  // namespace dibs

@@ -34,6 +34,7 @@
 #include <string>
 #include <vector>
 
+#include "broker/call_watch.hpp"
 #include "broker/descriptor_store.hpp"
 #include "broker/hang_watch.hpp"
 #include "broker/keeper_child.hpp"
@@ -95,6 +96,10 @@ class Keeper {
     void suspect();
     void look_again();
     void broker_hangs();
+    void kill_hanging();
+    void watch_calls();
+    void hear_calls(uint64_t now);
+    void look_for_answer(uint64_t now);
     void look_whether_it_begins(uint64_t now);
     void take_signals();
     void finish(int exit_code);
@@ -104,6 +109,7 @@ class Keeper {
     int ready_fd_;
     shm::Descriptor signals_;
     HangWatch watch_;
+    CallWatch calls_;
     ServiceNotices notices_;
     DescriptorStore store_{notices_};
     std::map<DescriptorName, shm::Descriptor> stored_brokers_;  // one of them may live
@@ -129,6 +135,8 @@ class Keeper {
     bool said_ready_ = false;
     bool told_to_stop_ = false;  // by a signal to this process
     bool serving_ = false;       // this broker has begun to serve
+    bool answers_ = false;       // and says whether it is there, if asked
+    uint32_t call_looks_ = 0;    // behind the time of that answer, before the broker is killed
     bool ever_served_ = false;   // some broker has
     bool stopped_ = false;       // in order: by its own word
     bool hung_ = false;          // was killed for it

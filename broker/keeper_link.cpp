@@ -218,6 +218,7 @@ void KeeperLink::serving(uint64_t clock_offset, const std::string& socket_path) 
     clock_offset_ = clock_offset;
     KeeperMessage message;
     message.word = KeeperWord::kServing;
+    message.row = kAnswers;
     message.clock_offset = clock_offset;
     message.text_size = static_cast<uint32_t>(std::min(socket_path.size(), sizeof(message.text)));
     std::memcpy(message.text, socket_path.data(), message.text_size);
@@ -266,6 +267,11 @@ Session* KeeperLink::heard() {
             socket_.reset();
             return nullptr;
         }
+        if (packet.message.word == KeeperWord::kCalled) {
+            KeeperMessage here;
+            here.word = KeeperWord::kHere;
+            socket_.send(here);
+        }
         if (packet.message.word != KeeperWord::kHeld) continue;
         const auto found = sessions_.find(packet.message.row);
         if (found == sessions_.end()) continue;
@@ -288,6 +294,7 @@ bool KeeperLink::renew() {
         socket_ = KeeperSocket(std::move(own));
         KeeperMessage adopt;
         adopt.word = KeeperWord::kAdopt;
+        adopt.row = kAnswers;
         adopt.clock_offset = clock_offset_;
         const std::array<int, 2> descriptors = {self.get(), watch_};
         socket_.send(adopt, descriptors);

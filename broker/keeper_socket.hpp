@@ -38,6 +38,8 @@ enum class KeeperWord : uint32_t {
     kStopped,   // broker: stopped in order, do not start another
     kBegun,     // broker: was started ahead, and has seen that it is to begin
     kYielded,   // broker: makes way; its exit code says so too, but only to whom it is a child of
+    kCalled,    // keeper, to one that serves and answers: somebody connects; are you there?
+    kHere,      // broker: I am
 };
 
 enum class Kept : uint32_t { kState, kBoard, kListener, kSession, kConfig, kRemnant };
@@ -61,13 +63,14 @@ enum class RemnantDescriptor : uint32_t { kUp, kDown, kProcess, kCount };
 inline constexpr uint64_t kKeeperMagic = 0x35305052504b4944ULL;  // "DIKPRP05"
 // When one was asked to stop who is not to wait any more, however short a time this host is up.
 inline constexpr uint64_t kLongAgoNs = 1;
+inline constexpr uint32_t kAnswers = 1;  // kCalled; a broker of before this word does not
 inline constexpr size_t kKeptMax = static_cast<size_t>(SessionDescriptor::kCount);
 
 struct KeeperMessage {
     uint64_t magic = kKeeperMagic;
     KeeperWord word = KeeperWord::kHold;
     Kept what = Kept::kSession;
-    uint32_t row = 0;
+    uint32_t row = 0;  // kServing, kAdopt: kAnswers if it does
     uint32_t generation = 0;
     uint64_t death_ns = 0;      // kBegin: monotonic; 0 = there was no broker before
     uint64_t clock_offset = 0;  // kBegin, kAdopt, kServing: broker time − monotonic, modulo 2^64;

@@ -37,9 +37,42 @@ void Keeper::look_again() {
 void Keeper::broker_hangs() {
     uint64_t rings = 0;
     if (read(watch_.fd(), &rings, sizeof(rings)) != sizeof(rings)) return;  // armed again since
+    kill_hanging();
+}
+
+void Keeper::kill_hanging() {
     hung_ = true;
     broker_.signal(SIGKILL);
     log::error("the broker hangs: it has been killed");
+}
+
+// The listening socket that clients find, for a broker that answers; for none, nobody is asked.
+void Keeper::watch_calls() {
+    KeeperMessage listener;
+    listener.what = Kept::kListener;
+    const auto held = held_.find(key_of(listener));
+    const bool there = serving_ && answers_ && held != held_.end();
+    calls_ = there ? CallWatch(held->second.descriptors[0].get()) : CallWatch();
+}
+
+void Keeper::hear_calls(uint64_t now) {
+    if (!calls_.arrived()) return;
+    KeeperMessage called;
+    called.word = KeeperWord::kCalled;
+    socket_.send(called);
+    calls_.ask(now);
+    call_looks_ = kLooks;
+}
+
+// As with the timer: a machine that stood still ends nobody. Nor does a word that has not left.
+void Keeper::look_for_answer(uint64_t now) {
+    if (!calls_.overdue(now)) return;
+    if (socket_.waiting() || call_looks_ != 0) {
+        if (!socket_.waiting()) --call_looks_;
+        return calls_.put_off(now + kLookEveryNs);
+    }
+    calls_.end();
+    kill_hanging();
 }
 
 // It waited, stopped by something that nobody here sees: a debugger, a frozen control group. What

@@ -83,6 +83,7 @@ struct Session {
     bool draining = false;       // its process is dead; what it published is still read
     uint64_t drain_until = 0;    // draining: no entry from here on is a dead process's
     uint64_t careful_until = 0;  // entries below it are read one a turn
+    uint64_t unread_until = 0;   // while time stands still for it (broker/standstill.hpp)
     shm::Reason end_reason = shm::Reason::kOk;
     core::TimeNs heard_ns = 0;    // last turn in which it said something
     bool sits_out = false;        // not polled, whatever it says (broker/penalty.hpp)

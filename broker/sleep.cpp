@@ -4,6 +4,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <system_error>
 #include <utility>
@@ -134,8 +135,10 @@ void Sleep::block(core::TimeNs now, core::TimeNs until) {
     publisher_.flush();
     if (arm(now) && !exchange_.asked()) {
         const core::TimeNs current = until == shm::kNever ? 0 : clock_.now();
-        hang_watch_.disarm();
-        events(until == shm::kNever ? shm::kNever : until > current ? until - current : 0, true);
+        const uint64_t wait_ns =
+            until == shm::kNever ? shm::kNever : until - std::min(until, current);
+        hang_watch_.rest(wait_ns);
+        events(wait_ns, true);
         hang_watch_.arm(clock_.now());
     }
     disarm();

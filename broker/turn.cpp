@@ -25,6 +25,7 @@ Turn::Turn(core::Core& core, BoardSegment& board, Exchange& exchange, HangWatch 
       exchange_(exchange),
       clock_(core.now()),
       sessions_(core.sessions_max()),
+      standstill_(core, sessions_, clock_),
       quotas_(core),
       file_accounts_(core),
       pledges_(core),
@@ -48,7 +49,7 @@ void Turn::serve() {
         const bool waits = !anything_to_do();
         if (waits) {
             prepared_.prepare();
-            if (!sleep_.rest(now_, next_due())) continue;
+            if (!sleep_.rest(now_, due_ns_)) continue;
         }
         take(waits);
     }
@@ -113,11 +114,12 @@ void Turn::take(bool spun) {
     transient_.note();
     retire();
     exchange_.events().send();
-    sleep_.worked(now_);
+    // What stands still is not its clock: a turn that hangs meanwhile is missed.
+    sleep_.worked(standstill_.stands() ? clock_.now() : now_);
 }
 
 void Turn::look_at_clock(bool spun) {
-    if (spun) now_ = clock_.now();
+    if (spun) now_ = standstill_.at(clock_.now(), due_ns_);
 }
 
 // Everything but submissions: a turn of its own, since it may take long, and what clients submit
@@ -140,9 +142,10 @@ bool Turn::others_wait() {
 bool Turn::anything_to_do() {
     const bool work =
         sessions_.anything_new() || exchange_.asked() || deaths_.any() || kills_.any();
-    now_ = clock_.now();
+    due_ns_ = next_due();
+    now_ = standstill_.at(clock_.now(), due_ns_);
     return work || copying_ != nullptr || taken_ != nullptr || !careful_.empty() ||
-           core_.work_left() || now_ >= next_due();
+           standstill_.stands() || core_.work_left() || now_ >= due_ns_;
 }
 
 core::TimeNs Turn::next_due() const {
@@ -411,6 +414,7 @@ void Turn::retire() {
         tell_of(*session, shm::EventKind::kSessionOpened);
     }
     opened_.clear();
+    if (!deaths_.gone().empty()) standstill_.look();
     for (Session* session : deaths_.gone()) {
         tell_of(*session, shm::EventKind::kSessionEnded);
         Answers::farewell(*session);

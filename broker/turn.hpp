@@ -28,6 +28,7 @@
 #include "broker/segments.hpp"
 #include "broker/sessions.hpp"
 #include "broker/sleep.hpp"
+#include "broker/standstill.hpp"
 #include "broker/transient_pools.hpp"
 
 namespace dibs {
@@ -78,6 +79,7 @@ class Turn {
     [[nodiscard]] core::TimeNs next_due() const;
     [[nodiscard]] bool drained() const;
     void part();
+    [[nodiscard]] core::TimeNs death_of(const Inheritance& inheritance) const;
     void adopt(Inheritance& inheritance);
     void end_the_lost();
     void set_pools(Config& config, bool takeover);
@@ -90,6 +92,7 @@ class Turn {
     Exchange& exchange_;
     Clock clock_;
     Sessions sessions_;
+    Standstill standstill_;
     Quotas quotas_;
     FileAccounts file_accounts_;
     Pledges pledges_;
@@ -108,6 +111,7 @@ class Turn {
     TransientPools transient_;
     Sleep sleep_;
     core::TimeNs now_ = 0;
+    core::TimeNs due_ns_ = shm::kNever;  // what comes due first, when that was last looked up
     core::TimeNs drain_until_ns_ = shm::kNever;
     core::TimeNs drain_timeout_ns_ = 0;
     core::TimeNs harvested_ns_ = 0;

@@ -20,11 +20,10 @@ void Turn::prepare(Config& config, Inheritance& inheritance) {
     sleep_.set_spin(config.spin_ns);
     penalty_.set_pause(config.penalty_ns);
     quotas_.set_policy(config.policy, {});
-    if (inheritance.takeover()) {
-        // The clock stands still from the broker's death on, until the first turn that is heard.
-        clock_.go_on_from(std::max(core_.now(), inheritance.death_ns + inheritance.clock_offset));
-    }
-    now_ = clock_.now();
+    // The clock stands still from the broker's death on, or from before what it had not decided by
+    // then though it was due: it was stopped, or hung.
+    now_ = inheritance.takeover() ? standstill_.latest(death_of(inheritance), core_.next_turn())
+                                  : clock_.now();
     adopt(inheritance);
     end_the_lost();
     const bool anew = !inheritance.takeover() || inheritance.restarted;
@@ -46,13 +45,20 @@ void Turn::prepare(Config& config, Inheritance& inheritance) {
     } while (core_.work_left());
     transient_.find();
     publisher_.publish_all();
-    clock_.go_on_from(now_);
+    standstill_.begin(now_);  // until what was said meanwhile has been read
     if (!draining_) return;
     const uint64_t waited = inheritance.asked_ns == kLongAgoNs
                                 ? drain_timeout_ns_
                                 : Clock::monotonic() - inheritance.asked_ns;
     end_drain_within(drain_timeout_ns_ - std::min(waited, drain_timeout_ns_));
     stopped_ = drained() || waited >= drain_timeout_ns_;
+}
+
+// In broker time. Where nobody knows it: the last instant that STATE saw.
+core::TimeNs Turn::death_of(const Inheritance& inheritance) const {
+    if (inheritance.restarted) return core_.now();
+    const uint64_t told = core_.head().clock_offset;
+    return inheritance.death_ns + (told != 0 ? told : inheritance.clock_offset);
 }
 
 // What was committed and perhaps not told is told; everybody is woken once.

@@ -627,8 +627,8 @@ struct alignas(64) StateHead {
     uint64_t size;
     uint64_t epoch;  // grows by one with each broker that serves from this STATE
     uint8_t boot_id[16];
-    uint64_t clean;  // 1 after an orderly stop
-    uint64_t reserved0;
+    uint64_t clean;         // 1 after an orderly stop
+    uint64_t clock_offset;  // broker time − CLOCK_MONOTONIC, modulo 2^64; 0: not said
     LogHead log;
     TablePlace table[16];
 };

@@ -271,6 +271,10 @@ void Core::set_epoch(uint64_t epoch) {
     put(parts_->state.head->epoch, epoch);
 }
 
+void Core::set_clock_offset(uint64_t offset) {
+    put(parts_->state.head->clock_offset, offset);
+}
+
 void Core::set_hand(uint32_t session, uint64_t sequence) {
     put(const_cast<shm::SessionRow&>(parts_->state.sessions[session]).hand_sequence, sequence);
 }

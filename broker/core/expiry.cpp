@@ -48,7 +48,7 @@ void Core::Parts::lease_expired(uint32_t row) {
 void Core::Parts::begin_grace(uint32_t row) {
     shm::LeaseRow& lease = edit.row(state.leases[row], 1U << 1U);
     put(lease.state, LeaseState::kGrace);
-    put(lease.grace_until_ns, sum_or_never(lease.expires_ns, state.pools[lease.pool].grace_ns));
+    put(lease.grace_until_ns, sum_or_never(now_ns, state.pools[lease.pool].grace_ns));
     timers.set(TimerKind::kGrace, row, lease.grace_until_ns, lease.arrival);
     tell_of_lease(DecisionKind::kLeaseGrace, row).value = lease.grace_until_ns;
 }

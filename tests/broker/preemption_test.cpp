@@ -148,11 +148,10 @@ TEST_F(PreemptionTest, WithGraceTellsHolderAndWorkerHowLongIsLeft) {
     EXPECT_EQ(wrongs(), std::vector<std::string>{});
 }
 
-// A broker that has slept finds the lease's time and its grace over at once: what it tells counts
-// from now.
-TEST_F(PreemptionTest, AGraceThatIsOverWhenItIsToldLeavesNoTime) {
-    const uint32_t lazy = bench.pool({.name = "seat", .slots = 1, .grace_ns = kMillisecond});
-    shm::Submission entry = claim(3, static_cast<uint16_t>(lazy));
+// A broker that comes to it late takes nothing of what the pool promises.
+TEST_F(PreemptionTest, AGraceBeginsWhenItIsTold) {
+    const uint32_t graceful = bench.pool({.name = "seat", .slots = 1, .grace_ns = kMillisecond});
+    shm::Submission entry = claim(3, static_cast<uint16_t>(graceful));
     entry.fence = kMillisecond;  // its interval
     bench.push(*plain, entry);
     bench.turn();
@@ -161,9 +160,12 @@ TEST_F(PreemptionTest, AGraceThatIsOverWhenItIsToldLeavesNoTime) {
     ASSERT_EQ(granted->value, kMillisecond);
     bench.now += 5 * kMillisecond;
     bench.turn();
-    EXPECT_EQ(event(3), shm::LeaseEvent::kEnded);
+    EXPECT_EQ(event(3), shm::LeaseEvent::kGrace);
     const auto* head = reinterpret_cast<const shm::GrantHead*>(plain->payload + granted->data);
-    EXPECT_EQ(head->left_ms, 0U);
+    EXPECT_EQ(head->left_ms, 1U);
+    bench.now += kMillisecond;
+    bench.turn();
+    EXPECT_EQ(event(3), shm::LeaseEvent::kEnded);
 }
 
 TEST_F(PreemptionTest, NeverLeavesTheHolderAlone) {

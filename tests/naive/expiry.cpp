@@ -30,11 +30,11 @@ void NaiveCore::lease_expired(uint64_t id) {
     }
 }
 
-// "Cooperative: after expiry the lease is in grace for grace_ns, its holder is told; at the end of
-// grace (at once if 0, and then without kLeaseGrace) it ends, reason expired lease."
+// "Cooperative: after expiry the lease is in grace for grace_ns from now, its holder is told; at
+// the end of grace (at once if 0, and then without kLeaseGrace) it ends, reason expired lease."
 void NaiveCore::begin_grace(Lease& lease) {
     lease.is_in_grace = true;
-    lease.grace_until_ns = later(lease.expires_ns, m_.pools.at(lease.pool).config.grace_ns);
+    lease.grace_until_ns = later(m_.now, m_.pools.at(lease.pool).config.grace_ns);
     tell_of_lease(DecisionKind::kLeaseGrace, lease).value = lease.grace_until_ns;
 }
 

@@ -142,18 +142,22 @@ TEST_F(NaiveCoreTest, LetsALeaseLiveAtItsExpiryAndThroughItsGrace) {
     core_.apply(core::Claim{.session = holder_, .pool = pool, .interval_ns = 10});
     turn(1010);  // granted at 1000, expires at 1010
     EXPECT_TRUE(turn(1011).empty());
-    const auto grace = turn(1013);
+    const auto grace = turn(1014);
     ASSERT_EQ(kinds(grace), (std::vector{DecisionKind::kLeaseGrace}));
-    EXPECT_EQ(grace[0].value, 1014U);
+    EXPECT_EQ(grace[0].value, 1015U);  // from 1011, when it was decided
     core_.apply(core::Keepalive{.session = holder_, .lease = 1, .fence = 1, .interval_ns = 3});
     const auto kept = turn(1016);
     ASSERT_EQ(kinds(kept), (std::vector{DecisionKind::kResult}));
     EXPECT_EQ(kept[0].value, 3U);
     EXPECT_TRUE(turn(1050).empty());  // 1016 is its expiry
-    // Both are due by now: grace from 1016 to 1020, and its end.
-    const auto ended = turn(1051);
-    ASSERT_EQ(kinds(ended), (std::vector{DecisionKind::kLeaseGrace, DecisionKind::kLeaseEnd}));
-    EXPECT_EQ(ended[1].reason, Reason::kExpiredLease);
+    // Its grace is not shorter for being decided late: from 1050 to 1054.
+    const auto late = turn(1053);
+    ASSERT_EQ(kinds(late), (std::vector{DecisionKind::kLeaseGrace}));
+    EXPECT_EQ(late[0].value, 1054U);
+    EXPECT_TRUE(turn(1054).empty());
+    const auto ended = turn(1055);
+    ASSERT_EQ(kinds(ended), (std::vector{DecisionKind::kLeaseEnd}));
+    EXPECT_EQ(ended[0].reason, Reason::kExpiredLease);
     EXPECT_EQ(core_.counters(pool).idle, 1U);
 }
 

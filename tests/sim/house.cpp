@@ -128,6 +128,7 @@ void House::serve() {
             life_->sessions.insert(session);
             if (session->client_event_socket.valid()) welcome(session);
         }
+        clock_offset_ = life_->turn->clock_offset();  // told to the keeper here, and never again
         life_->serving = true;
         world_.stir();
         life_->turn->serve();
@@ -223,7 +224,6 @@ void House::bury() {
     store_ = store_of_asked_ = store_of_heard_ = 0;
     auditor_.leave();
     death_ns_ = world_.now();
-    if (life_->turn != nullptr) clock_offset_ = life_->turn->clock_offset();
     life_.reset();
     world_.stir();  // its sockets have hung up
 }

@@ -1,0 +1,61 @@
+// broker/standstill.hpp -- time in which nobody decided what was due: it does not exist.
+//
+//   goes on ── something has been due for kLateNs, or a broker takes over: begin ──► stands still
+//      ▲                                                                                  │
+//      └──── every ring has been read as far as a client can have filled it by then ──────┘
+//
+// A broker that was stopped, frozen or starved, and one that follows another, find rings full of
+// what came while nobody looked. What is in them was said in time, a keepalive above all: it is
+// read before anything due is decided, at the last instant at which nothing was due. From that
+// instant broker time goes on, so that all deadlines move by what was lost.
+//
+// What a client adds while it is read does not count, nor does who sits out (broker/penalty.hpp):
+// nobody holds the time up for longer than it takes to read its ring once.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "broker/clock.hpp"
+#include "broker/core/core.hpp"
+#include "broker/sessions.hpp"
+
+namespace dibs {
+
+class Standstill {
+  public:
+    // A busy machine wakes a sleeper later than it is due, too: by less than this, nearly always.
+    static constexpr core::TimeNs kLateNs = 10'000'000;
+
+    Standstill(core::Core& core, Sessions& sessions, Clock& clock);
+
+    // What the turn is to take for now at `now`, where `due` is the first instant at which
+    // something comes due.
+    [[nodiscard]] core::TimeNs at(core::TimeNs now, core::TimeNs due) {
+        if (stands_ || (now >= due && now - due >= kLateNs)) [[unlikely]]
+            return at_late(due);
+        return now;
+    }
+    // The turn stands at this instant until what is in the rings by now has been read.
+    void begin(core::TimeNs instant);
+    // No later than `now`, and nothing is due yet; but time does not go back.
+    [[nodiscard]] core::TimeNs latest(core::TimeNs now, core::TimeNs due) const;
+    [[nodiscard]] bool stands() const { return stands_; }
+
+    // Before a session that is ending goes: it is not waited for.
+    void look();
+
+  private:
+    [[nodiscard]] core::TimeNs at_late(core::TimeNs due);
+    void go_on_from(core::TimeNs instant);
+
+    core::Core& core_;
+    Sessions& sessions_;
+    Clock& clock_;
+    std::vector<Session*> unread_;
+    core::TimeNs instant_ = 0;  // at which it stands
+    bool stands_ = false;
+};
+
+}  // namespace dibs
