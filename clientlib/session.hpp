@@ -182,7 +182,7 @@ struct Session {
     uint64_t net_due_ns = 0;
     uint64_t net_tail = 0;   // the ring's tail when the net last looked
     uint64_t rung_tail = 0;  // entries below it were rung for when they were published
-    int end_code = 0;        // DIBS_ESESSION, DIBS_EBROKERLOST
+    int end_code = 0;        // DIBS_ESESSION, DIBS_ESTATELOST, DIBS_EBROKERLOST
     int end_reason = 0;      // dibs_end_code
     dibs_holder last_holder = {};
 

@@ -121,7 +121,9 @@ void Session::look_whether_ended() {
         return;
     }
     pump();  // what the broker said before it ended the session still counts
-    if (end_code == 0) end(DIBS_ESESSION, down->end_reason.load(std::memory_order_relaxed));
+    if (end_code != 0) return;
+    const int reason = down->end_reason.load(std::memory_order_relaxed);
+    end(reason == DIBS_ESTATELOST ? DIBS_ESTATELOST : DIBS_ESESSION, reason);
 }
 
 void Session::net_if_due(uint64_t now) {

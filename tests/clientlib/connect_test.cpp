@@ -383,6 +383,20 @@ TEST(SessionEnd, ByTheBrokerEndsClaimsBrokerLostAndNamesTheReason) {
     EXPECT_EQ(dibs_reap(client, &again, 1, 0), DIBS_ESESSION);
 }
 
+// Every lease of everybody has gone: whoever holds one is to know it from a session's end.
+TEST(SessionEnd, WithTheBrokersStateSaysSo) {
+    FakeBroker broker([](FakeSession& session, const Submission& entry) {
+        if (entry.op == Op::kClaim) session.end(Reason::kStateLost);
+    });
+    Client client(broker);
+    const dibs_completion end = client.claim();
+    EXPECT_EQ(end.outcome, DIBS_BROKER_LOST);
+    EXPECT_EQ(end.code, DIBS_ESTATELOST);
+    dibs_completion again = {};
+    EXPECT_EQ(dibs_claim(client, 0, nullptr, &again), DIBS_ESTATELOST);
+    EXPECT_EQ(dibs_end_code(client), DIBS_ESTATELOST);
+}
+
 // Work, keepalive, work: nothing of that sleeps in the library.
 TEST(SessionEnd, ByTheBrokerIsSeenByAHolderThatNeverWaits) {
     FakeBroker broker;

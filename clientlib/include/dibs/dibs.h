@@ -147,7 +147,8 @@ enum {
     DIBS_EMALFORMED = -23,   // an operation that is not one
     DIBS_ENOTALLOWED = -24,  // not allowed to this user
     DIBS_EREVOKED = -25,  // ended from outside (dibs release, cancel), or taken for a better claim
-    DIBS_ESTATELOST = -26,   // the broker's state failed its checks; it has begun anew
+    DIBS_ESTATELOST = -26,   // the broker's state failed its checks; it has begun anew. Returned in
+                             // the place of DIBS_ESESSION where that has ended the session
     DIBS_EUNKILLABLE = -27,  // a pool of strict expiry, and the broker may not kill this process
     DIBS_EENDED = -28,       // that lease has ended: there is nothing to adopt
     DIBS_EADOPTED = -29,     // another session of this user has adopted the lease
@@ -236,7 +237,8 @@ DIBS_API int dibs_close(dibs_session* session);
 
 // Why the session has ended: 0 while it lives, else the broker's code (DIBS_EMALFORMED: it found
 // an entry or index that the library cannot have written; DIBS_ELIMIT: completions were left unread
-// until it had no room for one more), or DIBS_EBROKERLOST. DIBS_EFORK, DIBS_EARGUMENT.
+// until it had no room for one more; DIBS_ESTATELOST: every session has ended with the state), or
+// DIBS_EBROKERLOST. DIBS_EFORK, DIBS_EARGUMENT.
 //
 // Every function that waits learns of the end, and so do dibs_reap and dibs_next_assignment without
 // a timeout, dibs_dispatch, dibs_end_code and dibs_keepalive: at once of an end by the broker, in

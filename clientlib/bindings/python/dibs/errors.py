@@ -191,6 +191,7 @@ class Revoked(Error):
 
 
 class StateLost(Error):
+    """The broker's state failed its checks, and the session has ended with it."""
     code = -26
 
 
@@ -313,7 +314,7 @@ def of_completion(end: _abi.Completion) -> Error:
     if end.outcome == _abi.CANCELLED:
         return Cancelled("the claim was cancelled")
     if end.outcome == _abi.BROKER_LOST:
-        return BrokerLost()
+        return of_code(end.code or BrokerLost.code)
     return of_code(end.code, holder=holder,
                    retry_after=end.retry_after_ns / _abi.SECOND if end.retry_after_ns else None,
                    worker_code=end.worker_code if end.code == _abi.EREFUSED else None)
