@@ -3,12 +3,15 @@
 #include "broker/config.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
+#include <set>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#include "broker/file_bytes.hpp"
+#include "broker/policy.hpp"
+#include "broker/spelling.hpp"
 
 namespace dibs {
 
@@ -22,21 +25,34 @@ core::PoolConfig PoolSettings::view() {
 }
 
 ConfigResult read_config(const std::string& path) {
-    errno = 0;
-    std::ifstream file(path, std::ios::binary);
-    std::error_code unknown;
-    const bool folder = std::filesystem::is_directory(path, unknown);
-    const int error = folder ? EISDIR : errno;
-    if (!file || folder) {
+    try {
+        std::string text = prompt_file_bytes(path);
+        ConfigResult result = parse_config(text, path);
+        result.config.text = std::move(text);
+        return result;
+    } catch (const std::runtime_error& error) {
         ConfigResult result;
-        result.mistakes.push_back(path + ": cannot be read: " + std::strerror(error));
+        result.mistakes.push_back(path + ": cannot be read" +
+                                  std::string(error.what()).substr(path.size()));
         return result;
     }
-    std::ostringstream text;
-    text << file.rdbuf();
-    ConfigResult result = parse_config(text.str(), path);
-    result.config.text = text.str();
-    return result;
+}
+
+// A pool may come later: another file, dibs exec --create.
+std::vector<std::string> doubts_about(const Config& config) {
+    std::vector<std::string> doubts;
+    std::set<std::string_view> known;
+    for (const PoolSettings& pool : config.pools)
+        known.insert(pool.name);
+    for (const std::string& name : config.policy->named_pools()) {
+        if (known.contains(name)) continue;
+        std::string line = config.file + ": note: [[policy]] names pool \"" + name +
+                           "\", which is not configured here";
+        if (const auto nearest = nearest_word(name, known))
+            line += "; did you mean \"" + std::string(*nearest) + "\"?";
+        doubts.push_back(std::move(line));
+    }
+    return doubts;
 }
 
 std::string default_state_dir() {

@@ -89,6 +89,9 @@ struct ConfigResult {
 ConfigResult parse_config(std::string_view text, const std::string& name);
 ConfigResult read_config(const std::string& path);
 
+// What is no mistake and may be one: a line each.
+std::vector<std::string> doubts_about(const Config& config);
+
 // $DIBS_STATE_DIR, else /var/lib/dibs.
 std::string default_state_dir();
 

@@ -3,6 +3,8 @@
 #include "broker/file_bytes.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -15,6 +17,9 @@
 namespace dibs {
 
 namespace {
+
+constexpr int kPromptMs = 5'000;
+constexpr size_t kPromptMost = 64U << 20;
 
 [[noreturn]] void fail(const std::string& name, int error) {
     const std::string why = error == EISDIR ? "is a directory" : std::strerror(error);
@@ -39,6 +44,29 @@ std::string file_bytes(const std::string& path) {
     const shm::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!file.valid()) fail(path, errno);
     return file_bytes(file.get(), path);
+}
+
+std::string prompt_file_bytes(const std::string& path) {
+    const shm::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    if (!file.valid()) fail(path, errno);
+    struct stat about = {};
+    if (fstat(file.get(), &about) != 0) fail(path, errno);
+    if (S_ISREG(about.st_mode) || S_ISDIR(about.st_mode)) return file_bytes(file.get(), path);
+    std::string bytes;
+    std::array<char, 65536> part;
+    for (;;) {
+        // Not by reading first: a pipe that nobody has opened to write looks like one at its end.
+        struct pollfd comes = {file.get(), POLLIN, 0};
+        const int ready = poll(&comes, 1, kPromptMs);
+        if (ready < 0 && errno == EINTR) continue;
+        if (ready <= 0) throw std::runtime_error(path + ": is no file, and nothing comes from it");
+        const ssize_t size = read(file.get(), part.data(), part.size());
+        if (size < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+        if (size < 0) fail(path, errno);
+        if (size == 0) return bytes;
+        bytes.append(part.data(), static_cast<size_t>(size));
+        if (bytes.size() > kPromptMost) throw std::runtime_error(path + ": does not end");
+    }
 }
 
 }  // namespace dibs

@@ -8,7 +8,10 @@ namespace dibs {
 
 // Throws std::runtime_error: "PATH: why".
 std::string file_bytes(const std::string& path);
-// The same of what is open; `name` stands for the path.
+// The same where nobody may wait for whoever writes: what is no file, but a pipe say, has to say
+// something every five seconds until it ends, and to end.
+std::string prompt_file_bytes(const std::string& path);
+// The same as the first of what is open; `name` stands for the path.
 std::string file_bytes(int fd, const std::string& name);
 
 }  // namespace dibs

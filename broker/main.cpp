@@ -10,8 +10,12 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -59,6 +63,11 @@ bool read(const std::string& file, dibs::Config* config, void (*say)(const std::
     return result.mistakes.empty();
 }
 
+void say_doubts(const dibs::Config& config) {
+    for (const std::string& doubt : dibs::doubts_about(config))
+        print(doubt);
+}
+
 // Signals are taken from descriptors; all threads, and what is started, inherit the mask.
 void block_signals() {
     sigset_t set;
@@ -96,6 +105,21 @@ dibs::shm::Descriptor take(int fd, const char* option) {
     return dibs::shm::Descriptor(fd);
 }
 
+// From keeper to broker, or the other way.
+dibs::shm::Descriptor take_link(int fd, const char* option) {
+    int type = 0;
+    socklen_t size = sizeof(type);
+    struct sockaddr_un address = {};
+    socklen_t address_size = sizeof(address);
+    auto* const generic = reinterpret_cast<struct sockaddr*>(&address);
+    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_SEQPACKET ||
+        getpeername(fd, generic, &address_size) != 0 || address.sun_family != AF_UNIX) {
+        throw std::runtime_error(std::string(option) + ": descriptor " + std::to_string(fd) +
+                                 " is no socket between keeper and broker, who alone say this");
+    }
+    return take(fd, option);
+}
+
 dibs::shm::Descriptor state_to_begin_with(const dibs::Arguments& arguments) {
     if (!arguments.load.empty()) return dibs::load_state_file(arguments.load).state;
     auto state = take(arguments.state_fd, "--state-fd");
@@ -119,6 +143,7 @@ bool configure(const dibs::Arguments& arguments,
         if (!takeover) return false;
         *config = dibs::config_as_read_before(arguments.config, inheritance.config);
     }
+    if (!takeover) say_doubts(*config);
     if (!arguments.socket.empty()) config->socket = arguments.socket;
     dibs::log::open(config->log_level);
     config->multi_user = arguments.multi_user;
@@ -149,7 +174,7 @@ int serve_alone(const dibs::Arguments& arguments) {
 
 // Under a keeper. A STATE that cannot be served from is put aside, and an empty one begun.
 int serve_kept(const dibs::Arguments& arguments) {
-    dibs::KeeperLink keeper(take(arguments.link_fd, "--link"),
+    dibs::KeeperLink keeper(take_link(arguments.link_fd, "--link"),
                             dibs::OwnProgram::called_with(arguments.options()));
     std::optional<dibs::SystemCalls> system_calls;
     std::optional<dibs::TouchedMemory> memory;
@@ -205,7 +230,7 @@ int serve(const dibs::Arguments& arguments) {
     dibs::Keeper keeper(
         dibs::OwnProgram::called_with(arguments.options()), ready.get(), !arguments.no_standby);
     if (arguments.keep_fd >= 0) dibs::name_process("dibsd");  // or it would be called "exe"
-    if (arguments.keep_fd >= 0) return keeper.keep_for(take(arguments.keep_fd, "--keep"));
+    if (arguments.keep_fd >= 0) return keeper.keep_for(take_link(arguments.keep_fd, "--keep"));
     dibs::PassedDescriptors passed = dibs::passed_descriptors();
     dibs::StoredDescriptors stored(std::move(passed.stored));
     dibs::shm::Descriptor state;
@@ -216,7 +241,14 @@ int serve(const dibs::Arguments& arguments) {
 // A broker says to its keeper whether another one may do better.
 int failed(const dibs::Arguments& arguments, const std::exception& error, int of_broker) {
     const bool kept = arguments.link_fd >= 0;
-    const std::string line = std::string("dibsd: ") + error.what();
+    std::string line = std::string("dibsd: ") + error.what();
+    const auto* lack = dynamic_cast<const std::system_error*>(&error);
+    if (lack != nullptr && lack->code().value() == EMFILE) {
+        struct rlimit limit = {};
+        (void)getrlimit(RLIMIT_NOFILE, &limit);
+        line += ": this process may have " + std::to_string(limit.rlim_cur) +
+                " descriptors (ulimit -n, or LimitNOFILE= of the service), which are too few";
+    }
     if (kept) {
         dibs::log::plain(line);
     } else {
@@ -234,7 +266,9 @@ int main(int argc, char** argv) {
     try {
         if (!arguments->check_config.empty()) {
             dibs::Config config;
-            return read(arguments->check_config, &config, print) ? kExitOk : kExitUsage;
+            if (!read(arguments->check_config, &config, print)) return kExitUsage;
+            say_doubts(config);
+            return kExitOk;
         }
         return serve(*arguments);
     } catch (const std::system_error& error) {

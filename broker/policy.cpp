@@ -52,6 +52,21 @@ std::string Policy::account_of(const Credentials& peer) const {
     return allowance.account.empty() ? "uid:" + std::to_string(peer.uid) : allowance.account;
 }
 
+std::set<std::string> Policy::named_pools() const {
+    std::set<std::string> named;
+    const auto look = [&](const Allowance& allowance) {
+        for (const auto* names : {&allowance.pools, &allowance.offers}) {
+            if (*names) named.insert((*names)->begin(), (*names)->end());
+        }
+    };
+    for (const auto& [user, allowance] : users)
+        look(allowance);
+    for (const auto& [group, allowance] : groups)
+        look(allowance);
+    look(others);
+    return named;
+}
+
 bool Policy::is_admin(const Credentials& peer) const {
     return peer.uid == 0 || peer.uid == geteuid() || (admin_group && member(peer, *admin_group));
 }

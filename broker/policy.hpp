@@ -26,6 +26,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -62,6 +63,8 @@ struct Policy {
     [[nodiscard]] const Allowance& of(const Credentials& peer) const;
     // The account that its claims are charged to.
     [[nodiscard]] std::string account_of(const Credentials& peer) const;
+    // Pools that a rule names, each once, by name.
+    [[nodiscard]] std::set<std::string> named_pools() const;
     // Root, the broker's own uid and the admin group.
     [[nodiscard]] bool is_admin(const Credentials& peer) const;
 };

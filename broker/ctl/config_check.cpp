@@ -3,8 +3,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <charconv>
 #include <cstdio>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,12 +18,8 @@ namespace dibs::ctl {
 
 namespace {
 
-// A file that cannot be read is told by who reads it.
-FileKind kind_of(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    std::ostringstream bytes;
-    if (file.is_open()) bytes << file.rdbuf();
-    const FileKind kind = file_kind(bytes.view());
+FileKind kind_of(std::string_view text) {
+    const FileKind kind = file_kind(text);
     // Comments alone are good in both, and a brace may begin a table.
     return kind == FileKind::kJournal ? FileKind::kText : kind;
 }
@@ -84,14 +78,16 @@ int run_config(int argc, char** argv) {
         throw Failure(kExitUsage,
                       "\"" + word + "\": dibs config can only check: dibs config check FILE");
     }
-    const FileKind kind = kind_of(file);
+    const ConfigResult read = read_config(file);  // once: a pipe has no more
+    const FileKind kind = kind_of(read.config.text.value_or(""));
     if (kind != FileKind::kText && kind != FileKind::kConfiguration && kind != FileKind::kEmpty) {
         const std::string mistake = file + ": " + is_no("configuration", kind);
         std::fprintf(stderr, "dibs config: %s\n", harmless(mistake).c_str());
         if (output.form() != Form::kTable) output.show_record(found_sheet(file, 0, {mistake}));
         return output.finish(kExitFailed);
     }
-    const ConfigResult read = read_config(file);
+    for (const std::string& doubt : doubts_about(read.config))
+        std::fprintf(stderr, "%s\n", harmless(doubt).c_str());
     for (const std::string& mistake : read.mistakes)
         std::fprintf(stderr, "%s\n", harmless(mistake).c_str());
     output.show_record(found_sheet(file, read.config.pools.size(), read.mistakes));

@@ -92,9 +92,12 @@ std::vector<std::string> looked_at(std::span<std::byte> bytes) {
 }  // namespace
 
 StateCopyOfFile::StateCopyOfFile(const std::string& path) {
-    const shm::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    const shm::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     struct stat about = {};
     if (!file.valid() || fstat(file.get(), &about) != 0) fail(path);
+    if (!S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode)) {
+        throw Failure(kExitFailed, path + ": is no file, as a state is");
+    }
     std::array<char, 4096> head;
     const ssize_t read = pread(file.get(), head.data(), head.size(), 0);
     if (read < 0) fail(path);

@@ -5,6 +5,9 @@
 #   unreadable_files.py DIBSD DIBS [PART]     speaks TAP
 # SPDX-License-Identifier: Apache-2.0
 import json
+import os
+import resource
+import subprocess
 import sys
 
 from tap import case, expect_equal, main
@@ -35,6 +38,54 @@ def configurations(place):
                      (1, {"schema": "dibs.config/1", "file": name, "pools": 0, "mistakes": 1,
                           "found": [{"file": name, "line": None, "column": None, "text": why}]}))
         expect_equal(err.removeprefix("dibs config: "), f"{name}: {why}\n")
+
+
+@case("a pipe is read once, and not waited for where nobody writes")
+def pipes(place):
+    pipe, good = place.folder / "pipe", place.folder / "good.toml"
+    os.mkfifo(pipe)
+    good.write_text('[[pool]]\nname = "gpu"\nkind = "counted"\nslots = 1\n')
+    expect_equal(place.run("fsck", str(pipe)), (1, "", f"dibs fsck: {pipe}: is no file, as a state is\n"))
+    silent = f"{pipe}: cannot be read: is no file, and nothing comes from it\n"
+    expect_equal(place.run("config", "check", str(pipe))[0::2], (1, silent))
+    daemon = subprocess.run([place.dibsd, "--check-config", pipe], capture_output=True, text=True,
+                            check=False)
+    expect_equal((daemon.returncode, daemon.stderr), (2, silent))
+    for text, code in ((good.read_text(), 0), ("[[pool]]\nname = 7\n", 1)):
+        check = subprocess.run([place.dibs, "config", "check", "/dev/stdin"], input=text,
+                               capture_output=True, text=True, check=False)
+        expect_equal(check.returncode, code)
+
+
+@case("a policy for a pool that is not there is noted, and no mistake")
+def noted(place):
+    file = place.folder / "policy.toml"
+    file.write_text('[[pool]]\nname = "gpu"\nkind = "counted"\nslots = 1\n'
+                    '[[policy]]\ndefault = true\npools = ["gup", "gpu"]\n')
+    note = (f'{file}: note: [[policy]] names pool "gup", which is not configured here; did you mean '
+            '"gpu"?\n')
+    expect_equal(place.run("config", "check", str(file))[0::2], (0, note))
+    daemon = subprocess.run([place.dibsd, "--check-config", file], capture_output=True, text=True,
+                            check=False)
+    expect_equal((daemon.returncode, daemon.stderr), (0, note))
+
+
+@case("too few descriptors, and words that keeper and broker alone use: what and how many")
+def lacking(place):
+    def few():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (8, 8))
+    lacks = subprocess.run([place.dibsd, "--socket", place.folder / "s"], capture_output=True,
+                           text=True, check=False, preexec_fn=few)
+    expect_equal((lacks.returncode, lacks.stderr.split(": ", 2)[2]),
+                 (1, "Too many open files: this process may have 8 descriptors (ulimit -n, or "
+                     "LimitNOFILE= of the service), which are too few\n"))
+    for option in ("--keep", "--link"):
+        alone = subprocess.run([place.dibsd, option, "3"], capture_output=True, text=True,
+                               check=False)
+        expect_equal(alone.returncode, 1)
+        expect_equal(alone.stderr.partition("dibsd: ")[2],
+                     f"{option}: descriptor 3 is no socket between keeper and broker, who alone say "
+                     "this\n")
 
 
 if __name__ == "__main__":
