@@ -44,6 +44,13 @@ std::unique_ptr<Inheritance> nobody_left(shm::Descriptor state) {
     return inheritance;
 }
 
+// Behind all fences that were given out under STATEs of these epochs: none of them has seen as many
+// grants of one pool. How far each pool had come nobody knows any more.
+uint64_t fence_base_behind(uint64_t epoch) {
+    constexpr uint32_t kGrants = 44;
+    return std::min(epoch, uint64_t{1} << (61U - kGrants)) << kGrants;
+}
+
 // Who starts the successor, and has been told all by then: one that was renewed a moment ago may
 // still have to hear of most sessions. One that died a moment ago cannot, and nobody but this
 // process knows.
@@ -83,6 +90,7 @@ Broker::Broker(Config config, Inheritance& inheritance, KeeperLink* keeper, bool
       keeper_(keeper) {
     control_.set_state(state_.bytes());
     core_.set_epoch(std::max(core_.head().epoch, inheritance.epoch) + 1);
+    if (inheritance.epoch != 0) core_.set_fence_base(fence_base_behind(inheritance.epoch));
     state_.set_clean(false);
     if (keeper_ != nullptr) {  // before anything is decided that should not be lost
         keeper_->hold(Kept::kState, state_.fd());

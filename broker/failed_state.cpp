@@ -52,11 +52,34 @@ bool write_file(const std::string& path, std::span<const std::byte> bytes, const
     return false;
 }
 
-uint64_t epoch_of(std::span<const std::byte> bytes) {
-    shm::StateHead head;
-    if (bytes.size() < sizeof(head)) return 0;
-    std::memcpy(static_cast<void*>(&head), bytes.data(), sizeof(head));
-    return head.magic == shm::kStateMagic ? head.epoch : 0;
+// No service has as many brokers.
+constexpr uint64_t kEpochMax = uint64_t{1} << 32U;
+
+// STATE is what is wrong, so its head may be: then the BOARD says how far the service has come, and
+// the epoch is a later one.
+uint64_t epoch_of(std::span<const std::byte> state, const shm::Descriptor& board) {
+    uint64_t said = 0;
+    if (state.size() >= sizeof(shm::StateHead)) {
+        shm::StateHead head;
+        std::memcpy(static_cast<void*>(&head), state.data(), sizeof(head));
+        if (head.magic == shm::kStateMagic && head.epoch < kEpochMax) said = head.epoch;
+    }
+    if (!board.valid() || shm::size_of(board.get()) < sizeof(shm::BoardHead)) return said;
+    const Mapping mapping(board.get(), sizeof(shm::BoardHead));
+    const auto& head = *mapping.at<const shm::BoardHead>(0);
+    const uint64_t seen = head.epoch.load(std::memory_order_relaxed);
+    return head.magic == shm::kBoardMagic && seen < kEpochMax ? std::max(said, seen) : said;
+}
+
+// One that nothing has yet: an earlier one of that epoch was another service's, or of another life
+// of this one, and is as much worth to whoever wants to know.
+std::string free_path(const std::string& folder, uint64_t epoch) {
+    const std::string stem = folder + "/failed-" + std::to_string(epoch);
+    for (uint32_t more = 1;; ++more) {
+        const std::string path = stem + (more == 1 ? "" : "." + std::to_string(more)) + ".state";
+        struct stat about = {};
+        if (lstat(path.c_str(), &about) != 0) return path;
+    }
 }
 
 }  // namespace
@@ -75,11 +98,11 @@ void put_aside(Inheritance& inheritance,
     try {
         const int fd = inheritance.state.get();
         const Mapping mapping(fd, shm::size_of(fd));
-        inheritance.epoch = epoch_of(mapping.bytes());
+        inheritance.epoch = epoch_of(mapping.bytes(), inheritance.board);
         const std::string folder =
             config.state_dir.empty() ? default_state_dir() : config.state_dir;
         (void)mkdir(folder.c_str(), 0700);
-        const std::string path = folder + "/failed-" + std::to_string(inheritance.epoch) + ".state";
+        const std::string path = free_path(folder, inheritance.epoch);
         if (write_file(path, mapping.bytes(), watch)) {
             log::error("it is in " + path + "; `dibs fsck` says what is wrong with it");
         } else {

@@ -1,7 +1,8 @@
 // broker/failed_state.hpp -- a STATE that is not served from: kept for whoever wants to know why.
 //
-// It is never repaired by guess. Its bytes go to a file, failed-<epoch>.state, which `dibs fsck`
-// reads; every session ends, each client is told, and the broker begins empty, one epoch later.
+// It is never repaired by guess. Its bytes go to a file, failed-<epoch>.state, or
+// failed-<epoch>.2.state and so on where there is one already, which `dibs fsck` reads; every
+// session ends, each client is told, and the broker begins empty, one epoch later.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -54,11 +54,14 @@ void Turn::prepare(Config& config, Inheritance& inheritance) {
     stopped_ = drained() || waited >= drain_timeout_ns_;
 }
 
-// In broker time. Where nobody knows it: the last instant that STATE saw.
+// In broker time. Where nobody knows it: the last instant that STATE saw. The death is the last one
+// of a broker that served, and the offset may be a later one's, which died before it did: then the
+// sum may lie before all time.
 core::TimeNs Turn::death_of(const Inheritance& inheritance) const {
     if (inheritance.restarted) return core_.now();
     const uint64_t told = core_.head().clock_offset;
-    return inheritance.death_ns + (told != 0 ? told : inheritance.clock_offset);
+    const uint64_t death = inheritance.death_ns + (told != 0 ? told : inheritance.clock_offset);
+    return death >> 63U != 0 ? core_.now() : death;
 }
 
 // What was committed and perhaps not told is told; everybody is woken once.

@@ -534,9 +534,9 @@ struct alignas(64) CountersRow {
     uint32_t claims_free;
     uint32_t leases_free_head;
     uint32_t leases_free;
-    uint64_t time_ns;  // broker time; never goes back
-    uint64_t turns;    // turns that changed anything
-    uint8_t reserved0[8];
+    uint64_t time_ns;     // broker time; never goes back
+    uint64_t turns;       // turns that changed anything
+    uint64_t fence_base;  // fences of a pool that is new begin behind it
     // line 1
     uint32_t slots_free_head;
     uint32_t slots_free;

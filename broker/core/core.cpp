@@ -271,6 +271,10 @@ void Core::set_epoch(uint64_t epoch) {
     put(parts_->state.head->epoch, epoch);
 }
 
+void Core::set_fence_base(uint64_t base) {
+    put(const_cast<shm::CountersRow*>(parts_->state.counters)->fence_base, base);
+}
+
 void Core::set_clock_offset(uint64_t offset) {
     put(parts_->state.head->clock_offset, offset);
 }

@@ -186,6 +186,8 @@ class Core {
     // --- session fields that the broker keeps beside the core, logged with the turn
     void set_cursors(uint32_t session, uint64_t submission_consumed, uint64_t completion_tail);
     void set_epoch(uint64_t epoch);  // outside a turn
+    // Before the first pool, outside a turn.
+    void set_fence_base(uint64_t base);
     // Not in the log either: broker time − CLOCK_MONOTONIC, for whoever takes over.
     void set_clock_offset(uint64_t offset);
     // The entry that is about to be applied. Not in the log: what a broker died of is found in

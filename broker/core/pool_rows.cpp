@@ -53,6 +53,7 @@ void Core::Parts::clear_pool(uint32_t row, bool keep_fences) {
     blank.demand_published = -1;
     blank.account_default = kNoRow;
     blank.gone_ns = now_ns;
+    blank.fence_next = state.counters->fence_base;
     if (keep_fences) {
         blank.fence_next = pool.fence_next;
         blank.name_size = pool.name_size;

@@ -33,8 +33,7 @@ bool is_link(uint32_t row, uint32_t rows) {
     return row == kNoRow || row < rows;
 }
 
-// What only grows is given out for longer than anything runs; behind its last number it would
-// begin anew.
+// What only grows: behind its last number it would begin anew, but nothing runs for so long.
 bool is_count(uint64_t number) {
     return number >> 62U == 0;
 }
@@ -233,7 +232,8 @@ class Soundness::Rows {
         const shm::CountersRow& counters = *state_.counters;
         const uint32_t blocks = state_.arena.size();
         return is_count(counters.arrival_next) && is_count(counters.turns) &&
-               is_count(counters.time_ns) && counters.pools <= state_.pools.size() &&
+               is_count(counters.time_ns) && is_count(counters.fence_base) &&
+               counters.pools <= state_.pools.size() &&
                is_link(counters.claims_free_head, state_.claims.size()) &&
                is_link(counters.leases_free_head, state_.leases.size()) &&
                is_link(counters.slots_free_head, state_.slots.size()) &&

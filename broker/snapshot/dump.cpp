@@ -195,6 +195,7 @@ std::vector<uint8_t> Dump::write() {
     told.add_turns(counters.turns);
     told.add_arrival_next(counters.arrival_next);
     told.add_draining(counters.draining);
+    told.add_fence_base(counters.fence_base);
     told.add_pools_max(state_.pools.size());
     told.add_sessions_max(state_.sessions.size());
     told.add_slots_max(state_.slots.size());

@@ -98,6 +98,7 @@ class Load {
         counters.time_ns = snapshot_.time_ns();
         counters.turns = snapshot_.turns();
         counters.draining = snapshot_.draining();
+        counters.fence_base = snapshot_.fence_base();
         state_.head->epoch = snapshot_.epoch();
         state_.head->clean = 1;
         check_counters();
@@ -116,6 +117,8 @@ class Load {
             throw SnapshotError("arrival_next: no claim can have this number");
         if (snapshot_.time_ns() > kFar) throw SnapshotError("time_ns: beyond all time");
         if (snapshot_.turns() > kFar >> 8U) throw SnapshotError("turns: more than there can be");
+        if (snapshot_.fence_base() > kFar >> 1U)
+            throw SnapshotError("fence_base: no fence has room behind it");
         if (snapshot_.draining() > 2) throw SnapshotError("draining: not 0, 1 or 2");
     }
 

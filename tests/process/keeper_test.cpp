@@ -334,7 +334,8 @@ TEST(FailedState, IsPutAsideAndEverybodyIsTold) {
     const KeptDibsd dibsd(folder, kCounted);
     RawClient client(dibsd.socket());
     client.claim(1, 0, 2);
-    ASSERT_EQ(client.wait()->outcome, Outcome::kGranted);
+    const auto granted = client.wait();
+    ASSERT_EQ(granted->outcome, Outcome::kGranted);
     const pid_t keeper = dibsd.keeper();
     const shm::Descriptor state = open_descriptor(keeper, "/memfd:dibs-state");
     ASSERT_TRUE(state.valid());
@@ -350,9 +351,38 @@ TEST(FailedState, IsPutAsideAndEverybodyIsTold) {
     RawClient next(dibsd.socket());
     EXPECT_EQ(next.welcome().epoch, 2U);
     next.claim(1, 0, 2);
-    EXPECT_EQ(next.wait()->outcome, Outcome::kGranted);
+    const auto again = next.wait();
+    EXPECT_EQ(again->outcome, Outcome::kGranted);
+    EXPECT_GT(again->fence, granted->fence);
     EXPECT_EQ(std::filesystem::file_size(folder.path() + "/failed-1.state"),
               shm::size_of(state.get()));
+}
+
+// What is said in its place is what everybody has seen: the BOARD.
+TEST(FailedState, WithoutAHeadIsFollowedByALaterEpoch) {
+    const Folder folder;
+    const std::string earlier = folder.write("failed-2.state", "an earlier service's");
+    const KeptDibsd dibsd(folder, kCounted);
+    RawClient client(dibsd.socket());
+    dibsd.kill_broker();
+    await_epoch(client, 2);
+    const pid_t keeper = dibsd.keeper();
+    const shm::Descriptor state = open_descriptor(keeper, "/memfd:dibs-state");
+    ASSERT_TRUE(state.valid());
+    kill(keeper, SIGSTOP);
+    dibsd.kill_broker();
+    {
+        Mapping mapping(state.get(), shm::size_of(state.get()));
+        std::memset(mapping.bytes().data(), 0, sizeof(shm::StateHead));
+    }
+    kill(keeper, SIGCONT);
+    EXPECT_EQ(client.wait_end(), Reason::kStateLost);
+    RawClient next(dibsd.socket());
+    EXPECT_EQ(next.welcome().epoch, 3U);
+    next.claim(1);
+    EXPECT_GT(next.wait()->fence, uint64_t{1} << 44U);
+    EXPECT_TRUE(std::filesystem::exists(folder.path() + "/failed-2.2.state"));
+    EXPECT_EQ(std::filesystem::file_size(earlier), 20U);
 }
 
 TEST(Fsck, SaysWhatIsWrongWithAStateThatWasLeftBehind) {

@@ -223,7 +223,7 @@ void House::bury() {
         (void)world_.step();
     store_ = store_of_asked_ = store_of_heard_ = 0;
     auditor_.leave();
-    death_ns_ = world_.now();
+    if (life_->serving) death_ns_ = world_.now();  // of one that has not, time stands still
     life_.reset();
     world_.stir();  // its sockets have hung up
 }

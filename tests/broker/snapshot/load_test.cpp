@@ -153,6 +153,8 @@ TEST(Load, RefusesTablesThatCannotBe) {
               "its tables are larger than 16 GiB");
     EXPECT_EQ(refusal_of([](SnapshotT& told) { told.arrival_next = 0; }),
               "arrival_next: no claim can have this number");
+    EXPECT_EQ(refusal_of([](SnapshotT& told) { told.fence_base = uint64_t{1} << 62U; }),
+              "fence_base: no fence has room behind it");
 }
 
 TEST(Load, RefusesARowThatIsNotInItsPlace) {
