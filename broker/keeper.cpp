@@ -10,7 +10,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cerrno>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -60,6 +62,29 @@ std::string shown(const std::optional<Process::Ending>& ending) {
     if (!ending) return "";
     return (ending->by_signal ? " of signal " : " with exit code ") +
            std::to_string(ending->number);
+}
+
+// poll(2), for those that are there. It refuses more than the limit of descriptors, which somebody
+// may have lowered below what is open: then each is looked at for itself, again and again.
+int wait_for(std::span<struct pollfd> on, int ms) {
+    constexpr int kAgainMs = 50;
+    std::array<struct pollfd, 8> there;
+    assert(on.size() <= there.size());
+    nfds_t count = 0;
+    for (const struct pollfd& one : on) {
+        if (one.fd >= 0) there[count++] = one;
+    }
+    int happened = poll(there.data(), count, ms);
+    if (happened < 0 && errno == EINVAL) {
+        (void)poll(nullptr, 0, ms < 0 ? kAgainMs : std::min(ms, kAgainMs));
+        happened = 0;
+        for (nfds_t i = 0; i < count; ++i)
+            happened += std::max(poll(&there[i], 1, 0), 0);
+    }
+    nfds_t next = 0;
+    for (struct pollfd& one : on)
+        one.revents = one.fd >= 0 && happened > 0 ? there[next++].revents : short{0};
+    return happened;
 }
 
 }  // namespace
@@ -153,7 +178,7 @@ void Keeper::wait() {
                                         {tells ? notices_.fd() : -1, POLLOUT, 0},
                                         {standby_.pidfd(), POLLIN, 0},
                                         {calls_.fd(began), POLLIN, 0}}};
-    const int happened = poll(on.data(), on.size(), wait_ms(began));
+    const int happened = wait_for(on, wait_ms(began));
     if (looks_left_ > 0 && Clock::monotonic() >= look_due_ns_) look_again();
     if (on[4].revents != 0) notices_.flush();
     store_.flush(Clock::monotonic());
