@@ -223,6 +223,7 @@ void House::bury() {
         (void)world_.step();
     store_ = store_of_asked_ = store_of_heard_ = 0;
     auditor_.leave();
+    if (life_->serving && life_->core->head().clock_offset != clock_offset_) ++standstills_;
     if (life_->serving) death_ns_ = world_.now();  // of one that has not, time stands still
     life_.reset();
     world_.stir();  // its sockets have hung up

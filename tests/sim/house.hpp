@@ -57,6 +57,8 @@ class House {
     [[nodiscard]] bool open() const;  // serves
     [[nodiscard]] uint64_t lives() const { return lives_; }
     [[nodiscard]] uint64_t deaths_behind_a_store() const { return deaths_behind_a_store_; }
+    // Of brokers that went on: their clocks are behind what they began with.
+    [[nodiscard]] uint64_t standstills() const { return standstills_; }
     [[nodiscard]] uint64_t net_found_work() const;
     [[nodiscard]] std::vector<std::string> check_all() const;
     [[nodiscard]] bool all_idle() const;    // nobody holds, waits or offers anything
@@ -97,6 +99,7 @@ class House {
     std::unique_ptr<Life> life_;
     uint64_t lives_ = 0;
     uint64_t deaths_behind_a_store_ = 0;
+    uint64_t standstills_ = 0;
     uint64_t store_ = 0;
     uint64_t store_of_asked_ = 0;  // of the next command
     uint64_t store_of_heard_ = 0;

@@ -66,6 +66,7 @@ class Play {
         outcome.seen = scene_.seen;
         outcome.seen["killed"] = world_.kills;
         outcome.seen["died behind a store"] = house_.deaths_behind_a_store();
+        outcome.seen["stood still and went on"] = house_.standstills();
         for (const auto& [what, times] : auditor_.seen())
             outcome.seen[what] += times;
         return outcome;

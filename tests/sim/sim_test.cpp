@@ -84,6 +84,7 @@ TEST(Simulation, LosesNothingAndGrantsNothingTwice) {
                              "adopted",
                              "killed",
                              "died behind a store",
+                             "stood still and went on",
                              "takeovers audited",
                              "promoted",
                              "demoted",
