@@ -11,6 +11,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <system_error>
@@ -24,6 +25,7 @@ class CallWatch {
   public:
     static constexpr uint64_t kAnswersWithinNs = 2'000'000'000;
     static constexpr uint64_t kQuietNs = 1'000'000'000;
+    static constexpr uint64_t kExcusedNs = 60'000'000'000;
 
     CallWatch() = default;  // of nobody
     // As long as the kernel has room for it: without, it watches nothing.
@@ -42,10 +44,16 @@ class CallWatch {
     }
     // False: it was for nothing, whoever came has been let in.
     [[nodiscard]] bool arrived() { return !arrivals_->wait(0).empty(); }
-    void ask(uint64_t now) { answers_by_ns_ = now + kAnswersWithinNs; }
+    void ask(uint64_t now) { answers_by_ns_ = std::max(now + kAnswersWithinNs, excused_until_ns_); }
+    // It has said that it may not answer for a while.
+    void excuse(uint64_t now) {
+        excused_until_ns_ = now + kExcusedNs;
+        if (asked()) answers_by_ns_ = excused_until_ns_;
+    }
     [[nodiscard]] bool asked() const { return answers_by_ns_ != shm::kNever; }
     void answered(uint64_t now) {
         answers_by_ns_ = shm::kNever;
+        excused_until_ns_ = 0;
         quiet_until_ns_ = now + kQuietNs;
     }
     [[nodiscard]] bool overdue(uint64_t now) const { return now >= answers_by_ns_; }
@@ -62,6 +70,7 @@ class CallWatch {
     std::optional<Epoll> arrivals_;
     uint64_t answers_by_ns_ = shm::kNever;
     uint64_t quiet_until_ns_ = 0;
+    uint64_t excused_until_ns_ = 0;
 };
 
 }  // namespace dibs

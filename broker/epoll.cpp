@@ -34,16 +34,16 @@ std::span<const epoll_event> Epoll::wait(uint64_t wait_ns) {
     const timespec* most = wait_ns == shm::kNever ? nullptr : &wait;
     int count = -1;
     if (exact_) {
-        count = epoll_pwait2(set_.get(), happened_.data(), kAtOnce, most, nullptr);
+        count = epoll_pwait2(set_.get(), happened_.data(), int{kAtOnce}, most, nullptr);
         // Refused by whatever word: a filter says ENOSYS, EPERM, or what it was told to.
         exact_ = count >= 0 || errno == EINTR;
         // It was stopped and continued, say: what has come meanwhile is not left for later.
-        if (exact_ && count < 0) count = epoll_wait(set_.get(), happened_.data(), kAtOnce, 0);
+        if (exact_ && count < 0) count = epoll_wait(set_.get(), happened_.data(), int{kAtOnce}, 0);
     }
     if (!exact_) {
         pollfd anything = {set_.get(), POLLIN, 0};
         if (wait_ns != 0) (void)ppoll(&anything, 1, most, nullptr);
-        count = epoll_wait(set_.get(), happened_.data(), kAtOnce, 0);
+        count = epoll_wait(set_.get(), happened_.data(), int{kAtOnce}, 0);
     }
     return {happened_.data(), count > 0 ? static_cast<size_t>(count) : 0};
 }

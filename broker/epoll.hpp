@@ -18,6 +18,8 @@ namespace dibs {
 
 class Epoll {
   public:
+    static constexpr size_t kAtOnce = 64;
+
     Epoll();  // throws std::system_error
 
     // Readable when something has happened.
@@ -32,8 +34,6 @@ class Epoll {
     [[nodiscard]] std::span<const epoll_event> wait(uint64_t wait_ns);
 
   private:
-    static constexpr int kAtOnce = 64;
-
     shm::Descriptor set_;
     std::array<epoll_event, kAtOnce> happened_{};
     bool exact_ = true;  // epoll_pwait2 has not been refused yet

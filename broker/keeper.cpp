@@ -204,7 +204,7 @@ void Keeper::wait() {
         }
     }
     if (on[2].revents != 0) suspect();
-    if (on[6].revents != 0) hear_calls(began);
+    if (on[6].revents != 0) hear_calls(Clock::monotonic());
     if (on[3].revents != 0) take_signals();
 }
 
@@ -353,6 +353,8 @@ void Keeper::take(KeeperPacket& packet) {
         case KeeperWord::kYielded:
             yielded_ = true;
             return calls_.end();
+        case KeeperWord::kBusy:
+            return calls_.excuse(Clock::monotonic());
         case KeeperWord::kHere:
             return calls_.answered(Clock::monotonic());
         default:

@@ -225,6 +225,18 @@ void KeeperLink::serving(uint64_t clock_offset, const std::string& socket_path) 
     socket_.send(message);
 }
 
+void KeeperLink::busy() {
+    KeeperMessage busy;
+    busy.word = KeeperWord::kBusy;
+    socket_.send_ahead(busy);
+}
+
+void KeeperLink::here() {
+    KeeperMessage here;
+    here.word = KeeperWord::kHere;
+    socket_.send_ahead(here);
+}
+
 void KeeperLink::stopping(uint64_t asked_ns) {
     if (asked_ns_ == 0) asked_ns_ = asked_ns;
     KeeperMessage message;
@@ -268,9 +280,7 @@ Session* KeeperLink::heard() {
             return nullptr;
         }
         if (packet.message.word == KeeperWord::kCalled) {
-            KeeperMessage here;
-            here.word = KeeperWord::kHere;
-            socket_.send(here);
+            here();
         }
         if (packet.message.word != KeeperWord::kHeld) continue;
         const auto found = sessions_.find(packet.message.row);

@@ -47,6 +47,8 @@ class KeeperLink {
     void drop(const Remnant& remnant);
 
     void serving(uint64_t clock_offset, const std::string& socket_path);
+    void busy();  // nobody listens to it until here()
+    void here();
     void stopping(uint64_t asked_ns);  // monotonic; the first order counts
     void stopped();                    // waits until the keeper can read it, or is gone
     void yielded();                    // the same

@@ -74,6 +74,10 @@ void KeeperSocket::send(const KeeperMessage& message, std::span<const int> descr
     waiting_.push_back(waiting);
 }
 
+void KeeperSocket::send_ahead(const KeeperMessage& message) {
+    if (!push(message, {})) waiting_.push_front({message, {}, 0});
+}
+
 void KeeperSocket::flush() {
     while (!waiting_.empty()) {
         const Waiting& next = waiting_.front();

@@ -40,6 +40,7 @@ enum class KeeperWord : uint32_t {
     kYielded,   // broker: makes way; its exit code says so too, but only to whom it is a child of
     kCalled,    // keeper, to one that serves and answers: somebody connects; are you there?
     kHere,      // broker: I am
+    kBusy,      // broker: I may not be able to say so for a while; kHere when that is over
 };
 
 enum class Kept : uint32_t { kState, kBoard, kListener, kSession, kConfig, kRemnant };
@@ -105,6 +106,8 @@ class KeeperSocket {
 
     // The descriptors stay the caller's, and open until they have left or forget() is called.
     void send(const KeeperMessage& message, std::span<const int> descriptors = {});
+    // Before all that waits: a word on which nothing else depends.
+    void send_ahead(const KeeperMessage& message);
     void flush();
     [[nodiscard]] bool waiting() const { return !waiting_.empty(); }
     // If so, for what.

@@ -142,8 +142,14 @@ void Sleep::block(core::TimeNs now, core::TimeNs until) {
         hang_watch_.arm(clock_.now());
     }
     disarm();
-    worked_ns_ = clock_.now();
+    worked_ns_ = looked_ns_ = clock_.now();
     yields_ = 0;
+}
+
+void Sleep::look(core::TimeNs now) {
+    if (now - looked_ns_ < kLookEvery) return;
+    looked_ns_ = now;
+    events(0, false);
 }
 
 // Sets the wake-up words of the polled sessions, then looks once more. Sessions that have been
@@ -178,8 +184,17 @@ void Sleep::disarm() {
     }
 }
 
+// What has happened is a few at a time; deaths stay until their sessions have gone.
 void Sleep::events(uint64_t wait_ns, bool slept) {
-    for (const epoll_event& happened : epoll_.wait(wait_ns)) {
+    bool more = take_events(wait_ns, slept);
+    for (size_t seen = 0; more && seen < sessions_.all().size() * 2; seen += Epoll::kAtOnce)
+        more = take_events(0, slept);
+}
+
+// False: that was all.
+bool Sleep::take_events(uint64_t wait_ns, bool slept) {
+    const auto taken = epoll_.wait(wait_ns);
+    for (const epoll_event& happened : taken) {
         const uint64_t data = happened.data.u64;
         const auto what = static_cast<Event>(static_cast<uint32_t>(data));
         if (what == Event::kRequest) {
@@ -194,6 +209,7 @@ void Sleep::events(uint64_t wait_ns, bool slept) {
             sessions_.drain(session);
         }
     }
+    return taken.size() == Epoll::kAtOnce;
 }
 
 // A bell that the client's safety net rang, for an entry that nobody had rung for and that was

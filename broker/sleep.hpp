@@ -41,6 +41,8 @@ class Sleep {
     void set_spin(core::TimeNs spin_ns) { spin_ns_ = spin_ns; }
     // There was work at `now`: rest() begins with spinning again.
     void worked(core::TimeNs now);
+    // Something is due at `now`: what has happened comes first, if that was looked at long ago.
+    void look(core::TimeNs now);
     // Nothing to do at `now`, nothing due before `until`: one step of rest, the next one deeper.
     // True if it has spun and something came; `now` is then the instant before it was seen.
     [[nodiscard]] bool rest(core::TimeNs& now, core::TimeNs until);
@@ -58,6 +60,7 @@ class Sleep {
     void disarm();
     // Takes what has happened; waits for it at most `wait_ns`.
     void events(uint64_t wait_ns, bool slept);
+    [[nodiscard]] bool take_events(uint64_t wait_ns, bool slept);
     void bell(Session& session, bool slept);
 
     Sessions& sessions_;

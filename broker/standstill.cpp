@@ -48,7 +48,9 @@ void Standstill::begin(core::TimeNs instant) {
 void Standstill::look() {
     if (!stands_) return;
     std::erase_if(unread_, [](const Session* session) {
-        return session->ending || session->draining || session->sits_out ||
+        // Who is not polled had nothing when it was looked at with its word set: what it has now is
+        // new. Nor may a line that comes and goes hold the time up.
+        return !session->polled || session->ending || session->draining || session->sits_out ||
                session->up.head() >= session->unread_until || !session->up.maybe();
     });
     if (!unread_.empty()) return;

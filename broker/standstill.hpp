@@ -45,6 +45,11 @@ class Standstill {
 
     // Before a session that is ending goes: it is not waited for.
     void look();
+    // A turn has looked into its ring and found nothing.
+    void found_nothing(Session& session) const {
+        if (stands_) [[unlikely]]
+            session.unread_until = 0;
+    }
 
   private:
     [[nodiscard]] core::TimeNs at_late(core::TimeNs due);

@@ -144,6 +144,8 @@ bool Turn::anything_to_do() {
         sessions_.anything_new() || exchange_.asked() || deaths_.any() || kills_.any();
     due_ns_ = next_due();
     now_ = standstill_.at(clock_.now(), due_ns_);
+    // Whoever kept something alive may have rung since it was looked.
+    if (now_ >= due_ns_) sleep_.look(now_);
     return work || copying_ != nullptr || taken_ != nullptr || !careful_.empty() ||
            standstill_.stands() || core_.work_left() || now_ >= due_ns_;
 }
@@ -196,13 +198,18 @@ void Turn::read_submissions() {
         const size_t at = first_ + i < count ? first_ + i : first_ + i - count;
         if (at >= polled.size()) continue;
         Session* session = polled[at];
-        if (!session->up.maybe()) continue;
+        if (!session->up.maybe()) {
+            standstill_.found_nothing(*session);
+            continue;
+        }
         const uint64_t before = session->up.head();
         const Ingest::Read read = ingest_.read(*session, patience_.budget(session->row));
         if (session->up.head() != before) {
             session->heard_ns = now_;
             sessions_.in_turn(session);
             if (!patience_.shuns(session->row)) prepared_.expect(session);
+        } else {
+            standstill_.found_nothing(*session);
         }
         if (read == Ingest::Read::kClosed) sessions_.end(session, shm::Reason::kOk);
         if (read == Ingest::Read::kViolation) sessions_.end(session, shm::Reason::kMalformed);
