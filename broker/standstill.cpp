@@ -14,18 +14,23 @@ Standstill::Standstill(core::Core& core, Sessions& sessions, Clock& clock)
     unread_.reserve(core.sessions_max());
 }
 
-core::TimeNs Standstill::latest(core::TimeNs now, core::TimeNs due) const {
-    return std::max(core_.now(), std::min(now, due - std::min<core::TimeNs>(due, 1)));
+core::TimeNs Standstill::latest(core::TimeNs now, core::TimeNs due) {
+    if (now < due) return std::max(core_.now(), now);
+    // A host that is late for everything would put it off for ever.
+    const core::TimeNs slack = due == slack_for_ ? 1 : std::max(now - due, kSlackNs);
+    slack_for_ = due;
+    return std::max({core_.now(), seen_, due - std::min(due, slack)});
 }
 
-core::TimeNs Standstill::at_late(core::TimeNs due) {
+core::TimeNs Standstill::at_late(core::TimeNs now, core::TimeNs due) {
     if (!stands_) {
         // What a cut turn has left is decided at that turn's time, however late it has become.
         if (core_.cut()) return clock_.now();
-        begin(latest(due, due));
+        begin(latest(now, due));
     }
     look();
-    return stands_ ? instant_ : clock_.now();
+    seen_ = stands_ ? instant_ : clock_.now();
+    return seen_;
 }
 
 void Standstill::begin(core::TimeNs instant) {

@@ -6,8 +6,10 @@
 //
 // A broker that was stopped, frozen or starved, and one that follows another, find rings full of
 // what came while nobody looked. What is in them was said in time, a keepalive above all: it is
-// read before anything due is decided, at the last instant at which nothing was due. From that
-// instant broker time goes on, so that all deadlines move by what was lost.
+// read before anything due is decided, at an instant at which nothing was due. From that instant
+// broker time goes on, so that all deadlines move by what was lost. Who holds what is due first may
+// have been stopped as well, with the whole host: he has as much time as was lost before that is
+// due, kSlackNs at least, but not more than he had when the broker last looked; and that once.
 //
 // What a client adds while it is read does not count, nor does who sits out (broker/penalty.hpp):
 // nobody holds the time up for longer than it takes to read its ring once.
@@ -27,6 +29,7 @@ class Standstill {
   public:
     // A busy machine wakes a sleeper later than it is due, too: by less than this, nearly always.
     static constexpr core::TimeNs kLateNs = 10'000'000;
+    static constexpr core::TimeNs kSlackNs = 100'000'000;
 
     Standstill(core::Core& core, Sessions& sessions, Clock& clock);
 
@@ -34,13 +37,14 @@ class Standstill {
     // something comes due.
     [[nodiscard]] core::TimeNs at(core::TimeNs now, core::TimeNs due) {
         if (stands_ || (now >= due && now - due >= kLateNs)) [[unlikely]]
-            return at_late(due);
+            return at_late(now, due);
+        seen_ = now;
         return now;
     }
     // The turn stands at this instant until what is in the rings by now has been read.
     void begin(core::TimeNs instant);
-    // No later than `now`, and nothing is due yet; but time does not go back.
-    [[nodiscard]] core::TimeNs latest(core::TimeNs now, core::TimeNs due) const;
+    // Where to begin at `now`: nothing is due yet, and time does not go back.
+    [[nodiscard]] core::TimeNs latest(core::TimeNs now, core::TimeNs due);
     [[nodiscard]] bool stands() const { return stands_; }
 
     // Before a session that is ending goes: it is not waited for.
@@ -52,14 +56,16 @@ class Standstill {
     }
 
   private:
-    [[nodiscard]] core::TimeNs at_late(core::TimeNs due);
+    [[nodiscard]] core::TimeNs at_late(core::TimeNs now, core::TimeNs due);
     void go_on_from(core::TimeNs instant);
 
     core::Core& core_;
     Sessions& sessions_;
     Clock& clock_;
     std::vector<Session*> unread_;
-    core::TimeNs instant_ = 0;  // at which it stands
+    core::TimeNs instant_ = 0;    // at which it stands
+    core::TimeNs seen_ = 0;       // the last instant that a turn was given, or could have been
+    core::TimeNs slack_for_ = 0;  // what was due when slack was given last
     bool stands_ = false;
 };
 

@@ -103,7 +103,17 @@ TEST_F(StandstillTest, BeginsNoEarlierThanTheCoreHasBeen) {
     bench.pool({.name = "later", .slots = 1});
     EXPECT_EQ(standstill.latest(bench.now + 5, bench.now - 1'000), bench.core.now());
     EXPECT_EQ(standstill.latest(bench.now + 5, shm::kNever), bench.now + 5);
-    EXPECT_EQ(standstill.latest(bench.now + 5, bench.now + 3), bench.now + 2);
+}
+
+TEST_F(StandstillTest, LeavesWhoeverIsDueFirstAsMuchTimeAsWasLostButOnce) {
+    constexpr core::TimeNs kSecond = 1'000'000'000;
+    const core::TimeNs due = clock.now() + 60 * kSecond;
+    EXPECT_EQ(standstill.latest(due + 3 * kSecond, due), due - 3 * kSecond);
+    EXPECT_EQ(standstill.latest(due + 4 * kSecond, due), due - 1);
+    EXPECT_EQ(standstill.latest(due + 20'000'000, due - 7), due - 7 - Standstill::kSlackNs);
+    // Not more than it had.
+    (void)standstill.at(due - kSecond, due);
+    EXPECT_EQ(standstill.latest(due + 3 * kSecond, due), due - kSecond);
 }
 
 }  // namespace
