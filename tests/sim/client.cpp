@@ -373,9 +373,12 @@ bool Client::adopt() {
                code == DIBS_EFULL || code == DIBS_EUNREAD,
            std::string("an adoption ends with ") + dibs_strerror(code));
     if (code != DIBS_OK) return true;
-    // Somebody else to whom it was offered may have adopted it since, and given it back.
-    if (dibs_lease_state(session_, &held.lease, nullptr) != DIBS_ENDED) {
-        scene_.ledger.adopted(process_, held.pool, held.lease.fence, certain_until(held, said));
+    // Somebody else to whom it was offered may have adopted it since, and given it back. What was
+    // being revoked already has the rest of a grace that began before.
+    const int state = dibs_lease_state(session_, &held.lease, nullptr);
+    if (state != DIBS_ENDED) {
+        const uint64_t until = state == DIBS_IN_GRACE ? said : certain_until(held, said);
+        scene_.ledger.adopted(process_, held.pool, held.lease.fence, until);
     }
     held_.push_back(held);
     return true;

@@ -108,7 +108,9 @@ Failure not_granted(const dibs_completion& end,
     const std::string none = no_worker(attachment, pool, options);
     const std::string who = none.empty() ? shown_holder(end.holder) : "; " + none;
     if (end.outcome == DIBS_BROKER_LOST) {
-        return {kExitUnreachable, start + "the broker has gone away"};
+        const bool empty = end.code == DIBS_ESTATELOST;  // another one serves
+        return {kExitUnreachable,
+                start + (empty ? dibs_strerror(end.code) : "the broker has gone away")};
     }
     if (end.outcome == DIBS_EXPIRED && options.now) {
         return {options.conflict_exit.value_or(kExitNoneFree),
