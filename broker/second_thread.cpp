@@ -57,21 +57,22 @@ bool SecondThread::take_back() {
 
 // One that computes is not disturbed for as long as what is left of its work should take. Behind
 // others on its CPU it would wait for their time slices, and where they are real-time threads for
-// ever: it is moved to this CPU, which has nothing to do but to wait for it.
+// ever: it is moved to this CPU, which has nothing to do but to wait for it. Under the lock,
+// without which it cannot end: of one that has ended the number is 0, which means this thread.
 void SecondThread::join() {
     if (!std::exchange(started_, false)) return;
     constexpr std::chrono::microseconds kPatience(500);
-    bool ended = false;
-    if (!take_back() && stage_.load(std::memory_order_relaxed) == Stage::kBegun) {
+    const bool begun = !take_back() && stage_.load(std::memory_order_relaxed) == Stage::kBegun;
+    {
         std::unique_lock lock(mutex_);
-        ended = end_.wait_for(lock, kPatience, [this] { return ended_; });
-    }
-    const int here = sched_getcpu();
-    if (!ended && here >= 0) {
-        cpu_set_t cpu;
-        CPU_ZERO(&cpu);
-        CPU_SET(static_cast<size_t>(here), &cpu);
-        (void)pthread_setaffinity_np(thread_, sizeof(cpu), &cpu);
+        if (begun) (void)end_.wait_for(lock, kPatience, [this] { return ended_; });
+        const int here = sched_getcpu();
+        if (!ended_ && here >= 0) {
+            cpu_set_t cpu;
+            CPU_ZERO(&cpu);
+            CPU_SET(static_cast<size_t>(here), &cpu);
+            (void)pthread_setaffinity_np(thread_, sizeof(cpu), &cpu);
+        }
     }
     (void)pthread_join(thread_, nullptr);
 }

@@ -115,6 +115,19 @@ TEST(SecondThread, IsFetchedByWhoWaitsForIt) {
     EXPECT_TRUE(waited_for);
 }
 
+// It may have ended in the very moment in which it would be fetched.
+TEST(SecondThread, LeavesTheCpusOfWhoWaitsForItAlone) {
+    if (!has_two_cpus()) GTEST_SKIP() << "this process may use one CPU";
+    const cpu_set_t before = own_cpus();
+    for (int i = 0; i < 20'000; ++i) {
+        {
+            SecondThread thread([] {});
+        }
+        const cpu_set_t now = own_cpus();
+        ASSERT_TRUE(CPU_EQUAL(&now, &before)) << "after thread " << i;
+    }
+}
+
 // From here on no thread of this process is told its CPU.
 void refuse_to_place_threads() {
     std::array<sock_filter, 4> filter = {
