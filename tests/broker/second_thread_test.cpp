@@ -86,7 +86,8 @@ TEST(SecondThread, IsNotStartedWhereThereIsOneCpu) {
 TEST(SecondThread, RunsOnceWhetherItIsTakenBackOrNot) {
     if (!has_two_cpus()) GTEST_SKIP() << "this process may use one CPU";
     int taken_back = 0;
-    for (int round = 0; round < 1000; ++round) {
+    // Most are, as soon after their start; few, where a sanitizer sees to it first.
+    for (int round = 0; round < 1000 || taken_back == 0; ++round) {
         std::atomic<int> runs = 0;
         SecondThread thread([&] { ++runs; });
         const bool here = thread.take_back();
@@ -94,7 +95,6 @@ TEST(SecondThread, RunsOnceWhetherItIsTakenBackOrNot) {
         thread.join();
         ASSERT_EQ(runs, here ? 0 : 1);
     }
-    EXPECT_NE(taken_back, 0);  // most are, as soon after their start
 }
 
 // It has been kept from its CPU, and ends all the same, on the one of who waits for it.
