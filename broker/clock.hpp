@@ -1,9 +1,9 @@
 // broker/clock.hpp -- the broker's time: STATE's time, going on.
 //
-// Broker time is CLOCK_MONOTONIC plus an offset that is fixed when a broker takes over a STATE:
-// its first instant is the earlier broker's last one. So time never goes back, and the time that
-// nobody was serving does not exist for anybody's deadline: all of them move by start − death. Who
-// does not know the time of death goes on from the last instant that STATE saw.
+// Broker time is CLOCK_MONOTONIC plus an offset, which changes when a broker takes over a STATE,
+// and where one was stopped and goes on (broker/standstill.hpp). So time never goes back, and the
+// time that nobody was serving does not exist for anybody's deadline. Who does not know the time of
+// death goes on from the last instant that STATE saw.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
