@@ -41,15 +41,16 @@ struct Line {
         return bound + slope * after < cap ? after : 0;
     }
 
-    // Microseconds from now until value < bound; 0 = never.
-    [[nodiscard]] Wide until_below(Wide bound) const {
+    // Microseconds from now until value < bound + slope · microseconds; 0 = never.
+    [[nodiscard]] Wide until_below(Wide bound, Wide slope) const {
         // Above its cap it earns nothing.
         const Wide earns = bound > cap ? 0 : rate;
         const Wide before = bound > cap ? 0 : earned_before();
-        const Wide net = kMillion * running - earns;
+        const Wide net = kMillion * (running + slope) - earns;
         const Wide left = earns * now_us - kMillion * (bound - value + before);
-        if (net <= 0 || left < 0) return 0;
-        return left / net + 1;
+        if (net > 0) return left < 0 ? 0 : left / net + 1;
+        // It rises as fast as the bound, up to its cap.
+        return slope == 0 || bound > cap ? 0 : (cap - bound) / slope + 1;
     }
 };
 
@@ -100,7 +101,7 @@ struct Core::Parts::Crossings {
         const uint8_t best = parts.best_class(account);
         for (uint8_t p = 0; p < best; ++p)
             earliest.add(line(account, p).until_above(0, 0));
-        if (best < kFreeClass) earliest.add(line(account, best).until_below(1));
+        if (best < kFreeClass) earliest.add(line(account, best).until_below(1, 0));
         return best;
     }
 
@@ -114,7 +115,7 @@ struct Core::Parts::Crossings {
             const Line at = line(tenant.account, p);
             const Wide net = at.rate - kMillion * at.running;
             if (tenant.units[p] != 0 && net < 0 && at.value >= pool.demote_threshold) {
-                earliest.add(at.until_below(pool.demote_threshold));
+                earliest.add(at.until_below(pool.demote_threshold, 0));
             }
             if (worse != 0 && net > 0 && at.value <= pool.promote_threshold) {
                 earliest.add(at.until_above(pool.promote_threshold, 0));
@@ -137,16 +138,21 @@ struct Core::Parts::Crossings {
         }
     }
 
-    // Vectors compare by their first difference: only what stands before it, or it, can turn it.
+    // Vectors compare by their first difference: only what stands before it, or it, can turn it,
+    // and the latter only while what stands before is equal still.
     void richer_than(uint32_t account, uint32_t lease) {
         const Cost cost = parts.cost_of(lease);
         const uint8_t pays_at = parts.state.leases[lease].account_class;
+        Earliest falls;
         for (uint8_t p = 0; p < shm::kClasses; ++p) {
             const Line at = line(account, p);
             if (at.value > cost[p]) return;  // it is already, or waits for one before
             const Wide slope = p == pays_at ? 1 : 0;
-            if (at.value < cost[p]) return earliest.add(at.until_above(Wide{cost[p]} - 1, slope));
-            earliest.add(at.until_above(cost[p], slope));
+            const Wide equal = at.value == cost[p] ? 1 : 0;
+            const Wide rises_us = at.until_above(Wide{cost[p]} - 1 + equal, slope);
+            if (falls.after_us == 0 || rises_us < falls.after_us) earliest.add(rises_us);
+            if (equal == 0) return;
+            falls.add(at.until_below(cost[p], slope));
         }
     }
 };

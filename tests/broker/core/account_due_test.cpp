@@ -135,6 +135,64 @@ TEST_F(AccountDue, IsTheMicrosecondInWhichABalanceExceedsWhatALeaseHasCost) {
     EXPECT_TRUE(decided(turn(28'000, [] {}), DecisionKind::kPreempt));
 }
 
+// a has -9 at P1, which makes up for what b's lease has cost after nine microseconds, if a still
+// has at P0 what it has cost there: nothing.
+class EqualAtFirst : public AccountDue {
+  protected:
+    void waits(int64_t rate) {
+        turn(0, [&] {
+            core().set_pool({.name = "p", .slots = 2, .order = shm::PoolOrder::kAccount}, nullptr);
+        });
+        session_ = session();
+        turn(0, [&] {
+            account({.name = "a",
+                     .rate = std::array<int64_t, 2>{rate, 1'000'000},
+                     .charge_max_ns = 100'000'000'000,
+                     .balance = std::array<int64_t, 3>{1, -10, 100}});
+            account({.name = "b"});
+            claim_of("a", 1);
+            claim_of("b", 2);
+        });
+        turn(1'000, [&] { claim_of("a", 3); });
+        EXPECT_EQ(core().pool(0).waiting, 1U);
+    }
+};
+
+TEST_F(EqualAtFirst, WhatComesBehindTurnsItWhileTheFirstStaysEqual) {
+    waits(999'999);  // less than it runs for by one micro-unit in a second
+    EXPECT_EQ(core().next_crossing(), 10'000U);
+    EXPECT_FALSE(decided(turn(9'999, [] {}), DecisionKind::kPreempt));
+    EXPECT_TRUE(decided(turn(10'000, [] {}), DecisionKind::kPreempt));
+}
+
+TEST_F(EqualAtFirst, WhatComesBehindTurnsNothingOnceTheFirstHasFallen) {
+    waits(500'000);
+    EXPECT_EQ(core().next_crossing(), 11'000U);  // P1 becomes its best class
+    EXPECT_FALSE(decided(turn(10'999, [] {}), DecisionKind::kPreempt));
+    EXPECT_EQ(core().next_crossing(), 11'000U);
+}
+
+// b's lease has cost 6 at P0, and from 6 us on one more at P1 with each; a has 10 there, and saves
+// no more, so that what it has at P2 from 21 us on comes too late.
+TEST_F(AccountDue, WhatComesBehindABalanceAtItsCapTurnsNothingOnceTheLeaseHasCostMore) {
+    begin(0);
+    turn(0, [&] {
+        account({.name = "b", .balance = std::array<int64_t, 2>{5, 1000}});
+        claim_of("b", 1);
+    });
+    EXPECT_TRUE(decided(turn(6'000, [] {}), DecisionKind::kDemote));
+    turn(16'000, [&] {
+        account({.name = "a",
+                 .rate = std::array<int64_t, 3>{0, 1'000'000, 1'000'000},
+                 .charge_max_ns = 10'000,  // saves up ten
+                 .balance = std::array<int64_t, 3>{6, 10, -5}});
+        claim_of("a", 2);
+    });
+    EXPECT_EQ(core().pool(0).waiting, 1U);
+    EXPECT_EQ(core().next_crossing(), 1'007'000U);  // b's next demotion
+    EXPECT_FALSE(decided(turn(21'000, [] {}), DecisionKind::kPreempt));
+}
+
 TEST_F(AccountDue, IsNeverWhereNobodyWaitsOrNothingCanChange) {
     begin();
     turn(0, [&] {
