@@ -54,7 +54,9 @@ void Core::Parts::apply(const Adopt& command) {
     tags[before.session][before.tag] = kTagFree;
     tags[command.session][command.tag] = row | kTagLease;
 
-    ++grants;  // told by a completion and a cleared event word, as a grant is
+    // Told by a completion and a cleared event word, as a grant is; and if the lease is being
+    // taken, or comes to be in this turn, by the word for that.
+    grants += 2;
     Decision& adopted = tell_of_lease(DecisionKind::kAdopted, row);
     adopted.value = lease.interval_ns;
     list_slots(&adopted, lease.first_slot);

@@ -90,8 +90,9 @@ class Edit {
 
     // The log is three quarters full, counting what the decisions will still add: each may touch
     // the row of the session that is told and is a store, a grant is two (the tag's event word is
-    // cleared). The last quarter holds the largest command (256 units: some 550 images, 260 stores)
-    // and what whoever drives the turn adds of its own: 256 sessions read from, 64 results.
+    // cleared), an adoption three (and may be that of a revocation). The last quarter holds the
+    // largest command (256 units: some 550 images, 260 stores) and what whoever drives the turn
+    // adds of its own: 256 sessions read from, 64 results.
     [[nodiscard]] bool full(size_t decisions, size_t grants) const {
         return images_ + decisions >= images_full_ || stores_ + decisions + grants >= stores_full_;
     }

@@ -131,7 +131,7 @@ struct Core::Parts {
     bool pledged = false;       // the claim that is applied next is granted already
     bool just_attached = true;  // its first turn tells what a predecessor's cut turn did not
     std::vector<Decision> decisions;
-    uint32_t grants = 0;  // among the decisions
+    uint32_t grants = 0;  // among the decisions; an adoption is two
     std::vector<Revival> revivals;
     std::vector<DecidedSlot> decided_slots;
     std::vector<int64_t> decided_costs;

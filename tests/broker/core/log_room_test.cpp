@@ -29,9 +29,9 @@ class LogRoom : public CoreFixture {
             others_.push_back(4095 - row);
     }
 
-    // As the broker after decide(): 64 results of its own, two stores for a grant, one for any
-    // other decision, and the line of each session that is told, or that one of 256 entries came
-    // from.
+    // As the broker after decide(): 64 results of its own, two stores for a grant, three for an
+    // adoption, one for any other decision, and the line of each session that is told, or that one
+    // of 256 entries came from.
     void tell() { tell(others_); }
     void tell(const std::vector<uint32_t>& read_from) {
         shm::LogStore store = {};
@@ -41,6 +41,10 @@ class LogRoom : public CoreFixture {
             if (decision.session == shm::kNoRow) continue;
             core().stage_store(store);
             if (decision.kind == core::DecisionKind::kGrant) core().stage_store(store);
+            if (decision.kind == core::DecisionKind::kAdopted) {  // it may be that of a revocation
+                core().stage_store(store);
+                core().stage_store(store);
+            }
             core().set_cursors(decision.session, 0, 1);
         }
         for (const uint32_t row : read_from)
@@ -122,6 +126,37 @@ TEST_F(LogRoom, HoldsTheGraceOfLeasesThatAllExpireAtOnce) {
     ASSERT_EQ(granted, 3000U);
     EXPECT_EQ(told(2000, core::DecisionKind::kLeaseGrace, [] {}), 3000U);
     EXPECT_EQ(told(9000, core::DecisionKind::kLeaseEnd, [] {}), 3000U);
+    EXPECT_EQ(core().check_all(), std::vector<std::string>{});
+}
+
+// From one session to the next and on, in one turn: the rows are imaged once.
+TEST_F(LogRoom, HoldsLeasesThatAreAdoptedAsOftenAsATurnReads) {
+    pool({.name = "tokens", .slots = 64});
+    std::vector<uint32_t> sessions;
+    for (int i = 0; i < 32; ++i)
+        sessions.push_back(open());
+    told(1, core::DecisionKind::kGrant, [&] {
+        for (uint16_t tag = 0; tag < 64; ++tag)
+            claim(sessions.front(), tag, 0);
+    });
+    uint32_t adopted = 0;
+    core().begin_turn(2);
+    for (size_t to = 1; to < sessions.size(); ++to) {
+        for (uint16_t tag = 0; tag < 64 && !core().turn_full(); ++tag) {
+            const shm::LeaseRow& lease = core().lease(tag);  // rows are given out in order
+            core().apply(core::Adopt{.session = sessions[to],
+                                     .tag = tag,
+                                     .lease = core::row_id(lease.head.generation, tag),
+                                     .fence = lease.fence});
+            ++adopted;
+        }
+    }
+    ASSERT_TRUE(core().turn_full());
+    core().decide();
+    tell();
+    core().commit();
+    core().clear();
+    EXPECT_GT(adopted, 256U);
     EXPECT_EQ(core().check_all(), std::vector<std::string>{});
 }
 
