@@ -15,6 +15,7 @@
 
 #include "broker/lack.hpp"
 #include "broker/log.hpp"
+#include "broker/peer.hpp"
 #include "broker/second_thread.hpp"
 #include "shm/doorbell.hpp"
 #include "shm/memfd.hpp"
@@ -51,10 +52,15 @@ void part_with(InheritedSession& inherited, shm::Reason reason) {
     }
 }
 
+// A row is another one's, too, where somebody else is behind the socket: row and generation alone
+// may have been used in two STATEs, of which one was loaded in the place of the other.
 bool Adoption::is_open(const InheritedSession& inherited) const {
     if (inherited.row >= core_.sessions_max()) return false;
     const shm::SessionRow& row = core_.session(inherited.row);
-    return row.state == shm::SessionState::kOpen && row.head.generation == inherited.generation;
+    if (row.state != shm::SessionState::kOpen || row.head.generation != inherited.generation) {
+        return false;
+    }
+    return peer_uid(inherited.at(SessionDescriptor::kSocket).get()).value_or(row.uid) == row.uid;
 }
 
 // What belongs to one session is nobody else's: neither thread sees what the other one does.

@@ -19,6 +19,9 @@ struct InheritedSession {
     [[nodiscard]] shm::Descriptor& at(SessionDescriptor which) {
         return descriptors[static_cast<size_t>(which)];
     }
+    [[nodiscard]] const shm::Descriptor& at(SessionDescriptor which) const {
+        return descriptors[static_cast<size_t>(which)];
+    }
 };
 
 // What is left of a session that has ended.

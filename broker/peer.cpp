@@ -88,21 +88,36 @@ uint64_t process_start_time(uint32_t pid) {
     return at == nullptr ? 0 : std::strtoull(at + 1, nullptr, 10);
 }
 
-std::optional<Credentials> peer_credentials(int socket, std::string* why) {
+namespace {
+
+std::optional<struct ucred> kernels_credentials(int socket) {
     struct ucred kernels = {};
     socklen_t size = sizeof(kernels);
-    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &kernels, &size) != 0) {
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &kernels, &size) != 0) return std::nullopt;
+    return kernels;
+}
+
+}  // namespace
+
+std::optional<uint32_t> peer_uid(int socket) {
+    const auto kernels = kernels_credentials(socket);
+    return kernels ? std::optional<uint32_t>(kernels->uid) : std::nullopt;
+}
+
+std::optional<Credentials> peer_credentials(int socket, std::string* why) {
+    const auto kernels = kernels_credentials(socket);
+    if (!kernels) {
         *why = "no credentials: " + std::string(std::strerror(errno));
         return std::nullopt;
     }
     Credentials credentials;
-    credentials.uid = kernels.uid;
-    credentials.gid = kernels.gid;
-    credentials.pid = static_cast<uint32_t>(kernels.pid);
+    credentials.uid = kernels->uid;
+    credentials.gid = kernels->gid;
+    credentials.pid = static_cast<uint32_t>(kernels->pid);
     // Who has too many groups is told how many; the second time there is room for them.
     credentials.groups.resize(64);
     for (int look = 0; look < 2; ++look) {
-        size = static_cast<socklen_t>(credentials.groups.size() * sizeof(uint32_t));
+        auto size = static_cast<socklen_t>(credentials.groups.size() * sizeof(uint32_t));
         const int said =
             getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, credentials.groups.data(), &size);
         const bool more = said != 0 && errno == ERANGE;

@@ -40,6 +40,9 @@ bool kill_process(int pidfd);
 // Of whoever connected, as they were then. Nothing, and *why, if the kernel does not say.
 std::optional<Credentials> peer_credentials(int socket, std::string* why);
 
+// The user's alone.
+std::optional<uint32_t> peer_uid(int socket);
+
 // Nobody has hung up, at either end.
 bool is_connected(int socket);
 

@@ -237,7 +237,8 @@ void Turn::hear() {
     if (taken_ == nullptr && !exchange_.asked()) return;
     Request request;
     int administered = 0;
-    while (take_configuration() && !core_.turn_full() && exchange_.next(request)) {
+    // Nothing is done in a STATE that has been given up, or left to the next broker.
+    while (!stopped_ && take_configuration() && !core_.turn_full() && exchange_.next(request)) {
         switch (request.kind) {
             case Request::Kind::kSession:
                 open(request.session);

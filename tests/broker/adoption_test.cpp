@@ -3,6 +3,8 @@
 #include "broker/adoption.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "tests/broker/bench.hpp"
 
@@ -25,8 +27,9 @@ core::PoolConfig tokens(uint32_t slots) {
 // A successor's parts over the same STATE and the same segments, as a takeover makes them.
 class Heirs {
   public:
-    Heirs(Bench& bench, Session& left) : Heirs(bench, std::vector<Session*>{&left}) {}
-    Heirs(Bench& bench, const std::vector<Session*>& left)
+    Heirs(Bench& bench, Session& left, const shm::Descriptor& left_with = {})
+        : Heirs(bench, std::vector<Session*>{&left}, left_with) {}
+    Heirs(Bench& bench, const std::vector<Session*>& left, const shm::Descriptor& left_with = {})
         : core(bench.state()),
           sessions(core.sessions_max()),
           quotas(core),
@@ -41,6 +44,9 @@ class Heirs {
             inherited.generation = one->generation;
             inherited.at(SessionDescriptor::kUp) = std::move(one->up_fd);
             inherited.at(SessionDescriptor::kDown) = std::move(one->down_fd);
+            if (left_with.valid()) {
+                inherited.at(SessionDescriptor::kSocket) = shm::Descriptor(dup(left_with.get()));
+            }
         }
         adoption.map(inherited_);
         for (size_t place = 0; place < inherited_.size(); ++place)
@@ -151,6 +157,21 @@ TEST(Adoption, RefusesASessionOfAnotherGeneration) {
     // Its client is told.
     EXPECT_EQ(session.down->session_state.load(), static_cast<uint32_t>(shm::SessionState::kDying));
     EXPECT_EQ(session.down->end_reason.load(), static_cast<int32_t>(Reason::kHolderGone));
+}
+
+// As where a STATE was loaded that has used row and generation for somebody else.
+TEST(Adoption, RefusesASessionOfAnotherUser) {
+    for (const uint32_t other : {0U, 1U}) {
+        int ends[2];
+        ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+        const shm::Descriptor near(ends[0]);
+        const shm::Descriptor far(ends[1]);
+        Bench bench;
+        Session& left = bench.open({}, getuid() + other);
+        const Heirs heirs(bench, left, near);
+        EXPECT_EQ(heirs.session == nullptr, other != 0);
+        EXPECT_EQ(heirs.taken(), other == 0);
+    }
 }
 
 TEST(Adoption, EndsASessionThatSaysItHasReadWhatCannotBe) {

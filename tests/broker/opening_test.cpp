@@ -39,5 +39,32 @@ TEST(Opening, ASessionWhoseDoorbellCannotBeWatchedIsHandedBackWithTheReason) {
     EXPECT_EQ(core.check_all(), std::vector<std::string>{});
 }
 
+// It would be a session of a STATE that nobody goes on from, and the keeper would hold it for one
+// of the other.
+TEST(Opening, ASessionBehindALoadIsNotBegun) {
+    core::Limits limits;
+    limits.pools = 1;
+    limits.sessions = 2;
+    const shm::Descriptor state = shm::make_memfd("state", core::state_size(limits));
+    const Mapping mapping(state.get(), core::state_size(limits));
+    core::format_state(mapping.bytes(), limits);
+    core::Core core(mapping.bytes());
+    BoardSegment board(limits.pools);
+    Exchange exchange(limits.sessions);
+    Turn turn(core, board, exchange);
+    auto session = std::make_unique<Session>(Peer{}, shm::SessionSizes{});
+    ASSERT_TRUE(exchange.ask({.kind = Request::Kind::kReplace}));
+    ASSERT_TRUE(exchange.ask({.kind = Request::Kind::kSession, .session = session.get()}));
+    turn.serve();
+    Report report;
+    ASSERT_TRUE(exchange.next(report));
+    EXPECT_EQ(report.kind, Report::Kind::kReplaced);
+    EXPECT_EQ(std::string(report.why), "");
+    ASSERT_TRUE(exchange.next(report));
+    EXPECT_EQ(report.kind, Report::Kind::kFinished);
+    EXPECT_FALSE(exchange.next(report));
+    EXPECT_EQ(core.session(0).state, shm::SessionState::kFree);
+}
+
 }  // namespace
 }  // namespace dibs::test
