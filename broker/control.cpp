@@ -134,7 +134,12 @@ void Control::prepare(const std::vector<Session*>& adopted, bool draining) {
     asked_to_end_.fill(draining_);
     if (draining_) begin_to_stop();
     if (keeper_ != nullptr) {
-        conversations_.set_loader([this](const LoadedState& loaded) { hand_over(loaded); });
+        conversations_.set_loader(
+            [this](std::span<const uint8_t> snapshot, uint64_t epoch) {
+                const KeeperLink::Busy busy(keeper_);  // all rows are read, however many
+                return load_state(snapshot, epoch);
+            },
+            [this](const LoadedState& loaded) { hand_over(loaded); });
     }
 }
 

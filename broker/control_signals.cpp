@@ -95,9 +95,10 @@ void Control::yield() {
 void Control::reload() {
     if (file_.empty()) return log::warning("no configuration file was given: nothing to read");
     // A user's name may be asked for over a network, a file come from one.
-    if (keeper_ != nullptr) keeper_->busy();
-    ConfigResult read = read_config(file_);
-    if (keeper_ != nullptr) keeper_->here();
+    ConfigResult read = [this] {
+        const KeeperLink::Busy busy(keeper_);
+        return read_config(file_);
+    }();
     if (!read.mistakes.empty()) {
         for (const std::string& mistake : read.mistakes)
             log::error(mistake);

@@ -296,7 +296,7 @@ bool Conversations::load(uint64_t number,
 
 bool Conversations::begin_load(uint64_t number, std::span<const uint8_t> snapshot) {
     if (loader_ != 0 || loaded_.state.valid()) return false;
-    LoadedState loaded = load_state(snapshot, epoch_);
+    LoadedState loaded = load_(snapshot, epoch_);
     Request request;
     request.kind = Request::Kind::kReplace;
     if (!exchange_.ask(request)) return false;

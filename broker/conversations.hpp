@@ -57,11 +57,15 @@ class Conversations {
     [[nodiscard]] uint64_t next_due() const;  // monotonic; kNever = none
     // What a status says of the broker's own restrictions. Before anybody is heard.
     void set_hardening(std::string text) { hardening_ = std::move(text); }
-    // A snapshot that was sent whole is the state that a successor is to go on from, if the turn
-    // agrees; then replaced() says so to whoever sent it. It stays here until this broker's end:
-    // the keeper that it is handed to may die, and the next one must have it, too.
+    // A snapshot that was sent whole is made the state that a successor is to go on from, if the
+    // turn agrees; then replaced() says so to whoever sent it. It stays here until this broker's
+    // end: the keeper that it is handed to may die, and the next one must have it, too.
+    using Load = std::function<LoadedState(std::span<const uint8_t> snapshot, uint64_t epoch)>;
     using TakeLoaded = std::function<void(const LoadedState&)>;
-    void set_loader(TakeLoaded take) { take_loaded_ = std::move(take); }
+    void set_loader(Load load, TakeLoaded take) {
+        load_ = std::move(load);
+        take_loaded_ = std::move(take);
+    }
     void replaced(const char* why, uint64_t now_ns);
     // What is dumped. Before anybody is heard.
     void set_state(std::span<std::byte> state) { dumps_.set_state(state); }
@@ -111,6 +115,7 @@ class Conversations {
 
     Exchange& exchange_;
     Dumps dumps_;
+    Load load_;
     TakeLoaded take_loaded_;  // none: nobody could start a successor
     LoadedState loaded_;      // while the turn is asked, and for ever once it has agreed
     uint64_t loader_ = 0;     // its conversation

@@ -225,16 +225,10 @@ void KeeperLink::serving(uint64_t clock_offset, const std::string& socket_path) 
     socket_.send(message);
 }
 
-void KeeperLink::busy() {
-    KeeperMessage busy;
-    busy.word = KeeperWord::kBusy;
-    socket_.send_ahead(busy);
-}
-
-void KeeperLink::here() {
-    KeeperMessage here;
-    here.word = KeeperWord::kHere;
-    socket_.send_ahead(here);
+void KeeperLink::say(KeeperWord word) {
+    KeeperMessage message;
+    message.word = word;
+    socket_.send_ahead(message);
 }
 
 void KeeperLink::stopping(uint64_t asked_ns) {
@@ -280,7 +274,7 @@ Session* KeeperLink::heard() {
             return nullptr;
         }
         if (packet.message.word == KeeperWord::kCalled) {
-            here();
+            say(KeeperWord::kHere);
         }
         if (packet.message.word != KeeperWord::kHeld) continue;
         const auto found = sessions_.find(packet.message.row);

@@ -47,8 +47,21 @@ class KeeperLink {
     void drop(const Remnant& remnant);
 
     void serving(uint64_t clock_offset, const std::string& socket_path);
-    void busy();  // nobody listens to it until here()
-    void here();
+    // While nobody listens to it: whoever has no keeper says nothing.
+    class Busy {
+      public:
+        explicit Busy(KeeperLink* link) : link_(link) {
+            if (link_ != nullptr) link_->say(KeeperWord::kBusy);
+        }
+        ~Busy() {
+            if (link_ != nullptr) link_->say(KeeperWord::kHere);
+        }
+        Busy(const Busy&) = delete;
+        Busy& operator=(const Busy&) = delete;
+
+      private:
+        KeeperLink* link_;
+    };
     void stopping(uint64_t asked_ns);  // monotonic; the first order counts
     void stopped();                    // waits until the keeper can read it, or is gone
     void yielded();                    // the same
@@ -80,6 +93,7 @@ class KeeperLink {
     };
 
     void drop(Kept what, uint32_t row, uint32_t generation);
+    void say(KeeperWord word);
     void say(const Left& left);
     void say(Kept what, int descriptor);
     void say(const Session& session);

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tests/process/kept_dibsd.hpp"
 #include "tests/process/tool.hpp"
@@ -83,6 +84,22 @@ TEST_F(KeeperDeathInALoad, IsMadeGoodByTheBrokerThatMakesWay) {
     EXPECT_EQ(load.wait(), 0) << load.error_rest();
     dibsd_.kill_broker();
     EXPECT_EQ(fence(), "4");
+}
+
+// However many rows there are to read: nobody is heard meanwhile, and the keeper waits for it.
+TEST_F(KeeperDeathInALoad, IsNeededForItSoTheKeeperIsToldThatItTakesAWhile) {
+    auto control = trace_control();
+    if (!control) GTEST_SKIP() << kMayNotTrace;
+    Tool load(dibsd_.socket(), {"load", file_});
+    std::vector<KeeperWord> words;
+    while (words.empty() || words.back() != KeeperWord::kHold) {
+        const auto call = control->next();
+        ASSERT_TRUE(call);
+        if (const auto message = control->said(*call)) words.push_back(message->word);
+    }
+    control->let_go();
+    EXPECT_EQ(words, (std::vector{KeeperWord::kBusy, KeeperWord::kHere, KeeperWord::kHold}));
+    EXPECT_EQ(load.wait(), 0) << load.error_rest();
 }
 
 // The turn has agreed and not ended yet, when the control thread hears of the keeper's death.
