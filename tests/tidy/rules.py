@@ -227,4 +227,26 @@ def formatting(tree):
     return broken
 
 
-RULES = [heads, layers, lengths, names, machine_paths, sleeps, references, leftovers, formatting]
+def patches(tree):
+    """Every planted bug can be planted, and the case that is to see it exists."""
+    cases = {".".join(case) for path in tree.sources() if path.startswith("tests/")
+             for case in re.findall(r"^TEST\w*\(\s*(\w+),\s*(\w+)\)", tree.text(path), re.MULTILINE)}
+    cases |= {"Scenario." + re.sub(r"\W", "_", pathlib.PurePath(path).stem)
+              for path in tree.paths if path.startswith("tests/scenarios/")}
+    broken = []
+    for path in tree.paths:
+        if not path.endswith(".patch"):
+            continue
+        run = subprocess.run(["patch", "-p1", "--fuzz=2", "--dry-run", "-i", path], cwd=tree.root,
+                             capture_output=True, text=True, check=False)
+        if run.returncode != 0:
+            broken.append(f"{path}:1: does not apply")
+        for number, line in enumerate(tree.lines(path), 1):
+            case = re.fullmatch(r"# case: (\w+\.\w+)", line)
+            if case and case[1] not in cases:
+                broken.append(f"{path}:{number}: there is no {case[1]}")
+    return broken
+
+
+RULES = [heads, layers, lengths, names, machine_paths, sleeps, references, leftovers, formatting,
+         patches]

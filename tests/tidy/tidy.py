@@ -19,6 +19,10 @@ def source(path, body=""):
     return f"// {path} -- a file.\n// {LICENCE}{body}"
 
 
+def patch(case):
+    return f"# case: {case}\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-1\n+2\n"
+
+
 # (rule, files of a small tree, the place that the rule must name; None: it must find nothing)
 PLANTED = [
     (rules.heads, {"shm/a.hpp": source("shm/a.hpp")}, None),
@@ -68,6 +72,12 @@ PLANTED = [
     (rules.leftovers, {"shm/a.hpp": "// TO" "DO: more\n"}, "shm/a.hpp:1"),
     (rules.formatting, {"shm/a.hpp": "int a;\n"}, None),
     (rules.formatting, {"shm/a.hpp": "int a;\nint  b;\n"}, "shm/a.hpp:2"),
+    (rules.patches, {"a.patch": patch("A.B"), "a": "1\n", "tests/a.cpp": "TEST_F(A, B) {\n"}, None),
+    (rules.patches, {"a.patch": patch("Scenario.S0_1"), "a": "1\n", "tests/scenarios/S0.1.jsonl": ""},
+     None),
+    (rules.patches, {"a.patch": patch("A.B"), "a": "1\n", "tests/a.cpp": "TEST(A, C) {\n"},
+     "a.patch:1"),
+    (rules.patches, {"a.patch": patch("A.*"), "a": "3\n"}, "a.patch:1"),
 ]
 
 
