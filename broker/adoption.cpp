@@ -15,7 +15,6 @@
 
 #include "broker/lack.hpp"
 #include "broker/log.hpp"
-#include "broker/peer.hpp"
 #include "broker/second_thread.hpp"
 #include "shm/doorbell.hpp"
 #include "shm/memfd.hpp"
@@ -60,7 +59,7 @@ bool Adoption::is_open(const InheritedSession& inherited) const {
     if (row.state != shm::SessionState::kOpen || row.head.generation != inherited.generation) {
         return false;
     }
-    return peer_uid(inherited.at(SessionDescriptor::kSocket).get()).value_or(row.uid) == row.uid;
+    return inherited.uid.value_or(row.uid) == row.uid;
 }
 
 // What belongs to one session is nobody else's: neither thread sees what the other one does.

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "broker/keeper_socket.hpp"
@@ -14,12 +15,10 @@ namespace dibs {
 struct InheritedSession {
     uint32_t row = 0;
     uint32_t generation = 0;
+    std::optional<uint32_t> uid;                        // of whoever is behind its socket
     std::array<shm::Descriptor, kKeptMax> descriptors;  // by SessionDescriptor
 
     [[nodiscard]] shm::Descriptor& at(SessionDescriptor which) {
-        return descriptors[static_cast<size_t>(which)];
-    }
-    [[nodiscard]] const shm::Descriptor& at(SessionDescriptor which) const {
         return descriptors[static_cast<size_t>(which)];
     }
 };

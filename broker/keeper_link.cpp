@@ -8,12 +8,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
 
 #include "broker/config_copy.hpp"
 #include "broker/log.hpp"
+#include "broker/peer.hpp"
 
 namespace dibs {
 
@@ -53,8 +55,10 @@ void take(KeeperPacket& packet, Inheritance& inheritance) {
             break;
     }
     if (packet.count + 1 < kKeptMax) return;
-    inheritance.sessions.push_back(
-        {packet.message.row, packet.message.generation, std::move(packet.descriptors)});
+    InheritedSession session{
+        packet.message.row, packet.message.generation, std::nullopt, std::move(packet.descriptors)};
+    session.uid = peer_uid(session.at(SessionDescriptor::kSocket).get());
+    inheritance.sessions.push_back(std::move(session));
 }
 
 }  // namespace

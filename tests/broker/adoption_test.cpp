@@ -3,8 +3,8 @@
 #include "broker/adoption.hpp"
 
 #include <gtest/gtest.h>
-#include <sys/socket.h>
-#include <unistd.h>
+
+#include <optional>
 
 #include "tests/broker/bench.hpp"
 
@@ -27,9 +27,9 @@ core::PoolConfig tokens(uint32_t slots) {
 // A successor's parts over the same STATE and the same segments, as a takeover makes them.
 class Heirs {
   public:
-    Heirs(Bench& bench, Session& left, const shm::Descriptor& left_with = {})
-        : Heirs(bench, std::vector<Session*>{&left}, left_with) {}
-    Heirs(Bench& bench, const std::vector<Session*>& left, const shm::Descriptor& left_with = {})
+    Heirs(Bench& bench, Session& left, std::optional<uint32_t> uid = {})
+        : Heirs(bench, std::vector<Session*>{&left}, uid) {}
+    Heirs(Bench& bench, const std::vector<Session*>& left, std::optional<uint32_t> uid = {})
         : core(bench.state()),
           sessions(core.sessions_max()),
           quotas(core),
@@ -44,9 +44,7 @@ class Heirs {
             inherited.generation = one->generation;
             inherited.at(SessionDescriptor::kUp) = std::move(one->up_fd);
             inherited.at(SessionDescriptor::kDown) = std::move(one->down_fd);
-            if (left_with.valid()) {
-                inherited.at(SessionDescriptor::kSocket) = shm::Descriptor(dup(left_with.get()));
-            }
+            inherited.uid = uid;
         }
         adoption.map(inherited_);
         for (size_t place = 0; place < inherited_.size(); ++place)
@@ -162,13 +160,9 @@ TEST(Adoption, RefusesASessionOfAnotherGeneration) {
 // As where a STATE was loaded that has used row and generation for somebody else.
 TEST(Adoption, RefusesASessionOfAnotherUser) {
     for (const uint32_t other : {0U, 1U}) {
-        int ends[2];
-        ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
-        const shm::Descriptor near(ends[0]);
-        const shm::Descriptor far(ends[1]);
         Bench bench;
-        Session& left = bench.open({}, getuid() + other);
-        const Heirs heirs(bench, left, near);
+        Session& left = bench.open({}, 1000);
+        const Heirs heirs(bench, left, 1000 + other);
         EXPECT_EQ(heirs.session == nullptr, other != 0);
         EXPECT_EQ(heirs.taken(), other == 0);
     }
