@@ -10,9 +10,13 @@ namespace dibs::client {
 
 void Session::wait_again(uint32_t tag, int code) {
     Tag& row = tags[tag];
-    if (row.release_owed) {  // nobody wants to know: what has to be released is granted later
+    if (row.release_owed) {  // nobody wants to know: it is cancelled, or released once it is
+                             // granted
         row.release_owed = false;
-        --owed;
+        row.abandoned = true;
+        row.cancel_owed = true;
+        if (row.event != 0) --events_to_reap;
+        row.event = 0;
     } else {
         if (row.event == 0) ++events_to_reap;
         row.event = shm::LeaseEvent::kRequeued;

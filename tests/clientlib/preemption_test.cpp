@@ -357,6 +357,26 @@ TEST_F(Preemption, OfAnAdoptedLeaseIsToldToWhoHasAdoptedIt) {
     EXPECT_EQ(dibs_release(client, &again.lease, DIBS_FOREVER), DIBS_OK);
 }
 
+// Adopted, taken and granted again before its caller, who did not wait, has looked: all of it goes
+// back, and nothing is told.
+TEST_F(Preemption, OfALeaseWhoseAdoptionWasGivenUpIsTheCallersNoMore) {
+    broker.hold();
+    dibs_lease late = {};
+    EXPECT_EQ(dibs_adopt(client, lease_id(1), 7, DIBS_MILLISECOND, &late), DIBS_ETIMEDOUT);
+    broker.go_on();
+    broker.wait_for(1);
+    tell(LeaseEvent::kRequeued, 1);
+    grant_again();
+    dibs_completion out = {};
+    EXPECT_EQ(dibs_reap(client, &out, 1, DIBS_NOWAIT), 0);
+    broker.wait_for(2);
+    const Submission release = broker.seen().back();
+    EXPECT_EQ(release.op, Op::kRelease);
+    EXPECT_EQ(release.id, lease_id(2));
+    EXPECT_EQ(claim(false).outcome, DIBS_GRANTED);
+    EXPECT_EQ(dibs_end_code(client), 0);
+}
+
 // Another session has adopted it, and this one does not know yet.
 TEST_F(Preemption, ALeaseThatAnotherHasAdoptedHasEnded) {
     const dibs_completion held = claim(false);

@@ -222,8 +222,11 @@ void Client::claim_ended(const dibs_completion& end) {
         const auto unwanted = unwanted_.find(end.claim);
         if (same == held_.end() && unwanted != unwanted_.end()) {
             scene_.ledger.told_fence(unwanted->second, end.lease.fence);
-            held_.push_back(
-                {.lease = end.lease, .pool = unwanted->second, .safe_ns = 0, .claim = end.claim});
+            held_.push_back({.lease = end.lease,
+                             .pool = unwanted->second,
+                             .safe_ns = 0,
+                             .claim = end.claim,
+                             .requeue = true});
             return;
         }
         // Of what it has adopted, the claim is known once that has been told of.
