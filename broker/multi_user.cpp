@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cerrno>
 #include <cstring>
@@ -16,6 +17,7 @@
 #include <fstream>
 #include <sstream>
 #include <system_error>
+#include <utility>
 
 #include "broker/socket_path.hpp"
 
@@ -123,17 +125,27 @@ bool lets_in(const std::string& shell) {
     return name != "nologin" && name != "false" && name != "sync";
 }
 
-// Of a process: has it this real or effective uid?
-bool runs_as(const std::filesystem::path& process, uint32_t uid) {
-    std::ifstream status(process / "status");
+// Of a thread: is this uid its real, effective, saved or file system's? It can go back to each.
+bool thread_runs_as(const std::filesystem::path& thread, uint32_t uid) {
+    std::ifstream status(thread / "status");
     std::string line;
     while (std::getline(status, line)) {
         if (line.rfind("Uid:", 0) != 0) continue;
         std::istringstream fields(line.substr(4));
-        uint32_t real = 0;
-        uint32_t effective = 0;
-        fields >> real >> effective;
-        return real == uid || effective == uid;
+        uint32_t one = 0;
+        while (fields >> one) {
+            if (one == uid) return true;
+        }
+        return false;
+    }
+    return false;
+}
+
+// Each thread of a process has uids of its own.
+bool runs_as(const std::filesystem::path& process, uint32_t uid) {
+    std::error_code gone;
+    for (const auto& thread : std::filesystem::directory_iterator(process / "task", gone)) {
+        if (thread_runs_as(thread.path(), uid)) return true;
     }
     return false;
 }
@@ -157,6 +169,26 @@ std::string other_program_of(uint32_t uid) {
     return "";
 }
 
+void check_login(const struct passwd& entry, std::vector<std::string>& obstacles) {
+    if (!lets_in(entry.pw_shell)) return;
+    std::string why = "people can log in as user " + number(entry.pw_uid) + " (" + entry.pw_name +
+                      ", " + entry.pw_shell + "); the broker needs one of its own";
+    if (std::find(obstacles.begin(), obstacles.end(), why) == obstacles.end()) {
+        obstacles.push_back(std::move(why));
+    }
+}
+
+// Several names may have one uid. Not every database can be listed: who is asked for is found
+// there.
+void check_logins(uint32_t uid, std::vector<std::string>& obstacles) {
+    if (const struct passwd* entry = getpwuid(uid)) check_login(*entry, obstacles);
+    setpwent();
+    while (const struct passwd* entry = getpwent()) {
+        if (entry->pw_uid == uid) check_login(*entry, obstacles);
+    }
+    endpwent();
+}
+
 void check_uid(std::vector<std::string>& obstacles) {
     uint32_t real = 0;
     uint32_t effective = 0;
@@ -171,12 +203,7 @@ void check_uid(std::vector<std::string>& obstacles) {
         obstacles.push_back("user " + number(effective) +
                             " is what users of other namespaces appear as");
     }
-    const struct passwd* entry = getpwuid(effective);
-    if (entry != nullptr && lets_in(entry->pw_shell)) {
-        obstacles.push_back("people can log in as user " + number(effective) + " (" +
-                            entry->pw_name + ", " + entry->pw_shell +
-                            "); the broker needs one of its own");
-    }
+    check_logins(effective, obstacles);
     const std::string other = other_program_of(effective);
     if (!other.empty()) {
         obstacles.push_back("another program runs as user " + number(effective) + ": " + other);
@@ -204,6 +231,13 @@ std::vector<std::string> multi_user_obstacles(const Config& config, const std::s
         if (!why.empty()) {
             obstacles.push_back("others can change the configuration " + config.file + ": " + why);
         }
+    }
+    std::error_code error;
+    const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+    const std::string why = error ? error.message() : Way(program).weakness();
+    if (!why.empty()) {
+        obstacles.push_back("others can change the program that the next broker is, " +
+                            program.string() + ": " + why);
     }
     check_uid(obstacles);
     return obstacles;

@@ -19,8 +19,9 @@ namespace dibs {
 // What stands against it, one sentence each; none: it may start. `socket` is the path that it will
 // listen on.
 //   the socket    its mode lets in nobody but the broker's own uid
-//   the files     others can write, or own, a folder on the way to the socket or the configuration,
-//                 or that file; what they cannot replace in a sticky folder is as if it were not
+//   the files     others can write, or own, a folder on the way to the socket, the configuration or
+//                 the program, or one of these files; what they cannot replace in a sticky folder
+//                 is as if it were not
 //   the uid       real, effective and saved are not one; it stands for users that this namespace
 //                 does not map; people log in as it; programs other than the broker run as it
 std::vector<std::string> multi_user_obstacles(const Config& config, const std::string& socket);

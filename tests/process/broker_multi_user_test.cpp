@@ -6,15 +6,18 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <thread>
 
 #include "broker/multi_user.hpp"
 #include "tests/process/child.hpp"
@@ -39,6 +42,10 @@ class MultiUser : public testing::Test {
         ASSERT_EQ(chown(folder_.path().c_str(), kBrokerUser, kBrokerUser), 0);
         ASSERT_EQ(chmod(folder_.path().c_str(), 0755), 0);
         ASSERT_EQ(chmod(config_.c_str(), 0644), 0);
+        ASSERT_EQ(chmod(bin_.path().c_str(), 0755), 0);
+        program_ = bin_.path() + "/dibsd";
+        std::filesystem::copy_file(std::getenv("DIBS_DIBSD"), program_);
+        ASSERT_EQ(chmod(program_.c_str(), 0755), 0);
     }
     // Starts dibsd as this user, with its words on standard error in the file "said"; its exit
     // code, or -1 if it has come to listen and has been ended then.
@@ -55,9 +62,6 @@ class MultiUser : public testing::Test {
                 (void)setenv("LISTEN_FDS", "1", 1);
                 (void)setenv("LISTEN_PID", std::to_string(getpid()).c_str(), 1);
             }
-            // By descriptor: that user may not be let into the folder that it lies in.
-            const int program = open(std::getenv("DIBS_DIBSD"), O_RDONLY | O_CLOEXEC);
-            const int high = fcntl(program, F_DUPFD_CLOEXEC, 10);
             const std::string configuration = config_;
             const std::string place = socket();
             const std::array<const char*, 8> arguments = {"dibsd",
@@ -69,7 +73,7 @@ class MultiUser : public testing::Test {
                                                           place.c_str(),
                                                           nullptr};
             become_user(uid, uid);
-            fexecve(high, const_cast<char* const*>(arguments.data()), environ);
+            execv(program_.c_str(), const_cast<char* const*>(arguments.data()));
             _exit(127);
         }
         int status = 0;
@@ -111,6 +115,8 @@ class MultiUser : public testing::Test {
     }
 
     const Folder folder_;
+    const Folder bin_;
+    std::string program_;
     std::string config_;
     std::string place_;  // of the socket, unless empty
     int lent_ = -1;      // socket
@@ -273,6 +279,47 @@ TEST_F(MultiUser, RefusesAUidThatAnotherProgramRunsAs) {
                            0),
               0U)
         << said();
+}
+
+// It can go back to it.
+TEST_F(MultiUser, RefusesAUidThatAnotherProgramHasSaved) {
+    const Child other([&](const Child&) {
+        if (setresuid(kBrokerUser + 1, kBrokerUser + 1, kBrokerUser) != 0) _exit(2);
+    });
+    ASSERT_EQ(other.marked(), 'e');
+    EXPECT_EQ(start_as(kBrokerUser), 2);
+    EXPECT_NE(said().find("process " + std::to_string(other.pid())), std::string::npos) << said();
+}
+
+// As that user's thread alone, the first thread is another's: the system call is one thread's.
+TEST_F(MultiUser, RefusesAUidThatAThreadOfAnotherProgramRunsAs) {
+    const Child other([&](const Child& self) {
+        std::thread([&] {
+            if (syscall(SYS_setresuid, kBrokerUser, kBrokerUser, kBrokerUser) != 0) _exit(2);
+            self.mark('t');
+            for (;;)
+                pause();
+        }).join();
+    });
+    ASSERT_EQ(other.marked(), 't');
+    EXPECT_EQ(start_as(kBrokerUser), 2);
+    EXPECT_NE(said().find("process " + std::to_string(other.pid())), std::string::npos) << said();
+}
+
+// What the next broker is would be theirs to say.
+TEST_F(MultiUser, RefusesAProgramThatOthersCanChange) {
+    const auto expect_refusal = [&](const std::string& why) {
+        EXPECT_EQ(start_as(kBrokerUser), 2);
+        EXPECT_EQ(said(),
+                  "dibsd: --multi-user: others can change the program that the next broker is, " +
+                      program_ + ": " + why + "\n");
+    };
+    const std::string other = std::to_string(kBrokerUser + 1);
+    ASSERT_EQ(chown(program_.c_str(), kBrokerUser + 1, 0), 0);
+    expect_refusal(program_ + " belongs to user " + other);
+    ASSERT_EQ(chown(program_.c_str(), 0, 0), 0);
+    ASSERT_EQ(chown(bin_.path().c_str(), kBrokerUser + 1, 0), 0);
+    expect_refusal(bin_.path() + " belongs to user " + other);
 }
 
 TEST_F(MultiUser, RefusesAUidThatUsersOfOtherNamespacesAppearAs) {
