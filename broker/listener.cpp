@@ -46,21 +46,34 @@ void make_folder(const std::string& path) {
     }
 }
 
-bool somebody_listens(const struct sockaddr_un& address, const std::string& path) {
+// Only a socket that nobody holds any more says that nobody is there.
+void expect_nobody(const struct sockaddr_un& address, const std::string& path) {
     const shm::Descriptor probe = new_socket(path);
-    return connect(probe.get(),
-                   reinterpret_cast<const struct sockaddr*>(&address),
-                   sizeof(address)) == 0 ||
-           errno == EAGAIN;  // its queue is full
+    const int said =
+        connect(probe.get(), reinterpret_cast<const struct sockaddr*>(&address), sizeof(address));
+    if (said == 0 || errno == EAGAIN) {  // its queue is full
+        throw std::runtime_error(path + ": another broker listens there");
+    }
+    if (errno == EPROTOTYPE) {
+        throw std::runtime_error(path + ": is the socket of another program, which lives");
+    }
+    if (errno != ECONNREFUSED && errno != ENOENT) fail(path, "cannot be asked who listens there");
 }
 
 // Whoever holds it may look at the name, remove and make it. It is held for that long only. Who
 // goes removes it as the last thing, so that who has waited for it may hold a file without a name:
 // that one is let go, and the one that lies there by then is taken.
 shm::Descriptor open_lock(const std::string& path) {
-    shm::Descriptor made(
-        open((path + ".lock").c_str(), O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (!made.valid()) fail(path + ".lock", "cannot be opened");
+    const std::string name = path + ".lock";
+    // At once, whatever it is: a pipe would have somebody wait for who writes.
+    constexpr int kFlags = O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+    shm::Descriptor made(open(name.c_str(), kFlags, 0600));
+    if (!made.valid()) fail(name, "cannot be opened");
+    struct stat about = {};
+    if (fstat(made.get(), &about) != 0) fail(name, "cannot be looked at");
+    if (!S_ISREG(about.st_mode) || about.st_size != 0) {
+        throw std::runtime_error(name + ": is another's file: a socket's lock is an empty one");
+    }
     return made;
 }
 
@@ -108,9 +121,7 @@ Listener::Listener(std::string path, uint32_t mode) : path_(std::move(path)) {
     } while (!locked->lies_at(path_));
     struct stat about = {};
     const bool there = lstat(path_.c_str(), &about) == 0;
-    if (there && S_ISSOCK(about.st_mode) && somebody_listens(address, path_)) {
-        throw std::runtime_error(path_ + ": another broker listens there");
-    }
+    if (there && S_ISSOCK(about.st_mode)) expect_nobody(address, path_);
     try {
         if (there && !S_ISSOCK(about.st_mode)) {
             throw std::runtime_error(path_ + ": is not a socket");
@@ -175,7 +186,7 @@ Listener::Listener(shm::Descriptor inherited, uint64_t inode)
     path_ = address.sun_path;
     try {
         lock_ = open_lock(path_);
-    } catch (const std::system_error& error) {
+    } catch (const std::runtime_error& error) {
         // Its folder is gone, say. What is served does not hang on the name.
         log::warning(std::string(error.what()) + ": the socket's name will not be removed");
     }

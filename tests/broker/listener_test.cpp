@@ -5,7 +5,9 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -93,6 +95,36 @@ TEST(Listener, DoesNotTakeANameThatSomebodyListensOn) {
     const Folder folder;
     const Listener first(folder.path() + "/s", 0600);
     EXPECT_THROW(Listener(folder.path() + "/s", 0600), std::runtime_error);
+}
+
+TEST(Listener, DoesNotTakeTheNameOfAnotherProgramsSocket) {
+    for (const int type : {SOCK_STREAM, SOCK_DGRAM}) {
+        const Folder folder;
+        const std::string path = folder.path() + "/s";
+        struct sockaddr_un address = {};
+        address.sun_family = AF_UNIX;
+        path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+        shm::Descriptor other(socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
+        ASSERT_EQ(bind(other.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)),
+                  0);
+        if (type == SOCK_STREAM) ASSERT_EQ(listen(other.get(), 1), 0);
+        EXPECT_THROW(Listener(path, 0600), std::runtime_error);
+        EXPECT_TRUE(exists(path));
+        other.reset();
+        const Listener listener(path, 0600);  // nobody's any more
+    }
+}
+
+// What is beside a socket under that name may be anything.
+TEST(Listener, TakesNoFileForItsLockThatSaysSomething) {
+    const Folder folder;
+    const std::string lock = folder.write("s.lock", "pins");
+    EXPECT_THROW(Listener(folder.path() + "/s", 0600), std::runtime_error);
+    EXPECT_EQ(std::filesystem::file_size(lock), 4U);
+    ASSERT_EQ(unlink(lock.c_str()), 0);
+    ASSERT_EQ(mkfifo(lock.c_str(), 0600), 0);
+    EXPECT_THROW(Listener(folder.path() + "/s", 0600), std::runtime_error);
+    EXPECT_TRUE(exists(lock));
 }
 
 TEST(Listener, LeavesAnOrdinaryFileAndNoLockBesideIt) {
