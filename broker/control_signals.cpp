@@ -104,6 +104,10 @@ void Control::reload() {
             log::error(mistake);
         return log::error("the configuration stays as it was");
     }
+    // As an editor or a full disk leaves it: who wants to name nothing more can say so.
+    if (read.config.text.value_or("").find_first_not_of(" \t\r\n") == std::string::npos) {
+        return log::error(file_ + ": is empty; the configuration stays as it was");
+    }
     for (const std::string& fixed : fixed_differences(config_, read.config))
         log::warning(fixed);
     std::set<std::string> named;

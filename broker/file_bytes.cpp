@@ -19,7 +19,6 @@ namespace dibs {
 namespace {
 
 constexpr int kPromptMs = 5'000;
-constexpr size_t kPromptMost = 64U << 20;
 
 [[noreturn]] void fail(const std::string& name, int error) {
     const std::string why = error == EISDIR ? "is a directory" : std::strerror(error);
@@ -46,7 +45,7 @@ std::string file_bytes(const std::string& path) {
     return file_bytes(file.get(), path);
 }
 
-std::string prompt_file_bytes(const std::string& path) {
+std::string prompt_file_bytes(const std::string& path, size_t pipes_most) {
     const shm::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     if (!file.valid()) fail(path, errno);
     struct stat about = {};
@@ -65,7 +64,7 @@ std::string prompt_file_bytes(const std::string& path) {
         if (size < 0) fail(path, errno);
         if (size == 0) return bytes;
         bytes.append(part.data(), static_cast<size_t>(size));
-        if (bytes.size() > kPromptMost) throw std::runtime_error(path + ": does not end");
+        if (bytes.size() > pipes_most) throw std::runtime_error(path + ": does not end");
     }
 }
 

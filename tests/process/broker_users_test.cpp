@@ -1,11 +1,14 @@
 // tests/process/broker_users_test.cpp -- dibsd and several users: what each may have, no more.
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -207,6 +210,37 @@ TEST(Users, GetANewPolicyOnSighup) {
                            "[[policy]]\nuser = 61001\npools = [\"tokens\"]\n");
     dibsd.signal(SIGHUP);
     EXPECT_EQ(alice.marked(), 'd');
+}
+
+// An editor or a full disk has left nothing of it. The broker opens a pipe once more when it is
+// done with what came from it.
+TEST(Users, KeepTheirPolicyWhereTheNewOneIsEmpty) {
+    DIBS_NEEDS_ROOT();
+    const Folder folder;
+    open_folder(folder.path());
+    const Dibsd dibsd(folder,
+                      std::string(kOpen) + "[[policy]]\nuser = 61001\npools = [\"tokens\"]\n");
+    const std::string file = folder.path() + "/dibsd.toml";
+    ASSERT_EQ(unlink(file.c_str()), 0);
+    ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
+    for (const char* text : {"", " \n", "no configuration"}) {
+        dibsd.signal(SIGHUP);
+        shm::Descriptor pipe(open(file.c_str(), O_WRONLY | O_CLOEXEC));
+        ASSERT_EQ(write(pipe.get(), text, strlen(text)), static_cast<ssize_t>(strlen(text)));
+        while (pipe.valid()) {  // until nobody reads it any more
+            pipe.reset();
+            pipe = shm::Descriptor(open(file.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK));
+        }
+    }
+    Child alice([&](const Child& self) {
+        become_user(kAlice, kAlice);
+        RawClient client(dibsd.socket());
+        self.mark(claimed(client, 0, 1)[0]);
+        client.claim(9, 1);
+        self.mark(letter(client.wait()->reason));
+    });
+    EXPECT_EQ(alice.marked(), 'o');
+    EXPECT_EQ(alice.marked(), 'n');
 }
 
 TEST(Users, NeverHaveTheLastQuarterOfTheSessions) {
