@@ -98,6 +98,24 @@ TEST(Takeover, KeepsLeasesAndWaitingClaims) {
     EXPECT_EQ(holder.board().net_found_work.load(), 0U);
 }
 
+// Nobody else knows that the broker has died.
+TEST(Takeover, WaitsForAKeeperThatIsStopped) {
+    const Folder folder;
+    const KeptDibsd dibsd(folder, kCounted);
+    RawClient holder(dibsd.socket());
+    holder.claim(1, 0, 2);
+    const auto granted = holder.wait();
+    const pid_t keeper = dibsd.keeper();
+    kill(keeper, SIGSTOP);
+    holder.claim(2, 0, 1, 0);
+    EXPECT_EQ(holder.wait()->reason, Reason::kBusy);  // who is attached is served
+    dibsd.kill_broker();
+    holder.release(*granted);
+    kill(keeper, SIGCONT);
+    EXPECT_EQ(holder.wait()->reason, Reason::kOk);
+    EXPECT_EQ(holder.board().epoch.load(), 2U);
+}
+
 TEST(Takeover, KeepsAWorkerAndItsAssignment) {
     const Folder folder;
     const KeptDibsd dibsd(folder, kWorkerPool);
