@@ -107,7 +107,9 @@ TEST(Listener, DoesNotTakeTheNameOfAnotherProgramsSocket) {
         shm::Descriptor other(socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
         ASSERT_EQ(bind(other.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)),
                   0);
-        if (type == SOCK_STREAM) ASSERT_EQ(listen(other.get(), 1), 0);
+        if (type == SOCK_STREAM) {
+            ASSERT_EQ(listen(other.get(), 1), 0);
+        }
         EXPECT_THROW(Listener(path, 0600), std::runtime_error);
         EXPECT_TRUE(exists(path));
         other.reset();
