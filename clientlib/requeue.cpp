@@ -10,8 +10,7 @@ namespace dibs::client {
 
 void Session::wait_again(uint32_t tag, int code) {
     Tag& row = tags[tag];
-    if (row.release_owed) {  // nobody wants to know: it is cancelled, or released once it is
-                             // granted
+    if (row.release_owed) {  // nobody wants to know: cancelled, or released once it is granted
         row.release_owed = false;
         row.abandoned = true;
         row.cancel_owed = true;

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "broker/mapping.hpp"
@@ -12,18 +14,34 @@
 namespace dibs::test {
 namespace {
 
-TEST(Opening, ASessionWhoseDoorbellCannotBeWatchedIsHandedBackWithTheReason) {
+core::Limits few_rows() {
     core::Limits limits;
     limits.pools = 1;
     limits.sessions = 2;
-    const shm::Descriptor state = shm::make_memfd("state", core::state_size(limits));
-    const Mapping mapping(state.get(), core::state_size(limits));
-    core::format_state(mapping.bytes(), limits);
-    core::Core core(mapping.bytes());
-    BoardSegment board(limits.pools);
-    Exchange exchange(limits.sessions);
-    Turn turn(core, board, exchange);
-    auto session = std::make_unique<Session>(Peer{}, shm::SessionSizes{});
+    return limits;
+}
+
+// A turn with no session yet, and one that could be opened.
+class Opening : public testing::Test {
+  private:
+    std::span<std::byte> formatted() const {
+        core::format_state(mapping_.bytes(), limits_);
+        return mapping_.bytes();
+    }
+
+    const core::Limits limits_ = few_rows();
+    const shm::Descriptor state_ = shm::make_memfd("state", core::state_size(limits_));
+    const Mapping mapping_{state_.get(), core::state_size(limits_)};
+    BoardSegment board_{limits_.pools};
+
+  protected:
+    core::Core core{formatted()};
+    Exchange exchange{limits_.sessions};
+    Turn turn{core, board_, exchange};
+    std::unique_ptr<Session> session = std::make_unique<Session>(Peer{}, shm::SessionSizes{});
+};
+
+TEST_F(Opening, ASessionWhoseDoorbellCannotBeWatchedIsHandedBackWithTheReason) {
     session->bell.reset();  // epoll cannot watch what is not there
     ASSERT_TRUE(exchange.ask({.kind = Request::Kind::kSession, .session = session.get()}));
     ASSERT_TRUE(exchange.ask({.kind = Request::Kind::kStop}));
@@ -41,18 +59,7 @@ TEST(Opening, ASessionWhoseDoorbellCannotBeWatchedIsHandedBackWithTheReason) {
 
 // It would be a session of a STATE that nobody goes on from, and the keeper would hold it for one
 // of the other.
-TEST(Opening, ASessionBehindALoadIsNotBegun) {
-    core::Limits limits;
-    limits.pools = 1;
-    limits.sessions = 2;
-    const shm::Descriptor state = shm::make_memfd("state", core::state_size(limits));
-    const Mapping mapping(state.get(), core::state_size(limits));
-    core::format_state(mapping.bytes(), limits);
-    core::Core core(mapping.bytes());
-    BoardSegment board(limits.pools);
-    Exchange exchange(limits.sessions);
-    Turn turn(core, board, exchange);
-    auto session = std::make_unique<Session>(Peer{}, shm::SessionSizes{});
+TEST_F(Opening, ASessionBehindALoadIsNotBegun) {
     ASSERT_TRUE(exchange.ask({.kind = Request::Kind::kReplace}));
     ASSERT_TRUE(exchange.ask({.kind = Request::Kind::kSession, .session = session.get()}));
     turn.serve();
