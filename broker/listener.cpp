@@ -46,18 +46,13 @@ void make_folder(const std::string& path) {
     }
 }
 
-// Only a socket that nobody holds any more says that nobody is there.
-void expect_nobody(const struct sockaddr_un& address, const std::string& path) {
+// 0: another broker listens there, if only its queue is full. Else what the kernel says: that a
+// socket refuses means that nobody holds it any more, and nothing else does.
+int ask(const struct sockaddr_un& address, const std::string& path) {
     const shm::Descriptor probe = new_socket(path);
     const int said =
         connect(probe.get(), reinterpret_cast<const struct sockaddr*>(&address), sizeof(address));
-    if (said == 0 || errno == EAGAIN) {  // its queue is full
-        throw std::runtime_error(path + ": another broker listens there");
-    }
-    if (errno == EPROTOTYPE) {
-        throw std::runtime_error(path + ": is the socket of another program, which lives");
-    }
-    if (errno != ECONNREFUSED && errno != ENOENT) fail(path, "cannot be asked who listens there");
+    return said == 0 || errno == EAGAIN ? 0 : errno;
 }
 
 // Whoever holds it may look at the name, remove and make it. It is held for that long only. Who
@@ -121,8 +116,16 @@ Listener::Listener(std::string path, uint32_t mode) : path_(std::move(path)) {
     } while (!locked->lies_at(path_));
     struct stat about = {};
     const bool there = lstat(path_.c_str(), &about) == 0;
-    if (there && S_ISSOCK(about.st_mode)) expect_nobody(address, path_);
+    const int said = there && S_ISSOCK(about.st_mode) ? ask(address, path_) : ECONNREFUSED;
+    if (said == 0) throw std::runtime_error(path_ + ": another broker listens there");
     try {
+        if (said == EPROTOTYPE) {
+            throw std::runtime_error(path_ + ": is the socket of another program, which lives");
+        }
+        if (said != ECONNREFUSED && said != ENOENT) {
+            errno = said;
+            fail(path_, "cannot be asked who listens there");
+        }
         if (there && !S_ISSOCK(about.st_mode)) {
             throw std::runtime_error(path_ + ": is not a socket");
         }

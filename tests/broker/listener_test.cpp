@@ -112,6 +112,7 @@ TEST(Listener, DoesNotTakeTheNameOfAnotherProgramsSocket) {
         }
         EXPECT_THROW(Listener(path, 0600), std::runtime_error);
         EXPECT_TRUE(exists(path));
+        EXPECT_FALSE(exists(path + ".lock"));
         other.reset();
         const Listener listener(path, 0600);  // nobody's any more
     }
