@@ -3,7 +3,7 @@
 #include "broker/terminal_text.hpp"
 
 #include <algorithm>
-#include <cstdint>
+#include <iterator>
 
 namespace dibs {
 
@@ -35,10 +35,34 @@ size_t utf8_size(std::string_view bytes) {
     return overlong || none ? 0 : static_cast<size_t>(count) + 1;
 }
 
-bool is_control(std::string_view character) {
+uint32_t code_point(std::string_view character) {
     const auto first = static_cast<unsigned char>(character[0]);
-    if (character.size() == 1) return first < 0x20 || first == 0x7f;
-    return first == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0;
+    if (character.size() == 1) return first;
+    uint32_t point = first & (0x7fU >> character.size());
+    for (const char next : character.substr(1))
+        point = point << 6 | (static_cast<unsigned char>(next) & 0x3fU);
+    return point;
+}
+
+bool is_unprintable(std::string_view character) {
+    struct Range {
+        uint32_t first;
+        uint32_t last;
+    };
+    // Unicode 15: categories Cc, Cf, Zl and Zp, and Default_Ignorable_Code_Point.
+    static constexpr Range kRanges[] = {
+        {0x0, 0x1f},        {0x7f, 0x9f},       {0xad, 0xad},       {0x34f, 0x34f},
+        {0x600, 0x605},     {0x61c, 0x61c},     {0x6dd, 0x6dd},     {0x70f, 0x70f},
+        {0x890, 0x891},     {0x8e2, 0x8e2},     {0x115f, 0x1160},   {0x17b4, 0x17b5},
+        {0x180b, 0x180f},   {0x200b, 0x200f},   {0x2028, 0x202e},   {0x2060, 0x206f},
+        {0x3164, 0x3164},   {0xfe00, 0xfe0f},   {0xfeff, 0xfeff},   {0xffa0, 0xffa0},
+        {0xfff0, 0xfffb},   {0x110bd, 0x110bd}, {0x110cd, 0x110cd}, {0x13430, 0x1343f},
+        {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff},
+    };
+    const uint32_t point = code_point(character);
+    return std::any_of(std::begin(kRanges), std::end(kRanges), [&](const Range& range) {
+        return point >= range.first && point <= range.last;
+    });
 }
 
 std::string harmless(std::string_view text) {
@@ -46,7 +70,7 @@ std::string harmless(std::string_view text) {
     while (!text.empty()) {
         const size_t size = utf8_size(text);
         const std::string_view one = text.substr(0, std::max<size_t>(size, 1));
-        if (size == 0 || is_control(one)) {
+        if (size == 0 || is_unprintable(one)) {
             clean += '?';
         } else {
             clean += one;
@@ -54,6 +78,15 @@ std::string harmless(std::string_view text) {
         text.remove_prefix(one.size());
     }
     return clean;
+}
+
+std::string harmless_lines(std::string_view text) {
+    std::string clean;
+    for (size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
+        clean += harmless(text.substr(0, end)) + '\n';
+        text.remove_prefix(end + 1);
+    }
+    return clean + harmless(text);
 }
 
 }  // namespace dibs

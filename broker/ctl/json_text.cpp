@@ -53,8 +53,19 @@ void JsonText::name(std::string_view key) {
     line_ += ':';
 }
 
-void JsonText::quoted(std::string_view value) {
+// Beyond U+FFFF as JSON has it: two halves.
+void JsonText::escaped(uint32_t point) {
     static constexpr char kHex[] = "0123456789abcdef";
+    if (point > 0xffff) {
+        escaped(0xd800 + ((point - 0x10000) >> 10U));
+        return escaped(0xdc00 + ((point - 0x10000) & 0x3ffU));
+    }
+    line_ += "\\u";
+    for (const uint32_t shift : {12U, 8U, 4U, 0U})
+        line_ += kHex[point >> shift & 15U];
+}
+
+void JsonText::quoted(std::string_view value) {
     line_ += '"';
     for (size_t i = 0; i < value.size(); ++i) {
         const char c = value[i];
@@ -67,12 +78,8 @@ void JsonText::quoted(std::string_view value) {
             line_ += "\\t";
         } else if (const size_t size = utf8_size(value.substr(i)); size == 0) {
             line_ += "\\ufffd";
-        } else if (const std::string_view one = value.substr(i, size); is_control(one)) {
-            const auto point =
-                static_cast<unsigned char>(one.back());  // its last byte is its number
-            line_ += "\\u00";
-            line_ += kHex[point >> 4];
-            line_ += kHex[point & 15];
+        } else if (const std::string_view one = value.substr(i, size); is_unprintable(one)) {
+            escaped(code_point(one));
             i += size - 1;
         } else {
             line_ += one;

@@ -31,6 +31,7 @@ class JsonText {
     void close(char bracket);
     void name(std::string_view key);
     void quoted(std::string_view value);
+    void escaped(uint32_t point);
 
     std::string line_;
 };

@@ -34,6 +34,11 @@ TEST(JsonText, EscapesWhatATerminalWouldObey) {
     EXPECT_EQ(quoted("\xc2\x80\xc2\x9b\xc2\x9f\xc2\xa0"), "\"\\u0080\\u009b\\u009f\xc2\xa0\"");
 }
 
+TEST(JsonText, EscapesWhatATerminalDoesNotShow) {
+    EXPECT_EQ(quoted("a\u202e\u2028\u00ad"), R"("a\u202e\u2028\u00ad")");
+    EXPECT_EQ(quoted("\U000e0041"), R"("\udb40\udc41")");
+}
+
 TEST(Utf8, IsSizedCharacterByCharacter) {
     EXPECT_EQ(utf8_size("a"), 1U);
     EXPECT_EQ(utf8_size("\xe2\x82\xac."), 3U);

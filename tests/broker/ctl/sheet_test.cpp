@@ -22,6 +22,15 @@ TEST(Harmless, ReplacesWhatATerminalWouldObey) {
     EXPECT_EQ(harmless("\xc2\x80\xc2\x9f"), "??");
 }
 
+TEST(Harmless, ReplacesWhatATerminalDoesNotShow) {
+    EXPECT_EQ(harmless("a\u202etxt.exe"), "a?txt.exe");  // right-to-left override
+    EXPECT_EQ(harmless("\u2066a\u2069\u061c\u200f"), "?a???");
+    EXPECT_EQ(harmless("a\u2028b\u2029c"), "a?b?c");
+    EXPECT_EQ(harmless("web\u200b\u00ad\ufeff"), "web???");
+    EXPECT_EQ(harmless("\U000e0041"), "?");
+    EXPECT_EQ(harmless("\u2010\u2030\u00ae"), "\u2010\u2030\u00ae");
+}
+
 TEST(Harmless, ReplacesWhatIsNoCharacter) {
     EXPECT_EQ(harmless("a\x9b\xff"),
               "a??");  // the first of them is U+009B where bytes are characters
