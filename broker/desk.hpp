@@ -73,7 +73,8 @@ class Desk {
     [[nodiscard]] bool reports_to(AdminJob& job, uint32_t* pool) const;
     [[nodiscard]] core::TimeNs event_of(const AdminJob& job) const;
     [[nodiscard]] bool is_heard_of(uint64_t number) const;
-    [[nodiscard]] std::vector<std::string> to_provision(uint64_t number, uint32_t slot) const;
+    [[nodiscard]] std::vector<std::string> to_provision(uint64_t number,
+                                                        std::string_view labels) const;
 
     // desk_rows.cpp
     [[nodiscard]] bool sees(const AdminJob& job, uint32_t session) const;

@@ -26,6 +26,19 @@ bool printable(std::string_view name) {
     });
 }
 
+// With its pull, each ended by a zero byte.
+std::string labels_brought(const AdminJob& job, std::string_view worker) {
+    std::string labels;
+    const auto& pullers = job.request.pullers;
+    const auto found = std::find_if(pullers.begin(), pullers.end(), [&](const auto& puller) {
+        return puller->worker == worker;
+    });
+    if (found == pullers.end()) return labels;
+    for (const std::string& label : (*found)->labels)
+        labels += label + '\0';
+    return labels;
+}
+
 const char* sentence_of(shm::Reason reason) {
     switch (reason) {
         case shm::Reason::kState:
@@ -220,12 +233,14 @@ void Desk::take_pulled(AdminJob& job) const {
         pulled->worker.assign(row.name, row.name_size);
         pulled->claim = told.claim;
         pulled->abort = told.holder_claim;
-        if (told.provision) pulled->provision = to_provision(told.claim, slot);
+        if (told.provision) {
+            pulled->provision = to_provision(told.claim, labels_brought(job, pulled->worker));
+        }
         job.answer.pulled.push_back(std::move(pulled));
     }
 }
 
-std::vector<std::string> Desk::to_provision(uint64_t number, uint32_t slot) const {
+std::vector<std::string> Desk::to_provision(uint64_t number, std::string_view labels) const {
     std::vector<std::string> names;
     const uint32_t row = core_.find_claim(number);
     if (row == shm::kNoRow) return names;
@@ -235,7 +250,7 @@ std::vector<std::string> Desk::to_provision(uint64_t number, uint32_t slot) cons
         claim.payload, claim.payload_size, reinterpret_cast<std::byte*>(payload.data()));
     ClaimReader reader;
     if (!reader.read(payload)) return names;
-    const uint32_t lacking = reader.lacking(core_.slot_labels(slot));
+    const uint32_t lacking = reader.lacking(labels);
     for (size_t i = 0; i < reader.terms().provisionable.size(); ++i) {
         if ((lacking >> i & 1U) != 0) names.emplace_back(reader.terms().provisionable[i]);
     }

@@ -413,7 +413,8 @@ struct alignas(64) PoolRow {
     uint64_t account_expiry_ns;  // of reported workers that hold nothing
     uint64_t request_age_max_ns;
     uint64_t queue_timeout_ns;
-    uint8_t reserved2[24];
+    uint64_t requeued_total;  // leases that ended with their claims waiting again
+    uint8_t reserved2[16];
 };
 static_assert(sizeof(PoolRow) == 512);
 

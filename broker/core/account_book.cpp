@@ -59,6 +59,7 @@ AccountBook::AccountBook(State& state, Edit& edit, Arena& arena, uint64_t seed)
       forgotten(0, state.slots.size(), 0),
       assignments(state.pools.size(), state.slots.size()),
       banned_in(state.accounts.size()),
+      granted_in(state.leases.size()),
       seen_in(state.accounts.size()),
       best_of(state.accounts.size()),
       claim_by_number(state.claims.size()) {}
@@ -164,6 +165,15 @@ void AccountBook::ban_accounts() {
             worse += tenant.units[q];
         if (worse != 0 && tenant.account != kNoRow) banned_in[tenant.account] = bans;
     }
+}
+
+bool AccountBook::lacks_preferred(std::span<const std::string> held, uint32_t preferred) const {
+    if (preferred == kNoRow) return false;
+    bool lacks = false;
+    each_label(labels.text(preferred), [&](std::string_view label) {
+        lacks = lacks || std::find(held.begin(), held.end(), label) == held.end();
+    });
+    return lacks;
 }
 
 void AccountBook::drop_crowd(uint32_t row) {

@@ -16,6 +16,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -227,6 +228,7 @@ struct AccountBook {
         uint32_t slot;
         uint32_t generation;
         uint64_t user_data;  // of the command
+        std::vector<std::string> labels;
     };
     std::vector<Pulling> pulling;  // who asked in this turn
     size_t pulled = 0;             // those that have been told
@@ -251,6 +253,12 @@ struct AccountBook {
     std::array<std::vector<uint32_t>, kClassesAndFree> crowds_at;
     std::vector<uint64_t> banned_in;  // account → the last step in which it might not preempt
     uint64_t bans = 0;                // such steps
+    // What a turn's passes have granted is nobody's to take before the next turn. They count
+    // from 1.
+    uint64_t turn = 1;
+    bool has_passed = false;           // a pass of this turn has begun
+    std::vector<uint64_t> granted_in;  // lease → the turn whose passes have granted it
+    bool is_deferred = false;          // somebody was kept from such a lease: the next turn looks
     // A walk over crowds works out what an account's best class is once.
     std::vector<uint64_t> seen_in;  // account → the last walk that came to it
     std::vector<uint8_t> best_of;   // account → what that one found
@@ -282,7 +290,14 @@ struct AccountBook {
         if (wants_two_steps(crowds[crowd])) pass.two_steps |= static_cast<uint8_t>(1U << at_class);
         crowds_at[at_class].push_back(crowd);
     }
+    void begin_turn() {
+        ++turn;
+        has_passed = false;
+        is_deferred = false;
+    }
+    void note_grant(uint32_t lease) { granted_in[lease] = has_passed ? turn : 0; }
     void ban_accounts();
+    [[nodiscard]] bool lacks_preferred(std::span<const std::string> held, uint32_t preferred) const;
     [[nodiscard]] bool waits_at(uint8_t at_class) const {
         return (pass.classes >> at_class & 1U) != 0;
     }

@@ -158,6 +158,7 @@ struct Core::Parts::Crossings {
 };
 
 TimeNs Core::Parts::next_crossing() const {
+    if (book->is_deferred) return now_ns + 1;
     if (book->crossing_known) return book->crossing_ns;
     Crossings crossings{.parts = *this, .earliest = {}};
     for (uint32_t pool = 0; pool < state.counters->pools; ++pool) {

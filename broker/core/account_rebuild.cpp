@@ -41,6 +41,12 @@ void Core::Parts::rebuild_accounts(const std::vector<uint32_t>& claims) {
     }
     book->sweep_at = AccountBook::kSweepAt;
     book->stepped_us = now_ns / 1000;
+    // Whether the last turn has kept somebody from what it granted died with its broker.
+    for (uint32_t pool = 0; pool < state.counters->pools; ++pool) {
+        const shm::PoolRow& row = state.pools[pool];
+        const bool granted = row.granted_total != 0 && row.last_dispatch_ns == now_ns;
+        if (by_account(pool) && row.waiting != 0 && granted) book->is_deferred = true;
+    }
 }
 
 void Core::Parts::rebuild_stalls() {

@@ -43,10 +43,10 @@ void Check::pools() {
             &wrongs_, [&] { return who() + " unconfirmed"; }, census.unconfirmed, pool.unconfirmed);
         expect_count(
             &wrongs_,
-            [&] { return who() + " accepted claims"; },
+            [&] { return who() + " accepted and requeued claims"; },
             pool.granted_total + pool.expired_total + pool.cancelled_total + pool.rejected_total +
                 pool.waiting + pool.confirming,
-            pool.accepted_total);
+            pool.accepted_total + pool.requeued_total);
         expect(&wrongs_,
                pool.order != shm::PoolOrder::kAccount || pool.mode != shm::ExpiryMode::kLazy,
                [&] { return who() + " is ordered by account and collects lazily"; });

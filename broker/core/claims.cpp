@@ -141,8 +141,9 @@ void Core::Parts::accept(const Claim& command, uint64_t number, const TermRows* 
     put(claim.vector_max, kNoRow);
     put(claim.application, kNoRow);
     put(claim.type, kNoRow);
-    if (command.timeout_ns != 0 && command.timeout_ns < kNever - now_ns) {
-        put(claim.deadline_ns, now_ns + command.timeout_ns);
+    const TimeNs deadline_ns = command.deadline_at(now_ns);
+    if (deadline_ns != kNever) {
+        put(claim.deadline_ns, deadline_ns);
         timers.set(TimerKind::kDeadline, row, claim.deadline_ns + 1, number);
     }
     put(session.claims, session.claims + 1);

@@ -8,6 +8,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -102,8 +103,10 @@ struct Claim {
     uint32_t pool = 0;
     uint64_t user_data = 0;
     TimeNs timeout_ns = shm::kNever;  // 0 = now or not at all
-    TimeNs interval_ns = 0;           // 0 = the lease is bound to its holder's life
-    Key key = {};                     // all zero = none
+    // kNever: now + timeout_ns. Else an instant, which may have passed.
+    TimeNs deadline_ns = shm::kNever;
+    TimeNs interval_ns = 0;  // 0 = the lease is bound to its holder's life
+    Key key = {};            // all zero = none
     bool when_busy_given = false;
     shm::WhenBusy when_busy = shm::WhenBusy::kWait;
     std::span<const uint8_t> payload = {};
@@ -113,6 +116,11 @@ struct Claim {
     const ClaimTerms* terms = nullptr;       // null = none given
     int32_t priority = 1;                    // kept with it; no pool is ordered by it yet
 
+    [[nodiscard]] TimeNs deadline_at(TimeNs now_ns) const {
+        if (deadline_ns != shm::kNever) return std::min(deadline_ns, shm::kNever - 1);
+        return timeout_ns != 0 && timeout_ns < shm::kNever - now_ns ? now_ns + timeout_ns
+                                                                    : shm::kNever;
+    }
     // Who has waited elsewhere before may say since when. It orders nothing.
     [[nodiscard]] bool brings_its_time() const {
         return terms != nullptr && terms->enqueued_ns != shm::kNever;

@@ -77,7 +77,7 @@ void Core::begin_turn(TimeNs now) {
         if (!parts.just_attached) parts.touched.clear();
         parts.just_attached = false;
         parts.fresh.clear();
-        parts.now_ns = std::max(parts.now_ns, now);
+        if (!parts.passes_again) parts.now_ns = std::max(parts.now_ns, now);
         parts.first_number = parts.state.counters->arrival_next;
     }
     const bool goes_on = parts.cut;
@@ -105,7 +105,11 @@ bool Core::work_left() const {
 }
 
 bool Core::cut() const {
-    return parts_->cut;
+    return parts_->cut || parts_->passes_again;
+}
+
+bool Core::passes_again() const {
+    return parts_->passes_again;
 }
 
 TimeNs Core::next_turn() const {

@@ -95,8 +95,11 @@ class Core {
     // A cut, a death, a growing pool or an undecided one to go on with: a turn is wanted without
     // new commands. Instants are next_turn()'s.
     [[nodiscard]] bool work_left() const;
-    // The last turn was cut: the next one goes on with it, at its time; commands wait until then.
+    // The last turn is not over: it was cut, or another pass of it follows. The next one goes on
+    // with it, at its time; commands wait until then.
     [[nodiscard]] bool cut() const;
+    // Another pass of the turn follows: it was not cut.
+    [[nodiscard]] bool passes_again() const;
     // The next instant at which a turn is wanted without new commands, after a turn: the earlier of
     // the next two. kNever = none.
     [[nodiscard]] TimeNs next_turn() const;

@@ -58,6 +58,7 @@ void Core::decide() {
           parts.go_on_draining() && parts.grow_pools() && parts.shrink_pools() &&
           parts.run_timers() && (!parts.forgetting || parts.forget_workers()) && parts.pass());
     if (parts.cut) return parts.settle_fresh();
+    parts.passes_again = !parts.dirty.empty();
     parts.impatient.clear();
     parts.cut = !parts.tell_news();
 }
@@ -70,7 +71,7 @@ bool Core::Parts::tell_news() {
         tell_drained(pool);
     }
     if (state.counters->draining == 1) tell_all_drained();
-    if (book && !tell_pulled()) return false;
+    if (book && !passes_again && !tell_pulled()) return false;
     for (uint32_t pool = touched.first(0); pool != kNoRow; pool = touched.first(pool + 1)) {
         if (!demand_moved(pool) || !pool_lives(pool)) continue;
         if (full()) return false;

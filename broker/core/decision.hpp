@@ -63,6 +63,7 @@ struct Decision {
     bool provision = false;  // kGrant, kAssign, kPulled: a provisionable label is missing
     bool is_void = false;    // kRefund: the account is gone
     bool pledged = false;    // kGrant: it has been told already
+    bool has_class = false;  // kGrant, in a pool ordered by account: it is to_class
     uint8_t from_class = 0;
     uint8_t to_class = 0;
     uint64_t holder_claim = 0;  // its claim's number, 0 = nobody's

@@ -29,7 +29,7 @@ uint32_t sum_of(const Core& core, const Decision& decision) {
         decision.holder_uid,
         decision.holder_pid,
         uint64_t{decision.provision} | uint64_t{decision.is_void} << 1U |
-            uint64_t{decision.pledged} << 2U,
+            uint64_t{decision.pledged} << 2U | uint64_t{decision.has_class} << 3U,
         decision.from_class,
         decision.to_class,
         decision.holder_claim,

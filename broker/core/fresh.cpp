@@ -17,7 +17,8 @@ namespace dibs::core {
 bool Core::Parts::may_stay_fresh(const Claim& command) const {
     return state.pools[command.pool].kind == shm::PoolKind::kCounted &&
            backlog.head(command.pool) == kNoRow && command.payload.empty() &&
-           !key_given(command.key.data()) && !command.brings_its_time() && fresh.size() < kFreshMax;
+           !key_given(command.key.data()) && !command.brings_its_time() &&
+           command.deadline_ns == kNever && fresh.size() < kFreshMax;
 }
 
 Claim FreshClaim::command() const {

@@ -116,11 +116,14 @@ uint32_t Core::Parts::grant(uint32_t claim_row, uint32_t first_slot) {
     }
     if (by_account(claim.pool)) {
         Decision& granted = decisions.back();
+        granted.has_class = true;
+        granted.to_class = claim.account_class;
         const bool prefers = claim.preferred_set != kNoRow;
         for (uint32_t slot = first_slot; prefers && slot != kNoRow;
              slot = state.slots[slot].holder_next) {
             granted.provision = granted.provision || lacks_preferred(claim_row, slot);
         }
+        book->note_grant(row);
         begin_run(claim_row, row);
         return row;
     }

@@ -127,6 +127,7 @@ struct Core::Parts {
     TimeNs now_ns = 0;
     uint64_t first_number = 0;  // of the claims that came in this turn, cuts included
     bool cut = false;
+    bool passes_again = false;  // another pass of the turn follows, in a turn of its own
     bool forgetting = false;    // the turn opened, and the log was full before all were forgotten
     bool pledged = false;       // the claim that is applied next is granted already
     bool just_attached = true;  // its first turn tells what a predecessor's cut turn did not
@@ -476,6 +477,7 @@ struct Core::Parts {
     // preemption.cpp
     [[nodiscard]] bool somebody_preempts() const;
     bool preempt_for_class();
+    [[nodiscard]] uint32_t first_candidate(uint32_t root) const;
     [[nodiscard]] uint32_t cheapest_candidate(const std::vector<uint32_t>& stalls,
                                               size_t* at) const;
     [[nodiscard]] size_t best_taker(const std::vector<CrowdAtHead>& crowds,

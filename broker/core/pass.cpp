@@ -13,7 +13,7 @@ namespace dibs::core {
 namespace ClaimFlag = shm::ClaimFlag;
 
 bool Core::Parts::pass() {
-    if (book) book->is_passing = true;
+    if (book) book->is_passing = book->has_passed = true;
     for (uint32_t pool = dirty.first(0); pool != kNoRow; pool = dirty.first(pool + 1)) {
         looked_again = false;
         if (!pass_over(pool)) return false;

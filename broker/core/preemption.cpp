@@ -64,12 +64,26 @@ bool Core::Parts::preempt_for_class() {
     return true;
 }
 
+// The cheapest of the list that was not granted by this turn's passes: one turn is one pass,
+// however often it looks again, and what it grants is not revoked at the same instant.
+uint32_t Core::Parts::first_candidate(uint32_t root) const {
+    const auto is_older = [&](uint32_t lease) { return book->granted_in[lease] != book->turn; };
+    uint32_t first = book->stall_leases.first(root);
+    if (first == kNoRow || is_older(first)) return first;
+    book->is_deferred = true;
+    first = kNoRow;
+    book->stall_leases.each(root, [&](uint32_t lease) {
+        if (first == kNoRow && is_older(lease)) first = lease;
+    });
+    return first;
+}
+
 uint32_t Core::Parts::cheapest_candidate(const std::vector<uint32_t>& stalls, size_t* at) const {
     uint32_t best = kNoRow;
     Cost best_cost = {};
     for (size_t place = 0; place < stalls.size(); ++place) {
         for (uint32_t q = book->pass.at_class + 1U; q < kClassesAndFree; ++q) {
-            const uint32_t lease = book->stall_leases.first(book->stalls[stalls[place]].leases[q]);
+            const uint32_t lease = first_candidate(book->stalls[stalls[place]].leases[q]);
             if (lease == kNoRow) continue;
             const Cost cost = cost_of(lease);
             const auto number = [&](uint32_t row) {

@@ -106,6 +106,7 @@ bool Core::Parts::forget_workers() {
 // Time goes over accounts and reported workers before a turn's commands. Pools ordered by account
 // in which somebody waits or runs are looked at, unless that cannot lead to anything.
 void Core::Parts::open_account_turn() {
+    if (!passes_again) book->begin_turn();
     // What is above its cap falls as turns cut its time: nobody can say when it will be where.
     if (now_ns >= book->crossing_ns || !book->above.empty()) book->crossing_known = false;
     step_accounts();
@@ -128,6 +129,10 @@ void Core::Parts::end_account_turn() {
             if (by_account(pool) && state.pools[pool].waiting != 0) dirty.add(pool);
         }
     }
+    if (book->is_deferred) {  // to the next turn, not to another pass of this one
+        book->has_changed = true;
+        book->crossing_known = false;
+    }
     if (book->has_changed) return;
     if (book->looks) (void)next_crossing();
     book->looked_ns = now_ns;
@@ -135,12 +140,13 @@ void Core::Parts::end_account_turn() {
 
 void Core::Parts::apply(const Pull& command) {
     const auto refuse = [&](Reason reason) { result(kNoRow, command.user_data, reason); };
+    const Reason of_pool = report_refusal(command.pool, "anybody");
+    if (of_pool != Reason::kOk) return refuse(of_pool);
     for (const Pull::Worker& worker : command.workers) {
         const Reason reason = report_refusal(command.pool, worker.name);
         if (reason != Reason::kOk) return refuse(reason);
         if (!LabelSets::well_formed(worker.labels)) return refuse(Reason::kPayload);
     }
-    if (command.workers.empty()) return;
     size_t next = 0;
     if (book->kept_pulls.empty() && carry_out(command, &next)) return;
     book->kept_pulls.emplace_back(command, next);
@@ -185,7 +191,10 @@ bool Core::Parts::carry_out(const Pull& command, size_t* next) {
                 continue;
             }
         }
-        book->pulling.push_back({slot, state.slots[slot].head.generation, command.user_data});
+        book->pulling.push_back({slot,
+                                 state.slots[slot].head.generation,
+                                 command.user_data,
+                                 {worker.labels.begin(), worker.labels.end()}});
     }
     return true;
 }
@@ -231,11 +240,12 @@ void Core::Parts::order_oldest_assignments(uint32_t pool) {
     }
 }
 
-// The last duty of a turn: each worker that asked is told.
+// The last duty of a turn, after its last pass: each worker that asked is told. What it must
+// provision goes by the labels that it came with: a slot that is held keeps those that it had.
 bool Core::Parts::tell_pulled() {
     for (; book->pulled < book->pulling.size(); ++book->pulled) {
         if (full()) return false;
-        const auto [row, generation, user_data] = book->pulling[book->pulled];
+        const auto& [row, generation, user_data, labels] = book->pulling[book->pulled];
         const shm::SlotRow& slot = state.slots[row];
         if (slot.state == SlotState::kFree || slot.head.generation != generation) continue;
         Decision& told = decide_that(DecisionKind::kPulled);
@@ -246,7 +256,7 @@ bool Core::Parts::tell_pulled() {
         if ((slot.flags & SlotFlag::kAssigned) == 0) continue;
         told.claim = state.leases[slot.holder].arrival;
         told.holder_claim = slot.worker_tag;
-        told.provision = lacks_preferred(runs_on(row), row);
+        told.provision = book->lacks_preferred(labels, state.claims[runs_on(row)].preferred_set);
     }
     book->pulling.clear();
     book->pulled = 0;

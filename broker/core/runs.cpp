@@ -212,8 +212,8 @@ void Core::Parts::after_run(uint32_t row, bool again) {
     put(session.claims, session.claims + 1);
     tags[claim.session][claim.tag] = row;
     add_key(claim.session, claim.key, row);
-    shm::PoolRow& pool = edit.row(state.pools[claim.pool], kPoolStates);
-    put(pool.accepted_total, pool.accepted_total + 1);
+    shm::PoolRow& pool = edit.row(state.pools[claim.pool], 1U << 7U);
+    put(pool.requeued_total, pool.requeued_total + 1);
     if (draining(claim.pool)) {
         return end_claim(row, Outcome::kRejected, Reason::kDraining, 0, true);
     }

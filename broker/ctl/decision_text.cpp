@@ -167,6 +167,7 @@ void write_grant(JsonText& json,
     json.number("fence", decision.fence);
     json.number("interval_ns", decision.value);
     if (decision.provision) json.truth("provision", true);
+    if (decision.has_class) json.number("class", decision.to_class);
 }
 
 // A rejection's value is its worker's code after a refusal, else the pause before another try.

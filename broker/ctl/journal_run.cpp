@@ -86,14 +86,10 @@ uint64_t check_recording(JournalReader& journal) {
 void run_journal(JournalReader& journal, const RunOptions& options, const LineSink& sink) {
     refuse_changed(journal);
     Replayer replayer(limits_of(journal));
+    if (options.turns) replayer.tell_turns();
     while (const journal::Line* line = journal.next()) {
         if (is_expectation(*line)) continue;
-        const bool opens = !replayer.turn_open() && line->advance() == nullptr &&
-                           line->state() == nullptr && line->recording_ends() == nullptr;
         replayer.apply(*line);
-        if (options.turns && opens) {
-            sink("{\"turn\":{\"now_ns\":" + std::to_string(replayer.core().now()) + "}}");
-        }
         for (const std::string& decision : replayer.take_decisions())
             sink(decision);
     }

@@ -94,7 +94,7 @@ int complain(const std::string& name, uint32_t line, const JournalError& error) 
                  harmless(name).c_str(),
                  line,
                  column.c_str(),
-                 harmless(error.what()).c_str());
+                 harmless_lines(error.what()).c_str());
     return kExitFailed;
 }
 
@@ -149,7 +149,10 @@ int run_replay(int argc, char** argv) {
                         "describes journals.");
     arguments.operands("FILE", &options.files, "the journal; - is standard input");
     arguments.flag("--final-state", &options.final_state, "print the rows at the end, too");
-    arguments.flag("--turns", &options.turns, "print a line where a turn opens, too");
+    arguments.flag(
+        "--turns",
+        &options.turns,
+        "print a line where a turn opens, too: the journal's, a timer's, or another pass");
     arguments.flag(
         "--check", &options.check, "check the journal's expectations instead, or a recording");
     arguments.flag("--binary", &options.binary, "the journal must be binary");

@@ -151,6 +151,9 @@ void Replayer::open_turn() {
     turn_open_ = true;
     collected_ = 0;
     core_->begin_turn(now_);
+    if (tells_turns_) {
+        decisions_.push_back(R"({"turn":{"now_ns":)" + std::to_string(core_->now()) + "}}");
+    }
     // Where that alone fills the turn's log, as much as it takes goes before the journal's
     // commands.
     if (recording_ || !core_->turn_full()) return;
@@ -279,6 +282,10 @@ void Replayer::apply(const journal::Pool& pool) {
 }
 
 void Replayer::apply(const journal::Session& session) {
+    if (session.tags_max() == 0 || session.tags_max() > shm::kTagsMax) {
+        throw JournalError("\"tags_max\" is " + std::to_string(session.tags_max()) +
+                           ": it is 1 to " + std::to_string(shm::kTagsMax));
+    }
     ++sessions_;
     std::string why;
     const uint32_t row = core_->open_session({.uid = session.uid(),
@@ -306,49 +313,6 @@ uint32_t Replayer::speaker(const flatbuffers::String* named, const std::string& 
     return cast_.live_session(named == nullptr ? otherwise : named->str()).row;
 }
 
-void Replayer::apply(const journal::MaybePool& pool, bool on) {
-    core::Drain drain{.on = on};
-    if (pool.pool() != nullptr) {
-        drain.pool = pool_row(pool.pool());
-        if (drain.pool == shm::kNoRow) {
-            throw JournalError("there is no pool " + json_string(pool.pool()->str()));
-        }
-    }
-    core_->apply(drain);
-}
-
-void Replayer::apply(const journal::PoolName& pool) {
-    const std::string name = pool.pool()->str();
-    switch (core_->delete_pool(pool_row(pool.pool()))) {
-        case shm::Reason::kUnknownPool:
-            throw JournalError("there is no pool " + json_string(name));
-        case shm::Reason::kState:
-            throw JournalError("pool " + json_string(name) + " is in use");
-        default:
-            return;
-    }
-}
-
-// What an administrator does has no result to expect, so that it must succeed.
-void Replayer::apply(const journal::Steered& named, bool ends) {
-    const Cast::Claim& claim = cast_.claim(named.claim()->str());
-    core::Steer steer;
-    steer.kind = !ends                        ? core::Steer::Kind::kRenew
-                 : claim.lease != shm::kNever ? core::Steer::Kind::kRelease
-                                              : core::Steer::Kind::kCancel;
-    steer.lease = claim.lease;
-    steer.interval_ns = named.interval_ns();
-    steer.session = speaker(nullptr, cast_.session_name(claim));
-    steer.tag = cast_.tag_of(claim);
-    steer.number = claim.number;
-    core::TimeNs granted_ns = 0;
-    const shm::Reason reason = core_->apply(steer, &granted_ns);
-    if (reason != shm::Reason::kOk) {
-        throw JournalError("claim " + json_string(claim.name) + ": " +
-                           std::string(reason_word(reason)));
-    }
-}
-
 // --- claims and leases
 
 void Replayer::apply(const journal::Claim& claim) {
@@ -357,6 +321,9 @@ void Replayer::apply(const journal::Claim& claim) {
     }
     if (claim.payload_size().value_or(0) > kPayloadSizeMax) {
         throw JournalError("\"payload_size\" is over " + std::to_string(kPayloadSizeMax));
+    }
+    if (claim.timeout_ns() && claim.deadline_ns()) {
+        throw JournalError("the deadline is given twice: as \"timeout_ns\" and \"deadline_ns\"");
     }
     const std::vector<uint8_t> zeroes(claim.payload_size().value_or(0));
     const Cast::Claim& named = cast_.add_claim(claim.claim()->str(), claim.session()->str());
@@ -370,6 +337,7 @@ void Replayer::apply(const journal::Claim& claim) {
         .pool = pool_row(claim.pool()),
         .user_data = named.number,
         .timeout_ns = claim.timeout_ns().value_or(shm::kNever),
+        .deadline_ns = claim.deadline_ns().value_or(shm::kNever),
         .interval_ns = claim.interval_ns(),
         .key = key_of(claim.key()),
         .when_busy_given = claim.when_busy().has_value(),

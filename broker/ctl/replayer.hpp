@@ -42,6 +42,8 @@ class Replayer {
 
     // Somebody hears what is played, until a state is gone on from.
     void set_tap(core::Tap* tap) { core_->set_tap(tap); }
+    // Among the decisions, a line where a turn opens.
+    void tell_turns() { tells_turns_ = true; }
 
     [[nodiscard]] bool turn_open() const { return turn_open_; }
     [[nodiscard]] uint64_t recorded_turns() const { return recorded_turns_; }
@@ -108,6 +110,7 @@ class Replayer {
     Cast cast_;
     core::TimeNs now_ = 0;
     bool turn_open_ = false;
+    bool tells_turns_ = false;
     bool first_ = true;
     size_t collected_ = 0;  // decisions of this turn that have been taken over
     uint32_t sessions_ = 0;

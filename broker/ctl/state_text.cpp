@@ -69,6 +69,7 @@ std::string pool_line(const Core& core, const NameTables& names, uint32_t row) {
     json.signed_number("demand", pool.demand_published);
     json.number("accepted", pool.accepted_total);
     json.number("granted", pool.granted_total);
+    json.number("requeued", pool.requeued_total);
     json.number("expired", pool.expired_total);
     json.number("cancelled", pool.cancelled_total);
     json.number("rejected", pool.rejected_total);
@@ -157,7 +158,12 @@ void write_account_terms(JsonText& json, const Core& core, uint32_t row) {
     if (!error.empty()) json.text("error", error);
 }
 
-void write_reported(JsonText& json, const Core& core, uint32_t row) {
+void write_reported(JsonText& json, const Core& core, const NameTables& names, uint32_t row) {
+    const uint64_t aborted = core.slot(row).worker_tag;
+    const bool is_reported = core.slot(row).session == shm::kNoRow &&
+                             core.pool(core.slot(row).pool).kind == shm::PoolKind::kWorker;
+    const bool aborts = is_reported && aborted != 0;
+    if (aborts) json.text("abort", names.claim(aborted));
     json.open_list("labels");
     for (std::string_view text = core.slot_labels(row); !text.empty();) {
         const size_t end = text.find('\0');
@@ -190,7 +196,7 @@ std::string slot_line(const Core& core, const NameTables& names, uint32_t row) {
     if (slot.state == shm::SlotState::kReserved && flag(shm::SlotFlag::kKept))
         json.number("kept_until_ns", slot.reserved_until_ns);
     write_attributes(json, core, slot);
-    if (by_account(core, slot.pool)) write_reported(json, core, row);
+    if (by_account(core, slot.pool)) write_reported(json, core, names, row);
     json.close_object();
     json.close_object();
     return json.line();
@@ -302,9 +308,7 @@ std::string worker_line(const Core& core, const NameTables& names, uint32_t row)
               : slot.state == shm::SlotState::kIdle ? "idle"
                                                     : "unknown");
     write_slot_holder(json, core, names, slot);
-    const bool aborts = slot.session == shm::kNoRow && slot.worker_tag != 0;
-    if (aborts) json.text("abort", names.claim(slot.worker_tag));
-    write_reported(json, core, row);
+    write_reported(json, core, names, row);
     json.close_object();
     json.close_object();
     return json.line();

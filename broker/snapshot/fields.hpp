@@ -76,6 +76,7 @@ void each_field_of_pool(Row& row, Told& told, const Visit& visit) {
     visit(row.account_expiry_ns, told.account_expiry_ns);
     visit(row.request_age_max_ns, told.request_age_max_ns);
     visit(row.queue_timeout_ns, told.queue_timeout_ns);
+    visit(row.requeued_total, told.requeued_total);
 }
 
 template <class Row, class Told, class Visit>

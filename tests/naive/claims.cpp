@@ -98,6 +98,7 @@ void NaiveCore::apply(const core::Claim& command) {
     // rejected when its turn ends.
     const bool now_only = command.timeout_ns == 0;
     claim.deadline_ns = now_only ? shm::kNever : later(m_.now, command.timeout_ns);
+    if (command.deadline_ns != shm::kNever) claim.deadline_ns = command.deadline_ns;
     const WhenBusy says = command.when_busy_given ? command.when_busy : pool->config.when_busy;
     claim.is_impatient = now_only || says == WhenBusy::kReject || says == WhenBusy::kCold;
     claim.is_cold = says == WhenBusy::kCold;

@@ -172,6 +172,11 @@ void Writer::claim() {
     } else if (dice_.percent(20)) {
         step.terms.enqueued_ns = model().now + 3 - std::min<TimeNs>(model().now, dice_.below(25));
     }
+    if (dice_.percent(2)) {  // an instant, which may have passed
+        step.claim.timeout_ns = shm::kNever;
+        step.claim.deadline_ns =
+            model().now + 9 - std::min<TimeNs>(model().now + 9, dice_.below(25));
+    }
     label_of_number_.push_back(static_cast<uint32_t>(journal_.steps.size()));
     put(step);
 }

@@ -235,7 +235,7 @@ void Writer::pull() {
     Step step;
     step.kind = StepKind::kPull;
     step.pool = dice_.percent(98) ? dice_.any(pools) : any_pool(false);
-    for (uint64_t i = dice_.between(1, 3); i > 0; --i) {
+    for (uint64_t i = dice_.between(0, 3); i > 0; --i) {
         const std::string name = any_worker(step.pool, 4);
         step.callers.push_back({name, labels_of_worker(step.pool, name)});
     }

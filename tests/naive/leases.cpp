@@ -72,6 +72,9 @@ void NaiveCore::grant(uint64_t number) {
     grant.value = lease.interval_ns;
     grant.outcome = shm::Outcome::kGranted;
     grant.provision = provision;
+    if (m_.has_passed) m_.granted_by_pass.insert(number);
+    grant.has_class = by_account(lease.pool);
+    if (grant.has_class) grant.to_class = claim.served_class;
     list_slots(grant, lease.slots);
 }
 

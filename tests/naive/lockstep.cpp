@@ -35,6 +35,7 @@ PoolCounters counters_of(const shm::PoolRow& pool) {
     counters.last_dispatch_ns = pool.last_dispatch_ns;
     counters.demand_published = pool.demand_published;
     counters.totals.accepted = pool.accepted_total;
+    counters.totals.requeued = pool.requeued_total;
     counters.totals.granted = pool.granted_total;
     counters.totals.expired = pool.expired_total;
     counters.totals.cancelled = pool.cancelled_total;
@@ -66,6 +67,7 @@ std::string difference(const PoolCounters& real, const PoolCounters& naive) {
             {"last_dispatch_ns", c.last_dispatch_ns},
             {"demand_published", static_cast<uint64_t>(c.demand_published)},
             {"accepted", c.totals.accepted},
+            {"requeued", c.totals.requeued},
             {"granted", c.totals.granted},
             {"expired", c.totals.expired},
             {"cancelled", c.totals.cancelled},
@@ -123,7 +125,8 @@ class Lockstep {
     bool decide_real(Death death);
     void restart_in_turn(size_t step);
     void attach();
-    [[nodiscard]] std::string left_undone() const;
+    [[nodiscard]] std::string left_undone(Death death) const;
+    [[nodiscard]] std::string left_to_pass(bool same_turn) const;
     bool compare(size_t step);
     bool disagree(size_t step, const std::string& what);
 
@@ -137,7 +140,8 @@ class Lockstep {
     std::optional<Player<core::Core>> at_turn_begin_;  // what the player knew then
     size_t turn_begin_ = 0;
     bool has_accounts_ = false;
-    int turns_more_ = 0;  // of the core at the same time, that were no cuts
+    // Turns of the core at the same time, that were no cuts: whether they go on with the last one.
+    std::vector<bool> turns_more_;
     bool has_restarts_ = false;
     bool hits_are_lost_ = false;
     Statements statements_;
@@ -227,12 +231,14 @@ bool Lockstep::decide_real(Death death) {
         real_->commit();
         if (death != Death::kBeforeClear) real_->clear();
         const bool goes_on = real_->work_left();
+        const bool passes_again = real_->passes_again();
+        const bool is_cut = real_->cut() && !passes_again;
         if (death != Death::kNone) attach();
         if (!goes_on) return true;
         // Which claims came in with a turn dies with the core: what is left of it has no hits.
         hits_are_lost_ = hits_are_lost_ || death != Death::kNone;
         coverage_->cuts += 1;
-        if (!real_->cut()) turns_more_ += 1;
+        if (!is_cut || death != Death::kNone) turns_more_.push_back(is_cut || passes_again);
         real_->begin_turn(real_->now());
         real_player_->turn_opened();
     }
@@ -241,20 +247,28 @@ bool Lockstep::decide_real(Death death) {
 
 bool Lockstep::close_turn(size_t step, Death death) {
     coverage_->turns += 1;
-    turns_more_ = 0;
+    turns_more_.clear();
     const bool ended = decide_real(death);
-    naive_.decide();
+    if (!has_accounts_) turns_more_.clear();
+    const auto is_last = [&](size_t turn) {
+        return turn >= turns_more_.size() || !turns_more_[turn];
+    };
+    naive_.decide(is_last(0));
     naive_player_.listen();
     // A core may take a turn more at the same time, to look again at what it has changed; the naive
-    // one knows of one case in which it must.
-    for (; has_accounts_ && turns_more_ > 0; --turns_more_) {
-        naive_.begin_turn(naive_.model().now);
+    // one knows of one case in which it must. Who follows a dead one begins a turn of its own, and
+    // answers nobody who had pulled.
+    for (size_t turn = 0; turn < turns_more_.size(); ++turn) {
+        const bool lives_on = death == Death::kNone;
+        if (!lives_on) naive_.forget_pulls();
+        naive_.begin_turn(naive_.model().now, turns_more_[turn] && lives_on);
         naive_player_.turn_opened();
-        naive_.decide();
+        naive_.decide(is_last(turn + 1));
         naive_player_.listen();
     }
     if (naive_.wants_turn()) return disagree(step, "another turn should have followed");
-    if (const std::string undone = left_undone(); !undone.empty()) return disagree(step, undone);
+    const std::string undone = left_undone(death);
+    if (!undone.empty()) return disagree(step, undone);
     for (const uint64_t lease : real_player_->take_leases_of_reused_rows()) {
         naive_.lease_row_used_again(lease);
     }
@@ -270,12 +284,20 @@ bool Lockstep::close_turn(size_t step, Death death) {
     return broken.empty() || disagree(step, broken);
 }
 
-// What another pass at the same time would give or take, though nobody knows that it is to come: a
-// wake-up is lost. Where a timer is due one does come.
-std::string Lockstep::left_undone() const {
-    if (naive_.next_due() <= naive_.model().now) return {};
+// What another pass of the turn would give or take, though nobody knows that it is to come, or the
+// next turn, though it is not to come at once: a wake-up is lost. Where a timer is due one does
+// come, and whoever attaches takes a turn.
+std::string Lockstep::left_undone(Death death) const {
+    const TimeNs now = naive_.model().now;
+    if (naive_.next_due() <= now) return {};
+    const std::string of_turn = left_to_pass(true);
+    const bool comes = death != Death::kNone || real_->next_turn() <= now + 1;
+    return of_turn.empty() && !comes ? left_to_pass(false) : of_turn;
+}
+
+std::string Lockstep::left_to_pass(bool same_turn) const {
     NaiveCore again = naive_;
-    again.begin_turn(again.model().now);
+    again.begin_turn(again.model().now, same_turn);
     again.decide();
     for (const core::Decision& decision : again.decisions()) {
         const core::DecisionKind kind = decision.kind;

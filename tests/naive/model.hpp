@@ -141,6 +141,7 @@ struct Session {
 
 struct Totals {
     uint64_t accepted = 0;
+    uint64_t requeued = 0;
     uint64_t granted = 0;
     uint64_t expired = 0;
     uint64_t cancelled = 0;
@@ -206,9 +207,15 @@ struct Model {
     std::map<uint64_t, EndedLease> ended;
     std::map<std::string, Account> accounts;
     std::map<uint64_t, std::string> errors;  // of workers, by the claim's number
-    // Workers to be told, by their slots, and what came with their pull.
-    std::vector<std::pair<uint64_t, uint64_t>> pulled;
+    struct Pulled {
+        uint64_t slot;
+        uint64_t user_data;
+        Labels labels;  // that came with the pull
+    };
+    std::vector<Pulled> pulled;  // workers to be told
     bool pass_once_more = false;
+    bool has_passed = false;             // a pass of this turn has begun
+    std::set<uint64_t> granted_by_pass;  // leases that this turn's passes have granted
 };
 
 }  // namespace dibs::naive

@@ -18,13 +18,17 @@ using shm::Reason;
 // Invariant 12, S2.2: time does not go back. S2.3 to S2.6: first it passes for accounts, then
 // idle workers that have been silent for too long are forgotten. S0.18: reservations that are over
 // are swept before anything is admitted: before whatever the turn's commands make idle.
-void NaiveCore::begin_turn(TimeNs now) {
+void NaiveCore::begin_turn(TimeNs now, bool same_turn) {
     const TimeNs last = std::exchange(m_.now, std::max(m_.now, now));
     m_.turn += 1;
     m_.arena_freed_in_turn = 0;
     decisions_.clear();
     decided_slots_.clear();
     decided_costs_.clear();
+    if (!same_turn) {
+        m_.has_passed = false;
+        m_.granted_by_pass.clear();
+    }
     time_passes(last, m_.now);
     forget_idle_workers();
     sweep_reservations();
@@ -33,11 +37,13 @@ void NaiveCore::begin_turn(TimeNs now) {
 // One turn is one pass over what was ingested (the clash of S2's pass with streaming). S0.12,
 // S0.18: what is due comes before it, so that nobody is served who is over, and everybody with what
 // is free; first of all reservations that a command of this turn has left over. S0.29, S0.33,
-// S0.34: what the turn has come to is told behind it.
-void NaiveCore::decide() {
+// S0.34: what the turn has come to is told behind it. S2.30: what a worker has pulled, behind the
+// last pass.
+void NaiveCore::decide(bool last_pass) {
     m_.pass_once_more = false;
     sweep_reservations();
     run_timers();
+    m_.has_passed = true;
     for (uint32_t pool = 0; pool < m_.pools.size(); ++pool) {
         if (by_account(pool)) {
             pass_by_account(pool);
@@ -46,7 +52,7 @@ void NaiveCore::decide() {
         }
     }
     tell_drained();
-    tell_pulled();
+    if (last_pass) tell_pulled();
     publish_demand();
 }
 

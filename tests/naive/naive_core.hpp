@@ -30,8 +30,10 @@ class NaiveCore {
   public:
     explicit NaiveCore(const core::Limits& limits) : limits_(limits) {}
 
-    void begin_turn(TimeNs now);
-    void decide();
+    // A pass of its own of the same turn, or a turn that begins.
+    void begin_turn(TimeNs now, bool same_turn = false);
+    void decide(bool last_pass = true);
+    void forget_pulls() { m_.pulled.clear(); }
 
     uint32_t set_pool(const core::PoolConfig& config, std::string* why);
     shm::Reason delete_pool(uint32_t row);

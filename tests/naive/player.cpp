@@ -359,6 +359,8 @@ DecisionLine Player<CoreType>::line_of(const Decision& decision) const {
             line.fence = decision.fence;
             line.value = decision.value;
             line.provision = decision.provision;
+            line.has_class = decision.has_class;
+            line.to_class = decision.to_class;
             for (const core::DecidedSlot& slot : core_.decided_slots(decision))
                 line.slots.push_back(slot.number);
             break;

@@ -21,7 +21,7 @@ using shm::Reason;
 
 // "Banned are the accounts that have a lease in this pool at a class > p, as of the start of this
 // step. Candidates are leases of one unit at a class > p that may be preempted, cheapest first
-// (cost, then slot number)." S2.19
+// (cost, then slot number)." S2.19 "What the turn's passes have granted is no candidate in it."
 void NaiveCore::preempt_at(Pass& pass, uint8_t at) {
     std::set<std::string> banned;
     std::map<std::tuple<Money, uint32_t>, uint64_t> candidates;
@@ -33,6 +33,7 @@ void NaiveCore::preempt_at(Pass& pass, uint8_t at) {
         const Slot& slot = m_.slots.at(lease.slots.front());
         const bool comes_back = !slot.is_protected && !slot.is_unqualified && !slot.is_draining;
         if (lease.slots.size() != 1 || never || !comes_back) continue;
+        if (m_.granted_by_pass.contains(number)) continue;
         candidates[{lease.cost, m_.slots.at(lease.slots.front()).number}] = number;
     }
     for (const auto& [order, victim] : candidates) {
@@ -155,7 +156,7 @@ void NaiveCore::queue_again(const Lease& lease) {
     claim.served_class = kFreeClass;
     claim.turn = 0;
     m_.claims[claim.number] = claim;
-    m_.pools.at(claim.pool).totals.accepted += 1;
+    m_.pools.at(claim.pool).totals.requeued += 1;
     wait_again(claim.number);
 }
 

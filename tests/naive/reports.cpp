@@ -369,13 +369,15 @@ void NaiveCore::apply(const core::Pull& pull) {
             }
             worker_idle(pull.pool, worker.name, label_set(worker.labels), at);
         }
-        m_.pulled.emplace_back(slot_named(pull.pool, worker.name)->id, pull.user_data);
+        m_.pulled.push_back(
+            {slot_named(pull.pool, worker.name)->id, pull.user_data, label_set(worker.labels)});
     }
 }
 
-// "At the end of the turn, after the pass, each caller is told in order", if its worker is there.
+// "After the turn's last pass each caller is told in order", if its worker is there; "provision, by
+// the labels of this very call".
 void NaiveCore::tell_pulled() {
-    for (const auto& [id, user_data] : std::exchange(m_.pulled, {})) {
+    for (const auto& [id, user_data, labels] : std::exchange(m_.pulled, {})) {
         const auto found = m_.slots.find(id);
         if (found == m_.slots.end()) continue;
         const Slot& slot = found->second;
@@ -387,7 +389,7 @@ void NaiveCore::tell_pulled() {
         if (slot.is != SlotIs::kLeased || !slot.is_unconfirmed) continue;
         pulled.claim = slot.claim;
         pulled.holder_claim = slot.abort;
-        pulled.provision = !has_all(slot.labels, m_.leases.at(slot.claim).was.provisionable);
+        pulled.provision = !has_all(labels, m_.leases.at(slot.claim).was.provisionable);
     }
 }
 

@@ -142,6 +142,7 @@ void Statements::claim(const Heard& heard) {
     claim.enqueued_ns = enqueued_ns == shm::kNever ? now_ : enqueued_ns;
     const bool has_deadline = step.claim.timeout_ns != 0;  // 0 = now or not at all
     claim.deadline_ns = has_deadline ? later(now_, step.claim.timeout_ns) : shm::kNever;
+    if (step.claim.deadline_ns != shm::kNever) claim.deadline_ns = step.claim.deadline_ns;
     claim.turn = turns_;
     judged_.insert(claim.number);
     numbers_[step.label] = claim.number;

@@ -262,6 +262,7 @@ void say_claim(Line& line, const Step& step) {
     line.add("pool", step.pool, kNoLabel)
         .add("tag", claim.tag, kNoLabel)
         .add("units", claim.units, 1);
+    line.add("deadline", claim.deadline_ns, shm::kNever);
     line.add("timeout", claim.timeout_ns, shm::kNever).add("interval", claim.interval_ns, 0);
     line.add("key", int{claim.key[0]}, 0).add("payload", step.payload_size, 0);
     if (claim.when_busy_given) line.say(name_of(claim.when_busy));

@@ -75,6 +75,47 @@ TEST_F(DibsCommand, PrintsTheFinalStateAfterTheDecisions) {
     EXPECT_NE(out_.find(R"({"lease":{"claim":"c1",)"), std::string::npos) << out_;
 }
 
+TEST_F(DibsCommand, PrintsEveryTurnThatOpens) {
+    std::ofstream(folder_ / "timers.jsonl") << R"({"pool":{"name":"gpu","slots":1}}
+{"session":{"name":"alice"}}
+{"claim":{"session":"alice","claim":"c1","pool":"gpu"}}
+{"claim":{"session":"alice","claim":"c2","pool":"gpu","timeout_ns":1000}}
+{"turn":{}}
+{"advance":{"to_ns":2000,"timers":true}}
+{"turn":{}}
+)";
+    EXPECT_EQ(run("replay timers.jsonl --turns"), 0);
+    std::string turns;
+    for (size_t at = out_.find("{\"turn\""); at != std::string::npos;
+         at = out_.find("{\"turn\"", at + 1)) {
+        turns += out_.substr(at, out_.find('\n', at) + 1 - at);
+    }
+    EXPECT_EQ(turns,
+              "{\"turn\":{\"now_ns\":0}}\n{\"turn\":{\"now_ns\":1001}}\n"
+              "{\"turn\":{\"now_ns\":2000}}\n");
+}
+
+TEST_F(DibsCommand, RefusesMoreTagsThanASessionHas) {
+    std::ofstream(folder_ / "tags.jsonl") << R"({"session":{"name":"c","tags_max":1025}}
+{"turn":{}}
+)";
+    EXPECT_EQ(run("replay tags.jsonl"), 1);
+    EXPECT_EQ(err_, "tags.jsonl:1: \"tags_max\" is 1025: it is 1 to 1024\n");
+}
+
+TEST_F(DibsCommand, SaysInLinesWhatDoesNotHold) {
+    std::ofstream(folder_ / "wrong.jsonl") << R"({"pool":{"name":"gpu","slots":1}}
+{"session":{"name":"alice"}}
+{"claim":{"session":"alice","claim":"c1","pool":"gpu"}}
+{"turn":{}}
+{"expect":{"grant":{"fence":2}}}
+)";
+    EXPECT_EQ(run("replay --check wrong.jsonl"), 1);
+    EXPECT_TRUE(err_.starts_with("wrong.jsonl:5: expected {\"grant\":{\"fence\":2}}\n  decided  "))
+        << err_;
+    EXPECT_TRUE(err_.ends_with("\n  grant.fence: expected 2, is 1\n")) << err_;
+}
+
 TEST_F(DibsCommand, ChecksExpectationsAndSaysHowManyHold) {
     EXPECT_EQ(run("replay --check good.jsonl good.jsonl"), 0);
     EXPECT_EQ(out_, "good.jsonl: 1 expectation holds\ngood.jsonl: 1 expectation holds\n");

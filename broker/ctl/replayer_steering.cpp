@@ -1,0 +1,56 @@
+// broker/ctl/replayer_steering.cpp -- what an administrator does: drains, deletes pools, ends and
+// renews what others hold.
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+
+#include "broker/ctl/decision_text.hpp"
+#include "broker/ctl/journal_error.hpp"
+#include "broker/ctl/json_text.hpp"
+#include "broker/ctl/replayer.hpp"
+
+namespace dibs::ctl {
+
+void Replayer::apply(const journal::MaybePool& pool, bool on) {
+    core::Drain drain{.on = on};
+    if (pool.pool() != nullptr) {
+        drain.pool = pool_row(pool.pool());
+        if (drain.pool == shm::kNoRow) {
+            throw JournalError("there is no pool " + json_string(pool.pool()->str()));
+        }
+    }
+    core_->apply(drain);
+}
+
+void Replayer::apply(const journal::PoolName& pool) {
+    const std::string name = pool.pool()->str();
+    switch (core_->delete_pool(pool_row(pool.pool()))) {
+        case shm::Reason::kUnknownPool:
+            throw JournalError("there is no pool " + json_string(name));
+        case shm::Reason::kState:
+            throw JournalError("pool " + json_string(name) + " is in use");
+        default:
+            return;
+    }
+}
+
+// What an administrator does has no result to expect, so that it must succeed.
+void Replayer::apply(const journal::Steered& named, bool ends) {
+    const Cast::Claim& claim = cast_.claim(named.claim()->str());
+    core::Steer steer;
+    steer.kind = !ends                        ? core::Steer::Kind::kRenew
+                 : claim.lease != shm::kNever ? core::Steer::Kind::kRelease
+                                              : core::Steer::Kind::kCancel;
+    steer.lease = claim.lease;
+    steer.interval_ns = named.interval_ns();
+    steer.session = speaker(nullptr, cast_.session_name(claim));
+    steer.tag = cast_.tag_of(claim);
+    steer.number = claim.number;
+    core::TimeNs granted_ns = 0;
+    const shm::Reason reason = core_->apply(steer, &granted_ns);
+    if (reason != shm::Reason::kOk) {
+        throw JournalError("claim " + json_string(claim.name) + ": " +
+                           std::string(reason_word(reason)));
+    }
+}
+
+}  // namespace dibs::ctl
