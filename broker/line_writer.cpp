@@ -8,14 +8,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <string>
-
-#include "shm/descriptor.hpp"
+#include <utility>
 
 namespace dibs {
 
-LineWriter::LineWriter(int fd) : fd_(fd), way_(Way::kWaits) {
+LineWriter::LineWriter(int fd, Opened opened, std::string speaker)
+    : fd_(fd), speaker_(std::move(speaker)), way_(Way::kWaits) {
     struct stat about = {};
     if (fstat(fd, &about) != 0) return;
     if (S_ISSOCK(about.st_mode)) way_ = Way::kSocket;
@@ -23,24 +24,38 @@ LineWriter::LineWriter(int fd) : fd_(fd), way_(Way::kWaits) {
     way_ = Way::kRefuses;
     if ((fcntl(fd, F_GETFL) & O_NONBLOCK) != 0) return;
     const std::string path = "/proc/self/fd/" + std::to_string(fd);
-    const shm::Descriptor own(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-    if (!own.valid() || dup2(own.get(), fd) != fd) way_ = Way::kAsked;
+    shm::Descriptor own(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    if (!own.valid()) {
+        way_ = Way::kAsked;
+    } else if (opened == Opened::kBeside) {
+        fd_ = own.get();
+        beside_ = std::move(own);
+    } else if (dup2(own.get(), fd) != fd) {
+        way_ = Way::kAsked;
+    }
+}
+
+ssize_t LineWriter::offer(std::string_view text) {
+    for (;;) {
+        ssize_t size = 0;
+        if (way_ == Way::kSocket) {
+            size = send(fd_, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+        } else if (way_ == Way::kAsked) {
+            struct pollfd room = {fd_, POLLOUT, 0};
+            if (poll(&room, 1, 0) <= 0) return 0;
+            size = ::write(fd_, text.data(), std::min(text.size(), kLineMax));
+        } else {
+            size = ::write(fd_, text.data(), text.size());
+        }
+        if (size >= 0) return size;
+        if (errno == EAGAIN || errno == EWOULDBLOCK) return 0;
+        if (errno != EINTR) return -1;
+    }
 }
 
 bool LineWriter::put(std::string_view line) {
-    const auto written = [&](std::string_view text) {
-        if (way_ == Way::kSocket) {
-            return send(fd_, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-        }
-        if (way_ == Way::kAsked) {
-            struct pollfd room = {fd_, POLLOUT, 0};
-            if (poll(&room, 1, 0) <= 0) return ssize_t{-1};
-        }
-        return ::write(fd_, text.data(), text.size());
-    };
     while (!line.empty()) {
-        const ssize_t size = written(line);
-        if (size < 0 && errno == EINTR) continue;
+        const ssize_t size = offer(line);
         if (size <= 0) return false;
         torn_ = static_cast<size_t>(size) != line.size();
         line.remove_prefix(static_cast<size_t>(size));
@@ -56,7 +71,7 @@ void LineWriter::write(std::string_view line) {
         line = cut;
     }
     if (dropped_ != 0) {
-        const std::string count = (torn_ ? "\ndibsd: " : "dibsd: ") + std::to_string(dropped_) +
+        const std::string count = (torn_ ? "\n" : "") + speaker_ + ": " + std::to_string(dropped_) +
                                   (dropped_ == 1 ? " line was" : " lines were") +
                                   " dropped before this one: there was no room\n";
         if (!put(count)) {

@@ -73,6 +73,20 @@ std::optional<uint64_t> parse_duration(std::string_view text) {
     return parse(text, kTimes);
 }
 
+std::string no_duration(std::string_view text) {
+    std::string ones;  // the same with numbers that cannot be too large
+    for (const char letter : text) {
+        const bool digit = letter >= '0' && letter <= '9';
+        if (!digit || ones.empty() || ones.back() != '1') ones += digit ? '1' : letter;
+    }
+    const std::string start = "\"" + std::string(text) + "\" is ";
+    if (parse_duration(ones)) {
+        const auto most = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+        return start + "too long: at most " + std::to_string(most / kTimes.front().factor) + "h";
+    }
+    return start + "not a duration: write a number with ns, us, ms, s, min or h, such as \"250ms\"";
+}
+
 std::string show_duration(uint64_t ns) {
     return show(ns, kTimes);
 }

@@ -11,6 +11,8 @@ namespace dibs {
 
 // "250ms", "1min30s"; units ns, us, ms, s, min, h. Nothing if it is not one, or beyond 64 bits.
 std::optional<uint64_t> parse_duration(std::string_view text);
+// Why parse_duration, or an int64_t of nanoseconds, does not take it: a sentence without its end.
+std::string no_duration(std::string_view text);
 std::string show_duration(uint64_t ns);  // in the largest unit that divides it
 
 // "4096", "64KiB", "4MiB"; units B, KiB, MiB, GiB.

@@ -104,9 +104,7 @@ void Arguments::duration(const std::string& name, int64_t* target_ns, const std:
     const auto take = [target_ns](const std::string& text) {
         const auto value = parse_duration(text);
         if (!value || *value > INT64_MAX) {
-            throw CLI::ValidationError("\"" + text +
-                                       "\" is not a duration: write a number with ns, us, ms, s, " +
-                                       "min or h, such as \"250ms\"");
+            throw CLI::ValidationError(no_duration(text));
         }
         *target_ns = static_cast<int64_t>(*value);
     };

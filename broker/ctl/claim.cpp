@@ -10,7 +10,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <cerrno>
+#include <string>
 
 #include "broker/ctl/admin/admin_client.hpp"
 #include "broker/ctl/exec/lease_watch.hpp"
@@ -18,6 +19,8 @@
 #include "broker/ctl/output.hpp"
 #include "broker/ctl/stop_signals.hpp"
 #include "broker/ctl/subcommand.hpp"
+#include "broker/ctl/talk.hpp"
+#include "broker/line_writer.hpp"
 #include "shm/descriptor.hpp"
 
 namespace dibs::ctl {
@@ -40,6 +43,32 @@ shm::Descriptor take_signals() {
     sigprocmask(SIG_BLOCK, &set, nullptr);
     return shm::Descriptor(signalfd(-1, &set, SFD_CLOEXEC));
 }
+
+// What is to be said on standard output, as its reader makes room: meanwhile the lease is kept
+// alive and signals are heard.
+class Said {
+  public:
+    // Standard output, where there is something to say.
+    [[nodiscard]] pollfd watched() const {
+        return {text_.empty() ? -1 : STDOUT_FILENO, POLLOUT, 0};
+    }
+    void add(const std::string& text) { text_ += text; }
+    // False: its reader is gone.
+    bool write() {
+        while (!text_.empty()) {
+            const ssize_t size = writer_.offer(text_);
+            if (size == 0) return true;
+            if (size < 0 && errno == EPIPE) return false;
+            if (size < 0) throw Failure(kExitFailed, unwritten(errno));
+            text_.erase(0, static_cast<size_t>(size));
+        }
+        return true;
+    }
+
+  private:
+    LineWriter writer_{STDOUT_FILENO, LineWriter::Opened::kBeside};
+    std::string text_;
+};
 
 Sheet grant_sheet(const exec::LeaseWatch& lease, const std::string& pool) {
     const dibs_completion& granted = lease.granted();
@@ -79,10 +108,11 @@ Sheet grant_sheet(const exec::LeaseWatch& lease, const std::string& pool) {
     return sheet;
 }
 
-// Tells what it was granted. False: nobody wants to know.
-bool show(const exec::LeaseWatch& lease, const std::string& pool, Output* output) {
+// Says what was granted. False: the reader of standard output is gone.
+bool show(const exec::LeaseWatch& lease, const std::string& pool, Output* output, Said* said) {
     output->show_record(grant_sheet(lease, pool));
-    return output->flush();
+    said->add(output->take());
+    return said->write();
 }
 
 std::string why_lost(const exec::LeaseWatch& lease,
@@ -101,26 +131,25 @@ int hold(exec::LeaseWatch* lease,
          const std::string& socket,
          const std::string& pool,
          Output* output,
+         Said* said,
          int signals) {
     bool told = false;  // that it waits again
     for (;;) {
-        struct pollfd waits[] = {{signals, POLLIN, 0}, {lease->fd(), POLLIN, 0}};
-        (void)poll(waits, 2, lease->poll_timeout_ms());
+        struct pollfd waits[] = {{signals, POLLIN, 0}, {lease->fd(), POLLIN, 0}, said->watched()};
+        (void)poll(waits, 3, lease->poll_timeout_ms());
         if ((waits[0].revents & POLLIN) != 0) break;
+        if (waits[2].revents != 0 && !said->write()) return kExitOk;
         if (!lease->look(true)) {
             throw Failure(kExitFailed, "the lease is lost: " + why_lost(*lease, socket, pool));
         }
         if (lease->waits() && !told) {
-            std::fprintf(stderr,
-                         "dibs claim: %s: waiting again, in the old place\n",
-                         lease->why_requeued().c_str());
+            talk("dibs claim: " + lease->why_requeued() + ": waiting again, in the old place");
         }
         told = lease->waits();
-        if (lease->newly_granted() && !show(*lease, pool, output)) return kExitOk;
+        if (lease->newly_granted() && !show(*lease, pool, output, said)) return kExitOk;
         if (const auto left = lease->newly_taken()) {
-            std::fprintf(stderr,
-                         "dibs claim: a better claim takes the slot: it is lost in %s\n",
-                         duration_text(static_cast<uint64_t>(*left)).c_str());
+            talk("dibs claim: a better claim takes the slot: it is lost in " +
+                 duration_text(static_cast<uint64_t>(*left)));
         }
     }
     if (lease->waits()) return kExitOk;  // the claim ends with this process
@@ -172,11 +201,13 @@ int run_claim(int argc, char** argv) {
     }
     options.pool = parse_pool_operand(operand, DIBS_UNITS_MAX);
     require_output();
+    ignore_lost_readers();
     options.socket = output.socket();
     exec::LeaseWatch lease(options);
     const shm::Descriptor signals = take_signals();
-    if (!show(lease, options.pool.name, &output)) return kExitOk;  // it goes back
-    return hold(&lease, options.socket, options.pool.name, &output, signals.get());
+    Said said;
+    if (!show(lease, options.pool.name, &output, &said)) return kExitOk;  // it goes back
+    return hold(&lease, options.socket, options.pool.name, &output, &said, signals.get());
 }
 
 }  // namespace dibs::ctl

@@ -16,6 +16,7 @@
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/output.hpp"
 #include "broker/ctl/subcommand.hpp"
+#include "broker/ctl/talk.hpp"
 #include "broker/prose.hpp"
 #include "broker/spelling.hpp"
 #include "broker/terminal_text.hpp"
@@ -75,10 +76,8 @@ int run(const Subcommand& subcommand, int argc, char** argv) {
     try {
         return subcommand.run(argc, argv);
     } catch (const dibs::ctl::Failure& failure) {
-        std::fprintf(stderr,
-                     "dibs %s: %s\n",
-                     subcommand.name.data(),
-                     dibs::harmless(failure.what()).c_str());
+        dibs::ctl::talk("dibs " + std::string(subcommand.name) + ": " +
+                        dibs::harmless(failure.what()));
         // Only what stands for a command of its own needs a code for its own failures.
         const bool own = failure.exit_code() == dibs::ctl::kExitOwnFailure;
         return own ? dibs::ctl::kExitFailed : failure.exit_code();

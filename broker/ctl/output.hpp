@@ -7,6 +7,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "broker/ctl/arguments.hpp"
 #include "broker/ctl/sheet.hpp"
@@ -31,6 +32,8 @@ class Output {
     [[nodiscard]] Form form() const { return form_of(word_); }
     [[nodiscard]] const std::string& socket() const { return socket_; }
 
+    // What is there, for a caller that writes it itself.
+    [[nodiscard]] std::string take() { return std::exchange(text_, std::string()); }
     // Writes what is there. The exit code: `wanted` if it was taken, or nobody wanted it.
     int finish(int wanted);
     // The same at once, for what is shown piece by piece; false if nobody takes it.

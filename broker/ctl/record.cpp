@@ -21,6 +21,7 @@
 #include "broker/ctl/recording_file.hpp"
 #include "broker/ctl/stop_signals.hpp"
 #include "broker/ctl/subcommand.hpp"
+#include "broker/ctl/talk.hpp"
 #include "broker/prose.hpp"
 #include "broker/terminal_text.hpp"
 #include "dibs/dibs.h"
@@ -143,6 +144,7 @@ int run_record(int argc, char** argv) {
         throw Failure(kExitUsage, "a recording is no text: name a FILE, or redirect the output");
     }
     if (path == "-") require_output();
+    ignore_lost_readers();
     const Stopping stopping;
     AdminClient client(socket);
     if (client.welcome().is_admin == 0) throw client.denied({});
@@ -150,9 +152,7 @@ int run_record(int argc, char** argv) {
     const auto snapshot = snapshot_of(client);
     RecordingFile file(path);
     file.write_snapshot(snapshot);
-    std::fprintf(stderr,
-                 "dibs record: recording to %s; interrupt to end it\n",
-                 harmless(file.path()).c_str());
+    talk("dibs record: recording to " + harmless(file.path()) + "; interrupt to end it");
     Session session(client, file);
     try {
         session.follow(stopping,

@@ -67,7 +67,7 @@ TEST_F(ExecLoss, EndsACommandWhoseLeaseWasReleasedFromOutside) {
     Tool tool(dibsd_.socket(), running({"one"}, kEndsInOrder));
     const Started command = started(&tool);
     release(command.lease);
-    EXPECT_EQ(tool.error_line(), kReleased);
+    EXPECT_EQ(tool.error_line_with("dibs exec:"), kReleased);
     EXPECT_EQ(tool.line(), "asked");
     EXPECT_EQ(tool.wait(), 125);  // however the command ended
     await_end_of(command.command);
@@ -93,7 +93,7 @@ TEST_F(ExecLoss, EndsAStoppedCommandToo) {
 TEST_F(ExecLoss, LeavesACommandAloneThatIsToRunOn) {
     Tool tool(dibsd_.socket(), running({"one", "--run-on"}, kReads));
     release(started(&tool).lease);
-    EXPECT_EQ(tool.error_line(),
+    EXPECT_EQ(tool.error_line_with("dibs exec:"),
               "dibs exec: the lease of pool \"one\" is lost (it was released from outside (dibs "
               "release)): the command runs on without it (--run-on)");
     const Attached client(dibsd_.socket(), "one");
@@ -112,7 +112,7 @@ TEST_F(ExecLoss, EndsTheCommandWhenTheBrokerIsGoneForGood) {
     }
     dibsd_.signal(SIGKILL);
     (void)dibsd_.wait();
-    EXPECT_EQ(tool.error_line(),
+    EXPECT_EQ(tool.error_line_with("dibs exec:"),
               "dibs exec: the lease of pool \"one\" is lost (the broker is gone, and this session "
               "with it): ending the command");
     EXPECT_EQ(tool.wait(), 125);
@@ -125,7 +125,8 @@ TEST_F(ExecLoss, RunsOnWithoutABrokerIfItIsTo) {
     (void)started(&tool);
     dibsd_.signal(SIGKILL);
     (void)dibsd_.wait();
-    EXPECT_NE(tool.error_line().find("runs on without it (--run-on)"), std::string::npos);
+    EXPECT_NE(tool.error_line_with("dibs exec:").find("runs on without it (--run-on)"),
+              std::string::npos);
     tool.close_input();
     EXPECT_EQ(tool.wait(), 6);
 }
@@ -135,7 +136,7 @@ TEST_F(ExecLoss, EndsACommandWhoseWorkerIsDone) {
                 {"worker", "web", "--", "sh", "-c", "while read -r line; do echo done; done"});
     EXPECT_EQ(worker.error_line(), "dibs worker: 1 slot of pool \"web\" ready");
     Tool tool(dibsd_.socket(), running({"web"}, kStaysWithLease));
-    EXPECT_EQ(tool.error_line(),
+    EXPECT_EQ(tool.error_line_with("dibs exec:"),
               "dibs exec: the lease of pool \"web\" is lost (its worker is done with this use; "
               "dibs worker --lines none or hold leaves that to the holder): ending the command");
     EXPECT_EQ(tool.wait(), 125);
@@ -149,7 +150,8 @@ TEST_F(ExecLoss, EndsACommandWhoseWorkerIsLost) {
     Tool tool(dibsd_.socket(), running({"web"}, "echo $$ $DIBS_ATTR_PID; exec sleep 1000"));
     const Started command = started(&tool);
     kill(std::stoi(command.lease), SIGKILL);
-    EXPECT_NE(tool.error_line().find("the worker's process has ended"), std::string::npos);
+    EXPECT_NE(tool.error_line_with("dibs exec:").find("the worker's process has ended"),
+              std::string::npos);
     EXPECT_EQ(tool.wait(), 125);
     await_end_of(command.command);
 }
@@ -178,7 +180,7 @@ TEST_F(ExecLossTakenOver, HearsOfTheEndFromTheNextBroker) {
     dibsd_.kill_broker();
     (void)dibsd_.broker(first);
     EXPECT_EQ(Tool(dibsd_.socket(), {"release", command.lease}).wait(), 0);
-    EXPECT_EQ(tool.error_line(), kReleased);
+    EXPECT_EQ(tool.error_line_with("dibs exec:"), kReleased);
     EXPECT_EQ(tool.wait(), 125);
     await_end_of(command.command);
 }
@@ -190,7 +192,7 @@ TEST_F(ExecLossTakenOver, EndsTheCommandWhenKeeperAndBrokerAreKilled) {
     kill(keeper, SIGSTOP);  // so that it starts no successor
     dibsd_.kill_broker();
     kill(keeper, SIGKILL);
-    EXPECT_NE(tool.error_line().find("the broker is gone"), std::string::npos);
+    EXPECT_NE(tool.error_line_with("dibs exec:").find("the broker is gone"), std::string::npos);
     EXPECT_EQ(tool.wait(), 125);
     await_end_of(command.command);
 }

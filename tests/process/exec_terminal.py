@@ -17,12 +17,13 @@ DIBSD, DIBS = sys.argv[1:]
 class Terminal:
     """`dibs exec one -- sh -c SCRIPT` as the leader of a session on a terminal of its own."""
 
-    def __init__(self, script):
+    def __init__(self, script, words=None):
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             for ignored in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE):
                 signal.signal(ignored, signal.SIG_DFL)  # whoever runs the tests may ignore them
-            os.execv(DIBS, [DIBS, "exec", "one", "--", "sh", "-c", script])
+            words = words or [DIBS, "exec", "one", "--", "sh", "-c", script]
+            os.execvp(words[0], words)
         self.said = b""
 
     def await_said(self, words):
@@ -76,8 +77,40 @@ def lets_the_command_read_from_the_terminal():
     assert os.waitstatus_to_exitcode(terminal.status()) == 0
 
 
+def stops_for_a_shell_as_the_command_does():
+    terminal = Terminal("", ["bash", "--norc", "-ic", f"{DIBS} exec one -- sh -c 'echo up; while :; do read x; done'; "
+                             "echo code $?; kill %1; fg"])
+    terminal.await_said(b"up")
+    terminal.press(b"\x1a")
+    terminal.await_said(b"code 148")
+    terminal.status()
+
+
+def says_what_it_waits_for_and_takes_that_back():
+    holder = subprocess.Popen([DIBS, "claim", "one"], stdout=subprocess.PIPE)
+    holder.stdout.readline()
+    terminal = Terminal("echo up")
+    terminal.await_said(b"waiting for a slot of pool \"one\", place 1 of 1; process "
+                        + str(holder.pid).encode() + b" (dibs)")
+    holder.terminate()
+    terminal.await_said(b"\r\x1b[Kup")
+    assert os.waitstatus_to_exitcode(terminal.status()) == 0
+    holder.stdout.close()
+    holder.wait()
+
+
+def says_that_it_waits_for_its_own_caller():
+    terminal = Terminal(f"stty cols 200; {DIBS} exec one -- true")
+    terminal.await_said(b"waiting for a slot")
+    terminal.await_said(b"it runs under a slot of this pool itself")
+    terminal.press(b"\x03")
+    terminal.status()
+
+
 def main():
-    cases = (interrupts_the_command, ends_by_the_signal_that_ended_the_command,
+    cases = (stops_for_a_shell_as_the_command_does, says_what_it_waits_for_and_takes_that_back,
+             says_that_it_waits_for_its_own_caller,
+             interrupts_the_command, ends_by_the_signal_that_ended_the_command,
              stops_and_goes_on_with_the_command, lets_the_command_read_from_the_terminal)
     print(f"1..{len(cases)}", flush=True)
     failed = 0

@@ -1,7 +1,6 @@
 // broker/ctl/exec/exec.cpp -- `dibs exec`: its arguments.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cstdio>
 
 #include "broker/ctl/admin/admin_client.hpp"
 #include "broker/ctl/arguments.hpp"
@@ -10,6 +9,7 @@
 #include "broker/ctl/exec/wrapper.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/subcommand.hpp"
+#include "broker/ctl/talk.hpp"
 #include "broker/terminal_text.hpp"
 
 namespace dibs::ctl {
@@ -186,6 +186,7 @@ int run_exec(int argc, char** argv) {
     arguments.flag("-v,--verbose", &options.verbose, "say what was granted, on standard error");
     arguments.footer(kExecFooter);
     if (const auto exit_code = arguments.parse(argc, argv)) return *exit_code;
+    ignore_lost_readers();
     try {
         read_words(words, &options);
         exec::check_terms(options, arguments.given("--account"));
@@ -194,11 +195,11 @@ int run_exec(int argc, char** argv) {
         create_pools(creations, options);
         return exec::run_wrapped(options);
     } catch (const Failure& failure) {
-        std::fprintf(stderr, "dibs exec: %s\n", harmless(failure.what()).c_str());
+        talk("dibs exec: " + harmless(failure.what()));
         const int code = failure.exit_code();
         return code == kExitNoneFree ? options.conflict_exit.value_or(code) : code;
     } catch (const std::exception& error) {
-        std::fprintf(stderr, "dibs exec: %s\n", harmless(error.what()).c_str());
+        talk("dibs exec: " + harmless(error.what()));
         return kExitOwnFailure;
     }
 }

@@ -5,16 +5,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "broker/ctl/admin/admin_client.hpp"
+#include "broker/ctl/exec/waiting.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/labels.hpp"
 #include "broker/ctl/sheet.hpp"
 #include "broker/ctl/subcommand.hpp"
+#include "broker/ctl/talk.hpp"
 #include "broker/quantity.hpp"
 #include "broker/terminal_text.hpp"
 
@@ -22,35 +22,9 @@ namespace dibs::ctl::exec {
 
 namespace {
 
-// "process 123 (python3) of user 1000"; of another user's claim no process is told, and a user only
-// where that is its account.
-std::string shown_process(const dibs_holder& holder) {
-    const std::string user = std::to_string(holder.uid);
-    if (holder.claim == DIBS_HIDDEN_CLAIM) {
-        return holder.uid == DIBS_HIDDEN_UID ? "another user's process"
-                                             : "a process of user " + user;
-    }
-    std::string name;
-    std::ifstream file("/proc/" + std::to_string(holder.pid) + "/comm");
-    std::getline(file, name);
-    return "process " + std::to_string(holder.pid) +
-           (name.empty() ? "" : " (" + harmless(name) + ")") + " of user " + user;
-}
-
-std::string shown_holder(const dibs_holder& holder) {
-    if (holder.claim == 0) return "";
-    return "; " + shown_process(holder) + " has held one for " +
-           duration_text(static_cast<uint64_t>(std::max<int64_t>(holder.age_ns, 0)));
-}
-
-std::string wanted(const Options& options) {
-    const std::string pool = " of pool \"" + options.pool.name + "\"";
-    return options.pool.count == 1 ? "a slot" + pool
-                                   : std::to_string(options.pool.count) + " slots" + pool;
-}
-
+// When a full pool has a slot again, its retry_after does not tell: that is of a full backlog.
 std::string retry_hint(const dibs_completion& end) {
-    if (end.retry_after_ns <= 0) return "";
+    if (end.retry_after_ns <= 0 || end.code == DIBS_EBUSY) return "";
     return "; worth trying again in " + duration_text(static_cast<uint64_t>(end.retry_after_ns));
 }
 
@@ -62,28 +36,12 @@ std::string units_hint(const Attachment& attachment, uint32_t pool) {
            std::to_string(attachment.describe(pool).units_max);
 }
 
-// Why no slot came, as far as a pool of workers can tell it: nobody offers one, or none is ready.
-// Empty: there is another reason.
-std::string no_worker(const Attachment& attachment, uint32_t pool, const Options& options) {
-    dibs_counters counters = {};
-    counters.size = sizeof counters;
-    if (attachment.describe(pool).has_workers == 0 ||
-        dibs_snapshot(attachment.session(), pool, &counters) != DIBS_OK) {
-        return "";
-    }
-    if (counters.slots == counters.absent) {
-        return "no worker offers one (dibs worker " + options.pool.name + " -- COMMAND does)";
-    }
-    const uint32_t out = counters.recovering + counters.unknown + counters.absent;
-    return counters.slots == out ? "no worker is ready" : "";
-}
-
 // Who waits at a terminal learns at once what a program learns at the end.
 void tell_wait(const Attachment& attachment, uint32_t pool, const Options& options) {
     if (options.now || isatty(STDERR_FILENO) == 0) return;
     const std::string why = no_worker(attachment, pool, options);
     if (why.empty()) return;
-    std::fprintf(stderr, "dibs: waiting for %s: %s\n", wanted(options).c_str(), why.c_str());
+    talk("dibs: waiting for " + wanted(options) + ": " + why);
 }
 
 // Of what it asked for the broker does not say what it was.
@@ -100,12 +58,14 @@ std::string not_allowed(const Options& options) {
     return against_policy(what, keys);
 }
 
-Failure not_granted(const dibs_completion& end,
+Failure not_granted(const Awaited& awaited,
                     const Options& options,
                     const Attachment& attachment,
                     uint32_t pool) {
+    const dibs_completion& end = awaited.end;
     const std::string start = "did not get " + wanted(options) + ": ";
-    const std::string none = no_worker(attachment, pool, options);
+    const std::string none =
+        awaited.unfit.empty() ? no_worker(attachment, pool, options) : awaited.unfit;
     const std::string who = none.empty() ? shown_holder(end.holder) : "; " + none;
     if (end.outcome == DIBS_BROKER_LOST) {
         const bool empty = end.code == DIBS_ESTATELOST;  // another one serves
@@ -241,15 +201,10 @@ dibs_completion claim(const Attachment& attachment, uint32_t pool, const Options
     asked.requeue = options.requeue ? 1 : 0;
     asked.options = pairs.data();
     asked.option_count = pairs.size();
-    dibs_completion end = {};
     tell_wait(attachment, pool, options);
-    const int code = dibs_claim(attachment.session(), pool, &asked, &end);
-    if (code < 0) {
-        throw Failure(exit_code_of(code),
-                      "cannot claim " + wanted(options) + ": " + dibs_strerror(code));
-    }
-    if (end.outcome != DIBS_GRANTED) throw not_granted(end, options, attachment, pool);
-    return end;
+    const Awaited awaited = await_claim(attachment, pool, options, asked);
+    if (awaited.end.outcome != DIBS_GRANTED) throw not_granted(awaited, options, attachment, pool);
+    return awaited.end;
 }
 
 }  // namespace dibs::ctl::exec

@@ -13,7 +13,6 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
 
 #include "broker/ctl/exec_strings.hpp"
@@ -21,6 +20,8 @@
 #include "broker/ctl/sheet.hpp"
 #include "broker/ctl/subcommand.hpp"
 #include "broker/ctl/system_failure.hpp"
+#include "broker/ctl/talk.hpp"
+#include "broker/prose.hpp"
 #include "broker/terminal_text.hpp"
 
 namespace dibs::ctl::exec {
@@ -159,7 +160,7 @@ void Holder::obey(int channel, pid_t wrapper) const {
             become(environment);
         }
     } catch (const std::exception& error) {
-        std::fprintf(stderr, "dibs exec: %s\n", harmless(error.what()).c_str());
+        talk("dibs exec: " + harmless(error.what()));
         _exit(kExitOwnFailure);
     }
 }
@@ -172,12 +173,11 @@ void Holder::become(const std::string& environment) const {
     }
     const std::vector<char*> argv = pointers_to(options_.command);
     const std::vector<char*> envp = pointers_to(variables);
+    restore_lost_readers();
     execvpe(options_.program.c_str(), argv.data(), envp.data());
     const int error = errno;
-    std::fprintf(stderr,
-                 "dibs exec: cannot execute %s: %s\n",
-                 harmless(options_.program).c_str(),
-                 std::strerror(error));
+    ignore_lost_readers();
+    talk("dibs exec: cannot execute " + harmless(options_.program) + ": " + std::strerror(error));
     _exit(error == ENOENT ? kExitNoCommand : kExitCannotExecute);
 }
 
@@ -204,13 +204,9 @@ void Holder::execute(const std::vector<std::string>& environment) const {
 
 void tell_grant(const Options& options, const dibs_lease& lease) {
     if (!options.verbose) return;
-    std::fprintf(stderr,
-                 "dibs exec: lease %s of pool \"%s\", fence %llu, %u slot%s\n",
-                 id_text(Letter::kLease, lease.id).c_str(),
-                 options.pool.name.c_str(),
-                 static_cast<unsigned long long>(lease.fence),
-                 lease.units,
-                 lease.units == 1 ? "" : "s");
+    talk("dibs exec: lease " + id_text(Letter::kLease, lease.id) + " of pool \"" +
+         options.pool.name + "\", fence " + std::to_string(lease.fence) + ", " +
+         counted(lease.units, "slot"));
 }
 
 }  // namespace dibs::ctl::exec

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,7 +14,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -22,10 +22,12 @@
 #include "broker/ctl/exec/holder.hpp"
 #include "broker/ctl/exec/lease_watch.hpp"
 #include "broker/ctl/exec/terminal.hpp"
+#include "broker/ctl/exec/waiting.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/sheet.hpp"
 #include "broker/ctl/subcommand.hpp"
 #include "broker/ctl/system_failure.hpp"
+#include "broker/ctl/talk.hpp"
 #include "shm/descriptor.hpp"
 
 namespace dibs::ctl::exec {
@@ -99,8 +101,9 @@ class Wrapper {
         }
         (void)poll(watched.data(), watched.size(), timeout_ms);
         if (lost_ && kill_timeout_ms() == 0) {
-            kill(-holder_.pid(), SIGKILL);
             kill_at_ns_ = INT64_MAX;
+            const bool sent = signal_command(SIGKILL);
+            if (!sent && told_lives_on_ < 2) tell_lives_on();
         }
     }
 
@@ -117,10 +120,37 @@ class Wrapper {
             const int signal = static_cast<int>(taken.ssi_signo);
             if (signal == SIGCHLD) {
                 look_at_child();
-            } else if (!status_) {
-                kill(-holder_.pid(), signal);
+            } else if (!status_ && !signal_command(signal) && told_lives_on_ == 0) {
+                ++told_lives_on_;
+                talk("dibs exec: signal " + std::to_string(signal) + " cannot be passed on to " +
+                     command_shown() + " as it runs as another user");
             }
         }
+    }
+
+    // To the command's group. False: the command itself may not be signalled, as it has changed its
+    // user (sudo, su).
+    [[nodiscard]] bool signal_command(int signal) const {
+        (void)kill(-holder_.pid(), signal);
+        return kill(holder_.pid(), 0) == 0 || errno != EPERM;
+    }
+
+    [[nodiscard]] std::string command_shown() const {
+        struct stat owner = {};
+        (void)stat(("/proc/" + std::to_string(holder_.pid())).c_str(), &owner);
+        dibs_holder command = {};
+        command.pid = static_cast<uint32_t>(holder_.pid());
+        command.uid = owner.st_uid;
+        return "the command, " + shown_process(command) + ",";
+    }
+
+    // It has lost its lease, and nothing here can end it.
+    void tell_lives_on() {
+        ++told_lives_on_;
+        talk(
+            "dibs exec: " + command_shown() +
+            " runs on without its lease: it runs as another user, whose processes this one may not "
+            "end. Its slot may be given to another claim: end it as that user");
     }
 
     // Who was killed had no time to end what it started, and has no slot for it any more.
@@ -153,7 +183,7 @@ class Wrapper {
     void stop_too(int signal) {
         if (signal == SIGSTOP) return;
         terminal_.take_back();
-        raise(SIGSTOP);
+        stop_of(signal);
         terminal_.lend(holder_.pid());
         kill(-holder_.pid(), SIGCONT);
     }
@@ -163,13 +193,10 @@ class Wrapper {
         const auto left_ns = watch_->newly_taken();
         if (!left_ns) return;
         told_ = true;
-        std::fprintf(stderr,
-                     "dibs exec: a better claim takes the slot of pool \"%s\": the command has "
-                     "%s to end\n",
-                     options_.pool.name.c_str(),
-                     duration_text(static_cast<uint64_t>(*left_ns)).c_str());
-        kill(-holder_.pid(), SIGTERM);
-        kill(-holder_.pid(), SIGCONT);
+        (void)signal_command(SIGTERM);
+        (void)signal_command(SIGCONT);
+        talk("dibs exec: a better claim takes the slot of pool \"" + options_.pool.name +
+             "\": the command has " + duration_text(static_cast<uint64_t>(*left_ns)) + " to end");
     }
 
     // The broker hears of the command's death as soon as its parent does, and ends the lease: that
@@ -177,41 +204,58 @@ class Wrapper {
     void take_loss() {
         look_at_child();
         if (status_) return;
-        std::fprintf(
-            stderr,
-            "dibs exec: the lease of pool \"%s\" is lost (%s): %s\n",
-            options_.pool.name.c_str(),
-            watch_->why().c_str(),
-            options_.run_on ? "the command runs on without it (--run-on)" : "ending the command");
+        const std::string lost = "dibs exec: the lease of pool \"" + options_.pool.name +
+                                 "\" is lost (" + watch_->why() + "): ";
         watch_.reset();
-        if (options_.run_on) return;
+        if (options_.run_on) {
+            talk(lost + "the command runs on without it (--run-on)");
+            return;
+        }
         lost_ = true;
         kill_at_ns_ = told_ ? INT64_MAX : after(monotonic_ns(), options_.grace_ns);
-        kill(-holder_.pid(), told_ ? SIGKILL : SIGTERM);
-        kill(-holder_.pid(), SIGCONT);
+        const bool sent = signal_command(told_ ? SIGKILL : SIGTERM);
+        (void)signal_command(SIGCONT);
+        talk(lost + (sent ? "ending the command" : "the command cannot be ended"));
+        if (!sent) tell_lives_on();
     }
 
     [[nodiscard]] bool killed_by_broker() const {
         if (!watch_ || !WIFSIGNALED(*status_) || WTERMSIG(*status_) != SIGKILL) return false;
         const std::string why = watch_->why_killed();
         if (why.empty()) return false;
-        std::fprintf(stderr,
-                     "dibs exec: the lease of pool \"%s\" is lost (%s): the command was killed\n",
-                     options_.pool.name.c_str(),
-                     why.c_str());
+        talk("dibs exec: the lease of pool \"" + options_.pool.name + "\" is lost (" + why +
+             "): the command was killed");
         return true;
     }
 
-    // Whoever waits for this process shall see what became of the command.
-    int die_of(int signal) const {
-        const struct rlimit none = {0, 0};
-        setrlimit(RLIMIT_CORE, &none);  // the command has dumped its own
+    // The signal's own effect on this process, whose parent sees by it what became of the command.
+    static void suffer(int signal) {
         ::signal(signal, SIG_DFL);
         sigset_t one;
         sigemptyset(&one);
         sigaddset(&one, signal);
         raise(signal);
         sigprocmask(SIG_UNBLOCK, &one, nullptr);
+    }
+
+    // As the command was stopped, so that a shell reports the same signal. The kernel drops it
+    // where no shell is there to continue this process's group (an orphaned one): then no SIGCONT
+    // has come.
+    static void stop_of(int signal) {
+        suffer(signal);
+        sigset_t pending;
+        sigpending(&pending);
+        if (sigismember(&pending, SIGCONT) == 0) raise(SIGSTOP);
+        sigset_t one;
+        sigemptyset(&one);
+        sigaddset(&one, signal);
+        sigprocmask(SIG_BLOCK, &one, nullptr);
+    }
+
+    static int die_of(int signal) {
+        const struct rlimit none = {0, 0};
+        setrlimit(RLIMIT_CORE, &none);  // the command has dumped its own
+        suffer(signal);
         return 128 + signal;
     }
 
@@ -224,6 +268,7 @@ class Wrapper {
     bool stopped_ = false;
     bool lost_ = false;
     bool told_ = false;  // that its slot is being taken
+    int told_lives_on_ = 0;
     int64_t kill_at_ns_ = INT64_MAX;
     std::optional<int> status_;
 };

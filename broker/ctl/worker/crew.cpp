@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -22,8 +21,10 @@
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/stop_signals.hpp"
 #include "broker/ctl/subcommand.hpp"
+#include "broker/ctl/talk.hpp"
 #include "broker/ctl/worker/hand.hpp"
 #include "broker/ctl/worker/notify_socket.hpp"
+#include "broker/prose.hpp"
 
 namespace dibs::ctl::worker {
 
@@ -43,7 +44,6 @@ void raise_descriptor_limit() {
 }
 
 shm::Descriptor take_signals() {
-    signal(SIGPIPE, SIG_IGN);
     const sigset_t taken = stop_signals();
     sigprocmask(SIG_BLOCK, &taken, nullptr);
     return shm::Descriptor(signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
@@ -55,7 +55,7 @@ class Crew {
         if (options.notify) folder_ = std::make_unique<NotifyFolder>();
         for (uint32_t i = 0; i < options.pool.count; ++i) {
             const std::string path = folder_ ? folder_->path() + "/" + std::to_string(i) : "";
-            hands_.push_back(std::make_unique<Hand>(options, i, path));
+            hands_.push_back(std::make_unique<Hand>(options, guard_, i, path));
         }
         spans_.resize(hands_.size());
     }
@@ -113,11 +113,8 @@ class Crew {
             if (state != Hand::State::kIdle && state != Hand::State::kBusy) return;
         }
         told_ready_ = true;
-        std::fprintf(stderr,
-                     "dibs worker: %zu slot%s of pool \"%s\" ready\n",
-                     hands_.size(),
-                     hands_.size() == 1 ? "" : "s",
-                     options_.pool.name.c_str());
+        talk("dibs worker: " + counted(hands_.size(), "slot") + " of pool \"" + options_.pool.name +
+             "\" ready");
     }
 
     void take_stops(int64_t now_ns) {
@@ -151,11 +148,12 @@ class Crew {
         const bool all = std::all_of(hands_.begin(), hands_.end(), [&](const auto& hand) {
             return hand->failures() >= options_.tries_max;
         });
-        if (all) std::fprintf(stderr, "dibs worker: every process fails: giving up\n");
+        if (all) talk("dibs worker: every process fails: giving up");
         return all;
     }
 
     const Options& options_;
+    Guard guard_;
     shm::Descriptor signals_;
     std::unique_ptr<NotifyFolder> folder_;
     std::vector<std::unique_ptr<Hand>> hands_;
@@ -180,10 +178,9 @@ void check_pool(const Options& options) {
     }
     check_attributes(options, options.pool.count - 1, 1, limits);  // with the shortest process id
     if (limits.answer_max == 0 && options.lines == Lines::kAnswer) {
-        std::fprintf(stderr,
-                     "dibs worker: pool \"%s\" has answer_max = 0: its holders get no answers; set "
-                     "answer_max in dibsd's configuration, or say --lines none\n",
-                     options.pool.name.c_str());
+        talk("dibs worker: pool \"" + options.pool.name +
+             "\" has answer_max = 0: its holders get no answers; set answer_max in dibsd's "
+             "configuration, or say --lines none");
     }
 }
 

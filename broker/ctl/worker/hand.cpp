@@ -10,11 +10,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <cstdio>
 
 #include "broker/ctl/clock.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/sheet.hpp"
+#include "broker/ctl/talk.hpp"
 #include "broker/ctl/worker/assignment_text.hpp"
 #include "broker/ctl/worker/template_text.hpp"
 #include "broker/terminal_text.hpp"
@@ -40,8 +40,12 @@ std::string shown(const std::string& line) {
 
 }  // namespace
 
-Hand::Hand(const Options& options, uint32_t index, const std::string& notify_path)
+Hand::Hand(const Options& options,
+           const Guard& guard,
+           uint32_t index,
+           const std::string& notify_path)
     : options_(options),
+      guard_(guard),
       index_(index),
       name_(options.name + "-" + std::to_string(index)),
       reader_(options.line_max) {
@@ -49,7 +53,7 @@ Hand::Hand(const Options& options, uint32_t index, const std::string& notify_pat
 }
 
 void Hand::say(const std::string& text) const {
-    std::fprintf(stderr, "dibs worker: %s: %s\n", harmless(name_).c_str(), text.c_str());
+    talk("dibs worker: " + harmless(name_) + ": " + text);
 }
 
 void Hand::watch(std::vector<pollfd>* watched) {
@@ -121,6 +125,7 @@ void Hand::take_due(int64_t now_ns) {
 void Hand::start(int64_t now_ns) {
     ProcessStart start;
     start.program = options_.program;
+    start.guard = &guard_;
     for (const std::string& word : options_.command)
         start.command.push_back(with_index(word, index_));
     start.variables = {"DIBS_POOL=" + options_.pool.name,

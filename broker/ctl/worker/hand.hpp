@@ -28,6 +28,7 @@
 #include <string>
 #include <vector>
 
+#include "broker/ctl/worker/guard.hpp"
 #include "broker/ctl/worker/line_reader.hpp"
 #include "broker/ctl/worker/notify_socket.hpp"
 #include "broker/ctl/worker/options.hpp"
@@ -51,7 +52,10 @@ class Hand {
     };
 
     // `notify_path` empty: no socket. Starts with its first look().
-    Hand(const Options& options, uint32_t index, const std::string& notify_path);
+    Hand(const Options& options,
+         const Guard& guard,
+         uint32_t index,
+         const std::string& notify_path);
 
     // What to poll, and until when; 0: do not sleep.
     void watch(std::vector<pollfd>* watched);
@@ -100,6 +104,7 @@ class Hand {
     void fail(const std::string& text, int64_t now_ns);
 
     const Options& options_;
+    const Guard& guard_;
     uint32_t index_;
     std::string name_;
     State state_ = State::kResting;

@@ -18,6 +18,7 @@
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/subcommand.hpp"
 #include "broker/ctl/system_failure.hpp"
+#include "broker/ctl/talk.hpp"
 
 namespace dibs::ctl::worker {
 
@@ -51,7 +52,7 @@ struct Becoming {
         sigset_t none;
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, nullptr);
-        signal(SIGPIPE, SIG_DFL);
+        restore_lost_readers();
         dup2(input, STDIN_FILENO);
         dup2(output, STDOUT_FILENO);
         execvpe(program, argv, envp);
@@ -92,6 +93,8 @@ Process::Process(const ProcessStart& start) {
     if (pid_ == 0) becoming.run();
     if (pid_ < 0) throw system_failure("fork");
     setpgid(pid_, pid_);
+    guard_ = start.guard;
+    if (guard_ != nullptr) guard_->add(pid_);
     failure.writing.reset();
     int error = 0;
     const bool failed = read(failure.reading.get(), &error, sizeof error) == sizeof error;
@@ -99,7 +102,7 @@ Process::Process(const ProcessStart& start) {
     if (failed || !pidfd_.valid()) {
         if (!failed) error = errno;
         kill(pid_, SIGKILL);
-        waitpid(pid_, nullptr, 0);
+        reap();
         pid_ = -1;
         throw Failure(error == ENOENT ? kExitNoCommand : kExitCannotExecute,
                       "cannot execute " + start.program + ": " + std::strerror(error));
@@ -114,7 +117,14 @@ Process::~Process() {
     if (pid_ <= 0 || status_) return;
     kill(-pid_, SIGKILL);
     kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
+    reap();
+}
+
+// Its number is its own until then.
+void Process::reap() {
+    int status = 0;
+    if (waitpid(pid_, &status, 0) == pid_) status_ = status;
+    if (guard_ != nullptr) guard_->remove(pid_);
 }
 
 void Process::signal(int number) const {
@@ -127,8 +137,7 @@ std::optional<int> Process::ended() {
     const int looked = waitid(P_PID, static_cast<id_t>(pid_), &peek, WEXITED | WNOHANG | WNOWAIT);
     if (looked != 0 || peek.si_pid == 0) return std::nullopt;
     kill(-pid_, SIGKILL);  // while the dead one still holds the number
-    int status = 0;
-    if (waitpid(pid_, &status, 0) == pid_) status_ = status;
+    reap();
     return status_;
 }
 

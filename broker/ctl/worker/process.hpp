@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "broker/ctl/worker/guard.hpp"
 #include "shm/descriptor.hpp"
 
 namespace dibs::ctl::worker {
@@ -20,6 +21,7 @@ struct ProcessStart {
     bool fed = false;                    // its input is a pipe, else empty
     bool heard = false;                  // its output is a pipe, else standard error if quiet
     bool quiet = false;                  // not heard: not even on this program's standard output
+    const Guard* guard = nullptr;        // ends its group when this program is killed
 };
 
 class Process {
@@ -40,11 +42,14 @@ class Process {
     std::optional<int> ended();
 
   private:
+    void reap();
+
     shm::Descriptor input_;
     shm::Descriptor output_;
     shm::Descriptor pidfd_;
     pid_t pid_ = -1;
     std::optional<int> status_;
+    const Guard* guard_ = nullptr;
 };
 
 // "ended with exit code 3", "was killed by signal 9"

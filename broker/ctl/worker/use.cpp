@@ -144,6 +144,7 @@ void Hand::clean(int64_t now_ns) {
                        "DIBS_WORKER_NAME=" + name_,
                        "DIBS_WORKER_PID=" + std::to_string(process_->pid())};
     start.quiet = true;
+    start.guard = &guard_;
     try {
         cleaner_ = std::make_unique<Process>(start);
     } catch (const Failure& failure) {

@@ -2,13 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
-#include <cstdio>
-
 #include "broker/ctl/arguments.hpp"
 #include "broker/ctl/command_path.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/labels.hpp"
 #include "broker/ctl/subcommand.hpp"
+#include "broker/ctl/talk.hpp"
 #include "broker/ctl/worker/crew.hpp"
 #include "broker/ctl/worker/options.hpp"
 #include "broker/terminal_text.hpp"
@@ -152,15 +151,16 @@ int run_worker(int argc, char** argv) {
     Arguments arguments("worker", kWorkerAbout);
     add_options(&arguments, &words, &options);
     if (const auto exit_code = arguments.parse(argc, argv)) return *exit_code;
+    ignore_lost_readers();
     try {
         read_words(words, &options);
         options.program = find_command(options.command.front());
         return worker::run_crew(options);
     } catch (const Failure& failure) {
-        std::fprintf(stderr, "dibs worker: %s\n", harmless(failure.what()).c_str());
+        talk("dibs worker: " + harmless(failure.what()));
         return failure.exit_code();
     } catch (const std::exception& error) {
-        std::fprintf(stderr, "dibs worker: %s\n", harmless(error.what()).c_str());
+        talk("dibs worker: " + harmless(error.what()));
         return kExitOwnFailure;
     }
 }

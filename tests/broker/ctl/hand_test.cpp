@@ -50,7 +50,8 @@ class Lives {
 
   private:
     Options options_;
-    Hand hand_{options_, 0, ""};
+    Guard guard_;
+    Hand hand_{options_, guard_, 0, ""};
     int64_t now_ns_ = kBegin;
 };
 

@@ -1,0 +1,183 @@
+// broker/ctl/exec/waiting.cpp -- dibs_claim in steps of a second.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/ctl/exec/waiting.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+
+#include "broker/ctl/clock.hpp"
+#include "broker/ctl/failure.hpp"
+#include "broker/ctl/sheet.hpp"
+#include "broker/ctl/subcommand.hpp"
+#include "broker/ctl/talk.hpp"
+#include "broker/terminal_text.hpp"
+
+namespace dibs::ctl::exec {
+
+namespace {
+
+// As dibs_claim has it: the broker is given so long to say that the time has passed.
+constexpr int64_t kLate = 20 * DIBS_MILLISECOND;
+
+std::string place_of(const dibs_explanation& why) {
+    if (why.position == 0) return "its workers are being asked";
+    return "place " + std::to_string(why.position) + " of " + std::to_string(why.waiting);
+}
+
+// The slot that it waits for may be its own caller's.
+std::string ancestor(const Options& options) {
+    const char* pool = std::getenv("DIBS_POOL");
+    const char* lease = std::getenv("DIBS_LEASE");
+    if (pool == nullptr || lease == nullptr || options.pool.name != pool) return "";
+    return "; it runs under a slot of this pool itself (lease " + harmless(lease) + ")";
+}
+
+// What is true of the claim however long it waits.
+std::string unfit_for(const dibs_explanation& why) {
+    if (why.reason == DIBS_WAIT_LABELS) {
+        return std::string("no slot has the label \"") + harmless(why.label) + "\"";
+    }
+    if (why.reason == DIBS_WAIT_NO_SLOTS) return "the pool has no slots";
+    return "";
+}
+
+class Waiting {
+  public:
+    Waiting(const Attachment& attachment, uint32_t pool, const Options& options)
+        : attachment_(attachment), pool_(pool), options_(options) {}
+
+    // Asks why, and says it where that is wanted.
+    void look(uint64_t ticket) {
+        dibs_explanation why = {};
+        why.size = sizeof why;
+        if (dibs_explain(attachment_.session(), ticket, &why) != DIBS_OK) return;
+        unfit_ = unfit_for(why);
+        if (monotonic_ns() - begun_ns_ < DIBS_SECOND) return;
+        if (at_terminal_) {
+            talk_over(sentence(why));
+        } else if (options_.verbose && !std::exchange(told_, true)) {
+            talk(sentence(why));
+        }
+    }
+    void end() const {
+        if (at_terminal_) talk_over("");
+    }
+    [[nodiscard]] int64_t begun_ns() const { return begun_ns_; }
+    [[nodiscard]] bool renews() const { return at_terminal_; }
+    [[nodiscard]] const std::string& unfit() const { return unfit_; }
+
+  private:
+    [[nodiscard]] std::string sentence(const dibs_explanation& why) const {
+        const std::string none = no_worker(attachment_, pool_, options_);
+        std::string what = unfit_.empty() ? none : unfit_;
+        what = what.empty() ? shown_holder(why.holder) : "; " + what;
+        const std::string own = ancestor(options_);
+        return "dibs: waiting for " + wanted(options_) + ", " + place_of(why) +
+               (own.empty() ? what : own);
+    }
+
+    const Attachment& attachment_;
+    uint32_t pool_;
+    const Options& options_;
+    const bool at_terminal_ = isatty(STDERR_FILENO) != 0;
+    const int64_t begun_ns_ = monotonic_ns();
+    bool told_ = false;
+    std::string unfit_;
+};
+
+}  // namespace
+
+std::string shown_process(const dibs_holder& holder) {
+    const std::string user = std::to_string(holder.uid);
+    if (holder.claim == DIBS_HIDDEN_CLAIM) {
+        return holder.uid == DIBS_HIDDEN_UID ? "another user's process"
+                                             : "a process of user " + user;
+    }
+    std::string name;
+    std::ifstream file("/proc/" + std::to_string(holder.pid) + "/comm");
+    std::getline(file, name);
+    return "process " + std::to_string(holder.pid) +
+           (name.empty() ? "" : " (" + harmless(name) + ")") + " of user " + user;
+}
+
+std::string shown_holder(const dibs_holder& holder) {
+    if (holder.claim == 0) return "";
+    return "; " + shown_process(holder) + " has held one for " +
+           duration_text(static_cast<uint64_t>(std::max<int64_t>(holder.age_ns, 0)));
+}
+
+std::string wanted(const Options& options) {
+    const std::string pool = " of pool \"" + options.pool.name + "\"";
+    return options.pool.count == 1 ? "a slot" + pool
+                                   : std::to_string(options.pool.count) + " slots" + pool;
+}
+
+std::string no_worker(const Attachment& attachment, uint32_t pool, const Options& options) {
+    dibs_counters counters = {};
+    counters.size = sizeof counters;
+    if (attachment.describe(pool).has_workers == 0 ||
+        dibs_snapshot(attachment.session(), pool, &counters) != DIBS_OK) {
+        return "";
+    }
+    if (counters.slots == counters.absent) {
+        return "no worker offers one (dibs worker " + options.pool.name + " -- COMMAND does)";
+    }
+    const uint32_t out = counters.recovering + counters.unknown + counters.absent;
+    return counters.slots == out ? "no worker is ready" : "";
+}
+
+Awaited await_claim(const Attachment& attachment,
+                    uint32_t pool,
+                    const Options& options,
+                    const dibs_claim_options& asked) {
+    dibs_op op = {};
+    op.size = sizeof op;
+    op.kind = DIBS_OP_CLAIM;
+    op.pool = pool;
+    op.claim = &asked;
+    Waiting waiting(attachment, pool, options);
+    const int code = dibs_submit(attachment.session(), &op, 1);
+    if (code < 0) {
+        throw Failure(exit_code_of(code),
+                      "cannot claim " + wanted(options) + ": " + dibs_strerror(code));
+    }
+    const bool bounded = asked.timeout_ns != DIBS_FOREVER;
+    const int64_t until_ns = bounded ? after(waiting.begun_ns(), asked.timeout_ns) : INT64_MAX;
+    // The first look early enough to know, at the end of a short time, why nothing fitted.
+    int64_t look_ns = after(waiting.begun_ns(), DIBS_SECOND);
+    if (bounded) look_ns = std::min(look_ns, after(waiting.begun_ns(), asked.timeout_ns / 2));
+    Awaited awaited = {};
+    for (;;) {
+        const int64_t now_ns = monotonic_ns();
+        const int64_t end_ns = bounded ? after(until_ns, kLate) : INT64_MAX;
+        const int64_t next_ns = std::min(look_ns, end_ns);
+        const int64_t wait_ns =
+            next_ns == INT64_MAX ? DIBS_FOREVER : std::max<int64_t>(next_ns - now_ns, 0);
+        const int count = dibs_reap(attachment.session(), &awaited.end, 1, wait_ns);
+        if (count < 0) {
+            waiting.end();
+            throw Failure(exit_code_of(count),
+                          "cannot claim " + wanted(options) + ": " + dibs_strerror(count));
+        }
+        if (count == 1 && awaited.end.kind == DIBS_CLAIM_ENDED) break;
+        if (count == 1) continue;
+        if (monotonic_ns() >= end_ns) {  // the broker says nothing: the claim ends with the session
+            awaited.end = {};
+            awaited.end.outcome = DIBS_EXPIRED;
+            awaited.end.code = DIBS_ETIMEDOUT;
+            break;
+        }
+        waiting.look(op.ticket);
+        const bool again =
+            waiting.renews() || monotonic_ns() < after(waiting.begun_ns(), DIBS_SECOND);
+        look_ns = again ? after(monotonic_ns(), DIBS_SECOND) : INT64_MAX;
+    }
+    waiting.end();
+    awaited.unfit = waiting.unfit();
+    return awaited;
+}
+
+}  // namespace dibs::ctl::exec

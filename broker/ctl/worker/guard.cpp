@@ -1,0 +1,82 @@
+// broker/ctl/worker/guard.cpp -- group numbers over a pipe, negative ones of groups that have
+// ended.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/ctl/worker/guard.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <set>
+
+#include "broker/ctl/system_failure.hpp"
+
+namespace dibs::ctl::worker {
+
+namespace {
+
+// Keeps the pipe alone: not the worker's descriptors, whose ends others wait for.
+void keep_only(int fd) {
+    dup2(fd, STDIN_FILENO);
+    (void)syscall(SYS_close_range, 1U, ~0U, 0U);
+}
+
+[[noreturn]] void watch(int fd) {
+    setsid();
+    prctl(PR_SET_NAME, "dibs-guard");
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, nullptr);
+    keep_only(fd);
+    std::set<pid_t> groups;
+    for (;;) {
+        pid_t word = 0;
+        const ssize_t size = read(STDIN_FILENO, &word, sizeof word);
+        if (size < 0 && errno == EINTR) continue;
+        if (size != sizeof word) break;
+        if (word > 0) {
+            groups.insert(word);
+        } else {
+            groups.erase(-word);
+        }
+    }
+    for (const pid_t group : groups)
+        kill(-group, SIGKILL);
+    _exit(0);
+}
+
+}  // namespace
+
+Guard::Guard() {
+    std::array<int, 2> ends{};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw system_failure("pipe");
+    const shm::Descriptor reading(ends[0]);
+    pipe_ = shm::Descriptor(ends[1]);
+    std::fflush(nullptr);
+    pid_ = fork();
+    if (pid_ < 0) throw system_failure("fork");
+    if (pid_ == 0) {
+        pipe_.reset();
+        watch(reading.get());
+    }
+}
+
+Guard::~Guard() {
+    pipe_.reset();
+    waitpid(pid_, nullptr, 0);
+}
+
+// A word is written as a whole, and the guard only reads. If the guard was killed the write fails,
+// and only the kernel still ends processes of a worker that is killed.
+void Guard::tell(pid_t word) const {
+    while (write(pipe_.get(), &word, sizeof word) < 0 && errno == EINTR) {
+    }
+}
+
+}  // namespace dibs::ctl::worker

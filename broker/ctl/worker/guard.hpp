@@ -1,0 +1,32 @@
+// broker/ctl/worker/guard.hpp -- ends the process groups of a worker that was killed.
+//
+// The kernel kills the processes of a worker with it (PR_SET_PDEATHSIG), but not what those have
+// started. A process of its own, in a session of its own, hears of each group over a pipe; at the
+// end of the pipe, which is the worker's end, it kills the groups that are left.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include "shm/descriptor.hpp"
+
+namespace dibs::ctl::worker {
+
+class Guard {
+  public:
+    Guard();  // starts the process; Failure
+    ~Guard();
+    Guard(const Guard&) = delete;
+    Guard& operator=(const Guard&) = delete;
+
+    void add(pid_t group) const { tell(group); }
+    void remove(pid_t group) const { tell(-group); }
+
+  private:
+    void tell(pid_t word) const;
+
+    shm::Descriptor pipe_;
+    pid_t pid_ = -1;
+};
+
+}  // namespace dibs::ctl::worker
