@@ -96,6 +96,7 @@ Broker::Broker(Config config, Inheritance& inheritance, KeeperLink* keeper, bool
         keeper_->hold(Kept::kState, state_.fd());
         keeper_->hold(Kept::kBoard, board_.fd());
     }
+    turn_.set_shared(control_.shared());
     turn_.prepare(config_, inheritance);
     control_.prepare(turn_.adopted(), turn_.draining());
     control_.take_remains(inheritance);

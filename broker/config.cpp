@@ -52,6 +52,15 @@ std::vector<std::string> doubts_about(const Config& config) {
             line += "; did you mean \"" + std::string(*nearest) + "\"?";
         doubts.push_back(std::move(line));
     }
+    if ((config.socket_mode & 0066) != 0) {
+        const auto offered = config.policy->offered_pools();
+        for (const PoolSettings& pool : config.pools) {
+            if (pool.values.kind != shm::PoolKind::kWorker || offered.contains(pool.name)) continue;
+            doubts.push_back(config.file +
+                             ": note: several users may connect, and no [[policy]] names pool \"" +
+                             pool.name + "\" in offers: only administrators may offer slots of it");
+        }
+    }
     return doubts;
 }
 

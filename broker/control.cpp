@@ -41,12 +41,6 @@ uint64_t memory_of(const shm::SessionSizes& sizes) {
     return shm::plan_up(sizes).size + shm::plan_down(sizes).size;
 }
 
-// By the mode of the socket as it lies there: a service manager may have lent it.
-bool lets_others_in(const std::string& path) {
-    struct stat about = {};
-    return stat(path.c_str(), &about) != 0 || (about.st_mode & 0066) != 0;
-}
-
 Admission::Room room_for_sessions(const Config& config,
                                   uint32_t rows,
                                   const DescriptorBudget& budget) {
@@ -96,7 +90,7 @@ Control::Control(const Config& config,
     }
     listener_->let_descriptors_in(config.hardening == HardeningMode::kOff);
     socket_path_ = listener_->path();
-    admission_.set_newcomers(lets_others_in(socket_path_));
+    admission_.set_newcomers(shared());
     watch(listener_fd(), Event::kConnection);
     watch(exchange_.control().fd(), Event::kReport);
     watch(conversations_.fd(), Event::kRequest);
@@ -109,6 +103,12 @@ Control::Control(const Config& config,
     signals_ = shm::Descriptor(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!signals_.valid()) fail("signalfd");
     watch(signals_.get(), Event::kSignal);
+}
+
+// By the mode of the socket as it lies there: a service manager may have lent it.
+bool Control::shared() const {
+    struct stat about = {};
+    return stat(socket_path_.c_str(), &about) != 0 || (about.st_mode & 0066) != 0;
 }
 
 void Control::watch(int fd, Event what) const {

@@ -55,6 +55,7 @@ class Control {
     // The service has ended in order: nobody goes on with the socket.
     void give_up_name() { listener_->leave_name(false); }
     [[nodiscard]] const std::string& socket_path() const { return socket_path_; }
+    [[nodiscard]] bool shared() const;  // its mode lets other users connect
 
   private:
     enum class Event : uint32_t {

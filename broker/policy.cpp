@@ -36,8 +36,8 @@ bool Allowance::may_claim(std::string_view pool) const {
     return !pools || named(*pools, pool);
 }
 
-bool Allowance::may_offer(std::string_view pool) const {
-    return offers ? named(*offers, pool) : may_claim(pool);
+bool Allowance::may_offer(std::string_view pool, bool unnamed) const {
+    return offers ? named(*offers, pool) : unnamed && may_claim(pool);
 }
 
 const Allowance& Policy::of(const Credentials& peer) const {
@@ -52,18 +52,32 @@ std::string Policy::account_of(const Credentials& peer) const {
     return allowance.account.empty() ? "uid:" + std::to_string(peer.uid) : allowance.account;
 }
 
+namespace {
+
+template <class Look>
+void each_rule(const Policy& policy, Look look) {
+    for (const auto& [user, allowance] : policy.users)
+        look(allowance);
+    for (const auto& [group, allowance] : policy.groups)
+        look(allowance);
+    look(policy.others);
+}
+
+}  // namespace
+
 std::set<std::string> Policy::named_pools() const {
+    std::set<std::string> named = offered_pools();
+    each_rule(*this, [&](const Allowance& allowance) {
+        if (allowance.pools) named.insert(allowance.pools->begin(), allowance.pools->end());
+    });
+    return named;
+}
+
+std::set<std::string> Policy::offered_pools() const {
     std::set<std::string> named;
-    const auto look = [&](const Allowance& allowance) {
-        for (const auto* names : {&allowance.pools, &allowance.offers}) {
-            if (*names) named.insert((*names)->begin(), (*names)->end());
-        }
-    };
-    for (const auto& [user, allowance] : users)
-        look(allowance);
-    for (const auto& [group, allowance] : groups)
-        look(allowance);
-    look(others);
+    each_rule(*this, [&](const Allowance& allowance) {
+        if (allowance.offers) named.insert(allowance.offers->begin(), allowance.offers->end());
+    });
     return named;
 }
 

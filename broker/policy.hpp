@@ -40,9 +40,11 @@ inline constexpr uint32_t kNoLimit = std::numeric_limits<uint32_t>::max();
 
 // What one peer may do.
 struct Allowance {
-    std::string account = {};                             // empty: one of its uid's own, "uid:<n>"
-    std::optional<std::vector<std::string>> pools = {};   // to claim from; nothing: all
-    std::optional<std::vector<std::string>> offers = {};  // to announce slots in; nothing: as pools
+    std::string account = {};                            // empty: one of its uid's own, "uid:<n>"
+    std::optional<std::vector<std::string>> pools = {};  // to claim from; nothing: all
+    // To announce slots in. Nothing: as pools where one user has the socket; where several do, only
+    // administrators, since a worker reads what claims bring and forges their answers.
+    std::optional<std::vector<std::string>> offers = {};
     int32_t priority_max = std::numeric_limits<int32_t>::max();
     uint32_t sessions = kNoLimit;
     uint32_t leases = kNoLimit;    // leases, and claims that may become one
@@ -51,7 +53,7 @@ struct Allowance {
     uint32_t handshakes = 1000;    // connections a second
 
     [[nodiscard]] bool may_claim(std::string_view pool) const;
-    [[nodiscard]] bool may_offer(std::string_view pool) const;
+    [[nodiscard]] bool may_offer(std::string_view pool, bool unnamed) const;
 };
 
 struct Policy {
@@ -65,6 +67,8 @@ struct Policy {
     [[nodiscard]] std::string account_of(const Credentials& peer) const;
     // Pools that a rule names, each once, by name.
     [[nodiscard]] std::set<std::string> named_pools() const;
+    // Those of them that a rule names in its offers.
+    [[nodiscard]] std::set<std::string> offered_pools() const;
     // Root, the broker's own uid and the admin group.
     [[nodiscard]] bool is_admin(const Credentials& peer) const;
 };

@@ -102,7 +102,8 @@ std::string Quotas::account_of(uint32_t uid) const {
 
 Reason Quotas::announce(const Session& session, uint32_t pool) const {
     if (pool >= core_.pools() || session.allowance == nullptr) return Reason::kOk;
-    const bool may = session.allowance->may_offer(name_of(core_.pool(pool)));
+    const bool may =
+        session.allowance->may_offer(name_of(core_.pool(pool)), session.admin || !shared_);
     return may ? Reason::kOk : Reason::kNotAllowed;
 }
 

@@ -28,6 +28,8 @@ class Quotas {
     // Also for the sessions that there are.
     void set_policy(std::shared_ptr<const Policy> policy, std::span<Session* const> sessions);
     void add(Session& session);  // opened: it has its row
+    // The socket lets several users in: who offers is named by a policy, or administers.
+    void set_shared(bool shared) { shared_ = shared; }
 
     // Why the session may not claim from, or announce a slot in, this pool now; kOk: it may.
     [[nodiscard]] shm::Reason claim(const Session& session, uint32_t pool) {
@@ -71,6 +73,7 @@ class Quotas {
     const core::Core& core_;
     std::shared_ptr<const Policy> policy_ = std::make_shared<const Policy>();
     std::unordered_map<uint32_t, Held> held_;  // by uid
+    bool shared_ = false;
 };
 
 }  // namespace dibs

@@ -42,6 +42,7 @@ class Turn {
     // What comes before the first client: sessions of an earlier broker adopted or ended, pools as
     // configured. Throws std::runtime_error with what is wrong.
     void prepare(Config& config, Inheritance& inheritance);
+    void set_shared(bool shared) { quotas_.set_shared(shared); }  // several users may connect
     // Turns until a drain is over, or kStop or kYield comes.
     void serve();
     // Whether it has left everything to a successor; once serve() has returned.

@@ -60,13 +60,21 @@ TEST(Policy, OffersSlotsWhereItMayClaimUnlessOffersSaysOtherwise) {
         "[[policy]]\nuser = 1\npools = [\"gpu\"]\n"
         "[[policy]]\nuser = 2\npools = [\"gpu\"]\noffers = [\"web\"]\n"
         "[[policy]]\nuser = 3\noffers = []\n");
-    EXPECT_TRUE(policy.of(peer(1, 1)).may_offer("gpu"));
-    EXPECT_FALSE(policy.of(peer(1, 1)).may_offer("web"));
-    EXPECT_FALSE(policy.of(peer(2, 1)).may_offer("gpu"));
-    EXPECT_TRUE(policy.of(peer(2, 1)).may_offer("web"));
+    EXPECT_TRUE(policy.of(peer(1, 1)).may_offer("gpu", true));
+    EXPECT_FALSE(policy.of(peer(1, 1)).may_offer("web", true));
+    EXPECT_FALSE(policy.of(peer(2, 1)).may_offer("gpu", true));
+    EXPECT_TRUE(policy.of(peer(2, 1)).may_offer("web", true));
     EXPECT_FALSE(policy.of(peer(2, 1)).may_claim("web"));
     EXPECT_TRUE(policy.of(peer(3, 1)).may_claim("web"));
-    EXPECT_FALSE(policy.of(peer(3, 1)).may_offer("web"));
+    EXPECT_FALSE(policy.of(peer(3, 1)).may_offer("web", true));
+}
+
+TEST(Policy, OffersWhereOffersNamesThePoolAndNowhereElseUnlessTheUnnamedMay) {
+    const Policy policy = policy_of("[[policy]]\nuser = 2\noffers = [\"web\"]\n");
+    EXPECT_TRUE(policy.of(peer(2, 1)).may_offer("web", false));
+    EXPECT_FALSE(policy.of(peer(2, 1)).may_offer("gpu", false));
+    EXPECT_FALSE(policy.of(peer(1, 1)).may_offer("web", false));
+    EXPECT_TRUE(policy.of(peer(1, 1)).may_offer("web", true));
 }
 
 TEST(Policy, LetsRootItsOwnUidAndTheAdminGroupAdminister) {

@@ -101,6 +101,24 @@ TEST(Users, HaveTheSessionsOfTheirPolicyAndLeaveTheOthersTheirs) {
               'y');
 }
 
+// A worker reads what claims bring, and answers them: who may claim is not who may offer.
+TEST(Users, OfferSlotsOnlyWhereAPolicyNamesThem) {
+    DIBS_NEEDS_ROOT();
+    const Folder folder;
+    open_folder(folder.path());
+    const Dibsd dibsd(folder,
+                      "socket_mode = \"0666\"\n[[pool]]\nname = \"web\"\nkind = \"worker\"\n"
+                      "[[policy]]\nuser = 61002\noffers = [\"web\"]\n");
+    const auto offer = [&] {
+        RawClient client(dibsd.socket());
+        const auto end = client.announce(0, true);
+        return end ? letter(end->reason) : '!';
+    };
+    EXPECT_EQ(as_user(kAlice, kAlice, {}, offer), 'n');
+    EXPECT_EQ(as_user(kBob, kBob, {}, offer), 'o');
+    EXPECT_EQ(offer(), 'o');
+}
+
 TEST(Users, AreToldApartBySupplementaryGroups) {
     DIBS_NEEDS_ROOT();
     const Folder folder;
