@@ -131,6 +131,13 @@ Reason Operations::claim_refusal(const Session& session,
     if (const Reason refusal = tag_refusal(session, entry.tag); refusal != Reason::kOk) {
         return refusal;
     }
+    if (!payload.empty()) {
+        const core::ClaimTerms& terms = claims_.terms();
+        for (const auto labels : {terms.labels, terms.provisionable}) {
+            const Reason refusal = quotas_.bring(session, entry.pool, payload.size(), labels);
+            if (refusal != Reason::kOk) return refusal;
+        }
+    }
     return pool_refusal(session, entry.pool);
 }
 
@@ -341,11 +348,15 @@ void Operations::announce(Session& session,
     command.is_protected = (entry.flags & OpFlag::kOn) != 0;
     command.ready = (entry.flags & OpFlag::kThenReady) != 0;
     uint32_t lines = 0;
-    if (const Reason refusal = quotas_.announce(session, entry.pool); refusal != Reason::kOk) {
-        command.refusal = refusal;
-    } else if (!announcements_.read(payload, announcement)) {
+    command.refusal = quotas_.announce(session, entry.pool);
+    if (command.refusal == Reason::kOk && !announcements_.read(payload, announcement)) {
         command.refusal = Reason::kPayload;
-    } else if (entry.pool < core_.pools()) {
+    }
+    if (command.refusal == Reason::kOk) {
+        command.refusal = quotas_.bring(
+            session, entry.pool, announcement.attributes.size(), announcement.labels());
+    }
+    if (command.refusal == Reason::kOk && entry.pool < core_.pools()) {
         command.name = announcement.name;
         command.labels = announcement.labels();
         command.attributes = announcement.attributes;

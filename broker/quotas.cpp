@@ -76,6 +76,32 @@ Reason Quotas::bounded_claim(const Session& session, uint32_t pool) {
     return Reason::kOk;
 }
 
+bool Quotas::has_little(const Session& session, shm::Table table, uint32_t rows) const {
+    const auto held = held_.find(session.peer.uid);
+    if (held == held_.end()) return true;
+    const uint32_t share = std::max(rows / kLittle, 1U);
+    uint32_t sum = 0;
+    for (const Held::Row& row : held->second.rows) {
+        if (core_.session(row.row).head.generation == row.generation) {
+            sum += core_.held(row.row, table);
+        }
+        if (sum >= share) return false;
+    }
+    return true;
+}
+
+Reason Quotas::bring(const Session& session,
+                     uint32_t pool,
+                     size_t bytes,
+                     std::span<const std::string_view> labels) const {
+    if (!shared_) return Reason::kOk;
+    if (bytes != 0 && !has_share(session, shm::Table::kArena)) return Reason::kLimit;
+    const bool takes_set = !labels.empty() && pool < core_.pools() &&
+                           core_.pool(pool).order == shm::PoolOrder::kAccount &&
+                           !core_.knows_labels(labels);
+    return takes_set && !has_share(session, shm::Table::kLabelSets) ? Reason::kLimit : Reason::kOk;
+}
+
 uint32_t Quotas::count_again(const Session& session, Held& held) const {
     uint32_t claims = core_.fresh_claims(session.peer.uid);
     uint32_t leases = 0;
@@ -104,7 +130,8 @@ Reason Quotas::announce(const Session& session, uint32_t pool) const {
     if (pool >= core_.pools() || session.allowance == nullptr) return Reason::kOk;
     const bool may =
         session.allowance->may_offer(name_of(core_.pool(pool)), session.admin || !shared_);
-    return may ? Reason::kOk : Reason::kNotAllowed;
+    if (!may) return Reason::kNotAllowed;
+    return shared_ && !has_share(session, shm::Table::kSlots) ? Reason::kLimit : Reason::kOk;
 }
 
 }  // namespace dibs

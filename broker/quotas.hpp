@@ -5,13 +5,18 @@
 // the uid, dying ones too, from the core's own rows. Counting each time would be slow: as long as
 // there were surely fewer than allowed, claims are only subtracted from that margin; once it is
 // used up the rows are counted again, so the answer is always exact.
+//
+// Where the socket lets several users in, the last quarter of each table that all draw on (kShared)
+// is for uids that have less than a sixty-fourth of it: no uid can fill a table for the others.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -33,9 +38,25 @@ class Quotas {
 
     // Why the session may not claim from, or announce a slot in, this pool now; kOk: it may.
     [[nodiscard]] shm::Reason claim(const Session& session, uint32_t pool) {
+        if (shared_ &&
+            !(has_share(session, shm::Table::kClaims) && has_share(session, shm::Table::kLeases))) {
+            return shm::Reason::kLimit;
+        }
         return session.bounded ? bounded_claim(session, pool) : shm::Reason::kOk;
     }
     [[nodiscard]] shm::Reason announce(const Session& session, uint32_t pool) const;
+    // The same of what a claim or an announcement in the pool brings: a payload or attributes,
+    // labels.
+    [[nodiscard]] shm::Reason bring(const Session& session,
+                                    uint32_t pool,
+                                    size_t bytes,
+                                    std::span<const std::string_view> labels) const;
+    // The tables that are shared so. Sessions are in broker/admission.
+    static constexpr std::array kShared = {shm::Table::kSlots,
+                                           shm::Table::kClaims,
+                                           shm::Table::kLeases,
+                                           shm::Table::kLabelSets,
+                                           shm::Table::kArena};
     // Is there a pool whose claims are charged to anybody?
     [[nodiscard]] bool charged() const;
     // May a claim of the session bring this priority?
@@ -55,6 +76,9 @@ class Quotas {
     [[nodiscard]] std::string account_of(uint32_t uid) const;  // its name, or "uid:<n>"
 
   private:
+    static constexpr uint32_t kNewcomers = 4;  // the last of so many parts of a table is for them
+    static constexpr uint32_t kLittle = 64;    // who has less than one of so many parts is one
+
     struct Held {
         struct Row {
             uint32_t row;
@@ -67,6 +91,12 @@ class Quotas {
     };
 
     void apply(Session& session);
+    // Whether its uid may have one more row of the table.
+    [[nodiscard]] bool has_share(const Session& session, shm::Table table) const {
+        const core::Core::Room room = core_.room(table);
+        return room.free > room.rows / kNewcomers || has_little(session, table, room.rows);
+    }
+    [[nodiscard]] bool has_little(const Session& session, shm::Table table, uint32_t rows) const;
     [[nodiscard]] shm::Reason bounded_claim(const Session& session, uint32_t pool);
     [[nodiscard]] uint32_t count_again(const Session& session, Held& held) const;
 

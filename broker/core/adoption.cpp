@@ -40,6 +40,8 @@ void Core::Parts::apply(const Adopt& command) {
     put(lease.room_lines, command.room_lines);
     if (by_account(lease.pool)) {  // where it may have to wait again, and then it is the adopter's
         shm::ClaimRow& claim = edit.row(state.claims[book->claim_of_lease[row]], kClaimRunLines);
+        drop_arena(claim.session, claim.payload_size);
+        hold_arena(command.session, claim.payload_size);
         put(claim.session, command.session);
         put(claim.tag, command.tag);
         put(claim.user_data, command.user_data);

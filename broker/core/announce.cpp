@@ -100,6 +100,8 @@ void Core::Parts::fill_announced(uint32_t row, const Announce& command) {
     if (by_account(command.pool)) relabel(row, book->announced_set);
     shm::SlotRow& slot = edit.row(state.slots[row], 1U << 1U);
     const uint32_t chain = arena.store(bytes_of(command.attributes));
+    drop_arena(slot.session, slot.attributes_size);
+    hold_arena(slot.session, command.attributes.size());
     arena.free(slot.attributes, slot.attributes_size);
     put(slot.attributes, chain);
     put(slot.attributes_size, command.attributes.size());

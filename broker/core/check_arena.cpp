@@ -40,8 +40,13 @@ void Check::arena() {
         return std::string(
             "the arena counts free blocks that no list has, or none of one that does");
     });
+    std::vector<uint32_t> held(state_.sessions.size());
+    const auto add = [&](uint32_t session, uint32_t bytes) {
+        if (session < held.size()) held[session] += Arena::blocks_for(bytes);
+    };
     for (const uint32_t row : live_claims_) {
         const shm::ClaimRow& claim = state_.claims[row];
+        add(claim.session, claim.payload_size);
         mark_chain(claim.payload, claim.payload_size, [&] {
             return "claim " + std::to_string(claim.arrival);
         });
@@ -52,10 +57,14 @@ void Check::arena() {
     }
     for (const uint32_t row : counts_.slots_with_text) {
         const shm::SlotRow& slot = state_.slots[row];
+        add(slot.session, slot.attributes_size);
         mark_chain(slot.attributes, slot.attributes_size, [&] {
             return "slot row " + std::to_string(row);
         });
     }
+    expect(&wrongs_, held == parts_.arena_held, [] {
+        return std::string("sessions hold other parts of the arena than are counted for them");
+    });
     for (uint32_t row = 0; row < state_.accounts.size(); ++row) {
         const shm::AccountRow& account = state_.accounts[row];
         if (account.state == 0) continue;

@@ -129,6 +129,7 @@ void Core::Parts::accept(const Claim& command, uint64_t number, const TermRows* 
     std::memcpy(claim.key, command.key.data(), sizeof(claim.key));
     stored();
     put(claim.interval_ns, command.interval_ns);
+    hold_arena(command.session, command.payload.size());
     put(claim.payload, arena.store(command.payload));
     put(claim.payload_size, command.payload.size());
     put(claim.account, kNoRow);
@@ -256,6 +257,7 @@ void Core::Parts::end_claim(
     remove_key(claim.session, claim.key, row);
     shm::SessionRow& session = edit.row(state.sessions[claim.session], 1);
     put(session.claims, session.claims - 1);
+    drop_arena(claim.session, claim.payload_size);
     arena.free(claim.payload, claim.payload_size);
     touch(claim.pool);
     if (by_account(claim.pool)) forget_claim(row);

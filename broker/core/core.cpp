@@ -36,6 +36,7 @@ Core::Parts::Parts(std::span<std::byte> bytes, uint64_t seed)
       expired_leases(state.pools.size(), state.leases.size()),
       collected(state.pools.size()),
       session_slots(state.sessions.size(), state.slots.size()),
+      arena_held(state.sessions.size()),
       keys(state.claims.size() + state.leases.size()),
       names(state.slots.size()),
       tags(state.sessions.size()),
@@ -352,6 +353,49 @@ uint32_t Core::leases_max() const {
 uint32_t Core::fresh_claims(uint32_t uid) const {
     return parts_->fresh_claims(uid);
 }
+Core::Room Core::room(shm::Table table) const {
+    const State& state = parts_->state;
+    const shm::CountersRow& counters = *state.counters;
+    switch (table) {
+        case shm::Table::kSlots:
+            return {state.slots.size(), counters.slots_free};
+        case shm::Table::kClaims:
+            return {state.claims.size(), counters.claims_free};
+        case shm::Table::kLeases:
+            return {state.leases.size(), counters.leases_free};
+        case shm::Table::kLabelSets: {
+            const uint32_t sets = state.label_sets.size();
+            return {sets, parts_->book ? parts_->book->labels.unused() : sets};
+        }
+        case shm::Table::kArena:
+            return {state.arena.size(), counters.arena_free + counters.arena_freed};
+        default:
+            return {0, 0};
+    }
+}
+
+uint32_t Core::held(uint32_t session, shm::Table table) const {
+    const shm::SessionRow& row = parts_->state.sessions[session];
+    switch (table) {
+        case shm::Table::kSlots:
+            return row.slots;
+        case shm::Table::kClaims:  // those that run in a pool by account keep theirs
+            return row.claims + row.leases;
+        case shm::Table::kLeases:
+            return row.leases;
+        case shm::Table::kLabelSets:
+            return row.claims + row.leases + row.slots;
+        case shm::Table::kArena:
+            return parts_->arena_held[session];
+        default:
+            return 0;
+    }
+}
+
+bool Core::knows_labels(std::span<const std::string_view> labels) const {
+    return parts_->book != nullptr && parts_->book->labels.known(labels);
+}
+
 const shm::CountersRow& Core::counters() const {
     return *parts_->state.counters;
 }

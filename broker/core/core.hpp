@@ -241,6 +241,17 @@ class Core {
     [[nodiscard]] uint32_t leases_max() const;
     // Claims of this turn and this uid that stand in no row yet: SessionRow::claims lacks them.
     [[nodiscard]] uint32_t fresh_claims(uint32_t uid) const;
+    // A table that all sessions draw on: its rows, of the arena its blocks, and those that are
+    // free. {0, 0}: no such table.
+    struct Room {
+        uint32_t rows;
+        uint32_t free;
+    };
+    [[nodiscard]] Room room(shm::Table table) const;
+    // What a session has of it; of label sets and claims what it may have at most.
+    [[nodiscard]] uint32_t held(uint32_t session, shm::Table table) const;
+    // Does a claim or slot with these labels take no label set that is not there?
+    [[nodiscard]] bool knows_labels(std::span<const std::string_view> labels) const;
     [[nodiscard]] const shm::CountersRow& counters() const;
     [[nodiscard]] uint32_t first_waiting(uint32_t pool) const;  // claim row, or kNoRow
     [[nodiscard]] uint32_t oldest_lease(uint32_t pool) const;   // lease row, or kNoRow

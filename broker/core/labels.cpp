@@ -110,6 +110,13 @@ bool LabelSets::has_zero(std::string_view text) {
     return false;
 }
 
+bool LabelSets::known(std::span<const std::string_view> labels) const {
+    if (labels.empty() || !are_well_formed(labels)) return true;
+    const SetText set(labels);
+    const auto same = [&](uint32_t row) { return texts_[row] == set.view(); };
+    return by_text_.find(hash_of(set.view()), same) != kNoRow;
+}
+
 bool LabelSets::find_or_make(std::span<const std::string_view> labels, uint32_t* row) {
     const SetText set(labels);
     const uint64_t hash = hash_of(set.view());

@@ -35,11 +35,15 @@ class LabelSets {
         return labels.empty() || find_or_make(labels, row);
     }
 
+    // Does intern() find the set, or is there none to be made of them?
+    [[nodiscard]] bool known(std::span<const std::string_view> labels) const;
+    [[nodiscard]] uint32_t unused() const { return static_cast<uint32_t>(uses_.size()) - used_; }
+
     void hold(uint32_t set) {
-        if (set != shm::kNoRow) ++uses_[set];
+        if (set != shm::kNoRow && uses_[set]++ == 0) ++used_;
     }
     void drop(uint32_t set) {
-        if (set != shm::kNoRow) --uses_[set];
+        if (set != shm::kNoRow && --uses_[set] == 0) --used_;
     }
     // Gives back the rows that nothing holds.
     void sweep();
@@ -74,6 +78,7 @@ class LabelSets {
     Arena& arena_;
     std::vector<std::string> texts_;
     std::vector<uint32_t> uses_;
+    uint32_t used_ = 0;  // sets with uses
     std::vector<uint32_t> free_;
     std::vector<Covers> covers_;
     const uint64_t seed_;

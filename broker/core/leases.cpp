@@ -127,6 +127,7 @@ uint32_t Core::Parts::grant(uint32_t claim_row, uint32_t first_slot) {
         begin_run(claim_row, row);
         return row;
     }
+    drop_arena(claim.session, claim.payload_size);
     arena.free(claim.payload, claim.payload_size);
     free_claim_row(claim_row);
     return row;

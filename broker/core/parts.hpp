@@ -103,6 +103,7 @@ struct Core::Parts {
     Chains expired_leases;                    // list: pool, row: lease uncollected, by expiry
     std::vector<uint32_t> collected;          // pool → slots with SlotFlag::kCollected
     Chains session_slots;                     // list: session, row: slot
+    std::vector<uint32_t> arena_held;         // session → blocks of payloads and attributes
     RowIndex keys;                            // (uid, key) → claim row, or lease row behind them
     Index names;                              // (pool, slot name) → slot row
     std::vector<std::vector<uint32_t>> tags;  // session → tag → claim row, or lease | kTagLease
@@ -339,6 +340,8 @@ struct Core::Parts {
     void announce_again(uint32_t slot, const Announce& command);
     [[nodiscard]] Reason announce_refusal(const Announce& command, uint32_t existing) const;
     void fill_announced(uint32_t slot, const Announce& command);
+    void hold_arena(uint32_t session, size_t bytes);  // kNoRow: no session's
+    void drop_arena(uint32_t session, size_t bytes);
     bool leave_unfit_claim(uint32_t slot);
     void qualify(uint32_t slot, std::span<const std::string_view> labels);
     void say_ready(uint32_t slot);

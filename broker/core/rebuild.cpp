@@ -68,6 +68,7 @@ void Rebuild::claims() {
 
 void Rebuild::claim(uint32_t row) {
     const shm::ClaimRow& claim = state_.claims[row];
+    parts_.hold_arena(claim.session, claim.payload_size);
     if (claim.state == ClaimState::kRunning) {  // its lease stands for it
         parts_.backlog.keep_seat(claim.pool, row);
         return;
@@ -145,6 +146,7 @@ void Rebuild::slots(uint32_t begin, uint32_t end) {
         --slots_left_;
         if ((slot.flags & shm::SlotFlag::kCollected) != 0) ++parts_.collected[slot.pool];
         if (slot.session != kNoRow) parts_.session_slots.push_back(slot.session, row);
+        parts_.hold_arena(slot.session, slot.attributes_size);
         if (slot.name_size != 0) {
             parts_.names.insert(parts_.name_hash(slot.pool, {slot.name, slot.name_size}), row);
         }

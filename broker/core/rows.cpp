@@ -18,6 +18,14 @@ void retire(Row& row, uint32_t next) {
 
 }  // namespace
 
+void Core::Parts::hold_arena(uint32_t session, size_t bytes) {
+    if (session != kNoRow) arena_held[session] += Arena::blocks_for(bytes);
+}
+
+void Core::Parts::drop_arena(uint32_t session, size_t bytes) {
+    if (session != kNoRow) arena_held[session] -= Arena::blocks_for(bytes);
+}
+
 uint32_t Core::Parts::take_claim_row() {
     shm::CountersRow& counters = edit.counters(1);
     const uint32_t row = counters.claims_free_head;

@@ -201,6 +201,7 @@ void Core::Parts::move_class(uint32_t row, uint8_t to) {
 void Core::Parts::after_run(uint32_t row, bool again) {
     if (!again) {
         forget_claim(row);
+        drop_arena(state.claims[row].session, state.claims[row].payload_size);
         arena.free(state.claims[row].payload, state.claims[row].payload_size);
         return free_claim_row(row);
     }

@@ -214,6 +214,7 @@ void Core::Parts::remove_slot(uint32_t row) {
     if (slot.name_size != 0) {
         names.remove(name_hash(slot.pool, {slot.name, slot.name_size}), row);
     }
+    drop_arena(slot.session, slot.attributes_size);
     arena.free(slot.attributes, slot.attributes_size);
     move_slot(row, SlotState::kFree);
     free_slot_row(row);

@@ -4,7 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "shm/operation.hpp"
 #include "tests/broker/bench.hpp"
@@ -155,6 +162,131 @@ TEST_F(QuotasTest, TellAnotherUserAccountAndAgeOfAHolderAndNoMore) {
     EXPECT_GE(seen.age_ns, 500U);
     allow({.account = "research"});
     EXPECT_EQ(told(bench_, stranger).uid, shm::kHiddenUid);
+}
+
+// Every table that sessions draw on, filled by one uid to the part that newcomers have.
+class Filled {
+  public:
+    static constexpr core::Limits kSmall = {.pools = 4,
+                                            .sessions = 8,
+                                            .slots = 64,
+                                            .claims = 64,
+                                            .leases = 16,
+                                            .arena_blocks = 64,
+                                            .label_sets = 16};
+    static constexpr uint32_t kCounted = 0;
+    static constexpr uint32_t kWorkers = 1;
+    static constexpr uint32_t kByAccount = 2;
+
+    Filled() {
+        bench_.pool({.name = "tokens", .kind = shm::PoolKind::kCounted, .slots = 14});
+        bench_.pool({.name = "web",
+                     .kind = shm::PoolKind::kWorker,
+                     .payload_max = 1024,
+                     .attributes_max = 64});
+        bench_.pool({.name = "shared",
+                     .kind = shm::PoolKind::kWorker,
+                     .payload_max = 1024,
+                     .order = shm::PoolOrder::kAccount});
+        auto policy = std::make_shared<Policy>();
+        policy->others.offers = {{"web"}};
+        bench_.quotas.set_policy(policy, bench_.sessions.all());
+        bench_.quotas.set_shared(true);
+    }
+
+    Session& open(uint32_t uid) { return bench_.open({}, uid); }
+    [[nodiscard]] core::Core::Room room(shm::Table table) const { return bench_.core.room(table); }
+    [[nodiscard]] std::vector<std::string> wrongs() const { return bench_.core.check_all(); }
+
+    // Has the session take a row of the table, whatever its share.
+    void take(shm::Table table, const Session& session, uint16_t number) {
+        const std::string name = "n" + std::to_string(number);
+        const std::array<std::string_view, 1> labels = {name};
+        const std::vector<uint8_t> bytes(400);
+        core::ClaimTerms terms;
+        terms.labels = labels;
+        core::Claim claim{.session = session.row, .tag = number, .pool = kWorkers};
+        bench_.core.begin_turn(bench_.now);
+        switch (table) {
+            case shm::Table::kSlots:
+                bench_.core.apply(
+                    core::Announce{.session = session.row, .pool = kWorkers, .name = name});
+                break;
+            case shm::Table::kLeases:
+                claim.pool = kCounted;
+                bench_.core.apply(claim);
+                break;
+            case shm::Table::kLabelSets:
+                claim.pool = kByAccount;
+                claim.terms = &terms;
+                bench_.core.apply(claim);
+                break;
+            case shm::Table::kArena:
+                claim.payload = bytes;
+                bench_.core.apply(claim);
+                break;
+            default:
+                bench_.core.apply(claim);
+        }
+        bench_.core.decide();
+        bench_.core.commit();
+        bench_.core.clear();
+    }
+    Reason one_more(shm::Table table, const Session& session) {
+        const std::array<std::string_view, 1> other = {"other"};
+        switch (table) {
+            case shm::Table::kSlots:
+                return bench_.quotas.announce(session, kWorkers);
+            case shm::Table::kLabelSets:
+                return bench_.quotas.bring(session, kByAccount, 0, other);
+            case shm::Table::kArena:
+                return bench_.quotas.bring(session, kWorkers, 1, {});
+            default:
+                return bench_.quotas.claim(session, kCounted);
+        }
+    }
+
+  private:
+    Bench bench_{kSmall};
+};
+
+TEST(Shares, LeaveTheLastQuarterOfEveryTableToUsersWhoHaveLittleOfIt) {
+    for (const shm::Table table : Quotas::kShared) {
+        SCOPED_TRACE("table " + std::to_string(static_cast<int>(table)));
+        Filled filled;
+        const Session& rich = filled.open(1000);
+        const Session& poor = filled.open(2000);
+        uint16_t taken = 0;
+        while (filled.one_more(table, rich) == Reason::kOk) {
+            ASSERT_LT(taken, 64);
+            filled.take(table, rich, taken++);
+        }
+        EXPECT_EQ(filled.one_more(table, rich), Reason::kLimit);
+        EXPECT_EQ(filled.room(table).free, filled.room(table).rows / 4);
+        EXPECT_EQ(filled.one_more(table, poor), Reason::kOk);
+        EXPECT_EQ(filled.wrongs(), std::vector<std::string>{});
+    }
+}
+
+// A table that a session can fill and that is not shared would be one user's: a new one is listed
+// here, with the reason if no user can fill it, or in Quotas::kShared.
+TEST(Shares, CoverEveryTableOfTheState) {
+    const std::set<shm::Table> otherwise = {
+        shm::Table::kCounters,      // one row
+        shm::Table::kPools,         // the configuration's, and administrators'
+        shm::Table::kSessions,      // broker/admission
+        shm::Table::kAccounts,      // one a uid; others are administrators'
+        shm::Table::kTypes,         // not in use
+        shm::Table::kApplications,  // not in use
+        shm::Table::kVectors,       // not in use
+        shm::Table::kLogOffsets,    // a turn's, which ends before it is full
+        shm::Table::kLogImages,
+        shm::Table::kLogStores};
+    for (uint32_t table = 0; table < static_cast<uint32_t>(shm::Table::kCount); ++table) {
+        const auto found = std::count(
+            Quotas::kShared.begin(), Quotas::kShared.end(), static_cast<shm::Table>(table));
+        EXPECT_EQ(found + otherwise.count(static_cast<shm::Table>(table)), 1U) << table;
+    }
 }
 
 }  // namespace
