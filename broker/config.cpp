@@ -38,6 +38,18 @@ ConfigResult read_config(const std::string& path) {
     }
 }
 
+std::vector<std::string> pools_that_kill(const Config& config) {
+    std::vector<std::string> lines;
+    for (const PoolSettings& pool : config.pools) {
+        if (pool.values.expiry != shm::ExpiryMode::kStrict) continue;
+        lines.push_back(config.file + ": warning: pool \"" + pool.name +
+                        "\" has expiry = \"strict\", and this broker may not kill processes of "
+                        "other users: their claims are refused. Give it the capability CAP_KILL "
+                        "(AmbientCapabilities=CAP_KILL in its systemd unit)");
+    }
+    return lines;
+}
+
 // A pool may come later: another file, dibs exec --create.
 std::vector<std::string> doubts_about(const Config& config) {
     std::vector<std::string> doubts;

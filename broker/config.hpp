@@ -89,6 +89,10 @@ struct ConfigResult {
 ConfigResult parse_config(std::string_view text, const std::string& name);
 ConfigResult read_config(const std::string& path);
 
+// Pools of strict expiry, whose holders a broker without CAP_KILL refuses if they are another
+// user's: a line each.
+std::vector<std::string> pools_that_kill(const Config& config);
+
 // What is no mistake and may be one: a line each.
 std::vector<std::string> doubts_about(const Config& config);
 

@@ -22,8 +22,9 @@ Code code_of(shm::Reason reason) {
         case shm::Reason::kOk:
             return Code::ok;
         case shm::Reason::kAlreadyEnded:
-        case shm::Reason::kState:  // it is being ended, by a kill
             return Code::already_ended;
+        case shm::Reason::kState:  // it is being ended, by a kill
+            return Code::refused;
         default:
             return Code::not_found;
     }
@@ -255,7 +256,20 @@ void Desk::steer_lease(AdminJob& job) {
         request.ask == Ask::renew ? core::Steer::Kind::kRenew : core::Steer::Kind::kRelease;
     steer.lease = request.id;
     steer.interval_ns = request.interval_ns;
-    job.answer.code = code_of(core_.apply(steer, &job.answer.granted_ns));
+    const shm::Reason reason = core_.apply(steer, &job.answer.granted_ns);
+    job.answer.code = code_of(reason);
+    if (reason == shm::Reason::kState) job.answer.names.assign(1, being_killed(row));
+}
+
+// Why nobody ends or prolongs the lease: its holder's death does.
+std::string Desk::being_killed(uint32_t row) const {
+    const shm::LeaseRow& lease = core_.lease(row);
+    const bool lives = (lease.flags & shm::LeaseFlag::kKillFailed) != 0;
+    const shm::SessionRow& session = core_.session(lease.session);
+    return "its time is over, and process " + std::to_string(session.pid) + " of user " +
+           std::to_string(session.uid) +
+           (lives ? " could not be killed: an administrator must end it"
+                  : " is being killed: its slots are free when it is dead");
 }
 
 void Desk::cancel(AdminJob& job) {

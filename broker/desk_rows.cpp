@@ -195,7 +195,9 @@ std::unique_ptr<admin::LeaseT> Desk::lease_row(const AdminJob& job, uint32_t row
     told->number = lease.arrival;
     told->id = core::row_id(lease.head.generation, row);
     told->fence = lease.fence;
-    told->state = word(lease.state);
+    const bool lives = lease.state == shm::LeaseState::kKilling &&
+                       (lease.flags & shm::LeaseFlag::kKillFailed) != 0;
+    told->state = lives ? "unkillable" : word(lease.state);
     told->units = lease.units;
     for (uint32_t slot = lease.first_slot; slot != shm::kNoRow; slot = core_.slot(slot).holder_next)
         told->slots.push_back(core_.slot(slot).number);
@@ -244,6 +246,9 @@ std::unique_ptr<admin::ExplanationT> Desk::explanation(const AdminJob& job, uint
     if (held) {
         const shm::LeaseRow& lease = core_.lease(why.holder);
         told->holder_account = payer(lease.account, lease.session);
+        told->holder_killed = lease.state == shm::LeaseState::kKilling;
+        told->holder_lives =
+            told->holder_killed && (lease.flags & shm::LeaseFlag::kKillFailed) != 0;
         holder_age = age(lease.granted_ns);
         uid = core_.session(lease.session).uid;
         if (!sees(job, lease.session)) {

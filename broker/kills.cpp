@@ -16,6 +16,40 @@ namespace {
 
 constexpr size_t kKilledAtOnce = 16;  // in a turn, each with a line of log
 
+std::string who(const Session& session) {
+    return "process " + std::to_string(session.peer.pid) + " of user " +
+           std::to_string(session.peer.uid);
+}
+
+// A broker of root kills anybody; the holder of the lease may not have it kill what he may not.
+std::string foreign_uids(const Session& session) {
+    const uint32_t own = session.peer.uid;
+    const auto uids = uids_now(session.peer.pid, session.peer.pidfd.get());
+    const auto same = [&](uint32_t uid) { return uid == own; };
+    if (own == 0 || !uids || std::all_of(uids->begin(), uids->end(), same)) return {};
+    std::string told;
+    for (const uint32_t uid : *uids)
+        told += (told.empty() ? "" : ", ") + std::to_string(uid);
+    return told;
+}
+
+// Empty: it was killed, or is dead already. Else why it lives.
+std::string kill_or_why(const Session& session) {
+    const std::string uids = foreign_uids(session);
+    if (!uids.empty()) {
+        return "is not killed: it runs a set-user-ID program (its user ids are " + uids +
+               " now), which its user may not kill either";
+    }
+    if (kill_process(session.peer.pidfd.get())) return {};
+    const std::string why = std::strerror(errno);
+    const std::string hint = errno != EPERM
+                                 ? ""
+                                 : " (dibsd kills processes of other users with the "
+                                   "capability CAP_KILL: AmbientCapabilities=CAP_KILL in "
+                                   "its systemd unit)";
+    return "cannot be killed: " + why + hint;
+}
+
 }  // namespace
 
 void Kills::tell() {
@@ -66,13 +100,10 @@ void Kills::resume() {
 }
 
 void Kills::kill(const Session& session, uint64_t lease) {
-    const std::string who = "process " + std::to_string(session.peer.pid) + " of user " +
-                            std::to_string(session.peer.uid);
-    if (kill_process(session.peer.pidfd.get())) {
-        return log::info(who + " was killed: its lease has expired");
-    }
-    log::warning(who + ", whose lease has expired, cannot be killed: " + std::strerror(errno) +
-                 "; what it holds is not granted before it is dead");
+    const std::string why = kill_or_why(session);
+    if (why.empty()) return log::info(who(session) + " was killed: its lease has expired");
+    log::warning("the lease of " + who(session) + " has expired, and the process " + why +
+                 "; what it holds is not granted before it is dead or gives it back");
     failed_.push_back(lease);
 }
 
@@ -91,10 +122,9 @@ bool Kills::condemn(Session& session) {
     if (session.dead || session.end_reason == shm::Reason::kOk) return false;
     if (!holds_strictly(session)) return false;
     session.condemned = true;
-    const bool killed = kill_process(session.peer.pidfd.get());
-    log::warning("process " + std::to_string(session.peer.pid) + " of user " +
-                 std::to_string(session.peer.uid) + " broke a rule while it held a strict lease, " +
-                 (killed ? "and was killed" : "and cannot be killed: its session ends with it"));
+    const std::string why = kill_or_why(session);
+    log::warning(who(session) + " broke a rule while it held a strict lease, and " +
+                 (why.empty() ? "was killed" : why + "; its session ends with it"));
     return true;
 }
 

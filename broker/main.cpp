@@ -40,6 +40,7 @@
 #include "broker/loaded_state.hpp"
 #include "broker/log.hpp"
 #include "broker/multi_user.hpp"
+#include "broker/peer.hpp"
 #include "broker/service_notice.hpp"
 #include "broker/stored_descriptors.hpp"
 #include "broker/time_slice.hpp"
@@ -63,9 +64,12 @@ bool read(const std::string& file, dibs::Config* config, void (*say)(const std::
     return result.mistakes.empty();
 }
 
-void say_doubts(const dibs::Config& config) {
+void say_doubts(const dibs::Config& config, bool multi_user) {
     for (const std::string& doubt : dibs::doubts_about(config))
         print(doubt);
+    if (!multi_user || dibs::may_kill_anybody()) return;
+    for (const std::string& warning : dibs::pools_that_kill(config))
+        print(warning);
 }
 
 // Signals are taken from descriptors; all threads, and what is started, inherit the mask.
@@ -143,7 +147,7 @@ bool configure(const dibs::Arguments& arguments,
         if (!takeover) return false;
         *config = dibs::config_as_read_before(arguments.config, inheritance.config);
     }
-    if (!takeover) say_doubts(*config);
+    if (!takeover) say_doubts(*config, arguments.multi_user);
     if (!arguments.socket.empty()) config->socket = arguments.socket;
     dibs::log::open(config->log_level);
     config->multi_user = arguments.multi_user;
@@ -267,7 +271,7 @@ int main(int argc, char** argv) {
         if (!arguments->check_config.empty()) {
             dibs::Config config;
             if (!read(arguments->check_config, &config, print)) return kExitUsage;
-            say_doubts(config);
+            say_doubts(config, arguments->multi_user);
             return kExitOk;
         }
         return serve(*arguments);

@@ -3,6 +3,7 @@
 #include "broker/peer.hpp"
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -66,6 +67,31 @@ bool is_connected(int socket) {
 
 bool may_kill(int pidfd) {
     return send_signal(pidfd, 0) == 0;
+}
+
+bool may_kill_anybody() {
+    struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct data[2] = {};
+    if (syscall(SYS_capget, &head, data) != 0) return false;
+    return (data[0].effective & (1U << CAP_KILL)) != 0;
+}
+
+// The pidfd says afterwards that the pid was no other process's when its file was read.
+std::optional<std::array<uint32_t, 3>> uids_now(uint32_t pid, int pidfd) {
+    const std::string path = "/proc/" + std::to_string(pid) + "/status";
+    const shm::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file.valid()) return std::nullopt;
+    std::array<char, 2048> text;
+    const ssize_t size = read(file.get(), text.data(), text.size() - 1);
+    if (size <= 0 || !alive(pidfd)) return std::nullopt;
+    text[static_cast<size_t>(size)] = '\0';
+    const char* at = std::strstr(text.data(), "\nUid:");
+    if (at == nullptr) return std::nullopt;
+    std::array<uint32_t, 3> uids = {};
+    char* next = const_cast<char*>(at) + std::strlen("\nUid:");
+    for (uint32_t& uid : uids)
+        uid = static_cast<uint32_t>(std::strtoul(next, &next, 10));
+    return uids;
 }
 
 bool kill_process(int pidfd) {

@@ -8,6 +8,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -34,6 +35,11 @@ struct Peer : Credentials {
 
 // Asks the kernel whether this process may be killed; it is not.
 bool may_kill(int pidfd);
+// Whether this broker may kill processes of any user: it has the capability CAP_KILL.
+bool may_kill_anybody();
+// Real, effective and saved user id of the process, as they are now. Nothing if it has died, or is
+// not in sight in /proc.
+std::optional<std::array<uint32_t, 3>> uids_now(uint32_t pid, int pidfd);
 // False, errno set, if it could not be. A process that is dead already counts as killed.
 bool kill_process(int pidfd);
 

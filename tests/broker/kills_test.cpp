@@ -39,6 +39,7 @@ class Sleeper {
     Sleeper(const Sleeper&) = delete;
     Sleeper& operator=(const Sleeper&) = delete;
     [[nodiscard]] int pidfd() const { return pidfd_; }
+    [[nodiscard]] uint32_t pid() const { return static_cast<uint32_t>(pid_); }
     // Waits for its end: the signal that killed it.
     [[nodiscard]] int killed_by() const {
         siginfo_t end = {};
@@ -50,6 +51,13 @@ class Sleeper {
     pid_t pid_;
     int pidfd_ = -1;
 };
+
+// The session becomes this process's.
+void be(Session& session, const Sleeper& process) {
+    session.peer.uid = geteuid();
+    session.peer.pid = process.pid();
+    session.peer.pidfd = shm::Descriptor(dup(process.pidfd()));
+}
 
 struct KillsTest : testing::Test {
     void SetUp() override {
@@ -76,7 +84,7 @@ struct KillsTest : testing::Test {
 
 TEST_F(KillsTest, KillsTheHolderWhenItsLeaseHasExpired) {
     const Sleeper process;
-    holder->peer.pidfd = shm::Descriptor(dup(process.pidfd()));
+    be(*holder, process);
     const shm::Completion granted = hold(*holder, 500);
     bench.now = 1500;
     bench.turn();
@@ -113,6 +121,39 @@ TEST_F(KillsTest, GrantNothingForAKillThatFails) {
     EXPECT_EQ(bench.next(*other)->outcome, Outcome::kGranted);
 }
 
+// A set-user-ID program, for one: its user may not kill it, and has no broker do it.
+TEST_F(KillsTest, LeaveAProcessAloneThatRunsAsAnotherUserByNow) {
+    const Sleeper process;
+    be(*holder, process);
+    holder->peer.uid = geteuid() + 1;
+    const shm::Completion granted = hold(*holder, 500);
+    bench.now = 1501;
+    bench.turn();
+    bench.turn();
+    EXPECT_EQ(lease_of(granted).state, LeaseState::kKilling);
+    EXPECT_EQ(lease_of(granted).flags, shm::LeaseFlag::kKillFailed);
+    EXPECT_EQ(bench.core.pool(0).recovering, 1U);
+    EXPECT_EQ(::kill(static_cast<pid_t>(process.pid()), 0), 0);
+    struct pollfd death = {process.pidfd(), POLLIN, 0};
+    EXPECT_EQ(poll(&death, 1, 0), 0);
+}
+
+TEST(Uids, AreThoseOfALivingProcess) {
+    uint32_t pid = 0;
+    {
+        const Sleeper process;
+        pid = process.pid();
+        const auto uids = uids_now(pid, process.pidfd());
+        ASSERT_TRUE(uids.has_value());
+        EXPECT_EQ((*uids)[0], getuid());
+        EXPECT_EQ((*uids)[1], geteuid());
+    }
+    const Sleeper dead;
+    ::kill(static_cast<pid_t>(dead.pid()), SIGKILL);
+    EXPECT_EQ(dead.killed_by(), SIGKILL);
+    EXPECT_FALSE(uids_now(dead.pid(), dead.pidfd()).has_value());
+}
+
 // Each takes a signal and a line of log: the others' claims come between.
 TEST_F(KillsTest, TakeAFewATurn) {
     bench.pool({.name = "many", .slots = 40, .expiry = shm::ExpiryMode::kStrict});
@@ -140,7 +181,7 @@ TEST_F(KillsTest, AreFinishedByWhoeverStops) {
     bench.pool({.name = "many", .slots = 40, .expiry = shm::ExpiryMode::kStrict});
     const Sleeper process;
     holder->peer.pidfd = shm::Descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC));  // no process
-    other->peer.pidfd = shm::Descriptor(dup(process.pidfd()));
+    be(*other, process);
     for (uint16_t tag = 1; tag <= 39; ++tag) {
         shm::Submission entry = claim(tag, 1);
         entry.fence = 500;
@@ -178,14 +219,14 @@ TEST_F(KillsTest, AreRepeatedByWhoeverTakesOver) {
     bench.now = 1501;
     bench.turn();
     bench.turn();
-    holder->peer.pidfd = shm::Descriptor(dup(process.pidfd()));
+    be(*holder, process);
     bench.kills.resume();
     EXPECT_EQ(process.killed_by(), SIGKILL);
 }
 
 TEST_F(KillsTest, EndASessionThatBreaksARuleWithItsProcessOnly) {
     const Sleeper process;
-    holder->peer.pidfd = shm::Descriptor(dup(process.pidfd()));
+    be(*holder, process);
     const shm::Completion granted = hold(*holder, 0);
     bench.sessions.end(holder, Reason::kMalformed);
     bench.turn();
@@ -201,7 +242,7 @@ TEST_F(KillsTest, EndASessionThatBreaksARuleWithItsProcessOnly) {
 TEST_F(KillsTest, FindAStrictLeaseAmongOthers) {
     const Sleeper process;
     bench.pool({.name = "cpu", .slots = 8});
-    holder->peer.pidfd = shm::Descriptor(dup(process.pidfd()));
+    be(*holder, process);
     for (uint16_t tag = 4; tag < 7; ++tag)
         bench.push(*holder, claim(tag, 1));
     bench.push(*holder, claim(static_cast<uint16_t>(holder->sizes.tags - 1)));
@@ -217,7 +258,7 @@ TEST_F(KillsTest, LeaveAloneWhoHoldsNothingStrictly) {
     const Sleeper process;
     bench.pool({.name = "cpu", .slots = 1});
     const shm::Completion strict = hold(*holder, 0);
-    other->peer.pidfd = shm::Descriptor(dup(process.pidfd()));
+    be(*other, process);
     bench.push(*other, claim(1, 1));
     bench.turn();
     ASSERT_EQ(bench.core.session(other->row).leases, 1U);

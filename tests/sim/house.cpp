@@ -381,7 +381,7 @@ void House::hear_callers() {
         Peer peer;
         peer.uid = caller.uid;
         peer.gid = caller.uid;
-        peer.pid = 42;
+        peer.pid = 0x7fffffff;  // that no process of this host has
         peer.start_time = 1;
         peer.pidfd = copy_of(caller.lifeline);
         peer.killable = may_kill(peer.pidfd.get());

@@ -368,7 +368,7 @@ void Operator::steer() {
     }
     if (!ask(job, what)) return;
     expect(job.answer.code == Code::ok || job.answer.code == Code::already_ended ||
-               job.answer.code == Code::not_found,
+               job.answer.code == Code::refused || job.answer.code == Code::not_found,
            std::string(what) + " is answered strangely");
 }
 

@@ -21,7 +21,12 @@ std::string holder(const admin::ExplanationT& told) {
     if (facts.holder_number() != 0) {
         text += ", lease " + number_text(Letter::kLease, facts.holder_number());
     }
-    return text + ", for " + duration_text(facts.holder_age_ns()) + ". ";
+    text += ", for " + duration_text(facts.holder_age_ns()) + ". ";
+    if (!told.holder_killed) return text;
+    return text + (told.holder_lives
+                       ? "Its time is over, and it could not be killed: an administrator must end "
+                         "it. "
+                       : "Its time is over, and it is being killed. ");
 }
 
 bool of_classes(const admin::WaitFacts& facts) {
@@ -105,6 +110,9 @@ std::string obstacle(const admin::ExplanationT& told, WaitReason reason) {
             return "The broker's lease rows are used up. " + holder(told) +
                    "A lease must end, or limits.leases be raised in dibsd's configuration.";
         case WaitReason::kRecovering:
+            if (told.holder_killed) {
+                return none_idle(told) + holder(told) + "The slot is free when it is dead.";
+            }
             return "None of the " + counted(facts.slots(), "slot") + " of " + pool +
                    " is held, and none is ready. A worker must say ready.";
         case WaitReason::kNoSlots:
