@@ -168,6 +168,7 @@ int exit_code_of(int code) {
         case DIBS_ENOTHOLDER:
             return kExitDenied;
         case DIBS_EUNITS:
+        case DIBS_EPAYLOAD:
         case DIBS_EBACKLOG:
         case DIBS_EARENA:
         case DIBS_ELIMIT:

@@ -34,6 +34,7 @@ constexpr Subcommand kVersion = {"version", "print the version", dibs::ctl::run_
 constexpr Subcommand kSubcommands[] = {
     {"account", "show and change who pays, and how much", dibs::ctl::run_account},
     {"bench", "time claims on a pool of the running broker", dibs::ctl::run_bench},
+    {"call", "hand a body to a worker, print its answer", dibs::ctl::run_call},
     {"cancel", "end a waiting claim", dibs::ctl::run_cancel},
     {"claim", "hold a slot until interrupted", dibs::ctl::run_claim},
     {"config", "check a configuration file", dibs::ctl::run_config},

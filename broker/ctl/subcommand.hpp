@@ -23,6 +23,7 @@ inline constexpr int kExitNoCommand = 127;
 int run_account(int argc, char** argv);
 int run_bench(int argc, char** argv);
 int run_cancel(int argc, char** argv);
+int run_call(int argc, char** argv);
 int run_claim(int argc, char** argv);
 int run_config(int argc, char** argv);
 int run_drain(int argc, char** argv);

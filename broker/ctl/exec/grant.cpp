@@ -199,6 +199,8 @@ dibs_completion claim(const Attachment& attachment, uint32_t pool, const Options
     asked.preempt = options.preempt;
     asked.preempt_grace_ns = options.preempt_grace_ns;
     asked.requeue = options.requeue ? 1 : 0;
+    asked.body = options.body.data();
+    asked.body_size = options.body.size();
     asked.options = pairs.data();
     asked.option_count = pairs.size();
     tell_wait(attachment, pool, options);

@@ -33,6 +33,7 @@ struct Options {
     bool requeue = false;     // taken, its claim waits again
     bool taken_told = false;  // the slot may be taken while the command runs: it is told
     std::vector<std::pair<std::string, std::string>> claim_options;
+    std::string body;  // of dibs call
     std::vector<std::string> command;
     std::string program;  // the file of command[0]
 
