@@ -352,7 +352,7 @@ void Control::begin_session(Caller caller, const shm::SessionSizes& sizes) {
         refusal = {shm::FarewellCode::kFull, 0, error.what()};
     }
     admission_.end(uid, memory);
-    log::info("no session for a client: " + refusal.text);
+    log::client_info(uid, "no session", "no session for a client: " + refusal.text);
     send_farewell(caller.socket.get(), refusal);
 }
 
@@ -406,7 +406,9 @@ void Control::welcome(Session* session) {
     try {
         sent = send_welcome(*session, board_, epoch_);
     } catch (const std::exception& error) {
-        log::warning(std::string("no Welcome for a client: ") + error.what());
+        log::client_warning(session->peer.uid,
+                            "no welcome",
+                            std::string("no Welcome for a client: ") + error.what());
     }
     // Nothing more is taken from the client on this way: what it sends now fails at its end.
     (void)shutdown(session->socket.get(), SHUT_RD);

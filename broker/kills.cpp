@@ -101,9 +101,14 @@ void Kills::resume() {
 
 void Kills::kill(const Session& session, uint64_t lease) {
     const std::string why = kill_or_why(session);
-    if (why.empty()) return log::info(who(session) + " was killed: its lease has expired");
-    log::warning("the lease of " + who(session) + " has expired, and the process " + why +
-                 "; what it holds is not granted before it is dead or gives it back");
+    const uint32_t uid = session.peer.uid;
+    if (why.empty()) {
+        return log::client_info(uid, "killed", who(session) + " was killed: its lease has expired");
+    }
+    log::client_warning(uid,
+                        "not killed",
+                        "the lease of " + who(session) + " has expired, and the process " + why +
+                            "; what it holds is not granted before it is dead or gives it back");
     failed_.push_back(lease);
 }
 
@@ -123,8 +128,10 @@ bool Kills::condemn(Session& session) {
     if (!holds_strictly(session)) return false;
     session.condemned = true;
     const std::string why = kill_or_why(session);
-    log::warning(who(session) + " broke a rule while it held a strict lease, and " +
-                 (why.empty() ? "was killed" : why + "; its session ends with it"));
+    log::client_warning(session.peer.uid,
+                        "condemned",
+                        who(session) + " broke a rule while it held a strict lease, and " +
+                            (why.empty() ? "was killed" : why + "; its session ends with it"));
     return true;
 }
 

@@ -8,8 +8,11 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 
+#include "broker/clock.hpp"
 #include "broker/line_writer.hpp"
+#include "broker/log_throttle.hpp"
 
 namespace dibs::log {
 
@@ -48,6 +51,26 @@ spdlog::logger& logger() {
     return *one;
 }
 
+void say_bounded(spdlog::level::level_enum level,
+                 uint32_t uid,
+                 const char* place,
+                 const std::string& text) {
+    if (!logger().should_log(level)) return;
+    static std::mutex mutex;
+    static LogThrottle throttle;
+    std::optional<uint64_t> left_out;
+    {
+        const std::lock_guard<std::mutex> lock(mutex);
+        left_out = throttle.admit(uid, place, Clock::monotonic());
+    }
+    if (!left_out) return;
+    const std::string more = *left_out == 0 ? ""
+                                            : " (" + std::to_string(*left_out) +
+                                                  " more lines like it of user " +
+                                                  std::to_string(uid) + " were left out)";
+    logger().log(level, text + more);
+}
+
 }  // namespace
 
 void open(const std::string& level) {
@@ -64,6 +87,12 @@ void warning(const std::string& text) {
 }
 void error(const std::string& text) {
     logger().error(text);
+}
+void client_info(uint32_t uid, const char* place, const std::string& text) {
+    say_bounded(spdlog::level::info, uid, place, text);
+}
+void client_warning(uint32_t uid, const char* place, const std::string& text) {
+    say_bounded(spdlog::level::warn, uid, place, text);
 }
 void plain(const std::string& text) {
     sink()->say(text + "\n");

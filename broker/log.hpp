@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace dibs::log {
@@ -15,6 +16,10 @@ void debug(const std::string& text);
 void info(const std::string& text);
 void warning(const std::string& text);
 void error(const std::string& text);
+// What a client of this user can cause as often as it likes: bounded for each user and place
+// (broker/log_throttle.hpp).
+void client_info(uint32_t uid, const char* place, const std::string& text);
+void client_warning(uint32_t uid, const char* place, const std::string& text);
 void plain(const std::string& text);  // a line without time and level, at every level
 
 }  // namespace dibs::log
