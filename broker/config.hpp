@@ -50,8 +50,15 @@
 namespace dibs {
 
 // A pool as written, owning its text; core::PoolConfig is a view of it.
+// What a lease lets happen when a better claim wants its slot, if its claim did not say.
+struct PoolPreempt {
+    shm::PreemptMode mode = shm::PreemptMode::kForbidden;
+    uint64_t grace_ns = 0;
+};
+
 struct PoolSettings {
     std::string name;
+    PoolPreempt preempt;
     std::string required_label;
     std::vector<std::string> slot_attributes;  // "key=value", each ended by a zero byte
     std::vector<std::string_view> slot_attribute_views;

@@ -177,13 +177,33 @@ inline void check_account_name(Section& section,
     section.mistake("account", what);
 }
 
+// What a lease lets happen whose claim did not say.
+inline void read_preempt(Section& section, PoolPreempt& preempt, Mistakes& mistakes) {
+    std::string word;
+    if (!section.text("preempt", word) || word == "never") return;
+    preempt.mode = shm::PreemptMode::kAtOnce;
+    if (word == "at-once") return;
+    const auto grace = parse_duration(word);
+    if (!grace || *grace > kAccountYearNs) {
+        return mistakes.add(*section.find("preempt"),
+                            "preempt: invalid value " + in_quotes(word) +
+                                ": expected never, at-once or a grace such as \"10s\"");
+    }
+    preempt.mode = shm::PreemptMode::kWithGrace;
+    preempt.grace_ns = *grace;
+}
+
 // The keys of a pool that say how it is ordered.
-inline void read_order(Section& section, core::PoolConfig& values, Mistakes& mistakes) {
+inline void read_order(Section& section,
+                       core::PoolConfig& values,
+                       PoolPreempt& preempt,
+                       Mistakes& mistakes) {
     section.word("order",
                  values.order,
                  {{"arrival", shm::PoolOrder::kArrival}, {"account", shm::PoolOrder::kAccount}});
     if (values.order != shm::PoolOrder::kAccount) {
-        for (const char* key : {"preemption_disabled",
+        for (const char* key : {"preempt",
+                                "preemption_disabled",
                                 "promote_threshold",
                                 "demote_threshold",
                                 "account_expiry",
@@ -197,6 +217,7 @@ inline void read_order(Section& section, core::PoolConfig& values, Mistakes& mis
         section.mistake("expiry", "a pool ordered by account has cooperative or strict expiry");
     }
     section.flag("preemption_disabled", values.preemption_disabled);
+    read_preempt(section, preempt, mistakes);
     const auto threshold = [&](const char* key, int64_t& out) {
         const toml::node* node = section.find(key);
         if (node == nullptr) return;

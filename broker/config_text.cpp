@@ -204,7 +204,7 @@ PoolSettings read_pool(const toml::table& table, Mistakes& mistakes) {
     if (values.expiry != shm::ExpiryMode::kCooperative) {
         section.forbid("grace", "only cooperative expiry has one");
     }
-    read_order(section, values, mistakes);
+    read_order(section, values, pool.preempt, mistakes);
     if (!section.has("kind")) section.missing("kind");
     if (!known_kind) {
         check_either(section, pool, mistakes);

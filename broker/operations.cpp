@@ -238,10 +238,21 @@ void Operations::claim(Session& session,
     core::ClaimTerms terms;
     if (entry.pool < core_.pools() && core_.pool(entry.pool).order == shm::PoolOrder::kAccount) {
         if (brought) terms = claims_.terms();
+        if (!brought || !claims_.says_preempt()) {
+            const PoolPreempt preempt =
+                entry.pool < preempts_.size() ? preempts_[entry.pool] : PoolPreempt{};
+            terms.preempt_mode = preempt.mode;
+            terms.preempt_grace_ns = preempt.grace_ns;
+        }
         if (terms.account.empty()) terms.account = session.charged_to;
         command.terms = &terms;
     }
     core_.apply(command);
+}
+
+void Operations::set_preempt(uint32_t pool, const PoolPreempt& preempt) {
+    if (pool >= preempts_.size()) preempts_.resize(pool + 1);
+    preempts_[pool] = preempt;
 }
 
 void Operations::cancel(Session& session, const shm::Submission& entry) {

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "broker/config.hpp"
 #include "broker/core/core.hpp"
 #include "broker/payload.hpp"
 #include "broker/pledges.hpp"
@@ -73,6 +74,9 @@ class Operations {
     // The session is gone; its DOWN with it.
     void forget(const Session& session);
 
+    // What a claim of the pool that does not say lets happen when a better one wants its slot.
+    void set_preempt(uint32_t pool, const PoolPreempt& preempt);
+
     // --- what a claim would meet (broker/prepared_grant.hpp)
     struct GrantSize {
         uint32_t pool;
@@ -124,6 +128,7 @@ class Operations {
     Pledges& pledges_;
     AnnouncementReader announcements_;
     ClaimReader claims_;
+    std::vector<PoolPreempt> preempts_;  // by pool row, as far as they are configured
     std::vector<OwnResult> own_results_;
     std::vector<uint32_t> silenced_;
     // By slot row, as far as workers have announced slots: those of counted pools have no rooms,

@@ -72,6 +72,7 @@ bool valid_claim_payload(std::span<const uint8_t> bytes) {
 
 bool ClaimReader::read(std::span<const uint8_t> bytes) {
     terms_ = {};
+    says_preempt_ = false;
     priority_ = 1;
     if (bytes.empty()) return true;
     const auto* claim = verified<wire::ClaimPayload>(bytes);
@@ -91,8 +92,12 @@ bool ClaimReader::read(std::span<const uint8_t> bytes) {
     };
     terms_.labels = list(claim->labels(), labels_);
     terms_.provisionable = list(claim->preferred(), preferred_);
-    terms_.preempt_mode = static_cast<shm::PreemptMode>(claim->preempt());
-    terms_.preempt_grace_ns = claim->preempt_grace_ns();
+    says_preempt_ = claim->preempt() != wire::Preempt::as_pool;
+    if (says_preempt_) {
+        terms_.preempt_mode =
+            static_cast<shm::PreemptMode>(static_cast<uint8_t>(claim->preempt()) - 1);
+        terms_.preempt_grace_ns = claim->preempt_grace_ns();
+    }
     terms_.requeue = claim->requeue();
     terms_.account = view(claim->account());
     priority_ = claim->priority();

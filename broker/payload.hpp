@@ -28,12 +28,15 @@ class ClaimReader {
 
     [[nodiscard]] const core::ClaimTerms& terms() const { return terms_; }
     [[nodiscard]] int32_t priority() const { return priority_; }
+    // False: what the terms say of preemption is for its pool to say.
+    [[nodiscard]] bool says_preempt() const { return says_preempt_; }
     // A bit for each preferred label, in the payload's order, that `labels` (each ended by a zero
     // byte) do not have.
     [[nodiscard]] uint32_t lacking(std::string_view labels) const;
 
   private:
     core::ClaimTerms terms_;
+    bool says_preempt_ = false;
     int32_t priority_ = 1;
     std::array<std::string_view, shm::kLabelsMax> labels_;
     std::array<std::string_view, shm::kLabelsMax> preferred_;

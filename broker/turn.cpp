@@ -394,8 +394,12 @@ bool Turn::take_configuration() {
     for (; taken_pools_ < taken_->pools.size(); ++taken_pools_) {
         if (core_.turn_full()) return false;
         std::string why;
-        if (core_.set_pool(taken_->pools[taken_pools_].view(), &why) == shm::kNoRow) {
+        PoolSettings& pool = taken_->pools[taken_pools_];
+        const uint32_t row = core_.set_pool(pool.view(), &why);
+        if (row == shm::kNoRow) {
             log::warning(why + "; it stays as it was");
+        } else {
+            operations_.set_preempt(row, pool.preempt);
         }
     }
     if (!file_accounts_.step()) return false;

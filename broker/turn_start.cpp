@@ -114,6 +114,8 @@ void Turn::set_pools(Config& config, bool takeover) {
         const bool set = core_.set_pool(pool.view(), &why) != shm::kNoRow;
         if (!set && !takeover) throw std::runtime_error(why);
         if (!set) log::warning(why + "; it stays as it was");
+        const uint32_t row = core_.find_pool(pool.name);
+        if (row != shm::kNoRow) operations_.set_preempt(row, pool.preempt);
         finish_unheard();
     }
 }

@@ -175,7 +175,7 @@ int check_claim(const dibs_claim_options& options) {
     }
     if (options.body_size != 0 && options.body == nullptr) return DIBS_EARGUMENT;
     if (options.body_size > DIBS_PAYLOAD_MAX) return DIBS_EPAYLOAD;
-    if (options.preempt < DIBS_PREEMPT_AT_ONCE || options.preempt > DIBS_PREEMPT_NEVER ||
+    if (options.preempt < DIBS_PREEMPT_AS_POOL || options.preempt > DIBS_PREEMPT_NEVER ||
         options.priority < 0) {
         return DIBS_EARGUMENT;
     }

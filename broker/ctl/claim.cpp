@@ -13,7 +13,6 @@
 #include <cerrno>
 #include <string>
 
-#include "broker/ctl/admin/admin_client.hpp"
 #include "broker/ctl/exec/lease_watch.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/output.hpp"
@@ -115,24 +114,8 @@ bool show(const exec::LeaseWatch& lease, const std::string& pool, Output* output
     return said->write();
 }
 
-std::string why_lost(const exec::LeaseWatch& lease,
-                     const std::string& socket,
-                     const std::string& pool) {
-    if (!lease.perhaps_taken()) return lease.why();
-    try {
-        const auto rows = AdminClient(socket).pools(pool);
-        if (!rows.empty() && !rows.front()->by_account) return exec::LeaseWatch::kReleased;
-    } catch (const Failure&) {  // then it stays open
-    }
-    return lease.why();
-}
-
-int hold(exec::LeaseWatch* lease,
-         const std::string& socket,
-         const std::string& pool,
-         Output* output,
-         Said* said,
-         int signals) {
+int hold(
+    exec::LeaseWatch* lease, const std::string& pool, Output* output, Said* said, int signals) {
     bool told = false;  // that it waits again
     for (;;) {
         struct pollfd waits[] = {{signals, POLLIN, 0}, {lease->fd(), POLLIN, 0}, said->watched()};
@@ -140,7 +123,7 @@ int hold(exec::LeaseWatch* lease,
         if ((waits[0].revents & POLLIN) != 0) break;
         if (waits[2].revents != 0 && !said->write()) return kExitOk;
         if (!lease->look(true)) {
-            throw Failure(kExitFailed, "the lease is lost: " + why_lost(*lease, socket, pool));
+            throw Failure(kExitFailed, "the lease is lost: " + lease->why_lost());
         }
         if (lease->waits() && !told) {
             talk("dibs claim: " + lease->why_requeued() + ": waiting again, in the old place");
@@ -163,7 +146,7 @@ int hold(exec::LeaseWatch* lease,
 
 int run_claim(int argc, char** argv) {
     std::string operand;
-    std::string preempt = "at-once";
+    std::string preempt;
     exec::Options options;
     Arguments arguments("claim", kClaimAbout);
     arguments.operand("POOL", &operand, "the pool's name; POOL:N for N slots at once");
@@ -184,8 +167,10 @@ int run_claim(int argc, char** argv) {
     arguments.texts("-p,--prefer", &options.prefer, exec::kPreferAbout, "LABEL");
     arguments.number("-P,--priority", &options.priority, exec::kPriorities, exec::kPriorityAbout);
     arguments.text("--account", &options.account, exec::kAccountAbout, "NAME");
-    arguments.text(
-        "--preempt", &preempt, std::string(exec::kPreemptAbout) + ". At once, if not said", "WORD");
+    arguments.text("--preempt",
+                   &preempt,
+                   std::string(exec::kPreemptAbout) + ". As the pool is configured, if not said",
+                   "WORD");
     arguments.flag("--requeue",
                    &options.requeue,
                    "taken for a better claim, wait again in the old place, and say what is granted "
@@ -207,7 +192,7 @@ int run_claim(int argc, char** argv) {
     const shm::Descriptor signals = take_signals();
     Said said;
     if (!show(lease, options.pool.name, &output, &said)) return kExitOk;  // it goes back
-    return hold(&lease, options.socket, options.pool.name, &output, &said, signals.get());
+    return hold(&lease, options.pool.name, &output, &said, signals.get());
 }
 
 }  // namespace dibs::ctl

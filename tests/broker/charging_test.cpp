@@ -97,6 +97,23 @@ TEST_F(ChargingTest, LeavesPoolsInOrderOfArrivalAlone) {
     EXPECT_EQ(bench_.core.find_account("research"), shm::kNoRow);
 }
 
+TEST_F(ChargingTest, TakesNoSlotOfAClaimThatDoesNotSaySoUnlessItsPoolDoes) {
+    configure({{.name = "rich", .balance = {1'000'000}}});
+    charge(1000, "rich");
+    Session& rich = bench_.open({}, 1000);
+    Session& holder = bench_.open({}, 3000);
+    bench_.push(holder, claim(1, kTokens));
+    bench_.turn();
+    const auto held = bench_.next(holder);
+    ASSERT_TRUE(held);
+    bench_.push(rich, claim(1, kTokens));
+    bench_.turn();
+    EXPECT_FALSE(bench_.next(rich));  // never, without the claim's word
+    bench_.push(holder, word(shm::Op::kRelease, held->id, held->fence));
+    bench_.turn();
+    EXPECT_TRUE(bench_.next(rich));
+}
+
 TEST_F(ChargingTest, ServesAnAccountThatIsNotConfiguredInTheFreeClass) {
     configure({{.name = "rich", .balance = {1'000'000}}});
     charge(1000, "rich");
@@ -104,6 +121,7 @@ TEST_F(ChargingTest, ServesAnAccountThatIsNotConfiguredInTheFreeClass) {
     Session& rich = bench_.open({}, 1000);
     Session& gone = bench_.open({}, 2000);
     Session& holder = bench_.open({}, 3000);
+    bench_.operations.set_preempt(kTokens, {.mode = shm::PreemptMode::kAtOnce});
     bench_.push(holder, claim(1, kTokens));
     bench_.turn();
     const auto held = bench_.next(holder);

@@ -120,6 +120,7 @@ TEST(ConfigAccount, ReadsAPoolThatIsOrderedByAccount) {
     const core::PoolConfig pool = result.config.pools[0].view();
     EXPECT_EQ(pool.order, shm::PoolOrder::kAccount);
     EXPECT_TRUE(pool.preemption_disabled);
+    EXPECT_EQ(result.config.pools[0].preempt.mode, shm::PreemptMode::kForbidden);
     EXPECT_EQ(pool.promote_threshold, 10'000'000);
     EXPECT_EQ(pool.demote_threshold, -500'000);
     EXPECT_EQ(pool.account_expiry_ns, 60'000'000'000U);
@@ -127,7 +128,24 @@ TEST(ConfigAccount, ReadsAPoolThatIsOrderedByAccount) {
     EXPECT_EQ(pool.queue_timeout_ns, 3'000'000'000U);
 }
 
+TEST(ConfigAccount, ReadsWhatMayHappenToALeaseWhoseClaimDoesNotSay) {
+    const auto preempt = [](const std::string& word) {
+        return parse_config(kPool + "order = \"account\"\npreempt = \"" + word + "\"\n", "f")
+            .config.pools[0]
+            .preempt;
+    };
+    EXPECT_EQ(preempt("never").mode, shm::PreemptMode::kForbidden);
+    EXPECT_EQ(preempt("at-once").mode, shm::PreemptMode::kAtOnce);
+    EXPECT_EQ(preempt("10s").mode, shm::PreemptMode::kWithGrace);
+    EXPECT_EQ(preempt("10s").grace_ns, 10'000'000'000U);
+    EXPECT_EQ(mistakes(kPool + "order = \"account\"\npreempt = \"soon\"\n"),
+              Lines{"f:6:11: preempt: invalid value \"soon\": expected never, at-once or a grace "
+                    "such as \"10s\""});
+}
+
 TEST(ConfigAccount, RefusesWhatAPoolOfThatOrderDoesNotHave) {
+    EXPECT_EQ(mistakes(kPool + "preempt = \"never\"\n"),
+              Lines{"f:5:1: preempt: only a pool with order = \"account\" has it"});
     EXPECT_EQ(mistakes(kPool + "promote_threshold = 3\n"),
               Lines{"f:5:1: promote_threshold: only a pool with order = \"account\" has it"});
     EXPECT_EQ(mistakes(kPool + "order = \"accounts\"\n"),

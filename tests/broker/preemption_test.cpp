@@ -181,7 +181,10 @@ TEST_F(PreemptionTest, NeverLeavesTheHolderAlone) {
 
 TEST_F(PreemptionTest, AClaimThatWaitsAgainIsGrantedAgainUnderItsTag) {
     announce({});
-    claim_with(*plain, 3, [](auto& o) { o.requeue = 1; });
+    claim_with(*plain, 3, [](auto& o) {
+        o.requeue = 1;
+        o.preempt = DIBS_PREEMPT_AT_ONCE;
+    });
     (void)confirm();
     const auto first = bench.next(*plain);
     claim_better();
@@ -206,7 +209,10 @@ TEST_F(PreemptionTest, AClaimThatWaitsAgainIsGrantedAgainUnderItsTag) {
 // Its library has not seen the event yet and gives the lease back: it wants the claim no more.
 TEST_F(PreemptionTest, AReleaseThatCrossesItEndsTheClaimThatWaitsAgain) {
     announce({});
-    claim_with(*plain, 3, [](auto& o) { o.requeue = 1; });
+    claim_with(*plain, 3, [](auto& o) {
+        o.requeue = 1;
+        o.preempt = DIBS_PREEMPT_AT_ONCE;
+    });
     (void)confirm();
     const auto granted = bench.next(*plain);
     claim_better();
@@ -229,7 +235,10 @@ TEST_F(PreemptionTest, AReleaseThatCrossesItEndsTheClaimThatWaitsAgain) {
 
 TEST_F(PreemptionTest, AReleaseOfAnotherClaimsNumberEndsNothing) {
     announce({});
-    claim_with(*plain, 3, [](auto& o) { o.requeue = 1; });
+    claim_with(*plain, 3, [](auto& o) {
+        o.requeue = 1;
+        o.preempt = DIBS_PREEMPT_AT_ONCE;
+    });
     (void)confirm();
     const auto granted = bench.next(*plain);
     claim_better();

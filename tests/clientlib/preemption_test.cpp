@@ -449,7 +449,7 @@ TEST_F(Preemption, TermsAreRefusedEachWithItsCode) {
     EXPECT_EQ(code_of([&](auto& o) { o.prefer = empty, o.prefer_count = 33; }), DIBS_ELABELS);
     EXPECT_EQ(code_of([&](auto& o) { o.account = ""; }), DIBS_ENAME);
     EXPECT_EQ(code_of([&](auto& o) { o.account = long_label.c_str(); }), DIBS_ENAME);
-    EXPECT_EQ(code_of([](auto& o) { o.preempt = 3; }), DIBS_EARGUMENT);
+    EXPECT_EQ(code_of([](auto& o) { o.preempt = 4; }), DIBS_EARGUMENT);
     EXPECT_EQ(code_of([](auto& o) { o.preempt = -1; }), DIBS_EARGUMENT);
     EXPECT_EQ(code_of([](auto& o) { o.priority = -1; }), DIBS_EARGUMENT);
     EXPECT_EQ(code_of([](auto& o) { o.preempt_grace_ns = -1; }), DIBS_ENEGATIVE);

@@ -81,11 +81,12 @@ TEST_F(LeaseWatch, SaysOfALeaseThatEndsAheadOfItsKeepaliveWhyItEnded) {
     const std::string lease = "l" + std::to_string(watch.granted().claim);
     const auto release = [&] { EXPECT_EQ(Tool(dibsd.socket(), {"release", lease}).wait(), 0); };
     EXPECT_FALSE(kept(&watch, release));
-    EXPECT_EQ(watch.why(), ctl::exec::LeaseWatch::kReleased);
+    EXPECT_EQ(watch.why_lost(), ctl::exec::LeaseWatch::kReleased);
 }
 
 TEST_F(LeaseWatch, WaitsAgainWhereABetterClaimTakesTheSlotAheadOfTheKeepalive) {
     options.requeue = true;
+    options.preempt = DIBS_PREEMPT_AT_ONCE;
     ctl::exec::LeaseWatch watch(options);
     const Attached better(dibsd.socket(), "one");
     dibs_completion taken = {};
@@ -93,12 +94,12 @@ TEST_F(LeaseWatch, WaitsAgainWhereABetterClaimTakesTheSlotAheadOfTheKeepalive) {
         dibs_claim_options urgent = Attached::asking(DIBS_FOREVER);
         urgent.account = "urgent";
         taken = better.claim(urgent);
-    })) << watch.why();
+    })) << watch.why_lost();
     EXPECT_EQ(taken.outcome, DIBS_GRANTED);
     EXPECT_TRUE(watch.waits());
     EXPECT_EQ(dibs_release(better, &taken.lease, DIBS_FOREVER), DIBS_OK);
     while (!watch.newly_granted()) {
-        ASSERT_TRUE(watch.look(true)) << watch.why();
+        ASSERT_TRUE(watch.look(true)) << watch.why_lost();
         sched_yield();
     }
     EXPECT_GT(watch.granted().lease.fence, taken.lease.fence);

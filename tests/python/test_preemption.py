@@ -49,7 +49,7 @@ def test_with_grace_a_holder_sees_how_long_it_has(pair):
 
 def test_a_claim_waits_again_and_its_lease_is_another_one(pair):
     one, other = pair
-    with one.claim("gpu", timeout=5, terms=dibs.Terms(requeue=True)) as lease:
+    with one.claim("gpu", timeout=5, terms=dibs.Terms(requeue=True, preempt=dibs.Preempt.AT_ONCE)) as lease:
         before = lease.fence
         better = other.claim("gpu", timeout=60, terms=URGENT)
         until(lambda: lease.waits_again)
@@ -65,7 +65,7 @@ def test_a_claim_waits_again_and_its_lease_is_another_one(pair):
 
 def test_leaving_the_block_cancels_a_claim_that_waits_again(pair):
     one, other = pair
-    with one.claim("gpu", timeout=5, terms=dibs.Terms(requeue=True)) as lease:
+    with one.claim("gpu", timeout=5, terms=dibs.Terms(requeue=True, preempt=dibs.Preempt.AT_ONCE)) as lease:
         better = other.claim("gpu", timeout=60, terms=URGENT)
         until(lambda: lease.waits_again)
     until(lambda: other.snapshot("gpu").queued == 0)

@@ -38,7 +38,7 @@ dibs_claim_options Client::wish(uint32_t pool, int64_t timeout_ns) {
 }
 
 void Client::wish_by_account(uint32_t pool, dibs_claim_options& options) {
-    options.preempt = static_cast<int32_t>(dice().below(3));
+    options.preempt = static_cast<int32_t>(1 + dice().below(3));
     if (options.preempt == DIBS_PREEMPT_GRACE) {
         options.preempt_grace_ns = (1 + static_cast<int64_t>(dice().below(20))) * kMs;
     }

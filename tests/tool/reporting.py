@@ -212,7 +212,7 @@ def requeued(place):
 @case("claim: interrupted while it waits again, it leaves nothing")
 def requeued_and_gone(place):
     place.start(POOLS)
-    holder, _ = hold(place, "near", "--requeue")
+    holder, _ = hold(place, "near", "--preempt", "at-once", "--requeue")
     urgent, _ = hold(place, "near", "--account", "urgent")
     expect("waiting again" in holder.stderr.readline(), "it says so")
     waiting(place, 1)
@@ -227,7 +227,7 @@ def requeued_and_gone(place):
 def requeued_and_drained(place):
     place.start(POOLS)
     for words, what, end in ((("near",), "pool", "near"), (("--all",), "whole broker", "--all")):
-        holder, _ = hold(place, "near", "--requeue")
+        holder, _ = hold(place, "near", "--preempt", "at-once", "--requeue")
         urgent, _ = hold(place, "near", "--account", "urgent")
         expect("waiting again" in holder.stderr.readline(), "it says so")
         expect_equal(place.run("drain", *words)[0], 0)
@@ -247,8 +247,8 @@ def exec_taken(place):
     expect_equal(command.stdout.readline(), "runs\n")
     urgent = place.begin("claim", "near", "--account", "urgent", "-o", "json")
     expect_equal(command.wait(), 7)
-    said = command.stderr.readline()
-    expect(said.startswith("dibs exec: a better claim takes the slot of pool \"near\""), said)
+    said = command.stderr.read()  # among them what the shell says of a killed child
+    expect("dibs exec: a better claim takes the slot of pool \"near\"" in said, said)
     expect_equal(json.loads(urgent.stdout.readline())["number"], 2)
 
 
@@ -257,6 +257,16 @@ def exec_lost(place):
     place.start(POOLS)
     command = place.begin("exec", "near", "--preempt", "at-once", "--", "sh", "-c",
                           "echo runs; exec sleep 1000")
+    expect_equal(command.stdout.readline(), "runs\n")
+    urgent = place.begin("claim", "near", "--account", "urgent", "-o", "json")
+    expect_equal(json.loads(urgent.stdout.readline())["number"], 2)
+    expect_equal(command.wait(), 125)
+
+
+@case("exec: a pool's preempt holds for a claim that does not say")
+def exec_as_pool(place):
+    place.start(POOLS.replace('name = "near"', 'name = "near"\npreempt = "at-once"', 1))
+    command = place.begin("exec", "near", "--", "sh", "-c", "echo runs; exec sleep 1000")
     expect_equal(command.stdout.readline(), "runs\n")
     urgent = place.begin("claim", "near", "--account", "urgent", "-o", "json")
     expect_equal(json.loads(urgent.stdout.readline())["number"], 2)

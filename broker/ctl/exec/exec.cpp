@@ -42,7 +42,7 @@ struct ExecWords {
     std::vector<std::string> variables;
     std::vector<std::string> claim_options;
     std::optional<uint64_t> conflict_exit;
-    std::string preempt = "never";
+    std::string preempt;
 };
 
 std::pair<std::string, std::string> pair_of(const std::string& text,
@@ -169,12 +169,13 @@ int run_exec(int argc, char** argv) {
     arguments.texts("-p,--prefer", &options.prefer, exec::kPreferAbout, "LABEL");
     arguments.number("-P,--priority", &options.priority, exec::kPriorities, exec::kPriorityAbout);
     arguments.text("--account", &options.account, exec::kAccountAbout, "NAME");
-    arguments.text("--preempt",
-                   &words.preempt,
-                   std::string(exec::kPreemptAbout) +
-                       "; the command gets TERM then, and KILL when the lease has ended. Never, if "
-                       "not said",
-                   "WORD");
+    arguments.text(
+        "--preempt",
+        &words.preempt,
+        std::string(exec::kPreemptAbout) +
+            "; the command gets TERM then, and KILL when the lease has ended. As the pool "
+            "is configured, if not said",
+        "WORD");
     arguments.texts(
         "-o,--option", &words.claim_options, "for the slot's worker (repeatable)", "KEY=VALUE");
     arguments.texts("-c,--create",

@@ -125,6 +125,7 @@ int64_t patience_ns(const Options& options) {
 }
 
 void read_preempt(const std::string& word, Options* options) {
+    if (word.empty()) return;  // as the pool has it
     if (word == "never") {
         options->preempt = DIBS_PREEMPT_NEVER;
         return;

@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <array>
 
+#include "broker/ctl/admin/admin_client.hpp"
 #include "broker/ctl/clock.hpp"
 #include "broker/ctl/exec/grant.hpp"
 #include "broker/ctl/exec/holder.hpp"
 #include "broker/ctl/exec/lease_environment.hpp"
+#include "broker/ctl/failure.hpp"
 #include "broker/ctl/sheet.hpp"
 
 namespace dibs::ctl::exec {
@@ -106,8 +108,19 @@ bool LeaseWatch::take_completions() {
 // A better claim announces itself, but to who may be revoked at once; nobody else's lease is taken.
 std::string LeaseWatch::revoked() {
     if (told_taken_) return "a better claim has taken the slot";
-    perhaps_taken_ = options_.preempt == DIBS_PREEMPT_AT_ONCE;
+    perhaps_taken_ =
+        options_.preempt == DIBS_PREEMPT_AT_ONCE || options_.preempt == DIBS_PREEMPT_AS_POOL;
     return perhaps_taken_ ? "a better claim took the slot, or dibs release ended it" : kReleased;
+}
+
+std::string LeaseWatch::why_lost() const {
+    if (!perhaps_taken_) return why_;
+    try {
+        const auto rows = AdminClient(options_.socket).pools(options_.pool.name);
+        if (!rows.empty() && !rows.front()->by_account) return kReleased;
+    } catch (const Failure&) {  // then it stays open
+    }
+    return why_;
 }
 
 bool LeaseWatch::take(const dibs_completion& one) {

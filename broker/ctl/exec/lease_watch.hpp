@@ -28,15 +28,13 @@ class LeaseWatch {
     // takes.
     int poll_timeout_ms();
     // Takes what has come; keeps the lease alive if that is due and `may_keep`. False: the lease
-    // is lost, and why() says how.
+    // is lost, and why_lost() says how.
     bool look(bool may_keep);
-    [[nodiscard]] const std::string& why() const { return why_; }
+    // Asks the broker where the loss alone leaves it open whether a better claim was it.
+    [[nodiscard]] std::string why_lost() const;
     // Why the broker has killed the holder, as it does where the pool's expiry is strict; empty: it
     // was not the broker.
     std::string why_killed();
-    // why() leaves it open whether a better claim was it: only one of a pool ordered by account can
-    // be. Else why() is kReleased.
-    [[nodiscard]] bool perhaps_taken() const { return perhaps_taken_; }
     static constexpr const char* kReleased = "it was released from outside (dibs release)";
     static constexpr const char* kDone =
         "its worker is done with this use; dibs worker --lines none or hold leaves that to the "

@@ -28,7 +28,7 @@ struct Options {
     std::vector<std::string> prefer;
     uint64_t priority = 0;
     std::string account;
-    int32_t preempt = DIBS_PREEMPT_AT_ONCE;
+    int32_t preempt = DIBS_PREEMPT_AS_POOL;
     int64_t preempt_grace_ns = 0;
     bool requeue = false;     // taken, its claim waits again
     bool taken_told = false;  // the slot may be taken while the command runs: it is told
@@ -45,7 +45,7 @@ struct Options {
 // For how long the broker may say nothing: a claim that does not wait for a slot does not wait for
 // long for the broker, and none for much longer than for a slot.
 int64_t patience_ns(const Options& options);
-// "never", "at-once" or a grace, as --preempt has it; Failure (usage).
+// "never", "at-once" or a grace, as --preempt has it; empty: not said. Failure (usage).
 void read_preempt(const std::string& word, Options* options);
 // Failure (usage): labels, options or an account's name that libdibs would not take.
 // `account_given`: it may be empty by mistake.

@@ -204,18 +204,19 @@ class Wrapper {
     void take_loss() {
         look_at_child();
         if (status_) return;
-        const std::string lost = "dibs exec: the lease of pool \"" + options_.pool.name +
-                                 "\" is lost (" + watch_->why() + "): ";
-        watch_.reset();
-        if (options_.run_on) {
-            talk(lost + "the command runs on without it (--run-on)");
-            return;
+        bool sent = true;
+        if (!options_.run_on) {
+            lost_ = true;
+            kill_at_ns_ = told_ ? INT64_MAX : after(monotonic_ns(), options_.grace_ns);
+            sent = signal_command(told_ ? SIGKILL : SIGTERM);
+            (void)signal_command(SIGCONT);
         }
-        lost_ = true;
-        kill_at_ns_ = told_ ? INT64_MAX : after(monotonic_ns(), options_.grace_ns);
-        const bool sent = signal_command(told_ ? SIGKILL : SIGTERM);
-        (void)signal_command(SIGCONT);
-        talk(lost + (sent ? "ending the command" : "the command cannot be ended"));
+        const std::string what = !sent             ? "the command cannot be ended"
+                                 : options_.run_on ? "the command runs on without it (--run-on)"
+                                                   : "ending the command";
+        talk("dibs exec: the lease of pool \"" + options_.pool.name + "\" is lost (" +
+             watch_->why_lost() + "): " + what);
+        watch_.reset();
         if (!sent) tell_lives_on();
     }
 

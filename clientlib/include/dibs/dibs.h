@@ -373,9 +373,10 @@ enum {
 
 // What the granted lease lets happen when a better claim wants its slot.
 enum {
-    DIBS_PREEMPT_AT_ONCE = 0,  // it ends: DIBS_LEASE_ENDED, DIBS_EREVOKED
-    DIBS_PREEMPT_GRACE = 1,    // DIBS_LEASE_REVOKING, then it ends
-    DIBS_PREEMPT_NEVER = 2
+    DIBS_PREEMPT_AS_POOL = 0,  // as its pool is configured (`preempt`): never, if it is not
+    DIBS_PREEMPT_AT_ONCE = 1,  // it ends: DIBS_LEASE_ENDED, DIBS_EREVOKED
+    DIBS_PREEMPT_GRACE = 2,    // DIBS_LEASE_REVOKING, then it ends
+    DIBS_PREEMPT_NEVER = 3
 };
 
 typedef struct dibs_claim_options {

@@ -228,7 +228,7 @@ struct ClaimOptions {
     Items<const char*> labels;  // in a pool ordered by account a slot must have them all
     Items<const char*> prefer;  // it should have these
     std::int32_t priority = 0;
-    std::int32_t preempt = DIBS_PREEMPT_AT_ONCE;
+    std::int32_t preempt = DIBS_PREEMPT_AS_POOL;
     Duration preempt_grace{0};
     const char* account = nullptr;  // that pays; null: the user's
     bool requeue = false;           // taken for a better claim it waits again, in its place

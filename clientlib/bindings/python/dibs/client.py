@@ -19,7 +19,10 @@ from .worker import Assignment, OfferedSlot, announce_options, take_assignment
 
 
 class Preempt(enum.IntEnum):
-    """What a lease lets happen when a better claim wants its slot."""
+    """What a lease lets happen when a better claim wants its slot.
+
+    AS_POOL: as the pool is configured, which is never if its configuration says nothing."""
+    AS_POOL = _abi.PREEMPT_AS_POOL
     AT_ONCE = _abi.PREEMPT_AT_ONCE
     WITH_GRACE = _abi.PREEMPT_GRACE
     NEVER = _abi.PREEMPT_NEVER
@@ -79,7 +82,7 @@ class Terms:
     happens when a better claim wants the slot. `requeue`: it waits again, in its old place."""
     prefer: tuple[str, ...] = ()
     priority: int = 0
-    preempt: int = Preempt.AT_ONCE
+    preempt: int = Preempt.AS_POOL
     preempt_grace: float = 0
     requeue: bool = False
     account: Optional[str] = None  # that pays, for administrators; None: the user's
