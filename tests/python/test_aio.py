@@ -146,3 +146,127 @@ def test_announcing_what_is_refused_raises(dibsd):
         with pytest.raises(errors.Error):
             await client.announce("one", name="a counted pool has no workers")
     run(dibsd, body)
+
+
+def cancelled_at_its_grant(client, held):
+    """A claim whose task is cancelled in the same step of the loop in which it is granted."""
+    async def claims():
+        lease = await client.claim("one", timeout=5)
+        held.append(lease)
+        return lease
+    return asyncio.ensure_future(claims())
+
+
+def test_a_cancellation_that_meets_the_grant_is_raised_and_leaks_nothing(dibsd):
+    async def body(client):
+        for number in range(20_000):
+            held = []
+            task = cancelled_at_its_grant(client, held)
+            steps = number % 8
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            while client.snapshot("one").idle != 0 and not task.done() and number % 2:
+                await asyncio.sleep(0)  # granted by the broker, and not told yet, or just now
+            if number % 3 == 0:
+                client._take()  # told: the future has its result, and its task has not run
+            if task.cancel():
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+                assert not held
+            else:
+                task.result().release()
+        while client.snapshot("one").idle != 1:
+            await asyncio.sleep(0)
+    run(dibsd, body)
+
+
+@pytest.mark.parametrize("count", (200, 500))
+def test_more_claims_than_the_ring_has_entries_wait_for_room(dibsd, count):
+    async def body(client):
+        async def use():
+            async with client.claim("gpu", timeout=60) as lease:
+                return lease.claim
+        numbers = await asyncio.gather(*(use() for _ in range(count)))
+        assert len(set(numbers)) == count
+    run(dibsd, body)
+
+
+def test_a_release_into_a_full_ring_does_not_wait(dibsd):
+    async def body(client):
+        held = await client.claim("one", timeout=5)
+        os.kill(dibsd.process.pid, signal.SIGSTOP)
+        tasks = [asyncio.ensure_future(client._claim(client.claim("gpu")._op, None))
+                 for _ in range(200)]
+        for _ in range(4):
+            await asyncio.sleep(0)
+        assert held.release()  # the ring is full: it is said later
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        os.kill(dibsd.process.pid, signal.SIGCONT)
+        while client.snapshot("one").idle != 1 or client.snapshot("gpu").idle != 2:
+            await asyncio.sleep(0)
+        assert client.snapshot("gpu").queued == 0
+    run(dibsd, body)
+
+
+def test_a_cancelled_announcement_withdraws_its_slot(dibsd):
+    async def body(client):
+        os.kill(dibsd.process.pid, signal.SIGSTOP)
+        task = asyncio.ensure_future(client.announce("web", name="w"))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        os.kill(dibsd.process.pid, signal.SIGCONT)
+        offered = await client.announce("web", name="later", ready=False)
+        while client.snapshot("web").slots != 1:
+            await asyncio.sleep(0)
+        assert offered is not None
+    run(dibsd, body)
+
+
+def test_closing_in_a_forked_child_leaves_the_parents_reader(dibsd):
+    async def body(client):
+        watched = client._fd
+        child = os.fork()
+        if child == 0:
+            client.close()
+            os._exit(0)
+        os.waitpid(child, 0)
+        assert asyncio.get_running_loop().remove_reader(watched)
+        asyncio.get_running_loop().add_reader(watched, client._take)
+        (await client.claim("one", timeout=5)).release()
+    run(dibsd, body)
+
+
+def test_closing_behind_its_loop_closes_the_session(dibsd):
+    loop = asyncio.new_event_loop()
+    client = loop.run_until_complete(dibs.aio.connect(dibsd.socket))
+    held = loop.run_until_complete(client._claim(client.claim("one")._op, 5))
+    waits = loop.create_task(client._claim(client.claim("one")._op, None))
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+    client.close()
+    assert not client._session.is_open
+    assert held.state == dibs.LeaseState.ENDED
+    waits._log_destroy_pending = False
+    with dibs.connect(dibsd.socket) as other:
+        other.claim("one", timeout=60).release()
+
+
+def test_an_answer_that_comes_after_the_grant_is_awaited(dibsd):
+    async def body(client):
+        await client.announce("web")
+
+        async def work():
+            assignment = await client.next_assignment()
+            assignment.confirm()
+            await asyncio.sleep(0)
+            assignment.done(b"late")
+        worker = asyncio.ensure_future(work())
+        lease = await client.claim("web", timeout=5)
+        assert await lease.wait_answer(timeout=60) == b"late"
+        lease.release()
+        await worker
+    run(dibsd, body)

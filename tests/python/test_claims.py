@@ -3,7 +3,9 @@
 import gc
 import math
 import os
+import pathlib
 import signal
+import sys
 import threading
 import time
 import warnings
@@ -290,3 +292,54 @@ def test_nothing_of_a_client_works_in_a_forked_child(client):
         assert os.waitpid(child, 0)[1] == 0
         assert lease.state == dibs.LeaseState.LIVE
         until(lambda: client.snapshot("one").leased == 1)
+
+
+def test_an_exception_of_a_signal_handler_around_a_grant_leaks_nothing(client):
+    """At each line that runs in the binding while a claim is granted, once."""
+    binding = str(pathlib.Path(dibs.__file__).parent)
+
+    class Interrupt(Exception):
+        pass
+
+    def interrupted_at(step):
+        left = step
+
+        def trace(frame, event, _):
+            nonlocal left
+            if not frame.f_code.co_filename.startswith(binding):
+                return None
+            if event == "line" and frame.f_code.co_name not in ("take_back", "abandon", "give_up"):
+                left -= 1
+                if left == 0:
+                    sys.settrace(None)
+                    raise Interrupt
+            return trace
+        sys.settrace(trace)
+        try:
+            lease = client.claim("one", timeout=60)
+        finally:
+            sys.settrace(None)
+        lease.release()
+
+    step = 0
+    while True:
+        step += 1
+        try:
+            interrupted_at(step)
+            break  # more lines than it has
+        except Interrupt:
+            pass
+        while client.snapshot("one").idle != 1:
+            client._session.reap(1_000_000)
+    assert step > 20
+
+
+def test_what_is_no_pool_no_number_and_no_list_is_refused(client, dibsd):
+    with pytest.raises(TypeError, match="a pool is a name or a number, not None"):
+        client.claim(None)
+    with pytest.raises(dibs.Error, match="a claim of pool 'gpu' is for 1 to 256 slots, not 0"):
+        client.claim("gpu", units=0)
+    with pytest.raises(TypeError, match="not one text: write .'a100'"):
+        client.claim("gpu", labels="a100")
+    with pytest.raises(TypeError, match="no argument 'sockt'; did you mean 'socket'"):
+        dibs.connect(sockt=dibsd.socket)

@@ -41,6 +41,9 @@ BUSY_AS_POOL, BUSY_WAIT, BUSY_REJECT, BUSY_COLD = range(4)
 CLAIM_ENDED, RESULT, LEASE_GRACE, LEASE_ENDED, LEASE_REVOKING, LEASE_REQUEUED = range(1, 7)
 PREEMPT_AS_POOL, PREEMPT_AT_ONCE, PREEMPT_GRACE, PREEMPT_NEVER = range(4)
 OP_CLAIM, OP_ANNOUNCE = 1, 6
+UNITS_MAX = 256
+SIZES = frozenset(("submission_entries", "completion_entries", "up_payload", "down_payload", "leases_max",
+                   "spin_us"))
 LIVE, IN_GRACE, ENDED = range(3)
 ASSIGN, REVOKE, REVOKING = 1, 2, 3
 EVENT_LOST = 22
@@ -268,6 +271,7 @@ FUNCTIONS: dict[str, list[Any]] = {
     "dibs_lease_state": [_session, _lease, POINTER(c_int)],
     "dibs_lease_remaining": [_session, _lease, POINTER(c_int64)],
     "dibs_lease_slot": [_session, _lease, c_uint32, POINTER(Slot)],
+    "dibs_lease_answer": [_session, _lease, c_uint32, POINTER(c_void_p), POINTER(c_size_t)],
     "dibs_announce": [_session, c_uint32, POINTER(AnnounceOptions), c_int64, POINTER(c_uint64)],
     "dibs_next_assignment": [_session, c_int64, POINTER(Assignment)],
     "dibs_ready": [_session, c_uint64, c_uint64, c_int64],

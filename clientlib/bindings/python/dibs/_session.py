@@ -12,6 +12,8 @@
 from __future__ import annotations
 
 import ctypes
+import difflib
+import functools
 import os
 import threading
 import time
@@ -40,6 +42,8 @@ def nanoseconds(seconds: Optional[float]) -> int:
 
 
 def strings(items: Iterable[str]) -> tuple[Any, int]:
+    if isinstance(items, (str, bytes)):
+        raise TypeError(f"labels are a list of texts, not one text: write [{items!r}]")
     encoded = [item.encode() for item in items]
     return (ctypes.c_char_p * len(encoded))(*encoded), len(encoded)
 
@@ -55,12 +59,18 @@ class Session:
         self.handle = ctypes.c_void_p()
         self._lock = threading.RLock()  # of its own thread only a finalizer comes twice
         self._pid = os.getpid()
-        self._orphans: deque[_abi.LeaseName] = deque()
+        self._owed: deque[tuple[str, tuple[Any, ...]]] = deque()
         self._waiting: dict[int, OnEnd] = {}
         self._events: dict[int, weakref.WeakMethod[OnEvent]] = {}
         self._next = 1
         self._reaped = (_abi.Completion * REAP_MAX)()  # kind 0: handed on
         self._is_reaping = False
+        self.queues = False  # what finds no room is owed, and its caller does not wait
+        unknown = sorted(set(sizes) - _abi.SIZES)
+        if unknown:
+            near = difflib.get_close_matches(unknown[0], [*_abi.SIZES, "socket", "timeout"], 1)
+            raise TypeError(f"connect() takes no argument {unknown[0]!r}"
+                            + (f"; did you mean {near[0]!r}?" if near else ""))
         wanted = _abi.ConnectOptions.to(path, timeout_ns=nanoseconds(timeout), **sizes)
         code = library.dibs_connect(wanted, ctypes.byref(self.handle))
         if code < 0:
@@ -76,13 +86,13 @@ class Session:
         if not self.handle:
             self._lock.release()
             raise errors.Closed("this client has been closed")
-        if self._orphans:
-            self._release_orphans()
+        if self._owed:
+            self._pay()
         return self.handle
 
     def __exit__(self, *ignored: object) -> None:
         self._lock.release()
-        if self._orphans:
+        if self._owed:
             self.orphan()
 
     def call(self, name: str, *arguments: Any) -> int:
@@ -108,24 +118,37 @@ class Session:
     def is_open(self) -> bool:
         return bool(self.handle) and self._pid == os.getpid()
 
-    # ---- leases that nobody holds any more
+    # ---- what is said when there is room: leases without a holder, claims without a caller
 
     def orphan(self, lease: Optional[_abi.LeaseName] = None) -> None:
-        """Gives a lease back now, or with the next call if the session is busy."""
+        """Gives a lease back now, or with the next call if the session is busy or its ring full."""
         if lease is not None:
-            self._orphans.append(lease)
+            self._owed.append(("dibs_release", (lease, 0)))
         if self.is_open and self._lock.acquire(blocking=False):
             try:
-                self._release_orphans()
+                self._pay()
             finally:
                 self._lock.release()
 
-    def _release_orphans(self) -> None:
-        while self._orphans:
-            lease = self._orphans.popleft()
-            if library.dibs_release(self.handle, lease, 0) == _abi.EFULL:
-                self._orphans.appendleft(lease)
+    def withdraw(self, slot: int) -> None:
+        """The same of a slot that was announced for a caller who has gone."""
+        self.owe("dibs_withdraw", slot, 0)
+
+    def owe(self, what: str, *arguments: Any) -> None:
+        """Calls the function when there is room for its entry."""
+        self._owed.append((what, arguments))
+        self.orphan()
+
+    @property
+    def owes(self) -> bool:
+        return bool(self._owed)
+
+    def _pay(self) -> None:
+        while self._owed:
+            what, arguments = self._owed[0]
+            if getattr(library, what)(self.handle, *arguments) == _abi.EFULL:
                 return
+            self._owed.popleft()
 
     # ---- submitting
 
@@ -142,13 +165,16 @@ class Session:
         return int(op.ticket)
 
     def abandon(self, op: _abi.Op) -> None:
-        """Nobody waits for this claim any more: it is cancelled, a late grant released."""
-        if self._waiting.pop(op.user_data, None) is None or not self.is_open:
+        """No caller waits for this operation any more: a claim is cancelled, what comes late is
+        given back."""
+        if op.user_data not in self._waiting:
             return
-        with self as handle:
-            self._reap(0)
-            while library.dibs_cancel(handle, op.ticket) == _abi.EFULL and self._reap(0) > 0:
-                pass
+        self._waiting[op.user_data] = functools.partial(self.give_up, op)
+        if op.kind == _abi.OP_CLAIM:
+            self._owed.append(("dibs_cancel", (op.ticket,)))
+        if self.is_open:
+            with self:
+                self._reap(0)
 
     # ---- completions
 
@@ -160,13 +186,18 @@ class Session:
         count = int(library.dibs_reap(self.handle, self._reaped, REAP_MAX, timeout_ns))
         self._hand_on_all(count)
         self._is_reaping = False
+        if self._owed:
+            self._pay()
         return count
 
     def _hand_on_all(self, count: int) -> None:
         for index in range(count):
             if self._reaped[index].kind != 0:
-                self._hand_on(_abi.Completion.from_buffer_copy(self._reaped[index]))
+                completion = _abi.Completion.from_buffer_copy(self._reaped[index])
+                self._hand_on(completion)
                 self._reaped[index].kind = 0
+                if completion.kind in (_abi.CLAIM_ENDED, _abi.RESULT):
+                    self._waiting.pop(completion.user_data, None)
 
     def _hand_on(self, completion: _abi.Completion) -> None:
         if completion.kind in (_abi.LEASE_GRACE, _abi.LEASE_ENDED, _abi.LEASE_REVOKING,
@@ -175,11 +206,12 @@ class Session:
             if event is not None:
                 event(completion)
             return
-        on_end = self._waiting.pop(completion.user_data, None)
+        # An interrupt between two steps hands it on once more, so its caller takes it twice alike.
+        on_end = self._waiting.get(completion.user_data)
         if on_end is not None:
             on_end(completion)
         elif completion.outcome == _abi.GRANTED:
-            self._orphans.append(completion.lease)
+            self._owed.append(("dibs_release", (completion.lease, 0)))
 
     def reap(self, timeout_ns: int) -> int:
         with self:
@@ -199,19 +231,13 @@ class Session:
     def forget_events(self, user_data: int) -> None:
         self._events.pop(user_data, None)
 
-    def wait(self, op: _abi.Op, timeout: Optional[float]) -> _abi.Completion:
-        """Submits a claim and waits for its end; the session is in use all the time."""
-        ended: list[_abi.Completion] = []
+    def wait(self, op: _abi.Op, timeout: Optional[float],
+             ended: list[_abi.Completion]) -> None:
+        """Submits a claim and waits until `ended`, which is its owner's, has its end; the session
+        is in use all the time."""
         with self:
-            try:
-                self.submit(op, ended.append)
-                self._wait_for(ended, timeout)
-                return ended[0]
-            except BaseException:
-                self.abandon(op)
-                if ended:
-                    self.give_up(ended[0])
-                raise
+            self.submit(op, ended.append)
+            self._wait_for(ended, timeout)
 
     def _wait_for(self, ended: list[_abi.Completion], timeout: Optional[float]) -> None:
         until = None if timeout is None else time.monotonic() + timeout + MARGIN_S
@@ -224,7 +250,15 @@ class Session:
             if left <= 0:
                 raise errors.Expired("no slot within the timeout, and no word of the broker")
 
-    def give_up(self, end: _abi.Completion) -> None:
-        """How a claim ended, and its caller has gone."""
-        if end.outcome == _abi.GRANTED:
+    def take_back(self, op: _abi.Op, ended: list[_abi.Completion]) -> None:
+        """A caller goes who waited for this claim: whatever it was granted is given back."""
+        self.abandon(op)
+        for end in ended:
+            self.give_up(op, end)
+
+    def give_up(self, op: _abi.Op, end: _abi.Completion) -> None:
+        """How a claim or an announcement ended, and its caller has gone."""
+        if op.kind == _abi.OP_ANNOUNCE and end.code >= 0:
+            self.withdraw(int(end.slot))
+        elif op.kind == _abi.OP_CLAIM and end.outcome == _abi.GRANTED:
             self.orphan(end.lease)

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, AsyncIterator, Generator, Iterable, Mapping, Optional, Union
 
 from . import _abi, accounts, errors, latency
-from ._session import MARGIN_S, Session
+from ._session import MARGIN_S, OnEnd, Session
 from .accounts import Share
 from .client import Counters, PoolLimits, Pools, Terms, Totals, WhenBusy
 from .latency import Latency
@@ -28,6 +28,24 @@ from .worker import Assignment, OfferedSlot, announce_options, take_assignment
 NET_S = 0.1
 
 
+class AsyncLease(Lease):
+    """As dibs.Lease; nothing of it blocks the loop but what says `wait`, which is for threads."""
+
+    def __init__(self, client: AsyncClient, grant: _abi.Completion) -> None:
+        super().__init__(client._session, grant)
+        self._client = client
+
+    async def wait_answer(  # type: ignore[override]
+            self, timeout: Optional[float] = None) -> Optional[bytes]:
+        """As Lease.wait_answer, without blocking the loop."""
+        until = None if timeout is None else self._client._loop.time() + timeout
+        while True:
+            answer = self._answer_now()
+            if answer is not None or (until is not None and self._client._loop.time() >= until):
+                return answer
+            await self._client._tick(until)
+
+
 class Claiming:
     """A claim on its way: await it, or enter it with `async with`, for the lease."""
 
@@ -35,12 +53,12 @@ class Claiming:
         self._client = client
         self._op = op
         self._timeout = timeout
-        self._lease: Optional[Lease] = None
+        self._lease: Optional[AsyncLease] = None
 
-    def __await__(self) -> Generator[Any, None, Lease]:
+    def __await__(self) -> Generator[Any, None, AsyncLease]:
         return self._client._claim(self._op, self._timeout).__await__()
 
-    async def __aenter__(self) -> Lease:
+    async def __aenter__(self) -> AsyncLease:
         self._lease = await self
         return self._lease
 
@@ -63,6 +81,9 @@ class AsyncClient:
         self._worker: Optional[asyncio.Future[None]] = None
         self._net: Optional[asyncio.TimerHandle] = None
         self._lost: Optional[errors.Error] = None
+        self._ticks: set[asyncio.Future[None]] = set()
+        self._gate = asyncio.Lock()
+        session.queues = True
         loop.add_reader(self._fd, self._take)
         self._take()
 
@@ -80,14 +101,16 @@ class AsyncClient:
 
     # ---- the loop's side
 
-    def _take(self) -> None:
-        """Takes everything that has come, then arms the descriptor."""
+    def _take(self) -> bool:
+        """Takes everything that has come, then arms the descriptor. False: nothing had."""
+        came = False
         try:
             while True:
                 self._session.call("dibs_dispatch")
                 reaped = 1
                 while reaped > 0:
                     reaped = self._session.reap(0)
+                    came = came or reaped > 0
                 while (assignment := take_assignment(self._session, 0)) is not None:
                     self._assignments.append(assignment)
                 code = self._session.call("dibs_arm")
@@ -99,9 +122,13 @@ class AsyncClient:
             self._fail(error)
         if self._worker is not None and not self._worker.done() and self._assignments:
             self._worker.set_result(None)
+        for tick in list(self._ticks):
+            _end_tick(tick)
+        return came
 
     def _watch_net(self) -> None:
-        if self._net is None and self._lost is None and self._outstanding:
+        wanted = self._outstanding or self._ticks or self._session.owes
+        if self._net is None and self._lost is None and wanted:
             self._net = self._loop.call_later(NET_S, self._look)
 
     def _look(self) -> None:
@@ -110,53 +137,82 @@ class AsyncClient:
         self._watch_net()
 
     def _stop_watching(self) -> None:
-        if self._fd >= 0:
+        # A forked child shares the loop's epoll with its parent, whose reader this is.
+        if self._fd >= 0 and self._session.is_open and not self._loop.is_closed():
             self._loop.remove_reader(self._fd)
-            self._fd = -1
+        self._fd = -1
         if self._net is not None:
             self._net.cancel()
             self._net = None
 
     def _fail(self, error: errors.Error) -> None:
         self._lost = error
-        for future in list(self._outstanding):
+        if self._loop.is_closed():  # whoever waited there does not run any more
+            return
+        for future in [*self._outstanding, *self._ticks]:
             if not future.done():
                 future.set_exception(error)
 
-    async def _completion(self, op: _abi.Op, timeout: Optional[float]) -> _abi.Completion:
-        """Submits and waits; a claim whose waiter goes away is abandoned."""
+    async def _tick(self, until: Optional[float]) -> None:
+        """Until something has come, the next look of the net, or that time of the loop."""
         if self._lost is not None:
             raise self._lost
-        future: asyncio.Future[_abi.Completion] = self._loop.create_future()
-        self._outstanding.add(future)
+        tick: asyncio.Future[None] = self._loop.create_future()
+        self._ticks.add(tick)
+        timer = None if until is None else self._loop.call_at(until, _end_tick, tick)
+        self._watch_net()
         try:
-            self._session.submit(op, functools.partial(_settle, future))
+            await tick
+        finally:
+            self._ticks.discard(tick)
+            if timer is not None:
+                timer.cancel()
+
+    async def _submit(self, op: _abi.Op, on_end: OnEnd, until: Optional[float]) -> None:
+        """In order of arrival; a full ring, or no tag for another claim, is waited out."""
+        async with self._gate:
+            while True:
+                if self._lost is not None:
+                    raise self._lost
+                try:
+                    self._session.submit(op, on_end)
+                    return
+                except (errors.RingFull, errors.LimitReached, errors.Unread):
+                    if self._take():  # completions, and so room
+                        continue
+                    if until is not None and self._loop.time() >= until:
+                        raise _expired() from None
+                await self._tick(until)
+
+    async def _completion(self, op: _abi.Op, timeout: Optional[float]) -> _abi.Completion:
+        """Submits and waits; what is done for a waiter that goes away is taken back."""
+        future: asyncio.Future[_abi.Completion] = self._loop.create_future()
+        until = None if timeout is None else self._loop.time() + timeout
+        ended: list[_abi.Completion] = []
+        timer: Optional[asyncio.TimerHandle] = None
+        try:
+            # No wait_for() of Python: up to 3.11 it loses a cancellation that meets the result.
+            await self._submit(op, functools.partial(_settle, future, ended), until)
+            self._outstanding.add(future)
+            if until is not None:
+                timer = self._loop.call_at(until, _expire, future)
             self._watch_net()
             self._take()
-            return await asyncio.wait_for(asyncio.shield(future), timeout)
-        except asyncio.TimeoutError:
-            if isinstance(future.done() and future.exception(), errors.Error):
-                raise
-            self._let_go(future, op)
-            raise errors.Expired("no slot within the timeout, and no word of the broker") from None
+            return await future
         except BaseException:
-            self._let_go(future, op)
+            self._session.take_back(op, ended)
+            self._watch_net()
             raise
         finally:
             self._outstanding.discard(future)
+            if timer is not None:
+                timer.cancel()
 
-    def _let_go(self, future: asyncio.Future[_abi.Completion], op: _abi.Op) -> None:
-        if not future.done():
-            future.cancel()
-            self._session.abandon(op)
-        elif not future.cancelled() and future.exception() is None:
-            self._session.give_up(future.result())
-
-    async def _claim(self, op: _abi.Op, timeout: Optional[float]) -> Lease:
+    async def _claim(self, op: _abi.Op, timeout: Optional[float]) -> AsyncLease:
         end = await self._completion(op, None if timeout is None else timeout + MARGIN_S)
         if end.outcome != _abi.GRANTED:
             raise errors.of_completion(end)
-        return Lease(self._session, end)
+        return AsyncLease(self, end)
 
     # ---- the caller's side
 
@@ -232,9 +288,25 @@ class AsyncClient:
             yield await self.next_assignment()
 
 
-def _settle(future: asyncio.Future[_abi.Completion], end: _abi.Completion) -> None:
+def _settle(future: asyncio.Future[_abi.Completion], ended: list[_abi.Completion],
+            end: _abi.Completion) -> None:
+    ended.append(end)  # also for a waiter who has been cancelled and does not run yet
     if not future.done():
         future.set_result(end)
+
+
+def _expired() -> errors.Expired:
+    return errors.Expired("no slot within the timeout, and no word of the broker")
+
+
+def _expire(future: asyncio.Future[_abi.Completion]) -> None:
+    if not future.done():
+        future.set_exception(_expired())
+
+
+def _end_tick(tick: asyncio.Future[None]) -> None:
+    if not tick.done():
+        tick.set_result(None)
 
 
 async def connect(socket: Optional[str] = None, *, timeout: float = 5.0,

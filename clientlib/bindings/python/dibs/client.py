@@ -106,8 +106,10 @@ class Pools:
         self._numbers: dict[str, int] = {}
 
     def number(self, pool: Union[str, int]) -> int:
-        if isinstance(pool, int):
+        if isinstance(pool, int) and not isinstance(pool, bool):
             return pool
+        if not isinstance(pool, str):
+            raise TypeError(f"a pool is a name or a number, not {pool!r}")
         if pool not in self._numbers:
             number = ctypes.c_uint32(0)
             code = self._session.call("dibs_pool", pool.encode(), number)
@@ -133,7 +135,10 @@ class Pools:
                  claim_options: Optional[Mapping[str, str]],
                  labels: Iterable[str], terms: Terms) -> _abi.Op:
         if len(key) > 16:
-            raise errors.BadArgument("a key has at most 16 bytes")
+            raise errors.BadArgument(f"a key has at most 16 bytes, not {len(key)}")
+        if units < 1 or units > _abi.UNITS_MAX:
+            raise errors.BadUnits(f"a claim of pool {pool!r} is for 1 to {_abi.UNITS_MAX} slots, "
+                                      f"not {units}")
         pairs, pair_count = options(claim_options)
         label_array, label_count = strings(labels)
         claim = _abi.ClaimOptions.sized(
@@ -176,18 +181,32 @@ class Client:
         names the holder, or the exception of whatever else ended the claim."""
         op = self._pools.claim_op(pool, timeout, interval, units, when_busy, key, body, options,
                                   labels, terms)
-        end = self._session.wait(op, timeout)
-        if end.outcome != _abi.GRANTED:
-            raise errors.of_completion(end)
-        return Lease(self._session, end)
+        ended: list[_abi.Completion] = []
+        lease: Optional[Lease] = None
+        try:  # an exception of a signal handler may come between any two steps
+            self._session.wait(op, timeout, ended)
+            if ended[0].outcome != _abi.GRANTED:
+                raise errors.of_completion(ended[0])
+            lease = Lease(self._session, ended[0])
+            return lease
+        except BaseException:
+            if lease is not None:
+                lease._held = False
+            self._session.take_back(op, ended)
+            raise
 
     def adopt(self, id: int, fence: int, *, timeout: float = 5) -> Lease:
         """Takes over a lease of another session of this user, whose holder has passed on its id
         and fence. From then on it lives as long as this client's process."""
         adopted = _abi.Completion(outcome=_abi.GRANTED)
-        errors.check(self._session.call("dibs_adopt", id, fence, nanoseconds(timeout),
-                                        adopted.lease))
-        return Lease(self._session, adopted)
+        try:
+            errors.check(self._session.call("dibs_adopt", id, fence, nanoseconds(timeout),
+                                            adopted.lease))
+            return Lease(self._session, adopted)
+        except BaseException:
+            if adopted.lease.id != 0:
+                self._session.orphan(adopted.lease)
+            raise
 
     # ---- pools
 

@@ -44,16 +44,18 @@ class Lease:
         self._session = session
         self._raw = _abi.LeaseName.from_buffer_copy(grant.lease)
         self._user_data = int(grant.user_data)
-        self._held = True
+        self._held = False
         self._end: Optional[errors.Error] = None
         self._revoked_at: Optional[float] = None
         self._waits_again = False
+        self._last_answer: Optional[bytes] = None  # when it ended
         self.provision = int(grant.provision)  # bit i: prefer[i] is missing on a slot of it
         self.claim = int(grant.claim)
         self.interval = grant.interval_ns / _abi.SECOND if grant.interval_ns else None
         self.slots: tuple[Slot, ...] = tuple(self._read(unit) for unit in range(self.units))
         if self._user_data != 0:  # an adopted lease was no claim here: it is asked for its state
             session.tell_events(self._user_data, self._hear)
+        self._held = True  # from here on it is this object's to give back
 
     def _read(self, unit: int) -> Slot:
         raw = _abi.Slot()
@@ -65,6 +67,7 @@ class Lease:
 
     def _hear(self, event: _abi.Completion) -> None:
         if event.kind == _abi.LEASE_ENDED:
+            self._last_answer = self._read_answer()
             self._end = errors.of_code(event.code)
         elif event.kind == _abi.LEASE_REVOKING:
             self._revoked_at = time.monotonic() + event.interval_ns / _abi.SECOND
@@ -104,8 +107,36 @@ class Lease:
 
     @property
     def answer(self) -> bytes:
-        """Of the first slot's worker."""
+        """Of the first slot's worker, as it was when the lease was granted. A worker may answer
+        later, as the processes of `dibs worker` do: wait_answer() has that answer."""
         return self.slots[0].answer
+
+    def wait_answer(self, timeout: Optional[float] = None) -> Optional[bytes]:
+        """Waits for the answer of the first slot's worker, which may be the end of this lease.
+        None: not in time. Raises what ended the lease without an answer."""
+        until = None if timeout is None else time.monotonic() + timeout
+        while True:
+            answer = self._answer_now()
+            left = SLICE_NS if until is None else int((until - time.monotonic()) * _abi.SECOND)
+            if answer is not None or left <= 0:
+                return answer
+            errors.check(self._session.reap(min(left, SLICE_NS)))
+
+    def _answer_now(self) -> Optional[bytes]:
+        self._session.reap(0)
+        answer = self._last_answer if self._end is not None else self._read_answer()
+        if answer is None and self.state is LeaseState.ENDED and not self._waits_again:
+            if isinstance(self._end, errors.WorkerDone):
+                return self._last_answer or b""
+            raise self._end or errors.of_code(_abi.ALREADY_ENDED)
+        return answer
+
+    def _read_answer(self) -> Optional[bytes]:
+        answer, size = ctypes.c_void_p(), ctypes.c_size_t()
+        code = self._session.call("dibs_lease_answer", self._raw, 0, answer, size)
+        if code < 0 or not answer.value:
+            return None
+        return ctypes.string_at(answer.value, size.value)
 
     @property
     def state(self) -> LeaseState:
@@ -188,9 +219,12 @@ class Lease:
         if not self._held:
             return False
         code = self._session.call(how, self._raw, nanoseconds(wait))
-        while code == _abi.EFULL:  # the broker reads, or the session ends
+        while code == _abi.EFULL and not self._session.queues:  # the broker reads, or the session ends
             self._session.reap(1_000_000)
             code = self._session.call(how, self._raw, nanoseconds(wait))
+        if code == _abi.EFULL:
+            self._session.owe(how, self._raw, 0)
+            code = _abi.OK
         self._held = False
         self._session.forget_events(self._user_data)
         if self._waits_again:
