@@ -285,7 +285,8 @@ TEST(Shares, CoverEveryTableOfTheState) {
     for (uint32_t table = 0; table < static_cast<uint32_t>(shm::Table::kCount); ++table) {
         const auto found = std::count(
             Quotas::kShared.begin(), Quotas::kShared.end(), static_cast<shm::Table>(table));
-        EXPECT_EQ(found + otherwise.count(static_cast<shm::Table>(table)), 1U) << table;
+        EXPECT_EQ(static_cast<size_t>(found) + otherwise.count(static_cast<shm::Table>(table)), 1U)
+            << table;
     }
 }
 
