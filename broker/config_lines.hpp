@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <regex>
 #include <string>
 #include <string_view>
 
@@ -38,11 +39,21 @@ inline std::string_view line_at(std::string_view text, uint32_t number) {
 }
 
 // Nothing where the text is no TOML: the first mistake has been added.
+// "; text needs quotes: name = \"gpu\"" of a line such as name = gpu.
+inline std::string unquoted(std::string_view line) {
+    const std::regex form(R"(\s*([A-Za-z0-9_-]+)\s*=\s*([A-Za-z][A-Za-z0-9_.-]*)\s*(#.*)?)");
+    std::cmatch found;
+    if (!std::regex_match(line.data(), line.data() + line.size(), found, form)) return "";
+    return "; text needs quotes: " + found[1].str() + " = " + in_quotes(found[2].str());
+}
+
 inline std::optional<toml::table> parsed(const std::string& text, Mistakes& mistakes) {
     try {
         return toml::parse(text, mistakes.file);
     } catch (const toml::parse_error& error) {
-        mistakes.add(error.source().begin, std::string(error.description()));
+        mistakes.add(error.source().begin,
+                     std::string(error.description()) +
+                         unquoted(line_at(text, static_cast<uint32_t>(error.source().begin.line))));
         mistakes.no_toml_at = error.source().begin;
         return std::nullopt;
     }

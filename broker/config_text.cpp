@@ -81,6 +81,13 @@ void read_slot_attributes(Section& section, PoolSettings& pool, Mistakes& mistak
         mistakes.add(*environment, "environment: must be a table, VARIABLE = \"attribute\"");
         environment = nullptr;
     }
+    const toml::array* tables = node == nullptr ? nullptr : node->as_array();
+    if (environment != nullptr && tables != nullptr && tables->size() < pool.values.slots) {
+        mistakes.add(*node,
+                     "attributes: for " + counted(tables->size(), "slot") + ", but the pool has " +
+                         std::to_string(pool.values.slots) +
+                         ": environment needs those of every slot");
+    }
     if (node == nullptr && environment != nullptr) {
         mistakes.add(*environment, "environment: the pool has no attributes");
     }

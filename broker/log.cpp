@@ -4,11 +4,15 @@
 
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "broker/clock.hpp"
 #include "broker/line_writer.hpp"
@@ -18,23 +22,50 @@ namespace dibs::log {
 
 namespace {
 
+// Whether the service manager has connected the descriptor to the journal, which has each line's
+// time and process itself.
+bool is_journal(int fd) {
+    const char* stream = std::getenv("JOURNAL_STREAM");
+    struct stat about = {};
+    if (stream == nullptr || fstat(fd, &about) != 0) return false;
+    return std::to_string(about.st_dev) + ":" + std::to_string(about.st_ino) == stream;
+}
+
 class LineSink : public spdlog::sinks::base_sink<std::mutex> {
   public:
     void say(const std::string& line) {
         const std::lock_guard<std::mutex> lock(mutex_);
-        writer_.write(line);
+        writer_.write(for_journal_ ? priority(spdlog::level::err) + line : line);
     }
+    [[nodiscard]] bool for_journal() const { return for_journal_; }
 
   protected:
     void sink_it_(const spdlog::details::log_msg& message) override {
         spdlog::memory_buf_t text;
         formatter_->format(message, text);
-        writer_.write({text.data(), text.size()});
+        const std::string_view line(text.data(), text.size());
+        writer_.write(for_journal_ ? priority(message.level) + std::string(line) : line);
     }
     void flush_() override {}
 
   private:
+    // As syslog(3) numbers them; sd-daemon(3) says how the journal takes them.
+    static std::string priority(spdlog::level::level_enum level) {
+        switch (level) {
+            case spdlog::level::err:
+            case spdlog::level::critical:
+                return "<3>";
+            case spdlog::level::warn:
+                return "<4>";
+            case spdlog::level::info:
+                return "<6>";
+            default:
+                return "<7>";
+        }
+    }
+
     LineWriter writer_{STDERR_FILENO};
+    const bool for_journal_ = is_journal(STDERR_FILENO);
 };
 
 const std::shared_ptr<LineSink>& sink() {
@@ -45,7 +76,7 @@ const std::shared_ptr<LineSink>& sink() {
 spdlog::logger& logger() {
     static const std::shared_ptr<spdlog::logger> one = [] {
         auto made = std::make_shared<spdlog::logger>("dibsd", sink());
-        made->set_pattern("%Y-%m-%dT%H:%M:%S.%f %n[%P] %l: %v");
+        made->set_pattern(sink()->for_journal() ? "%v" : "%Y-%m-%dT%H:%M:%S.%f %n[%P] %l: %v");
         return made;
     }();
     return *one;

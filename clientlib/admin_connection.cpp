@@ -29,9 +29,7 @@ int greet(const AdminConnection& connection) {
     if (size != sizeof reply.farewell || reply.magic != shm::kFarewellMagic) {
         return DIBS_EHANDSHAKE;
     }
-    // Of a conversation there is another one to come when one of those that ask has been answered.
-    return reply.farewell.code == shm::FarewellCode::kFull ? DIBS_ELIMIT
-                                                           : code_of_farewell(reply.farewell.code);
+    return code_of_farewell(reply.farewell.code);
 }
 
 int code_of_farewell(shm::FarewellCode code) {
@@ -41,6 +39,7 @@ int code_of_farewell(shm::FarewellCode code) {
         case shm::FarewellCode::kNotAllowed:
             return DIBS_ENOTALLOWED;
         case shm::FarewellCode::kLimit:
+        case shm::FarewellCode::kFull:  // there is room when one of those that are in has gone
             return DIBS_ELIMIT;
         case shm::FarewellCode::kDraining:
             return DIBS_EDRAINING;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>
@@ -60,6 +61,17 @@ constexpr Subcommand kSubcommands[] = {
     kVersion,
     {"worker", "offer processes of a command as slots", dibs::ctl::run_worker},
 };
+
+// Nothing is offered for a mistyped word that would end, replace or hold up what others have.
+bool changes_things(std::string_view name) {
+    static constexpr std::array kChanging = {std::string_view("cancel"),
+                                             std::string_view("drain"),
+                                             std::string_view("load"),
+                                             std::string_view("release"),
+                                             std::string_view("report"),
+                                             std::string_view("pull")};
+    return std::find(kChanging.begin(), kChanging.end(), name) != kChanging.end();
+}
 
 void print_usage(std::FILE* to) {
     std::string text = "usage: dibs SUBCOMMAND [OPTION...]\n\n";
@@ -119,8 +131,9 @@ int dispatch(int argc, char** argv) {
         if (subcommand.name == name) return run(subcommand, argc - 1, argv + 1);
     }
     std::set<std::string_view> known;
-    for (const Subcommand& subcommand : kSubcommands)
-        known.insert(subcommand.name);
+    for (const Subcommand& subcommand : kSubcommands) {
+        if (!changes_things(subcommand.name)) known.insert(subcommand.name);
+    }
     const auto near = dibs::nearest_word(name, known);
     if (name == "--socket" || name.starts_with("--socket=")) {
         std::fputs("dibs: --socket needs a PATH, and a subcommand behind it\n", stderr);

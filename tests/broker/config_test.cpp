@@ -66,10 +66,13 @@ TEST(Config, ReadsACountedPoolWithAttributesPerSlot) {
 }
 
 TEST(Config, WritesTheEnvironmentOfAPoolAsAttributes) {
-    const ConfigResult result = parse_config(
-        kPool + "environment = { GPU = \"device\" }\nattributes = [{ device = \"7\" }]\n", "f");
+    const ConfigResult result =
+        parse_config(kPool +
+                         "environment = { GPU = \"device\" }\n"
+                         "attributes = [{ device = \"7\" }, { device = \"8\" }]\n",
+                     "f");
     ASSERT_EQ(result.mistakes, Lines{});
-    ASSERT_EQ(result.config.pools[0].slot_attributes.size(), 1U);
+    ASSERT_EQ(result.config.pools[0].slot_attributes.size(), 2U);
     EXPECT_EQ(result.config.pools[0].slot_attributes[0], std::string("device=7\0env.GPU=7\0", 19));
     EXPECT_EQ(result.config.pools[0].values.attributes_max, 19U);
 }
@@ -77,13 +80,25 @@ TEST(Config, WritesTheEnvironmentOfAPoolAsAttributes) {
 TEST(Config, NamesAnEnvironmentThatNoAttributeCanFill) {
     EXPECT_EQ(mistakes(kPool + "environment = { GPU = \"device\" }\n"),
               Lines{"f:5:15: environment: the pool has no attributes"});
+    EXPECT_EQ(mistakes(kPool + "environment = { GPU = \"device\" }\nattributes = [{ bus = \"1\" }, "
+                               "{ device = \"1\" }]\n"),
+              Lines{"f:6:15: attributes: no \"device\", which environment.GPU asks for"});
     EXPECT_EQ(
-        mistakes(kPool + "environment = { GPU = \"device\" }\nattributes = [{ bus = \"1\" }]\n"),
-        Lines{"f:6:15: attributes: no \"device\", which environment.GPU asks for"});
-    EXPECT_EQ(mistakes(kPool + "environment = { GPU = 1 }\nattributes = [{ bus = \"1\" }]\n"),
-              Lines{"f:5:23: environment: must be VARIABLE = \"attribute\""});
+        mistakes(kPool + "environment = { GPU = \"device\" }\nattributes = [{ device = \"1\" }]\n"),
+        Lines{"f:6:14: attributes: for 1 slot, but the pool has 2: environment needs those of "
+              "every slot"});
+    EXPECT_EQ(
+        mistakes(kPool +
+                 "environment = { GPU = 1 }\nattributes = [{ bus = \"1\" }, { bus = \"2\" }]\n"),
+        Lines{"f:5:23: environment: must be VARIABLE = \"attribute\""});
     EXPECT_EQ(mistakes(kWorkers + "environment = { GPU = \"device\" }\n"),
               Lines{"f:4:1: environment: what a worker announces sets no variables"});
+}
+
+TEST(Config, SaysThatTextNeedsQuotes) {
+    const Lines said = mistakes("[[pool]]\nname = gpu\nkind = \"counted\"\nslots = 1\n");
+    ASSERT_FALSE(said.empty());
+    EXPECT_NE(said[0].find("; text needs quotes: name = \"gpu\""), std::string::npos) << said[0];
 }
 
 TEST(Config, SuggestsTheNearestKey) {

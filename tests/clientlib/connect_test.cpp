@@ -256,7 +256,7 @@ TEST(Connect, PassesOnWhatAFarewellSays) {
 
     farewell.code = shm::FarewellCode::kFull;
     broker.answer_with({reinterpret_cast<const char*>(&farewell), sizeof farewell});
-    EXPECT_EQ(attempt.connect(), DIBS_EHANDSHAKE);
+    EXPECT_EQ(attempt.connect(), DIBS_ELIMIT);  // no row or memory for another session
 }
 
 TEST(Connect, RefusesBadArgumentsEachWithItsCode) {
