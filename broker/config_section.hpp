@@ -31,7 +31,7 @@ struct Mistakes {
     void add(const toml::source_position& at, const std::string& what) {
         std::ostringstream line;
         line << file << ':' << at.line << ':' << at.column << ": " << what;
-        lines.push_back(line.str());
+        if (lines.empty() || lines.back() != line.str()) lines.push_back(line.str());
     }
     void add(const toml::node& node, const std::string& what) { add(node.source().begin, what); }
 };

@@ -23,10 +23,8 @@ def unknown(place):
     expect_equal(place.run("sttaus"),
                  (2, "", 'dibs: there is no subcommand "sttaus"; did you mean status?\n'
                          "`dibs --help` lists them.\n"))
-    expect_equal(place.run("relaese"),  # what changes something is not offered
-                 (2, "", 'dibs: there is no subcommand "relaese"\n`dibs --help` lists them.\n'))
-    expect_equal(place.run("xyzzy"),
-                 (2, "", 'dibs: there is no subcommand "xyzzy"\n`dibs --help` lists them.\n'))
+    for word in ("xyzzy", "relaese"):  # what changes something is not offered
+        expect_equal(place.run(word)[2], f'dibs: there is no subcommand "{word}"\n`dibs --help` lists them.\n')
     expect_equal(place.run("ls", "pools", "--outptu", "json"),
                  (2, "", "dibs ls: there is no option --outptu; did you mean --output?\n"
                          "See dibs ls --help.\n"))

@@ -273,6 +273,18 @@ def exec_as_pool(place):
     expect_equal(command.wait(), 125)
 
 
+@case("exec: a time that passes for a label that no slot has says so")
+def exec_unfit(place):
+    place.start(POOLS)
+    worker = place.begin("worker", "far", "--lines", "none", "--label", "v100", "--", "sleep", "1000")
+    worker.stderr.readline()
+    code, _, err = place.run("exec", "far", "--label", "a100", "--timeout", "200ms", "--", "true")
+    expect_equal(code, 124)
+    expect(err.endswith('; no slot has the label "a100"\n'), err)
+    worker.terminate()
+    worker.wait()
+
+
 @case("exec: nobody takes the slot of a command that has not said so")
 def exec_kept(place):
     place.start(POOLS)

@@ -37,11 +37,8 @@ std::string ancestor(const Options& options) {
 
 // What is true of the claim however long it waits.
 std::string unfit_for(const dibs_explanation& why) {
-    if (why.reason == DIBS_WAIT_LABELS) {
-        return std::string("no slot has the label \"") + harmless(why.label) + "\"";
-    }
-    if (why.reason == DIBS_WAIT_NO_SLOTS) return "the pool has no slots";
-    return "";
+    if (why.reason != DIBS_WAIT_LABELS) return "";
+    return std::string("no slot has the label \"") + harmless(why.label) + "\"";
 }
 
 class Waiting {
