@@ -125,11 +125,13 @@ bool lets_in(const std::string& shell) {
     return name != "nologin" && name != "false" && name != "sync";
 }
 
-// Of a thread: is this uid its real, effective, saved or file system's? It can go back to each.
+// Of a thread: is this uid its real, effective, saved or file system's? It can go back to each. One
+// that is dead, and that its parent has not waited for yet, runs as nobody.
 bool thread_runs_as(const std::filesystem::path& thread, uint32_t uid) {
     std::ifstream status(thread / "status");
     std::string line;
     while (std::getline(status, line)) {
+        if (line.rfind("State:\tZ", 0) == 0 || line.rfind("State:\tX", 0) == 0) return false;
         if (line.rfind("Uid:", 0) != 0) continue;
         std::istringstream fields(line.substr(4));
         uint32_t one = 0;
@@ -163,7 +165,12 @@ std::string other_program_of(uint32_t uid) {
         // A program that cannot be seen (a hardened broker is not dumpable) is told by its name.
         std::string short_name;
         if (unseen) std::getline(std::ifstream(entry.path() / "comm"), short_name);
-        if (program == own || (unseen && short_name == own.filename())) continue;
+        if (unseen && short_name.empty()) continue;  // it has ended meanwhile
+        const std::string name_here = own.filename();
+        const bool named = short_name == name_here || short_name == name_here + "-broker" ||
+                           short_name == name_here + "-standby";
+        const bool replaced = program == own.string() + " (deleted)";
+        if (program == own || replaced || (unseen && named)) continue;
         return "process " + name + (unseen ? " (" + short_name + ")" : ", " + program.string());
     }
     return "";

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -279,6 +280,33 @@ TEST_F(MultiUser, RefusesAUidThatAnotherProgramRunsAs) {
                            0),
               0U)
         << said();
+}
+
+// A broker that has just died, and whose parent has not waited for it yet.
+TEST_F(MultiUser, ServesBesideAProcessOfItsUidThatIsDead) {
+    const Child dead([&](const Child& self) {
+        become_user(kBrokerUser, kBrokerUser);
+        self.mark('d');
+        _exit(0);
+    });
+    ASSERT_EQ(dead.marked(), 'd');
+    siginfo_t end = {};  // it stays as it is
+    ASSERT_EQ(waitid(P_PID, static_cast<id_t>(dead.pid()), &end, WEXITED | WNOWAIT), 0);
+    EXPECT_EQ(start_as(kBrokerUser, [] {}), -1) << said();
+}
+
+// Hardened, so that its program cannot be seen.
+TEST_F(MultiUser, ServesBesideABrokerOfItsUidThatLivesOn) {
+    const Child broker([&](const Child& self) {
+        become_user(kBrokerUser, kBrokerUser);
+        prctl(PR_SET_NAME, "dibsd-broker");
+        prctl(PR_SET_DUMPABLE, 0);
+        self.mark('b');
+        for (;;)
+            pause();
+    });
+    ASSERT_EQ(broker.marked(), 'b');
+    EXPECT_EQ(start_as(kBrokerUser, [] {}), -1) << said();
 }
 
 // It can go back to it.
