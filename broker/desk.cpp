@@ -234,10 +234,9 @@ void Desk::explain(AdminJob& job) const {
                core_.claim(row).state == shm::ClaimState::kRunning) {
         row = shm::kNoRow;
     }
-    if (row == shm::kNoRow) {
+    // Of another user's it is not told that it exists, here and below.
+    if (row == shm::kNoRow || !sees(job, core_.claim(row).session)) {
         job.answer.code = Code::not_found;
-    } else if (!sees(job, core_.claim(row).session)) {
-        job.answer.code = Code::denied;
     } else {
         job.answer.explanation = explanation(job, row);
     }
@@ -248,7 +247,7 @@ void Desk::steer_lease(AdminJob& job) {
     const uint32_t row = row_of(request.id);
     if (row < core_.leases_max() && names_row(core_.lease(row), request.id) &&
         !sees(job, core_.lease(row).session)) {
-        job.answer.code = Code::denied;
+        job.answer.code = Code::not_found;
         return;
     }
     core::Steer steer;
@@ -274,15 +273,12 @@ std::string Desk::being_killed(uint32_t row) const {
 
 void Desk::cancel(AdminJob& job) {
     const uint32_t row = row_of(job.request.id);
-    if (row >= core_.claims_max() || !names_row(core_.claim(row), job.request.id)) {
+    if (row >= core_.claims_max() || !names_row(core_.claim(row), job.request.id) ||
+        !sees(job, core_.claim(row).session)) {
         job.answer.code = Code::already_ended;
         return;
     }
     const shm::ClaimRow& claim = core_.claim(row);
-    if (!sees(job, claim.session)) {
-        job.answer.code = Code::denied;
-        return;
-    }
     core::TimeNs unused = 0;
     core::Steer steer;
     steer.kind = core::Steer::Kind::kCancel;

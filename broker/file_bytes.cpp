@@ -10,8 +10,10 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <stdexcept>
 
+#include "broker/quantity.hpp"
 #include "shm/descriptor.hpp"
 
 namespace dibs {
@@ -19,6 +21,9 @@ namespace dibs {
 namespace {
 
 constexpr int kPromptMs = 5'000;
+// Of what has no size: as much as a person types or pastes, and as the largest state is.
+constexpr size_t kDeviceMost = size_t{64} << 20U;
+constexpr size_t kPipeMost = size_t{1} << 30U;
 
 [[noreturn]] void fail(const std::string& name, int error) {
     const std::string why = error == EISDIR ? "is a directory" : std::strerror(error);
@@ -28,6 +33,11 @@ constexpr int kPromptMs = 5'000;
 }  // namespace
 
 std::string file_bytes(int fd, const std::string& name) {
+    struct stat about = {};
+    if (fstat(fd, &about) != 0) fail(name, errno);
+    const size_t most = S_ISCHR(about.st_mode)   ? kDeviceMost
+                        : S_ISREG(about.st_mode) ? std::numeric_limits<size_t>::max()
+                                                 : kPipeMost;
     std::string bytes;
     std::array<char, 65536> part;
     for (;;) {
@@ -36,6 +46,9 @@ std::string file_bytes(int fd, const std::string& name) {
         if (size < 0) fail(name, errno);
         if (size == 0) return bytes;
         bytes.append(part.data(), static_cast<size_t>(size));
+        if (bytes.size() > most) {
+            throw std::runtime_error(name + ": does not end within " + show_size(most));
+        }
     }
 }
 

@@ -119,6 +119,37 @@ TEST_F(DeskTest, TellsWhoseLeaseASlotIsUnderWhileHeIsBeingKilled) {
     EXPECT_EQ(job.answer.slots[0]->account, "uid:7");
 }
 
+TEST_F(DeskTest, TellsAnotherUserNothingOfAnIdButThatItIsNotItsOwn) {
+    uint32_t session = 0;
+    turn(2, [&] {
+        core().set_pool({.name = "c", .slots = 1}, nullptr);
+        session = core().open_session({.uid = 1000});
+        core().apply(core::Claim{.session = session, .tag = 1, .pool = 1});  // holds
+        core().apply(core::Claim{.session = session, .tag = 2, .pool = 1});  // waits
+    });
+    const uint32_t lease = core().lease_of_tag(session, 1);
+    const uint32_t claim = core().claim_of_tag(session, 2);
+    ASSERT_NE(lease, shm::kNoRow);
+    ASSERT_NE(claim, shm::kNoRow);
+    const auto answer = [&](admin::Ask ask, uint64_t id) {
+        AdminJob job;
+        job.uid = 2000;
+        job.request.ask = ask;
+        job.request.id = id;
+        serve({&job});
+        return job.answer.code;
+    };
+    const uint64_t lease_id = core::row_id(core().lease(lease).head.generation, lease);
+    const uint64_t claim_id = core::row_id(core().claim(claim).head.generation, claim);
+    const uint64_t later = uint64_t{1} << 32U;  // the row's next use, which never was
+    for (const admin::Ask ask : {admin::Ask::release, admin::Ask::renew})
+        EXPECT_EQ(answer(ask, lease_id), answer(ask, lease_id + later));
+    for (const admin::Ask ask : {admin::Ask::explain, admin::Ask::cancel})
+        EXPECT_EQ(answer(ask, claim_id), answer(ask, claim_id + later));
+    EXPECT_EQ(core().lease_of_tag(session, 1), lease);
+    EXPECT_EQ(core().claim_of_tag(session, 2), claim);
+}
+
 TEST_F(DeskTest, TellsTwoThatAskForTheSameWorkerInOneTurnOnceEach) {
     AdminJob one = asking({"a", "b"});
     AdminJob other = asking({"b", "c"});

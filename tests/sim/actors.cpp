@@ -74,7 +74,7 @@ bool Actor::connect() {
         const int code = dibs_connect(&options, &session_);
         task_->shielded = false;
         if (code == DIBS_OK) return true;
-        expect(code == DIBS_ENOBROKER || code == DIBS_EHANDSHAKE,
+        expect(code == DIBS_ENOBROKER || code == DIBS_ELIMIT,
                std::string("connecting ends with ") + dibs_strerror(code));
         scene_.world.pass(1'000'000 + dice().below(20'000'000));
     }

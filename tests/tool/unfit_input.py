@@ -132,5 +132,13 @@ def every_mistake(place):
                  ["1", "3", "4", "5", "6"])
 
 
+@case("load, replay: a device that never ends is said to, and fills no memory: 1")
+def endless(place):
+    place.start(POOLS)
+    for command in ("load", "replay"):
+        expect_equal(place.run(command, "/dev/zero"),
+                     (1, "", f"dibs {command}: /dev/zero: does not end within 64MiB\n"))
+
+
 if __name__ == "__main__":
     main(sys.argv)
