@@ -73,6 +73,20 @@ std::vector<std::string> doubts_about(const Config& config) {
                              pool.name + "\" in offers: only administrators may offer slots of it");
         }
     }
+    const auto shared =
+        std::find_if(config.pools.begin(), config.pools.end(), [](const auto& pool) {
+            return pool.values.order == shm::PoolOrder::kAccount;
+        });
+    if (shared != config.pools.end() && config.accounts.empty()) {
+        doubts.push_back(config.file + ": note: pool \"" + shared->name +
+                         "\" is ordered by account, and there is no [[account]]: until an "
+                         "administrator makes some, all claims are of the free class, which is "
+                         "first come, first served");
+    }
+    if (shared == config.pools.end() && !config.accounts.empty()) {
+        doubts.push_back(config.file + ": note: [[account]] \"" + config.accounts.front().name +
+                         "\": no pool has order = \"account\", so accounts change nothing");
+    }
     return doubts;
 }
 

@@ -10,7 +10,7 @@ import resource
 import subprocess
 import sys
 
-from tap import case, expect_equal, main
+from tap import case, expect, expect_equal, main
 
 
 @case("fsck: one row and one line for each")
@@ -68,6 +68,23 @@ def noted(place):
     daemon = subprocess.run([place.dibsd, "--check-config", file], capture_output=True, text=True,
                             check=False)
     expect_equal((daemon.returncode, daemon.stderr), (0, note))
+
+
+@case("accounts that no pool uses, a pool by account without any, and workers that nobody may offer are noted")
+def noted_accounts(place):
+    file = place.folder / "accounts.toml"
+    pool = '[[pool]]\nname = "gpu"\nkind = "counted"\nslots = 1\n'
+    file.write_text(pool + '[[account]]\nname = "a"\nrate = 1\n')
+    expect_equal(place.run("config", "check", str(file))[0::2],
+                 (0, f'{file}: note: [[account]] "a": no pool has order = "account", so accounts change nothing\n'))
+    file.write_text(pool + 'order = "account"\n')
+    code, _, err = place.run("config", "check", str(file))
+    expect_equal(code, 0)
+    expect(err.startswith(f'{file}: note: pool "gpu" is ordered by account, and there is no [[account]]'), err)
+    file.write_text(pool + 'order = "account"\n[[account]]\nname = "a"\nrate = 1\n')
+    expect_equal(place.run("config", "check", str(file))[0::2], (0, ""))
+    file.write_text('socket_mode = "0666"\n[[pool]]\nname = "web"\nkind = "worker"\n')
+    expect("no [[policy]] names pool \"web\" in offers" in place.run("config", "check", str(file))[2], "noted")
 
 
 @case("too few descriptors, and words that keeper and broker alone use: what and how many")
