@@ -85,7 +85,13 @@ bool Conversations::make_room(uint32_t uid, bool is_admin) {
     const auto own = std::count_if(
         all_.begin(), all_.end(), [&](const auto& one) { return one.second.uid == uid; });
     if (!is_admin && static_cast<size_t>(own) >= kMostOfOneUser) return false;
-    if (all_.size() < kMost) return true;
+    // A listener asks nothing any more. The last quarter of either kind is for users that have
+    // none.
+    const auto asking = static_cast<size_t>(std::count_if(
+        all_.begin(), all_.end(), [](const auto& one) { return !one.second.subscriber; }));
+    const bool crowded = asking >= kMost - kMost / 4 || all_.size() >= kMostOfAll - kMostOfAll / 4;
+    if (!is_admin && own != 0 && crowded) return false;
+    if (asking < kMost && all_.size() < kMostOfAll) return true;
     // An administrator must get in whatever the others do.
     const auto other = std::find_if(
         all_.begin(), all_.end(), [](const auto& one) { return !one.second.is_admin; });

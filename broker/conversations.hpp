@@ -34,7 +34,8 @@ namespace dibs {
 
 class Conversations {
   public:
-    static constexpr size_t kMost = 64;
+    static constexpr size_t kMost = 64;           // that ask
+    static constexpr size_t kMostOfAll = 128;     // with those that listen to events
     static constexpr size_t kMostOfOneUser = 16;  // administrators: all
     static constexpr uint64_t kSilenceNs = 10'000'000'000;
     static constexpr size_t kRequestSize = 1024;       // bytes of one request, at most

@@ -11,7 +11,7 @@ namespace dibs {
 
 namespace {
 
-constexpr uint64_t kOwn = 48 + 64;  // of the broker itself, and of admin conversations
+constexpr uint64_t kOwn = 48 + 128;  // of the broker itself, and of admin conversations
 // One of them while its Welcome is under way. In that there are five, and until it is read the
 // kernel counts them against the user, who may have as many under way as one process may have open.
 constexpr uint64_t kPerSession = 7;

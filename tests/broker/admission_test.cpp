@@ -149,9 +149,9 @@ TEST(Callers, DropTheOldestOfWhoeverHasMost) {
 
 TEST(DescriptorBudget, DerivesTheSessionsFromTheLimit) {
     EXPECT_EQ(descriptor_budget(1024).callers, 128U);
-    EXPECT_EQ(descriptor_budget(1024).sessions, 112U);  // (1024 - 112 - 128) / 7
+    EXPECT_EQ(descriptor_budget(1024).sessions, 102U);  // (1024 - 176 - 128) / 7
     EXPECT_EQ(descriptor_budget(1U << 20).callers, 512U);
-    EXPECT_EQ(descriptor_budget(1U << 20).sessions, 149707U);
+    EXPECT_EQ(descriptor_budget(1U << 20).sessions, 149698U);
     EXPECT_EQ(descriptor_budget(20).sessions, 1U);
 }
 

@@ -9,7 +9,7 @@ import socket
 import struct
 import sys
 
-from tap import case, expect, expect_equal, main, number_in
+from tap import Skip, case, expect, expect_equal, main, number_in
 
 POOL = '[[pool]]\nname = "gpu"\nkind = "counted"\nslots = 2\n'
 HELLO = 0x4f4c48444d444944
@@ -177,6 +177,27 @@ def crowd(place):
     for one in crowd[1:]:
         one.send(request(1))
         expect_equal(code_of(one.recv(65536)), 0)
+        one.close()
+
+
+@case("listeners of four users leave room for a fifth who asks")
+def listeners(place):
+    if os.geteuid() != 0:
+        raise Skip("only root can become another user")
+    place.start('socket_mode = "0666"\n' + POOL)
+    os.chmod(place.folder, 0o755)
+    heard = []
+    for user in range(61001, 61005):
+        os.seteuid(user)  # whose connections they are
+        try:
+            for _ in range(16):
+                heard.append(greet(place))
+                heard[-1].send(request(22))
+                expect_equal(code_of(heard[-1].recv(65536)), 0)
+        finally:
+            os.seteuid(0)
+    expect_equal(place.run("ls", "pools", user=61005, group=61005, extra_groups=[])[0], 0)
+    for one in heard:
         one.close()
 
 
