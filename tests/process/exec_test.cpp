@@ -96,6 +96,8 @@ TEST_F(Exec, SaysWhoHoldsTheSlotItDidNotGet) {
         << said_;
     EXPECT_EQ(run({"one", "-n", "-E", "9", "--", "true"}), 9);
     EXPECT_EQ(run({"one", "-t", "10ms", "--conflict-exit", "0", "--", "true"}), 0);
+    holder.signal(SIGTERM);  // a command outlives its wrapper
+    EXPECT_EQ(holder.wait(), 128 + SIGTERM);
 }
 
 TEST_F(Exec, WaitsForItsSlot) {
@@ -120,17 +122,20 @@ TEST_F(Exec, GivesUpItsPlaceWhenItIsInterrupted) {
     EXPECT_EQ(waiting.wait(), 128 + SIGINT);
     client.await([](const dibs_counters& now) { return now.queued == 0; });
     EXPECT_EQ(waiting.rest(), "");
+    holder.signal(SIGTERM);  // a command outlives its wrapper
+    EXPECT_EQ(holder.wait(), 128 + SIGTERM);
 }
 
 TEST_F(Exec, PassesSignalsOnToTheGroupOfItsCommand) {
     for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1}) {
-        Tool tool(dibsd_.socket(),
-                  {"exec",
-                   "one",
-                   "--",
-                   "sh",
-                   "-c",
-                   "trap 'echo got; exit 5' TERM INT HUP USR1; echo $$; sleep 1000 & wait"});
+        Tool tool(
+            dibsd_.socket(),
+            {"exec",
+             "one",
+             "--",
+             "sh",
+             "-c",
+             "sleep 1000 & trap 'echo got; kill $!; exit 5' TERM INT HUP USR1; echo $$; wait"});
         const pid_t pid = std::stoi(tool.line());
         EXPECT_EQ(getpgid(pid), pid);
         EXPECT_NE(pid, tool.pid());

@@ -124,7 +124,7 @@ TEST(Preemption, AtOnceLeavesNoTime) {
     const Dibsd dibsd(folder, kGpu);
     const Attached holder(dibsd.socket(), "gpu");
     const Attached urgent(dibsd.socket(), "gpu");
-    (void)holder.claim();
+    (void)holder.claim(with(DIBS_PREEMPT_AT_ONCE));
     EXPECT_EQ(urgent.claim(of("urgent")).outcome, DIBS_GRANTED);
     const dibs_completion ended = reap(holder);
     EXPECT_EQ(ended.kind, DIBS_LEASE_ENDED);
