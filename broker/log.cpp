@@ -35,7 +35,7 @@ class LineSink : public spdlog::sinks::base_sink<std::mutex> {
   public:
     void say(const std::string& line) {
         const std::lock_guard<std::mutex> lock(mutex_);
-        writer_.write(for_journal_ ? priority(spdlog::level::err) + line : line);
+        writer_.write(for_journal_ ? priority(spdlog::level::warn) + line : line);
     }
     [[nodiscard]] bool for_journal() const { return for_journal_; }
 

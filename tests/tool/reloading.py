@@ -107,7 +107,8 @@ def unnamed_pool(place):
 @case("an account that is no longer named is deleted; one that was made by hand stays")
 def unnamed_account(place):
     account = '[[account]]\nname = "{}"\nrate = [1.0]\n'
-    pools = POOLS.format(first="gpu", slots=2)
+    pools = POOLS.format(first="gpu", slots=2) + ('[[pool]]\nname = "shared"\nkind = "counted"\nslots = 1\n'
+                                                  'order = "account"\n')
     reloaded = Reloaded(place, pools + account.format("team") + account.format("lab"))
     expect_equal(place.run("account", "set", "hand", "--rate", "2")[0], 0)
 
