@@ -204,6 +204,7 @@ void Tape::hear(const core::Claim& claim, bool pledged) {
     given.pool = claim.pool;
     given.user_data = claim.user_data;
     given.timeout_ns = claim.timeout_ns;
+    given.deadline_ns = claim.deadline_ns;
     given.interval_ns = claim.interval_ns;
     given.key = bytes_of(claim.key);
     given.when_busy_given = claim.when_busy_given;

@@ -87,6 +87,7 @@ void give_claim(core::Core& core, const Given& given) {
     claim.pool = given.pool();
     claim.user_data = given.user_data();
     claim.timeout_ns = given.timeout_ns();
+    claim.deadline_ns = given.deadline_ns();
     claim.interval_ns = given.interval_ns();
     const std::span<const uint8_t> key = bytes_of(given.key());
     if (key.size() > claim.key.size()) throw JournalError("\"key\" is longer than 16 bytes");
