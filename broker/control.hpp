@@ -33,8 +33,8 @@ namespace dibs {
 class Control {
   public:
     // Listens on the socket that was inherited, else on the configuration's.
-    // `rows`: of sessions. `keeper` may be null. With `signals`, SIGTERM, SIGINT, SIGHUP and
-    // SIGUSR2 are taken from a signalfd; they must be blocked.
+    // `rows`: of sessions. `keeper` may be null. With `signals`, SIGTERM, SIGINT, SIGHUP, SIGUSR1
+    // and SIGUSR2 are taken from a signalfd; they must be blocked.
     Control(const Config& config,
             BoardSegment& board,
             Exchange& exchange,

@@ -30,6 +30,9 @@ void Control::take_signal() {
             reload();
         } else if (signal.ssi_signo == SIGUSR2) {
             yield();
+        } else if (signal.ssi_signo == SIGUSR1) {
+            if (keeper_ == nullptr)
+                log::warning("there is no keeper: SIGUSR1 leaves nothing to it");
         } else {
             drain(asker_of(signal.ssi_pid));
         }

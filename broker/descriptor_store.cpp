@@ -126,6 +126,13 @@ uint64_t DescriptorStore::next_due_ns() const {
     return sessions_.empty() ? shm::kNever : paused_until_ns_;
 }
 
+size_t DescriptorStore::stored_sessions() const {
+    return static_cast<size_t>(std::count_if(entries_.begin(), entries_.end(), [](const auto& one) {
+        return one.first.what == DescriptorName::What::kSession && one.second.wanted &&
+               one.second.stored && !one.second.stale;
+    }));
+}
+
 void DescriptorStore::flush(uint64_t now_ns) {
     while (!urgent_.empty()) {
         if (!tell(urgent_.front())) return;

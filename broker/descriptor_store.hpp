@@ -53,6 +53,8 @@ class DescriptorStore {
     [[nodiscard]] bool urgent() const { return !urgent_.empty(); }
     // When the next batch of sessions may leave; shm::kNever: there is none.
     [[nodiscard]] uint64_t next_due_ns() const;
+    // That the manager has been told of, and that are wanted.
+    [[nodiscard]] size_t stored_sessions() const;
 
   private:
     struct Entry {

@@ -97,7 +97,7 @@ Keeper::Keeper(OwnProgram program, int ready_fd, bool standby)
     : program_(std::move(program)), ready_fd_(ready_fd), has_standby_(standby) {
     sigset_t set;
     sigemptyset(&set);
-    for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR2})
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2})
         sigaddset(&set, signal);
     signals_ = shm::Descriptor(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!signals_.valid()) throw std::system_error(errno, std::generic_category(), "signalfd");
@@ -448,6 +448,7 @@ void Keeper::broker_died() {
     calls_.end();
     standby_.cancel();
     if (stopped_ || (asked_ns_ != 0 && !ever_served_)) return finish(0);
+    if (leaving_) return leave_to_manager();
     if (!worth_another(ending, begun)) return;
     // Who lacks something may have said that it serves before it was found to.
     if (unserved_ > kUnservedAtOnce || is_unable(ending)) {

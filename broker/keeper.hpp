@@ -47,8 +47,9 @@ namespace dibs {
 
 class Keeper {
   public:
-    // The ready line goes to `ready_fd`; -1 = standard output. SIGTERM, SIGINT, SIGHUP and SIGUSR2
-    // must be blocked: they are taken from a descriptor and passed on to the broker.
+    // The ready line goes to `ready_fd`; -1 = standard output. SIGTERM, SIGINT, SIGHUP, SIGUSR1
+    // and SIGUSR2 must be blocked: they are taken from a descriptor; all but SIGUSR1 are passed on
+    // to the broker.
     // `standby`: the next broker is started ahead of its time.
     Keeper(OwnProgram program, int ready_fd, bool standby);
 
@@ -79,6 +80,8 @@ class Keeper {
     void store_broker();
     void store(const Held& held);
     void tell_manager(uint32_t ms);
+    void leave();
+    void leave_to_manager();
     void start_broker();
     void start_program();
     void launch(int socket);
@@ -144,6 +147,7 @@ class Keeper {
     bool runs_other_ = false;    // this broker is another program than the keeper
     bool only_own_ = false;      // such a one could not go on
     bool start_again_ = false;   // there is no broker that has been told everything
+    bool leaving_ = false;       // the service is restarted: the manager holds what goes on
     bool finished_ = false;
     int exit_code_ = 0;
 };

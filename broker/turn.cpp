@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "broker/cut_leases.hpp"
 #include "broker/log.hpp"
 #include "shm/handshake.hpp"
 
@@ -484,6 +485,7 @@ void Turn::read_carefully() {
 
 // The broker stops: everybody who is still here is told so.
 void Turn::part() {
+    say_what_is_cut(core_);
     for (Session* session : sessions_.all()) {
         session->end_reason = shm::Reason::kDraining;
         Answers::farewell(*session);

@@ -247,6 +247,74 @@ def living_broker(tap, dibsd):
         manager.close()
 
 
+def restarted(tap, dibsd, listens):
+    """Nobody's lease ends with a restart by habit, nor where the broker stands still in it."""
+    name = "a restart on a lent socket" if listens else "a restart"
+    with tempfile.TemporaryDirectory(prefix="dibs-store-") as folder:
+        manager = Manager(folder, dibsd, listens=listens)
+        manager.config.write_text(CONFIG.replace('"error"', '"info"'))
+        client, lease = leased(manager)
+        waiting = Waiting(manager.path)
+        await_waiting(client, 1)
+        others = [dibs.connect(manager.path, timeout=10) for _ in range(40)]  # told in batches
+        tap.equal(f"{name}: ends in order", manager.restart(), 0)
+        tap.equal(f"{name}: says what it leaves",
+                  "the next start: the state and 42 sessions" in manager.said(), True)
+        tap.equal(f"{name}: all sessions go on", [lives(one) for one in [client, *others]],
+                  [True] * 41)
+        os.kill(manager.broker(), signal.SIGSTOP)
+        tap.equal(f"{name} while the broker is stopped: ends in order", manager.restart(), 0)
+        fence = lease.fence
+        tap.equal(f"{name}: the lease is there", lease.release(wait=10), True)
+        tap.equal(f"{name}: the claim that waited is granted, with the next fence",
+                  waiting.fence(), fence + 1)
+        waiting.lease.release(wait=10)
+        for one in [client, waiting.client, *others]:
+            one.close()
+        tap.equal(f"{name}: is stopped in order later", manager.stop(), 0)
+        manager.close()
+
+
+def cut(tap, dibsd):
+    """Whose lease a stop ends is said: nothing of it goes on."""
+    with tempfile.TemporaryDirectory(prefix="dibs-store-") as folder:
+        manager = Manager(folder, dibsd)
+        manager.config.write_text('drain_timeout = "1ms"\n' +
+                                  CONFIG.replace('"error"', '"warning"'))
+        client, lease = leased(manager)
+        manager.stop()
+        line = (f"the broker stops: the lease of one/0 ends (process {os.getpid()} of user "
+                f"{os.getuid()}, held for ")
+        tap.case("a stop that cuts a lease: says whose", [] if line in manager.said() else
+                 manager.said().splitlines())
+        client.close()
+        manager.close()
+        del lease
+
+
+def restarted_without_a_manager(tap, dibsd):
+    """What nobody would go on from is not left: the broker stays."""
+    with tempfile.TemporaryDirectory(prefix="dibs-store-") as folder:
+        path = f"{folder}/dibs.sock"
+        config = pathlib.Path(folder) / "dibsd.toml"
+        config.write_text(CONFIG)
+        environment = {name: value for name, value in os.environ.items()
+                       if name not in ("NOTIFY_SOCKET", "DIBS_SOCKET")}
+        with subprocess.Popen([dibsd, "--config", config, "--socket", path], text=True,
+                              env=environment, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE) as keeper:
+            keeper.stdout.readline()
+            with dibs.connect(path, timeout=10) as client:
+                lease = client.claim("one", timeout=10)
+                keeper.send_signal(signal.SIGUSR1)
+                line = keeper.stderr.readline()
+                tap.equal("without a manager: says why it goes on",
+                          "there is none (NOTIFY_SOCKET)" in line, True)
+                tap.equal("without a manager: goes on", lease.release(wait=10), True)
+            keeper.terminate()
+            keeper.communicate(timeout=PATIENCE)
+
+
 def in_mid_drain(tap, dibsd):
     """Who begins the service anew wants it to serve."""
     with tempfile.TemporaryDirectory(prefix="dibs-store-") as folder:
@@ -393,6 +461,10 @@ def check_all(tap, dibsd):
     lost(tap, dibsd, "a session with something else", replaced, one)
     lost(tap, dibsd, "a session of another row", renamed, one)
     living_broker(tap, dibsd)
+    restarted(tap, dibsd, False)
+    restarted(tap, dibsd, True)
+    restarted_without_a_manager(tap, dibsd)
+    cut(tap, dibsd)
     in_mid_drain(tap, dibsd)
     on_a_lent_socket(tap, dibsd)
     on_a_socket_of_its_own_by_now(tap, dibsd)

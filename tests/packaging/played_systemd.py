@@ -181,6 +181,22 @@ class Manager:
         except BlockingIOError:
             return code
 
+    def restart(self):
+        """Like `systemctl restart`: the unit's signal for it, its last words, and a start."""
+        name = self.unit.words("RestartKillSignal")[0]
+        handle = os.pidfd_open(self.process.pid)
+        self.process.send_signal(getattr(signal, name))
+        while True:
+            ready = select.select([self.notices, handle], [], [], PATIENCE)[0]
+            assert ready, f"it does not end within {PATIENCE} s of {name}"
+            if self.notices not in ready:
+                break
+            self.hear()
+        os.close(handle)
+        code = self.process.wait(timeout=PATIENCE)
+        self.start()
+        return code
+
     def abandon(self):
         """Where a test has ended too early."""
         if self.process is None or self.process.poll() is not None:
