@@ -288,7 +288,9 @@ void Answers::grant(const Decision& decision) {
     const bool given_back = of_tag.first != decision.room;
     const TagRoom kept = given_back ? room_given_back(decision) : TagRoom{};
     const TagRoom& room = given_back ? kept : of_tag;
-    publisher_.granted(decision.pool, core_.now() - room.ingested_ns);
+    const core::TimeNs waited_ns = core_.now() - room.ingested_ns;
+    const Path at_the_end = waited_ns == 0 ? Path::kAtOnce : Path::kQueued;
+    publisher_.granted(decision.pool, decision.pledged ? Path::kFast : at_the_end, waited_ns);
     if (decision.pledged) return pledge_kept(session);
     write_grant(*session, room, decision);
     Completion entry;

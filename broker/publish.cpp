@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "shm/histogram.hpp"
 
@@ -18,7 +19,7 @@ constexpr core::TimeNs kAccountsEvery = 1'000'000;
 }  // namespace
 
 Publisher::Publisher(core::Core& core, BoardSegment& board)
-    : core_(core), board_(board), is_dirty_(board.pools_max(), 0) {
+    : core_(core), board_(board), is_dirty_(board.pools_max(), 0), waits_(board.pools_max()) {
     dirty_.reserve(board.pools_max());
 }
 
@@ -144,17 +145,41 @@ void Publisher::write_name(uint32_t pool) {
     if (core_.pool_lives(pool)) return;
     for (std::atomic<uint64_t>& count : board_.histograms()[pool].bucket)
         count.store(0, std::memory_order_relaxed);  // the row's next pool counts from 0
+    waits_[pool] = {};
 }
 
-void Publisher::granted(uint32_t pool, uint64_t waited_ns) {
-    if (pool < board_.pools_max()) {
-        shm::histogram_record(board_.histograms()[pool].bucket, waited_ns);
+void Publisher::granted(uint32_t pool, Path path, uint64_t waited_ns) {
+    if (pool >= board_.pools_max()) return;
+    shm::histogram_record(board_.histograms()[pool].bucket, waited_ns);
+    waits_[pool][static_cast<size_t>(path)].record(waited_ns);
+}
+
+const PoolWaits* Publisher::waits(uint32_t pool) const {
+    return pool < waits_.size() ? &waits_[pool] : nullptr;
+}
+
+Waits Publisher::self_reported() const {
+    Waits waits;
+    for (uint32_t i = 0; i < shm::kHistogramBuckets; ++i) {
+        const uint64_t count =
+            board_.head().self_reported.bucket[i].load(std::memory_order_relaxed);
+        const uint64_t first = shm::histogram_lower_bound(i);
+        waits.record(std::midpoint(first, shm::histogram_lower_bound(i + 1) - 1), count);
     }
+    return waits;
 }
 
-void Publisher::net_found_work() {
+void Publisher::net_found_work(bool believed) {
+    if (!believed) {
+        ++net_reported_;
+        return;
+    }
     std::atomic<uint64_t>& count = board_.head().net_found_work;
     count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+uint64_t Publisher::net_count() const {
+    return board_.head().net_found_work.load(std::memory_order_relaxed);
 }
 
 void Publisher::set_sessions(size_t sessions) {

@@ -12,6 +12,7 @@
 #include "broker/core/core.hpp"
 #include "broker/segments.hpp"
 #include "broker/sessions.hpp"
+#include "broker/waits.hpp"
 
 namespace dibs {
 
@@ -27,12 +28,21 @@ class Publisher {
     void flush();
 
     // A claim of this pool was granted so long after it came in.
-    void granted(uint32_t pool, uint64_t waited_ns);
-    void net_found_work();
+    void granted(uint32_t pool, Path path, uint64_t waited_ns);
+    // A client says that its safety net had to ring. Who could as well do to the broker what he
+    // likes is believed; others' word is counted apart, since it proves nothing.
+    void net_found_work(bool believed);
     void set_sessions(size_t sessions);
     // Adds what the client has recorded since the last time. A count that went back, or grew by
     // more than the session can have completed, is cut.
     void harvest(Session& session);
+
+    // Since this process began; nullptr: no such pool.
+    [[nodiscard]] const PoolWaits* waits(uint32_t pool) const;
+    // How long claims took, as the clients say: the sum is within a thirty-second.
+    [[nodiscard]] Waits self_reported() const;
+    [[nodiscard]] uint64_t net_count() const;
+    [[nodiscard]] uint64_t net_reported_count() const { return net_reported_; }
 
   private:
     void write_pool(uint32_t pool);
@@ -45,6 +55,8 @@ class Publisher {
     BoardSegment& board_;
     std::vector<uint32_t> dirty_;  // pools to write
     std::vector<uint8_t> is_dirty_;
+    std::vector<PoolWaits> waits_;  // by pool
+    uint64_t net_reported_ = 0;
     core::TimeNs written_ns_ = 0;
     core::TimeNs accounts_ns_ = 0;  // when accounts were written
 };

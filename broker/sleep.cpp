@@ -214,7 +214,9 @@ bool Sleep::take_events(uint64_t wait_ns, bool slept) {
 
 // A bell that the client's safety net rang, for an entry that nobody had rung for and that was
 // there although the broker slept, is a wake-up that was lost: it is counted, so that the net never
-// hides one. A broker that was rung, or that was awake, and got no CPU for long has lost none.
+// hides one. A broker that was rung, or that was awake, and got no CPU for long has lost none. That
+// the net rang, and for what, only its client knows; the broker has seen that it slept, and what
+// lay there. So the word of other users' clients is counted apart.
 void Sleep::bell(Session& session, bool slept) {
     const uint64_t net_rings = session.up.net_rings();
     if (session.sits_out) {  // what it says is looked at in its time
@@ -223,7 +225,10 @@ void Sleep::bell(Session& session, bool slept) {
     }
     if (net_rings != session.net_rings_seen) {
         session.net_rings_seen = net_rings;
-        if (slept && session.up.maybe()) publisher_.net_found_work();
+        const uid_t uid = session.peer.uid;
+        if (slept && session.up.maybe()) {
+            publisher_.net_found_work(uid == own_uid_ || uid == 0);
+        }
     }
     if (session.polled || session.ending || session.draining) return;
     session.heard_ns = clock_.now();

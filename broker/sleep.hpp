@@ -11,6 +11,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <unistd.h>
+
 #include <cstdint>
 
 #include "broker/clock.hpp"
@@ -72,6 +74,7 @@ class Sleep {
     core::TimeNs spin_ns_ = 0;
     core::TimeNs worked_ns_ = 0;
     core::TimeNs looked_ns_ = 0;  // last look at the events
+    const uid_t own_uid_ = geteuid();
     uint32_t yields_ = 0;
     uint32_t cpu_ = 0xffffffffU;
 };

@@ -9,6 +9,7 @@
 
 #include "broker/cut_leases.hpp"
 #include "broker/log.hpp"
+#include "broker/measured.hpp"
 #include "shm/handshake.hpp"
 
 namespace dibs {
@@ -335,6 +336,7 @@ void Turn::replace() {
 
 void Turn::administer(AdminJob* job) {
     desk_.serve(*job);
+    tell_measured(core_, publisher_, job);
     publish_all_ = publish_all_ || job->made_pool;
     if (job->request.ask == admin::Ask::create) {
         transient_.asked_for(core_.find_pool(job->request.pool));

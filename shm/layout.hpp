@@ -715,7 +715,7 @@ struct alignas(64) BoardHead {
     std::atomic<uint64_t> turns;
     std::atomic<uint32_t> pools;  // blocks in use; pairs with the readers' acquire
     std::atomic<uint32_t> sessions;
-    std::atomic<uint64_t> net_found_work;  // re-rings of clients that found an unread entry
+    std::atomic<uint64_t> net_found_work;  // re-rings for an unread entry: of its own user and root
     std::atomic<uint64_t> time_ns;         // broker time of the last turn that published
     BoardHistogram self_reported;          // sum of what the clients recorded, clamped
     // then pools_max × BoardPool, BoardPoolTotals, BoardPoolName, BoardHistogram (dispatch), and

@@ -53,8 +53,9 @@ class TurnThread {
     TurnThread(const TurnThread&) = delete;
     TurnThread& operator=(const TurnThread&) = delete;
 
-    std::unique_ptr<RawClient> attach() {
+    std::unique_ptr<RawClient> attach(uid_t uid = geteuid()) {
         Peer peer;
+        peer.uid = uid;
         peer.pid = static_cast<uint32_t>(getpid());
         peer.pidfd = shm::Descriptor(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
         owned_.push_back(std::make_unique<Session>(std::move(peer), shm::SessionSizes{}));
@@ -76,6 +77,15 @@ class TurnThread {
                                            welcome);
     }
     uint64_t net_found_work() const { return board_.head().net_found_work.load(); }
+    // By the word of other users' clients.
+    uint64_t net_reported() {
+        AdminJob job;
+        job.request.ask = admin::Ask::status;
+        job.request.measured = true;
+        exchange_.ask({.kind = Request::Kind::kAdmin, .job = &job});
+        EXPECT_EQ(report().kind, Report::Kind::kAdmin);
+        return job.answer.status->net_reported;
+    }
 
   private:
     Report report() {
@@ -174,6 +184,33 @@ TEST(TurnThreads, ComeBackToWhoSitsOut) {
     babbler->claim(1);
     EXPECT_EQ(babbler->wait()->outcome, Outcome::kGranted);
     EXPECT_EQ(turn.net_found_work(), 0U);
+}
+
+// A client that says that its safety net had to ring, for an entry that lay there while the broker
+// slept, may have let it lie: that a wake-up was lost, only who may do all to the broker proves.
+TEST(TurnThreads, CountLostWakeUpsOfOtherUsersApart) {
+    TurnThread turn("spin = \"0us\"\n[[pool]]\nname = \"tokens\"\nkind = \"counted\"\nslots = 4\n");
+    const auto says_so = [](RawClient& client, uint16_t tag) {
+        while (client.down().need_wakeup.load() == 0)
+            sched_yield();
+        client.up().net_rings.store(client.up().net_rings.load() + 1);
+        client.claim(tag);  // rings
+        const auto granted = client.wait();
+        ASSERT_EQ(granted->outcome, Outcome::kGranted);
+        client.release(*granted);
+        ASSERT_EQ(client.wait()->kind, CompletionKind::kResult);
+    };
+    // Again, where the broker had set its word and was about to sleep: then it was awake.
+    const auto other = turn.attach(geteuid() + 1);
+    while (turn.net_reported() == 0)
+        says_so(*other, 1);
+    EXPECT_EQ(turn.net_found_work(), 0U);
+    EXPECT_EQ(turn.net_reported(), 1U);
+    const auto own = turn.attach();
+    while (turn.net_found_work() == 0)
+        says_so(*own, 1);
+    EXPECT_EQ(turn.net_found_work(), 1U);
+    EXPECT_EQ(turn.net_reported(), 1U);
 }
 
 TEST(TurnThreads, CarryAssignmentsAnswersAndEventsBetweenWorkerAndClient) {

@@ -297,8 +297,9 @@ typedef struct dibs_totals {
     uint64_t cancelled;
     uint64_t rejected;
     uint64_t released;
-    // Of the broker: entries that a client's safety net had to ring for. Not 0 means that a
-    // wake-up was lost.
+    // Of the broker: entries that it found behind a sleep, and that a client's safety net had to
+    // ring for. Not 0 means that a wake-up was lost. The ring is the client's word, so clients of
+    // the broker's own user and root are counted alone; `dibs metrics` tells what others say.
     uint64_t net_found_work;
 } dibs_totals;
 
