@@ -34,6 +34,7 @@ int run_explain(int argc, char** argv);
 int run_fsck(int argc, char** argv);
 int run_list(int argc, char** argv);
 int run_load(int argc, char** argv);
+int run_metrics(int argc, char** argv);
 int run_pull(int argc, char** argv);
 int run_record(int argc, char** argv);
 int run_release(int argc, char** argv);

@@ -35,7 +35,7 @@ ABOUT = {
 # Where staged files go: the first pattern that matches.
 DEALT = [
     (r"usr/bin/.*|usr/share/man/man[158]/.*|usr/share/(bash|zsh|fish).*|usr/lib/(systemd|sysusers|"
-     r"tmpfiles).*|etc/.*", "dibs"),
+     r"tmpfiles).*|usr/share/dibs/.*|etc/.*", "dibs"),
     (r"usr/lib/[^/]+/libdibs\.so\.\d.*", "libdibs0"),
     (r"usr/include/.*|usr/lib/[^/]+/(libdibs\.so|pkgconfig/.*)|usr/share/man/man3/.*",
      "libdibs-dev"),
@@ -71,6 +71,7 @@ def stage(build, folder):
         target.chmod(mode)
 
     place("packaging/dibs.toml", "etc/dibs/dibs.toml")
+    place("packaging/grafana/dibs.json", "usr/share/dibs/grafana/dibs.json")
     place("packaging/systemd/dibsd.service", "usr/lib/systemd/system/dibsd.service")
     place("packaging/systemd/dibsd-user.service", "usr/lib/systemd/user/dibsd.service")
     place("packaging/systemd/dibs.sysusers", "usr/lib/sysusers.d/dibs.conf")

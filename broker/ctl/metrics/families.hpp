@@ -1,0 +1,22 @@
+// broker/ctl/metrics/families.hpp -- what a broker says of itself, as metrics of Prometheus.
+//
+// Labels are pools, configured accounts and fixed words: as many as the configuration names.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <prometheus/metric_family.h>
+
+#include <vector>
+
+#include "broker/ctl/admin/admin_client.hpp"
+
+namespace dibs::ctl {
+
+using Families = std::vector<prometheus::MetricFamily>;
+
+// One conversation: the status, then the pages of pools and accounts. Failure.
+Families families_of(AdminClient& client);
+// Whether there was a broker to ask, and how long asking took.
+void add_scrape(Families* families, bool up, int64_t took_ns);
+
+}  // namespace dibs::ctl
