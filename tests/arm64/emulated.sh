@@ -32,7 +32,8 @@ chroot "$tree" bash -euc '
         g++ crossbuild-essential-arm64 meson ninja-build pkgconf ccache python3 git \
         flatbuffers-compiler libboost-dev nlohmann-json3-dev systemtap-sdt-dev scdoc groff-base \
         libcli11-dev libflatbuffers-dev:arm64 libspdlog-dev:arm64 libtomlplusplus-dev:arm64 \
-        libseccomp-dev:arm64 libgtest-dev:arm64 librapidcheck-dev:arm64 libbenchmark-dev:arm64 \
+        libseccomp-dev:arm64 prometheus-cpp-dev:arm64 libgtest-dev:arm64 \
+        librapidcheck-dev:arm64 libbenchmark-dev:arm64 \
         qemu-user-static'
 
 # Programs of that machine that a build runs: the kernel starts qemu for them.

@@ -202,12 +202,12 @@ TEST(TurnThreads, CountLostWakeUpsOfOtherUsersApart) {
     };
     // Again, where the broker had set its word and was about to sleep: then it was awake.
     const auto other = turn.attach(geteuid() + 1);
-    while (turn.net_reported() == 0)
+    while (turn.net_reported() + turn.net_found_work() == 0)
         says_so(*other, 1);
     EXPECT_EQ(turn.net_found_work(), 0U);
     EXPECT_EQ(turn.net_reported(), 1U);
     const auto own = turn.attach();
-    while (turn.net_found_work() == 0)
+    while (turn.net_reported() + turn.net_found_work() == 1)
         says_so(*own, 1);
     EXPECT_EQ(turn.net_found_work(), 1U);
     EXPECT_EQ(turn.net_reported(), 1U);
