@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/attachment.hpp"
 
-#include <grp.h>
-#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -74,16 +72,6 @@ Failure unattached(int code, int error, const std::string& path, std::string_vie
 }
 
 }  // namespace
-
-std::string group_name(uint32_t gid) {
-    const group* entry = getgrgid(gid);
-    return entry != nullptr ? entry->gr_name : std::to_string(gid);
-}
-
-std::string user_name(uint32_t uid) {
-    const passwd* entry = getpwuid(uid);
-    return entry != nullptr ? entry->pw_name : std::to_string(uid);
-}
 
 Failure silent(const std::string& path) {
     return {kExitUnreachable,

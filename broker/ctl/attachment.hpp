@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "broker/ctl/failure.hpp"
+#include "broker/ctl/who.hpp"
 #include "dibs/dibs.h"
 #include "shm/descriptor.hpp"
 
@@ -23,10 +24,6 @@ PoolOperand parse_pool_operand(const std::string& text, uint32_t most);
 
 // The socket's path as libdibs finds it; `given` comes first.
 std::string socket_path(const std::string& given);
-
-// By name, or by number where nobody has named them.
-std::string user_name(uint32_t uid);
-std::string group_name(uint32_t gid);
 
 // For how long a broker may say nothing, as libdibs has it.
 inline constexpr int64_t kPatienceNs = 5 * DIBS_SECOND;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <ctime>
 #include <set>
 
 #include "broker/ctl/failure.hpp"
@@ -60,6 +61,8 @@ std::string cell_text(const Cell& cell) {
             return std::to_string(cell.rows->rows.size());
         case Cell::Kind::kNamed:
             return cell.text + std::to_string(cell.number);
+        case Cell::Kind::kInstant:
+            return instant_text(cell.number);
     }
     return "-";
 }
@@ -142,7 +145,27 @@ class Table {
     std::vector<bool> shown_;
 };
 
+std::string time_text(uint64_t ns, const char* form, struct tm* (*broken)(const time_t*, tm*)) {
+    const auto seconds = static_cast<time_t>(ns / 1'000'000'000);
+    struct tm parts = {};
+    std::array<char, 64> text{};
+    if (broken(&seconds, &parts) == nullptr) return "-";
+    (void)std::strftime(text.data(), text.size(), form, &parts);
+    return text.data();
+}
+
 }  // namespace
+
+std::string instant_text(uint64_t ns) {
+    return time_text(ns, "%Y-%m-%d %H:%M:%S", localtime_r);
+}
+
+std::string instant_json(uint64_t ns) {
+    std::array<char, 8> millis{};
+    const auto value = static_cast<unsigned>(ns / 1'000'000 % 1000);
+    std::snprintf(millis.data(), millis.size(), ".%03uZ", value);
+    return time_text(ns, "%Y-%m-%dT%H:%M:%S", gmtime_r) + millis.data();
+}
 
 Cell Cell::duration(uint64_t ns) {
     if (ns == ~uint64_t{0}) return {};

@@ -36,6 +36,7 @@ struct Cell {
         kNumbers,
         kMoney,
         kNamed,
+        kInstant,
         kRows
     };
     Kind kind = Kind::kNothing;
@@ -53,6 +54,8 @@ struct Cell {
     static Cell of(uint32_t number) { return {Kind::kNumber, {}, number}; }
     static Cell of(bool truth) { return {Kind::kTruth, {}, truth ? uint64_t{1} : 0}; }
     static Cell duration(uint64_t ns);  // all ones: nothing
+    // Nanoseconds of the wall clock since 1970: local time, and in JSON text, by UTC.
+    static Cell instant(uint64_t ns) { return {Kind::kInstant, {}, ns}; }
     // "l0x100000000", in JSON too, so that it can be typed as it is read.
     static Cell identifier(Letter letter, uint64_t id) { return of(id_text(letter, id)); }
     // The number of a claim, or of its lease: "l12", and in JSON 12.
@@ -103,5 +106,9 @@ std::string json_lines_text(const Sheet& sheet);
 
 // Nanoseconds for people, two units at most: "1.5s", "2min5s", "3h2min".
 std::string duration_text(uint64_t ns);
+
+// Local time, "2026-11-27 19:04:29"; "2026-11-27T19:04:29.123Z".
+std::string instant_text(uint64_t ns);
+std::string instant_json(uint64_t ns);
 
 }  // namespace dibs::ctl

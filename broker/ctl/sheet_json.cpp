@@ -25,6 +25,8 @@ void write_cell(JsonText& json, std::string_view key, const Cell& cell) {
             return json.nothing(key);
         case Cell::Kind::kText:
             return json.text(key, cell.text);
+        case Cell::Kind::kInstant:
+            return json.text(key, instant_json(cell.number));
         case Cell::Kind::kNumber:
         case Cell::Kind::kDuration:
         case Cell::Kind::kNamed:

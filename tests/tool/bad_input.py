@@ -337,8 +337,8 @@ def another_user(place):
     expect_equal((code, err), (0, ""))
     expect_equal(steady(out),
                  '{"schema":"dibs.leases/1","rows":[{"number":null,"id":null,"pool":"gpu",'
-                 '"state":null,"slots":null,"units":null,"age_ns":N,"left_ns":null,'
-                 '"account":"uid:U","uid":null,"pid":null,"client":null,"fence":null,'
+                 '"state":null,"slots":null,"units":null,"age_ns":N,"since":"D","left_ns":null,'
+                 '"account":"uid:U","uid":null,"user":"root","pid":null,"command":null,"client":null,"fence":null,'
                  '"interval_ns":null,"kept_ns":null}]}\n')
     slot = json.loads(place.run("ls", "slots", "-o", "jsonl", **someone_else())[1].splitlines()[0])
     expect_equal((slot["state"], slot["account"], slot["holder"], slot["attributes"]),
@@ -349,8 +349,7 @@ def another_user(place):
     expect_equal(place.run("show", "c2", **someone_else())[0], 4)
     code, _, err = place.run("drain", "gpu", **someone_else())
     expect_equal(code, 5)
-    expect_equal(err, "dibs drain: pool gpu: only administrators may: root; dibsd's configuration "
-                      "names no admin_group\n")
+    expect_equal(err, "dibs drain: pool gpu: only administrators may: root; dibsd's configuration names no admin_group\n")
     expect_equal(place.run("fsck", **someone_else())[0], 5)
     own = place.begin("claim", "gpu", **someone_else())
     waiting(place, 2)
@@ -359,7 +358,7 @@ def another_user(place):
                   told["holder"]), ("behind", 2, "uid:0", None, None))
     err = not_now(place)
     expect(re.fullmatch(r'dibs exec: did not get a slot of pool "gpu": no slot is idle and '
-                        r"the claim does not wait; a process of user 0 has held one for "
+                        r"the claim does not wait; a process of user root has held one for "
                         r"\d+(\.\d)?(ms|s|us|ns|min\d*s?)\n", err), err)
     expect_equal(place.run("cancel", "c3", **someone_else())[0], 0)
     expect(own.wait() != 0, "its own it may end")
@@ -396,13 +395,14 @@ def shared_account(place):
     open_to_others(place)
     hold(place, "gpu:2")
     lease = json.loads(place.run("ls", "leases", "-o", "jsonl", **someone_else())[1])
-    expect_equal((lease["account"], lease["uid"]), ("research", None))
+    expect_equal((lease["account"], lease["uid"], lease["user"]), ("research", None, None))
     place.begin("claim", "gpu", **someone_else())
     waiting(place, 1)
     err = not_now(place)
     expect("; another user's process has held one for " in err, err)
     told = json.loads(place.run("explain", "c2", "-o", "json", **someone_else())[1])
-    expect_equal((told["account"], told["holder_account"]), ("uid:65534", "research"))
+    expect_equal([told[key] for key in ("account", "holder_account", "holder_user")],
+                 ["uid:65534", "research", None])
 
 
 @case("a terminal of 40 columns is fitted")
@@ -419,7 +419,7 @@ def narrow(place):
                 and place.socket not in line]
         expect_equal(wide, [])
     expect_equal(squeezed(place.run("ls", "claims", environment={"COLUMNS": "40"})[1])[0],
-                 "CLAIM POOL POSITION WAITS ACCOUNT")
+                 "CLAIM POOL POSITION WAITS USER")
 
 
 @case("no colour where there is no terminal, and on a terminal its width")

@@ -1,9 +1,13 @@
 # tests/tool/holding.py -- what the cases of the tool share: two pools, who holds them, who waits.
 # SPDX-License-Identifier: Apache-2.0
 import json
+import os
+import pwd
 import re
 
 from tap import expect_equal
+
+USER = pwd.getpwuid(os.geteuid()).pw_name
 
 POOLS = """
 [[pool]]
@@ -21,6 +25,8 @@ def steady(text):
     """Durations and process numbers differ from run to run; their places do not."""
     text = re.sub(r"\b\d+(\.\d+)?(ns|us|ms|s)\b", "T", text)
     text = re.sub(r"\b\d+min(\d+s)?\b", "T", text)
+    text = re.sub(r"\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\b", "D", text)
+    text = re.sub(r'"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"', '"D"', text)
     text = re.sub(r'"(\w*_ns|pid|\w+_pid|uid|gid|turns)":\d+', r'"\1":N', text)
     text = re.sub(r'"account":"uid:\d+"|"holder_account":"uid:\d+"',
                   lambda found: re.sub(r"\d+", "U", found.group()), text)

@@ -4,12 +4,15 @@
 #
 #   looking.py DIBSD DIBS [PART]     speaks TAP
 # SPDX-License-Identifier: Apache-2.0
+import datetime
 import json
 import os
+import pathlib
 import re
+import subprocess
 import sys
 
-from holding import POOLS, hold, squeezed, steady, wait_until, waiting
+from holding import POOLS, USER, hold, squeezed, steady, wait_until, waiting
 from tap import case, expect, expect_equal, main
 
 
@@ -66,30 +69,50 @@ def lists(place):
     waiter = place.begin("claim", "gpu", "-t", "1h")
     waiting(place, 1)
     expect_equal(squeezed(place.run("ls", "slots")[1]),
-                 ["SLOT STATE NAME HOLDER ACCOUNT HELD HOLDER PID FENCE WORKER ATTRIBUTES",
-                  f"gpu/0 leased - l1 uid:U T {holder.pid} 1 - device=0",
-                  f"gpu/1 leased - l1 uid:U T {holder.pid} 1 - device=1"])
+                 ["SLOT STATE NAME HOLDER ACCOUNT HELD HOLDER PID COMMAND FENCE WORKER ATTRIBUTES",
+                  f"gpu/0 leased - l1 uid:U T {holder.pid} dibs 1 - device=0",
+                  f"gpu/1 leased - l1 uid:U T {holder.pid} dibs 1 - device=1"])
     expect_equal(squeezed(place.run("ls", "leases")[1]),
-                 ["LEASE ID POOL STATE SLOTS HELD LEFT ACCOUNT PID CLIENT FENCE",
-                  f"l1 l0x100000000 gpu live 0,1 T - uid:U {holder.pid} s0.1 1"])
+                 ["LEASE ID POOL STATE SLOTS HELD SINCE LEFT ACCOUNT USER PID COMMAND CLIENT FENCE",
+                  f"l1 l0x100000000 gpu live 0,1 T D - uid:U {USER} {holder.pid} dibs s0.1 1"])
     expect_equal(squeezed(place.run("ls", "claims")[1]),
-                 ["CLAIM POOL STATE POSITION UNITS WAITS LEFT ACCOUNT PID CLIENT",
-                  f"c2 gpu waiting 1 1 T T uid:U {waiter.pid} s1.1"])
+                 ["CLAIM POOL STATE POSITION UNITS WAITS SINCE LEFT ACCOUNT USER PID COMMAND CLIENT",
+                  f"c2 gpu waiting 1 1 T D T uid:U {USER} {waiter.pid} dibs s1.1"])
     expect_equal(squeezed(place.run("ls", "clients")[1])[0],
-                 "CLIENT PID ACCOUNT ATTACHED STATE SLOTS CLAIMS LEASES")
+                 "CLIENT PID USER COMMAND ACCOUNT ATTACHED STATE SLOTS CLAIMS LEASES")
     expect_equal(place.run("ls", "workers")[1],
-                 "WORKER  PID  ACCOUNT  SINCE  STATE  SLOTS  CLAIMS  LEASES  POOL  NAME\n")
+                 "WORKER  PID  USER  COMMAND  ACCOUNT  SINCE  STATE  SLOTS  CLAIMS  LEASES  POOL  NAME\n")
     expect_equal(steady(place.run("ls", "claims", "-o", "json")[1]),
                  '{"schema":"dibs.claims/1","rows":[{"number":2,"id":"c0x100000001","pool":"gpu",'
-                 '"state":"waiting","position":1,"units":1,"age_ns":N,"left_ns":N,'
-                 '"account":"uid:U","uid":N,"pid":N,"client":"s1.1","attempts":0,'
+                 '"state":"waiting","position":1,"units":1,"age_ns":N,"since":"D","left_ns":N,'
+                 f'"account":"uid:U","uid":N,"user":"{USER}","pid":N,"command":"dibs","client":"s1.1",'
+                 '"attempts":0,'
                  '"has_key":false}]}\n'.replace("c0x100000001", re.search(
                      r'"id":"(\w+)"', place.run("ls", "claims", "-o", "json")[1]).group(1)))
     expect_equal(steady(place.run("ls", "leases", "-o", "jsonl")[1]),
                  '{"schema":"dibs.leases/1","number":1,"id":"l0x100000000","pool":"gpu",'
-                 '"state":"live","slots":[0,1],"units":2,"age_ns":N,"left_ns":null,'
-                 '"account":"uid:U","uid":N,"pid":N,"client":"s0.1","fence":1,"interval_ns":N,'
+                 '"state":"live","slots":[0,1],"units":2,"age_ns":N,"since":"D","left_ns":null,'
+                 f'"account":"uid:U","uid":N,"user":"{USER}","pid":N,"command":"dibs",'
+                 '"client":"s0.1","fence":1,"interval_ns":N,'
                  '"kept_ns":N}\n')
+
+
+@case("the command's name is what its process calls itself, harmless for a terminal; its time is local")
+def names(place):
+    place.start(POOLS)
+    child = place.begin("exec", "gpu", "--", "sh", "-c",
+                        "printf 'a\\033[31mb' > /proc/$$/comm; echo up; read x", stdin=subprocess.PIPE)
+    expect_equal(child.stdout.readline(), "up\n")
+    table = place.run("ls", "leases")[1]
+    expect(f" {USER} " in table and " a?[31mb " in table and "\033" not in table, table)
+    row = json.loads(place.run("ls", "leases", "-o", "jsonl")[1])
+    expect_equal((row["user"], row["command"]), (USER, "a\033[31mb"))
+    since = datetime.datetime.fromisoformat(row["since"].replace("Z", "+00:00"))
+    begun = pathlib.Path(f"/proc/{row['pid']}").stat().st_ctime
+    expect(abs(since.timestamp() - begun) < 3600, f"{since} is when it began")
+    east = place.run("ls", "leases", environment={"TZ": "UTC-5"})[1]
+    local = (since + datetime.timedelta(hours=5)).strftime("%Y-%m-%d %H:")
+    expect(local in east, f"{local} in\n{east}")
 
 
 @case("ls slots, clients, workers as JSON: every value of a row, of a worker's slot too")
@@ -107,15 +130,18 @@ def rows_as_json(place):
     expect_equal(said[0],
                  '{"schema":"dibs.slots/1","id":"gpu/0","pool":"gpu","number":0,'
                  '"slot":"s0x100000000","state":"leased","name":null,"holder":1,"account":"uid:U",'
-                 '"held_ns":N,"holder_pid":N,"fence":1,"worker":null,"announcer_pid":null,"round":1,'
+                 '"held_ns":N,"holder_pid":N,"holder_command":"dibs","fence":1,'
+                 '"worker":null,"announcer_pid":null,"round":1,'
                  '"protected":false,"unqualified":false,"draining":false,"attributes":["device=0"]}')
     expect_equal(said[2],
                  '{"schema":"dibs.slots/1","id":"web/0","pool":"web","number":0,'
                  '"slot":"s0x100000002","state":"idle","name":"w-0","holder":null,"account":null,'
-                 '"held_ns":null,"holder_pid":null,"fence":null,"worker":"W","announcer_pid":N,'
+                 '"held_ns":null,"holder_pid":null,"holder_command":null,"fence":null,'
+                 '"worker":"W","announcer_pid":N,'
                  '"round":0,"protected":false,"unqualified":false,"draining":false,'
                  '"attributes":["port=80"]}')
-    row = ('"pid":N,"account":"uid:U","age_ns":N,"state":"open","slots":S,"claims":0,"leases":L,'
+    row = (f'"pid":N,"user":"{USER}","command":"dibs",'
+           '"account":"uid:U","age_ns":N,"state":"open","slots":S,"claims":0,"leases":L,'
            '"uid":N,"gid":N')
     expect_equal(told("clients", "json"),
                  '{"schema":"dibs.clients/1","rows":[{"id":"s0.1",' +
@@ -185,21 +211,25 @@ def explain(place):
     expect_equal((code, err), (0, ""))
     expect_equal(steady(out),
                  '{"schema":"dibs.explain/1","claim":2,"pool":"gpu","account":"uid:U",'
+                 f'"user":"{USER}","pid":N,"command":"dibs",'
                  '"reason":"held","obstacle":"held","position":1,"waiting":2,"units":1,'
-                 '"confirmed":0,"idle":0,"slots":2,"leased":2,"waited_ns":N,"left_ns":null,'
-                 '"holder":1,"holder_account":"uid:U","holder_pid":N,"holder_age_ns":N,'
+                 '"confirmed":0,"idle":0,"slots":2,"leased":2,"waited_ns":N,"since":"D","left_ns":null,'
+                 f'"holder":1,"holder_account":"uid:U","holder_user":"{USER}","holder_pid":N,'
+                 '"holder_command":"dibs","holder_age_ns":N,"holder_since":"D",'
                  '"class":null,"class_reason":null,"better":null,"fitting":null,"label":null,'
                  '"limit":null,"limited":null,"preempt":null,'
                  '"sentence":"None of the 2 slots of gpu is idle. The longest holder is uid:U, '
-                 'process P, lease l1, for T. A slot must be given back, or its lease end."}\n')
+                 f'process P (dibs) of user {USER}, lease l1, for T. A slot must be given back, or its '
+                 'lease end."}\n')
     # The sentence first, then what it is made of.
     lines = steady(place.run("explain", "c3")[1]).splitlines()
     expect_equal(lines[:2],
                  ["1 claim stands before it. None of the 2 slots of gpu is idle. The longest holder is "
-                  "uid:U, process P, lease l1, for T. A slot must be given back, or its lease end.",
+                  f"uid:U, process P (dibs) of user {USER}, lease l1, for T. A slot must be given back, or "
+                  "its lease end.",
                   ""])
     expect_equal([" ".join(line.split()) for line in lines[2:6]],
-                 ["claim c3", "pool gpu", "account uid:U", "reason behind"])
+                 ["claim c3", "pool gpu", "account uid:U", f"user {USER}"])
     place.begin("claim", "web")
     waiting(place, 3)
     expect_equal(place.run("explain", "c4")[1].splitlines()[0],

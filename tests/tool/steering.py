@@ -39,7 +39,7 @@ def claim_in_vain(place):
         code, out, err = place.run("claim", "gpu", "-t", "1ms")
         expect_equal((code, out), (124, ""))
     expect(re.match(r'dibs claim: did not get a slot of pool "gpu": the time of 1ms has passed; '
-                    r"process \d+ \(dibs\) of user \d+ has held one for ", err), err)
+                    r"process \d+ \(dibs\) of user \w+ has held one for ", err), err)
     code, out, err = place.run("claim", "gpu:3")
     expect_equal((code, out), (6, ""))
     expect(err.startswith('dibs claim: did not get 3 slots of pool "gpu": too many at once'), err)

@@ -163,6 +163,14 @@ Failure AdminClient::denied(const std::string& what) const {
                 " (admin_group in dibsd's configuration)"};
 }
 
+// The kernel tells 0 of a peer in a process namespace that is not part of this one.
+Viewpoint AdminClient::viewpoint() const {
+    struct ucred broker = {};
+    socklen_t size = sizeof(broker);
+    (void)getsockopt(socket_.get(), SOL_SOCKET, SO_PEERCRED, &broker, &size);
+    return {wall_ns(), broker.pid != 0};
+}
+
 std::string AdminClient::broker_version() const {
     return version_text(welcome_.version, sizeof(welcome_.version));
 }

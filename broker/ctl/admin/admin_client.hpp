@@ -19,6 +19,12 @@ namespace dibs::ctl {
 
 class Failure;
 
+// From where rows are looked at.
+struct Viewpoint {
+    uint64_t wall_ns = 0;    // the instant, by the wall clock
+    bool processes = false;  // the broker's process numbers are those that /proc has here
+};
+
 class AdminClient {
   public:
     // `socket` empty: where libdibs looks. `patience_ns`: for a broker that is there and says
@@ -49,6 +55,8 @@ class AdminClient {
     std::vector<std::unique_ptr<admin::ClientT>> clients(bool workers);
     std::vector<std::unique_ptr<admin::AccountT>> accounts();  // by name
 
+    // Ages that were told just now are counted back from it.
+    [[nodiscard]] Viewpoint viewpoint() const;
     [[nodiscard]] const shm::AdminWelcome& welcome() const { return welcome_; }
     [[nodiscard]] std::string broker_version() const;
     [[nodiscard]] const std::string& path() const { return path_; }

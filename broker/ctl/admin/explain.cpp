@@ -1,24 +1,33 @@
 // broker/ctl/admin/explain.cpp -- `dibs explain`: why a claim waits, and for whom.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "broker/ctl/admin/admin_client.hpp"
 #include "broker/ctl/admin/name.hpp"
 #include "broker/ctl/admin/reason.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/output.hpp"
 #include "broker/ctl/subcommand.hpp"
+#include "broker/ctl/who.hpp"
+#include "shm/operation.hpp"
 
 namespace dibs::ctl {
 
 namespace {
 
-Sheet explanation_sheet(const admin::ExplanationT& told) {
+Sheet explanation_sheet(const Explained& told, const admin::ClaimT& claim, const Viewpoint& from) {
     const admin::WaitFacts& facts = *told.facts;
     const bool held = !told.holder_account.empty();
     const bool known = facts.holder_number() != 0;
+    const bool named =
+        held && facts.holder_uid() != shm::kNoRow && facts.holder_uid() != shm::kHiddenUid;
     Sheet sheet{"dibs.explain/1",
                 {{"claim", "claim"},
                  {"pool", "pool"},
                  {"account", "account"},
+                 {"user", "user"},
+                 {"pid", "pid"},
+                 {"command", "command"},
                  {"reason", "reason"},
                  {"obstacle", ""},
                  {"position", "position"},
@@ -29,11 +38,15 @@ Sheet explanation_sheet(const admin::ExplanationT& told) {
                  {"slots", "slots"},
                  {"leased", ""},
                  {"waited_ns", "waits"},
+                 {"since", "since"},
                  {"left_ns", "left"},
                  {"holder", "holder"},
                  {"holder_account", "holder's account"},
+                 {"holder_user", "holder's user"},
                  {"holder_pid", "holder's pid"},
+                 {"holder_command", "holder's command"},
                  {"holder_age_ns", "held"},
+                 {"holder_since", "held since"},
                  {"class", "class"},
                  {"class_reason", ""},
                  {"better", "of a better class"},
@@ -51,10 +64,20 @@ Sheet explanation_sheet(const admin::ExplanationT& told) {
     const uint32_t limit = by_label ? facts.label_limit() : facts.fanout_max();
     const uint32_t used = by_label ? facts.label_held() : facts.fanout_held();
     const auto of_class = [&](const Cell& cell) { return classes ? cell : Cell(); };
+    const auto since = [&](uint64_t age_ns) {
+        return Cell::instant(from.wall_ns - std::min(from.wall_ns, age_ns));
+    };
+    const auto command = [&](uint32_t pid) {
+        const std::string name = from.processes ? command_name(pid) : "";
+        return name.empty() ? Cell() : Cell::of(name);
+    };
     sheet.rows.push_back(
         {Cell::numbered(Letter::kClaim, facts.number()),
          Cell::of(told.pool),
          Cell::of(told.account),
+         Cell::of(user_name(claim.uid)),
+         Cell::of(claim.pid),
+         command(claim.pid),
          Cell::of(wait_word(static_cast<core::WaitReason>(facts.reason()))),
          Cell::of(wait_word(static_cast<core::WaitReason>(facts.obstacle()))),
          facts.position() != 0 ? Cell::of(facts.position()) : Cell(),
@@ -65,11 +88,15 @@ Sheet explanation_sheet(const admin::ExplanationT& told) {
          Cell::of(facts.slots()),
          Cell::of(facts.leases()),
          Cell::duration(facts.waited_ns()),
+         since(facts.waited_ns()),
          Cell::duration(facts.left_ns()),
          known ? Cell::numbered(Letter::kLease, facts.holder_number()) : Cell(),
          held ? Cell::of(told.holder_account) : Cell(),
+         named ? Cell::of(user_name(facts.holder_uid())) : Cell(),
          known ? Cell::of(facts.holder_pid()) : Cell(),
+         told.holder_command.empty() ? Cell() : Cell::of(told.holder_command),
          held ? Cell::duration(facts.holder_age_ns()) : Cell(),
+         held ? since(facts.holder_age_ns()) : Cell(),
          of_class(Cell::of(class_name(facts.at_class()))),
          of_class(Cell::of(class_word(why_class))),
          of_class(Cell::of(facts.better())),
@@ -97,14 +124,18 @@ int run_explain(int argc, char** argv) {
     AdminClient client(output.socket());
     admin::RequestT request;
     request.ask = admin::Ask::explain;
-    request.id = find_claim(client, name)->id;
-    const admin::AnswerT answer = client.must(request, "claim " + shown(name));
+    const auto claim = find_claim(client, name);
+    request.id = claim->id;
+    admin::AnswerT answer = client.must(request, "claim " + shown(name));
     if (answer.explanation == nullptr) {
         throw Failure(kExitFailed, "the broker's answer has no explanation");
     }
-    output.say(wait_sentence(*answer.explanation));
+    const Viewpoint from = client.viewpoint();
+    Explained told{std::move(*answer.explanation)};
+    if (from.processes) told.holder_command = command_name(told.facts->holder_pid());
+    output.say(wait_sentence(told));
     output.say("");
-    output.show_record(explanation_sheet(*answer.explanation));
+    output.show_record(explanation_sheet(told, *claim, from));
     return output.finish(kExitOk);
 }
 

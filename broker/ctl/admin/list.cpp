@@ -30,11 +30,12 @@ void check_kind(const std::string& kind) {
 }
 
 Sheet listed(AdminClient& client, const std::string& kind, const std::string& pool) {
+    const Viewpoint from = client.viewpoint();
     if (kind == "pools") return pool_sheet(client.pools(pool));
-    if (kind == "slots") return slot_sheet(client.slots(pool, 0));
-    if (kind == "claims") return claim_sheet(client.claims(pool, 0));
-    if (kind == "leases") return lease_sheet(client.leases(pool, 0));
-    return client_sheet(client.clients(kind == "workers"), kind == "workers");
+    if (kind == "slots") return slot_sheet(client.slots(pool, 0), from);
+    if (kind == "claims") return claim_sheet(client.claims(pool, 0), from);
+    if (kind == "leases") return lease_sheet(client.leases(pool, 0), from);
+    return client_sheet(client.clients(kind == "workers"), kind == "workers", from);
 }
 
 }  // namespace

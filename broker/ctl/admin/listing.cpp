@@ -2,11 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/admin/listing.hpp"
 
+#include <algorithm>
 #include <string>
+
+#include "broker/ctl/who.hpp"
+#include "broker/quantity.hpp"
 
 namespace dibs::ctl {
 
 namespace {
+
+constexpr std::string_view kOwnAccount = "uid:";
 
 // What is another user's: not known, rather than 0.
 template <class T>
@@ -24,6 +30,24 @@ Cell seen_number(bool full, Letter letter, uint64_t number) {
 
 Cell seen_duration(bool full, uint64_t ns) {
     return full ? Cell::duration(ns) : Cell();
+}
+
+Cell since(const Viewpoint& from, uint64_t age_ns) {
+    return Cell::instant(from.wall_ns - std::min(from.wall_ns, age_ns));
+}
+
+// Where the account is the user's own it tells who it is of rows that tell no more.
+Cell seen_user(bool full, uint32_t uid, std::string_view account) {
+    if (full) return Cell::of(user_name(uid));
+    if (!account.starts_with(kOwnAccount)) return {};
+    const auto number = parse_number(account.substr(kOwnAccount.size()), {0, UINT32_MAX - 1});
+    return number ? Cell::of(user_name(static_cast<uint32_t>(*number))) : Cell();
+}
+
+// Of a process of the broker's machine that has gone, or that is not seen from here: not known.
+Cell seen_command(const Viewpoint& from, bool full, uint32_t pid) {
+    const std::string name = full && from.processes ? command_name(pid) : "";
+    return name.empty() ? Cell() : Cell::of(name);
 }
 
 std::vector<uint64_t> numbers(const std::vector<uint32_t>& narrow) {
@@ -168,7 +192,7 @@ Sheet pool_sheet(const std::vector<std::unique_ptr<admin::PoolT>>& pools) {
     return sheet;
 }
 
-Sheet slot_sheet(const std::vector<std::unique_ptr<admin::SlotT>>& slots) {
+Sheet slot_sheet(const std::vector<std::unique_ptr<admin::SlotT>>& slots, const Viewpoint& from) {
     Sheet sheet{"dibs.slots/1",
                 {{"id", "SLOT"},
                  {"pool", ""},
@@ -180,6 +204,7 @@ Sheet slot_sheet(const std::vector<std::unique_ptr<admin::SlotT>>& slots) {
                  {"account", "ACCOUNT", 2},
                  {"held_ns", "HELD", 1},
                  {"holder_pid", "HOLDER PID", 5},
+                 {"holder_command", "COMMAND", 5},
                  {"fence", "FENCE", 7},
                  {"worker", "WORKER", 4},
                  {"announcer_pid", "", 0},
@@ -202,6 +227,7 @@ Sheet slot_sheet(const std::vector<std::unique_ptr<admin::SlotT>>& slots) {
                               seen(held, row->account),
                               seen_duration(held && row->held_ns != 0, row->held_ns),
                               seen(known, row->holder_pid),
+                              seen_command(from, known, row->holder_pid),
                               seen(known && row->fence != 0, row->fence),
                               seen(has_worker, row->worker),
                               seen(has_worker, row->worker_pid),
@@ -214,20 +240,24 @@ Sheet slot_sheet(const std::vector<std::unique_ptr<admin::SlotT>>& slots) {
     return sheet;
 }
 
-Sheet claim_sheet(const std::vector<std::unique_ptr<admin::ClaimT>>& claims) {
+Sheet claim_sheet(const std::vector<std::unique_ptr<admin::ClaimT>>& claims,
+                  const Viewpoint& from) {
     Sheet sheet{"dibs.claims/1",
                 {{"number", "CLAIM"},
                  {"id", ""},
                  {"pool", "POOL"},
-                 {"state", "STATE", 5},
+                 {"state", "STATE", 7},
                  {"position", "POSITION", 1},
                  {"units", "UNITS", 6},
                  {"age_ns", "WAITS"},
-                 {"left_ns", "LEFT", 3},
-                 {"account", "ACCOUNT", 2},
+                 {"since", "SINCE", 9},
+                 {"left_ns", "LEFT", 5},
+                 {"account", "ACCOUNT", 4},
                  {"uid", ""},
-                 {"pid", "PID", 4},
-                 {"client", "CLIENT", 7},
+                 {"user", "USER", 2},
+                 {"pid", "PID", 3},
+                 {"command", "COMMAND", 3},
+                 {"client", "CLIENT", 8},
                  {"attempts", ""},
                  {"has_key", ""}}};
     for (const auto& row : claims) {
@@ -239,10 +269,13 @@ Sheet claim_sheet(const std::vector<std::unique_ptr<admin::ClaimT>>& claims) {
                               seen(full && row->position != 0, row->position),
                               seen(full, row->units),
                               Cell::duration(row->age_ns),
+                              since(from, row->age_ns),
                               seen_duration(full, row->left_ns),
                               Cell::of(row->account),
                               seen(full, row->uid),
+                              seen_user(full, row->uid, row->account),
                               seen(full, row->pid),
+                              seen_command(from, full, row->pid),
                               seen(full, row->client),
                               seen(full, row->attempts),
                               seen(full, row->has_key)});
@@ -250,21 +283,25 @@ Sheet claim_sheet(const std::vector<std::unique_ptr<admin::ClaimT>>& claims) {
     return sheet;
 }
 
-Sheet lease_sheet(const std::vector<std::unique_ptr<admin::LeaseT>>& leases) {
+Sheet lease_sheet(const std::vector<std::unique_ptr<admin::LeaseT>>& leases,
+                  const Viewpoint& from) {
     Sheet sheet{"dibs.leases/1",
                 {{"number", "LEASE"},
-                 {"id", "ID", 8},  // that of DIBS_LEASE
+                 {"id", "ID", 10},  // that of DIBS_LEASE
                  {"pool", "POOL"},
-                 {"state", "STATE", 6},
+                 {"state", "STATE", 7},
                  {"slots", "SLOTS", 3},
                  {"units", ""},
                  {"age_ns", "HELD"},
-                 {"left_ns", "LEFT", 5},
-                 {"account", "ACCOUNT", 2},
+                 {"since", "SINCE", 9},
+                 {"left_ns", "LEFT", 6},
+                 {"account", "ACCOUNT", 4},
                  {"uid", ""},
+                 {"user", "USER", 2},
                  {"pid", "PID", 1},
-                 {"client", "CLIENT", 7},
-                 {"fence", "FENCE", 4},
+                 {"command", "COMMAND", 3},
+                 {"client", "CLIENT", 8},
+                 {"fence", "FENCE", 5},
                  {"interval_ns", ""},
                  {"kept_ns", ""}}};
     for (const auto& row : leases) {
@@ -276,10 +313,13 @@ Sheet lease_sheet(const std::vector<std::unique_ptr<admin::LeaseT>>& leases) {
                               seen(full, numbers(row->slots)),
                               seen(full, row->units),
                               Cell::duration(row->age_ns),
+                              since(from, row->age_ns),
                               seen_duration(full, row->left_ns),
                               Cell::of(row->account),
                               seen(full, row->uid),
+                              seen_user(full, row->uid, row->account),
                               seen(full, row->pid),
+                              seen_command(from, full, row->pid),
                               seen(full, row->client),
                               seen(full, row->fence),
                               seen_duration(full, row->interval_ns),
@@ -288,11 +328,15 @@ Sheet lease_sheet(const std::vector<std::unique_ptr<admin::LeaseT>>& leases) {
     return sheet;
 }
 
-Sheet client_sheet(const std::vector<std::unique_ptr<admin::ClientT>>& clients, bool workers) {
+Sheet client_sheet(const std::vector<std::unique_ptr<admin::ClientT>>& clients,
+                   bool workers,
+                   const Viewpoint& from) {
     Sheet sheet{workers ? "dibs.workers/1" : "dibs.clients/1",
                 {{"id", workers ? "WORKER" : "CLIENT"},
                  {"pid", "PID"},
-                 {"account", "ACCOUNT", 3},
+                 {"user", "USER", 3},
+                 {"command", "COMMAND", 4},
+                 {"account", "ACCOUNT", 7},
                  {"age_ns", workers ? "SINCE" : "ATTACHED", 4},
                  {"state", "STATE", 5},
                  {"slots", "SLOTS", workers ? uint32_t{0} : uint32_t{6}},
@@ -306,6 +350,8 @@ Sheet client_sheet(const std::vector<std::unique_ptr<admin::ClientT>>& clients, 
         const bool attached = full && !reported;
         sheet.rows.push_back({seen(attached, row->id),
                               seen(attached, row->pid),
+                              seen_user(attached, row->uid, row->account),
+                              seen_command(from, attached, row->pid),
                               seen(!row->account.empty(), row->account),
                               Cell::duration(row->age_ns),
                               seen(full, row->state),

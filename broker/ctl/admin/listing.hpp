@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "broker/ctl/admin/admin_client.hpp"
 #include "broker/ctl/sheet.hpp"
 #include "schemas/admin_generated.h"
 
@@ -13,9 +14,11 @@ namespace dibs::ctl {
 
 Sheet status_sheet(const admin::StatusT& status, const std::string& socket);
 Sheet pool_sheet(const std::vector<std::unique_ptr<admin::PoolT>>& pools);
-Sheet slot_sheet(const std::vector<std::unique_ptr<admin::SlotT>>& slots);
-Sheet claim_sheet(const std::vector<std::unique_ptr<admin::ClaimT>>& claims);
-Sheet lease_sheet(const std::vector<std::unique_ptr<admin::LeaseT>>& leases);
-Sheet client_sheet(const std::vector<std::unique_ptr<admin::ClientT>>& clients, bool workers);
+Sheet slot_sheet(const std::vector<std::unique_ptr<admin::SlotT>>& slots, const Viewpoint& from);
+Sheet claim_sheet(const std::vector<std::unique_ptr<admin::ClaimT>>& claims, const Viewpoint& from);
+Sheet lease_sheet(const std::vector<std::unique_ptr<admin::LeaseT>>& leases, const Viewpoint& from);
+Sheet client_sheet(const std::vector<std::unique_ptr<admin::ClientT>>& clients,
+                   bool workers,
+                   const Viewpoint& from);
 
 }  // namespace dibs::ctl

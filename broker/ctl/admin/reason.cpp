@@ -3,6 +3,7 @@
 #include "broker/ctl/admin/reason.hpp"
 
 #include "broker/ctl/sheet.hpp"
+#include "broker/ctl/who.hpp"
 #include "broker/prose.hpp"
 
 namespace dibs::ctl {
@@ -13,11 +14,13 @@ using core::WaitReason;
 
 namespace {
 
-std::string holder(const admin::ExplanationT& told) {
+std::string holder(const Explained& told) {
     const admin::WaitFacts& facts = *told.facts;
     if (told.holder_account.empty()) return "";
     std::string text = "The longest holder is " + told.holder_account;
-    if (facts.holder_pid() != 0) text += ", process " + std::to_string(facts.holder_pid());
+    if (facts.holder_pid() != 0) {
+        text += ", " + process_text(facts.holder_pid(), told.holder_command, facts.holder_uid());
+    }
     if (facts.holder_number() != 0) {
         text += ", lease " + number_text(Letter::kLease, facts.holder_number());
     }
@@ -43,7 +46,7 @@ std::string with_labels(const admin::WaitFacts& facts) {
 }
 
 // It wants more than there are, so that nothing given back is enough; empty: it does not.
-std::string too_few_slots(const admin::ExplanationT& told) {
+std::string too_few_slots(const Explained& told) {
     const admin::WaitFacts& facts = *told.facts;
     const bool own = static_cast<WaitReason>(facts.reason()) != WaitReason::kBehind;
     const uint32_t slots = told_slots(facts);
@@ -53,14 +56,14 @@ std::string too_few_slots(const admin::ExplanationT& told) {
 }
 
 // Held, reserved or protected.
-std::string none_idle(const admin::ExplanationT& told) {
+std::string none_idle(const Explained& told) {
     const uint32_t slots = told_slots(*told.facts);
     const std::string with = with_labels(*told.facts);
     if (slots == 1) return "The only slot of " + told.pool + with + " is not idle. ";
     return "None of the " + counted(slots, "slot") + " of " + told.pool + with + " is idle. ";
 }
 
-std::string left_out(const admin::ExplanationT& told) {
+std::string left_out(const Explained& told) {
     const admin::WaitFacts& facts = *told.facts;
     const std::string end = " and takes nothing for free. ";
     if (static_cast<ClassReason>(facts.class_reason()) == ClassReason::kFanout) {
@@ -71,7 +74,7 @@ std::string left_out(const admin::ExplanationT& told) {
     return "Account " + told.account + " has used up all" + end + "Its balance must rise above 0.";
 }
 
-std::string few_idle(const admin::ExplanationT& told) {
+std::string few_idle(const Explained& told) {
     const admin::WaitFacts& facts = *told.facts;
     if (of_classes(facts)) {
         return "Fewer slots of " + told.pool + " that it could use are idle than it wants. " +
@@ -87,7 +90,7 @@ std::string few_idle(const admin::ExplanationT& told) {
 }
 
 // Of the first in line; in a pool ordered by account, its own.
-std::string obstacle(const admin::ExplanationT& told, WaitReason reason) {
+std::string obstacle(const Explained& told, WaitReason reason) {
     const admin::WaitFacts& facts = *told.facts;
     const std::string pool = told.pool;
     const bool more_wanted = reason == WaitReason::kHeld || reason == WaitReason::kUnits ||
@@ -150,7 +153,7 @@ std::string obstacle(const admin::ExplanationT& told, WaitReason reason) {
 }
 
 // Why it is of its class.
-std::string standing(const admin::ExplanationT& told) {
+std::string standing(const Explained& told) {
     const admin::WaitFacts& facts = *told.facts;
     const std::string name = class_name(facts.at_class());
     switch (static_cast<ClassReason>(facts.class_reason())) {
@@ -172,7 +175,7 @@ std::string standing(const admin::ExplanationT& told) {
     return "";
 }
 
-std::string preemption(const admin::ExplanationT& told) {
+std::string preemption(const Explained& told) {
     switch (static_cast<PreemptReason>(told.facts->preempt())) {
         case PreemptReason::kBanned:
             return " It takes nobody's slot while account " + told.account +
@@ -236,7 +239,7 @@ std::string class_name(uint8_t at_class) {
     return at_class < shm::kClasses ? "P" + std::to_string(at_class) : "free";
 }
 
-std::string wait_sentence(const admin::ExplanationT& told) {
+std::string wait_sentence(const Explained& told) {
     const admin::WaitFacts& facts = *told.facts;
     const auto reason = static_cast<WaitReason>(facts.reason());
     const auto first = static_cast<WaitReason>(facts.obstacle());

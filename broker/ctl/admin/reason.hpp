@@ -10,11 +10,16 @@
 
 namespace dibs::ctl {
 
+// What the broker tells, and what is looked up here.
+struct Explained : admin::ExplanationT {
+    std::string holder_command = {};  // empty: not known
+};
+
 std::string_view wait_word(core::WaitReason reason);
 std::string_view class_word(core::ClassReason reason);
 std::string_view preempt_word(core::PreemptReason reason);
 std::string class_name(uint8_t at_class);  // P0 … P4, free
 // What it waits for, who has that, and what would have to happen.
-std::string wait_sentence(const admin::ExplanationT& told);
+std::string wait_sentence(const Explained& told);
 
 }  // namespace dibs::ctl

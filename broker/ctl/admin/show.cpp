@@ -38,11 +38,11 @@ Sheet client_of(AdminClient& client, const std::string& id) {
         throw Failure(kExitNotFound,
                       "there is no client " + id + "; dibs ls clients shows those that are");
     }
-    return client_sheet(one(std::move(*found)), false);
+    return client_sheet(one(std::move(*found)), false, client.viewpoint());
 }
 
 Sheet slot_of(AdminClient& client, const Name& name) {
-    Sheet sheet = slot_sheet(client.slots(name.pool, name.number + 1));
+    Sheet sheet = slot_sheet(client.slots(name.pool, name.number + 1), client.viewpoint());
     if (!sheet.rows.empty()) return sheet;
     throw Failure(kExitNotFound,
                   "pool " + name.pool + " has no slot " + std::to_string(name.number) +
@@ -54,7 +54,7 @@ Sheet slot_by_id(AdminClient& client, const Name& name) {
     const auto found = std::find_if(rows.begin(), rows.end(), [&](const auto& row) {
         return row->full && row->id == name.number;
     });
-    if (found != rows.end()) return slot_sheet(one(std::move(*found)));
+    if (found != rows.end()) return slot_sheet(one(std::move(*found)), client.viewpoint());
     throw Failure(kExitNotFound,
                   "there is no slot " + shown(name) +
                       " that you may see; dibs ls slots -o json "
@@ -70,9 +70,9 @@ Sheet sheet_of(AdminClient& client, const Name& name) {
         case Name::Kind::kClient:
             return client_of(client, name.pool);
         case Name::Kind::kClaim:
-            return claim_sheet(one(find_claim(client, name)));
+            return claim_sheet(one(find_claim(client, name)), client.viewpoint());
         case Name::Kind::kLease:
-            return lease_sheet(one(find_lease(client, name)));
+            return lease_sheet(one(find_lease(client, name)), client.viewpoint());
         case Name::Kind::kSlotId:
             break;
     }

@@ -6,13 +6,13 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 
 #include "broker/ctl/clock.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/sheet.hpp"
 #include "broker/ctl/subcommand.hpp"
 #include "broker/ctl/talk.hpp"
+#include "broker/ctl/who.hpp"
 #include "broker/terminal_text.hpp"
 
 namespace dibs::ctl::exec {
@@ -88,16 +88,12 @@ class Waiting {
 }  // namespace
 
 std::string shown_process(const dibs_holder& holder) {
-    const std::string user = std::to_string(holder.uid);
     if (holder.claim == DIBS_HIDDEN_CLAIM) {
-        return holder.uid == DIBS_HIDDEN_UID ? "another user's process"
-                                             : "a process of user " + user;
+        return holder.uid == DIBS_HIDDEN_UID
+                   ? "another user's process"
+                   : "a process of user " + harmless(user_name(holder.uid));
     }
-    std::string name;
-    std::ifstream file("/proc/" + std::to_string(holder.pid) + "/comm");
-    std::getline(file, name);
-    return "process " + std::to_string(holder.pid) +
-           (name.empty() ? "" : " (" + harmless(name) + ")") + " of user " + user;
+    return process_text(holder.pid, command_name(holder.pid), holder.uid);
 }
 
 std::string shown_holder(const dibs_holder& holder) {
