@@ -6,6 +6,8 @@
 #include <limits>
 #include <string_view>
 
+#include "broker/log.hpp"
+
 namespace dibs {
 
 using admin::Ask;
@@ -255,9 +257,24 @@ void Desk::steer_lease(AdminJob& job) {
         request.ask == Ask::renew ? core::Steer::Kind::kRenew : core::Steer::Kind::kRelease;
     steer.lease = request.id;
     steer.interval_ns = request.interval_ns;
+    const std::string what = request.ask == Ask::release ? released(row) : "";
     const shm::Reason reason = core_.apply(steer, &job.answer.granted_ns);
     job.answer.code = code_of(reason);
+    if (reason == shm::Reason::kOk && !what.empty()) {
+        log::client_info(job.uid, "released", "user " + std::to_string(job.uid) + what);
+    }
     if (reason == shm::Reason::kState) job.answer.names.assign(1, being_killed(row));
+}
+
+// What is said of a lease that somebody releases from outside, behind who does; empty: there is no
+// such row.
+std::string Desk::released(uint32_t row) const {
+    if (row >= core_.leases_max() || core_.lease(row).state == shm::LeaseState::kFree) return "";
+    const shm::LeaseRow& lease = core_.lease(row);
+    const shm::SessionRow& session = core_.session(lease.session);
+    return " released lease l" + std::to_string(lease.arrival) + " of pool " + name_of(lease.pool) +
+           ", which process " + std::to_string(session.pid) + " of user " +
+           std::to_string(session.uid) + " held";
 }
 
 // Why nobody ends or prolongs the lease: its holder's death does.

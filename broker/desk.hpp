@@ -42,6 +42,7 @@ class Desk {
     uint32_t reported_worker(AdminJob& job, uint32_t row) const;  // how many rows were told
     void explain(AdminJob& job) const;
     void steer_lease(AdminJob& job);
+    [[nodiscard]] std::string released(uint32_t lease) const;
     void cancel(AdminJob& job);
     void drain(AdminJob& job, bool on);
     void check(AdminJob& job) const;

@@ -79,7 +79,7 @@ void Events::name_session(const core::Core& core, uint32_t row, shm::Event* even
     set_name(event->account, {account.name, account.name_size});
 }
 
-void Events::tell(const core::Core& core) {
+void Events::tell(const core::Core& core, std::span<AdminJob* const> jobs) {
     for (const Decision& decision : core.decisions()) {
         shm::Event& event = add(core, static_cast<shm::EventKind>(decision.kind));
         event.outcome = decision.outcome;
@@ -116,6 +116,21 @@ void Events::tell(const core::Core& core) {
             std::copy(cost.begin(), cost.end(), event.cost);
         }
         if (has_slots(decision.kind)) add_slots(core, decision);
+    }
+    name_releasers(jobs);
+}
+
+// The core does not know who steers it: a lease that ends in the turn in which it is released from
+// outside is ended by that.
+void Events::name_releasers(std::span<AdminJob* const> jobs) {
+    for (const AdminJob* job : jobs) {
+        const bool released =
+            job->request.ask == admin::Ask::release && job->answer.code == admin::Code::ok;
+        if (!released || batch_ == nullptr) continue;
+        for (shm::Event& event : batch_->events) {
+            const bool ended = event.kind == shm::EventKind::kLeaseEnd;
+            if (ended && event.id == job->request.id) event.holder_uid = job->uid;
+        }
     }
 }
 

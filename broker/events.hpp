@@ -12,9 +12,11 @@
 #include <boost/lockfree/spsc_queue.hpp>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
+#include "broker/admin.hpp"
 #include "broker/attention.hpp"
 #include "broker/core/core.hpp"
 #include "shm/event.hpp"
@@ -37,7 +39,8 @@ class Events {
     // Pairs with nothing: who comes a turn too late hears the next one.
     [[nodiscard]] bool wanted() const { return subscribers_.load(std::memory_order_relaxed) != 0; }
     // Between decide() and the next begin_turn.
-    void tell(const core::Core& core);
+    // `jobs`: those that this turn has done.
+    void tell(const core::Core& core, std::span<AdminJob* const> jobs = {});
     void tell_session(const core::Core& core,
                       uint32_t session,
                       uint32_t generation,
@@ -55,6 +58,7 @@ class Events {
     static constexpr uint32_t kEventsMax = 65536;  // in the queue
 
     shm::Event& add(const core::Core& core, shm::EventKind kind);
+    void name_releasers(std::span<AdminJob* const> jobs);
     void name_session(const core::Core& core, uint32_t session, shm::Event* event) const;
     void add_slots(const core::Core& core, const core::Decision& decision);
 

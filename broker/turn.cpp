@@ -99,7 +99,7 @@ void Turn::take(bool spun) {
     if (copying_ != nullptr) [[unlikely]]
         copy_on();
     if (exchange_.events().wanted()) [[unlikely]]
-        exchange_.events().tell(core_);
+        exchange_.events().tell(core_, administered_);
     answers_.store();  // completions into DOWN, consumed indices, wake-ups
     if (patience_.shunned() != 0) [[unlikely]]
         send_out();

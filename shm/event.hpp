@@ -79,7 +79,7 @@ struct Event {
     uint32_t slot;         // number within its pool; kNoRow = none
     uint32_t round;
     uint32_t holder_pid;
-    uint32_t holder_uid;  // kNoRow = none
+    uint32_t holder_uid;  // kNoRow = none; kLeaseEnd: who released it from outside
     uint32_t reserved1;
     uint64_t claim;
     uint64_t id;

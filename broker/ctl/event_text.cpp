@@ -95,7 +95,9 @@ void say_what(const dibs_event& event, Form& form) {
         form.number("to", event.to_class);
     }
     if (event.holder.claim != 0) form.claim("holder_claim", event.holder.claim);
-    if (event.holder.uid != kNone) {
+    if (event.holder.uid != kNone && event.kind == DIBS_EVENT_LEASE_END) {
+        form.number("released_by", event.holder.uid);
+    } else if (event.holder.uid != kNone) {
         form.number("holder_uid", event.holder.uid);
         form.number("holder_pid", event.holder.pid);
     }

@@ -4,6 +4,7 @@
 #   events.py DIBSD DIBS [PART]     speaks TAP
 # SPDX-License-Identifier: Apache-2.0
 import json
+import os
 import re
 import select
 import signal
@@ -62,6 +63,7 @@ def events(place):
     ended = rows(child, lambda row: row["event"] == "lease_end")[-1]
     expect_equal((ended["claim"], ended["reason"], ended["fence"], ended["slots"]),
                  (number, "revoked", granted["fence"], granted["slots"]))
+    expect_equal(ended["released_by"], os.geteuid())
     gone = rows(child, lambda row: row["event"] == "session_ended"
                 and row["client"] == granted["client"])[-1]
     expect_equal(gone["pid"], holder.pid)

@@ -5,8 +5,10 @@
 #   steering.py DIBSD DIBS [PART]     speaks TAP
 # SPDX-License-Identifier: Apache-2.0
 import json
+import os
 import re
 import signal
+import subprocess
 import sys
 
 from holding import POOLS, hold, wait_until, waiting
@@ -270,6 +272,22 @@ def created_name(place):
     for name in ("a b", "a/b", "7", "gr\u00fcn"):
         expect_equal(place.run("exec", "gpu", "--create", f"{name}=1", "--", "true"),
                      (2, "", f'dibs exec: "{name}:1": {rule}'))
+
+
+@case("release: the broker's log names who released and who held")
+def release_is_logged(place):
+    file, log = place.folder / "dibsd.toml", place.folder / "log"
+    file.write_text(POOLS)
+    with open(log, "w", encoding="utf-8") as told:
+        broker = subprocess.Popen([place.dibsd, "--no-keeper", "--config", file, "--socket", place.socket],
+                                  stdout=subprocess.PIPE, stderr=told, text=True)
+    place.children.append(broker)
+    broker.stdout.readline()
+    holder, _ = hold(place, "gpu")
+    expect_equal(place.run("release", "l1")[0], 0)
+    line = f"user {os.getuid()} released lease l1 of pool gpu, which process {holder.pid} of user {os.getuid()} held\n"
+    while line not in log.read_text(encoding="utf-8"):
+        expect(broker.poll() is None, "the broker has ended")
 
 
 if __name__ == "__main__":

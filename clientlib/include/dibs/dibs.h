@@ -858,7 +858,8 @@ enum {
     DIBS_EVENT_LEASE_GRACE = 8,  // expired: value = broker time at which the grace ends; all ones:
                                  // when its room is wanted
     DIBS_EVENT_KILL = 9,         // the holder of a strict lease
-    DIBS_EVENT_LEASE_END = 10,   // lease id, fence, code, slots
+    DIBS_EVENT_LEASE_END = 10,   // lease id, fence, code, slots; holder.uid = who released it from
+                                 // outside, of those that the listener may see
     DIBS_EVENT_SLOT_GONE = 11,   // slot
     DIBS_EVENT_DEMAND = 12,      // of a pool: value = claims that wait; id = ns that the first of
                                  // them has waited; round = hits of 1,000 grants

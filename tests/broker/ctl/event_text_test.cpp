@@ -64,32 +64,33 @@ TEST(EventText, SaysEveryKeyOfEveryKind) {
     const std::string end = kHolder + kWho;
     const std::string cost = R"("cost_micros":[1,2,3,4,5],)";
     const std::string classes = R"("from":1,"to":2,)";
-    const std::string told[] = {begin("result") + kOfSlots + reason + end,
-                                begin("announced") + slot + end,
-                                begin("assign") + slot + end,
-                                begin("revoke") + slot + end,
-                                begin("answer") + kOfSlots + end,
-                                begin("grant") + lease + R"("interval_ns":8,)" + end,
-                                begin("end") + kOfSlots + R"("outcome":"expired",)" + reason + end,
-                                begin("adopted") + lease + R"("interval_ns":8,)" + end,
-                                begin("lease_grace") + lease + R"("until_ns":8,)" + end,
-                                begin("kill_holder") + lease + end,
-                                begin("lease_end") + lease + reason + end,
-                                begin("slot_gone") + slot + end,
-                                begin("demand") +
-                                    R"("slot":4,"slots":[0,1],"units":2,"fence":7,"queued":8,)"
-                                    R"("oldest_wait_ns":4294967302,"hit_permille":5,)" +
-                                    end,
-                                begin("drained") + kOfSlots + end,
-                                begin("promote") + kOfSlots + classes + end,
-                                begin("demote") + kOfSlots + classes + end,
-                                begin("preempt") + kOfSlots + kHolder + cost + kWho,
-                                begin("refund") + kOfSlots + kHolder + cost + kWho,
-                                begin("pulled") + kOfSlots + end,
-                                begin("session_opened") + kOfSlots + end,
-                                begin("session_ended") + kOfSlots + end,
-                                begin("more_slots") + kOfSlots + end,
-                                R"({"schema":"dibs.events/1","event":"lost","events":8})"};
+    const std::string told[] = {
+        begin("result") + kOfSlots + reason + end,
+        begin("announced") + slot + end,
+        begin("assign") + slot + end,
+        begin("revoke") + slot + end,
+        begin("answer") + kOfSlots + end,
+        begin("grant") + lease + R"("interval_ns":8,)" + end,
+        begin("end") + kOfSlots + R"("outcome":"expired",)" + reason + end,
+        begin("adopted") + lease + R"("interval_ns":8,)" + end,
+        begin("lease_grace") + lease + R"("until_ns":8,)" + end,
+        begin("kill_holder") + lease + end,
+        begin("lease_end") + lease + reason + R"("holder_claim":11,"released_by":1001,)" + kWho,
+        begin("slot_gone") + slot + end,
+        begin("demand") +
+            R"("slot":4,"slots":[0,1],"units":2,"fence":7,"queued":8,)"
+            R"("oldest_wait_ns":4294967302,"hit_permille":5,)" +
+            end,
+        begin("drained") + kOfSlots + end,
+        begin("promote") + kOfSlots + classes + end,
+        begin("demote") + kOfSlots + classes + end,
+        begin("preempt") + kOfSlots + kHolder + cost + kWho,
+        begin("refund") + kOfSlots + kHolder + cost + kWho,
+        begin("pulled") + kOfSlots + end,
+        begin("session_opened") + kOfSlots + end,
+        begin("session_ended") + kOfSlots + end,
+        begin("more_slots") + kOfSlots + end,
+        R"({"schema":"dibs.events/1","event":"lost","events":8})"};
     ASSERT_EQ(std::size(told), DIBS_EVENT_LOST + 1);
     for (int kind = 0; kind <= DIBS_EVENT_LOST; ++kind)
         EXPECT_EQ(event_json(full_event(kind)), told[kind]);
