@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iostream>
+#include <map>
 #include <set>
 
 #include "broker/ctl/subcommand.hpp"
@@ -40,12 +41,29 @@ void refuse_nameless(CLI::Option* option, const std::string& word) {
     });
 }
 
+std::string no_seconds(const std::string& text) {
+    return "\"" + text + "\" is no time between two looks: write seconds, such as 2 or 0.5";
+}
+
+// A number alone is of seconds.
+std::optional<int64_t> parse_seconds(const std::string& text) {
+    constexpr int64_t kMost = INT64_MAX / 1000;
+    if (const auto micros = parse_micros(text)) {
+        return *micros > 0 && *micros <= kMost ? std::optional(*micros * 1000) : std::nullopt;
+    }
+    const auto ns = parse_duration(text);
+    if (!ns || *ns == 0 || *ns > INT64_MAX) return std::nullopt;
+    return static_cast<int64_t>(*ns);
+}
+
 }  // namespace
 
 struct Arguments::Parser {
     CLI::App app;
     std::vector<std::string>* command = nullptr;
-    std::vector<std::string> loose;  // words where only `-- COMMAND` may stand
+    std::map<std::string, std::string> without = {};  // options whose value may be left out
+    std::vector<std::string> words = {};              // what is typed, with such values
+    std::vector<std::string> loose;                   // words where only `-- COMMAND` may stand
 };
 
 Arguments::Arguments(const std::string& subcommand, const std::string& about)
@@ -111,6 +129,23 @@ void Arguments::duration(const std::string& name, int64_t* target_ns, const std:
     parser_->app.add_option_function<std::string>(name, take, about)->type_name("DURATION");
 }
 
+void Arguments::seconds(const std::string& name,
+                        int64_t* target_ns,
+                        const std::string& without,
+                        const std::string& about) {
+    const auto take = [target_ns](const std::string& text) {
+        const auto value = parse_seconds(text);
+        if (!value) throw CLI::ValidationError(no_seconds(text));
+        *target_ns = *value;
+    };
+    CLI::Option* option = parser_->app.add_option_function<std::string>(name, take, about);
+    option->type_name("[SECONDS]");
+    for (const std::string& one : option->get_lnames())
+        parser_->without["--" + one] = without;
+    for (const std::string& one : option->get_snames())
+        parser_->without["-" + one] = without;
+}
+
 void Arguments::operand(const std::string& name, std::string* target, const std::string& about) {
     refuse_nameless(parser_->app.add_option(name, *target, about)->required(), name);
 }
@@ -143,6 +178,20 @@ void Arguments::words(const std::string& name,
                       std::vector<std::string>* target,
                       const std::string& about) {
     refuse_nameless(parser_->app.add_option(name, *target, about), name);
+}
+
+// The parser would take the word behind such an option for its value, whatever it is.
+void Arguments::give_values(int argc, char** argv) {
+    parser_->words.clear();
+    for (int i = 1; i < argc; ++i) {
+        const std::string word = argv[i];
+        parser_->words.push_back(word);
+        const auto found = parser_->without.find(word);
+        if (found == parser_->without.end()) continue;
+        const bool has_value = i + 1 < argc && *argv[i + 1] >= '0' && *argv[i + 1] <= '9';
+        parser_->words.push_back(has_value ? argv[++i] : found->second);
+    }
+    std::reverse(parser_->words.begin(), parser_->words.end());  // as the parser wants it
 }
 
 void Arguments::take_command(int* argc, char** argv) {
@@ -192,7 +241,8 @@ void Arguments::check_rest() const {
 std::optional<int> Arguments::parse(int argc, char** argv) {
     try {
         if (parser_->command != nullptr) take_command(&argc, argv);
-        parser_->app.parse(argc, argv);
+        give_values(argc, argv);
+        parser_->app.parse(parser_->words);
         check_rest();
         if (parser_->command != nullptr) check_command();
         return std::nullopt;

@@ -49,6 +49,12 @@ class Arguments {
                const std::string& value = "TEXT");
     // A duration with its unit; negative where the option is absent.
     void duration(const std::string& name, int64_t* target_ns, const std::string& about);
+    // Seconds, "2", or a duration with its unit; as long as `without` says where the option stands
+    // without a value.
+    void seconds(const std::string& name,
+                 int64_t* target_ns,
+                 const std::string& without,
+                 const std::string& about);
     void operand(const std::string& name, std::string* target, const std::string& about);
     void operands(const std::string& name,
                   std::vector<std::string>* target,
@@ -71,6 +77,7 @@ class Arguments {
     std::optional<int> parse(int argc, char** argv);
 
   private:
+    void give_values(int argc, char** argv);
     void take_command(int* argc, char** argv);
     void check_command() const;
     void check_rest() const;

@@ -79,7 +79,7 @@ void Output::say(const std::string& sentence) {
 bool Output::flush() {
     size_t at = 0;
     while (at < text_.size()) {
-        const ssize_t count = write(STDOUT_FILENO, text_.data() + at, text_.size() - at);
+        const ssize_t count = ::write(STDOUT_FILENO, text_.data() + at, text_.size() - at);
         if (count > 0) at += static_cast<size_t>(count);
         if (count >= 0 || errno == EINTR) continue;
         if (errno == EPIPE) return false;
@@ -87,6 +87,11 @@ bool Output::flush() {
     }
     text_.clear();
     return true;
+}
+
+bool Output::write(const std::string& text) {
+    text_ += text;
+    return flush();
 }
 
 int Output::finish(int wanted) {

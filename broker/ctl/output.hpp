@@ -34,6 +34,8 @@ class Output {
 
     // What is there, for a caller that writes it itself.
     [[nodiscard]] std::string take() { return std::exchange(text_, std::string()); }
+    // Writes this at once; false if nobody takes it.
+    bool write(const std::string& text);
     // Writes what is there. The exit code: `wanted` if it was taken, or nobody wanted it.
     int finish(int wanted);
     // The same at once, for what is shown piece by piece; false if nobody takes it.

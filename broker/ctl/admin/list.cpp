@@ -1,14 +1,18 @@
 // broker/ctl/admin/list.cpp -- `dibs ls`: what there is, kind by kind.
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
 #include <set>
 #include <string_view>
 
 #include "broker/ctl/admin/admin_client.hpp"
 #include "broker/ctl/admin/listing.hpp"
 #include "broker/ctl/admin/name.hpp"
+#include "broker/ctl/admin/row_order.hpp"
+#include "broker/ctl/admin/watch.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/output.hpp"
 #include "broker/ctl/subcommand.hpp"
+#include "broker/ctl/who.hpp"
 #include "broker/spelling.hpp"
 
 namespace dibs::ctl {
@@ -27,6 +31,25 @@ void check_kind(const std::string& kind) {
         text += "; there are ";
     }
     throw Failure(kExitUsage, text + "pools, slots, workers, claims, leases and clients");
+}
+
+// Rows of several users.
+bool has_users(const std::string& kind) {
+    return kind != "pools" && kind != "slots";
+}
+
+// Without its rows.
+Sheet columns_of_kind(const std::string& kind) {
+    if (kind == "pools") return pool_sheet({});
+    if (kind == "slots") return slot_sheet({}, {});
+    if (kind == "claims") return claim_sheet({}, {});
+    if (kind == "leases") return lease_sheet({}, {});
+    return client_sheet({}, kind == "workers", {});
+}
+
+uint32_t user_named(const std::string& text) {
+    if (const auto uid = user_number(text)) return *uid;
+    throw Failure(kExitUsage, "--user: there is no user \"" + text + "\"");
 }
 
 Sheet listed(AdminClient& client, const std::string& kind, const std::string& pool) {
@@ -49,6 +72,17 @@ int run_list(int argc, char** argv) {
                         "administer.");
     arguments.operand("KIND", &kind, "pools, slots, workers, claims, leases or clients");
     arguments.text("-p,--pool", &pool, "of this pool only");
+    std::string user;
+    arguments.text("-u,--user", &user, "of this user only, by name or uid", "USER");
+    std::string by;
+    arguments.text("-s,--sort",
+                   &by,
+                   "by this column: numbers and times from the largest on, names from A to Z",
+                   "COLUMN");
+    bool reversed = false;
+    arguments.flag("-r,--reverse", &reversed, "the other way round");
+    int64_t period_ns = 0;
+    arguments.seconds("-w,--watch", &period_ns, "2", "again every so many seconds, or 2");
     Output output(arguments);
     if (const auto exit = arguments.parse(argc, argv)) return *exit;
     (void)output.form();
@@ -59,8 +93,26 @@ int run_list(int argc, char** argv) {
             throw Failure(kExitUsage, "--pool: " + kind + " belong to no pool; list slots instead");
         }
     }
+    std::optional<uint32_t> uid;
+    if (arguments.given("--user")) {
+        if (!has_users(kind)) {
+            throw Failure(kExitUsage,
+                          "--user: " + kind + " belong to no user; list leases instead");
+        }
+        uid = user_named(user);
+    }
+    std::optional<size_t> column;
+    if (arguments.given("--sort")) column = column_named(columns_of_kind(kind), by);
+    if (reversed && !column) throw Failure(kExitUsage, "--reverse is for --sort COLUMN");
+    const auto show = [&](AdminClient& client) {
+        Sheet sheet = listed(client, kind, pool);
+        if (uid) keep_user(&sheet, *uid);
+        if (column) sort_rows(&sheet, *column, reversed);
+        output.show_rows(sheet);
+    };
+    if (period_ns != 0) return watch(output, "dibs ls " + kind, period_ns, show);
     AdminClient client(output.socket());
-    output.show_rows(listed(client, kind, pool));
+    show(client);
     return output.finish(kExitOk);
 }
 
