@@ -132,7 +132,8 @@ void Control::prepare(const std::vector<Session*>& adopted, bool draining) {
     draining_ = draining;
     drain_asked_ = draining_;
     asked_to_end_.fill(draining_);
-    if (draining_) begin_to_stop();
+    if (draining_) begin_to_stop(shm::kNever);  // what its keeper knows counts
+    conversations_.set_orders([this](const admin::Request& order) { return obey(order); });
     if (keeper_ != nullptr) {
         conversations_.set_loader(
             [this](std::span<const uint8_t> snapshot, uint64_t epoch) {
@@ -388,6 +389,7 @@ void Control::take_reports() {
                 break;
             case Report::Kind::kFinished:
                 finished_ = true;
+                if (report.in_order) conversations_.stopped();
                 break;
         }
     }

@@ -70,7 +70,7 @@ class Control {
     };
 
     // Who has sent an order to stop. One that comes both ways is one: pkill signals both processes.
-    enum class Asker : uint8_t { kKeeper, kOther };
+    enum class Asker : uint8_t { kKeeper, kOther, kAdministrator };
 
     [[nodiscard]] int wait_ms() const;
     [[nodiscard]] int listener_fd() const { return listener_->fd(); }
@@ -99,13 +99,15 @@ class Control {
     void hand_over(const LoadedState& loaded);
     void welcome(Session* session);
     void take_signal();
-    void drain(Asker asker);
+    void drain(Asker asker, uint64_t within_ns = 0);
     [[nodiscard]] Asker asker_of(uint32_t pid) const;
     void ask_to_drain();
-    void begin_to_stop();
+    void begin_to_stop(uint64_t within_ns);
+    [[nodiscard]] admin::AnswerT obey(const admin::Request& order);
     void see_off(Caller caller);
     void yield();
-    void reload();
+    // Whether it was taken over, and what of it was not, or why.
+    bool reload(std::vector<std::string>* said);
 
     const Config& config_;               // as it was at the start
     std::set<std::string> named_pools_;  // by the file, now or before
@@ -135,7 +137,8 @@ class Control {
     std::vector<ClientSocket> waiting_;  // for the next broker: they hear it by our end
     bool draining_ = false;
     bool drain_asked_ = false;            // the turn knows
-    std::array<bool, 2> asked_to_end_{};  // by Asker
+    uint64_t drain_within_ns_ = 0;        // what the turn is to be told
+    std::array<bool, 3> asked_to_end_{};  // by Asker
     bool finished_ = false;
 };
 

@@ -5,11 +5,13 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "broker/clock.hpp"
 #include "broker/control.hpp"
@@ -27,7 +29,8 @@ void Control::take_signal() {
     struct signalfd_siginfo signal = {};
     while (read(signals_.get(), &signal, sizeof(signal)) == sizeof(signal)) {
         if (signal.ssi_signo == SIGHUP) {
-            reload();
+            std::vector<std::string> said;
+            (void)reload(&said);
         } else if (signal.ssi_signo == SIGUSR2) {
             yield();
         } else if (signal.ssi_signo == SIGUSR1) {
@@ -45,19 +48,20 @@ Control::Asker Control::asker_of(uint32_t pid) const {
     return keeper && static_cast<uint32_t>(*keeper) == pid ? Asker::kKeeper : Asker::kOther;
 }
 
-// The first time waits for leases, the second time does not.
-void Control::drain(Asker asker) {
+// A signal waits for leases the first time, the second time it does not. Of two orders that wait
+// the one that ends first counts.
+void Control::drain(Asker asker, uint64_t within_ns) {
     const bool again = std::exchange(asked_to_end_[static_cast<size_t>(asker)], true);
-    if (draining_) {
-        if (!again) return;
+    if (draining_ && again && asker != Asker::kAdministrator) {
         Request request;
         request.kind = Request::Kind::kStop;
         (void)exchange_.ask(request);
         return;
     }
-    log::info("draining: no more sessions, waiting claims are rejected");
+    if (!draining_) log::info("draining: no more sessions, waiting claims are rejected");
     draining_ = true;
-    begin_to_stop();
+    begin_to_stop(within_ns);
+    drain_within_ns_ = within_ns;
     ask_to_drain();
 }
 
@@ -65,12 +69,18 @@ void Control::drain(Asker asker) {
 void Control::ask_to_drain() {
     Request request;
     request.kind = Request::Kind::kDrain;
+    request.within_ns = drain_within_ns_;
     drain_asked_ = exchange_.ask(request);
 }
 
 // The socket stays until the end, or another broker would begin there and hand out the same things.
-void Control::begin_to_stop() {
-    if (keeper_ != nullptr) keeper_->stopping(Clock::monotonic());
+// Successors count drain_timeout from when the order came: one that waits for longer is told of as
+// one that comes later.
+void Control::begin_to_stop(uint64_t within_ns) {
+    if (keeper_ == nullptr) return;
+    const uint64_t now = Clock::monotonic();
+    const uint64_t more = within_ns - std::min(within_ns, config_.drain_timeout_ns);
+    keeper_->stopping(more < shm::kNever - now ? now + more : shm::kNever);
 }
 
 // A session would end with this broker. At a socket that a manager has lent the next one will be:
@@ -95,8 +105,35 @@ void Control::yield() {
     (void)exchange_.ask(request);
 }
 
-void Control::reload() {
-    if (file_.empty()) return log::warning("no configuration file was given: nothing to read");
+// Of an administrator. A stop is answered by the broker's end.
+admin::AnswerT Control::obey(const admin::Request& order) {
+    admin::AnswerT answer;
+    if (order.ask() == admin::Ask::stop) {
+        drain(Asker::kAdministrator, order.interval_ns());
+    } else if (order.ask() == admin::Ask::reload) {
+        if (!reload(&answer.names)) answer.code = admin::Code::refused;
+    } else if (keeper_ == nullptr || draining_) {
+        answer.code = admin::Code::refused;
+        answer.names.emplace_back(draining_ ? "the broker is about to stop"
+                                            : "this broker has no keeper to start its successor");
+    } else {
+        yield();
+    }
+    return answer;
+}
+
+bool Control::reload(std::vector<std::string>* said) {
+    const auto refuse = [&](const std::string& why) {
+        log::error(why);
+        said->push_back(why);
+        log::error("the configuration stays as it was");
+        return false;
+    };
+    if (file_.empty()) {
+        said->emplace_back("dibsd was started without a configuration file: nothing to read");
+        log::warning(said->back());
+        return false;
+    }
     // A user's name may be asked for over a network, a file come from one.
     ConfigResult read = [this] {
         const KeeperLink::Busy busy(keeper_);
@@ -105,21 +142,24 @@ void Control::reload() {
     if (!read.mistakes.empty()) {
         for (const std::string& mistake : read.mistakes)
             log::error(mistake);
-        return log::error("the configuration stays as it was");
+        *said = std::move(read.mistakes);
+        log::error("the configuration stays as it was");
+        return false;
     }
     // As an editor or a full disk leaves it: who wants to name nothing more can say so.
     if (read.config.text.value_or("").find_first_not_of(" \t\r\n") == std::string::npos) {
-        return log::error(file_ + ": is empty; the configuration stays as it was");
+        return refuse(file_ + ": is empty");
     }
-    for (const std::string& fixed : fixed_differences(config_, read.config))
-        log::warning(fixed);
+    *said = fixed_differences(config_, read.config);
     std::set<std::string> named;
     for (const PoolSettings& pool : read.config.pools)
         named.insert(pool.name);
     for (const std::string& name : named_pools_) {
         if (named.count(name) != 0) continue;
-        log::warning("pool \"" + name + "\" is no longer named; it stays as it was");
+        said->push_back("pool \"" + name + "\" is no longer named; it stays as it was");
     }
+    for (const std::string& unchanged : *said)
+        log::warning(unchanged);
     const std::string level = read.config.log_level;
     const std::string text = read.config.text.value_or("");
     const std::shared_ptr<const Policy> policy = read.config.policy;
@@ -128,7 +168,7 @@ void Control::reload() {
     request.kind = Request::Kind::kConfig;
     request.config = config.get();
     if (!exchange_.ask(request)) {
-        return log::error("the turn has too much to hear: the configuration stays as it was");
+        return refuse("the turn has too much to hear");
     }
     (void)config.release();
     named_pools_.merge(named);
@@ -136,6 +176,7 @@ void Control::reload() {
     admission_.set_policy(policy);
     if (keeper_ != nullptr) keeper_->keep_config(text);
     log::info("the configuration has been read again");
+    return true;
 }
 
 }  // namespace dibs

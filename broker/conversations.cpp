@@ -123,7 +123,8 @@ void Conversations::begin(Caller caller,
     caller.socket.watched_in(epoll_.get());
     if (!send_welcome(socket, is_admin, admin_group, epoch)) return;
     epoch_ = epoch;
-    all_[next_number_++] = {std::move(caller.socket), uid, is_admin, false, now_ns + kSilenceNs};
+    all_[next_number_++] = {
+        std::move(caller.socket), uid, is_admin, false, false, now_ns + kSilenceNs};
 }
 
 void Conversations::hear(uint64_t now_ns) {
@@ -191,6 +192,9 @@ bool Conversations::take(uint64_t number,
     if (asked->ask() == admin::Ask::record) return record(number, conversation, asked->cursor());
     if (asked->ask() == admin::Ask::load) return load(number, conversation, *asked);
     if (asked->ask() == admin::Ask::events) return subscribe(number, conversation);
+    if (asked->ask() >= admin::Ask::stop && asked->ask() <= admin::Ask::upgrade) {
+        return order(number, conversation, *asked);
+    }
     auto job = std::make_unique<AdminJob>();
     job->conversation = number;
     job->uid = conversation.uid;
@@ -269,6 +273,25 @@ void Conversations::finish_dump(uint64_t now_ns) {
     }
     listen(found->first, conversation, true);
     if (found->first == recorder_) begin_telling(recorder_, conversation);
+}
+
+bool Conversations::order(uint64_t number,
+                          Conversation& conversation,
+                          const admin::Request& request) {
+    if (!conversation.is_admin) return deny(conversation);
+    const admin::AnswerT answer = obey_(request);
+    if (request.ask() != admin::Ask::stop) return send_answer(conversation.socket.get(), answer);
+    conversation.busy = conversation.awaits_end = true;
+    listen(number, conversation, false);
+    return true;
+}
+
+void Conversations::stopped() {
+    for (const auto& [number, conversation] : all_) {
+        if (conversation.awaits_end) {
+            (void)send_answer(conversation.socket.get(), admin::AnswerT());
+        }
+    }
 }
 
 // Slices are put together; the last one makes them a STATE, which the turn must agree to.

@@ -67,6 +67,11 @@ class Conversations {
         load_ = std::move(load);
         take_loaded_ = std::move(take);
     }
+    // What the control thread does itself: stop, reload, upgrade. Before anybody is heard.
+    using Obey = std::function<admin::AnswerT(const admin::Request& order)>;
+    void set_orders(Obey obey) { obey_ = std::move(obey); }
+    // The broker has stopped in order: who has ordered it is told.
+    void stopped();
     void replaced(const char* why, uint64_t now_ns);
     // What is dumped. Before anybody is heard.
     void set_state(std::span<std::byte> state) { dumps_.set_state(state); }
@@ -78,6 +83,7 @@ class Conversations {
         uint32_t uid = 0;
         bool is_admin = false;
         bool busy = false;
+        bool awaits_end = false;  // it has ordered a stop
         uint64_t silent_until_ns = 0;
         std::vector<uint8_t> dump = {};             // of which it reads slices
         std::vector<uint8_t> load = {};             // slices that have come
@@ -100,6 +106,9 @@ class Conversations {
     [[nodiscard]] bool load(uint64_t number,
                             Conversation& conversation,
                             const admin::Request& request);
+    [[nodiscard]] bool order(uint64_t number,
+                             Conversation& conversation,
+                             const admin::Request& request);
     [[nodiscard]] bool begin_load(uint64_t number, std::span<const uint8_t> snapshot);
     [[nodiscard]] static bool refuse(const Conversation& conversation, const std::string& why);
     [[nodiscard]] static bool deny(const Conversation& conversation);
@@ -116,6 +125,7 @@ class Conversations {
 
     Exchange& exchange_;
     Dumps dumps_;
+    Obey obey_;
     Load load_;
     TakeLoaded take_loaded_;  // none: nobody could start a successor
     LoadedState loaded_;      // while the turn is asked, and for ever once it has agreed

@@ -87,6 +87,9 @@ void Desk::serve(AdminJob& job) {
         case Ask::load:
         case Ask::events:
         case Ask::record:
+        case Ask::stop:
+        case Ask::reload:
+        case Ask::upgrade:
             break;
     }
     job.answer.code = Code::unsupported;
@@ -126,7 +129,7 @@ void Desk::status(AdminJob& job) const {
     told->turns = counters.turns;
     told->next_number = counters.arrival_next;
     told->draining = core_.draining();
-    told->stopping = end_ns_ != shm::kNever;
+    told->stopping = stopping_;
     if (told->stopping) told->stops_in_ns = left(end_ns_);
     told->sessions_max = core_.sessions_max();
     told->sessions = told->sessions_max - counters.sessions_free;
@@ -310,7 +313,7 @@ void Desk::drain(AdminJob& job, bool on) {
     if (!job.is_admin) {
         job.answer.code = Code::denied;
     } else if (pool_of(job, &pool)) {
-        if (!on && pool == shm::kNoRow && end_ns_ != shm::kNever) {
+        if (!on && pool == shm::kNoRow && stopping_) {
             job.answer.code = Code::refused;
             job.answer.names.emplace_back("it was asked to stop, which nothing takes back");
             return;

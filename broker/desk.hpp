@@ -21,8 +21,12 @@ class Desk {
   public:
     Desk(core::Core& core, const Quotas& quotas) : core_(core), quotas_(quotas) {}
 
-    // The broker was asked to stop, and does at this instant (broker time) at the latest.
-    void set_end(core::TimeNs end_ns) { end_ns_ = end_ns; }
+    // The broker was asked to stop, and does at this instant (broker time) at the latest; kNever:
+    // once all leases have ended.
+    void set_end(core::TimeNs end_ns) {
+        stopping_ = true;
+        end_ns_ = end_ns;
+    }
 
     void serve(AdminJob& job);
     // Of a job that pulls: takes what was decided in this turn into its answer; also that one of
@@ -101,6 +105,7 @@ class Desk {
 
     core::Core& core_;
     const Quotas& quotas_;
+    bool stopping_ = false;
     core::TimeNs end_ns_ = shm::kNever;
     uint64_t pulls_ = 0;
 };

@@ -43,6 +43,7 @@ struct Request {
     Copying* copying = nullptr;
     uint32_t row = 0;
     uint32_t generation = 0;
+    uint64_t within_ns = 0;  // kDrain: leases end by then; 0: as configured; kNever: they may go on
     bool unless_used = false;  // kEnd: not if its client has ever said anything
 };
 
@@ -59,7 +60,8 @@ struct Report {
     };
     Kind kind = Kind::kFinished;
     Session* session = nullptr;
-    const char* why = "";  // kFull, kReplaced
+    const char* why = "";   // kFull, kReplaced
+    bool in_order = false;  // kFinished: nobody goes on
     AdminJob* job = nullptr;
     Copying* copying = nullptr;
 };

@@ -344,7 +344,7 @@ void Keeper::take(KeeperPacket& packet) {
         case KeeperWord::kServing:
             return broker_serves(packet.message);
         case KeeperWord::kStopping:
-            if (asked_ns_ == 0) asked_ns_ = packet.message.asked_ns;
+            asked_to_stop(packet.message.asked_ns);
             standby_.cancel();
             return;
         case KeeperWord::kStopped:

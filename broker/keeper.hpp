@@ -105,6 +105,7 @@ class Keeper {
     void look_for_answer(uint64_t now);
     void look_whether_it_begins(uint64_t now);
     void take_signals();
+    void asked_to_stop(uint64_t asked_ns);
     void finish(int exit_code);
 
     OwnProgram program_;

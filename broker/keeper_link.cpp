@@ -236,7 +236,7 @@ void KeeperLink::say(KeeperWord word) {
 }
 
 void KeeperLink::stopping(uint64_t asked_ns) {
-    if (asked_ns_ == 0) asked_ns_ = asked_ns;
+    if (asked_ns_ == 0 || asked_ns < asked_ns_) asked_ns_ = asked_ns;
     KeeperMessage message;
     message.word = KeeperWord::kStopping;
     message.asked_ns = asked_ns_;

@@ -33,8 +33,7 @@ void Keeper::take_signals() {
         const bool again = stop && std::exchange(told_to_stop_, true);
         if (stop) {
             notices_.say("STOPPING=1");
-            if (asked_ns_ == 0) asked_ns_ = Clock::monotonic();
-            if (again) asked_ns_ = kLongAgoNs;
+            asked_to_stop(again ? kLongAgoNs : Clock::monotonic());
             standby_.cancel();
         }
         if (broker_.pidfd() >= 0) {
@@ -46,6 +45,11 @@ void Keeper::take_signals() {
             finish(1);  // there is none, and nothing that one would have to see to
         }
     }
+}
+
+// The order that ends first counts (KeeperLink::stopping).
+void Keeper::asked_to_stop(uint64_t asked_ns) {
+    if (asked_ns_ == 0 || asked_ns < asked_ns_) asked_ns_ = asked_ns;
 }
 
 // The service is restarted: the broker makes way, as for an upgrade, and the keeper that the

@@ -59,7 +59,10 @@ void Turn::serve() {
         kills_.finish();
         part();
     }
-    exchange_.report({Report::Kind::kFinished, nullptr});
+    Report finished;
+    finished.kind = Report::Kind::kFinished;
+    finished.in_order = !yielded_;
+    exchange_.report(finished);
 }
 
 // The duties of a turn, in their order. Who has `spun` has read the clock some looks ago: what the
@@ -271,20 +274,18 @@ void Turn::hear() {
                 stopped_ = yielded_ = true;
                 break;
             case Request::Kind::kDrain:
-                if (!draining_) drain();
+                drain(request.within_ns == 0 ? drain_timeout_ns_ : request.within_ns);
                 break;
         }
     }
 }
 
-void Turn::drain() {
+// The end that comes first counts.
+void Turn::drain(uint64_t within_ns) {
+    if (!draining_) core_.apply(core::Drain{});
     draining_ = true;
-    end_drain_within(drain_timeout_ns_);
-    core_.apply(core::Drain{});
-}
-
-void Turn::end_drain_within(uint64_t ns) {
-    drain_until_ns_ = now_ + ns;
+    if (within_ns < shm::kNever - now_)
+        drain_until_ns_ = std::min(drain_until_ns_, now_ + within_ns);
     desk_.set_end(drain_until_ns_);
 }
 

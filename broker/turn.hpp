@@ -58,8 +58,7 @@ class Turn {
     void take(bool spun);
     void look_at_clock(bool spun);
     void hear();
-    void drain();
-    void end_drain_within(uint64_t ns);
+    void drain(uint64_t within_ns);
     void open(Session* session);
     void end(const Request& request);
     void administer(AdminJob* job);
@@ -81,6 +80,7 @@ class Turn {
     [[nodiscard]] bool drained() const;
     void part();
     [[nodiscard]] core::TimeNs death_of(const Inheritance& inheritance) const;
+    [[nodiscard]] uint64_t drain_left(uint64_t asked_ns) const;
     void adopt(Inheritance& inheritance);
     void end_the_lost();
     void set_pools(Config& config, bool takeover);

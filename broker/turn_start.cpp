@@ -30,7 +30,7 @@ void Turn::prepare(Config& config, Inheritance& inheritance) {
     if (inheritance.asked_ns != 0) {
         // It goes on, or begins: the order may have come when nobody could follow it any more.
         begin_unheard();
-        drain();
+        drain(shm::kNever);
         finish_unheard();
     } else if (core_.draining() && anew) {  // what was to stop is to serve again
         begin_unheard();
@@ -47,11 +47,17 @@ void Turn::prepare(Config& config, Inheritance& inheritance) {
     publisher_.publish_all();
     standstill_.begin(now_);  // until what was said meanwhile has been read
     if (!draining_) return;
-    const uint64_t waited = inheritance.asked_ns == kLongAgoNs
-                                ? drain_timeout_ns_
-                                : Clock::monotonic() - inheritance.asked_ns;
-    end_drain_within(drain_timeout_ns_ - std::min(waited, drain_timeout_ns_));
-    stopped_ = drained() || waited >= drain_timeout_ns_;
+    const uint64_t left = drain_left(inheritance.asked_ns);
+    drain(left);
+    stopped_ = drained() || left == 0;
+}
+
+// Of an order to stop that an earlier broker was given.
+uint64_t Turn::drain_left(uint64_t asked_ns) const {
+    if (asked_ns == kLongAgoNs) return 0;
+    if (asked_ns >= shm::kNever - drain_timeout_ns_) return shm::kNever;
+    const uint64_t end_ns = asked_ns + drain_timeout_ns_;
+    return end_ns - std::min(end_ns, Clock::monotonic());
 }
 
 // In broker time. Where nobody knows it: the last instant that STATE saw. The death is the last one

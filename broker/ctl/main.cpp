@@ -52,13 +52,16 @@ constexpr Subcommand kSubcommands[] = {
     {"pull", "ask for work for workers that do not attach", dibs::ctl::run_pull},
     {"record", "write down what the broker is given, for replay", dibs::ctl::run_record},
     {"release", "end a lease", dibs::ctl::run_release},
+    {"reload", "read the configuration again", dibs::ctl::run_reload},
     {"renew", "prolong a lease", dibs::ctl::run_renew},
     {"replay", "run a journal of commands through the scheduler", dibs::ctl::run_replay},
     {"report", "say what a worker that does not attach does", dibs::ctl::run_report},
     {"show", "show everything about one thing", dibs::ctl::run_show},
     {"snapshot", "show one picture of a pool's counters", dibs::ctl::run_snapshot},
     {"status", "show the broker", dibs::ctl::run_status},
+    {"stop", "end the broker, once its leases have ended", dibs::ctl::run_stop},
     {"undrain", "take claims again", dibs::ctl::run_undrain},
+    {"upgrade", "have the installed program take over, leases and all", dibs::ctl::run_upgrade},
     kVersion,
     {"worker", "offer processes of a command as slots", dibs::ctl::run_worker},
 };
@@ -69,6 +72,9 @@ bool changes_things(std::string_view name) {
                                              std::string_view("drain"),
                                              std::string_view("load"),
                                              std::string_view("release"),
+                                             std::string_view("reload"),
+                                             std::string_view("stop"),
+                                             std::string_view("upgrade"),
                                              std::string_view("report"),
                                              std::string_view("pull")};
     return std::find(kChanging.begin(), kChanging.end(), name) != kChanging.end();

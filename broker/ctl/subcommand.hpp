@@ -38,13 +38,16 @@ int run_metrics(int argc, char** argv);
 int run_pull(int argc, char** argv);
 int run_record(int argc, char** argv);
 int run_release(int argc, char** argv);
+int run_reload(int argc, char** argv);
 int run_renew(int argc, char** argv);
 int run_replay(int argc, char** argv);
 int run_report(int argc, char** argv);
 int run_show(int argc, char** argv);
 int run_snapshot(int argc, char** argv);
 int run_status(int argc, char** argv);
+int run_stop(int argc, char** argv);
 int run_undrain(int argc, char** argv);
+int run_upgrade(int argc, char** argv);
 int run_version(int argc, char** argv);
 int run_worker(int argc, char** argv);
 

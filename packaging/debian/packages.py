@@ -35,7 +35,7 @@ ABOUT = {
 # Where staged files go: the first pattern that matches.
 DEALT = [
     (r"usr/bin/.*|usr/share/man/man[158]/.*|usr/share/(bash|zsh|fish).*|usr/lib/(systemd|sysusers|"
-     r"tmpfiles).*|usr/share/dibs/.*|etc/.*", "dibs"),
+     r"tmpfiles).*|usr/share/(doc/)?dibs/.*|etc/.*", "dibs"),
     (r"usr/lib/[^/]+/libdibs\.so\.\d.*", "libdibs0"),
     (r"usr/include/.*|usr/lib/[^/]+/(libdibs\.so|pkgconfig/.*)|usr/share/man/man3/.*",
      "libdibs-dev"),
@@ -76,8 +76,11 @@ def stage(build, folder):
     place("packaging/systemd/dibsd-user.service", "usr/lib/systemd/user/dibsd.service")
     place("packaging/systemd/dibs.sysusers", "usr/lib/sysusers.d/dibs.conf")
     place("packaging/systemd/dibs.tmpfiles", "usr/lib/tmpfiles.d/dibs.conf")
-    for extra in sorted((ROOT / "packaging/systemd").glob("*.socket")):
-        place(extra.relative_to(ROOT), f"usr/lib/systemd/system/{extra.name}")
+    for pattern in ("*.socket", "*@.service"):
+        for extra in sorted((ROOT / "packaging/systemd").glob(pattern)):
+            place(extra.relative_to(ROOT), f"usr/lib/systemd/system/{extra.name}")
+    for extra in sorted((ROOT / "docs").iterdir()):
+        place(extra.relative_to(ROOT), f"usr/share/doc/dibs/{extra.name}")
     for source in sorted((ROOT / "clientlib/bindings/python/dibs").iterdir()):
         if source.suffix in (".py", ".typed"):
             place(source.relative_to(ROOT), f"usr/lib/python3/dist-packages/dibs/{source.name}")
@@ -153,7 +156,7 @@ def finish(name, tree, version, architecture):
     for file in binaries(tree):
         output("strip", "--strip-unneeded", str(file))
     documents = tree / "usr/share/doc" / name
-    documents.mkdir(parents=True)
+    documents.mkdir(parents=True, exist_ok=True)
     (documents / "copyright").write_text(
         "dibs is under the Apache License 2.0: /usr/share/common-licenses/Apache-2.0\n")
     changes = (ROOT / "CHANGELOG.md").read_bytes()

@@ -238,12 +238,16 @@ def check_configuration(tap, machine, service):
     service.kill_both()
     tap.equal("a broken file: so it does when both are killed",
               (service.is_up(), fences(machine), slots(machine)), (True, [holder.fence], ["3"]))
-    restarting = subprocess.Popen(machine.command("systemctl", "restart", "dibsd"),
-                                  stderr=subprocess.DEVNULL)
+    tap.equal("a broken file: so it does over a restart, which keeps the lease",
+              (service.call("restart", "dibsd")[0], fences(machine), slots(machine)),
+              (0, [holder.fence], ["3"]))
+    stopping = subprocess.Popen(machine.command("systemctl", "stop", "dibsd"),
+                                stderr=subprocess.DEVNULL)
     await_(lambda: service.show("SubState") == "stop-sigterm", "the drain")
-    tap.equal("a restart waits for the lease", (restarting.poll(), holder.ask("release")),
+    tap.equal("a stop waits for the lease", (stopping.poll(), holder.ask("release")),
               (None, "True"))
-    tap.equal("a broken file: fails the restart", restarting.wait(timeout=PATIENCE) != 0, True)
+    tap.equal("and ends in order", stopping.wait(timeout=PATIENCE), 0)
+    tap.equal("a broken file: fails the start", service.call("start", "dibsd")[0] != 0, True)
     tap.equal("a broken file: is not tried again", (service.show("SubState"),
                                                     service.show("NRestarts")), ("failed", "0"))
     tap.equal("the holder is told", holder.ask("claim"), "BrokerLost")

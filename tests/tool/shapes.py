@@ -173,6 +173,9 @@ def gather(place):
     worker.terminate()
     worker.wait()
     take("load", dump)
+    take("reload")
+    take("upgrade")
+    take("stop")
     return shapes
 
 

@@ -303,4 +303,18 @@ std::vector<std::unique_ptr<admin::AccountT>> AdminClient::accounts() {
     return rows;
 }
 
+// Callers wait in the socket's queue until the successor listens. One that the last broker still
+// took has lost it.
+shm::AdminWelcome await_successor(const std::string& socket, uint64_t epoch) {
+    constexpr int kTries = 100;
+    for (int i = 1;; ++i) {
+        try {
+            const AdminClient client(socket);
+            if (client.welcome().epoch > epoch) return client.welcome();
+        } catch (const Failure&) {
+            if (i == kTries) throw;
+        }
+    }
+}
+
 }  // namespace dibs::ctl

@@ -74,4 +74,7 @@ class AdminClient {
     std::vector<uint8_t> packet_;
 };
 
+// The broker that follows the one of this epoch: callers wait until it listens. Failure.
+shm::AdminWelcome await_successor(const std::string& socket, uint64_t epoch);
+
 }  // namespace dibs::ctl

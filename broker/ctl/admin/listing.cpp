@@ -98,7 +98,9 @@ Sheet status_sheet(const admin::StatusT& status, const std::string& socket) {
                           Cell::of(status.epoch),
                           Cell::duration(status.uptime_ns),
                           Cell::of(status.draining),
-                          status.stopping ? Cell::duration(status.stops_in_ns) : Cell(),
+                          status.stopping && status.stops_in_ns != shm::kNever
+                              ? Cell::duration(status.stops_in_ns)
+                              : Cell(),
                           Cell::of(status.is_admin),
                           Cell::of(status.turns),
                           Cell::of(use(status.sessions, status.sessions_max)),

@@ -19,7 +19,6 @@ namespace dibs::ctl {
 namespace {
 
 constexpr size_t kSlice = 32768;
-constexpr int kTries = 100;
 
 std::string read(const std::string& path) {
     try {
@@ -46,19 +45,6 @@ void send(AdminClient& client, const std::string& file, const std::string& bytes
     } while (request.more);
 }
 
-// Callers wait in the socket's queue until the successor listens. One that the last broker still
-// took has lost it.
-uint64_t next_epoch(const std::string& socket, uint64_t last) {
-    for (int i = 1;; ++i) {
-        try {
-            const AdminClient client(socket);
-            if (client.welcome().epoch > last) return client.welcome().epoch;
-        } catch (const Failure&) {
-            if (i == kTries) throw;
-        }
-    }
-}
-
 }  // namespace
 
 int run_load(int argc, char** argv) {
@@ -80,7 +66,7 @@ int run_load(int argc, char** argv) {
     if (client.welcome().is_admin == 0) throw client.denied({});
     const uint64_t epoch = client.welcome().epoch;
     send(client, file, bytes);
-    const uint64_t next = next_epoch(client.path(), epoch);
+    const uint64_t next = await_successor(client.path(), epoch).epoch;
     Sheet sheet{"dibs.load/1", {{"file", "FILE"}, {"epoch", "EPOCH"}}};
     sheet.rows.push_back({Cell::of(file), Cell::of(next)});
     output.say("The broker goes on from " + file + ", epoch " + std::to_string(next) + ".");

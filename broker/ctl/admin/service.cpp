@@ -1,0 +1,143 @@
+// broker/ctl/admin/service.cpp -- `dibs reload`, `dibs stop`, `dibs upgrade`.
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "broker/ctl/admin/admin_client.hpp"
+#include "broker/ctl/failure.hpp"
+#include "broker/ctl/output.hpp"
+#include "broker/ctl/subcommand.hpp"
+#include "broker/ctl/talk.hpp"
+#include "broker/terminal_text.hpp"
+#include "shm/layout.hpp"
+
+namespace dibs::ctl {
+
+namespace {
+
+constexpr size_t kNamed = 8;  // leases, before the others are counted
+
+// Of who may not, before anything is asked that is answered late.
+void require_administrator(const AdminClient& client) {
+    if (client.welcome().is_admin == 0) throw client.denied({});
+}
+
+admin::AnswerT give(AdminClient& client, admin::Ask ask) {
+    admin::RequestT request;
+    request.ask = ask;
+    admin::AnswerT answer = client.ask(request);
+    if (answer.code == admin::Code::ok || answer.code == admin::Code::refused) return answer;
+    return client.must(request, {});
+}
+
+std::string named(const std::vector<std::unique_ptr<admin::LeaseT>>& leases) {
+    std::string text;
+    for (size_t i = 0; i < leases.size() && i < kNamed; ++i) {
+        const admin::LeaseT& lease = *leases[i];
+        text += (i == 0 ? "" : ", ") + lease.pool + " l" + std::to_string(lease.number) +
+                " (process " + std::to_string(lease.pid) + ")";
+    }
+    if (leases.size() > kNamed) {
+        text += " and " + std::to_string(leases.size() - kNamed) + " more";
+    }
+    return text;
+}
+
+// Its end is told by the broker's answer, which is its last word.
+void await_stop(const AdminClient& first, uint64_t within_ns) {
+    AdminClient client(first.path(), std::numeric_limits<int64_t>::max());
+    admin::RequestT request;
+    request.ask = admin::Ask::stop;
+    request.interval_ns = within_ns;
+    (void)client.must(request, {});
+}
+
+}  // namespace
+
+int run_reload(int argc, char** argv) {
+    Arguments arguments("reload",
+                        "Has the broker read its configuration again, as SIGHUP does, and says "
+                        "what of it does not change, or which mistakes keep it as it was.");
+    Output output(arguments);
+    if (const auto exit = arguments.parse(argc, argv)) return *exit;
+    AdminClient client(output.socket());
+    require_administrator(client);
+    const admin::AnswerT answer = give(client, admin::Ask::reload);
+    const bool done = answer.code == admin::Code::ok;
+    Sheet sheet{"dibs.reload/1", {{"reloaded", "RELOADED"}, {"said", "SAID"}}};
+    std::string all;
+    for (const std::string& line : answer.names) {
+        talk("dibs reload: " + harmless(line));
+        all += (all.empty() ? "" : "\n") + line;
+    }
+    sheet.rows.push_back({Cell::of(done), all.empty() ? Cell() : Cell::of(all)});
+    output.say(done ? "The configuration has been read again."
+                    : "The configuration stays as it was.");
+    if (output.form() != Form::kTable) output.show_record(sheet);
+    return output.finish(done ? kExitOk : kExitFailed);
+}
+
+int run_stop(int argc, char** argv) {
+    Arguments arguments("stop",
+                        "Ends the broker for good: no new sessions, claims that wait are "
+                        "rejected, and it ends when the last lease has. Without --drain it is "
+                        "refused while leases are held. A restart that keeps them is `systemctl "
+                        "restart dibsd`, or dibs upgrade.");
+    Output output(arguments);
+    bool drain = false;
+    int64_t within_ns = 0;
+    arguments.flag("--drain", &drain, "wait for the leases that are held");
+    arguments.duration("--within", &within_ns, "cut those that are left then; default: never");
+    if (const auto exit = arguments.parse(argc, argv)) return *exit;
+    if (within_ns != 0 && !drain) {
+        throw Failure(kExitUsage, "--within bounds --drain, which is not there");
+    }
+    AdminClient client(output.socket());
+    require_administrator(client);
+    const auto leases = client.leases({}, 0);
+    if (!leases.empty() && !drain) {
+        throw Failure(kExitFailed,
+                      "the broker goes on, since leases are held: " + named(leases) +
+                          "; --drain takes no new claims and waits for their end");
+    }
+    if (!leases.empty()) {
+        talk("dibs: waiting for the end of what is held: " + harmless(named(leases)));
+    }
+    await_stop(client, within_ns != 0 ? static_cast<uint64_t>(within_ns) : drain ? shm::kNever : 0);
+    Sheet sheet{"dibs.stop/1", {{"stopped", "STOPPED"}}};
+    sheet.rows.push_back({Cell::of(true)});
+    output.say("The broker has stopped.");
+    if (output.form() != Form::kTable) output.show_record(sheet);
+    return output.finish(kExitOk);
+}
+
+int run_upgrade(int argc, char** argv) {
+    Arguments arguments("upgrade",
+                        "Has the next broker take over, which is the program that is installed "
+                        "now. Sessions, waiting claims and leases go on: clients see a pause of "
+                        "some milliseconds.");
+    Output output(arguments);
+    if (const auto exit = arguments.parse(argc, argv)) return *exit;
+    AdminClient client(output.socket());
+    require_administrator(client);
+    const admin::AnswerT answer = give(client, admin::Ask::upgrade);
+    if (answer.code == admin::Code::refused) {
+        throw Failure(kExitFailed, answer.names.empty() ? "refused" : answer.names.front());
+    }
+    const shm::AdminWelcome next = await_successor(client.path(), client.welcome().epoch);
+    const std::string version(next.version, strnlen(next.version, sizeof(next.version)));
+    Sheet sheet{"dibs.upgrade/1",
+                {{"version_before", "BEFORE"}, {"version", "VERSION"}, {"epoch", "EPOCH"}}};
+    sheet.rows.push_back(
+        {Cell::of(client.broker_version()), Cell::of(version), Cell::of(next.epoch)});
+    output.say("The next broker serves: version " + version + " (before: " +
+               client.broker_version() + "), epoch " + std::to_string(next.epoch) + ".");
+    if (output.form() != Form::kTable) output.show_record(sheet);
+    return output.finish(kExitOk);
+}
+
+}  // namespace dibs::ctl

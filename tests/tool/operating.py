@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+# tests/tool/operating.py -- dibs reload, stop and upgrade: what the broker is told to do with itself.
+#
+#   operating.py DIBSD DIBS [PART]     speaks TAP
+# SPDX-License-Identifier: Apache-2.0
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+
+from holding import POOLS, hold
+from tap import case, expect, expect_equal, main
+
+NEW = POOLS + """
+[[pool]]
+name = "other"
+kind = "counted"
+slots = 1
+"""
+BROKEN = POOLS + 'colour = "red"\n'
+
+
+@contextlib.contextmanager
+def kept(place, config=POOLS):
+    """A keeper with its broker, which both end with the case."""
+    file = place.folder / "dibsd.toml"
+    file.write_text('log_level = "off"\n' + config)
+    with subprocess.Popen([place.dibsd, "--config", file, "--socket", place.socket],
+                          stdout=subprocess.PIPE, text=True) as keeper:
+        try:
+            expect_equal(keeper.stdout.readline(), f"dibsd: ready on {place.socket}\n")
+            yield keeper
+        finally:
+            while keeper.poll() is None:  # a second order does not wait for leases
+                keeper.terminate()
+                os.sched_yield()
+
+
+def status(place):
+    return json.loads(place.run("status", "-o", "json")[1])
+
+
+@case("reload: takes the file over, and says what does not change")
+def reload(place):
+    place.start(POOLS)
+    (place.folder / "dibsd.toml").write_text('log_level = "off"\n' + NEW +
+                                             "[limits]\nslots = 64\n")
+    expect_equal(place.run("reload"),
+                 (0, "The configuration has been read again.\n",
+                  "dibs reload: limits are fixed until the next start\n"))
+    expect_equal(place.run("exec", "other", "--timeout", "60s", "--", "true"), (0, "", ""))
+
+
+@case("reload: a mistake is told with its place, and changes nothing")
+def broken(place):
+    place.start(POOLS)
+    file = place.folder / "dibsd.toml"
+    file.write_text(BROKEN)
+    line = BROKEN.splitlines().index('colour = "red"') + 1
+    said = f'{file}:{line}:1: unknown key "colour" in a pool'
+    code, out, err = place.run("reload", "-o", "json")
+    expect_equal((code, err), (1, f"dibs reload: {said}\n"))
+    expect_equal(json.loads(out), {"schema": "dibs.reload/1", "reloaded": False, "said": said})
+    expect_equal(place.run("exec", "gpu", "--", "true"), (0, "", ""))
+
+
+@case("stop: is refused while a lease is held, and names it; ends the broker where none is")
+def stop(place):
+    broker = place.start(POOLS)
+    holder, _ = hold(place, "gpu")
+    code, out, err = place.run("stop")
+    expect_equal((code, out), (1, ""))
+    expect(err.startswith("dibs stop: the broker goes on, since leases are held: gpu l1 (process "), err)
+    expect(err.endswith("; --drain takes no new claims and waits for their end\n"), err)
+    holder.terminate()
+    holder.wait()
+    expect_equal(place.run("stop"), (0, "The broker has stopped.\n", ""))
+    expect_equal(broker.wait(), 0)
+
+
+@case("stop --drain: waits longer than drain_timeout, over the broker's death too")
+def drained(place):
+    with kept(place, 'drain_timeout = "1ms"\n' + POOLS) as keeper:
+        holder, _ = hold(place, "gpu")
+        stopping = place.begin("stop", "--drain")
+        expect(stopping.stderr.readline().startswith(
+            "dibs: waiting for the end of what is held: gpu l1 (process "), "says whom it waits for")
+        while not status(place)["draining"]:
+            expect_equal(stopping.poll(), None)
+        first = status(place)
+        expect_equal((first["stops_in_ns"], first["draining"]), (None, True))
+        os.kill(first["pid"], signal.SIGKILL)
+        expect_equal(stopping.wait(), 3)  # the broker that it asked has died, and it says so
+        again = place.begin("stop", "--drain")
+        again.stderr.readline()
+        while status(place)["epoch"] == first["epoch"]:
+            expect_equal(again.poll(), None)
+        expect_equal((status(place)["draining"], holder.poll(), keeper.poll()), (True, None, None))
+        holder.terminate()
+        expect_equal(again.communicate(timeout=60)[0], "The broker has stopped.\n")
+        expect_equal(keeper.wait(), 0)
+
+
+@case("stop --drain --within: cuts what is left then")
+def bounded(place):
+    broker = place.start(POOLS)
+    holder, _ = hold(place, "gpu")
+    code, out, _ = place.run("stop", "--drain", "--within", "1ms")
+    expect_equal((code, out, broker.wait()), (0, "The broker has stopped.\n", 0))
+    expect(holder.wait() != 0, "its holder is told")
+
+
+@case("a signal shortens a drain without a bound to drain_timeout")
+def shortened(place):
+    broker = place.start('drain_timeout = "1ms"\n' + POOLS)
+    hold(place, "gpu")
+    stopping = place.begin("stop", "--drain")
+    stopping.stderr.readline()
+    while not status(place)["draining"]:
+        expect_equal(stopping.poll(), None)
+    broker.terminate()
+    expect_equal((broker.wait(), stopping.wait()), (0, 0))
+
+
+@case("upgrade: the next broker serves, and leases go on")
+def upgrade(place):
+    with kept(place):
+        holder, _ = hold(place, "gpu")
+        before = status(place)
+        code, out, err = place.run("upgrade", "-o", "json")
+        after = status(place)
+        expect_equal((code, err), (0, ""))
+        expect_equal(json.loads(out)["epoch"], after["epoch"])
+        expect(after["epoch"] > before["epoch"] and after["pid"] != before["pid"], "it is another one")
+        expect_equal((after["leases"], holder.poll()), (1, None))
+
+
+@case("upgrade: a broker without a keeper refuses")
+def no_keeper(place):
+    place.start(POOLS)
+    expect_equal(place.run("upgrade"),
+                 (1, "", "dibs upgrade: this broker has no keeper to start its successor\n"))
+
+
+@case("all three are an administrator's")
+def denied(place):
+    if os.geteuid() != 0:
+        return
+    place.start('socket_mode = "0666"\n' + POOLS)
+    place.folder.chmod(0o755)
+    for word in ("reload", "stop", "upgrade"):
+        code, out, err = place.run(word, user=65534)
+        expect_equal((code, out), (5, ""))
+        expect(err.startswith(f"dibs {word}: "), err)
+
+
+if __name__ == "__main__":
+    main(sys.argv)
