@@ -60,6 +60,7 @@ constexpr Subcommand kSubcommands[] = {
     {"snapshot", "show one picture of a pool's counters", dibs::ctl::run_snapshot},
     {"status", "show the broker", dibs::ctl::run_status},
     {"stop", "end the broker, once its leases have ended", dibs::ctl::run_stop},
+    {"top", "show pools, accounts, claims and leases, live", dibs::ctl::run_top},
     {"undrain", "take claims again", dibs::ctl::run_undrain},
     {"upgrade", "have the installed program take over, leases and all", dibs::ctl::run_upgrade},
     kVersion,

@@ -44,6 +44,12 @@ void require_output() {
     if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY) throw Failure(kExitFailed, unwritten(EBADF));
 }
 
+Output::Output(Arguments& arguments, TextOnly) {
+    signal(SIGPIPE, SIG_IGN);
+    arguments.text(
+        "--socket", &socket_, "the broker's socket; else DIBS_SOCKET, then its place", "PATH");
+}
+
 Output::Output(Arguments& arguments) {
     signal(SIGPIPE, SIG_IGN);
     arguments.text(

@@ -24,6 +24,10 @@ class Output {
   public:
     // Adds -o and --socket.
     explicit Output(Arguments& arguments);
+    // --socket alone.
+    struct TextOnly {};
+    static constexpr TextOnly kTextOnly = {};
+    Output(Arguments& arguments, TextOnly);
 
     void show_rows(const Sheet& sheet);
     void show_record(const Sheet& sheet);

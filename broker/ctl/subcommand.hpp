@@ -46,6 +46,7 @@ int run_show(int argc, char** argv);
 int run_snapshot(int argc, char** argv);
 int run_status(int argc, char** argv);
 int run_stop(int argc, char** argv);
+int run_top(int argc, char** argv);
 int run_undrain(int argc, char** argv);
 int run_upgrade(int argc, char** argv);
 int run_version(int argc, char** argv);

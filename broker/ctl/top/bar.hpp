@@ -1,0 +1,24 @@
+// broker/ctl/top/bar.hpp -- the states of a pool's slots as a bar of letters, which needs no
+// colour.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "schemas/admin_generated.h"
+
+namespace dibs::ctl::top {
+
+// In a bar: what is in use comes first.
+inline constexpr char kLeased = '#';
+inline constexpr char kReserved = '+';
+inline constexpr char kRecovering = '~';
+inline constexpr char kIdle = '.';
+inline constexpr char kElse = '?';  // unknown, parked, absent
+
+// "[##+...]": a letter a slot as far as `width` goes; else in proportion, and what there is has one
+// letter at least.
+std::string bar(const admin::PoolT& pool, size_t width);
+
+}  // namespace dibs::ctl::top
