@@ -187,6 +187,9 @@ struct Core::Parts {
 
     // pools.cpp
     uint32_t set_pool(const PoolConfig& config, std::string* why);
+    [[nodiscard]] std::vector<uint32_t> changed_slots(uint32_t pool,
+                                                      const PoolConfig& config) const;
+    void set_attributes(uint32_t slot, std::string_view text);
     void grow_pool(uint32_t pool, std::span<const std::string_view> attributes);
     bool grow_pools();
     // Slot rows that no growing pool but this one will need.

@@ -89,6 +89,10 @@ std::string change_refusal_of(const PoolConfig& config, const shm::PoolRow& pool
     return {};
 }
 
+std::string_view attributes_of(const PoolConfig& config, uint32_t number) {
+    return number < config.slot_attributes.size() ? config.slot_attributes[number] : "";
+}
+
 }  // namespace
 
 uint32_t Core::Parts::set_pool(const PoolConfig& config, std::string* why) {
@@ -110,7 +114,16 @@ uint32_t Core::Parts::set_pool(const PoolConfig& config, std::string* why) {
                 " more slots do not fit the slot table (" + std::to_string(left) +
                 " rows are free)";
     }
+    const std::vector<uint32_t> changed =
+        is_new || !wrong.empty() ? std::vector<uint32_t>() : changed_slots(row, config);
+    if (!changed.empty() && changed.size() + more > kGrowStep) {
+        wrong = "pool '" + std::string{config.name} + "': attributes of " +
+                std::to_string(changed.size()) + " slots change and " + std::to_string(more) +
+                " slots are added, at most " + std::to_string(kGrowStep) + " at once can";
+    }
     uint32_t blocks = 0;
+    for (const uint32_t slot : changed)
+        blocks += Arena::blocks_for(attributes_of(config, state.slots[slot].number).size());
     for (size_t number = is_new ? 0 : state.pools[row].number_next;
          number < config.slot_attributes.size();
          ++number) {
@@ -171,11 +184,41 @@ uint32_t Core::Parts::set_pool(const PoolConfig& config, std::string* why) {
     stored();
     put(pool.required_label_size, config.required_label.size());
     touch(row);
+    for (const uint32_t slot : changed)
+        set_attributes(slot, attributes_of(config, state.slots[slot].number));
     if (pool.slots < pool.slots_wanted) {
         if (std::find(growing.begin(), growing.end(), row) == growing.end()) growing.push_back(row);
         grow_pool(row, config.slot_attributes);
     }
     return row;
+}
+
+// Of a counted pool: those whose attributes are others by now. Whoever holds one was told the old
+// ones; the next grant tells the new ones.
+std::vector<uint32_t> Core::Parts::changed_slots(uint32_t row, const PoolConfig& config) const {
+    std::vector<uint32_t> changed;
+    if (config.kind != PoolKind::kCounted || config.attributes_max == 0) return changed;
+    std::string had;
+    for (uint32_t slot_row = 0; slot_row < state.slots.size(); ++slot_row) {
+        const shm::SlotRow& slot = state.slots[slot_row];
+        if (slot.state == SlotState::kFree || slot.pool != row) continue;
+        had.resize(slot.attributes == kNoRow ? 0 : slot.attributes_size);
+        if (!had.empty()) {
+            arena.copy(
+                slot.attributes, slot.attributes_size, reinterpret_cast<std::byte*>(had.data()));
+        }
+        if (had != attributes_of(config, slot.number)) changed.push_back(slot_row);
+    }
+    return changed;
+}
+
+void Core::Parts::set_attributes(uint32_t slot_row, std::string_view text) {
+    shm::SlotRow& slot = edit.row(state.slots[slot_row], 1U << 1U);
+    const uint32_t chain =
+        arena.store({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+    arena.free(slot.attributes, slot.attributes_size);
+    put(slot.attributes, chain);
+    put(slot.attributes_size, chain == kNoRow ? 0 : text.size());
 }
 
 // One step. Counted slots are never removed, so the next number is the number of slots.
@@ -184,11 +227,8 @@ void Core::Parts::grow_pool(uint32_t row, std::span<const std::string_view> attr
     for (uint32_t step = 0; step < kGrowStep && pool.slots < pool.slots_wanted; ++step) {
         if (state.counters->slots_free == 0) return;
         const uint32_t slot_row = make_slot(row);
-        shm::SlotRow& slot = edit.row(state.slots[slot_row], 1U << 1U);
-        const std::string_view own = slot.number < attributes.size() ? attributes[slot.number] : "";
-        put(slot.attributes,
-            arena.store({reinterpret_cast<const uint8_t*>(own.data()), own.size()}));
-        put(slot.attributes_size, slot.attributes == kNoRow ? 0 : own.size());
+        const uint32_t number = state.slots[slot_row].number;
+        set_attributes(slot_row, number < attributes.size() ? attributes[number] : "");
         move_slot(slot_row, SlotState::kIdle);
     }
 }

@@ -77,6 +77,36 @@ def fixed(place):
     expect_equal(status_of(reloaded.broker.pid, "Seccomp"), filtered)
 
 
+GPUS = """[[pool]]
+name = "gpu"
+kind = "counted"
+slots = 2
+environment = {{ DEVICE = "device" }}
+attributes = [{{ device = "{first}" }}, {{ device = "{second}" }}]
+"""
+
+
+@case("attributes of a slot are others from the next grant on; whoever holds it has what he was told")
+def attributes(place):
+    reloaded = Reloaded(place, GPUS.format(first="a", second="b"))
+
+    def shown():
+        return sorted(place.run("exec", "gpu:2", "--", "sh", "-c", "echo $DEVICE")[1].strip().split(","))
+
+    expect_equal(shown(), ["a", "b"])
+    holder = place.begin("exec", "gpu", "--", "sh", "-c", "read go; echo $DEVICE", stdin=subprocess.PIPE)
+    while json.loads(place.run("status", "-o", "json")[1])["leases"] != 1:
+        expect_equal(holder.poll(), None)
+    expect_equal(reloaded.read(GPUS.format(first="c", second="b")), ([], READ_AGAIN))
+    expect_equal(holder.communicate("go\n")[0], "a\n")
+    expect_equal(shown(), ["b", "c"])
+    warned, said = reloaded.read(GPUS.format(first="longer", second="b"))
+    expect_equal(said, READ_AGAIN)
+    refused = warned[0] if warned else reloaded.broker.stderr.readline()  # a turn says it, sooner or later
+    expect("attributes_max cannot change" in refused, refused)
+    expect_equal(shown(), ["b", "c"])
+
+
 @case("each of them is told of by itself")
 def each(place):
     same = POOLS.format(first="gpu", slots=2)
