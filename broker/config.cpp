@@ -77,15 +77,21 @@ std::vector<std::string> doubts_about(const Config& config) {
         std::find_if(config.pools.begin(), config.pools.end(), [](const auto& pool) {
             return pool.values.order == shm::PoolOrder::kAccount;
         });
-    if (shared != config.pools.end() && config.accounts.empty()) {
-        doubts.push_back(config.file + ": note: pool \"" + shared->name +
-                         "\" is ordered by account, and there is no [[account]]: until an "
-                         "administrator makes some, all claims are of the free class, which is "
-                         "first come, first served");
+    const bool has_accounts = !config.accounts.empty() || config.account_default;
+    if (shared != config.pools.end() && !has_accounts) {
+        doubts.push_back(
+            config.file + ": note: pool \"" + shared->name +
+            "\" is ordered by account, and there are no accounts: all claims are of the "
+            "free class, which is first come, first served. With share = \"equal\" "
+            "every user gets as much of the pool; [account_default] and [[account]] "
+            "say who gets what");
     }
-    if (shared == config.pools.end() && !config.accounts.empty()) {
-        doubts.push_back(config.file + ": note: [[account]] \"" + config.accounts.front().name +
-                         "\": no pool has order = \"account\", so accounts change nothing");
+    if (shared == config.pools.end() && has_accounts) {
+        const std::string which = config.accounts.empty()
+                                      ? "[account_default]"
+                                      : "[[account]] \"" + config.accounts.front().name + "\"";
+        doubts.push_back(config.file + ": note: " + which +
+                         ": no pool has order = \"account\", so accounts change nothing");
     }
     return doubts;
 }

@@ -25,6 +25,9 @@
 //   [[account]]                         # who pays in pools with order = "account"
 //   name = "research"; rate = [3]; charge_max = "100s"; balance = [60]; label_limits = { gpu = 2 }
 //
+//   [account_default]                   # for each uid that has none of its own
+//   rate = 1; running_max = 2           # the keys of an account but its name
+//
 //   [[policy]]                          # who may do how much: broker/policy.hpp
 //   user = "alice"; pools = ["gpu"]; sessions = 16
 //
@@ -59,6 +62,7 @@ struct PoolPreempt {
 struct PoolSettings {
     std::string name;
     PoolPreempt preempt;
+    bool equal_share = false;  // each uid gets as much of it (broker/uid_accounts)
     std::string required_label;
     std::vector<std::string> slot_attributes;  // "key=value", each ended by a zero byte
     std::vector<std::string_view> slot_attribute_views;
@@ -82,6 +86,7 @@ struct Config {
     core::Limits limits;
     std::vector<PoolSettings> pools;
     std::vector<AccountSettings> accounts;
+    std::optional<AccountSettings> account_default;  // for a uid that the file names no account of
     std::shared_ptr<const Policy> policy = std::make_shared<const Policy>();
     HardeningMode hardening = HardeningMode::kOn;
     bool multi_user = false;  // of the command line: its own uid gets no session

@@ -105,15 +105,8 @@ inline void read_label_limits(Section& section, AccountSettings& account, Mistak
     }
 }
 
-inline AccountSettings read_account(const toml::table& table, Mistakes& mistakes) {
-    Section section(table, "an account", mistakes);
-    AccountSettings account;
-    section.text("name", account.name);
-    if (!section.has("name")) {
-        section.missing("name");
-    } else if (table.get("name")->is_string() && !fit_name(account.name)) {
-        section.mistake("name", "must have 1 to 63 bytes and no control characters");
-    }
+// All that an account has but its name.
+inline void read_account_terms(Section& section, AccountSettings& account, Mistakes& mistakes) {
     read_classes(section, "rate", account.rate, 0, kRateMax, mistakes);
     read_classes(section, "balance", account.balance, -kBalanceMax, kBalanceMax, mistakes);
     section.duration("charge_max", account.charge_max_ns, 0, kAccountYearNs);
@@ -123,8 +116,44 @@ inline AccountSettings read_account(const toml::table& table, Mistakes& mistakes
     if (account.saves_too_much()) {
         section.mistake("charge_max", "rate times charge_max is more than can be counted");
     }
+}
+
+inline AccountSettings read_account(const toml::table& table, Mistakes& mistakes) {
+    Section section(table, "an account", mistakes);
+    AccountSettings account;
+    section.text("name", account.name);
+    if (!section.has("name")) {
+        section.missing("name");
+    } else if (table.get("name")->is_string() && !fit_name(account.name)) {
+        section.mistake("name", "must have 1 to 63 bytes and no control characters");
+    }
+    read_account_terms(section, account, mistakes);
     section.finish();
     return account;
+}
+
+// What each uid gets that has no account of its own. A pool with an equal share gives it its rate.
+inline void read_account_default(Section& top, Config& config, Mistakes& mistakes) {
+    const toml::node* node = top.find("account_default");
+    const bool equal = std::any_of(config.pools.begin(), config.pools.end(), [](const auto& pool) {
+        return pool.equal_share;
+    });
+    if (node == nullptr && !equal) return;
+    AccountSettings& account = config.account_default.emplace();
+    if (equal) account.charge_max_ns = 1'000'000'000;
+    if (node == nullptr) return;
+    const toml::table* table = node->as_table();
+    if (table == nullptr) {
+        return mistakes.add(*node, "account_default: must be a table: write [account_default]");
+    }
+    Section section(*table, "[account_default]", mistakes);
+    section.forbid("name", "each user's account has its own, \"uid:<n>\"");
+    if (equal) {
+        for (const char* key : {"rate", "balance"})
+            section.forbid(key, "a pool with share = \"equal\" says it");
+    }
+    read_account_terms(section, account, mistakes);
+    section.finish();
 }
 
 inline void read_accounts(Section& top, Config& config, Mistakes& mistakes) {
@@ -194,15 +223,14 @@ inline void read_preempt(Section& section, PoolPreempt& preempt, Mistakes& mista
 }
 
 // The keys of a pool that say how it is ordered.
-inline void read_order(Section& section,
-                       core::PoolConfig& values,
-                       PoolPreempt& preempt,
-                       Mistakes& mistakes) {
+inline void read_order(Section& section, PoolSettings& pool, Mistakes& mistakes) {
+    core::PoolConfig& values = pool.values;
     section.word("order",
                  values.order,
                  {{"arrival", shm::PoolOrder::kArrival}, {"account", shm::PoolOrder::kAccount}});
     if (values.order != shm::PoolOrder::kAccount) {
-        for (const char* key : {"preempt",
+        for (const char* key : {"share",
+                                "preempt",
                                 "preemption_disabled",
                                 "promote_threshold",
                                 "demote_threshold",
@@ -217,7 +245,10 @@ inline void read_order(Section& section,
         section.mistake("expiry", "a pool ordered by account has cooperative or strict expiry");
     }
     section.flag("preemption_disabled", values.preemption_disabled);
-    read_preempt(section, preempt, mistakes);
+    read_preempt(section, pool.preempt, mistakes);
+    section.word("share", pool.equal_share, {{"rates", false}, {"equal", true}});
+    // What a user holds beyond its means is charged as soon as it has some: its share is its bound.
+    if (pool.equal_share) values.promote_threshold = 0;
     const auto threshold = [&](const char* key, int64_t& out) {
         const toml::node* node = section.find(key);
         if (node == nullptr) return;

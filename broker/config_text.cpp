@@ -211,7 +211,7 @@ PoolSettings read_pool(const toml::table& table, Mistakes& mistakes) {
     if (values.expiry != shm::ExpiryMode::kCooperative) {
         section.forbid("grace", "only cooperative expiry has one");
     }
-    read_order(section, values, pool.preempt, mistakes);
+    read_order(section, pool, mistakes);
     if (!section.has("kind")) section.missing("kind");
     if (!known_kind) {
         check_either(section, pool, mistakes);
@@ -466,6 +466,7 @@ void read_top(const toml::table& table, Config& config, Mistakes& mistakes) {
     read_limits(top, config, mistakes);
     read_pools(top, config, mistakes);
     read_accounts(top, config, mistakes);
+    read_account_default(top, config, mistakes);
     read_policy(top, config, mistakes);
     top.finish();
 }

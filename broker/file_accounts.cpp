@@ -10,8 +10,9 @@ namespace dibs {
 
 namespace AccountFlag = shm::AccountFlag;
 
-void FileAccounts::begin(std::span<const AccountSettings> accounts) {
+void FileAccounts::begin(std::span<const AccountSettings> accounts, bool keeps_own) {
     accounts_ = accounts;
+    keeps_own_ = keeps_own;
     names_.clear();
     for (const AccountSettings& account : accounts)
         names_.insert(account.name);
@@ -38,7 +39,7 @@ bool FileAccounts::delete_unnamed() {
         const shm::AccountRow& account = core_.account(row_);
         if (account.state == 0 || (account.flags & kBoth) != kBoth) continue;
         const std::string name{account.name, account.name_size};
-        if (names_.count(name) != 0) continue;
+        if (names_.count(name) != 0 || (keeps_own_ && is_own_account(name))) continue;
         if (core_.turn_full()) return false;
         core_.delete_account(name);
     }

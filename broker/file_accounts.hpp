@@ -22,8 +22,9 @@ class FileAccounts {
   public:
     explicit FileAccounts(core::Core& core) : core_(core) {}
 
-    // `accounts` stay where they are until the last step.
-    void begin(std::span<const AccountSettings> accounts);
+    // `accounts` stay where they are until the last step. `keeps_own`: uids have accounts from a
+    // template (broker/uid_accounts), which stay though no file names them.
+    void begin(std::span<const AccountSettings> accounts, bool keeps_own = false);
     // As much as the log of this turn has room for. False: the rest is for the next one.
     bool step();
 
@@ -33,6 +34,7 @@ class FileAccounts {
     core::Core& core_;
     std::span<const AccountSettings> accounts_;
     std::unordered_set<std::string_view> names_;
+    bool keeps_own_ = false;
     uint32_t row_ = 0;  // next to be looked at
     size_t next_ = 0;   // next to be configured
     std::vector<core::AccountConfig::Limit> limits_;

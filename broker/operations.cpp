@@ -67,8 +67,8 @@ GrantLines grant_lines(const shm::PoolRow& pool, uint32_t units) {
 
 }  // namespace
 
-Operations::Operations(core::Core& core, Quotas& quotas, Pledges& pledges)
-    : core_(core), quotas_(quotas), pledges_(pledges) {
+Operations::Operations(core::Core& core, Quotas& quotas, Pledges& pledges, UidAccounts& accounts)
+    : core_(core), quotas_(quotas), pledges_(pledges), accounts_(accounts) {
     slot_rooms_.reserve(core.slots_max());
     own_results_.reserve(kOwnResultsMax + 1);
     silenced_.reserve(1024);
@@ -244,6 +244,7 @@ void Operations::claim(Session& session,
             terms.preempt_mode = preempt.mode;
             terms.preempt_grace_ns = preempt.grace_ns;
         }
+        if (command.refusal == Reason::kOk) accounts_.admit(session);
         if (terms.account.empty()) terms.account = session.charged_to;
         command.terms = &terms;
     }

@@ -17,6 +17,7 @@
 #include "broker/pledges.hpp"
 #include "broker/quotas.hpp"
 #include "broker/session.hpp"
+#include "broker/uid_accounts.hpp"
 #include "shm/ring.hpp"
 
 namespace dibs {
@@ -52,7 +53,7 @@ struct SlotRoom {
 
 class Operations {
   public:
-    Operations(core::Core& core, Quotas& quotas, Pledges& pledges);
+    Operations(core::Core& core, Quotas& quotas, Pledges& pledges, UidAccounts& accounts);
 
     void apply(Session& session, const shm::Submission& entry, std::span<const uint8_t> payload);
     void begin_turn();
@@ -126,6 +127,7 @@ class Operations {
     core::Core& core_;
     Quotas& quotas_;
     Pledges& pledges_;
+    UidAccounts& accounts_;
     AnnouncementReader announcements_;
     ClaimReader claims_;
     std::vector<PoolPreempt> preempts_;  // by pool row, as far as they are configured

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "broker/cut_leases.hpp"
-#include "broker/log.hpp"
 #include "broker/measured.hpp"
 #include "shm/handshake.hpp"
 
@@ -30,8 +29,9 @@ Turn::Turn(core::Core& core, BoardSegment& board, Exchange& exchange, HangWatch 
       standstill_(core, sessions_, clock_),
       quotas_(core),
       file_accounts_(core),
+      uid_accounts_(core),
       pledges_(core),
-      operations_(core, quotas_, pledges_),
+      operations_(core, quotas_, pledges_, uid_accounts_),
       prepared_(core, operations_, pledges_),
       publisher_(core, board),
       ingest_(core, operations_, pledges_),
@@ -88,6 +88,7 @@ void Turn::take(bool spun) {
         read_answered(*answered, claim);
     } else if (!core_.cut()) {  // else the rest of the last turn is decided before anything new
         if (transient_.end_unused()) publish_all_ = true;
+        uid_accounts_.step(now_);
         if (!serve_others()) {
             if (careful_.empty()) {
                 read_submissions();  // commands change rows, nothing is granted yet
@@ -378,38 +379,6 @@ void Turn::end(const Request& request) {
     if (session == nullptr || session->generation != request.generation) return;
     if (request.unless_used && (session->consumed != 0 || session->up.maybe())) return;
     sessions_.end(session, shm::Reason::kOk);
-}
-
-void Turn::take_over(Config* taken) {
-    taken_.reset(taken);
-    taken_pools_ = 0;
-    file_accounts_.begin(taken->accounts);
-    drain_timeout_ns_ = taken->drain_timeout_ns;
-    transient_.set_idle(taken->created_pool_idle_ns);
-    sleep_.set_spin(taken->spin_ns);
-    penalty_.set_pause(taken->penalty_ns);
-    quotas_.set_policy(taken->policy, sessions_.all());
-}
-
-// A new pool brings some two hundred rows, so the turn's log may end before the pools do. False if
-// the rest must wait for the next turn.
-bool Turn::take_configuration() {
-    if (taken_ == nullptr) return true;
-    for (; taken_pools_ < taken_->pools.size(); ++taken_pools_) {
-        if (core_.turn_full()) return false;
-        std::string why;
-        PoolSettings& pool = taken_->pools[taken_pools_];
-        const uint32_t row = core_.set_pool(pool.view(), &why);
-        if (row == shm::kNoRow) {
-            log::warning(why + "; it stays as it was");
-        } else {
-            operations_.set_preempt(row, pool.preempt);
-        }
-    }
-    if (!file_accounts_.step()) return false;
-    taken_.reset();
-    publish_all_ = true;
-    return true;
 }
 
 // After the commit: a session has its segments and its doorbells before its client hears of it,

@@ -30,6 +30,7 @@
 #include "broker/sleep.hpp"
 #include "broker/standstill.hpp"
 #include "broker/transient_pools.hpp"
+#include "broker/uid_accounts.hpp"
 
 namespace dibs {
 
@@ -96,6 +97,7 @@ class Turn {
     Standstill standstill_;
     Quotas quotas_;
     FileAccounts file_accounts_;
+    UidAccounts uid_accounts_;
     Pledges pledges_;
     Operations operations_;
     PreparedGrant prepared_;

@@ -1,15 +1,12 @@
 // broker/turn_start.cpp -- what comes before the first client is heard: the sessions of an earlier
-// broker, pools and accounts as configured.
+// broker above all.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cerrno>
-#include <stdexcept>
-#include <string>
 #include <system_error>
 
 #include "broker/adoption.hpp"
 #include "broker/inheritance.hpp"
-#include "broker/log.hpp"
 #include "broker/turn.hpp"
 
 namespace dibs {
@@ -20,6 +17,7 @@ void Turn::prepare(Config& config, Inheritance& inheritance) {
     sleep_.set_spin(config.spin_ns);
     penalty_.set_pause(config.penalty_ns);
     quotas_.set_policy(config.policy, {});
+    uid_accounts_.configure(config, false);
     // The clock stands still from the broker's death on, or from before what it had not decided by
     // then though it was due: it was stopped, or hung.
     now_ = inheritance.takeover() ? standstill_.latest(death_of(inheritance), core_.next_turn())
@@ -109,33 +107,6 @@ void Turn::end_the_lost() {
         }
         finish_unheard();
     } while (row < core_.sessions_max() || core_.work_left());
-}
-
-// A pool that a successor cannot make as its file says by now stays as it was: whoever is attached
-// must not lose it.
-void Turn::set_pools(Config& config, bool takeover) {
-    for (PoolSettings& pool : config.pools) {
-        std::string why;
-        begin_unheard();
-        const bool set = core_.set_pool(pool.view(), &why) != shm::kNoRow;
-        if (!set && !takeover) throw std::runtime_error(why);
-        if (!set) log::warning(why + "; it stays as it was");
-        const uint32_t row = core_.find_pool(pool.name);
-        if (row != shm::kNoRow) operations_.set_preempt(row, pool.preempt);
-        finish_unheard();
-    }
-}
-
-// Who goes on with a STATE that was served from leaves them as they are: an administrator may have
-// changed them since the file was read.
-void Turn::set_accounts(const Config& config) {
-    file_accounts_.begin(config.accounts);
-    bool done = false;
-    while (!done) {
-        begin_unheard();
-        done = file_accounts_.step();
-        finish_unheard();
-    }
 }
 
 // A turn before anybody is heard; adopted sessions are answered as ever.

@@ -34,7 +34,7 @@ class Heirs {
           sessions(core.sessions_max()),
           quotas(core),
           pledges(core),
-          operations(core, quotas, pledges),
+          operations(core, quotas, pledges, accounts),
           patience(core.sessions_max()),
           answers(core, sessions, operations, bench.publisher, quotas, patience),
           adoption(core, sessions, operations) {
@@ -59,6 +59,7 @@ class Heirs {
     Sessions sessions;
     Quotas quotas;
     Pledges pledges;
+    UidAccounts accounts{core};
     Operations operations;
     Patience patience;
     Answers answers;

@@ -44,7 +44,7 @@ class Bench {
           sessions(limits.sessions),
           quotas(core),
           pledges(core),
-          operations(core, quotas, pledges),
+          operations(core, quotas, pledges, accounts),
           prepared(core, operations, pledges),
           publisher(core, board),
           ingest(core, operations, pledges),
@@ -137,6 +137,7 @@ class Bench {
         ingest.begin_turn();
         kills.tell();
         deaths.reap();
+        accounts.step(now);
         pledges.allow(alone);
         Ingest::Read last = Ingest::Read::kOpen;
         for (size_t i = sessions.polled().size(); i-- > 0;) {
@@ -197,6 +198,7 @@ class Bench {
     Sessions sessions;
     Quotas quotas;
     Pledges pledges;
+    UidAccounts accounts{core};
     Operations operations;
     PreparedGrant prepared;
     Publisher publisher;

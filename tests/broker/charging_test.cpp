@@ -245,7 +245,8 @@ TEST_F(ChargingTest, GoesOnUnderASuccessor) {
     Sessions sessions(Bench::kLimits.sessions);
     Quotas quotas(bench_.core);
     Pledges pledges(bench_.core);
-    Operations operations(bench_.core, quotas, pledges);
+    UidAccounts accounts(bench_.core);
+    Operations operations(bench_.core, quotas, pledges, accounts);
     Adoption adoption(bench_.core, sessions, operations);
     std::vector<InheritedSession> all(1);
     InheritedSession& inherited = all.front();

@@ -154,6 +154,42 @@ TEST(ConfigAccount, RefusesWhatAPoolOfThatOrderDoesNotHave) {
               Lines{"f:6:10: expiry: a pool ordered by account has cooperative or strict expiry"});
 }
 
+TEST(ConfigAccount, HasATemplateForUsersWithoutOne) {
+    const ConfigResult none = parse_config(kPool, "f");
+    EXPECT_FALSE(none.config.account_default);
+    const ConfigResult result = parse_config("[account_default]\nrate = 2\nfanout_max = 3\n", "f");
+    ASSERT_EQ(result.mistakes, Lines{});
+    ASSERT_TRUE(result.config.account_default);
+    EXPECT_EQ(result.config.account_default->rate, Numbers{2'000'000});
+    EXPECT_EQ(result.config.account_default->fanout_max, 3U);
+    EXPECT_EQ(mistakes("[account_default]\nname = \"a\"\n"),
+              Lines{"f:2:1: name: each user's account has its own, \"uid:<n>\""});
+    EXPECT_EQ(mistakes("[[account_default]]\nrate = 1\n"),
+              Lines{"f:1:1: account_default: must be a table: write [account_default]"});
+    EXPECT_EQ(mistakes("[account_default]\nraet = 1\n"),
+              Lines{"f:2:1: unknown key \"raet\" in [account_default]; did you mean \"rate\"?"});
+}
+
+TEST(ConfigAccount, GivesEveryUserAsMuchOfAPoolWithAnEqualShare) {
+    const std::string by_account = kPool + "order = \"account\"\n";
+    const std::string equal = by_account + "share = \"equal\"\n";
+    const ConfigResult result = parse_config(equal + "[account_default]\nfanout_max = 3\n", "f");
+    ASSERT_EQ(result.mistakes, Lines{});
+    EXPECT_TRUE(result.config.pools[0].equal_share);
+    EXPECT_EQ(result.config.pools[0].values.promote_threshold, 0);
+    ASSERT_TRUE(result.config.account_default);
+    EXPECT_EQ(result.config.account_default->charge_max_ns, 1'000'000'000U);
+    EXPECT_EQ(result.config.account_default->fanout_max, 3U);
+    EXPECT_EQ(doubts_about(result.config), Lines{});
+    const ConfigResult unequal = parse_config(by_account, "f");
+    EXPECT_FALSE(unequal.config.account_default);
+    EXPECT_EQ(doubts_about(unequal.config).size(), 1U);  // first come, first served
+    EXPECT_EQ(mistakes(equal + "[account_default]\nrate = 3\n"),
+              Lines{"f:8:1: rate: a pool with share = \"equal\" says it"});
+    EXPECT_EQ(mistakes(kPool + "share = \"equal\"\n"),
+              Lines{"f:5:1: share: only a pool with order = \"account\" has it"});
+}
+
 TEST(ConfigAccount, RefusesToPromoteBelowWhereItDemotes) {
     const std::string by_account = kPool + "order = \"account\"\n";
     const std::string what = "promote_threshold is below demote_threshold";

@@ -80,7 +80,7 @@ def noted_accounts(place):
     file.write_text(pool + 'order = "account"\n')
     code, _, err = place.run("config", "check", str(file))
     expect_equal(code, 0)
-    expect(err.startswith(f'{file}: note: pool "gpu" is ordered by account, and there is no [[account]]'), err)
+    expect(err.startswith(f'{file}: note: pool "gpu" is ordered by account, and there are no accounts'), err)
     file.write_text(pool + 'order = "account"\n[[account]]\nname = "a"\nrate = 1\n')
     expect_equal(place.run("config", "check", str(file))[0::2], (0, ""))
     file.write_text('socket_mode = "0666"\n[[pool]]\nname = "web"\nkind = "worker"\n')

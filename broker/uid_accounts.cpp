@@ -1,0 +1,149 @@
+// broker/uid_accounts.cpp -- accounts for users whom the configuration file does not name.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/uid_accounts.hpp"
+
+#include <algorithm>
+
+#include "broker/log.hpp"
+
+namespace dibs {
+
+namespace AccountFlag = shm::AccountFlag;
+
+namespace {
+
+std::string name_of(const shm::AccountRow& account) {
+    return {account.name, account.name_size};
+}
+
+bool is_configured(const shm::AccountRow& account) {
+    return account.state != 0 && (account.flags & AccountFlag::kConfigured) != 0;
+}
+
+}  // namespace
+
+void UidAccounts::configure(const Config& config, bool renew) {
+    template_ = config.account_default;
+    named_.clear();
+    for (const AccountSettings& account : config.accounts)
+        named_.insert(account.name);
+    has_claimed_.resize(core_.accounts_max());
+    has_warned_ = false;
+    looked_ns_ = 0;
+    renewing_ = renewing_ || renew;
+    if (renewing_) next_ = shm::kNoRow;
+}
+
+void UidAccounts::set_equal(uint32_t pool, bool equal) {
+    std::erase(equal_pools_, pool);
+    if (equal) equal_pools_.push_back(pool);
+}
+
+bool UidAccounts::is_made(uint32_t row) const {
+    const shm::AccountRow& account = core_.account(row);
+    return is_configured(account) && (account.flags & AccountFlag::kOfFile) != 0 &&
+           !named_.contains(name_of(account)) && is_own_account(name_of(account));
+}
+
+bool UidAccounts::is_active(uint32_t row) const {
+    return has_claimed_[row] != 0 || core_.account(row).held != 0 || core_.waiting_of(row) != 0;
+}
+
+int64_t UidAccounts::share_of(uint32_t users) const {
+    int64_t slots = 0;
+    for (const uint32_t pool : equal_pools_)
+        slots += core_.pool(pool).slots;
+    return std::min(slots, kRateMax) * kMicros / std::max(users, 1U);
+}
+
+void UidAccounts::admit(const Session& session) {
+    if (!template_) return;
+    const uint32_t row = session.charged_to.empty() ? core_.session(session.row).account
+                                                    : core_.find_account(session.charged_to);
+    if (row != shm::kNoRow && is_configured(core_.account(row))) {
+        has_claimed_[row] = 1;
+        return;
+    }
+    const std::string name = row == shm::kNoRow ? session.charged_to : name_of(core_.account(row));
+    if (is_own_account(name)) make(name);
+}
+
+void UidAccounts::make(const std::string& name) {
+    if (shares()) {
+        uint32_t users = 1;
+        for (uint32_t row = 0; row < core_.accounts_max(); ++row)
+            users += is_made(row) && is_active(row) ? 1 : 0;
+        share_ = share_of(users);
+    }
+    std::string why;
+    bool made = set(name, false, &why);
+    if (!made && core_.find_account(name) == shm::kNoRow) {
+        give_way();
+        made = set(name, false, &why);
+    }
+    if (made) {
+        has_claimed_[core_.find_account(name)] = 1;
+    } else if (!has_warned_) {
+        has_warned_ = true;
+        log::warning(
+            why + "; its claims are refused until one that is not used is there (limits.accounts)");
+    }
+}
+
+bool UidAccounts::set(const std::string& name, bool keep_balance, std::string* why) {
+    AccountSettings settings = *template_;
+    settings.name = name;
+    if (shares()) {
+        settings.rate = {share_};
+        settings.balance = {static_cast<int64_t>(static_cast<__int128>(share_) *
+                                                 (settings.charge_max_ns / 1000) / kMicros)};
+    }
+    std::vector<core::AccountConfig::Limit> limits;
+    core::AccountConfig config = settings.view(limits);
+    config.keep_balance = keep_balance;
+    config.of_file = true;
+    return core_.set_account(config, why);
+}
+
+// Some of those that nobody would miss now: an account that is wanted again is made again.
+void UidAccounts::give_way() {
+    uint32_t given = 0;
+    for (uint32_t row = 0; row < core_.accounts_max() && given < kGiveWayAtOnce; ++row) {
+        if (!is_made(row) || core_.account(row).held != 0 || core_.waiting_of(row) != 0) continue;
+        core_.delete_account(name_of(core_.account(row)));
+        given += core_.account(row).state == 0 ? 1 : 0;  // a session may name it still
+    }
+}
+
+void UidAccounts::look(core::TimeNs now) {
+    looked_ns_ = now;
+    next_ = 0;
+    if (!shares()) return;
+    uint32_t users = 0;
+    for (uint32_t row = 0; row < core_.accounts_max(); ++row)
+        users += is_made(row) && is_active(row) ? 1 : 0;
+    share_ = share_of(users);
+}
+
+void UidAccounts::step(core::TimeNs now) {
+    if (!template_) return;
+    if (next_ == shm::kNoRow) {
+        if (!renewing_ && (!shares() || now - looked_ns_ < kLookEvery)) return;
+        look(now);
+    }
+    for (; next_ < core_.accounts_max(); ++next_) {
+        if (!is_made(next_)) continue;
+        const shm::AccountRow& account = core_.account(next_);
+        const bool due = shares() && is_active(next_) && account.rate[0] != share_;
+        if (renewing_ || due) {
+            if (core_.turn_full()) return;
+            std::string why;
+            if (!set(name_of(account), true, &why)) log::warning(why + "; it stays as it was");
+        }
+        has_claimed_[next_] = 0;
+    }
+    next_ = shm::kNoRow;
+    renewing_ = false;
+}
+
+}  // namespace dibs

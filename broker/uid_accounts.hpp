@@ -1,0 +1,66 @@
+// broker/uid_accounts.hpp -- accounts for users whom the configuration file does not name.
+//
+// With [account_default] or a pool with share = "equal", a uid that pays from "uid:<n>" gets that
+// account, made from the template, with its first claim in a pool ordered by account. They are of
+// the file: a file without a template deletes them. When all rows are in use, such accounts that
+// hold nothing and wait for nothing give way.
+//
+// An equal share is a rate: all slots of the pools that are shared so, divided by the users that
+// are active in them. A user is active while it holds or waits for a slot and until the next look,
+// a second later at least: users who come and go between two looks change no rates.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "broker/account_settings.hpp"
+#include "broker/config.hpp"
+#include "broker/core/core.hpp"
+#include "broker/session.hpp"
+
+namespace dibs {
+
+class UidAccounts {
+  public:
+    explicit UidAccounts(core::Core& core) : core_(core) {}
+
+    // Its template and the names that it has accounts for. `renew`: what has been made from an
+    // earlier template becomes as this one says.
+    void configure(const Config& config, bool renew);
+    void set_equal(uint32_t pool, bool equal);
+
+    // Before a claim of the session in a pool ordered by account.
+    void admit(const Session& session);
+    // As much as the turn has room for: rates by the users that are active now, accounts to renew.
+    void step(core::TimeNs now);
+
+  private:
+    static constexpr core::TimeNs kLookEvery = 1'000'000'000;
+    static constexpr uint32_t kGiveWayAtOnce = 16;
+
+    [[nodiscard]] bool is_made(uint32_t row) const;  // from a template
+    [[nodiscard]] bool is_active(uint32_t row) const;
+    [[nodiscard]] bool shares() const { return !equal_pools_.empty(); }
+    [[nodiscard]] int64_t share_of(uint32_t users) const;
+    void look(core::TimeNs now);
+    bool set(const std::string& name, bool keep_balance, std::string* why);
+    void make(const std::string& name);
+    void give_way();
+
+    core::Core& core_;
+    std::optional<AccountSettings> template_;
+    std::set<std::string> named_;        // accounts of the file
+    std::vector<uint32_t> equal_pools_;  // rows
+    std::vector<uint8_t> has_claimed_;   // account row → since the last look
+    int64_t share_ = 0;                  // the rate
+    core::TimeNs looked_ns_ = 0;
+    uint32_t next_ = shm::kNoRow;  // account row to be looked at; kNoRow: all have been
+    bool renewing_ = false;
+    bool has_warned_ = false;
+};
+
+}  // namespace dibs

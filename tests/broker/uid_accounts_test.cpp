@@ -1,0 +1,225 @@
+// tests/broker/uid_accounts_test.cpp -- users without an account of their own: the template's, and
+// equal shares of a pool.
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "broker/file_accounts.hpp"
+#include "broker/uid_accounts.hpp"
+#include "tests/broker/bench.hpp"
+
+namespace dibs::test {
+namespace {
+
+constexpr core::TimeNs kSecond = 1'000'000'000;
+
+class UidAccountsTest : public testing::Test {
+  protected:
+    explicit UidAccountsTest(const core::Limits& limits = Bench::kLimits) : bench_(limits) {}
+
+    void gpus(uint32_t slots, bool equal) {
+        const uint32_t row = bench_.pool({.name = "gpu",
+                                          .kind = shm::PoolKind::kCounted,
+                                          .slots = slots,
+                                          .order = shm::PoolOrder::kAccount,
+                                          .promote_threshold = 0});
+        bench_.accounts.set_equal(row, equal);
+    }
+    void configure(const std::optional<AccountSettings>& settings, bool renew = false) {
+        config_.account_default = settings;
+        bench_.accounts.configure(config_, renew);
+    }
+    // 0 where it has none that is configured.
+    int64_t rate_of(uint32_t uid) {
+        const uint32_t row = bench_.core.find_account("uid:" + std::to_string(uid));
+        return row == shm::kNoRow ? 0 : bench_.core.account(row).rate[0];
+    }
+    void wait_a_second() {
+        bench_.now += kSecond;
+        bench_.turn();
+        EXPECT_EQ(bench_.core.check_all(), std::vector<std::string>{});
+    }
+
+    Bench bench_;
+    Config config_;
+};
+
+TEST_F(UidAccountsTest, MakesAUsersAccountFromTheTemplateWithItsFirstClaim) {
+    gpus(1, false);
+    configure(
+        AccountSettings{.name = "", .rate = {1'500'000}, .balance = {7'000'000}, .fanout_max = 3});
+    Session& session = bench_.open({}, 1000);
+    bench_.turn();
+    EXPECT_EQ(bench_.core.find_account("uid:1000"), shm::kNoRow);
+    bench_.push(session, claim(1, 0));
+    bench_.turn();
+    const uint32_t row = bench_.core.find_account("uid:1000");
+    ASSERT_NE(row, shm::kNoRow);
+    EXPECT_EQ(bench_.core.account(row).rate[0], 1'500'000);
+    EXPECT_EQ(bench_.core.account(row).fanout_max, 3U);
+    EXPECT_EQ(bench_.core.balance(row)[0], 7'000'000);
+    EXPECT_EQ(bench_.core.lease(bench_.core.oldest_lease(0)).account_class, 0);  // it could pay
+    EXPECT_EQ(bench_.core.check_all(), std::vector<std::string>{});
+}
+
+TEST_F(UidAccountsTest, LeavesAccountsAloneThatSomebodyHasConfigured) {
+    gpus(1, false);
+    configure(AccountSettings{.name = "", .rate = {1'500'000}});
+    bench_.core.begin_turn(bench_.now);
+    const std::vector<int64_t> rate = {9'000'000};
+    ASSERT_TRUE(bench_.core.set_account({.name = "uid:1000", .rate = rate}, nullptr));
+    bench_.finish();
+    Session& session = bench_.open({}, 1000);
+    bench_.push(session, claim(1, 0));
+    bench_.turn();
+    configure(AccountSettings{.name = "", .rate = {2'000'000}}, true);
+    wait_a_second();
+    EXPECT_EQ(rate_of(1000), 9'000'000);
+}
+
+TEST_F(UidAccountsTest, FollowsTheTemplateOfAFileThatIsReadAgainAndGoesWithoutOne) {
+    gpus(1, false);
+    configure(AccountSettings{.name = "", .rate = {1'500'000}, .balance = {7'000'000}});
+    Session& session = bench_.open({}, 1000);
+    bench_.push(session, claim(1, 0));
+    bench_.turn();
+    FileAccounts file(bench_.core);
+    const auto read_again = [&](const std::optional<AccountSettings>& settings) {
+        configure(settings, true);
+        file.begin({}, settings.has_value());
+        bench_.core.begin_turn(bench_.now);
+        ASSERT_TRUE(file.step());
+        bench_.finish();
+        wait_a_second();
+    };
+    read_again(AccountSettings{.name = "", .rate = {500'000}, .balance = {60'000'000}});
+    EXPECT_EQ(rate_of(1000), 500'000);
+    EXPECT_EQ(bench_.core.balance(bench_.core.find_account("uid:1000"))[0], 7'500'000);
+    read_again(std::nullopt);
+    EXPECT_EQ(rate_of(1000), 0);
+}
+
+TEST_F(UidAccountsTest, DividesThePoolByTheUsersThatAreActive) {
+    gpus(4, true);
+    configure(AccountSettings{.name = "", .charge_max_ns = kSecond});
+    Session& first = bench_.open({}, 1);
+    Session& second = bench_.open({}, 2);
+    bench_.push(first, claim(1, 0));
+    bench_.turn();
+    EXPECT_EQ(rate_of(1), 4'000'000);
+    bench_.push(second, claim(1, 0));
+    bench_.turn();
+    EXPECT_EQ(rate_of(2), 2'000'000);
+    wait_a_second();
+    EXPECT_EQ(rate_of(1), 2'000'000);
+    const auto held = bench_.next(second);
+    bench_.push(second, word(shm::Op::kRelease, held->id, held->fence));
+    bench_.turn();
+    wait_a_second();  // it has claimed since the last look
+    wait_a_second();
+    EXPECT_EQ(rate_of(1), 4'000'000);
+}
+
+// Four slots, jobs of seven seconds. The first user has 60 jobs waiting before the others come, and
+// all have more than can run.
+TEST_F(UidAccountsTest, GivesEveryUserAsMuchWhoeverCameFirst) {
+    gpus(4, true);
+    configure(AccountSettings{.name = "", .charge_max_ns = kSecond});
+    struct Job {
+        shm::Completion grant;
+        core::TimeNs end_ns;
+    };
+    struct User {
+        Session* session;
+        uint16_t tag = 0;
+        std::deque<Job> running;
+    };
+    std::vector<User> users;
+    const auto submit = [&](User& user) { bench_.push(*user.session, claim(++user.tag, 0)); };
+    const auto second_passes = [&] {
+        for (User& user : users) {
+            while (!user.running.empty() && user.running.front().end_ns <= bench_.now) {
+                const shm::Completion& grant = user.running.front().grant;
+                bench_.push(*user.session, word(shm::Op::kRelease, grant.id, grant.fence));
+                user.running.pop_front();
+                submit(user);
+            }
+        }
+        bench_.turn();
+        for (User& user : users) {
+            while (const auto heard = bench_.next(*user.session)) {
+                if (heard->kind != shm::CompletionKind::kResult)
+                    user.running.push_back({*heard, bench_.now + 7 * kSecond});
+            }
+            bench_.release_read(*user.session);
+        }
+        bench_.now += kSecond;
+    };
+    users.push_back({&bench_.open({}, 1), 0, {}});
+    for (int i = 0; i < 60; ++i)
+        submit(users[0]);
+    for (int i = 0; i < 30; ++i)
+        second_passes();
+    users.push_back({&bench_.open({}, 2), 0, {}});
+    users.push_back({&bench_.open({}, 3), 0, {}});
+    for (int i = 0; i < 8; ++i) {
+        submit(users[1]);
+        submit(users[2]);
+    }
+    const auto used_s = [&](uint32_t uid) {
+        const uint32_t row = bench_.core.find_account("uid:" + std::to_string(uid));
+        return row == shm::kNoRow ? 0 : bench_.core.used_us(row) / 1'000'000;
+    };
+    const uint64_t alone_s = used_s(1);
+    EXPECT_EQ(alone_s, 4 * 30U);  // nobody's share is left idle
+    for (int i = 0; i < 1000; ++i)
+        second_passes();
+    for (const uint64_t had_s : {used_s(1) - alone_s, used_s(2), used_s(3)}) {
+        EXPECT_GT(had_s, 1333U - 40);
+        EXPECT_LT(had_s, 1333U + 40);
+    }
+    EXPECT_EQ(bench_.core.check_all(), std::vector<std::string>{});
+}
+
+class FewAccountsTest : public UidAccountsTest {
+  protected:
+    static constexpr core::Limits kFew = {.pools = 4,
+                                          .sessions = 8,
+                                          .slots = 64,
+                                          .claims = 256,
+                                          .leases = 256,
+                                          .arena_blocks = 64,
+                                          .accounts = 2};
+    FewAccountsTest() : UidAccountsTest(kFew) {}
+};
+
+TEST_F(FewAccountsTest, LetsThoseGiveWayThatHoldNothing) {
+    gpus(4, false);
+    configure(AccountSettings{.name = "", .rate = {1'000'000}});
+    std::vector<Session*> users;
+    for (const uint32_t uid : {1U, 2U, 3U, 4U})
+        users.push_back(&bench_.open({}, uid));
+    const auto claims = [&](size_t user) {
+        bench_.push(*users[user], claim(1, 0));
+        bench_.turn();
+        return *bench_.next(*users[user]);
+    };
+    const shm::Completion first = claims(0);
+    (void)claims(1);
+    bench_.push(*users[0], word(shm::Op::kRelease, first.id, first.fence));
+    bench_.turn();
+    EXPECT_EQ(claims(2).outcome, shm::Outcome::kGranted);
+    EXPECT_EQ(rate_of(1), 0);
+    EXPECT_EQ(rate_of(2), 1'000'000);
+    EXPECT_EQ(rate_of(3), 1'000'000);
+    EXPECT_EQ(claims(3).outcome, shm::Outcome::kRejected);  // both others hold slots
+    EXPECT_EQ(rate_of(4), 0);
+    EXPECT_EQ(bench_.core.check_all(), std::vector<std::string>{});
+}
+
+}  // namespace
+}  // namespace dibs::test
