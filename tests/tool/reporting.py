@@ -131,13 +131,13 @@ def reported_workers(place):
     told = rows(place, "ls", "workers")
     for row in told:
         row.pop("age_ns")
-    both = {"id": None, "pid": None, "account": None, "state": "reported", "slots": 1, "claims": 0,
-            "uid": None, "gid": None, "pool": "far"}
+    both = {"id": None, "pid": None, "user": None, "command": None, "account": None,
+            "state": "reported", "slots": 1, "claims": 0, "uid": None, "gid": None, "pool": "far"}
     expect_equal(sorted(told, key=lambda row: row["name"]),
                  [both | {"leases": 1, "name": "w1"}, both | {"leases": 0, "name": "w2"}])
     expect_equal(place.run("ls", "workers")[1].splitlines()[0].split(),
-                 ["WORKER", "PID", "ACCOUNT", "SINCE", "STATE", "SLOTS", "CLAIMS", "LEASES", "POOL",
-                  "NAME"])
+                 ["WORKER", "PID", "USER", "COMMAND", "ACCOUNT", "SINCE", "STATE", "SLOTS", "CLAIMS",
+                  "LEASES", "POOL", "NAME"])
 
 
 @case("report, pull: what cannot be so is refused, and nothing changes")

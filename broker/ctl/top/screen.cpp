@@ -40,16 +40,20 @@ std::string farewell() {
     return all;
 }
 
+attr_t pair(Colour colour) {
+    return static_cast<attr_t>(COLOR_PAIR(colour));
+}
+
 attr_t colour_of(char letter) {
     switch (letter) {
         case kLeased:
-            return COLOR_PAIR(kGreen) | A_BOLD;
+            return pair(kGreen) | A_BOLD;
         case kReserved:
-            return COLOR_PAIR(kCyan);
+            return pair(kCyan);
         case kRecovering:
-            return COLOR_PAIR(kYellow);
+            return pair(kYellow);
         case kElse:
-            return COLOR_PAIR(kRed);
+            return pair(kRed);
         default:
             return A_NORMAL;
     }
