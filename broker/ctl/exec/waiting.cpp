@@ -46,8 +46,9 @@ class Waiting {
     Waiting(const Attachment& attachment, uint32_t pool, const Options& options)
         : attachment_(attachment), pool_(pool), options_(options) {}
 
-    // Asks why, and says it where that is wanted.
+    // Asks why, where that is said: at a terminal, once with -v, or at the end if no label fits.
     void look(uint64_t ticket) {
+        if (!at_terminal_ && !options_.verbose && options_.labels.empty()) return;
         dibs_explanation why = {};
         why.size = sizeof why;
         if (dibs_explain(attachment_.session(), ticket, &why) != DIBS_OK) return;
@@ -141,7 +142,9 @@ Awaited await_claim(const Attachment& attachment,
     const int64_t until_ns = bounded ? after(waiting.begun_ns(), asked.timeout_ns) : INT64_MAX;
     // The first look early enough to know, at the end of a short time, why nothing fitted.
     int64_t look_ns = after(waiting.begun_ns(), DIBS_SECOND);
-    if (bounded) look_ns = std::min(look_ns, after(waiting.begun_ns(), asked.timeout_ns / 2));
+    if (bounded && !options.labels.empty()) {
+        look_ns = std::min(look_ns, after(waiting.begun_ns(), asked.timeout_ns / 2));
+    }
     Awaited awaited = {};
     for (;;) {
         const int64_t now_ns = monotonic_ns();

@@ -145,10 +145,13 @@ class Session:
 
     def _pay(self) -> None:
         while self._owed:
-            what, arguments = self._owed[0]
+            first = self._owed[0]
+            what, arguments = first
             if getattr(library, what)(self.handle, *arguments) == _abi.EFULL:
                 return
-            self._owed.popleft()
+            # A finalizer that ran meanwhile may have paid it, and others behind it.
+            if self._owed and self._owed[0] is first:
+                self._owed.popleft()
 
     # ---- submitting
 
