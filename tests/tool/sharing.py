@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+# tests/tool/sharing.py -- the two files of docs/gpus.md: users who are not named are treated alike.
+#
+#   sharing.py DIBSD DIBS [PART]     speaks TAP; as root
+# SPDX-License-Identifier: Apache-2.0
+import json
+import os
+import pathlib
+import re
+import sys
+
+from holding import wait_until
+from tap import Skip, case, expect_equal, main
+
+PAGE = (pathlib.Path(__file__).resolve().parents[2] / "docs/gpus.md").read_text()
+BLOCKS = dict(re.findall(r"^```toml\n# (\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
+A, B, C = 60001, 60002, 60003
+
+
+def start(place, name):
+    if os.geteuid() != 0:
+        raise Skip("only root can claim as several users")
+    config = BLOCKS[name].replace('socket_mode = "0660"', 'socket_mode = "0666"')
+    place.folder.chmod(0o755)
+    return place.start(config)
+
+
+def rows(place, what):
+    return [json.loads(line) for line in place.run("ls", what, "-o", "jsonl")[1].splitlines()]
+
+
+def account(place, uid):
+    return json.loads(place.run("account", "show", f"uid:{uid}", "-o", "json")[1])
+
+
+def claim(place, pool, uid):
+    return place.begin("claim", pool, "--timeout", "1h", "-o", "json", user=uid)
+
+
+def await_count(place, what, count):
+    return wait_until(place, ("ls", what, "-o", "jsonl"), lambda found: len(found) == count)
+
+
+def holders(place):
+    return sorted(row["account"] for row in rows(place, "leases"))
+
+
+@case("four GPUs, three users: who has spent what he had waits behind the others")
+def gpus(place):
+    start(place, "gpus")
+    held = []
+    for count in range(1, 5):
+        held.append(claim(place, "gpu", A))
+        await_count(place, "leases", count)
+    for count in range(1, 4):
+        claim(place, "gpu", A)
+        await_count(place, "claims", count)
+    while account(place, A)["balance_micros"][0] > 0:  # what the first instants have earned is spent
+        pass
+    claim(place, "gpu", B)
+    claim(place, "gpu", C)
+    await_count(place, "claims", 5)
+    for left in (4, 3):
+        held[left - 3].terminate()
+        held[left - 3].wait()
+        await_count(place, "claims", left)
+    expect_equal(holders(place), [f"uid:{A}", f"uid:{A}", f"uid:{B}", f"uid:{C}"])
+
+
+@case("another file changes what each user has, and one who is named has his own")
+def more(place):
+    broker = start(place, "gpus")
+    claim(place, "gpu", A)
+    await_count(place, "leases", 1)
+    expect_equal(account(place, A)["rate_micros"][0], 1333333)
+    more_of = BLOCKS["more"].replace('"alice"', str(C))
+    place.reload(broker, BLOCKS["gpus"].replace('"0660"', '"0666"').replace("1.333333", "1") + more_of)
+    while account(place, A)["rate_micros"][0] != 1000000:
+        expect_equal(broker.poll(), None)
+    claim(place, "gpu", C)
+    await_count(place, "leases", 2)
+    expect_equal(holders(place), ["research", f"uid:{A}"])
+
+
+@case("a CI host: two jobs of each user run, the rest waits, though slots are idle")
+def jobs(place):
+    start(place, "ci")
+    jobs_of_a = [claim(place, "heavy", A) for _ in range(5)]
+    await_count(place, "leases", 2)
+    await_count(place, "claims", 3)
+    claim(place, "heavy", B)
+    await_count(place, "leases", 3)
+    expect_equal(holders(place), [f"uid:{A}", f"uid:{A}", f"uid:{B}"])
+    running = {row["pid"] for row in rows(place, "leases")}
+    done = next(job for job in jobs_of_a if job.pid in running)
+    done.terminate()
+    done.wait()
+    await_count(place, "claims", 2)
+    expect_equal(holders(place), [f"uid:{A}", f"uid:{A}", f"uid:{B}"])
+
+
+if __name__ == "__main__":
+    main(sys.argv)
