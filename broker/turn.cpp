@@ -100,6 +100,7 @@ void Turn::take(bool spun) {
     core_.decide();    // timers that are due, then the pass
     answers_.stage();  // completions into the log, bytes into rooms
     core_.commit();    // from here on the turn has happened
+    uid_accounts_.note();
     if (copying_ != nullptr) [[unlikely]]
         copy_on();
     if (exchange_.events().wanted()) [[unlikely]]
@@ -150,10 +151,12 @@ bool Turn::anything_to_do() {
         sessions_.anything_new() || exchange_.asked() || deaths_.any() || kills_.any();
     due_ns_ = next_due();
     now_ = standstill_.at(clock_.now(), due_ns_);
+    due_ns_ = std::min(due_ns_, uid_accounts_.next_due());  // nobody's deadline: it may be late
     // Whoever kept something alive may have rung since it was looked.
     if (now_ >= due_ns_) sleep_.look(now_);
     return work || copying_ != nullptr || taken_ != nullptr || !careful_.empty() ||
-           standstill_.stands() || core_.work_left() || now_ >= due_ns_;
+           standstill_.stands() || core_.work_left() || uid_accounts_.unfinished() ||
+           now_ >= due_ns_;
 }
 
 core::TimeNs Turn::next_due() const {

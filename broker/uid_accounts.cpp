@@ -30,6 +30,7 @@ void UidAccounts::configure(const Config& config, bool renew) {
     has_claimed_.resize(core_.accounts_max());
     has_warned_ = false;
     looked_ns_ = 0;
+    stale_ = false;
     renewing_ = renewing_ || renew;
     if (renewing_) next_ = shm::kNoRow;
 }
@@ -58,6 +59,7 @@ int64_t UidAccounts::share_of(uint32_t users) const {
 
 void UidAccounts::admit(const Session& session) {
     if (!template_) return;
+    stale_ = stale_ || shares();
     const uint32_t row = session.charged_to.empty() ? core_.session(session.row).account
                                                     : core_.find_account(session.charged_to);
     if (row != shm::kNoRow && is_configured(core_.account(row))) {
@@ -118,6 +120,7 @@ void UidAccounts::give_way() {
 void UidAccounts::look(core::TimeNs now) {
     looked_ns_ = now;
     next_ = 0;
+    stale_ = false;
     if (!shares()) return;
     uint32_t users = 0;
     for (uint32_t row = 0; row < core_.accounts_max(); ++row)
@@ -134,13 +137,15 @@ void UidAccounts::step(core::TimeNs now) {
     for (; next_ < core_.accounts_max(); ++next_) {
         if (!is_made(next_)) continue;
         const shm::AccountRow& account = core_.account(next_);
-        const bool due = shares() && is_active(next_) && account.rate[0] != share_;
+        const bool counted = is_active(next_);
+        const bool due = shares() && counted && account.rate[0] != share_;
         if (renewing_ || due) {
             if (core_.turn_full()) return;
             std::string why;
             if (!set(name_of(account), true, &why)) log::warning(why + "; it stays as it was");
         }
         has_claimed_[next_] = 0;
+        stale_ = stale_ || (shares() && counted && !is_active(next_));
     }
     next_ = shm::kNoRow;
     renewing_ = false;

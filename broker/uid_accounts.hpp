@@ -37,6 +37,15 @@ class UidAccounts {
     void admit(const Session& session);
     // As much as the turn has room for: rates by the users that are active now, accounts to renew.
     void step(core::TimeNs now);
+    // The turn had no room for all of it.
+    [[nodiscard]] bool unfinished() const { return renewing_ || next_ != shm::kNoRow; }
+    // Behind the pass of a turn.
+    void note() { stale_ = stale_ || (shares() && !core_.decisions().empty()); }
+    // When the next look is due though nothing happens until then; kNever: the last one has seen
+    // all that has happened.
+    [[nodiscard]] core::TimeNs next_due() const {
+        return stale_ ? looked_ns_ + kLookEvery : shm::kNever;
+    }
 
   private:
     static constexpr core::TimeNs kLookEvery = 1'000'000'000;
@@ -60,6 +69,7 @@ class UidAccounts {
     core::TimeNs looked_ns_ = 0;
     uint32_t next_ = shm::kNoRow;  // account row to be looked at; kNoRow: all have been
     bool renewing_ = false;
+    bool stale_ = false;  // the last look has not seen what was decided, or counts who may be gone
     bool has_warned_ = false;
 };
 

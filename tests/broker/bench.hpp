@@ -172,6 +172,7 @@ class Bench {
         core.decide();
         answers.stage();
         core.commit();
+        accounts.note();
         answers.store();
         if (answers.kills()) kills.carry_out();
         publisher.publish(false);

@@ -124,6 +124,32 @@ TEST_F(UidAccountsTest, DividesThePoolByTheUsersThatAreActive) {
     EXPECT_EQ(rate_of(1), 4'000'000);
 }
 
+TEST_F(UidAccountsTest, LooksOnceMoreASecondLaterThoughNothingHappensAndThenRests) {
+    gpus(4, true);
+    configure(AccountSettings{.name = "", .charge_max_ns = kSecond});
+    Session& first = bench_.open({}, 1);
+    Session& second = bench_.open({}, 2);
+    bench_.push(first, claim(1, 0));
+    bench_.push(second, claim(1, 0));
+    wait_a_second();
+    const core::TimeNs due = bench_.accounts.next_due();
+    EXPECT_LE(due, bench_.now + kSecond);
+    bench_.now = due;
+    bench_.turn();
+    EXPECT_EQ(rate_of(1), 2'000'000);
+    EXPECT_EQ(rate_of(2), 2'000'000);
+    EXPECT_EQ(bench_.accounts.next_due(),
+              shm::kNever);  // both hold slots: nothing changes by itself
+    const auto held = bench_.next(second);
+    bench_.push(second, word(shm::Op::kRelease, held->id, held->fence));
+    bench_.turn();  // at once: the look before has counted it
+    EXPECT_EQ(bench_.accounts.next_due(), due + kSecond);
+    bench_.now = due + kSecond;
+    bench_.turn();
+    EXPECT_EQ(rate_of(1), 4'000'000);
+    EXPECT_EQ(bench_.accounts.next_due(), shm::kNever);
+}
+
 // Four slots, jobs of seven seconds. The first user has 60 jobs waiting before the others come, and
 // all have more than can run.
 TEST_F(UidAccountsTest, GivesEveryUserAsMuchWhoeverCameFirst) {

@@ -48,6 +48,21 @@ def holders(place):
 @case("four GPUs, three users: who has spent what he had waits behind the others")
 def gpus(place):
     start(place, "gpus")
+    share(place)
+
+
+@case("the same with an equal share, whatever the number of users")
+def equal(place):
+    if os.geteuid() != 0:
+        raise Skip("only root can claim as several users")
+    pool = BLOCKS["gpus"].partition("# Of each user")[0].replace('"0660"', '"0666"')
+    place.folder.chmod(0o755)
+    place.start(pool + 'share = "equal"\n')
+    share(place)
+
+
+def share(place):
+    """A has all and wants more; what comes back goes to B and C."""
     held = []
     for count in range(1, 5):
         held.append(claim(place, "gpu", A))
@@ -55,11 +70,11 @@ def gpus(place):
     for count in range(1, 4):
         claim(place, "gpu", A)
         await_count(place, "claims", count)
-    while account(place, A)["balance_micros"][0] > 0:  # what the first instants have earned is spent
-        pass
     claim(place, "gpu", B)
     claim(place, "gpu", C)
     await_count(place, "claims", 5)
+    while account(place, A)["balance_micros"][0] > 0:  # what it had before the others came is spent
+        pass
     for left in (4, 3):
         held[left - 3].terminate()
         held[left - 3].wait()
