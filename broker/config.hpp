@@ -26,7 +26,7 @@
 //   name = "research"; rate = [3]; charge_max = "100s"; balance = [60]; label_limits = { gpu = 2 }
 //
 //   [account_default]                   # for each uid that has none of its own
-//   rate = 1; running_max = 2           # the keys of an account but its name
+//   rate = 1; fanout_max = 2            # the keys of an account but its name
 //
 //   [[policy]]                          # who may do how much: broker/policy.hpp
 //   user = "alice"; pools = ["gpu"]; sessions = 16

@@ -63,7 +63,7 @@ void Keeper::take_stored(StoredDescriptors& stored) {
     if (stored.config.valid()) hold(Kept::kConfig, std::move(stored.config));
     if (stored.state.valid()) {
         hold(Kept::kState, std::move(stored.state));
-        log::warning("going on from what the service manager has stored of the last broker");
+        log::info("going on from what the service manager has stored of the last broker");
         death_ns_ = 1;
         restarted_ = state_served_ = ever_served_ = true;
     }

@@ -262,6 +262,8 @@ def restarted(tap, dibsd, listens):
                   "the next start: the state and 42 sessions" in manager.said(), True)
         tap.equal(f"{name}: all sessions go on", [lives(one) for one in [client, *others]],
                   [True] * 41)
+        tap.case(f"{name}: warns of nothing", [line for line in manager.said().splitlines()
+                                               if " warning: " in line or " error: " in line])
         os.kill(manager.broker(), signal.SIGSTOP)
         tap.equal(f"{name} while the broker is stopped: ends in order", manager.restart(), 0)
         fence = lease.fence

@@ -1,6 +1,6 @@
 // broker/ctl/metrics/families.hpp -- what a broker says of itself, as metrics of Prometheus.
 //
-// Labels are pools, configured accounts and fixed words: as many as the configuration names.
+// Labels are pools, configured accounts and fixed words: as many as the tables of the broker bound.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

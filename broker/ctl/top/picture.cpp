@@ -10,6 +10,7 @@
 #include "broker/ctl/clock.hpp"
 #include "broker/prose.hpp"
 #include "broker/terminal_text.hpp"
+#include "shm/layout.hpp"
 
 namespace dibs::ctl::top {
 
@@ -31,7 +32,9 @@ std::string heading(const Facts& facts, size_t width) {
     std::string text = "dibs top  up " + duration_text(status.uptime_ns) + ", " +
                        counted(status.leases, "lease") + ", " + std::to_string(waiting) +
                        " waiting, " + counted(status.sessions, "client");
-    if (status.stopping) {
+    if (status.stopping && status.stops_in_ns == shm::kNever) {
+        text += ", stops after the last lease";
+    } else if (status.stopping) {
         text += ", stops within " + duration_text(status.stops_in_ns);
     } else if (status.draining) {
         text += ", drains";
