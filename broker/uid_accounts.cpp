@@ -31,8 +31,8 @@ void UidAccounts::configure(const Config& config, bool renew) {
     has_warned_ = false;
     looked_ns_ = 0;
     stale_ = false;
-    renewing_ = renewing_ || renew;
-    if (renewing_) next_ = shm::kNoRow;
+    renewing_ = template_ && (renewing_ || renew);
+    if (renewing_ || !template_) next_ = shm::kNoRow;
 }
 
 void UidAccounts::set_equal(uint32_t pool, bool equal) {

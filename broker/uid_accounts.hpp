@@ -53,7 +53,7 @@ class UidAccounts {
 
     [[nodiscard]] bool is_made(uint32_t row) const;  // from a template
     [[nodiscard]] bool is_active(uint32_t row) const;
-    [[nodiscard]] bool shares() const { return !equal_pools_.empty(); }
+    [[nodiscard]] bool shares() const { return template_ && !equal_pools_.empty(); }
     [[nodiscard]] int64_t share_of(uint32_t users) const;
     void look(core::TimeNs now);
     bool set(const std::string& name, bool keep_balance, std::string* why);

@@ -101,6 +101,20 @@ TEST_F(UidAccountsTest, FollowsTheTemplateOfAFileThatIsReadAgainAndGoesWithoutOn
     EXPECT_EQ(bench_.core.balance(bench_.core.find_account("uid:1000"))[0], 7'500'000);
     read_again(std::nullopt);
     EXPECT_EQ(rate_of(1000), 0);
+    EXPECT_FALSE(bench_.accounts.unfinished());  // or the broker would not rest
+}
+
+TEST_F(UidAccountsTest, RestsWithoutATemplateThoughAPoolWasShared) {
+    gpus(4, true);
+    configure(AccountSettings{.name = "", .charge_max_ns = kSecond});
+    Session& session = bench_.open({}, 1);
+    bench_.push(session, claim(1, 0));
+    bench_.turn();
+    configure(std::nullopt, true);
+    bench_.push(session, claim(2, 0));
+    wait_a_second();
+    EXPECT_FALSE(bench_.accounts.unfinished());
+    EXPECT_EQ(bench_.accounts.next_due(), shm::kNever);
 }
 
 TEST_F(UidAccountsTest, DividesThePoolByTheUsersThatAreActive) {
