@@ -86,11 +86,6 @@ inline void read_label_limits(Section& section, AccountSettings& account, Mistak
     if (table == nullptr) {
         return mistakes.add(*node, "label_limits: must be a table, such as { gpu = 2 }");
     }
-    if (table->size() > shm::kLabelsMax) {
-        mistakes.add(*node,
-                     "label_limits: has " + std::to_string(table->size()) + ", at most " +
-                         std::to_string(shm::kLabelsMax) + " can be");
-    }
     for (const auto& [key, value] : *table) {
         const std::string name{key.str()};
         const auto limit = value.value_exact<int64_t>();
@@ -113,6 +108,15 @@ inline void read_account_terms(Section& section, AccountSettings& account, Mista
     section.count("fanout_max", account.fanout_max, 0, 65535);
     section.flag("free_tasks_disabled", account.free_tasks_disabled);
     read_label_limits(section, account, mistakes);
+    uint32_t running_max = 0;
+    section.count("running_max", running_max, 1, 65535);
+    if (running_max != 0) account.label_limits.emplace_back("*", running_max);
+    if (account.label_limits.size() > shm::kLabelsMax) {
+        section.mistake("label_limits",
+                        "has " + std::to_string(account.label_limits.size()) +
+                            (running_max != 0 ? " with running_max" : "") + ", at most " +
+                            std::to_string(shm::kLabelsMax) + " can be");
+    }
     if (account.saves_too_much()) {
         section.mistake("charge_max", "rate times charge_max is more than can be counted");
     }

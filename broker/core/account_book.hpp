@@ -132,7 +132,7 @@ struct Fanout {
     uint32_t units = 0;  // at a class below free
 };
 
-// A configured limit: n slots for each label that begins with "key:".
+// A configured limit: n slots for each label that begins with "key:"; "*:" is every slot's.
 struct LabelLimit {
     std::string prefix;
     uint32_t limit;

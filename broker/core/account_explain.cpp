@@ -149,7 +149,7 @@ bool Core::Parts::limit_reached(const Crowd& crowd, uint32_t set, Explanation* t
     if (crowd.account == kNoRow || book->limits[crowd.account].empty()) return false;
     const auto& held = book->label_units[crowd.account];
     bool reached = false;
-    each_label(book->labels.text(set), [&](std::string_view label) {
+    each_counted_label(book->labels.text(set), [&](std::string_view label) {
         for (const LabelLimit& limit : book->limits[crowd.account]) {
             if (reached || !label.starts_with(limit.prefix)) continue;
             const auto known = held.find(label_key(crowd.pool, label));

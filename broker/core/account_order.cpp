@@ -307,10 +307,10 @@ void Core::Parts::leave_session(uint32_t row) {
 // --- limits
 
 bool Core::Parts::labels_allow(uint32_t account, uint32_t pool, uint32_t set, bool at_limit) const {
-    if (account == kNoRow || set == kNoRow || book->limits[account].empty()) return true;
+    if (account == kNoRow || book->limits[account].empty()) return true;
     const auto& held = book->label_units[account];
     bool allow = true;
-    each_label(book->labels.text(set), [&](std::string_view label) {
+    each_counted_label(book->labels.text(set), [&](std::string_view label) {
         for (const LabelLimit& limit : book->limits[account]) {
             if (!label.starts_with(limit.prefix)) continue;
             const auto known = held.find(label_key(pool, label));
@@ -330,7 +330,7 @@ void Core::Parts::count_labels(uint32_t account, uint32_t slot, int32_t change) 
 // Of an account that has limits.
 void Core::Parts::count_label_set(uint32_t account, uint32_t pool, uint32_t set, int32_t change) {
     auto& held = book->label_units[account];
-    each_label(book->labels.text(set), [&](std::string_view label) {
+    each_counted_label(book->labels.text(set), [&](std::string_view label) {
         uint32_t& units = held[label_key(pool, label)];
         units = static_cast<uint32_t>(static_cast<int64_t>(units) + change);
     });

@@ -170,14 +170,14 @@ void BookCheck::label_units() {
         for (uint32_t slot = parts_.occupied_slot(row); slot != kNoRow;
              slot = parts_.next_occupied(row, slot)) {
             const bool came = book_.held_since[slot] == book_.limits_set[claim.account];
-            each_label(book_.labels.text(state_.slots[slot].label_set),
-                       [&](std::string_view label) {
-                           OfLabel& held = counted[claim.account][label_key(claim.pool, label)];
-                           if (held.units++ == 0) {
-                               held.limit = lowest_limit(book_.limits[claim.account], label);
-                           }
-                           held.newcomers = held.newcomers || came;
-                       });
+            each_counted_label(
+                book_.labels.text(state_.slots[slot].label_set), [&](std::string_view label) {
+                    OfLabel& held = counted[claim.account][label_key(claim.pool, label)];
+                    if (held.units++ == 0) {
+                        held.limit = lowest_limit(book_.limits[claim.account], label);
+                    }
+                    held.newcomers = held.newcomers || came;
+                });
         }
     }
     for (uint32_t row = 0; row < state_.accounts.size(); ++row) {

@@ -96,4 +96,12 @@ void each_label(std::string_view text, const Visit& visit) {
     }
 }
 
+// What limits count: a slot's labels, and this one, which every slot has for the key "*".
+inline constexpr std::string_view kEverySlot = "*:";
+template <class Visit>
+void each_counted_label(std::string_view text, const Visit& visit) {
+    each_label(text, visit);
+    visit(kEverySlot);
+}
+
 }  // namespace dibs::core

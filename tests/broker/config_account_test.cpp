@@ -170,6 +170,16 @@ TEST(ConfigAccount, HasATemplateForUsersWithoutOne) {
               Lines{"f:2:1: unknown key \"raet\" in [account_default]; did you mean \"rate\"?"});
 }
 
+TEST(ConfigAccount, BoundsWhatRunsAtOnceInAPool) {
+    const ConfigResult result = parse_config("[account_default]\nrunning_max = 2\n", "f");
+    ASSERT_EQ(result.mistakes, Lines{});
+    const auto& limits = result.config.account_default->label_limits;
+    ASSERT_EQ(limits.size(), 1U);
+    EXPECT_EQ(limits[0], (std::pair<std::string, uint32_t>("*", 2)));
+    EXPECT_EQ(mistakes(kAccount + "running_max = 0\n"),
+              Lines{"f:3:15: running_max: must be between 1 and 65535"});
+}
+
 TEST(ConfigAccount, GivesEveryUserAsMuchOfAPoolWithAnEqualShare) {
     const std::string by_account = kPool + "order = \"account\"\n";
     const std::string equal = by_account + "share = \"equal\"\n";

@@ -225,6 +225,27 @@ TEST_F(UidAccountsTest, GivesEveryUserAsMuchWhoeverCameFirst) {
     EXPECT_EQ(bench_.core.check_all(), std::vector<std::string>{});
 }
 
+TEST_F(UidAccountsTest, LetsSoManyOfAUserRunAndTheRestWait) {
+    gpus(4, true);
+    configure(AccountSettings{.name = "", .charge_max_ns = kSecond, .label_limits = {{"*", 2}}});
+    Session& greedy = bench_.open({}, 1);
+    for (uint16_t tag = 1; tag <= 3; ++tag)
+        bench_.push(greedy, claim(tag, 0));
+    bench_.turn();
+    const auto first = bench_.next(greedy);
+    ASSERT_TRUE(first && bench_.next(greedy));
+    EXPECT_FALSE(bench_.next(greedy));  // though two slots are idle
+    Session& other = bench_.open({}, 2);
+    bench_.push(other, claim(1, 0));
+    bench_.turn();
+    EXPECT_EQ(bench_.next(other)->outcome, shm::Outcome::kGranted);
+    bench_.push(greedy, word(shm::Op::kRelease, first->id, first->fence));
+    bench_.turn();
+    EXPECT_EQ(bench_.next(greedy)->kind, shm::CompletionKind::kResult);
+    EXPECT_EQ(bench_.next(greedy)->outcome, shm::Outcome::kGranted);
+    EXPECT_EQ(bench_.core.check_all(), std::vector<std::string>{});
+}
+
 class FewAccountsTest : public UidAccountsTest {
   protected:
     static constexpr core::Limits kFew = {.pools = 4,

@@ -34,6 +34,13 @@ bool begins_with_key(const std::string& label, const std::string& key) {
     return label.starts_with(key + ":");
 }
 
+// "With the key `*`: of all slots."
+Labels counted_labels(const Slot& slot) {
+    Labels labels = slot.labels;
+    labels.insert("*:");
+    return labels;
+}
+
 bool balance_is_refused(std::span<const int64_t> balance) {
     return balance.size() > shm::kClasses ||
            std::any_of(balance.begin(), balance.end(), [](int64_t value) {
@@ -219,7 +226,7 @@ int64_t NaiveCore::slots_with(const Claim& claim, const std::string& label) cons
     int64_t count = 0;
     const auto add = [&](const std::vector<uint64_t>& slots) {
         count += std::count_if(slots.begin(), slots.end(), [&](uint64_t id) {
-            return m_.slots.at(id).labels.contains(label);
+            return counted_labels(m_.slots.at(id)).contains(label);
         });
     };
     for (const auto& [number, other] : m_.claims) {
@@ -244,11 +251,11 @@ bool NaiveCore::within_limits(const Claim& claim,
     const Account* account = configured(claim.account);
     if (account == nullptr) return true;
     for (const auto& [key, most] : account->label_limits) {
-        for (const std::string& label : m_.slots.at(id).labels) {
+        for (const std::string& label : counted_labels(m_.slots.at(id))) {
             if (!begins_with_key(label, key)) continue;
             int64_t count = slots_with(claim, label);
             for (const uint64_t taken : with)
-                count += m_.slots.at(taken).labels.contains(label);
+                count += counted_labels(m_.slots.at(taken)).contains(label);
             if (count >= int64_t{most}) return false;
         }
     }
@@ -262,7 +269,7 @@ bool NaiveCore::promotion_is_barred(const Lease& lease) const {
     if (lease.account_class == kFreeClass && fanout_left(lease.was) < units) return true;
     for (const auto& [key, most] : configured(lease.was.account)->label_limits) {
         for (const uint64_t id : lease.slots) {
-            for (const std::string& label : m_.slots.at(id).labels) {
+            for (const std::string& label : counted_labels(m_.slots.at(id))) {
                 if (!begins_with_key(label, key)) continue;
                 if (slots_with(lease.was, label) > int64_t{most}) return true;
             }

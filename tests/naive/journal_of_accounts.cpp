@@ -77,7 +77,7 @@ AccountSpec Writer::account_spec() {
         account.fanout_max = static_cast<uint32_t>(dice_.between(1, 3));
     }
     if (character_.limits && dice_.percent(60)) {
-        account.label_limits.emplace_back(dice_.one_of({"gpu", "zone", "os"}), dice_.below(3));
+        account.label_limits.emplace_back(dice_.one_of({"gpu", "zone", "os", "*"}), dice_.below(3));
         if (dice_.percent(30)) account.label_limits.emplace_back("zone", dice_.between(1, 2));
     }
     account.free_tasks_disabled = dice_.percent(15);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/admin/reason.hpp"
 
+#include "broker/core/labels.hpp"
 #include "broker/ctl/sheet.hpp"
 #include "broker/ctl/who.hpp"
 #include "broker/prose.hpp"
@@ -138,6 +139,12 @@ std::string obstacle(const Explained& told, WaitReason reason) {
                                       : "No slot of " + pool + " has the label " + told.label +
                                             ". A worker must announce one.";
         case WaitReason::kLabelLimit:
+            if (told.label == core::kEverySlot) {
+                return "Account " + told.account + " holds " + counted(facts.label_held(), "slot") +
+                       " of " + pool +
+                       ", as many as it may at once. It must give one back, or its running_max be "
+                       "raised.";
+            }
             return "Account " + told.account + " holds " + counted(facts.label_held(), "slot") +
                    " of " + pool + " with the label " + told.label + ", as many as it may. " +
                    "It must give one back, or its label limit be raised.";
