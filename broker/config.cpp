@@ -15,6 +15,12 @@
 
 namespace dibs {
 
+namespace {
+
+constexpr size_t kMostWithAttributes = 200;  // no file can give more slots any
+
+}  // namespace
+
 core::PoolConfig PoolSettings::view() {
     core::PoolConfig config = values;
     slot_attribute_views.assign(slot_attributes.begin(), slot_attributes.end());
@@ -72,6 +78,14 @@ std::vector<std::string> doubts_about(const Config& config) {
                              ": note: several users may connect, and no [[policy]] names pool \"" +
                              pool.name + "\" in offers: only administrators may offer slots of it");
         }
+    }
+    for (const PoolSettings& pool : config.pools) {
+        const size_t given = pool.slot_attributes.size();
+        if (given == 0 || given >= pool.values.slots || given == kMostWithAttributes) continue;
+        doubts.push_back(config.file + ": note: pool \"" + pool.name + "\" has attributes for " +
+                         std::to_string(given) + " of its " + std::to_string(pool.values.slots) +
+                         " slots: grants of slot " + std::to_string(given) +
+                         " and those behind it bring none");
     }
     const auto shared =
         std::find_if(config.pools.begin(), config.pools.end(), [](const auto& pool) {

@@ -95,6 +95,22 @@ TEST(Config, NamesAnEnvironmentThatNoAttributeCanFill) {
               Lines{"f:4:1: environment: what a worker announces sets no variables"});
 }
 
+TEST(Config, NotesAttributesOfOnlySomeSlots) {
+    const auto doubts = [](int slots, const std::string& attributes) {
+        const std::string pool = "[[pool]]\nname = \"gpu\"\nkind = \"counted\"\nslots = ";
+        ConfigResult result =
+            parse_config(pool + std::to_string(slots) + "\nattributes = " + attributes + "\n", "f");
+        EXPECT_EQ(result.mistakes, Lines{});
+        result.config.file = "f";
+        return doubts_about(result.config);
+    };
+    const std::string two = "[{ device = \"0\" }, { device = \"1\" }]";
+    EXPECT_EQ(doubts(2, two), Lines{});
+    EXPECT_EQ(doubts(4, two),
+              Lines{"f: note: pool \"gpu\" has attributes for 2 of its 4 slots: grants of slot 2 "
+                    "and those behind it bring none"});
+}
+
 TEST(Config, SaysThatTextNeedsQuotes) {
     const Lines said = mistakes("[[pool]]\nname = gpu\nkind = \"counted\"\nslots = 1\n");
     ASSERT_FALSE(said.empty());
