@@ -138,7 +138,7 @@ void Control::prepare(const std::vector<Session*>& adopted, bool draining) {
         conversations_.set_loader(
             [this](std::span<const uint8_t> snapshot, uint64_t epoch) {
                 const KeeperLink::Busy busy(keeper_);  // all rows are read, however many
-                return load_state(snapshot, epoch);
+                return load_state(snapshot, config_.limits, epoch);
             },
             [this](const LoadedState& loaded) { hand_over(loaded); });
     }

@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <limits>
 #include <stdexcept>
 
 #include "broker/quantity.hpp"
@@ -32,11 +32,14 @@ constexpr size_t kPipeMost = size_t{1} << 30U;
 
 }  // namespace
 
-std::string file_bytes(int fd, const std::string& name) {
+std::string file_bytes(int fd, const std::string& name, size_t files_most) {
     struct stat about = {};
     if (fstat(fd, &about) != 0) fail(name, errno);
+    if (S_ISREG(about.st_mode) && static_cast<uint64_t>(about.st_size) > files_most) {
+        throw std::runtime_error(name + ": is larger than " + show_size(files_most));
+    }
     const size_t most = S_ISCHR(about.st_mode)   ? kDeviceMost
-                        : S_ISREG(about.st_mode) ? std::numeric_limits<size_t>::max()
+                        : S_ISREG(about.st_mode) ? files_most
                                                  : kPipeMost;
     std::string bytes;
     std::array<char, 65536> part;
@@ -52,18 +55,19 @@ std::string file_bytes(int fd, const std::string& name) {
     }
 }
 
-std::string file_bytes(const std::string& path) {
+std::string file_bytes(const std::string& path, size_t files_most) {
     const shm::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!file.valid()) fail(path, errno);
-    return file_bytes(file.get(), path);
+    return file_bytes(file.get(), path, files_most);
 }
 
-std::string prompt_file_bytes(const std::string& path, size_t pipes_most) {
+std::string prompt_file_bytes(const std::string& path, size_t most) {
     const shm::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     if (!file.valid()) fail(path, errno);
     struct stat about = {};
     if (fstat(file.get(), &about) != 0) fail(path, errno);
-    if (S_ISREG(about.st_mode) || S_ISDIR(about.st_mode)) return file_bytes(file.get(), path);
+    if (S_ISREG(about.st_mode) || S_ISDIR(about.st_mode)) return file_bytes(file.get(), path, most);
+    if (S_ISCHR(about.st_mode)) most = std::min(most, kDeviceMost);
     std::string bytes;
     std::array<char, 65536> part;
     for (;;) {
@@ -77,7 +81,9 @@ std::string prompt_file_bytes(const std::string& path, size_t pipes_most) {
         if (size < 0) fail(path, errno);
         if (size == 0) return bytes;
         bytes.append(part.data(), static_cast<size_t>(size));
-        if (bytes.size() > pipes_most) throw std::runtime_error(path + ": does not end");
+        if (bytes.size() > most) {
+            throw std::runtime_error(path + ": does not end within " + show_size(most));
+        }
     }
 }
 

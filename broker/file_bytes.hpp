@@ -3,16 +3,20 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace dibs {
 
-// Throws std::runtime_error: "PATH: why".
-std::string file_bytes(const std::string& path);
-// The same where nobody may wait for whoever writes: what is no file, but a pipe say, has to say
-// something every five seconds until it ends, and to end before it has said more than that.
-std::string prompt_file_bytes(const std::string& path, size_t pipes_most = 64U << 20);
+inline constexpr size_t kSnapshotMost = size_t{2} << 30;  // where FlatBuffers end
+
+// Throws std::runtime_error: "PATH: why"; also where a file is larger than `files_most`, and what
+// is none does not end in time.
+std::string file_bytes(const std::string& path, size_t files_most = SIZE_MAX);
+// The same, and at most `most` bytes, where nobody may wait for whoever writes: what is no file,
+// but a pipe say, has to say something every five seconds until it ends.
+std::string prompt_file_bytes(const std::string& path, size_t most = 64U << 20);
 // The same as the first of what is open; `name` stands for the path.
-std::string file_bytes(int fd, const std::string& name);
+std::string file_bytes(int fd, const std::string& name, size_t files_most = SIZE_MAX);
 
 }  // namespace dibs

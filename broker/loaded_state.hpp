@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 
+#include "broker/core/core.hpp"
 #include "shm/descriptor.hpp"
 
 namespace dibs {
@@ -19,9 +20,13 @@ struct LoadedState {
     uint64_t time_ns = 0;  // broker time at which it goes on
 };
 
-// Its epoch is at least `epoch`. Throws std::runtime_error with the place of what is wrong.
-LoadedState load_state(std::span<const uint8_t> snapshot, uint64_t epoch);
+// No table has more rows than `bound`, which the broker is configured for: a few bytes can ask for
+// any number. Its epoch is at least `epoch`. Throws std::runtime_error with the place of what is
+// wrong.
+LoadedState load_state(std::span<const uint8_t> snapshot,
+                       const core::Limits& bound,
+                       uint64_t epoch);
 // The same of a file; the message begins with its path.
-LoadedState load_state_file(const std::string& path);
+LoadedState load_state_file(const std::string& path, const core::Limits& bound);
 
 }  // namespace dibs

@@ -124,8 +124,9 @@ dibs::shm::Descriptor take_link(int fd, const char* option) {
     return take(fd, option);
 }
 
-dibs::shm::Descriptor state_to_begin_with(const dibs::Arguments& arguments) {
-    if (!arguments.load.empty()) return dibs::load_state_file(arguments.load).state;
+dibs::shm::Descriptor state_to_begin_with(const dibs::Arguments& arguments,
+                                          const dibs::core::Limits& limits) {
+    if (!arguments.load.empty()) return dibs::load_state_file(arguments.load, limits).state;
     auto state = take(arguments.state_fd, "--state-fd");
     // Before anything is done to it: what is given by mistake may be /dev/null, or somebody's file.
     // A file of a tmpfs has this seal and no other.
@@ -169,7 +170,7 @@ int serve_alone(const dibs::Arguments& arguments) {
     dibs::Inheritance inheritance;
     inheritance.listener = dibs::passed_descriptors().listener;
     if (!configure(arguments, inheritance, &config)) return kExitUsage;
-    inheritance.state = state_to_begin_with(arguments);
+    inheritance.state = state_to_begin_with(arguments, config.limits);
     dibs::Broker broker(std::move(config), inheritance, nullptr, true);
     broker.harden();
     say_ready(arguments.ready_fd, broker.socket_path());
@@ -238,7 +239,12 @@ int serve(const dibs::Arguments& arguments) {
     dibs::PassedDescriptors passed = dibs::passed_descriptors();
     dibs::StoredDescriptors stored(std::move(passed.stored));
     dibs::shm::Descriptor state;
-    if (!stored.state.valid()) state = state_to_begin_with(arguments);
+    if (!stored.state.valid()) {
+        dibs::Config config;  // the broker reads it again: here it bounds what is loaded
+        const bool bounds = !arguments.load.empty() && !arguments.config.empty();
+        if (bounds && !read(arguments.config, &config, print)) return kExitUsage;
+        state = state_to_begin_with(arguments, config.limits);
+    }
     return keeper.keep(std::move(state), std::move(passed.listener), std::move(stored));
 }
 

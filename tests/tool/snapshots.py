@@ -210,5 +210,46 @@ def load_refused(place):
     stop(keeper)
 
 
+@case("load: tables larger than the broker is configured for are refused, and nothing changes")
+def load_bounded(place):
+    small = place.folder / "small.toml"
+    small.write_text(POOLS)
+    larger = place.folder / "larger.snap"
+    for limit, here in (("claims = 70000", "65536"), ('arena = "8MiB"', "4MiB")):
+        config = POOLS + f"[limits]\n{limit}\n"
+        broker = place.start(config)
+        expect_equal(place.run("dump", str(larger)), (0, "", ""))
+        broker.kill()
+        broker.wait()
+        told = limit.replace('"', "")
+        why = (f"{larger}: it is of a broker with limits.{told}, this one has {here}: raise it in "
+               "[limits] of the configuration, and start dibsd again")
+        for options in ([], ["--no-keeper"]):
+            ended = subprocess.run([place.dibsd, *options, "--config", small, "--load", larger,
+                                    "--socket", str(place.folder / "other")], capture_output=True,
+                                   text=True, timeout=60, check=False)
+            expect_equal((ended.returncode, ended.stdout, ended.stderr), (1, "", f"dibsd: {why}\n"))
+        keeper = start_kept(place, POOLS)
+        expect_equal(fence(place), "1")
+        expect_equal(place.run("load", str(larger)), (1, "", f"dibs load: {why}\n"))
+        expect_equal(fence(place), "2")
+        stop(keeper)
+        keeper = start_kept(place, config, "--load", larger)
+        expect_equal(fence(place), "1")
+        expect_equal(place.run("load", str(larger))[0], 0)
+        stop(keeper)
+
+
+@case("load: at the start, what does not end, or is too large for a snapshot, fills no memory")
+def load_endless(place):
+    sparse = place.folder / "sparse.snap"
+    sparse.touch()
+    os.truncate(sparse, 1 << 40)
+    for file, why in (("/dev/zero", "does not end within 64MiB"), (sparse, "is larger than 2GiB")):
+        ended = subprocess.run([place.dibsd, "--load", file, "--socket", str(place.folder / "other")],
+                               capture_output=True, text=True, timeout=60, check=False)
+        expect_equal((ended.returncode, ended.stdout, ended.stderr), (1, "", f"dibsd: {file}: {why}\n"))
+
+
 if __name__ == "__main__":
     main(sys.argv)

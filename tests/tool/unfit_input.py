@@ -138,6 +138,10 @@ def endless(place):
     for command in ("load", "replay"):
         expect_equal(place.run(command, "/dev/zero"),
                      (1, "", f"dibs {command}: /dev/zero: does not end within 64MiB\n"))
+    sparse = place.folder / "sparse.snap"
+    sparse.touch()
+    os.truncate(sparse, 1 << 40)
+    expect_equal(place.run("load", str(sparse)), (1, "", f"dibs load: {sparse}: is larger than 2GiB\n"))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ constexpr size_t kSlice = 32768;
 
 std::string read(const std::string& path) {
     try {
-        return file_bytes(path);
+        return file_bytes(path, kSnapshotMost);
     } catch (const std::runtime_error& error) {
         throw Failure(kExitFailed, error.what());
     }
