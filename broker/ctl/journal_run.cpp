@@ -6,7 +6,6 @@
 
 #include "broker/core/index.hpp"
 #include "broker/ctl/journal_error.hpp"
-#include "broker/ctl/journal_size.hpp"
 #include "broker/ctl/replayer.hpp"
 #include "broker/ctl/scenario.hpp"
 #include "broker/ctl/state_text.hpp"
@@ -71,10 +70,10 @@ bool is_recording(JournalReader& journal) {
     return recording;
 }
 
-uint64_t check_recording(JournalReader& journal) {
+uint64_t check_recording(JournalReader& journal, uint64_t memory_max) {
     refuse_changed(journal);
     if (!is_recording(journal)) throw JournalError("not a recording: it begins with no state");
-    Replayer replayer(limits_of(journal));
+    Replayer replayer(limits_of(journal, memory_max), memory_max);
     while (const journal::Line* line = journal.next()) {
         replayer.apply(*line);
         (void)replayer.take_decisions();
@@ -85,7 +84,7 @@ uint64_t check_recording(JournalReader& journal) {
 
 void run_journal(JournalReader& journal, const RunOptions& options, const LineSink& sink) {
     refuse_changed(journal);
-    Replayer replayer(limits_of(journal));
+    Replayer replayer(limits_of(journal, options.memory_max), options.memory_max);
     if (options.turns) replayer.tell_turns();
     while (const journal::Line* line = journal.next()) {
         if (is_expectation(*line)) continue;

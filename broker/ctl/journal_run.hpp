@@ -9,12 +9,14 @@
 #include <vector>
 
 #include "broker/ctl/journal_reader.hpp"
+#include "broker/ctl/journal_size.hpp"
 
 namespace dibs::ctl {
 
 struct RunOptions {
-    bool final_state = false;  // the rows, after the last decision
-    bool turns = false;        // a line where a turn opens
+    bool final_state = false;                 // the rows, after the last decision
+    bool turns = false;                       // a line where a turn opens
+    uint64_t memory_max = kJournalMemoryMax;  // bytes of rows
 };
 
 using LineSink = std::function<void(const std::string&)>;
@@ -26,7 +28,7 @@ void run_journal(JournalReader& journal, const RunOptions& options, const LineSi
 // Whether it is what dibs record writes. Reads its first line. Throws JournalError.
 bool is_recording(JournalReader& journal);
 // A recording is played and compared: how many turns there were. Throws JournalError.
-uint64_t check_recording(JournalReader& journal);
+uint64_t check_recording(JournalReader& journal, uint64_t memory_max = kJournalMemoryMax);
 
 // The sum of lines, one more of which is `line`.
 uint64_t journal_sum(uint64_t sum, std::string_view line);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "broker/ctl/journal_error.hpp"
+#include "broker/quantity.hpp"
 #include "schemas/journal_generated.h"
 
 namespace dibs::ctl {
@@ -15,7 +16,6 @@ constexpr uint32_t kLogImages = 65536;  // so that a turn may hold thousands of 
 constexpr uint32_t kLogStores = 1024;
 constexpr uint32_t kLabelSetsMax = 4096;  // every pair of them is a byte of memory
 constexpr uint32_t kLabelSetBlocks = 1;
-constexpr uint64_t kStateMax = uint64_t{4} << 30;
 
 void add(uint32_t& rows, uint64_t more) {
     rows = static_cast<uint32_t>(std::min(rows + more, uint64_t{shm::kNoRow}));
@@ -72,7 +72,13 @@ core::Limits merged(core::Limits needed, const core::Limits& given) {
 
 }  // namespace
 
-core::Limits limits_of(JournalReader& journal) {
+std::string more_than(uint64_t memory_max, uint64_t needed) {
+    constexpr uint64_t kMiB = 1U << 20;
+    return show_size((needed + kMiB - 1) / kMiB * kMiB) + " of rows, more than " +
+           show_size(memory_max) + ": --memory-max SIZE allows more";
+}
+
+core::Limits limits_of(JournalReader& journal, uint64_t memory_max) {
     core::Limits needed{.pools = 1,
                         .sessions = 1,
                         .slots = 1,
@@ -85,6 +91,7 @@ core::Limits limits_of(JournalReader& journal) {
                         .label_sets = 1};
     core::Limits given{0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     uint32_t too_many = 0;  // the first line that is one too many
+    uint64_t size = 0;
     try {
         while (const journal::Line* line = journal.next()) {
             if (line->state() != nullptr) break;  // it brings its own limits
@@ -97,7 +104,8 @@ core::Limits limits_of(JournalReader& journal) {
                 given.leases = line->limits()->leases();
                 given.arena_blocks = line->limits()->arena_blocks();
             }
-            if (core::state_size(merged(needed, given)) <= kStateMax) continue;
+            size = core::state_size(merged(needed, given));
+            if (size <= memory_max) continue;
             too_many = journal.line();
             break;
         }
@@ -108,7 +116,7 @@ core::Limits limits_of(JournalReader& journal) {
     if (too_many != 0) {
         while (journal.line() != too_many)
             journal.next();  // so that the message has its line
-        throw JournalError("with this line the journal needs more rows than 4 GiB can hold");
+        throw JournalError("with this line the journal needs " + more_than(memory_max, size));
     }
     return merged(needed, given);
 }

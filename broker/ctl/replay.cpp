@@ -22,6 +22,7 @@
 #include "broker/ctl/subcommand.hpp"
 #include "broker/file_bytes.hpp"
 #include "broker/prose.hpp"
+#include "broker/quantity.hpp"
 #include "broker/terminal_text.hpp"
 
 namespace dibs::ctl {
@@ -36,6 +37,8 @@ struct Options {
     bool turns = false;
     bool binary = false;
     bool json = false;
+    std::string memory_text;
+    uint64_t memory_max = kJournalMemoryMax;
 };
 
 JournalForm form_of(const Options& options) {
@@ -69,11 +72,11 @@ void write_file(const std::string& path, const std::string& bytes) {
 
 void replay(JournalReader& journal, const std::string& name, const Options& options) {
     if (options.check && is_recording(journal)) {
-        const uint64_t turns = check_recording(journal);
+        const uint64_t turns = check_recording(journal, options.memory_max);
         print_line(harmless(name) + ": " + counted(turns, "turn") +
                    (turns == 1 ? " decides as it was recorded" : " decide as they were recorded"));
     } else if (options.check) {
-        const uint64_t held = check_scenario(journal);
+        const uint64_t held = check_scenario(journal, options.memory_max);
         print_line(harmless(name) + ": " + counted(held, "expectation") +
                    (held == 1 ? " holds" : " hold"));
     } else if (!options.to_binary.empty()) {
@@ -81,7 +84,7 @@ void replay(JournalReader& journal, const std::string& name, const Options& opti
     } else if (!options.to_json.empty()) {
         write_file(options.to_json, journal_bytes(journal, JournalForm::kJson));
     } else {
-        run_journal(journal, {options.final_state, options.turns}, print_line);
+        run_journal(journal, {options.final_state, options.turns, options.memory_max}, print_line);
     }
 }
 
@@ -160,7 +163,19 @@ int run_replay(int argc, char** argv) {
     arguments.text(
         "--to-binary", &options.to_binary, "only convert the journal, to this file", "FILE");
     arguments.text("--to-json", &options.to_json, "only convert the journal, to this file", "FILE");
+    arguments.text("--memory-max",
+                   &options.memory_text,
+                   "the most that the rows which the journal asks for may take (512MiB)",
+                   "SIZE");
     if (const std::optional<int> exit = arguments.parse(argc, argv)) return *exit;
+    if (arguments.given("--memory-max")) {
+        const std::optional<uint64_t> size = parse_size(options.memory_text);
+        if (!size) {
+            throw Failure(kExitUsage,
+                          "--memory-max: \"" + options.memory_text + "\" is no size such as 2GiB");
+        }
+        options.memory_max = *size;
+    }
     check_together(arguments);
     if (!options.check && options.files.size() > 1) {
         throw Failure(kExitUsage, "several journals can only be checked");

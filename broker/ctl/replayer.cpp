@@ -89,7 +89,8 @@ bool has_cost(const core::Decision& decision) {
 
 }  // namespace
 
-Replayer::Replayer(const core::Limits& limits) : state_(core::state_size(limits)) {
+Replayer::Replayer(const core::Limits& limits, uint64_t memory_max)
+    : memory_max_(memory_max), state_(core::state_size(limits)) {
     core::format_state(state(), limits);
     core_ = std::make_unique<core::Core>(state());
 }

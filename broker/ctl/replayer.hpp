@@ -19,6 +19,7 @@
 
 #include "broker/core/core.hpp"
 #include "broker/ctl/cast.hpp"
+#include "broker/ctl/journal_size.hpp"
 #include "schemas/journal_generated.h"
 #include "shm/lines.hpp"
 
@@ -26,7 +27,8 @@ namespace dibs::ctl {
 
 class Replayer {
   public:
-    explicit Replayer(const core::Limits& limits);
+    // A snapshot that is gone on from takes at most `memory_max` bytes.
+    explicit Replayer(const core::Limits& limits, uint64_t memory_max = kJournalMemoryMax);
 
     // One command; expectations are not commands. Throws JournalError.
     void apply(const journal::Line& line);
@@ -105,6 +107,7 @@ class Replayer {
                                  const flatbuffers::String* session,
                                  flatbuffers::Optional<uint32_t> round);
 
+    uint64_t memory_max_;
     shm::Lines state_;
     std::unique_ptr<core::Core> core_;
     Cast cast_;

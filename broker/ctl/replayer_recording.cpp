@@ -19,7 +19,11 @@ void Replayer::go_on_from(std::span<const uint8_t> bytes) {
     if (turn_open_) throw JournalError("a state begins between turns only: close the turn first");
     try {
         const snapshot::Loader loader(bytes);
-        shm::Lines state(core::state_size(loader.limits()));
+        const uint64_t size = core::state_size(loader.limits());
+        if (size > memory_max_) {
+            throw JournalError("the snapshot needs " + more_than(memory_max_, size));
+        }
+        shm::Lines state(size);
         loader.fill(state.bytes());
         core_.reset();
         state_ = std::move(state);

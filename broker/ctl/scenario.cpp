@@ -6,7 +6,6 @@
 
 #include "broker/ctl/expectation.hpp"
 #include "broker/ctl/journal_error.hpp"
-#include "broker/ctl/journal_size.hpp"
 #include "broker/ctl/replayer.hpp"
 #include "broker/ctl/state_text.hpp"
 
@@ -19,7 +18,8 @@ std::string text(const flatbuffers::String* string) {
 
 class Scenario {
   public:
-    explicit Scenario(JournalReader& journal) : journal_(journal), replayer_(limits_of(journal)) {}
+    Scenario(JournalReader& journal, uint64_t memory_max)
+        : journal_(journal), replayer_(limits_of(journal, memory_max), memory_max) {}
 
     void run() {
         while (const journal::Line* line = journal_.next()) {
@@ -100,8 +100,8 @@ bool is_expectation(const journal::Line& line) {
            line.expect_worker() != nullptr;
 }
 
-uint64_t check_scenario(JournalReader& journal) {
-    Scenario scenario(journal);
+uint64_t check_scenario(JournalReader& journal, uint64_t memory_max) {
+    Scenario scenario(journal, memory_max);
     scenario.run();
     return scenario.held();
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "broker/ctl/journal_reader.hpp"
+#include "broker/ctl/journal_size.hpp"
 #include "schemas/journal_generated.h"
 
 namespace dibs::ctl {
@@ -15,6 +16,6 @@ bool is_expectation(const journal::Line& line);
 // Returns how many expectations held. Throws JournalError at the first that does not, at what is
 // wrong with the journal, and where the scheduler's invariants do not hold after a turn;
 // journal.line() says where.
-uint64_t check_scenario(JournalReader& journal);
+uint64_t check_scenario(JournalReader& journal, uint64_t memory_max = kJournalMemoryMax);
 
 }  // namespace dibs::ctl

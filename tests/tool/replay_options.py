@@ -3,10 +3,11 @@
 #
 #   replay_options.py DIBSD DIBS [PART]     speaks TAP
 # SPDX-License-Identifier: Apache-2.0
+import json
 import os
 import sys
 
-from tap import case, expect_equal, main
+from tap import case, expect, expect_equal, main
 
 APART = (("--binary", "--json"), ("--to-binary", "--to-json"), ("--check", "--to-binary"),
          ("--check", "--to-json"), ("--check", "--final-state"), ("--check", "--turns"),
@@ -33,6 +34,40 @@ def together(place):
     for words in (["--final-state", "--turns"], ["--json", "--turns"],
                   ["--json", "--to-binary", str(place.folder / "j.djn")]):
         expect_equal(place.run("replay", *words, str(journal))[0::2], (0, ""))
+
+
+@case("a journal of a few bytes takes no more memory than it may")
+def bounded(place):
+    journal = place.folder / "j.jsonl"
+    journal.write_text('{"limits":{"claims":4000000000}}\n{"turn":{}}\n')
+    code, out, err = place.run("replay", str(journal))
+    expect_equal((code, out), (1, ""))
+    expect(err.startswith(f"{journal}:1: with this line the journal needs "), err)
+    expect(err.endswith("MiB of rows, more than 512MiB: --memory-max SIZE allows more\n"), err)
+    journal.write_text('{"limits":{"claims":200000}}\n{"turn":{}}\n')
+    code, out, err = place.run("replay", "--memory-max", "32MiB", str(journal))
+    expect_equal((code, out), (1, ""))
+    expect(err.endswith("MiB of rows, more than 32MiB: --memory-max SIZE allows more\n"), err)
+    expect_equal(place.run("replay", "--memory-max", "2GiB", str(journal)), (0, "", ""))
+    expect_equal(place.run("replay", "--memory-max", "much", str(journal)),
+                 (2, "", 'dibs replay: --memory-max: "much" is no size such as 2GiB\n'))
+
+
+@case("a recording of a few bytes takes no more memory than it may")
+def bounded_recording(place):
+    place.start('[[pool]]\nname = "gpu"\nkind = "counted"\nslots = 1\n')
+    snapshot = place.folder / "s.snap"
+    expect_equal(place.run("dump", str(snapshot)), (0, "", ""))
+    journal = place.folder / "j.jsonl"
+    journal.write_text(json.dumps({"state": {"snapshot": list(snapshot.read_bytes())}}) + "\n")
+    expect_equal(place.run("replay", str(journal)),
+                 (1, "", f"{journal}:1: the recording was cut: it has no end behind turn 0\n"))
+    for options in ([], ["--check"]):
+        code, out, err = place.run("replay", *options, "--memory-max", "4MiB", str(journal))
+        expect_equal((code, out), (1, ""))
+        expect(err.startswith(f"{journal}:1: the snapshot needs "), err)
+        expect(err.endswith("MiB of rows, more than 4MiB: --memory-max SIZE allows more\n"), err)
+
 
 
 if __name__ == "__main__":
