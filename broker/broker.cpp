@@ -4,11 +4,14 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <semaphore>
 #include <stdexcept>
 #include <system_error>
 #include <thread>
@@ -67,6 +70,28 @@ void find_keeper(KeeperLink& keeper) {
     }
 }
 
+// The library says EAGAIN as well where there is no memory for the thread's stack.
+std::error_code why_no_thread(const std::error_code& said) {
+    pthread_attr_t attributes;
+    size_t size = 0;
+    if (pthread_getattr_default_np(&attributes) != 0) return said;
+    (void)pthread_attr_getstacksize(&attributes, &size);
+    (void)pthread_attr_destroy(&attributes);
+    void* const stack =
+        mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    if (stack == MAP_FAILED) return {ENOMEM, std::generic_category()};
+    (void)munmap(stack, size);
+    return said;
+}
+
+std::thread started_thread(const std::function<void()>& body) {
+    try {
+        return std::thread(body);
+    } catch (const std::system_error& error) {
+        throw std::system_error(why_no_thread(error.code()), "pthread_create");
+    }
+}
+
 }  // namespace
 
 Broker::Broker(Config config, Inheritance& inheritance, KeeperLink* keeper, bool signals)
@@ -116,13 +141,26 @@ void Broker::harden(const SystemCalls* written) {
     log::info("hardened: " + hardening_.text());
 }
 
-void Broker::run() {
-    // Before the control thread, whose alone the link is from then on.
-    if (keeper_ != nullptr) keeper_->serving(turn_.clock_offset(), socket_path());
-    std::thread control([this] {
+// Nobody is told that it serves before both threads are there, of which one may not be to be had.
+// The link to the keeper is control's alone from then on.
+void Broker::run(const std::function<void()>& ready) {
+    std::binary_semaphore decided(0);
+    bool serves = false;
+    std::thread control = started_thread([&] {
         give_back_memory();  // of the start: a standby would touch as much
-        control_.serve(core_.head().epoch);
+        decided.acquire();
+        if (serves) control_.serve(core_.head().epoch);
     });
+    try {
+        if (keeper_ != nullptr) keeper_->serving(turn_.clock_offset(), socket_path());
+        if (ready) ready();
+        serves = true;
+    } catch (...) {  // no memory for the words
+        decided.release();
+        control.join();
+        throw;
+    }
+    decided.release();
     turn_.serve();
     control.join();
     if (turn_.yielded()) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -37,7 +38,8 @@ class Broker {
     void harden(const SystemCalls* written = nullptr);
     [[nodiscard]] const Hardening& hardening() const { return hardening_; }
 
-    void run();   // serves until it is stopped and drained
+    // Serves until it is stopped and drained. `ready` is called once nothing is lacking for it.
+    void run(const std::function<void()>& ready = nullptr);
     void stop();  // from any thread; the second time at once
 
     [[nodiscard]] const std::string& socket_path() const { return control_.socket_path(); }

@@ -5,7 +5,10 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <limits>
+#include <string>
+#include <system_error>
 
 namespace dibs {
 
@@ -16,6 +19,7 @@ constexpr uint64_t kOwn = 48 + 128;  // of the broker itself, and of admin conve
 // kernel counts them against the user, who may have as many under way as one process may have open.
 constexpr uint64_t kPerSession = 7;
 constexpr uint64_t kCallersMax = 512;
+constexpr uint64_t kLeast = 64;  // twice of what keeper, broker and one client have been seen with
 
 }  // namespace
 
@@ -24,6 +28,14 @@ void raise_descriptor_limit() {
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
     limit.rlim_cur = limit.rlim_max;
     (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+void expect_descriptors_for_one() {
+    struct rlimit limit = {};
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= kLeast) return;
+    throw std::system_error(EMFILE,
+                            std::generic_category(),
+                            "a broker needs " + std::to_string(kLeast) + " descriptors at least");
 }
 
 DescriptorBudget descriptor_budget(uint64_t limit) {

@@ -9,6 +9,8 @@ namespace dibs {
 
 // Raises the limit of this process as far as it may go.
 void raise_descriptor_limit();
+// Throws where it stays below what a broker with one client has open.
+void expect_descriptors_for_one();
 
 // What the limit has room for.
 struct DescriptorBudget {

@@ -6,6 +6,7 @@
 #include <system_error>
 #include <utility>
 
+#include "broker/lack.hpp"
 #include "broker/snapshot/dump.hpp"
 
 namespace dibs {
@@ -43,7 +44,7 @@ void Dumps::copied(std::unique_ptr<Copying> copying) {
     try {
         writer_ = std::thread(write);
     } catch (const std::system_error& error) {
-        written_.fault = std::string("no thread to write it: ") + error.what();
+        written_.fault = "no thread to write it: " + with_limits(error);
         done_.call();
     }
 }

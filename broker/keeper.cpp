@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "broker/clock.hpp"
+#include "broker/lack.hpp"
 #include "broker/log.hpp"
 
 namespace dibs {
@@ -139,7 +140,7 @@ int Keeper::serve() {
             start_standby();
             wait();
         } catch (const std::exception& error) {
-            bear(error.what());
+            bear(with_limits(error).c_str());
         }
     }
     return exit_code_;

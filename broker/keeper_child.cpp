@@ -98,7 +98,7 @@ pid_t spawn(const std::string& path,
         posix_spawn(&pid, path.c_str(), &actions, &attributes, arguments.data(), environ);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
-    if (error != 0) fail(error, path.c_str());
+    if (error != 0) fail(error, ("posix_spawn of " + path).c_str());
     return pid;
 }
 

@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <exception>
+#include <functional>
 #include <new>
 #include <optional>
 #include <stdexcept>
@@ -155,10 +155,12 @@ bool configure(const dibs::Arguments& arguments,
     return takeover || !config->multi_user || may_serve_many(*config, inheritance.listener.get());
 }
 
-int run(dibs::Broker& broker) {
-    dibs::log::info("serving on " + broker.socket_path() + ", epoch " +
-                    std::to_string(broker.epoch()));
-    broker.run();
+int run(dibs::Broker& broker, const std::function<void()>& ready) {
+    broker.run([&] {
+        dibs::log::info("serving on " + broker.socket_path() + ", epoch " +
+                        std::to_string(broker.epoch()));
+        if (ready) ready();
+    });
     if (broker.yielded())
         _exit(dibs::kExitYielded);  // whatever goes out of scope is the successor's
     dibs::log::info("stopped");
@@ -173,8 +175,7 @@ int serve_alone(const dibs::Arguments& arguments) {
     inheritance.state = state_to_begin_with(arguments, config.limits);
     dibs::Broker broker(std::move(config), inheritance, nullptr, true);
     broker.harden();
-    say_ready(arguments.ready_fd, broker.socket_path());
-    return run(broker);
+    return run(broker, [&] { say_ready(arguments.ready_fd, broker.socket_path()); });
 }
 
 // Under a keeper. A STATE that cannot be served from is put aside, and an empty one begun.
@@ -212,7 +213,7 @@ int serve_kept(const dibs::Arguments& arguments) {
     inheritance = {};  // what has not been taken is nobody's any more
     memory.reset();
     broker->harden(system_calls ? &*system_calls : nullptr);
-    return run(*broker);
+    return run(*broker, nullptr);
 }
 
 // A number of these three that is free would be the next file's, and what is said be written there.
@@ -228,8 +229,10 @@ int serve(const dibs::Arguments& arguments) {
     dibs::log::open("info");
     block_signals();
     dibs::raise_descriptor_limit();
+    dibs::note_task_limit();
     (void)dibs::shorten_time_slice();  // a client that waits has waited for others' slices as well
     if (arguments.link_fd >= 0) return serve_kept(arguments);
+    if (arguments.keep_fd < 0) dibs::expect_descriptors_for_one();
     if (arguments.no_keeper) return serve_alone(arguments);
     const auto ready = take(arguments.ready_fd, "--ready-fd");
     dibs::Keeper keeper(
@@ -251,14 +254,7 @@ int serve(const dibs::Arguments& arguments) {
 // A broker says to its keeper whether another one may do better.
 int failed(const dibs::Arguments& arguments, const std::exception& error, int of_broker) {
     const bool kept = arguments.link_fd >= 0;
-    std::string line = std::string("dibsd: ") + error.what();
-    const auto* lack = dynamic_cast<const std::system_error*>(&error);
-    if (lack != nullptr && lack->code().value() == EMFILE) {
-        struct rlimit limit = {};
-        (void)getrlimit(RLIMIT_NOFILE, &limit);
-        line += ": this process may have " + std::to_string(limit.rlim_cur) +
-                " descriptors (ulimit -n, or LimitNOFILE= of the service), which are too few";
-    }
+    const std::string line = "dibsd: " + dibs::with_limits(error);
     if (kept) {
         dibs::log::plain(line);
     } else {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "broker/head_start.hpp"
+#include "broker/lack.hpp"
 #include "broker/log.hpp"
 
 namespace dibs {
@@ -59,9 +60,8 @@ void Standby::start(const OwnProgram& program,
         socket_ = KeeperSocket(std::move(own));
     } catch (const std::system_error& error) {
         if (pause_ns_ == 0) {
-            log::warning(
-                std::string("no broker can be started ahead, a takeover will take longer: ") +
-                error.what());
+            log::warning("no broker can be started ahead, a takeover will take longer: " +
+                         with_limits(error));
         }
         try_later(now_ns);
     }
