@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <stdexcept>
 #include <system_error>
 
@@ -77,8 +78,20 @@ BrokerProcess::BrokerProcess(const BrokerSetup& setup)
     const std::string line = pid_ < 0 ? "" : read_line(pipe_ends[0]);
     close(pipe_ends[0]);
     if (line.rfind("dibsd: ready", 0) != 0) {
+        close_folder();
         throw std::runtime_error("the broker " + program() + " does not start");
     }
+}
+
+// What it has said is passed on but for deaths that are measured, each of which the keeper says.
+void BrokerProcess::close_folder() const {
+    std::ifstream said(folder_ + "/said");
+    for (std::string line; std::getline(said, line);) {
+        if (line.find("the broker died of signal 9: ") == std::string::npos)
+            std::cerr << line << "\n";
+    }
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
 }
 
 void BrokerProcess::write_files(const BrokerSetup& setup) {
@@ -99,6 +112,9 @@ void BrokerProcess::become(const BrokerSetup& setup, int ready_fd) const {
         setenv("LD_PRELOAD", counter.c_str(), 1);
         setenv("DIBS_ALLOCATIONS", (folder_ + "/allocations").c_str(), 1);
     }
+    const std::string said = folder_ + "/said";
+    const int to = open(said.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (to >= 0) (void)dup2(to, STDERR_FILENO);
     const std::string file = folder_ + "/dibsd.toml";
     const std::string ready = std::to_string(dup(ready_fd));
     execl(program().c_str(),
@@ -121,8 +137,7 @@ BrokerProcess::~BrokerProcess() {
         while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
         }
     }
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
+    close_folder();
 }
 
 pid_t BrokerProcess::kept_pid(pid_t other) const {

@@ -38,6 +38,7 @@ class BrokerProcess {
 
   private:
     void write_files(const BrokerSetup& setup);
+    void close_folder() const;
     [[noreturn]] void become(const BrokerSetup& setup, int ready_fd) const;
 
     std::string folder_;
