@@ -87,6 +87,19 @@ std::string wrapped(const std::string& text, size_t width, size_t indent) {
     return all;
 }
 
+std::string wrapped_lines(const std::string& text, size_t width, size_t indent) {
+    std::string all;
+    for (size_t at = 0; at < text.size();) {
+        const size_t end = std::min(text.find('\n', at), text.size());
+        const std::string line = text.substr(at, end - at);
+        const size_t head = width_of(line) <= width ? line.size() : std::min(indent, line.size());
+        all += line.substr(0, head) +
+               wrapped(line.substr(head), std::max(width, indent + 1) - indent, indent) + "\n";
+        at = end + 1;
+    }
+    return all;
+}
+
 std::string folded_help(const std::string& help, size_t width) {
     std::string all;
     for (size_t at = 0; at < help.size();) {
@@ -97,9 +110,13 @@ std::string folded_help(const std::string& help, size_t width) {
     return all;
 }
 
-std::string help_for_output(const std::string& help) {
+size_t columns_for_output() {
     const size_t columns = columns_of(STDOUT_FILENO);
-    return folded_help(help, columns == 0 ? kUsualColumns : columns);
+    return columns == 0 ? kUsualColumns : columns;
+}
+
+std::string help_for_output(const std::string& help) {
+    return folded_help(help, columns_for_output());
 }
 
 }  // namespace dibs

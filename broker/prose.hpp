@@ -22,12 +22,19 @@ std::string counted(uint64_t number, const std::string& noun);
 // line.
 std::string wrapped(const std::string& text, size_t width, size_t indent);
 
+// The lines of a text that are wider, broken so: each begins with `indent` columns that stand
+// alone.
+std::string wrapped_lines(const std::string& text, size_t width, size_t indent);
+
 // A help text whose lines are sentences, or "  WHAT  meaning": a meaning goes on below itself, or,
 // where there is no room beside what it explains, below that. Other lines that begin with a space
 // are examples, and stay as they can be copied.
 std::string folded_help(const std::string& help, size_t width);
 
-// What --help prints to standard output: for its terminal, else 80 columns.
+// For what is printed to standard output: its terminal's columns, else 80.
+size_t columns_for_output();
+
+// What --help prints there.
 std::string help_for_output(const std::string& help);
 
 }  // namespace dibs

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import shutil
 import sys
+import textwrap
 import threading
 
 STATES = (("leased", "█", "32"), ("reserved", "▓", "33"), ("recovering", "▒", "35"),
@@ -48,12 +49,15 @@ class Picture:
             print("\x1b[?25h", end="", flush=True)
 
     def tell(self, line):
-        """Something that stays."""
+        """Something that stays; in the terminal's columns, or 80."""
+        width = max(shutil.get_terminal_size((80, 24)).columns, 20)
         with self.lock:
             if self.live:
                 print(f"\x1b[{self.drawn}F\x1b[J" if self.drawn else "", end="")
                 self.drawn = 0
-            print(line, flush=True)
+            print(line if len(line) <= width else textwrap.fill(
+                line, width, subsequent_indent=" " * 6, replace_whitespace=False,
+                break_on_hyphens=False, break_long_words=False), flush=True)
 
     def draw(self, now, counters, tenants):
         self.history.append(counters)

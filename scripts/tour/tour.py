@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import pathlib
+import shlex
 import signal
 import subprocess
 import sys
@@ -176,16 +177,22 @@ def measure():
 
 def table(times, per_second):
     def cell(value):
-        return f"{'-' if value is None else shown(value):>10}"
+        return f"{'-' if value is None else shown(value):>9}"
 
     ours = next(one.p50 for one in times if one.ours)
-    lines = [f"{'':29}{'p50':>10}{'p99':>10}{'p99.9':>10}{'of':>8}   p50 beside a claim's"]
+    lines = [f"{'':24}{'p50':>9}{'p99':>9}{'p99.9':>9}{'of':>7}  p50 beside a claim's"]
     for one in times:
-        beside = "" if one.ours else f"   {drawing.beside(one.p50, ours)}"
-        lines.append(f"{one.name:29}" + "".join(map(cell, (one.p50, one.p99, one.p999))) +
-                     f"{one.count:>8}" + beside)
+        beside = "" if one.ours else f"  {drawing.beside(one.p50, ours)}"
+        lines.append(f"{one.name:24}" + "".join(map(cell, (one.p50, one.p99, one.p999))) +
+                     f"{one.count:>7}" + beside)
     lines.append(f"{per_second} claims and releases a second, one after the other")
     return lines
+
+
+def path_from_here(file):
+    """Below the present folder as its user would type it, else whole."""
+    file, here = file.resolve(), pathlib.Path.cwd()
+    return file.relative_to(here) if file.is_relative_to(here) else file
 
 
 def main():
@@ -213,9 +220,12 @@ def main():
         tour.client.close()
         wrong = stage.close()
         facts.check(not wrong, "Everybody ends when told to" + "".join(f"; {one}" for one in wrong))
-        for line in [""] + table(times, per_second):
+        for line in ["", *table(times, per_second), ""]:
             picture.tell(line)
         report(options.out, facts, times, per_second, tour, options.seconds)
+        svg, figures = (path_from_here(options.out / name) for name in ("demo.svg", "demo.json"))
+        picture.tell(f"picture: {svg}   (a browser shows it: xdg-open {shlex.quote(str(svg))})")
+        picture.tell(f"figures: {figures}")
         print(f"\n{len(facts.all) - facts.failed()} passed, {facts.failed()} failed, 0 skipped")
     return 1 if facts.failed() else 0
 

@@ -4,6 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <sstream>
+#include <string>
+
+#include "broker/ctl/demo/judgement.hpp"
+#include "broker/prose.hpp"
+
 namespace dibs::ctl::demo {
 namespace {
 
@@ -21,6 +28,29 @@ TEST(Facts, AreALineEachAndACountInTheEnd) {
 
 TEST(Facts, AreNoneAtFirst) {
     EXPECT_EQ(Facts().last_line(), "0 passed, 0 failed, 0 skipped");
+}
+
+TEST(Facts, GoOnBelowThemselvesWhereALineIsTooLong) {
+    Facts facts;
+    facts.check(true, "one two three four");
+    facts.check(true, "one two three");
+    EXPECT_EQ(wrapped_lines(facts.lines(), 18, 5),
+              "ok   one two three\n"
+              "     four\n"
+              "ok   one two three\n");
+    EXPECT_EQ(wrapped_lines("a b\n", 2, 5), "a b\n");  // nothing stands where they begin
+}
+
+TEST(Facts, FitEightyColumns) {
+    Evidence evidence;
+    evidence.result.submitted = evidence.result.granted = 1'000'000;
+    evidence.totals = dibs_totals{};
+    std::istringstream lines(wrapped_lines(judge(evidence).lines(), 80, 5));
+    size_t longest = 0;
+    for (std::string line; std::getline(lines, line);)
+        longest = std::max(longest, line.size());
+    EXPECT_LE(longest, 80U);
+    EXPECT_GT(longest, 70U);
 }
 
 }  // namespace

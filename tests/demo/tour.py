@@ -17,15 +17,20 @@ import tempfile
 import termios
 import xml.etree.ElementTree
 
-TOUR = sys.argv[1]
+TOUR = os.path.abspath(sys.argv[1])
 INCIDENTS = {"1 client killed", "2 worker killed", "3 deadline", "4 cancel races", "5 rush",
              "6 broker killed", "7 urgent claim", "8 shares 3 : 2 : 1"}
 COMMAND = ["/usr/bin/python3", TOUR, "--seconds", "5", "--out"]
 
 
 def lines_where_there_is_no_terminal(folder):
-    run = subprocess.run(COMMAND + [folder], stdout=subprocess.PIPE, text=True)
+    run = subprocess.run(COMMAND + [folder], stdout=subprocess.PIPE, text=True, cwd=folder,
+                         env=dict(os.environ, COLUMNS="80"))
     assert run.returncode == 0, run.stdout
+    widest = max(run.stdout.splitlines(), key=len)
+    assert len(widest) <= 80, widest
+    # Where it is, and how it is looked at: below the present folder.
+    assert re.search(r"^picture: demo\.svg .*xdg-open demo\.svg", run.stdout, re.M), run.stdout
     assert "\x1b" not in run.stdout
     assert run.stdout.splitlines()[-1] == "13 passed, 0 failed, 0 skipped", run.stdout
     for words in ("A client is killed", "An idle worker is killed", "deadline passes",

@@ -13,7 +13,9 @@ std::string padded(const std::string& text, size_t width) {
 }
 
 std::string line(const std::array<std::string, 4>& cells) {
-    return padded(cells[0], 14) + padded(cells[1], 14) + padded(cells[2], 14) + cells[3] + "\n";
+    std::string text =
+        padded(cells[0], 14) + padded(cells[1], 14) + padded(cells[2], 14) + cells[3];
+    return text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
 }
 
 // What the path through processes and memory costs on top of the core's decision.

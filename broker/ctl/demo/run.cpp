@@ -32,6 +32,13 @@ constexpr int kOneDoesNot = 1;
 constexpr int kNotPlayed = 2;
 constexpr int kInterrupted = 130;
 constexpr size_t kBrokenShown = 10;
+// Where a line goes on below itself.
+constexpr size_t kBehindItsWord = 10;
+constexpr size_t kBehindAVerdict = 5;
+
+std::string in_columns(const std::string& text, size_t indent) {
+    return wrapped_lines(text, columns_for_output(), indent);
+}
 
 // A descriptor that the terminal's and the system's wishes to stop make readable.
 int stop_descriptor() {
@@ -61,7 +68,7 @@ void report_broken(const Options& options, const Workload& workload) {
 int play(const Options& options) {
     const int stop_fd = stop_descriptor();
     const Workload workload = load_workload(options);
-    std::printf("%s", describe(workload).c_str());
+    std::printf("%s", in_columns(describe(workload), kBehindItsWord).c_str());
     std::fflush(stdout);
     report_broken(options, workload);
     check_playable(workload);
@@ -69,7 +76,7 @@ int play(const Options& options) {
 
     ask_for_exact_waits();
     Troupe troupe(workload);
-    std::printf("%s", troupe.describe().c_str());
+    std::printf("%s", in_columns(troupe.describe(), kBehindItsWord).c_str());
     std::fflush(stdout);
     Evidence evidence;
     evidence.valid_rows = workload.trace.rows.size();
@@ -97,10 +104,11 @@ int play(const Options& options) {
         evidence.result.held_back,
     };
     const Facts facts = judge(evidence);
-    std::printf("\n%s", times_table(figures).c_str());
+    std::printf("\n%s", in_columns(times_table(figures), 0).c_str());
     if (!ideal.failure.empty()) std::printf("core alone: %s\n", ideal.failure.c_str());
     if (!options.json.empty()) write_json(options.json, figures, facts);
-    std::printf("\n%s%s\n", facts.lines().c_str(), facts.last_line().c_str());
+    std::printf(
+        "\n%s%s\n", in_columns(facts.lines(), kBehindAVerdict).c_str(), facts.last_line().c_str());
     return facts.count(Facts::Verdict::kFailed) == 0 ? kAllHold : kOneDoesNot;
 }
 
