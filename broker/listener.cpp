@@ -3,7 +3,6 @@
 #include "broker/listener.hpp"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -18,6 +17,7 @@
 
 #include "broker/lent_socket.hpp"
 #include "broker/log.hpp"
+#include "broker/socket_lock.hpp"
 
 #ifndef SO_PASSRIGHTS
 #define SO_PASSRIGHTS 83  // Linux 6.16; older headers do not have it
@@ -55,44 +55,6 @@ int ask(const struct sockaddr_un& address, const std::string& path) {
     return said == 0 || errno == EAGAIN ? 0 : errno;
 }
 
-// Whoever holds it may look at the name, remove and make it. It is held for that long only. Who
-// goes removes it as the last thing, so that who has waited for it may hold a file without a name:
-// that one is let go, and the one that lies there by then is taken.
-shm::Descriptor open_lock(const std::string& path) {
-    const std::string name = path + ".lock";
-    // At once, whatever it is: a pipe would have somebody wait for who writes.
-    constexpr int kFlags = O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
-    shm::Descriptor made(open(name.c_str(), kFlags, 0600));
-    if (!made.valid()) fail(name, "cannot be opened");
-    struct stat about = {};
-    if (fstat(made.get(), &about) != 0) fail(name, "cannot be looked at");
-    if (!S_ISREG(about.st_mode) || about.st_size != 0) {
-        throw std::runtime_error(name + ": is another's file: a socket's lock is an empty one");
-    }
-    return made;
-}
-
-class Locked {
-  public:
-    explicit Locked(int fd) : fd_(fd) {
-        while (flock(fd_, LOCK_EX) != 0 && errno == EINTR) {
-        }
-    }
-    // Whether it is still the lock of the socket at this path.
-    [[nodiscard]] bool lies_at(const std::string& path) const {
-        struct stat held = {};
-        struct stat named = {};
-        return fstat(fd_, &held) == 0 && lstat((path + ".lock").c_str(), &named) == 0 &&
-               held.st_ino == named.st_ino && held.st_dev == named.st_dev;
-    }
-    ~Locked() { (void)flock(fd_, LOCK_UN); }
-    Locked(const Locked&) = delete;
-    Locked& operator=(const Locked&) = delete;
-
-  private:
-    int fd_;
-};
-
 shm::Descriptor spare() {
     return shm::Descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC));
 }
@@ -108,11 +70,11 @@ Listener::Listener(std::string path, uint32_t mode) : path_(std::move(path)) {
     }
     std::memcpy(address.sun_path, path_.data(), path_.size());
     make_folder(path_);
-    std::unique_ptr<Locked> locked;
+    std::unique_ptr<SocketLock> locked;
     do {
         locked.reset();
         lock_ = open_lock(path_);
-        locked = std::make_unique<Locked>(lock_.get());
+        locked = SocketLock::to_begin(lock_.get(), path_);
     } while (!locked->lies_at(path_));
     struct stat about = {};
     const bool there = lstat(path_.c_str(), &about) == 0;
@@ -132,7 +94,7 @@ Listener::Listener(std::string path, uint32_t mode) : path_(std::move(path)) {
         if (there) (void)unlink(path_.c_str());
         bind_to(address, mode);
     } catch (const std::exception&) {
-        (void)unlink((path_ + ".lock").c_str());  // it is nobody else's
+        (void)unlink(lock_of(path_).c_str());  // it is nobody else's
         throw;
     }
     spare_ = spare();
@@ -201,14 +163,15 @@ Listener::Listener(shm::Descriptor inherited, uint64_t inode)
 void Listener::close() {
     if (!socket_.valid()) return;
     if (!lock_.valid() || leaves_name_) return socket_.reset();
-    const Locked locked(lock_.get());
+    const auto locked = SocketLock::to_end(lock_.get(), path_);
+    if (!locked) return socket_.reset();
     struct stat about = {};
     const bool named = lstat(path_.c_str(), &about) == 0;
     // Another broker may have taken the place, where somebody has removed this one's name.
     const bool others = named && about.st_ino != inode_;
     if (!is_lent_ && named && !others) (void)unlink(path_.c_str());
     socket_.reset();
-    if (!others && locked.lies_at(path_)) (void)unlink((path_ + ".lock").c_str());
+    if (!others && locked->lies_at(path_)) (void)unlink(lock_of(path_).c_str());
 }
 
 }  // namespace dibs

@@ -13,7 +13,7 @@ namespace dibs {
 
 // Binds and listens. The folder is made (mode 0700, or 0755 for root) if it is not there; a socket
 // that a dead broker has left is removed, one that somebody listens on is not. Looking, removing
-// and binding happen under a lock on the file "PATH.lock", so that of brokers that start at once
+// and binding happen under a lock (broker/socket_lock.hpp), so that of brokers that start at once
 // one listens and the others say so. Removes its own name, and nobody else's, when it goes, and
 // then the lock; one that a keeper holds for the next broker leaves both. Throws
 // std::runtime_error with the path and what is wrong.

@@ -42,6 +42,7 @@
 #include "broker/multi_user.hpp"
 #include "broker/peer.hpp"
 #include "broker/service_notice.hpp"
+#include "broker/socket_lock.hpp"
 #include "broker/stored_descriptors.hpp"
 #include "broker/time_slice.hpp"
 
@@ -277,6 +278,9 @@ int main(int argc, char** argv) {
             return kExitOk;
         }
         return serve(*arguments);
+    } catch (const dibs::StartEnds& signal) {
+        dibs::log::info(signal.what());
+        return kExitOk;
     } catch (const std::system_error& error) {
         const bool lacks = dibs::is_lack(error.code());
         return failed(*arguments, error, lacks ? dibs::kExitUnable : kExitFailed);
