@@ -10,10 +10,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <stdexcept>
 
 #include "broker/quantity.hpp"
+#include "broker/terminal_text.hpp"
 #include "shm/descriptor.hpp"
 
 namespace dibs {
@@ -21,6 +23,7 @@ namespace dibs {
 namespace {
 
 constexpr int kPromptMs = 5'000;
+constexpr int kSilentMs = 1'000;
 // Of what has no size: as much as a person types or pastes, and as the largest state is.
 constexpr size_t kDeviceMost = size_t{64} << 20U;
 constexpr size_t kPipeMost = size_t{1} << 30U;
@@ -56,8 +59,19 @@ std::string file_bytes(int fd, const std::string& name, size_t files_most) {
 }
 
 std::string file_bytes(const std::string& path, size_t files_most) {
-    const shm::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    // At once: a pipe would have it wait for who writes before anybody could be told.
+    const shm::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     if (!file.valid()) fail(path, errno);
+    struct stat about = {};
+    struct pollfd comes = {file.get(), POLLIN, 0};
+    if (fstat(file.get(), &about) == 0 && S_ISFIFO(about.st_mode) &&
+        poll(&comes, 1, kSilentMs) == 0) {
+        std::fprintf(
+            stderr, "%s: is a pipe: waiting for who writes to it\n", harmless(path).c_str());
+        while (poll(&comes, 1, -1) < 0 && errno == EINTR) {
+        }
+    }
+    if (fcntl(file.get(), F_SETFL, 0) != 0) fail(path, errno);
     return file_bytes(file.get(), path, files_most);
 }
 

@@ -6,6 +6,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -54,6 +55,22 @@ def pipes(place):
         check = subprocess.run([place.dibs, "config", "check", "/dev/stdin"], input=text,
                                capture_output=True, text=True, check=False)
         expect_equal(check.returncode, code)
+
+
+@case("load and replay wait for who writes to a pipe, say so, and can be ended")
+def silent_pipes(place):
+    pipe = place.folder / "pipe"
+    os.mkfifo(pipe)
+    said = f"{pipe}: is a pipe: waiting for who writes to it\n"
+    for command in ("load", "replay"):
+        child = place.begin(command, pipe)
+        expect_equal(child.stderr.readline(), said)
+        child.terminate()
+        expect_equal(child.wait(timeout=60), -signal.SIGTERM)
+    child = place.begin("replay", pipe)
+    expect_equal(child.stderr.readline(), said)
+    pipe.write_text("# nothing happens\n")
+    expect_equal((child.wait(timeout=60), child.stdout.read(), child.stderr.read()), (0, "", ""))
 
 
 @case("a policy for a pool that is not there is noted, and no mistake")
