@@ -110,7 +110,7 @@ class Control {
     bool reload(std::vector<std::string>* said);
 
     const Config& config_;               // as it was at the start
-    std::set<std::string> named_pools_;  // by the file, now or before
+    std::set<std::string> named_pools_;  // by the file that was read last
     std::string file_;
     std::string socket_path_;
     bool peer_pidfd_;

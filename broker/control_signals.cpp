@@ -156,7 +156,9 @@ bool Control::reload(std::vector<std::string>* said) {
         named.insert(pool.name);
     for (const std::string& name : named_pools_) {
         if (named.count(name) != 0) continue;
-        said->push_back("pool \"" + name + "\" is no longer named; it stays as it was");
+        said->push_back("pool \"" + name +
+                        "\" is no longer named: it takes no claims, and goes when its leases have "
+                        "ended and its workers have left");
     }
     for (const std::string& unchanged : *said)
         log::warning(unchanged);
@@ -171,7 +173,7 @@ bool Control::reload(std::vector<std::string>* said) {
         return refuse("the turn has too much to hear");
     }
     (void)config.release();
-    named_pools_.merge(named);
+    named_pools_ = std::move(named);
     log::open(level);
     admission_.set_policy(policy);
     if (keeper_ != nullptr) keeper_->keep_config(text);

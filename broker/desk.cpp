@@ -318,7 +318,16 @@ void Desk::drain(AdminJob& job, bool on) {
             job.answer.names.emplace_back("it was asked to stop, which nothing takes back");
             return;
         }
-        core_.apply(core::Drain{pool, on});
+        core::Drain drain{pool, on};
+        if (job.request.number != 0) {
+            drain.number =
+                static_cast<uint32_t>(std::min<uint64_t>(job.request.number - 1, shm::kNoRow - 1));
+            if (core_.find_number(pool, drain.number) == shm::kNoRow) {
+                job.answer.code = Code::not_found;
+                return;
+            }
+        }
+        core_.apply(drain);
     }
 }
 

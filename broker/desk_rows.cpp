@@ -133,6 +133,7 @@ std::unique_ptr<admin::SlotT> Desk::slot_row(const AdminJob& job, uint32_t row) 
     told->pool = name_of(slot.pool);
     told->number = slot.number;
     told->state = word(slot.state);
+    told->drained = slot.behaviour == shm::Behaviour::kDrain;
     slot_holder(job, slot, told.get());
     if (slot.session != shm::kNoRow && sees(job, slot.session)) {
         told->full = true;
@@ -238,6 +239,7 @@ std::unique_ptr<admin::ExplanationT> Desk::explanation(const AdminJob& job, uint
     told->pool = name_of(claim.pool);
     told->account = payer(claim.account, claim.session);
     told->label = why.label;
+    told->drained = pool.drained;
     const bool held = why.holder != shm::kNoRow;
     uint64_t number = 0;
     uint64_t holder_age = 0;

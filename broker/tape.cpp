@@ -312,6 +312,7 @@ void Tape::hear(const core::Drain& drain) {
     given.command = GivenKind::drain;
     given.pool = drain.pool;
     given.on = drain.on;
+    given.number = drain.number == shm::kNoRow ? 0 : uint64_t{drain.number} + 1;
     give(given);
 }
 

@@ -10,9 +10,15 @@ bool TransientPools::is_transient(uint32_t pool) const {
     return core_.pool_lives(pool) && (core_.pool(pool).flags & shm::PoolFlag::kTransient) != 0;
 }
 
+std::string TransientPools::name_of(uint32_t pool) const {
+    const shm::PoolRow& row = core_.pool(pool);
+    return {row.name, row.name_size};
+}
+
 void TransientPools::look_at(Entry& entry) const {
     const shm::PoolRow& pool = core_.pool(entry.pool);
-    const bool used = pool.waiting + pool.confirming != 0 || pool.idle != pool.slots;
+    const bool has_workers = pool.kind == shm::PoolKind::kWorker && pool.slots != 0;
+    const bool used = pool.waiting + pool.confirming != 0 || pool.idle != pool.slots || has_workers;
     if (used) {
         entry.unused_since_ns = shm::kNever;
     } else if (entry.unused_since_ns == shm::kNever) {
@@ -20,10 +26,46 @@ void TransientPools::look_at(Entry& entry) const {
     }
 }
 
+core::TimeNs TransientPools::due(const Entry& entry) const {
+    if (entry.unused_since_ns == shm::kNever) return shm::kNever;
+    return entry.unused_since_ns + (entry.leaves ? 0 : idle_ns_);
+}
+
 void TransientPools::find_first() {
-    since_ns_ = shm::kNever;
+    due_ns_ = shm::kNever;
     for (const Entry& entry : entries_)
-        since_ns_ = std::min(since_ns_, entry.unused_since_ns);
+        due_ns_ = std::min(due_ns_, due(entry));
+}
+
+void TransientPools::keep(const std::set<std::string>& named) {
+    std::erase_if(entries_, [&](const Entry& entry) {
+        if (!entry.leaves || named.count(name_of(entry.pool)) == 0) return false;
+        if (!entry.was_drained) core_.apply(core::Drain{.pool = entry.pool, .on = false});
+        return true;
+    });
+    for (uint32_t pool = 0; pool < core_.pools(); ++pool) {
+        const bool goes = core_.pool_lives(pool) && !is_transient(pool);
+        if (goes && named.count(name_of(pool)) == 0) leave(pool);
+    }
+    find_first();
+}
+
+// Its slots that an administrator has drained would be in use for ever.
+void TransientPools::leave(uint32_t pool) {
+    const bool known = std::any_of(
+        entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.pool == pool; });
+    if (known) return;
+    Entry entry{pool, shm::kNever};
+    entry.leaves = true;
+    entry.was_drained = core_.pool(pool).state == shm::PoolState::kDraining;
+    core_.apply(core::Drain{.pool = pool, .on = true});
+    for (uint32_t row = 0; core_.pool(pool).drained != 0 && row < core_.slots_max(); ++row) {
+        const shm::SlotRow& slot = core_.slot(row);
+        if (slot.state == shm::SlotState::kFree || slot.pool != pool) continue;
+        core_.apply(core::Drain{.pool = pool, .on = false, .number = slot.number});
+    }
+    look_at(entry);
+    entries_.push_back(entry);
 }
 
 void TransientPools::find() {
@@ -52,10 +94,9 @@ void TransientPools::note() {
 bool TransientPools::end_unused() {
     if (core_.now() < next_due()) return false;
     std::erase_if(entries_, [&](Entry& entry) {
-        if (!is_transient(entry.pool)) return true;  // its file has taken it over
-        const bool due =
-            entry.unused_since_ns != shm::kNever && core_.now() >= entry.unused_since_ns + idle_ns_;
-        if (!due || core_.turn_full()) return false;
+        const bool stays = !entry.leaves && !is_transient(entry.pool);
+        if (stays || !core_.pool_lives(entry.pool)) return true;  // its file has taken it over
+        if (core_.now() < due(entry) || core_.turn_full()) return false;
         const bool gone = core_.delete_pool(entry.pool) == shm::Reason::kOk;
         if (!gone) entry.unused_since_ns = core_.now();
         return gone;

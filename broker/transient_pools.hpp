@@ -1,12 +1,16 @@
-// broker/transient_pools.hpp -- pools that were made on the spot, and go when nobody uses them.
+// broker/transient_pools.hpp -- pools that go when nobody uses them: made on the spot, or named by
+// the file no longer.
 //
 // Nobody uses a pool that has had no claim, no lease and no request to make it for as long as the
 // configuration says. Since when is kept here alone: after a takeover that time begins anew, so
-// that whoever was about to claim finds his pool.
+// that whoever was about to claim finds his pool. A pool that the file does not name any more takes
+// no claims, and goes at once when nobody uses it; if the file names it again, it stays.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "broker/core/core.hpp"
@@ -21,10 +25,11 @@ class TransientPools {
     void find();                    // those of an earlier broker
     void asked_for(uint32_t pool);  // made, or wanted where it is
     void note();                    // after a turn: which of them are in use
+    // In a turn: the pools that live and are none of these, nor made on the spot, take no claims
+    // any more, and go.
+    void keep(const std::set<std::string>& named);
     // The first instant at which one may go.
-    [[nodiscard]] core::TimeNs next_due() const {
-        return since_ns_ == shm::kNever ? shm::kNever : since_ns_ + idle_ns_;
-    }
+    [[nodiscard]] core::TimeNs next_due() const { return due_ns_; }
     // In a turn, before its commands: deletes those that are due. Whether there were any.
     bool end_unused();
 
@@ -32,15 +37,20 @@ class TransientPools {
     struct Entry {
         uint32_t pool;
         core::TimeNs unused_since_ns;  // kNever: it is in use
+        bool leaves = false;           // the file does not name it
+        bool was_drained = false;      // before it had to leave
     };
     [[nodiscard]] bool is_transient(uint32_t pool) const;
+    [[nodiscard]] std::string name_of(uint32_t pool) const;
+    [[nodiscard]] core::TimeNs due(const Entry& entry) const;
     void look_at(Entry& entry) const;
+    void leave(uint32_t pool);
     void find_first();
 
     core::Core& core_;
     std::vector<Entry> entries_;
     core::TimeNs idle_ns_ = 0;
-    core::TimeNs since_ns_ = shm::kNever;  // the least of the entries'
+    core::TimeNs due_ns_ = shm::kNever;  // the least of the entries'
 };
 
 }  // namespace dibs

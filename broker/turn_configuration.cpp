@@ -1,5 +1,6 @@
 // broker/turn_configuration.cpp -- makes pools and accounts as the file says.
 // SPDX-License-Identifier: Apache-2.0
+#include <set>
 #include <stdexcept>
 #include <string>
 
@@ -7,6 +8,17 @@
 #include "broker/turn.hpp"
 
 namespace dibs {
+
+namespace {
+
+std::set<std::string> names_of(const Config& config) {
+    std::set<std::string> names;
+    for (const PoolSettings& pool : config.pools)
+        names.insert(pool.name);
+    return names;
+}
+
+}  // namespace
 
 // A pool that a successor cannot make as its file says by now stays as it was: whoever is attached
 // must not lose it.
@@ -24,6 +36,10 @@ void Turn::set_pools(Config& config, bool takeover) {
         }
         finish_unheard();
     }
+    if (!takeover) return;
+    begin_unheard();
+    transient_.keep(names_of(config));
+    finish_unheard();
 }
 
 // Who goes on with a STATE that was served from leaves them as they are: an administrator may have
@@ -67,6 +83,7 @@ bool Turn::take_configuration() {
         }
     }
     if (!file_accounts_.step()) return false;
+    transient_.keep(names_of(*taken_));
     taken_.reset();
     publish_all_ = true;
     return true;

@@ -152,8 +152,9 @@ const char* dibs_wait_name(int reason) {
                                              "left-out",
                                              "labels",
                                              "label-limit",
-                                             "held-back"};
-    const bool known = reason >= 0 && reason <= DIBS_WAIT_HELD_BACK;
+                                             "held-back",
+                                             "drained"};
+    const bool known = reason >= 0 && reason <= DIBS_WAIT_DRAINED;
     return known ? kWords[reason] : "unknown";
 }
 

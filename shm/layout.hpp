@@ -170,7 +170,7 @@ struct alignas(64) SlotRow {
     uint32_t parked_word;        // index in UP [later]
     uint32_t parked_fences;      // fences handed out with it [later]
     uint32_t uses;               // grants so far [later]
-    Behaviour behaviour;
+    Behaviour behaviour;         // kRun; kDrain: an administrator has drained it
     uint8_t reserved0[3];
     // line 2: the outside's view
     uint64_t idle_since_ns;
@@ -414,7 +414,8 @@ struct alignas(64) PoolRow {
     uint64_t request_age_max_ns;
     uint64_t queue_timeout_ns;
     uint64_t requeued_total;  // leases that ended with their claims waiting again
-    uint8_t reserved2[16];
+    uint32_t drained;         // slots whose behaviour is to drain
+    uint8_t reserved2[12];
 };
 static_assert(sizeof(PoolRow) == 512);
 

@@ -115,6 +115,7 @@ WaitReason Core::Parts::account_obstacle(const Crowd& crowd, Explanation* told) 
     }
     if (told->at_class == kNoClass) return WaitReason::kLeftOut;
     if (pool.slots == 0) return WaitReason::kNoSlots;
+    if (pool.slots == pool.drained) return WaitReason::kDrained;
     if (told->fitting == 0) return explain_labels(crowd, told);
     bool limited = false;
     const uint32_t usable = idle_for(crowd, &limited, told);

@@ -86,6 +86,10 @@ uint32_t Core::find_slot(uint32_t pool, std::string_view name) const {
     return parts_->find_name(pool, name);
 }
 
+uint32_t Core::find_number(uint32_t pool, uint32_t number) const {
+    return parts_->find_number(pool, number);
+}
+
 std::string_view Core::slot_labels(uint32_t slot) const {
     const shm::SlotRow& row = parts_->state.slots[slot];
     if (!parts_->by_account(row.pool)) return {};

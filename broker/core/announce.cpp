@@ -107,7 +107,7 @@ void Core::Parts::fill_announced(uint32_t row, const Announce& command) {
     put(slot.attributes_size, command.attributes.size());
     put(slot.worker_tag, command.worker_tag);
     uint32_t flags = slot.flags & ~uint32_t{SlotFlag::kProtected};
-    if (command.is_protected) flags |= SlotFlag::kProtected;
+    if (command.is_protected || is_drained(slot)) flags |= SlotFlag::kProtected;
     put(slot.flags, flags);
     qualify(row, command.labels);
     if (listed) list_slot(row, true);

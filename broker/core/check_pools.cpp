@@ -36,6 +36,8 @@ void Check::pools() {
                 pool.unknown + pool.absent,
             pool.slots);
         expect_count(
+            &wrongs_, [&] { return who() + " drained slots"; }, census.drained, pool.drained);
+        expect_count(
             &wrongs_, [&] { return who() + " waiting"; }, census.waiting, pool.waiting);
         expect_count(
             &wrongs_, [&] { return who() + " confirming"; }, census.confirming, pool.confirming);
@@ -58,11 +60,9 @@ void Check::pools() {
         expect(&wrongs_, lives || pool.state == shm::PoolState::kGoing || pool.slots == 0, [&] {
             return who() + " is gone and has slots";
         });
-        // Who shrinks it looks for neither a worker nor an account behind its slots.
-        const bool plain =
-            pool.kind == shm::PoolKind::kCounted && pool.order != shm::PoolOrder::kAccount;
-        expect(&wrongs_, lives || plain || pool.slots == 0, [&] {
-            return who() + " is going and has workers or accounts";
+        const bool is_counted = pool.kind == shm::PoolKind::kCounted;
+        expect(&wrongs_, lives || is_counted || pool.slots == 0, [&] {
+            return who() + " is going and has workers";
         });
         ready_queue(row);
         expired_leases(row);

@@ -206,8 +206,8 @@ uint32_t Core::Parts::unreserve(uint32_t row) {
 void Core::Parts::wait_again(uint32_t row) {
     shm::ClaimRow& claim = edit.row(state.claims[row], 1);
     put(claim.attempts, claim.attempts < 255 ? claim.attempts + 1 : 255);
-    if (draining(claim.pool)) {
-        return end_claim(row, Outcome::kRejected, Reason::kDraining, 0, true);
+    if (const Reason reason = waits_for_nothing(row); reason != Reason::kOk) {
+        return end_claim(row, Outcome::kRejected, reason, 0, true);
     }
     wait_in_backlog(row);
 }

@@ -254,10 +254,11 @@ struct UpdateClaim {
     uint64_t user_data = 0;
 };
 
-// Drain of a pool, or with pool == kNoRow of the broker.
+// Drain of a pool, or with pool == kNoRow of the broker; of a pool's slot if that has a number.
 struct Drain {
     uint32_t pool = shm::kNoRow;
     bool on = true;
+    uint32_t number = shm::kNoRow;
 };
 
 }  // namespace dibs::core

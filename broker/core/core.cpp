@@ -48,6 +48,7 @@ Core::Parts::Parts(std::span<std::byte> bytes, uint64_t seed)
     dying.reserve(state.sessions.size());
     growing.reserve(state.pools.size());
     going.reserve(state.pools.size());
+    shrinking.reserve(state.pools.size());
     // Between two looks at full() a command decides at most about 600 things.
     decisions.reserve(size_t{state.log_stores_max} * 2);
     decided_slots.reserve(size_t{state.log_images_max} * 2);
@@ -102,7 +103,7 @@ void Core::clear() {
 
 bool Core::work_left() const {
     return parts_->cut || !parts_->dying.empty() || !parts_->growing.empty() ||
-           !parts_->going.empty() || !parts_->dirty.empty();
+           !parts_->going.empty() || !parts_->shrinking.empty() || !parts_->dirty.empty();
 }
 
 bool Core::cut() const {

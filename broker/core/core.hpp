@@ -231,6 +231,7 @@ class Core {
     [[nodiscard]] uint8_t class_of(uint32_t claim) const;      // that a pass would give it now
     [[nodiscard]] TimeNs examined_ns(uint32_t claim) const;
     [[nodiscard]] uint32_t find_slot(uint32_t pool, std::string_view name) const;
+    [[nodiscard]] uint32_t find_number(uint32_t pool, uint32_t number) const;  // likewise
     [[nodiscard]] std::string_view slot_labels(uint32_t slot) const;  // each ended by a zero byte
     // Why the worker of the claim with this number failed; empty = it did not.
     [[nodiscard]] std::string_view claim_error(uint64_t number) const;

@@ -21,6 +21,7 @@ WaitReason Core::Parts::obstacle_of(uint32_t row) const {
     const shm::PoolRow& pool = state.pools[claim.pool];
     if (servable(claim.pool, claim.units)) return WaitReason::kNextTurn;
     if (pool.slots == 0) return WaitReason::kNoSlots;
+    if (pool.slots == pool.drained) return WaitReason::kDrained;
     if (pool.idle >= claim.units) {
         return lease_row_left() ? WaitReason::kUnconfirmed : WaitReason::kLeases;
     }

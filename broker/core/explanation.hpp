@@ -29,6 +29,8 @@ enum class WaitReason : uint8_t {
     kLabels = 12,      // no slot has its labels
     kLabelLimit = 13,  // its account holds as many slots with a label as it may
     kHeldBack = 14,    // the idle slots are kept together for a claim of several
+    // Any pool.
+    kDrained = 15,  // an administrator has drained every slot
 };
 
 // Why the claim is of its class.

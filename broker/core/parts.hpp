@@ -40,6 +40,7 @@ using shm::SlotState;
 inline constexpr unsigned kPoolHot = 1U;
 inline constexpr unsigned kPoolStates = 1U | (1U << 1U);
 inline constexpr unsigned kPoolTotals = 1U << 2U;
+inline constexpr unsigned kPoolDrained = 1U << 7U;
 
 // Claims that must not wait beyond the pass.
 inline constexpr uint8_t kImpatient =
@@ -66,6 +67,17 @@ inline bool being_killed_for(const shm::SlotRow& slot) {
 // again.
 inline bool is_kept(const shm::SlotRow& slot) {
     return slot.state == SlotState::kReserved && (slot.flags & shm::SlotFlag::kKept) != 0;
+}
+
+// Slots of a counted pool beyond those that it wants, from this row on.
+struct Surplus {
+    uint32_t pool;
+    uint32_t row;
+};
+
+// An administrator has drained it: it is protected until that is taken back.
+inline bool is_drained(const shm::SlotRow& slot) {
+    return slot.behaviour == shm::Behaviour::kDrain;
 }
 
 // Its worker was asked for a claim that did not get it, and has not answered since.
@@ -113,6 +125,7 @@ struct Core::Parts {
     std::vector<uint32_t> dying;              // sessions whose things are being returned
     std::vector<uint32_t> growing;            // counted pools that lack slots
     std::vector<uint32_t> going;              // deleted pools that still have some
+    std::vector<Surplus> shrinking;           // counted pools that have more than they want
     std::vector<HeldRoom> held_rooms;         // of the leases that were found, until they are taken
     bool drain_work = false;
     uint32_t confirming_total = 0;  // claims, over all pools; promised ones too
@@ -206,11 +219,17 @@ struct Core::Parts {
     Reason delete_pool(uint32_t pool);
     bool shrink_pools();
     void shrink_pool(uint32_t pool);
+    bool leave_surplus(Surplus& surplus);
+    // Why its pool will never serve it as it is now; kOk: it may.
+    [[nodiscard]] Reason waits_for_nothing(uint32_t claim) const;
     bool draining(uint32_t pool) const {
         return state.counters->draining != 0 ||
                state.pools[pool].state == shm::PoolState::kDraining;
     }
     void drain(const Drain& command);
+    void drain_slot(uint32_t row, bool on);
+    void count_drained(uint32_t slot, bool on);
+    [[nodiscard]] uint32_t find_number(uint32_t pool, uint32_t number) const;
     bool go_on_draining();
     void tell_drained(uint32_t pool);
     void tell_all_drained();

@@ -28,7 +28,7 @@ namespace dibs::core {
 // No command has changed a row, and nothing goes on.
 bool Core::Parts::nothing_goes_on() const {
     return !edit.open() && !cut && !forgetting && dying.empty() && growing.empty() &&
-           going.empty() && dirty.empty();
+           going.empty() && shrinking.empty() && dirty.empty();
 }
 
 bool Core::foresee(const Claim& command, Foreseen* seen) const {

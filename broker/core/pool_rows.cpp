@@ -69,7 +69,7 @@ Reason Core::Parts::delete_pool(uint32_t row) {
     const shm::PoolRow& pool = state.pools[row];
     const bool used = pool.waiting + pool.confirming != 0 || pool.idle != pool.slots;
     const bool has_workers = pool.kind == shm::PoolKind::kWorker && pool.slots != 0;
-    if (used || has_workers || by_account(row)) return Reason::kState;
+    if (used || has_workers) return Reason::kState;
     shm::PoolRow& edited = edit.row(pool, 1U | kPoolTotals);
     put(edited.state, PoolState::kGoing);
     put(edited.slots_wanted, 0);
@@ -84,20 +84,54 @@ void Core::Parts::shrink_pool(uint32_t row) {
     const shm::PoolRow& pool = state.pools[row];
     for (uint32_t step = 0; step < kShrinkStep && pool.slots != 0; ++step) {
         if (step != 0 && full()) return;
-        const uint32_t slot = pool.ready_head;
-        arena.free(state.slots[slot].attributes, state.slots[slot].attributes_size);
-        move_slot(slot, SlotState::kFree);
-        free_slot_row(slot);
+        remove_slot(pool.ready_head);
     }
     if (pool.slots != 0) return;
     clear_pool(row, true);
     going.erase(std::find(going.begin(), going.end(), row));
 }
 
+Reason Core::Parts::waits_for_nothing(uint32_t row) const {
+    const shm::ClaimRow& claim = state.claims[row];
+    const shm::PoolRow& pool = state.pools[claim.pool];
+    if (draining(claim.pool)) return Reason::kDraining;
+    const bool is_counted = pool.kind == shm::PoolKind::kCounted;
+    return is_counted && claim.units > pool.slots_wanted ? Reason::kTooManyUnits : Reason::kOk;
+}
+
+// Slots beyond those that are wanted: who is free goes, who is held when that ends. Those that left
+// in an earlier turn are passed over. Claims that wait for more than will be there end.
+bool Core::Parts::leave_surplus(Surplus& surplus) {
+    const shm::PoolRow& pool = state.pools[surplus.pool];
+    const bool shrinks = pool_lives(surplus.pool) && pool.kind == shm::PoolKind::kCounted;
+    for (uint32_t claim = shrinks ? backlog.head(surplus.pool) : kNoRow; claim != kNoRow;) {
+        const uint32_t next = backlog.next(claim);
+        if (state.claims[claim].units > pool.slots_wanted) {
+            if (full()) return false;
+            end_claim(claim, Outcome::kRejected, Reason::kTooManyUnits, 0, true);
+        }
+        claim = next;
+    }
+    for (; shrinks && pool.slots > pool.slots_wanted && surplus.row < state.slots.size();
+         ++surplus.row) {
+        const shm::SlotRow& slot = state.slots[surplus.row];
+        if (slot.state == SlotState::kFree || slot.pool != surplus.pool) continue;
+        if (slot.number < pool.slots_wanted) continue;
+        if ((slot.flags & shm::SlotFlag::kDraining) != 0) continue;
+        if (full()) return false;
+        say_withdraw(surplus.row);
+    }
+    return true;
+}
+
 bool Core::Parts::shrink_pools() {
     while (!going.empty()) {
         if (full()) return false;
         shrink_pool(going.back());
+    }
+    while (!shrinking.empty()) {
+        if (!leave_surplus(shrinking.back())) return false;
+        shrinking.pop_back();
     }
     return true;
 }

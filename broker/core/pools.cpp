@@ -72,9 +72,11 @@ std::string change_refusal_of(const PoolConfig& config, const shm::PoolRow& pool
     if (config.kind != pool.kind) return wrong + "its kind cannot change while it runs";
     if (config.expiry != pool.mode) return wrong + "its expiry mode cannot change while it runs";
     if (config.order != pool.order) return wrong + "its order cannot change while it runs";
-    if (config.slots < pool.slots_wanted) {
-        return wrong + "it cannot be made smaller while it runs (it has " +
-               std::to_string(pool.slots_wanted) + " slots)";
+    if (config.kind == PoolKind::kCounted && config.slots > pool.slots_wanted &&
+        pool.slots > pool.slots_wanted) {
+        return wrong + "slots still leave since it was made smaller (" +
+               std::to_string(pool.slots - pool.slots_wanted) +
+               "): it can grow when their leases have ended";
     }
     if (config.payload_max != pool.payload_max || config.answer_max != pool.answer_max ||
         config.attributes_max != pool.attributes_max) {
@@ -186,6 +188,11 @@ uint32_t Core::Parts::set_pool(const PoolConfig& config, std::string* why) {
     touch(row);
     for (const uint32_t slot : changed)
         set_attributes(slot, attributes_of(config, state.slots[slot].number));
+    if (config.kind == PoolKind::kCounted && pool.slots > pool.slots_wanted) {
+        put(pool.number_next, std::min(pool.number_next, pool.slots_wanted));
+        Surplus surplus{row, 0};
+        if (!leave_surplus(surplus)) shrinking.push_back(surplus);
+    }
     if (pool.slots < pool.slots_wanted) {
         if (std::find(growing.begin(), growing.end(), row) == growing.end()) growing.push_back(row);
         grow_pool(row, config.slot_attributes);
@@ -202,6 +209,7 @@ std::vector<uint32_t> Core::Parts::changed_slots(uint32_t row, const PoolConfig&
     for (uint32_t slot_row = 0; slot_row < state.slots.size(); ++slot_row) {
         const shm::SlotRow& slot = state.slots[slot_row];
         if (slot.state == SlotState::kFree || slot.pool != row) continue;
+        if (slot.number >= config.slots) continue;  // it leaves
         had.resize(slot.attributes == kNoRow ? 0 : slot.attributes_size);
         if (!had.empty()) {
             arena.copy(
@@ -221,7 +229,7 @@ void Core::Parts::set_attributes(uint32_t slot_row, std::string_view text) {
     put(slot.attributes_size, chain == kNoRow ? 0 : text.size());
 }
 
-// One step. Counted slots are never removed, so the next number is the number of slots.
+// One step. Of a counted pool that grows every slot below the next number is there.
 void Core::Parts::grow_pool(uint32_t row, std::span<const std::string_view> attributes) {
     const shm::PoolRow& pool = state.pools[row];
     for (uint32_t step = 0; step < kGrowStep && pool.slots < pool.slots_wanted; ++step) {
@@ -258,6 +266,11 @@ uint32_t Core::Parts::slot_rows_left(uint32_t but_for) const {
 
 void Core::Parts::drain(const Drain& command) {
     settle_fresh();
+    if (command.number != kNoRow) {
+        const uint32_t row = find_number(command.pool, command.number);
+        if (row != kNoRow) drain_slot(row, command.on);
+        return;
+    }
     if (command.pool == kNoRow) {
         if ((state.counters->draining != 0) == command.on) return;
         put(edit.counters(1U << 1U).draining, command.on ? 1 : 0);

@@ -81,6 +81,11 @@ void RowCheck::slots(uint32_t begin, uint32_t end) {
         expect(&counts_.wrongs, !counted || (slot.session == kNoRow && slot.name_size == 0), [&] {
             return who() + " is a worker's, in a pool that has none";
         });
+        if (is_drained(slot)) ++counts_.census[slot.pool].drained;
+        const bool is_stopped = (slot.flags & SlotFlag::kProtected) != 0;
+        expect(&counts_.wrongs, is_stopped || !is_drained(slot), [&] {
+            return who() + " is drained and may be granted";
+        });
         if (slot.flags != 0) marked_slot(row);
         held_slot(row);
     }

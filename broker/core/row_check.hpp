@@ -46,11 +46,13 @@ struct Census {
     uint32_t unconfirmed = 0;
     uint32_t expired = 0;    // leases, uncollected
     uint32_t collected = 0;  // slots
+    uint32_t drained = 0;    // slots
 
     Census& operator+=(const Census& other) {
         for (size_t state = 0; state < by_state.size(); ++state)
             by_state[state] += other.by_state[state];
         killed += other.killed;
+        drained += other.drained;
         waiting += other.waiting;
         confirming += other.confirming;
         unconfirmed += other.unconfirmed;

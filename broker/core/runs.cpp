@@ -215,8 +215,8 @@ void Core::Parts::after_run(uint32_t row, bool again) {
     add_key(claim.session, claim.key, row);
     shm::PoolRow& pool = edit.row(state.pools[claim.pool], 1U << 7U);
     put(pool.requeued_total, pool.requeued_total + 1);
-    if (draining(claim.pool)) {
-        return end_claim(row, Outcome::kRejected, Reason::kDraining, 0, true);
+    if (const Reason reason = waits_for_nothing(row); reason != Reason::kOk) {
+        return end_claim(row, Outcome::kRejected, reason, 0, true);
     }
     wait_in_backlog(row);
 }

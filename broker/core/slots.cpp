@@ -198,13 +198,16 @@ void Core::Parts::give_back_chain(uint32_t first, bool confirmed, bool broken, u
 void Core::Parts::remove_slot(uint32_t row) {
     uncollect(row);
     const shm::SlotRow& slot = state.slots[row];
-    Decision& gone = decide_that(DecisionKind::kSlotGone);
-    gone.pool = slot.pool;
-    gone.slot_number = slot.number;
-    gone.id = row_id(slot.head.generation, row);
-    gone.user_data = slot.worker_tag;
-    gone.room = slot.room;
+    if (state.pools[slot.pool].kind == shm::PoolKind::kWorker) {
+        Decision& gone = decide_that(DecisionKind::kSlotGone);
+        gone.pool = slot.pool;
+        gone.slot_number = slot.number;
+        gone.id = row_id(slot.head.generation, row);
+        gone.user_data = slot.worker_tag;
+        gone.room = slot.room;
+    }
     kept_slots.remove(TimerKind::kKept, row);
+    if (is_drained(slot)) count_drained(row, false);
     if (by_account(slot.pool)) void_promise(row);
     if (slot.session != kNoRow) {
         session_slots.remove(slot.session, row);

@@ -126,7 +126,7 @@ void Core::Parts::say_confirm(uint32_t row, const WorkerWord& word) {
     if (in_time) tell_answer(row, word.answer);
     shm::SlotRow& slot = edit.row(state.slots[row], 1);
     // Its transition: protection that came before that ends with it (S0.23).
-    const uint32_t ends = in_time ? uint32_t{SlotFlag::kProtected} : 0;
+    const uint32_t ends = in_time && !is_drained(slot) ? uint32_t{SlotFlag::kProtected} : 0;
     put(slot.flags, (slot.flags & ~ends) | uint32_t{SlotFlag::kConfirmed});
     shm::ClaimRow& claim = edit.row(state.claims[slot.holder], 1);
     shm::PoolRow& pool = edit.row(state.pools[slot.pool], kPoolHot);
@@ -193,7 +193,7 @@ void Core::Parts::say_withdraw(uint32_t row) {
 void Core::Parts::protect(uint32_t row, bool on) {
     shm::SlotRow& slot = edit.row(state.slots[row], 1);
     const bool listed = by_account(slot.pool) && list_slot(row, false);
-    if (on) {
+    if (on || is_drained(slot)) {
         put(slot.flags, slot.flags | SlotFlag::kProtected);
     } else {
         put(slot.flags, slot.flags & ~uint32_t{SlotFlag::kProtected});

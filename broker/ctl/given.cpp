@@ -265,7 +265,10 @@ void give(core::Core& core, const Given& given) {
         case GivenKind::word:
             return give_word(core, given);
         case GivenKind::drain:
-            return core.apply(core::Drain{given.pool(), given.on()});
+            return core.apply(core::Drain{
+                given.pool(),
+                given.on(),
+                given.number() == 0 ? shm::kNoRow : static_cast<uint32_t>(given.number() - 1)});
         case GivenKind::steer:
             return give_steer(core, given);
         case GivenKind::report:

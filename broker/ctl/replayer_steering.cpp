@@ -10,12 +10,20 @@
 
 namespace dibs::ctl {
 
-void Replayer::apply(const journal::MaybePool& pool, bool on) {
+void Replayer::apply(const journal::Drained& named, bool on) {
     core::Drain drain{.on = on};
-    if (pool.pool() != nullptr) {
-        drain.pool = pool_row(pool.pool());
+    if (named.pool() != nullptr) {
+        drain.pool = pool_row(named.pool());
         if (drain.pool == shm::kNoRow) {
-            throw JournalError("there is no pool " + json_string(pool.pool()->str()));
+            throw JournalError("there is no pool " + json_string(named.pool()->str()));
+        }
+    }
+    if (const auto number = named.number()) {
+        if (named.pool() == nullptr) throw JournalError("a number without a pool names no slot");
+        drain.number = *number;
+        if (core_->find_number(drain.pool, drain.number) == shm::kNoRow) {
+            throw JournalError("pool " + json_string(named.pool()->str()) + " has no slot " +
+                               std::to_string(*number));
         }
     }
     core_->apply(drain);

@@ -192,6 +192,7 @@ std::string slot_line(const Core& core, const NameTables& names, uint32_t row) {
     json.truth("protected", flag(shm::SlotFlag::kProtected));
     json.truth("unqualified", flag(shm::SlotFlag::kUnqualified));
     json.truth("draining", flag(shm::SlotFlag::kDraining));
+    if (slot.behaviour == shm::Behaviour::kDrain) json.truth("drained", true);
     json.truth("confirmed", flag(shm::SlotFlag::kConfirmed));
     if (slot.state == shm::SlotState::kReserved && flag(shm::SlotFlag::kKept))
         json.number("kept_until_ns", slot.reserved_until_ns);

@@ -77,6 +77,7 @@ void each_field_of_pool(Row& row, Told& told, const Visit& visit) {
     visit(row.request_age_max_ns, told.request_age_max_ns);
     visit(row.queue_timeout_ns, told.queue_timeout_ns);
     visit(row.requeued_total, told.requeued_total);
+    visit(row.drained, told.drained);
 }
 
 template <class Row, class Told, class Visit>

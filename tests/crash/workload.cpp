@@ -423,10 +423,10 @@ bool Workload::apply(Operation operation) {
             return true;
         }
         case Operation::kDrainPool:
-            core_.apply(core::Drain{.pool = static_cast<uint32_t>(below(9)), .on = true});
+            core_.apply(drain(true));
             return true;
         case Operation::kUndrainPool:
-            core_.apply(core::Drain{.pool = static_cast<uint32_t>(below(9)), .on = false});
+            core_.apply(drain(false));
             return true;
         case Operation::kDrainAll:
             core_.apply(core::Drain{.on = true});
@@ -435,13 +435,12 @@ bool Workload::apply(Operation operation) {
             core_.apply(core::Drain{.on = false});
             return true;
         case Operation::kGrowPool: {
-            if (counted_slots_ >= 18) return false;
             core::PoolConfig tokens;
             tokens.name = "tokens";
-            tokens.slots = counted_slots_ + 1;
+            tokens.slots = counted_slots_ + (counted_slots_ > 6 && below(2) == 0 ? -1U : 1U);
             tokens.backlog_max = 12;
-            if (core_.set_pool(tokens, nullptr) == kNoRow) return false;
-            ++counted_slots_;
+            if (tokens.slots > 18 || core_.set_pool(tokens, nullptr) == kNoRow) return false;
+            counted_slots_ = tokens.slots;
             return true;
         }
         case Operation::kDeletePool: {

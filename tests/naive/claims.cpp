@@ -245,7 +245,12 @@ void NaiveCore::wait_again(uint64_t number) {
     claim.is_confirming = false;
     claim.slots.clear();
     claim.abort = 0;
-    if (is_draining(claim.pool)) end_claim(number, Outcome::kRejected, Reason::kDraining, 0);
+    const core::PoolConfig& pool = m_.pools.at(claim.pool).config;
+    if (is_draining(claim.pool)) {
+        end_claim(number, Outcome::kRejected, Reason::kDraining, 0);
+    } else if (pool.kind == shm::PoolKind::kCounted && claim.units > pool.slots) {
+        end_claim(number, Outcome::kRejected, Reason::kTooManyUnits, 0);
+    }
 }
 
 // S0.6: the one terminal result of a claim; it is pending no more. S0.32: with a code that says how

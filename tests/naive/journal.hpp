@@ -112,7 +112,8 @@ struct Step {
     uint32_t attributes_size = 0;
     core::WorkerWord word;
     uint32_t answer_size = 0;
-    bool on = true;  // drain
+    bool on = true;              // drain
+    uint32_t number = kNoLabel;  // drain: of this slot only
     core::Steer::Kind steer = core::Steer::Kind::kRelease;
     core::SessionOpen open;
     PoolSpec change;      // change pool

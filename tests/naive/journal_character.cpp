@@ -209,7 +209,8 @@ PoolSpec changed_pool(Dice& dice, const Character& character, const PoolSpec& po
     const core::PoolConfig& old = pool.config;
     other.config.expiry = old.expiry;
     if (old.expiry != shm::ExpiryMode::kCooperative) other.config.grace_ns = 0;
-    other.config.slots = counted ? old.slots + static_cast<uint32_t>(dice.below(2)) : 0;
+    const uint32_t resized = old.slots + static_cast<uint32_t>(dice.below(3)) - 1;
+    other.config.slots = counted ? std::max(1U, resized) : 0;
     other.config.payload_max = old.payload_max;
     other.config.answer_max = old.answer_max;
     other.config.attributes_max = old.attributes_max;

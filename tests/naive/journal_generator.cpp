@@ -347,6 +347,18 @@ void Writer::end_turn() {
         undrain.on = false;
         put(undrain);
     }
+    std::vector<const Slot*> drained;
+    for (const auto& [id, slot] : model().slots) {
+        if (slot.is_drained && dice_.percent(20)) drained.push_back(&slot);
+    }
+    for (const Slot* slot : drained) {
+        Step undrain;
+        undrain.kind = StepKind::kDrain;
+        undrain.pool = label_of_pool(slot->pool);
+        undrain.number = slot->number;
+        undrain.on = false;
+        put(undrain);
+    }
     for (uint32_t pool = 0; pool < journal_.pools.size(); ++pool) {
         const uint32_t row = player_->pool_row(pool);
         const bool lives = row != shm::kNoRow && !model().pools[row].is_gone &&
@@ -362,6 +374,13 @@ uint32_t Writer::any_session() {
 uint32_t Writer::label_of_session(uint32_t id) const {
     for (const auto& [label, row] : player_->sessions()) {
         if (row == id) return label;
+    }
+    return kNoLabel;
+}
+
+uint32_t Writer::label_of_pool(uint32_t row) const {
+    for (uint32_t label = 0; label < journal_.pools.size(); ++label) {
+        if (player_->pool_row(label) == row) return label;
     }
     return kNoLabel;
 }

@@ -17,6 +17,14 @@ void Writer::bring_back(uint32_t pool) {
 void Writer::drain() {
     Step step;
     step.kind = StepKind::kDrain;
+    if (!model().slots.empty() && dice_.percent(50)) {
+        const Slot& slot = dice_.any(model().slots).second;
+        step.pool = label_of_pool(slot.pool);
+        step.number = slot.number + (dice_.percent(5) ? 1 : 0);
+        step.on = slot.is_drained ? dice_.percent(5) : dice_.percent(85);
+        put(step);
+        return;
+    }
     step.pool = dice_.percent(25) ? kNoLabel : any_pool(false);
     if (model().is_draining && dice_.percent(60)) step.pool = kNoLabel;
     const bool drains = step.pool == kNoLabel

@@ -77,6 +77,7 @@ class Writer {
 
     uint32_t any_session();
     uint32_t label_of_session(uint32_t id) const;
+    [[nodiscard]] uint32_t label_of_pool(uint32_t row) const;
     uint32_t any_pool(bool workers_only);
     uint32_t any_lease_label();
     uint16_t any_tag(uint32_t session_id);

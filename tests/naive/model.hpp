@@ -55,6 +55,7 @@ struct Slot {
     bool is_protected = false;
     bool is_unqualified = false;
     bool is_draining = false;
+    bool is_drained = false;     // by an administrator: protected until that is taken back
     bool has_confirmed = false;  // its present assignment
     bool is_taken_back = false;  // recovering from a reservation that its worker has not answered
     bool only_waits_for_admission = false;

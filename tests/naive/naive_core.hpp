@@ -99,6 +99,8 @@ class NaiveCore {
     bool by_account(uint32_t pool) const;
     bool change_is_refused(uint32_t row, const core::PoolConfig& config) const;
     void grow_pool(uint32_t row);
+    void shrink_pool(uint32_t row);
+    void drain_slot(Slot& slot, bool on);
     std::vector<uint64_t> pending_of(uint32_t pool) const;
     uint64_t unconfirmed_of(uint32_t pool) const;
     bool may_ask(uint32_t pool, uint64_t workers) const;

@@ -116,7 +116,7 @@ void Player<CoreType>::play(const Step& step) {
             break;
         case StepKind::kDrain: {
             if (step.pool != kNoLabel && !pools_.contains(step.pool)) break;
-            core_.apply(core::Drain{pool_row(step.pool), step.on});
+            core_.apply(core::Drain{pool_row(step.pool), step.on, step.number});
             break;
         }
         case StepKind::kSteer:

@@ -15,8 +15,8 @@ using shm::Outcome;
 using shm::Reason;
 
 // A change that leaves the rows of slots, claims and leases what they are: the pool's kind, order,
-// expiry and sizes of its texts stay, no slot goes, and none would have lacked the label. Else
-// nothing is changed.
+// expiry and sizes of its texts stay, and no slot would have lacked the label. "It grows again when
+// those that leave have left." Else nothing is changed.
 bool NaiveCore::change_is_refused(uint32_t row, const core::PoolConfig& config) const {
     const Pool& pool = m_.pools.at(row);
     const core::PoolConfig& old = pool.config;
@@ -26,8 +26,10 @@ bool NaiveCore::change_is_refused(uint32_t row, const core::PoolConfig& config) 
                             config.attributes_max != old.attributes_max;
     const bool has_slots = counters(row).slots != 0;
     const bool label_changes = config.required_label != pool.required_label;
-    if (is_another || (has_slots && label_changes) || config.slots < old.slots) return true;
-    return config.slots - old.slots > limits_.slots - m_.slots.size();
+    if (is_another || (has_slots && label_changes)) return true;
+    if (config.slots <= old.slots) return false;
+    return pool.number_next < counters(row).slots ||
+           config.slots - old.slots > limits_.slots - m_.slots.size();
 }
 
 // Invariant 5: a row is not another pool's while somebody could mean the one that is gone: a
@@ -65,7 +67,37 @@ uint32_t NaiveCore::set_pool(const core::PoolConfig& config, std::string* /*why*
     m_.pools[row].config = config;
     m_.pools[row].required_label = config.required_label;
     grow_pool(row);
+    shrink_pool(row);
     return row;
+}
+
+// "Who is free goes, who is held when that ends. Claims of more units end."
+void NaiveCore::shrink_pool(uint32_t row) {
+    Pool& pool = m_.pools[row];
+    if (pool.config.kind == shm::PoolKind::kWorker) return;
+    pool.number_next = std::min(pool.number_next, pool.config.slots);
+    const std::map<uint64_t, Claim> claims = m_.claims;
+    for (const auto& [number, claim] : claims) {
+        if (claim.pool != row || claim.is_confirming || claim.units <= pool.config.slots) continue;
+        end_claim(number, Outcome::kRejected, Reason::kTooManyUnits, 0);
+    }
+    const std::map<uint64_t, Slot> slots = m_.slots;
+    for (const auto& [id, slot] : slots) {
+        if (slot.pool == row && slot.number >= pool.number_next) withdraw(m_.slots.at(id));
+    }
+}
+
+// "Its worker's words do not take that back."
+void NaiveCore::drain_slot(Slot& slot, bool on) {
+    if (slot.is_drained == on) return;
+    slot.is_drained = on;
+    slot.is_protected = on;
+    if (slot.holder_is_killed) return;
+    if (on) {
+        protect(slot);
+    } else {
+        admit_if_only_waiting(slot);
+    }
 }
 
 // Glossary: slots of a counted pool have no worker behind them. So nobody says that they are idle,
@@ -87,6 +119,13 @@ void NaiveCore::grow_pool(uint32_t row) {
 void NaiveCore::apply(const core::Drain& drain) {
     const bool of_broker = drain.pool == shm::kNoRow;
     if (!of_broker && !pool_lives(drain.pool)) return;
+    if (drain.number != shm::kNoRow) {
+        const auto known = std::find_if(m_.slots.begin(), m_.slots.end(), [&](const auto& entry) {
+            return entry.second.pool == drain.pool && entry.second.number == drain.number;
+        });
+        if (known != m_.slots.end()) drain_slot(known->second, drain.on);
+        return;
+    }
     bool& drains = of_broker ? m_.is_draining : m_.pools[drain.pool].is_draining;
     bool& is_told = of_broker ? m_.drain_told : m_.pools[drain.pool].drain_told;
     if (drains == drain.on) return;
@@ -100,13 +139,13 @@ void NaiveCore::apply(const core::Drain& drain) {
     }
 }
 
-// Nobody uses it: no claim, no lease, no worker. Pools ordered by account stay.
+// Nobody uses it: no claim, no lease, no worker.
 Reason NaiveCore::delete_pool(uint32_t row) {
     if (!pool_lives(row)) return Reason::kUnknownPool;
     const PoolCounters now = counters(row);
     const bool has_workers = m_.pools[row].config.kind == shm::PoolKind::kWorker && now.slots != 0;
     const bool has_claims = now.waiting + now.confirming != 0;
-    if (by_account(row) || has_workers || has_claims || now.idle != now.slots) {
+    if (has_workers || has_claims || now.idle != now.slots) {
         return Reason::kState;
     }
     std::erase_if(m_.slots, [&](const auto& entry) { return entry.second.pool == row; });

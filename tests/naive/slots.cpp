@@ -92,11 +92,13 @@ void NaiveCore::become_unknown(uint64_t id) {
 void NaiveCore::leave(uint64_t id) {
     Slot& slot = m_.slots.at(id);
     void_promise(id);
-    Decision& gone =
-        tell(DecisionKind::kSlotGone, slot.session == dying_ ? shm::kNoRow : slot.session);
-    gone.pool = slot.pool;
-    gone.slot_number = slot.number;
-    gone.id = id;
+    if (m_.pools.at(slot.pool).config.kind == shm::PoolKind::kWorker) {
+        Decision& gone =
+            tell(DecisionKind::kSlotGone, slot.session == dying_ ? shm::kNoRow : slot.session);
+        gone.pool = slot.pool;
+        gone.slot_number = slot.number;
+        gone.id = id;
+    }
     arena_freed(slot.attribute_blocks);
     m_.slots.erase(id);
 }
@@ -198,7 +200,7 @@ void NaiveCore::apply(const core::Announce& announce) {
     arena_freed(slot.attribute_blocks);
     slot.attribute_blocks = blocks_for(announce.attributes.size());
     slot.worker_tag = announce.worker_tag;
-    slot.is_protected = announce.is_protected;
+    slot.is_protected = announce.is_protected || slot.is_drained;
     slot.is_unqualified = lacks_label(announce.pool, label_set(announce.labels));
     if (by_account(announce.pool)) slot.labels = label_set(announce.labels);
 

@@ -158,8 +158,23 @@ void Statements::drain(const Heard& heard) {
     }
     JudgedPool* pool = pool_of(heard.pool);
     if (pool == nullptr) return;
+    if (heard.step->number != kNoLabel) {
+        JudgedSlot* slot = slot_of(heard.pool, heard.step->number);
+        if (slot != nullptr && slot->is_drained != on) drain_slot(*slot, on);
+        return;
+    }
     if (on && !pool->drains) pool->is_drained = false;
     pool->drains = on;
+}
+
+// As if its worker protected it; but its worker's words do not take that back.
+void Statements::drain_slot(JudgedSlot& slot, bool on) {
+    slot.is_drained = on;
+    slot.is_protected = on;
+    pools_[slot.pool].idle_changed = true;
+    if (on) return;
+    slot.idle_to = clock_;
+    slot.news = News::kReadmitted;
 }
 
 void Statements::configure(uint32_t label, const PoolSpec& spec) {
@@ -171,8 +186,14 @@ void Statements::configure(uint32_t label, const PoolSpec& spec) {
     pool.by_arrival = spec.config.order == shm::PoolOrder::kArrival;
     if (!pool.by_arrival) return;
     if (spec.config.kind != shm::PoolKind::kCounted) return;
-    for (auto number = static_cast<uint32_t>(pool.slots.size()); number < spec.config.slots;
-         ++number) {
+    for (auto& [number, slot] : pool.slots) {
+        if (number < spec.config.slots) continue;
+        slot.leaves = true;
+        pool.idle_changed = true;
+    }
+    for (uint32_t number = 0; number < spec.config.slots; ++number) {
+        // It grows when all that were to leave have left.
+        if (pool.slots.contains(number) && !pool.slots[number].leaves) continue;
         JudgedSlot slot;
         slot.pool = label;
         slot.number = number;
@@ -248,7 +269,7 @@ void Statements::word(const Step& step) {
             pools_[slot->pool].idle_changed = true;
             break;
         case Word::kUnprotect:
-            if (!slot->is_protected) break;
+            if (!slot->is_protected || slot->is_drained) break;
             slot->is_protected = false;
             slot->idle_to = clock_;
             slot->news = News::kReadmitted;
@@ -265,7 +286,9 @@ void Statements::confirm(JudgedSlot& slot, const JudgedClaim* claim) {
         slot.is_late = now_ > claim->deadline_ns;
         is_late_ = slot.is_late;
         // S0.23: it is the transition.
-        if (!slot.is_late) slot.is_unmarked = std::exchange(slot.is_protected, false);
+        if (!slot.is_late && !slot.is_drained) {
+            slot.is_unmarked = std::exchange(slot.is_protected, false);
+        }
         return;
     }
     is_late_ = true;

@@ -85,7 +85,7 @@ void Statements::announced(const DecisionLine& line) {
     const bool was_ready = is_ready(*known);
     const bool is_new = known->idle_from == 0 && known->phase == SlotPhase::kAway;
     known->labels = step_->labels;
-    known->is_protected = step_->announce.is_protected;
+    known->is_protected = step_->announce.is_protected || known->is_drained;
     pool->idle_changed = true;
     const bool ready = step_->announce.ready;
     if (known->phase == SlotPhase::kIdle) {

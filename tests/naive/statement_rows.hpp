@@ -46,7 +46,8 @@ struct JudgedSlot {
     std::string name;
     std::vector<std::string> labels;
     bool is_protected = false;
-    bool leaves = false;  // withdrawn: no new grant
+    bool is_drained = false;  // by an administrator
+    bool leaves = false;      // withdrawn, or its pool was made smaller: no new grant
     SlotPhase phase = SlotPhase::kAway;
     uint64_t claim = 0;
     bool has_confirmed = false;

@@ -94,6 +94,7 @@ class Statements {
     void word_is_over(const Step& step);
     void died(uint32_t session);
     void drain(const Heard& heard);
+    void drain_slot(JudgedSlot& slot, bool on);
     void configure(uint32_t label, const PoolSpec& spec);
 
     // statement_decisions.cpp: whether what is decided may be

@@ -348,6 +348,7 @@ std::string to_string(const Step& step) {
             break;
         case StepKind::kDrain:
             line.say(step.on ? "on" : "off").add("pool", step.pool, kNoLabel);
+            line.add("number", step.number, kNoLabel);
             break;
         case StepKind::kSteer:
             line.add("kind", static_cast<uint64_t>(step.steer), kNoLabel);

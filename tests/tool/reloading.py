@@ -120,18 +120,77 @@ def each(place):
     expect_equal(reloaded.read(same), ([], READ_AGAIN))
 
 
-@case("a pool that is no longer named stays, and is told of as long as it is not named")
+GONE = ('pool "{}" is no longer named: it takes no claims, and goes when its leases have ended and its '
+        "workers have left")
+
+
+def only(name, slots):
+    return f'[[pool]]\nname = "{name}"\nkind = "counted"\nslots = {slots}\n'
+
+
+def held(place, pool):
+    """A holder of one of its slots, until it reads a line."""
+    leases = json.loads(place.run("status", "-o", "json")[1])["leases"]
+    holder = place.begin("exec", pool, "--", "sh", "-c", "read go", stdin=subprocess.PIPE)
+    while json.loads(place.run("status", "-o", "json")[1])["leases"] == leases:
+        expect_equal(holder.poll(), None)
+    return holder
+
+
+@case("a pool that is no longer named takes no claims, and goes when nobody uses it")
 def unnamed_pool(place):
     reloaded = Reloaded(place, POOLS.format(first="gpu", slots=2))
-    gone = 'pool "{}" is no longer named; it stays as it was'
+    holder = held(place, "gpu")
     other = POOLS.format(first="later", slots=4)
-    expect_equal(reloaded.read(other), ([gone.format("gpu")], READ_AGAIN))
+    expect_equal(reloaded.read(other), ([GONE.format("gpu")], READ_AGAIN))
     reloaded.await_slots({"gpu": 2, "kept": 1, "later": 4})
+    code, _, err = place.run("exec", "gpu", "--", "true")
+    expect_equal(code, 75)
+    expect("drains" in err, err)
+    expect_equal(reloaded.read(other), ([], READ_AGAIN))  # it is told once
+    holder.communicate("go\n")
+    expect_equal(holder.returncode, 0)
+    reloaded.await_slots({"kept": 1, "later": 4})
+    expect_equal(place.run("exec", "gpu", "--", "true")[0], 4)
+    # One that a later file brought is one of the file's as well; idle, it goes at once.
+    expect_equal(reloaded.read(POOLS.format(first="gpu", slots=3)), ([GONE.format("later")], READ_AGAIN))
+    reloaded.await_slots({"gpu": 3, "kept": 1})
     expect_equal(place.run("exec", "gpu", "--now", "--", "true"), (0, "", ""))
-    # One that a later file brought is one of the file's as well.
-    expect_equal(reloaded.read(POOLS.format(first="gpu", slots=3)),
-                 ([gone.format("later")], READ_AGAIN))
-    reloaded.await_slots({"gpu": 3, "kept": 1, "later": 4})
+
+
+@case("a pool that is named again before it is gone stays, ordered by account or not")
+def renamed_pool(place):
+    shared = POOLS.format(first="gpu", slots=2) + 'order = "account"\n[account_default]\nrate = [1.0]\n'
+    reloaded = Reloaded(place, shared)
+    holders = [held(place, "gpu"), held(place, "kept")]
+    expect_equal(reloaded.read(only("later", 4)),
+                 ([GONE.format("gpu"), GONE.format("kept")], READ_AGAIN))
+    reloaded.await_slots({"gpu": 2, "kept": 1, "later": 4})
+    expect_equal(reloaded.read(shared), ([GONE.format("later")], READ_AGAIN))
+    reloaded.await_slots({"gpu": 2, "kept": 1})
+    expect_equal(place.run("exec", "gpu", "--now", "--", "true"), (0, "", ""))
+    expect_equal(reloaded.read(only("gpu", 2)),
+                 ([GONE.format("kept")], READ_AGAIN))
+    for holder in holders:
+        holder.communicate("go\n")
+    reloaded.await_slots({"gpu": 2})
+
+
+@case("a pool shrinks: who is free goes at once, who is held when its lease ends")
+def shrinking(place):
+    reloaded = Reloaded(place, POOLS.format(first="gpu", slots=3))
+    holders = [held(place, "gpu") for _ in range(3)]
+    expect_equal(reloaded.read(POOLS.format(first="gpu", slots=1)), ([], READ_AGAIN))
+    expect_equal(reloaded.slots(), {"gpu": 3, "kept": 1})
+    holders[2].communicate("go\n")
+    reloaded.await_slots({"gpu": 2, "kept": 1})
+    holders[1].communicate("go\n")
+    reloaded.await_slots({"gpu": 1, "kept": 1})
+    expect_equal(reloaded.read(POOLS.format(first="gpu", slots=5)), ([], READ_AGAIN))
+    reloaded.await_slots({"gpu": 5, "kept": 1})
+    expect_equal(reloaded.read(POOLS.format(first="gpu", slots=2)), ([], READ_AGAIN))
+    reloaded.await_slots({"gpu": 2, "kept": 1})
+    holders[0].communicate("go\n")
 
 
 @case("an account that is no longer named is deleted; one that was made by hand stays")

@@ -132,7 +132,7 @@ def drain(place):
     expect_equal(place.run("exec", "gpu", "--", "true"),
                  (75, "", err.replace("dibs claim", "dibs exec")))
     expect_equal(place.run("undrain", "gpu", "-o", "jsonl")[1],
-                 '{"schema":"dibs.drain/1","pool":"gpu","draining":false}\n')
+                 '{"schema":"dibs.drain/1","id":"gpu","pool":"gpu","number":null,"draining":false}\n')
     expect_equal(place.run("drain", "--all")[0], 0)
     expect(json.loads(place.run("status", "-o", "json")[1])["draining"], "it drains")
     expect_equal(place.run("claim", "gpu"),
@@ -143,12 +143,48 @@ def drain(place):
     expect_equal(place.run("drain", "gpu", "gup"),
                  (4, "", 'dibs drain: there is no pool "gup"; did you mean "gpu"? There are: gpu, web\n'))
     expect(not json.loads(place.run("show", "gpu", "-o", "json")[1])["draining"], "none is drained")
-    for word in ("drain", "undrain"):
-        expect_equal(place.run(word, "gpu/0"),
-                     (2, "", f'dibs {word}: "gpu/0" is a slot, and dibs {word} takes pools: the pool '
-                             f'is called "gpu", so dibs {word} gpu\n'))
+    expect_equal(place.run("undrain", "l3"),
+                 (2, "", 'dibs undrain: dibs undrain takes pools, and slots as POOL/NUMBER, not "l3"\n'))
     expect_equal(place.run("drain"),
                  (2, "", "dibs drain: name the pools, or say --all for the whole broker\n"))
+
+
+def states(place):
+    return [(row["state"], row["drained"])
+            for row in json.loads(place.run("ls", "slots", "-p", "gpu", "-o", "json")[1])["rows"]]
+
+
+@case("drain of a slot: it is granted no more, the pool goes on with the others")
+def drain_of_a_slot(place):
+    place.start(POOLS)
+    expect_equal(place.run("drain", "gpu/0"), (0, "POOL   DRAINING\ngpu/0  yes\n", ""))
+    expect_equal(states(place)[0], ("drained", True))
+    free = len(states(place)) - 1
+    hold(place, f"gpu:{free}")
+    waiter = place.begin("claim", "gpu")
+    waiting(place, 1)
+    expect_equal(states(place), [("drained", True)] + free * [("leased", False)])
+    expect("1 slot of the pool is drained." in place.run("explain", "c2")[1], "explain says so")
+    expect_equal(place.run("undrain", "gpu/0")[0], 0)
+    expect(waiter.stdout.readline() != "", "it is granted")
+    expect_equal(place.run("drain", "gpu/0")[0], 0)
+    expect_equal(states(place)[0], ("leased", True))
+    expect_equal(place.run("drain", f"gpu/{free + 1}"),
+                 (4, "", f"dibs drain: there is no slot gpu/{free + 1}; dibs ls claims, ls leases and ls slots "
+                         "show what is\n"))
+
+
+@case("drain of every slot of a pool: who waits is told")
+def drain_of_all_slots(place):
+    place.start(POOLS)
+    slots = len(states(place))
+    expect_equal(place.run("drain", *(f"gpu/{number}" for number in range(slots)))[0], 0)
+    place.begin("claim", "gpu")
+    waiting(place, 1)
+    why = json.loads(place.run("explain", "c1", "-o", "json")[1])
+    expect_equal((why["reason"], why["sentence"]),
+                 ("drained", "Every slot of gpu is drained. An administrator must end that: "
+                             "dibs undrain gpu/NUMBER, and dibs ls slots shows them."))
 
 
 @case("drain: a claim that waits is told what drains, too")

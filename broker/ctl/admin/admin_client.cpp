@@ -209,7 +209,7 @@ admin::AnswerT AdminClient::must(const admin::RequestT& request, const std::stri
         case Code::not_found:
             throw Failure(
                 kExitNotFound,
-                "there is no " + what + "; dibs ls claims and dibs ls leases show what is");
+                "there is no " + what + "; dibs ls claims, ls leases and ls slots show what is");
         case Code::already_ended:
             throw Failure(kExitNotFound, what + " has ended before");
         case Code::denied:

@@ -1,5 +1,5 @@
 // broker/ctl/admin/drain.cpp -- `dibs drain` and `dibs undrain`: a pool, or the whole broker, takes
-// no new claims.
+// no new claims; a slot is granted no more.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/admin/admin_client.hpp"
 #include "broker/ctl/admin/name.hpp"
@@ -11,44 +11,50 @@ namespace dibs::ctl {
 
 namespace {
 
-// No pool has a slash in its name: who writes one means a slot.
-void check_is_pool(const std::string& text, const std::string& word) {
-    check_named(text);
-    const size_t slash = text.find('/');
-    if (slash == std::string::npos || slash == 0) return;
-    const std::string pool = text.substr(0, slash);
+// A pool, or a slot of one.
+Name parse_drained(const std::string& text, const std::string& word) {
+    Name name = parse_name(text);
+    if (name.kind == Name::Kind::kPool || name.kind == Name::Kind::kSlot) return name;
     throw Failure(kExitUsage,
-                  "\"" + text + "\" is a slot, and dibs " + word +
-                      " takes pools: the pool is called \"" + pool + "\", so dibs " + word + " " +
-                      pool);
+                  "dibs " + word + " takes pools, and slots as POOL/NUMBER, not \"" + text + "\"");
 }
 
 int run(const std::string& word, const std::string& about, admin::Ask ask, int argc, char** argv) {
-    std::vector<std::string> pools;
+    std::vector<std::string> words;
     bool all = false;
     Arguments arguments(word, about);
-    arguments.words("POOL", &pools, "the pools");
+    arguments.words("POOL", &words, "the pools, or slots of them as POOL/NUMBER");
     arguments.flag("-a,--all", &all, "the whole broker");
     Output output(arguments);
     if (const auto exit = arguments.parse(argc, argv)) return *exit;
     (void)output.form();
-    if (all == !pools.empty()) {
+    if (all == !words.empty()) {
         throw Failure(kExitUsage, "name the pools, or say --all for the whole broker");
     }
-    for (const std::string& pool : pools)
-        check_is_pool(pool, word);
+    std::vector<Name> names;
+    names.reserve(words.size() + 1);
+    for (const std::string& text : words)
+        names.push_back(parse_drained(text, word));
     AdminClient client(output.socket());
-    for (const std::string& pool : pools)
-        (void)client.pools(pool);  // all are there, or none is drained
-    if (all) pools.emplace_back();
-    Sheet sheet{"dibs.drain/1", {{"pool", "POOL"}, {"draining", "DRAINING"}}};
-    for (const std::string& pool : pools) {
+    for (const Name& name : names) {  // all are there, or none is drained
+        (void)client.pools(name.pool);
+        if (name.kind == Name::Kind::kSlot) (void)client.slots(name.pool, name.number + 1);
+    }
+    if (all) names.emplace_back();
+    Sheet sheet{"dibs.drain/1",
+                {{"id", "POOL"}, {"pool", ""}, {"number", ""}, {"draining", "DRAINING"}}};
+    for (const Name& name : names) {
+        const bool is_slot = name.kind == Name::Kind::kSlot;
+        const std::string id = is_slot ? name.pool + "/" + std::to_string(name.number) : name.pool;
         admin::RequestT request;
         request.ask = ask;
-        request.pool = pool;
-        (void)client.must(request, pool.empty() ? "the broker" : "pool " + pool);
-        sheet.rows.push_back(
-            {pool.empty() ? Cell() : Cell::of(pool), Cell::of(ask == admin::Ask::drain)});
+        request.pool = name.pool;
+        request.number = is_slot ? name.number + 1 : 0;
+        (void)client.must(request, all ? "the broker" : (is_slot ? "slot " : "pool ") + id);
+        sheet.rows.push_back({all ? Cell() : Cell::of(id),
+                              all ? Cell() : Cell::of(name.pool),
+                              is_slot ? Cell::of(name.number) : Cell(),
+                              Cell::of(ask == admin::Ask::drain)});
     }
     output.show_rows(sheet);
     return output.finish(kExitOk);
@@ -57,12 +63,13 @@ int run(const std::string& word, const std::string& about, admin::Ask ask, int a
 }  // namespace
 
 int run_drain(int argc, char** argv) {
-    return run("drain",
-               "Stops taking claims: those that wait end rejected (draining), leases run on. The "
-               "broker stays; dibs undrain ends the drain.",
-               admin::Ask::drain,
-               argc,
-               argv);
+    return run(
+        "drain",
+        "Stops taking claims: those that wait end rejected (draining), leases run on. A slot "
+        "is granted no more; its pool goes on with the others. dibs undrain ends the drain.",
+        admin::Ask::drain,
+        argc,
+        argv);
 }
 
 int run_undrain(int argc, char** argv) {

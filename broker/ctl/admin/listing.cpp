@@ -214,8 +214,10 @@ Sheet slot_sheet(const std::vector<std::unique_ptr<admin::SlotT>>& slots, const 
                  {"protected", "", 0},
                  {"unqualified", "", 0},
                  {"draining", "", 0},
+                 {"drained", "", 0},
                  {"attributes", "ATTRIBUTES", 3}}};
     for (const auto& row : slots) {
+        const bool stands = row->drained && row->account.empty() && row->state == "recovering";
         const bool held = !row->account.empty();
         const bool known = held && row->holder != 0;
         const bool has_worker = !row->worker.empty();
@@ -223,7 +225,7 @@ Sheet slot_sheet(const std::vector<std::unique_ptr<admin::SlotT>>& slots, const 
                               Cell::of(row->pool),
                               Cell::of(row->number),
                               seen_id(row->full, Letter::kSlot, row->id),
-                              Cell::of(row->state),
+                              Cell::of(stands ? "drained" : row->state),
                               seen(row->full && !row->name.empty(), row->name),
                               seen_number(known, Letter::kLease, row->holder),
                               seen(held, row->account),
@@ -237,6 +239,7 @@ Sheet slot_sheet(const std::vector<std::unique_ptr<admin::SlotT>>& slots, const 
                               seen(row->full, row->protected_),
                               seen(row->full, row->unqualified),
                               seen(row->full, row->draining),
+                              Cell::of(row->drained),
                               seen(row->full, row->attributes)});
     }
     return sheet;

@@ -152,6 +152,10 @@ std::string obstacle(const Explained& told, WaitReason reason) {
             return "The idle slots of " + pool +
                    " that it could use are kept together for a claim of several. That must be "
                    "served or end.";
+        case WaitReason::kDrained:
+            return "Every slot of " + pool +
+                   " is drained. An administrator must end that: dibs undrain " + pool +
+                   "/NUMBER, and dibs ls slots shows them.";
         case WaitReason::kBehind:
         case WaitReason::kNone:
             break;
@@ -226,7 +230,8 @@ std::string_view wait_word(WaitReason reason) {
                                                   "left-out",
                                                   "labels",
                                                   "label-limit",
-                                                  "held-back"};
+                                                  "held-back",
+                                                  "drained"};
     return word(kWords, static_cast<uint8_t>(reason));
 }
 
@@ -260,7 +265,12 @@ std::string wait_sentence(const Explained& told) {
         }
         text += ". ";
     }
-    return text + obstacle(told, first) + preemption(told);
+    text += obstacle(told, first);
+    if (told.drained != 0 && first != WaitReason::kDrained && first != WaitReason::kNextTurn) {
+        text += " " + counted(told.drained, "slot") + " of the pool" +
+                (told.drained == 1 ? " is" : " are") + " drained.";
+    }
+    return text + preemption(told);
 }
 
 }  // namespace dibs::ctl

@@ -563,7 +563,9 @@ enum {
     DIBS_WAIT_LEFT_OUT = 11,  // its account may have nothing now, and takes nothing for free
     DIBS_WAIT_LABELS = 12,    // no slot has its labels; `label` is on none of them
     DIBS_WAIT_LABEL_LIMIT = 13,  // its account holds label_held slots with `label`, of label_limit
-    DIBS_WAIT_HELD_BACK = 14     // the idle slots are kept together for a claim of several units
+    DIBS_WAIT_HELD_BACK = 14,    // the idle slots are kept together for a claim of several units
+    // Any pool.
+    DIBS_WAIT_DRAINED = 15  // an administrator has drained every slot
 };
 
 // Why a claim is of its class.

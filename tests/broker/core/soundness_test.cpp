@@ -94,7 +94,7 @@ TEST_F(Soundness, NotOfAPoolThatGoesWithItsWorker) {
     pool.state = shm::PoolState::kGoing;
     const auto going = core::Core(memory()).check_all();
     ASSERT_FALSE(going.empty());
-    EXPECT_EQ(going.front(), "pool 'web' is going and has workers or accounts");
+    EXPECT_EQ(going.front(), "pool 'web' is going and has workers");
     pool.state = shm::PoolState::kOpen;
     EXPECT_EQ(core().check_all(), std::vector<std::string>{});
 }
