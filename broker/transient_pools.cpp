@@ -37,7 +37,7 @@ void TransientPools::find_first() {
         due_ns_ = std::min(due_ns_, due(entry));
 }
 
-void TransientPools::keep(const std::set<std::string>& named) {
+bool TransientPools::keep(const std::set<std::string>& named) {
     std::erase_if(entries_, [&](const Entry& entry) {
         if (!entry.leaves || named.count(name_of(entry.pool)) == 0) return false;
         if (!entry.was_drained) core_.apply(core::Drain{.pool = entry.pool, .on = false});
@@ -45,27 +45,32 @@ void TransientPools::keep(const std::set<std::string>& named) {
     });
     for (uint32_t pool = 0; pool < core_.pools(); ++pool) {
         const bool goes = core_.pool_lives(pool) && !is_transient(pool);
-        if (goes && named.count(name_of(pool)) == 0) leave(pool);
+        if (goes && named.count(name_of(pool)) == 0 && !leave(pool)) return false;
     }
     find_first();
+    return true;
 }
 
 // Its slots that an administrator has drained would be in use for ever.
-void TransientPools::leave(uint32_t pool) {
+bool TransientPools::leave(uint32_t pool) {
     const bool known = std::any_of(
         entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.pool == pool; });
-    if (known) return;
+    if (known) return true;
+    for (uint32_t row = 0; core_.pool(pool).drained != 0 && row < core_.slots_max(); ++row) {
+        const shm::SlotRow& slot = core_.slot(row);
+        const bool is_one = slot.state != shm::SlotState::kFree && slot.pool == pool;
+        if (!is_one || slot.behaviour != shm::Behaviour::kDrain) continue;
+        if (core_.turn_full()) return false;
+        core_.apply(core::Drain{.pool = pool, .on = false, .number = slot.number});
+    }
+    if (core_.turn_full()) return false;
     Entry entry{pool, shm::kNever};
     entry.leaves = true;
     entry.was_drained = core_.pool(pool).state == shm::PoolState::kDraining;
     core_.apply(core::Drain{.pool = pool, .on = true});
-    for (uint32_t row = 0; core_.pool(pool).drained != 0 && row < core_.slots_max(); ++row) {
-        const shm::SlotRow& slot = core_.slot(row);
-        if (slot.state == shm::SlotState::kFree || slot.pool != pool) continue;
-        core_.apply(core::Drain{.pool = pool, .on = false, .number = slot.number});
-    }
     look_at(entry);
     entries_.push_back(entry);
+    return true;
 }
 
 void TransientPools::find() {

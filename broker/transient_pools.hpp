@@ -26,8 +26,8 @@ class TransientPools {
     void asked_for(uint32_t pool);  // made, or wanted where it is
     void note();                    // after a turn: which of them are in use
     // In a turn: the pools that live and are none of these, nor made on the spot, take no claims
-    // any more, and go.
-    void keep(const std::set<std::string>& named);
+    // any more, and go. False: the turn's log is full, and the rest is for the next one.
+    [[nodiscard]] bool keep(const std::set<std::string>& named);
     // The first instant at which one may go.
     [[nodiscard]] core::TimeNs next_due() const { return due_ns_; }
     // In a turn, before its commands: deletes those that are due. Whether there were any.
@@ -44,7 +44,7 @@ class TransientPools {
     [[nodiscard]] std::string name_of(uint32_t pool) const;
     [[nodiscard]] core::TimeNs due(const Entry& entry) const;
     void look_at(Entry& entry) const;
-    void leave(uint32_t pool);
+    [[nodiscard]] bool leave(uint32_t pool);
     void find_first();
 
     core::Core& core_;

@@ -36,10 +36,12 @@ void Turn::set_pools(Config& config, bool takeover) {
         }
         finish_unheard();
     }
-    if (!takeover) return;
-    begin_unheard();
-    transient_.keep(names_of(config));
-    finish_unheard();
+    bool kept = !takeover || config.pools.empty();  // empty: there may be no file
+    while (!kept) {
+        begin_unheard();
+        kept = transient_.keep(names_of(config));
+        finish_unheard();
+    }
 }
 
 // Who goes on with a STATE that was served from leaves them as they are: an administrator may have
@@ -83,7 +85,7 @@ bool Turn::take_configuration() {
         }
     }
     if (!file_accounts_.step()) return false;
-    transient_.keep(names_of(*taken_));
+    if (!transient_.keep(names_of(*taken_))) return false;
     taken_.reset();
     publish_all_ = true;
     return true;
