@@ -64,6 +64,7 @@ void Answers::stage() {
     }
     const auto decisions = core_.decisions();
     const auto silenced = operations_.silenced();
+    auto ruled = operations_.ruled();
     size_t silent = 0;
     const auto revivals = core_.revivals();
     size_t revived = 0;
@@ -74,6 +75,9 @@ void Answers::stage() {
             ++silent;
             continue;
         }
+        while (!ruled.empty() && ruled.front().place < i)
+            ruled = ruled.subspan(1);
+        rule_ = !ruled.empty() && ruled.front().place == i ? ruled.front().rule : shm::Rule{};
         stage_decision(decisions[i]);
     }
     while (revived < revivals.size())
@@ -359,7 +363,8 @@ void Answers::claim_end(const Decision& decision) {
     entry.units = decision.units;
     entry.tag = decision.tag;
     entry.id = decision.id;
-    entry.value = decision.value;
+    const bool by_rule = rule_.key != shm::RuleKey::kNone;
+    entry.value = by_rule ? shm::packed(rule_) : decision.value;
     entry.claim = decision.claim;
     name_holder(session, decision, entry);
     complete(session, entry);

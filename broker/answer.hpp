@@ -73,6 +73,7 @@ class Answers {
     const Quotas& quotas_;
     Patience& patience_;
     bool kills_ = false;
+    shm::Rule rule_ = {};  // behind the decision that is staged
     ClaimReader reader_;
     std::vector<uint8_t> payload_;  // that it reads
     std::vector<uint64_t> worded_;  // session's row and tag of each event of this turn

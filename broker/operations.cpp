@@ -72,11 +72,13 @@ Operations::Operations(core::Core& core, Quotas& quotas, Pledges& pledges, UidAc
     slot_rooms_.reserve(core.slots_max());
     own_results_.reserve(kOwnResultsMax + 1);
     silenced_.reserve(1024);
+    ruled_.reserve(1024);
 }
 
 void Operations::begin_turn() {
     own_results_.clear();
     silenced_.clear();
+    ruled_.clear();
     gone_cursor_ = 0;
 }
 
@@ -124,9 +126,15 @@ Reason Operations::claim_refusal(const Session& session,
     if (payload.size() != entry.payload_size || (!payload.empty() && !claims_.read(payload))) {
         return Reason::kPayload;
     }
-    if (!payload.empty() && (!Quotas::priority(session, claims_.priority()) ||
-                             !quotas_.account(session, claims_.terms().account))) {
-        return Reason::kNotAllowed;
+    if (!payload.empty() && !Quotas::priority(session, claims_.priority())) {
+        const auto most = static_cast<uint32_t>(session.allowance->priority_max);
+        return ruled(Reason::kNotAllowed, {shm::RuleKey::kPriorityMax, most});
+    }
+    if (!payload.empty() && !quotas_.account(session, claims_.terms().account)) {
+        return ruled(Reason::kNotAllowed, {shm::RuleKey::kAccount, 0});
+    }
+    if (!payload.empty() && !claims_.terms().labels.empty() && !quotas_.reads_labels(entry.pool)) {
+        return ruled(Reason::kPayload, {shm::RuleKey::kOrder, 0});
     }
     if (const Reason refusal = tag_refusal(session, entry.tag); refusal != Reason::kOk) {
         return refusal;
@@ -135,10 +143,14 @@ Reason Operations::claim_refusal(const Session& session,
         const core::ClaimTerms& terms = claims_.terms();
         for (const auto labels : {terms.labels, terms.provisionable}) {
             const Reason refusal = quotas_.bring(session, entry.pool, payload.size(), labels);
-            if (refusal != Reason::kOk) return refusal;
+            if (refusal != Reason::kOk) {
+                return ruled(refusal, quotas_.limit(session, payload.size()));
+            }
         }
     }
-    return pool_refusal(session, entry.pool);
+    const Reason refusal = pool_refusal(session, entry.pool);
+    if (refusal == Reason::kNotAllowed) return ruled(refusal, {shm::RuleKey::kPools, 0});
+    return refusal == Reason::kLimit ? ruled(refusal, quotas_.limit(session, 0)) : refusal;
 }
 
 Reason Operations::pool_refusal(const Session& session, uint32_t pool) {

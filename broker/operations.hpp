@@ -19,6 +19,7 @@
 #include "broker/session.hpp"
 #include "broker/uid_accounts.hpp"
 #include "shm/ring.hpp"
+#include "shm/rule.hpp"
 
 namespace dibs {
 
@@ -63,6 +64,12 @@ class Operations {
     [[nodiscard]] std::span<const OwnResult> own_results() const { return own_results_; }
     // Places in Core::decisions() of results that nobody wants to hear, in order.
     [[nodiscard]] std::span<const uint32_t> silenced() const { return silenced_; }
+    // Places of claims that a key of the configuration has refused, in order, and the keys.
+    struct Ruled {
+        size_t place;
+        shm::Rule rule;
+    };
+    [[nodiscard]] std::span<const Ruled> ruled() const { return ruled_; }
 
     // Frees the rooms of slots that the core has said are gone. A row can be taken again in the
     // same turn, so this is also done before each announcement.
@@ -100,6 +107,11 @@ class Operations {
     [[nodiscard]] shm::Reason claim_refusal(const Session& session,
                                             const shm::Submission& entry,
                                             std::span<const uint8_t> payload);
+    // Of the claim that comes next.
+    shm::Reason ruled(shm::Reason refusal, shm::Rule rule) {
+        ruled_.push_back({core_.decisions().size(), rule});
+        return refusal;
+    }
     [[nodiscard]] static shm::Reason tag_refusal(const Session& session, uint16_t tag);
     struct GrantRoom {
         uint32_t first = shm::kNoRow;
@@ -133,6 +145,7 @@ class Operations {
     std::vector<PoolPreempt> preempts_;  // by pool row, as far as they are configured
     std::vector<OwnResult> own_results_;
     std::vector<uint32_t> silenced_;
+    std::vector<Ruled> ruled_;
     // By slot row, as far as workers have announced slots: those of counted pools have no rooms,
     // and what is reserved for them is never touched.
     std::vector<SlotRoom> slot_rooms_;

@@ -68,7 +68,8 @@ Reason Quotas::bounded_claim(const Session& session, uint32_t pool) {
     if (!session.allowance->may_claim(name_of(core_.pool(pool)))) return Reason::kNotAllowed;
     Held& held = held_[session.peer.uid];
     if (held.margin == 0 || held.counted_by != session.allowance) {
-        held.margin = count_again(session, held);
+        const Room room = count_again(session, held);
+        held.margin = std::min(room.claims, room.leases);
         held.counted_by = session.allowance;
     }
     if (held.margin == 0) return Reason::kLimit;
@@ -79,7 +80,7 @@ Reason Quotas::bounded_claim(const Session& session, uint32_t pool) {
 bool Quotas::has_little(const Session& session, shm::Table table, uint32_t rows) const {
     const auto held = held_.find(session.peer.uid);
     if (held == held_.end()) return true;
-    const uint32_t share = std::max(rows / kLittle, 1U);
+    const uint32_t share = share_of(rows);
     uint32_t sum = 0;
     for (const Held::Row& row : held->second.rows) {
         if (core_.session(row.row).head.generation == row.generation) {
@@ -102,7 +103,7 @@ Reason Quotas::bring(const Session& session,
     return takes_set && !has_share(session, shm::Table::kLabelSets) ? Reason::kLimit : Reason::kOk;
 }
 
-uint32_t Quotas::count_again(const Session& session, Held& held) const {
+Quotas::Room Quotas::count_again(const Session& session, const Held& held) const {
     uint32_t claims = core_.fresh_claims(session.peer.uid);
     uint32_t leases = 0;
     for (const Held::Row& row : held.rows) {
@@ -112,9 +113,28 @@ uint32_t Quotas::count_again(const Session& session, Held& held) const {
         leases += its.leases;
     }
     const Allowance& may = *session.allowance;
-    const uint32_t more_claims = may.backlog - std::min(may.backlog, claims);
-    const uint32_t more_leases = may.leases - std::min(may.leases, claims + leases);
-    return std::min(more_claims, more_leases);
+    return {may.backlog - std::min(may.backlog, claims),
+            may.leases - std::min(may.leases, claims + leases)};
+}
+
+shm::Rule Quotas::limit(const Session& session, size_t bytes) const {
+    using shm::RuleKey;
+    using shm::Table;
+    const auto short_of = [&](Table table) { return shared_ && !has_share(session, table); };
+    const auto share = [&](RuleKey key, Table table) {
+        return shm::Rule{key, share_of(core_.room(table).rows)};
+    };
+    if (bytes != 0 && short_of(Table::kArena)) return share(RuleKey::kPayloadShare, Table::kArena);
+    if (short_of(Table::kClaims)) return share(RuleKey::kClaimShare, Table::kClaims);
+    if (short_of(Table::kLeases)) return share(RuleKey::kLeaseShare, Table::kLeases);
+    const auto held = held_.find(session.peer.uid);
+    if (session.bounded && held != held_.end()) {
+        const Room room = count_again(session, held->second);
+        if (room.claims == 0) return {RuleKey::kBacklog, session.allowance->backlog};
+        if (room.leases == 0) return {RuleKey::kLeases, session.allowance->leases};
+    }
+    return short_of(Table::kLabelSets) ? share(RuleKey::kLabelShare, Table::kLabelSets)
+                                       : shm::Rule{};
 }
 
 bool Quotas::own_account(uint32_t uid) const {

@@ -23,6 +23,7 @@
 #include "broker/core/core.hpp"
 #include "broker/policy.hpp"
 #include "broker/session.hpp"
+#include "shm/rule.hpp"
 
 namespace dibs {
 
@@ -44,6 +45,8 @@ class Quotas {
         }
         return session.bounded ? bounded_claim(session, pool) : shm::Reason::kOk;
     }
+    // The key behind a kLimit that claim() or bring() has just said to it.
+    [[nodiscard]] shm::Rule limit(const Session& session, size_t bytes) const;
     [[nodiscard]] shm::Reason announce(const Session& session, uint32_t pool) const;
     // The same of what a claim or an announcement in the pool brings: a payload or attributes,
     // labels.
@@ -57,6 +60,11 @@ class Quotas {
                                            shm::Table::kLeases,
                                            shm::Table::kLabelSets,
                                            shm::Table::kArena};
+    // Of a claim in the pool: the core does, or a worker is handed them.
+    [[nodiscard]] bool reads_labels(uint32_t pool) const {
+        return pool >= core_.pools() || core_.pool(pool).kind == shm::PoolKind::kWorker ||
+               core_.pool(pool).order == shm::PoolOrder::kAccount;
+    }
     // Is there a pool whose claims are charged to anybody?
     [[nodiscard]] bool charged() const;
     // May a claim of the session bring this priority?
@@ -96,9 +104,16 @@ class Quotas {
         const core::Core::Room room = core_.room(table);
         return room.free > room.rows / kNewcomers || has_little(session, table, room.rows);
     }
+    static constexpr uint32_t share_of(uint32_t rows) {
+        return rows < kLittle ? 1 : rows / kLittle;
+    }
     [[nodiscard]] bool has_little(const Session& session, shm::Table table, uint32_t rows) const;
     [[nodiscard]] shm::Reason bounded_claim(const Session& session, uint32_t pool);
-    [[nodiscard]] uint32_t count_again(const Session& session, Held& held) const;
+    struct Room {
+        uint32_t claims;  // so many more are allowed by each of the two numbers
+        uint32_t leases;
+    };
+    [[nodiscard]] Room count_again(const Session& session, const Held& held) const;
 
     const core::Core& core_;
     std::shared_ptr<const Policy> policy_ = std::make_shared<const Policy>();

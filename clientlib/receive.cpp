@@ -9,6 +9,7 @@
 #include "clientlib/duration.hpp"
 #include "clientlib/session.hpp"
 #include "shm/histogram.hpp"
+#include "shm/rule.hpp"
 
 namespace dibs::client {
 
@@ -150,6 +151,11 @@ bool accept_claim(Session& session, const shm::Completion& completion, dibs_comp
         if (out.code == DIBS_EDUPLICATE) out.holder.claim = completion.id;
         if (out.code == DIBS_EREFUSED) {
             out.worker_code = static_cast<int64_t>(completion.value);
+        } else if (out.code == DIBS_ENOTALLOWED || out.code == DIBS_ELIMIT ||
+                   out.code == DIBS_EPAYLOAD) {
+            const shm::Rule rule = shm::rule_in(completion.value);
+            out.refused_by = static_cast<uint32_t>(rule.key);
+            out.refused_at = rule.number;
         } else {
             out.retry_after_ns = public_duration(completion.value);
         }

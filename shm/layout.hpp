@@ -841,7 +841,7 @@ struct alignas(64) CompletionEntry {
     uint16_t tag;
     uint64_t id;      // lease or slot id; duplicate: the first claim's number
     uint64_t fence;   // fence, or round
-    uint64_t value;   // granted: interval_ns; rejected: retry_after_ns or the worker's code;
+    uint64_t value;   // granted: interval_ns; rejected: retry_after_ns, worker's code, rule.hpp;
                       // held by another: how long, in ns
     uint64_t claim;   // the claim's number (arrival)
     uint32_t data;    // offset in the payload area of DOWN; kNoRow = none

@@ -4,8 +4,10 @@ import gc
 import math
 import os
 import pathlib
+import pwd
 import signal
 import sys
+import tempfile
 import threading
 import time
 import warnings
@@ -14,7 +16,7 @@ import dibs
 import pytest
 from dibs import errors
 
-from conftest import heard, until
+from conftest import CONFIG, Dibsd, heard, until
 
 
 def test_a_lease_goes_back_at_the_end_of_its_block(client):
@@ -343,3 +345,19 @@ def test_what_is_no_pool_no_number_and_no_list_is_refused(client, dibsd):
         client.claim("gpu", labels="a100")
     with pytest.raises(TypeError, match="no argument 'sockt'; did you mean 'socket'"):
         dibs.connect(sockt=dibsd.socket)
+
+
+def test_a_key_of_the_configuration_that_refuses_is_named_with_its_number():
+    with tempfile.TemporaryDirectory(prefix="dibs-python-") as folder:
+        broker = Dibsd(folder, CONFIG + '[[policy]]\ndefault = true\nleases = 1\npools = ["gpu"]\n')
+        try:
+            user = pwd.getpwuid(os.geteuid()).pw_name
+            with dibs.connect(broker.socket) as client, client.claim("gpu"):
+                with pytest.raises(dibs.Error, match=f"^policy of user {user}: leases = 1: 1 is held or waited for"):
+                    client.claim("gpu")
+                with pytest.raises(errors.NotAllowed, match=f"^user {user} may not claim from this pool: .* .pools.$"):
+                    client.claim("one")
+                with pytest.raises(dibs.Error, match='nobody reads labels: order = "account" in its'):
+                    client.claim("one", labels=["a100"])
+        finally:
+            broker.end()

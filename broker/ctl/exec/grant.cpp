@@ -44,7 +44,7 @@ void tell_wait(const Attachment& attachment, uint32_t pool, const Options& optio
     talk("dibs: waiting for " + wanted(options) + ": " + why);
 }
 
-// Of what it asked for the broker does not say what it was.
+// Of what a broker did not say: what the user asked for.
 std::string not_allowed(const Options& options) {
     std::string what = "claim from this pool";
     std::string keys = "pools";
@@ -56,6 +56,53 @@ std::string not_allowed(const Options& options) {
         what += ", or not for account \"" + options.account + "\", which administrators may";
     }
     return against_policy(what, keys);
+}
+
+// Behind three quarters of a table who has little of it comes first.
+std::string of_share(const std::string& table, const std::string& what, uint32_t number) {
+    return "three quarters of the broker's " + table +
+           " are in use, and the rest is for users with fewer than " + std::to_string(number) +
+           what + ": user " + user_name(geteuid()) + " has as many (limits." + table +
+           " in dibsd's configuration)";
+}
+
+// Which key of the configuration refuses, and its number.
+std::string against_rule(const dibs_completion& end, const Options& options) {
+    const std::string number = std::to_string(end.refused_at);
+    const std::string policy = "policy of user " + user_name(geteuid()) + ": ";
+    switch (end.refused_by) {
+        case DIBS_KEY_POOLS:
+            return against_policy("claim from this pool", "pools");
+        case DIBS_KEY_PRIORITY_MAX:
+            return policy +
+                   "priority_max = " + std::to_string(static_cast<int32_t>(end.refused_at)) +
+                   ": the claim has priority " + std::to_string(options.priority);
+        case DIBS_KEY_ACCOUNT:
+            return against_policy(
+                "have account \"" + options.account + "\" pay, which administrators may",
+                "account");
+        case DIBS_KEY_LEASES:
+            return policy + "leases = " + number + ": " + number +
+                   (end.refused_at == 1 ? " is" : " are") + " held or waited for already";
+        case DIBS_KEY_BACKLOG:
+            return policy + "backlog = " + number + ": " +
+                   (end.refused_at == 1 ? "1 claim waits" : number + " claims wait") + " already";
+        case DIBS_KEY_CLAIM_SHARE:
+            return of_share("claims", "", end.refused_at);
+        case DIBS_KEY_LEASE_SHARE:
+            return of_share("leases", "", end.refused_at);
+        case DIBS_KEY_LABEL_SHARE:
+            return of_share("label_sets", "", end.refused_at);
+        case DIBS_KEY_PAYLOAD_SHARE:
+            return of_share("arena", " blocks", end.refused_at);
+        case DIBS_KEY_ORDER:
+            return "it is a counted pool that is not ordered by account, where nobody reads "
+                   "labels: order = "
+                   "\"account\" in its [[pool]] matches them, and workers (kind = \"worker\") are "
+                   "handed them";
+        default:
+            return end.code == DIBS_ENOTALLOWED ? not_allowed(options) : dibs_strerror(end.code);
+    }
 }
 
 Failure not_granted(const Awaited& awaited,
@@ -94,7 +141,9 @@ Failure not_granted(const Awaited& awaited,
     if (end.code == DIBS_EUNITS) {
         return {kExitLimit, start + "too many at once" + units_hint(attachment, pool)};
     }
-    if (end.code == DIBS_ENOTALLOWED) return {kExitDenied, start + not_allowed(options)};
+    if (end.code == DIBS_ENOTALLOWED || end.refused_by != 0) {
+        return {exit_code_of(end.code), start + against_rule(end, options)};
+    }
     const int code = exit_code_of(end.code);
     return {code == kExitNoneFree ? options.conflict_exit.value_or(code) : code,
             start + dibs_strerror(end.code) +

@@ -395,7 +395,8 @@ typedef struct dibs_claim_options {
     const dibs_option* options;
     size_t option_count;
     // Labels that a slot must have, all of them, in a pool ordered by account; elsewhere for the
-    // worker like the above. 1 to 63 bytes each, compared byte by byte.
+    // worker like the above; in a counted pool that is not, DIBS_EPAYLOAD by DIBS_KEY_ORDER. 1 to
+    // 63 bytes each, compared byte by byte.
     const char* const* labels;
     size_t label_count;
     // What follows matters in pools ordered by account only (docs/scheduling.md).
@@ -451,6 +452,20 @@ enum {
     // its completions unread that second end may come alone
 };
 
+// Which key of the broker's configuration has refused a claim.
+enum {
+    DIBS_KEY_POOLS = 1,          // [[policy]] pools
+    DIBS_KEY_PRIORITY_MAX = 2,   // [[policy]] priority_max
+    DIBS_KEY_ACCOUNT = 3,        // [[policy]] account: administrators may have another one pay
+    DIBS_KEY_LEASES = 4,         // [[policy]] leases: so many are held, or claims wait that may be
+    DIBS_KEY_BACKLOG = 5,        // [[policy]] backlog: so many claims wait
+    DIBS_KEY_CLAIM_SHARE = 6,    // limits.claims: three quarters are in use, and the rest is for
+    DIBS_KEY_LEASE_SHARE = 7,    // users with fewer than refused_at; limits.leases
+    DIBS_KEY_LABEL_SHARE = 8,    // limits.label_sets
+    DIBS_KEY_PAYLOAD_SHARE = 9,  // limits.arena
+    DIBS_KEY_ORDER = 10          // [[pool]] order: nobody would read the claim's labels
+};
+
 typedef struct dibs_completion {
     uint64_t user_data;  // of the operation; of a lease's event its claim's
     int32_t kind;
@@ -466,6 +481,8 @@ typedef struct dibs_completion {
     dibs_holder holder;      // expired, rejected, DIBS_ENOTHOLDER
     uint64_t slot;           // announced
     uint64_t round;          // of the announced slot
+    uint32_t refused_by;     // not allowed, limit, payload: DIBS_KEY_…; 0 = not said
+    uint32_t refused_at;     // that key's number, where it has one
 } dibs_completion;
 
 // Claims and waits for the outcome: 0, and `end` says which. At the timeout, should the broker not

@@ -138,7 +138,7 @@ class Completion(Struct):
                 ("code", c_int32), ("provision", c_uint32), ("claim", c_uint64),
                 ("lease", LeaseName), ("interval_ns", c_int64), ("retry_after_ns", c_int64),
                 ("worker_code", c_int64), ("holder", HolderName), ("slot", c_uint64),
-                ("round", c_uint64)]
+                ("round", c_uint64), ("refused_by", c_uint32), ("refused_at", c_uint32)]
 
 
 class AnnounceOptions(Struct):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import pwd
 from dataclasses import dataclass
 from typing import Iterator, Optional
 
@@ -306,6 +307,36 @@ def of_code(code: int, text: str = "", **about: object) -> Error:
     return BY_CODE.get(code, Error)(text, code=code, **about)  # type: ignore[arg-type]
 
 
+_SHARES = {6: "claims", 7: "leases", 8: "label_sets", 9: "arena"}
+
+
+def _rule_of(end: _abi.Completion) -> str:
+    """The key of the broker's configuration that has refused a claim, its number and the user."""
+    key, number = end.refused_by, end.refused_at
+    if key == 0:
+        return ""
+    try:
+        user = f"user {pwd.getpwuid(os.geteuid()).pw_name}"
+    except KeyError:
+        user = f"user {os.geteuid()}"
+    if key in _SHARES:
+        blocks = " blocks" if key == 9 else ""
+        return (f"three quarters of the broker's {_SHARES[key]} are in use, and the rest is for users with fewer than "
+                f"{number}{blocks}: {user} has as many (limits.{_SHARES[key]} in dibsd's configuration)")
+    says = "[[policy]] in dibsd's configuration says so"
+    held = "1 is" if number == 1 else f"{number} are"
+    wait = "1 claim waits" if number == 1 else f"{number} claims wait"
+    return {
+        1: f"{user} may not claim from this pool: {says} (pools)",
+        2: f"policy of {user}: priority_max = {ctypes.c_int32(number).value}: the claim's priority is higher",
+        3: f"{user} may not have another account pay, which administrators may: {says} (account)",
+        4: f"policy of {user}: leases = {number}: {held} held or waited for already",
+        5: f"policy of {user}: backlog = {number}: {wait} already",
+        10: "a counted pool that is not ordered by account, where nobody reads labels: order = \"account\" in its "
+            "[[pool]] matches them, and workers (kind = \"worker\") are handed them",
+    }.get(key, "")
+
+
 def of_completion(end: _abi.Completion) -> Error:
     """The exception for a claim that ended without a grant, or an operation that failed."""
     holder = Holder.of(end.holder)
@@ -315,7 +346,7 @@ def of_completion(end: _abi.Completion) -> Error:
         return Cancelled("the claim was cancelled")
     if end.outcome == _abi.BROKER_LOST:
         return of_code(end.code or BrokerLost.code)
-    return of_code(end.code, holder=holder,
+    return of_code(end.code, _rule_of(end), holder=holder,
                    retry_after=end.retry_after_ns / _abi.SECOND if end.retry_after_ns else None,
                    worker_code=end.worker_code if end.code == _abi.EREFUSED else None)
 
