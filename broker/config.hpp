@@ -52,13 +52,13 @@
 
 namespace dibs {
 
-// A pool as written, owning its text; core::PoolConfig is a view of it.
 // What a lease lets happen when a better claim wants its slot, if its claim did not say.
 struct PoolPreempt {
     shm::PreemptMode mode = shm::PreemptMode::kForbidden;
     uint64_t grace_ns = 0;
 };
 
+// A pool as written, owning its text; core::PoolConfig is a view of it.
 struct PoolSettings {
     std::string name;
     PoolPreempt preempt;

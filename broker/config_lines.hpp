@@ -38,15 +38,17 @@ inline std::string_view line_at(std::string_view text, uint32_t number) {
     return text.substr(at, std::min(text.find('\n', at), text.size()) - at);
 }
 
-// Nothing where the text is no TOML: the first mistake has been added.
-// "; text needs quotes: name = \"gpu\"" of a line such as name = gpu.
+// "; text needs quotes: name = \"gpu\"" of a line such as name = gpu. One such as live = true is
+// TOML: what is wrong with it is something else.
 inline std::string unquoted(std::string_view line) {
     const std::regex form(R"(\s*([A-Za-z0-9_-]+)\s*=\s*([A-Za-z][A-Za-z0-9_.-]*)\s*(#.*)?)");
     std::cmatch found;
     if (!std::regex_match(line.data(), line.data() + line.size(), found, form)) return "";
+    if (is_toml(line)) return "";
     return "; text needs quotes: " + found[1].str() + " = " + in_quotes(found[2].str());
 }
 
+// Nothing where the text is no TOML: the first mistake has been added.
 inline std::optional<toml::table> parsed(const std::string& text, Mistakes& mistakes) {
     try {
         return toml::parse(text, mistakes.file);

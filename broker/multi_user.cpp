@@ -165,7 +165,7 @@ std::string other_program_of(uint32_t uid) {
         // A program that cannot be seen (a hardened broker is not dumpable) is told by its name.
         std::string short_name;
         if (unseen) std::getline(std::ifstream(entry.path() / "comm"), short_name);
-        if (unseen && short_name.empty()) continue;  // it has ended meanwhile
+        if (unseen && !runs_as(entry.path(), uid)) continue;  // it has ended meanwhile
         const std::string name_here = own.filename();
         const bool named = short_name == name_here || short_name == name_here + "-broker" ||
                            short_name == name_here + "-standby";

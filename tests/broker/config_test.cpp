@@ -117,6 +117,12 @@ TEST(Config, SaysThatTextNeedsQuotes) {
     EXPECT_NE(said[0].find("; text needs quotes: name = \"gpu\""), std::string::npos) << said[0];
 }
 
+TEST(Config, DoesNotSaySoOfALineWithAnotherMistake) {
+    const Lines said = mistakes("peer_pidfd = true\npeer_pidfd = false\n");
+    ASSERT_FALSE(said.empty());
+    EXPECT_EQ(said[0].find("quotes"), std::string::npos) << said[0];
+}
+
 TEST(Config, SuggestsTheNearestKey) {
     EXPECT_EQ(mistakes(kPool + "  backlogmax = 3\n"),
               Lines{"f:5:3: unknown key \"backlogmax\" in a pool; did you mean \"backlog_max\"?"});

@@ -6,12 +6,14 @@
 import os
 import pathlib
 import pty
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 
 DIBSD, DIBS = sys.argv[1:]
+LONG = "l" * 63
 
 
 class Terminal:
@@ -89,12 +91,29 @@ def stops_for_a_shell_as_the_command_does():
 def says_what_it_waits_for_and_takes_that_back():
     holder = subprocess.Popen([DIBS, "claim", "one"], stdout=subprocess.PIPE)
     holder.stdout.readline()
-    terminal = Terminal("echo up")
+    terminal = Terminal("", ["sh", "-c", f"stty cols 200; exec {DIBS} exec one -- echo up"])
     terminal.await_said(b"waiting for a slot of pool \"one\", place 1 of 1; process "
                         + str(holder.pid).encode() + b" (dibs)")
     holder.terminate()
     terminal.await_said(b"\r\x1b[Kup")
     assert os.waitstatus_to_exitcode(terminal.status()) == 0
+    holder.stdout.close()
+    holder.wait()
+
+
+def says_it_in_80_columns_with_shorter_names():
+    holder = subprocess.Popen([DIBS, "claim", LONG], stdout=subprocess.PIPE)
+    holder.stdout.readline()
+    for columns in (80, 0):  # 0: it does not say
+        terminal = Terminal("", ["sh", "-c", f"stty cols {columns}; exec {DIBS} exec {LONG} -- echo up"])
+        terminal.await_said(b"dibs: waiting for ")
+        terminal.await_said(b"s\r\x1b[K")  # the next second's
+        line = terminal.said.split(b"\r\x1b[K")[1].decode()
+        assert len(line) <= 79, line
+        assert re.fullmatch(rf"dibs: waiting for l+~, 1 of 1; {holder.pid} \(dibs\) of \S+ has held one \S+s", line), line
+        terminal.press(b"\x03")
+        terminal.status()
+    holder.terminate()
     holder.stdout.close()
     holder.wait()
 
@@ -109,14 +128,14 @@ def says_that_it_waits_for_its_own_caller():
 
 def main():
     cases = (stops_for_a_shell_as_the_command_does, says_what_it_waits_for_and_takes_that_back,
-             says_that_it_waits_for_its_own_caller,
+             says_that_it_waits_for_its_own_caller, says_it_in_80_columns_with_shorter_names,
              interrupts_the_command, ends_by_the_signal_that_ended_the_command,
              stops_and_goes_on_with_the_command, lets_the_command_read_from_the_terminal)
     print(f"1..{len(cases)}", flush=True)
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
         config = pathlib.Path(folder) / "dibs.toml"
-        config.write_text('[[pool]]\nname = "one"\nkind = "counted"\nslots = 1\n')
+        config.write_text("".join(f'[[pool]]\nname = "{name}"\nkind = "counted"\nslots = 1\n' for name in ("one", LONG)))
         os.environ["DIBS_SOCKET"] = f"{folder}/dibs.sock"
         broker = subprocess.Popen([DIBSD, "--no-keeper", "--config", config],
                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)

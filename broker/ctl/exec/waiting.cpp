@@ -13,6 +13,7 @@
 #include "broker/ctl/subcommand.hpp"
 #include "broker/ctl/talk.hpp"
 #include "broker/ctl/who.hpp"
+#include "broker/prose.hpp"
 #include "broker/terminal_text.hpp"
 
 namespace dibs::ctl::exec {
@@ -41,6 +42,35 @@ std::string unfit_for(const dibs_explanation& why) {
     return std::string("no slot has the label \"") + harmless(why.label) + "\"";
 }
 
+constexpr size_t kColumns = 79;  // of a terminal that does not say how many it has
+
+// Its first characters, and that there are more.
+std::string shortened(const std::string& text, size_t columns) {
+    std::string start;
+    for (const char c : text) {
+        const bool begins = (static_cast<unsigned char>(c) & 0xc0U) != 0x80U;
+        if (begins && width_of(start) == columns - 1 && width_of(text) > columns) {
+            return start + "~";
+        }
+        start += c;
+    }
+    return start;
+}
+
+std::string short_holder(const dibs_holder& holder, size_t name) {
+    std::string who = "another user's process";
+    if (holder.claim != DIBS_HIDDEN_CLAIM) {
+        const std::string command = harmless(command_name(holder.pid));
+        who = std::to_string(holder.pid) +
+              (command.empty() ? "" : " (" + shortened(command, name) + ")") + " of " +
+              shortened(harmless(user_name(holder.uid)), name);
+    } else if (holder.uid != DIBS_HIDDEN_UID) {
+        who = "a process of " + shortened(harmless(user_name(holder.uid)), name);
+    }
+    return who + " has held one " +
+           duration_text(static_cast<uint64_t>(std::max<int64_t>(holder.age_ns, 0)));
+}
+
 class Waiting {
   public:
     Waiting(const Attachment& attachment, uint32_t pool, const Options& options)
@@ -55,7 +85,7 @@ class Waiting {
         unfit_ = unfit_for(why);
         if (monotonic_ns() - begun_ns_ < DIBS_SECOND) return;
         if (at_terminal_) {
-            talk_over(sentence(why));
+            talk_over(line(why));
         } else if (options_.verbose && !std::exchange(told_, true)) {
             talk(sentence(why));
         }
@@ -76,6 +106,36 @@ class Waiting {
         return "dibs: waiting for " + wanted(options_) + ", " + place_of(why) +
                (own.empty() ? what : own);
     }
+
+    // The sentence where it fits, else a shorter one, with names as long as there is room.
+    [[nodiscard]] std::string line(const dibs_explanation& why) const {
+        const size_t columns = columns_of(STDERR_FILENO);
+        const size_t most = columns > 1 ? columns - 1 : kColumns;
+        std::string text = sentence(why);
+        for (size_t name = DIBS_NAME_MAX; width_of(text) > most && name >= kNameLeast; --name)
+            text = short_sentence(why, name);
+        return text;
+    }
+
+    [[nodiscard]] std::string short_sentence(const dibs_explanation& why, size_t name) const {
+        const std::string count =
+            options_.pool.count == 1 ? "" : std::to_string(options_.pool.count) + " of ";
+        std::string text = "dibs: waiting for " + count + shortened(options_.pool.name, name);
+        if (why.position != 0) {
+            text += ", " + std::to_string(why.position) + " of " + std::to_string(why.waiting);
+        }
+        text += "; ";
+        if (!ancestor(options_).empty()) return text + "it runs under a slot of this pool itself";
+        if (why.reason == DIBS_WAIT_LABELS) {
+            return text + "no slot has the label \"" + shortened(harmless(why.label), name) + "\"";
+        }
+        const std::string none = no_worker(attachment_, pool_, options_);
+        if (!none.empty()) return text + none.substr(0, none.find(" ("));
+        if (why.holder.claim != 0) return text + short_holder(why.holder, name);
+        return text + (why.position == 0 ? "its workers are being asked" : "it is not its turn");
+    }
+
+    static constexpr size_t kNameLeast = 3;
 
     const Attachment& attachment_;
     uint32_t pool_;
