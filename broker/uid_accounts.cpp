@@ -129,11 +129,8 @@ void UidAccounts::look(core::TimeNs now) {
 }
 
 void UidAccounts::step(core::TimeNs now) {
-    if (!template_) return;
-    if (next_ == shm::kNoRow) {
-        if (!renewing_ && (!shares() || now - looked_ns_ < kLookEvery)) return;
-        look(now);
-    }
+    if (!unfinished() && now < next_look()) return;
+    if (next_ == shm::kNoRow) look(now);
     for (; next_ < core_.accounts_max(); ++next_) {
         if (!is_made(next_)) continue;
         const shm::AccountRow& account = core_.account(next_);

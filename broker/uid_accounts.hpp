@@ -37,15 +37,15 @@ class UidAccounts {
     void admit(const Session& session);
     // As much as the turn has room for: rates by the users that are active now, accounts to renew.
     void step(core::TimeNs now);
-    // The turn had no room for all of it.
-    [[nodiscard]] bool unfinished() const { return renewing_ || next_ != shm::kNoRow; }
+    // step() goes on whatever the time: the turn had no room for all of it.
+    [[nodiscard]] bool unfinished() const {
+        return template_ && (renewing_ || next_ != shm::kNoRow);
+    }
     // Behind the pass of a turn.
     void note() { stale_ = stale_ || (shares() && !core_.decisions().empty()); }
     // When the next look is due though nothing happens until then; kNever: the last one has seen
-    // all that has happened.
-    [[nodiscard]] core::TimeNs next_due() const {
-        return stale_ ? looked_ns_ + kLookEvery : shm::kNever;
-    }
+    // all that has happened, or there is nothing to look at.
+    [[nodiscard]] core::TimeNs next_due() const { return stale_ ? next_look() : shm::kNever; }
 
   private:
     static constexpr core::TimeNs kLookEvery = 1'000'000'000;
@@ -54,6 +54,10 @@ class UidAccounts {
     [[nodiscard]] bool is_made(uint32_t row) const;  // from a template
     [[nodiscard]] bool is_active(uint32_t row) const;
     [[nodiscard]] bool shares() const { return template_ && !equal_pools_.empty(); }
+    // Whoever waits for it and whoever looks ask the same, or the turn would wake for nothing.
+    [[nodiscard]] core::TimeNs next_look() const {
+        return shares() ? looked_ns_ + kLookEvery : shm::kNever;
+    }
     [[nodiscard]] int64_t share_of(uint32_t users) const;
     void look(core::TimeNs now);
     bool set(const std::string& name, bool keep_balance, std::string* why);

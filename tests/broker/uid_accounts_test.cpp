@@ -117,6 +117,25 @@ TEST_F(UidAccountsTest, RestsWithoutATemplateThoughAPoolWasShared) {
     EXPECT_EQ(bench_.accounts.next_due(), shm::kNever);
 }
 
+// A reload of many pools takes turns: accounts may be looked at before the pool is one that is not
+// shared equally.
+TEST_F(UidAccountsTest, RestsWhenTheLastPoolIsNoLongerShared) {
+    gpus(4, true);
+    const AccountSettings settings{.name = "", .rate = {3'000'000}, .charge_max_ns = kSecond};
+    configure(settings);
+    Session& session = bench_.open({}, 1);
+    bench_.push(session, claim(1, 0));
+    bench_.turn();
+    configure(settings, true);
+    bench_.push(session, claim(2, 0));
+    bench_.turn();
+    gpus(4, false);
+    wait_a_second();
+    wait_a_second();
+    EXPECT_FALSE(bench_.accounts.unfinished());
+    EXPECT_EQ(bench_.accounts.next_due(), shm::kNever);
+}
+
 TEST_F(UidAccountsTest, DividesThePoolByTheUsersThatAreActive) {
     gpus(4, true);
     configure(AccountSettings{.name = "", .charge_max_ns = kSecond});
