@@ -19,6 +19,7 @@ struct AdminJob {
     admin::RequestT request;
     admin::AnswerT answer;
     bool made_pool = false;  // to be published before anybody else is heard
+    bool stops = false;      // the broker ends with this turn; its answer is that end
     bool pulls = false;      // its answer waits until the turn has decided
     uint64_t pull = 0;       // which one it is of those that the turn has been asked for
 };

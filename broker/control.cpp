@@ -379,6 +379,7 @@ void Control::take_reports() {
                 retire(report.session);
                 break;
             case Report::Kind::kAdmin:
+                if (report.job->stops) drain(Asker::kAdministrator);
                 conversations_.answer(std::unique_ptr<AdminJob>(report.job), Clock::monotonic());
                 break;
             case Report::Kind::kCopied:

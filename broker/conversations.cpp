@@ -413,6 +413,8 @@ void Conversations::answer(std::unique_ptr<AdminJob> job, uint64_t now_ns) {
     const auto found = all_.find(job->conversation);
     if (found == all_.end()) return;
     Conversation& conversation = found->second;
+    conversation.awaits_end = job->stops;
+    if (job->stops) return;
     if (job->answer.status != nullptr) {
         admin::StatusT& status = *job->answer.status;
         status.version = DIBS_VERSION;

@@ -82,6 +82,8 @@ void Desk::serve(AdminJob& job) {
             return report(job);
         case Ask::pull:
             return pull(job);
+        case Ask::stop_unused:
+            return stop_unused(job);
         case Ask::none:
         case Ask::dump:  // these do not come as far as this
         case Ask::load:
@@ -329,6 +331,29 @@ void Desk::drain(AdminJob& job, bool on) {
         }
         core_.apply(drain);
     }
+}
+
+// Whether the broker may end in this turn: what has come to be held or to wait by now is counted,
+// and nobody is heard any more behind it.
+void Desk::stop_unused(AdminJob& job) const {
+    if (!job.is_admin) {
+        job.answer.code = Code::denied;
+        return;
+    }
+    const uint32_t leases = core_.leases_max() - core_.counters().leases_free;
+    uint32_t waiting = 0;
+    for (uint32_t row = 0; row < core_.pools(); ++row)
+        waiting += core_.pool(row).waiting + core_.pool(row).confirming;
+    job.stops = leases == 0 && waiting == 0;
+    if (job.stops) return;
+    std::string why;
+    if (leases != 0)
+        why = std::to_string(leases) + (leases == 1 ? " lease is" : " leases are") + " held";
+    if (leases != 0 && waiting != 0) why += " and ";
+    if (waiting != 0)
+        why += std::to_string(waiting) + (waiting == 1 ? " claim waits" : " claims wait");
+    job.answer.code = Code::refused;
+    job.answer.names.push_back(why);
 }
 
 // A counted pool beside those of the configuration, which goes when nobody uses it any more

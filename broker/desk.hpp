@@ -49,6 +49,7 @@ class Desk {
     [[nodiscard]] std::string released(uint32_t lease) const;
     void cancel(AdminJob& job);
     void drain(AdminJob& job, bool on);
+    void stop_unused(AdminJob& job) const;
     void check(AdminJob& job) const;
     void create(AdminJob& job);
 

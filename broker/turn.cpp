@@ -346,6 +346,7 @@ void Turn::administer(AdminJob* job) {
     if (job->request.ask == admin::Ask::create) {
         transient_.asked_for(core_.find_pool(job->request.pool));
     }
+    stopped_ = stopped_ || job->stops;
     if (job->pulls) {
         pulling_.push_back(job);
     } else {

@@ -150,6 +150,32 @@ TEST_F(DeskTest, TellsAnotherUserNothingOfAnIdButThatItIsNotItsOwn) {
     EXPECT_EQ(core().claim_of_tag(session, 2), claim);
 }
 
+TEST_F(DeskTest, DecidesInTheTurnWhetherTheBrokerIsUnused) {
+    uint32_t session = 0;
+    turn(2, [&] {
+        core().set_pool({.name = "c", .slots = 1}, nullptr);
+        session = core().open_session({.uid = 1000});
+    });
+    const auto ask = [&](bool is_admin) {
+        AdminJob job;
+        job.is_admin = is_admin;
+        job.request.ask = admin::Ask::stop_unused;
+        desk_.serve(job);
+        EXPECT_EQ(job.stops, job.answer.code == admin::Code::ok);
+        return job.answer.names.empty() ? std::string() : job.answer.names.front();
+    };
+    const auto claim_one = [&](uint16_t tag) {
+        core().apply(core::Claim{.session = session, .tag = tag, .pool = 1});
+    };
+    EXPECT_EQ(ask(true), "");
+    turn(3, [&] { claim_one(1); });
+    EXPECT_EQ(ask(true), "1 lease is held");
+    turn(4, [&] { claim_one(2); });
+    turn(5, [&] { claim_one(3); });
+    EXPECT_EQ(ask(true), "1 lease is held and 2 claims wait");
+    EXPECT_EQ(ask(false), "");
+}
+
 TEST_F(DeskTest, TellsTwoThatAskForTheSameWorkerInOneTurnOnceEach) {
     AdminJob one = asking({"a", "b"});
     AdminJob other = asking({"b", "c"});

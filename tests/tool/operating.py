@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 
-from holding import POOLS, hold
+from holding import POOLS, hold, waiting
 from tap import Skip, case, expect, expect_equal, main
 
 NEW = POOLS + """
@@ -19,6 +19,7 @@ name = "other"
 kind = "counted"
 slots = 1
 """
+INSTEAD = "--drain rejects what waits, takes no new claims, and waits for the end of the leases"
 BROKEN = POOLS + 'colour = "red"\n'
 
 
@@ -72,12 +73,22 @@ def stop(place):
     holder, _ = hold(place, "gpu")
     code, out, err = place.run("stop")
     expect_equal((code, out), (1, ""))
-    expect(err.startswith("dibs stop: the broker goes on, since leases are held: gpu l1 (process "), err)
-    expect(err.endswith("; --drain takes no new claims and waits for their end\n"), err)
+    expect(err.startswith("dibs stop: the broker goes on, since 1 lease is held: gpu l1 (process "), err)
+    expect(err.endswith(f"); {INSTEAD}\n"), err)
     holder.terminate()
     holder.wait()
     expect_equal(place.run("stop"), (0, "The broker has stopped.\n", ""))
     expect_equal(broker.wait(), 0)
+
+
+@case("stop: is refused while claims wait, and they go on")
+def stop_waiting(place):
+    place.start(POOLS)
+    waiter = place.begin("claim", "web", "-t", "1h")
+    waiting(place, 1)
+    expect_equal(place.run("stop"),
+                 (1, "", f"dibs stop: the broker goes on, since 1 claim waits; {INSTEAD}\n"))
+    expect_equal((len(waiting(place, 1)), waiter.poll(), status(place)["draining"]), (1, None, False))
 
 
 @case("stop --drain: waits longer than drain_timeout, over the broker's death too")

@@ -48,12 +48,30 @@ std::string named(const std::vector<std::unique_ptr<admin::LeaseT>>& leases) {
 }
 
 // Its end is told by the broker's answer, which is its last word.
-void await_stop(const AdminClient& first, uint64_t within_ns) {
+void stop_drained(AdminClient& first, uint64_t within_ns) {
+    const auto leases = first.leases({}, 0);
+    if (!leases.empty()) {
+        talk("dibs: waiting for the end of what is held: " + harmless(named(leases)));
+    }
     AdminClient client(first.path(), std::numeric_limits<int64_t>::max());
     admin::RequestT request;
     request.ask = admin::Ask::stop;
     request.interval_ns = within_ns;
     (void)client.must(request, {});
+}
+
+// What is held and waits is the broker's to know: whatever is asked before may have changed since.
+void stop_unused(AdminClient& first) {
+    AdminClient client(first.path(), std::numeric_limits<int64_t>::max());
+    const admin::AnswerT answer = give(client, admin::Ask::stop_unused);
+    if (answer.code == admin::Code::ok) return;
+    const auto leases = first.leases({}, 0);
+    throw Failure(kExitFailed,
+                  "the broker goes on, since " +
+                      (answer.names.empty() ? "it is used" : answer.names.front()) +
+                      (leases.empty() ? "" : ": " + named(leases)) +
+                      "; --drain rejects what waits, takes no new claims, and waits for the end of "
+                      "the leases");
 }
 
 }  // namespace
@@ -82,11 +100,12 @@ int run_reload(int argc, char** argv) {
 }
 
 int run_stop(int argc, char** argv) {
-    Arguments arguments("stop",
-                        "Ends the broker for good: no new sessions, claims that wait are "
-                        "rejected, and it ends when the last lease has. Without --drain it is "
-                        "refused while leases are held. A restart that keeps them is `systemctl "
-                        "restart dibsd`, or dibs upgrade.");
+    Arguments arguments(
+        "stop",
+        "Ends the broker for good: no new sessions, claims that wait are "
+        "rejected, and it ends when the last lease has. Without --drain it is "
+        "refused while leases are held or claims wait. A restart that keeps them is `systemctl "
+        "restart dibsd`, or dibs upgrade.");
     Output output(arguments);
     bool drain = false;
     int64_t within_ns = 0;
@@ -98,16 +117,11 @@ int run_stop(int argc, char** argv) {
     }
     AdminClient client(output.socket());
     require_administrator(client);
-    const auto leases = client.leases({}, 0);
-    if (!leases.empty() && !drain) {
-        throw Failure(kExitFailed,
-                      "the broker goes on, since leases are held: " + named(leases) +
-                          "; --drain takes no new claims and waits for their end");
+    if (drain) {
+        stop_drained(client, within_ns != 0 ? static_cast<uint64_t>(within_ns) : shm::kNever);
+    } else {
+        stop_unused(client);
     }
-    if (!leases.empty()) {
-        talk("dibs: waiting for the end of what is held: " + harmless(named(leases)));
-    }
-    await_stop(client, within_ns != 0 ? static_cast<uint64_t>(within_ns) : drain ? shm::kNever : 0);
     Sheet sheet{"dibs.stop/1", {{"stopped", "STOPPED"}}};
     sheet.rows.push_back({Cell::of(true)});
     output.say("The broker has stopped.");
