@@ -70,7 +70,8 @@ void find_keeper(KeeperLink& keeper) {
     }
 }
 
-// The library says EAGAIN as well where there is no memory for the thread's stack.
+// The library says EAGAIN as well where there is no memory for the thread's stack: to map, or to
+// write to, which counts as data.
 std::error_code why_no_thread(const std::error_code& said) {
     pthread_attr_t attributes;
     size_t size = 0;
@@ -78,7 +79,7 @@ std::error_code why_no_thread(const std::error_code& said) {
     (void)pthread_attr_getstacksize(&attributes, &size);
     (void)pthread_attr_destroy(&attributes);
     void* const stack =
-        mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+        mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
     if (stack == MAP_FAILED) return {ENOMEM, std::generic_category()};
     (void)munmap(stack, size);
     return said;

@@ -25,8 +25,8 @@ inline bool is_lack(const std::error_code& error) {
     }
 }
 
-// What `error` says and, where it is a lack, which limits of this process may be behind it: their
-// names, numbers and how to raise them.
+// What `error` says and, where it is a lack, which limits of this process are near and may be
+// behind it: their names, numbers and how to raise them.
 std::string with_limits(const std::exception& error);
 
 // Of the control group: a hardened broker may not read it any more. Before there are threads.

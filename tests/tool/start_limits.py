@@ -98,6 +98,15 @@ def address_space(place):
         expect(4 <= sum(one[1] == words for one in refused) < 14, refused)
 
 
+@case("data: of mappings, of malloc, of a thread's stack; nothing else is blamed")
+def data(place):
+    refused = walk(place, resource.RLIMIT_DATA, range(2 * MIB, 24 * MIB, 2 * MIB),
+                   r"dibsd: (mmap|malloc|pthread_create): Cannot allocate memory: the limit of data "
+                   r"\(RLIMIT_DATA\) is NUMBER bytes, which is too little: raise it \(ulimit -d, or LimitDATA= of the service\)")
+    for words in KEEPING:
+        expect(sum(one[1] == words for one in refused) >= 3, refused)
+
+
 @case("locked memory: none is needed")
 def locked(place):
     expect_equal(walk(place, resource.RLIMIT_MEMLOCK, (0,), ""), [])
