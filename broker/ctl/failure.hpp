@@ -18,4 +18,9 @@ class Failure : public std::runtime_error {
     int exit_code_;
 };
 
+// A broker that was there has ended before it answered.
+class Gone : public Failure {
+    using Failure::Failure;
+};
+
 }  // namespace dibs::ctl

@@ -20,6 +20,7 @@ kind = "counted"
 slots = 1
 """
 INSTEAD = "--drain rejects what waits, takes no new claims, and waits for the end of the leases"
+FIRST = "dibs upgrade: another upgrade came first, or the broker died: asking the next one"
 BROKEN = POOLS + 'colour = "red"\n'
 
 
@@ -146,6 +147,22 @@ def upgrade(place):
         expect_equal(json.loads(out)["epoch"], after["epoch"])
         expect(after["epoch"] > before["epoch"] and after["pid"] != before["pid"], "it is another one")
         expect_equal((after["leases"], holder.poll()), (1, None))
+
+
+@case("upgrade: of many at once each ends well, though the broker that it asked has made way for another")
+def upgrades(place):
+    with kept(place):
+        holder, _ = hold(place, "gpu")
+        for _ in range(10):
+            before = status(place)["epoch"]
+            both = [place.begin("upgrade") for _ in range(4)]
+            for one in both:
+                out, err = one.communicate(timeout=60)
+                expect_equal(one.returncode, 0)
+                expect(out.startswith("The next broker serves: "), out)
+                expect(set(err.splitlines()) <= {FIRST}, err)
+            expect(before < status(place)["epoch"] <= before + 4, "each has one at most")
+        expect_equal((status(place)["leases"], holder.poll()), (1, None))
 
 
 @case("upgrade: a broker without a keeper refuses")

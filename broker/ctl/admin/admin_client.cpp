@@ -115,9 +115,9 @@ ssize_t AdminClient::receive_packet() {
 }
 
 // `result`: of the call that tells.
-Failure AdminClient::gone(ssize_t result) const {
-    if (result < 0 && errno == EAGAIN) return silent(path_);
-    return {kExitUnreachable, "the broker at " + path_ + " is gone"};
+void AdminClient::fail(ssize_t result) const {
+    if (result < 0 && errno == EAGAIN) throw silent(path_);
+    throw Gone(kExitUnreachable, "the broker at " + path_ + " is gone");
 }
 
 void AdminClient::greet() {
@@ -125,7 +125,7 @@ void AdminClient::greet() {
     std::strncpy(hello.version, DIBS_VERSION, sizeof(hello.version) - 1);
     (void)send_packet(&hello, sizeof(hello));
     const ssize_t size = receive_packet();
-    if (size <= 0) throw gone(size);
+    if (size <= 0) fail(size);
     uint64_t magic = 0;
     std::memcpy(&magic, packet_.data(), std::min(sizeof(magic), static_cast<size_t>(size)));
     if (magic == shm::kFarewellMagic && size == sizeof(shm::Farewell)) {
@@ -184,12 +184,12 @@ void AdminClient::say(const admin::RequestT& request) {
     flatbuffers::FlatBufferBuilder builder(256);
     builder.Finish(admin::Request::Pack(builder, &request));
     const ssize_t sent = send_packet(builder.GetBufferPointer(), builder.GetSize());
-    if (sent < 0 && !shm::peer_has_hung_up()) throw gone(sent);
+    if (sent < 0 && !shm::peer_has_hung_up()) fail(sent);
 }
 
 admin::AnswerT AdminClient::hear() {
     const ssize_t size = receive_packet();
-    if (size <= 0) throw gone(size);
+    if (size <= 0) fail(size);
     flatbuffers::Verifier verifier(packet_.data(), static_cast<size_t>(size), 8, 4096);
     if (!verifier.VerifyBuffer<admin::Answer>(nullptr)) {
         throw Failure(kExitFailed, "the broker's answer cannot be read");

@@ -63,7 +63,7 @@ class AdminClient {
 
   private:
     void greet();
-    [[nodiscard]] Failure gone(ssize_t result) const;
+    [[noreturn]] void fail(ssize_t result) const;
     ssize_t send_packet(const void* packet, size_t size) const;
     ssize_t receive_packet();
 

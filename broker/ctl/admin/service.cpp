@@ -74,6 +74,37 @@ void stop_unused(AdminClient& first) {
                       "the leases");
 }
 
+struct Upgraded {
+    std::string version_before;
+    shm::AdminWelcome next;
+};
+
+Upgraded upgrade(const std::string& socket) {
+    AdminClient client(socket);
+    require_administrator(client);
+    const admin::AnswerT answer = give(client, admin::Ask::upgrade);
+    if (answer.code == admin::Code::refused) {
+        throw Failure(kExitFailed, answer.names.empty() ? "refused" : answer.names.front());
+    }
+    return {client.broker_version(), await_successor(client.path(), client.welcome().epoch)};
+}
+
+// One that ends before it answers has made way for another order, or died. Its successor need not
+// be the program that is installed now, so it is asked as well.
+Upgraded upgrade_whoever_serves(const std::string& socket) {
+    constexpr int kTries = 20;
+    for (int i = 1;; ++i) {
+        try {
+            return upgrade(socket);
+        } catch (const Gone&) {
+            if (i == kTries) throw;
+            talk(
+                "dibs upgrade: another upgrade came first, or the broker died: asking the next "
+                "one");
+        }
+    }
+}
+
 }  // namespace
 
 int run_reload(int argc, char** argv) {
@@ -136,20 +167,13 @@ int run_upgrade(int argc, char** argv) {
                         "some milliseconds.");
     Output output(arguments);
     if (const auto exit = arguments.parse(argc, argv)) return *exit;
-    AdminClient client(output.socket());
-    require_administrator(client);
-    const admin::AnswerT answer = give(client, admin::Ask::upgrade);
-    if (answer.code == admin::Code::refused) {
-        throw Failure(kExitFailed, answer.names.empty() ? "refused" : answer.names.front());
-    }
-    const shm::AdminWelcome next = await_successor(client.path(), client.welcome().epoch);
+    const auto [before, next] = upgrade_whoever_serves(output.socket());
     const std::string version(next.version, strnlen(next.version, sizeof(next.version)));
     Sheet sheet{"dibs.upgrade/1",
                 {{"version_before", "BEFORE"}, {"version", "VERSION"}, {"epoch", "EPOCH"}}};
-    sheet.rows.push_back(
-        {Cell::of(client.broker_version()), Cell::of(version), Cell::of(next.epoch)});
-    output.say("The next broker serves: version " + version + " (before: " +
-               client.broker_version() + "), epoch " + std::to_string(next.epoch) + ".");
+    sheet.rows.push_back({Cell::of(before), Cell::of(version), Cell::of(next.epoch)});
+    output.say("The next broker serves: version " + version + " (before: " + before + "), epoch " +
+               std::to_string(next.epoch) + ".");
     if (output.form() != Form::kTable) output.show_record(sheet);
     return output.finish(kExitOk);
 }
