@@ -4,6 +4,7 @@
 #
 #   metrics.py DIBSD DIBS [PART]     speaks TAP
 # SPDX-License-Identifier: Apache-2.0
+import contextlib
 import http.client
 import json
 import os
@@ -252,6 +253,17 @@ def served(place):
     with socket.create_connection(("127.0.0.1", port)):  # says nothing, and holds nothing up
         child.send_signal(signal.SIGTERM)
         expect_equal(child.wait(), 0)
+
+
+@case("many that connect and say nothing do not keep a scrape waiting")
+def silent(place):
+    place.start(CONFIG)
+    _, port = serve(place)
+    with contextlib.ExitStack() as stack:
+        for _ in range(200):
+            connection = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+            connection.sendall(b"GET /met")
+        expect_equal(scrape_until(port, lambda told: True)("dibs_up"), 1)
 
 
 @case("however often it is asked, it asks the broker once a second")
