@@ -86,6 +86,7 @@ struct Config {
     core::Limits limits;
     std::vector<PoolSettings> pools;
     std::vector<AccountSettings> accounts;
+    std::vector<std::string> struck;  // pools that an earlier file named and this one does not
     std::optional<AccountSettings> account_default;  // for a uid that the file names no account of
     std::shared_ptr<const Policy> policy = std::make_shared<const Policy>();
     HardeningMode hardening = HardeningMode::kOn;

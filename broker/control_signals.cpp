@@ -156,6 +156,7 @@ bool Control::reload(std::vector<std::string>* said) {
         named.insert(pool.name);
     for (const std::string& name : named_pools_) {
         if (named.count(name) != 0) continue;
+        read.config.struck.push_back(name);
         said->push_back("pool \"" + name +
                         "\" is no longer named: it takes no claims, and goes when its leases have "
                         "ended and its workers have left");

@@ -320,6 +320,14 @@ void Desk::drain(AdminJob& job, bool on) {
             job.answer.names.emplace_back("it was asked to stop, which nothing takes back");
             return;
         }
+        const bool leaves =
+            pool != shm::kNoRow && (core_.pool(pool).flags & shm::PoolFlag::kLeaving) != 0;
+        if (!on && leaves) {
+            job.answer.code = Code::refused;
+            job.answer.names.emplace_back(
+                "the configuration does not name it any more, and it goes");
+            return;
+        }
         core::Drain drain{pool, on};
         if (job.request.number != 0) {
             drain.number =

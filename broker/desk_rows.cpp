@@ -77,7 +77,8 @@ std::unique_ptr<admin::PoolT> Desk::pool_row(uint32_t row) const {
     told->name = name_of(row);
     told->kind = pool.kind == shm::PoolKind::kCounted ? "counted" : "worker";
     told->by_account = pool.order == shm::PoolOrder::kAccount;
-    told->draining = core_.draining() || pool.state == shm::PoolState::kDraining;
+    told->leaving = (pool.flags & shm::PoolFlag::kLeaving) != 0;
+    told->draining = core_.draining() || told->leaving || pool.state == shm::PoolState::kDraining;
     told->slots = pool.slots;
     told->idle = pool.idle;
     told->reserved = pool.reserved;

@@ -135,8 +135,9 @@ void Publisher::write_name(uint32_t pool) {
     picture.units_max = row.units_max;
     picture.payload_max = static_cast<uint16_t>((row.payload_max + 63) / 64);
     picture.kind = static_cast<uint8_t>(row.kind);
-    const shm::PoolState state = core_.pool_lives(pool) ? row.state : shm::PoolState::kFree;
-    picture.state = static_cast<uint8_t>(state);
+    const bool leaves = (row.flags & shm::PoolFlag::kLeaving) != 0;
+    const shm::PoolState state = leaves ? shm::PoolState::kDraining : row.state;
+    picture.state = static_cast<uint8_t>(core_.pool_lives(pool) ? state : shm::PoolState::kFree);
     picture.answer_max = row.answer_max;
     picture.attributes_max = row.attributes_max;
     picture.name_size = row.name_size;

@@ -128,10 +128,11 @@ void Tape::hear(const core::PoolConfig& pool) {
     line(told, [](LineBuilder& line, auto packed) { line.add_pool(packed); });
 }
 
-void Tape::hear_of_deleted_pool(uint32_t row) {
+void Tape::hear_of_deleted_pool(uint32_t row, bool when_unused) {
     GivenT given;
     given.command = GivenKind::pool_goes;
     given.pool = row;
+    given.on = when_unused;
     give(given);
 }
 

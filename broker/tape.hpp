@@ -27,7 +27,7 @@ class Tape : public core::Tap {
     [[nodiscard]] std::vector<uint8_t> take();
 
     void hear(const core::PoolConfig& pool) override;
-    void hear_of_deleted_pool(uint32_t row) override;
+    void hear_of_deleted_pool(uint32_t row, bool when_unused) override;
     void hear(const core::AccountConfig& account) override;
     void hear_of_deleted(std::string_view account) override;
     void hear_of_reset(std::string_view account, std::span<const int64_t> balance) override;

@@ -3,16 +3,19 @@
 #include "broker/transient_pools.hpp"
 
 #include <algorithm>
+#include <string>
+
+#include "broker/log.hpp"
 
 namespace dibs {
 
-bool TransientPools::is_transient(uint32_t pool) const {
-    return core_.pool_lives(pool) && (core_.pool(pool).flags & shm::PoolFlag::kTransient) != 0;
+bool TransientPools::leaves(uint32_t pool) const {
+    return core_.pool_lives(pool) && (core_.pool(pool).flags & shm::PoolFlag::kLeaving) != 0;
 }
 
-std::string TransientPools::name_of(uint32_t pool) const {
-    const shm::PoolRow& row = core_.pool(pool);
-    return {row.name, row.name_size};
+bool TransientPools::is_transient(uint32_t pool) const {
+    constexpr auto kGoes = shm::PoolFlag::kTransient | shm::PoolFlag::kLeaving;
+    return core_.pool_lives(pool) && (core_.pool(pool).flags & kGoes) != 0;
 }
 
 void TransientPools::look_at(Entry& entry) const {
@@ -28,49 +31,13 @@ void TransientPools::look_at(Entry& entry) const {
 
 core::TimeNs TransientPools::due(const Entry& entry) const {
     if (entry.unused_since_ns == shm::kNever) return shm::kNever;
-    return entry.unused_since_ns + (entry.leaves ? 0 : idle_ns_);
+    return entry.unused_since_ns + (leaves(entry.pool) ? 0 : idle_ns_);
 }
 
 void TransientPools::find_first() {
     due_ns_ = shm::kNever;
     for (const Entry& entry : entries_)
         due_ns_ = std::min(due_ns_, due(entry));
-}
-
-bool TransientPools::keep(const std::set<std::string>& named) {
-    std::erase_if(entries_, [&](const Entry& entry) {
-        if (!entry.leaves || named.count(name_of(entry.pool)) == 0) return false;
-        if (!entry.was_drained) core_.apply(core::Drain{.pool = entry.pool, .on = false});
-        return true;
-    });
-    for (uint32_t pool = 0; pool < core_.pools(); ++pool) {
-        const bool goes = core_.pool_lives(pool) && !is_transient(pool);
-        if (goes && named.count(name_of(pool)) == 0 && !leave(pool)) return false;
-    }
-    find_first();
-    return true;
-}
-
-// Its slots that an administrator has drained would be in use for ever.
-bool TransientPools::leave(uint32_t pool) {
-    const bool known = std::any_of(
-        entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.pool == pool; });
-    if (known) return true;
-    for (uint32_t row = 0; core_.pool(pool).drained != 0 && row < core_.slots_max(); ++row) {
-        const shm::SlotRow& slot = core_.slot(row);
-        const bool is_one = slot.state != shm::SlotState::kFree && slot.pool == pool;
-        if (!is_one || slot.behaviour != shm::Behaviour::kDrain) continue;
-        if (core_.turn_full()) return false;
-        core_.apply(core::Drain{.pool = pool, .on = false, .number = slot.number});
-    }
-    if (core_.turn_full()) return false;
-    Entry entry{pool, shm::kNever};
-    entry.leaves = true;
-    entry.was_drained = core_.pool(pool).state == shm::PoolState::kDraining;
-    core_.apply(core::Drain{.pool = pool, .on = true});
-    look_at(entry);
-    entries_.push_back(entry);
-    return true;
 }
 
 void TransientPools::find() {
@@ -99,10 +66,12 @@ void TransientPools::note() {
 bool TransientPools::end_unused() {
     if (core_.now() < next_due()) return false;
     std::erase_if(entries_, [&](Entry& entry) {
-        const bool stays = !entry.leaves && !is_transient(entry.pool);
-        if (stays || !core_.pool_lives(entry.pool)) return true;  // its file has taken it over
+        if (!is_transient(entry.pool)) return true;  // its file has taken it over
         if (core_.now() < due(entry) || core_.turn_full()) return false;
+        const bool left = leaves(entry.pool);
+        const std::string name{core_.pool(entry.pool).name, core_.pool(entry.pool).name_size};
         const bool gone = core_.delete_pool(entry.pool) == shm::Reason::kOk;
+        if (gone && left) log::info("pool \"" + name + "\", which the file names no more, is gone");
         if (!gone) entry.unused_since_ns = core_.now();
         return gone;
     });

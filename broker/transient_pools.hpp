@@ -3,14 +3,12 @@
 //
 // Nobody uses a pool that has had no claim, no lease and no request to make it for as long as the
 // configuration says. Since when is kept here alone: after a takeover that time begins anew, so
-// that whoever was about to claim finds his pool. A pool that the file does not name any more takes
-// no claims, and goes at once when nobody uses it; if the file names it again, it stays.
+// that whoever was about to claim finds his pool. A pool that the file does not name any more goes
+// at once when nobody uses it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>
-#include <set>
-#include <string>
 #include <vector>
 
 #include "broker/core/core.hpp"
@@ -23,11 +21,8 @@ class TransientPools {
 
     void set_idle(core::TimeNs idle_ns) { idle_ns_ = idle_ns; }
     void find();                    // those of an earlier broker
-    void asked_for(uint32_t pool);  // made, or wanted where it is
+    void asked_for(uint32_t pool);  // made, or wanted where it is, or to go
     void note();                    // after a turn: which of them are in use
-    // In a turn: the pools that live and are none of these, nor made on the spot, take no claims
-    // any more, and go. False: the turn's log is full, and the rest is for the next one.
-    [[nodiscard]] bool keep(const std::set<std::string>& named);
     // The first instant at which one may go.
     [[nodiscard]] core::TimeNs next_due() const { return due_ns_; }
     // In a turn, before its commands: deletes those that are due. Whether there were any.
@@ -37,14 +32,11 @@ class TransientPools {
     struct Entry {
         uint32_t pool;
         core::TimeNs unused_since_ns;  // kNever: it is in use
-        bool leaves = false;           // the file does not name it
-        bool was_drained = false;      // before it had to leave
     };
     [[nodiscard]] bool is_transient(uint32_t pool) const;
-    [[nodiscard]] std::string name_of(uint32_t pool) const;
+    [[nodiscard]] bool leaves(uint32_t pool) const;
     [[nodiscard]] core::TimeNs due(const Entry& entry) const;
     void look_at(Entry& entry) const;
-    [[nodiscard]] bool leave(uint32_t pool);
     void find_first();
 
     core::Core& core_;

@@ -1,6 +1,5 @@
 // broker/turn_configuration.cpp -- makes pools and accounts as the file says.
 // SPDX-License-Identifier: Apache-2.0
-#include <set>
 #include <stdexcept>
 #include <string>
 
@@ -8,17 +7,6 @@
 #include "broker/turn.hpp"
 
 namespace dibs {
-
-namespace {
-
-std::set<std::string> names_of(const Config& config) {
-    std::set<std::string> names;
-    for (const PoolSettings& pool : config.pools)
-        names.insert(pool.name);
-    return names;
-}
-
-}  // namespace
 
 // A pool that a successor cannot make as its file says by now stays as it was: whoever is attached
 // must not lose it.
@@ -34,12 +22,6 @@ void Turn::set_pools(Config& config, bool takeover) {
             operations_.set_preempt(row, pool.preempt);
             uid_accounts_.set_equal(row, pool.equal_share);
         }
-        finish_unheard();
-    }
-    bool kept = !takeover || config.pools.empty();  // empty: there may be no file
-    while (!kept) {
-        begin_unheard();
-        kept = transient_.keep(names_of(config));
         finish_unheard();
     }
 }
@@ -84,8 +66,14 @@ bool Turn::take_configuration() {
             uid_accounts_.set_equal(row, pool.equal_share);
         }
     }
+    for (const std::string& name : taken_->struck) {
+        if (core_.turn_full()) return false;
+        const uint32_t row = core_.find_pool(name);
+        if (row == shm::kNoRow) continue;
+        (void)core_.delete_pool(row, true);
+        transient_.asked_for(row);
+    }
     if (!file_accounts_.step()) return false;
-    if (!transient_.keep(names_of(*taken_))) return false;
     taken_.reset();
     publish_all_ = true;
     return true;

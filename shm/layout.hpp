@@ -424,6 +424,7 @@ inline constexpr uint8_t kReleaseIsReady = 1;  // a released worker slot is idle
 inline constexpr uint8_t kDrainTold = 2;       // this drain's end has been decided
 inline constexpr uint8_t kNoPreemption = 4;    // ordered by account: nobody is preempted
 inline constexpr uint8_t kTransient = 8;       // goes when nobody uses it any more
+inline constexpr uint8_t kLeaving = 16;        // takes no claims, and goes as soon as it is unused
 }  // namespace PoolFlag
 
 // An account: who pays. Money in micro-units: one slot costs one per microsecond.

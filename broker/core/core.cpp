@@ -145,10 +145,10 @@ uint32_t Core::set_pool(const PoolConfig& config, std::string* why) {
     if (row != kNoRow) say(tap_, config);
     return row;
 }
-shm::Reason Core::delete_pool(uint32_t row) {
-    const shm::Reason reason = parts_->delete_pool(row);
+shm::Reason Core::delete_pool(uint32_t row, bool when_unused) {
+    const shm::Reason reason = when_unused ? parts_->retire_pool(row) : parts_->delete_pool(row);
     if (tap_ != nullptr && reason == shm::Reason::kOk) [[unlikely]]
-        tap_->hear_of_deleted_pool(row);
+        tap_->hear_of_deleted_pool(row, when_unused);
     return reason;
 }
 uint32_t Core::open_session(const SessionOpen& open, std::string* why) {

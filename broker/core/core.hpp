@@ -117,7 +117,9 @@ class Core {
     uint32_t set_pool(const PoolConfig& config, std::string* why);
     // A pool that nobody uses goes, over as many turns as its slots take. kOk, kUnknownPool,
     // kState: it has claims, leases or workers, or is ordered by account.
-    shm::Reason delete_pool(uint32_t row);
+    // `when_unused`: it takes no claims, loses its slots as they are free, and is deleted later by
+    // another call; set_pool() takes that back. Else it is refused while somebody uses it.
+    shm::Reason delete_pool(uint32_t row, bool when_unused = false);
     // Creates or changes an account. False with *why set (names what is wrong).
     bool set_account(const AccountConfig& config, std::string* why);
     // Its leases stay; nothing happens to one that is not configured.

@@ -217,6 +217,10 @@ struct Core::Parts {
     [[nodiscard]] bool known_to_nobody(uint32_t pool) const;
     void clear_pool(uint32_t pool, bool keep_fences);
     Reason delete_pool(uint32_t pool);
+    Reason retire_pool(uint32_t pool);
+    void shrink_to_wanted(uint32_t pool);
+    [[nodiscard]] uint32_t slots_below(uint32_t pool, uint32_t number) const;
+    void readmit_leaving(uint32_t pool, std::vector<bool>* there);
     bool shrink_pools();
     void shrink_pool(uint32_t pool);
     bool leave_surplus(Surplus& surplus);
@@ -224,7 +228,8 @@ struct Core::Parts {
     [[nodiscard]] Reason waits_for_nothing(uint32_t claim) const;
     bool draining(uint32_t pool) const {
         return state.counters->draining != 0 ||
-               state.pools[pool].state == shm::PoolState::kDraining;
+               state.pools[pool].state == shm::PoolState::kDraining ||
+               (state.pools[pool].flags & shm::PoolFlag::kLeaving) != 0;
     }
     void drain(const Drain& command);
     void drain_slot(uint32_t row, bool on);

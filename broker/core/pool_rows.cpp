@@ -79,6 +79,32 @@ Reason Core::Parts::delete_pool(uint32_t row) {
     return Reason::kOk;
 }
 
+// Claims that wait end, and its slots leave as those of a pool that is made smaller. Whoever asked
+// deletes it when it is unused; set_pool() takes that back.
+Reason Core::Parts::retire_pool(uint32_t row) {
+    settle_fresh();
+    if (!pool_lives(row)) return Reason::kUnknownPool;
+    const shm::PoolRow& pool = state.pools[row];
+    if ((pool.flags & shm::PoolFlag::kLeaving) != 0) return Reason::kOk;
+    put(edit.row(pool, 1).flags, pool.flags | shm::PoolFlag::kLeaving);
+    touch(row);
+    drain_work = true;
+    go_on_draining();
+    if (pool.kind == shm::PoolKind::kCounted) {
+        put(edit.row(pool, 0xffU).slots_wanted, 0);
+        shrink_to_wanted(row);
+    }
+    return Reason::kOk;
+}
+
+void Core::Parts::shrink_to_wanted(uint32_t row) {
+    shm::PoolRow& pool = edit.row(state.pools[row], 0xffU);
+    put(pool.number_next, std::min(pool.number_next, pool.slots_wanted));
+    std::erase_if(shrinking, [&](const Surplus& other) { return other.pool == row; });
+    Surplus surplus{row, 0};
+    if (!leave_surplus(surplus)) shrinking.push_back(surplus);
+}
+
 // One step; the last one frees the row.
 void Core::Parts::shrink_pool(uint32_t row) {
     const shm::PoolRow& pool = state.pools[row];

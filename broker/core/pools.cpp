@@ -72,12 +72,6 @@ std::string change_refusal_of(const PoolConfig& config, const shm::PoolRow& pool
     if (config.kind != pool.kind) return wrong + "its kind cannot change while it runs";
     if (config.expiry != pool.mode) return wrong + "its expiry mode cannot change while it runs";
     if (config.order != pool.order) return wrong + "its order cannot change while it runs";
-    if (config.kind == PoolKind::kCounted && config.slots > pool.slots_wanted &&
-        pool.slots > pool.slots_wanted) {
-        return wrong + "slots still leave since it was made smaller (" +
-               std::to_string(pool.slots - pool.slots_wanted) +
-               "): it can grow when their leases have ended";
-    }
     if (config.payload_max != pool.payload_max || config.answer_max != pool.answer_max ||
         config.attributes_max != pool.attributes_max) {
         return wrong + "payload_max, answer_max and attributes_max cannot change while it runs";
@@ -109,8 +103,7 @@ uint32_t Core::Parts::set_pool(const PoolConfig& config, std::string* why) {
         wrong = "pool '" + std::string{config.name} + "': it is being deleted";
     }
     if (wrong.empty() && !is_new) wrong = change_refusal_of(config, state.pools[row]);
-    const uint32_t more =
-        is_new ? config.slots : config.slots - std::min(config.slots, state.pools[row].slots);
+    const uint32_t more = is_new ? config.slots : config.slots - slots_below(row, config.slots);
     if (const uint32_t left = slot_rows_left(row); wrong.empty() && more > left) {
         wrong = "pool '" + std::string{config.name} + "': " + std::to_string(more) +
                 " more slots do not fit the slot table (" + std::to_string(left) +
@@ -188,12 +181,9 @@ uint32_t Core::Parts::set_pool(const PoolConfig& config, std::string* why) {
     touch(row);
     for (const uint32_t slot : changed)
         set_attributes(slot, attributes_of(config, state.slots[slot].number));
-    if (config.kind == PoolKind::kCounted && pool.slots > pool.slots_wanted) {
-        put(pool.number_next, std::min(pool.number_next, pool.slots_wanted));
-        Surplus surplus{row, 0};
-        if (!leave_surplus(surplus)) shrinking.push_back(surplus);
-    }
-    if (pool.slots < pool.slots_wanted) {
+    if (config.kind != PoolKind::kCounted) return row;
+    if (pool.slots > pool.slots_wanted) shrink_to_wanted(row);
+    if (pool.number_next < pool.slots_wanted) {
         if (std::find(growing.begin(), growing.end(), row) == growing.end()) growing.push_back(row);
         grow_pool(row, config.slot_attributes);
     }
@@ -229,13 +219,49 @@ void Core::Parts::set_attributes(uint32_t slot_row, std::string_view text) {
     put(slot.attributes_size, chain == kNoRow ? 0 : text.size());
 }
 
+// Of a counted pool; of a worker pool none, which wants none either.
+uint32_t Core::Parts::slots_below(uint32_t row, uint32_t number) const {
+    const shm::PoolRow& pool = state.pools[row];
+    if (pool.kind != PoolKind::kCounted) return number;
+    if (pool.slots == pool.number_next) return std::min(pool.slots, number);
+    uint32_t count = 0;
+    for (uint32_t slot_row = 0; slot_row < state.slots.size(); ++slot_row) {
+        const shm::SlotRow& slot = state.slots[slot_row];
+        count += slot.state != SlotState::kFree && slot.pool == row && slot.number < number;
+    }
+    return count;
+}
+
+// Slots that were to leave and are wanted again, from the next number on: which of them are there.
+void Core::Parts::readmit_leaving(uint32_t row, std::vector<bool>* there) {
+    const shm::PoolRow& pool = state.pools[row];
+    if (pool.slots <= pool.number_next) return;
+    for (uint32_t slot_row = 0; slot_row < state.slots.size(); ++slot_row) {
+        const shm::SlotRow& slot = state.slots[slot_row];
+        if (slot.state == SlotState::kFree || slot.pool != row) continue;
+        if (slot.number < pool.number_next || slot.number >= pool.slots_wanted) continue;
+        if (slot.number - pool.number_next >= there->size()) continue;
+        there->at(slot.number - pool.number_next) = true;
+        if ((slot.flags & shm::SlotFlag::kDraining) == 0) continue;
+        const bool listed = by_account(row) && list_slot(slot_row, false);
+        put(edit.row(slot, 1).flags, slot.flags & ~uint32_t{shm::SlotFlag::kDraining});
+        if (listed) list_slot(slot_row, true);
+    }
+}
+
 // One step. Of a counted pool that grows every slot below the next number is there.
 void Core::Parts::grow_pool(uint32_t row, std::span<const std::string_view> attributes) {
-    const shm::PoolRow& pool = state.pools[row];
-    for (uint32_t step = 0; step < kGrowStep && pool.slots < pool.slots_wanted; ++step) {
+    shm::PoolRow& pool = edit.row(state.pools[row], 0xffU);
+    std::vector<bool> there(kGrowStep);
+    readmit_leaving(row, &there);
+    for (uint32_t step = 0; step < kGrowStep && pool.number_next < pool.slots_wanted; ++step) {
+        const uint32_t number = pool.number_next;
+        if (there[step]) {
+            put(pool.number_next, number + 1);
+            continue;
+        }
         if (state.counters->slots_free == 0) return;
         const uint32_t slot_row = make_slot(row);
-        const uint32_t number = state.slots[slot_row].number;
         set_attributes(slot_row, number < attributes.size() ? attributes[number] : "");
         move_slot(slot_row, SlotState::kIdle);
     }
@@ -244,7 +270,7 @@ void Core::Parts::grow_pool(uint32_t row, std::span<const std::string_view> attr
 bool Core::Parts::grow_pools() {
     while (!growing.empty()) {
         const shm::PoolRow& pool = state.pools[growing.back()];
-        if (pool.slots >= pool.slots_wanted || state.counters->slots_free == 0) {
+        if (pool.number_next >= pool.slots_wanted || state.counters->slots_free == 0) {
             growing.pop_back();
             continue;
         }
@@ -258,8 +284,8 @@ uint32_t Core::Parts::slot_rows_left(uint32_t but_for) const {
     uint32_t left = state.counters->slots_free;
     for (const uint32_t row : growing) {
         const shm::PoolRow& pool = state.pools[row];
-        if (row == but_for || pool.slots >= pool.slots_wanted) continue;
-        left -= std::min(left, pool.slots_wanted - pool.slots);
+        if (row == but_for || pool.number_next >= pool.slots_wanted) continue;
+        left -= std::min(left, pool.slots_wanted - slots_below(row, pool.slots_wanted));
     }
     return left;
 }

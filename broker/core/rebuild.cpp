@@ -167,9 +167,9 @@ void Rebuild::finish() {
         const shm::PoolRow& pool = state_.pools[row];
         parts_.dirty.add(row);
         parts_.touched.add(row);
-        if (pool.slots < pool.slots_wanted) parts_.growing.push_back(row);
         if (pool.state == shm::PoolState::kGoing) parts_.going.push_back(row);
         const bool is_counted = pool.kind == shm::PoolKind::kCounted;
+        if (is_counted && pool.number_next < pool.slots_wanted) parts_.growing.push_back(row);
         if (is_counted && pool.slots > pool.slots_wanted) parts_.shrinking.push_back({row, 0});
     }
     parts_.drain_work = true;

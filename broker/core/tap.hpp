@@ -19,7 +19,7 @@ class Tap {
   public:
     virtual ~Tap() = default;
     virtual void hear(const PoolConfig& pool) = 0;
-    virtual void hear_of_deleted_pool(uint32_t row) = 0;
+    virtual void hear_of_deleted_pool(uint32_t row, bool when_unused) = 0;
     virtual void hear(const AccountConfig& account) = 0;
     virtual void hear_of_deleted(std::string_view account) = 0;
     virtual void hear_of_reset(std::string_view account, std::span<const int64_t> balance) = 0;

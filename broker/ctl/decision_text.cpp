@@ -440,6 +440,11 @@ std::string_view outcome_word(shm::Outcome outcome) {
     return "unknown";
 }
 
+std::string_view pool_state_word(const shm::PoolRow& pool) {
+    if ((pool.flags & shm::PoolFlag::kLeaving) != 0) return "leaving";
+    return pool.state == shm::PoolState::kDraining ? "draining" : "open";
+}
+
 std::string_view slot_state_word(shm::SlotState state) {
     switch (state) {
         case shm::SlotState::kFree:

@@ -53,5 +53,6 @@ std::string decision_text(const core::Decision& decision,
 std::string_view reason_word(shm::Reason reason);
 std::string_view outcome_word(shm::Outcome outcome);
 std::string_view slot_state_word(shm::SlotState state);
+std::string_view pool_state_word(const shm::PoolRow& pool);
 
 }  // namespace dibs::ctl

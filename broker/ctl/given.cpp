@@ -203,7 +203,8 @@ void give_pull(core::Core& core, const Given& given) {
 }
 
 void give_pool_goes(core::Core& core, const Given& given) {
-    if (given.pool() >= core.pools() || core.delete_pool(given.pool()) != shm::Reason::kOk) {
+    if (given.pool() >= core.pools() ||
+        core.delete_pool(given.pool(), given.on()) != shm::Reason::kOk) {
         throw JournalError("the pool in row " + std::to_string(given.pool()) + " cannot go");
     }
 }

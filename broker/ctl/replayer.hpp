@@ -83,7 +83,7 @@ class Replayer {
     void apply(const journal::Refuse& refuse);
     void apply(const journal::Answer& done);
     void apply(const journal::Drained& named, bool on);
-    void apply(const journal::PoolName& pool);
+    void apply(const journal::DeletedPool& pool);
     void apply(const journal::Steered& named, bool ends);
     void apply(const journal::Account& account);
     void apply(const journal::AccountName& account);

@@ -29,9 +29,9 @@ void Replayer::apply(const journal::Drained& named, bool on) {
     core_->apply(drain);
 }
 
-void Replayer::apply(const journal::PoolName& pool) {
+void Replayer::apply(const journal::DeletedPool& pool) {
     const std::string name = pool.pool()->str();
-    switch (core_->delete_pool(pool_row(pool.pool()))) {
+    switch (core_->delete_pool(pool_row(pool.pool()), pool.when_unused())) {
         case shm::Reason::kUnknownPool:
             throw JournalError("there is no pool " + json_string(name));
         case shm::Reason::kState:

@@ -54,7 +54,7 @@ std::string pool_line(const Core& core, const NameTables& names, uint32_t row) {
     json.open_object("pool");
     json.text("pool", names.pool(row));
     json.text("kind", pool.kind == shm::PoolKind::kCounted ? "counted" : "worker");
-    json.text("state", pool.state == shm::PoolState::kDraining ? "draining" : "open");
+    json.text("state", pool_state_word(pool));
     json.number("slots", pool.slots);
     json.number("idle", pool.idle);
     json.number("reserved", pool.reserved);

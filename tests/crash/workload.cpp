@@ -449,7 +449,7 @@ bool Workload::apply(Operation operation) {
             spare.slots = 1 + static_cast<uint32_t>(below(6));
             const uint32_t row = core_.find_pool(spare.name);
             if (row == kNoRow) return core_.set_pool(spare, nullptr) != kNoRow;
-            return core_.delete_pool(row) == shm::Reason::kOk;
+            return core_.delete_pool(row, below(4) == 0) == shm::Reason::kOk;
         }
         case Operation::kSetAccount:
             return set_account();

@@ -112,7 +112,7 @@ struct Step {
     uint32_t attributes_size = 0;
     core::WorkerWord word;
     uint32_t answer_size = 0;
-    bool on = true;              // drain
+    bool on = true;              // drain; delete pool: when it is unused
     uint32_t number = kNoLabel;  // drain: of this slot only
     core::Steer::Kind steer = core::Steer::Kind::kRelease;
     core::SessionOpen open;

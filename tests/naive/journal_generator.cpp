@@ -61,6 +61,7 @@ void Writer::write_one() {
         Step step;
         step.kind = StepKind::kDeletePool;
         step.pool = any_pool(false);
+        step.on = dice_.percent(40);
         put(step);
     } else if (character_.promises && promised_slot() != nullptr && dice_.percent(30)) {
         announce();

@@ -162,6 +162,7 @@ struct Pool {
     std::string name;
     std::string required_label;
     core::PoolConfig config;  // its views are not to be used: the two strings above are
+    bool is_leaving = false;  // takes no claims, and is deleted when it is unused
     uint32_t number_next = 0;
     uint64_t fence_next = 1;
     bool is_gone = false;

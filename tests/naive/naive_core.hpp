@@ -36,7 +36,7 @@ class NaiveCore {
     void forget_pulls() { m_.pulled.clear(); }
 
     uint32_t set_pool(const core::PoolConfig& config, std::string* why);
-    shm::Reason delete_pool(uint32_t row);
+    shm::Reason delete_pool(uint32_t row, bool when_unused = false);
     uint32_t open_session(const core::SessionOpen& open);
     void session_died(uint32_t session);
     void apply(const core::Claim& claim);

@@ -24,25 +24,22 @@ uint32_t row_of(uint64_t id) {
     return static_cast<uint32_t>(id);
 }
 
-// Where the slots of a counted pool are, from 0: nobody announces them.
-std::vector<uint64_t> counted_slots(const NaiveCore& core, uint32_t pool) {
-    std::vector<uint64_t> ids;
+// Where the slots of a counted pool are, by number: nobody announces them.
+std::map<uint32_t, uint64_t> counted_slots(const NaiveCore& core, uint32_t pool) {
+    std::map<uint32_t, uint64_t> ids;
     for (const auto& [id, slot] : core.model().slots) {
-        if (slot.pool == pool) ids.push_back(id);
+        if (slot.pool == pool) ids[slot.number] = id;
     }
     return ids;
 }
 
-std::vector<uint64_t> counted_slots(const core::Core& core, uint32_t pool) {
-    std::map<uint32_t, uint64_t> by_number;
+std::map<uint32_t, uint64_t> counted_slots(const core::Core& core, uint32_t pool) {
+    std::map<uint32_t, uint64_t> ids;
     for (uint32_t row = 0; row < core.slots_max(); ++row) {
         const shm::SlotRow& slot = core.slot(row);
         if (slot.state == shm::SlotState::kFree || slot.pool != pool) continue;
-        by_number[slot.number] = core::row_id(slot.head.generation, row);
+        ids[slot.number] = core::row_id(slot.head.generation, row);
     }
-    std::vector<uint64_t> ids;
-    for (const auto& [number, id] : by_number)
-        ids.push_back(id);
     return ids;
 }
 
@@ -202,12 +199,10 @@ void Player<CoreType>::tell_accepted(const Step& step, bool accepted) {
 // A core may take some turns to make all slots of a large pool.
 template <class CoreType>
 void Player<CoreType>::meet_counted_slots(uint32_t pool) {
-    uint32_t number = 0;
-    for (const uint64_t id : counted_slots(core_, pools_.at(pool))) {
+    const std::map<uint32_t, uint64_t> ids = counted_slots(core_, pools_.at(pool));
+    for (const auto& [number, id] : ids)
         slots_[counted_label(pool, number)] = id;
-        ++number;
-    }
-    if (number < slots_wanted_.at(pool)) {
+    if (ids.size() < slots_wanted_.at(pool)) {
         growing_.insert(pool);
     } else {
         growing_.erase(pool);

@@ -31,7 +31,7 @@ template <class CoreType>
 void Player<CoreType>::delete_pool(const Step& step) {
     if (!pools_.contains(step.pool)) return;
     DecisionLine line;
-    line.reason = core_.delete_pool(pool_row(step.pool));
+    line.reason = core_.delete_pool(pool_row(step.pool), step.on);
     line.user_data = step.label;
     listen();
     lines_.push_back(line);

@@ -6,6 +6,7 @@
 // do alike is as it was.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <utility>
 
 #include "tests/naive/naive_core.hpp"
 
@@ -15,8 +16,8 @@ using shm::Outcome;
 using shm::Reason;
 
 // A change that leaves the rows of slots, claims and leases what they are: the pool's kind, order,
-// expiry and sizes of its texts stay, and no slot would have lacked the label. "It grows again when
-// those that leave have left." Else nothing is changed.
+// expiry and sizes of its texts stay, and no slot would have lacked the label. Else nothing is
+// changed.
 bool NaiveCore::change_is_refused(uint32_t row, const core::PoolConfig& config) const {
     const Pool& pool = m_.pools.at(row);
     const core::PoolConfig& old = pool.config;
@@ -27,9 +28,11 @@ bool NaiveCore::change_is_refused(uint32_t row, const core::PoolConfig& config) 
     const bool has_slots = counters(row).slots != 0;
     const bool label_changes = config.required_label != pool.required_label;
     if (is_another || (has_slots && label_changes)) return true;
-    if (config.slots <= old.slots) return false;
-    return pool.number_next < counters(row).slots ||
-           config.slots - old.slots > limits_.slots - m_.slots.size();
+    const auto there = std::count_if(m_.slots.begin(), m_.slots.end(), [&](const auto& entry) {
+        return entry.second.pool == row && entry.second.number < config.slots;
+    });
+    const bool counted = config.kind == shm::PoolKind::kCounted;
+    return counted && config.slots - static_cast<uint32_t>(there) > limits_.slots - m_.slots.size();
 }
 
 // Invariant 5: a row is not another pool's while somebody could mean the one that is gone: a
@@ -66,8 +69,9 @@ uint32_t NaiveCore::set_pool(const core::PoolConfig& config, std::string* /*why*
     if (change_is_refused(row, config)) return shm::kNoRow;
     m_.pools[row].config = config;
     m_.pools[row].required_label = config.required_label;
-    grow_pool(row);
+    m_.pools[row].is_leaving = false;
     shrink_pool(row);
+    grow_pool(row);
     return row;
 }
 
@@ -75,15 +79,16 @@ uint32_t NaiveCore::set_pool(const core::PoolConfig& config, std::string* /*why*
 void NaiveCore::shrink_pool(uint32_t row) {
     Pool& pool = m_.pools[row];
     if (pool.config.kind == shm::PoolKind::kWorker) return;
-    pool.number_next = std::min(pool.number_next, pool.config.slots);
+    const uint32_t wanted = pool.is_leaving ? 0 : pool.config.slots;
+    pool.number_next = std::min(pool.number_next, wanted);
     const std::map<uint64_t, Claim> claims = m_.claims;
     for (const auto& [number, claim] : claims) {
-        if (claim.pool != row || claim.is_confirming || claim.units <= pool.config.slots) continue;
+        if (claim.pool != row || claim.is_confirming || claim.units <= wanted) continue;
         end_claim(number, Outcome::kRejected, Reason::kTooManyUnits, 0);
     }
     const std::map<uint64_t, Slot> slots = m_.slots;
     for (const auto& [id, slot] : slots) {
-        if (slot.pool == row && slot.number >= pool.number_next) withdraw(m_.slots.at(id));
+        if (slot.pool == row && slot.number >= wanted) withdraw(m_.slots.at(id));
     }
 }
 
@@ -105,6 +110,15 @@ void NaiveCore::drain_slot(Slot& slot, bool on) {
 void NaiveCore::grow_pool(uint32_t row) {
     if (m_.pools[row].config.kind == shm::PoolKind::kWorker) return;
     while (m_.pools[row].number_next < m_.pools[row].config.slots) {
+        // "One that was to leave and is still there stays."
+        const auto known = std::find_if(m_.slots.begin(), m_.slots.end(), [&](const auto& entry) {
+            return entry.second.pool == row && entry.second.number == m_.pools[row].number_next;
+        });
+        if (known != m_.slots.end()) {
+            known->second.is_draining = false;
+            ++m_.pools[row].number_next;
+            continue;
+        }
         Slot slot;
         slot.id = m_.slots_seen++;
         slot.pool = row;
@@ -139,9 +153,19 @@ void NaiveCore::apply(const core::Drain& drain) {
     }
 }
 
-// Nobody uses it: no claim, no lease, no worker.
-Reason NaiveCore::delete_pool(uint32_t row) {
+// Nobody uses it: no claim, no lease, no worker. "When it is unused": it takes no claims meanwhile.
+Reason NaiveCore::delete_pool(uint32_t row, bool when_unused) {
     if (!pool_lives(row)) return Reason::kUnknownPool;
+    if (when_unused) {
+        if (std::exchange(m_.pools[row].is_leaving, true)) return Reason::kOk;
+        const std::map<uint64_t, Claim> claims = m_.claims;
+        for (const auto& [number, claim] : claims) {
+            if (claim.pool != row || claim.is_confirming) continue;
+            end_claim(number, Outcome::kRejected, Reason::kDraining, 0);
+        }
+        shrink_pool(row);
+        return Reason::kOk;
+    }
     const PoolCounters now = counters(row);
     const bool has_workers = m_.pools[row].config.kind == shm::PoolKind::kWorker && now.slots != 0;
     const bool has_claims = now.waiting + now.confirming != 0;
@@ -164,7 +188,7 @@ bool NaiveCore::pool_lives(uint32_t pool) const {
 }
 
 bool NaiveCore::is_draining(uint32_t pool) const {
-    return m_.is_draining || m_.pools.at(pool).is_draining;
+    return m_.is_draining || m_.pools.at(pool).is_draining || m_.pools.at(pool).is_leaving;
 }
 
 bool NaiveCore::by_account(uint32_t pool) const {

@@ -47,6 +47,9 @@ void Statements::begin(const Heard& heard) {
         case StepKind::kDrain:
             drain(heard);
             break;
+        case StepKind::kDeletePool:
+            if (JudgedPool* pool = pool_of(heard.pool); pool != nullptr && step_->on) retire(*pool);
+            break;
         default:
             break;
     }
@@ -77,7 +80,9 @@ void Statements::take_effect(const DecisionLine& result) {
             if (result.value != 0) configure(step_pool_, step_->change);
             break;
         case StepKind::kDeletePool:
-            if (step_pool_ != kNoLabel) pools_[step_pool_] = new_pool(step_pool_, false);
+            if (step_pool_ != kNoLabel && !step_->on) {
+                pools_[step_pool_] = new_pool(step_pool_, false);
+            }
             break;
         default:
             break;
@@ -177,23 +182,40 @@ void Statements::drain_slot(JudgedSlot& slot, bool on) {
     slot.news = News::kReadmitted;
 }
 
+void Statements::leave(JudgedSlot& slot) {
+    slot.leaves = true;
+    pools_[slot.pool].idle_changed = true;
+}
+
+// It takes no claims any more; of a counted one the slots leave.
+void Statements::retire(JudgedPool& pool) {
+    pool.leaves = true;
+    if (pool.spec.config.kind != shm::PoolKind::kCounted) return;
+    for (auto& [number, slot] : pool.slots)
+        leave(slot);
+}
+
 void Statements::configure(uint32_t label, const PoolSpec& spec) {
     if (label == kNoLabel) return;
     JudgedPool& pool = pools_[label];
     if (!pool.lives) pool = new_pool(label, true);
     pool.spec = spec;
+    pool.leaves = false;
     pool.backlog_max = std::max(pool.backlog_max, spec.config.backlog_max);
     pool.by_arrival = spec.config.order == shm::PoolOrder::kArrival;
     if (!pool.by_arrival) return;
     if (spec.config.kind != shm::PoolKind::kCounted) return;
     for (auto& [number, slot] : pool.slots) {
-        if (number < spec.config.slots) continue;
-        slot.leaves = true;
-        pool.idle_changed = true;
+        if (number >= spec.config.slots) leave(slot);
     }
     for (uint32_t number = 0; number < spec.config.slots; ++number) {
-        // It grows when all that were to leave have left.
-        if (pool.slots.contains(number) && !pool.slots[number].leaves) continue;
+        const auto known = pool.slots.find(number);
+        const bool there = known != pool.slots.end();
+        // One that was to leave is still there if it is in use.
+        if (there && (!known->second.leaves || known->second.phase != SlotPhase::kIdle)) {
+            known->second.leaves = false;
+            continue;
+        }
         JudgedSlot slot;
         slot.pool = label;
         slot.number = number;

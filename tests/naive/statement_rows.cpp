@@ -67,7 +67,7 @@ uint32_t Statements::unconfirmed_in(const JudgedPool& pool) {
 }
 
 bool Statements::is_draining(const JudgedPool& pool) const {
-    return pool.drains || broker_drains_;
+    return pool.drains || pool.leaves || broker_drains_;
 }
 
 bool Statements::is_qualified(const JudgedSlot& slot) const {

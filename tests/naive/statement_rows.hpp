@@ -100,6 +100,7 @@ struct JudgedPool {
     bool lives = false;
     bool by_arrival = true;
     bool drains = false;
+    bool leaves = false;     // it is deleted when it is unused
     bool is_drained = true;  // has been told so since it began to drain
     PoolSpec spec;
     std::map<uint32_t, JudgedSlot> slots;                // by number

@@ -95,6 +95,8 @@ class Statements {
     void died(uint32_t session);
     void drain(const Heard& heard);
     void drain_slot(JudgedSlot& slot, bool on);
+    void leave(JudgedSlot& slot);
+    void retire(JudgedPool& pool);
     void configure(uint32_t label, const PoolSpec& spec);
 
     // statement_decisions.cpp: whether what is decided may be

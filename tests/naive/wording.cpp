@@ -344,7 +344,7 @@ std::string to_string(const Step& step) {
             say_word(line, step);
             break;
         case StepKind::kDeletePool:
-            line.add("pool", step.pool, kNoLabel);
+            line.say(step.on ? "when-unused" : "now").add("pool", step.pool, kNoLabel);
             break;
         case StepKind::kDrain:
             line.say(step.on ? "on" : "off").add("pool", step.pool, kNoLabel);

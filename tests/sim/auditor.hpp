@@ -38,7 +38,7 @@ class Auditor final : public core::Tap {
     [[nodiscard]] const std::map<std::string, uint64_t>& seen() const { return seen_; }
 
     void hear(const core::PoolConfig& pool) override;
-    void hear_of_deleted_pool(uint32_t) override {}
+    void hear_of_deleted_pool(uint32_t, bool) override {}
     void hear(const core::AccountConfig& account) override;
     void hear_of_deleted(std::string_view account) override;
     void hear_of_reset(std::string_view account, std::span<const int64_t> balance) override;

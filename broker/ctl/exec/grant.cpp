@@ -213,6 +213,10 @@ std::string what_drains(const Options& options) {
             return "the whole broker drains and takes no new claims; dibs undrain --all ends that";
         }
         const auto rows = client.pools(options.pool.name);
+        if (!rows.empty() && rows.front()->leaving) {
+            return "the pool is not in the broker's configuration any more, and takes no new "
+                   "claims";
+        }
         if (!rows.empty() && rows.front()->draining) {
             return "the pool drains and takes no new claims; dibs undrain " + options.pool.name +
                    " ends that";

@@ -128,15 +128,17 @@ TEST_F(SlotDrain, ASmallerPoolLosesItsLastSlotsAsTheyAreFree) {
     EXPECT_EQ(resize("gpu", 2), "");
     EXPECT_EQ(core().pool(pool).slots, 3U);  // number 3 is held
     EXPECT_EQ(core().pool(pool).drained, 0U);
+    EXPECT_EQ(resize("gpu", 1), "");
     EXPECT_EQ(resize("gpu", 3),
-              "pool 'gpu': slots still leave since it was made smaller (1): it can grow when their "
-              "leases have ended");
+              "");  // number 1 stays, and one is new, though number 3 still leaves
+    EXPECT_EQ(core().pool(pool).slots, 4U);
+    EXPECT_EQ(core().pool(pool).idle, 1U);
     EXPECT_EQ(core().check_all(), std::vector<std::string>{});
     EXPECT_TRUE(turn(0, [&] {
                     core().apply(
                         core::Release{.session = one, .lease = held[3].id, .fence = held[3].fence});
                 }).size() <= 1);
-    EXPECT_EQ(core().pool(pool).slots, 2U);
+    EXPECT_EQ(core().pool(pool).slots, 3U);
     EXPECT_EQ(resize("gpu", 4), "");
     EXPECT_EQ(core().pool(pool).idle, 2U);
     EXPECT_NE(core().find_number(pool, 3), shm::kNoRow);
@@ -163,6 +165,30 @@ TEST_F(SlotDrain, ClaimsOfMoreThanASmallerPoolHasEnd) {
     EXPECT_EQ(decided[0].tag, 1U);
     EXPECT_EQ(decided[0].reason, shm::Reason::kTooManyUnits);
     EXPECT_EQ(core().pool(pool).waiting, 1U);
+}
+
+TEST_F(SlotDrain, APoolThatLeavesTakesNoClaimsAndStaysIfItIsWantedAgain) {
+    const uint32_t pool = counted_pool("gpu", 3);
+    const uint32_t one = session();
+    const auto held = grant(one, 0, pool);
+    turn(0, [&] {
+        claim(one, 1, pool, 3);
+        EXPECT_EQ(core().delete_pool(pool, true), shm::Reason::kOk);
+    });
+    EXPECT_EQ(core().pool(pool).slots, 1U);
+    EXPECT_EQ(core().pool(pool).waiting, 0U);
+    const auto decided = turn(0, [&] { claim(one, 2, pool); });
+    ASSERT_EQ(decided.size(), 1U);
+    EXPECT_EQ(decided[0].reason, shm::Reason::kDraining);
+    turn(0, [&] { EXPECT_EQ(core().delete_pool(pool), shm::Reason::kState); });
+    EXPECT_EQ(resize("gpu", 3), "");
+    EXPECT_EQ(core().pool(pool).idle, 2U);
+    turn(0, [&] { core().delete_pool(pool, true); });
+    release(one, held[0].id, held[0].fence);
+    EXPECT_EQ(core().pool(pool).slots, 0U);
+    EXPECT_EQ(core().check_all(), std::vector<std::string>{});
+    turn(0, [&] { EXPECT_EQ(core().delete_pool(pool), shm::Reason::kOk); });
+    EXPECT_FALSE(core().pool_lives(pool));
 }
 
 // However many turns that takes, and though a core that attaches in between goes on.
