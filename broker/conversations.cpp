@@ -195,11 +195,19 @@ bool Conversations::take(uint64_t number,
     if (asked->ask() >= admin::Ask::stop && asked->ask() <= admin::Ask::upgrade) {
         return order(number, conversation, *asked);
     }
+    return ask_turn(number, conversation, *asked, {});
+}
+
+bool Conversations::ask_turn(uint64_t number,
+                             Conversation& conversation,
+                             const admin::Request& asked,
+                             admin::AnswerT answer) {
     auto job = std::make_unique<AdminJob>();
     job->conversation = number;
     job->uid = conversation.uid;
     job->is_admin = conversation.is_admin;
-    asked->UnPackTo(&job->request);
+    job->answer = std::move(answer);
+    asked.UnPackTo(&job->request);
     Request request;
     request.kind = Request::Kind::kAdmin;
     request.job = job.get();
@@ -279,7 +287,11 @@ bool Conversations::order(uint64_t number,
                           Conversation& conversation,
                           const admin::Request& request) {
     if (!conversation.is_admin) return deny(conversation);
-    const admin::AnswerT answer = obey_(request);
+    admin::AnswerT answer = obey_(request);
+    // What of it cannot be as the file says is for the turn to say, which takes it over.
+    if (request.ask() == admin::Ask::reload && answer.code == admin::Code::ok) {
+        return ask_turn(number, conversation, request, std::move(answer));
+    }
     if (request.ask() != admin::Ask::stop) return send_answer(conversation.socket.get(), answer);
     conversation.busy = conversation.awaits_end = true;
     listen(number, conversation, false);

@@ -97,6 +97,11 @@ class Conversations {
     void tell_events();
     void forget(std::map<uint64_t, Conversation>::iterator gone);
     void look_for_room(uint64_t number, const Conversation& conversation) const;
+    // The turn answers; it adds to what this answer says already.
+    [[nodiscard]] bool ask_turn(uint64_t number,
+                                Conversation& conversation,
+                                const admin::Request& asked,
+                                admin::AnswerT answer);
     [[nodiscard]] bool take(uint64_t number,
                             Conversation& conversation,
                             std::span<const uint8_t> packet);

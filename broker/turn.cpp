@@ -340,6 +340,10 @@ void Turn::replace() {
 }
 
 void Turn::administer(AdminJob* job) {
+    if (job->request.ask == admin::Ask::reload) {  // it stands behind its configuration
+        job->answer.names.insert(job->answer.names.end(), refused_.begin(), refused_.end());
+        return administered_.push_back(job);
+    }
     desk_.serve(*job);
     tell_measured(core_, publisher_, job);
     publish_all_ = publish_all_ || job->made_pool;

@@ -109,6 +109,7 @@ class Turn {
     Kills kills_;
     Deaths deaths_;
     Desk desk_;
+    std::vector<std::string> refused_;     // of the configuration that was taken over last
     std::vector<AdminJob*> pulling_;       // whose answer the pass decides
     std::vector<AdminJob*> administered_;  // served in this turn, to be answered behind its commit
     TransientPools transient_;

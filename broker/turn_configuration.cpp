@@ -41,6 +41,7 @@ void Turn::set_accounts(const Config& config) {
 void Turn::take_over(Config* taken) {
     taken_.reset(taken);
     taken_pools_ = 0;
+    refused_.clear();
     file_accounts_.begin(taken->accounts, taken->account_default.has_value());
     uid_accounts_.configure(*taken, true);
     drain_timeout_ns_ = taken->drain_timeout_ns;
@@ -60,7 +61,8 @@ bool Turn::take_configuration() {
         PoolSettings& pool = taken_->pools[taken_pools_];
         const uint32_t row = core_.set_pool(pool.view(), &why);
         if (row == shm::kNoRow) {
-            log::warning(why + "; it stays as it was");
+            refused_.push_back(why + "; it stays as it was");
+            log::warning(refused_.back());
         } else {
             operations_.set_preempt(row, pool.preempt);
             uid_accounts_.set_equal(row, pool.equal_share);

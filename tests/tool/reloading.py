@@ -193,6 +193,18 @@ def shrinking(place):
     holders[0].communicate("go\n")
 
 
+@case("dibs reload says what the file wants and a running broker cannot do")
+def refused(place):
+    reloaded = Reloaded(place, POOLS.format(first="gpu", slots=2))
+    reloaded.file.write_text(only("kept", 3) + only("gpu", 2) + 'order = "account"\n[account_default]\nrate = [1.0]\n')
+    expect_equal(place.run("reload"),
+                 (0, "The configuration has been read again.\n",
+                  "dibs reload: pool 'gpu': its order cannot change while it runs; it stays as it was\n"))
+    expect_equal(reloaded.slots(), {"gpu": 2, "kept": 3})
+    reloaded.file.write_text(POOLS.format(first="gpu", slots=2))
+    expect_equal(place.run("reload"), (0, "The configuration has been read again.\n", ""))
+
+
 @case("an account that is no longer named is deleted; one that was made by hand stays")
 def unnamed_account(place):
     account = '[[account]]\nname = "{}"\nrate = [1.0]\n'
