@@ -33,7 +33,7 @@ def shown(ns):
 def holder():
     """A process that holds the one slot of `solo`, as long as this one lives."""
     process = subprocess.Popen([sys.executable, "-c", HOLDER], stdin=subprocess.PIPE,
-                               stdout=subprocess.PIPE, text=True)
+                               stdout=subprocess.PIPE, text=True, start_new_session=True)
     process.stdout.readline()
     return process
 

@@ -1,6 +1,7 @@
 # scripts/tour/picture.py -- the tour as it goes on: a picture that is drawn over itself on a terminal,
 # plain lines elsewhere.
 # SPDX-License-Identifier: Apache-2.0
+import contextlib
 import shutil
 import sys
 import textwrap
@@ -45,8 +46,9 @@ class Picture:
         return self
 
     def __exit__(self, *_):
-        if self.live:
-            print("\x1b[?25h", end="", flush=True)
+        with contextlib.suppress(OSError):  # the terminal may have been closed
+            if self.live:
+                print("\x1b[?25h", end="", flush=True)
 
     def tell(self, line):
         """Something that stays; in the terminal's columns, or 80."""

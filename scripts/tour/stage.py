@@ -1,5 +1,6 @@
 # scripts/tour/stage.py -- a broker of one's own with its keeper, eight warm workers, three tenants,
-# in a temporary folder that goes away.
+# in a temporary folder that goes away. They have sessions of their own: Ctrl-C and a terminal that is
+# closed are heard by the tour alone, which ends them all.
 # SPDX-License-Identifier: Apache-2.0
 import contextlib
 import json
@@ -63,6 +64,10 @@ kind = "counted"
 slots = 4
 """
 
+# Before a command: it is told to end when this process has ended, even by SIGKILL.
+TIED = ["setpriv", "--pdeathsig", "TERM"]
+ENDS_WITHIN = 10  # seconds; who has not ended by then is killed
+
 
 def eventually(condition, within=20.0):
     """Whether the condition comes true."""
@@ -84,7 +89,7 @@ class Tenant:
         self.said_end = False
         self.process = subprocess.Popen(
             [sys.executable, HERE / "tenant.py", *map(str, TENANTS[name])],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)
         self.reader = threading.Thread(target=self._read)
         self.reader.start()
 
@@ -106,50 +111,63 @@ class Tenant:
 
 class Stage:
     def __enter__(self):
+        self.keeper, self.crews, self.tenants = None, [], []
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="dibs-tour-"))
+        self.log = open(self.folder / "log", "w", encoding="utf-8")
+        try:
+            self._begin()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _begin(self):
         self.socket = self.folder / "dibs.sock"
         os.environ["DIBS_SOCKET"] = str(self.socket)
         os.environ["DIBS_STATE_DIR"] = str(self.folder)
         config = self.folder / "dibs.toml"
         config.write_text(POOLS)
-        self.log = open(self.folder / "log", "w", encoding="utf-8")
-        self.keeper = subprocess.Popen([DIBSD, "--config", config], stdout=subprocess.PIPE,
+        self.keeper = subprocess.Popen([*TIED, DIBSD, "--config", config], stdout=subprocess.PIPE,
                                        stderr=self.log, text=True, start_new_session=True)
         if not self.keeper.stdout.readline().startswith("dibsd: ready"):
             raise RuntimeError("the broker did not start:\n" + self.said())
-        self.crews = [self._crew("work", SLOTS), self._crew("spare", 2)]
-        self.tenants = []
+        self._crew("work", SLOTS)
+        self._crew("spare", 2)
         self.struck = None  # when an incident's blow fell
-        return self
 
     def _crew(self, pool, count):
         crew = subprocess.Popen(
-            [DIBS, "worker", f"{pool}:{count}", "--name", pool, "--ready-line", "ready", "--lines",
+            [*TIED, DIBS, "worker", f"{pool}:{count}", "--name", pool, "--ready-line", "ready", "--lines",
              "none" if pool == "work" else "hold", "--backoff", "1ms", "--",
              sys.executable, HERE / "warm.py"],
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        self.crews.append(crew)
         crew.lines = []
         crew.lines.append(crew.stderr.readline())
         if "ready" not in crew.lines[0]:
             raise RuntimeError("the workers did not start: " + crew.lines[0])
         crew.reader = threading.Thread(target=lambda: crew.lines.extend(crew.stderr))
         crew.reader.start()
-        return crew
 
     def open(self):
-        self.tenants = [Tenant(name) for name in TENANTS]
+        for name in TENANTS:
+            self.tenants.append(Tenant(name))
         if not eventually(lambda: all(tenant.waits_ns for tenant in self.tenants), 60):
             raise RuntimeError("a tenant got no slot within a minute")
 
     def said(self):
         return (self.folder / "log").read_text()
 
-    def broker(self):
-        """The broker's process: the keeper's child. None while there is none."""
+    def brokers(self):
+        """The keeper's children: the broker and, behind it, the one that waits to follow."""
         children = pathlib.Path(f"/proc/{self.keeper.pid}/task/{self.keeper.pid}/children")
-        with contextlib.suppress(OSError, IndexError):
-            return int(children.read_text().split()[0])
-        return None
+        with contextlib.suppress(OSError):
+            return [int(pid) for pid in children.read_text().split()]
+        return []
+
+    def broker(self):
+        """The broker's process. None while there is none."""
+        return next(iter(self.brokers()), None)
 
     def close(self):
         """Everybody goes home in order; what was wrong with that."""
@@ -169,13 +187,24 @@ class Stage:
         return wrong
 
     def __exit__(self, *_):
-        for process in [tenant.process for tenant in self.tenants] + self.crews + [self.keeper]:
-            if process.poll() is None:
-                with contextlib.suppress(OSError):
-                    process.kill()
+        """The keeper first, or it would replace its broker; twice, so that no lease is waited for."""
+        keepers = [self.keeper] if self.keeper else []
+        for keeper in keepers:
+            keeper.send_signal(signal.SIGTERM)
+            keeper.send_signal(signal.SIGINT)
+        for tenant in self.tenants:
+            tenant.process.kill()
+        for crew in self.crews:
+            crew.terminate()  # ends its workers
+        for process in keepers + self.crews + [tenant.process for tenant in self.tenants]:
+            try:
+                process.wait(ENDS_WITHIN)
+            except subprocess.TimeoutExpired:
+                brokers = self.brokers()
+                process.kill()
                 process.wait()
-        broker = self.broker()
-        if broker is not None:
-            os.kill(broker, signal.SIGKILL)
+                for broker in brokers:
+                    with contextlib.suppress(OSError):
+                        os.kill(broker, signal.SIGKILL)
         self.log.close()
         shutil.rmtree(self.folder, ignore_errors=True)

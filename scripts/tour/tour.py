@@ -253,17 +253,24 @@ def report(folder, facts, times, per_second, tour, seconds):
                  f"tenant batch works and rests, {TENANTS['batch'][2]} s each")
 
 
+ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
 def stop(*_):
-    """The way out of everything, so that nothing is left behind."""
+    """The way out of everything, so that nothing is left behind: heard once, and to its end."""
+    for number in ENDS:
+        signal.signal(number, signal.SIG_IGN)
+    threading.excepthook = lambda *_: None  # of those who lose their broker
     raise KeyboardInterrupt
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGHUP, stop)
+    for heard in ENDS:
+        if signal.getsignal(heard) != signal.SIG_IGN:  # as nohup has it
+            signal.signal(heard, stop)
     try:
         sys.exit(main())
     except KeyboardInterrupt:
-        sys.exit(130)
+        os._exit(130)  # what an incident has begun need not come to its end
     except (OSError, RuntimeError, subprocess.SubprocessError, dibs.Error) as error:
         sys.exit(print(f"demo: {error}", file=sys.stderr) or 2)

@@ -1,15 +1,19 @@
 # tests/demo/tour.py -- the tour of scripts/demo in a few seconds: as plain lines, on a terminal of 40
 # columns, as tmux shows it, and what it leaves. Speaks TAP.
+# Interrupted, it leaves nothing.
 #
 #   tour.py PROGRAM
 # SPDX-License-Identifier: Apache-2.0
+import ctypes
 import fcntl
 import json
 import os
 import pathlib
 import pty
 import re
+import select
 import shlex
+import signal
 import struct
 import subprocess
 import sys
@@ -146,10 +150,81 @@ def a_live_picture_that_is_drawn_over_itself(folder):
     print("\n".join(f"# {line}" for line in whole[-1].splitlines()), flush=True)
 
 
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def command_of(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except OSError:
+        return "it has ended"
+
+
+def left_behind():
+    """What goes on though its parent has ended; a moment is given to who is being killed."""
+    children = pathlib.Path(f"/proc/self/task/{os.getpid()}/children")
+    left = set()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+    while True:
+        try:
+            if os.waitpid(-1, os.WNOHANG) != (0, 0):
+                continue
+        except ChildProcessError:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+            return sorted(left)
+        if signal.sigtimedwait({signal.SIGCHLD}, 30) is None:  # nobody is ending
+            for pid in map(int, children.read_text().split()):
+                left.add(command_of(pid))
+                os.kill(pid, signal.SIGKILL)
+
+
+def interrupted(folder, words, strike):
+    """The exit code of a tour on a terminal of its own, which is struck once it says these words."""
+    ours, theirs = pty.openpty()
+    tour = subprocess.Popen(["setsid", "--ctty", *COMMAND, folder], stdin=theirs, stdout=theirs,
+                            stderr=theirs, env=dict(os.environ, TMPDIR=folder))
+    os.close(theirs)
+    said = b""
+    while words not in said:
+        said += os.read(ours, 65536)  # OSError: it has ended
+    strike(tour, ours)
+    # Who is left behind would keep the terminal open: it is read as long as the tour lives.
+    while tour.poll() is None:
+        try:
+            if select.select([ours], [], [], 0.05)[0]:
+                said += os.read(ours, 65536)
+        except OSError:  # nobody has it open
+            tour.wait()
+    code = tour.returncode
+    left = left_behind()
+    assert not left, left
+    assert os.listdir(folder) == [], os.listdir(folder)
+    assert b"Traceback" not in said, said.decode()
+    return code
+
+
+def nothing_that_is_left_where_it_is_interrupted(folder):
+    # Whatever loses its parent becomes a child of this process.
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    with tempfile.TemporaryDirectory(dir=folder) as own:
+        code = interrupted(own, b"A claim's deadline passes", lambda _, ours: os.write(ours, b"\x03"))
+        assert code == 130, code
+        code = interrupted(own, b"The broker is killed", lambda tour, _: tour.terminate())
+        assert code == 130, code
+
+
+def nothing_that_is_left_where_its_terminal_is_closed(folder):
+    with tempfile.TemporaryDirectory(dir=folder) as own:
+        code = interrupted(own, b"A broker of its own", lambda _, ours: os.close(ours))
+        assert code == 130, code
+
+
 def main():
     cases = (lines_where_there_is_no_terminal, facts_and_times_as_json,
              a_picture_that_can_be_drawn, a_live_picture_on_a_narrow_terminal,
-             a_live_picture_that_is_drawn_over_itself)
+             a_live_picture_that_is_drawn_over_itself,
+             nothing_that_is_left_where_it_is_interrupted,
+             nothing_that_is_left_where_its_terminal_is_closed)
     print(f"1..{len(cases)}", flush=True)
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
