@@ -30,13 +30,16 @@ constexpr int kPatienceMs = 60'000;
 // The tool under test, its output, and a folder that stands in for /tmp.
 class Demo {
   public:
-    explicit Demo(const std::vector<std::string>& arguments) {
+    explicit Demo(const std::vector<std::string>& arguments) : Demo(arguments, {}) {}
+    // An installed tool finds its broker itself.
+    Demo(const std::vector<std::string>& arguments, const std::string& installed) {
         std::array<int, 2> pipe{};
         if (::pipe2(pipe.data(), O_CLOEXEC) != 0) throw std::runtime_error("pipe");
         ChildConfig config;
-        config.command = {std::getenv("DIBS_TOOL"), "demo"};
+        config.command = {installed.empty() ? std::getenv("DIBS_TOOL") : installed, "demo"};
         config.command.insert(config.command.end(), arguments.begin(), arguments.end());
         config.environment = {"TMPDIR=" + folder_.path(), "COLUMNS=80"};
+        if (!installed.empty()) config.environment.emplace_back("DIBS_DIBSD=");
         config.output = pipe[1];
         child_.emplace("demo", config);
         close(pipe[1]);
@@ -109,6 +112,21 @@ TEST(Demo, PlaysAGeneratedWorkloadWithWorkers) {
     EXPECT_NE(demo.said().find("\n10 passed, 0 failed, 0 skipped\n"), std::string::npos);
     EXPECT_LE(demo.longest_line(), 80U) << demo.said();
     EXPECT_TRUE(demo.left_nothing());
+}
+
+TEST(Demo, FindsTheBrokerBesideTheTool) {
+    const TemporaryFolder folder;
+    const std::string tool = folder.path() + "/dibs";
+    std::filesystem::copy_file(std::getenv("DIBS_TOOL"), tool);
+    {
+        Demo alone({"--claims", "10", "--seconds", "0.1"}, tool);
+        EXPECT_EQ(alone.end(), 2);
+        EXPECT_NE(alone.said().find("neither " + folder.path() + "/dibsd nor "), std::string::npos)
+            << alone.said();
+    }
+    std::filesystem::copy_file(std::getenv("DIBS_DIBSD"), folder.path() + "/dibsd");
+    Demo demo({"--claims", "10", "--seconds", "0.1"}, tool);
+    EXPECT_EQ(demo.end(), 0) << demo.said();
 }
 
 TEST(Demo, GrantsSeveralWorkersToOneClaim) {

@@ -21,6 +21,10 @@ constexpr auto kReadyWithin = std::chrono::seconds(60);
 // A claim's payload and a slot's attributes fit one block of the broker's arena each.
 constexpr uint32_t kArenaBlock = 512;
 
+bool runs(const std::string& program) {
+    return std::filesystem::is_regular_file(program) && access(program.c_str(), X_OK) == 0;
+}
+
 }  // namespace
 
 TemporaryFolder::TemporaryFolder() {
@@ -68,16 +72,21 @@ std::string own_program() {
 std::string broker_program() {
     const char* given = std::getenv("DIBS_DIBSD");
     if (given != nullptr && *given != '\0') return given;
-    const std::filesystem::path tool = own_program();
-    return (tool.parent_path().parent_path() / "dibsd").string();
+    const std::filesystem::path folder = std::filesystem::path(own_program()).parent_path();
+    const std::string beside = (folder / "dibsd").string();
+    const std::string built = (folder.parent_path() / "dibsd").string();
+    for (const std::string& program : {beside, built})
+        if (runs(program)) return program;
+    throw std::runtime_error("there is no broker program, neither " + beside + " nor " + built +
+                             "; install dibsd beside dibs, or set DIBS_DIBSD to its path");
 }
 
 PrivateBroker::PrivateBroker(const std::string& folder, const BrokerSizes& sizes)
     : socket_(folder + "/dibs.sock") {
     const std::string program = broker_program();
-    if (access(program.c_str(), X_OK) != 0) {
+    if (!runs(program)) {
         throw std::runtime_error("there is no broker program " + program +
-                                 " (DIBS_DIBSD names another one)");
+                                 ", which DIBS_DIBSD names");
     }
     const std::string file = folder + "/dibsd.toml";
     std::ofstream out(file);

@@ -39,7 +39,7 @@ inline constexpr const char* kPoolName = "demo";
 
 // The text of its configuration file.
 std::string broker_configuration(const BrokerSizes& sizes, const std::string& socket);
-// $DIBS_DIBSD, else dibsd in the folder above the one of this tool.
+// $DIBS_DIBSD, else dibsd beside this tool, or in the folder above, as a build has it.
 std::string broker_program();
 // This tool itself, for starting it again.
 std::string own_program();
