@@ -270,3 +270,48 @@ def test_an_answer_that_comes_after_the_grant_is_awaited(dibsd):
         lease.release()
         await worker
     run(dibsd, body)
+
+
+def test_an_answer_that_comes_before_the_task_runs_stays(dibsd):
+    async def body(client):
+        with dibs.connect(dibsd.socket, timeout=10) as other:
+            other.announce("web")
+            task = asyncio.ensure_future(client._claim(client.claim("web")._op, None))
+            while client.snapshot("web").confirming == 0:
+                await asyncio.sleep(0)
+            work = other.next_assignment(60)
+            work.confirm()
+            work.done(b"42", wait=60)  # the loop stands still meanwhile
+            lease = await task
+            for _ in range(3):  # each may take the place that the lease had
+                (await client.claim("one", timeout=60)).release()
+            assert await lease.wait_answer(timeout=60) == b"42"
+            lease.release()
+    run(dibsd, body)
+
+
+def test_every_answer_reaches_its_claim(dibsd):
+    async def work(worker):
+        await worker.announce("web")
+        async for assignment in worker.assignments():
+            if assignment.is_revocation:
+                assignment.ready()
+                continue
+            assignment.confirm()
+            assignment.done(assignment.body[::-1])
+
+    async def front(client, body):
+        async with client.claim("web", timeout=60, body=body) as lease:
+            return await lease.wait_answer(timeout=60)
+
+    async def body(client):
+        workers = [await dibs.aio.connect(dibsd.socket, timeout=10) for _ in range(4)]
+        working = [asyncio.ensure_future(work(worker)) for worker in workers]
+        bodies = [b"%03d" % number for number in range(300)]
+        answers = await asyncio.gather(*(front(client, body) for body in bodies))
+        assert answers == [body[::-1] for body in bodies]
+        for task, worker in zip(working, workers):
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            worker.close()
+    run(dibsd, body)

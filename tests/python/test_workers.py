@@ -1,5 +1,7 @@
 # tests/python/test_workers.py -- a worker in Python, and a client that claims its slot.
 # SPDX-License-Identifier: Apache-2.0
+import os
+import signal
 import threading
 
 import dibs
@@ -53,6 +55,21 @@ def test_done_ends_the_lease(client, other):
     until(lambda: results[0].state == dibs.LeaseState.ENDED)
     assert isinstance(results[0].ended_by, errors.WorkerDone)
     assert results[0].release() is False
+
+
+def test_an_answer_that_comes_with_the_grant_stays_when_another_claim_follows(dibsd, client, other):
+    other.announce("web")
+    results = []
+    thread = claiming(client, results)
+    work = other.next_assignment(60)
+    os.kill(dibsd.process.pid, signal.SIGSTOP)  # the broker will read both words at once
+    work.confirm()
+    work.done(b"42")
+    os.kill(dibsd.process.pid, signal.SIGCONT)
+    thread.join()
+    for _ in range(3):  # each may take the place that the lease had
+        heard(lambda: client.claim("one", timeout=60)).release()
+    assert results[0].wait_answer(timeout=60) == b"42"
 
 
 def test_a_refusal_says_the_workers_code(client, other):

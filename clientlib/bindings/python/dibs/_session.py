@@ -160,6 +160,10 @@ class Session:
         op.user_data = self._next
         self._next += 1
         with self as handle:
+            if op.kind == _abi.OP_CLAIM and self._events:
+                # It may take the place of a lease that has ended, whose answer is read before.
+                while self._reap(0) == REAP_MAX:
+                    pass
             self._waiting[op.user_data] = on_end
             code = library.dibs_submit(handle, op, 1)
             if code < 0:
@@ -234,12 +238,12 @@ class Session:
     def forget_events(self, user_data: int) -> None:
         self._events.pop(user_data, None)
 
-    def wait(self, op: _abi.Op, timeout: Optional[float],
-             ended: list[_abi.Completion]) -> None:
-        """Submits a claim and waits until `ended`, which is its owner's, has its end; the session
-        is in use all the time."""
+    def wait(self, op: _abi.Op, timeout: Optional[float], ended: list[_abi.Completion],
+             on_end: OnEnd) -> None:
+        """Submits a claim and waits until on_end has put its end into `ended`, which is its
+        owner's; the session is in use all the time."""
         with self:
-            self.submit(op, ended.append)
+            self.submit(op, on_end)
             self._wait_for(ended, timeout)
 
     def _wait_for(self, ended: list[_abi.Completion], timeout: Optional[float]) -> None:
@@ -264,4 +268,5 @@ class Session:
         if op.kind == _abi.OP_ANNOUNCE and end.code >= 0:
             self.withdraw(int(end.slot))
         elif op.kind == _abi.OP_CLAIM and end.outcome == _abi.GRANTED:
+            self.forget_events(int(op.user_data))
             self.orphan(end.lease)

@@ -22,7 +22,7 @@ from ._session import MARGIN_S, OnEnd, Session
 from .accounts import Share
 from .client import Counters, PoolLimits, Pools, Terms, Totals, WhenBusy
 from .latency import Latency
-from .lease import Lease
+from .lease import Lease, keep
 from .worker import Assignment, OfferedSlot, announce_options, take_assignment
 
 NET_S = 0.1
@@ -184,15 +184,17 @@ class AsyncClient:
                         raise _expired() from None
                 await self._tick(until)
 
-    async def _completion(self, op: _abi.Op, timeout: Optional[float]) -> _abi.Completion:
+    async def _completion(self, op: _abi.Op, timeout: Optional[float],
+                          kept: list[AsyncLease]) -> _abi.Completion:
         """Submits and waits; what is done for a waiter that goes away is taken back."""
         future: asyncio.Future[_abi.Completion] = self._loop.create_future()
         until = None if timeout is None else self._loop.time() + timeout
         ended: list[_abi.Completion] = []
+        on_end = functools.partial(keep, functools.partial(AsyncLease, self), ended, kept)
         timer: Optional[asyncio.TimerHandle] = None
         try:
             # No wait_for() of Python: up to 3.11 it loses a cancellation that meets the result.
-            await self._submit(op, functools.partial(_settle, future, ended), until)
+            await self._submit(op, functools.partial(_settle, future, on_end), until)
             self._outstanding.add(future)
             if until is not None:
                 timer = self._loop.call_at(until, _expire, future)
@@ -209,10 +211,12 @@ class AsyncClient:
                 timer.cancel()
 
     async def _claim(self, op: _abi.Op, timeout: Optional[float]) -> AsyncLease:
-        end = await self._completion(op, None if timeout is None else timeout + MARGIN_S)
+        kept: list[AsyncLease] = []
+        end = await self._completion(op, None if timeout is None else timeout + MARGIN_S, kept)
         if end.outcome != _abi.GRANTED:
             raise errors.of_completion(end)
-        return AsyncLease(self, end)
+        kept[0]._hold()
+        return kept[0]
 
     # ---- the caller's side
 
@@ -260,7 +264,7 @@ class AsyncClient:
         wanted = announce_options(name, labels, attributes, worker_tag, is_protected, ready)
         op = _abi.Op.sized(kind=_abi.OP_ANNOUNCE, pool=self._pools.number(pool))
         op.announce.contents = wanted
-        result = await self._completion(op, timeout)
+        result = await self._completion(op, timeout, [])
         if result.code < 0:
             raise errors.of_completion(result)
         return OfferedSlot(self._session, result.slot)
@@ -288,9 +292,8 @@ class AsyncClient:
             yield await self.next_assignment()
 
 
-def _settle(future: asyncio.Future[_abi.Completion], ended: list[_abi.Completion],
-            end: _abi.Completion) -> None:
-    ended.append(end)  # also for a waiter who has been cancelled and does not run yet
+def _settle(future: asyncio.Future[_abi.Completion], on_end: OnEnd, end: _abi.Completion) -> None:
+    on_end(end)  # also for a waiter who has been cancelled and does not run yet
     if not future.done():
         future.set_result(end)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import enum
+import functools
 import time
 from dataclasses import dataclass
 from types import TracebackType
@@ -14,7 +15,7 @@ from . import _abi, accounts, errors, latency
 from ._session import SLICE_NS, Session, nanoseconds, options, strings
 from .accounts import Share
 from .latency import Latency
-from .lease import Lease
+from .lease import Lease, keep
 from .worker import Assignment, OfferedSlot, announce_options, take_assignment
 
 
@@ -182,16 +183,17 @@ class Client:
         op = self._pools.claim_op(pool, timeout, interval, units, when_busy, key, body, options,
                                   labels, terms)
         ended: list[_abi.Completion] = []
-        lease: Optional[Lease] = None
+        kept: list[Lease] = []
+        made = functools.partial(Lease, self._session)
         try:  # an exception of a signal handler may come between any two steps
-            self._session.wait(op, timeout, ended)
+            self._session.wait(op, timeout, ended, functools.partial(keep, made, ended, kept))
             if ended[0].outcome != _abi.GRANTED:
                 raise errors.of_completion(ended[0])
-            lease = Lease(self._session, ended[0])
-            return lease
+            kept[0]._hold()
+            return kept[0]
         except BaseException:
-            if lease is not None:
-                lease._held = False
+            if kept:
+                kept[0]._held = False
             self._session.take_back(op, ended)
             raise
 
@@ -202,7 +204,9 @@ class Client:
         try:
             errors.check(self._session.call("dibs_adopt", id, fence, nanoseconds(timeout),
                                             adopted.lease))
-            return Lease(self._session, adopted)
+            lease = Lease(self._session, adopted)
+            lease._hold()
+            return lease
         except BaseException:
             if adopted.lease.id != 0:
                 self._session.orphan(adopted.lease)

@@ -9,7 +9,7 @@ import time
 import warnings
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Mapping, Optional
+from typing import Callable, Mapping, Optional, TypeVar
 
 from . import _abi, errors
 from ._session import SLICE_NS, Session, nanoseconds
@@ -55,7 +55,10 @@ class Lease:
         self.slots: tuple[Slot, ...] = tuple(self._read(unit) for unit in range(self.units))
         if self._user_data != 0:  # an adopted lease was no claim here: it is asked for its state
             session.tell_events(self._user_data, self._hear)
-        self._held = True  # from here on it is this object's to give back
+
+    def _hold(self) -> None:
+        """From here on it is this object's to give back."""
+        self._held = True
 
     def _read(self, unit: int) -> Slot:
         raw = _abi.Slot()
@@ -253,6 +256,18 @@ class Lease:
 
     def __repr__(self) -> str:
         return f"<dibs.Lease {self.id} fence={self.fence} units={self.units}>"
+
+
+Kept = TypeVar("Kept", bound=Lease)
+
+
+def keep(make: Callable[[_abi.Completion], Kept], ended: list[_abi.Completion], kept: list[Kept],
+         end: _abi.Completion) -> None:
+    """Notes how a claim ended. A lease is made at once, not when its claimer runs: its end, and
+    with it the worker's answer, may come in the same batch."""
+    ended.append(end)
+    if end.outcome == _abi.GRANTED and not kept:
+        kept.append(make(end))
 
 
 __all__ = ["Lease", "LeaseState", "Slot"]
