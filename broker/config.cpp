@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string_view>
@@ -18,6 +19,20 @@ namespace dibs {
 namespace {
 
 constexpr size_t kMostWithAttributes = 200;  // no file can give more slots any
+
+// Rates are of users, not of pools: those with an equal share are shared as one.
+std::optional<std::string> doubt_about_shares(const Config& config) {
+    std::string names;
+    size_t count = 0;
+    for (const PoolSettings& pool : config.pools) {
+        if (!pool.equal_share) continue;
+        names += (count++ == 0 ? "\"" : ", \"") + pool.name + "\"";
+    }
+    if (count < 2) return std::nullopt;
+    return config.file + ": note: pools " + names +
+           " have share = \"equal\" and are shared together: every user gets as much of all of "
+           "them as every other, and who uses only one of them may use more of that one";
+}
 
 }  // namespace
 
@@ -91,6 +106,7 @@ std::vector<std::string> doubts_about(const Config& config) {
         std::find_if(config.pools.begin(), config.pools.end(), [](const auto& pool) {
             return pool.values.order == shm::PoolOrder::kAccount;
         });
+    if (auto doubt = doubt_about_shares(config)) doubts.push_back(std::move(*doubt));
     const bool has_accounts = !config.accounts.empty() || config.account_default;
     if (shared != config.pools.end() && !has_accounts) {
         doubts.push_back(

@@ -62,7 +62,7 @@ struct PoolPreempt {
 struct PoolSettings {
     std::string name;
     PoolPreempt preempt;
-    bool equal_share = false;  // each uid gets as much of it (broker/uid_accounts)
+    bool equal_share = false;  // each uid gets as much of all such (uid_accounts)
     std::string required_label;
     std::vector<std::string> slot_attributes;  // "key=value", each ended by a zero byte
     std::vector<std::string_view> slot_attribute_views;

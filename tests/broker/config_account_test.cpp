@@ -200,6 +200,18 @@ TEST(ConfigAccount, GivesEveryUserAsMuchOfAPoolWithAnEqualShare) {
               Lines{"f:5:1: share: only a pool with order = \"account\" has it"});
 }
 
+TEST(ConfigAccount, NotesThatPoolsWithAnEqualShareAreSharedTogether) {
+    const auto pool = [](const std::string& name) {
+        return "[[pool]]\nname = \"" + name +
+               "\"\nkind = \"counted\"\nslots = 2\norder = \"account\"\nshare = \"equal\"\n";
+    };
+    EXPECT_EQ(doubts_about(parse_config(pool("a"), "f").config), Lines{});
+    EXPECT_EQ(doubts_about(parse_config(pool("a") + pool("b"), "f").config),
+              Lines{"f: note: pools \"a\", \"b\" have share = \"equal\" and are shared together: "
+                    "every user gets as much of all of them as every other, and who uses only one "
+                    "of them may use more of that one"});
+}
+
 TEST(ConfigAccount, RefusesToPromoteBelowWhereItDemotes) {
     const std::string by_account = kPool + "order = \"account\"\n";
     const std::string what = "promote_threshold is below demote_threshold";
