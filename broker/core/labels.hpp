@@ -96,11 +96,14 @@ void each_label(std::string_view text, const Visit& visit) {
     }
 }
 
-// What limits count: a slot's labels, and this one, which every slot has for the key "*".
+// What limits count: a slot's labels, and this one once, which every slot has for the key "*",
+// whatever its worker says.
 inline constexpr std::string_view kEverySlot = "*:";
 template <class Visit>
 void each_counted_label(std::string_view text, const Visit& visit) {
-    each_label(text, visit);
+    each_label(text, [&](std::string_view label) {
+        if (label != kEverySlot) visit(label);
+    });
     visit(kEverySlot);
 }
 

@@ -174,6 +174,24 @@ TEST_F(AccountExplainTest, NamesTheLabelThatNoSlotHasAndTheOneThatIsLimited) {
     EXPECT_EQ(none.holder, shm::kNoRow);
 }
 
+// A worker may give its slot the label that stands for all slots.
+TEST_F(AccountExplainTest, CountsASlotOnceWhateverItsLabels) {
+    const uint32_t pool = account_pool(0);
+    const core::AccountConfig::Limit limit{.key = "*", .limit = 2};
+    core::AccountConfig limited;
+    limited.label_limits = {&limit, 1};
+    account("a", 0, 1'000'000'000'000, limited);
+    const uint32_t one = session();
+    turn(1, [&] {
+        worker(pool, "w1", {"*:"});
+        worker(pool, "w2", {"*:"});
+        account_claim(one, 1, pool, "a");
+        account_claim(one, 2, pool, "a");
+    });
+    EXPECT_EQ(core().account(core().find_account("a")).held, 2U);
+    EXPECT_EQ(core().check_all(), std::vector<std::string>{});
+}
+
 TEST_F(AccountExplainTest, NamesTheOldestHolderOfASlotThatFits) {
     const uint32_t pool = account_pool(0);
     account("a", 0, 1'000'000'000'000);
