@@ -153,8 +153,9 @@ const char* dibs_wait_name(int reason) {
                                              "labels",
                                              "label-limit",
                                              "held-back",
-                                             "drained"};
-    const bool known = reason >= 0 && reason <= DIBS_WAIT_DRAINED;
+                                             "drained",
+                                             "over-limit"};
+    const bool known = reason >= 0 && reason <= DIBS_WAIT_OVER_LIMIT;
     return known ? kWords[reason] : "unknown";
 }
 

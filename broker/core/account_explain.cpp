@@ -117,6 +117,7 @@ WaitReason Core::Parts::account_obstacle(const Crowd& crowd, Explanation* told) 
     if (pool.slots == 0) return WaitReason::kNoSlots;
     if (pool.slots == pool.drained) return WaitReason::kDrained;
     if (told->fitting == 0) return explain_labels(crowd, told);
+    if (over_limit(crowd, told)) return WaitReason::kOverLimit;
     bool limited = false;
     const uint32_t usable = idle_for(crowd, &limited, told);
     if (usable >= crowd.units) {
@@ -145,21 +146,41 @@ WaitReason Core::Parts::explain_labels(const Crowd& crowd, Explanation* told) co
     return WaitReason::kLabels;
 }
 
+// That its account holds in its pool.
+uint32_t Core::Parts::units_with(const Crowd& crowd, std::string_view label) const {
+    const auto& held = book->label_units[crowd.account];
+    const auto known = held.find(label_key(crowd.pool, label));
+    return known == held.end() ? 0 : known->second;
+}
+
+// A limit, on a label that every slot for it has, that is below the number it wants; told.
+bool Core::Parts::over_limit(const Crowd& crowd, Explanation* told) const {
+    if (crowd.account == kNoRow) return false;
+    bool over = false;
+    each_counted_label(book->labels.text(crowd.base), [&](std::string_view label) {
+        for (const LabelLimit& limit : book->limits[crowd.account]) {
+            const bool counts = label.starts_with(limit.prefix);
+            if (over || !counts || crowd.units <= limit.limit) continue;
+            over = true;
+            told->label = label;
+            told->label_limit = limit.limit;
+            told->label_held = units_with(crowd, label);
+        }
+    });
+    return over;
+}
+
 // The first of its account's limits that one more slot with these labels would pass; told.
 bool Core::Parts::limit_reached(const Crowd& crowd, uint32_t set, Explanation* told) const {
     if (crowd.account == kNoRow || book->limits[crowd.account].empty()) return false;
-    const auto& held = book->label_units[crowd.account];
     bool reached = false;
     each_counted_label(book->labels.text(set), [&](std::string_view label) {
         for (const LabelLimit& limit : book->limits[crowd.account]) {
             if (reached || !label.starts_with(limit.prefix)) continue;
-            const auto known = held.find(label_key(crowd.pool, label));
-            const uint32_t units = known == held.end() ? 0 : known->second;
-            reached = units >= limit.limit;
+            reached = units_with(crowd, label) >= limit.limit;
             if (!reached) continue;
             told->label = label;
             told->label_limit = limit.limit;
-            told->label_held = units;
         }
     });
     return reached;
@@ -185,12 +206,12 @@ uint32_t Core::Parts::idle_for(const Crowd& crowd, bool* limited, Explanation* t
         if (!reached || !told->label.empty()) continue;
         told->label = limit.label;
         told->label_limit = limit.label_limit;
-        told->label_held = limit.label_held;
     }
     for (const uint32_t slot : taken)
         count_labels(crowd.account, slot, -1);
     *limited = !open && taken.size() < crowd.units;
     if (!*limited) told->label = {};
+    if (*limited) told->label_held = units_with(crowd, told->label);  // without those
     return static_cast<uint32_t>(taken.size());
 }
 

@@ -31,6 +31,8 @@ enum class WaitReason : uint8_t {
     kHeldBack = 14,    // the idle slots are kept together for a claim of several
     // Any pool.
     kDrained = 15,  // an administrator has drained every slot
+    // Pools ordered by account.
+    kOverLimit = 16,  // it wants more slots than its account may ever hold
 };
 
 // Why the claim is of its class.
@@ -75,9 +77,10 @@ struct Explanation {
     uint32_t fitting = 0;      // slots with its labels
     uint32_t fanout_max = 0;   // ClassReason::kFanout: slots that its account may hold so,
     uint32_t fanout_held = 0;  // and those that it does
-    uint32_t label_limit = 0;  // kLabelLimit: likewise
+    uint32_t label_limit = 0;  // kLabelLimit, kOverLimit: likewise
     uint32_t label_held = 0;
-    std::string_view label = {};  // kLabelLimit: which; kLabels: one that no slot has, or empty
+    // kLabelLimit, kOverLimit: which; kLabels: one that no slot has, or empty.
+    std::string_view label = {};
 };
 
 }  // namespace dibs::core

@@ -614,6 +614,8 @@ struct Core::Parts {
     [[nodiscard]] WaitReason account_obstacle(const Crowd& crowd, Explanation* told);
     [[nodiscard]] WaitReason explain_labels(const Crowd& crowd, Explanation* told) const;
     [[nodiscard]] uint32_t idle_for(const Crowd& crowd, bool* limited, Explanation* told);
+    [[nodiscard]] uint32_t units_with(const Crowd& crowd, std::string_view label) const;
+    [[nodiscard]] bool over_limit(const Crowd& crowd, Explanation* told) const;
     [[nodiscard]] bool limit_reached(const Crowd& crowd, uint32_t set, Explanation* told) const;
     [[nodiscard]] PreemptReason explain_preemption(const Crowd& crowd, uint8_t at_class);
     [[nodiscard]] uint8_t class_in_pass(const Crowd& crowd) const;

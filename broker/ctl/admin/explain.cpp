@@ -58,8 +58,9 @@ Sheet explanation_sheet(const Explained& told, const admin::ClaimT& claim, const
                  {"sentence", ""}}};
     const auto why_class = static_cast<core::ClassReason>(facts.class_reason());
     const bool classes = why_class != core::ClassReason::kNone;
+    const auto obstacle = static_cast<core::WaitReason>(facts.obstacle());
     const bool by_label =
-        static_cast<core::WaitReason>(facts.obstacle()) == core::WaitReason::kLabelLimit;
+        obstacle == core::WaitReason::kLabelLimit || obstacle == core::WaitReason::kOverLimit;
     const bool limited = by_label || why_class == core::ClassReason::kFanout;
     const uint32_t limit = by_label ? facts.label_limit() : facts.fanout_max();
     const uint32_t used = by_label ? facts.label_held() : facts.fanout_held();

@@ -90,6 +90,36 @@ std::string few_idle(const Explained& told) {
     return few + holder(told) + "More must be given back.";
 }
 
+std::string limited_slots(const Explained& told, uint32_t count) {
+    const std::string slots = counted(count, "slot") + " of " + told.pool;
+    return told.label == core::kEverySlot ? slots : slots + " with the label " + told.label;
+}
+
+std::string limit_name(const Explained& told) {
+    return told.label == core::kEverySlot ? "running_max" : "label limit";
+}
+
+std::string label_limit(const Explained& told) {
+    const admin::WaitFacts& facts = *told.facts;
+    const std::string held =
+        "Account " + told.account + " holds " + limited_slots(told, facts.label_held());
+    const std::string end = " back, or its " + limit_name(told) + " be raised.";
+    if (facts.label_held() >= facts.label_limit()) {
+        return held + ", as many as it may at once. It must give one" + end;
+    }
+    return held + " and may hold " + std::to_string(facts.label_limit()) +
+           " at once; the claim wants " + std::to_string(facts.units()) + ". It must give some" +
+           end;
+}
+
+std::string over_limit(const Explained& told) {
+    const admin::WaitFacts& facts = *told.facts;
+    return "The claim wants " + limited_slots(told, facts.units()) + ", and the " +
+           limit_name(told) + " of account " + told.account + " is " +
+           std::to_string(facts.label_limit()) +
+           ". It can never be served until that is raised; else cancel it, and claim fewer.";
+}
+
 // Of the first in line; in a pool ordered by account, its own.
 std::string obstacle(const Explained& told, WaitReason reason) {
     const admin::WaitFacts& facts = *told.facts;
@@ -139,15 +169,9 @@ std::string obstacle(const Explained& told, WaitReason reason) {
                                       : "No slot of " + pool + " has the label " + told.label +
                                             ". A worker must announce one.";
         case WaitReason::kLabelLimit:
-            if (told.label == core::kEverySlot) {
-                return "Account " + told.account + " holds " + counted(facts.label_held(), "slot") +
-                       " of " + pool +
-                       ", as many as it may at once. It must give one back, or its running_max be "
-                       "raised.";
-            }
-            return "Account " + told.account + " holds " + counted(facts.label_held(), "slot") +
-                   " of " + pool + " with the label " + told.label + ", as many as it may. " +
-                   "It must give one back, or its label limit be raised.";
+            return label_limit(told);
+        case WaitReason::kOverLimit:
+            return over_limit(told);
         case WaitReason::kHeldBack:
             return "The idle slots of " + pool +
                    " that it could use are kept together for a claim of several. That must be "
@@ -231,7 +255,8 @@ std::string_view wait_word(WaitReason reason) {
                                                   "labels",
                                                   "label-limit",
                                                   "held-back",
-                                                  "drained"};
+                                                  "drained",
+                                                  "over-limit"};
     return word(kWords, static_cast<uint8_t>(reason));
 }
 

@@ -582,7 +582,9 @@ enum {
     DIBS_WAIT_LABEL_LIMIT = 13,  // its account holds label_held slots with `label`, of label_limit
     DIBS_WAIT_HELD_BACK = 14,    // the idle slots are kept together for a claim of several units
     // Any pool.
-    DIBS_WAIT_DRAINED = 15  // an administrator has drained every slot
+    DIBS_WAIT_DRAINED = 15,  // an administrator has drained every slot
+    // Pools ordered by account.
+    DIBS_WAIT_OVER_LIMIT = 16  // it wants more slots with `label` than its account's label_limit
 };
 
 // Why a claim is of its class.

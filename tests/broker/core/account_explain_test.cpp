@@ -174,6 +174,53 @@ TEST_F(AccountExplainTest, NamesTheLabelThatNoSlotHasAndTheOneThatIsLimited) {
     EXPECT_EQ(none.holder, shm::kNoRow);
 }
 
+// Three are wanted and two allowed: neither idle slots nor any that are given back serve it.
+TEST_F(AccountExplainTest, SaysThatAClaimWantsMoreThanItsAccountMayEverHold) {
+    const uint32_t pool = account_pool(3);
+    const core::AccountConfig::Limit limits[] = {{.key = "*", .limit = 2}};
+    core::AccountConfig limited;
+    limited.label_limits = limits;
+    account("a", 0, 1'000'000'000'000, limited);
+    account("b", 0, 1'000'000'000'000);
+    const uint32_t one = session();
+    turn(1, [&] {
+        account_claim(one, 1, pool, "a", {}, 3);
+        account_claim(one, 2, pool, "a");
+        account_claim(one, 3, pool, "a", {}, 2);
+    });
+    const Explanation never = why(one, 1);
+    EXPECT_EQ(never.reason, WaitReason::kOverLimit);
+    EXPECT_EQ(never.units, 3U);
+    EXPECT_EQ(never.label, "*:");
+    EXPECT_EQ(never.label_limit, 2U);
+    EXPECT_EQ(never.label_held, 1U);
+    const Explanation later = why(one, 3);
+    EXPECT_EQ(later.reason, WaitReason::kLabelLimit);
+    EXPECT_EQ(later.label_limit, 2U);
+    EXPECT_EQ(later.label_held, 1U);  // not the one that it could have
+    turn(2, [&] { account_claim(one, 4, pool, "b", {}, 2); });
+    EXPECT_EQ(why(one, 1).reason, WaitReason::kOverLimit);  // nor is it that all are held
+}
+
+TEST_F(AccountExplainTest, SaysTheSameOfALabelThatItAsksFor) {
+    const uint32_t pool = account_pool(0);
+    const core::AccountConfig::Limit limit{.key = "model", .limit = 1};
+    core::AccountConfig limited;
+    limited.label_limits = {&limit, 1};
+    account("a", 0, 1'000'000'000'000, limited);
+    const uint32_t one = session();
+    turn(1, [&] {
+        worker(pool, "w1", {"model:large"});
+        worker(pool, "w2", {"model:large"});
+        account_claim(one, 1, pool, "a", {"model:large"}, 2);
+    });
+    const Explanation never = why(one, 1);
+    EXPECT_EQ(never.reason, WaitReason::kOverLimit);
+    EXPECT_EQ(never.label, "model:large");
+    EXPECT_EQ(never.label_limit, 1U);
+    EXPECT_EQ(never.label_held, 0U);
+}
+
 // A worker may give its slot the label that stands for all slots.
 TEST_F(AccountExplainTest, CountsASlotOnceWhateverItsLabels) {
     const uint32_t pool = account_pool(0);
