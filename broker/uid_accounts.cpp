@@ -12,8 +12,9 @@ namespace AccountFlag = shm::AccountFlag;
 
 namespace {
 
-std::string name_of(const shm::AccountRow& account) {
-    return {account.name, account.name_size};
+template <class Row>
+std::string name_of(const Row& row) {
+    return {row.name, row.name_size};
 }
 
 bool is_configured(const shm::AccountRow& account) {
@@ -33,11 +34,43 @@ void UidAccounts::configure(const Config& config, bool renew) {
     stale_ = false;
     renewing_ = template_ && (renewing_ || renew);
     if (renewing_ || !template_) next_ = shm::kNoRow;
+    // Here, before the accounts are made anew: the file's pools are made one by one, and those that
+    // it does not name leave when nobody holds anything of them any more.
+    std::set<std::string> equal;
+    for (const PoolSettings& pool : config.pools) {
+        if (pool.equal_share) equal.insert(pool.name);
+    }
+    std::erase_if(equal_pools_, [&](const EqualPool& pool) { return !equal.contains(pool.name); });
+    shared_ = shares();
 }
 
 void UidAccounts::set_equal(uint32_t pool, bool equal) {
-    std::erase(equal_pools_, pool);
-    if (equal) equal_pools_.push_back(pool);
+    std::erase_if(equal_pools_, [&](const EqualPool& known) { return known.row == pool; });
+    if (equal) equal_pools_.push_back({pool, name_of(core_.pool(pool))});
+}
+
+bool UidAccounts::lives(const EqualPool& pool) const {
+    return core_.pool_lives(pool.row) && name_of(core_.pool(pool.row)) == pool.name;
+}
+
+bool UidAccounts::shares() const {
+    return template_ && std::any_of(equal_pools_.begin(),
+                                    equal_pools_.end(),
+                                    [&](const EqualPool& pool) { return lives(pool); });
+}
+
+// Neither those that leave nor those that are drained: nobody is granted one.
+int64_t UidAccounts::slots() const {
+    int64_t sum = 0;
+    for (const EqualPool& equal : equal_pools_) {
+        if (!lives(equal)) continue;
+        const shm::PoolRow& pool = core_.pool(equal.row);
+        if (pool.state == shm::PoolState::kDraining) continue;
+        const bool is_counted = pool.kind == shm::PoolKind::kCounted;
+        const uint32_t staying = is_counted ? std::min(pool.slots, pool.slots_wanted) : pool.slots;
+        sum += staying - std::min(staying, pool.drained);
+    }
+    return sum;
 }
 
 bool UidAccounts::is_made(uint32_t row) const {
@@ -51,10 +84,7 @@ bool UidAccounts::is_active(uint32_t row) const {
 }
 
 int64_t UidAccounts::share_of(uint32_t users) const {
-    int64_t slots = 0;
-    for (const uint32_t pool : equal_pools_)
-        slots += core_.pool(pool).slots;
-    return std::min(slots, kRateMax) * kMicros / std::max(users, 1U);
+    return std::min(slots(), kRateMax) * kMicros / std::max(users, 1U);
 }
 
 void UidAccounts::admit(const Session& session) {
@@ -117,11 +147,22 @@ void UidAccounts::give_way() {
     }
 }
 
+void UidAccounts::note() {
+    const bool shared = shares();
+    if (shared_ && !shared && template_) {  // their rate is the template's again
+        renewing_ = true;
+        next_ = shm::kNoRow;
+    }
+    shared_ = shared;
+    stale_ = stale_ || (shared && (!core_.decisions().empty() || slots() != slots_));
+}
+
 void UidAccounts::look(core::TimeNs now) {
     looked_ns_ = now;
     next_ = 0;
     stale_ = false;
     if (!shares()) return;
+    slots_ = slots();
     uint32_t users = 0;
     for (uint32_t row = 0; row < core_.accounts_max(); ++row)
         users += is_made(row) && is_active(row) ? 1 : 0;

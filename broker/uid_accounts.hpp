@@ -5,9 +5,10 @@
 // the file: a file without a template deletes them. When all rows are in use, such accounts that
 // hold nothing and wait for nothing give way.
 //
-// An equal share is a rate: all slots of the pools that are shared so, divided by the users that
-// are active in them. A user is active while it holds or waits for a slot and until the next look,
-// a second later at least: users who come and go between two looks change no rates.
+// An equal share is a rate: all slots of the pools that are shared so and that may be granted,
+// divided by the users that are active in them. A user is active while it holds or waits for a slot
+// and until the next look, a second later at least: users who come and go between two looks change
+// no rates.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -42,7 +43,7 @@ class UidAccounts {
         return template_ && (renewing_ || next_ != shm::kNoRow);
     }
     // Behind the pass of a turn.
-    void note() { stale_ = stale_ || (shares() && !core_.decisions().empty()); }
+    void note();
     // When the next look is due though nothing happens until then; kNever: the last one has seen
     // all that has happened, or there is nothing to look at.
     [[nodiscard]] core::TimeNs next_due() const { return stale_ ? next_look() : shm::kNever; }
@@ -51,9 +52,17 @@ class UidAccounts {
     static constexpr core::TimeNs kLookEvery = 1'000'000'000;
     static constexpr uint32_t kGiveWayAtOnce = 16;
 
+    // A pool of another name may have its row when it has gone.
+    struct EqualPool {
+        uint32_t row;
+        std::string name;
+    };
+
     [[nodiscard]] bool is_made(uint32_t row) const;  // from a template
     [[nodiscard]] bool is_active(uint32_t row) const;
-    [[nodiscard]] bool shares() const { return template_ && !equal_pools_.empty(); }
+    [[nodiscard]] bool lives(const EqualPool& pool) const;
+    [[nodiscard]] bool shares() const;
+    [[nodiscard]] int64_t slots() const;  // of the pools that are shared
     // Whoever waits for it and whoever looks ask the same, or the turn would wake for nothing.
     [[nodiscard]] core::TimeNs next_look() const {
         return shares() ? looked_ns_ + kLookEvery : shm::kNever;
@@ -66,15 +75,17 @@ class UidAccounts {
 
     core::Core& core_;
     std::optional<AccountSettings> template_;
-    std::set<std::string> named_;        // accounts of the file
-    std::vector<uint32_t> equal_pools_;  // rows
-    std::vector<uint8_t> has_claimed_;   // account row → since the last look
-    int64_t share_ = 0;                  // the rate
+    std::set<std::string> named_;  // accounts of the file
+    std::vector<EqualPool> equal_pools_;
+    std::vector<uint8_t> has_claimed_;  // account row → since the last look
+    int64_t share_ = 0;                 // the rate
+    int64_t slots_ = 0;                 // that it was reckoned from
     core::TimeNs looked_ns_ = 0;
     uint32_t next_ = shm::kNoRow;  // account row to be looked at; kNoRow: all have been
     bool renewing_ = false;
     bool stale_ = false;  // the last look has not seen what was decided, or counts who may be gone
     bool has_warned_ = false;
+    bool shared_ = false;  // in the last turn
 };
 
 }  // namespace dibs

@@ -28,6 +28,9 @@ class UidAccountsTest : public testing::Test {
                                           .order = shm::PoolOrder::kAccount,
                                           .promote_threshold = 0});
         bench_.accounts.set_equal(row, equal);
+        config_.pools.assign(1, {});
+        config_.pools[0].name = "gpu";
+        config_.pools[0].equal_share = equal;
     }
     void configure(const std::optional<AccountSettings>& settings, bool renew = false) {
         config_.account_default = settings;
@@ -42,6 +45,15 @@ class UidAccountsTest : public testing::Test {
         bench_.now += kSecond;
         bench_.turn();
         EXPECT_EQ(bench_.core.check_all(), std::vector<std::string>{});
+    }
+    void drain(uint32_t number, bool on) {
+        bench_.core.begin_turn(bench_.now);
+        bench_.core.apply(core::Drain{.pool = 0, .on = on, .number = number});
+        bench_.finish();
+    }
+    void leave(Session& session) {
+        bench_.sessions.end(&session, shm::Reason::kOk);
+        bench_.turn();
     }
 
     Bench bench_;
@@ -181,6 +193,75 @@ TEST_F(UidAccountsTest, LooksOnceMoreASecondLaterThoughNothingHappensAndThenRest
     bench_.turn();
     EXPECT_EQ(rate_of(1), 4'000'000);
     EXPECT_EQ(bench_.accounts.next_due(), shm::kNever);
+}
+
+// Two of four slots are drained, then one leaves: what can be granted is divided.
+TEST_F(UidAccountsTest, DividesOnlyTheSlotsThatAreGranted) {
+    gpus(4, true);
+    configure(AccountSettings{.name = "", .charge_max_ns = kSecond});
+    Session& session = bench_.open({}, 1);
+    bench_.push(session, claim(1, 0, 4));
+    wait_a_second();
+    EXPECT_EQ(rate_of(1), 4'000'000);
+    drain(0, true);
+    drain(1, true);
+    EXPECT_LE(bench_.accounts.next_due(), bench_.now + kSecond);  // though nothing was decided
+    wait_a_second();
+    EXPECT_EQ(rate_of(1), 2'000'000);
+    drain(0, false);
+    drain(1, false);
+    wait_a_second();
+    EXPECT_EQ(rate_of(1), 4'000'000);
+    gpus(3, true);
+    EXPECT_EQ(bench_.core.pool(0).slots, 4U);  // it is held
+    bench_.turn();
+    wait_a_second();
+    EXPECT_EQ(rate_of(1), 3'000'000);
+}
+
+// The pool that was shared is gone or leaves: its users pay as the template says.
+TEST_F(UidAccountsTest, SharesNothingOfAPoolThatTheFileNoLongerNames) {
+    gpus(4, true);
+    configure(AccountSettings{.name = "", .charge_max_ns = kSecond});
+    Session& session = bench_.open({}, 1);
+    bench_.push(session, claim(1, 0));
+    wait_a_second();
+    EXPECT_EQ(rate_of(1), 4'000'000);
+    config_.pools.clear();
+    configure(AccountSettings{.name = "", .rate = {2'000'000}, .charge_max_ns = kSecond}, true);
+    wait_a_second();
+    EXPECT_EQ(rate_of(1), 2'000'000);
+    wait_a_second();
+    EXPECT_EQ(bench_.accounts.next_due(), shm::kNever);
+}
+
+TEST_F(UidAccountsTest, SharesNothingOfAPoolThatHasGone) {
+    gpus(4, true);
+    configure(AccountSettings{.name = "", .rate = {2'000'000}, .charge_max_ns = kSecond});
+    Session& session = bench_.open({}, 1);
+    bench_.push(session, claim(1, 0));
+    wait_a_second();
+    EXPECT_EQ(rate_of(1), 4'000'000);
+    const auto held = bench_.next(session);
+    bench_.push(session, word(shm::Op::kRelease, held->id, held->fence));
+    bench_.turn();
+    leave(session);
+    bench_.core.begin_turn(bench_.now);
+    ASSERT_EQ(bench_.core.delete_pool(0), shm::Reason::kOk);
+    bench_.finish();
+    bench_.turn();
+    EXPECT_EQ(rate_of(1), 2'000'000);
+    ++bench_.now;
+    const uint32_t other = bench_.pool({.name = "other",
+                                        .kind = shm::PoolKind::kCounted,
+                                        .slots = 3,
+                                        .order = shm::PoolOrder::kAccount});
+    ASSERT_EQ(other, 0U);  // its row
+    Session& next = bench_.open({}, 2);
+    bench_.push(next, claim(1, 0));
+    bench_.turn();
+    EXPECT_EQ(rate_of(2), 2'000'000);
+    EXPECT_FALSE(bench_.accounts.unfinished());
 }
 
 // Four slots, jobs of seven seconds. The first user has 60 jobs waiting before the others come, and
