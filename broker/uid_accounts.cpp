@@ -3,6 +3,8 @@
 #include "broker/uid_accounts.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <string_view>
 
 #include "broker/log.hpp"
 
@@ -15,6 +17,14 @@ namespace {
 template <class Row>
 std::string name_of(const Row& row) {
     return {row.name, row.name_size};
+}
+
+// Of an account "uid:<n>".
+uint32_t uid_of(std::string_view name) {
+    uint32_t uid = shm::kNoRow;
+    name.remove_prefix(name.find(':') + 1);
+    std::from_chars(name.data(), name.data() + name.size(), uid);
+    return uid;
 }
 
 bool is_configured(const shm::AccountRow& account) {
@@ -110,8 +120,7 @@ void UidAccounts::make(const std::string& name) {
     std::string why;
     bool made = set(name, false, &why);
     if (!made && core_.find_account(name) == shm::kNoRow) {
-        give_way();
-        made = set(name, false, &why);
+        made = give_way() && set(name, false, &why);
     }
     if (made) {
         has_claimed_[core_.find_account(name)] = 1;
@@ -137,17 +146,42 @@ bool UidAccounts::set(const std::string& name, bool keep_balance, std::string* w
     return core_.set_account(config, why);
 }
 
-// Some of those that nobody would miss now: an account that is wanted again is made again.
-void UidAccounts::give_way() {
-    uint32_t given = 0;
-    for (uint32_t row = 0; row < core_.accounts_max() && given < kGiveWayAtOnce; ++row) {
-        if (!is_made(row) || core_.account(row).held != 0 || core_.waiting_of(row) != 0) continue;
+// Nobody would miss it now: an account that is wanted again is made again. A debt would be lost.
+bool UidAccounts::may_give_way(uint32_t row) const {
+    if (!is_made(row) || core_.uses_of(row) != 0) return false;
+    const auto balance = core_.balance(row);
+    const bool owes =
+        std::any_of(balance.begin(), balance.end(), [](int64_t of) { return of < 0; });
+    return !owes && !users_->contains(uid_of(name_of(core_.account(row))));
+}
+
+// One at a time; in a turn each row is asked once.
+bool UidAccounts::give_way() {
+    if (!users_) find_users();
+    for (; asked_ < core_.accounts_max(); ++asked_) {
+        const uint32_t row = gives_way_;
+        gives_way_ = (gives_way_ + 1) % core_.accounts_max();
+        if (!may_give_way(row)) continue;
+        ++asked_;
+        has_claimed_[row] = 0;
         core_.delete_account(name_of(core_.account(row)));
-        given += core_.account(row).state == 0 ? 1 : 0;  // a session may name it still
+        return true;
+    }
+    return false;
+}
+
+// A session need not use its user's account: it may be older than the pools that charge one.
+void UidAccounts::find_users() {
+    users_.emplace();
+    for (uint32_t row = 0; row < core_.sessions_max(); ++row) {
+        const shm::SessionRow& session = core_.session(row);
+        if (session.state != shm::SessionState::kFree) users_->insert(session.uid);
     }
 }
 
 void UidAccounts::note() {
+    asked_ = 0;
+    users_.reset();
     const bool shared = shares();
     if (shared_ && !shared && template_) {  // their rate is the template's again
         renewing_ = true;

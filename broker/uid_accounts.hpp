@@ -2,8 +2,8 @@
 //
 // With [account_default] or a pool with share = "equal", a uid that pays from "uid:<n>" gets that
 // account, made from the template, with its first claim in a pool ordered by account. They are of
-// the file: a file without a template deletes them. When all rows are in use, such accounts that
-// hold nothing and wait for nothing give way.
+// the file: a file without a template deletes them. When all rows are in use, one that owes
+// nothing gives way for each that is wanted, of a user without a session, a claim or a lease.
 //
 // An equal share is a rate: all slots of the pools that are shared so and that may be granted,
 // divided by the users that are active in them. A user is active while it holds or waits for a slot
@@ -50,8 +50,6 @@ class UidAccounts {
 
   private:
     static constexpr core::TimeNs kLookEvery = 1'000'000'000;
-    static constexpr uint32_t kGiveWayAtOnce = 16;
-
     // A pool of another name may have its row when it has gone.
     struct EqualPool {
         uint32_t row;
@@ -71,7 +69,9 @@ class UidAccounts {
     void look(core::TimeNs now);
     bool set(const std::string& name, bool keep_balance, std::string* why);
     void make(const std::string& name);
-    void give_way();
+    [[nodiscard]] bool may_give_way(uint32_t row) const;
+    bool give_way();
+    void find_users();
 
     core::Core& core_;
     std::optional<AccountSettings> template_;
@@ -85,7 +85,10 @@ class UidAccounts {
     bool renewing_ = false;
     bool stale_ = false;  // the last look has not seen what was decided, or counts who may be gone
     bool has_warned_ = false;
-    bool shared_ = false;  // in the last turn
+    bool shared_ = false;                      // in the last turn
+    uint32_t gives_way_ = 0;                   // account row to be asked next
+    uint32_t asked_ = 0;                       // rows, in this turn: each once at most
+    std::optional<std::set<uint32_t>> users_;  // uids with a session; none: not counted this turn
 };
 
 }  // namespace dibs

@@ -35,6 +35,10 @@ uint32_t Core::waiting_of(uint32_t account) const {
     return parts_->book ? parts_->book->account_waits[account] : 0;
 }
 
+uint32_t Core::uses_of(uint32_t account) const {
+    return parts_->book ? parts_->book->account_uses[account] : 0;
+}
+
 uint8_t Core::best_class(uint32_t account) const {
     return parts_->book ? parts_->best_class(account) : kFreeClass;
 }

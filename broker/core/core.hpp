@@ -220,6 +220,7 @@ class Core {
     [[nodiscard]] std::array<int64_t, shm::kClasses> balance(uint32_t account) const;  // now
     [[nodiscard]] uint64_t used_us(uint32_t account) const;     // microseconds of slots, by now
     [[nodiscard]] uint32_t waiting_of(uint32_t account) const;  // claims
+    [[nodiscard]] uint32_t uses_of(uint32_t account) const;     // sessions, claims and leases
     [[nodiscard]] uint8_t best_class(uint32_t account) const;   // 5 = free
     // How many slots with a label that begins with "key:" it may hold.
     [[nodiscard]] std::vector<std::pair<std::string, uint32_t>> label_limits(

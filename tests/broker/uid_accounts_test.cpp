@@ -358,27 +358,68 @@ class FewAccountsTest : public UidAccountsTest {
     FewAccountsTest() : UidAccountsTest(kFew) {}
 };
 
-TEST_F(FewAccountsTest, LetsThoseGiveWayThatHoldNothing) {
+TEST_F(FewAccountsTest, LetsOneGiveWayWhoseUserHasGoneAndOwesNothing) {
     gpus(4, false);
     configure(AccountSettings{.name = "", .rate = {1'000'000}});
-    std::vector<Session*> users;
-    for (const uint32_t uid : {1U, 2U, 3U, 4U})
-        users.push_back(&bench_.open({}, uid));
-    const auto claims = [&](size_t user) {
-        bench_.push(*users[user], claim(1, 0));
+    const auto claims = [&](Session& user) {
+        bench_.push(user, claim(1, 0));
         bench_.turn();
-        return *bench_.next(*users[user]);
+        return *bench_.next(user);
     };
-    const shm::Completion first = claims(0);
-    (void)claims(1);
-    bench_.push(*users[0], word(shm::Op::kRelease, first.id, first.fence));
-    bench_.turn();
-    EXPECT_EQ(claims(2).outcome, shm::Outcome::kGranted);
+    const auto gives_back = [&](Session& user, const shm::Completion& held) {
+        bench_.push(user, word(shm::Op::kRelease, held.id, held.fence));
+        bench_.turn();
+    };
+    Session& first = bench_.open({}, 1);
+    Session& second = bench_.open({}, 2);
+    Session& third = bench_.open({}, 3);
+    const shm::Completion of_first = claims(first);
+    const shm::Completion of_second = claims(second);
+    gives_back(first, of_first);
+    EXPECT_EQ(claims(third).outcome, shm::Outcome::kRejected);  // one is there, one holds a slot
+    EXPECT_EQ(rate_of(1), 1'000'000);
+    EXPECT_EQ(rate_of(2), 1'000'000);
+    leave(first);
+    EXPECT_EQ(claims(third).outcome, shm::Outcome::kGranted);
     EXPECT_EQ(rate_of(1), 0);
     EXPECT_EQ(rate_of(2), 1'000'000);
     EXPECT_EQ(rate_of(3), 1'000'000);
-    EXPECT_EQ(claims(3).outcome, shm::Outcome::kRejected);  // both others hold slots
-    EXPECT_EQ(rate_of(4), 0);
+    bench_.core.begin_turn(bench_.now);
+    ASSERT_TRUE(bench_.core.reset_balance("uid:2", std::vector<int64_t>{-5'000'000}, nullptr));
+    bench_.finish();
+    gives_back(second, of_second);
+    leave(second);
+    Session& fourth = bench_.open({}, 4);
+    EXPECT_EQ(claims(fourth).outcome, shm::Outcome::kRejected);  // its debt would be lost
+    ASSERT_EQ(rate_of(2), 1'000'000);
+    EXPECT_EQ(bench_.core.balance(bench_.core.find_account("uid:2"))[0], -5'000'000);
+    bench_.now += 5 * kSecond;  // it has paid
+    bench_.release_read(fourth);
+    bench_.push(fourth, claim(2, 0));
+    bench_.turn();
+    EXPECT_EQ(bench_.next(fourth)->outcome, shm::Outcome::kGranted);
+    EXPECT_EQ(rate_of(2), 0);
+    EXPECT_EQ(rate_of(4), 1'000'000);
+    EXPECT_EQ(bench_.core.check_all(), std::vector<std::string>{});
+}
+
+TEST_F(FewAccountsTest, LetsNoMoreGiveWayThanAreNeeded) {
+    gpus(4, false);
+    configure(AccountSettings{.name = "", .rate = {1'000'000}});
+    for (const uint32_t uid : {1U, 2U}) {
+        Session& user = bench_.open({}, uid);
+        bench_.push(user, claim(1, 0));
+        bench_.turn();
+        const auto held = bench_.next(user);
+        bench_.push(user, word(shm::Op::kRelease, held->id, held->fence));
+        bench_.turn();
+        leave(user);
+    }
+    Session& third = bench_.open({}, 3);
+    bench_.push(third, claim(1, 0));
+    bench_.turn();
+    EXPECT_EQ(rate_of(1) + rate_of(2), 1'000'000);
+    EXPECT_EQ(rate_of(3), 1'000'000);
     EXPECT_EQ(bench_.core.check_all(), std::vector<std::string>{});
 }
 
