@@ -10,7 +10,7 @@ import re
 import sys
 
 from holding import wait_until
-from tap import Skip, case, expect_equal, main
+from tap import Skip, case, expect, expect_equal, main
 
 PAGE = (pathlib.Path(__file__).resolve().parents[2] / "docs/gpus.md").read_text()
 BLOCKS = dict(re.findall(r"^```toml\n# (\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
@@ -112,6 +112,27 @@ def jobs(place):
     done.wait()
     await_count(place, "claims", 2)
     expect_equal(holders(place), [f"uid:{A}", f"uid:{A}", f"uid:{B}"])
+
+
+@case("an account that is wanted takes nobody's place who is there, and the refused claim is told why")
+def full(place):
+    if os.geteuid() != 0:
+        raise Skip("only root can claim as several users")
+    pool = BLOCKS["gpus"].partition("# Of each user")[0].replace('"0660"', '"0666"')
+    place.folder.chmod(0o755)
+    place.start(pool + 'share = "equal"\n[limits]\naccounts = 2\n')
+    claim(place, "gpu", A)
+    job_of_b = claim(place, "gpu", B)
+    await_count(place, "leases", 2)
+    code, out, err = place.run("exec", "gpu", "--timeout", "1h", "--", "true", user=C)
+    expect_equal((code, out), (6, ""))
+    expect(f"the broker's tables are full; all 2 accounts are in use, and uid:{C} is none of them "
+           "(limits.accounts in dibsd's configuration)" in err, err)
+    expect(min(account(place, uid)["rate_micros"][0] for uid in (A, B)) > 0, rows(place, "leases"))
+    job_of_b.terminate()
+    job_of_b.wait()
+    await_count(place, "clients", 1)
+    expect_equal(place.run("exec", "gpu", "--timeout", "1h", "--", "true", user=C)[0], 0)
 
 
 if __name__ == "__main__":

@@ -36,6 +36,23 @@ std::string units_hint(const Attachment& attachment, uint32_t pool) {
            std::to_string(attachment.describe(pool).units_max);
 }
 
+// Every user has an account of its own where the configuration has a template of one, as long as
+// there is a row for it. Empty: there is one, or it has its account.
+std::string accounts_hint(const Attachment& attachment, const Options& options) {
+    const std::string own =
+        options.account.empty() ? "uid:" + std::to_string(geteuid()) : options.account;
+    dibs_share share = {};
+    share.size = sizeof share;
+    for (uint32_t place = 0;; ++place) {
+        const int code = dibs_account_share(attachment.session(), place, &share);
+        if (code == DIBS_EARGUMENT && place != 0) {
+            return "; all " + std::to_string(place) + " accounts are in use, and " + own +
+                   " is none of them (limits.accounts in dibsd's configuration)";
+        }
+        if (code != DIBS_OK || own == share.name) return "";
+    }
+}
+
 // Who waits at a terminal learns at once what a program learns at the end.
 void tell_wait(const Attachment& attachment, uint32_t pool, const Options& options) {
     if (options.now || isatty(STDERR_FILENO) == 0) return;
@@ -144,9 +161,10 @@ Failure not_granted(const Awaited& awaited,
     if (end.code == DIBS_ENOTALLOWED || end.refused_by != 0) {
         return {exit_code_of(end.code), start + against_rule(end, options)};
     }
+    const std::string full = end.code == DIBS_ETABLES ? accounts_hint(attachment, options) : "";
     const int code = exit_code_of(end.code);
     return {code == kExitNoneFree ? options.conflict_exit.value_or(code) : code,
-            start + dibs_strerror(end.code) +
+            start + dibs_strerror(end.code) + full +
                 (end.code == DIBS_EBUSY ? who : shown_holder(end.holder)) + retry_hint(end)};
 }
 
