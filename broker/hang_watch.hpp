@@ -26,6 +26,8 @@ class HangWatch {
     static constexpr uint64_t kLongestRestNs = uint64_t{1} << 62U;  // a wait that is none
     static constexpr uint64_t kServesWithinNs =
         30'000'000'000;  // of a start: it looks at every row
+    // Another program than the keeper's: until it sets the time above, or serves.
+    static constexpr uint64_t kOtherBeginsWithinNs = 5'000'000'000;
 
     HangWatch() = default;
     // Without a descriptor it does nothing.
@@ -45,12 +47,13 @@ class HangWatch {
     void rest(uint64_t wait_ns) const {
         set(wait_ns >= kLongestRestNs ? 0 : wait_ns + kRingsAfterNs);
     }
-    void set(uint64_t ns) const {
-        if (!timer_.valid()) return;
+    void set(uint64_t ns) const { set(timer_.get(), ns); }
+    static void set(int timer, uint64_t ns) {
+        if (timer < 0) return;
         struct itimerspec when = {};
         when.it_value.tv_sec = static_cast<time_t>(ns / 1'000'000'000);
         when.it_value.tv_nsec = static_cast<long>(ns % 1'000'000'000);
-        (void)timerfd_settime(timer_.get(), 0, &when, nullptr);
+        (void)timerfd_settime(timer, 0, &when, nullptr);
     }
 
   private:

@@ -26,14 +26,12 @@ namespace dibs {
 
 namespace {
 
-constexpr uint64_t kBeginsWithinNs = 1'000'000'000;  // of its word, if it was started ahead
-constexpr uint32_t kPutAsideAfter = 3;               // failed starts running
+constexpr uint32_t kPutAsideAfter = 3;  // failed starts running
 constexpr uint32_t kGiveUpAfter = 6;
 constexpr uint64_t kPauseNs = 100'000'000;  // before what has failed is tried again
 constexpr uint32_t kUnservedAtOnce = 3;     // deaths before a pause
 constexpr uint32_t kUnservedSoon = 20;      // deaths before longer ones, up to 32 times as long
 constexpr uint32_t kDoublings = 5;
-constexpr uint32_t kBeginLooks = 5;
 constexpr uint32_t kKillsOfAnUpgrade = 3;     // by SIGKILL before it serves: of no memory, say
 constexpr uint64_t kTellAgainNs = 5'000'000;  // where there was no room, though it seems there is
 
@@ -57,12 +55,6 @@ uint64_t pause_after(uint32_t deaths) {
 
 bool is_unable(const std::optional<Process::Ending>& ending) {
     return ending && !ending->by_signal && ending->number == kExitUnable;
-}
-
-std::string shown(const std::optional<Process::Ending>& ending) {
-    if (!ending) return "";
-    return (ending->by_signal ? " of signal " : " with exit code ") +
-           std::to_string(ending->number);
 }
 
 // poll(2), for those that are there. It refuses more than the limit of descriptors, which somebody
@@ -233,7 +225,8 @@ void Keeper::start_broker() {
     start_program();
     serving_ = answers_ = hung_ = yielded_ = false;
     store_broker();  // before it is given anything that it could write to
-    watch_.set(HangWatch::kServesWithinNs);
+    started_ns_ = Clock::monotonic();
+    watch_.set(runs_other_ ? HangWatch::kOtherBeginsWithinNs : HangWatch::kServesWithinNs);
     KeeperMessage begin;
     begin.word = KeeperWord::kBegin;
     begin.death_ns = death_ns_;
@@ -253,47 +246,11 @@ void Keeper::start_broker() {
     start_again_ = false;
 }
 
-// What lies at the path is an upgrade. What cannot be started, or begin, is none: what served until
-// now goes on. A keeper that is restricted may not even start it.
-void Keeper::start_program() {
-    runs_other_ = !only_own_ && program_.replaced();
-    if (auto ahead = standby_.take(program_, runs_other_)) {
-        broker_ = std::move(ahead->process);
-        socket_ = std::move(ahead->socket);
-        begins_by_ns_ = Clock::monotonic() + kBeginsWithinNs;
-        begin_looks_ = kBeginLooks;
-        begun_ = false;
-        return;
-    }
-    auto [own, others] = KeeperSocket::make_pair();
-    launch(others.get());
-    socket_ = KeeperSocket(std::move(own));
-}
-
-void Keeper::launch(int socket) {
-    if (runs_other_) {
-        try {
-            broker_ = Process::start(program_, "--link", socket);
-            return;
-        } catch (const std::system_error& error) {
-            go_back(error.what());
-        }
-    }
-    broker_ = Process::start_own(program_, "--link", socket);
-}
-
 void Keeper::start_standby() {
     const uint64_t now = Clock::monotonic();
     if (asked_ns_ == 0) standby_.look(broker_, now);
     if (now < standby_.due_ns()) return;
     standby_.start(program_, !only_own_ && program_.replaced(), broker_, now);
-}
-
-void Keeper::go_back(const std::string& why) {
-    only_own_ = true;
-    runs_other_ = false;
-    log::error("the program at " + program_.path + " cannot go on (" + why +
-               "): the one that this keeper is does, until SIGUSR2 or a new start of the service");
 }
 
 void Keeper::hand_over(const Held& held) {
@@ -439,6 +396,7 @@ void Keeper::broker_died() {
     if (serving_) death_ns_ = now;
     socket_.reset();
     // Before anything is touched that it may still have held: it is waited for, if it is ours.
+    if (runs_other_ && !serving_) broker_.kill_group();  // whatever the program was
     const std::optional<Process::Ending> ending = broker_.ending();
     broker_ = Process();
     start_again_ = true;  // whatever this process lacks below
@@ -455,7 +413,8 @@ void Keeper::broker_died() {
     if (unserved_ > kUnservedAtOnce || is_unable(ending)) {
         start_due_ns_ = now + pause_after(unserved_);
     }
-    if (yielded_ || (ending && !ending->by_signal && ending->number == kExitYielded)) {
+    // By its word; by its exit code only if it is a broker for certain.
+    if (yielded_ || (serving_ && ending && !ending->by_signal && ending->number == kExitYielded)) {
         only_own_ = false;
         standby_.let_go();  // what it has loaded may be what is to be changed
         log::info("the broker has made way: starting the next one");
@@ -483,7 +442,7 @@ bool Keeper::worth_another(const std::optional<Process::Ending>& ending, bool be
     if (!begun) return true;
     ++unserved_;
     if (runs_other_ && ever_served_ && (!killed || unserved_ == kKillsOfAnUpgrade)) {
-        go_back("it ended" + shown(ending));
+        go_back(failed_how(ending));
         return true;
     }
     // Who is to stop does not wait for ever until one could see to it, nor puts STATE aside for

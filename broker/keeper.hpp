@@ -87,6 +87,7 @@ class Keeper {
     void launch(int socket);
     void start_standby();
     void go_back(const std::string& why);
+    [[nodiscard]] std::string failed_how(const std::optional<Process::Ending>& ending) const;
     void hand_over(const Held& held);
     void hear();
     void take(KeeperPacket& packet);
@@ -128,6 +129,7 @@ class Keeper {
     uint32_t failed_starts_ = 0;           // running
     uint32_t unserved_ = 0;                // deaths running before they served, of whatever
     uint64_t start_due_ns_ = 0;            // not before
+    uint64_t started_ns_ = 0;              // this broker; monotonic
     uint64_t begins_by_ns_ = shm::kNever;  // one that was started ahead, until it says a word
     uint32_t begin_looks_ = 0;             // left behind that time
     bool begun_ = true;                    // unless it was started ahead and has said nothing yet

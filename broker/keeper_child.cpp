@@ -140,6 +140,12 @@ void Process::signal(int number) const {
     (void)syscall(SYS_pidfd_send_signal, pidfd_.get(), number, nullptr, 0);
 }
 
+// Of a child that has not been waited for the number is nobody else's.
+void Process::kill_group() const {
+    const pid_t pid = pid_of(pidfd_.get()).value_or(0);
+    if (pid > 1) (void)kill(-pid, SIGKILL);
+}
+
 bool Process::stopped() const {
     siginfo_t about = {};
     return waitid(P_PIDFD, static_cast<id_t>(pidfd_.get()), &about, WSTOPPED | WNOHANG | WNOWAIT) ==
@@ -154,6 +160,12 @@ std::optional<Process::Ending> Process::ending() const {
         return std::nullopt;
     }
     return Ending{about.si_code != CLD_EXITED, about.si_status};
+}
+
+std::string shown(const std::optional<Process::Ending>& ending) {
+    if (!ending) return "";
+    return (ending->by_signal ? " of signal " : " with exit code ") +
+           std::to_string(ending->number);
 }
 
 }  // namespace dibs

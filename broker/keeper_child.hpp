@@ -61,6 +61,8 @@ class Process {
     // Waits for its death, for so long at most. False: it lives.
     [[nodiscard]] bool await_death(int ms) const;
     void signal(int number) const;
+    // Ends what it has started and left in its process group, dead or not, before ending().
+    void kill_group() const;
     // A child of ours that somebody has stopped, and nobody has continued.
     [[nodiscard]] bool stopped() const;
 
@@ -76,5 +78,8 @@ class Process {
 
     shm::Descriptor pidfd_;
 };
+
+// " with exit code 1"; nothing where it is not known.
+[[nodiscard]] std::string shown(const std::optional<Process::Ending>& ending);
 
 }  // namespace dibs

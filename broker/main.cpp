@@ -31,6 +31,7 @@
 #include "broker/config_copy.hpp"
 #include "broker/descriptors.hpp"
 #include "broker/failed_state.hpp"
+#include "broker/hang_watch.hpp"
 #include "broker/head_start.hpp"
 #include "broker/keeper.hpp"
 #include "broker/keeper_child.hpp"
@@ -197,6 +198,7 @@ int serve_kept(const dibs::Arguments& arguments) {
     dibs::name_process("dibsd-broker");
     dibs::Inheritance inheritance = keeper.receive();
     keeper.set_watch(inheritance.watch.get());
+    dibs::HangWatch::set(inheritance.watch.get(), dibs::HangWatch::kServesWithinNs);  // it runs
     dibs::Config config;
     if (!configure(arguments, inheritance, &config)) return kExitUsage;
     if (config.text) keeper.keep_config(*config.text);

@@ -81,6 +81,7 @@ void Standby::look(const Process& like, uint64_t now_ns) {
 }
 
 std::optional<Process::Ending> Standby::ended(uint64_t now_ns) {
+    process_.kill_group();  // whatever the program at the path is
     const std::optional<Process::Ending> ending = process_.ending();
     process_ = Process();
     socket_.reset();
@@ -105,6 +106,7 @@ void Standby::let_go() {
     if (process_.pidfd() < 0) return;
     settle();  // there is hardly ever one
     process_.signal(SIGKILL);
+    process_.kill_group();
     leaving_ = std::exchange(process_, Process());
     socket_.reset();
 }

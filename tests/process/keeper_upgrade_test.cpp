@@ -1,9 +1,11 @@
 // tests/process/keeper_upgrade_test.cpp -- another program lies at dibsd's path, and a broker is to
 // begin.
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
 
 #include <array>
@@ -70,6 +72,54 @@ TEST(Upgrade, ThatCannotGoOnLeavesTheServiceToTheOldProgram) {
     kill(dibsd.keeper(), SIGUSR2);
     await_epoch(client, 4);
     EXPECT_EQ(program_of(dibsd.broker(third)), program.path());
+}
+
+// Not even one that ends as a broker does that makes way.
+TEST(Upgrade, ThatEndsBeforeItServesLeavesTheServiceToTheOldProgramWhateverItsExitCode) {
+    const Folder folder;
+    const ReplaceableDibsd program(folder);
+    const KeptDibsd dibsd(folder, kCounted);
+    RawClient client(dibsd.socket());
+    client.claim(1);
+    const auto granted = client.wait();
+    ASSERT_TRUE(granted);
+    uint64_t epoch = 1;
+    for (const int code : {0, 1, 2, kExitYielded, kExitUnable, 126}) {
+        program.replace(folder.write("bad", "#!/bin/sh\nexit " + std::to_string(code) + "\n"));
+        kill(dibsd.keeper(), SIGUSR2);
+        await_epoch(client, ++epoch);
+        EXPECT_EQ(program_of(dibsd.broker()), program.path() + " (deleted)");
+    }
+    client.release(*granted);
+    EXPECT_EQ(client.wait()->reason, Reason::kOk);
+}
+
+// And nothing of what it has started is left, whether it hangs or ends.
+TEST(Upgrade, ThatHangsIsEndedWithAllThatItHasStarted) {
+    const Folder folder;
+    const ReplaceableDibsd program(folder);
+    const KeptDibsd dibsd(folder, kCounted);
+    RawClient client(dibsd.socket());
+    client.claim(1);
+    const auto granted = client.wait();
+    ASSERT_TRUE(granted);
+    const std::string note = folder.path() + "/note";
+    uint64_t epoch = 1;
+    for (const char* const last : {"exit 1", "wait"}) {
+        // Its standard output is the note's: at an end where nobody has it any more.
+        program.replace(
+            folder.write("bad", "#!/bin/sh\nexec > " + note + "\nsleep 1000 &\n" + last + "\n"));
+        ASSERT_EQ(mkfifo(note.c_str(), 0600), 0);
+        const shm::Descriptor end(open(note.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+        kill(dibsd.keeper(), SIGUSR2);
+        await_epoch(client, ++epoch);
+        struct pollfd nobody = {end.get(), POLLIN, 0};
+        (void)poll(&nobody, 1, -1);
+        EXPECT_NE(nobody.revents & POLLHUP, 0);
+        std::filesystem::remove(note);
+    }
+    client.release(*granted);
+    EXPECT_EQ(client.wait()->reason, Reason::kOk);
 }
 
 // Of want of memory, say: each of its brokers is killed before it serves.
