@@ -123,6 +123,7 @@ void Control::prepare(const std::vector<Session*>& adopted, bool draining) {
         keeper_->hold_listener(listener_fd(), listener_->inode());
         listener_->leave_name(true);
         watch_keeper();
+        conversations_.set_not_upgraded(keeper_->not_upgraded());
     }
     for (Session* session : adopted) {
         admission_.adopt(session->peer.uid, memory_of(session->sizes));

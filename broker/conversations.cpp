@@ -431,6 +431,7 @@ void Conversations::answer(std::unique_ptr<AdminJob> job, uint64_t now_ns) {
         admin::StatusT& status = *job->answer.status;
         status.version = DIBS_VERSION;
         status.hardening = hardening_;
+        status.not_upgraded = not_upgraded_;
         status.pid = static_cast<uint32_t>(getpid());
         status.uptime_ns = now_ns - started_ns_;
     }

@@ -58,6 +58,8 @@ class Conversations {
     [[nodiscard]] uint64_t next_due() const;  // monotonic; kNever = none
     // What a status says of the broker's own restrictions. Before anybody is heard.
     void set_hardening(std::string text) { hardening_ = std::move(text); }
+    // And of the program that was to serve in its place.
+    void set_not_upgraded(std::string why) { not_upgraded_ = std::move(why); }
     // A snapshot that was sent whole is made the state that a successor is to go on from, if the
     // turn agrees; then replaced() says so to whoever sent it. It stays here until this broker's
     // end: the keeper that it is handed to may die, and the next one must have it, too.
@@ -142,6 +144,7 @@ class Conversations {
     uint64_t next_number_ = 1;
     uint64_t started_ns_;
     std::string hardening_ = "none";
+    std::string not_upgraded_;
 };
 
 }  // namespace dibs

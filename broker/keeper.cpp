@@ -238,6 +238,7 @@ void Keeper::start_broker() {
     begin.replaceable = runs_other_ && ever_served_ ? 1 : 0;
     const std::array<int, 2> descriptors = {self_.get(), watch_.fd()};
     socket_.send(begin, descriptors);
+    tell_why_not_upgraded();
     for (const auto& [key, held] : held_)
         hand_over(held);
     KeeperMessage go;
@@ -415,9 +416,9 @@ void Keeper::broker_died() {
     }
     // By its word; by its exit code only if it is a broker for certain.
     if (yielded_ || (serving_ && ending && !ending->by_signal && ending->number == kExitYielded)) {
-        only_own_ = false;
-        standby_.let_go();  // what it has loaded may be what is to be changed
         log::info("the broker has made way: starting the next one");
+        standby_.let_go();  // what it has loaded may be what is to be changed
+        try_program();
     } else {
         log::warning("the broker died" + shown(ending) + (hung_ ? ", it hung" : "") +
                      ": starting the next one");

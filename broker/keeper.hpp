@@ -86,7 +86,9 @@ class Keeper {
     void start_program();
     void launch(int socket);
     void start_standby();
+    void try_program();
     void go_back(const std::string& why);
+    void tell_why_not_upgraded();
     [[nodiscard]] std::string failed_how(const std::optional<Process::Ending>& ending) const;
     void hand_over(const Held& held);
     void hear();
@@ -149,6 +151,7 @@ class Keeper {
     bool yielded_ = false;       // makes way: by its own word
     bool runs_other_ = false;    // this broker is another program than the keeper
     bool only_own_ = false;      // such a one could not go on
+    std::string not_upgraded_;   // why
     bool start_again_ = false;   // there is no broker that has been told everything
     bool leaving_ = false;       // the service is restarted: the manager holds what goes on
     bool finished_ = false;

@@ -81,6 +81,9 @@ Inheritance KeeperLink::receive() {
         }
         if (packet.message.word == KeeperWord::kGo) return inheritance;
         if (packet.message.word == KeeperWord::kHold) take(packet, inheritance);
+        if (packet.message.word == KeeperWord::kNotUpgraded) {
+            not_upgraded_.append(packet.message.text, packet.message.text_size);
+        }
         if (packet.message.word != KeeperWord::kBegin) continue;
         inheritance.death_ns = packet.message.death_ns;
         inheritance.clock_offset = packet.message.clock_offset;

@@ -29,6 +29,8 @@ class KeeperLink {
     // Everything that the keeper has to give. Waits for it. Throws std::runtime_error if the keeper
     // is gone.
     Inheritance receive();
+    // Why the program that lies at the path does not serve in this one's place, if it was to.
+    [[nodiscard]] const std::string& not_upgraded() const { return not_upgraded_; }
     void begun();  // after having waited for it: the first word
 
     // --- what the keeper holds; each descriptor stays open until it is dropped
@@ -109,6 +111,7 @@ class KeeperLink {
     int watch_ = -1;
     uint64_t clock_offset_ = 0;
     uint64_t asked_ns_ = 0;  // to stop
+    std::string not_upgraded_;
 };
 
 }  // namespace dibs

@@ -1,6 +1,7 @@
 // broker/keeper_socket.hpp -- what keeper and broker say to each other, and the socket for it.
 //
 //   keeper ── begin {own pidfd, timer} · hold {…} … · go ─────► broker that it has started
+//   keeper ── not upgraded, between the two ─────────────────► the same, in another one's place
 //   broker ── begun ─────────────────────────────────────────► keeper that had started it ahead
 //   broker ── adopt {own pidfd, timer} · hold {…} … ──────────► keeper that it has started
 //   broker ── hold {descriptors} ─────────────────────────────► keeper
@@ -41,6 +42,7 @@ enum class KeeperWord : uint32_t {
     kCalled,    // keeper, to one that serves and answers: somebody connects; are you there?
     kHere,      // broker: I am
     kBusy,      // broker: I may not be able to say so for a while; kHere when that is over
+    kNotUpgraded,  // keeper: why the program at the path does not serve: the next piece of a text
 };
 
 enum class Kept : uint32_t { kState, kBoard, kListener, kSession, kConfig, kRemnant };
@@ -82,7 +84,7 @@ struct KeeperMessage {
     uint32_t unserved = 0;      // kBegin: nobody has served from this STATE
     uint32_t replaceable = 0;   // kBegin: another program can go on if this one cannot
     uint32_t text_size = 0;
-    char text[108] = {};  // kServing: the socket's path
+    char text[108] = {};  // kServing: the socket's path; kNotUpgraded
 };
 static_assert(sizeof(KeeperMessage) == 176);
 

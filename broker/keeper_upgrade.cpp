@@ -1,5 +1,9 @@
 // broker/keeper_upgrade.cpp -- which program the next broker is: what lies at the path, or the
 // keeper's. SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -21,6 +25,7 @@ constexpr uint32_t kBeginLooks = 5;
 // now goes on. A keeper that is restricted may not even start it.
 void Keeper::start_program() {
     runs_other_ = !only_own_ && program_.replaced();
+    if (runs_other_) not_upgraded_.clear();
     if (auto ahead = standby_.take(program_, runs_other_)) {
         broker_ = std::move(ahead->process);
         socket_ = std::move(ahead->socket);
@@ -46,11 +51,34 @@ void Keeper::launch(int socket) {
     broker_ = Process::start_own(program_, "--link", socket);
 }
 
+// What lies at the path, once more; where nothing does that could be started, it may later.
+void Keeper::try_program() {
+    only_own_ = false;
+    not_upgraded_.clear();
+    if (access(program_.path.c_str(), X_OK) == 0) return;
+    not_upgraded_ = "the program at " + program_.path + " cannot be started (" +
+                    std::generic_category().message(errno) + ")";
+    log::error(not_upgraded_ + ": the one that this keeper is goes on");
+}
+
 void Keeper::go_back(const std::string& why) {
     only_own_ = true;
     runs_other_ = false;
-    log::error("the program at " + program_.path + " cannot go on (" + why +
-               "): the one that this keeper is does, until SIGUSR2 or a new start of the service");
+    not_upgraded_ = "the program at " + program_.path + " cannot go on (" + why + ")";
+    log::error(not_upgraded_ +
+               ": the one that this keeper is does, until SIGUSR2 or a new start of the service");
+}
+
+// For whoever has ordered it, and asks the broker that serves now.
+void Keeper::tell_why_not_upgraded() {
+    KeeperMessage message;
+    message.word = KeeperWord::kNotUpgraded;
+    for (size_t at = 0; at < not_upgraded_.size(); at += message.text_size) {
+        const std::string piece = not_upgraded_.substr(at, sizeof(message.text));
+        message.text_size = static_cast<uint32_t>(piece.size());
+        std::memcpy(message.text, piece.data(), piece.size());
+        socket_.send(message);
+    }
 }
 
 std::string Keeper::failed_how(const std::optional<Process::Ending>& ending) const {

@@ -6,6 +6,8 @@
 import contextlib
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,12 +27,12 @@ BROKEN = POOLS + 'colour = "red"\n'
 
 
 @contextlib.contextmanager
-def kept(place, config=POOLS):
+def kept(place, config=POOLS, stderr=None):
     """A keeper with its broker, which both end with the case."""
     file = place.folder / "dibsd.toml"
     file.write_text('log_level = "off"\n' + config)
     with subprocess.Popen([place.dibsd, "--config", file, "--socket", place.socket],
-                          stdout=subprocess.PIPE, text=True) as keeper:
+                          stdout=subprocess.PIPE, stderr=stderr, text=True) as keeper:
         try:
             expect_equal(keeper.stdout.readline(), f"dibsd: ready on {place.socket}\n")
             yield keeper
@@ -163,6 +165,76 @@ def upgrades(place):
                 expect(set(err.splitlines()) <= {FIRST}, err)
             expect(before < status(place)["epoch"] <= before + 4, "each has one at most")
         expect_equal((status(place)["leases"], holder.poll()), (1, None))
+
+
+@contextlib.contextmanager
+def upgradable(place):
+    """A broker whose program can be replaced: its path, a function that does, and the log."""
+    program = place.folder.resolve() / "installed"
+    shutil.copy(place.dibsd, program)
+    good, place.dibsd = place.dibsd, program
+
+    def install(text=None):
+        new = place.folder / "new"
+        if text is None:
+            shutil.copy(good, new)
+        else:
+            new.write_text(text)
+        new.chmod(0o755)
+        new.rename(program)
+
+    with open(place.folder / "log", "w+", encoding="utf-8") as log, kept(place, stderr=log):
+        yield program, install, lambda: (place.folder / "log").read_text(encoding="utf-8")
+
+
+@case("upgrade: a program that does not come to serve is named, with its end; what holds goes on")
+def not_upgraded(place):
+    with upgradable(place) as (program, install, log):
+        holder, _ = hold(place, "gpu")
+        epoch = status(place)["epoch"]
+        for text, why in (("#!/bin/sh\nexit 3\n", "it ended with exit code 3"),
+                          ("#!/bin/sh\nexit 0\n", "it ended with exit code 0"),
+                          ("#!/bin/sh\nkill -9 $$\n", "it died of signal 9"),
+                          ("no program\n", f"posix_spawn of {program}: Exec format error")):
+            install(text)
+            code, out, err = place.run("upgrade")
+            after = status(place)
+            told = f"the program at {program} cannot go on ({why})"
+            expect_equal((code, out, err),
+                         (1, "", f"dibs upgrade: {told}: version {after['version']} serves in its place, "
+                                 f"epoch {after['epoch']}; the log of dibsd may say more\n"))
+            expect(f"{told}: the one that this keeper is does" in log(), log())
+            expect(after["epoch"] > epoch, "another broker serves")
+            expect_equal((after["leases"], holder.poll()), (1, None))
+        install()
+        expect_equal(place.run("upgrade", "-o", "json")[::2], (0, ""))
+        expect_equal((status(place)["leases"], holder.poll()), (1, None))
+
+
+@case("upgrade: that no program is installed is told and logged; one that is there again is taken")
+def missing(place):
+    with upgradable(place) as (program, install, log):
+        program.unlink()
+        told = f"the program at {program} cannot be started (No such file or directory)"
+        code, out, err = place.run("upgrade")
+        expect_equal((code, out), (1, ""))
+        expect(err.startswith(f"dibs upgrade: {told}: version "), err)
+        expect(f"{told}: the one that this keeper is goes on\n" in log(), log())
+        install()
+        expect_equal(place.run("upgrade", "-o", "json")[::2], (0, ""))
+        expect_equal(os.readlink(f"/proc/{status(place)['pid']}/exe"), str(program))
+
+
+@case("upgrade: a program that hangs is killed, and told with the time that it had")
+def hangs(place):
+    with upgradable(place) as (program, install, log):
+        install("#!/bin/sh\nsleep 1000\n")
+        code, out, err = place.run("upgrade")
+        expect_equal((code, out), (1, ""))
+        told = re.match(rf"dibs upgrade: (the program at {program} cannot go on "
+                        r"\(it did not serve within \d+ s, and was killed\)): version ", err)
+        expect(told is not None, err)
+        expect(told.group(1) in log(), log())
 
 
 @case("upgrade: a broker without a keeper refuses")

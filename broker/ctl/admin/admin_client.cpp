@@ -305,12 +305,16 @@ std::vector<std::unique_ptr<admin::AccountT>> AdminClient::accounts() {
 
 // Callers wait in the socket's queue until the successor listens. One that the last broker still
 // took has lost it.
-shm::AdminWelcome await_successor(const std::string& socket, uint64_t epoch) {
+shm::AdminWelcome await_successor(const std::string& socket,
+                                  uint64_t epoch,
+                                  const std::function<void(AdminClient&)>& ask) {
     constexpr int kTries = 100;
     for (int i = 1;; ++i) {
         try {
-            const AdminClient client(socket);
-            if (client.welcome().epoch > epoch) return client.welcome();
+            AdminClient client(socket);
+            if (client.welcome().epoch <= epoch) continue;
+            if (ask) ask(client);
+            return client.welcome();
         } catch (const Failure&) {
             if (i == kTries) throw;
         }

@@ -74,7 +74,10 @@ class AdminClient {
     std::vector<uint8_t> packet_;
 };
 
-// The broker that follows the one of this epoch: callers wait until it listens. Failure.
-shm::AdminWelcome await_successor(const std::string& socket, uint64_t epoch);
+// The broker that follows the one of this epoch: callers wait until it listens. `ask`, if any, asks
+// it, and is called again with the one behind it where it is gone. Failure.
+shm::AdminWelcome await_successor(const std::string& socket,
+                                  uint64_t epoch,
+                                  const std::function<void(AdminClient&)>& ask = {});
 
 }  // namespace dibs::ctl

@@ -77,6 +77,7 @@ void stop_unused(AdminClient& first) {
 struct Upgraded {
     std::string version_before;
     shm::AdminWelcome next;
+    std::string not_upgraded;  // why that is not the installed program, if it is not
 };
 
 Upgraded upgrade(const std::string& socket) {
@@ -86,7 +87,15 @@ Upgraded upgrade(const std::string& socket) {
     if (answer.code == admin::Code::refused) {
         throw Failure(kExitFailed, answer.names.empty() ? "refused" : answer.names.front());
     }
-    return {client.broker_version(), await_successor(client.path(), client.welcome().epoch)};
+    Upgraded upgraded{client.broker_version(), {}, {}};
+    const auto ask_why_not = [&](AdminClient& next) {
+        admin::RequestT request;
+        request.ask = admin::Ask::status;
+        const admin::AnswerT about = next.must(request, {});
+        upgraded.not_upgraded = about.status != nullptr ? about.status->not_upgraded : "";
+    };
+    upgraded.next = await_successor(client.path(), client.welcome().epoch, ask_why_not);
+    return upgraded;
 }
 
 // One that ends before it answers has made way for another order, or died. Its successor need not
@@ -167,8 +176,13 @@ int run_upgrade(int argc, char** argv) {
                         "some milliseconds.");
     Output output(arguments);
     if (const auto exit = arguments.parse(argc, argv)) return *exit;
-    const auto [before, next] = upgrade_whoever_serves(output.socket());
+    const auto [before, next, not_upgraded] = upgrade_whoever_serves(output.socket());
     const std::string version(next.version, strnlen(next.version, sizeof(next.version)));
+    if (!not_upgraded.empty()) {
+        throw Failure(kExitFailed,
+                      not_upgraded + ": version " + version + " serves in its place, epoch " +
+                          std::to_string(next.epoch) + "; the log of dibsd may say more");
+    }
     Sheet sheet{"dibs.upgrade/1",
                 {{"version_before", "BEFORE"}, {"version", "VERSION"}, {"epoch", "EPOCH"}}};
     sheet.rows.push_back({Cell::of(before), Cell::of(version), Cell::of(next.epoch)});
