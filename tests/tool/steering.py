@@ -169,6 +169,11 @@ def drain_of_a_slot(place):
     expect(waiter.stdout.readline() != "", "it is granted")
     expect_equal(place.run("drain", "gpu/0")[0], 0)
     expect_equal(states(place)[0], ("leased", True))
+    left = ("dibs undrain: 1 slot of pool gpu stays drained: dibs undrain gpu/NUMBER ends that, and dibs "
+            "ls slots shows them\n")
+    expect_equal(place.run("undrain", "gpu"), (0, "POOL  DRAINING\ngpu   no\n", left))
+    expect_equal(place.run("undrain", "--all")[2], left)
+    expect_equal(place.run("undrain", "web")[2], "")
     expect_equal(place.run("drain", f"gpu/{free + 1}"),
                  (4, "", f"dibs drain: there is no slot gpu/{free + 1}; dibs ls claims, ls leases and ls slots "
                          "show what is\n"))

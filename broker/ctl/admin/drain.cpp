@@ -1,11 +1,15 @@
 // broker/ctl/admin/drain.cpp -- `dibs drain` and `dibs undrain`: a pool, or the whole broker, takes
 // no new claims; a slot is granted no more.
 // SPDX-License-Identifier: Apache-2.0
+#include <map>
+
 #include "broker/ctl/admin/admin_client.hpp"
 #include "broker/ctl/admin/name.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/output.hpp"
 #include "broker/ctl/subcommand.hpp"
+#include "broker/ctl/talk.hpp"
+#include "broker/prose.hpp"
 
 namespace dibs::ctl {
 
@@ -17,6 +21,18 @@ Name parse_drained(const std::string& text, const std::string& word) {
     if (name.kind == Name::Kind::kPool || name.kind == Name::Kind::kSlot) return name;
     throw Failure(kExitUsage,
                   "dibs " + word + " takes pools, and slots as POOL/NUMBER, not \"" + text + "\"");
+}
+
+// A pool's drain ends, those of its slots do not: who ends it is told of them. Empty: the broker's.
+void tell_drained(AdminClient& client, const std::string& pool) {
+    std::map<std::string, uint64_t> left;
+    for (const auto& slot : client.slots(pool, 0))
+        if (slot->drained) ++left[slot->pool];
+    for (const auto& [name, count] : left) {
+        talk("dibs undrain: " + counted(count, "slot") + " of pool " + name +
+             (count == 1 ? " stays" : " stay") + " drained: dibs undrain " + name +
+             "/NUMBER ends that, and dibs ls slots shows them");
+    }
 }
 
 int run(const std::string& word, const std::string& about, admin::Ask ask, int argc, char** argv) {
@@ -55,6 +71,10 @@ int run(const std::string& word, const std::string& about, admin::Ask ask, int a
                               all ? Cell() : Cell::of(name.pool),
                               is_slot ? Cell::of(name.number) : Cell(),
                               Cell::of(ask == admin::Ask::drain)});
+    }
+    if (ask == admin::Ask::undrain) {
+        for (const Name& name : names)
+            if (name.kind != Name::Kind::kSlot) tell_drained(client, name.pool);
     }
     output.show_rows(sheet);
     return output.finish(kExitOk);
