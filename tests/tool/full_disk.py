@@ -43,6 +43,8 @@ def tool(place):
         expect_equal(into_full([place.dibs, *words], place.environment()), (1, f"dibs: {UNWRITTEN}"))
     expect_equal(into_full([place.dibs, "ls", "pools"], place.environment()),
                  (1, f"dibs ls: {UNWRITTEN}"))
+    expect_equal(into_full([place.dibs, "metrics"], place.environment()),
+                 (1, f"dibs metrics: {UNWRITTEN}"))
 
 
 @case("events, with the first one")

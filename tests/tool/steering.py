@@ -145,6 +145,8 @@ def drain(place):
     expect(not json.loads(place.run("show", "gpu", "-o", "json")[1])["draining"], "none is drained")
     expect_equal(place.run("undrain", "l3"),
                  (2, "", 'dibs undrain: dibs undrain takes pools, and slots as POOL/NUMBER, not "l3"\n'))
+    expect_equal(place.run("drain", "gpu", "--all"),
+                 (2, "", "dibs drain: name the pools, or say --all for the whole broker, not both\n"))
     expect_equal(place.run("drain"),
                  (2, "", "dibs drain: name the pools, or say --all for the whole broker\n"))
 

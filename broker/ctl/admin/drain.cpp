@@ -44,7 +44,10 @@ int run(const std::string& word, const std::string& about, admin::Ask ask, int a
     Output output(arguments);
     if (const auto exit = arguments.parse(argc, argv)) return *exit;
     (void)output.form();
-    if (all == !words.empty()) {
+    if (all && !words.empty()) {
+        throw Failure(kExitUsage, "name the pools, or say --all for the whole broker, not both");
+    }
+    if (!all && words.empty()) {
         throw Failure(kExitUsage, "name the pools, or say --all for the whole broker");
     }
     std::vector<Name> names;

@@ -25,11 +25,9 @@ int run_metrics(int argc, char** argv) {
     arguments.flag("--remote",
                    &listening.others_may,
                    "with --listen: the address may be one that other hosts reach");
-    arguments.text("--socket",
-                   &listening.socket,
-                   "the broker's socket; else DIBS_SOCKET, then its place",
-                   "PATH");
+    Output output(arguments, Output::kTextOnly);
     if (const auto exit = arguments.parse(argc, argv)) return *exit;
+    listening.socket = output.socket();
     if (arguments.given("--listen")) return serve_metrics(listening);
     if (listening.others_may) throw Failure(kExitUsage, "--remote goes with --listen");
     require_output();
@@ -37,8 +35,7 @@ int run_metrics(int argc, char** argv) {
     AdminClient client(listening.socket);
     Families families = families_of(client);
     add_scrape(&families, true, monotonic_ns() - begin);
-    const std::string text = prometheus::TextSerializer().Serialize(families);
-    std::fputs(text.c_str(), stdout);
+    output.write(prometheus::TextSerializer().Serialize(families));
     return kExitOk;
 }
 
