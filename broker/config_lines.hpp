@@ -48,14 +48,47 @@ inline std::string unquoted(std::string_view line) {
     return "; text needs quotes: " + found[1].str() + " = " + in_quotes(found[2].str());
 }
 
+// A file's mode is text, and looks like a number that TOML does not have.
+inline std::string unquoted_mode(std::string_view line) {
+    const std::regex form(R"(\s*([A-Za-z0-9_-]*mode)\s*=\s*(0[0-7]+)\s*(#.*)?)");
+    std::cmatch found;
+    if (!std::regex_match(line.data(), line.data() + line.size(), found, form)) return "";
+    return "; it wants quotes: " + found[1].str() + " = " + in_quotes(found[2].str());
+}
+
+// A text that is not closed goes on to the end of its line, or of the file.
+inline std::string unclosed(std::string_view line, std::string_view description) {
+    const bool at_end = description.find("control characters") != std::string_view::npos ||
+                        description.find("end-of-file") != std::string_view::npos;
+    char open = '\0';
+    for (size_t at = 0; at < line.size() && at_end; ++at) {
+        if (open == '\0' && line[at] == '#') break;
+        if (open == '"' && line[at] == '\\') {
+            ++at;
+        } else if (line[at] == open) {
+            open = '\0';
+        } else if (open == '\0' && (line[at] == '"' || line[at] == '\'')) {
+            open = line[at];
+        }
+    }
+    return open == '\0' ? "" : std::string("; a closing ") + open + " is missing on this line";
+}
+
+inline std::string hint_for(std::string_view line, std::string_view description) {
+    const std::string text = unquoted(line);
+    const std::string mode = text.empty() ? unquoted_mode(line) : text;
+    return mode.empty() ? unclosed(line, description) : mode;
+}
+
 // Nothing where the text is no TOML: the first mistake has been added.
 inline std::optional<toml::table> parsed(const std::string& text, Mistakes& mistakes) {
     try {
         return toml::parse(text, mistakes.file);
     } catch (const toml::parse_error& error) {
+        const auto number = static_cast<uint32_t>(error.source().begin.line);
         mistakes.add(error.source().begin,
                      std::string(error.description()) +
-                         unquoted(line_at(text, static_cast<uint32_t>(error.source().begin.line))));
+                         hint_for(line_at(text, number), error.description()));
         mistakes.no_toml_at = error.source().begin;
         return std::nullopt;
     }

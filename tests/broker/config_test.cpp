@@ -117,6 +117,32 @@ TEST(Config, SaysThatTextNeedsQuotes) {
     EXPECT_NE(said[0].find("; text needs quotes: name = \"gpu\""), std::string::npos) << said[0];
 }
 
+TEST(Config, SaysThatAModeWantsQuotes) {
+    const Lines said = mistakes("socket_mode = 0660\n");
+    ASSERT_EQ(said.size(), 1U);
+    EXPECT_EQ(said[0].rfind("f:1:", 0), 0U) << said[0];
+    EXPECT_NE(said[0].find("; it wants quotes: socket_mode = \"0660\""), std::string::npos)
+        << said[0];
+}
+
+TEST(Config, SaysThatAQuoteIsMissing) {
+    for (const std::string line :
+         {"name = \"gpu", "name = \"gpu  # it's it", "name = 'gpu", "name = \"g\\\""}) {
+        const Lines said = mistakes("[[pool]]\n" + line + "\nkind = \"counted\"\nslots = 1\n");
+        ASSERT_FALSE(said.empty());
+        EXPECT_EQ(said[0].rfind("f:2:", 0), 0U) << said[0];
+        EXPECT_NE(said[0].find(" is missing on this line"), std::string::npos) << said[0];
+    }
+    const Lines last = mistakes("socket = \"/run/dibs");
+    ASSERT_FALSE(last.empty());
+    EXPECT_NE(last[0].find("; a closing \" is missing on this line"), std::string::npos) << last[0];
+    const Lines control = mistakes(
+        "socket = \"/run/\x01"
+        "dibs\"\n");
+    ASSERT_FALSE(control.empty());
+    EXPECT_EQ(control[0].find("missing"), std::string::npos) << control[0];
+}
+
 TEST(Config, DoesNotSaySoOfALineWithAnotherMistake) {
     const Lines said = mistakes("peer_pidfd = true\npeer_pidfd = false\n");
     ASSERT_FALSE(said.empty());
