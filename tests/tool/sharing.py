@@ -17,10 +17,10 @@ BLOCKS = dict(re.findall(r"^```toml\n# (\w+)\n(.*?)^```$", PAGE, re.MULTILINE | 
 A, B, C = 60001, 60002, 60003
 
 
-def start(place, name):
+def start(place, file):
     if os.geteuid() != 0:
         raise Skip("only root can claim as several users")
-    config = BLOCKS[name].replace('socket_mode = "0660"', 'socket_mode = "0666"')
+    config = file.replace('socket_mode = "0660"', 'socket_mode = "0666"')
     place.folder.chmod(0o755)
     return place.start(config)
 
@@ -45,19 +45,20 @@ def holders(place):
     return sorted(row["account"] for row in rows(place, "leases"))
 
 
-@case("four GPUs, three users: who has spent what he had waits behind the others")
+def rates():
+    """The file of the second section: the first one's, with rates in place of the equal share."""
+    return BLOCKS["gpus"].replace('share = "equal"\n', "") + BLOCKS["rates"]
+
+
+@case("four GPUs, three users: what comes back goes to who has less")
 def gpus(place):
-    start(place, "gpus")
+    start(place, BLOCKS["gpus"])
     share(place)
 
 
-@case("the same with an equal share, whatever the number of users")
-def equal(place):
-    if os.geteuid() != 0:
-        raise Skip("only root can claim as several users")
-    pool = BLOCKS["gpus"].partition("# Of each user")[0].replace('"0660"', '"0666"')
-    place.folder.chmod(0o755)
-    place.start(pool + 'share = "equal"\n')
+@case("the same with rates: who has spent what he had waits behind the others")
+def saved(place):
+    start(place, rates())
     share(place)
 
 
@@ -84,12 +85,12 @@ def share(place):
 
 @case("another file changes what each user has, and one who is named has his own")
 def more(place):
-    broker = start(place, "gpus")
+    broker = start(place, rates())
     claim(place, "gpu", A)
     await_count(place, "leases", 1)
     expect_equal(account(place, A)["rate_micros"][0], 1333333)
     more_of = BLOCKS["more"].replace('"alice"', str(C))
-    place.reload(broker, BLOCKS["gpus"].replace('"0660"', '"0666"').replace("1.333333", "1") + more_of)
+    place.reload(broker, rates().replace('"0660"', '"0666"').replace("1.333333", "1") + more_of)
     while account(place, A)["rate_micros"][0] != 1000000:
         expect_equal(broker.poll(), None)
     claim(place, "gpu", C)
@@ -99,7 +100,7 @@ def more(place):
 
 @case("a CI host: two jobs of each user run, the rest waits, though slots are idle")
 def jobs(place):
-    start(place, "ci")
+    start(place, BLOCKS["ci"])
     jobs_of_a = [claim(place, "heavy", A) for _ in range(5)]
     await_count(place, "leases", 2)
     await_count(place, "claims", 3)
@@ -116,11 +117,7 @@ def jobs(place):
 
 @case("an account that is wanted takes nobody's place who is there, and the refused claim is told why")
 def full(place):
-    if os.geteuid() != 0:
-        raise Skip("only root can claim as several users")
-    pool = BLOCKS["gpus"].partition("# Of each user")[0].replace('"0660"', '"0666"')
-    place.folder.chmod(0o755)
-    place.start(pool + 'share = "equal"\n[limits]\naccounts = 2\n')
+    start(place, BLOCKS["gpus"] + "[limits]\naccounts = 2\n")
     claim(place, "gpu", A)
     job_of_b = claim(place, "gpu", B)
     await_count(place, "leases", 2)
