@@ -100,6 +100,8 @@ std::optional<Tracer> Tracer::next_child() {
         (void)ptrace(PTRACE_GETEVENTMSG, tid_, nullptr, &child);
         int status = 0;
         (void)waitpid(static_cast<pid_t>(child), &status, __WALL);
+        // It has its parent's options: a thread of its own would stand still before it begins.
+        (void)ptrace(PTRACE_SETOPTIONS, static_cast<pid_t>(child), nullptr, number(kOptions));
         return Tracer(static_cast<pid_t>(child));
     }
     return std::nullopt;
