@@ -1,5 +1,5 @@
-// broker/keeper_upgrade.cpp -- which program the next broker is: what lies at the path, or the
-// keeper's. SPDX-License-Identifier: Apache-2.0
+// broker/keeper_upgrade.cpp -- which program the next broker is: the installed one or the keeper's.
+// SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
 #include <cerrno>

@@ -18,7 +18,6 @@
 #include "broker/lent_socket.hpp"
 #include "broker/log.hpp"
 #include "broker/socket_lock.hpp"
-#include "broker/terminal_text.hpp"
 
 #ifndef SO_PASSRIGHTS
 #define SO_PASSRIGHTS 83  // Linux 6.16; older headers do not have it
@@ -47,24 +46,12 @@ void make_folder(const std::string& path) {
     }
 }
 
-// ": process 4711 (dibsd)", of who has made that socket listen, as long as it lives and is a
-// broker.
-std::string listener_at(int connected) {
-    struct ucred made = {};
-    socklen_t size = sizeof(made);
-    if (getsockopt(connected, SOL_SOCKET, SO_PEERCRED, &made, &size) != 0) return "";
-    const std::string command = command_of(made.pid);
-    if (!is_broker(command)) return "";
-    return ": process " + std::to_string(made.pid) + " (" + harmless(command) + ")";
-}
-
 // 0: another broker listens there, if only its queue is full. Else what the kernel says: that a
 // socket refuses means that nobody holds it any more, and nothing else does.
-int ask(const struct sockaddr_un& address, const std::string& path, std::string* who) {
+int ask(const struct sockaddr_un& address, const std::string& path) {
     const shm::Descriptor probe = new_socket(path);
     const int said =
         connect(probe.get(), reinterpret_cast<const struct sockaddr*>(&address), sizeof(address));
-    if (said == 0) *who = listener_at(probe.get());
     return said == 0 || errno == EAGAIN ? 0 : errno;
 }
 
@@ -91,9 +78,8 @@ Listener::Listener(std::string path, uint32_t mode) : path_(std::move(path)) {
     } while (!locked->lies_at(path_));
     struct stat about = {};
     const bool there = lstat(path_.c_str(), &about) == 0;
-    std::string who;
-    const int said = there && S_ISSOCK(about.st_mode) ? ask(address, path_, &who) : ECONNREFUSED;
-    if (said == 0) throw std::runtime_error(path_ + ": another broker listens there" + who);
+    const int said = there && S_ISSOCK(about.st_mode) ? ask(address, path_) : ECONNREFUSED;
+    if (said == 0) throw std::runtime_error(path_ + ": another broker listens there");
     try {
         if (said == EPROTOTYPE) {
             throw std::runtime_error(path_ + ": is the socket of another program, which lives");

@@ -35,6 +35,9 @@ struct Holder {
     int pid = 0;          // 0: not known
     std::string command;  // empty: it has ended, and another has its descriptor
 
+    [[nodiscard]] bool is_broker() const {
+        return command == "dibsd" || command.starts_with("dibsd-");
+    }
     [[nodiscard]] std::string text() const {
         if (pid == 0) return "a process that cannot be told from here (lslocks of root's can)";
         const std::string process = "process " + std::to_string(pid);
@@ -61,7 +64,8 @@ Holder holder_of(int fd) {
             continue;
         }
         holder.pid = pid;
-        holder.command = command_of(pid);
+        std::ifstream comm("/proc/" + std::to_string(pid) + "/comm");
+        std::getline(comm, holder.command);
         break;
     }
     return holder;
@@ -82,12 +86,11 @@ bool take(int fd) {
 }
 
 void say_who_is_waited_for(const std::string& name, const Holder& holder) {
-    log::warning(
-        name + " is held by " + holder.text() +
-        (is_broker(holder.command)
-             ? ", a broker: waiting until it lets go"
-             : ": waiting for at most " + std::to_string(kStrangersNs / kMs / 1'000) + " s") +
-        "; SIGTERM ends the wait");
+    log::warning(name + " is held by " + holder.text() +
+                 (holder.is_broker() ? ", a broker: waiting until it lets go"
+                                     : ": waiting for at most " +
+                                           std::to_string(kStrangersNs / kMs / 1'000) + " s") +
+                 "; SIGTERM ends the wait");
 }
 
 [[noreturn]] void give_up(const std::string& name, const Holder& holder) {
@@ -99,17 +102,6 @@ void say_who_is_waited_for(const std::string& name, const Holder& holder) {
 }
 
 }  // namespace
-
-std::string command_of(int pid) {
-    std::ifstream comm("/proc/" + std::to_string(pid) + "/comm");
-    std::string command;
-    std::getline(comm, command);
-    return command;
-}
-
-bool is_broker(const std::string& command) {
-    return command == "dibsd" || command.starts_with("dibsd-");
-}
 
 std::string lock_of(const std::string& socket) {
     return socket + ".lock";
@@ -140,8 +132,7 @@ std::unique_ptr<SocketLock> SocketLock::to_begin(int fd, const std::string& sock
             const Holder holder = holder_of(fd);
             if (!said) say_who_is_waited_for(lock_of(socket), holder);
             said = true;
-            if (waited >= kStrangersNs && !is_broker(holder.command))
-                give_up(lock_of(socket), holder);
+            if (waited >= kStrangersNs && !holder.is_broker()) give_up(lock_of(socket), holder);
         }
         struct pollfd signal = {signals.get(), POLLIN, 0};
         if (poll(&signal, 1, said ? kLookLaterMs : kLookMs) > 0) {

@@ -16,10 +16,6 @@ namespace dibs {
 
 std::string lock_of(const std::string& socket);
 
-// A process's name for itself, as the kernel has it; empty: there is none, or it is not seen.
-std::string command_of(int pid);
-bool is_broker(const std::string& command);
-
 // Throws std::runtime_error, with the path, where it cannot be had, or is another's file.
 shm::Descriptor open_lock(const std::string& socket);
 
