@@ -305,7 +305,7 @@ def options(place):
             "--preempt", "soon")
     refused(place, 2, "--preempt soon", "exec", "near", "--preempt", "soon", "--", "true")
     expect_equal(place.run("exec", "near", "--priority", "9", "--", "true")[0], 0)
-    refused(place, 5, "or not with priority 10", "exec", "near", "--priority", "10", "--", "true")
+    refused(place, 5, "priority_max = 9: the claim has priority 10", "exec", "near", "--priority", "10", "--", "true")
 
 
 if __name__ == "__main__":
