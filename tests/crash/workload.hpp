@@ -99,7 +99,7 @@ class Workload {
     std::string any_worker() { return "r" + std::to_string(below(6)); }
     core::Drain drain(bool on) {  // of a pool, or of one of its slots
         core::Drain drain{.pool = static_cast<uint32_t>(below(9)), .on = on};
-        if (below(2) == 0) drain.number = static_cast<uint32_t>(below(6));
+        if (below(on ? 8 : 2) == 0) drain.number = static_cast<uint32_t>(below(6));
         return drain;
     }
     std::string any_account() { return "a" + std::to_string(below(4)); }
