@@ -211,9 +211,15 @@ void Statements::configure(uint32_t label, const PoolSpec& spec) {
     for (uint32_t number = 0; number < spec.config.slots; ++number) {
         const auto known = pool.slots.find(number);
         const bool there = known != pool.slots.end();
-        // One that was to leave is still there if it is in use.
-        if (there && (!known->second.leaves || known->second.phase != SlotPhase::kIdle)) {
-            known->second.leaves = false;
+        if (there && !known->second.leaves) continue;
+        // One that was to leave is still there if it is in use; if that cannot be told, it may be
+        // another one by now, which nobody has drained.
+        if (there && known->second.phase != SlotPhase::kIdle) {
+            JudgedSlot& kept = known->second;
+            kept.leaves = false;
+            if (kept.phase == SlotPhase::kLeased) continue;
+            kept.phase = SlotPhase::kUnsure;
+            kept.is_drained = kept.is_protected = false;
             continue;
         }
         JudgedSlot slot;
