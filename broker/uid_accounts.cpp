@@ -60,7 +60,9 @@ void UidAccounts::set_equal(uint32_t pool, bool equal) {
 }
 
 bool UidAccounts::lives(const EqualPool& pool) const {
-    return core_.pool_lives(pool.row) && name_of(core_.pool(pool.row)) == pool.name;
+    if (!core_.pool_lives(pool.row)) return false;
+    const shm::PoolRow& row = core_.pool(pool.row);
+    return std::string_view{row.name, row.name_size} == pool.name;
 }
 
 bool UidAccounts::shares() const {

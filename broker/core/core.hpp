@@ -115,10 +115,10 @@ class Core {
     // --- commands; each inside a turn
     // Creates or changes a pool. Returns its row, or kNoRow with *why set (names what is wrong).
     uint32_t set_pool(const PoolConfig& config, std::string* why);
-    // A pool that nobody uses goes, over as many turns as its slots take. kOk, kUnknownPool,
-    // kState: it has claims, leases or workers, or is ordered by account.
-    // `when_unused`: it takes no claims, loses its slots as they are free, and is deleted later by
-    // another call; set_pool() takes that back. Else it is refused while somebody uses it.
+    // Deletes an unused pool, over as many turns as its slots take. kOk, kUnknownPool, kState: it
+    // has claims, leases, drained slots or workers. With `when_unused` a used one only takes no
+    // more claims and loses its slots as they become free, until set_pool() takes that back; a
+    // later call without `when_unused` deletes it.
     shm::Reason delete_pool(uint32_t row, bool when_unused = false);
     // Creates or changes an account. False with *why set (names what is wrong).
     bool set_account(const AccountConfig& config, std::string* why);
