@@ -111,8 +111,9 @@ void Operations::apply(Session& session,
         case Op::kWithdraw:
         case Op::kProtect:
             return worker_word(session, entry, payload);
-        default:
-            return own_result(session, entry, Reason::kOk);  // kNop
+        default:  // kNop
+            if (entry.id != 0) session.free_ended(entry.tag);
+            return own_result(session, entry, Reason::kOk);
     }
 }
 
@@ -236,7 +237,9 @@ void Operations::claim(Session& session,
     GrantRoom room;
     if (command.refusal == Reason::kOk &&
         !take_grant_room(session, entry.tag, {entry.pool, entry.units}, &room)) {
-        command.refusal = Reason::kNoRoom;
+        const uint32_t lines = grant_lines(core_.pool(entry.pool), entry.units).lines;
+        const auto bytes = static_cast<uint32_t>(lines * shm::kLineSize);
+        command.refusal = ruled(Reason::kNoRoom, {shm::RuleKey::kDownPayload, bytes});
     }
     command.room = room.first;
     command.room_lines = room.lines;

@@ -125,19 +125,21 @@ bool Session::refresh_released() {
 }
 
 uint32_t Session::take_room(uint32_t lines) {
-    uint32_t first = rooms.take(lines);
+    const uint32_t first = rooms.take(lines);
     if (first != shm::kNoRow) return first;
     settle(frees_committed);
-    first = rooms.take(lines);
-    if (first != shm::kNoRow) return first;
-    // Rooms of leases that others have ended: their holders had until now to look. What ended in
-    // this very turn is not marked yet, so nothing is overwritten that a crash could bring back.
-    for (TagRoom& tag : tags) {
-        if (!tag.ended() || tag.unread > completions_released) continue;
-        rooms.free(tag.first, tag.lines);
-        tag = TagRoom{};
-    }
     return rooms.take(lines);
+}
+
+void Session::free_ended(uint16_t tag) {
+    if (tag >= tags.size() || !tags[tag].ended()) return;
+    TagRoom& room = tags[tag];
+    if (room.unread > completions_released && !refresh_released()) return;
+    // An end of this very turn is not marked yet, so nothing is overwritten that a crash could
+    // bring back.
+    if (room.unread > completions_released) return free_tag(tag, room.unread);
+    rooms.free(room.first, room.lines);
+    room = TagRoom{};
 }
 
 void Session::free_room(uint32_t first, uint32_t lines, uint64_t unread) {

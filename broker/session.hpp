@@ -36,8 +36,8 @@ struct TagRoom {
     uint32_t answer_place = 0;
     core::TimeNs ingested_ns = 0;
     // Unless the room is in use: the lease has ended by another's doing, and its holder may still
-    // read the answer. The room is kept until the tag is used again or rooms run out, and until
-    // completions below this index have been read.
+    // read the answer. The room is kept until its client says that it does not (free_ended) or
+    // uses the tag again, and until completions below this index have been read.
     uint64_t unread = kInUse;
     static constexpr uint64_t kInUse = ~uint64_t{0};
 
@@ -109,6 +109,8 @@ struct Session {
     // Gives lines back once the turn is committed and completions below `unread` are read.
     void free_room(uint32_t first, uint32_t lines, uint64_t unread);
     void free_tag(uint16_t tag, uint64_t unread);
+    // Its client reads no more of the lease that has ended under this tag.
+    void free_ended(uint16_t tag);
     // Of a room that was given back in this turn: not before completions below `unread` are read.
     void keep_until_read(uint32_t first, uint64_t unread);
     void settle_rooms();  // after the commit

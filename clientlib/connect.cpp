@@ -124,8 +124,7 @@ void take_tables(Session& session, Pieces& pieces) {
     session.assignments.items = pieces.take<shm::Completion>(sizes.completion_entries);
     session.assignments.capacity = sizes.completion_entries;
     session.payload_ends = pieces.take<uint64_t>(sizes.submission_entries);
-    session.slots = pieces.take<uint64_t>(session.slots_max);
-    session.slot_names = pieces.take<uint64_t>(session.slots_max);
+    session.slots = pieces.take<Offered>(session.slots_max);
 }
 
 void chain_tables(Session& session) {

@@ -30,7 +30,10 @@ dibs_holder public_holder(const shm::Completion& completion) {
 void Session::free_tag_row(uint32_t tag) {
     Tag& row = tags[tag];
     if (row.state == TagState::kLive) --live;
-    if (row.state == TagState::kOver) --over;
+    if (row.state == TagState::kOver) {
+        push_unread_no_more(tag);
+        --over;
+    }
     if (row.state == TagState::kClaiming || row.requeue) --claims_open;
     if (row.event != 0) --events_to_reap;
     const uint32_t use = row.use;
@@ -152,7 +155,7 @@ bool accept_claim(Session& session, const shm::Completion& completion, dibs_comp
         if (out.code == DIBS_EREFUSED) {
             out.worker_code = static_cast<int64_t>(completion.value);
         } else if (out.code == DIBS_ENOTALLOWED || out.code == DIBS_ELIMIT ||
-                   out.code == DIBS_EPAYLOAD) {
+                   out.code == DIBS_EPAYLOAD || out.code == DIBS_ENOROOM) {
             const shm::Rule rule = shm::rule_in(completion.value);
             out.refused_by = static_cast<uint32_t>(rule.key);
             out.refused_at = rule.number;
@@ -204,7 +207,9 @@ bool accept_result(Session& session, const shm::Completion& completion, dibs_com
     if (slot) {
         out.slot = completion.id;
         out.round = completion.fence;
-        if (out.code == DIBS_OK) session.remember_slot(completion.id, answer.slot_name);
+        if (out.code == DIBS_OK) {
+            session.remember_slot({completion.id, answer.slot_name, answer.answer_max});
+        }
     } else {
         out.holder = public_holder(completion);
     }

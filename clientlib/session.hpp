@@ -90,6 +90,14 @@ struct Answer {
     bool discarded = false;  // its caller has gone
     bool new_slot = false;   // an announcement of a slot that is not among the session's
     uint64_t slot_name = 0;  // of an announcement
+    uint32_t answer_max = 0;
+};
+
+// A slot that this session has announced.
+struct Offered {
+    uint64_t slot = 0;
+    uint64_t name = 0;        // slot_name()
+    uint32_t answer_max = 0;  // of its pool
 };
 
 // A queue of fixed capacity over memory of the session.
@@ -158,8 +166,7 @@ struct Session {
     Queue<dibs_completion> stash;
     Queue<shm::Completion> assignments;
     uint64_t* payload_ends = nullptr;  // per submission line: payload_tail after it
-    uint64_t* slots = nullptr;         // announced: ids
-    uint64_t* slot_names = nullptr;    // of the same: slot_name()
+    Offered* slots = nullptr;
     uint32_t slots_max = 0;
     uint32_t slot_count = 0;
     uint32_t new_slots = 0;     // announcements without a result that may add to them
@@ -219,9 +226,9 @@ struct Session {
     // Pushes what earlier calls owe the broker, as far as there is room.
     void settle();
     // ---- worker.cpp
-    [[nodiscard]] bool offers(uint64_t slot) const;
+    [[nodiscard]] Offered* offered(uint64_t slot) const;  // null: not announced, or withdrawn
     [[nodiscard]] bool offers_name(uint64_t slot_name) const;
-    void remember_slot(uint64_t slot, uint64_t slot_name);
+    void remember_slot(const Offered& offered);
     void forget_slot(uint64_t slot);
     int submit_claim(uint32_t pool,
                      const dibs_claim_options& options,
@@ -288,6 +295,8 @@ struct Session {
     // The session is over: answers everything that is outstanding.
     void end(int code, int reason);
     void free_tag_row(uint32_t tag);
+    // The tag's lease has ended and is not looked at any more: its room is the broker's again.
+    void push_unread_no_more(uint32_t tag);
     // The tag's lease has ended, and its claim waits again.
     void wait_again(uint32_t tag, int code);
     // Its caller wants that claim no more.

@@ -142,6 +142,18 @@ void Session::settle() {
     if (submissions.tail() != before) publish();
 }
 
+// Where the ring is full, the tag's next claim says the same.
+void Session::push_unread_no_more(uint32_t tag) {
+    // One line more than close's belongs to whoever has just made sure of it.
+    if (end_code != 0 || submissions.room() <= kCloseLines + 1) return;
+    shm::Submission entry;  // kNop
+    entry.user_data = kDiscard;
+    entry.flags = shm::OpFlag::kQuiet;
+    entry.tag = static_cast<uint16_t>(tag);
+    entry.id = tags[tag].lease;
+    push(entry);
+}
+
 // ---- claims
 
 bool good_name(const char* name) {
@@ -324,6 +336,9 @@ int Session::submit_answered(shm::Submission& entry,
     if (answer_size > DIBS_PAYLOAD_MAX) return DIBS_EPAYLOAD;
     if (answer_size != 0 && answer == nullptr) return DIBS_EARGUMENT;
     if (answer_size != 0) {
+        // Said here, because of a word that nobody waits for the broker's refusal is not told.
+        const Offered* slot = offered(entry.id);
+        if (slot != nullptr && answer_size > slot->answer_max) return DIBS_EPAYLOAD;
         int code = told == Told::kResult ? need_credit() : DIBS_OK;
         if (code == DIBS_OK) code = need_line();
         if (code == DIBS_OK) code = need_payload(answer_size, entry.payload_offset);
@@ -362,6 +377,7 @@ int Session::submit_announce(uint32_t pool,
     if (code == DIBS_OK && !again) code = need_slot();
     if (code == DIBS_OK) code = need_credit(again ? 1 : 1 + shm::kCompletionsPerSlot);
     if (code == DIBS_OK) code = need_line();
+    if (code == DIBS_OK && over != 0) free_over_tags(false);
     if (code != DIBS_OK) return code;
 
     shm::Submission entry;
@@ -386,6 +402,10 @@ int Session::submit_announce(uint32_t pool,
     if (code != DIBS_OK) return code;
     answers[index].discarded = told == Told::kNobody;
     answers[index].slot_name = named;
+    dibs_pool_limits limits = {};
+    limits.size = sizeof limits;
+    const bool known = dibs_describe(static_cast<dibs_session*>(this), pool, &limits) == DIBS_OK;
+    answers[index].answer_max = known ? limits.answer_max : UINT32_MAX;  // else the broker judges
     answers[index].new_slot = !again;
     if (!again) ++new_slots;
     return code;

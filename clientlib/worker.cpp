@@ -7,35 +7,35 @@
 
 namespace dibs::client {
 
-bool Session::offers(uint64_t slot) const {
-    return std::find(slots, slots + slot_count, slot) != slots + slot_count;
+Offered* Session::offered(uint64_t slot) const {
+    Offered* end = slots + slot_count;
+    Offered* found = std::find_if(slots, end, [&](const Offered& it) { return it.slot == slot; });
+    return found != end ? found : nullptr;
 }
 
 bool Session::offers_name(uint64_t slot_name) const {
-    if (slot_name == 0) return false;
-    return std::find(slot_names, slot_names + slot_count, slot_name) != slot_names + slot_count;
+    return slot_name != 0 && std::any_of(slots, slots + slot_count, [&](const Offered& it) {
+               return it.name == slot_name;
+           });
 }
 
-void Session::remember_slot(uint64_t slot, uint64_t slot_name) {
+void Session::remember_slot(const Offered& offered) {
     for (uint32_t i = 0; i < slot_count; ++i) {
         // Of the same name as one before it: that one is gone.
-        const bool again = slot_name != 0 && slot_names[i] == slot_name;
-        if (slots[i] != slot && !again) continue;
-        slots[i] = slot;
-        slot_names[i] = slot_name;
+        const bool again = offered.name != 0 && slots[i].name == offered.name;
+        if (slots[i].slot != offered.slot && !again) continue;
+        slots[i] = offered;
         return;
     }
     if (slot_count == slots_max) return;
-    slots[slot_count] = slot;
-    slot_names[slot_count] = slot_name;
+    slots[slot_count] = offered;
     ++slot_count;
 }
 
 void Session::forget_slot(uint64_t slot) {
-    uint64_t* found = std::find(slots, slots + slot_count, slot);
-    if (found == slots + slot_count) return;
+    Offered* found = offered(slot);
+    if (found == nullptr) return;
     --slot_count;
-    slot_names[found - slots] = slot_names[slot_count];
     *found = slots[slot_count];
 }
 
@@ -143,7 +143,7 @@ int dibs_next_assignment(dibs_session* session, int64_t timeout_ns, dibs_assignm
         }
         const int described = describe(*session, session->assignments.pop(), *assignment);
         // Unread when its slot was withdrawn: the room may be another slot's by now.
-        if (described == DIBS_EPAYLOAD && !session->offers(assignment->slot)) continue;
+        if (described == DIBS_EPAYLOAD && session->offered(assignment->slot) == nullptr) continue;
         return described;
     }
 }

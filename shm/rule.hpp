@@ -1,6 +1,6 @@
-// shm/rule.hpp -- which key of the configuration has refused a claim, in `value` of its completion.
+// shm/rule.hpp -- which setting has refused a claim, in `value` of its completion.
 //
-// Beside Reason::kNotAllowed, kLimit and kPayload; a value of 0 names none.
+// Beside Reason::kNotAllowed, kLimit, kPayload and kNoRoom; a value of 0 names none.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -21,6 +21,7 @@ enum class RuleKey : uint32_t {
     kLabelShare = 8,   // limits.label_sets
     kPayloadShare = 9,  // limits.arena, in blocks
     kOrder = 10,        // [[pool]] order: nobody would read the claim's labels
+    kDownPayload = 11,  // the session's down_payload, of which the claim needs `number` bytes
 };
 
 struct Rule {

@@ -50,6 +50,38 @@ TEST(Lease, ThatHasExpiredStaysEndedWhenItsTagIsGrantedAgain) {
     EXPECT_EQ(dibs_lease_state(client, &nobodys, &code), DIBS_ENOTFOUND);
 }
 
+// Until then the broker keeps its answers in their place.
+TEST(Lease, ThatHasEndedIsSaidToBeReadNoMoreOnceItsTagIsFree) {
+    FakeBroker broker([](FakeSession& session, const Submission& entry) {
+        if (entry.op == Op::kClaim) session.grant(entry, uint64_t{7} << 32 | entry.tag, 1);
+    });
+    Client client(broker);
+    const dibs_completion kept = client.claim();
+    const dibs_completion given_back = client.claim();
+    broker.call([&](FakeSession& session) {
+        for (const dibs_completion& held : {kept, given_back}) {
+            session.event(static_cast<uint16_t>(held.lease.tag),
+                          shm::event_word(shm::LeaseEvent::kEnded, Reason::kDone, 7));
+        }
+    });
+    EXPECT_EQ(dibs_release(client, &given_back.lease, DIBS_NOWAIT), DIBS_ALREADY_ENDED);
+    dibs_completion told = {};
+    ASSERT_EQ(dibs_reap(client, &told, 1, DIBS_FOREVER), 1);
+    EXPECT_EQ(told.lease.id, kept.lease.id);
+    const dibs_completion next = client.claim();
+    EXPECT_EQ(next.outcome, DIBS_GRANTED);
+    const std::vector<Submission> seen = broker.seen();
+    ASSERT_EQ(seen.size(), 5U);
+    for (const size_t i : {2, 3}) {
+        const dibs_lease& lease = i == 2 ? given_back.lease : kept.lease;
+        EXPECT_EQ(seen[i].op, Op::kNop);
+        EXPECT_EQ(seen[i].id, lease.id);
+        EXPECT_EQ(seen[i].tag, lease.tag);
+        EXPECT_EQ(seen[i].flags, shm::OpFlag::kQuiet);
+    }
+    EXPECT_EQ(seen[4].op, Op::kClaim);
+}
+
 TEST(Lease, OfAnEarlierFenceIsStaleAndOfNobodyNotFound) {
     FakeBroker broker;
     Client client(broker);

@@ -185,6 +185,20 @@ TEST(Worker, MayOfferSlotsAsLongAsTheirAssignmentsHaveRoom) {
     EXPECT_EQ(dibs_announce(client, 0, nullptr, DIBS_FOREVER, &slot), DIBS_ENOROOM);
 }
 
+// Of a word that nobody waits for, the broker's refusal would be told to nobody.
+TEST(Worker, SaysNoAnswerThatItsPoolWouldRefuse) {
+    FakeBroker broker(numbering_slots());
+    broker.publish_pool(0, "web", {});  // of answers of 32 bytes at most
+    Client client(broker);
+    uint64_t slot = 0;
+    ASSERT_EQ(dibs_announce(client, 0, nullptr, DIBS_FOREVER, &slot), DIBS_OK);
+    const std::string answer(33, 'a');
+    EXPECT_EQ(dibs_confirm(client, slot, 1, answer.data(), 33, DIBS_NOWAIT), DIBS_EPAYLOAD);
+    EXPECT_EQ(dibs_done(client, slot, 1, answer.data(), 33, 1, DIBS_NOWAIT), DIBS_EPAYLOAD);
+    EXPECT_EQ(dibs_confirm(client, slot, 1, answer.data(), 32, DIBS_FOREVER), DIBS_OK);
+    EXPECT_EQ(broker.seen().size(), 2U);
+}
+
 // Counted before their results have come, wanted or not.
 TEST(Worker, KeepsRoomForOperationsBesideTheSlotsOfOneBatch) {
     for (const bool quiet : {false, true}) {

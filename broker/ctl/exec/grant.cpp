@@ -117,6 +117,10 @@ std::string against_rule(const dibs_completion& end, const Options& options) {
                    "labels: order = "
                    "\"account\" in its [[pool]] matches them, and workers (kind = \"worker\") are "
                    "handed them";
+        case DIBS_KEY_DOWN_PAYLOAD:
+            return "the claim needs " + number +
+                   " bytes of the session for its slots and answers: attributes_max and answer_max "
+                   "of the pool are too large for so many units";
         default:
             return end.code == DIBS_ENOTALLOWED ? not_allowed(options) : dibs_strerror(end.code);
     }

@@ -452,7 +452,7 @@ enum {
     // its completions unread that second end may come alone
 };
 
-// Which key of the broker's configuration has refused a claim.
+// Which setting has refused a claim: a key of the broker's configuration, or one of the session.
 enum {
     DIBS_KEY_POOLS = 1,          // [[policy]] pools
     DIBS_KEY_PRIORITY_MAX = 2,   // [[policy]] priority_max
@@ -463,7 +463,9 @@ enum {
     DIBS_KEY_LEASE_SHARE = 7,    // users with fewer than refused_at; limits.leases
     DIBS_KEY_LABEL_SHARE = 8,    // limits.label_sets
     DIBS_KEY_PAYLOAD_SHARE = 9,  // limits.arena
-    DIBS_KEY_ORDER = 10          // [[pool]] order: nobody would read the claim's labels
+    DIBS_KEY_ORDER = 10,         // [[pool]] order: nobody would read the claim's labels
+    DIBS_KEY_DOWN_PAYLOAD = 11   // down_payload of dibs_connect: the claim needs refused_at bytes
+                                 // of it for slots and answers, and as many are not free now
 };
 
 typedef struct dibs_completion {
@@ -481,7 +483,7 @@ typedef struct dibs_completion {
     dibs_holder holder;      // expired, rejected, DIBS_ENOTHOLDER
     uint64_t slot;           // announced
     uint64_t round;          // of the announced slot
-    uint32_t refused_by;     // not allowed, limit, payload: DIBS_KEY_…; 0 = not said
+    uint32_t refused_by;     // not allowed, limit, payload, no room: DIBS_KEY_…; 0 = not said
     uint32_t refused_at;     // that key's number, where it has one
 } dibs_completion;
 
@@ -827,9 +829,10 @@ DIBS_API int dibs_next_assignment(dibs_session* session,
 // The slot is clean and may be granted.
 DIBS_API int dibs_ready(dibs_session* session, uint64_t slot, uint64_t round, int64_t wait_ns);
 // The assignment is taken; with the last of its claim's the lease begins. The answer goes to the
-// holder; at most the pool's answer_max bytes, else DIBS_EPAYLOAD. Too late for a claim that has
-// ended, or waits again, it is DIBS_OK as well and releases the slot; DIBS_REVOKE tells of that,
-// unless the pool says release_is_ready, where the slot may be granted again at once.
+// holder; at most the pool's answer_max bytes, else DIBS_EPAYLOAD at once, and nothing is said. Too
+// late for a claim that has ended, or waits again, it is DIBS_OK as well and releases the slot;
+// DIBS_REVOKE tells of that, unless the pool says release_is_ready, where the slot may be granted
+// again at once.
 DIBS_API int dibs_confirm(dibs_session* session,
                           uint64_t slot,
                           uint64_t round,
@@ -843,7 +846,8 @@ DIBS_API int dibs_refuse(dibs_session* session,
                          int64_t code,
                          int try_again,
                          int64_t wait_ns);
-// The work is done: the lease ends. then_ready: and the slot may be granted at once.
+// The work is done: the lease ends, and its holder may read the answer, of at most answer_max bytes
+// as above. then_ready: and the slot may be granted at once.
 DIBS_API int dibs_done(dibs_session* session,
                        uint64_t slot,
                        uint64_t round,

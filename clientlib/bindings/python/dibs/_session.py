@@ -21,7 +21,7 @@ import weakref
 from collections import deque
 from typing import Any, Callable, Iterable, Mapping, Optional
 
-from . import _abi, errors
+from . import _abi, _rooms, errors
 from ._abi import library
 
 SLICE_NS = 100_000_000
@@ -62,6 +62,7 @@ class Session:
         self._owed: deque[tuple[str, tuple[Any, ...]]] = deque()
         self._waiting: dict[int, OnEnd] = {}
         self._events: dict[int, weakref.WeakMethod[OnEvent]] = {}
+        self.answer_max: dict[int, int] = {}  # of the slots that it offers
         self._next = 1
         self._reaped = (_abi.Completion * REAP_MAX)()  # kind 0: handed on
         self._is_reaping = False
@@ -71,6 +72,8 @@ class Session:
             near = difflib.get_close_matches(unknown[0], [*_abi.SIZES, "socket", "timeout"], 1)
             raise TypeError(f"connect() takes no argument {unknown[0]!r}"
                             + (f"; did you mean {near[0]!r}?" if near else ""))
+        self.down_payload = sizes.get("down_payload", 0) or _rooms.SIZE
+        sizes = {**sizes, "down_payload": self.down_payload}
         wanted = _abi.ConnectOptions.to(path, timeout_ns=nanoseconds(timeout), **sizes)
         code = library.dibs_connect(wanted, ctypes.byref(self.handle))
         if code < 0:

@@ -15,10 +15,12 @@ import asyncio
 import functools
 from collections import deque
 from types import TracebackType
-from typing import Any, AsyncIterator, Generator, Iterable, Mapping, Optional, Union
+from typing import (Any, AsyncIterator, Callable, Generator, Iterable, Mapping, Optional, TypeVar,
+                    Union)
 
 from . import _abi, accounts, errors, latency
-from ._session import MARGIN_S, OnEnd, Session
+from ._rooms import SIZE_MAX, Kind, Rooms, need_of
+from ._session import MARGIN_S, OnEnd, Session, nanoseconds
 from .accounts import Share
 from .client import Counters, PoolLimits, Pools, Terms, Totals, WhenBusy
 from .latency import Latency
@@ -26,14 +28,36 @@ from .lease import Lease, keep
 from .worker import Assignment, OfferedSlot, announce_options, take_assignment
 
 NET_S = 0.1
+Result = TypeVar("Result")
 
 
 class AsyncLease(Lease):
     """As dibs.Lease; nothing of it blocks the loop but what says `wait`, which is for threads."""
 
-    def __init__(self, client: AsyncClient, grant: _abi.Completion) -> None:
-        super().__init__(client._session, grant)
+    def __init__(self, client: AsyncClient, place: int, grant: _abi.Completion) -> None:
         self._client = client
+        self._place = place  # among the session's rooms
+        super().__init__(client._session, grant)
+
+    def _hear(self, event: _abi.Completion) -> None:
+        super()._hear(event)
+        if self._end is not None:
+            self._client._rooms.free(self._place)
+
+    def _granted_again(self, end: _abi.Completion) -> None:
+        super()._granted_again(end)
+        if self._end is not None:
+            self._client._rooms.free(self._place)
+
+    def _give_back(self, how: str, wait: float) -> bool:
+        try:
+            return super()._give_back(how, wait)
+        finally:
+            self._client._rooms.free(self._place)
+
+    def __del__(self) -> None:
+        super().__del__()
+        self._client._rooms.drop(self._place)
 
     async def wait_answer(  # type: ignore[override]
             self, timeout: Optional[float] = None) -> Optional[bytes]:
@@ -83,6 +107,7 @@ class AsyncClient:
         self._lost: Optional[errors.Error] = None
         self._ticks: set[asyncio.Future[None]] = set()
         self._gate = asyncio.Lock()
+        self._rooms = Rooms(session.down_payload, self._need)
         session.queues = True
         loop.add_reader(self._fd, self._take)
         self._take()
@@ -124,6 +149,7 @@ class AsyncClient:
             self._worker.set_result(None)
         for tick in list(self._ticks):
             _end_tick(tick)
+        self._rooms.admit()
         return came
 
     def _watch_net(self) -> None:
@@ -134,6 +160,7 @@ class AsyncClient:
     def _look(self) -> None:
         self._net = None
         self._take()
+        self._rooms.retry()
         self._watch_net()
 
     def _stop_watching(self) -> None:
@@ -184,39 +211,88 @@ class AsyncClient:
                         raise _expired() from None
                 await self._tick(until)
 
-    async def _completion(self, op: _abi.Op, timeout: Optional[float],
+    async def _completion(self, op: _abi.Op, until: Optional[float],
+                          make: Callable[[_abi.Completion], AsyncLease],
                           kept: list[AsyncLease]) -> _abi.Completion:
         """Submits and waits; what is done for a waiter that goes away is taken back."""
         future: asyncio.Future[_abi.Completion] = self._loop.create_future()
-        until = None if timeout is None else self._loop.time() + timeout
         ended: list[_abi.Completion] = []
-        on_end = functools.partial(keep, functools.partial(AsyncLease, self), ended, kept)
-        timer: Optional[asyncio.TimerHandle] = None
+        on_end = functools.partial(keep, make, ended, kept)
         try:
             # No wait_for() of Python: up to 3.11 it loses a cancellation that meets the result.
             await self._submit(op, functools.partial(_settle, future, on_end), until)
-            self._outstanding.add(future)
-            if until is not None:
-                timer = self._loop.call_at(until, _expire, future)
-            self._watch_net()
             self._take()
-            return await future
+            return await self._within(future, until, _expired())
         except BaseException:
             self._session.take_back(op, ended)
             self._watch_net()
             raise
+
+    async def _within(self, future: asyncio.Future[Result], until: Optional[float],
+                      late: errors.Error) -> Result:
+        """What the future has; raises `late` at that time of the loop, or why the session ended."""
+        if self._lost is not None:
+            raise self._lost
+        timer = None if until is None else self._loop.call_at(until, _expire, future, late)
+        self._outstanding.add(future)
+        self._watch_net()
+        try:
+            return await future
         finally:
             self._outstanding.discard(future)
             if timer is not None:
                 timer.cancel()
 
+    async def _room(self, place: int, kind: Kind, until: Optional[float]) -> None:
+        """Waits until the broker will have room for the claim's slots and answers."""
+        if self._rooms.take(place, kind):
+            return
+        admitted: asyncio.Future[None] = self._loop.create_future()
+        self._rooms.wait(place, kind, admitted)
+        await self._within(admitted, until, errors.Expired(
+            "this client's earlier claims and leases hold its room for answers, and none ended within the "
+            "timeout: a larger down_payload= of connect() makes room for more"))
+
+    def _need(self, kind: Kind) -> int:
+        try:
+            pool = self._pools.describe(kind[0])
+        except errors.Error:  # the broker says what is wrong with it
+            return 0
+        return need_of(kind[1], pool.attributes_max, pool.answer_max)
+
     async def _claim(self, op: _abi.Op, timeout: Optional[float]) -> AsyncLease:
+        until = None if timeout is None else self._loop.time() + timeout + MARGIN_S
+        kind = (int(op.pool), int(op.claim.contents.units))
+        place = self._rooms.arrive()
+        make = functools.partial(AsyncLease, self, place)
         kept: list[AsyncLease] = []
-        end = await self._completion(op, None if timeout is None else timeout + MARGIN_S, kept)
-        if end.outcome != _abi.GRANTED:
-            raise errors.of_completion(end)
-        kept[0]._hold()
-        return kept[0]
+        try:
+            while True:
+                await self._room(place, kind, until)
+                if until is not None:
+                    left = max(0.0, until - MARGIN_S - self._loop.time())
+                    op.claim.contents.timeout_ns = nanoseconds(left)
+                end = await self._completion(op, until, make, kept)
+                if end.code != errors.NoRoom.code:
+                    break
+                if not self._rooms.refuse(place, kind, int(end.refused_at)):
+                    raise errors.NoRoom(self._too_large(kind, int(end.refused_at)))
+            if end.outcome != _abi.GRANTED:
+                raise errors.of_completion(end)
+            kept[0]._hold()
+            return kept[0]
+        except BaseException:
+            self._rooms.free(place)
+            raise
+
+    def _too_large(self, kind: Kind, need: int) -> str:
+        larger = 1 << (need - 1).bit_length()
+        fix = f"connect(down_payload={larger})" if larger <= SIZE_MAX else "claim fewer units"
+        if need <= self._rooms.size:
+            fix = "offer its slots in another session, or connect with a larger down_payload="
+        pool = self._pools.describe(kind[0]).name
+        return (f"a claim of {kind[1]} in pool {pool!r} needs {need} bytes of the session for slots and answers "
+                f"(attributes_max, answer_max), and its down_payload is {self._rooms.size}: {fix}")
 
     # ---- the caller's side
 
@@ -264,10 +340,10 @@ class AsyncClient:
         wanted = announce_options(name, labels, attributes, worker_tag, is_protected, ready)
         op = _abi.Op.sized(kind=_abi.OP_ANNOUNCE, pool=self._pools.number(pool))
         op.announce.contents = wanted
-        result = await self._completion(op, timeout, [])
+        result = await self._completion(op, self._loop.time() + timeout, _no_lease, [])
         if result.code < 0:
             raise errors.of_completion(result)
-        return OfferedSlot(self._session, result.slot)
+        return OfferedSlot(self._session, result.slot, self._pools.describe(pool).answer_max)
 
     async def next_assignment(self) -> Assignment:
         """The next assignment or revocation. One task at a time may wait."""
@@ -302,9 +378,13 @@ def _expired() -> errors.Expired:
     return errors.Expired("no slot within the timeout, and no word of the broker")
 
 
-def _expire(future: asyncio.Future[_abi.Completion]) -> None:
+def _no_lease(end: _abi.Completion) -> AsyncLease:
+    raise AssertionError(f"an announcement was granted: {end.claim}")
+
+
+def _expire(future: asyncio.Future[Any], late: errors.Error) -> None:
     if not future.done():
-        future.set_exception(_expired())
+        future.set_exception(late)
 
 
 def _end_tick(tick: asyncio.Future[None]) -> None:

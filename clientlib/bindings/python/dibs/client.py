@@ -253,7 +253,7 @@ class Client:
         slot = ctypes.c_uint64(0)
         errors.check(self._session.call("dibs_announce", self._pools.number(pool), wanted,
                                         nanoseconds(timeout), slot))
-        return OfferedSlot(self._session, slot.value)
+        return OfferedSlot(self._session, slot.value, self._pools.describe(pool).answer_max)
 
     def next_assignment(self, timeout: Optional[float] = None) -> Optional[Assignment]:
         """The next assignment or revocation; None if none comes in time."""

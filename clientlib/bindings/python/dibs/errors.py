@@ -311,7 +311,7 @@ _SHARES = {6: "claims", 7: "leases", 8: "label_sets", 9: "arena"}
 
 
 def _rule_of(end: _abi.Completion) -> str:
-    """The key of the broker's configuration that has refused a claim, its number and the user."""
+    """The setting that has refused a claim, its number and the user."""
     key, number = end.refused_by, end.refused_at
     if key == 0:
         return ""
@@ -334,6 +334,8 @@ def _rule_of(end: _abi.Completion) -> str:
         5: f"policy of {user}: backlog = {number}: {wait} already",
         10: "a counted pool that is not ordered by account, where nobody reads labels: order = \"account\" in its "
             "[[pool]] matches them, and workers (kind = \"worker\") are handed them",
+        11: f"the claim needs {number} bytes of this session for slots and answers, and its other claims and leases "
+            "leave fewer: release one, or connect with a larger down_payload=",
     }.get(key, "")
 
 

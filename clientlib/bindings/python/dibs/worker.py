@@ -21,9 +21,10 @@ from ._session import Session, nanoseconds, options, strings
 class OfferedSlot:
     """A slot that this process offers."""
 
-    def __init__(self, session: Session, slot: int) -> None:
+    def __init__(self, session: Session, slot: int, answer_max: int) -> None:
         self._session = session
         self.id = slot
+        session.answer_max[slot] = answer_max
 
     def ready(self, round: int = 0, *, wait: float = 0) -> None:
         """It is clean and may be granted; round 0: it was announced unready."""
@@ -70,7 +71,7 @@ class Assignment:
 
     def confirm(self, answer: bytes = b"", *, wait: float = 0) -> None:
         """The work is taken; the answer goes to the holder."""
-        self._say("dibs_confirm", answer, len(answer), nanoseconds(wait))
+        self._answer("dibs_confirm", answer, nanoseconds(wait))
 
     def refuse(self, code: int = 0, *, try_again: bool = True, wait: float = 0) -> None:
         """Not taken. try_again: the claim waits on, else it ends rejected with `code`."""
@@ -78,11 +79,21 @@ class Assignment:
 
     def done(self, answer: bytes = b"", *, then_ready: bool = True, wait: float = 0) -> None:
         """The work is done: the lease ends. then_ready: the slot may be granted at once."""
-        self._say("dibs_done", answer, len(answer), int(then_ready), nanoseconds(wait))
+        self._answer("dibs_done", answer, int(then_ready), nanoseconds(wait))
 
     def ready(self, *, wait: float = 0) -> None:
         """The slot is clean and may be granted again."""
         self._say("dibs_ready", nanoseconds(wait))
+
+    def _answer(self, what: str, answer: bytes, *arguments: object) -> None:
+        try:
+            self._say(what, answer, len(answer), *arguments)
+        except errors.BadPayload:
+            most = self._session.answer_max.get(self.slot)
+            if most is None or len(answer) <= most:
+                raise
+            raise errors.BadPayload(f"the answer has {len(answer)} bytes, and its pool takes at most "
+                                    f"{most} (answer_max): nothing was said") from None
 
     def _say(self, what: str, *arguments: object) -> None:
         errors.check(self._session.call(what, self.slot, self.round, *arguments))

@@ -1,0 +1,101 @@
+# clientlib/bindings/python/dibs/_rooms.py -- which claims of a session wait until an earlier one has gone.
+#
+# The broker keeps room for the slots and answers of each claim in the session's down_payload, until the
+# lease has been given back, and refuses a claim for which none is left. So claims are admitted in order of
+# arrival, as many as fit. What a claim needs is reckoned as docs/protocol.md has it; the broker's refusal
+# says it exactly. What was given back may be counted a turn late, so a refused claim is tried once more at
+# once, then whenever something has gone, and with each look of the client's net.
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+from typing import Callable
+
+Kind = tuple[int, int]  # pool, units: claims that need the same
+
+SIZE = 64 << 10  # the session's down_payload where the caller names none
+SIZE_MAX = 4 << 20
+RETRIES = 2
+
+
+def need_of(units: int, attributes_max: int, answer_max: int) -> int:
+    stride = _round_up(16 + attributes_max + 2 * answer_max, 8)
+    return _round_up(16 + units * stride, 64)
+
+
+def _round_up(number: int, step: int) -> int:
+    return -(-number // step) * step
+
+
+class Rooms:
+    def __init__(self, size: int, need: Callable[[Kind], int]) -> None:
+        self.size = size
+        self._need = need
+        self._needs: dict[Kind, int] = {}
+        self._held: dict[int, Kind] = {}  # by place in the order of arrival
+        self._used = 0
+        self._refused = 0  # since something has gone
+        self._waiting: list[tuple[int, Kind, asyncio.Future[None]]] = []  # a heap
+        self._places = itertools.count()
+
+    def arrive(self) -> int:
+        """A place in the order of arrival."""
+        return next(self._places)
+
+    def take(self, place: int, kind: Kind) -> bool:
+        """Admits a claim that has just come, unless an earlier one waits or there is no room."""
+        self.admit()
+        if kind not in self._needs:
+            self._needs[kind] = self._need(kind)
+        if self._waiting or not self._fits(kind):
+            return False
+        self._hold(place, kind)
+        return True
+
+    def wait(self, place: int, kind: Kind, admitted: asyncio.Future[None]) -> None:
+        heapq.heappush(self._waiting, (place, kind, admitted))
+        self.admit()
+
+    def admit(self) -> None:
+        while self._waiting:
+            place, kind, admitted = self._waiting[0]
+            if not admitted.done():
+                if not self._fits(kind):
+                    return
+                self._hold(place, kind)
+                admitted.set_result(None)
+            heapq.heappop(self._waiting)
+
+    def refuse(self, place: int, kind: Kind, need: int) -> bool:
+        """The broker had no room of `need` bytes for this claim. False: it will not have it."""
+        self._held.pop(place, None)
+        self._needs[kind] = need
+        self._used = sum(self._needs[each] for each in self._held.values())
+        self._refused += 1
+        return need <= self.size and (bool(self._held) or self._refused <= RETRIES)
+
+    def drop(self, place: int) -> None:
+        """The claim has ended, or its lease. Who waits is admitted later: a finalizer may say so."""
+        kind = self._held.pop(place, None)
+        if kind is not None:
+            self._used -= self._needs[kind]
+            self._refused = 0
+
+    def free(self, place: int) -> None:
+        self.drop(place)
+        self.admit()
+
+    def retry(self) -> None:
+        self._refused = 0
+        self.admit()
+
+    def _fits(self, kind: Kind) -> bool:
+        if not self._held:
+            return True
+        return self._refused < RETRIES and self._used + self._needs[kind] <= self.size
+
+    def _hold(self, place: int, kind: Kind) -> None:
+        self._held[place] = kind
+        self._used += self._needs[kind]
