@@ -290,6 +290,7 @@ void Operations::release(Session& session, const shm::Submission& entry) {
     if (reason == Reason::kAlreadyEnded) {
         give_up(session, entry.id);
         give_up_claim(session, entry);
+        if (shm::key_word(entry) != 0) session.free_ended(entry.tag);  // the lease's own tag
     }
 }
 

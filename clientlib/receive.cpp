@@ -30,10 +30,9 @@ dibs_holder public_holder(const shm::Completion& completion) {
 void Session::free_tag_row(uint32_t tag) {
     Tag& row = tags[tag];
     if (row.state == TagState::kLive) --live;
-    if (row.state == TagState::kOver) {
-        push_unread_no_more(tag);
-        --over;
-    }
+    if (row.state == TagState::kOver) --over;
+    const bool room_owed = row.state == TagState::kOver || row.room_owed;
+    room_is_owed(tag, false);
     if (row.state == TagState::kClaiming || row.requeue) --claims_open;
     if (row.event != 0) --events_to_reap;
     const uint32_t use = row.use;
@@ -44,6 +43,7 @@ void Session::free_tag_row(uint32_t tag) {
     row.gave_up = gave_up ? name_of_claim : 0;
     row.next_free = free_tag;
     free_tag = tag;
+    if (room_owed) room_is_owed(tag, true);
 }
 
 void Session::free_answer_row(uint32_t index) {

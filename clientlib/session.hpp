@@ -40,6 +40,7 @@ namespace dibs::client {
 
 inline constexpr uint64_t kForkMark = 0x6469627320697321ULL;
 inline constexpr uint32_t kNone = 0xffffffffU;
+inline constexpr uint64_t kItsRoomIsFree = 1;                       // id of a kNop
 inline constexpr uint64_t kDiscard = 0xffffffffffffffffULL;         // user_data of quiet operations
 inline constexpr int64_t kOutcomeMarginNs = 20 * DIBS_MILLISECOND;  // of dibs_claim, for the word
 inline constexpr int64_t kSpinNs = 25'000;
@@ -57,6 +58,7 @@ struct Tag {
     bool abandoned = false;     // its caller has gone: a grant is released
     bool release_owed = false;  // abandoned and granted, and the ring was full
     bool cancel_owed = false;   // abandoned, and the ring was full
+    bool room_owed = false;     // room_is_owed()
     bool cancelled = false;     // by its caller, who hears how that ended
     uint8_t event = 0;          // LeaseEvent that is to be reaped
     uint8_t event_seen = 0;
@@ -180,7 +182,7 @@ struct Session {
     uint32_t live = 0;  // tags that hold a lease
     uint32_t over = 0;  // tags whose lease has ended, kept for their event and answer
     uint32_t events_to_reap = 0;
-    uint32_t owed = 0;         // tags with a release or cancel that the ring had no room for
+    uint32_t owed = 0;         // what tags have still to say: release, cancel, that a room is free
     uint32_t events_seen = 0;  // DOWN.events
     uint32_t pools_seen = 0;
     uint32_t cpu_told = shm::kNoCpu;
@@ -252,7 +254,7 @@ struct Session {
     // to be freed first.
     [[nodiscard]] bool ready_for_claim(uint32_t pool) const {
         return pool < pools_seen && credit_taken() < credit && submissions.room() > kCloseLines &&
-               over == 0 && free_tag != kNone;
+               over == 0 && owed == 0 && free_tag != kNone;
     }
     int submit_adoption(uint64_t lease, uint64_t fence, uint32_t& index);
     // Any other operation. kNobody: quiet. Sets `index` to its answer.
@@ -295,8 +297,13 @@ struct Session {
     // The session is over: answers everything that is outstanding.
     void end(int code, int reason);
     void free_tag_row(uint32_t tag);
-    // The tag's lease has ended and is not looked at any more: its room is the broker's again.
-    void push_unread_no_more(uint32_t tag);
+    // Whether the broker is to be told that the lease which has ended under this tag is not looked
+    // at any more, so that its room is free.
+    void room_is_owed(uint32_t tag, bool is) {
+        if (tags[tag].room_owed == is) return;
+        tags[tag].room_owed = is;
+        owed += is ? 1 : UINT32_MAX;
+    }
     // The tag's lease has ended, and its claim waits again.
     void wait_again(uint32_t tag, int code);
     // Its caller wants that claim no more.
@@ -383,6 +390,7 @@ inline uint32_t Session::take_claim_tag(uint32_t units, uint64_t user_data) {
     const uint32_t tag = free_tag;
     Tag& row = tags[tag];
     free_tag = row.next_free;
+    room_is_owed(tag, false);  // the claim says the same
     row.state = TagState::kClaiming;
     row.units = units;
     row.user_data = user_data;

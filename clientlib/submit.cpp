@@ -117,41 +117,36 @@ void Session::publish() {
 void Session::settle() {
     if (owed == 0 || end_code != 0) return;
     const uint64_t before = submissions.tail();
+    bool awaited_there = false;
     for (uint32_t tag = 0; tag < sizes.tags && owed != 0; ++tag) {
         Tag& row = tags[tag];
-        if (!row.cancel_owed && !row.release_owed) continue;
+        if (!row.cancel_owed && !row.release_owed && !row.room_owed) continue;
         // One line more than close's belongs to whoever has just made sure of it.
         if (submissions.room() <= kCloseLines + 1) release_lines();
         if (submissions.room() <= kCloseLines + 1 || end_code != 0) break;
         shm::Submission entry;
         entry.user_data = kDiscard;
         entry.flags = shm::OpFlag::kQuiet;
-        entry.op = row.release_owed ? Op::kRelease : Op::kCancel;
+        entry.op = row.release_owed ? Op::kRelease : row.cancel_owed ? Op::kCancel : Op::kNop;
         entry.tag = static_cast<uint16_t>(tag);
-        entry.id = row.lease;
+        entry.id = entry.op == Op::kNop ? kItsRoomIsFree : row.lease;
         entry.fence = row.fence;
         if (row.release_owed) name_claim(entry, tag, row);
         push(entry);
+        awaited_there |= entry.op != Op::kNop;
         --owed;
+        if (entry.op == Op::kNop) row.room_owed = false;
         row.cancel_owed = false;
         if (row.release_owed) {
             row.release_owed = false;
             free_tag_row(tag);
         }
     }
-    if (submissions.tail() != before) publish();
-}
-
-// Where the ring is full, the tag's next claim says the same.
-void Session::push_unread_no_more(uint32_t tag) {
-    // One line more than close's belongs to whoever has just made sure of it.
-    if (end_code != 0 || submissions.room() <= kCloseLines + 1) return;
-    shm::Submission entry;  // kNop
-    entry.user_data = kDiscard;
-    entry.flags = shm::OpFlag::kQuiet;
-    entry.tag = static_cast<uint16_t>(tag);
-    entry.id = tags[tag].lease;
-    push(entry);
+    if (submissions.tail() == before) return;
+    if (awaited_there) return publish();
+    // Of rooms the broker need not hear before it reads what comes behind: it is not woken.
+    (void)shm::publish_submissions(*up, *down, submissions.tail());
+    rung_tail = submissions.tail();
 }
 
 // ---- claims
@@ -218,6 +213,7 @@ constexpr uint8_t kBusyFlags[] = {0, shm::OpFlag::kWait, shm::OpFlag::kReject, s
 
 int Session::need_tag() {
     if (over != 0) free_over_tags(free_tag == kNone);
+    settle();  // so that what it frees is free before the claim is read
     return free_tag != kNone ? DIBS_OK : DIBS_ELIMIT;
 }
 
@@ -322,6 +318,7 @@ int Session::submit_adoption(uint64_t lease, uint64_t fence, uint32_t& index) {
         return code;
     }
     answers[index].lease.tag = tag;
+    room_is_owed(tag, false);  // its entry says the same
     tags[tag].adopted_as = entry.user_data;
     if (tags[tag].gave_up == entry.user_data) tags[tag].gave_up = 0;
     return DIBS_OK;
@@ -377,8 +374,9 @@ int Session::submit_announce(uint32_t pool,
     if (code == DIBS_OK && !again) code = need_slot();
     if (code == DIBS_OK) code = need_credit(again ? 1 : 1 + shm::kCompletionsPerSlot);
     if (code == DIBS_OK) code = need_line();
-    if (code == DIBS_OK && over != 0) free_over_tags(false);
     if (code != DIBS_OK) return code;
+    if (over != 0) free_over_tags(false);
+    settle();
 
     shm::Submission entry;
     const AnnounceContent content = {options.name,

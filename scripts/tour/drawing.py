@@ -40,6 +40,7 @@ def beside(value, ours):
 
 def latencies(times, top):
     """A row each: a bar from p50 to p99.9 on a logarithmic scale, and how it compares."""
+    times = [one for one in times if one.p50 is not None]
     values = [value for one in times for value in (one.p50, one.p99, one.p999) if value is not None]
     low = math.floor(math.log10(max(min(values), 1)))
     high = max(math.ceil(math.log10(max(values))), low + 1)

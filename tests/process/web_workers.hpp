@@ -25,7 +25,8 @@ inline constexpr const char* kPools =
 
 // Answers with its process id and what it was told; does what the text asks for.
 inline constexpr const char* kServe =
-    "while read -r line; do case $line in *die*) exit 9;; *twice*) echo first;; *stay*) sleep "
+    "while read -r line; do case $line in *die*) exit 9;; *twice*) echo first;; *long*) head -c "
+    "5000 /dev/zero | tr '\\0' x; echo;; *stay*) sleep "
     "1000;; "
     "esac; echo \"$$ $line\"; done";
 

@@ -379,7 +379,12 @@ TEST_F(Worker, SaysThatAnAnswerIsTooLong) {
               "answer_max in dibsd's configuration, or say --lines none");
     const Attached client(dibsd_.socket(), "mute");
     EXPECT_EQ(call(client, "x"), "done");
-    EXPECT_NE(tool->error_line_with("is longer than the pool's answer_max of 0"), "");
+    const auto other = start({"web", "--name", "w", "--backoff", "1ms"});
+    const Attached front(dibsd_.socket(), "web");
+    EXPECT_EQ(call(front, "long"), "worker-lost");
+    EXPECT_NE(other->error_line_with("answered with 5000 bytes, and its pool takes at most 4096 "
+                                     "(answer_max); it is ended"),
+              "");
 }
 
 struct Mistake {

@@ -3,13 +3,10 @@
 import asyncio
 import os
 import signal
-import tempfile
 
 import dibs
 import pytest
 from dibs import errors
-
-from conftest import Dibsd
 
 
 def run(dibsd, body):
@@ -320,101 +317,6 @@ def test_every_answer_reaches_its_claim(dibsd):
     run(dibsd, body)
 
 
-ROOMY = """
-[[pool]]
-name = "web"
-kind = "worker"
-answer_max = "4KiB"
-payload_max = "4KiB"
-release_is_ready = true
-"""
-
-
-@pytest.fixture
-def roomy():
-    """A broker of whose pool's claims seven fit into a session of the default size."""
-    with tempfile.TemporaryDirectory(prefix="dibs-python-") as folder:
-        broker = Dibsd(folder, ROOMY)
-        yield broker
-        broker.end()
-
-
-async def reverse(client, socket, number):
-    """Workers that end each lease with its body, turned round."""
-    async def work(worker):
-        async for assignment in worker.assignments():
-            if not assignment.is_revocation:
-                assignment.confirm()
-                assignment.done(assignment.body[::-1])
-
-    workers = [await dibs.aio.connect(socket, timeout=10) for _ in range(number)]
-    for worker in workers:
-        await worker.announce("web")
-    return workers, [asyncio.ensure_future(work(worker)) for worker in workers]
-
-
-def test_claims_beyond_the_room_for_answers_wait_in_order(roomy):
-    async def front(client, body, granted):
-        async with client.claim("web", timeout=60, body=body) as lease:
-            granted.append((lease.claim, int(body[:4])))
-            return await lease.wait_answer(timeout=60)
-
-    async def body(client):
-        workers, working = await reverse(client, roomy.socket, 4)
-        bodies = [b"%04d" % number * 900 for number in range(300)]
-        granted = []
-        answers = await asyncio.gather(*(front(client, body, granted) for body in bodies))
-        assert answers == [body[::-1] for body in bodies]
-        # One that the broker refuses, as what was given back is counted a turn late, may be a few places behind.
-        assert all(abs(at - number) < 8 for at, (_, number) in enumerate(sorted(granted)))
-        for task, worker in zip(working, workers):
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-            worker.close()
-    run(roomy, body)
-
-
-def test_a_claim_that_waits_for_room_expires_and_is_cancelled_there(roomy):
-    async def body(client):
-        worker = await dibs.aio.connect(roomy.socket, timeout=10, down_payload=1 << 20)
-        async def serve():
-            async for assignment in worker.assignments():
-                if not assignment.is_revocation:
-                    assignment.confirm()
-        for number in range(9):
-            await worker.announce("web", name=f"w{number}")
-        serving = asyncio.ensure_future(serve())
-        held = await asyncio.gather(*(client.claim("web", timeout=60) for _ in range(7)))
-        with pytest.raises(errors.Expired, match="down_payload="):
-            await client.claim("web", timeout=0.05)
-        waiting = asyncio.ensure_future(client.claim("web", timeout=60).__aenter__())
-        last = asyncio.ensure_future(client.claim("web", timeout=60).__aenter__())
-        await asyncio.sleep(0)
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-        held[3].release()
-        late = await last
-        for lease in [*held, late]:
-            lease.release()
-        serving.cancel()
-        await asyncio.gather(serving, return_exceptions=True)
-        worker.close()
-    run(roomy, body)
-
-
-def test_a_claim_that_will_never_have_room_says_what_it_needs(roomy):
-    async def body(client):
-        small = await dibs.aio.connect(roomy.socket, timeout=10, down_payload=4096)
-        with pytest.raises(errors.NoRoom, match=r"a claim of 1 in pool 'web' needs \d+ bytes .* "
-                                                r"down_payload is 4096: connect\(down_payload=16384\)"):
-            await small.claim("web", timeout=60)
-        small.close()
-        with pytest.raises(errors.NoRoom, match=r"needs 2\d{6} bytes .*claim fewer|down_payload="):
-            await client.claim("web", timeout=60, units=256)
-    run(roomy, body)
-
-
 def test_an_answer_longer_than_the_pools_is_refused_to_its_worker(dibsd):
     async def body(client):
         worker = await dibs.aio.connect(dibsd.socket, timeout=10)
@@ -431,3 +333,14 @@ def test_an_answer_longer_than_the_pools_is_refused_to_its_worker(dibsd):
         assert await lease.wait_answer(timeout=60) == b"x" * 64
         worker.close()
     run(dibsd, body)
+
+
+def test_sizes_and_times_are_refused_by_name():
+    for sizes, text in (({"down_payload": 1 << 40}, r"down_payload=1099511627776\): it is a power of two from 4096 to"),
+                        ({"leases_max": 2**32 + 256}, "leases_max=4294967552"), ({"up_payload": 5000}, "up_payload")):
+        with pytest.raises(ValueError, match=text):
+            asyncio.run(dibs.aio.connect("/nowhere", **sizes))
+    with pytest.raises(TypeError, match="seconds, not '5'"):
+        asyncio.run(dibs.aio.connect("/nowhere", timeout="5"))
+    with pytest.raises(ValueError, match="zero byte"):
+        asyncio.run(dibs.aio.connect("/no\0where"))

@@ -69,12 +69,16 @@ void Hand::take_answer(const std::string& line, int64_t now_ns) {
         if (lines_due_ == 0) finish_use(now_ns);
         return;
     }
-    std::string answer = line;
-    if (answer.size() > post_->answer_max()) {
-        say("its answer of " + std::to_string(answer.size()) + " bytes is longer than the pool's " +
-            "answer_max of " + std::to_string(post_->answer_max()) + ": the holder gets none");
-        answer.clear();
+    // An empty answer in its place would pass for the process's own; its holder hears "worker
+    // lost". Where answer_max is 0 holders get no answers, as has been said at the start.
+    const size_t most = post_->answer_max();
+    if (most != 0 && line.size() > most) {
+        return fail("answered with " + std::to_string(line.size()) +
+                        " bytes, and its pool takes at most " + std::to_string(most) +
+                        " (answer_max)",
+                    now_ns);
     }
+    const std::string answer = most != 0 ? line : std::string();
     if (options_.lines == Lines::kHold) {
         confirmed_ = true;
         if (!post_->confirm(round_, answer)) lose_post(now_ns);

@@ -829,10 +829,11 @@ DIBS_API int dibs_next_assignment(dibs_session* session,
 // The slot is clean and may be granted.
 DIBS_API int dibs_ready(dibs_session* session, uint64_t slot, uint64_t round, int64_t wait_ns);
 // The assignment is taken; with the last of its claim's the lease begins. The answer goes to the
-// holder; at most the pool's answer_max bytes, else DIBS_EPAYLOAD at once, and nothing is said. Too
-// late for a claim that has ended, or waits again, it is DIBS_OK as well and releases the slot;
-// DIBS_REVOKE tells of that, unless the pool says release_is_ready, where the slot may be granted
-// again at once.
+// holder; at most the pool's answer_max bytes, else DIBS_EPAYLOAD: at once of a slot that this
+// session offers, and then nothing is said; by the broker of one that it has withdrawn, so only
+// where wait_ns is not 0. Too late for a claim that has ended, or waits again, it is DIBS_OK as
+// well and releases the slot; DIBS_REVOKE tells of that, unless the pool says release_is_ready,
+// where the slot may be granted again at once.
 DIBS_API int dibs_confirm(dibs_session* session,
                           uint64_t slot,
                           uint64_t round,

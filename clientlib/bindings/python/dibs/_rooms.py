@@ -30,14 +30,16 @@ def _round_up(number: int, step: int) -> int:
 
 
 class Rooms:
+    """Claims of one pool wait in order of arrival; those of another pool are not behind them."""
+
     def __init__(self, size: int, need: Callable[[Kind], int]) -> None:
         self.size = size
         self._need = need
         self._needs: dict[Kind, int] = {}
         self._held: dict[int, Kind] = {}  # by place in the order of arrival
         self._used = 0
-        self._refused = 0  # since something has gone
-        self._waiting: list[tuple[int, Kind, asyncio.Future[None]]] = []  # a heap
+        self._refused: dict[int, int] = {}  # by place: how often since something has gone
+        self._waiting: dict[int, list[tuple[int, Kind, asyncio.Future[None]]]] = {}  # heaps, by pool
         self._places = itertools.count()
 
     def arrive(self) -> int:
@@ -45,56 +47,56 @@ class Rooms:
         return next(self._places)
 
     def take(self, place: int, kind: Kind) -> bool:
-        """Admits a claim that has just come, unless an earlier one waits or there is no room."""
+        """Admits a claim that has just come, unless an earlier one of its pool waits or there is no room."""
         self.admit()
         if kind not in self._needs:
             self._needs[kind] = self._need(kind)
-        if self._waiting or not self._fits(kind):
+        if self._waiting.get(kind[0]) or not self._fits(place, kind):
             return False
         self._hold(place, kind)
         return True
 
     def wait(self, place: int, kind: Kind, admitted: asyncio.Future[None]) -> None:
-        heapq.heappush(self._waiting, (place, kind, admitted))
+        heapq.heappush(self._waiting.setdefault(kind[0], []), (place, kind, admitted))
         self.admit()
 
     def admit(self) -> None:
-        while self._waiting:
-            place, kind, admitted = self._waiting[0]
-            if not admitted.done():
-                if not self._fits(kind):
-                    return
-                self._hold(place, kind)
-                admitted.set_result(None)
-            heapq.heappop(self._waiting)
+        for pool in sorted(self._waiting, key=lambda pool: self._waiting[pool][0][0]):
+            line = self._waiting[pool]
+            while line:
+                place, kind, admitted = line[0]
+                if not admitted.done() and not self._fits(place, kind):
+                    break
+                heapq.heappop(line)
+                if not admitted.done():
+                    self._hold(place, kind)
+                    admitted.set_result(None)
+            if not line:
+                del self._waiting[pool]
 
     def refuse(self, place: int, kind: Kind, need: int) -> bool:
         """The broker had no room of `need` bytes for this claim. False: it will not have it."""
         self._held.pop(place, None)
         self._needs[kind] = need
-        self._used = sum(self._needs[each] for each in self._held.values())
-        self._refused += 1
-        return need <= self.size and (bool(self._held) or self._refused <= RETRIES)
+        self._used = sum(self._needs[each] for each in list(self._held.values()))
+        self._refused[place] = self._refused.get(place, 0) + 1
+        return need <= self.size and (bool(self._held) or self._refused[place] <= RETRIES)
 
     def drop(self, place: int) -> None:
         """The claim has ended, or its lease. Who waits is admitted later: a finalizer may say so."""
         kind = self._held.pop(place, None)
         if kind is not None:
             self._used -= self._needs[kind]
-            self._refused = 0
-
-    def free(self, place: int) -> None:
-        self.drop(place)
-        self.admit()
+            self._refused = {}
 
     def retry(self) -> None:
-        self._refused = 0
+        self._refused = {}
         self.admit()
 
-    def _fits(self, kind: Kind) -> bool:
+    def _fits(self, place: int, kind: Kind) -> bool:
         if not self._held:
             return True
-        return self._refused < RETRIES and self._used + self._needs[kind] <= self.size
+        return self._refused.get(place, 0) < RETRIES and self._used + self._needs[kind] <= self.size
 
     def _hold(self, place: int, kind: Kind) -> None:
         self._held[place] = kind

@@ -27,6 +27,8 @@ from ._abi import library
 SLICE_NS = 100_000_000
 MARGIN_S = 0.02  # for the broker's word that a claim has expired
 REAP_MAX = 16
+RANGES = {"submission_entries": (8, 4096), "completion_entries": (16, 16384), "leases_max": (8, 1024),
+          "up_payload": (4096, 4 << 20), "down_payload": (4096, 4 << 20)}
 
 OnEnd = Callable[[_abi.Completion], None]
 OnEvent = Callable[[_abi.Completion], None]
@@ -36,9 +38,36 @@ def nanoseconds(seconds: Optional[float]) -> int:
     """None is for ever. Refuses what is no duration."""
     if seconds is None:
         return _abi.FOREVER
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+        raise TypeError(f"a time is a number of seconds, not {seconds!r}")
     if not seconds >= 0:
-        raise errors.NegativeTime()
-    return min(int(seconds * _abi.SECOND), _abi.FOREVER)
+        raise errors.NegativeTime(f"a time is 0 seconds or more, not {seconds!r}")
+    return _abi.FOREVER if seconds > _abi.FOREVER / _abi.SECOND else int(seconds * _abi.SECOND)
+
+
+def sizes_of(wanted: Mapping[str, int]) -> dict[str, int]:
+    """The sizes of a session, those named that are no size, or out of range."""
+    unknown = sorted(set(wanted) - _abi.SIZES)
+    if unknown:
+        near = difflib.get_close_matches(unknown[0], [*_abi.SIZES, "socket", "timeout"], 1)
+        raise TypeError(f"connect() takes no argument {unknown[0]!r}"
+                        + (f"; did you mean {near[0]!r}?" if near else ""))
+    for name, value in wanted.items():
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise TypeError(f"connect({name}=…) is a whole number, not {value!r}")
+        least, most = RANGES.get(name, (-2**31, 2**31 - 1))
+        power = name == "spin_us" or value & (value - 1) == 0
+        if (value != 0 or name == "spin_us") and not (least <= value <= most and power):
+            kind = "a whole number" if name == "spin_us" else "a power of two"
+            raise ValueError(f"connect({name}={value}): it is {kind} from {least} to {most}")
+    return {**wanted, "down_payload": wanted.get("down_payload", 0) or _rooms.SIZE}
+
+
+def octets(what: str, value: Any) -> bytes:
+    if not isinstance(value, (bytes, bytearray, memoryview)):
+        raise TypeError(f"{what} is bytes, not {type(value).__name__}: {value!r}"
+                        + (" (encode() it)" if isinstance(value, str) else ""))
+    return bytes(value)
 
 
 def strings(items: Iterable[str]) -> tuple[Any, int]:
@@ -54,6 +83,14 @@ def options(pairs: Optional[Mapping[str, str]]) -> tuple[Any, int]:
     return (_abi.Option * len(encoded))(*encoded), len(encoded)
 
 
+def _too_much(op: _abi.Op) -> str:
+    if op.kind != _abi.OP_CLAIM:
+        return "name, labels and attributes of a slot take at most 16,384 bytes"
+    return (f"a body of {op.claim.contents.body_size} bytes with its options and labels is too large: together, and "
+            "with some 50 bytes that frame them, they take at most 16,384 bytes, payload_max of the pool and "
+            "up_payload of connect()")
+
+
 class Session:
     def __init__(self, path: Optional[str], timeout: float, sizes: Mapping[str, int]) -> None:
         self.handle = ctypes.c_void_p()
@@ -67,13 +104,10 @@ class Session:
         self._reaped = (_abi.Completion * REAP_MAX)()  # kind 0: handed on
         self._is_reaping = False
         self.queues = False  # what finds no room is owed, and its caller does not wait
-        unknown = sorted(set(sizes) - _abi.SIZES)
-        if unknown:
-            near = difflib.get_close_matches(unknown[0], [*_abi.SIZES, "socket", "timeout"], 1)
-            raise TypeError(f"connect() takes no argument {unknown[0]!r}"
-                            + (f"; did you mean {near[0]!r}?" if near else ""))
-        self.down_payload = sizes.get("down_payload", 0) or _rooms.SIZE
-        sizes = {**sizes, "down_payload": self.down_payload}
+        sizes = sizes_of(sizes)
+        self.down_payload = sizes["down_payload"]
+        if path is not None and "\0" in path:
+            raise ValueError(f"a socket's path has no zero byte: {path!r}")
         wanted = _abi.ConnectOptions.to(path, timeout_ns=nanoseconds(timeout), **sizes)
         code = library.dibs_connect(wanted, ctypes.byref(self.handle))
         if code < 0:
@@ -171,7 +205,7 @@ class Session:
             code = library.dibs_submit(handle, op, 1)
             if code < 0:
                 del self._waiting[op.user_data]
-                raise errors.of_code(code)
+                raise errors.of_code(code, _too_much(op) if code == errors.BadPayload.code else "")
         return int(op.ticket)
 
     def abandon(self, op: _abi.Op) -> None:

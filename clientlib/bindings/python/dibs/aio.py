@@ -28,6 +28,10 @@ from .lease import Lease, keep
 from .worker import Assignment, OfferedSlot, announce_options, take_assignment
 
 NET_S = 0.1
+_FULL = "this client's earlier claims and leases hold its room for slots and answers (down_payload= of connect())"
+_NO_ROOM = f"no slot within the timeout: all the time {_FULL}"
+_NO_ENTRY = ("no slot within the timeout: all the time this client's earlier claims and leases held its entries "
+             "(leases_max=, submission_entries= of connect())")
 Result = TypeVar("Result")
 
 
@@ -42,18 +46,18 @@ class AsyncLease(Lease):
     def _hear(self, event: _abi.Completion) -> None:
         super()._hear(event)
         if self._end is not None:
-            self._client._rooms.free(self._place)
+            self._client._leave(self._place)
 
     def _granted_again(self, end: _abi.Completion) -> None:
         super()._granted_again(end)
         if self._end is not None:
-            self._client._rooms.free(self._place)
+            self._client._leave(self._place)
 
     def _give_back(self, how: str, wait: float) -> bool:
         try:
             return super()._give_back(how, wait)
         finally:
-            self._client._rooms.free(self._place)
+            self._client._leave(self._place)
 
     def __del__(self) -> None:
         super().__del__()
@@ -208,7 +212,7 @@ class AsyncClient:
                     if self._take():  # completions, and so room
                         continue
                     if until is not None and self._loop.time() >= until:
-                        raise _expired() from None
+                        raise errors.Expired(_NO_ENTRY) from None
                 await self._tick(until)
 
     async def _completion(self, op: _abi.Op, until: Optional[float],
@@ -243,15 +247,27 @@ class AsyncClient:
             if timer is not None:
                 timer.cancel()
 
+    def _leave(self, place: int) -> None:
+        """The claim of this place, or its lease, holds no room any more."""
+        self._rooms.drop(place)
+        if self._loop.is_closed():
+            return
+        try:
+            here = asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            here = False
+        if here:
+            self._rooms.admit()
+        else:
+            self._loop.call_soon_threadsafe(self._rooms.admit)
+
     async def _room(self, place: int, kind: Kind, until: Optional[float]) -> None:
         """Waits until the broker will have room for the claim's slots and answers."""
         if self._rooms.take(place, kind):
             return
         admitted: asyncio.Future[None] = self._loop.create_future()
         self._rooms.wait(place, kind, admitted)
-        await self._within(admitted, until, errors.Expired(
-            "this client's earlier claims and leases hold its room for answers, and none ended within the "
-            "timeout: a larger down_payload= of connect() makes room for more"))
+        await self._within(admitted, until, errors.Expired(_NO_ROOM))
 
     def _need(self, kind: Kind) -> int:
         try:
@@ -268,9 +284,15 @@ class AsyncClient:
         kept: list[AsyncLease] = []
         try:
             while True:
-                await self._room(place, kind, until)
-                if until is not None:
-                    left = max(0.0, until - MARGIN_S - self._loop.time())
+                if op.claim.contents.when_busy in (WhenBusy.REJECT, WhenBusy.COLD):
+                    if not self._rooms.take(place, kind):
+                        raise errors.NoRoom(_FULL)
+                else:
+                    await self._room(place, kind, until)
+                if until is not None and timeout != 0:
+                    left = until - MARGIN_S - self._loop.time()
+                    if left <= 0:  # to the broker, 0 would be a claim that does not wait
+                        raise errors.Expired(_NO_ROOM)
                     op.claim.contents.timeout_ns = nanoseconds(left)
                 end = await self._completion(op, until, make, kept)
                 if end.code != errors.NoRoom.code:
@@ -282,7 +304,7 @@ class AsyncClient:
             kept[0]._hold()
             return kept[0]
         except BaseException:
-            self._rooms.free(place)
+            self._leave(place)
             raise
 
     def _too_large(self, kind: Kind, need: int) -> str:
@@ -338,6 +360,7 @@ class AsyncClient:
                        timeout: float = 5) -> OfferedSlot:
         """Offers a slot of this process."""
         wanted = announce_options(name, labels, attributes, worker_tag, is_protected, ready)
+        nanoseconds(timeout)  # refuses what is no duration
         op = _abi.Op.sized(kind=_abi.OP_ANNOUNCE, pool=self._pools.number(pool))
         op.announce.contents = wanted
         result = await self._completion(op, self._loop.time() + timeout, _no_lease, [])

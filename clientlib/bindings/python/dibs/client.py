@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Iterable, Iterator, Mapping, Optional, Type, TypeVar, Union
 
 from . import _abi, accounts, errors, latency
-from ._session import SLICE_NS, Session, nanoseconds, options, strings
+from ._session import SLICE_NS, Session, nanoseconds, octets, options, strings
 from .accounts import Share
 from .latency import Latency
 from .lease import Lease, keep
@@ -111,6 +111,8 @@ class Pools:
             return pool
         if not isinstance(pool, str):
             raise TypeError(f"a pool is a name or a number, not {pool!r}")
+        if "\0" in pool:
+            raise errors.NoSuchPool(f"no such pool: {pool!r}")
         if pool not in self._numbers:
             number = ctypes.c_uint32(0)
             code = self._session.call("dibs_pool", pool.encode(), number)
@@ -140,6 +142,7 @@ class Pools:
         if units < 1 or units > _abi.UNITS_MAX:
             raise errors.BadUnits(f"a claim of pool {pool!r} is for 1 to {_abi.UNITS_MAX} slots, "
                                       f"not {units}")
+        body = octets("a body", body)
         pairs, pair_count = options(claim_options)
         label_array, label_count = strings(labels)
         claim = _abi.ClaimOptions.sized(

@@ -246,7 +246,8 @@ class SessionEnded(Error):
     code = -108
 
 
-class BrokerLost(Error, ConnectionError):
+class BrokerLost(SessionEnded, ConnectionError):
+    """Broker and keeper have gone: connect again when there is one."""
     code = -109
 
 
@@ -348,7 +349,11 @@ def of_completion(end: _abi.Completion) -> Error:
         return Cancelled("the claim was cancelled")
     if end.outcome == _abi.BROKER_LOST:
         return of_code(end.code or BrokerLost.code)
-    return of_code(end.code, _rule_of(end), holder=holder,
+    text = _rule_of(end)
+    if end.code == BadPayload.code and not text:
+        text = ("more than its pool takes: body, options and labels of a claim payload_max, attributes of a slot "
+                "attributes_max")
+    return of_code(end.code, text, holder=holder,
                    retry_after=end.retry_after_ns / _abi.SECOND if end.retry_after_ns else None,
                    worker_code=end.worker_code if end.code == _abi.EREFUSED else None)
 

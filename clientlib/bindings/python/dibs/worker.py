@@ -15,7 +15,7 @@ import ctypes
 from typing import Iterable, Mapping, Optional
 
 from . import _abi, errors
-from ._session import Session, nanoseconds, options, strings
+from ._session import Session, nanoseconds, octets, options, strings
 
 
 class OfferedSlot:
@@ -86,14 +86,12 @@ class Assignment:
         self._say("dibs_ready", nanoseconds(wait))
 
     def _answer(self, what: str, answer: bytes, *arguments: object) -> None:
-        try:
-            self._say(what, answer, len(answer), *arguments)
-        except errors.BadPayload:
-            most = self._session.answer_max.get(self.slot)
-            if most is None or len(answer) <= most:
-                raise
+        answer = octets("an answer", answer)
+        most = self._session.answer_max.get(self.slot)
+        if most is not None and len(answer) > most:
             raise errors.BadPayload(f"the answer has {len(answer)} bytes, and its pool takes at most "
-                                    f"{most} (answer_max): nothing was said") from None
+                                    f"{most} (answer_max): nothing was said")
+        self._say(what, answer, len(answer), *arguments)
 
     def _say(self, what: str, *arguments: object) -> None:
         errors.check(self._session.call(what, self.slot, self.round, *arguments))
@@ -106,6 +104,8 @@ class Assignment:
 def announce_options(name: Optional[str], labels: Iterable[str],
                      attributes: Optional[Mapping[str, str]], worker_tag: int,
                      is_protected: bool, ready: bool) -> _abi.AnnounceOptions:
+    if not 0 <= worker_tag < 2**64:
+        raise errors.BadArgument(f"a worker_tag is from 0 to 2**64 - 1, not {worker_tag}")
     label_array, label_count = strings(labels)
     pairs, pair_count = options(attributes)
     made: _abi.AnnounceOptions = _abi.AnnounceOptions.sized(
