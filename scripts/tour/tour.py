@@ -276,4 +276,8 @@ if __name__ == "__main__":
     except KeyboardInterrupt:
         os._exit(130)  # what an incident has begun need not come to its end
     except (OSError, RuntimeError, subprocess.SubprocessError, dibs.Error) as error:
-        sys.exit(print(f"demo: {error}", file=sys.stderr) or 2)
+        try:
+            print(f"demo: {error}", file=sys.stderr, flush=True)
+        except OSError:  # the terminal has gone, and SIGHUP, which says so, came later than the error
+            os._exit(130)
+        sys.exit(2)
