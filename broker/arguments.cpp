@@ -9,11 +9,11 @@
 #include <iostream>
 #include <set>
 
-#include "broker/number_option.hpp"
-#include "broker/parse_error.hpp"
-#include "broker/prose.hpp"
-#include "broker/spelling.hpp"
-#include "broker/terminal_text.hpp"
+#include "broker/text/number_option.hpp"
+#include "broker/text/parse_error.hpp"
+#include "broker/text/prose.hpp"
+#include "broker/text/spelling.hpp"
+#include "broker/text/terminal_text.hpp"
 #include "shm/layout.hpp"
 
 namespace dibs {

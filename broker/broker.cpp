@@ -17,10 +17,10 @@
 #include <thread>
 #include <utility>
 
-#include "broker/admin.hpp"
-#include "broker/copying.hpp"
-#include "broker/head_start.hpp"
-#include "broker/log.hpp"
+#include "broker/admin/admin.hpp"
+#include "broker/admin/copying.hpp"
+#include "broker/takeover/head_start.hpp"
+#include "broker/text/log.hpp"
 
 namespace dibs {
 

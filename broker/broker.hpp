@@ -10,14 +10,14 @@
 #include <memory>
 #include <string>
 
-#include "broker/config.hpp"
-#include "broker/control.hpp"
+#include "broker/config/config.hpp"
+#include "broker/control/control.hpp"
+#include "broker/control/exchange.hpp"
 #include "broker/core/core.hpp"
-#include "broker/exchange.hpp"
-#include "broker/inheritance.hpp"
-#include "broker/keeper_link.hpp"
-#include "broker/segments.hpp"
-#include "broker/turn.hpp"
+#include "broker/segments/segments.hpp"
+#include "broker/takeover/inheritance.hpp"
+#include "broker/takeover/keeper_link.hpp"
+#include "broker/turn/turn.hpp"
 #include "shm/descriptor.hpp"
 
 namespace dibs {
@@ -34,7 +34,7 @@ class Broker {
     Broker(Config config, Inheritance& inheritance, KeeperLink* keeper, bool signals);
 
     // Gives up what serving does not need. Before run(), while there is one thread. `written`: as
-    // for harden() of broker/hardening.hpp.
+    // for harden() of broker/sandbox/hardening.hpp.
     void harden(const SystemCalls* written = nullptr);
     [[nodiscard]] const Hardening& hardening() const { return hardening_; }
 

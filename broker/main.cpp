@@ -25,27 +25,27 @@
 #include <system_error>
 #include <utility>
 
+#include "broker/admission/descriptors.hpp"
+#include "broker/admission/peer.hpp"
+#include "broker/admission/socket_lock.hpp"
 #include "broker/arguments.hpp"
 #include "broker/broker.hpp"
-#include "broker/config.hpp"
-#include "broker/config_copy.hpp"
-#include "broker/descriptors.hpp"
-#include "broker/failed_state.hpp"
-#include "broker/hang_watch.hpp"
-#include "broker/head_start.hpp"
-#include "broker/keeper.hpp"
-#include "broker/keeper_child.hpp"
-#include "broker/keeper_link.hpp"
-#include "broker/lack.hpp"
-#include "broker/lent_socket.hpp"
-#include "broker/loaded_state.hpp"
-#include "broker/log.hpp"
-#include "broker/multi_user.hpp"
-#include "broker/peer.hpp"
-#include "broker/service_notice.hpp"
-#include "broker/socket_lock.hpp"
-#include "broker/stored_descriptors.hpp"
-#include "broker/time_slice.hpp"
+#include "broker/config/config.hpp"
+#include "broker/config/config_copy.hpp"
+#include "broker/sandbox/multi_user.hpp"
+#include "broker/segments/failed_state.hpp"
+#include "broker/segments/loaded_state.hpp"
+#include "broker/takeover/hang_watch.hpp"
+#include "broker/takeover/head_start.hpp"
+#include "broker/takeover/keeper.hpp"
+#include "broker/takeover/keeper_child.hpp"
+#include "broker/takeover/keeper_link.hpp"
+#include "broker/takeover/lent_socket.hpp"
+#include "broker/takeover/service_notice.hpp"
+#include "broker/takeover/stored_descriptors.hpp"
+#include "broker/text/lack.hpp"
+#include "broker/text/log.hpp"
+#include "broker/turn/time_slice.hpp"
 
 namespace {
 
@@ -83,7 +83,7 @@ void block_signals() {
     pthread_sigmask(SIG_BLOCK, &set, nullptr);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGTTOU, SIG_IGN);  // of a terminal that lets only what stands before it write
-    signal(SIGIO, SIG_IGN);    // of a lease that somebody breaks (broker/remains.cpp)
+    signal(SIGIO, SIG_IGN);    // of a lease that somebody breaks (broker/session/remains.cpp)
 }
 
 // Says what stands against serving several users.

@@ -34,7 +34,7 @@ const char* variable(const char* name) {
     return value != nullptr && value[0] != 0 ? value : nullptr;
 }
 
-// broker/socket_path.cpp says the same for dibsd.
+// broker/admission/socket_path.cpp says the same for dibsd.
 int socket_path(const dibs_connect_options& options, char (&path)[sizeof(sockaddr_un::sun_path)]) {
     const char* given =
         options.socket_path != nullptr ? options.socket_path : variable("DIBS_SOCKET");

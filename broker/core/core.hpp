@@ -22,7 +22,7 @@
 
 #include "broker/core/command.hpp"
 #include "broker/core/decision.hpp"
-#include "broker/core/explanation.hpp"
+#include "broker/core/match/explanation.hpp"
 #include "shm/layout.hpp"
 #include "shm/ring.hpp"
 

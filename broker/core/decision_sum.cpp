@@ -5,7 +5,7 @@
 #include <array>
 #include <vector>
 
-#include "broker/core/index.hpp"
+#include "broker/core/store/index.hpp"
 
 namespace dibs::core {
 

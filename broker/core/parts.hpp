@@ -15,18 +15,18 @@
 #include <string_view>
 #include <vector>
 
-#include "broker/core/account_book.hpp"
-#include "broker/core/arena.hpp"
-#include "broker/core/backlog.hpp"
-#include "broker/core/chains.hpp"
 #include "broker/core/core.hpp"
-#include "broker/core/edit.hpp"
-#include "broker/core/fresh.hpp"
-#include "broker/core/index.hpp"
-#include "broker/core/pool_set.hpp"
-#include "broker/core/row_index.hpp"
-#include "broker/core/state.hpp"
-#include "broker/core/timers.hpp"
+#include "broker/core/fast/fresh.hpp"
+#include "broker/core/match/account_book.hpp"
+#include "broker/core/match/backlog.hpp"
+#include "broker/core/store/arena.hpp"
+#include "broker/core/store/chains.hpp"
+#include "broker/core/store/edit.hpp"
+#include "broker/core/store/index.hpp"
+#include "broker/core/store/pool_set.hpp"
+#include "broker/core/store/row_index.hpp"
+#include "broker/core/store/state.hpp"
+#include "broker/core/store/timers.hpp"
 
 namespace dibs::core {
 

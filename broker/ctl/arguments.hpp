@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "broker/quantity.hpp"
+#include "broker/config/quantity.hpp"
 
 namespace dibs::ctl {
 

@@ -15,11 +15,11 @@
 #include <set>
 #include <string_view>
 
+#include "broker/admission/socket_path.hpp"
 #include "broker/ctl/clock.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/subcommand.hpp"
-#include "broker/socket_path.hpp"
-#include "broker/spelling.hpp"
+#include "broker/text/spelling.hpp"
 #include "shm/layout.hpp"
 #include "shm/pool_name.hpp"
 

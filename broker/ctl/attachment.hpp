@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "broker/ctl/failure.hpp"
-#include "broker/ctl/who.hpp"
+#include "broker/ctl/output/who.hpp"
 #include "dibs/dibs.h"
 #include "shm/descriptor.hpp"
 

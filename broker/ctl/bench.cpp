@@ -11,7 +11,7 @@
 #include "broker/ctl/attachment.hpp"
 #include "broker/ctl/clock.hpp"
 #include "broker/ctl/failure.hpp"
-#include "broker/ctl/output.hpp"
+#include "broker/ctl/output/output.hpp"
 #include "broker/ctl/subcommand.hpp"
 
 namespace dibs::ctl {

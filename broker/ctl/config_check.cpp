@@ -7,12 +7,12 @@
 #include <string_view>
 #include <vector>
 
-#include "broker/config.hpp"
+#include "broker/config/config.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/file_kind.hpp"
-#include "broker/ctl/output.hpp"
+#include "broker/ctl/output/output.hpp"
 #include "broker/ctl/subcommand.hpp"
-#include "broker/terminal_text.hpp"
+#include "broker/text/terminal_text.hpp"
 
 namespace dibs::ctl {
 

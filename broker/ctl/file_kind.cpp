@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "broker/ctl/journal_reader.hpp"
+#include "broker/journal/journal_reader.hpp"
 #include "shm/layout.hpp"
 
 namespace dibs::ctl {

@@ -13,14 +13,14 @@
 #include <string_view>
 #include <vector>
 
-#include "broker/ctl/demo/demo.hpp"
 #include "broker/ctl/failure.hpp"
-#include "broker/ctl/output.hpp"
+#include "broker/ctl/output/output.hpp"
+#include "broker/ctl/output/talk.hpp"
 #include "broker/ctl/subcommand.hpp"
-#include "broker/ctl/talk.hpp"
-#include "broker/prose.hpp"
-#include "broker/spelling.hpp"
-#include "broker/terminal_text.hpp"
+#include "broker/text/prose.hpp"
+#include "broker/text/spelling.hpp"
+#include "broker/text/terminal_text.hpp"
+#include "demo/demo.hpp"
 
 namespace {
 

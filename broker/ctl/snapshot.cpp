@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/attachment.hpp"
 #include "broker/ctl/failure.hpp"
-#include "broker/ctl/output.hpp"
+#include "broker/ctl/output/output.hpp"
 #include "broker/ctl/subcommand.hpp"
 
 namespace dibs::ctl {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string>
 
-#include "broker/core/state.hpp"
+#include "broker/core/store/state.hpp"
 #include "broker/snapshot/fields.hpp"
 #include "schemas/snapshot_generated.h"
 

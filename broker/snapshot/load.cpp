@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "broker/core/arena.hpp"
-#include "broker/core/state.hpp"
+#include "broker/core/store/arena.hpp"
+#include "broker/core/store/state.hpp"
 #include "broker/snapshot/fields.hpp"
 #include "schemas/snapshot_generated.h"
 

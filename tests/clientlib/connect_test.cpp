@@ -9,7 +9,7 @@
 #include <cstring>
 #include <functional>
 
-#include "broker/socket_path.hpp"
+#include "broker/admission/socket_path.hpp"
 #include "clientlib/admin_connection.hpp"
 #include "clientlib/session.hpp"
 #include "shm/last_words.hpp"

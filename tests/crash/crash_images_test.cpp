@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "broker/core/core.hpp"
-#include "broker/core/store.hpp"
+#include "broker/core/store/store.hpp"
 #include "shm/lines.hpp"
 #include "tests/crash/recovery.hpp"
 #include "tests/crash/workload.hpp"

@@ -6,7 +6,7 @@
 #include <bit>
 #include <cstring>
 
-#include "broker/core/state.hpp"
+#include "broker/core/store/state.hpp"
 #include "shm/lines.hpp"
 
 namespace dibs::tests {

@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-#include "broker/core/store.hpp"
+#include "broker/core/store/store.hpp"
 #include "tests/crash/recovery.hpp"
 #include "tests/crash/store_trap.hpp"
 

@@ -19,8 +19,8 @@
 #include <string>
 #include <vector>
 
-#include "broker/ctl/demo/child.hpp"
-#include "broker/ctl/demo/private_broker.hpp"
+#include "demo/child.hpp"
+#include "demo/private_broker.hpp"
 
 namespace dibs::ctl::demo {
 namespace {

@@ -1,6 +1,6 @@
 // tests/demo/facts_test.cpp -- facts as lines, and their count.
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/ctl/demo/facts.hpp"
+#include "demo/facts.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <sstream>
 #include <string>
 
-#include "broker/ctl/demo/judgement.hpp"
-#include "broker/prose.hpp"
+#include "broker/text/prose.hpp"
+#include "demo/judgement.hpp"
 
 namespace dibs::ctl::demo {
 namespace {

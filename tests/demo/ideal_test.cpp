@@ -1,12 +1,12 @@
 // tests/demo/ideal_test.cpp -- the core on rows under a virtual clock, worked out by hand.
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/ctl/demo/ideal.hpp"
+#include "demo/ideal.hpp"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "broker/ctl/demo/generator.hpp"
+#include "demo/trace/generator.hpp"
 
 namespace dibs::ctl::demo {
 namespace {

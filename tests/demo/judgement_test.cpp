@@ -1,6 +1,6 @@
 // tests/demo/judgement_test.cpp -- each thing that can go wrong fails the fact that speaks of it.
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/ctl/demo/judgement.hpp"
+#include "demo/judgement.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // tests/demo/options_test.cpp -- the arguments of `dibs demo`.
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/ctl/demo/options.hpp"
+#include "demo/options.hpp"
 
 #include <gtest/gtest.h>
 

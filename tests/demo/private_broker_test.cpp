@@ -1,7 +1,7 @@
 // tests/demo/private_broker_test.cpp -- temporary folders, child processes, and the configuration
 // that the demo's broker is given.
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/ctl/demo/private_broker.hpp"
+#include "demo/private_broker.hpp"
 
 #include <gtest/gtest.h>
 #include <signal.h>

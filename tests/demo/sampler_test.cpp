@@ -1,6 +1,6 @@
 // tests/demo/sampler_test.cpp -- a picture in which a slot is missing is found.
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/ctl/demo/sampler.hpp"
+#include "demo/sampler.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // tests/demo/timing_test.cpp -- means, percentiles and how durations are shown.
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/ctl/demo/timing.hpp"
+#include "demo/timing.hpp"
 
 #include <gtest/gtest.h>
 

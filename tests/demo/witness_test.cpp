@@ -1,6 +1,6 @@
 // tests/demo/witness_test.cpp -- the witness sees a slot that is held twice.
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/ctl/demo/witness.hpp"
+#include "demo/witness.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

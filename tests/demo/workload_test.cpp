@@ -1,6 +1,6 @@
 // tests/demo/workload_test.cpp -- from a file or a seed to rows that fit a pool.
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/ctl/demo/workload.hpp"
+#include "demo/workload.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "broker/ctl/demo/private_broker.hpp"
+#include "demo/private_broker.hpp"
 
 namespace dibs::ctl::demo {
 namespace {

@@ -1,7 +1,8 @@
 // tests/fuzz/admin.cpp -- a request of an administrator: no table, or an answer; and the rows hold.
 //
-// The limits of the verifier are those of broker/conversations. The first byte says who asks. Of an
-// input that is no table, which are most, the bytes choose the fields of some requests instead.
+// The limits of the verifier are those of broker/admin/conversations. The first byte says who asks.
+// Of an input that is no table, which are most, the bytes choose the fields of some requests
+// instead.
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <memory>
@@ -9,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "broker/admin.hpp"
-#include "broker/desk.hpp"
+#include "broker/admin/admin.hpp"
+#include "broker/admin/desk.hpp"
 #include "tests/broker/bench.hpp"
 #include "tests/fuzz/bytes.hpp"
 

@@ -1,7 +1,7 @@
 // tests/fuzz/announce_payload.cpp -- what a worker says of a slot: nothing beyond the limits, and
 // every view inside the bytes or the reader.
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/payload.hpp"
+#include "broker/turn/payload.hpp"
 #include "tests/fuzz/bytes.hpp"
 
 int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {

@@ -1,7 +1,7 @@
 // tests/fuzz/claim_payload.cpp -- a claim's payload, as the broker verifies it and as the worker's
 // library reads it. What the broker lets through, the library can read.
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/payload.hpp"
+#include "broker/turn/payload.hpp"
 #include "clientlib/payload_decoder.hpp"
 #include "tests/fuzz/bytes.hpp"
 

@@ -1,6 +1,6 @@
 // tests/fuzz/config.cpp -- a configuration file: good, or with a line for each mistake.
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/config.hpp"
+#include "broker/config/config.hpp"
 #include "tests/fuzz/bytes.hpp"
 
 int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {

@@ -6,7 +6,7 @@
 #include <array>
 #include <cstring>
 
-#include "broker/handshake.hpp"
+#include "broker/admission/handshake.hpp"
 #include "tests/fuzz/bytes.hpp"
 
 namespace {

@@ -8,10 +8,10 @@
 #include <string_view>
 #include <utility>
 
-#include "broker/ctl/journal_error.hpp"
-#include "broker/ctl/journal_reader.hpp"
-#include "broker/ctl/replayer.hpp"
-#include "broker/ctl/scenario.hpp"
+#include "broker/journal/journal_error.hpp"
+#include "broker/journal/journal_reader.hpp"
+#include "broker/journal/replayer.hpp"
+#include "broker/journal/scenario.hpp"
 #include "broker/snapshot/load.hpp"
 #include "tests/fuzz/bytes.hpp"
 

@@ -1,6 +1,6 @@
 // tests/fuzz/trace.cpp -- a trace in any of the formats: rows in order, broken ones with a reason.
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/ctl/demo/trace.hpp"
+#include "demo/trace/trace.hpp"
 #include "tests/fuzz/bytes.hpp"
 
 int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {

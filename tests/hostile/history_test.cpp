@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "broker/core/core.hpp"
-#include "broker/mapping.hpp"
+#include "broker/segments/mapping.hpp"
 #include "shm/memfd.hpp"
 #include "tests/hostile/stranger.hpp"
 #include "tests/process/child.hpp"

@@ -17,7 +17,7 @@
 #include <string>
 #include <thread>
 
-#include "broker/hardening.hpp"
+#include "broker/sandbox/hardening.hpp"
 #include "tests/process/dibsd.hpp"
 #include "tests/process/raw_client.hpp"
 

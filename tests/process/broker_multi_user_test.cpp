@@ -20,7 +20,7 @@
 #include <string>
 #include <thread>
 
-#include "broker/multi_user.hpp"
+#include "broker/sandbox/multi_user.hpp"
 #include "tests/process/child.hpp"
 #include "tests/process/dibsd.hpp"
 #include "tests/process/raw_client.hpp"

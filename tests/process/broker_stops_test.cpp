@@ -10,7 +10,7 @@
 #include <memory>
 
 #include "broker/core/core.hpp"
-#include "broker/mapping.hpp"
+#include "broker/segments/mapping.hpp"
 #include "shm/memfd.hpp"
 #include "tests/process/dibsd.hpp"
 #include "tests/process/raw_client.hpp"

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "broker/core/explanation.hpp"
+#include "broker/core/match/explanation.hpp"
 #include "tests/process/client_attached.hpp"
 #include "tests/process/dibsd.hpp"
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "broker/mapping.hpp"
+#include "broker/segments/mapping.hpp"
 #include "shm/memfd.hpp"
 #include "tests/process/kept_dibsd.hpp"
 #include "tests/process/proc_text.hpp"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "broker/clock.hpp"
+#include "broker/turn/clock.hpp"
 #include "tests/process/kept_dibsd.hpp"
 #include "tests/process/proc_text.hpp"
 #include "tests/process/raw_client.hpp"

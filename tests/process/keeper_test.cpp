@@ -16,8 +16,8 @@
 #include <string_view>
 #include <vector>
 
-#include "broker/mapping.hpp"
-#include "broker/time_slice.hpp"
+#include "broker/segments/mapping.hpp"
+#include "broker/turn/time_slice.hpp"
 #include "shm/memfd.hpp"
 #include "tests/process/child.hpp"
 #include "tests/process/kept_dibsd.hpp"

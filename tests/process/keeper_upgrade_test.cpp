@@ -14,8 +14,8 @@
 #include <string>
 #include <utility>
 
-#include "broker/keeper_child.hpp"
-#include "broker/keeper_socket.hpp"
+#include "broker/takeover/keeper_child.hpp"
+#include "broker/takeover/keeper_socket.hpp"
 #include "shm/memfd.hpp"
 #include "tests/process/kept_dibsd.hpp"
 #include "tests/process/raw_client.hpp"

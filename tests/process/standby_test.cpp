@@ -14,8 +14,8 @@
 #include <sstream>
 #include <string>
 
-#include "broker/head_start.hpp"
-#include "broker/standby.hpp"
+#include "broker/takeover/head_start.hpp"
+#include "broker/takeover/standby.hpp"
 #include "tests/process/kept_dibsd.hpp"
 #include "tests/process/proc_text.hpp"
 #include "tests/process/raw_client.hpp"

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "broker/core/core.hpp"
-#include "broker/mapping.hpp"
+#include "broker/segments/mapping.hpp"
 #include "shm/memfd.hpp"
 #include "tests/process/child.hpp"
 #include "tests/process/kept_dibsd.hpp"

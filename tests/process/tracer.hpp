@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "broker/keeper_socket.hpp"
+#include "broker/takeover/keeper_socket.hpp"
 
 namespace dibs::test {
 

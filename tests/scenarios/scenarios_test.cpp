@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "broker/ctl/journal_error.hpp"
-#include "broker/ctl/journal_run.hpp"
-#include "broker/ctl/scenario.hpp"
+#include "broker/journal/journal_error.hpp"
+#include "broker/journal/journal_run.hpp"
+#include "broker/journal/scenario.hpp"
 
 namespace dibs::ctl {
 namespace {

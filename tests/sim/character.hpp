@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "broker/config.hpp"
+#include "broker/config/config.hpp"
 #include "broker/core/core.hpp"
 #include "tests/sim/world.hpp"
 

@@ -12,12 +12,12 @@
 #include <type_traits>
 #include <utility>
 
-#include "broker/core/store.hpp"
-#include "broker/exchange.hpp"
-#include "broker/handshake.hpp"
-#include "broker/log.hpp"
-#include "broker/peer.hpp"
-#include "broker/segments.hpp"
+#include "broker/admission/handshake.hpp"
+#include "broker/admission/peer.hpp"
+#include "broker/control/exchange.hpp"
+#include "broker/core/store/store.hpp"
+#include "broker/segments/segments.hpp"
+#include "broker/text/log.hpp"
 
 namespace dibs::sim {
 

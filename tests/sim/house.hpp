@@ -17,11 +17,11 @@
 #include <utility>
 #include <vector>
 
-#include "broker/admin.hpp"
-#include "broker/config.hpp"
+#include "broker/admin/admin.hpp"
+#include "broker/config/config.hpp"
 #include "broker/core/core.hpp"
-#include "broker/inheritance.hpp"
-#include "broker/turn.hpp"
+#include "broker/takeover/inheritance.hpp"
+#include "broker/turn/turn.hpp"
 #include "shm/lines.hpp"
 #include "tests/sim/auditor.hpp"
 #include "tests/sim/world.hpp"

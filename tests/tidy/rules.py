@@ -4,6 +4,7 @@
 # "path:line: what is wrong"; an empty list means that the rule holds. Rules read text only: what
 # the compilers can say, they say.
 # SPDX-License-Identifier: Apache-2.0
+import collections
 import pathlib
 import re
 import shutil
@@ -11,6 +12,8 @@ import subprocess
 
 LINES_MAX = 500
 LINES_NOTED = 400
+FOLDER_MAX = 40  # sources
+PRODUCT = ("shm/", "schemas/", "broker/", "clientlib/", "demo/")
 
 # Longer by right, with the reason.
 LINES_ALLOWED = {
@@ -32,8 +35,12 @@ HASHED_NAMES = {"meson.build", "meson_options.txt"}
 # (tests, benchmarks) may include everything.
 LAYERS = [
     ("broker/core/", ("shm/", "broker/core/")),
-    ("broker/ctl/", ("shm/", "schemas/", "broker/", "dibs/")),
+    ("broker/journal/", ("shm/", "schemas/", "broker/core/", "broker/snapshot/", "broker/journal/",
+                         "broker/text/", "broker/config/quantity.hpp")),
+    ("broker/ctl/", ("shm/", "schemas/", "broker/", "dibs/", "demo/demo.hpp")),
     ("broker/", ("shm/", "schemas/", "broker/")),
+    ("demo/", ("shm/", "demo/", "broker/core/", "broker/journal/", "broker/text/", "broker/config/",
+               "broker/ctl/exec_strings.hpp", "broker/ctl/stop_signals.hpp", "dibs/")),
     ("clientlib/", ("shm/", "clientlib/", "dibs/")),
     ("shm/", ("shm/",)),
 ]
@@ -146,6 +153,14 @@ def lengths(tree):
             if count > LINES_MAX and path not in LINES_ALLOWED]
 
 
+def folders(tree):
+    """No folder of the product has more than FOLDER_MAX sources."""
+    counts = collections.Counter(str(pathlib.PurePath(path).parent) for path in tree.sources()
+                                 if path.startswith(PRODUCT))
+    return [f"{folder}:{count}: more than {FOLDER_MAX} sources" for folder, count in sorted(counts.items())
+            if count > FOLDER_MAX]
+
+
 def long_sources(tree):
     """The sources above LINES_NOTED, with their length: to be looked at, not yet wrong."""
     for path in tree.paths:
@@ -181,7 +196,7 @@ def sleeps(tree):
 
 def references(tree):
     """Documents name only what is there."""
-    tops = "shm|broker|clientlib|schemas|benchmarks|tests|docs|scripts|packaging"
+    tops = "shm|broker|demo|clientlib|schemas|benchmarks|tests|docs|scripts|packaging"
     pattern = re.compile(rf"`((?:{tops})/[\w./-]*)`|\]\(([\w./-]+)\)")
     broken = []
     for path in tree.paths:
@@ -248,5 +263,5 @@ def patches(tree):
     return broken
 
 
-RULES = [heads, layers, lengths, names, machine_paths, sleeps, references, leftovers, formatting,
+RULES = [heads, layers, lengths, folders, names, machine_paths, sleeps, references, leftovers, formatting,
          patches]

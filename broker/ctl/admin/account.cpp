@@ -7,17 +7,17 @@
 #include <set>
 #include <string_view>
 
-#include "broker/account_settings.hpp"
+#include "broker/config/account_settings.hpp"
+#include "broker/config/quantity.hpp"
 #include "broker/ctl/admin/account_sheet.hpp"
 #include "broker/ctl/admin/admin_client.hpp"
 #include "broker/ctl/admin/name.hpp"
 #include "broker/ctl/attachment.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/labels.hpp"
-#include "broker/ctl/output.hpp"
+#include "broker/ctl/output/output.hpp"
 #include "broker/ctl/subcommand.hpp"
-#include "broker/quantity.hpp"
-#include "broker/spelling.hpp"
+#include "broker/text/spelling.hpp"
 
 namespace dibs::ctl {
 

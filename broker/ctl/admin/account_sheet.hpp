@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "broker/ctl/sheet.hpp"
+#include "broker/ctl/output/sheet.hpp"
 #include "schemas/admin_generated.h"
 
 namespace dibs::ctl {

@@ -6,10 +6,10 @@
 #include "broker/ctl/admin/admin_client.hpp"
 #include "broker/ctl/admin/name.hpp"
 #include "broker/ctl/failure.hpp"
-#include "broker/ctl/output.hpp"
+#include "broker/ctl/output/output.hpp"
+#include "broker/ctl/output/talk.hpp"
 #include "broker/ctl/subcommand.hpp"
-#include "broker/ctl/talk.hpp"
-#include "broker/prose.hpp"
+#include "broker/text/prose.hpp"
 
 namespace dibs::ctl {
 

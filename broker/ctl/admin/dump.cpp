@@ -17,10 +17,10 @@
 
 #include "broker/core/core.hpp"
 #include "broker/ctl/admin/admin_client.hpp"
+#include "broker/ctl/admin/state_check.hpp"
 #include "broker/ctl/arguments.hpp"
 #include "broker/ctl/failure.hpp"
-#include "broker/ctl/output.hpp"
-#include "broker/ctl/state_check.hpp"
+#include "broker/ctl/output/output.hpp"
 #include "broker/ctl/subcommand.hpp"
 #include "broker/snapshot/dump.hpp"
 #include "shm/descriptor.hpp"

@@ -6,9 +6,9 @@
 #include "broker/ctl/admin/name.hpp"
 #include "broker/ctl/admin/reason.hpp"
 #include "broker/ctl/failure.hpp"
-#include "broker/ctl/output.hpp"
+#include "broker/ctl/output/output.hpp"
+#include "broker/ctl/output/who.hpp"
 #include "broker/ctl/subcommand.hpp"
-#include "broker/ctl/who.hpp"
 #include "shm/operation.hpp"
 
 namespace dibs::ctl {

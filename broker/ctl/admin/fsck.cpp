@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "broker/ctl/admin/admin_client.hpp"
+#include "broker/ctl/admin/state_check.hpp"
 #include "broker/ctl/failure.hpp"
-#include "broker/ctl/output.hpp"
-#include "broker/ctl/state_check.hpp"
+#include "broker/ctl/output/output.hpp"
 #include "broker/ctl/subcommand.hpp"
-#include "broker/prose.hpp"
-#include "broker/terminal_text.hpp"
+#include "broker/text/prose.hpp"
+#include "broker/text/terminal_text.hpp"
 
 namespace dibs::ctl {
 

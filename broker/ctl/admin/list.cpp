@@ -10,10 +10,10 @@
 #include "broker/ctl/admin/row_order.hpp"
 #include "broker/ctl/admin/watch.hpp"
 #include "broker/ctl/failure.hpp"
-#include "broker/ctl/output.hpp"
+#include "broker/ctl/output/output.hpp"
+#include "broker/ctl/output/who.hpp"
 #include "broker/ctl/subcommand.hpp"
-#include "broker/ctl/who.hpp"
-#include "broker/spelling.hpp"
+#include "broker/text/spelling.hpp"
 
 namespace dibs::ctl {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <string>
 
-#include "broker/ctl/who.hpp"
-#include "broker/quantity.hpp"
+#include "broker/config/quantity.hpp"
+#include "broker/ctl/output/who.hpp"
 
 namespace dibs::ctl {
 

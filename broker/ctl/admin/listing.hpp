@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "broker/ctl/admin/admin_client.hpp"
-#include "broker/ctl/sheet.hpp"
+#include "broker/ctl/output/sheet.hpp"
 #include "schemas/admin_generated.h"
 
 namespace dibs::ctl {

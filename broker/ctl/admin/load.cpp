@@ -7,12 +7,12 @@
 #include <stdexcept>
 #include <string>
 
+#include "broker/config/file_bytes.hpp"
 #include "broker/ctl/admin/admin_client.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/file_kind.hpp"
-#include "broker/ctl/output.hpp"
+#include "broker/ctl/output/output.hpp"
 #include "broker/ctl/subcommand.hpp"
-#include "broker/file_bytes.hpp"
 
 namespace dibs::ctl {
 

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/admin/reason.hpp"
 
-#include "broker/core/labels.hpp"
-#include "broker/ctl/sheet.hpp"
-#include "broker/ctl/who.hpp"
-#include "broker/prose.hpp"
+#include "broker/core/match/labels.hpp"
+#include "broker/ctl/output/sheet.hpp"
+#include "broker/ctl/output/who.hpp"
+#include "broker/text/prose.hpp"
 
 namespace dibs::ctl {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "broker/core/explanation.hpp"
+#include "broker/core/match/explanation.hpp"
 #include "schemas/admin_generated.h"
 
 namespace dibs::ctl {

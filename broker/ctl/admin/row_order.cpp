@@ -11,7 +11,7 @@
 
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/subcommand.hpp"
-#include "broker/spelling.hpp"
+#include "broker/text/spelling.hpp"
 
 namespace dibs::ctl {
 

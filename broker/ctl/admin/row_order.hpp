@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "broker/ctl/sheet.hpp"
+#include "broker/ctl/output/sheet.hpp"
 
 namespace dibs::ctl {
 

@@ -9,10 +9,10 @@
 
 #include "broker/ctl/admin/admin_client.hpp"
 #include "broker/ctl/failure.hpp"
-#include "broker/ctl/output.hpp"
+#include "broker/ctl/output/output.hpp"
+#include "broker/ctl/output/talk.hpp"
 #include "broker/ctl/subcommand.hpp"
-#include "broker/ctl/talk.hpp"
-#include "broker/terminal_text.hpp"
+#include "broker/text/terminal_text.hpp"
 #include "shm/layout.hpp"
 
 namespace dibs::ctl {

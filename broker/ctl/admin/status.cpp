@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/admin/admin_client.hpp"
 #include "broker/ctl/admin/listing.hpp"
-#include "broker/ctl/output.hpp"
+#include "broker/ctl/output/output.hpp"
 #include "broker/ctl/subcommand.hpp"
 
 namespace dibs::ctl {

@@ -7,7 +7,7 @@
 #include "broker/ctl/admin/admin_client.hpp"
 #include "broker/ctl/admin/name.hpp"
 #include "broker/ctl/failure.hpp"
-#include "broker/ctl/output.hpp"
+#include "broker/ctl/output/output.hpp"
 #include "broker/ctl/subcommand.hpp"
 
 namespace dibs::ctl {

@@ -13,10 +13,10 @@
 
 #include "broker/ctl/clock.hpp"
 #include "broker/ctl/failure.hpp"
-#include "broker/ctl/sheet.hpp"
+#include "broker/ctl/output/sheet.hpp"
 #include "broker/ctl/subcommand.hpp"
-#include "broker/prose.hpp"
-#include "broker/terminal_text.hpp"
+#include "broker/text/prose.hpp"
+#include "broker/text/terminal_text.hpp"
 
 namespace dibs::ctl {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "broker/ctl/admin/admin_client.hpp"
-#include "broker/ctl/output.hpp"
+#include "broker/ctl/output/output.hpp"
 
 namespace dibs::ctl {
 

@@ -8,9 +8,9 @@
 #include "broker/ctl/exec/options.hpp"
 #include "broker/ctl/exec/wrapper.hpp"
 #include "broker/ctl/failure.hpp"
+#include "broker/ctl/output/talk.hpp"
 #include "broker/ctl/subcommand.hpp"
-#include "broker/ctl/talk.hpp"
-#include "broker/terminal_text.hpp"
+#include "broker/text/terminal_text.hpp"
 
 namespace dibs::ctl {
 

@@ -8,15 +8,15 @@
 #include <string>
 #include <vector>
 
+#include "broker/config/quantity.hpp"
 #include "broker/ctl/admin/admin_client.hpp"
 #include "broker/ctl/exec/waiting.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/labels.hpp"
-#include "broker/ctl/sheet.hpp"
+#include "broker/ctl/output/sheet.hpp"
+#include "broker/ctl/output/talk.hpp"
 #include "broker/ctl/subcommand.hpp"
-#include "broker/ctl/talk.hpp"
-#include "broker/quantity.hpp"
-#include "broker/terminal_text.hpp"
+#include "broker/text/terminal_text.hpp"
 
 namespace dibs::ctl::exec {
 

@@ -17,12 +17,12 @@
 
 #include "broker/ctl/exec_strings.hpp"
 #include "broker/ctl/failure.hpp"
-#include "broker/ctl/sheet.hpp"
+#include "broker/ctl/output/sheet.hpp"
+#include "broker/ctl/output/talk.hpp"
 #include "broker/ctl/subcommand.hpp"
 #include "broker/ctl/system_failure.hpp"
-#include "broker/ctl/talk.hpp"
-#include "broker/prose.hpp"
-#include "broker/terminal_text.hpp"
+#include "broker/text/prose.hpp"
+#include "broker/text/terminal_text.hpp"
 
 namespace dibs::ctl::exec {
 

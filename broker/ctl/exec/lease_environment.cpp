@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "broker/ctl/failure.hpp"
-#include "broker/ctl/sheet.hpp"
+#include "broker/ctl/output/sheet.hpp"
 #include "broker/ctl/subcommand.hpp"
 
 namespace dibs::ctl::exec {

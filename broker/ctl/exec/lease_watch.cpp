@@ -13,7 +13,7 @@
 #include "broker/ctl/exec/holder.hpp"
 #include "broker/ctl/exec/lease_environment.hpp"
 #include "broker/ctl/failure.hpp"
-#include "broker/ctl/sheet.hpp"
+#include "broker/ctl/output/sheet.hpp"
 
 namespace dibs::ctl::exec {
 

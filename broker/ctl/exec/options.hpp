@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "broker/config/quantity.hpp"
 #include "broker/ctl/attachment.hpp"
-#include "broker/quantity.hpp"
 
 namespace dibs::ctl::exec {
 

@@ -24,10 +24,10 @@
 #include "broker/ctl/exec/terminal.hpp"
 #include "broker/ctl/exec/waiting.hpp"
 #include "broker/ctl/failure.hpp"
-#include "broker/ctl/sheet.hpp"
+#include "broker/ctl/output/sheet.hpp"
+#include "broker/ctl/output/talk.hpp"
 #include "broker/ctl/subcommand.hpp"
 #include "broker/ctl/system_failure.hpp"
-#include "broker/ctl/talk.hpp"
 #include "shm/descriptor.hpp"
 
 namespace dibs::ctl::exec {

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "broker/terminal_text.hpp"
+#include "broker/text/terminal_text.hpp"
 
 namespace dibs::ctl {
 

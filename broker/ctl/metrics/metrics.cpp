@@ -7,7 +7,7 @@
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/metrics/families.hpp"
 #include "broker/ctl/metrics/service.hpp"
-#include "broker/ctl/output.hpp"
+#include "broker/ctl/output/output.hpp"
 #include "broker/ctl/subcommand.hpp"
 
 namespace dibs::ctl {

@@ -21,10 +21,10 @@
 #include "broker/ctl/clock.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/metrics/families.hpp"
+#include "broker/ctl/output/talk.hpp"
 #include "broker/ctl/stop_signals.hpp"
 #include "broker/ctl/subcommand.hpp"
-#include "broker/ctl/talk.hpp"
-#include "broker/terminal_text.hpp"
+#include "broker/text/terminal_text.hpp"
 #include "shm/descriptor.hpp"
 
 namespace dibs::ctl {

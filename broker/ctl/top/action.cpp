@@ -6,9 +6,9 @@
 
 #include "broker/ctl/admin/reason.hpp"
 #include "broker/ctl/failure.hpp"
-#include "broker/ctl/sheet.hpp"
+#include "broker/ctl/output/sheet.hpp"
+#include "broker/ctl/output/who.hpp"
 #include "broker/ctl/subcommand.hpp"
-#include "broker/ctl/who.hpp"
 
 namespace dibs::ctl::top {
 

@@ -8,7 +8,7 @@
 
 #include "broker/ctl/admin/reason.hpp"
 #include "broker/ctl/clock.hpp"
-#include "broker/ctl/sheet.hpp"
+#include "broker/ctl/output/sheet.hpp"
 
 namespace dibs::ctl::top {
 

@@ -6,7 +6,7 @@
 
 #include "broker/ctl/clock.hpp"
 #include "broker/ctl/failure.hpp"
-#include "broker/ctl/sheet.hpp"
+#include "broker/ctl/output/sheet.hpp"
 #include "broker/ctl/subcommand.hpp"
 
 namespace dibs::ctl::top {

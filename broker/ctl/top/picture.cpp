@@ -8,8 +8,8 @@
 #include <sstream>
 
 #include "broker/ctl/clock.hpp"
-#include "broker/prose.hpp"
-#include "broker/terminal_text.hpp"
+#include "broker/text/prose.hpp"
+#include "broker/text/terminal_text.hpp"
 #include "shm/layout.hpp"
 
 namespace dibs::ctl::top {

@@ -15,7 +15,7 @@
 #include "broker/ctl/subcommand.hpp"
 #include "broker/ctl/top/bar.hpp"
 #include "broker/ctl/top/signals.hpp"
-#include "broker/terminal_text.hpp"
+#include "broker/text/terminal_text.hpp"
 
 #define NCURSES_NOMACROS
 #include <ncurses.h>

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "broker/ctl/sheet.hpp"
+#include "broker/ctl/output/sheet.hpp"
 #include "broker/ctl/top/facts.hpp"
 
 namespace dibs::ctl::top {

@@ -10,13 +10,13 @@
 #include "broker/ctl/arguments.hpp"
 #include "broker/ctl/clock.hpp"
 #include "broker/ctl/failure.hpp"
-#include "broker/ctl/output.hpp"
+#include "broker/ctl/output/output.hpp"
 #include "broker/ctl/subcommand.hpp"
 #include "broker/ctl/top/looker.hpp"
 #include "broker/ctl/top/picture.hpp"
 #include "broker/ctl/top/screen.hpp"
 #include "broker/ctl/top/signals.hpp"
-#include "broker/prose.hpp"
+#include "broker/text/prose.hpp"
 
 namespace dibs::ctl {
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "broker/ctl/json_text.hpp"
-#include "broker/ctl/sheet.hpp"
-#include "broker/terminal_text.hpp"
+#include "broker/ctl/output/sheet.hpp"
+#include "broker/journal/json_text.hpp"
+#include "broker/text/terminal_text.hpp"
 
 namespace dibs::ctl::worker {
 

@@ -19,12 +19,12 @@
 
 #include "broker/ctl/clock.hpp"
 #include "broker/ctl/failure.hpp"
+#include "broker/ctl/output/talk.hpp"
 #include "broker/ctl/stop_signals.hpp"
 #include "broker/ctl/subcommand.hpp"
-#include "broker/ctl/talk.hpp"
 #include "broker/ctl/worker/hand.hpp"
 #include "broker/ctl/worker/notify_socket.hpp"
-#include "broker/prose.hpp"
+#include "broker/text/prose.hpp"
 
 namespace dibs::ctl::worker {
 

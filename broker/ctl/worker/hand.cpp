@@ -13,11 +13,11 @@
 
 #include "broker/ctl/clock.hpp"
 #include "broker/ctl/failure.hpp"
-#include "broker/ctl/sheet.hpp"
-#include "broker/ctl/talk.hpp"
+#include "broker/ctl/output/sheet.hpp"
+#include "broker/ctl/output/talk.hpp"
 #include "broker/ctl/worker/assignment_text.hpp"
 #include "broker/ctl/worker/template_text.hpp"
-#include "broker/terminal_text.hpp"
+#include "broker/text/terminal_text.hpp"
 
 namespace dibs::ctl::worker {
 

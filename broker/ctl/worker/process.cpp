@@ -16,9 +16,9 @@
 
 #include "broker/ctl/exec_strings.hpp"
 #include "broker/ctl/failure.hpp"
+#include "broker/ctl/output/talk.hpp"
 #include "broker/ctl/subcommand.hpp"
 #include "broker/ctl/system_failure.hpp"
-#include "broker/ctl/talk.hpp"
 
 namespace dibs::ctl::worker {
 

@@ -6,11 +6,11 @@
 #include "broker/ctl/command_path.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/labels.hpp"
+#include "broker/ctl/output/talk.hpp"
 #include "broker/ctl/subcommand.hpp"
-#include "broker/ctl/talk.hpp"
 #include "broker/ctl/worker/crew.hpp"
 #include "broker/ctl/worker/options.hpp"
-#include "broker/terminal_text.hpp"
+#include "broker/text/terminal_text.hpp"
 
 namespace dibs::ctl {
 

@@ -18,12 +18,12 @@
 #include <string>
 #include <vector>
 
-#include "broker/core/state_copy.hpp"
-#include "broker/ctl/journal_error.hpp"
-#include "broker/ctl/journal_reader.hpp"
-#include "broker/ctl/journal_size.hpp"
-#include "broker/ctl/replayer.hpp"
-#include "broker/ctl/scenario.hpp"
+#include "broker/core/recovery/state_copy.hpp"
+#include "broker/journal/journal_error.hpp"
+#include "broker/journal/journal_reader.hpp"
+#include "broker/journal/journal_size.hpp"
+#include "broker/journal/replayer.hpp"
+#include "broker/journal/scenario.hpp"
 #include "broker/snapshot/load.hpp"
 #include "shm/lines.hpp"
 #include "tests/crash/workload.hpp"

@@ -1,0 +1,114 @@
+// broker/admin/desk.hpp -- the turn's side of administration: what a request sees and does.
+//
+// One call does a bounded amount of work: a list looks at kRowsSeen rows and hands out kRowsTold at
+// most, and says where the next request goes on. What a uid may see of another's claims and leases
+// is their account and age; what it may end is its own. Steering goes through the core's commands,
+// so it must be called inside a turn, before the pass.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "broker/admin/admin.hpp"
+#include "broker/admission/quotas.hpp"
+#include "broker/core/core.hpp"
+
+namespace dibs {
+
+class Desk {
+  public:
+    Desk(core::Core& core, const Quotas& quotas) : core_(core), quotas_(quotas) {}
+
+    // The broker was asked to stop, and does at this instant (broker time) at the latest; kNever:
+    // once all leases have ended.
+    void set_end(core::TimeNs end_ns) {
+        stopping_ = true;
+        end_ns_ = end_ns;
+    }
+
+    void serve(AdminJob& job);
+    // Of a job that pulls: takes what was decided in this turn into its answer; also that one of
+    // its workers is refused where the log had no room for all of them in the turn before.
+    void take_pulled(AdminJob& job) const;
+
+    static constexpr uint32_t kRowsSeen = 512;
+    static constexpr uint32_t kRowsTold = 32;
+
+  private:
+    void status(AdminJob& job) const;
+    void pools(AdminJob& job) const;
+    void slots(AdminJob& job) const;
+    void claims(AdminJob& job) const;
+    void leases(AdminJob& job) const;
+    void clients(AdminJob& job) const;
+    uint32_t reported_worker(AdminJob& job, uint32_t row) const;  // how many rows were told
+    void explain(AdminJob& job) const;
+    void steer_lease(AdminJob& job);
+    [[nodiscard]] std::string released(uint32_t lease) const;
+    void cancel(AdminJob& job);
+    void drain(AdminJob& job, bool on);
+    void stop_unused(AdminJob& job) const;
+    void check(AdminJob& job) const;
+    void create(AdminJob& job);
+
+    // desk_accounts.cpp
+    void accounts(AdminJob& job) const;
+    void set_account(AdminJob& job);
+    void reset_account(AdminJob& job);
+    void delete_account(AdminJob& job);
+    [[nodiscard]] std::unique_ptr<admin::AccountT> account_row(const AdminJob& job,
+                                                               uint32_t row) const;
+    // The row of a configured account that the request names; kNoRow: the answer says which are.
+    [[nodiscard]] uint32_t configured_account(AdminJob& job) const;
+    void unknown_account(AdminJob& job) const;
+
+    // Walks rows from the cursor on; `tell(row)` says how much it told: 0 = nothing.
+    template <class Tell>
+    void page(AdminJob& job, uint32_t rows, const Tell& tell) const;
+    // The pool that the request names: kNoRow = all. False: there is none, and the answer says so.
+    [[nodiscard]] bool pool_of(AdminJob& job, uint32_t* pool) const;
+
+    // desk_reports.cpp
+    void report(AdminJob& job);
+    void announce_again(AdminJob& job, uint32_t pool);
+    void pull(AdminJob& job);
+    void take_result(AdminJob& job, size_t first) const;
+    static void refuse(AdminJob& job, shm::Reason reason);
+    [[nodiscard]] bool reports_to(AdminJob& job, uint32_t* pool) const;
+    [[nodiscard]] core::TimeNs event_of(const AdminJob& job) const;
+    [[nodiscard]] bool is_heard_of(uint64_t number) const;
+    [[nodiscard]] std::string being_killed(uint32_t lease) const;
+    [[nodiscard]] std::vector<std::string> to_provision(uint64_t number,
+                                                        std::string_view labels) const;
+
+    // desk_rows.cpp
+    [[nodiscard]] bool sees(const AdminJob& job, uint32_t session) const;
+    [[nodiscard]] std::string account_of(uint32_t session) const;
+    [[nodiscard]] std::string payer(uint32_t account, uint32_t session) const;
+    // Of a claim or lease: where accounts only count, its session's.
+    template <class Row>
+    [[nodiscard]] std::string payer_of(const Row& row) const;
+    [[nodiscard]] std::string client_of(uint32_t session) const;
+    [[nodiscard]] std::string name_of(uint32_t pool) const;
+    [[nodiscard]] uint64_t age(uint64_t since_ns) const;
+    [[nodiscard]] uint64_t left(uint64_t until_ns) const;
+    [[nodiscard]] std::unique_ptr<admin::PoolT> pool_row(uint32_t row) const;
+    [[nodiscard]] std::unique_ptr<admin::SlotT> slot_row(const AdminJob& job, uint32_t row) const;
+    [[nodiscard]] std::unique_ptr<admin::ClaimT> claim_row(const AdminJob& job, uint32_t row) const;
+    [[nodiscard]] std::unique_ptr<admin::LeaseT> lease_row(const AdminJob& job, uint32_t row) const;
+    [[nodiscard]] std::unique_ptr<admin::ClientT> client_row(const AdminJob& job,
+                                                             uint32_t row) const;
+    void slot_holder(const AdminJob& job, const shm::SlotRow& slot, admin::SlotT* told) const;
+    [[nodiscard]] std::unique_ptr<admin::ExplanationT> explanation(const AdminJob& job,
+                                                                   uint32_t claim) const;
+
+    core::Core& core_;
+    const Quotas& quotas_;
+    bool stopping_ = false;
+    core::TimeNs end_ns_ = shm::kNever;
+    uint64_t pulls_ = 0;
+};
+
+}  // namespace dibs

@@ -1,0 +1,56 @@
+// broker/admin/dumps.hpp -- the control thread's side of dumps: one at a time, and nobody waits for
+// it.
+//
+//   begin ──► the turn copies STATE, part by part ──► copied ──► a thread of its own writes the
+//                                                     snapshot ──► fd() is readable: take
+//
+// Writing a snapshot takes milliseconds, of a million rows a second: neither the turn nor the
+// control thread has those.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "broker/admin/copying.hpp"
+#include "broker/control/exchange.hpp"
+
+namespace dibs {
+
+class Dumps {
+  public:
+    struct Written {
+        uint64_t conversation = 0;
+        std::vector<uint8_t> bytes;
+        std::string fault;  // why there are none
+    };
+
+    explicit Dumps(Exchange& exchange) : exchange_(exchange) {}
+    ~Dumps();
+    Dumps(const Dumps&) = delete;
+    Dumps& operator=(const Dumps&) = delete;
+
+    void set_state(std::span<std::byte> state) { state_ = state; }
+    [[nodiscard]] int fd() const { return done_.fd(); }
+    // Empty, or why not. `records`: the turn goes on with a recording from the copy on.
+    [[nodiscard]] std::string begin(uint64_t conversation, bool records);
+    void copied(std::unique_ptr<Copying> copying);
+    // Once fd() is readable.
+    [[nodiscard]] std::optional<Written> take();
+
+  private:
+    Exchange& exchange_;
+    std::span<std::byte> state_;
+    bool busy_ = false;
+    std::thread writer_;
+    Written written_;  // the writer's until it calls, then control's
+    Attention done_;
+};
+
+}  // namespace dibs

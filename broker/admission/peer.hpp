@@ -1,0 +1,68 @@
+// broker/admission/peer.hpp -- who is on the other end of a connection, and a handle on its life.
+//
+// SO_PEERPIDFD gives a handle on the very process that connected (Linux 6.5); where it gives none,
+// the process is gone. Before that the pid of the credentials must be turned into a handle without
+// its being reused in between: the start time is read when the caller is let in, and once more
+// after pidfd_open, and the connection must still be up; a pid whose process has died meanwhile
+// shows in one of the three.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shm/descriptor.hpp"
+
+namespace dibs {
+
+struct Credentials {
+    uint32_t uid = 0;
+    uint32_t gid = 0;
+    uint32_t pid = 0;
+    std::vector<uint32_t> groups = {};  // supplementary ones
+    // Of the process that had the pid when the caller was let in, if anybody has looked.
+    uint64_t start_time = 0;
+};
+
+// Who is on the other end, as the kernel says.
+struct Peer : Credentials {
+    shm::Descriptor pidfd = {};
+    bool killable = false;  // by this broker, as far as could be seen when it connected
+};
+
+// Asks the kernel whether this process may be killed; it is not.
+bool may_kill(int pidfd);
+// Whether this broker may kill processes of any user: it has the capability CAP_KILL.
+bool may_kill_anybody();
+// Real, effective and saved user id of the process, as they are now. Nothing if it has died, or is
+// not in sight in /proc.
+std::optional<std::array<uint32_t, 3>> uids_now(uint32_t pid, int pidfd);
+// False, errno set, if it could not be. A process that is dead already counts as killed.
+bool kill_process(int pidfd);
+
+// Of whoever connected, as they were then. Nothing, and *why, if the kernel does not say.
+std::optional<Credentials> peer_credentials(int socket, std::string* why);
+
+// The user's alone.
+std::optional<uint32_t> peer_uid(int socket);
+
+// Nobody has hung up, at either end.
+bool is_connected(int socket);
+
+// Whether this kernel gives a handle on who has connected.
+bool gives_peer_pidfd();
+
+// By that handle, or else by the pid and the start time of the credentials. Nothing, and *why, if
+// the process cannot be held on to.
+std::optional<Peer> identify_peer(int socket,
+                                  const Credentials& credentials,
+                                  bool by_peer_pidfd,
+                                  std::string* why);
+
+// In clock ticks since boot; 0 if there is no such process in sight.
+uint64_t process_start_time(uint32_t pid);
+
+}  // namespace dibs

@@ -1,0 +1,157 @@
+// broker/admission/quotas.cpp -- what each uid may claim and offer.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/admission/quotas.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+namespace dibs {
+
+using shm::Reason;
+
+namespace {
+
+template <class Row>
+std::string_view name_of(const Row& row) {
+    return {row.name, row.name_size};
+}
+
+}  // namespace
+
+void Quotas::set_policy(std::shared_ptr<const Policy> policy, std::span<Session* const> sessions) {
+    policy_ = std::move(policy);
+    for (Session* session : sessions)
+        apply(*session);
+    for (auto& [uid, held] : held_)
+        held.counted_by = nullptr;
+}
+
+void Quotas::apply(Session& session) {
+    const Allowance& allowance = policy_->of(session.peer);
+    session.allowance = &allowance;
+    session.bounded =
+        allowance.pools || allowance.leases != kNoLimit || allowance.backlog != kNoLimit;
+    session.admin = policy_->is_admin(session.peer);
+    held_[session.peer.uid].account = allowance.account;
+    const uint32_t row = core_.session(session.row).account;
+    const std::string account = policy_->account_of(session.peer);
+    const bool of_row = row != shm::kNoRow && name_of(core_.account(row)) == account;
+    session.charged_to = of_row ? std::string() : account;
+}
+
+bool Quotas::charged() const {
+    for (uint32_t pool = 0; pool < core_.pools(); ++pool) {
+        if (core_.pool(pool).order == shm::PoolOrder::kAccount) return true;
+    }
+    return false;
+}
+
+void Quotas::add(Session& session) {
+    apply(session);
+    // Rows whose session has been buried hold nothing any more.
+    Held& held = held_[session.peer.uid];
+    std::erase_if(held.rows, [&](const Held::Row& row) {
+        return core_.session(row.row).head.generation != row.generation;
+    });
+    held.rows.push_back({session.row, session.generation});
+    if (held_.size() <= core_.sessions_max()) return;
+    std::erase_if(held_, [&](const auto& entry) {
+        return std::none_of(entry.second.rows.begin(), entry.second.rows.end(), [&](auto row) {
+            return core_.session(row.row).head.generation == row.generation;
+        });
+    });
+}
+
+Reason Quotas::bounded_claim(const Session& session, uint32_t pool) {
+    if (pool >= core_.pools()) return Reason::kOk;  // the core says what is wrong with it
+    if (!session.allowance->may_claim(name_of(core_.pool(pool)))) return Reason::kNotAllowed;
+    Held& held = held_[session.peer.uid];
+    if (held.margin == 0 || held.counted_by != session.allowance) {
+        const Room room = count_again(session, held);
+        held.margin = std::min(room.claims, room.leases);
+        held.counted_by = session.allowance;
+    }
+    if (held.margin == 0) return Reason::kLimit;
+    --held.margin;
+    return Reason::kOk;
+}
+
+bool Quotas::has_little(const Session& session, shm::Table table, uint32_t rows) const {
+    const auto held = held_.find(session.peer.uid);
+    if (held == held_.end()) return true;
+    const uint32_t share = share_of(rows);
+    uint32_t sum = 0;
+    for (const Held::Row& row : held->second.rows) {
+        if (core_.session(row.row).head.generation == row.generation) {
+            sum += core_.held(row.row, table);
+        }
+        if (sum >= share) return false;
+    }
+    return true;
+}
+
+Reason Quotas::bring(const Session& session,
+                     uint32_t pool,
+                     size_t bytes,
+                     std::span<const std::string_view> labels) const {
+    if (!shared_) return Reason::kOk;
+    if (bytes != 0 && !has_share(session, shm::Table::kArena)) return Reason::kLimit;
+    const bool takes_set = !labels.empty() && pool < core_.pools() &&
+                           core_.pool(pool).order == shm::PoolOrder::kAccount &&
+                           !core_.knows_labels(labels);
+    return takes_set && !has_share(session, shm::Table::kLabelSets) ? Reason::kLimit : Reason::kOk;
+}
+
+Quotas::Room Quotas::count_again(const Session& session, const Held& held) const {
+    uint32_t claims = core_.fresh_claims(session.peer.uid);
+    uint32_t leases = 0;
+    for (const Held::Row& row : held.rows) {
+        const shm::SessionRow& its = core_.session(row.row);
+        if (its.head.generation != row.generation) continue;
+        claims += its.claims;
+        leases += its.leases;
+    }
+    const Allowance& may = *session.allowance;
+    return {may.backlog - std::min(may.backlog, claims),
+            may.leases - std::min(may.leases, claims + leases)};
+}
+
+shm::Rule Quotas::limit(const Session& session, size_t bytes) const {
+    using shm::RuleKey;
+    using shm::Table;
+    const auto short_of = [&](Table table) { return shared_ && !has_share(session, table); };
+    const auto share = [&](RuleKey key, Table table) {
+        return shm::Rule{key, share_of(core_.room(table).rows)};
+    };
+    if (bytes != 0 && short_of(Table::kArena)) return share(RuleKey::kPayloadShare, Table::kArena);
+    if (short_of(Table::kClaims)) return share(RuleKey::kClaimShare, Table::kClaims);
+    if (short_of(Table::kLeases)) return share(RuleKey::kLeaseShare, Table::kLeases);
+    const auto held = held_.find(session.peer.uid);
+    if (session.bounded && held != held_.end()) {
+        const Room room = count_again(session, held->second);
+        if (room.claims == 0) return {RuleKey::kBacklog, session.allowance->backlog};
+        if (room.leases == 0) return {RuleKey::kLeases, session.allowance->leases};
+    }
+    return short_of(Table::kLabelSets) ? share(RuleKey::kLabelShare, Table::kLabelSets)
+                                       : shm::Rule{};
+}
+
+bool Quotas::own_account(uint32_t uid) const {
+    const auto held = held_.find(uid);
+    return held == held_.end() || held->second.account.empty();
+}
+
+std::string Quotas::account_of(uint32_t uid) const {
+    return own_account(uid) ? "uid:" + std::to_string(uid) : held_.find(uid)->second.account;
+}
+
+Reason Quotas::announce(const Session& session, uint32_t pool) const {
+    if (pool >= core_.pools() || session.allowance == nullptr) return Reason::kOk;
+    const bool may =
+        session.allowance->may_offer(name_of(core_.pool(pool)), session.admin || !shared_);
+    if (!may) return Reason::kNotAllowed;
+    return shared_ && !has_share(session, shm::Table::kSlots) ? Reason::kLimit : Reason::kOk;
+}
+
+}  // namespace dibs

@@ -1,0 +1,48 @@
+// broker/admission/socket_lock.hpp -- the lock beside a socket: whoever holds it may look at the
+// socket's name, remove and make it.
+//
+// An empty file, PATH.lock, held with flock(2). Who goes removes it as the last thing, so that who
+// has waited for it may hold a file without a name: he takes the one that lies there by then.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "shm/descriptor.hpp"
+
+namespace dibs {
+
+std::string lock_of(const std::string& socket);
+
+// Throws std::runtime_error, with the path, where it cannot be had, or is another's file.
+shm::Descriptor open_lock(const std::string& socket);
+
+// SIGTERM or SIGINT came while a start waited; the signal still waits to be taken.
+struct StartEnds : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+class SocketLock {
+  public:
+    // Waits as long as another broker holds it, which is an instant; for a process that is none it
+    // waits five seconds, and then throws std::runtime_error. It logs who is waited for. The two
+    // signals are heard where they are blocked: throws StartEnds.
+    static std::unique_ptr<SocketLock> to_begin(int fd, const std::string& socket);
+    // Null: it is held for longer than an end may wait. That is logged, too.
+    static std::unique_ptr<SocketLock> to_end(int fd, const std::string& socket);
+    ~SocketLock();
+    SocketLock(const SocketLock&) = delete;
+    SocketLock& operator=(const SocketLock&) = delete;
+
+    // Whether it is still the lock of this socket.
+    [[nodiscard]] bool lies_at(const std::string& socket) const;
+
+  private:
+    explicit SocketLock(int fd) : fd_(fd) {}
+
+    int fd_;
+};
+
+}  // namespace dibs

@@ -1,0 +1,12 @@
+// broker/admission/socket_path.hpp -- where the broker listens if nobody says otherwise.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+namespace dibs {
+
+// $DIBS_SOCKET, else $XDG_RUNTIME_DIR/dibs/dibs.sock, else /run/dibs/dibs.sock.
+std::string default_socket();
+
+}  // namespace dibs

@@ -1,0 +1,118 @@
+// broker/config/config.hpp -- what dibsd is told by its configuration file.
+//
+//   socket = "/run/dibs/dibs.sock"      # else $DIBS_SOCKET, $XDG_RUNTIME_DIR/dibs/, /run/dibs/
+//   socket_mode = "0600"                # who may connect: a file's permission bits
+//   log_level = "info"                  # trace, debug, info, warning, error, off
+//   drain_timeout = "30s"               # how long an orderly stop waits for leases
+//   peer_pidfd = true                   # false: the path for kernels before 6.5
+//   state_dir = "/var/lib/dibs"         # else $DIBS_STATE_DIR; where a failed STATE is put
+//   spin = "25us"                       # of the idle broker, while a client is elsewhere
+//   penalty = "500us"                   # of a session that says nothing but nonsense
+//   hardening = "on"                    # strict: what it may not do kills it; off
+//   admin_group = "wheel"               # who may administer, beside root and the broker's own uid
+//
+//   [limits]                            # rows to preallocate
+//   pools = 64; sessions = 1024; slots = 4096; claims = 65536; leases = 16384; arena = "4MiB"
+//   accounts = 1024; label_sets = 512; log_images = 4096; log_stores = 1024
+//
+//   [[pool]]
+//   name = "gpu"; kind = "counted"; slots = 2
+//   attributes = [{ device = "0" }, { device = "1" }]    # of slot 0, 1, …
+//
+//   [[pool]]
+//   name = "web"; kind = "worker"; expiry = "lazy"; reservation_ttl = "2s"; payload_max = "1KiB"
+//
+//   [[account]]                         # who pays in pools with order = "account"
+//   name = "research"; rate = [3]; charge_max = "100s"; balance = [60]; label_limits = { gpu = 2 }
+//
+//   [account_default]                   # for each uid that has none of its own
+//   rate = 1; fanout_max = 2            # the keys of an account but its name
+//
+//   [[policy]]                          # who may do how much: broker/admission/policy.hpp
+//   user = "alice"; pools = ["gpu"]; sessions = 16
+//
+// Durations are text with units (ns, us, ms, s, min, h), sizes are bytes or text (B, KiB, MiB).
+// Reading never stops at the first mistake: each is a line "FILE:LINE:COLUMN: what is wrong".
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "broker/admission/policy.hpp"
+#include "broker/config/account_settings.hpp"
+#include "broker/core/command.hpp"
+#include "broker/core/core.hpp"
+#include "broker/sandbox/hardening.hpp"
+
+namespace dibs {
+
+// What a lease lets happen when a better claim wants its slot, if its claim did not say.
+struct PoolPreempt {
+    shm::PreemptMode mode = shm::PreemptMode::kForbidden;
+    uint64_t grace_ns = 0;
+};
+
+// A pool as written, owning its text; core::PoolConfig is a view of it.
+struct PoolSettings {
+    std::string name;
+    PoolPreempt preempt;
+    bool equal_share = false;  // each uid gets as much of all such (uid_accounts)
+    std::string required_label;
+    std::vector<std::string> slot_attributes;  // "key=value", each ended by a zero byte
+    std::vector<std::string_view> slot_attribute_views;
+    core::PoolConfig values;  // everything but the views
+
+    [[nodiscard]] core::PoolConfig view();
+};
+
+struct Config {
+    std::string file;                 // empty: none, all defaults
+    std::optional<std::string> text;  // of the file; none: nobody could read one
+    std::string socket;               // empty: see default_socket()
+    std::string state_dir;            // empty: see default_state_dir()
+    uint32_t socket_mode = 0600;
+    std::string log_level = "info";
+    core::TimeNs drain_timeout_ns = 30'000'000'000;
+    core::TimeNs created_pool_idle_ns = 60'000'000'000;
+    bool peer_pidfd = true;
+    core::TimeNs spin_ns = 25'000;
+    core::TimeNs penalty_ns = 500'000;
+    core::Limits limits;
+    std::vector<PoolSettings> pools;
+    std::vector<AccountSettings> accounts;
+    std::vector<std::string> struck;  // pools that an earlier file named and this one does not
+    std::optional<AccountSettings> account_default;  // for a uid that the file names no account of
+    std::shared_ptr<const Policy> policy = std::make_shared<const Policy>();
+    HardeningMode hardening = HardeningMode::kOn;
+    bool multi_user = false;  // of the command line: its own uid gets no session
+};
+
+struct ConfigResult {
+    Config config;
+    std::vector<std::string> mistakes;  // none: the configuration is good
+};
+
+// `name` is what mistakes call the text.
+ConfigResult parse_config(std::string_view text, const std::string& name);
+ConfigResult read_config(const std::string& path);
+
+// Pools of strict expiry, whose holders a broker without CAP_KILL refuses if they are another
+// user's: a line each.
+std::vector<std::string> pools_that_kill(const Config& config);
+
+// What is no mistake and may be one: a line each.
+std::vector<std::string> doubts_about(const Config& config);
+
+// $DIBS_STATE_DIR, else /var/lib/dibs.
+std::string default_state_dir();
+
+// What cannot change while sessions are attached; one sentence per such difference.
+std::vector<std::string> fixed_differences(const Config& before, const Config& after);
+
+}  // namespace dibs

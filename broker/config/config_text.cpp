@@ -1,0 +1,494 @@
+// broker/config/config_text.cpp -- the configuration file, key by key, and everything wrong with
+// it.
+//
+// The one place that knows TOML.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/config/config.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "broker/config/config_account.hpp"
+#include "broker/config/config_lines.hpp"
+#include "broker/config/config_section.hpp"
+#include "broker/text/prose.hpp"
+#include "shm/pool_name.hpp"
+
+namespace dibs {
+
+namespace {
+
+constexpr uint64_t kOneSecond = 1'000'000'000;
+constexpr uint64_t kYear = 365ULL * 24 * 3600 * kOneSecond;
+constexpr uint32_t kManyRows = 16U << 20;
+constexpr size_t kAttributesMax = 200;  // slots of a pool that may have attributes: one step of
+                                        // growing in broker/core/rules/pools.cpp
+
+// One table of `attributes`: text keys and values, as they travel with a grant.
+std::string read_attributes(const toml::table& table, Mistakes& mistakes) {
+    std::string bytes;
+    if (table.size() > shm::kOptionsMax) {
+        mistakes.add(table, "attributes: more than " + std::to_string(shm::kOptionsMax));
+    }
+    for (const auto& [key, node] : table) {
+        const auto value = node.value_exact<std::string>();
+        if (!value) {
+            mistakes.add(
+                node,
+                "attributes: " + in_quotes(key.str()) + " must be a string, is " + type_of(node));
+            continue;
+        }
+        if (key.str().find('=') != std::string_view::npos ||
+            key.str().find('\0') != std::string_view::npos ||
+            value->find('\0') != std::string::npos) {
+            mistakes.add(node, "attributes: no '=' in a key, no zero byte anywhere");
+            continue;
+        }
+        bytes += std::string(key.str()) + "=" + *value + '\0';
+    }
+    return bytes;
+}
+
+// `environment` names variables that the slot's attributes set for a command under `dibs exec`.
+// They travel as attributes of their own.
+std::string read_environment(const toml::table& environment,
+                             const toml::table& attributes,
+                             Mistakes& mistakes) {
+    std::string bytes;
+    for (const auto& [variable, node] : environment) {
+        const auto key = node.value_exact<std::string>();
+        if (!key || variable.str().empty() || variable.str().find('=') != std::string_view::npos) {
+            mistakes.add(node, "environment: must be VARIABLE = \"attribute\"");
+            continue;
+        }
+        const auto value = attributes[*key].value_exact<std::string>();
+        if (!value) {
+            mistakes.add(attributes,
+                         "attributes: no " + in_quotes(*key) + ", which environment." +
+                             std::string(variable.str()) + " asks for");
+            continue;
+        }
+        bytes += "env." + std::string(variable.str()) + "=" + *value + '\0';
+    }
+    return bytes;
+}
+
+void read_slot_attributes(Section& section, PoolSettings& pool, Mistakes& mistakes) {
+    const toml::node* node = section.find("attributes");
+    const toml::node* environment = section.find("environment");
+    if (environment != nullptr && environment->as_table() == nullptr) {
+        mistakes.add(*environment, "environment: must be a table, VARIABLE = \"attribute\"");
+        environment = nullptr;
+    }
+    const toml::array* tables = node == nullptr ? nullptr : node->as_array();
+    if (environment != nullptr && tables != nullptr && tables->size() < pool.values.slots) {
+        mistakes.add(*node,
+                     "attributes: for " + counted(tables->size(), "slot") + ", but the pool has " +
+                         std::to_string(pool.values.slots) +
+                         ": environment needs those of every slot");
+    }
+    if (node == nullptr && environment != nullptr) {
+        mistakes.add(*environment, "environment: the pool has no attributes");
+    }
+    if (node == nullptr) return;
+    const toml::array* array = node->as_array();
+    if (array == nullptr) {
+        mistakes.add(*node, "attributes: must be an array of tables, one per slot");
+        return;
+    }
+    if (array->size() > pool.values.slots) {
+        mistakes.add(*node,
+                     "attributes: for " + counted(array->size(), "slot") + ", but the pool " +
+                         "has " + std::to_string(pool.values.slots));
+    }
+    if (array->size() > kAttributesMax) {
+        mistakes.add(*node,
+                     "attributes: for " + counted(array->size(), "slot") + "; at most the first " +
+                         std::to_string(kAttributesMax) + " can have any");
+    }
+    uint32_t longest = 0;
+    for (const toml::node& element : *array) {
+        const toml::table* table = element.as_table();
+        if (table == nullptr) {
+            mistakes.add(element, "attributes: must be tables, one per slot");
+            continue;
+        }
+        pool.slot_attributes.push_back(read_attributes(*table, mistakes));
+        if (environment != nullptr) {
+            pool.slot_attributes.back() +=
+                read_environment(*environment->as_table(), *table, mistakes);
+        }
+        longest = std::max(longest, static_cast<uint32_t>(pool.slot_attributes.back().size()));
+    }
+    if (longest > shm::kPayloadMax) {
+        mistakes.add(*node,
+                     "attributes: one slot's take " + std::to_string(longest) +
+                         " bytes, more than " + std::to_string(shm::kPayloadMax));
+    } else if (!section.has("attributes_max")) {
+        pool.values.attributes_max = longest;
+    } else if (pool.values.attributes_max < longest) {
+        section.mistake(
+            "attributes_max",
+            "the longest attributes of a slot take " + std::to_string(longest) + " bytes");
+    }
+}
+
+void read_counted(Section& section, PoolSettings& pool, Mistakes& mistakes) {
+    core::PoolConfig& values = pool.values;
+    section.count("slots", values.slots, 1, kManyRows);
+    if (!section.has("slots")) section.missing("slots");
+    read_slot_attributes(section, pool, mistakes);
+    for (const char* key :
+         {"reservation_ttl", "unconfirmed_max", "release_is_ready", "required_label"}) {
+        section.forbid(key, "only a worker pool has it; this one is counted");
+    }
+    section.forbid("answer_max", "nobody answers behind a counted pool");
+}
+
+void read_worker_keys(Section& section, PoolSettings& pool) {
+    core::PoolConfig& values = pool.values;
+    section.duration("reservation_ttl", values.reservation_ttl_ns, 1, kYear);
+    section.count("unconfirmed_max", values.unconfirmed_max, 1, kManyRows);
+    section.flag("release_is_ready", values.release_is_ready);
+    section.size("answer_max", values.answer_max, 0, shm::kPayloadMax);
+    section.text("required_label", pool.required_label);
+    if (pool.required_label.size() > shm::kNameMax) {
+        section.mistake("required_label", "longer than 63 bytes");
+    }
+}
+
+void read_worker(Section& section, PoolSettings& pool) {
+    read_worker_keys(section, pool);
+    section.forbid("slots", "a worker pool has the slots that its workers announce");
+    section.forbid("attributes", "the workers announce them");
+    section.forbid("environment", "what a worker announces sets no variables");
+}
+
+// Of a pool that could be either: each key as the kind has it that knows the key.
+void check_either(Section& section, PoolSettings& pool, Mistakes& mistakes) {
+    core::PoolConfig& values = pool.values;
+    values.slots = kManyRows;
+    section.count("slots", values.slots, 1, kManyRows);
+    read_slot_attributes(section, pool, mistakes);
+    values.slots = 0;  // they are compared with no limit
+    read_worker_keys(section, pool);
+}
+
+PoolSettings read_pool(const toml::table& table, Mistakes& mistakes) {
+    Section section(table, "a pool", mistakes);
+    PoolSettings pool;
+    core::PoolConfig& values = pool.values;
+    section.text("name", pool.name);
+    if (!section.has("name")) {
+        section.missing("name");
+    } else if (table.get("name")->is_string() &&
+               !shm::is_pool_name(pool.name.data(), pool.name.size())) {
+        section.mistake("name", shm::kPoolNameRule);
+    }
+    values.kind = shm::PoolKind::kCounted;
+    const bool known_kind =
+        section.word("kind",
+                     values.kind,
+                     {{"counted", shm::PoolKind::kCounted}, {"worker", shm::PoolKind::kWorker}});
+    section.word("when_busy",
+                 values.when_busy,
+                 {{"wait", shm::WhenBusy::kWait},
+                  {"reject", shm::WhenBusy::kReject},
+                  {"cold", shm::WhenBusy::kCold}});
+    section.word("expiry",
+                 values.expiry,
+                 {{"cooperative", shm::ExpiryMode::kCooperative},
+                  {"strict", shm::ExpiryMode::kStrict},
+                  {"lazy", shm::ExpiryMode::kLazy}});
+    section.count("units_max", values.units_max, 1, shm::kUnitsMax);
+    section.count("backlog_max", values.backlog_max, 1, kManyRows);
+    section.size("payload_max", values.payload_max, 0, shm::kPayloadMax);
+    section.size("attributes_max", values.attributes_max, 0, shm::kPayloadMax);
+    section.duration("retry_after", values.retry_after_ns, 0, kYear);
+    section.duration("interval_max", values.interval_max_ns, 1, kYear);
+    section.duration("grace", values.grace_ns, 0, kYear);
+    if (values.expiry != shm::ExpiryMode::kCooperative) {
+        section.forbid("grace", "only cooperative expiry has one");
+    }
+    read_order(section, pool, mistakes);
+    if (!section.has("kind")) section.missing("kind");
+    if (!known_kind) {
+        check_either(section, pool, mistakes);
+    } else if (values.kind == shm::PoolKind::kCounted) {
+        read_counted(section, pool, mistakes);
+    } else {
+        read_worker(section, pool);
+    }
+    section.finish();
+    return pool;
+}
+
+void read_limits(Section& top, Config& config, Mistakes& mistakes) {
+    const toml::node* node = top.find("limits");
+    if (node == nullptr) return;
+    const toml::table* table = node->as_table();
+    if (table == nullptr) {
+        mistakes.add(*node, "limits: must be a table");
+        return;
+    }
+    Section section(*table, "[limits]", mistakes);
+    core::Limits& limits = config.limits;
+    section.count("pools", limits.pools, 1, shm::kPoolsMax);
+    section.count("sessions", limits.sessions, 1, 65536);
+    section.count("slots", limits.slots, 1, kManyRows);
+    section.count("claims", limits.claims, 1, kManyRows);
+    section.count("leases", limits.leases, 1, kManyRows);
+    section.count("accounts", limits.accounts, 1, kManyRows);
+    section.count("label_sets", limits.label_sets, 1, core::kLabelSetsMax);
+    uint64_t arena = uint64_t{limits.arena_blocks} * sizeof(shm::ArenaBlock);
+    section.size("arena", arena, sizeof(shm::ArenaBlock), 4ULL << 30);
+    limits.arena_blocks = static_cast<uint32_t>(arena / sizeof(shm::ArenaBlock));
+    section.count("log_images", limits.log_images, 2048, 1U << 20);
+    section.count("log_stores", limits.log_stores, 1024, 1U << 20);
+    section.finish();
+}
+
+// What only shows when all pools are known.
+void check_pools(const toml::node& node, const Config& config, Mistakes& mistakes) {
+    uint64_t slots = 0;
+    for (const PoolSettings& pool : config.pools)
+        slots += pool.values.slots;
+    if (slots > config.limits.slots) {
+        mistakes.add(node,
+                     "the counted pools have " + counted(slots, "slot") +
+                         " together, but limits.slots is " + std::to_string(config.limits.slots));
+    }
+    uint64_t blocks = 0;
+    for (const PoolSettings& pool : config.pools) {
+        for (const std::string& attributes : pool.slot_attributes)
+            blocks += (attributes.size() + sizeof(shm::ArenaBlock::bytes) - 1) /
+                      sizeof(shm::ArenaBlock::bytes);
+    }
+    if (blocks > config.limits.arena_blocks) {
+        mistakes.add(node,
+                     "the attributes of all slots take " +
+                         show_size(blocks * sizeof(shm::ArenaBlock)) + ", but limits.arena is " +
+                         show_size(uint64_t{config.limits.arena_blocks} * sizeof(shm::ArenaBlock)));
+    }
+    if (config.pools.size() > config.limits.pools) {
+        mistakes.add(node,
+                     std::to_string(config.pools.size()) + " pools, but limits.pools is " +
+                         std::to_string(config.limits.pools));
+    }
+}
+
+void read_pools(Section& top, Config& config, Mistakes& mistakes) {
+    const toml::node* node = top.find("pool");
+    if (node == nullptr) return;
+    const toml::array* array = node->as_array();
+    if (array == nullptr) {
+        mistakes.add(*node, "pool: must be an array of tables: write [[pool]]");
+        return;
+    }
+    std::map<std::string, toml::source_position> first;
+    for (const toml::node& element : *array) {
+        const toml::table* table = element.as_table();
+        if (table == nullptr) {
+            mistakes.add(element, "pool: must be a table: write [[pool]]");
+            continue;
+        }
+        PoolSettings pool = read_pool(*table, mistakes);
+        const toml::node* name = table->get("name");
+        if (name != nullptr && !pool.name.empty()) {
+            const auto [place, fresh] = first.emplace(pool.name, name->source().begin);
+            if (!fresh) {
+                mistakes.add(*name,
+                             "a second pool " + in_quotes(pool.name) + "; the first is in line " +
+                                 std::to_string(place->second.line));
+            }
+        }
+        config.pools.push_back(std::move(pool));
+    }
+    check_pools(*node, config, mistakes);
+}
+
+// A list of names.
+void read_names(Section& section,
+                std::string_view key,
+                std::optional<std::vector<std::string>>& out,
+                Mistakes& mistakes) {
+    const toml::node* node = section.find(key);
+    if (node == nullptr) return;
+    const toml::array* array = node->as_array();
+    if (array == nullptr) {
+        return mistakes.add(*node, std::string(key) + ": must be an array of names");
+    }
+    out.emplace();
+    for (const toml::node& element : *array) {
+        if (const auto name = element.value_exact<std::string>()) {
+            out->push_back(*name);
+        } else {
+            mistakes.add(element, std::string(key) + ": must hold names, not " + type_of(element));
+        }
+    }
+}
+
+// A user or group by name or number.
+std::optional<uint32_t> read_id(Section& section,
+                                std::string_view key,
+                                std::optional<uint32_t> (*look_up)(const std::string&),
+                                Mistakes& mistakes) {
+    const toml::node* node = section.find(key);
+    if (node == nullptr) return std::nullopt;
+    if (const auto number = node->value_exact<int64_t>()) {
+        if (*number >= 0 && *number < shm::kNoRow) return static_cast<uint32_t>(*number);
+        mistakes.add(*node, std::string(key) + ": is no number of a user or group");
+        return std::nullopt;
+    }
+    const auto name = node->value_exact<std::string>();
+    if (!name) {
+        mistakes.add(*node, std::string(key) + ": must be a name or a number");
+        return std::nullopt;
+    }
+    const auto id = look_up(*name);
+    if (!id) mistakes.add(*node, std::string(key) + ": this host knows no " + in_quotes(*name));
+    return id;
+}
+
+Allowance read_allowance(Section& section,
+                         const std::vector<AccountSettings>& accounts,
+                         Mistakes& mistakes) {
+    Allowance allowance;
+    if (section.text("account", allowance.account)) {
+        if (fit_name(allowance.account)) {
+            check_account_name(section, allowance.account, accounts);
+        } else {
+            section.mistake("account", "must have 1 to 63 bytes and no control characters");
+        }
+    }
+    read_names(section, "pools", allowance.pools, mistakes);
+    read_names(section, "offers", allowance.offers, mistakes);
+    uint32_t priority = 1U << 30;
+    section.count("priority_max", priority, 0, priority);
+    if (section.has("priority_max")) allowance.priority_max = static_cast<int32_t>(priority);
+    section.count("sessions", allowance.sessions, 0, kManyRows);
+    section.count("leases", allowance.leases, 0, kManyRows);
+    section.count("backlog", allowance.backlog, 0, kManyRows);
+    section.size("memory", allowance.memory, uint64_t{0}, uint64_t{1} << 40);
+    section.count("handshakes", allowance.handshakes, 1, 1'000'000);
+    return allowance;
+}
+
+void read_rule(const toml::table& table,
+               const std::vector<AccountSettings>& accounts,
+               Policy& policy,
+               bool& fallback,
+               Mistakes& mistakes) {
+    Section section(table, "a policy", mistakes);
+    const auto user = read_id(section, "user", user_id, mistakes);
+    const auto group = read_id(section, "group", group_id, mistakes);
+    bool others = false;
+    section.flag("default", others);
+    Allowance allowance = read_allowance(section, accounts, mistakes);
+    section.finish();
+    const int kinds = int{section.has("user")} + int{section.has("group")} + int{others};
+    if (kinds != 1) return section.mistake("user", "a policy has one of user, group, default");
+    if (user) {
+        if (!policy.users.emplace(*user, std::move(allowance)).second) {
+            section.mistake("user", "a second policy for this user");
+        }
+    } else if (group) {
+        policy.groups.emplace_back(*group, std::move(allowance));
+    } else if (others) {
+        if (fallback) section.mistake("default", "a second default policy");
+        fallback = true;
+        policy.others = std::move(allowance);
+    }
+}
+
+void read_policy(Section& top, Config& config, Mistakes& mistakes) {
+    auto policy = std::make_shared<Policy>();
+    policy->admin_group = read_id(top, "admin_group", group_id, mistakes);
+    if (const toml::node* node = top.find("policy")) {
+        const toml::array* array = node->as_array();
+        if (array == nullptr) {
+            mistakes.add(*node, "policy: must be an array of tables: write [[policy]]");
+            return;
+        }
+        bool fallback = false;
+        for (const toml::node& element : *array) {
+            if (const toml::table* table = element.as_table()) {
+                read_rule(*table, config.accounts, *policy, fallback, mistakes);
+            } else {
+                mistakes.add(element, "policy: must be a table: write [[policy]]");
+            }
+        }
+    }
+    config.policy = std::move(policy);
+}
+
+void read_mode(Section& top, Config& config) {
+    std::string text;
+    top.text("socket_mode", text);
+    if (text.empty()) return;
+    const bool octal = text.size() <= 4 && text.find_first_not_of("01234567") == std::string::npos;
+    const unsigned long mode = octal ? std::stoul(text, nullptr, 8) : 01000;
+    if (mode > 0777) {
+        top.mistake("socket_mode",
+                    in_quotes(text) + " is not three octal digits, such as \"0660\"");
+        return;
+    }
+    config.socket_mode = static_cast<uint32_t>(mode);
+}
+
+void read_top(const toml::table& table, Config& config, Mistakes& mistakes) {
+    Section top(table, "the configuration", mistakes);
+    top.text("socket", config.socket);
+    if (config.socket.size() > 107) {  // sizeof(sockaddr_un::sun_path) less its terminator
+        top.mistake("socket", "a socket's path has at most 107 bytes");
+    }
+    top.text("state_dir", config.state_dir);
+    read_mode(top, config);
+    top.word<std::string>("log_level",
+                          config.log_level,
+                          {{"trace", "trace"},
+                           {"debug", "debug"},
+                           {"info", "info"},
+                           {"warning", "warning"},
+                           {"error", "error"},
+                           {"off", "off"}});
+    top.duration("drain_timeout", config.drain_timeout_ns, 0, kYear);
+    top.duration("created_pool_idle", config.created_pool_idle_ns, kOneSecond, kYear);
+    top.flag("peer_pidfd", config.peer_pidfd);
+    top.duration("spin", config.spin_ns, 0, kOneSecond);
+    top.duration("penalty", config.penalty_ns, 0, kOneSecond);
+    top.word<HardeningMode>("hardening",
+                            config.hardening,
+                            {{"on", HardeningMode::kOn},
+                             {"strict", HardeningMode::kStrict},
+                             {"off", HardeningMode::kOff}});
+    read_limits(top, config, mistakes);
+    read_pools(top, config, mistakes);
+    read_accounts(top, config, mistakes);
+    read_account_default(top, config, mistakes);
+    read_policy(top, config, mistakes);
+    top.finish();
+}
+
+}  // namespace
+
+ConfigResult parse_config(std::string_view text, const std::string& name) {
+    ConfigResult result;
+    result.config.file = name;
+    Mistakes mistakes{name, {}};
+    std::string rest(text);
+    if (const auto table = parsed(rest, mistakes)) {
+        read_top(*table, result.config, mistakes);
+    } else if (const auto others = parsed_without_mistakes(rest, mistakes)) {
+        Mistakes more{name, {}};
+        more.parts_are_missing = true;
+        read_top(*others, result.config, more);
+        mistakes.lines.insert(mistakes.lines.end(), more.lines.begin(), more.lines.end());
+    }
+    result.mistakes = std::move(mistakes.lines);
+    return result;
+}
+
+}  // namespace dibs

@@ -1,0 +1,153 @@
+// broker/core/fast/pledge.cpp -- a grant that is told before its turn.
+//
+// Where one claim is all that a turn has to do, and a slot is idle, what the turn will decide is
+// known before any row changes; and most of what it costs is writing that down in the rows. So the
+// grant is pledged first: the completion, as it will be told, goes into the log's first store, and
+// the number of the turn that will make it into the log's head. Then it is told, then granted.
+//
+//   foresee ─► draft ─► sign ─► (told) ─► apply ─► decide ─► commit
+//      │                  │                                    │
+//      │                  └ whoever dies from here on owes it  └ done: a turn like any other
+//      └ whoever dies here has said nothing
+//
+// A draft is all of it but what only the claim itself says, and may be written between turns: the
+// log's stores are nobody's then, and a draft that is not signed is written over.
+//
+// Rows that an undone turn leaves behind are those that the pledge was made from, and the core
+// decides the same from the same rows. So attaching keeps an owed pledge, in a turn of its own that
+// it commits with the completion as its store: the session is told once more, in the same bytes.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "broker/core/parts.hpp"
+
+namespace dibs::core {
+
+// No command has changed a row, and nothing goes on.
+bool Core::Parts::nothing_goes_on() const {
+    return !edit.open() && !cut && !forgetting && dying.empty() && growing.empty() &&
+           going.empty() && shrinking.empty() && dirty.empty();
+}
+
+bool Core::foresee(const Claim& command, Foreseen* seen) const {
+    return parts_->decisions.empty() && next_due() > parts_->now_ns && foresee_next(command, seen);
+}
+
+bool Core::foresee_next(const Claim& command, Foreseen* seen) const {
+    const Parts& parts = *parts_;
+    const State& state = parts.state;
+    uint64_t other = 0;
+    if (command.units != 1 || !parts.nothing_goes_on() ||
+        parts.claim_refusal(command, &other) != Reason::kOk || parts.by_account(command.pool) ||
+        !parts.may_stay_fresh(command) || !parts.servable(command.pool, 1)) {
+        return false;
+    }
+    const shm::PoolRow& pool = state.pools[command.pool];
+    const uint32_t lease = state.counters->leases_free_head;
+    seen->lease = row_id(state.leases[lease].head.generation, lease);
+    seen->fence = pool.fence_next + 1;
+    seen->claim = state.counters->arrival_next;
+    seen->interval_ns = std::min(command.interval_ns, pool.interval_max_ns);
+    seen->slot = {pool.ready_head, state.slots[pool.ready_head].number};
+    return true;
+}
+
+bool Core::begins_plainly() const {
+    return !parts_->book && !parts_->cut;
+}
+
+bool Core::still_foreseen() const {
+    return parts_->nothing_goes_on();
+}
+
+void Core::draft_pledge(const Claim& command, const shm::Completion& told) {
+    const Parts& parts = *parts_;
+    shm::LogStore& store = parts.state.log_stores[0];
+    shm::store_words(store.entry, &told, shm::kLineWords);
+    stored();
+    put(store.session, command.session);
+    put(store.generation, parts.state.sessions[command.session].head.generation);
+    put(store.kind, shm::LogStoreKind::kCompletion);
+    put(store.position, told.sequence - 1);
+    shm::LogHead& log = parts.state.head->log;
+    put(log.pledged_pool, command.pool);
+    put(log.pledged_room_lines, command.room_lines);
+}
+
+void Core::sign_pledge(const shm::Completion& told, TimeNs now) {
+    Parts& parts = *parts_;
+    shm::LogStore& store = parts.state.log_stores[0];
+    assert(store.position == told.sequence - 1);
+    std::memcpy(store.entry + offsetof(shm::Completion, user_data), &told.user_data, 8);
+    stored();
+    std::memcpy(store.entry + offsetof(shm::Completion, value), &told.value, 8);
+    stored();
+    shm::LogHead& log = parts.state.head->log;
+    put(log.pledged_ns, std::max(parts.now_ns, now));
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    put(log.pledged_turn, parts.state.counters->turns + 1);  // owed from here on
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    parts.pledged = true;
+}
+
+void Core::pledge(const Claim& command, const shm::Completion& told) {
+    draft_pledge(command, told);
+    sign_pledge(told, parts_->now_ns);
+}
+
+void Core::Parts::keep_pledge(const Claim& command) {
+    pledged = false;
+    edit.keep_first_store();
+    shm::CountersRow& counters = edit.counters(1);
+    const uint64_t number = counters.arrival_next;
+    put(counters.arrival_next, number + 1);
+    shm::PoolRow& pool = edit.row(state.pools[command.pool], kPoolStates);
+    put(pool.accepted_total, pool.accepted_total + 1);
+    lease_out({.session = command.session,
+               .pool = command.pool,
+               .units = 1,
+               .tag = command.tag,
+               .number = number,
+               .user_data = command.user_data,
+               .interval_ns = command.interval_ns,
+               .room = command.room,
+               .room_lines = command.room_lines},
+              take_idle(command.pool, 1, SlotState::kLeased));
+    decisions.back().pledged = true;
+}
+
+// What a predecessor told and did not live to grant.
+void Core::Parts::keep_owed_pledge() {
+    const shm::LogHead& log = state.head->log;
+    if (log.pledged_turn != state.counters->turns + 1) return;
+    const shm::LogStore& store = state.log_stores[0];
+    shm::Completion told;
+    std::memcpy(&told, store.entry, sizeof(told));
+    Claim command;
+    command.session = store.session;
+    command.tag = told.tag;
+    command.pool = log.pledged_pool;
+    command.user_data = told.user_data;
+    command.interval_ns = told.value;
+    command.room = told.data / static_cast<uint32_t>(shm::kLineSize);
+    command.room_lines = log.pledged_room_lines;
+    edit.begin();
+    now_ns = std::max(now_ns, log.pledged_ns);
+    keep_pledge(command);
+    assert(decisions.back().id == told.id && decisions.back().fence == told.fence);
+    keep_room(state.leases[static_cast<uint32_t>(told.id)]);
+    shm::SessionRow& session = edit.row(state.sessions[store.session], 1);
+    put(session.submission_consumed, session.submission_consumed + 1);
+    put(session.completion_tail, store.position + 1);
+    put(edit.counters(1).time_ns, now_ns);
+    edit.commit();
+    edit.leave_owing();
+    decisions.clear();
+    decided_slots.clear();
+    grants = 0;
+    revivals.clear();
+}
+
+}  // namespace dibs::core

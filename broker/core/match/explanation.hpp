@@ -1,0 +1,86 @@
+// broker/core/match/explanation.hpp -- why a claim waits, and what would have to happen.
+//
+// Computed when somebody asks, from rows and counts that are kept anyway. The codes are the C
+// interface's too (dibs.h, DIBS_WAIT_…, DIBS_CLASS_…, DIBS_PREEMPT_…), so their numbers stay.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "shm/layout.hpp"
+
+namespace dibs::core {
+
+enum class WaitReason : uint8_t {
+    kNone = 0,         // it does not wait
+    kBehind = 1,       // others stand before it
+    kHeld = 2,         // first in line; every slot is held
+    kUnits = 3,        // first in line; fewer slots are idle than it wants
+    kConfirming = 4,   // its slots are chosen; their workers have not all answered
+    kUnconfirmed = 5,  // first in line; as many workers are being asked as the pool allows
+    kLeases = 6,       // first in line; the broker's lease rows are used up
+    kRecovering = 7,   // first in line; nothing is held, the slots are not ready again
+    kNoSlots = 8,      // first in line; the pool has no slots: no worker has announced one
+    kNextTurn = 9,     // it can be served: the next turn does
+    // Pools ordered by account.
+    kPromised = 10,    // a slot has been taken from another for it, which may hold it for its grace
+    kLeftOut = 11,     // its account may claim nothing now, and takes nothing for free
+    kLabels = 12,      // no slot has its labels
+    kLabelLimit = 13,  // its account holds as many slots with a label as it may
+    kHeldBack = 14,    // the idle slots are kept together for a claim of several
+    // Any pool.
+    kDrained = 15,  // an administrator has drained every slot
+    // Pools ordered by account.
+    kOverLimit = 16,  // it wants more slots than its account may ever hold
+};
+
+// Why the claim is of its class.
+enum class ClassReason : uint8_t {
+    kNone = 0,       // its pool has no classes
+    kBalance = 1,    // the first class of which its account has anything
+    kNoAccount = 2,  // free: no account, or one that is not configured
+    kNoBalance = 3,  // free: its account has nothing of any class
+    kFanout = 4,     // free: its account holds as many slots with these labels as it may
+};
+
+// Why it does not take another's slot.
+enum class PreemptReason : uint8_t {
+    kNone = 0,         // does not arise
+    kForFree = 1,      // claims of the free class do not
+    kDisabled = 2,     // its pool does not
+    kUnits = 3,        // claims of several units do not
+    kBanned = 4,       // its account itself runs something of a worse class
+    kNoCandidate = 5,  // nothing that it could take runs at a worse class
+    kBalance = 6,      // its account has no more than the cheapest of these has cost
+    kNextTurn = 7,     // it will
+};
+
+struct Explanation {
+    WaitReason reason = WaitReason::kNone;
+    WaitReason obstacle = WaitReason::kNone;  // of the first in line; reason itself if that is it
+    uint32_t position = 0;                    // 1 = first in line; 0 = not in the backlog
+    uint32_t waiting = 0;                     // claims in the backlog of its pool
+    uint32_t units = 0;                       // that it wants
+    uint32_t confirmed = 0;                   // of them, by workers
+    uint64_t waited_ns = 0;
+    uint64_t left_ns = shm::kNever;  // until its deadline; of a confirming one its reservation's
+    // Lease row: the oldest live lease of the pool; ordered by account: of a slot with its labels.
+    uint32_t holder = shm::kNoRow;
+
+    // Pools ordered by account. There `obstacle` is what else stands in its own way, and the order
+    // is class, base labels (more of them first), number.
+    uint8_t at_class = shm::kClasses;
+    ClassReason class_reason = ClassReason::kNone;
+    PreemptReason preempt = PreemptReason::kNone;
+    uint32_t better = 0;       // of those before it: of a better class
+    uint32_t fitting = 0;      // slots with its labels
+    uint32_t fanout_max = 0;   // ClassReason::kFanout: slots that its account may hold so,
+    uint32_t fanout_held = 0;  // and those that it does
+    uint32_t label_limit = 0;  // kLabelLimit, kOverLimit: likewise
+    uint32_t label_held = 0;
+    // kLabelLimit, kOverLimit: which; kLabels: one that no slot has, or empty.
+    std::string_view label = {};
+};
+
+}  // namespace dibs::core

@@ -1,0 +1,161 @@
+// broker/core/match/pass.cpp -- the pass: who gets what, once all of a turn's news is in.
+//
+// A pool's backlog is walked from its head. The first patient claim that cannot be served stops
+// the service, so nobody is overtaken for a slot that he could have used; impatient claims behind
+// it still end, because they must not outlive the pass.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "broker/core/parts.hpp"
+
+namespace dibs::core {
+
+namespace ClaimFlag = shm::ClaimFlag;
+
+bool Core::Parts::pass() {
+    if (book) book->is_passing = book->has_passed = true;
+    for (uint32_t pool = dirty.first(0); pool != kNoRow; pool = dirty.first(pool + 1)) {
+        looked_again = false;
+        if (!pass_over(pool)) return false;
+        if (!looked_again) dirty.remove(pool);
+    }
+    if (book) end_account_turn();
+    return true;
+}
+
+bool Core::Parts::servable(uint32_t row, uint32_t units) const {
+    const shm::PoolRow& pool = state.pools[row];
+    if (pool.idle < units || !lease_row_left()) return false;
+    return pool.kind == shm::PoolKind::kCounted || may_ask(pool, units);
+}
+
+bool Core::Parts::pass_over(uint32_t pool) {
+    if (by_account(pool)) return pass_by_account(pool);
+    // Fresh claims are older than what waits: they are fresh because nothing waited.
+    if (fresh_of_pool[pool].count != 0) serve_fresh(pool);
+    for (uint32_t claim = backlog.head(pool); claim != kNoRow; claim = backlog.head(pool)) {
+        if (full()) return false;
+        const uint32_t units = state.claims[claim].units;
+        const bool waits = (state.claims[claim].flags & kImpatient) == 0;
+        if (!servable(pool, units) && !collect(pool, units, !waits)) return false;
+        if (servable(pool, units)) {
+            serve(claim);
+        } else if (!waits) {
+            end_impatient(claim);
+        } else {
+            break;
+        }
+    }
+    return end_impatient_of(pool);
+}
+
+// Those of the pool that have not been served.
+bool Core::Parts::end_impatient_of(uint32_t pool) {
+    if (impatient.empty()) return true;
+    const auto number = [&](uint32_t claim) { return state.claims[claim].arrival; };
+    // In order of number, and once each: a claim that came back stands in the list twice.
+    scratch.clear();
+    for (const uint32_t claim : impatient) {
+        const shm::ClaimRow& row = state.claims[claim];
+        if (row.state != shm::ClaimState::kWaiting || row.pool != pool) continue;
+        if ((row.flags & kImpatient) == 0) continue;
+        scratch.push_back(claim);
+    }
+    std::sort(scratch.begin(), scratch.end(), [&](uint32_t left, uint32_t right) {
+        return number(left) < number(right);
+    });
+    scratch.erase(std::unique(scratch.begin(), scratch.end()), scratch.end());
+    for (const uint32_t claim : scratch) {
+        if (full()) return false;
+        end_impatient(claim);
+    }
+    return true;
+}
+
+void Core::Parts::end_impatient(uint32_t claim) {
+    const shm::ClaimRow& row = state.claims[claim];
+    const Reason reason = (row.flags & ClaimFlag::kCold) != 0 ? Reason::kCold : Reason::kBusy;
+    end_claim(claim, Outcome::kRejected, reason, state.pools[row.pool].retry_after_ns, true);
+}
+
+// The chain is the head of the ready queue, so it is unlinked as a whole.
+uint32_t Core::Parts::take_idle(uint32_t pool_row, uint32_t units, SlotState to) {
+    const bool leased = to == SlotState::kLeased;
+    shm::PoolRow& pool = edit.row(state.pools[pool_row], leased ? kPoolHot : kPoolStates);
+    const uint32_t first = pool.ready_head;
+    uint32_t slot = first;
+    for (uint32_t unit = 1; unit <= units; ++unit) {
+        shm::SlotRow& taken = edit.row(state.slots[slot], 1);
+        slot = taken.ready_next;
+        put(taken.state, to);
+        put(taken.round, taken.round + 1);
+        put(taken.holder_next, unit < units ? slot : kNoRow);
+    }
+    state.slots.fetch(slot);  // the next claim's
+    // Which ones come behind it stands in rows that are on their way. Slots mostly queue as far
+    // from each other as these two, so that is guessed: a claim takes less time than memory does.
+    state.slots.fetch(slot + 2 * (slot - first));
+    put(pool.ready_head, slot);
+    if (slot == kNoRow) put(pool.ready_tail, kNoRow);
+    put(pool.idle, pool.idle - units);
+    uint32_t& count = leased ? pool.leased : pool.reserved;
+    put(count, count + units);
+    touched.add(pool_row);
+    return first;
+}
+
+void Core::Parts::serve(uint32_t row) {
+    shm::ClaimRow& claim = edit.row(state.claims[row], 1);
+    shm::PoolRow& pool = edit.row(state.pools[claim.pool], kPoolHot);
+    backlog.remove(claim.pool, row);
+    put(pool.waiting, pool.waiting - 1);
+    const bool counted = pool.kind == shm::PoolKind::kCounted;
+    const uint32_t first =
+        take_idle(claim.pool, claim.units, counted ? SlotState::kLeased : SlotState::kReserved);
+    put(claim.first_slot, first);
+    if (counted) {
+        grant(row, first);
+    } else {
+        reserve(row);
+    }
+}
+
+void Core::Parts::reserve(uint32_t row) {
+    shm::ClaimRow& claim = edit.row(state.claims[row], 1U << 1U);
+    shm::PoolRow& pool = edit.row(state.pools[claim.pool], kPoolStates);
+    put(claim.state, shm::ClaimState::kReserved);
+    put(claim.confirmed, 0);
+    put(claim.reserved_until_ns,
+        pool.reservation_ttl_ns < kNever - now_ns ? now_ns + pool.reservation_ttl_ns : kNever);
+    put(pool.confirming, pool.confirming + 1);
+    ++confirming_total;
+    put(pool.unconfirmed, pool.unconfirmed + claim.units);
+    timers.set(TimerKind::kReservation, row, claim.reserved_until_ns, claim.arrival);
+    if (by_account(claim.pool)) occupy(row, claim.first_slot, 1);
+    for (uint32_t slot = claim.first_slot; slot != kNoRow;) {
+        shm::SlotRow& taken = edit.row(state.slots[slot], 1);
+        put(taken.holder, row);
+        if (taken.session == kNoRow) {  // reported: there is nobody to ask
+            put(taken.flags, taken.flags | shm::SlotFlag::kConfirmed);
+            put(claim.confirmed, claim.confirmed + 1);
+            put(pool.unconfirmed, pool.unconfirmed - 1);
+            slot = taken.holder_next;
+            continue;
+        }
+        Decision& assign = decide_that(DecisionKind::kAssign);
+        assign.session = taken.session;
+        assign.pool = claim.pool;
+        assign.units = claim.units;
+        assign.claim = claim.arrival;
+        assign.user_data = taken.worker_tag;
+        assign.id = row_id(taken.head.generation, slot);
+        assign.round = taken.round;
+        assign.slot_number = taken.number;
+        assign.room = taken.room;
+        assign.value = row;  // the claim's row: its payload is still there
+        assign.provision = by_account(claim.pool) && lacks_preferred(row, slot);
+        slot = taken.holder_next;
+    }
+}
+
+}  // namespace dibs::core

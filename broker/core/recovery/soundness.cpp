@@ -1,0 +1,500 @@
+// broker/core/recovery/soundness.cpp -- what each row may say.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/core/recovery/soundness.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "broker/core/core.hpp"
+#include "broker/core/match/account_book.hpp"
+#include "broker/core/recovery/sound_text.hpp"
+#include "broker/core/store/arena.hpp"
+#include "broker/core/store/edit.hpp"
+
+namespace dibs::core {
+
+namespace {
+
+using shm::ClaimState;
+using shm::kNoRow;
+using shm::LeaseState;
+using shm::SessionState;
+using shm::SlotState;
+
+template <class Enum>
+bool within(Enum value, Enum last) {
+    return static_cast<unsigned>(value) <= static_cast<unsigned>(last);
+}
+
+bool is_link(uint32_t row, uint32_t rows) {
+    return row == kNoRow || row < rows;
+}
+
+// What only grows: behind its last number it would begin anew, but nothing runs for so long.
+bool is_count(uint64_t number) {
+    return number >> 62U == 0;
+}
+
+// How many rows before its own turn one is asked for that another names: the first slot of a lease,
+// say, which stands anywhere where leases have come and gone for long.
+constexpr uint32_t kRowsAhead = 16;
+// The same along a list, which asks little of each row.
+constexpr uint32_t kListAhead = 64;
+
+// Images are copied to where they say: never into the log itself, nor beside a line.
+bool images_sound(const State& state) {
+    const uint32_t images = state.head->log.images.load(std::memory_order_relaxed);
+    if (images > state.log_images_max) return false;
+    const auto begin =
+        static_cast<uint64_t>(reinterpret_cast<const std::byte*>(state.counters) - state.base);
+    const auto end =
+        static_cast<uint64_t>(reinterpret_cast<const std::byte*>(state.log_offsets) - state.base);
+    for (uint32_t image = 0; image < images; ++image) {
+        const uint64_t offset = state.log_offsets[image];
+        if (offset % shm::kLineSize != 0 || offset < begin || offset >= end) return false;
+    }
+    return true;
+}
+
+}  // namespace
+
+class Soundness::Rows {
+  public:
+    explicit Rows(const State& state) : state_(state), run_by_(state.leases.size()) {}
+
+    std::string counters() const {
+        return sound_counters() ? "" : "the counters leave their tables, or their numbers";
+    }
+    std::string tables() {
+        std::string found = counters();
+        if (!found.empty()) return found;
+        for (uint32_t row = 0; row < state_.arena.size(); ++row) {
+            if (!is_link(state_.arena[row].next, state_.arena.size())) {
+                return row_text("arena block", row, " leaves its tables");
+            }
+        }
+        found = first_unsound("pool", state_.pools);
+        if (found.empty()) found = first_unsound("session", state_.sessions);
+        if (found.empty()) found = claims();
+        if (found.empty()) found = first_unsound("account", state_.accounts);
+        if (found.empty()) found = first_unsound("label set", state_.label_sets);
+        return found;
+    }
+
+    [[nodiscard]] bool free_claims_sound() const { return free_claims_sound_; }
+
+    std::string slots(uint32_t begin, uint32_t end) const {
+        return first_unsound("slot", state_.slots, begin, end);
+    }
+
+    std::string leases(uint32_t begin, uint32_t end) const {
+        return first_unsound("lease", state_.leases, begin, end);
+    }
+
+    std::string lists() const {
+        for (uint32_t pool = 0; pool < state_.counters->pools; ++pool) {
+            if (!ready_queue(pool)) {
+                return "the ready queue of pool row " + std::to_string(pool) +
+                       " is not one of its idle slots in their order";
+            }
+        }
+        return pledge() ? "" : "the pledge does not follow from the rows";
+    }
+
+  private:
+    static std::string row_text(const char* table, uint32_t row, const char* what) {
+        return std::string(table) + " row " + std::to_string(row) + what;
+    }
+    static std::string misfit_text(const char* table, uint32_t row) {
+        return row_text(table, row, " does not fit the rows that it names");
+    }
+
+    // Most of them are free, as a rule, and what a free row may say is where its list goes on: the
+    // list is followed, and then the table until as many rows in use have been met as it leaves.
+    std::string claims() {
+        const core::Rows<shm::ClaimRow>& rows = state_.claims;
+        const uint32_t free = free_claims();
+        free_claims_sound_ = free != kNoRow && free == state_.counters->claims_free;
+        uint32_t left = free == kNoRow ? kNoRow : rows.size() - free;
+        for (uint32_t row = 0; row < rows.size() && left != 0; ++row) {
+            std::string found = first_unsound("claim", rows, row, row + 1);
+            if (!found.empty()) return found;
+            if (!claim_fits(rows[row], row)) return misfit_text("claim", row);
+            if (rows[row].state != ClaimState::kFree) --left;
+        }
+        return {};
+    }
+
+    // How many stand in their list, each of them free; kNoRow: it does not end, or not so.
+    uint32_t free_claims() const {
+        const core::Rows<shm::ClaimRow>& rows = state_.claims;
+        uint32_t count = 0;
+        for (uint32_t row = state_.counters->claims_free_head; row != kNoRow; ++count) {
+            if (row >= rows.size() || count == rows.size()) return kNoRow;
+            rows.fetch(row + kListAhead);  // what was never in use stands in its order
+            if (rows[row].state != ClaimState::kFree) return kNoRow;
+            row = rows[row].head.free_next;
+        }
+        return count;
+    }
+
+    template <class Row>
+    std::string first_unsound(const char* table, const core::Rows<Row>& rows) const {
+        return first_unsound(table, rows, 0, rows.size());
+    }
+
+    template <class Row>
+    std::string first_unsound(const char* table,
+                              const core::Rows<Row>& rows,
+                              uint32_t begin,
+                              uint32_t end) const {
+        for (uint32_t row = begin; row < end; ++row) {
+            // Of the largest two for some lines of rows that come later; row_check.cpp for others:
+            // all of them at once would be more than memory brings meanwhile.
+            if constexpr (std::is_same_v<Row, shm::SlotRow> || std::is_same_v<Row, shm::LeaseRow>) {
+                const uint32_t later = row + kPiecesAhead * (end - begin);
+                rows.template fetch_line<0>(later);
+                rows.template fetch_line<1>(later);
+            } else if constexpr (!std::is_same_v<Row, shm::LabelSetRow>) {
+                rows.fetch_behind(row);
+            }
+            if (!is_link(rows[row].head.free_next, rows.size()) || !sound(rows[row])) {
+                return row_text(table, row, " leaves its tables");
+            }
+            if (!fits(rows[row], row)) return misfit_text(table, row);
+        }
+        return {};
+    }
+
+    // Of most tables a row that stays within the others asks nothing more of them.
+    template <class Row>
+    bool fits(const Row& /*row*/, uint32_t /*place*/) const {
+        return true;
+    }
+
+    // Marks the lease that it runs under.
+    bool claim_fits(const shm::ClaimRow& claim, uint32_t row) {
+        if (claim.state == ClaimState::kReserved) {
+            return holds(claim.first_slot, claim.units, row, SlotState::kReserved, claim.pool);
+        }
+        const bool running = claim.state == ClaimState::kRunning;
+        if (!running && claim.state != ClaimState::kPromised) return true;
+        if (state_.pools[claim.pool].order != shm::PoolOrder::kAccount) return false;
+        if (running) return runs(claim);
+        const shm::SlotRow& slot = state_.slots[claim.first_slot];
+        return claim.units == 1 && slot.state != SlotState::kFree && slot.pool == claim.pool;
+    }
+
+    // Under a lease of its own. One that is taken may have lost slots since.
+    bool runs(const shm::ClaimRow& claim) {
+        const shm::LeaseRow& lease = state_.leases[claim.lease];
+        const bool taken = (lease.flags & shm::LeaseFlag::kTaken) != 0;
+        if (lease.state == LeaseState::kFree || lease.pool != claim.pool ||
+            lease.arrival != claim.arrival || (!taken && lease.units != claim.units)) {
+            return false;
+        }
+        const bool by_another = run_by_[claim.lease];
+        run_by_[claim.lease] = true;
+        return !by_another;
+    }
+
+    bool fits(const shm::LeaseRow& lease, uint32_t row) const {
+        if (state_.leases.size() - row > kRowsAhead) {
+            const uint32_t soon = state_.leases[row + kRowsAhead].first_slot;
+            if (soon < state_.slots.size()) __builtin_prefetch(&state_.slots[soon]);
+        }
+        if (lease.state == LeaseState::kFree) return true;
+        const bool killing = lease.state == LeaseState::kKilling;
+        return holds(lease.first_slot,
+                     lease.units,
+                     row,
+                     killing ? SlotState::kRecovering : SlotState::kLeased,
+                     lease.pool);
+    }
+
+    // Exactly so many slots, each of them its own.
+    bool holds(
+        uint32_t first, uint32_t units, uint32_t holder, SlotState state, uint32_t pool) const {
+        uint32_t at = first;
+        for (uint32_t unit = 0; unit < units; ++unit) {
+            if (at >= state_.slots.size()) return false;
+            const shm::SlotRow& slot = state_.slots[at];
+            if (slot.state != state || slot.holder != holder || slot.pool != pool) return false;
+            at = slot.holder_next;
+        }
+        return units != 0 && at == kNoRow;
+    }
+
+    bool sound_counters() const {
+        const shm::CountersRow& counters = *state_.counters;
+        const uint32_t blocks = state_.arena.size();
+        return is_count(counters.arrival_next) && is_count(counters.turns) &&
+               is_count(counters.time_ns) && is_count(counters.fence_base) &&
+               counters.pools <= state_.pools.size() &&
+               is_link(counters.claims_free_head, state_.claims.size()) &&
+               is_link(counters.leases_free_head, state_.leases.size()) &&
+               is_link(counters.slots_free_head, state_.slots.size()) &&
+               is_link(counters.sessions_free_head, state_.sessions.size()) &&
+               is_link(counters.arena_free_head, blocks) && counters.arena_free <= blocks &&
+               is_link(counters.arena_freed_head, blocks) &&
+               is_link(counters.arena_freed_tail, blocks) && counters.arena_freed <= blocks;
+    }
+
+    bool sound(const shm::PoolRow& pool) const {
+        if (!within(pool.state, shm::PoolState::kGoing)) return false;
+        return within(pool.kind, shm::PoolKind::kWorker) &&
+               within(pool.order, shm::PoolOrder::kAccount) &&
+               within(pool.when_busy, shm::WhenBusy::kCold) &&
+               within(pool.mode, shm::ExpiryMode::kLazy) && pool.name_size < sizeof pool.name + 1 &&
+               pool.required_label_size < sizeof pool.required_label + 1 &&
+               is_link(pool.ready_head, state_.slots.size()) &&
+               is_link(pool.ready_tail, state_.slots.size()) && pool.units_max <= shm::kUnitsMax &&
+               pool.payload_max <= shm::kPayloadMax && is_count(pool.fence_next) &&
+               pool.demand_published >= -1 && pool.demand_published <= 0xffffffffLL &&
+               is_count(pool.idle_order_next) &&
+               (pool.kind == shm::PoolKind::kCounted || pool.slots_wanted == 0);
+    }
+
+    bool sound(const shm::SessionRow& session) const {
+        return within(session.state, SessionState::kDying) && session.tags_max <= shm::kTagsMax &&
+               (session.state == SessionState::kFree || is_account(session.account));
+    }
+
+    // A row of a session that is there, under a tag that it has.
+    bool tagged(uint32_t session, uint16_t tag) const {
+        return session < state_.sessions.size() &&
+               state_.sessions[session].state != SessionState::kFree &&
+               tag < state_.sessions[session].tags_max;
+    }
+
+    bool chain(uint32_t first, uint32_t size) const {
+        if (first == kNoRow) return size == 0;
+        return first < state_.arena.size() && size != 0 &&
+               Arena::blocks_for(size) <= state_.arena.size();
+    }
+
+    // One that attaching reads: as long as it is said to be.
+    bool whole_chain(uint32_t first, uint32_t size) const {
+        if (!chain(first, size)) return false;
+        uint32_t block = first;
+        for (uint32_t left = Arena::blocks_for(size); left != 0 && first != kNoRow; --left) {
+            if (block == kNoRow) return false;
+            block = state_.arena[block].next;
+        }
+        return true;
+    }
+
+    // Of a whole chain.
+    std::string text(uint32_t first, uint32_t size) const {
+        std::string bytes;
+        bytes.reserve(size);
+        for (uint32_t block = first; bytes.size() < size; block = state_.arena[block].next) {
+            const shm::ArenaBlock& from = state_.arena[block];
+            const size_t left = size - bytes.size();
+            bytes.append(reinterpret_cast<const char*>(from.bytes),
+                         std::min(sizeof from.bytes, left));
+        }
+        return bytes;
+    }
+
+    bool sound(const shm::SlotRow& slot) const {
+        if (slot.state == SlotState::kFree) return true;
+        const uint32_t slots = state_.slots.size();
+        // Recovering and held: under a lease whose holder is being killed.
+        const bool leased =
+            slot.state == SlotState::kLeased || slot.state == SlotState::kRecovering;
+        const uint32_t holders = leased ? state_.leases.size() : state_.claims.size();
+        // Parked and absent ones are laid out, and no core makes them yet.
+        return within(slot.state, SlotState::kUnknown) && slot.state != SlotState::kParked &&
+               slot.pool < state_.counters->pools &&
+               is_link(slot.session, state_.sessions.size()) && is_link(slot.holder, holders) &&
+               is_link(slot.holder_next, slots) && is_link(slot.ready_next, slots) &&
+               is_link(slot.ready_prev, slots) && chain(slot.attributes, slot.attributes_size) &&
+               slot.name_size < sizeof slot.name + 1 && is_label_set(slot.label_set) &&
+               sound_assignment(slot);
+    }
+
+    // What a reported worker has not confirmed is a lease: looked at in pools ordered by account.
+    bool sound_assignment(const shm::SlotRow& slot) const {
+        const bool assigned = (slot.flags & shm::SlotFlag::kAssigned) != 0;
+        return !assigned || state_.pools[slot.pool].order != shm::PoolOrder::kAccount ||
+               (slot.state == SlotState::kLeased && slot.holder < state_.leases.size());
+    }
+
+    // Those between are laid out, and no core enters them yet.
+    static bool is_written(ClaimState state) {
+        return within(state, ClaimState::kReserved) || state == ClaimState::kRunning ||
+               state == ClaimState::kPromised;
+    }
+
+    bool sound(const shm::ClaimRow& claim) const {
+        if (claim.state == ClaimState::kFree) return true;
+        return is_written(claim.state) && claim.pool < state_.counters->pools &&
+               tagged(claim.session, claim.tag) && is_link(claim.first_slot, state_.slots.size()) &&
+               claim.units != 0 && claim.units <= shm::kUnitsMax &&
+               claim.payload_size <= shm::kPayloadMax && chain(claim.payload, claim.payload_size) &&
+               sound_terms(claim);
+    }
+
+    // What has been paid, with or without the time by which a lease's cost is less: no sum of it
+    // leaves its number.
+    static bool is_paid(std::span<const int64_t> cost, int64_t least) {
+        return std::all_of(cost.begin(), cost.end(), [least](int64_t paid) {
+            return paid >= least && paid <= kMoneyMax;
+        });
+    }
+
+    bool is_carried(uint32_t block) const {
+        if (block == kNoRow) return true;
+        if (block >= state_.arena.size()) return false;
+        Cost cost;
+        std::memcpy(cost.data(), state_.arena[block].bytes, sizeof(cost));
+        return is_paid(cost, 0);
+    }
+
+    // What only pools ordered by account keep.
+    bool sound_terms(const shm::ClaimRow& claim) const {
+        if (state_.pools[claim.pool].order != shm::PoolOrder::kAccount) return true;
+        const bool runs = claim.state == ClaimState::kRunning;
+        const bool promised = claim.state == ClaimState::kPromised;
+        return is_account(claim.account) && is_label_set(claim.label_set) &&
+               is_label_set(claim.preferred_set) && is_carried(claim.carried_cost) &&
+               (!runs || claim.lease < state_.leases.size()) &&
+               (!promised || claim.first_slot < state_.slots.size()) && claim.account_class <= 5;
+    }
+
+    bool is_account(uint32_t row) const {
+        return row == kNoRow || (row < state_.accounts.size() && state_.accounts[row].state != 0);
+    }
+
+    bool is_label_set(uint32_t row) const {
+        return row == kNoRow ||
+               (row < state_.label_sets.size() && state_.label_sets[row].references != 0);
+    }
+
+    bool sound(const shm::AccountRow& account) const {
+        if (account.state == 0) return true;
+        const auto is_money = [](int64_t balance) {
+            return balance >= -kMoneyMax && balance <= kMoneyMax;
+        };
+        const auto is_rate = [&](int64_t rate) {
+            return rate >= 0 && rate <= kRateMax &&
+                   cap_of(rate, account.charge_max_ns) <= kMoneyMax;
+        };
+        return account.name_size < sizeof account.name + 1 &&
+               std::all_of(std::begin(account.balance), std::end(account.balance), is_money) &&
+               std::all_of(std::begin(account.rate), std::end(account.rate), is_rate) &&
+               whole_chain(account.label_limits, account.label_limits_size) &&
+               are_limits(text(account.label_limits, account.label_limits_size));
+    }
+
+    bool sound(const shm::LabelSetRow& set) const {
+        if (set.references == 0) return true;
+        return set.text_size != 0 && whole_chain(set.text, set.text_size) && set.count != 0 &&
+               set.count == labels_in(text(set.text, set.text_size));
+    }
+
+    bool sound(const shm::LeaseRow& lease) const {
+        if (lease.state == LeaseState::kFree) return true;
+        return within(lease.state, LeaseState::kKilling) &&
+               within(lease.mode, shm::ExpiryMode::kLazy) && lease.pool < state_.counters->pools &&
+               tagged(lease.session, lease.tag) && is_link(lease.first_slot, state_.slots.size()) &&
+               lease.units <= shm::kUnitsMax && is_account(lease.account) &&
+               lease.account_class <= 5 &&
+               (state_.pools[lease.pool].order != shm::PoolOrder::kAccount ||
+                is_paid(lease.cost, -kMoneyMax));
+    }
+
+    // Attaching puts each of its slots once into the book of accounts, so none may stand there
+    // twice; their growing order sees to that, and to an end.
+    bool ready_queue(uint32_t row) const {
+        const shm::PoolRow& pool = state_.pools[row];
+        uint32_t previous = kNoRow;
+        for (uint32_t at = pool.ready_head; at != kNoRow; at = state_.slots[at].ready_next) {
+            const shm::SlotRow& slot = state_.slots[at];
+            if (slot.state != SlotState::kIdle || slot.pool != row ||
+                slot.idle_order >= pool.idle_order_next) {
+                return false;
+            }
+            if (previous != kNoRow && slot.idle_order <= state_.slots[previous].idle_order) {
+                return false;
+            }
+            previous = at;
+        }
+        return true;
+    }
+
+    // What is owed is what the rows give.
+    bool pledge() const {
+        const shm::LogHead& log = state_.head->log;
+        const shm::CountersRow& counters = *state_.counters;
+        if (log.pledged_turn != counters.turns + 1) return true;
+        const shm::LogStore& store = state_.log_stores[0];
+        shm::Completion told;
+        std::memcpy(&told, store.entry, sizeof(told));
+        if (log.phase.load(std::memory_order_relaxed) == shm::LogPhase::kCommitted ||
+            store.kind != shm::LogStoreKind::kCompletion || !tagged(store.session, told.tag) ||
+            log.pledged_pool >= counters.pools) {
+            return false;
+        }
+        const shm::SessionRow& session = state_.sessions[store.session];
+        const shm::PoolRow& pool = state_.pools[log.pledged_pool];
+        const uint32_t lease = counters.leases_free_head;
+        return session.state == SessionState::kOpen &&
+               session.head.generation == store.generation &&
+               session.completion_tail == store.position && pool.kind == shm::PoolKind::kCounted &&
+               pool.order == shm::PoolOrder::kArrival && pool.idle != 0 &&
+               pool.ready_head < state_.slots.size() && told.units == 1 &&
+               counters.leases_free != 0 && lease < state_.leases.size() &&
+               told.id == row_id(state_.leases[lease].head.generation, lease) &&
+               told.fence == pool.fence_next + 1 && told.claim == counters.arrival_next;
+    }
+
+    const State& state_;
+    std::vector<bool> run_by_;  // leases that a claim runs under
+    bool free_claims_sound_ = false;
+};
+
+Soundness::Soundness(State& state) : state_(state), rows_(std::make_unique<Rows>(state)) {}
+Soundness::~Soundness() = default;
+
+std::string Soundness::log() {
+    const shm::LogHead& log = state_.head->log;
+    const shm::LogPhase phase = log.phase.load(std::memory_order_acquire);
+    if (!within(phase, shm::LogPhase::kCommitted)) return "the log is in no phase that there is";
+    if (log.stores > state_.log_stores_max) return "the log counts more stores than it holds";
+    if (phase == shm::LogPhase::kOpen) {
+        if (!images_sound(state_)) return "the log's images belong to no rows";
+        Edit::recover(state_);
+    }
+    return {};
+}
+
+std::string Soundness::counters() {
+    return rows_->counters();
+}
+
+std::string Soundness::tables() {
+    return rows_->tables();
+}
+
+bool Soundness::free_claims_sound() const {
+    return rows_->free_claims_sound();
+}
+
+std::string Soundness::slots(uint32_t begin, uint32_t end) const {
+    return rows_->slots(begin, end);
+}
+
+std::string Soundness::leases(uint32_t begin, uint32_t end) const {
+    return rows_->leases(begin, end);
+}
+
+std::string Soundness::lists() {
+    return rows_->lists();
+}
+
+}  // namespace dibs::core

@@ -1,0 +1,74 @@
+// broker/core/rules/adoption.cpp -- a lease goes from one session to another of the same user.
+//
+// A wrapper that claims for a command, and the command that then runs alone, are two processes. The
+// second one opens a session of its own and adopts the lease by its id and fence: from there on the
+// lease's life is bound to it, and keepalives are its duty; the adoption counts as one. Id, fence
+// and slots stay. The lease of a holder that is dead has ended: there is nothing to adopt.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/core/parts.hpp"
+
+namespace dibs::core {
+
+using shm::LeaseState;
+
+Reason Core::Parts::adoption_refusal(const Adopt& command) const {
+    if (command.refusal != Reason::kOk) return command.refusal;
+    const std::vector<uint32_t>& own = tags[command.session];
+    if (command.tag >= own.size() || own[command.tag] != kTagFree) return Reason::kLimit;
+    const Reason reason = lease_refusal(command.lease, command.fence);
+    if (reason == Reason::kNotFound) return reason;
+    if (reason != Reason::kOk) return Reason::kEnded;
+    const shm::LeaseRow& lease = state.leases[static_cast<uint32_t>(command.lease)];
+    const shm::SessionRow& holder = state.sessions[lease.session];
+    if (holder.uid != state.sessions[command.session].uid) return Reason::kNotAllowed;
+    if (holder.state != shm::SessionState::kOpen) return Reason::kEnded;
+    if (lease.fence != command.fence) return Reason::kStale;
+    if (lease.session == command.session) return Reason::kState;
+    return lease.state == LeaseState::kKilling ? Reason::kExpiredLease : Reason::kOk;
+}
+
+void Core::Parts::apply(const Adopt& command) {
+    const Reason reason = adoption_refusal(command);
+    if (reason != Reason::kOk) return result(command.session, command.user_data, reason);
+    const auto row = static_cast<uint32_t>(command.lease);
+    shm::LeaseRow& lease = edit.row(state.leases[row], 1U << 1U);
+    const shm::LeaseRow before = lease;
+    put(lease.session, command.session);
+    put(lease.tag, command.tag);
+    put(lease.user_data, command.user_data);
+    put(lease.room, command.room);
+    put(lease.room_lines, command.room_lines);
+    if (by_account(lease.pool)) {  // where it may have to wait again, and then it is the adopter's
+        shm::ClaimRow& claim = edit.row(state.claims[book->claim_of_lease[row]], kClaimRunLines);
+        drop_arena(claim.session, claim.payload_size);
+        hold_arena(command.session, claim.payload_size);
+        put(claim.session, command.session);
+        put(claim.tag, command.tag);
+        put(claim.user_data, command.user_data);
+        put(claim.room, command.room);
+        put(claim.room_lines, command.room_lines);
+    }
+    shm::SessionRow& giver = edit.row(state.sessions[before.session], 1);
+    put(giver.leases, giver.leases - 1);
+    shm::SessionRow& taker = edit.row(state.sessions[command.session], 1);
+    put(taker.leases, taker.leases + 1);
+    keep_alive(row, 0);
+    tags[before.session][before.tag] = kTagFree;
+    tags[command.session][command.tag] = row | kTagLease;
+
+    // Told by a completion and a cleared event word, as a grant is; and if the lease is being
+    // taken, or comes to be in this turn, by the word for that.
+    grants += 2;
+    Decision& adopted = tell_of_lease(DecisionKind::kAdopted, row);
+    adopted.value = lease.interval_ns;
+    list_slots(&adopted, lease.first_slot);
+    Decision& end = tell_of_lease(DecisionKind::kLeaseEnd, row);
+    end.reason = Reason::kAdopted;
+    end.session = before.session;
+    end.tag = before.tag;
+    end.user_data = before.user_data;
+    end.room = before.room;
+    list_slots(&end, lease.first_slot);
+}
+
+}  // namespace dibs::core

@@ -1,0 +1,139 @@
+// broker/core/rules/announce.cpp -- slots come: announced by their workers, by name and
+// idempotently.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "broker/core/parts.hpp"
+
+namespace dibs::core {
+
+namespace SlotFlag = shm::SlotFlag;
+
+namespace {
+
+std::span<const uint8_t> bytes_of(std::string_view text) {
+    return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
+bool lacks_label(const shm::PoolRow& pool, std::span<const std::string_view> labels) {
+    const std::string_view required{pool.required_label, pool.required_label_size};
+    return !required.empty() && std::find(labels.begin(), labels.end(), required) == labels.end();
+}
+
+}  // namespace
+
+uint64_t Core::Parts::name_hash(uint32_t pool, std::string_view name) const {
+    return hash_bytes(name.data(), name.size(), hash_seed ^ pool);
+}
+
+uint32_t Core::Parts::find_name(uint32_t pool, std::string_view name) const {
+    if (name.empty()) return kNoRow;
+    return names.find(name_hash(pool, name), [&](uint32_t row) {
+        const shm::SlotRow& slot = state.slots[row];
+        return slot.pool == pool && std::string_view{slot.name, slot.name_size} == name;
+    });
+}
+
+Reason Core::Parts::announce_refusal(const Announce& command, uint32_t existing) const {
+    const shm::PoolRow& pool = state.pools[command.pool];
+    if (pool.kind == shm::PoolKind::kCounted) return Reason::kState;
+    if (command.name.size() > shm::kNameMax) return Reason::kMalformed;
+    if (existing != kNoRow && state.slots[existing].session != command.session) {
+        return Reason::kNameInUse;
+    }
+    if (command.attributes.size() > pool.attributes_max) return Reason::kPayload;
+    if (existing == kNoRow && slot_rows_left(kNoRow) == 0) return Reason::kTablesFull;
+    return arena.has_room(command.attributes.size()) ? Reason::kOk : Reason::kArenaFull;
+}
+
+void Core::Parts::apply(const Announce& command) {
+    const auto refuse = [&](Reason reason) { result(command.session, command.user_data, reason); };
+    if (command.refusal != Reason::kOk) return refuse(command.refusal);
+    if (!pool_lives(command.pool)) return refuse(Reason::kUnknownPool);
+    const uint32_t existing = find_name(command.pool, command.name);
+    Reason reason = announce_refusal(command, existing);
+    if (reason == Reason::kOk && by_account(command.pool)) {
+        reason = intern_announced(command.labels);
+        // New labels have taken their part of the arena by now.
+        if (reason == Reason::kOk && !arena.has_room(command.attributes.size())) {
+            reason = Reason::kArenaFull;
+        }
+    }
+    if (reason != Reason::kOk) return refuse(reason);
+    const bool again = existing != kNoRow;
+    const uint32_t row = again ? existing : make_slot(command.pool);
+    if (!again) {
+        shm::SlotRow& slot = edit.row(state.slots[row], 1U << 1U | 1U << 3U);
+        put(slot.session, command.session);
+        put(slot.room, command.room);
+        command.name.copy(slot.name, sizeof(slot.name));
+        stored();
+        put(slot.name_size, command.name.size());
+        if (!command.name.empty()) names.insert(name_hash(command.pool, command.name), row);
+        session_slots.push_back(command.session, row);
+        shm::SessionRow& session = edit.row(state.sessions[command.session], 1);
+        put(session.slots, session.slots + 1);
+        move_slot(row, SlotState::kRecovering);
+    }
+    fill_announced(row, command);
+    const shm::SlotRow& slot = state.slots[row];
+    Decision& told = decide_that(DecisionKind::kAnnounced);
+    told.session = command.session;
+    told.user_data = command.user_data;
+    told.pool = command.pool;
+    told.id = row_id(slot.head.generation, row);
+    told.round = slot.round;
+    told.slot_number = slot.number;
+    told.room = slot.room;
+    told.value = again ? 1 : 0;
+    if (again && leave_unfit_claim(row)) return;
+    if (again) readmit(row);
+    const SlotState state_now = state.slots[row].state;
+    if (command.ready && !being_killed_for(state.slots[row]) &&
+        (state_now == SlotState::kRecovering || state_now == SlotState::kUnknown)) {
+        make_idle(row);
+    }
+}
+
+// What an announcement brings and a repeated one replaces.
+void Core::Parts::fill_announced(uint32_t row, const Announce& command) {
+    const bool listed = by_account(command.pool) && list_slot(row, false);
+    if (by_account(command.pool)) relabel(row, book->announced_set);
+    shm::SlotRow& slot = edit.row(state.slots[row], 1U << 1U);
+    const uint32_t chain = arena.store(bytes_of(command.attributes));
+    drop_arena(slot.session, slot.attributes_size);
+    hold_arena(slot.session, command.attributes.size());
+    arena.free(slot.attributes, slot.attributes_size);
+    put(slot.attributes, chain);
+    put(slot.attributes_size, command.attributes.size());
+    put(slot.worker_tag, command.worker_tag);
+    uint32_t flags = slot.flags & ~uint32_t{SlotFlag::kProtected};
+    if (command.is_protected || is_drained(slot)) flags |= SlotFlag::kProtected;
+    put(slot.flags, flags);
+    qualify(row, command.labels);
+    if (listed) list_slot(row, true);
+}
+
+// A slot that is reserved for a claim has lost a label that this one must have: nothing is granted
+// to it. False: it fits, or is not reserved for any.
+bool Core::Parts::leave_unfit_claim(uint32_t row) {
+    const shm::SlotRow& slot = state.slots[row];
+    const bool reserved = slot.state == SlotState::kReserved && !is_kept(slot);
+    if (!reserved || !by_account(slot.pool)) return false;
+    const uint32_t claim = slot.holder;
+    if (book->labels.covers(slot.label_set, state.claims[claim].label_set)) return false;
+    const uint32_t first = unreserve(claim);
+    wait_again(claim);
+    give_back_chain(first, false, false, kNoRow);
+    return true;
+}
+
+// Whether it has its pool's required label.
+void Core::Parts::qualify(uint32_t row, std::span<const std::string_view> labels) {
+    shm::SlotRow& slot = edit.row(state.slots[row], 1);
+    uint32_t flags = slot.flags & ~uint32_t{SlotFlag::kUnqualified};
+    if (lacks_label(state.pools[slot.pool], labels)) flags |= SlotFlag::kUnqualified;
+    put(slot.flags, flags);
+}
+
+}  // namespace dibs::core

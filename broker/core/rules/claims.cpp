@@ -1,0 +1,314 @@
+// broker/core/rules/claims.cpp -- a claim from its acceptance to its end, but for the grant.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+
+#include "broker/core/parts.hpp"
+
+namespace dibs::core {
+
+using shm::ClaimState;
+namespace ClaimFlag = shm::ClaimFlag;
+
+namespace {
+
+uint8_t flags_of(const Claim& command, const shm::PoolRow& pool) {
+    const shm::WhenBusy busy = command.when_busy_given ? command.when_busy : pool.when_busy;
+    uint32_t flags = command.timeout_ns == 0 ? ClaimFlag::kNowOnly : 0;
+    if (busy == shm::WhenBusy::kReject) flags |= ClaimFlag::kReject;
+    if (busy == shm::WhenBusy::kCold) flags |= ClaimFlag::kCold;
+    return static_cast<uint8_t>(flags);
+}
+
+bool has_retry_after(Reason reason) {
+    return reason == Reason::kBacklogFull || reason == Reason::kArenaFull ||
+           reason == Reason::kTablesFull;
+}
+
+}  // namespace
+
+Reason Core::Parts::claim_refusal(const Claim& command, uint64_t* other) const {
+    if (command.refusal != Reason::kOk) return command.refusal;
+    const std::vector<uint32_t>& own = tags[command.session];
+    if (command.tag >= own.size() || own[command.tag] != kTagFree) return Reason::kLimit;
+    if (!pool_lives(command.pool)) return Reason::kUnknownPool;
+    const shm::PoolRow& pool = state.pools[command.pool];
+    if (draining(command.pool)) return Reason::kDraining;
+    const bool counted = pool.kind == shm::PoolKind::kCounted;
+    const uint32_t units_max =
+        std::min(pool.units_max, counted ? pool.slots_wanted : pool.unconfirmed_max);
+    if (command.units == 0 || command.units > units_max) return Reason::kTooManyUnits;
+    if (command.payload.size() > pool.payload_max) return Reason::kPayload;
+    if (key_given(command.key.data())) {
+        const uint32_t holder = find_key(command.session, command.key);
+        if (holder != kNoRow) {
+            *other = (holder & kTagLease) != 0 ? state.leases[holder & ~kTagLease].arrival
+                                               : state.claims[holder].arrival;
+            return Reason::kDuplicate;
+        }
+    }
+    const uint32_t pending = pool.waiting + pool.confirming + fresh_of_pool[command.pool].count;
+    if (pending >= pool.backlog_max) return Reason::kBacklogFull;
+    if (!arena.has_room(command.payload.size())) return Reason::kArenaFull;
+    if (state.counters->claims_free <= fresh.size() || !lease_row_left()) {
+        return Reason::kTablesFull;
+    }
+    return Reason::kOk;
+}
+
+void Core::Parts::reject_unaccepted(const Claim& command,
+                                    uint64_t number,
+                                    Reason reason,
+                                    uint64_t other) {
+    const bool known = pool_lives(command.pool);
+    Decision& end = decide_that(DecisionKind::kEnd);
+    end.outcome = Outcome::kRejected;
+    end.reason = reason;
+    end.session = command.session;
+    end.pool = command.pool;
+    end.tag = command.tag;
+    end.units = command.units;
+    end.claim = number;
+    end.user_data = command.user_data;
+    end.id = other;
+    end.room = command.room;
+    if (!known) return;
+    if (has_retry_after(reason)) end.value = state.pools[command.pool].retry_after_ns;
+    shm::PoolRow& pool = edit.row(state.pools[command.pool], kPoolTotals);
+    put(pool.turned_away_total, pool.turned_away_total + 1);
+    touched.add(command.pool);
+}
+
+void Core::Parts::apply(const Claim& command) {
+    if (pledged) return keep_pledge(command);
+    shm::CountersRow& counters = edit.counters(1);
+    const uint64_t number = counters.arrival_next;
+    put(counters.arrival_next, number + 1);
+    uint64_t other = 0;
+    if (const Reason reason = claim_refusal(command, &other); reason != Reason::kOk) {
+        return reject_unaccepted(command, number, reason, other);
+    }
+    TermRows terms;
+    if (by_account(command.pool)) {
+        static constexpr ClaimTerms kNone{};
+        const ClaimTerms& given = command.terms != nullptr ? *command.terms : kNone;
+        Reason reason = take_terms(given, command.session, &terms);
+        // New labels have taken their part of the arena by now.
+        if (reason == Reason::kOk && !arena.has_room(command.payload.size())) {
+            release_account(terms.account);
+            reason = Reason::kArenaFull;
+        }
+        if (reason != Reason::kOk) return reject_unaccepted(command, number, reason, 0);
+        return accept(command, number, &terms);
+    }
+    shm::PoolRow& pool = edit.row(state.pools[command.pool], kPoolStates);
+    put(pool.accepted_total, pool.accepted_total + 1);
+    touch(command.pool);
+    if (may_stay_fresh(command)) return stay_fresh(command, number);
+    accept(command, number, nullptr);
+}
+
+// An accepted claim gets its row and waits for the pass.
+void Core::Parts::accept(const Claim& command, uint64_t number, const TermRows* terms) {
+    const uint32_t row = take_claim_row();
+    shm::ClaimRow& claim = edit.fresh_row(state.claims[row]);
+    const shm::PoolRow& pool = state.pools[command.pool];
+    shm::SessionRow& session = edit.row(state.sessions[command.session], 1);
+    put(claim.pool, command.pool);
+    put(claim.session, command.session);
+    put(claim.arrival, number);
+    put(claim.deadline_ns, kNever);
+    put(claim.user_data, command.user_data);
+    put(claim.first_slot, kNoRow);
+    put(claim.units, command.units);
+    put(claim.confirmed, 0);
+    put(claim.tag, command.tag);
+    put(claim.attempts, 0);
+    put(claim.priority, command.priority);
+    put(claim.flags, flags_of(command, pool));
+    std::memcpy(claim.key, command.key.data(), sizeof(claim.key));
+    stored();
+    put(claim.interval_ns, command.interval_ns);
+    hold_arena(command.session, command.payload.size());
+    put(claim.payload, arena.store(command.payload));
+    put(claim.payload_size, command.payload.size());
+    put(claim.account, kNoRow);
+    put(claim.room, command.room);
+    put(claim.room_lines, command.room_lines);
+    put(claim.label_set, kNoRow);
+    put(claim.preferred_set, kNoRow);
+    put(claim.enqueued_ns, command.brings_its_time() ? command.terms->enqueued_ns : now_ns);
+    put(claim.vector_min, kNoRow);
+    put(claim.vector_max, kNoRow);
+    put(claim.application, kNoRow);
+    put(claim.type, kNoRow);
+    const TimeNs deadline_ns = command.deadline_at(now_ns);
+    if (deadline_ns != kNever) {
+        put(claim.deadline_ns, deadline_ns);
+        timers.set(TimerKind::kDeadline, row, claim.deadline_ns + 1, number);
+    }
+    put(session.claims, session.claims + 1);
+    tags[command.session][command.tag] = row;
+    add_key(command.session, claim.key, row);
+    if (terms != nullptr) bring_terms(row, command, *terms);
+    backlog.forget_seat(command.pool, row);
+    wait_in_backlog(row);
+}
+
+// Before which claim of its pool's backlog its number puts one that is older than the last of them.
+// Claims that come back are old, so the walk from the head is short; and where several do, in their
+// order, each stands right behind the one before it.
+uint32_t Core::Parts::place_in_backlog(const shm::ClaimRow& claim) const {
+    const auto before = [&](uint32_t at) {
+        return at != kNoRow && state.claims[at].arrival < claim.arrival;
+    };
+    uint32_t at = backlog.head(claim.pool);
+    const shm::ClaimRow& last = state.claims[last_seated];
+    const bool still_waits = last.state == ClaimState::kWaiting && last.pool == claim.pool;
+    if (still_waits && before(last_seated)) at = last_seated;
+    while (before(at))
+        at = backlog.next(at);
+    return at;
+}
+
+// Into the backlog where its number puts it: a new claim at the tail.
+void Core::Parts::wait_in_backlog(uint32_t row) {
+    shm::ClaimRow& claim = edit.row(state.claims[row], 1);
+    shm::PoolRow& pool = edit.row(state.pools[claim.pool], kPoolHot);
+    put(claim.state, ClaimState::kWaiting);
+    put(pool.waiting, pool.waiting + 1);
+    const uint32_t tail = backlog.tail(claim.pool);
+    const bool is_older = tail != kNoRow && state.claims[tail].arrival > claim.arrival;
+    backlog.insert_before(claim.pool, row, is_older ? place_in_backlog(claim) : kNoRow);
+    last_seated = row;
+    if ((claim.flags & kImpatient) != 0) impatient.push_back(row);
+    touch(claim.pool);
+    if (by_account(claim.pool)) wait_by_account(row);
+}
+
+uint32_t Core::Parts::unreserve(uint32_t row) {
+    shm::ClaimRow& claim = edit.row(state.claims[row], 1);
+    shm::PoolRow& pool = edit.row(state.pools[claim.pool], kPoolHot);
+    const uint32_t first = claim.first_slot;
+    put(pool.confirming, pool.confirming - 1);
+    put(pool.unconfirmed, pool.unconfirmed - (uint32_t{claim.units} - claim.confirmed));
+    put(claim.first_slot, kNoRow);
+    put(claim.confirmed, 0);
+    timers.remove(TimerKind::kReservation, row);
+    lease_row_comes();
+    --confirming_total;
+    if (by_account(claim.pool)) occupy(row, first, -1);
+    touch(claim.pool);
+    return first;
+}
+
+// After unreserve(): its seat in the backlog was never given up.
+void Core::Parts::wait_again(uint32_t row) {
+    shm::ClaimRow& claim = edit.row(state.claims[row], 1);
+    put(claim.attempts, claim.attempts < 255 ? claim.attempts + 1 : 255);
+    if (const Reason reason = waits_for_nothing(row); reason != Reason::kOk) {
+        return end_claim(row, Outcome::kRejected, reason, 0, true);
+    }
+    wait_in_backlog(row);
+}
+
+void Core::Parts::name_holder(Decision* decision, uint32_t pool) const {
+    const uint32_t oldest = pool_leases.head(pool);
+    if (oldest == kNoRow) return;
+    const shm::LeaseRow& lease = state.leases[oldest];
+    const shm::SessionRow& holder = state.sessions[lease.session];
+    decision->holder_uid = holder.uid;
+    decision->holder_pid = holder.pid;
+    decision->holder_claim = lease.arrival;
+    decision->holder_age_ns = now_ns - lease.granted_ns;
+}
+
+// Ends a claim that waits, or that unreserve() has taken off its slots.
+void Core::Parts::end_claim(
+    uint32_t row, Outcome outcome, Reason reason, uint64_t value, bool tell) {
+    const shm::ClaimRow& claim = state.claims[row];
+    if (by_account(claim.pool)) leave_order(row);
+    const bool waited = claim.state == ClaimState::kWaiting || claim.state == ClaimState::kPromised;
+    shm::PoolRow& pool = edit.row(state.pools[claim.pool], kPoolTotals);
+    if (waited) {
+        backlog.remove(claim.pool, row);
+        put(pool.waiting, pool.waiting - 1);
+    }
+    uint64_t& total = outcome == Outcome::kExpired     ? pool.expired_total
+                      : outcome == Outcome::kCancelled ? pool.cancelled_total
+                                                       : pool.rejected_total;
+    put(total, total + 1);
+    Decision& end = decide_that(DecisionKind::kEnd);
+    end.outcome = outcome;
+    end.reason = reason;
+    end.session = tell ? claim.session : kNoRow;
+    end.pool = claim.pool;
+    end.tag = claim.tag;
+    end.units = claim.units;
+    end.claim = claim.arrival;
+    end.user_data = claim.user_data;
+    end.value = value;
+    end.room = claim.room;
+    if (outcome == Outcome::kExpired || reason == Reason::kBusy || reason == Reason::kCold) {
+        name_holder(&end, claim.pool);
+    }
+    timers.remove(TimerKind::kDeadline, row);
+    tags[claim.session][claim.tag] = kTagFree;
+    remove_key(claim.session, claim.key, row);
+    shm::SessionRow& session = edit.row(state.sessions[claim.session], 1);
+    put(session.claims, session.claims - 1);
+    drop_arena(claim.session, claim.payload_size);
+    arena.free(claim.payload, claim.payload_size);
+    touch(claim.pool);
+    if (by_account(claim.pool)) forget_claim(row);
+    free_claim_row(row);
+}
+
+void Core::Parts::apply(const Cancel& command) {
+    settle_fresh();
+    const std::vector<uint32_t>& own = tags[command.session];
+    const uint32_t holder = command.tag < own.size() ? own[command.tag] : kTagFree;
+    if (holder == kTagFree) {
+        return result(command.session, command.user_data, Reason::kNotFound);
+    }
+    if ((holder & kTagLease) != 0) {
+        result_of_end(command.session, command.user_data, holder & ~kTagLease);
+        return end_lease(holder & ~kTagLease, Reason::kOk, Tell::kNobody, false, kNoRow);
+    }
+    result(command.session, command.user_data, Reason::kOk);
+    const bool confirming = state.claims[holder].state == ClaimState::kReserved;
+    const uint32_t first = confirming ? unreserve(holder) : kNoRow;
+    end_claim(holder, Outcome::kCancelled, Reason::kOk, 0, true);
+    give_back_chain(first, false, false, kNoRow);
+}
+
+void Core::Parts::claim_deadline(uint32_t row) {
+    const bool confirming = state.claims[row].state == ClaimState::kReserved;
+    const uint32_t first = confirming ? unreserve(row) : kNoRow;
+    end_claim(row, Outcome::kExpired, Reason::kOk, 0, true);
+    give_back_chain(first, false, false, kNoRow);
+}
+
+// The workers that have not answered in time are unknown until they speak; the claim waits again.
+void Core::Parts::reservation_over(uint32_t row) {
+    uint32_t slot = unreserve(row);
+    wait_again(row);
+    while (slot != kNoRow) {
+        const uint32_t next = state.slots[slot].holder_next;
+        if ((state.slots[slot].flags & shm::SlotFlag::kConfirmed) != 0) {
+            give_back(slot, true, false);
+        } else {
+            shm::SlotRow& silent = edit.row(state.slots[slot], 1);
+            put(silent.holder, kNoRow);
+            put(silent.flags, silent.flags | shm::SlotFlag::kTakenBack);
+            if ((silent.flags & shm::SlotFlag::kDraining) != 0) {
+                remove_slot(slot);
+            } else {
+                move_slot(slot, SlotState::kUnknown);
+            }
+        }
+        slot = next;
+    }
+}
+
+}  // namespace dibs::core

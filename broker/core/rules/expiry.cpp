@@ -1,0 +1,173 @@
+// broker/core/rules/expiry.cpp -- what becomes of a lease whose time is over: one way per mode.
+//
+//   cooperative  its holder is told and has a grace, then it ends
+//   strict       its holder's process is to be killed; its slots are recovering, still under it,
+//                until that session has died. The core only says whom to kill, and hears of a
+//                failure; nothing but the session's death, or its own release, ends the lease
+//   lazy         it stays, expired and uncollected, until its room is wanted; a keepalive revives
+//                it until then (S3.7-9)
+//
+// A worker's slot that is collected is not idle before its worker says ready. Until then it counts
+// as room that comes (SlotFlag::kCollected), so that one claim does not collect twice.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "broker/core/parts.hpp"
+
+namespace dibs::core {
+
+using shm::ExpiryMode;
+using shm::LeaseState;
+namespace SlotFlag = shm::SlotFlag;
+
+namespace {
+
+// Marks that keep a slot from being granted again.
+constexpr auto kStops =
+    static_cast<uint8_t>(SlotFlag::kProtected | SlotFlag::kUnqualified | SlotFlag::kDraining);
+
+}  // namespace
+
+void Core::Parts::lease_expired(uint32_t row) {
+    const shm::LeaseRow& lease = state.leases[row];
+    if (lease.state == LeaseState::kRevoking) return end_revoked(row);
+    switch (lease.mode) {
+        case ExpiryMode::kStrict:
+            return kill_holder(row);
+        case ExpiryMode::kLazy:
+            return stay_uncollected(row);
+        case ExpiryMode::kCooperative:
+            break;
+    }
+    if (lease.state != LeaseState::kLive || state.pools[lease.pool].grace_ns == 0) {
+        return end_lease(row, Reason::kExpiredLease, Tell::kHolder, false, kNoRow);
+    }
+    begin_grace(row);
+}
+
+void Core::Parts::begin_grace(uint32_t row) {
+    shm::LeaseRow& lease = edit.row(state.leases[row], 1U << 1U);
+    put(lease.state, LeaseState::kGrace);
+    put(lease.grace_until_ns, sum_or_never(now_ns, state.pools[lease.pool].grace_ns));
+    timers.set(TimerKind::kGrace, row, lease.grace_until_ns, lease.arrival);
+    tell_of_lease(DecisionKind::kLeaseGrace, row).value = lease.grace_until_ns;
+}
+
+void Core::Parts::stay_uncollected(uint32_t row) {
+    shm::LeaseRow& lease = edit.row(state.leases[row], 1);
+    put(lease.state, LeaseState::kExpired);
+    timers.remove(TimerKind::kLease, row);
+    // Timers run in the order of their instants, so the list is in that order, too.
+    expired_leases.push_back(lease.pool, row);
+    tell_of_lease(DecisionKind::kLeaseGrace, row).value = kNever;
+    touch(lease.pool);  // somebody may be waiting for its room
+}
+
+void Core::Parts::kill_holder(uint32_t row) {
+    // It goes on paying, but is no candidate for preemption any more.
+    const bool listed =
+        by_account(state.leases[row].pool) && list_slot(state.leases[row].first_slot, false);
+    shm::LeaseRow& lease = edit.row(state.leases[row], 1);
+    shm::PoolRow& pool = edit.row(state.pools[lease.pool], 1U << 4U);
+    put(lease.state, LeaseState::kKilling);
+    if (listed) list_lease(row, true);
+    put(pool.kills_total, pool.kills_total + 1);
+    timers.remove(TimerKind::kLease, row);
+    tell_of_lease(DecisionKind::kKill, row);
+    const bool reported = by_account(lease.pool) && pool.kind == shm::PoolKind::kWorker;
+    for (uint32_t slot = lease.first_slot; slot != kNoRow; slot = state.slots[slot].holder_next) {
+        if (reported) assignment_ends(slot);
+        move_slot(slot, SlotState::kRecovering);
+    }
+}
+
+void Core::Parts::apply(const KillFailed& command) {
+    if (lease_refusal(command.lease, 0) != Reason::kOk) return;
+    const shm::LeaseRow& killing = state.leases[static_cast<uint32_t>(command.lease)];
+    if (killing.state != LeaseState::kKilling) return;
+    shm::LeaseRow& lease = edit.row(killing, 1U << 1U);
+    shm::PoolRow& pool = edit.row(state.pools[lease.pool], 1U << 4U);
+    put(lease.flags, lease.flags | shm::LeaseFlag::kKillFailed);
+    put(pool.kills_failed_total, pool.kills_failed_total + 1);
+    touched.add(lease.pool);
+}
+
+// The worker of a slot is gone whose holder is being killed: the lease lives on without it, or ends
+// with its last slot. The other slots are not granted before that death is proved.
+void Core::Parts::take_off_lease(uint32_t row) {
+    const uint32_t holder = state.slots[row].holder;
+    const shm::LeaseRow& killing = state.leases[holder];
+    if (killing.units == 1) {
+        return end_lease(holder, Reason::kWorkerLost, Tell::kHolder, false, row);
+    }
+    const uint32_t next = state.slots[row].holder_next;
+    if (by_account(killing.pool)) end_strictly(holder);  // what it pays is counted in whole leases
+    shm::LeaseRow& lease = edit.row(killing, 1);
+    put(lease.units, lease.units - 1);
+    uint32_t before = lease.first_slot;
+    if (before == row) return put(lease.first_slot, next);
+    while (state.slots[before].holder_next != row)
+        before = state.slots[before].holder_next;
+    put(edit.row(state.slots[before], 1).holder_next, next);
+}
+
+// Slots under the lease that would be granted again: no mark stops them.
+uint32_t Core::Parts::would_come_back(uint32_t row) const {
+    uint32_t count = 0;
+    for (uint32_t slot = state.leases[row].first_slot; slot != kNoRow;
+         slot = state.slots[slot].holder_next) {
+        if ((state.slots[slot].flags & kStops) == 0) ++count;
+    }
+    return count;
+}
+
+bool Core::Parts::collect(uint32_t pool_row, uint32_t units, bool at_once) {
+    const shm::PoolRow& pool = state.pools[pool_row];
+    if (expired_leases.head(pool_row) == kNoRow) return true;
+    const bool counted = pool.kind == shm::PoolKind::kCounted;
+    if (!counted && !may_ask(pool, units)) return true;
+    const bool idle_at_once = counted || (pool.flags & shm::PoolFlag::kReleaseIsReady) != 0;
+    if (at_once && !idle_at_once) return true;
+    uint32_t comes = pool.idle + (at_once ? 0 : collected[pool_row]);
+    uint32_t reachable = comes;
+    for (uint32_t lease = expired_leases.head(pool_row); lease != kNoRow && reachable < units;
+         lease = expired_leases.next(lease)) {
+        reachable += would_come_back(lease);
+    }
+    if (reachable < units) return true;
+    for (uint32_t lease = expired_leases.head(pool_row); comes < units;) {
+        if (full()) return false;
+        const uint32_t next = expired_leases.next(lease);
+        const uint32_t back = would_come_back(lease);
+        comes += back;
+        if (back != 0) end_collected(lease);
+        lease = next;
+    }
+    return true;
+}
+
+void Core::Parts::end_collected(uint32_t lease) {
+    scratch.clear();
+    for (uint32_t slot = state.leases[lease].first_slot; slot != kNoRow;
+         slot = state.slots[slot].holder_next) {
+        if ((state.slots[slot].flags & kStops) == 0) scratch.push_back(slot);
+    }
+    end_lease(lease, Reason::kExpiredLease, Tell::kHolder, false, kNoRow);
+    for (const uint32_t slot : scratch) {
+        if (state.slots[slot].state != SlotState::kRecovering) continue;
+        shm::SlotRow& row = edit.row(state.slots[slot], 1);
+        put(row.flags, row.flags | SlotFlag::kCollected);
+        ++collected[row.pool];
+    }
+}
+
+void Core::Parts::uncollect(uint32_t row) {
+    const shm::SlotRow& slot = state.slots[row];
+    if ((slot.flags & SlotFlag::kCollected) == 0) return;
+    shm::SlotRow& edited = edit.row(slot, 1);
+    put(edited.flags, edited.flags & ~uint32_t{SlotFlag::kCollected});
+    --collected[slot.pool];
+    touch(slot.pool);  // unless it is idle now, another one is wanted
+}
+
+}  // namespace dibs::core

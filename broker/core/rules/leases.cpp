@@ -1,0 +1,286 @@
+// broker/core/rules/leases.cpp -- a lease from its grant to its end.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+
+#include "broker/core/parts.hpp"
+
+namespace dibs::core {
+
+using shm::LeaseState;
+
+namespace {
+
+// A lease expires strictly after its expiry, hence one nanosecond later; life-bound ones never.
+uint64_t due_after(uint64_t expires_ns) {
+    return expires_ns == kNever ? kNever : expires_ns + 1;
+}
+
+}  // namespace
+
+// Makes the lease and tells its holder. The slots are chained from first_slot, reserved or already
+// counted as leased.
+uint32_t Core::Parts::lease_out(const Grantee& to, uint32_t first_slot) {
+    const uint32_t row = take_lease_row();
+    shm::LeaseRow& lease = edit.fresh_row(state.leases[row]);
+    shm::PoolRow& pool = edit.row(state.pools[to.pool], kPoolStates);
+    shm::SessionRow& session = edit.row(state.sessions[to.session], 1);
+    const uint64_t fence = pool.fence_next + 1;
+    const uint64_t interval = std::min(to.interval_ns, pool.interval_max_ns);
+    put(pool.fence_next, fence);
+    put(lease.state, LeaseState::kLive);
+    put(lease.mode, pool.mode);
+    put(lease.pool, to.pool);
+    put(lease.session, to.session);
+    put(lease.fence, fence);
+    put(lease.expires_ns, interval == 0 ? kNever : sum_or_never(now_ns, interval));
+    put(lease.arrival, to.number);
+    put(lease.interval_ns, interval);
+    put(lease.first_slot, first_slot);
+    put(lease.units, to.units);
+    put(lease.tag, to.tag);
+    std::memset(lease.key, 0, sizeof(lease.key));
+    stored();
+    put(lease.granted_ns, now_ns);
+    put(lease.kept_ns, now_ns);
+    put(lease.user_data, to.user_data);
+    put(lease.grace_until_ns, 0);
+    put(lease.account, kNoRow);
+    put(lease.room, to.room);
+    put(lease.room_lines, to.room_lines);
+    put(lease.flags, 0);
+    put(lease.vector, kNoRow);
+    put(lease.application, kNoRow);
+    put(lease.placeholder, kNoRow);
+    put(pool.last_dispatch_ns, now_ns);
+    put(pool.granted_total, pool.granted_total + 1);
+    if (to.number >= first_number) put(pool.hit_total, pool.hit_total + 1);
+    put(session.leases, session.leases + 1);
+
+    ++grants;
+    Decision& granted = decide_that(DecisionKind::kGrant);
+    granted.outcome = Outcome::kGranted;
+    granted.session = to.session;
+    granted.pool = to.pool;
+    granted.tag = to.tag;
+    granted.units = to.units;
+    granted.claim = to.number;
+    granted.user_data = to.user_data;
+    granted.id = row_id(lease.head.generation, row);
+    granted.fence = fence;
+    granted.value = interval;
+    granted.room = to.room;
+    granted.slots_begin = static_cast<uint32_t>(decided_slots.size());
+    granted.slots_count = to.units;
+    for (uint32_t slot = first_slot; slot != kNoRow; slot = state.slots[slot].holder_next) {
+        shm::SlotRow& held = edit.row(state.slots[slot], 1);
+        put(held.holder, row);
+        put(held.fence, fence);
+        put(held.flags,
+            held.flags &
+                static_cast<uint8_t>(shm::SlotFlag::kProtected | shm::SlotFlag::kUnqualified |
+                                     shm::SlotFlag::kDraining));
+        if (held.state != SlotState::kLeased) move_slot(slot, SlotState::kLeased);
+        decided_slots.push_back({slot, held.number});
+    }
+    if (interval != 0) {
+        timers.set(TimerKind::kLease, row, due_after(lease.expires_ns), to.number);
+    }
+    tags[to.session][to.tag] = row | kTagLease;
+    pool_leases.push_back(to.pool, row);
+    return row;
+}
+
+// A claim with a row becomes its lease.
+uint32_t Core::Parts::grant(uint32_t claim_row, uint32_t first_slot) {
+    const shm::ClaimRow& claim = state.claims[claim_row];
+    const uint32_t row = lease_out({.session = claim.session,
+                                    .pool = claim.pool,
+                                    .units = claim.units,
+                                    .tag = claim.tag,
+                                    .number = claim.arrival,
+                                    .user_data = claim.user_data,
+                                    .interval_ns = claim.interval_ns,
+                                    .room = claim.room,
+                                    .room_lines = claim.room_lines},
+                                   first_slot);
+    shm::SessionRow& session = edit.row(state.sessions[claim.session], 1);
+    put(session.claims, session.claims - 1);
+    if (claim.deadline_ns != kNever) timers.remove(TimerKind::kDeadline, claim_row);
+    if (key_given(claim.key)) {  // the lease's is none
+        shm::LeaseRow& lease = edit.row(state.leases[row], 1U << 1U);
+        std::memcpy(lease.key, claim.key, sizeof(lease.key));
+        stored();
+        remove_key(claim.session, claim.key, claim_row);
+        add_key(claim.session, lease.key, row | kTagLease);
+    }
+    if (by_account(claim.pool)) {
+        Decision& granted = decisions.back();
+        granted.has_class = true;
+        granted.to_class = claim.account_class;
+        const bool prefers = claim.preferred_set != kNoRow;
+        for (uint32_t slot = first_slot; prefers && slot != kNoRow;
+             slot = state.slots[slot].holder_next) {
+            granted.provision = granted.provision || lacks_preferred(claim_row, slot);
+        }
+        book->note_grant(row);
+        begin_run(claim_row, row);
+        return row;
+    }
+    drop_arena(claim.session, claim.payload_size);
+    arena.free(claim.payload, claim.payload_size);
+    free_claim_row(claim_row);
+    return row;
+}
+
+Reason Core::Parts::lease_refusal(uint64_t id, uint64_t fence) const {
+    const auto row = static_cast<uint32_t>(id);
+    const auto generation = static_cast<uint32_t>(id >> 32U);
+    if (row >= state.leases.size() || generation == 0) return Reason::kNotFound;  // no id is 0
+    const shm::LeaseRow& lease = state.leases[row];
+    const uint32_t current = lease.head.generation;
+    const bool free = lease.state == LeaseState::kFree;
+    if (generation > current || (generation == current && free)) return Reason::kNotFound;
+    if (generation == current) return Reason::kOk;
+    const bool last = free && generation + 1 == current;
+    return last && lease.fence != fence ? Reason::kStale : Reason::kAlreadyEnded;
+}
+
+uint32_t Core::Parts::find_lease(uint32_t session,
+                                 uint64_t id,
+                                 uint64_t fence,
+                                 uint64_t user_data) {
+    const auto row = static_cast<uint32_t>(id);
+    const auto refuse = [&](Reason reason) {
+        result(session, user_data, reason);
+        return kNoRow;
+    };
+    const Reason reason = lease_refusal(id, fence);
+    if (reason != Reason::kOk) return refuse(reason);
+    const shm::LeaseRow& lease = state.leases[row];
+    if (lease.session != session) {
+        refuse(Reason::kNotHolder);
+        Decision& told = decisions.back();
+        const shm::SessionRow& holder = state.sessions[lease.session];
+        told.holder_uid = holder.uid;
+        told.holder_pid = holder.pid;
+        told.holder_claim = lease.arrival;
+        told.holder_age_ns = now_ns - lease.granted_ns;
+        return kNoRow;
+    }
+    return lease.fence == fence ? row : refuse(Reason::kStale);
+}
+
+// The result of an operation that ends a lease says which room and tag become free.
+void Core::Parts::result_of_end(uint32_t session, uint64_t user_data, uint32_t lease) {
+    result(session, user_data, Reason::kOk);
+    decisions.back().room = state.leases[lease].room;
+    decisions.back().tag = state.leases[lease].tag;
+    decisions.back().claim = state.leases[lease].arrival;
+}
+
+void Core::Parts::apply(const Release& command) {
+    const uint32_t row =
+        find_lease(command.session, command.lease, command.fence, command.user_data);
+    if (row == kNoRow) return;
+    result_of_end(command.session, command.user_data, row);
+    end_lease(row, Reason::kOk, Tell::kNobody, command.broken, kNoRow);
+}
+
+void Core::Parts::apply(const Keepalive& command) {
+    const uint32_t row =
+        find_lease(command.session, command.lease, command.fence, command.user_data);
+    if (row == kNoRow) return;
+    if (state.leases[row].state == LeaseState::kKilling) {
+        return result(command.session, command.user_data, Reason::kExpiredLease);
+    }
+    result(command.session, command.user_data, Reason::kOk, keep_alive(row, command.interval_ns));
+}
+
+TimeNs Core::Parts::keep_alive(uint32_t row, TimeNs interval_ns) {
+    const shm::LeaseRow& kept = state.leases[row];
+    if (kept.interval_ns == 0) return 0;
+    // What is revoked is not prolonged: it hears how long it still has.
+    // A command of the turn in which that is over comes before its timer.
+    if (kept.state == LeaseState::kRevoking) {
+        return kept.grace_until_ns - std::min(kept.grace_until_ns, now_ns);
+    }
+    if (kept.state == LeaseState::kExpired) expired_leases.remove(kept.pool, row);
+    if (kept.state != LeaseState::kLive) {  // its holder has been told
+        revivals.push_back({decisions.size(), kept.session, kept.head.generation, kept.tag});
+    }
+    const uint64_t asked = interval_ns == 0 ? kept.interval_ns : interval_ns;
+    const uint64_t interval = std::min(asked, state.pools[kept.pool].interval_max_ns);
+    shm::LeaseRow& lease = edit.row(kept, 1U << 1U);
+    put(lease.state, LeaseState::kLive);
+    put(lease.expires_ns, sum_or_never(now_ns, interval));
+    put(lease.kept_ns, now_ns);
+    timers.set(TimerKind::kLease, row, due_after(lease.expires_ns), lease.arrival);
+    return interval;
+}
+
+Decision& Core::Parts::tell_of_lease(DecisionKind kind, uint32_t row) {
+    const shm::LeaseRow& lease = state.leases[row];
+    Decision& told = decide_that(kind);
+    told.session = lease.session;
+    told.pool = lease.pool;
+    told.tag = lease.tag;
+    told.units = lease.units;
+    told.claim = lease.arrival;
+    told.user_data = lease.user_data;
+    told.id = row_id(lease.head.generation, row);
+    told.fence = lease.fence;
+    told.room = lease.room;
+    return told;
+}
+
+void Core::Parts::list_slots(Decision* decision, uint32_t first) {
+    decision->slots_begin = static_cast<uint32_t>(decided_slots.size());
+    for (uint32_t slot = first; slot != kNoRow; slot = state.slots[slot].holder_next) {
+        decided_slots.push_back({slot, state.slots[slot].number});
+        ++decision->slots_count;
+    }
+}
+
+void Core::Parts::tell_lease_end(uint32_t row, Reason reason) {
+    Decision& end = tell_of_lease(DecisionKind::kLeaseEnd, row);
+    end.reason = reason;
+    list_slots(&end, state.leases[row].first_slot);
+}
+
+void Core::Parts::end_lease(
+    uint32_t row, Reason reason, Tell tell, bool broken, uint32_t except, bool again) {
+    const shm::LeaseRow& lease = state.leases[row];
+    const uint32_t first = lease.first_slot;
+    const bool has_run = by_account(lease.pool);
+    const uint32_t claim = has_run ? book->claim_of_lease[row] : kNoRow;
+    if (has_run) {
+        end_run(row);
+        touch(lease.pool);  // its slots may stay where they are: recovering
+        const bool asked = state.pools[lease.pool].kind == shm::PoolKind::kWorker;
+        for (uint32_t slot = first; asked && slot != kNoRow; slot = state.slots[slot].holder_next)
+            assignment_ends(slot);
+    }
+    if (tell == Tell::kHolder) {
+        tell_lease_end(row, reason);
+        if (again) {
+            decisions.back().room = kNoRow;
+            decisions.back().value = 1;
+        }
+    } else {
+        shm::PoolRow& pool = edit.row(state.pools[lease.pool], kPoolStates);
+        put(pool.released_total, pool.released_total + 1);
+    }
+    if (lease.state == LeaseState::kExpired) expired_leases.remove(lease.pool, row);
+    timers.remove(TimerKind::kLease, row);
+    tags[lease.session][lease.tag] = kTagFree;
+    remove_key(lease.session, lease.key, row | kTagLease);
+    pool_leases.remove(lease.pool, row);
+    shm::SessionRow& session = edit.row(state.sessions[lease.session], 1);
+    put(session.leases, session.leases - 1);
+    free_lease_row(row);
+    if (has_run) after_run(claim, again);
+    give_back_chain(first, true, broken, except);
+}
+
+}  // namespace dibs::core

@@ -1,0 +1,165 @@
+// broker/core/rules/pool_rows.cpp -- which row a pool has, and how it is given up.
+//
+// Sessions know a pool by its row. So the row of a deleted pool is given to a pool of another name
+// only when every session that could have known it has gone; until then it waits for its own name.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstring>
+
+#include "broker/core/parts.hpp"
+
+namespace dibs::core {
+
+using shm::PoolState;
+
+namespace {
+
+// Slots that go in one step, or fewer: until the log is three quarters full.
+constexpr uint32_t kShrinkStep = 200;
+
+}  // namespace
+
+bool Core::Parts::known_to_nobody(uint32_t row) const {
+    for (uint32_t session = 0; session < state.sessions.size(); ++session) {
+        const shm::SessionRow& other = state.sessions[session];
+        if (other.state != shm::SessionState::kFree &&
+            other.opened_ns <= state.pools[row].gone_ns) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// The row of the pool of that name, else one for it; kNoRow: there is none.
+uint32_t Core::Parts::row_for_pool(std::string_view name) const {
+    const uint32_t used = state.counters->pools;
+    for (uint32_t row = 0; row < used; ++row) {
+        const shm::PoolRow& pool = state.pools[row];
+        if (std::string_view{pool.name, pool.name_size} == name) return row;
+    }
+    for (uint32_t row = 0; row < used; ++row) {
+        if (state.pools[row].state == PoolState::kFree && known_to_nobody(row)) return row;
+    }
+    return used < state.pools.size() ? used : kNoRow;
+}
+
+// As a row that never was a pool, but for the name and what tells a late holder from a new one.
+void Core::Parts::clear_pool(uint32_t row, bool keep_fences) {
+    shm::PoolRow& pool = edit.row(state.pools[row], 0xffU);
+    shm::PoolRow blank{};
+    blank.head = pool.head;
+    blank.ready_head = kNoRow;
+    blank.ready_tail = kNoRow;
+    blank.demand_published = -1;
+    blank.account_default = kNoRow;
+    blank.gone_ns = now_ns;
+    blank.fence_next = state.counters->fence_base;
+    if (keep_fences) {
+        blank.fence_next = pool.fence_next;
+        blank.name_size = pool.name_size;
+        std::memcpy(blank.name, pool.name, sizeof(blank.name));
+    }
+    std::memcpy(&pool, &blank, sizeof(pool));
+    stored();
+}
+
+Reason Core::Parts::delete_pool(uint32_t row) {
+    settle_fresh();
+    if (!pool_lives(row)) return Reason::kUnknownPool;
+    const shm::PoolRow& pool = state.pools[row];
+    const bool used = pool.waiting + pool.confirming != 0 || pool.idle != pool.slots;
+    const bool has_workers = pool.kind == shm::PoolKind::kWorker && pool.slots != 0;
+    if (used || has_workers) return Reason::kState;
+    shm::PoolRow& edited = edit.row(pool, 1U | kPoolTotals);
+    put(edited.state, PoolState::kGoing);
+    put(edited.slots_wanted, 0);
+    touch(row);
+    going.push_back(row);
+    shrink_pool(row);
+    return Reason::kOk;
+}
+
+// Claims that wait end, and its slots leave as those of a pool that is made smaller. Whoever asked
+// deletes it when it is unused; set_pool() takes that back.
+Reason Core::Parts::retire_pool(uint32_t row) {
+    settle_fresh();
+    if (!pool_lives(row)) return Reason::kUnknownPool;
+    const shm::PoolRow& pool = state.pools[row];
+    if ((pool.flags & shm::PoolFlag::kLeaving) != 0) return Reason::kOk;
+    put(edit.row(pool, 1).flags, pool.flags | shm::PoolFlag::kLeaving);
+    touch(row);
+    drain_work = true;
+    go_on_draining();
+    if (pool.kind == shm::PoolKind::kCounted) {
+        put(edit.row(pool, 0xffU).slots_wanted, 0);
+        shrink_to_wanted(row);
+    }
+    return Reason::kOk;
+}
+
+void Core::Parts::shrink_to_wanted(uint32_t row) {
+    shm::PoolRow& pool = edit.row(state.pools[row], 0xffU);
+    put(pool.number_next, std::min(pool.number_next, pool.slots_wanted));
+    std::erase_if(shrinking, [&](const Surplus& other) { return other.pool == row; });
+    Surplus surplus{row, 0};
+    if (!leave_surplus(surplus)) shrinking.push_back(surplus);
+}
+
+// One step; the last one frees the row.
+void Core::Parts::shrink_pool(uint32_t row) {
+    const shm::PoolRow& pool = state.pools[row];
+    for (uint32_t step = 0; step < kShrinkStep && pool.slots != 0; ++step) {
+        if (step != 0 && full()) return;
+        remove_slot(pool.ready_head);
+    }
+    if (pool.slots != 0) return;
+    clear_pool(row, true);
+    going.erase(std::find(going.begin(), going.end(), row));
+}
+
+Reason Core::Parts::waits_for_nothing(uint32_t row) const {
+    const shm::ClaimRow& claim = state.claims[row];
+    const shm::PoolRow& pool = state.pools[claim.pool];
+    if (draining(claim.pool)) return Reason::kDraining;
+    const bool is_counted = pool.kind == shm::PoolKind::kCounted;
+    return is_counted && claim.units > pool.slots_wanted ? Reason::kTooManyUnits : Reason::kOk;
+}
+
+// Slots beyond those that are wanted: who is free goes, who is held when that ends. Those that left
+// in an earlier turn are passed over. Claims that wait for more than will be there end.
+bool Core::Parts::leave_surplus(Surplus& surplus) {
+    const shm::PoolRow& pool = state.pools[surplus.pool];
+    const bool shrinks = pool_lives(surplus.pool) && pool.kind == shm::PoolKind::kCounted;
+    for (uint32_t claim = shrinks ? backlog.head(surplus.pool) : kNoRow; claim != kNoRow;) {
+        const uint32_t next = backlog.next(claim);
+        if (state.claims[claim].units > pool.slots_wanted) {
+            if (full()) return false;
+            end_claim(claim, Outcome::kRejected, Reason::kTooManyUnits, 0, true);
+        }
+        claim = next;
+    }
+    for (; shrinks && pool.slots > pool.slots_wanted && surplus.row < state.slots.size();
+         ++surplus.row) {
+        const shm::SlotRow& slot = state.slots[surplus.row];
+        if (slot.state == SlotState::kFree || slot.pool != surplus.pool) continue;
+        if (slot.number < pool.slots_wanted) continue;
+        if ((slot.flags & shm::SlotFlag::kDraining) != 0) continue;
+        if (full()) return false;
+        say_withdraw(surplus.row);
+    }
+    return true;
+}
+
+bool Core::Parts::shrink_pools() {
+    while (!going.empty()) {
+        if (full()) return false;
+        shrink_pool(going.back());
+    }
+    while (!shrinking.empty()) {
+        if (!leave_surplus(shrinking.back())) return false;
+        shrinking.pop_back();
+    }
+    return true;
+}
+
+}  // namespace dibs::core

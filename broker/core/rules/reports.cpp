@@ -1,0 +1,361 @@
+// broker/core/rules/reports.cpp -- what is said of workers from outside, and what a contradiction
+// does.
+//
+// A report carries the time at which it was so. Whatever is older than what is known changes
+// nothing; equal counts as newer. Where two views cannot both be true, what is wrong is forgotten
+// on both sides, and comes back when it is reported again.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "broker/core/parts.hpp"
+
+namespace dibs::core {
+
+using shm::ClaimState;
+namespace SlotFlag = shm::SlotFlag;
+
+Reason Core::Parts::report_refusal(uint32_t pool, std::string_view worker) const {
+    if (!pool_lives(pool)) return Reason::kUnknownPool;
+    if (!by_account(pool) || state.pools[pool].kind != shm::PoolKind::kWorker) {
+        return Reason::kState;
+    }
+    if (worker.empty() || worker.size() > shm::kNameMax) return Reason::kMalformed;
+    return Reason::kOk;
+}
+
+// The lease that the slot is under, also while its holder is being killed; or kNoRow.
+uint32_t Core::Parts::lease_on(uint32_t row) const {
+    const shm::SlotRow& slot = state.slots[row];
+    return slot.state == SlotState::kLeased || being_killed_for(slot) ? slot.holder : kNoRow;
+}
+
+// The claim that runs on the slot, or kNoRow.
+uint32_t Core::Parts::runs_on(uint32_t row) const {
+    const uint32_t lease = lease_on(row);
+    return lease == kNoRow ? kNoRow : book->claim_of_lease[lease];
+}
+
+// Whatever is said of a slot under a strict lease: nobody else gets it before the holder has let go
+// of it or is dead.
+bool Core::Parts::is_held_strictly(uint32_t row) const {
+    const uint32_t lease = lease_on(row);
+    return lease != kNoRow && state.leases[lease].mode == shm::ExpiryMode::kStrict;
+}
+
+// What a report ends in a pool of strict expiry pays no more and counts nowhere; its slots stay
+// under it until it has ended.
+void Core::Parts::end_strictly(uint32_t row) {
+    end_run(row);
+    shm::LeaseRow& lease = edit.row(state.leases[row], 0x7U);
+    put(lease.flags, lease.flags | shm::LeaseFlag::kTaken);
+    if (lease.state != shm::LeaseState::kKilling) kill_holder(row);
+    touch(lease.pool);
+}
+
+// The slot is reserved for the claim.
+bool Core::Parts::is_asked_for(uint32_t row, uint32_t claim) const {
+    const shm::SlotRow& slot = state.slots[row];
+    return slot.state == SlotState::kReserved && !is_kept(slot) && slot.holder == claim;
+}
+
+// The claim for which the slot counts against label limits, or kNoRow.
+uint32_t Core::Parts::counts_on(uint32_t row) const {
+    if (book->promised_to[row] != kNoRow) return book->promised_to[row];
+    const shm::SlotRow& slot = state.slots[row];
+    if (slot.state == SlotState::kReserved && !is_kept(slot)) {
+        return slot.holder;
+    }
+    const uint32_t claim = runs_on(row);
+    return claim != kNoRow && occupied_slot(claim) != kNoRow ? claim : kNoRow;
+}
+
+TimeNs Core::Parts::latest_confirmed(uint32_t row) const {
+    const uint32_t claim = runs_on(row);
+    const TimeNs own = state.slots[row].confirmed_ns;
+    return claim == kNoRow ? own : std::max(own, state.claims[claim].confirmed_ns);
+}
+
+void Core::Parts::confirm_slot(uint32_t row, TimeNs event_ns) {
+    shm::SlotRow& slot = edit.row(state.slots[row], 1U << 2U);
+    put(slot.confirmed_ns, std::max(slot.confirmed_ns, event_ns));
+    if (slot.session == kNoRow) watch_reported(row);
+}
+
+void Core::Parts::confirm_claim(uint32_t row, TimeNs event_ns) {
+    shm::ClaimRow& claim = edit.row(state.claims[row], kClaimRunLines);
+    put(claim.confirmed_ns, std::max(claim.confirmed_ns, event_ns));
+}
+
+void Core::Parts::apply(const Report& report) {
+    const auto refuse = [&](Reason reason) { result(kNoRow, report.user_data, reason); };
+    const bool absent = report.kind == Report::Kind::kAbsent;
+    const Reason reason =
+        report_refusal(report.pool, absent ? std::string_view{"absent"} : report.worker);
+    if (reason != Reason::kOk) return refuse(reason);
+    const TimeNs event_ns = event_time(report.event_ns);
+    if (absent) return report_absent(report.claim, event_ns);
+    if (report.kind == Report::Kind::kRunning) {
+        const uint32_t worker = find_name(report.pool, report.worker);
+        if (worker == kNoRow && find_claim(report.claim) == kNoRow) {
+            return refuse(Reason::kNotFound);
+        }
+        return report_running(report.claim, worker, event_ns);
+    }
+    uint32_t slot = kNoRow;
+    const Reason told = report_idle(report.pool, report.worker, report.labels, event_ns, &slot);
+    if (told != Reason::kOk) refuse(told);
+}
+
+Reason Core::Parts::report_idle(uint32_t pool,
+                                std::string_view worker,
+                                std::span<const std::string_view> labels,
+                                TimeNs event_ns,
+                                uint32_t* slot_row) {
+    const uint32_t known = find_name(pool, worker);
+    *slot_row = known;
+    if (known != kNoRow && state.slots[known].session != kNoRow) return Reason::kState;
+    if (known == kNoRow && slot_rows_left(kNoRow) == 0) return Reason::kTablesFull;
+    if (const Reason reason = intern_announced(labels); reason != Reason::kOk) return reason;
+    const uint32_t set = book->announced_set;
+    if (known == kNoRow) {
+        *slot_row = make_reported(pool, worker, set);
+        confirm_slot(*slot_row, event_ns);
+        qualify(*slot_row, labels);
+        make_idle(*slot_row);
+        return Reason::kOk;
+    }
+    if (event_ns < latest_confirmed(known)) return Reason::kOk;
+    confirm_slot(known, event_ns);
+    const shm::SlotRow& slot = state.slots[known];
+    const bool other = slot.label_set != set;
+    // Its claim waits for other slots to be confirmed: there is nothing to be done with yet.
+    if (slot.state == SlotState::kReserved) return Reason::kOk;
+    if (is_held_strictly(known)) {
+        end_strictly(slot.holder);
+        qualify(known, labels);
+        if (other) relabel(known, set);
+        shm::SlotRow& comes_back = edit.row(slot, 1U << 1U | 1U << 2U);
+        put(comes_back.flags,
+            (comes_back.flags | SlotFlag::kSaidReady) & ~uint32_t{SlotFlag::kDraining});
+        put(comes_back.modified_ns, now_ns);
+        put(comes_back.worker_tag, 0);
+        return Reason::kOk;
+    }
+    if (slot.state == SlotState::kLeased) {
+        end_lease(slot.holder, Reason::kDone, Tell::kHolder, false, known);
+    }
+    qualify(known, labels);
+    const bool qualified = (slot.flags & SlotFlag::kUnqualified) == 0;
+    if (slot.state == SlotState::kIdle && !other && qualified) return Reason::kOk;
+    if (slot.state == SlotState::kIdle) move_slot(known, SlotState::kRecovering);
+    if (other) relabel(known, set);
+    put(edit.row(slot, 1U << 2U).modified_ns, now_ns);
+    put(edit.row(slot, 1U << 1U).worker_tag, 0);
+    make_idle(known);
+    return Reason::kOk;
+}
+
+// A slot without a session, recovering.
+uint32_t Core::Parts::make_reported(uint32_t pool_row, std::string_view worker, uint32_t set) {
+    const uint32_t row = make_slot(pool_row);
+    shm::SlotRow& slot = edit.row(state.slots[row], 1U << 1U | 1U << 2U | 1U << 3U);
+    put(slot.label_set, set);
+    put(slot.modified_ns, now_ns);
+    worker.copy(slot.name, sizeof(slot.name));
+    stored();
+    put(slot.name_size, worker.size());
+    names.insert(name_hash(pool_row, worker), row);
+    move_slot(row, SlotState::kRecovering);
+    return row;
+}
+
+void Core::Parts::report_running(uint64_t number, uint32_t slot, TimeNs event_ns) {
+    const bool assigned = slot != kNoRow && (state.slots[slot].flags & SlotFlag::kAssigned) != 0;
+    if (assigned && state.leases[state.slots[slot].holder].granted_ns <= event_ns) {
+        assignment_ends(slot);
+    }
+    const auto delete_unless_newer = [&](uint32_t worker) {
+        if (worker != kNoRow && event_ns >= latest_confirmed(worker)) delete_worker(worker);
+    };
+    const uint32_t claim = find_claim(number);
+    if (claim == kNoRow) return delete_unless_newer(slot);
+    if (event_ns < state.claims[claim].confirmed_ns) return;
+    if (slot != kNoRow && is_asked_for(slot, claim)) {  // what its worker says decides
+        confirm_claim(claim, event_ns);
+        return confirm_slot(slot, event_ns);
+    }
+    if (state.claims[claim].state != ClaimState::kRunning) {
+        drop_waiting(claim, Reason::kWorkerLost);
+        return delete_unless_newer(slot);
+    }
+    if (slot != kNoRow && runs_on(slot) == claim) {
+        confirm_claim(claim, event_ns);
+        return confirm_slot(slot, event_ns);
+    }
+    drop_run(claim, Reason::kWorkerLost, false);
+    // The slot may have been promised, and so be another's by now.
+    delete_unless_newer(slot);
+}
+
+// Of the claim, made before that time.
+void Core::Parts::forget_cancellations(uint32_t pool, uint64_t number, TimeNs event_ns) {
+    for (uint32_t slot = book->assignments.head(pool); slot != kNoRow;
+         slot = book->assignments.next(slot)) {
+        const shm::SlotRow& row = state.slots[slot];
+        if (row.worker_tag == number && state.leases[row.holder].granted_ns < event_ns) {
+            put(edit.row(row, 1U << 1U).worker_tag, 0);
+        }
+    }
+}
+
+// A claim is known by its number, whichever pool the report names.
+void Core::Parts::report_absent(uint64_t number, TimeNs event_ns) {
+    book->errors.erase(number);
+    for (uint32_t pool = 0; pool < state.counters->pools; ++pool)
+        forget_cancellations(pool, number, event_ns);
+    const uint32_t known = find_claim(number);
+    if (known == kNoRow) return;
+    const shm::ClaimRow& claim = state.claims[known];
+    if (event_ns < claim.confirmed_ns) return;
+    if (claim.state != ClaimState::kRunning) return drop_waiting(known, Reason::kHolderGone);
+    const uint32_t slot = state.leases[claim.lease].first_slot;
+    if (event_ns < state.slots[slot].confirmed_ns) return;
+    drop_run(known, Reason::kHolderGone, false);
+}
+
+// The claim loses its lease, and its slots go with it. `again`: it waits again.
+void Core::Parts::drop_run(uint32_t claim, Reason reason, bool again) {
+    const uint32_t lease = state.claims[claim].lease;
+    std::vector<uint32_t> slots;
+    for (uint32_t slot = state.leases[lease].first_slot; slot != kNoRow;
+         slot = state.slots[slot].holder_next) {
+        slots.push_back(slot);
+    }
+    for (const uint32_t slot : slots)
+        void_promise(slot);
+    if (state.leases[lease].mode == shm::ExpiryMode::kStrict) {
+        end_strictly(lease);
+    } else {
+        end_lease(lease, reason, Tell::kHolder, true, kNoRow, again);
+    }
+    for (const uint32_t slot : slots)
+        send_away(slot);
+}
+
+void Core::Parts::drop_waiting(uint32_t claim, Reason reason) {
+    const bool confirming = state.claims[claim].state == ClaimState::kReserved;
+    const uint32_t first = confirming ? unreserve(claim) : kNoRow;
+    end_claim(claim, Outcome::kCancelled, reason, 0, true);
+    give_back_chain(first, false, false, kNoRow);
+}
+
+void Core::Parts::delete_worker(uint32_t slot) {
+    if (const uint32_t claim = runs_on(slot); claim != kNoRow) {
+        return drop_run(claim, Reason::kWorkerLost, false);
+    }
+    send_away(slot);
+}
+
+// A slot that nobody holds: of a reported worker it is forgotten, of an attached one its worker
+// must say. Under a lease whose holder is being killed: when that has ended.
+void Core::Parts::send_away(uint32_t row) {
+    const shm::SlotRow& slot = state.slots[row];
+    const bool is_counted = state.pools[slot.pool].kind == shm::PoolKind::kCounted;
+    if (being_killed_for(slot)) {
+        if (slot.session != kNoRow || is_counted) return;
+        shm::SlotRow& goes = edit.row(slot, 1);
+        put(goes.flags, (goes.flags | SlotFlag::kDraining) & ~uint32_t{SlotFlag::kSaidReady});
+        return;
+    }
+    const bool for_no_claim = is_kept(slot);
+    const bool held = slot.state == SlotState::kFree || slot.state == SlotState::kLeased ||
+                      (slot.state == SlotState::kReserved && !for_no_claim);
+    // One that is held over is another claim's by now, as a reserved one.
+    if (held || is_counted || is_held_over(row)) return;
+    if (slot.session == kNoRow) return remove_slot(row);
+    if (slot.state == SlotState::kUnknown) return;
+    // A recovering one's worker must say ready anyway; unless it has said so before, and would take
+    // a cleared mark for all that its slot still waits for. What it has said counts no more.
+    const bool said_ready = (slot.flags & SlotFlag::kSaidReady) != 0;
+    if (slot.state != SlotState::kRecovering || said_ready) tell_revoke(row);
+    if (for_no_claim) kept_slots.remove(TimerKind::kKept, row);
+    constexpr auto kSaid = static_cast<uint8_t>(SlotFlag::kKept | SlotFlag::kSaidReady);
+    shm::SlotRow& asked = edit.row(slot, 1);
+    put(asked.flags, asked.flags & ~uint32_t{kSaid});
+    if ((asked.flags & SlotFlag::kDraining) != 0) return remove_slot(row);  // kept, and withdrawn
+    move_slot(row, SlotState::kUnknown);
+}
+
+void Core::Parts::apply(const Unassign& command) {
+    const auto refuse = [&](Reason reason) { result(kNoRow, command.user_data, reason); };
+    if (const Reason reason = report_refusal(command.pool, command.worker); reason != Reason::kOk) {
+        return refuse(reason);
+    }
+    const uint32_t slot = find_name(command.pool, command.worker);
+    const uint32_t known = find_claim(command.claim);
+    if (slot == kNoRow || known == kNoRow || runs_on(slot) != known) {
+        return refuse(Reason::kNotFound);
+    }
+    if (!command.error.empty()) book->errors[command.claim] = command.error;
+    unassign(known, event_time(command.event_ns));
+}
+
+void Core::Parts::unassign(uint32_t claim_row, TimeNs event_ns) {
+    const shm::ClaimRow& claim = state.claims[claim_row];
+    const TimeNs age = event_ns - std::min(event_ns, claim.enqueued_ns);
+    const bool is_young = age <= state.pools[claim.pool].request_age_max_ns;
+    // Whoever is being revoked and did not ask for that does not come back, whatever ends his
+    // grace.
+    const bool revoked = state.leases[claim.lease].state == shm::LeaseState::kRevoking;
+    const bool returns = !revoked || (claim.flags & shm::ClaimFlag::kRequeue) != 0;
+    drop_run(claim_row, Reason::kWorkerLost, is_young && returns);
+}
+
+void Core::Parts::apply(const UpdateClaim& command) {
+    const auto refuse = [&](Reason reason) { result(kNoRow, command.user_data, reason); };
+    if (!book) return refuse(Reason::kNotFound);
+    const uint32_t row = find_claim(command.claim);
+    if (row == kNoRow) return refuse(Reason::kNotFound);
+    const TimeNs event_ns = event_time(command.event_ns);
+    const shm::ClaimRow& claim = state.claims[row];
+    if (claim.state != ClaimState::kRunning) return confirm_claim(row, event_ns);
+    const uint32_t slot = state.leases[claim.lease].first_slot;
+    if (event_ns < claim.confirmed_ns || event_ns < state.slots[slot].confirmed_ns) return;
+    // Interned before anything changes.
+    const ClaimTerms terms{.account = command.account,
+                           .labels = command.labels,
+                           .provisionable = command.provisionable};
+    TermRows rows;
+    const uint32_t session = claim.session;
+    if (is_held_strictly(slot)) return drop_run(row, Reason::kWorkerLost, false);
+    if (const Reason reason = take_terms(terms, session, &rows); reason != Reason::kOk) {
+        return refuse(reason);
+    }
+    book->labels.hold(rows.base);
+    book->labels.hold(rows.preferred);
+    drop_run(row, Reason::kWorkerLost, true);
+    if (state.claims[row].state == ClaimState::kWaiting) {
+        confirm_claim(row, event_ns);
+        take_new_terms(row, command, rows);
+    } else {
+        release_account(rows.account);  // its pool drains: it has ended
+    }
+    book->labels.drop(rows.base);
+    book->labels.drop(rows.preferred);
+}
+
+// Its old place, the new fields.
+void Core::Parts::take_new_terms(uint32_t row, const UpdateClaim& command, const TermRows& rows) {
+    leave_waiting(row);
+    leave_crowd(row);
+    shm::ClaimRow& claim = edit.row(state.claims[row], kClaimRunLines);
+    const uint32_t before = claim.account;
+    if (command.account_given) put(claim.account, rows.account);
+    if (command.labels_given) put(claim.label_set, rows.base);
+    if (command.provisionable_given) put(claim.preferred_set, rows.preferred);
+    join_crowd(row);
+    wait_in_crowd(row);
+    release_account(command.account_given ? before : rows.account);
+}
+
+}  // namespace dibs::core

@@ -1,0 +1,40 @@
+// broker/core/rules/slot_drain.cpp -- slots that an administrator has drained: nobody is granted
+// one.
+//
+// To the pass a drained slot is a protected one, but for who takes the mark back: its worker's
+// words do not. When it is free it stands there, recovering, and is idle as soon as the drain ends.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/core/parts.hpp"
+
+namespace dibs::core {
+
+uint32_t Core::Parts::find_number(uint32_t pool, uint32_t number) const {
+    if (!pool_lives(pool)) return kNoRow;
+    for (uint32_t row = 0; row < state.slots.size(); ++row) {
+        const shm::SlotRow& slot = state.slots[row];
+        const bool lives = slot.state != SlotState::kFree;
+        if (lives && slot.pool == pool && slot.number == number) return row;
+    }
+    return kNoRow;
+}
+
+void Core::Parts::drain_slot(uint32_t row, bool on) {
+    const shm::SlotRow& slot = state.slots[row];
+    if (is_drained(slot) == on) return;
+    count_drained(row, on);
+    touch(slot.pool);
+    // Under a lease whose holder is being killed, its end decides what becomes of the slot.
+    if (!being_killed_for(slot)) return protect(row, on);
+    shm::SlotRow& held = edit.row(slot, 1);
+    const uint32_t others = held.flags & ~uint32_t{shm::SlotFlag::kProtected};
+    put(held.flags, on ? others | shm::SlotFlag::kProtected : others);
+}
+
+void Core::Parts::count_drained(uint32_t row, bool on) {
+    shm::SlotRow& slot = edit.row(state.slots[row], 1U << 1U);
+    shm::PoolRow& pool = edit.row(state.pools[slot.pool], kPoolDrained);
+    put(slot.behaviour, on ? shm::Behaviour::kDrain : shm::Behaviour::kRun);
+    put(pool.drained, on ? pool.drained + 1 : pool.drained - 1);
+}
+
+}  // namespace dibs::core

@@ -1,0 +1,242 @@
+// broker/core/rules/slots.cpp -- a slot's state, its pool's counters and the ready queue, moved
+// together.
+//
+// The ready queue is a doubly linked list in the slots' hot lines: idle slots in the order in which
+// they became idle. The head's link backwards means nothing, so taking the head, which is what
+// every grant does, stores to no other slot's line.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/core/parts.hpp"
+
+namespace dibs::core {
+
+namespace SlotFlag = shm::SlotFlag;
+
+namespace {
+
+uint32_t* count_of(shm::PoolRow& pool, SlotState state) {
+    switch (state) {
+        case SlotState::kIdle:
+            return &pool.idle;
+        case SlotState::kParked:
+            return &pool.parked;
+        case SlotState::kReserved:
+            return &pool.reserved;
+        case SlotState::kLeased:
+            return &pool.leased;
+        case SlotState::kRecovering:
+            return &pool.recovering;
+        case SlotState::kUnknown:
+            return &pool.unknown;
+        case SlotState::kAbsent:
+            return &pool.absent;
+        case SlotState::kFree:
+            break;
+    }
+    return &pool.slots;  // a free row counts nowhere: entering or leaving it changes the total
+}
+
+bool is_hot(SlotState state) {
+    return state == SlotState::kIdle || state == SlotState::kLeased;
+}
+
+}  // namespace
+
+uint32_t Core::Parts::make_slot(uint32_t pool_row) {
+    const uint32_t row = take_slot_row();
+    shm::SlotRow& slot = edit.fresh_row(state.slots[row]);
+    shm::PoolRow& pool = edit.row(state.pools[pool_row], kPoolStates | kPoolTotals);
+    put(slot.flags, 0);
+    put(slot.pool, pool_row);
+    put(slot.holder, kNoRow);
+    put(slot.fence, 0);
+    put(slot.holder_next, kNoRow);
+    put(slot.session, kNoRow);
+    put(slot.number, pool.number_next);
+    put(pool.number_next, pool.number_next + 1);
+    put(slot.round, 0);
+    put(slot.worker_tag, 0);
+    put(slot.attributes, kNoRow);
+    put(slot.attributes_size, 0);
+    put(slot.room, kNoRow);
+    put(slot.label_set, kNoRow);
+    put(slot.type, kNoRow);
+    put(slot.capacity, kNoRow);
+    put(slot.available, kNoRow);
+    put(slot.parked_session, kNoRow);
+    put(slot.uses, 0);
+    put(slot.behaviour, shm::Behaviour::kRun);
+    put(slot.confirmed_ns, 0);
+    put(slot.modified_ns, 0);
+    put(slot.announced_ns, now_ns);
+    put(slot.node, kNoRow);
+    put(slot.instance, kNoRow);
+    put(slot.name_size, 0);
+    return row;
+}
+
+void Core::Parts::move_slot(uint32_t row, SlotState to) {
+    shm::SlotRow& slot = edit.row(state.slots[row], 1);
+    const SlotState from = slot.state;
+    const unsigned lines = is_hot(from) && is_hot(to) ? kPoolHot : kPoolStates;
+    shm::PoolRow& pool = edit.row(state.pools[slot.pool], lines);
+    if (pool.order == shm::PoolOrder::kAccount) leave_state(row, from, to);
+    if (from == SlotState::kIdle) {
+        const bool is_head = pool.ready_head == row;
+        if (is_head) {
+            put(pool.ready_head, slot.ready_next);
+        } else {
+            put(edit.row(state.slots[slot.ready_prev], 1).ready_next, slot.ready_next);
+        }
+        if (slot.ready_next == kNoRow) {
+            put(pool.ready_tail, is_head ? kNoRow : slot.ready_prev);
+        } else if (!is_head) {
+            put(edit.row(state.slots[slot.ready_next], 1).ready_prev, slot.ready_prev);
+        }
+    }
+    if (from == SlotState::kFree) {
+        put(pool.slots, pool.slots + 1);
+    } else {
+        uint32_t* count = count_of(pool, from);
+        put(*count, *count - 1);
+    }
+    put(slot.state, to);
+    if (to == SlotState::kFree) {
+        put(pool.slots, pool.slots - 1);
+    } else {
+        uint32_t* count = count_of(pool, to);
+        put(*count, *count + 1);
+    }
+    if (to == SlotState::kIdle) {
+        put(slot.idle_order, pool.idle_order_next);
+        put(pool.idle_order_next, pool.idle_order_next + 1);
+        put(slot.ready_next, kNoRow);
+        put(slot.ready_prev, pool.ready_tail);
+        if (pool.ready_tail == kNoRow) {
+            put(pool.ready_head, row);
+        } else {
+            put(edit.row(state.slots[pool.ready_tail], 1).ready_next, row);
+        }
+        put(pool.ready_tail, row);
+    }
+    if (pool.order == shm::PoolOrder::kAccount) enter_state(row, from, to);
+    touch(slot.pool);
+}
+
+void Core::Parts::make_idle(uint32_t row) {
+    uncollect(row);
+    shm::SlotRow& slot = edit.row(state.slots[row], 1);
+    put(slot.holder, kNoRow);
+    if ((slot.flags & SlotFlag::kDraining) != 0) return remove_slot(row);
+    const auto stops =
+        static_cast<uint8_t>(slot.flags & (SlotFlag::kProtected | SlotFlag::kUnqualified));
+    if (stops == 0) {
+        put(slot.flags, 0);
+        if (by_account(slot.pool) && hand_over(row)) return;
+        return move_slot(row, SlotState::kIdle);
+    }
+    put(slot.flags, stops | SlotFlag::kSaidReady);
+    if (by_account(slot.pool)) void_promise(row);  // nobody knows when it may be had
+    recover(row);
+    shm::PoolRow& pool = edit.row(state.pools[slot.pool], kPoolTotals);
+    uint32_t& count =
+        (stops & SlotFlag::kProtected) != 0 ? pool.skipped_total : pool.unqualified_total;
+    put(count, count + 1);
+}
+
+void Core::Parts::make_recovering(uint32_t row, bool revoke) {
+    shm::SlotRow& slot = edit.row(state.slots[row], 1);
+    put(slot.holder, kNoRow);
+    put(slot.flags,
+        slot.flags & (SlotFlag::kProtected | SlotFlag::kUnqualified | SlotFlag::kDraining));
+    if (revoke) tell_revoke(row);
+    if ((slot.flags & SlotFlag::kDraining) != 0) return remove_slot(row);
+    recover(row);
+}
+
+// Its holder may have been killed: then it is recovering already, and from now on under no lease.
+void Core::Parts::recover(uint32_t row) {
+    const shm::SlotRow& slot = state.slots[row];
+    if (slot.state != SlotState::kRecovering) return move_slot(row, SlotState::kRecovering);
+    const bool worker = state.pools[slot.pool].kind == shm::PoolKind::kWorker;
+    if (worker && slot.session == kNoRow) watch_reported(row);
+}
+
+void Core::Parts::give_back(uint32_t row, bool confirmed, bool broken) {
+    const shm::SlotRow& slot = state.slots[row];
+    const shm::PoolRow& pool = state.pools[slot.pool];
+    const bool release_is_ready = (pool.flags & shm::PoolFlag::kReleaseIsReady) != 0;
+    // A reported worker hears of its next claim by itself: there is nobody to clean up for.
+    const bool promised =
+        by_account(slot.pool) && slot.session == kNoRow && book->promised_to[row] != kNoRow;
+    const bool said_idle = (slot.flags & SlotFlag::kSaidReady) != 0;  // while its holder was killed
+    if (promised || said_idle || pool.kind == shm::PoolKind::kCounted ||
+        (release_is_ready && confirmed && !broken)) {
+        return make_idle(row);
+    }
+    const bool was_asked = slot.state == SlotState::kReserved && !confirmed;
+    make_recovering(row, true);
+    if (was_asked && slot.state == SlotState::kRecovering) {
+        shm::SlotRow& asked = edit.row(slot, 1);
+        put(asked.flags, asked.flags | SlotFlag::kTakenBack);
+    }
+}
+
+void Core::Parts::give_back_chain(uint32_t first, bool confirmed, bool broken, uint32_t except) {
+    for (uint32_t row = first; row != kNoRow;) {
+        const shm::PoolRow& pool = state.pools[state.slots[row].pool];
+        if (pool.kind == shm::PoolKind::kCounted && pool.order == shm::PoolOrder::kAccount) {
+            row = idle_slots(row, except);
+            if (row == kNoRow) return;
+        }
+        const shm::SlotRow& slot = state.slots[row];
+        const uint32_t next = slot.holder_next;
+        const bool said = confirmed || (slot.flags & SlotFlag::kConfirmed) != 0;
+        if (row != except) give_back(row, said, broken);
+        row = next;
+    }
+}
+
+void Core::Parts::remove_slot(uint32_t row) {
+    uncollect(row);
+    const shm::SlotRow& slot = state.slots[row];
+    if (state.pools[slot.pool].kind == shm::PoolKind::kWorker) {
+        Decision& gone = decide_that(DecisionKind::kSlotGone);
+        gone.pool = slot.pool;
+        gone.slot_number = slot.number;
+        gone.id = row_id(slot.head.generation, row);
+        gone.user_data = slot.worker_tag;
+        gone.room = slot.room;
+    }
+    kept_slots.remove(TimerKind::kKept, row);
+    if (is_drained(slot)) count_drained(row, false);
+    if (by_account(slot.pool)) void_promise(row);
+    if (slot.session != kNoRow) {
+        session_slots.remove(slot.session, row);
+        shm::SessionRow& session = edit.row(state.sessions[slot.session], 1);
+        put(session.slots, session.slots - 1);
+    }
+    if (slot.name_size != 0) {
+        names.remove(name_hash(slot.pool, {slot.name, slot.name_size}), row);
+    }
+    drop_arena(slot.session, slot.attributes_size);
+    arena.free(slot.attributes, slot.attributes_size);
+    move_slot(row, SlotState::kFree);
+    free_slot_row(row);
+}
+
+bool Core::Parts::tell_revoke(uint32_t row) {
+    const shm::SlotRow& slot = state.slots[row];
+    if (slot.session == kNoRow || state.sessions[slot.session].state != shm::SessionState::kOpen) {
+        return false;
+    }
+    Decision& revoke = decide_that(DecisionKind::kRevoke);
+    revoke.session = slot.session;
+    revoke.pool = slot.pool;
+    revoke.id = row_id(slot.head.generation, row);
+    revoke.round = slot.round;
+    revoke.slot_number = slot.number;
+    revoke.user_data = slot.worker_tag;
+    return true;
+}
+
+}  // namespace dibs::core

@@ -1,0 +1,58 @@
+// broker/core/rules/steer.cpp -- what an administrator, or the owner from another process, does to
+// a claim or lease: it is named by its row's id, and nobody's session asks.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/core/parts.hpp"
+
+namespace dibs::core {
+
+namespace {
+
+uint32_t row_of(uint64_t id) {
+    return static_cast<uint32_t>(id);
+}
+
+uint32_t generation_of(uint64_t id) {
+    return static_cast<uint32_t>(id >> 32U);
+}
+
+}  // namespace
+
+Reason Core::Parts::apply(const Steer& command, uint64_t* granted_ns) {
+    if (command.kind == Steer::Kind::kCancel) return revoke_claim(command);
+    const uint32_t row = row_of(command.lease);
+    const uint32_t generation = generation_of(command.lease);
+    if (row >= state.leases.size() || generation == 0) return Reason::kNotFound;
+    const shm::LeaseRow& lease = state.leases[row];
+    if (generation < lease.head.generation) return Reason::kAlreadyEnded;
+    if (lease.state == shm::LeaseState::kFree || generation > lease.head.generation) {
+        return Reason::kNotFound;
+    }
+    // Its holder's death frees it, or the holder itself: nobody from outside.
+    if (lease.state == shm::LeaseState::kKilling) return Reason::kState;
+    if (command.kind == Steer::Kind::kRelease) {
+        end_lease(row, Reason::kRevoked, Tell::kHolder, false, kNoRow);
+    } else {
+        *granted_ns = keep_alive(row, command.interval_ns);
+    }
+    return Reason::kOk;
+}
+
+// The number makes sure that the tag still names the claim that was meant.
+Reason Core::Parts::revoke_claim(const Steer& command) {
+    settle_fresh();
+    if (command.number == 0 || command.number >= state.counters->arrival_next) {
+        return Reason::kNotFound;
+    }
+    const bool known = command.session < tags.size() && command.tag < tags[command.session].size();
+    const uint32_t row = known ? tags[command.session][command.tag] : kTagFree;
+    if ((row & kTagLease) != 0 || state.claims[row].arrival != command.number) {
+        return Reason::kAlreadyEnded;
+    }
+    const bool confirming = state.claims[row].state == shm::ClaimState::kReserved;
+    const uint32_t first = confirming ? unreserve(row) : kNoRow;
+    end_claim(row, Outcome::kCancelled, Reason::kRevoked, 0, true);
+    give_back_chain(first, false, false, kNoRow);
+    return Reason::kOk;
+}
+
+}  // namespace dibs::core

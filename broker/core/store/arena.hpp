@@ -1,0 +1,49 @@
+// broker/core/store/arena.hpp -- payloads and attributes: chains of 512-byte blocks in STATE.
+//
+// The free blocks are one chain; k blocks cut from its head are already linked, so taking any
+// number of them edits the list's head alone. Blocks that a turn frees stay out of reach until it
+// has committed (a second list): else a turn that is taken back would find a waiting claim's bytes
+// overwritten.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "broker/core/store/edit.hpp"
+
+namespace dibs::core {
+
+class Arena {
+  public:
+    Arena(State& state, Edit& edit) : state_(state), edit_(edit) {}
+
+    static uint32_t blocks_for(size_t bytes) {
+        return static_cast<uint32_t>((bytes + kBlockBytes - 1) / kBlockBytes);
+    }
+    // Blocks that could be taken now.
+    [[nodiscard]] uint32_t available() const;
+    [[nodiscard]] bool has_room(size_t bytes) const { return blocks_for(bytes) <= available(); }
+    // From the next turn on.
+    [[nodiscard]] bool will_have_room(size_t bytes) const {
+        const shm::CountersRow& counters = *state_.counters;
+        return blocks_for(bytes) <= counters.arena_free + counters.arena_freed;
+    }
+    // Copies the bytes in and returns the chain; kNoRow if there is no room or nothing to copy.
+    uint32_t store(std::span<const uint8_t> bytes);
+    void free(uint32_t chain, size_t bytes);
+    void copy(uint32_t chain, uint32_t size, std::byte* out) const;
+    void begin_turn() { freed_in_this_turn_ = false; }
+
+  private:
+    static constexpr size_t kBlockBytes = sizeof(shm::ArenaBlock::bytes);
+
+    void reclaim();
+
+    State& state_;
+    Edit& edit_;
+    bool freed_in_this_turn_ = false;
+};
+
+}  // namespace dibs::core

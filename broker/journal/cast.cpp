@@ -1,0 +1,194 @@
+// broker/journal/cast.cpp -- naming and learning.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/journal/cast.hpp"
+
+#include <algorithm>
+
+#include "broker/journal/journal_error.hpp"
+#include "broker/journal/json_text.hpp"
+
+namespace dibs::ctl {
+namespace {
+
+template <class Names>
+void set_at(Names& names, uint64_t place, const std::string& name) {
+    if (names.size() <= place) names.resize(place + 1);
+    names[place] = name;
+}
+
+void refuse_empty(const std::string& name) {
+    if (name.empty()) throw JournalError("a name is empty");
+}
+
+}  // namespace
+
+void Cast::add_session(const std::string& name, uint32_t row, uint16_t tags_max) {
+    refuse_empty(name);
+    const Session* old = find_session(name);
+    if (old != nullptr && old->alive) {
+        throw JournalError("there is a session " + json_string(name) + " already");
+    }
+    session_by_name_[name] = sessions_.size();
+    sessions_.push_back({.name = name, .row = row, .tags = std::vector<bool>(tags_max)});
+    set_at(names_.sessions, row, name);
+}
+
+Cast::Claim& Cast::add_claim(const std::string& name, const std::string& session) {
+    refuse_empty(name);
+    Session& owner = live_session(session);
+    const uint64_t number = claims_.size() + 1;
+    if (!claim_by_name_.emplace(name, claims_.size()).second) {
+        throw JournalError("there is a claim " + json_string(name) + " already");
+    }
+    const uint16_t tag = lowest_free_tag(owner);
+    if (tag < owner.tags.size()) owner.tags[tag] = true;
+    claims_.push_back({.name = name,
+                       .number = number,
+                       .session = session_by_name_.at(session),
+                       .tag = tag,
+                       .holds_tag = tag < owner.tags.size()});
+    set_at(names_.claims, number, name);
+    return claims_.back();
+}
+
+Cast::Slot& Cast::add_slot(const std::string& name, const std::string& session) {
+    refuse_empty(name);
+    Slot& slot = slots_[name];
+    slot.name = name;
+    slot.session = session;
+    return slot;
+}
+
+Cast::Session& Cast::live_session(const std::string& name) {
+    const auto found = session_by_name_.find(name);
+    if (found == session_by_name_.end()) {
+        throw JournalError("there is no session " + json_string(name));
+    }
+    Session& session = sessions_[found->second];
+    if (!session.alive) throw JournalError("the session " + json_string(name) + " has died");
+    return session;
+}
+
+const Cast::Claim& Cast::claim(const std::string& name) const {
+    const Claim* found = find_claim(name);
+    if (found == nullptr) throw JournalError("there is no claim " + json_string(name));
+    return *found;
+}
+
+const Cast::Slot& Cast::slot(const std::string& name) const {
+    const Slot* found = find_slot(name);
+    if (found == nullptr) throw JournalError("there is no slot " + json_string(name));
+    return *found;
+}
+
+const Cast::Claim* Cast::find_claim(const std::string& name) const {
+    const auto found = claim_by_name_.find(name);
+    return found == claim_by_name_.end() ? nullptr : &claims_[found->second];
+}
+
+const Cast::Slot* Cast::find_slot(const std::string& name) const {
+    const auto found = slots_.find(name);
+    return found == slots_.end() ? nullptr : &found->second;
+}
+
+const Cast::Session* Cast::find_session(const std::string& name) const {
+    const auto found = session_by_name_.find(name);
+    return found == session_by_name_.end() ? nullptr : &sessions_[found->second];
+}
+
+uint16_t Cast::lowest_free_tag(const Session& session) {
+    const auto free = std::find(session.tags.begin(), session.tags.end(), false);
+    return static_cast<uint16_t>(free - session.tags.begin());
+}
+
+uint16_t Cast::tag_of(const Claim& claim) const {
+    return claim.holds_tag ? claim.tag : lowest_free_tag(sessions_[claim.session]);
+}
+
+uint64_t Cast::add_operation(Operation operation) {
+    names_.operations.push_back(std::move(operation));
+    return names_.operations.size() - 1;
+}
+
+void Cast::name_pool(uint32_t row, const std::string& name) {
+    set_at(names_.pools, row, name);
+}
+
+void Cast::name_account(uint32_t row, const std::string& name) {
+    set_at(names_.accounts, row, name);
+}
+
+void Cast::learn_worker(const std::string& name, uint32_t pool, uint32_t number, uint64_t id) {
+    Slot& slot = slots_[name];
+    slot.name = name;
+    slot.id = id;
+    slot_by_id_[id] = name;
+    names_.slots[{pool, number}] = name;
+}
+
+void Cast::free_tag(Claim& claim) {
+    if (!claim.holds_tag) return;
+    claim.holds_tag = false;
+    sessions_[claim.session].tags[claim.tag] = false;
+}
+
+void Cast::learn(const core::Decision& decision) {
+    using core::DecisionKind;
+    const bool of_claim = decision.claim > 0 && decision.claim <= claims_.size();
+    switch (decision.kind) {
+        case DecisionKind::kResult:
+            learn_result(decision);
+            break;
+        case DecisionKind::kAnnounced: {
+            Slot& slot = slots_[names_.operations.at(decision.user_data).name];
+            slot.id = decision.id;
+            slot_by_id_[decision.id] = slot.name;
+            names_.slots[{decision.pool, decision.slot_number}] = slot.name;
+            break;
+        }
+        case DecisionKind::kAssign:
+            if (const auto slot = slot_by_id_.find(decision.id); slot != slot_by_id_.end()) {
+                slots_[slot->second].round = decision.round;
+            }
+            break;
+        case DecisionKind::kGrant:
+            if (!of_claim) break;
+            claims_[decision.claim - 1].lease = decision.id;
+            claims_[decision.claim - 1].fence = decision.fence;
+            break;
+        case DecisionKind::kAdopted:
+            if (of_claim) move_claim(decision);
+            break;
+        case DecisionKind::kEnd:
+        case DecisionKind::kLeaseEnd:
+            // What was adopted is another session's by now; what waits again keeps its tag.
+            if (of_claim && decision.reason != shm::Reason::kAdopted &&
+                (decision.kind == DecisionKind::kEnd || decision.value == 0)) {
+                free_tag(claims_[decision.claim - 1]);
+            }
+            break;
+        default:
+            break;
+    }
+}
+
+void Cast::move_claim(const core::Decision& adopted) {
+    Claim& claim = claims_[adopted.claim - 1];
+    free_tag(claim);
+    claim.session = session_by_name_.at(names_.session(adopted.session));
+    claim.tag = adopted.tag;
+    claim.holds_tag = true;
+    sessions_[claim.session].tags[claim.tag] = true;
+}
+
+// A lease that its holder ends is told to nobody but by the result.
+void Cast::learn_result(const core::Decision& decision) {
+    if (decision.reason != shm::Reason::kOk) return;
+    const Operation& operation = names_.operations.at(decision.user_data);
+    if (operation.word != "release" && operation.word != "fail" && operation.word != "cancel") {
+        return;
+    }
+    free_tag(claims_[claim_by_name_.at(operation.name)]);
+}
+
+}  // namespace dibs::ctl

@@ -1,0 +1,94 @@
+// broker/journal/cast.hpp -- who is who in a journal: its author's names on one side; rows,
+// numbers, tags and ids on the other.
+//
+// What only the scheduler knows (a lease's id and fence, a slot's id and round) is learned from
+// its decisions, as a client and a worker learn it. Tags are handed out as the client library
+// does: the lowest that is free.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "broker/core/decision.hpp"
+#include "broker/journal/decision_text.hpp"
+#include "shm/layout.hpp"
+
+namespace dibs::ctl {
+
+class Cast {
+  public:
+    struct Session {
+        std::string name;
+        uint32_t row;
+        bool alive = true;
+        std::vector<bool> tags;  // taken
+    };
+    struct Claim {
+        std::string name;
+        uint64_t number;
+        size_t session;  // place in sessions
+        uint16_t tag;
+        bool holds_tag = true;
+        uint64_t lease = shm::kNever;  // id, once granted
+        uint64_t fence = 0;
+    };
+    struct Slot {
+        std::string name;
+        std::string session;
+        uint64_t id = shm::kNever;  // once announced
+        uint32_t round = 0;         // of its last assignment
+    };
+
+    // The name must be new: JournalError otherwise. A session's name is free again when it died.
+    void add_session(const std::string& name, uint32_t row, uint16_t tags_max);
+    Claim& add_claim(const std::string& name, const std::string& session);
+    // The same name again is the same slot announced again.
+    Slot& add_slot(const std::string& name, const std::string& session);
+
+    // Throw JournalError if there is none.
+    Session& live_session(const std::string& name);
+    [[nodiscard]] const Claim& claim(const std::string& name) const;
+    [[nodiscard]] const Slot& slot(const std::string& name) const;
+
+    [[nodiscard]] const Claim* find_claim(const std::string& name) const;
+    [[nodiscard]] const Slot* find_slot(const std::string& name) const;
+    [[nodiscard]] const Session* find_session(const std::string& name) const;
+
+    [[nodiscard]] const std::string& session_name(const Claim& claim) const {
+        return sessions_[claim.session].name;
+    }
+    // The tag with which `claim` can be named; where it has none any more, one that names nothing.
+    [[nodiscard]] uint16_t tag_of(const Claim& claim) const;
+
+    [[nodiscard]] static uint16_t lowest_free_tag(const Session& session);
+
+    // The number of this operation, to be sent as its user_data.
+    uint64_t add_operation(Operation operation);
+    void session_died(Session& session) { session.alive = false; }
+    void learn(const core::Decision& decision);
+
+    [[nodiscard]] const NameTables& names() const { return names_; }
+    void name_pool(uint32_t row, const std::string& name);
+    void name_account(uint32_t row, const std::string& name);
+    // A worker that is only reported: its slot is there now.
+    void learn_worker(const std::string& name, uint32_t pool, uint32_t number, uint64_t id);
+
+  private:
+    void move_claim(const core::Decision& adopted);
+    void free_tag(Claim& claim);
+    void learn_result(const core::Decision& decision);
+
+    NameTables names_;
+    std::deque<Session> sessions_;
+    std::deque<Claim> claims_;  // by number - 1
+    std::unordered_map<std::string, size_t> session_by_name_;
+    std::unordered_map<std::string, size_t> claim_by_name_;
+    std::unordered_map<std::string, Slot> slots_;
+    std::unordered_map<uint64_t, std::string> slot_by_id_;
+};
+
+}  // namespace dibs::ctl

@@ -1,0 +1,160 @@
+// broker/journal/replayer_accounts.cpp -- the commands of pools ordered by account.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/journal/journal_error.hpp"
+#include "broker/journal/journal_instant.hpp"
+#include "broker/journal/journal_texts.hpp"
+#include "broker/journal/json_text.hpp"
+#include "broker/journal/replayer.hpp"
+
+namespace dibs::ctl {
+namespace {
+
+using Longs = flatbuffers::Vector<int64_t>;
+
+std::span<const int64_t> numbers(const Longs* list) {
+    if (list == nullptr) return {};
+    return {list->data(), list->size()};
+}
+
+void refuse_empty(const flatbuffers::String* text, const char* field) {
+    if (text == nullptr || text->size() == 0) {
+        throw JournalError(json_string(field) + " is empty");
+    }
+}
+
+}  // namespace
+
+void Replayer::apply(const journal::Account& account) {
+    std::vector<core::AccountConfig::Limit> limits;
+    if (account.label_limits() != nullptr) {
+        for (const journal::LabelLimit* limit : *account.label_limits())
+            limits.push_back({view(limit->key()), limit->limit()});
+    }
+    std::string why;
+    const bool done = core_->set_account({.name = view(account.name()),
+                                          .rate = numbers(account.rate_micros()),
+                                          .charge_max_ns = account.charge_max_ns(),
+                                          .fanout_max = account.fanout_max(),
+                                          .label_limits = limits,
+                                          .free_tasks_disabled = account.free_tasks_disabled(),
+                                          .balance = numbers(account.balance_micros()),
+                                          .keep_balance = account.keep_balance(),
+                                          .of_file = account.of_file()},
+                                         &why);
+    if (!done) throw JournalError(why);
+}
+
+void Replayer::apply(const journal::AccountName& account) {
+    core_->delete_account(view(account.account()));
+}
+
+void Replayer::apply(const journal::Balance& balance) {
+    std::string why;
+    if (!core_->reset_balance(view(balance.account()), numbers(balance.balance_micros()), &why)) {
+        throw JournalError(why);
+    }
+}
+
+uint64_t Replayer::number_of(const flatbuffers::String* claim) const {
+    const Cast::Claim* known = claim == nullptr ? nullptr : cast_.find_claim(claim->str());
+    return known == nullptr ? 0 : known->number;
+}
+
+// A worker that is made by its report has a slot from then on.
+void Replayer::learn_worker(uint32_t pool, std::string_view worker) {
+    if (pool == shm::kNoRow) return;
+    const uint32_t row = core_->find_slot(pool, worker);
+    if (row == shm::kNoRow || core_->slot(row).session != shm::kNoRow) return;
+    const shm::SlotRow& slot = core_->slot(row);
+    cast_.learn_worker(
+        std::string(worker), pool, slot.number, core::row_id(slot.head.generation, row));
+}
+
+void Replayer::learn_account(const core::Decision& decision) {
+    using core::DecisionKind;
+    const bool named =
+        decision.kind == DecisionKind::kPromote || decision.kind == DecisionKind::kDemote ||
+        decision.kind == DecisionKind::kPreempt || decision.kind == DecisionKind::kRefund;
+    if (!named || decision.round == shm::kNoRow) return;
+    const shm::AccountRow& account = core_->account(decision.round);
+    cast_.name_account(decision.round, {account.name, account.name_size});
+}
+
+void Replayer::apply(const journal::Report& report) {
+    core::Report said{.pool = pool_row(report.pool()), .worker = view(report.worker())};
+    switch (report.state()) {
+        case journal::WorkerState::idle:
+            said.kind = core::Report::Kind::kIdle;
+            break;
+        case journal::WorkerState::running:
+            said.kind = core::Report::Kind::kRunning;
+            break;
+        case journal::WorkerState::absent:
+            said.kind = core::Report::Kind::kAbsent;
+            break;
+        default:
+            throw JournalError("\"report.state\" is one of idle, running, absent");
+    }
+    const bool absent = said.kind == core::Report::Kind::kAbsent;
+    if (!absent) refuse_empty(report.worker(), "report.worker");
+    if (said.kind != core::Report::Kind::kIdle) refuse_empty(report.claim(), "report.claim");
+    const std::vector<std::string_view> labels = views(report.labels());
+    said.claim = number_of(report.claim());
+    said.labels = labels;
+    said.event_ns = instant_or_now(report.event_ns());
+    said.user_data = absent ? cast_.add_operation({"report", "claim", report.claim()->str()})
+                            : cast_.add_operation({"report", "worker", report.worker()->str()});
+    core_->apply(said);
+    learn_worker(said.pool, said.worker);
+}
+
+void Replayer::apply(const journal::Pull& pull) {
+    std::vector<std::vector<std::string_view>> labels;
+    std::vector<core::Pull::Worker> workers;
+    for (const journal::PullingWorker* worker : *pull.workers())
+        labels.push_back(views(worker->labels()));
+    for (uint32_t at = 0; at < pull.workers()->size(); ++at) {
+        refuse_empty(pull.workers()->Get(at)->worker(), "pull.workers.worker");
+        workers.push_back({view(pull.workers()->Get(at)->worker()), labels[at]});
+    }
+    const uint32_t pool = pool_row(pull.pool());
+    core_->apply(
+        core::Pull{.pool = pool,
+                   .workers = workers,
+                   .event_ns = instant_or_now(pull.event_ns()),
+                   .user_data = cast_.add_operation({"pull", "pool", pull.pool()->str()})});
+    for (const core::Pull::Worker& worker : workers)
+        learn_worker(pool, worker.name);
+}
+
+void Replayer::apply(const journal::Unassign& unassign) {
+    refuse_empty(unassign.claim(), "unassign.claim");
+    refuse_empty(unassign.worker(), "unassign.worker");
+    core_->apply(core::Unassign{
+        .pool = pool_row(unassign.pool()),
+        .claim = number_of(unassign.claim()),
+        .worker = view(unassign.worker()),
+        .event_ns = instant_or_now(unassign.event_ns()),
+        .error = view(unassign.error()),
+        .user_data = cast_.add_operation({"unassign", "claim", unassign.claim()->str()}),
+    });
+}
+
+void Replayer::apply(const journal::UpdateClaim& update) {
+    refuse_empty(update.claim(), "update_claim.claim");
+    const std::vector<std::string_view> labels = views(update.labels());
+    const std::vector<std::string_view> provisionable = views(update.provisionable());
+    core_->apply(core::UpdateClaim{
+        .claim = number_of(update.claim()),
+        .account_given = update.account() != nullptr,
+        .account = view(update.account()),
+        .labels_given = update.labels() != nullptr,
+        .labels = labels,
+        .provisionable_given = update.provisionable() != nullptr,
+        .provisionable = provisionable,
+        .event_ns = instant_or_now(update.event_ns()),
+        .user_data = cast_.add_operation({"update_claim", "claim", update.claim()->str()}),
+    });
+}
+
+}  // namespace dibs::ctl

@@ -1,0 +1,64 @@
+// broker/journal/replayer_steering.cpp -- what an administrator does: drains, deletes pools, ends
+// and renews what others hold.
+// SPDX-License-Identifier: Apache-2.0
+#include <string>
+
+#include "broker/journal/decision_text.hpp"
+#include "broker/journal/journal_error.hpp"
+#include "broker/journal/json_text.hpp"
+#include "broker/journal/replayer.hpp"
+
+namespace dibs::ctl {
+
+void Replayer::apply(const journal::Drained& named, bool on) {
+    core::Drain drain{.on = on};
+    if (named.pool() != nullptr) {
+        drain.pool = pool_row(named.pool());
+        if (drain.pool == shm::kNoRow) {
+            throw JournalError("there is no pool " + json_string(named.pool()->str()));
+        }
+    }
+    if (const auto number = named.number()) {
+        if (named.pool() == nullptr) throw JournalError("a number without a pool names no slot");
+        drain.number = *number;
+        if (core_->find_number(drain.pool, drain.number) == shm::kNoRow) {
+            throw JournalError("pool " + json_string(named.pool()->str()) + " has no slot " +
+                               std::to_string(*number));
+        }
+    }
+    core_->apply(drain);
+}
+
+void Replayer::apply(const journal::DeletedPool& pool) {
+    const std::string name = pool.pool()->str();
+    switch (core_->delete_pool(pool_row(pool.pool()), pool.when_unused())) {
+        case shm::Reason::kUnknownPool:
+            throw JournalError("there is no pool " + json_string(name));
+        case shm::Reason::kState:
+            throw JournalError("pool " + json_string(name) + " is in use");
+        default:
+            return;
+    }
+}
+
+// What an administrator does has no result to expect, so that it must succeed.
+void Replayer::apply(const journal::Steered& named, bool ends) {
+    const Cast::Claim& claim = cast_.claim(named.claim()->str());
+    core::Steer steer;
+    steer.kind = !ends                        ? core::Steer::Kind::kRenew
+                 : claim.lease != shm::kNever ? core::Steer::Kind::kRelease
+                                              : core::Steer::Kind::kCancel;
+    steer.lease = claim.lease;
+    steer.interval_ns = named.interval_ns();
+    steer.session = speaker(nullptr, cast_.session_name(claim));
+    steer.tag = cast_.tag_of(claim);
+    steer.number = claim.number;
+    core::TimeNs granted_ns = 0;
+    const shm::Reason reason = core_->apply(steer, &granted_ns);
+    if (reason != shm::Reason::kOk) {
+        throw JournalError("claim " + json_string(claim.name) + ": " +
+                           std::string(reason_word(reason)));
+    }
+}
+
+}  // namespace dibs::ctl

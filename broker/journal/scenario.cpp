@@ -1,0 +1,109 @@
+// broker/journal/scenario.cpp -- commands to the replayer, expectations to their comparison.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/journal/scenario.hpp"
+
+#include <string>
+
+#include "broker/journal/expectation.hpp"
+#include "broker/journal/journal_error.hpp"
+#include "broker/journal/replayer.hpp"
+#include "broker/journal/state_text.hpp"
+
+namespace dibs::ctl {
+namespace {
+
+std::string text(const flatbuffers::String* string) {
+    return string == nullptr ? std::string() : string->str();
+}
+
+class Scenario {
+  public:
+    Scenario(JournalReader& journal, uint64_t memory_max)
+        : journal_(journal), replayer_(limits_of(journal, memory_max), memory_max) {}
+
+    void run() {
+        while (const journal::Line* line = journal_.next()) {
+            if (is_expectation(*line)) {
+                expect(*line);
+            } else {
+                command(*line);
+            }
+        }
+        replayer_.finish();
+        expectations_.settle();
+        if (expectations_.held() == 0) throw JournalError("the scenario expects nothing");
+    }
+    [[nodiscard]] uint64_t held() const { return expectations_.held(); }
+
+  private:
+    void command(const journal::Line& line) {
+        if (!replayer_.turn_open()) expectations_.settle();
+        replayer_.apply(line);
+        for (std::string& decision : replayer_.take_decisions()) {
+            expectations_.decided(std::move(decision));
+        }
+        if (replayer_.turn_open()) return;
+        for (const std::string& broken : replayer_.core().check_all()) {
+            throw JournalError("an invariant is broken after this turn: " + broken);
+        }
+    }
+
+    void expect(const journal::Line& line);
+    void expect_row(const char* word, const std::string& row) {
+        expectations_.expect_row(journal_.json(), word, row);
+    }
+
+    JournalReader& journal_;
+    Replayer replayer_;
+    Expectations expectations_;
+};
+
+void Scenario::expect(const journal::Line& line) {
+    const core::Core& core = replayer_.core();
+    const Cast& cast = replayer_.cast();
+    if (line.expect() != nullptr) {
+        expectations_.expect_decision(journal_.json());
+    } else if (line.expect_none() != nullptr) {
+        const journal::DecisionKind kind = line.expect_none()->kind();
+        const bool any = kind == journal::DecisionKind::any;
+        expectations_.expect_none(any ? "" : journal::EnumNameDecisionKind(kind));
+    } else if (line.expect_rest() != nullptr) {
+        expectations_.expect_rest();
+    } else if (line.expect_broker() != nullptr) {
+        expect_row("expect_broker", broker_text(core));
+    } else if (const auto* pool = line.expect_pool(); pool != nullptr) {
+        expect_row("expect_pool", pool_text(core, cast, pool->pool()->str()));
+    } else if (const auto* slot = line.expect_slot(); slot != nullptr) {
+        expect_row("expect_slot", slot_text(core, cast, text(slot->pool()), slot->slot()->str()));
+    } else if (const auto* claim = line.expect_claim(); claim != nullptr) {
+        expect_row("expect_claim", claim_text(core, cast, claim->claim()->str()));
+    } else if (const auto* lease = line.expect_lease(); lease != nullptr) {
+        expect_row("expect_lease", lease_text(core, cast, lease->claim()->str()));
+    } else if (const auto* session = line.expect_session(); session != nullptr) {
+        expect_row("expect_session", session_text(core, cast, session->session()->str()));
+    } else if (const auto* account = line.expect_account(); account != nullptr) {
+        expect_row("expect_account", account_text(core, account->account()->str()));
+    } else if (const auto* worker = line.expect_worker(); worker != nullptr) {
+        expect_row("expect_worker",
+                   worker_text(core, cast, worker->pool()->str(), worker->worker()->str()));
+    }
+}
+
+}  // namespace
+
+bool is_expectation(const journal::Line& line) {
+    return line.expect() != nullptr || line.expect_none() != nullptr ||
+           line.expect_rest() != nullptr || line.expect_broker() != nullptr ||
+           line.expect_pool() != nullptr || line.expect_slot() != nullptr ||
+           line.expect_claim() != nullptr || line.expect_lease() != nullptr ||
+           line.expect_session() != nullptr || line.expect_account() != nullptr ||
+           line.expect_worker() != nullptr;
+}
+
+uint64_t check_scenario(JournalReader& journal, uint64_t memory_max) {
+    Scenario scenario(journal, memory_max);
+    scenario.run();
+    return scenario.held();
+}
+
+}  // namespace dibs::ctl

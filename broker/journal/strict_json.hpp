@@ -1,0 +1,21 @@
+// broker/journal/strict_json.hpp -- what the schema's parser takes and a journal must not.
+//
+// It reads more than JSON: quotes of one kind or the other, comments, numbers in quotes and in
+// hexadecimal, a number for a truth, several words of an enum in one text. Who writes such a line
+// did not mean what is read of it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <flatbuffers/idl.h>
+
+#include <string_view>
+
+namespace dibs::ctl {
+
+// Throws JournalError. `line`: one that the parser has taken for `definition`. Numbers of slots may
+// stand where their text would, if `numbers_of_slots` says so.
+void refuse_lax(std::string_view line,
+                const flatbuffers::StructDef& definition,
+                bool numbers_of_slots);
+
+}  // namespace dibs::ctl

@@ -1,0 +1,54 @@
+// broker/session/grant_room.cpp -- a grant's head, slots and answers.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/session/grant_room.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+namespace dibs {
+
+void write_grant(const core::Core& core,
+                 Session& session,
+                 const TagRoom& room,
+                 std::span<const core::DecidedSlot> slots,
+                 bool counted) {
+    std::byte* base = session.payload + size_t{room.first} * shm::kLineSize;
+    *reinterpret_cast<shm::GrantHead*>(base) = {
+        static_cast<uint32_t>(slots.size()), room.stride, room.answer_place, 0};
+    for (uint32_t i = 0; i < slots.size(); ++i) {
+        const shm::SlotRow& slot = core.slot(slots[i].row);
+        shm::GrantSlot* out = grant_slot(session, room, i);
+        // The row's second line is only looked at where there may be attributes.
+        const uint32_t fit = room.answer_place - static_cast<uint32_t>(sizeof(shm::GrantSlot));
+        out->number = slots[i].number;
+        out->attributes_size =
+            fit != 0 && slot.attributes_size <= fit ? slot.attributes_size : uint32_t{0};
+        // Nobody is asked of a counted slot, nor of one whose worker does not attach.
+        if (counted || slot.session == shm::kNoRow) out->answer_size = 0;
+        out->done_size = 0;
+        if (out->attributes_size != 0) {
+            core.copy_chain(slot.attributes,
+                            out->attributes_size,
+                            reinterpret_cast<std::byte*>(out) + sizeof(shm::GrantSlot));
+        }
+    }
+}
+
+void write_answer(Session& session,
+                  const TagRoom& room,
+                  uint32_t index,
+                  std::span<const uint8_t> answer,
+                  bool last) {
+    const uint32_t most = shm::grant_answer_room(room.stride, room.answer_place);
+    const uint32_t size = std::min(static_cast<uint32_t>(answer.size()), most);
+    std::byte* unit = grant_region(session, room, index);
+    if (size != 0) {
+        std::memcpy(unit + room.answer_place + (last ? most : 0), answer.data(), size);
+    }
+    auto* slot = reinterpret_cast<shm::GrantSlot*>(unit);
+    std::atomic_ref<uint32_t>(last ? slot->done_size : slot->answer_size)
+        .store(size, std::memory_order_release);  // pairs with the library's look at an answer
+}
+
+}  // namespace dibs

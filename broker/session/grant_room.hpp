@@ -1,0 +1,50 @@
+// broker/session/grant_room.hpp -- what the broker writes into the room of a grant: a head, then a
+// region for each unit, with the slot's number, its attributes and the worker's answer.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "broker/core/core.hpp"
+#include "broker/session/session.hpp"
+#include "shm/layout.hpp"
+
+namespace dibs {
+
+// The region of the unit at `index`.
+inline std::byte* grant_region(Session& session, const TagRoom& room, uint32_t index) {
+    return session.payload + size_t{room.first} * shm::kLineSize + sizeof(shm::GrantHead) +
+           size_t{index} * room.stride;
+}
+
+inline shm::GrantSlot* grant_slot(Session& session, const TagRoom& room, uint32_t index) {
+    return reinterpret_cast<shm::GrantSlot*>(grant_region(session, room, index));
+}
+
+// What its worker has confirmed with: written by the broker, in memory that nobody else writes.
+inline std::span<const uint8_t> first_answer(Session& session,
+                                             const TagRoom& room,
+                                             uint32_t index) {
+    const std::byte* unit = grant_region(session, room, index);
+    return {reinterpret_cast<const uint8_t*>(unit + room.answer_place),
+            grant_slot(session, room, index)->answer_size};
+}
+
+// Head and slots of a grant. On a worker pool the answers are there already.
+void write_grant(const core::Core& core,
+                 Session& session,
+                 const TagRoom& room,
+                 std::span<const core::DecidedSlot> slots,
+                 bool counted);
+
+// What the worker of the unit at `index` has confirmed with or, `last`, said done with: bytes, then
+// the size. The room has a place for each, because the holder may read the first one by then.
+void write_answer(Session& session,
+                  const TagRoom& room,
+                  uint32_t index,
+                  std::span<const uint8_t> answer,
+                  bool last);
+
+}  // namespace dibs

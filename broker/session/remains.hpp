@@ -1,0 +1,98 @@
+// broker/session/remains.hpp -- the memory of sessions that have ended, while somebody may still
+// have it.
+//
+// A client can keep UP and DOWN for longer than its session: as descriptors, as mappings, in a
+// Welcome that nobody reads, in its children. As long as somebody does, they stay counted against
+// the session's user, as a session and as bytes, and the broker keeps its own descriptors of them.
+//
+// Who has them, the kernel says. What a client is given are descriptors that were opened once more;
+// a write lease on yet another such one is granted only if there are no others anywhere. Those that
+// a segment was made with, which broker, keeper and service manager hold, do not count. Nor does
+// one that was opened for nothing (O_PATH), which holds the pages all the same: so the pages are
+// taken away under the lease. Nobody can read them any more then, and nobody be inside of a write,
+// which might keep whoever takes them waiting (docs/decisions.md).
+//
+//     ended ── nobody has it ──► its pages taken back, no longer counted
+//       └──── somebody ──► looked at again: when a session is refused for want of what it takes,
+//       some
+//                          times at once, then after pauses of 1 to 256 ms; by itself after 50 ms,
+//                          and after twice as long each time, up to a minute
+//
+// A look takes some 20 us. Without the pauses whoever is refused in a loop would keep the control
+// thread at it, at everybody's cost.
+//
+// Where the kernel does not say, the death of the session's process has to do.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <optional>
+#include <unordered_map>
+
+#include "shm/descriptor.hpp"
+
+namespace dibs {
+
+enum class Holders : uint8_t { kNone, kSome, kUnknown };
+
+// Of a memory file of which only descriptors that were opened once more have been given away. If
+// there are none of those its pages are gone. *looked, if asked for: false where there was no
+// descriptor or memory to look with, which counts as somebody's.
+Holders take_back(int memfd, bool* looked = nullptr);
+using TakeBack = std::function<Holders(int)>;
+// That, if this kernel is seen to do what it relies on; else one that never knows.
+TakeBack way_to_take_back();
+
+struct Remnant {
+    uint32_t number = 0;  // at the keeper
+    uint32_t uid = 0;
+    uint64_t memory = 0;
+    shm::Descriptor up = {};
+    shm::Descriptor down = {};
+    shm::Descriptor process = {};  // the pidfd
+    bool up_is_gone = false;       // nobody had it when that was looked at: nobody will again
+};
+
+class Remains {
+  public:
+    // `gone` is told of each that was kept and that nobody has any more.
+    Remains(TakeBack take_back, std::function<void(const Remnant&)> gone)
+        : take_back_(std::move(take_back)), gone_(std::move(gone)) {}
+
+    // Whether nobody has it any more: it need not be kept.
+    [[nodiscard]] bool is_gone(Remnant& remnant) const;
+    void keep(Remnant remnant, uint64_t now_ns);
+    // Somebody is refused: looks at some of this user's, or of anybody's, those first that were not
+    // looked at for longest, and at none again within its pause. True if there is more room than
+    // before.
+    bool look(std::optional<uint32_t> uid, uint64_t now_ns);
+    void look_due(uint64_t now_ns);
+    [[nodiscard]] uint64_t next_due() const { return next_due_ns_; }  // monotonic; kNever = none
+    [[nodiscard]] size_t size() const { return kept_.size(); }
+    // One that no remnant has.
+    [[nodiscard]] uint32_t new_number();
+
+  private:
+    struct Kept {
+        Remnant remnant;
+        uint64_t due_ns;
+        uint64_t pause_ns;
+        uint32_t asked = 0;     // how often it was looked at because somebody was refused
+        uint64_t asked_ns = 0;  // from when on it may be again
+    };
+    using Place = std::list<Kept>::iterator;
+
+    bool drop_if_gone(Place place);
+
+    TakeBack take_back_;
+    std::function<void(const Remnant&)> gone_;
+    std::list<Kept> kept_;                            // the one that was looked at last is the last
+    std::unordered_map<uint32_t, uint32_t> of_user_;  // how many of them
+    uint64_t next_due_ns_ = ~uint64_t{0};
+    uint32_t last_number_ = 0;
+};
+
+}  // namespace dibs

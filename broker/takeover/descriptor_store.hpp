@@ -1,0 +1,88 @@
+// broker/takeover/descriptor_store.hpp -- what a service manager holds for us while nobody of ours
+// lives.
+//
+//           keep             notice leaves          drop               notice leaves
+//   absent ────────► wanted ────────────────► stored ───────► unwanted ────────────────► absent
+//                      └── drop: the manager has never heard of it ──────────────────────► absent
+//
+// sd_notify(3), FDSTORE=1: if keeper and broker both die, the keeper that the manager starts next
+// finds these descriptors among those that it is passed (broker/takeover/stored_descriptors.hpp).
+// The manager may be the host's first process, so sessions are told of in batches, with a pause
+// before each: one that comes and goes within it costs the manager nothing, another two datagrams.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "broker/takeover/descriptor_name.hpp"
+#include "broker/takeover/service_notice.hpp"
+#include "shm/descriptor.hpp"
+
+namespace dibs {
+
+class DescriptorStore {
+  public:
+    static constexpr uint64_t kPauseNs = 20'000'000;
+    static constexpr uint32_t kBatch = 16;
+    // Of all names together: they come back in one variable of the environment. None is shorter
+    // than six letters with its separator: FileDescriptorStoreMax= of packaging/systemd/.
+    static constexpr size_t kNamesMax = 96 * 1024;
+
+    explicit DescriptorStore(ServiceNotices& notices) : notices_(notices) {}
+
+    // A session's descriptors stay the caller's, and open until drop() or another keep() of that
+    // name. Of everything else what waits is kept open here.
+    void keep(const DescriptorName& name,
+              std::span<const shm::Descriptor> descriptors,
+              uint64_t now_ns);
+    // Kept by an earlier keeper, and still the manager's.
+    void found(const DescriptorName& name, std::span<const shm::Descriptor> descriptors);
+    void drop(const DescriptorName& name, uint64_t now_ns);
+    // What a successor would begin with. The sessions are worth nothing without it.
+    void drop_segments(uint64_t now_ns);
+
+    // Tells what is due, as far as there is room.
+    void flush(uint64_t now_ns);
+    // Segments and brokers that the manager has not heard of; they wait for room alone.
+    [[nodiscard]] bool urgent() const { return !urgent_.empty(); }
+    // When the next batch of sessions may leave; shm::kNever: there is none.
+    [[nodiscard]] uint64_t next_due_ns() const;
+    // That the manager has been told of, and that are wanted.
+    [[nodiscard]] size_t stored_sessions() const;
+
+  private:
+    struct Entry {
+        std::vector<int> descriptors;
+        std::vector<shm::Descriptor> own;  // the same ones, while they wait to be told of
+        dev_t device = 0;  // of the first descriptor: what it is, whatever its number
+        ino_t inode = 0;   // 0: it cannot be told from others (an anonymous inode)
+        bool wanted = false;
+        bool stored = false;
+        bool stale = false;  // stored, but as something else: taken out first
+    };
+
+    [[nodiscard]] static Entry entry_of(std::span<const shm::Descriptor> descriptors);
+    [[nodiscard]] static size_t size_of(const DescriptorName& name, const Entry& entry);
+    [[nodiscard]] static bool make_own(Entry& entry);
+    [[nodiscard]] bool is_settled(const DescriptorName& name) const;
+    void change(const DescriptorName& name, uint64_t now_ns);
+    [[nodiscard]] bool tell(const DescriptorName& name);
+    [[nodiscard]] bool take_out(const DescriptorName& name);
+
+    ServiceNotices& notices_;
+    std::map<DescriptorName, Entry> entries_;
+    std::deque<DescriptorName> urgent_;
+    std::deque<DescriptorName> sessions_;
+    uint64_t paused_until_ns_ = 0;
+    size_t names_size_ = 0;
+    bool said_full_ = false;
+};
+
+}  // namespace dibs

@@ -1,0 +1,35 @@
+// broker/takeover/lent_socket.hpp -- what a service manager passes to the process that it starts: a
+// listening socket that it lends, and what it has stored for us.
+//
+// The protocol of sd_listen_fds_with_names(3), without its library: $LISTEN_PID names the process
+// that is meant, $LISTEN_FDS counts descriptors from 3 on, $LISTEN_FDNAMES has their names. The
+// socket's name stays the manager's: no broker removes it. That is remembered in the environment,
+// for every broker that is started later.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "shm/descriptor.hpp"
+
+namespace dibs {
+
+struct PassedDescriptor {
+    std::string name;
+    shm::Descriptor descriptor;
+};
+
+struct PassedDescriptors {
+    shm::Descriptor listener;              // invalid if nobody lends one
+    std::vector<PassedDescriptor> stored;  // everything else: unlooked at, but for its name
+};
+
+// Takes them. Before any thread is started. Throws std::runtime_error if what is lent is not one
+// socket that a broker can listen on.
+[[nodiscard]] PassedDescriptors passed_descriptors();
+
+// To this process, or to the one that started it.
+[[nodiscard]] bool is_socket_lent();
+
+}  // namespace dibs

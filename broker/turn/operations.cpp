@@ -1,0 +1,498 @@
+// broker/turn/operations.cpp -- from a submission entry to a command of the core.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/turn/operations.hpp"
+
+#include <cassert>
+#include <cstring>
+#include <limits>
+
+#include "shm/operation.hpp"
+
+namespace dibs {
+
+using shm::Op;
+using shm::Reason;
+namespace OpFlag = shm::OpFlag;
+
+namespace {
+
+constexpr uint64_t kLongest = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+
+// A duration as the client wrote it: never negative, never one that only overflows.
+bool valid_duration(uint64_t ns) {
+    return ns <= kLongest || ns == shm::kNever;
+}
+
+uint8_t flags_of(Op op) {
+    switch (op) {
+        case Op::kClaim:
+            return OpFlag::kQuiet | OpFlag::kReject | OpFlag::kCold | OpFlag::kWait;
+        case Op::kAnnounce:
+            return OpFlag::kQuiet | OpFlag::kThenReady | OpFlag::kOn;
+        case Op::kRefuse:
+            return OpFlag::kQuiet | OpFlag::kTryAgain;
+        case Op::kAdopt:
+            return 0;  // its result is what it is for
+        case Op::kDone:
+            return OpFlag::kQuiet | OpFlag::kThenReady;
+        case Op::kProtect:
+            return OpFlag::kQuiet | OpFlag::kOn;
+        default:
+            return OpFlag::kQuiet;
+    }
+}
+
+bool carries_payload(Op op) {
+    return op == Op::kClaim || op == Op::kAnnounce || op == Op::kConfirm || op == Op::kDone;
+}
+
+bool single_choice(uint8_t flags) {
+    const unsigned when = flags & (OpFlag::kReject | OpFlag::kCold | OpFlag::kWait);
+    return (when & (when - 1)) == 0;
+}
+
+uint32_t row_of(uint64_t id) {
+    return static_cast<uint32_t>(id);
+}
+
+struct GrantLines {
+    uint32_t stride;
+    uint32_t lines;
+};
+
+GrantLines grant_lines(const shm::PoolRow& pool, uint32_t units) {
+    const uint32_t stride = grant_stride(pool);
+    return {stride, room_lines(sizeof(shm::GrantHead) + uint64_t{units} * stride)};
+}
+
+}  // namespace
+
+Operations::Operations(core::Core& core, Quotas& quotas, Pledges& pledges, UidAccounts& accounts)
+    : core_(core), quotas_(quotas), pledges_(pledges), accounts_(accounts) {
+    slot_rooms_.reserve(core.slots_max());
+    own_results_.reserve(kOwnResultsMax + 1);
+    silenced_.reserve(1024);
+    ruled_.reserve(1024);
+}
+
+void Operations::begin_turn() {
+    own_results_.clear();
+    silenced_.clear();
+    ruled_.clear();
+    gone_cursor_ = 0;
+}
+
+void Operations::apply(Session& session,
+                       const shm::Submission& entry,
+                       std::span<const uint8_t> payload) {
+    if (entry.op == Op::kClaim) return claim(session, entry, payload);
+    if (entry.op > Op::kAdopt || (entry.flags & ~flags_of(entry.op)) != 0) {
+        return own_result(session, entry, Reason::kMalformed);
+    }
+    if (payload.size() != entry.payload_size || (!payload.empty() && !carries_payload(entry.op))) {
+        return own_result(session, entry, Reason::kPayload);
+    }
+    switch (entry.op) {
+        case Op::kCancel:
+            return cancel(session, entry);
+        case Op::kRelease:
+        case Op::kFail:
+            return release(session, entry);
+        case Op::kKeepalive:
+            return keepalive(session, entry);
+        case Op::kAdopt:
+            return adopt(session, entry);
+        case Op::kAnnounce:
+            return announce(session, entry, payload);
+        case Op::kReady:
+        case Op::kConfirm:
+        case Op::kRefuse:
+        case Op::kDone:
+        case Op::kWithdraw:
+        case Op::kProtect:
+            return worker_word(session, entry, payload);
+        default:  // kNop
+            if (entry.id != 0) session.free_ended(entry.tag);
+            return own_result(session, entry, Reason::kOk);
+    }
+}
+
+Reason Operations::claim_refusal(const Session& session,
+                                 const shm::Submission& entry,
+                                 std::span<const uint8_t> payload) {
+    if ((entry.flags & ~flags_of(Op::kClaim)) != 0 || !single_choice(entry.flags) ||
+        !valid_duration(entry.id) || entry.fence > kLongest) {
+        return Reason::kMalformed;
+    }
+    if (payload.size() != entry.payload_size || (!payload.empty() && !claims_.read(payload))) {
+        return Reason::kPayload;
+    }
+    if (!payload.empty() && !Quotas::priority(session, claims_.priority())) {
+        const auto most = static_cast<uint32_t>(session.allowance->priority_max);
+        return ruled(Reason::kNotAllowed, {shm::RuleKey::kPriorityMax, most});
+    }
+    if (!payload.empty() && !quotas_.account(session, claims_.terms().account)) {
+        return ruled(Reason::kNotAllowed, {shm::RuleKey::kAccount, 0});
+    }
+    if (!payload.empty() && !claims_.terms().labels.empty() && !quotas_.reads_labels(entry.pool)) {
+        return ruled(Reason::kPayload, {shm::RuleKey::kOrder, 0});
+    }
+    if (const Reason refusal = tag_refusal(session, entry.tag); refusal != Reason::kOk) {
+        return refusal;
+    }
+    if (!payload.empty()) {
+        const core::ClaimTerms& terms = claims_.terms();
+        for (const auto labels : {terms.labels, terms.provisionable}) {
+            const Reason refusal = quotas_.bring(session, entry.pool, payload.size(), labels);
+            if (refusal != Reason::kOk) {
+                return ruled(refusal, quotas_.limit(session, payload.size()));
+            }
+        }
+    }
+    const Reason refusal = pool_refusal(session, entry.pool);
+    if (refusal == Reason::kNotAllowed) return ruled(refusal, {shm::RuleKey::kPools, 0});
+    return refusal == Reason::kLimit ? ruled(refusal, quotas_.limit(session, 0)) : refusal;
+}
+
+Reason Operations::pool_refusal(const Session& session, uint32_t pool) {
+    const bool strict = pool < core_.pools() && core_.pool(pool).mode == shm::ExpiryMode::kStrict;
+    if (strict && !session.peer.killable) return Reason::kUnkillable;
+    return quotas_.claim(session, pool);
+}
+
+bool Operations::is_plain_claim(const shm::Submission& entry) {
+    const uint64_t first_half = shm::key_word(entry);
+    uint64_t second_half = 0;
+    std::memcpy(&second_half, entry.key + sizeof(first_half), sizeof(second_half));
+    return entry.op == Op::kClaim && (entry.flags & ~flags_of(Op::kClaim)) == 0 &&
+           single_choice(entry.flags) && valid_duration(entry.id) && entry.fence <= kLongest &&
+           entry.payload_size == 0 && (first_half | second_half) == 0;
+}
+
+// The client takes the tag that it gave back last, or one that it has not used yet.
+uint16_t Operations::tag_to_come(const Session& session) {
+    const bool free = session.tags[session.claimed_tag].first == shm::kNoRow;
+    return free ? session.claimed_tag : static_cast<uint16_t>(session.claimed_tag + 1);
+}
+
+TagRoom Operations::room_to_come(const Session& session, const GrantSize& size) const {
+    if (size.pool >= core_.pools()) return {};
+    const shm::PoolRow& pool = core_.pool(size.pool);
+    const GrantLines needed = grant_lines(pool, size.units);
+    return {.first = session.rooms.to_come(needed.lines),
+            .lines = needed.lines,
+            .stride = needed.stride,
+            .answer_place = grant_answer_place(pool)};
+}
+
+// A tag that is out of range, or whose lease has not ended: the core says kLimit, too, but a room
+// must not be taken for it.
+Reason Operations::tag_refusal(const Session& session, uint16_t tag) {
+    if (tag >= session.tags.size()) return Reason::kLimit;
+    const TagRoom& room = session.tags[tag];
+    return room.first != shm::kNoRow && !room.ended() ? Reason::kLimit : Reason::kOk;
+}
+
+// The grant room: a head, then a region for each unit. Pools and sizes that the core will reject
+// need none. False: there is no room.
+bool Operations::take_grant_room(Session& session,
+                                 uint16_t tag,
+                                 const GrantSize& size,
+                                 GrantRoom* taken) {
+    if (size.pool >= core_.pools() || size.units == 0 || size.units > shm::kUnitsMax) return true;
+    const shm::PoolRow& pool = core_.pool(size.pool);
+    const auto [stride, lines] = grant_lines(pool, size.units);
+    if (session.tags[tag].ended()) session.free_tag(tag, session.tags[tag].unread);
+    const uint32_t first = session.take_room(lines);
+    if (first == shm::kNoRow) return false;
+    // The client read this line at an earlier grant: to have it back takes as long as the decision.
+    __builtin_prefetch(session.payload + size_t{first} * shm::kLineSize, 1);
+    session.tags[tag] = {.first = first,
+                         .lines = lines,
+                         .stride = stride,
+                         .answer_place = grant_answer_place(pool),
+                         .ingested_ns = core_.now()};
+    *taken = {first, lines};
+    return true;
+}
+
+void Operations::claim(Session& session,
+                       const shm::Submission& entry,
+                       std::span<const uint8_t> payload) {
+    core::Claim command;
+    command.session = session.row;
+    command.tag = entry.tag;
+    command.units = entry.units;
+    command.pool = entry.pool;
+    command.user_data = entry.user_data;
+    command.timeout_ns = entry.id;
+    command.interval_ns = entry.fence;
+    std::memcpy(command.key.data(), entry.key, sizeof(entry.key));
+    if ((entry.flags & OpFlag::kReject) != 0) command.when_busy = shm::WhenBusy::kReject;
+    if ((entry.flags & OpFlag::kCold) != 0) command.when_busy = shm::WhenBusy::kCold;
+    command.when_busy_given =
+        (entry.flags & (OpFlag::kReject | OpFlag::kCold | OpFlag::kWait)) != 0;
+    command.payload = payload;
+    command.refusal = claim_refusal(session, entry, payload);
+    GrantRoom room;
+    if (command.refusal == Reason::kOk &&
+        !take_grant_room(session, entry.tag, {entry.pool, entry.units}, &room)) {
+        const uint32_t lines = grant_lines(core_.pool(entry.pool), entry.units).lines;
+        const auto bytes = static_cast<uint32_t>(lines * shm::kLineSize);
+        command.refusal = ruled(Reason::kNoRoom, {shm::RuleKey::kDownPayload, bytes});
+    }
+    command.room = room.first;
+    command.room_lines = room.lines;
+    if (command.refusal == Reason::kOk) {  // else either may be any number
+        session.claimed_pool = entry.pool;
+        session.claimed_tag = entry.tag;
+    }
+    pledges_.claim(session, command);
+    const bool brought = !payload.empty() && command.refusal == Reason::kOk;
+    if (brought) command.priority = claims_.priority();
+    core::ClaimTerms terms;
+    if (entry.pool < core_.pools() && core_.pool(entry.pool).order == shm::PoolOrder::kAccount) {
+        if (brought) terms = claims_.terms();
+        if (!brought || !claims_.says_preempt()) {
+            const PoolPreempt preempt =
+                entry.pool < preempts_.size() ? preempts_[entry.pool] : PoolPreempt{};
+            terms.preempt_mode = preempt.mode;
+            terms.preempt_grace_ns = preempt.grace_ns;
+        }
+        if (command.refusal == Reason::kOk) accounts_.admit(session);
+        if (terms.account.empty()) terms.account = session.charged_to;
+        command.terms = &terms;
+    }
+    core_.apply(command);
+}
+
+void Operations::set_preempt(uint32_t pool, const PoolPreempt& preempt) {
+    if (pool >= preempts_.size()) preempts_.resize(pool + 1);
+    preempts_[pool] = preempt;
+}
+
+void Operations::cancel(Session& session, const shm::Submission& entry) {
+    const size_t first = core_.decisions().size();
+    core_.apply(core::Cancel{session.row, entry.tag, entry.user_data});
+    // A grant that has not been read yet may still be looked at.
+    if (after(entry, first) == Reason::kOk) session.free_tag(entry.tag, session.completion_tail);
+}
+
+void Operations::release(Session& session, const shm::Submission& entry) {
+    const uint32_t row = row_of(entry.id);
+    const uint16_t tag = row < core_.leases_max() ? core_.lease(row).tag : uint16_t{0};
+    const size_t first = core_.decisions().size();
+    core_.apply(
+        core::Release{session.row, entry.op == Op::kFail, entry.id, entry.fence, entry.user_data});
+    const Reason reason = after(entry, first);
+    // Who knows id and fence has read the grant.
+    if (reason == Reason::kOk) session.free_tag(tag, 0);
+    if (reason == Reason::kAlreadyEnded) {
+        give_up(session, entry.id);
+        give_up_claim(session, entry);
+        if (shm::key_word(entry) != 0) session.free_ended(entry.tag);  // the lease's own tag
+    }
+}
+
+// The lease was taken and its claim waits again, or has been granted again: who gives the one back
+// wants the other no more. Its library has forgotten the tag, so nothing is told of it.
+void Operations::give_up_claim(Session& session, const shm::Submission& entry) {
+    const uint64_t number = shm::key_word(entry);
+    if (number == 0 || entry.tag >= session.tags.size()) return;
+    if (core_.number_of_tag(session.row, entry.tag) != number) return;
+    const size_t first = core_.decisions().size();
+    core_.apply(core::Cancel{session.row, entry.tag, entry.user_data});
+    const auto decisions = core_.decisions();
+    for (size_t i = first; i < decisions.size(); ++i) {
+        const bool end = decisions[i].kind == core::DecisionKind::kEnd;
+        const bool result = decisions[i].kind == core::DecisionKind::kResult;
+        if (result || (end && decisions[i].claim == number)) {
+            silenced_.push_back(static_cast<uint32_t>(i));
+        }
+    }
+    session.free_tag(entry.tag, session.completion_tail);
+}
+
+// The lease has ended in this very turn, before its release was read, and its holder, who has said
+// that it is done with it, may claim with its tag again.
+void Operations::give_up(Session& session, uint64_t id) {
+    for (const core::Decision& decision : core_.decisions()) {
+        if (decision.kind != core::DecisionKind::kLeaseEnd || decision.id != id) continue;
+        if (decision.session == session.row && session.tags[decision.tag].first == decision.room) {
+            session.free_tag(decision.tag, session.completion_tail);
+        }
+    }
+}
+
+void Operations::keepalive(Session& session, const shm::Submission& entry) {
+    const auto interval = shm::key_word(entry);
+    if (interval > kLongest) return own_result(session, entry, Reason::kMalformed);
+    const size_t first = core_.decisions().size();
+    core_.apply(core::Keepalive{session.row, entry.id, entry.fence, interval, entry.user_data});
+    after(entry, first);
+}
+
+// The room is as large as the grant's was; of a lease that is not there the core says so.
+void Operations::adopt(Session& session, const shm::Submission& entry) {
+    const uint32_t row = row_of(entry.id);
+    const bool there = row < core_.leases_max() &&
+                       core_.lease(row).state != shm::LeaseState::kFree &&
+                       core::row_id(core_.lease(row).head.generation, row) == entry.id;
+    core::Adopt command;
+    command.session = session.row;
+    command.tag = entry.tag;
+    command.lease = entry.id;
+    command.fence = entry.fence;
+    command.user_data = entry.user_data;
+    command.refusal = tag_refusal(session, entry.tag);
+    GrantRoom room;
+    if (command.refusal == Reason::kOk && there) {
+        const shm::LeaseRow& lease = core_.lease(row);
+        const bool strict = lease.mode == shm::ExpiryMode::kStrict;
+        if (strict && !session.peer.killable) {
+            command.refusal = Reason::kUnkillable;
+        } else if (!take_grant_room(session, entry.tag, {lease.pool, lease.units}, &room)) {
+            command.refusal = Reason::kNoRoom;
+        }
+    }
+    command.room = room.first;
+    command.room_lines = room.lines;
+    const size_t first = core_.decisions().size();
+    core_.apply(command);
+    const bool adopted = core_.decisions()[first].kind == core::DecisionKind::kAdopted;
+    if (!adopted && command.room != shm::kNoRow) session.free_tag(entry.tag, 0);
+}
+
+void Operations::announce(Session& session,
+                          const shm::Submission& entry,
+                          std::span<const uint8_t> payload) {
+    collect_gone();
+    Announcement announcement;
+    core::Announce command;
+    command.session = session.row;
+    command.pool = entry.pool;
+    command.worker_tag = entry.id;
+    command.user_data = entry.user_data;
+    command.is_protected = (entry.flags & OpFlag::kOn) != 0;
+    command.ready = (entry.flags & OpFlag::kThenReady) != 0;
+    uint32_t lines = 0;
+    command.refusal = quotas_.announce(session, entry.pool);
+    if (command.refusal == Reason::kOk && !announcements_.read(payload, announcement)) {
+        command.refusal = Reason::kPayload;
+    }
+    if (command.refusal == Reason::kOk) {
+        command.refusal = quotas_.bring(
+            session, entry.pool, announcement.attributes.size(), announcement.labels());
+    }
+    if (command.refusal == Reason::kOk && entry.pool < core_.pools()) {
+        command.name = announcement.name;
+        command.labels = announcement.labels();
+        command.attributes = announcement.attributes;
+        lines = slot_room_lines(core_.pool(entry.pool));
+        const uint32_t credit = session.sizes.completion_entries - session.sizes.submission_entries;
+        if (shm::kCompletionsPerSlot * (session.slots + 1) <= credit)
+            command.room = session.take_room(lines);
+        if (command.room == shm::kNoRow) command.refusal = Reason::kNoRoom;
+    }
+    const size_t first = core_.decisions().size();
+    core_.apply(command);
+    const auto decisions = core_.decisions();
+    const bool announced =
+        decisions.size() > first && decisions[first].kind == core::DecisionKind::kAnnounced;
+    if (!announced) {
+        if (command.room != shm::kNoRow) session.free_room(command.room, lines, 0);
+        return;
+    }
+    SlotRoom& room = room_of_slot(row_of(decisions[first].id));
+    if (room.session == nullptr) {
+        room = {&session, command.room, lines};
+        ++session.slots;
+    } else {  // announced again: the slot keeps the room that it has
+        session.free_room(command.room, lines, 0);
+    }
+    if ((entry.flags & OpFlag::kQuiet) != 0) silenced_.push_back(static_cast<uint32_t>(first));
+}
+
+void Operations::worker_word(Session& session,
+                             const shm::Submission& entry,
+                             std::span<const uint8_t> payload) {
+    using Kind = core::WorkerWord::Kind;
+    if (entry.fence > std::numeric_limits<uint32_t>::max()) {
+        return own_result(session, entry, Reason::kMalformed);
+    }
+    core::WorkerWord word;
+    word.session = session.row;
+    word.slot = entry.id;
+    word.round = static_cast<uint32_t>(entry.fence);
+    word.user_data = entry.user_data;
+    word.answer = payload;
+    word.then_ready = (entry.flags & OpFlag::kThenReady) != 0;
+    word.try_again = (entry.flags & OpFlag::kTryAgain) != 0;
+    switch (entry.op) {
+        case Op::kReady:
+            word.kind = Kind::kReady;
+            break;
+        case Op::kConfirm:
+            word.kind = Kind::kConfirm;
+            break;
+        case Op::kRefuse:
+            word.kind = Kind::kRefuse;
+            word.code = static_cast<int64_t>(shm::key_word(entry));
+            break;
+        case Op::kDone:
+            word.kind = Kind::kDone;
+            break;
+        case Op::kWithdraw:
+            word.kind = Kind::kWithdraw;
+            break;
+        default:
+            word.kind = (entry.flags & OpFlag::kOn) != 0 ? Kind::kProtect : Kind::kUnprotect;
+    }
+    const size_t first = core_.decisions().size();
+    core_.apply(word);
+    after(entry, first);
+}
+
+void Operations::own_result(Session& session, const shm::Submission& entry, Reason reason) {
+    if (reason == Reason::kOk && (entry.flags & OpFlag::kQuiet) != 0) return;
+    own_results_.push_back({&session, entry.user_data, reason});
+}
+
+Reason Operations::after(const shm::Submission& entry, size_t first) {
+    const auto decisions = core_.decisions();
+    assert(decisions.size() > first && decisions[first].kind == core::DecisionKind::kResult);
+    const Reason reason = decisions[first].reason;
+    if (reason == Reason::kOk && (entry.flags & OpFlag::kQuiet) != 0) {
+        silenced_.push_back(static_cast<uint32_t>(first));
+    }
+    return reason;
+}
+
+void Operations::collect_gone() {
+    const auto decisions = core_.decisions();
+    for (; gone_cursor_ < decisions.size(); ++gone_cursor_) {
+        const core::Decision& decision = decisions[gone_cursor_];
+        if (decision.kind != core::DecisionKind::kSlotGone) continue;
+        if (slot_room(row_of(decision.id)).session == nullptr) continue;
+        SlotRoom& room = room_of_slot(row_of(decision.id));
+        // An assignment that has not been read yet may still be looked at.
+        room.session->free_room(room.first, room.lines, room.session->completion_tail);
+        --room.session->slots;
+        room = SlotRoom{};
+    }
+}
+
+// Never more than are reserved.
+SlotRoom& Operations::room_of_slot(uint32_t slot) {
+    if (slot >= slot_rooms_.size()) slot_rooms_.resize(size_t{slot} + 1);
+    return slot_rooms_[slot];
+}
+
+void Operations::forget(const Session& session) {
+    for (uint32_t slot = core_.first_slot_of(session.row); slot != shm::kNoRow;
+         slot = core_.next_slot_of(slot)) {
+        if (slot_room(slot).session == &session) room_of_slot(slot) = SlotRoom{};
+    }
+}
+
+}  // namespace dibs

@@ -1,0 +1,155 @@
+// broker/turn/operations.hpp -- from a submission entry to a command of the core.
+//
+// Works on copies alone. What cannot be a command of the core (an operation that is not one, a
+// flag that nobody has defined, a payload that is no table) is answered here and leaves no trace
+// in the core; a claim is always handed on, with the reason for its refusal, so that it has its
+// number and its one end like any other.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "broker/admission/quotas.hpp"
+#include "broker/config/config.hpp"
+#include "broker/config/uid_accounts.hpp"
+#include "broker/core/core.hpp"
+#include "broker/session/session.hpp"
+#include "broker/turn/payload.hpp"
+#include "broker/turn/pledges.hpp"
+#include "shm/ring.hpp"
+#include "shm/rule.hpp"
+
+namespace dibs {
+
+// The answer to an operation that the core has not seen.
+struct OwnResult {
+    Session* session;
+    uint64_t user_data;
+    shm::Reason reason;
+};
+
+// How a grant room of this pool is laid out: one unit's region, with two answers in it, and the
+// first one's place.
+constexpr uint32_t grant_stride(const shm::PoolRow& pool) {
+    return static_cast<uint32_t>(shm::round_up(
+        sizeof(shm::GrantSlot) + uint64_t{pool.attributes_max} + uint64_t{2} * pool.answer_max, 8));
+}
+constexpr uint32_t grant_answer_place(const shm::PoolRow& pool) {
+    return static_cast<uint32_t>(sizeof(shm::GrantSlot)) + pool.attributes_max;
+}
+
+// The lines that a slot of this pool takes in its worker's DOWN.
+constexpr uint32_t slot_room_lines(const shm::PoolRow& pool) {
+    return room_lines(uint64_t{pool.payload_max} + sizeof(shm::GrantSlot));
+}
+
+// The room in a worker's DOWN that a slot's assignments use.
+struct SlotRoom {
+    Session* session = nullptr;
+    uint32_t first = shm::kNoRow;
+    uint32_t lines = 0;
+};
+
+class Operations {
+  public:
+    Operations(core::Core& core, Quotas& quotas, Pledges& pledges, UidAccounts& accounts);
+
+    void apply(Session& session, const shm::Submission& entry, std::span<const uint8_t> payload);
+    void begin_turn();
+    // More answers of its own than the log should be asked to hold.
+    [[nodiscard]] bool full() const { return own_results_.size() >= kOwnResultsMax; }
+
+    [[nodiscard]] std::span<const OwnResult> own_results() const { return own_results_; }
+    // Places in Core::decisions() of results that nobody wants to hear, in order.
+    [[nodiscard]] std::span<const uint32_t> silenced() const { return silenced_; }
+    // Places of claims that a key of the configuration has refused, in order, and the keys.
+    struct Ruled {
+        size_t place;
+        shm::Rule rule;
+    };
+    [[nodiscard]] std::span<const Ruled> ruled() const { return ruled_; }
+
+    // Frees the rooms of slots that the core has said are gone. A row can be taken again in the
+    // same turn, so this is also done before each announcement.
+    void collect_gone();
+    [[nodiscard]] const SlotRoom& slot_room(uint32_t slot) const {
+        static constexpr SlotRoom kNone;
+        return slot < slot_rooms_.size() ? slot_rooms_[slot] : kNone;
+    }
+    void restore_slot_room(uint32_t slot, const SlotRoom& room) { room_of_slot(slot) = room; }
+    // The session is gone; its DOWN with it.
+    void forget(const Session& session);
+
+    // What a claim of the pool that does not say lets happen when a better one wants its slot.
+    void set_preempt(uint32_t pool, const PoolPreempt& preempt);
+
+    // --- what a claim would meet (broker/turn/prepared_grant.hpp)
+    struct GrantSize {
+        uint32_t pool;
+        uint32_t units;
+    };
+    // A claim that brings nothing but its times.
+    [[nodiscard]] static bool is_plain_claim(const shm::Submission& entry);
+    // Why the session may not claim from this pool now; kOk: it may.
+    [[nodiscard]] shm::Reason pool_refusal(const Session& session, uint32_t pool);
+    // The tag that the session's next claim has, most likely.
+    [[nodiscard]] static uint16_t tag_to_come(const Session& session);
+    // The room that its next grant of this size has; kNoRow: that cannot be said.
+    [[nodiscard]] TagRoom room_to_come(const Session& session, const GrantSize& size) const;
+
+  private:
+    [[nodiscard]] SlotRoom& room_of_slot(uint32_t slot);
+    static constexpr size_t kOwnResultsMax = 64;
+
+    void claim(Session& session, const shm::Submission& entry, std::span<const uint8_t> payload);
+    [[nodiscard]] shm::Reason claim_refusal(const Session& session,
+                                            const shm::Submission& entry,
+                                            std::span<const uint8_t> payload);
+    // Of the claim that comes next.
+    shm::Reason ruled(shm::Reason refusal, shm::Rule rule) {
+        ruled_.push_back({core_.decisions().size(), rule});
+        return refusal;
+    }
+    [[nodiscard]] static shm::Reason tag_refusal(const Session& session, uint16_t tag);
+    struct GrantRoom {
+        uint32_t first = shm::kNoRow;
+        uint32_t lines = 0;
+    };
+    [[nodiscard]] bool take_grant_room(Session& session,
+                                       uint16_t tag,
+                                       const GrantSize& size,
+                                       GrantRoom* taken);
+    void cancel(Session& session, const shm::Submission& entry);
+    void release(Session& session, const shm::Submission& entry);
+    void give_up(Session& session, uint64_t id);
+    void give_up_claim(Session& session, const shm::Submission& entry);
+    void keepalive(Session& session, const shm::Submission& entry);
+    void adopt(Session& session, const shm::Submission& entry);
+    void announce(Session& session, const shm::Submission& entry, std::span<const uint8_t> payload);
+    void worker_word(Session& session,
+                     const shm::Submission& entry,
+                     std::span<const uint8_t> payload);
+    void own_result(Session& session, const shm::Submission& entry, shm::Reason reason);
+    // Of the command whose decisions begin at `first`: silence its result if it is good and the
+    // client asked for quiet. Returns the result's reason.
+    shm::Reason after(const shm::Submission& entry, size_t first);
+
+    core::Core& core_;
+    Quotas& quotas_;
+    Pledges& pledges_;
+    UidAccounts& accounts_;
+    AnnouncementReader announcements_;
+    ClaimReader claims_;
+    std::vector<PoolPreempt> preempts_;  // by pool row, as far as they are configured
+    std::vector<OwnResult> own_results_;
+    std::vector<uint32_t> silenced_;
+    std::vector<Ruled> ruled_;
+    // By slot row, as far as workers have announced slots: those of counted pools have no rooms,
+    // and what is reserved for them is never touched.
+    std::vector<SlotRoom> slot_rooms_;
+    size_t gone_cursor_ = 0;  // decisions below it have been looked at
+};
+
+}  // namespace dibs

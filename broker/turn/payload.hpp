@@ -1,0 +1,68 @@
+// broker/turn/payload.hpp -- the two tables that clients send, verified before anything is
+// believed.
+//
+// The bytes are the turn's own copy. Limits of depth and number keep the verifier at a fraction
+// of a microsecond, whatever the bytes are. schemas/claim.fbs declares the tables.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "broker/core/command.hpp"
+#include "shm/layout.hpp"
+
+namespace dibs {
+
+// A ClaimPayload within its limits; no bytes at all are one, too.
+[[nodiscard]] bool valid_claim_payload(std::span<const uint8_t> bytes);
+
+// What a claim's payload says to the broker. Views into the bytes and into the reader; as long as
+// both.
+class ClaimReader {
+  public:
+    // False if the bytes are not a ClaimPayload within its limits: then nothing has been said.
+    [[nodiscard]] bool read(std::span<const uint8_t> bytes);
+
+    [[nodiscard]] const core::ClaimTerms& terms() const { return terms_; }
+    [[nodiscard]] int32_t priority() const { return priority_; }
+    // False: what the terms say of preemption is for its pool to say.
+    [[nodiscard]] bool says_preempt() const { return says_preempt_; }
+    // A bit for each preferred label, in the payload's order, that `labels` (each ended by a zero
+    // byte) do not have.
+    [[nodiscard]] uint32_t lacking(std::string_view labels) const;
+
+  private:
+    core::ClaimTerms terms_;
+    bool says_preempt_ = false;
+    int32_t priority_ = 1;
+    std::array<std::string_view, shm::kLabelsMax> labels_;
+    std::array<std::string_view, shm::kLabelsMax> preferred_;
+};
+
+// What a worker says of a slot. Views into the bytes, and into the reader's own attributes.
+struct Announcement {
+    std::string_view name;
+    std::array<std::string_view, shm::kLabelsMax> label_array;
+    uint32_t label_count = 0;
+    std::string_view attributes;  // "key=value", each ended by a zero byte
+
+    [[nodiscard]] std::span<const std::string_view> labels() const {
+        return {label_array.data(), label_count};
+    }
+};
+
+class AnnouncementReader {
+  public:
+    // False if the bytes are not an AnnouncePayload within its limits. `out` is good until the
+    // next read.
+    [[nodiscard]] bool read(std::span<const uint8_t> bytes, Announcement& out);
+
+  private:
+    std::array<char, shm::kPayloadMax> attributes_;
+};
+
+}  // namespace dibs

@@ -1,0 +1,82 @@
+// broker/turn/sleep.hpp -- when the broker rests, how deeply, and what wakes it.
+//
+// After its last work it spins for a while, but only while some client that it polls runs on
+// another CPU: on one's own CPU a spinning broker only delays the client that it waits for, so it
+// yields a few times and sleeps. Before it sleeps it arms the wake-up words of the polled sessions
+// and looks at their rings once more. It has no timer but the core's next due instant: idle means
+// no wake-up at all.
+//
+// Bells are registered edge-triggered and never read: the client holds them too, could clear
+// O_NONBLOCK and drain or fill them, and whoever read or wrote one would then block for ever.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <unistd.h>
+
+#include <cstdint>
+
+#include "broker/control/epoll.hpp"
+#include "broker/control/exchange.hpp"
+#include "broker/session/sessions.hpp"
+#include "broker/takeover/hang_watch.hpp"
+#include "broker/turn/clock.hpp"
+#include "broker/turn/publish.hpp"
+
+namespace dibs {
+
+class Sleep {
+  public:
+    // `hang_watch` rings if the turn hangs: armed while the broker is awake.
+    Sleep(Sessions& sessions,
+          Exchange& exchange,
+          Publisher& publisher,
+          const Clock& clock,
+          HangWatch hang_watch);
+
+    // Bell and death notice of a session. False if the kernel has no room for them.
+    [[nodiscard]] bool add(const Session& session);
+    void remove(const Session& session);
+
+    // Before the first turn.
+    void begin() { hang_watch_.arm(clock_.now()); }
+    // How long it spins after its last work; 0: it neither spins nor yields.
+    void set_spin(core::TimeNs spin_ns) { spin_ns_ = spin_ns; }
+    // There was work at `now`: rest() begins with spinning again.
+    void worked(core::TimeNs now);
+    // Something is due at `now`: what has happened comes first, if that was looked at long ago.
+    void look(core::TimeNs now);
+    // Nothing to do at `now`, nothing due before `until`: one step of rest, the next one deeper.
+    // True if it has spun and something came; `now` is then the instant before it was seen.
+    [[nodiscard]] bool rest(core::TimeNs& now, core::TimeNs until);
+
+  private:
+    enum class Event : uint32_t { kRequest, kBell, kDeath };
+
+    [[nodiscard]] bool watch(int fd, uint32_t events, Event what, uint32_t row) const;
+    [[nodiscard]] bool peer_elsewhere() const;
+    void publish_cpu();
+    [[nodiscard]] bool spin(core::TimeNs& now) const;
+    void block(core::TimeNs now, core::TimeNs until);
+    void leave_silent(core::TimeNs now);
+    [[nodiscard]] bool arm(core::TimeNs now);
+    void disarm();
+    // Takes what has happened; waits for it at most `wait_ns`.
+    void events(uint64_t wait_ns, bool slept);
+    [[nodiscard]] bool take_events(uint64_t wait_ns, bool slept);
+    void bell(Session& session, bool slept);
+
+    Sessions& sessions_;
+    Exchange& exchange_;
+    Publisher& publisher_;
+    const Clock& clock_;
+    HangWatch hang_watch_;
+    Epoll epoll_;
+    core::TimeNs spin_ns_ = 0;
+    core::TimeNs worked_ns_ = 0;
+    core::TimeNs looked_ns_ = 0;  // last look at the events
+    const uid_t own_uid_ = geteuid();
+    uint32_t yields_ = 0;
+    uint32_t cpu_ = 0xffffffffU;
+};
+
+}  // namespace dibs

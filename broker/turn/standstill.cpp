@@ -1,0 +1,72 @@
+// broker/turn/standstill.cpp -- time in which nobody decided what was due.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/turn/standstill.hpp"
+
+#include <algorithm>
+
+#include "shm/cpu.hpp"
+#include "shm/doorbell.hpp"
+
+namespace dibs {
+
+Standstill::Standstill(core::Core& core, Sessions& sessions, Clock& clock)
+    : core_(core), sessions_(sessions), clock_(clock) {
+    unread_.reserve(core.sessions_max());
+}
+
+core::TimeNs Standstill::latest(core::TimeNs now, core::TimeNs due) {
+    if (now < due) return std::max(core_.now(), now);
+    // A host that is late for everything would put it off for ever.
+    const core::TimeNs slack = due == slack_for_ ? 1 : std::max(now - due, kSlackNs);
+    slack_for_ = due;
+    return std::max({core_.now(), seen_, due - std::min(due, slack)});
+}
+
+core::TimeNs Standstill::at_late(core::TimeNs now, core::TimeNs due) {
+    if (!stands_) {
+        // What a cut turn has left is decided at that turn's time, however late it has become.
+        if (core_.cut()) return clock_.now();
+        begin(latest(now, due));
+    }
+    look();
+    seen_ = stands_ ? instant_ : clock_.now();
+    return seen_;
+}
+
+void Standstill::begin(core::TimeNs instant) {
+    instant_ = instant;
+    stands_ = true;
+    for (Session* session : sessions_.all()) {
+        if (session->ending || session->draining || session->sits_out) continue;
+        if (!session->up.maybe()) continue;
+        session->unread_until = session->up.head() + session->sizes.submission_entries;
+        session->heard_ns = instant;
+        unread_.push_back(session);
+        if (session->polled) continue;
+        sessions_.poll(session);
+        shm::disarm_submissions(*session->down);
+        session->down->cpu.store(shm::current_cpu(), std::memory_order_relaxed);
+    }
+    go_on_from(instant);
+}
+
+void Standstill::look() {
+    if (!stands_) return;
+    std::erase_if(unread_, [](const Session* session) {
+        // Who is not polled had nothing when it was looked at with its word set: what it has now is
+        // new. Nor may a line that comes and goes hold the time up.
+        return !session->polled || session->ending || session->draining || session->sits_out ||
+               session->up.head() >= session->unread_until || !session->up.maybe();
+    });
+    if (!unread_.empty()) return;
+    stands_ = false;
+    go_on_from(instant_);
+}
+
+// Whoever follows this broker counts from there, too.
+void Standstill::go_on_from(core::TimeNs instant) {
+    clock_.go_on_from(instant);
+    core_.set_clock_offset(clock_.offset());
+}
+
+}  // namespace dibs

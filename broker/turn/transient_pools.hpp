@@ -1,0 +1,48 @@
+// broker/turn/transient_pools.hpp -- pools that go when nobody uses them: made on the spot, or
+// named by the file no longer.
+//
+// Nobody uses a pool that has had no claim, no lease and no request to make it for as long as the
+// configuration says. Since when is kept here alone: after a takeover that time begins anew, so
+// that whoever was about to claim finds his pool. A pool that the file does not name any more goes
+// at once when nobody uses it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "broker/core/core.hpp"
+
+namespace dibs {
+
+class TransientPools {
+  public:
+    explicit TransientPools(core::Core& core) : core_(core) {}
+
+    void set_idle(core::TimeNs idle_ns) { idle_ns_ = idle_ns; }
+    void find();                    // those of an earlier broker
+    void asked_for(uint32_t pool);  // made, or wanted where it is, or to go
+    void note();                    // after a turn: which of them are in use
+    // The first instant at which one may go.
+    [[nodiscard]] core::TimeNs next_due() const { return due_ns_; }
+    // In a turn, before its commands: deletes those that are due. Whether there were any.
+    bool end_unused();
+
+  private:
+    struct Entry {
+        uint32_t pool;
+        core::TimeNs unused_since_ns;  // kNever: it is in use
+    };
+    [[nodiscard]] bool is_transient(uint32_t pool) const;
+    [[nodiscard]] bool leaves(uint32_t pool) const;
+    [[nodiscard]] core::TimeNs due(const Entry& entry) const;
+    void look_at(Entry& entry) const;
+    void find_first();
+
+    core::Core& core_;
+    std::vector<Entry> entries_;
+    core::TimeNs idle_ns_ = 0;
+    core::TimeNs due_ns_ = shm::kNever;  // the least of the entries'
+};
+
+}  // namespace dibs

@@ -1,0 +1,84 @@
+// broker/turn/turn_configuration.cpp -- makes pools and accounts as the file says.
+// SPDX-License-Identifier: Apache-2.0
+#include <stdexcept>
+#include <string>
+
+#include "broker/text/log.hpp"
+#include "broker/turn/turn.hpp"
+
+namespace dibs {
+
+// A pool that a successor cannot make as its file says by now stays as it was: whoever is attached
+// must not lose it.
+void Turn::set_pools(Config& config, bool takeover) {
+    for (PoolSettings& pool : config.pools) {
+        std::string why;
+        begin_unheard();
+        const bool set = core_.set_pool(pool.view(), &why) != shm::kNoRow;
+        if (!set && !takeover) throw std::runtime_error(why);
+        if (!set) log::warning(why + "; it stays as it was");
+        const uint32_t row = core_.find_pool(pool.name);
+        if (row != shm::kNoRow) {
+            operations_.set_preempt(row, pool.preempt);
+            uid_accounts_.set_equal(row, pool.equal_share);
+        }
+        finish_unheard();
+    }
+}
+
+// Who goes on with a STATE that was served from leaves them as they are: an administrator may have
+// changed them since the file was read.
+void Turn::set_accounts(const Config& config) {
+    file_accounts_.begin(config.accounts, config.account_default.has_value());
+    bool done = false;
+    while (!done) {
+        begin_unheard();
+        done = file_accounts_.step();
+        finish_unheard();
+    }
+}
+
+void Turn::take_over(Config* taken) {
+    taken_.reset(taken);
+    taken_pools_ = 0;
+    refused_.clear();
+    file_accounts_.begin(taken->accounts, taken->account_default.has_value());
+    uid_accounts_.configure(*taken, true);
+    drain_timeout_ns_ = taken->drain_timeout_ns;
+    transient_.set_idle(taken->created_pool_idle_ns);
+    sleep_.set_spin(taken->spin_ns);
+    penalty_.set_pause(taken->penalty_ns);
+    quotas_.set_policy(taken->policy, sessions_.all());
+}
+
+// A new pool brings some two hundred rows, so the turn's log may end before the pools do. False if
+// the rest must wait for the next turn.
+bool Turn::take_configuration() {
+    if (taken_ == nullptr) return true;
+    for (; taken_pools_ < taken_->pools.size(); ++taken_pools_) {
+        if (core_.turn_full()) return false;
+        std::string why;
+        PoolSettings& pool = taken_->pools[taken_pools_];
+        const uint32_t row = core_.set_pool(pool.view(), &why);
+        if (row == shm::kNoRow) {
+            refused_.push_back(why + "; it stays as it was");
+            log::warning(refused_.back());
+        } else {
+            operations_.set_preempt(row, pool.preempt);
+            uid_accounts_.set_equal(row, pool.equal_share);
+        }
+    }
+    for (const std::string& name : taken_->struck) {
+        if (core_.turn_full()) return false;
+        const uint32_t row = core_.find_pool(name);
+        if (row == shm::kNoRow) continue;
+        (void)core_.delete_pool(row, true);
+        transient_.asked_for(row);
+    }
+    if (!file_accounts_.step()) return false;
+    taken_.reset();
+    publish_all_ = true;
+    return true;
+}
+
+}  // namespace dibs

@@ -1,0 +1,126 @@
+// broker/turn/turn_start.cpp -- what comes before the first client is heard: the sessions of an
+// earlier broker above all.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+#include "broker/takeover/adoption.hpp"
+#include "broker/takeover/inheritance.hpp"
+#include "broker/turn/turn.hpp"
+
+namespace dibs {
+
+void Turn::prepare(Config& config, Inheritance& inheritance) {
+    drain_timeout_ns_ = config.drain_timeout_ns;
+    transient_.set_idle(config.created_pool_idle_ns);
+    sleep_.set_spin(config.spin_ns);
+    penalty_.set_pause(config.penalty_ns);
+    quotas_.set_policy(config.policy, {});
+    uid_accounts_.configure(config, false);
+    // The clock stands still from the broker's death on, or from before what it had not decided by
+    // then though it was due: it was stopped, or hung.
+    now_ = inheritance.takeover() ? standstill_.latest(death_of(inheritance), core_.next_turn())
+                                  : clock_.now();
+    adopt(inheritance);
+    end_the_lost();
+    const bool anew = !inheritance.takeover() || inheritance.restarted;
+    if (inheritance.asked_ns != 0) {
+        // It goes on, or begins: the order may have come when nobody could follow it any more.
+        begin_unheard();
+        drain(shm::kNever);
+        finish_unheard();
+    } else if (core_.draining() && anew) {  // what was to stop is to serve again
+        begin_unheard();
+        core_.apply(core::Drain{.on = false});
+        finish_unheard();
+    }
+    set_pools(config, inheritance.takeover());
+    if (!inheritance.goes_on()) set_accounts(config);
+    do {
+        begin_unheard();
+        finish_unheard();
+    } while (core_.work_left());
+    transient_.find();
+    publisher_.publish_all();
+    standstill_.begin(now_);  // until what was said meanwhile has been read
+    if (!draining_) return;
+    const uint64_t left = drain_left(inheritance.asked_ns);
+    drain(left);
+    stopped_ = drained() || left == 0;
+}
+
+// Of an order to stop that an earlier broker was given.
+uint64_t Turn::drain_left(uint64_t asked_ns) const {
+    if (asked_ns == kLongAgoNs) return 0;
+    if (asked_ns >= shm::kNever - drain_timeout_ns_) return shm::kNever;
+    const uint64_t end_ns = asked_ns + drain_timeout_ns_;
+    return end_ns - std::min(end_ns, Clock::monotonic());
+}
+
+// In broker time. Where nobody knows it: the last instant that STATE saw. The death is the last one
+// of a broker that served, and the offset may be a later one's, which died before it did: then the
+// sum may lie before all time.
+core::TimeNs Turn::death_of(const Inheritance& inheritance) const {
+    if (inheritance.restarted) return core_.now();
+    const uint64_t told = core_.head().clock_offset;
+    const uint64_t death = inheritance.death_ns + (told != 0 ? told : inheritance.clock_offset);
+    return death >> 63U != 0 ? core_.now() : death;
+}
+
+// What was committed and perhaps not told is told; everybody is woken once.
+void Turn::adopt(Inheritance& inheritance) {
+    Adoption adoption(core_, sessions_, operations_);
+    adoption.map(inheritance.sessions);
+    for (size_t place = 0; place < inheritance.sessions.size(); ++place) {
+        Session* session = adoption.adopt(place);
+        if (session == nullptr) continue;
+        adoption.take_hand(*session);
+        if (session->careful_until != 0) careful_.push_back(session);
+        session->heard_ns = now_;
+        quotas_.add(*session);
+        // As where its memory cannot be mapped: the next broker may find what this one lacks.
+        if (!sleep_.add(*session)) {
+            throw std::system_error(errno, std::generic_category(), "a session's bell");
+        }
+    }
+    if (sessions_.all().empty()) return;
+    adoption.restore_rooms();
+    answers_.repeat();
+    for (Session* session : sessions_.all()) {
+        sessions_.poll(session);
+        if (session->polled) shm::disarm_submissions(*session->down);
+    }
+    publisher_.set_sessions(sessions_.all().size());
+}
+
+// Sessions whose segments are not at hand: nobody can speak for them any more. What they held goes
+// back before the first client is heard.
+void Turn::end_the_lost() {
+    uint32_t row = 0;
+    do {
+        begin_unheard();
+        for (; row < core_.sessions_max() && !core_.turn_full(); ++row) {
+            if (core_.session(row).state == shm::SessionState::kOpen &&
+                sessions_.at(row) == nullptr)
+                core_.session_died(row);
+        }
+        finish_unheard();
+    } while (row < core_.sessions_max() || core_.work_left());
+}
+
+// A turn before anybody is heard; adopted sessions are answered as ever.
+void Turn::begin_unheard() {
+    core_.begin_turn(now_);
+    operations_.begin_turn();
+}
+
+void Turn::finish_unheard() {
+    core_.decide();
+    answers_.stage();
+    core_.commit();
+    answers_.store();
+    core_.clear();
+}
+
+}  // namespace dibs

@@ -1,0 +1,190 @@
+// tests/broker/admin/desk_test.cpp -- what whoever pulls is answered, however many turns that
+// takes.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/admin/desk.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/broker/core/core_fixture.hpp"
+
+namespace dibs::test {
+namespace {
+
+core::Limits with_a_short_log() {
+    core::Limits limits;
+    limits.accounts = 4;
+    limits.log_images = 4096;
+    limits.log_stores = 2048;
+    return limits;
+}
+
+class DeskTest : public tests::CoreFixture {
+  protected:
+    static constexpr uint32_t kWorkers = 600;
+    static constexpr core::TimeNs kAsked = 5000;
+
+    DeskTest() : CoreFixture(with_a_short_log()), quotas_(core()), desk_(core(), quotas_) {
+        turn(1, [&] {
+            core().set_pool({.name = "w",
+                             .kind = shm::PoolKind::kWorker,
+                             .order = shm::PoolOrder::kAccount,
+                             .queue_timeout_ns = 1000},
+                            nullptr);
+            core().apply(
+                core::Announce{.session = core().open_session({.uid = 1000}), .name = "attached"});
+        });
+    }
+    static AdminJob asking(const std::vector<std::string>& workers) {
+        AdminJob job;
+        job.is_admin = true;
+        job.request.ask = admin::Ask::pull;
+        job.request.pool = "w";
+        for (const std::string& worker : workers) {
+            job.request.pullers.push_back(std::make_unique<admin::PullerT>());
+            job.request.pullers.back()->worker = worker;
+        }
+        return job;
+    }
+    static std::vector<std::string> told(const AdminJob& job) {
+        std::vector<std::string> workers;
+        for (const auto& pulled : job.answer.pulled)
+            workers.push_back(pulled->worker);
+        return workers;
+    }
+    // All of them in one turn, and in those that go on with it.
+    uint32_t serve(const std::vector<AdminJob*>& jobs) {
+        uint32_t cuts = 0;
+        core().begin_turn(kAsked);
+        for (AdminJob* job : jobs)
+            desk_.serve(*job);
+        for (;; ++cuts) {
+            core().decide();
+            core().commit();
+            core().clear();
+            for (AdminJob* job : jobs) {
+                if (job->pulls) desk_.take_pulled(*job);
+            }
+            if (!core().cut()) return cuts;
+            core().begin_turn(kAsked);
+        }
+    }
+
+    Quotas quotas_;
+    Desk desk_;
+};
+
+TEST_F(DeskTest, TellsThatACallerIsRefusedBehindACut) {
+    const uint32_t holder = session();
+    for (uint32_t at = 0; at < kWorkers; at += 50) {
+        turn(2, [&] {
+            for (uint32_t worker = at; worker < at + 50; ++worker) {
+                const std::string name = "w" + std::to_string(worker);
+                core().apply(core::Report{.worker = name});
+                claim(holder, static_cast<uint16_t>(worker), 0);
+            }
+        });
+    }
+    AdminJob job = asking({"early", "attached", "late"});
+    EXPECT_GT(serve({&job}), 0U);  // what was assigned and not confirmed comes first
+    EXPECT_EQ(job.answer.code, admin::Code::refused);
+    ASSERT_EQ(job.answer.names.size(), 1U);
+    EXPECT_NE(job.answer.names[0].find("do not attach"), std::string::npos);
+    EXPECT_EQ(told(job), (std::vector<std::string>{"early", "late"}));
+}
+
+// Its slot is recovering, and under the lease still; rows of claims are others.
+TEST_F(DeskTest, TellsWhoseLeaseASlotIsUnderWhileHeIsBeingKilled) {
+    turn(1, [&] {
+        core().set_pool({.name = "t", .slots = 2, .expiry = shm::ExpiryMode::kStrict}, nullptr);
+    });
+    const uint32_t one = session(7);
+    const uint32_t other = session(8);
+    turn(2, [&] {
+        core().apply(core::Claim{.session = one, .pool = 1, .interval_ns = 1000});
+        core().apply(core::Claim{.session = other, .tag = 1, .pool = 1});
+    });
+    turn(2000, [&] { claim(other, 2, 1); });
+    ASSERT_EQ(core().lease(core().slot(1).holder).state, shm::LeaseState::kKilling);
+    AdminJob job;
+    job.is_admin = true;
+    job.request.ask = admin::Ask::slots;
+    job.request.pool = "t";
+    desk_.serve(job);
+    ASSERT_EQ(job.answer.slots.size(), 2U);
+    EXPECT_EQ(job.answer.slots[0]->state, "recovering");
+    EXPECT_EQ(job.answer.slots[0]->holder, 1U);
+    EXPECT_EQ(job.answer.slots[0]->holder_pid, 7U);
+    EXPECT_EQ(job.answer.slots[0]->account, "uid:7");
+}
+
+TEST_F(DeskTest, TellsAnotherUserNothingOfAnIdButThatItIsNotItsOwn) {
+    uint32_t session = 0;
+    turn(2, [&] {
+        core().set_pool({.name = "c", .slots = 1}, nullptr);
+        session = core().open_session({.uid = 1000});
+        core().apply(core::Claim{.session = session, .tag = 1, .pool = 1});  // holds
+        core().apply(core::Claim{.session = session, .tag = 2, .pool = 1});  // waits
+    });
+    const uint32_t lease = core().lease_of_tag(session, 1);
+    const uint32_t claim = core().claim_of_tag(session, 2);
+    ASSERT_NE(lease, shm::kNoRow);
+    ASSERT_NE(claim, shm::kNoRow);
+    const auto answer = [&](admin::Ask ask, uint64_t id) {
+        AdminJob job;
+        job.uid = 2000;
+        job.request.ask = ask;
+        job.request.id = id;
+        serve({&job});
+        return job.answer.code;
+    };
+    const uint64_t lease_id = core::row_id(core().lease(lease).head.generation, lease);
+    const uint64_t claim_id = core::row_id(core().claim(claim).head.generation, claim);
+    const uint64_t later = uint64_t{1} << 32U;  // the row's next use, which never was
+    for (const admin::Ask ask : {admin::Ask::release, admin::Ask::renew})
+        EXPECT_EQ(answer(ask, lease_id), answer(ask, lease_id + later));
+    for (const admin::Ask ask : {admin::Ask::explain, admin::Ask::cancel})
+        EXPECT_EQ(answer(ask, claim_id), answer(ask, claim_id + later));
+    EXPECT_EQ(core().lease_of_tag(session, 1), lease);
+    EXPECT_EQ(core().claim_of_tag(session, 2), claim);
+}
+
+TEST_F(DeskTest, DecidesInTheTurnWhetherTheBrokerIsUnused) {
+    uint32_t session = 0;
+    turn(2, [&] {
+        core().set_pool({.name = "c", .slots = 1}, nullptr);
+        session = core().open_session({.uid = 1000});
+    });
+    const auto ask = [&](bool is_admin) {
+        AdminJob job;
+        job.is_admin = is_admin;
+        job.request.ask = admin::Ask::stop_unused;
+        desk_.serve(job);
+        EXPECT_EQ(job.stops, job.answer.code == admin::Code::ok);
+        return job.answer.names.empty() ? std::string() : job.answer.names.front();
+    };
+    const auto claim_one = [&](uint16_t tag) {
+        core().apply(core::Claim{.session = session, .tag = tag, .pool = 1});
+    };
+    EXPECT_EQ(ask(true), "");
+    turn(3, [&] { claim_one(1); });
+    EXPECT_EQ(ask(true), "1 lease is held");
+    turn(4, [&] { claim_one(2); });
+    turn(5, [&] { claim_one(3); });
+    EXPECT_EQ(ask(true), "1 lease is held and 2 claims wait");
+    EXPECT_EQ(ask(false), "");
+}
+
+TEST_F(DeskTest, TellsTwoThatAskForTheSameWorkerInOneTurnOnceEach) {
+    AdminJob one = asking({"a", "b"});
+    AdminJob other = asking({"b", "c"});
+    EXPECT_EQ(serve({&one, &other}), 0U);
+    EXPECT_EQ(one.answer.code, admin::Code::ok);
+    EXPECT_EQ(told(one), (std::vector<std::string>{"a", "b"}));
+    EXPECT_EQ(told(other), (std::vector<std::string>{"b", "c"}));
+}
+
+}  // namespace
+}  // namespace dibs::test

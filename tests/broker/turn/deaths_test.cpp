@@ -1,0 +1,105 @@
+// tests/broker/turn/deaths_test.cpp -- many sessions end at once: a few of them a turn, and nothing
+// of them stays behind.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/turn/deaths.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tests/broker/bench.hpp"
+
+namespace dibs::test {
+namespace {
+
+using shm::Op;
+using shm::Outcome;
+
+constexpr core::Limits kMany = {
+    .pools = 4, .sessions = 64, .slots = 4096, .claims = 256, .leases = 256, .arena_blocks = 64};
+
+TEST(Deaths, AreTakenAFewATurnInTheirOrder) {
+    Bench bench(kMany);
+    bench.pool({.name = "gpu", .slots = 1});
+    std::vector<Session*> sessions;
+    for (int i = 0; i < 40; ++i)
+        sessions.push_back(&bench.open());
+    Session& last = *sessions.back();
+    bench.push(*sessions.front(), claim(1));
+    bench.turn();
+    bench.push(last, claim(1));
+    bench.turn();
+    for (Session* session : sessions) {
+        if (session != &last) bench.sessions.drain(session);
+    }
+    bench.turn();
+    EXPECT_EQ(bench.deaths.any(), true);
+    EXPECT_EQ(bench.sessions.all().size(), 24U);
+    EXPECT_EQ(bench.sessions.at(sessions[15]->row), nullptr);
+    EXPECT_EQ(bench.sessions.at(sessions[16]->row), sessions[16]);
+    const auto granted = bench.next(last);  // between them
+    ASSERT_TRUE(granted);
+    EXPECT_EQ(granted->outcome, Outcome::kGranted);
+    bench.turn();
+    EXPECT_EQ(bench.sessions.all().size(), 8U);
+    bench.turn();
+    EXPECT_EQ(bench.sessions.all().size(), 1U);
+    EXPECT_FALSE(bench.deaths.any());
+}
+
+// One that says much before its end counts as one, however often a turn has to look at it.
+TEST(Deaths, WaitForWhatTheDeadHaveSaid) {
+    Bench bench(kMany);
+    bench.pool({.name = "gpu", .slots = 1});
+    Session& talker = bench.open();
+    Session& other = bench.open();
+    for (uint16_t i = 0; i < talker.sizes.submission_entries; ++i)
+        bench.push(talker, word(Op::kRelease, 1, 1));
+    bench.sessions.drain(&talker);
+    bench.sessions.drain(&other);
+    for (int turns = 0; bench.deaths.any() && turns < 100; ++turns)
+        bench.turn();
+    EXPECT_TRUE(bench.sessions.all().empty());
+}
+
+// What one turn's log has no room for is given back in the next ones, when the session is no more.
+TEST(Deaths, LeaveNoRoomOfASlotThatIsStillToGo) {
+    Bench bench(kMany);
+    bench.pool({.name = "web", .kind = shm::PoolKind::kWorker, .payload_max = 64});
+    constexpr uint32_t kSlots = 3500;
+    shm::SessionSizes sizes;
+    sizes.completion_entries = 16384;  // four for each slot
+    sizes.down_payload = 1U << 20;
+    Session& worker = bench.open(sizes);
+    Session& survivor = bench.open();
+    const auto announce = [&](Session& session) {
+        shm::Submission entry;
+        entry.op = Op::kAnnounce;
+        bench.push(session, entry);
+        bench.turn();
+        const auto told = bench.next(session);
+        EXPECT_EQ(told->reason, shm::Reason::kOk);
+        bench.release_read(session);
+        return static_cast<uint32_t>(told->id);
+    };
+    std::vector<uint32_t> slots;
+    for (uint32_t i = 0; i < kSlots; ++i)
+        slots.push_back(announce(worker));
+    const uint32_t kept = announce(survivor);
+    ASSERT_EQ(bench.operations.slot_room(slots.back()).session, &worker);
+    const uint32_t row = worker.row;
+    bench.sessions.drain(&worker);
+    bench.turn();
+    EXPECT_EQ(bench.sessions.all().size(), 1U);
+    ASSERT_GT(bench.core.session(row).slots, 0U);
+    for (const uint32_t slot : slots)
+        ASSERT_EQ(bench.operations.slot_room(slot).session, nullptr) << slot;
+    EXPECT_EQ(bench.operations.slot_room(kept).session, &survivor);
+    while (bench.core.work_left())
+        bench.turn();
+    EXPECT_EQ(bench.core.session(row).slots, 0U);
+    EXPECT_EQ(bench.core.pool(0).slots, 1U);
+}
+
+}  // namespace
+}  // namespace dibs::test
