@@ -9,9 +9,9 @@
 #include <iostream>
 #include <set>
 
+#include "broker/text/line_wrap.hpp"
 #include "broker/text/number_option.hpp"
 #include "broker/text/parse_error.hpp"
-#include "broker/text/prose.hpp"
 #include "broker/text/spelling.hpp"
 #include "broker/text/terminal_text.hpp"
 #include "shm/layout.hpp"

@@ -31,20 +31,19 @@
 #include "broker/arguments.hpp"
 #include "broker/broker.hpp"
 #include "broker/config/config.hpp"
-#include "broker/config/config_copy.hpp"
 #include "broker/sandbox/multi_user.hpp"
 #include "broker/segments/failed_state.hpp"
 #include "broker/segments/loaded_state.hpp"
+#include "broker/takeover/descriptor_store.hpp"
 #include "broker/takeover/hang_watch.hpp"
 #include "broker/takeover/head_start.hpp"
 #include "broker/takeover/keeper.hpp"
 #include "broker/takeover/keeper_child.hpp"
 #include "broker/takeover/keeper_link.hpp"
-#include "broker/takeover/lent_socket.hpp"
 #include "broker/takeover/service_notice.hpp"
-#include "broker/takeover/stored_descriptors.hpp"
-#include "broker/text/lack.hpp"
+#include "broker/takeover/socket_activation.hpp"
 #include "broker/text/log.hpp"
+#include "broker/text/shortage.hpp"
 #include "broker/turn/time_slice.hpp"
 
 namespace {
@@ -83,7 +82,7 @@ void block_signals() {
     pthread_sigmask(SIG_BLOCK, &set, nullptr);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGTTOU, SIG_IGN);  // of a terminal that lets only what stands before it write
-    signal(SIGIO, SIG_IGN);    // of a lease that somebody breaks (broker/session/remains.cpp)
+    signal(SIGIO, SIG_IGN);    // of a lease that somebody breaks (broker/session/leftovers.cpp)
 }
 
 // Says what stands against serving several users.
@@ -284,7 +283,7 @@ int main(int argc, char** argv) {
         dibs::log::info(signal.what());
         return kExitOk;
     } catch (const std::system_error& error) {
-        const bool lacks = dibs::is_lack(error.code());
+        const bool lacks = dibs::is_shortage(error.code());
         return failed(*arguments, error, lacks ? dibs::kExitUnable : kExitFailed);
     } catch (const std::bad_alloc& error) {
         return failed(*arguments, error, dibs::kExitUnable);

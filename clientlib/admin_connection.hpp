@@ -8,11 +8,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "clientlib/patience.hpp"
 #include "clientlib/session.hpp"
+#include "clientlib/timed_call.hpp"
 #include "dibs/dibs.h"
 #include "shm/handshake.hpp"
-#include "shm/last_words.hpp"
+#include "shm/packet.hpp"
 
 namespace dibs::client {
 
@@ -38,7 +38,7 @@ class AdminConnection {
         if (fd_ < 0) return DIBS_ESYSTEM;
         const auto* to = reinterpret_cast<const sockaddr*>(&address);
         const auto connect = [&] { return ::connect(fd_, to, sizeof address); };
-        if (patiently(fd_, SO_SNDTIMEO, until_ns_, connect) == 0) return DIBS_OK;
+        if (timed_call(fd_, SO_SNDTIMEO, until_ns_, connect) == 0) return DIBS_OK;
         const bool gone = errno == ENOENT || errno == ECONNREFUSED || errno == EAGAIN;
         return gone ? DIBS_ENOBROKER : DIBS_ESYSTEM;
     }
@@ -47,24 +47,24 @@ class AdminConnection {
     int ask(const void* said, size_t size, void* answer, size_t room) const {
         // A broker that has hung up may have said why before.
         const auto send = [&] { return ::send(fd_, said, size, MSG_NOSIGNAL); };
-        if (patiently(fd_, SO_SNDTIMEO, until_ns_, send) < 0 && !shm::peer_has_hung_up()) {
+        if (timed_call(fd_, SO_SNDTIMEO, until_ns_, send) < 0 && !shm::peer_has_hung_up()) {
             return DIBS_ENOBROKER;
         }
         const auto receive = [&] { return shm::receive_packet(fd_, answer, room); };
-        const ssize_t heard = patiently(fd_, SO_RCVTIMEO, until_ns_, receive);
+        const ssize_t heard = timed_call(fd_, SO_RCVTIMEO, until_ns_, receive);
         return heard <= 0 ? DIBS_ENOBROKER : static_cast<int>(heard);
     }
 
     [[nodiscard]] int fd() const { return fd_; }
-    // How long all that follows may take, from now on; at first kPatienceNs.
-    void wait_for(int64_t patience_ns) {
-        wait_until(monotonic_ns() + static_cast<uint64_t>(patience_ns));
+    // How long all that follows may take, from now on; at first kAnswerTimeoutNs.
+    void wait_for(int64_t answer_timeout_ns) {
+        wait_until(monotonic_ns() + static_cast<uint64_t>(answer_timeout_ns));
     }
     void wait_until(uint64_t until_ns) { until_ns_ = until_ns; }
 
   private:
     int fd_;
-    uint64_t until_ns_ = monotonic_ns() + kPatienceNs;
+    uint64_t until_ns_ = monotonic_ns() + kAnswerTimeoutNs;
 };
 
 // admin_connection.cpp

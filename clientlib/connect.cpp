@@ -194,7 +194,7 @@ int open(Opening& opening, dibs_session** out) {
     const uint64_t first_ns = monotonic_ns();
     const uint64_t first_ticks = ticks();
     const int64_t timeout_ns =
-        opening.options.timeout_ns == 0 ? kPatienceNs : opening.options.timeout_ns;
+        opening.options.timeout_ns == 0 ? kAnswerTimeoutNs : opening.options.timeout_ns;
     opening.until_ns = first_ns + static_cast<uint64_t>(timeout_ns);
     int code = shake_hands(opening);
     if (code != DIBS_OK) return code;

@@ -62,7 +62,7 @@ int wait_until_read(Session& session, uint64_t until_ns) {
 }
 
 int explain(Session& session, uint16_t tag, dibs_explanation* why) {
-    const uint64_t until_ns = monotonic_ns() + kPatienceNs;
+    const uint64_t until_ns = monotonic_ns() + kAnswerTimeoutNs;
     int code = wait_until_read(session, until_ns);
     if (code != DIBS_OK) return code;
     AdminConnection connection;

@@ -12,9 +12,9 @@
 
 #include "clientlib/admin_connection.hpp"
 #include "clientlib/opening.hpp"
-#include "clientlib/patience.hpp"
 #include "clientlib/session.hpp"
-#include "shm/last_words.hpp"
+#include "clientlib/timed_call.hpp"
+#include "shm/packet.hpp"
 #include "shm/ring.hpp"
 
 namespace dibs::client {
@@ -67,7 +67,7 @@ int reach(Opening& opening) {
     const auto connect = [&] {
         return ::connect(opening.socket, reinterpret_cast<sockaddr*>(&address), sizeof address);
     };
-    if (patiently(opening.socket, SO_SNDTIMEO, opening.until_ns, connect) == 0) return DIBS_OK;
+    if (timed_call(opening.socket, SO_SNDTIMEO, opening.until_ns, connect) == 0) return DIBS_OK;
     if (errno == ENOENT || errno == ECONNREFUSED || errno == EAGAIN) {
         return opening.fail(DIBS_ENOBROKER, "no broker listens there");
     }
@@ -88,7 +88,7 @@ int greet(Opening& opening) {
     hello.down_payload = opening.options.down_payload;
     hello.tags = opening.options.leases_max;
     const auto send = [&] { return ::send(opening.socket, &hello, sizeof hello, MSG_NOSIGNAL); };
-    if (patiently(opening.socket, SO_SNDTIMEO, opening.until_ns, send) == sizeof hello) {
+    if (timed_call(opening.socket, SO_SNDTIMEO, opening.until_ns, send) == sizeof hello) {
         return DIBS_OK;
     }
     // A broker that lets nobody else in has said so before it hung up.
@@ -192,7 +192,7 @@ int listen_for_welcome(Opening& opening) {
         return shm::receive_packet(opening.socket, &message, MSG_CMSG_CLOEXEC);
     };
     free_reserved(opening);  // their places are what comes with the packet
-    ssize_t size = patiently(opening.socket, SO_RCVTIMEO, opening.until_ns, receive);
+    ssize_t size = timed_call(opening.socket, SO_RCVTIMEO, opening.until_ns, receive);
     // From here on nothing comes any more: the broker hears that when it sends. What has come since
     // is a session that must not stay open.
     const bool late = size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);

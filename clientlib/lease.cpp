@@ -73,7 +73,7 @@ int give_back(dibs_session* session, const dibs_lease* lease, int64_t wait_ns, s
     }
     if (row == nullptr && session->give_up_untold(*lease)) return DIBS_ALREADY_ENDED;
     // A lease that this session does not know is the broker's to judge.
-    if (row == nullptr && wait_ns == 0) wait_ns = kPatienceNs;
+    if (row == nullptr && wait_ns == 0) wait_ns = kAnswerTimeoutNs;
     const Told told = wait_ns == 0 ? Told::kNobody : Told::kResult;
     shm::Submission entry;
     entry.op = op;
@@ -201,7 +201,7 @@ int dibs_keepalive(dibs_session* session,
     if (row != nullptr && row->fence != lease->fence) return DIBS_ESTALE;
     if (row != nullptr && row->state == TagState::kOver) return DIBS_ALREADY_ENDED;
     if (row == nullptr && was_taken(*session, *lease)) return DIBS_ALREADY_ENDED;
-    if (row == nullptr && wait_ns == 0) wait_ns = kPatienceNs;
+    if (row == nullptr && wait_ns == 0) wait_ns = kAnswerTimeoutNs;
     const Told told = wait_ns == 0 ? Told::kNobody : Told::kResult;
     dibs::shm::Submission entry;
     entry.op = dibs::shm::Op::kKeepalive;

@@ -44,8 +44,8 @@ inline constexpr uint64_t kItsRoomIsFree = 1;                       // id of a k
 inline constexpr uint64_t kDiscard = 0xffffffffffffffffULL;         // user_data of quiet operations
 inline constexpr int64_t kOutcomeMarginNs = 20 * DIBS_MILLISECOND;  // of dibs_claim, for the word
 inline constexpr int64_t kSpinNs = 25'000;
-inline constexpr int64_t kPatienceNs = 5 * DIBS_SECOND;    // where the caller names no time
-inline constexpr int64_t kNetNs = 100 * DIBS_MILLISECOND;  // the safety net's period
+inline constexpr int64_t kAnswerTimeoutNs = 5 * DIBS_SECOND;  // where the caller names no time
+inline constexpr int64_t kNetNs = 100 * DIBS_MILLISECOND;     // the safety net's period
 inline constexpr int kYields = 4;
 // Of the submission ring, which nothing but dibs_close pushes to: a broker that reads nothing must
 // learn later that the session is over, and hears of it from nobody else.

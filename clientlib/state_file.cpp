@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kPartSize = 131072;
 constexpr size_t kSlice = 32768;
 // For each part: a million rows take a second to be written down.
-constexpr int64_t kPartPatienceNs = 60 * DIBS_SECOND;
+constexpr int64_t kPartTimeoutNs = 60 * DIBS_SECOND;
 
 bool write_all(int fd, const uint8_t* bytes, size_t size) {
     while (size != 0) {
@@ -43,7 +43,7 @@ ssize_t read_all(int fd, uint8_t* bytes, size_t size) {
 int dump(AdminConnection& connection, int fd, uint8_t* answer) {
     DumpRequest request;
     for (;;) {
-        connection.wait_for(kPartPatienceNs);
+        connection.wait_for(kPartTimeoutNs);
         const int size = connection.ask(&request, sizeof request, answer, kPartSize);
         if (size < 0) return size;
         SliceAnswer slice;
@@ -76,7 +76,7 @@ int load(AdminConnection& connection, int fd, uint8_t* memory) {
         packet->request.more = count != 0 ? 1 : 0;
         alignas(8) uint8_t answer[4096];
         const size_t size = sizeof packet->request + packet->request.bytes_count;
-        connection.wait_for(kPartPatienceNs);
+        connection.wait_for(kPartTimeoutNs);
         const int heard = connection.ask(packet, (size + 3) / 4 * 4, answer, sizeof answer);
         if (heard < 0) return heard;
         SliceAnswer slice;

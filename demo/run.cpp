@@ -13,7 +13,7 @@
 #include <system_error>
 
 #include "broker/ctl/stop_signals.hpp"
-#include "broker/text/prose.hpp"
+#include "broker/text/line_wrap.hpp"
 #include "broker/text/terminal_text.hpp"
 #include "demo/demo.hpp"
 #include "demo/figures.hpp"

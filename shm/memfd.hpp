@@ -25,7 +25,7 @@ Descriptor make_memfd(const char* name, uint64_t size, Pages pages = Pages::kSma
 // The same for an empty one from elsewhere.
 void size_and_seal(int memfd, uint64_t size, Pages pages = Pages::kSmall);
 // A description of its own, which the kernel counts as one that opened the file: not so the first
-// one (broker/session/remains.hpp).
+// one (broker/session/leftovers.hpp).
 Descriptor reopen_read_only(int memfd);
 Descriptor reopen_for_writing(int memfd);
 uint64_t size_of(int fd);

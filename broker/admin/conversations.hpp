@@ -23,7 +23,7 @@
 
 #include "broker/admin/admin.hpp"
 #include "broker/admin/dumps.hpp"
-#include "broker/admin/recorder.hpp"
+#include "broker/admin/recording.hpp"
 #include "broker/admin/subscriber.hpp"
 #include "broker/admission/callers.hpp"
 #include "broker/control/exchange.hpp"

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "broker/snapshot/dump.hpp"
-#include "broker/text/lack.hpp"
+#include "broker/text/shortage.hpp"
 
 namespace dibs {
 

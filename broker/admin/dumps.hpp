@@ -50,7 +50,7 @@ class Dumps {
     bool busy_ = false;
     std::thread writer_;
     Written written_;  // the writer's until it calls, then control's
-    Attention done_;
+    ThreadWake done_;
 };
 
 }  // namespace dibs

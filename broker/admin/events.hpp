@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "broker/admin/admin.hpp"
-#include "broker/control/attention.hpp"
+#include "broker/control/thread_wake.hpp"
 #include "broker/core/core.hpp"
 #include "shm/event.hpp"
 
@@ -65,7 +65,7 @@ class Events {
     std::atomic<uint32_t> subscribers_ = 0;
     std::atomic<uint32_t> queued_ = 0;  // events in the queue: the turn adds, control takes away
     boost::lockfree::spsc_queue<EventBatch*> queue_{kQueued};
-    Attention attention_;
+    ThreadWake attention_;
     std::unique_ptr<EventBatch> batch_;  // of this turn
     uint64_t number_ = 0;
     uint64_t lost_ = 0;

@@ -1,24 +1,29 @@
-// broker/admin/recording.hpp -- what a live broker is given, on its way from the turn to whoever
-// records.
+// broker/admin/recording.hpp -- records what a live broker is given, for one client that asked.
 //
 //   turn ── the lines of a turn ──► queue ──► control thread ──► the recorder's socket
 //
-// While nobody records, the core compares a pointer with null. Else the turn copies what it is
-// given, and goes on: it never waits. A journal with a hole is none, so if the queue is full the
+// While nothing records, the core compares a pointer with null. Else the turn copies what it is
+// given, and goes on: it never waits. A journal with a hole is useless, so if the queue is full the
 // recording ends there, and what is in it still arrives.
 //
 //   off ── begin ──► on ── stop ──► off: kStopped
 //                     └── no room ──► off: kOverrun
+//
+// The client is sent answers with bytes of the journal: first the snapshot, slice by slice as it
+// asks, then lines as they come, cut anywhere. The last answer has no `more`: it says whether the
+// recording was stopped or has a hole from here on. No more is taken from the queue than the socket
+// takes: what waits, waits in the queue, which is bounded.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <atomic>
 #include <boost/lockfree/spsc_queue.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "broker/control/attention.hpp"
+#include "broker/control/thread_wake.hpp"
 #include "broker/core/core.hpp"
 
 namespace dibs {
@@ -70,7 +75,27 @@ class Recording {
     boost::lockfree::spsc_queue<Lines*> queue_{kQueued};
     std::atomic<uint64_t> queued_ = 0;  // bytes: the turn adds, control takes away
     std::atomic<End> end_ = End::kNone;
-    Attention attention_;
+    ThreadWake attention_;
+};
+
+class Recorder {
+  public:
+    explicit Recorder(Recording& recording) : recording_(&recording) {}
+
+    enum class Sent : uint8_t { kAll, kWaits, kFinished, kGone };
+    // Sends what there is and the socket takes. kFinished: the last answer has left.
+    [[nodiscard]] Sent flush(int socket);
+
+  private:
+    static constexpr size_t kPacketBytes = 65536;  // of the journal
+    static constexpr int kPacketsAtOnce = 16;      // then others are heard
+
+    [[nodiscard]] bool prepare();
+
+    Recording* recording_;
+    std::vector<uint8_t> bytes_;   // taken from the recording, in no packet yet
+    std::vector<uint8_t> packet_;  // that the socket did not take
+    bool last_ = false;            // and nothing follows it
 };
 
 }  // namespace dibs

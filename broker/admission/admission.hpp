@@ -3,7 +3,7 @@
 // The control thread's own counts. A connection costs its uid a handshake whether it says Hello or
 // not; handshakes come back with time, up to one second's worth. A session costs a row and the
 // bytes of its segments until the turn has handed it back, and beyond that for as long as somebody
-// has its memory (broker/session/remains.hpp).
+// has its memory (broker/session/leftovers.hpp).
 //
 // The share of newcomers: where the socket lets several users in, the last quarter of the rows is
 // open only to a uid that has fewer than a sixty-fourth of all rows (one at least). So no uid ever

@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "broker/admission/socket_lock.hpp"
-#include "broker/takeover/lent_socket.hpp"
+#include "broker/takeover/socket_activation.hpp"
 #include "broker/text/log.hpp"
 
 #ifndef SO_PASSRIGHTS
@@ -142,7 +142,10 @@ void Listener::refused() {
 }
 
 Listener::Listener(shm::Descriptor inherited, uint64_t inode)
-    : socket_(std::move(inherited)), inode_(inode), is_lent_(is_socket_lent()), leaves_name_(true) {
+    : socket_(std::move(inherited)),
+      inode_(inode),
+      is_lent_(is_socket_activated()),
+      leaves_name_(true) {
     struct sockaddr_un address = {};
     socklen_t size = sizeof(address);
     if (getsockname(socket_.get(), reinterpret_cast<struct sockaddr*>(&address), &size) != 0) {

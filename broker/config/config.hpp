@@ -1,4 +1,4 @@
-// broker/config/config.hpp -- what dibsd is told by its configuration file.
+// broker/config/config.hpp -- dibsd's configuration file, and the copy of it for the next broker.
 //
 //   socket = "/run/dibs/dibs.sock"      # else $DIBS_SOCKET, $XDG_RUNTIME_DIR/dibs/, /run/dibs/
 //   socket_mode = "0600"                # who may connect: a file's permission bits
@@ -7,7 +7,7 @@
 //   peer_pidfd = true                   # false: the path for kernels before 6.5
 //   state_dir = "/var/lib/dibs"         # else $DIBS_STATE_DIR; where a failed STATE is put
 //   spin = "25us"                       # of the idle broker, while a client is elsewhere
-//   penalty = "500us"                   # of a session that says nothing but nonsense
+//   throttle = "500us"                  # of a session whose entries are refused
 //   hardening = "on"                    # strict: what it may not do kills it; off
 //   admin_group = "wheel"               # who may administer, beside root and the broker's own uid
 //
@@ -33,6 +33,9 @@
 //
 // Durations are text with units (ns, us, ms, s, min, h), sizes are bytes or text (B, KiB, MiB).
 // Reading never stops at the first mistake: each is a line "FILE:LINE:COLUMN: what is wrong".
+//
+// The text of the configuration that was read last and was good goes with STATE to the next broker:
+// a file that is broken by then must not leave users with other rights and limits than they had.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -49,6 +52,7 @@
 #include "broker/core/command.hpp"
 #include "broker/core/core.hpp"
 #include "broker/sandbox/hardening.hpp"
+#include "shm/descriptor.hpp"
 
 namespace dibs {
 
@@ -82,7 +86,7 @@ struct Config {
     core::TimeNs created_pool_idle_ns = 60'000'000'000;
     bool peer_pidfd = true;
     core::TimeNs spin_ns = 25'000;
-    core::TimeNs penalty_ns = 500'000;
+    core::TimeNs throttle_ns = 500'000;
     core::Limits limits;
     std::vector<PoolSettings> pools;
     std::vector<AccountSettings> accounts;
@@ -114,5 +118,13 @@ std::string default_state_dir();
 
 // What cannot change while sessions are attached; one sentence per such difference.
 std::vector<std::string> fixed_differences(const Config& before, const Config& after);
+
+// A sealed memfd. Throws std::system_error.
+shm::Descriptor copy_config(std::string_view text);
+// What is in one. Throws std::system_error.
+std::string text_of_copy(int memfd);
+// What `file` said then; what of it cannot be understood by now (a user who has gone, say) is left
+// out, and logged. Without a copy all is as built in.
+Config config_as_read_before(const std::string& file, const shm::Descriptor& copy);
 
 }  // namespace dibs

@@ -11,9 +11,8 @@
 #include <utility>
 
 #include "broker/config/config_account.hpp"
-#include "broker/config/config_lines.hpp"
 #include "broker/config/config_section.hpp"
-#include "broker/text/prose.hpp"
+#include "broker/text/line_wrap.hpp"
 #include "shm/pool_name.hpp"
 
 namespace dibs {
@@ -458,7 +457,7 @@ void read_top(const toml::table& table, Config& config, Mistakes& mistakes) {
     top.duration("created_pool_idle", config.created_pool_idle_ns, kOneSecond, kYear);
     top.flag("peer_pidfd", config.peer_pidfd);
     top.duration("spin", config.spin_ns, 0, kOneSecond);
-    top.duration("penalty", config.penalty_ns, 0, kOneSecond);
+    top.duration("throttle", config.throttle_ns, 0, kOneSecond);
     top.word<HardeningMode>("hardening",
                             config.hardening,
                             {{"on", HardeningMode::kOn},

@@ -77,7 +77,7 @@ Control::Control(const Config& config,
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       callers_(descriptor_budget().callers),
       admission_(config.policy, room_for_sessions(config, rows, descriptor_budget())),
-      remains_(way_to_take_back(), [this](const Remnant& remnant) { released(remnant); }),
+      leftovers_(way_to_take_back(), [this](const Leftover& leftover) { released(leftover); }),
       conversations_(exchange, Clock::monotonic()) {
     if (!epoll_.valid()) fail("epoll_create1");
     for (const PoolSettings& pool : config.pools)
@@ -174,7 +174,7 @@ int Control::wait_ms() const {
     uint64_t until = shm::kNever;
     if (!callers_.empty()) until = callers_.oldest().until_ns;
     if (accept_again_ns_ != 0) until = std::min(until, accept_again_ns_);
-    until = std::min({until, conversations_.next_due(), remains_.next_due()});
+    until = std::min({until, conversations_.next_due(), leftovers_.next_due()});
     if (keeper_again_ns_ != 0) until = std::min(until, keeper_again_ns_);
     if (keeper_flush_ns_ != 0) until = std::min(until, keeper_flush_ns_);
     if (until == shm::kNever) return -1;
@@ -291,7 +291,7 @@ void Control::drop_late() {
                       {shm::FarewellCode::kMalformed, 0, "no Hello within one second"});
     }
     conversations_.drop_silent(now);
-    remains_.look_due(now);
+    leftovers_.look_due(now);
     if (draining_ && !drain_asked_) ask_to_drain();
     if (accept_again_ns_ != 0 && accept_again_ns_ <= now) resume_accepting();
     if (keeper_again_ns_ != 0 && keeper_again_ns_ <= now) renew_keeper();

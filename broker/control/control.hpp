@@ -24,7 +24,7 @@
 #include "broker/config/config.hpp"
 #include "broker/control/exchange.hpp"
 #include "broker/segments/segments.hpp"
-#include "broker/session/remains.hpp"
+#include "broker/session/leftovers.hpp"
 #include "broker/takeover/inheritance.hpp"
 #include "broker/takeover/keeper_link.hpp"
 
@@ -87,8 +87,8 @@ class Control {
     void free_session(Session* session);
     [[nodiscard]] std::optional<Refusal> admit(const Credentials& peer, uint64_t memory);
     void retire(Session* session);
-    void keep_if_held(Remnant remnant);
-    void released(const Remnant& remnant);
+    void keep_if_held(Leftover leftover);
+    void released(const Leftover& leftover);
     void take_reports();
     void opened(Session* session);
     void hear_keeper();
@@ -120,10 +120,10 @@ class Control {
     KeeperLink* keeper_;
     shm::Descriptor epoll_;
     shm::Descriptor signals_;
-    Attention stop_;
+    ThreadWake stop_;
     Callers callers_;
     Admission admission_;
-    Remains remains_;
+    Leftovers leftovers_;
     Conversations conversations_;
     std::vector<const Session*> untouched_;  // taken over; their pages are not all there yet
     uint64_t epoch_ = 0;

@@ -13,7 +13,7 @@
 
 #include "broker/admin/events.hpp"
 #include "broker/admin/recording.hpp"
-#include "broker/control/attention.hpp"
+#include "broker/control/thread_wake.hpp"
 
 namespace dibs {
 
@@ -78,7 +78,7 @@ class Exchange {
         return true;
     }
     bool next(Report& report) { return reports_.pop(report); }
-    [[nodiscard]] const Attention& control() const { return control_; }
+    [[nodiscard]] const ThreadWake& control() const { return control_; }
 
     // --- the turn's side
     [[nodiscard]] bool asked() const { return requests_.read_available() != 0; }
@@ -90,7 +90,7 @@ class Exchange {
         (void)pushed;
         control_.call();
     }
-    [[nodiscard]] const Attention& turn() const { return turn_; }
+    [[nodiscard]] const ThreadWake& turn() const { return turn_; }
 
     // --- what subscribers are told: each side has its part of it
     [[nodiscard]] Events& events() { return events_; }
@@ -100,8 +100,8 @@ class Exchange {
   private:
     boost::lockfree::spsc_queue<Request> requests_;
     boost::lockfree::spsc_queue<Report> reports_;
-    Attention turn_;
-    Attention control_;
+    ThreadWake turn_;
+    ThreadWake control_;
     Events events_;
     Recording recording_;
 };

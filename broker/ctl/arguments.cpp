@@ -10,9 +10,9 @@
 #include <set>
 
 #include "broker/ctl/subcommand.hpp"
+#include "broker/text/line_wrap.hpp"
 #include "broker/text/number_option.hpp"
 #include "broker/text/parse_error.hpp"
-#include "broker/text/prose.hpp"
 #include "broker/text/spelling.hpp"
 #include "broker/text/terminal_text.hpp"
 

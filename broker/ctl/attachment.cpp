@@ -201,8 +201,9 @@ void Attachment::attach(const std::string& path,
     options.socket_path = path.c_str();
     options.error_text = text.data();
     options.error_text_size = text.size();
-    const int64_t patience_ns = options.timeout_ns == 0 ? kPatienceNs : options.timeout_ns;
-    const int64_t until_ns = after(monotonic_ns(), patience_ns);
+    const int64_t answer_timeout_ns =
+        options.timeout_ns == 0 ? kAnswerTimeoutNs : options.timeout_ns;
+    const int64_t until_ns = after(monotonic_ns(), answer_timeout_ns);
     for (int left = connect ? kConnections : 1; session_ == nullptr; --left) {
         shm::Descriptor connected = connect ? connect() : shm::Descriptor();
         const int fd = connected.get();

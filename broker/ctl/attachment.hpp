@@ -26,7 +26,7 @@ PoolOperand parse_pool_operand(const std::string& text, uint32_t most);
 std::string socket_path(const std::string& given);
 
 // For how long a broker may say nothing, as libdibs has it.
-inline constexpr int64_t kPatienceNs = 5 * DIBS_SECOND;
+inline constexpr int64_t kAnswerTimeoutNs = 5 * DIBS_SECOND;
 // It is there, and says nothing for longer.
 Failure silent(const std::string& path);
 // Why a connection to the broker's socket failed, and what to do.

@@ -17,7 +17,7 @@
 #include "broker/ctl/output/output.hpp"
 #include "broker/ctl/output/talk.hpp"
 #include "broker/ctl/subcommand.hpp"
-#include "broker/text/prose.hpp"
+#include "broker/text/line_wrap.hpp"
 #include "broker/text/spelling.hpp"
 #include "broker/text/terminal_text.hpp"
 #include "demo/demo.hpp"

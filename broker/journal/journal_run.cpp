@@ -94,7 +94,7 @@ void run_journal(JournalReader& journal, const RunOptions& options, const LineSi
     }
     replayer.finish();
     if (!options.final_state) return;
-    for (const std::string& row : state_text(replayer.core(), replayer.cast()))
+    for (const std::string& row : state_text(replayer.core(), replayer.name_map()))
         sink(row);
 }
 

@@ -191,11 +191,11 @@ void Replayer::collect() {
         numbers.clear();
         for (const core::DecidedSlot& slot : core_->decided_slots(decision))
             numbers.push_back(slot.number);
-        if (!recording_) cast_.learn(decision);
+        if (!recording_) map_.learn(decision);
         learn_account(decision);
         std::span<const int64_t> cost;
         if (has_cost(decision)) cost = core_->decided_cost(decision);
-        decisions_.push_back(decision_text(decision, numbers, cast_.names(), cost));
+        decisions_.push_back(decision_text(decision, numbers, map_.names(), cost));
         if (!recording_) continue;
         sums_.push_back(core::sum_of(*core_, decision));
         told_.push_back(decisions_.back());
@@ -279,7 +279,7 @@ void Replayer::apply(const journal::Pool& pool) {
     std::string why;
     const uint32_t row = core_->set_pool(config, &why);
     if (row == shm::kNoRow) throw JournalError(why);
-    cast_.name_pool(row, pool.name()->str());
+    map_.name_pool(row, pool.name()->str());
 }
 
 void Replayer::apply(const journal::Session& session) {
@@ -297,12 +297,12 @@ void Replayer::apply(const journal::Session& session) {
                                               .account = view(session.account())},
                                              &why);
     if (row == shm::kNoRow) throw JournalError(why);
-    cast_.add_session(session.name()->str(), row, session.tags_max());
+    map_.add_session(session.name()->str(), row, session.tags_max());
 }
 
 void Replayer::apply(const journal::SessionName& session) {
-    Cast::Session& dying = cast_.live_session(session.session()->str());
-    cast_.session_died(dying);
+    NameMap::Session& dying = map_.live_session(session.session()->str());
+    map_.session_died(dying);
     core_->session_died(dying.row);
 }
 
@@ -311,7 +311,7 @@ uint32_t Replayer::pool_row(const flatbuffers::String* name) const {
 }
 
 uint32_t Replayer::speaker(const flatbuffers::String* named, const std::string& otherwise) {
-    return cast_.live_session(named == nullptr ? otherwise : named->str()).row;
+    return map_.live_session(named == nullptr ? otherwise : named->str()).row;
 }
 
 // --- claims and leases
@@ -327,12 +327,12 @@ void Replayer::apply(const journal::Claim& claim) {
         throw JournalError("the deadline is given twice: as \"timeout_ns\" and \"deadline_ns\"");
     }
     const std::vector<uint8_t> zeroes(claim.payload_size().value_or(0));
-    const Cast::Claim& named = cast_.add_claim(claim.claim()->str(), claim.session()->str());
+    const NameMap::Claim& named = map_.add_claim(claim.claim()->str(), claim.session()->str());
     const std::vector<std::string_view> labels = views(claim.labels());
     const std::vector<std::string_view> provisionable = views(claim.provisionable());
     const core::ClaimTerms terms = terms_of(claim, labels, provisionable);
     core_->apply(core::Claim{
-        .session = cast_.live_session(claim.session()->str()).row,
+        .session = map_.live_session(claim.session()->str()).row,
         .tag = named.tag,
         .units = claim.units(),
         .pool = pool_row(claim.pool()),
@@ -352,63 +352,63 @@ void Replayer::apply(const journal::Claim& claim) {
 }
 
 void Replayer::apply(const journal::ClaimName& cancel) {
-    const Cast::Claim& claim = cast_.claim(cancel.claim()->str());
+    const NameMap::Claim& claim = map_.claim(cancel.claim()->str());
     core_->apply(core::Cancel{
-        .session = speaker(cancel.session(), cast_.session_name(claim)),
-        .tag = cast_.tag_of(claim),
-        .user_data = cast_.add_operation({"cancel", "claim", claim.name}),
+        .session = speaker(cancel.session(), map_.session_name(claim)),
+        .tag = map_.tag_of(claim),
+        .user_data = map_.add_operation({"cancel", "claim", claim.name}),
     });
 }
 
 void Replayer::apply(const journal::Release& release, std::string_view word) {
-    const Cast::Claim& claim = cast_.claim(release.claim()->str());
+    const NameMap::Claim& claim = map_.claim(release.claim()->str());
     core_->apply(core::Release{
-        .session = speaker(release.session(), cast_.session_name(claim)),
+        .session = speaker(release.session(), map_.session_name(claim)),
         .broken = word == "fail",
         .lease = release.lease().value_or(claim.lease),
         .fence = release.fence().value_or(claim.fence),
-        .user_data = cast_.add_operation({std::string(word), "claim", claim.name}),
+        .user_data = map_.add_operation({std::string(word), "claim", claim.name}),
     });
 }
 
 void Replayer::apply(const journal::Keepalive& keepalive) {
-    const Cast::Claim& claim = cast_.claim(keepalive.claim()->str());
+    const NameMap::Claim& claim = map_.claim(keepalive.claim()->str());
     core_->apply(core::Keepalive{
-        .session = speaker(keepalive.session(), cast_.session_name(claim)),
+        .session = speaker(keepalive.session(), map_.session_name(claim)),
         .lease = keepalive.lease().value_or(claim.lease),
         .fence = keepalive.fence().value_or(claim.fence),
         .interval_ns = keepalive.interval_ns(),
-        .user_data = cast_.add_operation({"keepalive", "claim", claim.name}),
+        .user_data = map_.add_operation({"keepalive", "claim", claim.name}),
     });
 }
 
 void Replayer::apply(const journal::Adopt& adopt) {
-    const Cast::Claim& claim = cast_.claim(adopt.claim()->str());
-    const Cast::Session& session = cast_.live_session(adopt.session()->str());
+    const NameMap::Claim& claim = map_.claim(adopt.claim()->str());
+    const NameMap::Session& session = map_.live_session(adopt.session()->str());
     core_->apply(core::Adopt{
         .session = session.row,
-        .tag = Cast::lowest_free_tag(session),
+        .tag = NameMap::lowest_free_tag(session),
         .lease = adopt.lease().value_or(claim.lease),
         .fence = adopt.fence().value_or(claim.fence),
-        .user_data = cast_.add_operation({"adopt", "claim", claim.name}),
+        .user_data = map_.add_operation({"adopt", "claim", claim.name}),
         .refusal = reason_of(adopt.refusal()),
     });
 }
 
 void Replayer::apply(const journal::KillFailed& failed) {
     core_->apply(core::KillFailed{
-        .lease = failed.lease().value_or(cast_.claim(failed.claim()->str()).lease)});
+        .lease = failed.lease().value_or(map_.claim(failed.claim()->str()).lease)});
 }
 
 // --- workers
 
 void Replayer::apply(const journal::Announce& announce) {
     const std::string session = announce.session()->str();
-    const uint32_t row = cast_.live_session(session).row;
-    const Cast::Slot& slot = cast_.add_slot(announce.slot()->str(), session);
+    const uint32_t row = map_.live_session(session).row;
+    const NameMap::Slot& slot = map_.add_slot(announce.slot()->str(), session);
     const std::vector<std::string_view> labels = views(announce.labels());
     const std::string attributes = joined_attributes(announce.attributes());
-    const uint64_t operation = cast_.add_operation({"announce", "slot", slot.name});
+    const uint64_t operation = map_.add_operation({"announce", "slot", slot.name});
     core_->apply(core::Announce{
         .session = row,
         .pool = pool_row(announce.pool()),
@@ -428,13 +428,13 @@ core::WorkerWord Replayer::worker_word(WordKind kind,
                                        const std::string& slot,
                                        const flatbuffers::String* session,
                                        flatbuffers::Optional<uint32_t> round) {
-    const Cast::Slot& named = cast_.slot(slot);
+    const NameMap::Slot& named = map_.slot(slot);
     return {
         .kind = kind,
         .session = speaker(session, named.session),
         .slot = named.id,
         .round = round.value_or(named.round),
-        .user_data = cast_.add_operation({std::string(word), "slot", named.name}),
+        .user_data = map_.add_operation({std::string(word), "slot", named.name}),
     };
 }
 

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "broker/core/core.hpp"
-#include "broker/journal/cast.hpp"
 #include "broker/journal/journal_size.hpp"
+#include "broker/journal/name_map.hpp"
 #include "schemas/journal_generated.h"
 #include "shm/lines.hpp"
 
@@ -50,7 +50,7 @@ class Replayer {
     [[nodiscard]] bool turn_open() const { return turn_open_; }
     [[nodiscard]] uint64_t recorded_turns() const { return recorded_turns_; }
     [[nodiscard]] const core::Core& core() const { return *core_; }
-    [[nodiscard]] const Cast& cast() const { return cast_; }
+    [[nodiscard]] const NameMap& name_map() const { return map_; }
 
   private:
     [[nodiscard]] std::span<std::byte> state() { return state_.bytes(); }
@@ -110,7 +110,7 @@ class Replayer {
     uint64_t memory_max_;
     shm::Lines state_;
     std::unique_ptr<core::Core> core_;
-    Cast cast_;
+    NameMap map_;
     core::TimeNs now_ = 0;
     bool turn_open_ = false;
     bool tells_turns_ = false;

@@ -56,7 +56,7 @@ void Replayer::apply(const journal::Balance& balance) {
 }
 
 uint64_t Replayer::number_of(const flatbuffers::String* claim) const {
-    const Cast::Claim* known = claim == nullptr ? nullptr : cast_.find_claim(claim->str());
+    const NameMap::Claim* known = claim == nullptr ? nullptr : map_.find_claim(claim->str());
     return known == nullptr ? 0 : known->number;
 }
 
@@ -66,7 +66,7 @@ void Replayer::learn_worker(uint32_t pool, std::string_view worker) {
     const uint32_t row = core_->find_slot(pool, worker);
     if (row == shm::kNoRow || core_->slot(row).session != shm::kNoRow) return;
     const shm::SlotRow& slot = core_->slot(row);
-    cast_.learn_worker(
+    map_.learn_worker(
         std::string(worker), pool, slot.number, core::row_id(slot.head.generation, row));
 }
 
@@ -77,7 +77,7 @@ void Replayer::learn_account(const core::Decision& decision) {
         decision.kind == DecisionKind::kPreempt || decision.kind == DecisionKind::kRefund;
     if (!named || decision.round == shm::kNoRow) return;
     const shm::AccountRow& account = core_->account(decision.round);
-    cast_.name_account(decision.round, {account.name, account.name_size});
+    map_.name_account(decision.round, {account.name, account.name_size});
 }
 
 void Replayer::apply(const journal::Report& report) {
@@ -102,8 +102,8 @@ void Replayer::apply(const journal::Report& report) {
     said.claim = number_of(report.claim());
     said.labels = labels;
     said.event_ns = instant_or_now(report.event_ns());
-    said.user_data = absent ? cast_.add_operation({"report", "claim", report.claim()->str()})
-                            : cast_.add_operation({"report", "worker", report.worker()->str()});
+    said.user_data = absent ? map_.add_operation({"report", "claim", report.claim()->str()})
+                            : map_.add_operation({"report", "worker", report.worker()->str()});
     core_->apply(said);
     learn_worker(said.pool, said.worker);
 }
@@ -118,11 +118,10 @@ void Replayer::apply(const journal::Pull& pull) {
         workers.push_back({view(pull.workers()->Get(at)->worker()), labels[at]});
     }
     const uint32_t pool = pool_row(pull.pool());
-    core_->apply(
-        core::Pull{.pool = pool,
-                   .workers = workers,
-                   .event_ns = instant_or_now(pull.event_ns()),
-                   .user_data = cast_.add_operation({"pull", "pool", pull.pool()->str()})});
+    core_->apply(core::Pull{.pool = pool,
+                            .workers = workers,
+                            .event_ns = instant_or_now(pull.event_ns()),
+                            .user_data = map_.add_operation({"pull", "pool", pull.pool()->str()})});
     for (const core::Pull::Worker& worker : workers)
         learn_worker(pool, worker.name);
 }
@@ -136,7 +135,7 @@ void Replayer::apply(const journal::Unassign& unassign) {
         .worker = view(unassign.worker()),
         .event_ns = instant_or_now(unassign.event_ns()),
         .error = view(unassign.error()),
-        .user_data = cast_.add_operation({"unassign", "claim", unassign.claim()->str()}),
+        .user_data = map_.add_operation({"unassign", "claim", unassign.claim()->str()}),
     });
 }
 
@@ -153,7 +152,7 @@ void Replayer::apply(const journal::UpdateClaim& update) {
         .provisionable_given = update.provisionable() != nullptr,
         .provisionable = provisionable,
         .event_ns = instant_or_now(update.event_ns()),
-        .user_data = cast_.add_operation({"update_claim", "claim", update.claim()->str()}),
+        .user_data = map_.add_operation({"update_claim", "claim", update.claim()->str()}),
     });
 }
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string>
 
-#include "broker/journal/given.hpp"
+#include "broker/journal/decoder.hpp"
 #include "broker/journal/journal_error.hpp"
 #include "broker/journal/replayer.hpp"
 #include "broker/snapshot/load.hpp"
@@ -40,7 +40,7 @@ void Replayer::apply(const journal::State& state) {
         throw JournalError("the snapshot: " + broken);
     for (uint32_t row = 0; row < core_->pools(); ++row) {
         const shm::PoolRow& pool = core_->pool(row);
-        cast_.name_pool(row, {pool.name, pool.name_size});
+        map_.name_pool(row, {pool.name, pool.name_size});
     }
     recording_ = true;
     // Who attaches looks at every pool once, and finds what the broker has found before.

@@ -43,15 +43,15 @@ void Replayer::apply(const journal::DeletedPool& pool) {
 
 // What an administrator does has no result to expect, so that it must succeed.
 void Replayer::apply(const journal::Steered& named, bool ends) {
-    const Cast::Claim& claim = cast_.claim(named.claim()->str());
+    const NameMap::Claim& claim = map_.claim(named.claim()->str());
     core::Steer steer;
     steer.kind = !ends                        ? core::Steer::Kind::kRenew
                  : claim.lease != shm::kNever ? core::Steer::Kind::kRelease
                                               : core::Steer::Kind::kCancel;
     steer.lease = claim.lease;
     steer.interval_ns = named.interval_ns();
-    steer.session = speaker(nullptr, cast_.session_name(claim));
-    steer.tag = cast_.tag_of(claim);
+    steer.session = speaker(nullptr, map_.session_name(claim));
+    steer.tag = map_.tag_of(claim);
     steer.number = claim.number;
     core::TimeNs granted_ns = 0;
     const shm::Reason reason = core_->apply(steer, &granted_ns);

@@ -60,7 +60,7 @@ class Scenario {
 
 void Scenario::expect(const journal::Line& line) {
     const core::Core& core = replayer_.core();
-    const Cast& cast = replayer_.cast();
+    const NameMap& map = replayer_.name_map();
     if (line.expect() != nullptr) {
         expectations_.expect_decision(journal_.json());
     } else if (line.expect_none() != nullptr) {
@@ -72,20 +72,20 @@ void Scenario::expect(const journal::Line& line) {
     } else if (line.expect_broker() != nullptr) {
         expect_row("expect_broker", broker_text(core));
     } else if (const auto* pool = line.expect_pool(); pool != nullptr) {
-        expect_row("expect_pool", pool_text(core, cast, pool->pool()->str()));
+        expect_row("expect_pool", pool_text(core, map, pool->pool()->str()));
     } else if (const auto* slot = line.expect_slot(); slot != nullptr) {
-        expect_row("expect_slot", slot_text(core, cast, text(slot->pool()), slot->slot()->str()));
+        expect_row("expect_slot", slot_text(core, map, text(slot->pool()), slot->slot()->str()));
     } else if (const auto* claim = line.expect_claim(); claim != nullptr) {
-        expect_row("expect_claim", claim_text(core, cast, claim->claim()->str()));
+        expect_row("expect_claim", claim_text(core, map, claim->claim()->str()));
     } else if (const auto* lease = line.expect_lease(); lease != nullptr) {
-        expect_row("expect_lease", lease_text(core, cast, lease->claim()->str()));
+        expect_row("expect_lease", lease_text(core, map, lease->claim()->str()));
     } else if (const auto* session = line.expect_session(); session != nullptr) {
-        expect_row("expect_session", session_text(core, cast, session->session()->str()));
+        expect_row("expect_session", session_text(core, map, session->session()->str()));
     } else if (const auto* account = line.expect_account(); account != nullptr) {
         expect_row("expect_account", account_text(core, account->account()->str()));
     } else if (const auto* worker = line.expect_worker(); worker != nullptr) {
         expect_row("expect_worker",
-                   worker_text(core, cast, worker->pool()->str(), worker->worker()->str()));
+                   worker_text(core, map, worker->pool()->str(), worker->worker()->str()));
     }
 }
 

@@ -378,8 +378,8 @@ bool slot_is(const shm::SlotRow& slot, uint32_t pool, const std::string& name) {
 
 }  // namespace
 
-std::vector<std::string> state_text(const Core& core, const Cast& cast) {
-    const NameTables& names = cast.names();
+std::vector<std::string> state_text(const Core& core, const NameMap& map) {
+    const NameTables& names = map.names();
     std::vector<std::string> lines = {broker_text(core)};
     for (uint32_t row = 0; row < core.pools(); ++row) {
         if (!core.pool_lives(row)) continue;
@@ -422,43 +422,43 @@ std::string broker_text(const Core& core) {
     return json.line();
 }
 
-std::string pool_text(const Core& core, const Cast& cast, const std::string& pool) {
+std::string pool_text(const Core& core, const NameMap& map, const std::string& pool) {
     const uint32_t row = core.find_pool(pool);
     if (row == shm::kNoRow) return none_text("pool", pool);
-    return pool_line(core, cast.names(), row);
+    return pool_line(core, map.names(), row);
 }
 
 std::string slot_text(const Core& core,
-                      const Cast& cast,
+                      const NameMap& map,
                       const std::string& pool,
                       const std::string& slot) {
-    if (const Cast::Slot* named = cast.find_slot(slot); named != nullptr) {
+    if (const NameMap::Slot* named = map.find_slot(slot); named != nullptr) {
         const auto row = static_cast<uint32_t>(named->id);
         const bool there = named->id != shm::kNever &&
                            core.slot(row).state != shm::SlotState::kFree &&
                            core.slot(row).head.generation == named->id >> 32;
-        return there ? slot_line(core, cast.names(), row) : none_text("slot", slot);
+        return there ? slot_line(core, map.names(), row) : none_text("slot", slot);
     }
     const uint32_t pool_row = core.find_pool(pool);
     if (pool_row == shm::kNoRow) throw JournalError("there is no slot \"" + slot + "\"");
     for (uint32_t row : slot_rows(core)) {
-        if (slot_is(core.slot(row), pool_row, slot)) return slot_line(core, cast.names(), row);
+        if (slot_is(core.slot(row), pool_row, slot)) return slot_line(core, map.names(), row);
     }
     return none_text("slot", slot);
 }
 
-std::string claim_text(const Core& core, const Cast& cast, const std::string& claim) {
-    const uint64_t number = cast.claim(claim).number;
+std::string claim_text(const Core& core, const NameMap& map, const std::string& claim) {
+    const uint64_t number = map.claim(claim).number;
     for (uint32_t row : claim_rows(core)) {
-        if (core.claim(row).arrival == number) return claim_line(core, cast.names(), row);
+        if (core.claim(row).arrival == number) return claim_line(core, map.names(), row);
     }
     return none_text("claim", claim);
 }
 
-std::string lease_text(const Core& core, const Cast& cast, const std::string& claim) {
-    const uint64_t number = cast.claim(claim).number;
+std::string lease_text(const Core& core, const NameMap& map, const std::string& claim) {
+    const uint64_t number = map.claim(claim).number;
     for (uint32_t row : lease_rows(core)) {
-        if (core.lease(row).arrival == number) return lease_line(core, cast.names(), row);
+        if (core.lease(row).arrival == number) return lease_line(core, map.names(), row);
     }
     return none_text("lease", claim);
 }
@@ -470,13 +470,13 @@ std::string account_text(const Core& core, const std::string& account) {
 }
 
 std::string worker_text(const Core& core,
-                        const Cast& cast,
+                        const NameMap& map,
                         const std::string& pool,
                         const std::string& worker) {
     const uint32_t pool_row = core.find_pool(pool);
     if (pool_row == shm::kNoRow) throw JournalError("there is no pool \"" + pool + "\"");
     const uint32_t row = core.find_slot(pool_row, worker);
-    if (row != shm::kNoRow) return worker_line(core, cast.names(), row);
+    if (row != shm::kNoRow) return worker_line(core, map.names(), row);
     JsonText json;
     json.open_object();
     json.open_object("worker");
@@ -488,13 +488,13 @@ std::string worker_text(const Core& core,
     return json.line();
 }
 
-std::string session_text(const Core& core, const Cast& cast, const std::string& session) {
-    const Cast::Session* named = cast.find_session(session);
+std::string session_text(const Core& core, const NameMap& map, const std::string& session) {
+    const NameMap::Session* named = map.find_session(session);
     if (named == nullptr) throw JournalError("there is no session \"" + session + "\"");
     const shm::SessionRow& row = core.session(named->row);
     const bool there =
-        row.state != shm::SessionState::kFree && cast.names().session(named->row) == session;
-    return there ? session_line(core, cast.names(), named->row) : none_text("session", session);
+        row.state != shm::SessionState::kFree && map.names().session(named->row) == session;
+    return there ? session_line(core, map.names(), named->row) : none_text("session", session);
 }
 
 }  // namespace dibs::ctl

@@ -6,31 +6,31 @@
 #include <vector>
 
 #include "broker/core/core.hpp"
-#include "broker/journal/cast.hpp"
+#include "broker/journal/name_map.hpp"
 
 namespace dibs::ctl {
 
 // The broker, pools by row, slots by pool and number, claims and leases by the claim's number,
 // sessions by row.
-std::vector<std::string> state_text(const core::Core& core, const Cast& cast);
+std::vector<std::string> state_text(const core::Core& core, const NameMap& map);
 
 // One row each; its "state" is "none" where the thing is not there any more. Throw JournalError
 // where the name was never given.
 std::string broker_text(const core::Core& core);
-std::string pool_text(const core::Core& core, const Cast& cast, const std::string& pool);
+std::string pool_text(const core::Core& core, const NameMap& map, const std::string& pool);
 // `pool` is needed for slots that have a number only.
 std::string slot_text(const core::Core& core,
-                      const Cast& cast,
+                      const NameMap& map,
                       const std::string& pool,
                       const std::string& slot);
-std::string claim_text(const core::Core& core, const Cast& cast, const std::string& claim);
-std::string lease_text(const core::Core& core, const Cast& cast, const std::string& claim);
+std::string claim_text(const core::Core& core, const NameMap& map, const std::string& claim);
+std::string lease_text(const core::Core& core, const NameMap& map, const std::string& claim);
 std::string account_text(const core::Core& core, const std::string& account);
 // A slot as the pull protocol sees it.
 std::string worker_text(const core::Core& core,
-                        const Cast& cast,
+                        const NameMap& map,
                         const std::string& pool,
                         const std::string& worker);
-std::string session_text(const core::Core& core, const Cast& cast, const std::string& session);
+std::string session_text(const core::Core& core, const NameMap& map, const std::string& session);
 
 }  // namespace dibs::ctl

@@ -83,10 +83,10 @@ struct Session {
     bool draining = false;       // its process is dead; what it published is still read
     uint64_t drain_until = 0;    // draining: no entry from here on is a dead process's
     uint64_t careful_until = 0;  // entries below it are read one a turn
-    uint64_t unread_until = 0;   // while time stands still for it (broker/turn/standstill.hpp)
+    uint64_t unread_until = 0;   // while time stands still for it (broker/turn/clock_stop.hpp)
     shm::Reason end_reason = shm::Reason::kOk;
     core::TimeNs heard_ns = 0;    // last turn in which it said something
-    bool sits_out = false;        // not polled, whatever it says (broker/admission/penalty.hpp)
+    bool sits_out = false;        // not polled, whatever it says (broker/admission/throttle.hpp)
     core::TimeNs sits_until = 0;  // if so
 
     // --- rooms in DOWN
@@ -137,7 +137,7 @@ struct Session {
     uint64_t completions_harvested = 0;
 
     // For the Welcome, for the keeper, and for what is left of the session
-    // (broker/session/remains.hpp).
+    // (broker/session/leftovers.hpp).
     shm::Descriptor up_fd;
     shm::Descriptor down_fd;
     bool taken_over = false;              // from an earlier broker

@@ -14,8 +14,8 @@
 #include <utility>
 
 #include "broker/takeover/second_thread.hpp"
-#include "broker/text/lack.hpp"
 #include "broker/text/log.hpp"
+#include "broker/text/shortage.hpp"
 #include "shm/doorbell.hpp"
 #include "shm/memfd.hpp"
 
@@ -98,7 +98,7 @@ Session* Adoption::adopt(size_t place) {
     } catch (const std::bad_alloc&) {
         throw;  // the next broker may have what this one lacks, and then the session goes on
     } catch (const std::system_error& error) {
-        if (is_lack(error.code())) throw;
+        if (is_shortage(error.code())) throw;
         log::error(std::string("a session cannot be adopted: ") + error.what());
     } catch (const std::exception& error) {
         log::error(std::string("a session cannot be adopted: ") + error.what());

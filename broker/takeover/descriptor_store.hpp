@@ -1,31 +1,59 @@
-// broker/takeover/descriptor_store.hpp -- what a service manager holds for us while nobody of ours
-// lives.
+// broker/takeover/descriptor_store.hpp -- descriptors that the service manager keeps for us.
 //
 //           keep             notice leaves          drop               notice leaves
 //   absent ────────► wanted ────────────────► stored ───────► unwanted ────────────────► absent
 //                      └── drop: the manager has never heard of it ──────────────────────► absent
 //
 // sd_notify(3), FDSTORE=1: if keeper and broker both die, the keeper that the manager starts next
-// finds these descriptors among those that it is passed (broker/takeover/stored_descriptors.hpp).
-// The manager may be the host's first process, so sessions are told of in batches, with a pause
-// before each: one that comes and goes within it costs the manager nothing, another two datagrams.
+// finds these descriptors among those that it is passed. The manager may be the host's first
+// process, so sessions are told of in batches, with a pause before each: one that comes and goes
+// within it costs the manager nothing, another two datagrams. Names:
+//
+//   state  board  config          the segments, and the text of the last good configuration
+//   listener                      the socket, if the broker opened it itself
+//   broker.PID                    the pidfd of a broker that has been started
+//   s.ROW.GENERATION              what one session has, all of it; hexadecimal
+//
+// They are short, because all of them are in one variable of the environment at the next start, and
+// that holds 128 KiB (MAX_ARG_STRLEN).
+//
+// The names say what is meant, the kernel what is there: a descriptor that is not what its name
+// says, a session that lacks one or has it twice, and unknown names are put aside. Without the
+// broker that served from it STATE is not used, because nothing could prove that it is dead.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <sys/types.h>
-
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "broker/takeover/descriptor_name.hpp"
+#include "broker/takeover/keeper_socket.hpp"
 #include "broker/takeover/service_notice.hpp"
+#include "broker/takeover/socket_activation.hpp"
 #include "shm/descriptor.hpp"
 
 namespace dibs {
+
+struct DescriptorName {
+    enum class What : uint8_t { kState, kBoard, kListener, kConfig, kBroker, kSession };
+
+    What what = What::kState;
+    uint32_t row = 0;         // of a session; of a broker, its pid
+    uint32_t generation = 0;  // of a session
+
+    auto operator<=>(const DescriptorName&) const = default;
+
+    [[nodiscard]] std::string text() const;
+    // Nothing: no broker of ours has given that name.
+    static std::optional<DescriptorName> of(std::string_view text);
+};
 
 class DescriptorStore {
   public:
@@ -83,6 +111,32 @@ class DescriptorStore {
     uint64_t paused_until_ns_ = 0;
     size_t names_size_ = 0;
     bool said_full_ = false;
+};
+
+// Of a session that has been welcomed, by SessionDescriptor.
+inline constexpr size_t kStoredOfSession = kKeptMax - 1;
+
+struct StoredDescriptors {
+    // Takes all of them.
+    explicit StoredDescriptors(std::vector<PassedDescriptor> passed);
+
+    shm::Descriptor state;  // invalid: there is nothing to go on from, and the rest is put aside
+    shm::Descriptor board;
+    shm::Descriptor listener;
+    shm::Descriptor config;
+    // Pidfds. A pid may have been several brokers': each is to be proved dead.
+    std::map<DescriptorName, std::vector<shm::Descriptor>> brokers;
+    std::map<DescriptorName, std::array<shm::Descriptor, kStoredOfSession>> sessions;
+    // As the manager calls them; each once. What it holds under them is worth nothing.
+    std::vector<std::string> aside;
+    // Sessions are all there is. A service that stops in order leaves them, as they are too many to
+    // be told of one by one.
+    bool ended = false;
+
+  private:
+    using Group = std::vector<shm::Descriptor>;
+    [[nodiscard]] bool place(const DescriptorName& name, Group& group);
+    void put_all_aside();
 };
 
 }  // namespace dibs

@@ -38,10 +38,10 @@ struct Inheritance {
     shm::Descriptor board;
     shm::Descriptor listener;
     uint64_t listener_inode = 0;  // of its name; 0: not known
-    shm::Descriptor config;       // the text that was read last (broker/config/config_copy.hpp)
+    shm::Descriptor config;       // the text that was read last (broker/config/config.hpp)
     shm::Descriptor watch;        // the timer of the hang watch
     std::vector<InheritedSession> sessions;
-    std::vector<InheritedRemnant> remnants;
+    std::vector<InheritedRemnant> leftovers;
     uint64_t death_ns = 0;      // monotonic: when the earlier broker died; 0 = there was none
     uint64_t clock_offset = 0;  // of the earlier broker
     uint64_t asked_ns = 0;      // monotonic: when an earlier one was asked to stop; 0 = it was not

@@ -19,8 +19,8 @@
 #include <system_error>
 #include <utility>
 
-#include "broker/text/lack.hpp"
 #include "broker/text/log.hpp"
+#include "broker/text/shortage.hpp"
 #include "broker/turn/clock.hpp"
 
 namespace dibs {

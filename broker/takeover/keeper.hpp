@@ -42,7 +42,6 @@
 #include "broker/takeover/keeper_socket.hpp"
 #include "broker/takeover/service_notice.hpp"
 #include "broker/takeover/standby.hpp"
-#include "broker/takeover/stored_descriptors.hpp"
 
 namespace dibs {
 

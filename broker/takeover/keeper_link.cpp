@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "broker/admission/peer.hpp"
-#include "broker/config/config_copy.hpp"
+#include "broker/config/config.hpp"
 #include "broker/text/log.hpp"
 
 namespace dibs {
@@ -46,11 +46,11 @@ void take(KeeperPacket& packet, Inheritance& inheritance) {
             return;
         case Kept::kRemnant:
             if (packet.count < static_cast<uint32_t>(RemnantDescriptor::kCount)) return;
-            inheritance.remnants.push_back({packet.message.row,
-                                            packet.message.generation,
-                                            std::move(packet.descriptors[0]),
-                                            std::move(packet.descriptors[1]),
-                                            std::move(packet.descriptors[2])});
+            inheritance.leftovers.push_back({packet.message.row,
+                                             packet.message.generation,
+                                             std::move(packet.descriptors[0]),
+                                             std::move(packet.descriptors[1]),
+                                             std::move(packet.descriptors[2])});
             return;
         case Kept::kSession:
             break;
@@ -198,19 +198,20 @@ void KeeperLink::drop(Kept what, uint32_t row, uint32_t generation) {
     socket_.send(message);
 }
 
-void KeeperLink::hold(const Remnant& remnant) {
-    holds(remnant);
-    say(remnants_.at(remnant.number));
+void KeeperLink::hold(const Leftover& leftover) {
+    holds(leftover);
+    say(remnants_.at(leftover.number));
 }
 
-void KeeperLink::holds(const Remnant& remnant) {
-    remnants_[remnant.number] = {
-        remnant.number, remnant.uid, {remnant.up.get(), remnant.down.get(), remnant.process.get()}};
+void KeeperLink::holds(const Leftover& leftover) {
+    remnants_[leftover.number] = {leftover.number,
+                                  leftover.uid,
+                                  {leftover.up.get(), leftover.down.get(), leftover.process.get()}};
 }
 
-void KeeperLink::drop(const Remnant& remnant) {
-    remnants_.erase(remnant.number);
-    drop(Kept::kRemnant, remnant.number, remnant.uid);
+void KeeperLink::drop(const Leftover& leftover) {
+    remnants_.erase(leftover.number);
+    drop(Kept::kRemnant, leftover.number, leftover.uid);
 }
 
 void KeeperLink::say(const Left& left) {

@@ -14,7 +14,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "broker/session/remains.hpp"
+#include "broker/session/leftovers.hpp"
 #include "broker/session/session.hpp"
 #include "broker/takeover/inheritance.hpp"
 #include "broker/takeover/keeper_child.hpp"
@@ -45,9 +45,9 @@ class KeeperLink {
     void drop(Kept what);
     void drop(uint32_t row, uint32_t generation);
     void drop(const Session& session) { drop(session.row, session.generation); }
-    void hold(const Remnant& remnant);
-    void holds(const Remnant& remnant);  // from an earlier broker
-    void drop(const Remnant& remnant);
+    void hold(const Leftover& leftover);
+    void holds(const Leftover& leftover);  // from an earlier broker
+    void drop(const Leftover& leftover);
 
     void serving(uint64_t clock_offset, const std::string& socket_path);
     // While nobody listens to it: whoever has no keeper says nothing.

@@ -11,7 +11,7 @@
 #include <system_error>
 #include <utility>
 
-#include "broker/text/lack.hpp"
+#include "broker/text/shortage.hpp"
 
 namespace dibs {
 
@@ -62,7 +62,7 @@ bool KeeperSocket::push(const KeeperMessage& message, std::span<const int> descr
         if (sendmsg(socket_.get(), &packet, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return true;
         if (errno == EINTR) continue;
         const bool full = errno == EAGAIN || errno == EWOULDBLOCK;
-        lacked_ = !full && is_lack({errno, std::generic_category()});
+        lacked_ = !full && is_shortage({errno, std::generic_category()});
         // A partner that is gone is noticed by its pidfd; what it misses it does not need.
         return !full && !lacked_;
     }

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "broker/takeover/keeper.hpp"
-#include "broker/takeover/lent_socket.hpp"
+#include "broker/takeover/socket_activation.hpp"
 #include "broker/text/log.hpp"
 #include "broker/turn/clock.hpp"
 
@@ -110,7 +110,7 @@ void Keeper::store(const Held& held) {
     if (held.message.what == Kept::kRemnant) return;
     const bool session = held.message.what == Kept::kSession;
     if (session && held.descriptors.size() != kStoredOfSession) return;
-    if (held.message.what == Kept::kListener && is_socket_lent()) return;  // the manager's own
+    if (held.message.what == Kept::kListener && is_socket_activated()) return;  // the manager's own
     store_.keep(name_of(held.message), held.descriptors, Clock::monotonic());
 }
 

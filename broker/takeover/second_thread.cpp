@@ -61,11 +61,11 @@ bool SecondThread::take_back() {
 // without which it cannot end: of one that has ended the number is 0, which means this thread.
 void SecondThread::join() {
     if (!std::exchange(started_, false)) return;
-    constexpr std::chrono::microseconds kPatience(500);
+    constexpr std::chrono::microseconds kAnswerTimeout(500);
     const bool begun = !take_back() && stage_.load(std::memory_order_relaxed) == Stage::kBegun;
     {
         std::unique_lock lock(mutex_);
-        if (begun) (void)end_.wait_for(lock, kPatience, [this] { return ended_; });
+        if (begun) (void)end_.wait_for(lock, kAnswerTimeout, [this] { return ended_; });
         const int here = sched_getcpu();
         if (!ended_ && here >= 0) {
             cpu_set_t cpu;

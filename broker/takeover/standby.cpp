@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "broker/takeover/head_start.hpp"
-#include "broker/text/lack.hpp"
 #include "broker/text/log.hpp"
+#include "broker/text/shortage.hpp"
 
 namespace dibs {
 

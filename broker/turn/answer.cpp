@@ -31,13 +31,13 @@ Answers::Answers(core::Core& core,
                  Operations& operations,
                  Publisher& publisher,
                  const Quotas& quotas,
-                 Patience& patience)
+                 ReadBudget& read_budget)
     : core_(core),
       sessions_(sessions),
       operations_(operations),
       publisher_(publisher),
       quotas_(quotas),
-      patience_(patience) {}
+      read_budget_(read_budget) {}
 
 // Another user is told the holder's account and age, and no more.
 void Answers::name_holder(const Session* to, const Decision& decision, Completion& entry) {
@@ -427,7 +427,7 @@ void Answers::complete(Session* session, Completion& entry) {
         (!session->refresh_released() || session->completion_room() == 0)) {
         return sessions_.end(session, shm::Reason::kLimit);
     }
-    patience_.answered(session->row, entry.reason, session->slots != 0);
+    read_budget_.answered(session->row, entry.reason, session->slots != 0);
     entry.sequence = session->completion_tail + 1;
     stage_store_.kind = shm::LogStoreKind::kCompletion;
     stage_store_.session = session->row;
@@ -470,7 +470,7 @@ void Answers::store() {
 void Answers::publish(Session& session) {
     const uint64_t head = session.up.head();
     if (head != session.consumed) {
-        patience_.settle(session.row, head - session.consumed);
+        read_budget_.settle(session.row, head - session.consumed);
         session.consumed = head;
         shm::commit_submissions(*session.down, head);
     }

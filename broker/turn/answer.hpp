@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "broker/admission/patience.hpp"
+#include "broker/admission/throttle.hpp"
 #include "broker/core/core.hpp"
 #include "broker/session/sessions.hpp"
 #include "broker/turn/operations.hpp"
@@ -25,7 +25,7 @@ class Answers {
             Operations& operations,
             Publisher& publisher,
             const Quotas& quotas,
-            Patience& patience);
+            ReadBudget& read_budget);
 
     void stage();
     void store();
@@ -71,7 +71,7 @@ class Answers {
     Operations& operations_;
     Publisher& publisher_;
     const Quotas& quotas_;
-    Patience& patience_;
+    ReadBudget& read_budget_;
     bool kills_ = false;
     shm::Rule rule_ = {};  // behind the decision that is staged
     ClaimReader reader_;

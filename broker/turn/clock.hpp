@@ -1,7 +1,7 @@
 // broker/turn/clock.hpp -- the broker's time: STATE's time, going on.
 //
 // Broker time is CLOCK_MONOTONIC plus an offset, which changes when a broker takes over a STATE,
-// and where one was stopped and goes on (broker/turn/standstill.hpp). So time never goes back, and
+// and where one was stopped and goes on (broker/turn/clock_stop.hpp). So time never goes back, and
 // the time that nobody was serving does not exist for anybody's deadline. Who does not know the
 // time of death goes on from the last instant that STATE saw.
 // SPDX-License-Identifier: Apache-2.0

@@ -2,7 +2,138 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/turn/deaths.hpp"
 
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <string>
+
+#include "broker/text/log.hpp"
+
 namespace dibs {
+
+namespace {
+
+constexpr size_t kKilledAtOnce = 16;  // in a turn, each with a line of log
+
+std::string who(const Session& session) {
+    return "process " + std::to_string(session.peer.pid) + " of user " +
+           std::to_string(session.peer.uid);
+}
+
+// A broker of root kills anybody; the holder of the lease may not have it kill what he may not.
+std::string foreign_uids(const Session& session) {
+    const uint32_t own = session.peer.uid;
+    const auto uids = uids_now(session.peer.pid, session.peer.pidfd.get());
+    const auto same = [&](uint32_t uid) { return uid == own; };
+    if (own == 0 || !uids || std::all_of(uids->begin(), uids->end(), same)) return {};
+    std::string told;
+    for (const uint32_t uid : *uids)
+        told += (told.empty() ? "" : ", ") + std::to_string(uid);
+    return told;
+}
+
+// Empty: it was killed, or is dead already. Else why it lives.
+std::string kill_or_why(const Session& session) {
+    const std::string uids = foreign_uids(session);
+    if (!uids.empty()) {
+        return "is not killed: it runs a set-user-ID program (its user ids are " + uids +
+               " now), which its user may not kill either";
+    }
+    if (kill_process(session.peer.pidfd.get())) return {};
+    const std::string why = std::strerror(errno);
+    const std::string hint = errno != EPERM
+                                 ? ""
+                                 : " (dibsd kills processes of other users with the "
+                                   "capability CAP_KILL: AmbientCapabilities=CAP_KILL in "
+                                   "its systemd unit)";
+    return "cannot be killed: " + why + hint;
+}
+
+}  // namespace
+
+void Kills::tell() {
+    size_t told = 0;
+    while (told < failed_.size() && !core_.turn_full())
+        core_.apply(core::KillFailed{failed_[told++]});
+    failed_.erase(failed_.begin(), failed_.begin() + static_cast<std::ptrdiff_t>(told));
+    kill_some();
+}
+
+void Kills::carry_out() {
+    for (const core::Decision& decision : core_.decisions()) {
+        if (decision.kind == core::DecisionKind::kKill) decided_.push_back(decision.id);
+    }
+    kill_some();
+}
+
+void Kills::finish() {
+    while (!decided_.empty())
+        kill_some();
+}
+
+// A lease that has ended meanwhile kills nobody any more.
+void Kills::kill_some() {
+    const size_t count = std::min(decided_.size(), kKilledAtOnce);
+    for (size_t i = 0; i < count; ++i) {
+        const auto row = static_cast<uint32_t>(decided_[i]);
+        const shm::LeaseRow& lease = core_.lease(row);
+        if (core::row_id(lease.head.generation, row) != decided_[i]) continue;
+        if (lease.state != shm::LeaseState::kKilling) continue;
+        const Session* session = sessions_.at(lease.session);
+        if (session != nullptr) kill(*session, decided_[i]);
+    }
+    decided_.erase(decided_.begin(), decided_.begin() + static_cast<std::ptrdiff_t>(count));
+}
+
+void Kills::resume() {
+    uint64_t recovering = 0;  // as the slots of a lease whose holder is being killed are
+    for (uint32_t pool = 0; pool < core_.pools(); ++pool)
+        recovering += core_.pool(pool).recovering;
+    if (recovering == 0) return;
+    for (uint32_t row = 0; row < core_.leases_max(); ++row) {
+        const shm::LeaseRow& lease = core_.lease(row);
+        if (lease.state != shm::LeaseState::kKilling) continue;
+        const Session* session = sessions_.at(lease.session);
+        if (session != nullptr) kill(*session, core::row_id(lease.head.generation, row));
+    }
+}
+
+void Kills::kill(const Session& session, uint64_t lease) {
+    const std::string why = kill_or_why(session);
+    const uint32_t uid = session.peer.uid;
+    if (why.empty()) {
+        return log::client_info(uid, "killed", who(session) + " was killed: its lease has expired");
+    }
+    log::client_warning(uid,
+                        "not killed",
+                        "the lease of " + who(session) + " has expired, and the process " + why +
+                            "; what it holds is not granted before it is dead or gives it back");
+    failed_.push_back(lease);
+}
+
+bool Kills::holds_strictly(const Session& session) const {
+    uint32_t left = core_.session(session.row).leases;
+    for (uint16_t tag = 0; left != 0 && tag < session.tags.size(); ++tag) {
+        const uint32_t row = core_.lease_of_tag(session.row, tag);
+        if (row == shm::kNoRow) continue;
+        if (core_.lease(row).mode == shm::ExpiryMode::kStrict) return true;
+        --left;
+    }
+    return false;
+}
+
+bool Kills::condemn(Session& session) {
+    if (session.dead || session.end_reason == shm::Reason::kOk) return false;
+    if (!holds_strictly(session)) return false;
+    session.condemned = true;
+    const std::string why = kill_or_why(session);
+    log::client_warning(session.peer.uid,
+                        "condemned",
+                        who(session) + " broke a rule while it held a strict lease, and " +
+                            (why.empty() ? "was killed" : why + "; its session ends with it"));
+    return true;
+}
 
 namespace {
 

@@ -1,21 +1,57 @@
-// broker/turn/deaths.hpp -- how a session ends, whoever ended it.
+// broker/turn/deaths.hpp -- ends sessions: of dead processes, closed, cut off, or killed at expiry.
 //
 // A process that has died may have published entries and not rung: its ring is read to its end
 // first, so that a worker's last "done" counts. A session that closed, or broke a rule, is not
 // read any more. Then the core is told, once; it returns what the session held, over as many turns
 // as that takes, while the broker forgets the session at the end of this one. However many end at
-// once, a turn tells of a few of them.
+// once, a turn tells the core of a few of them.
+//
+// Strict expiry kills the holder of an expired lease. The core decides, the turn commits, and only
+// then SIGKILL is sent, by the pidfd that the handshake left: never by a number. What follows is
+// the pidfd's death notice, which ends the session as any other does; nothing here says that a
+// process is dead. However many leases expire at one instant, a turn kills for a few of them. A
+// kill that fails is logged, and the core is told in the next turn, so that it is counted and in
+// the journal. A session that breaks a rule while it holds a lease of a strict pool is killed as
+// well, and the core hears of the end only with the death.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "broker/core/core.hpp"
 #include "broker/session/sessions.hpp"
 #include "broker/turn/ingest.hpp"
-#include "broker/turn/kills.hpp"
 
 namespace dibs {
+
+class Kills {
+  public:
+    Kills(core::Core& core, Sessions& sessions) : core_(core), sessions_(sessions) {}
+
+    // There are failures to tell, or kills to carry out.
+    [[nodiscard]] bool any() const { return !failed_.empty() || !decided_.empty(); }
+    // Within a turn: the failures, and some of the kills that earlier ones have left.
+    void tell();
+    // After the commit: what the turn has decided, or the first of it.
+    void carry_out();
+    // Of a broker that stops: all that is left, whom no successor would kill.
+    void finish();
+    // Of a broker that takes over: what an earlier one decided and perhaps did not do.
+    void resume();
+    // Of a session that is cut off: true if its process had to be killed and its death is awaited.
+    [[nodiscard]] bool condemn(Session& session);
+
+  private:
+    void kill_some();
+    void kill(const Session& session, uint64_t lease);
+    [[nodiscard]] bool holds_strictly(const Session& session) const;
+
+    core::Core& core_;
+    Sessions& sessions_;
+    std::vector<uint64_t> decided_;  // leases whose holders are still to be killed
+    std::vector<uint64_t> failed_;   // leases whose holders could not be killed
+};
 
 class Deaths {
   public:

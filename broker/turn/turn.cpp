@@ -26,7 +26,7 @@ Turn::Turn(core::Core& core, BoardSegment& board, Exchange& exchange, HangWatch 
       exchange_(exchange),
       clock_(core.now()),
       sessions_(core.sessions_max()),
-      standstill_(core, sessions_, clock_),
+      clock_stop_(core, sessions_, clock_),
       quotas_(core),
       file_accounts_(core),
       uid_accounts_(core),
@@ -35,9 +35,9 @@ Turn::Turn(core::Core& core, BoardSegment& board, Exchange& exchange, HangWatch 
       prepared_(core, operations_, pledges_),
       publisher_(core, board),
       ingest_(core, operations_, pledges_),
-      patience_(core.sessions_max()),
-      penalty_(sessions_, core.sessions_max()),
-      answers_(core, sessions_, operations_, publisher_, quotas_, patience_),
+      read_budget_(core.sessions_max()),
+      throttle_pause_(sessions_, core.sessions_max()),
+      answers_(core, sessions_, operations_, publisher_, quotas_, read_budget_),
       kills_(core, sessions_),
       deaths_(core, sessions_, ingest_, kills_),
       desk_(core, quotas_),
@@ -75,7 +75,7 @@ void Turn::take(bool spun) {
         core_.begin_turn(now_);
     }
     pledges_.begin_turn();
-    penalty_.end_due(now_);
+    throttle_pause_.end_due(now_);
     shm::Submission claim;
     Session* answered = answer_prepared(spun && plain, claim);
     if (plain) {
@@ -106,7 +106,7 @@ void Turn::take(bool spun) {
     if (exchange_.events().wanted()) [[unlikely]]
         exchange_.events().tell(core_, administered_);
     answers_.store();  // completions into DOWN, consumed indices, wake-ups
-    if (patience_.shunned() != 0) [[unlikely]]
+    if (read_budget_.throttled() != 0) [[unlikely]]
         send_out();
     if (answers_.kills()) kills_.carry_out();
     core_.clear();
@@ -122,11 +122,11 @@ void Turn::take(bool spun) {
     retire();
     exchange_.events().send();
     // What stands still is not its clock: a turn that hangs meanwhile is missed.
-    sleep_.worked(standstill_.stands() ? clock_.now() : now_);
+    sleep_.worked(clock_stop_.stands() ? clock_.now() : now_);
 }
 
 void Turn::look_at_clock(bool spun) {
-    if (spun) now_ = standstill_.at(clock_.now(), due_ns_);
+    if (spun) now_ = clock_stop_.at(clock_.now(), due_ns_);
 }
 
 // Everything but submissions: a turn of its own, since it may take long, and what clients submit
@@ -150,27 +150,27 @@ bool Turn::anything_to_do() {
     const bool work =
         sessions_.anything_new() || exchange_.asked() || deaths_.any() || kills_.any();
     due_ns_ = next_due();
-    now_ = standstill_.at(clock_.now(), due_ns_);
+    now_ = clock_stop_.at(clock_.now(), due_ns_);
     due_ns_ = std::min(due_ns_, uid_accounts_.next_due());  // nobody's deadline: it may be late
     // Whoever kept something alive may have rung since it was looked.
     if (now_ >= due_ns_) sleep_.look(now_);
     return work || copying_ != nullptr || taken_ != nullptr || !careful_.empty() ||
-           standstill_.stands() || core_.work_left() || uid_accounts_.unfinished() ||
+           clock_stop_.stands() || core_.work_left() || uid_accounts_.unfinished() ||
            now_ >= due_ns_;
 }
 
 core::TimeNs Turn::next_due() const {
     return std::min(
-        {core_.next_turn(), drain_until_ns_, transient_.next_due(), penalty_.next_due()});
+        {core_.next_turn(), drain_until_ns_, transient_.next_due(), throttle_pause_.next_due()});
 }
 
-// Whom this turn has read, and who is shunned, has its pause.
+// Whom this turn has read, and who is throttled, has its pause.
 void Turn::send_out() {
     const std::vector<Session*>& polled = sessions_.polled();
     for (size_t i = polled.size(); i-- > 0;) {
         Session* session = polled[i];
-        if (patience_.shuns(session->row) && session->heard_ns == now_)
-            penalty_.begin(*session, now_);
+        if (read_budget_.throttles(session->row) && session->heard_ns == now_)
+            throttle_pause_.begin(*session, now_);
     }
 }
 
@@ -208,17 +208,17 @@ void Turn::read_submissions() {
         if (at >= polled.size()) continue;
         Session* session = polled[at];
         if (!session->up.maybe()) {
-            standstill_.found_nothing(*session);
+            clock_stop_.found_nothing(*session);
             continue;
         }
         const uint64_t before = session->up.head();
-        const Ingest::Read read = ingest_.read(*session, patience_.budget(session->row));
+        const Ingest::Read read = ingest_.read(*session, read_budget_.budget(session->row));
         if (session->up.head() != before) {
             session->heard_ns = now_;
             sessions_.in_turn(session);
-            if (!patience_.shuns(session->row)) prepared_.expect(session);
+            if (!read_budget_.throttles(session->row)) prepared_.expect(session);
         } else {
-            standstill_.found_nothing(*session);
+            clock_stop_.found_nothing(*session);
         }
         if (read == Ingest::Read::kClosed) sessions_.end(session, shm::Reason::kOk);
         if (read == Ingest::Read::kViolation) sessions_.end(session, shm::Reason::kMalformed);
@@ -407,7 +407,7 @@ void Turn::retire() {
         tell_of(*session, shm::EventKind::kSessionOpened);
     }
     opened_.clear();
-    if (!deaths_.gone().empty()) standstill_.look();
+    if (!deaths_.gone().empty()) clock_stop_.look();
     for (Session* session : deaths_.gone()) {
         tell_of(*session, shm::EventKind::kSessionEnded);
         Answers::farewell(*session);
@@ -415,8 +415,8 @@ void Turn::retire() {
         sleep_.remove(*session);
         operations_.forget(*session);
         prepared_.forget(*session);
-        patience_.forget(session->row);
-        penalty_.forget(*session);
+        read_budget_.forget(session->row);
+        throttle_pause_.forget(*session);
         sessions_.remove(session);
         exchange_.report({Report::Kind::kRetired, session});
         publisher_.set_sessions(sessions_.all().size());

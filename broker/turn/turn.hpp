@@ -9,9 +9,8 @@
 
 #include "broker/admin/copying.hpp"
 #include "broker/admin/desk.hpp"
-#include "broker/admission/patience.hpp"
-#include "broker/admission/penalty.hpp"
 #include "broker/admission/quotas.hpp"
+#include "broker/admission/throttle.hpp"
 #include "broker/config/config.hpp"
 #include "broker/config/file_accounts.hpp"
 #include "broker/config/uid_accounts.hpp"
@@ -21,15 +20,14 @@
 #include "broker/session/sessions.hpp"
 #include "broker/turn/answer.hpp"
 #include "broker/turn/clock.hpp"
+#include "broker/turn/clock_stop.hpp"
 #include "broker/turn/deaths.hpp"
 #include "broker/turn/ingest.hpp"
-#include "broker/turn/kills.hpp"
 #include "broker/turn/operations.hpp"
 #include "broker/turn/pledges.hpp"
 #include "broker/turn/prepared_grant.hpp"
 #include "broker/turn/publish.hpp"
 #include "broker/turn/sleep.hpp"
-#include "broker/turn/standstill.hpp"
 #include "broker/turn/transient_pools.hpp"
 
 namespace dibs {
@@ -94,7 +92,7 @@ class Turn {
     Exchange& exchange_;
     Clock clock_;
     Sessions sessions_;
-    Standstill standstill_;
+    ClockStop clock_stop_;
     Quotas quotas_;
     FileAccounts file_accounts_;
     UidAccounts uid_accounts_;
@@ -103,8 +101,8 @@ class Turn {
     PreparedGrant prepared_;
     Publisher publisher_;
     Ingest ingest_;
-    Patience patience_;
-    Penalty penalty_;
+    ReadBudget read_budget_;
+    ThrottlePause throttle_pause_;
     Answers answers_;
     Kills kills_;
     Deaths deaths_;

@@ -47,7 +47,7 @@ void Turn::take_over(Config* taken) {
     drain_timeout_ns_ = taken->drain_timeout_ns;
     transient_.set_idle(taken->created_pool_idle_ns);
     sleep_.set_spin(taken->spin_ns);
-    penalty_.set_pause(taken->penalty_ns);
+    throttle_pause_.set_pause(taken->throttle_ns);
     quotas_.set_policy(taken->policy, sessions_.all());
 }
 

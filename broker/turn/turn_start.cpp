@@ -15,12 +15,12 @@ void Turn::prepare(Config& config, Inheritance& inheritance) {
     drain_timeout_ns_ = config.drain_timeout_ns;
     transient_.set_idle(config.created_pool_idle_ns);
     sleep_.set_spin(config.spin_ns);
-    penalty_.set_pause(config.penalty_ns);
+    throttle_pause_.set_pause(config.throttle_ns);
     quotas_.set_policy(config.policy, {});
     uid_accounts_.configure(config, false);
     // The clock stands still from the broker's death on, or from before what it had not decided by
     // then though it was due: it was stopped, or hung.
-    now_ = inheritance.takeover() ? standstill_.latest(death_of(inheritance), core_.next_turn())
+    now_ = inheritance.takeover() ? clock_stop_.latest(death_of(inheritance), core_.next_turn())
                                   : clock_.now();
     adopt(inheritance);
     end_the_lost();
@@ -43,7 +43,7 @@ void Turn::prepare(Config& config, Inheritance& inheritance) {
     } while (core_.work_left());
     transient_.find();
     publisher_.publish_all();
-    standstill_.begin(now_);  // until what was said meanwhile has been read
+    clock_stop_.begin(now_);  // until what was said meanwhile has been read
     if (!draining_) return;
     const uint64_t left = drain_left(inheritance.asked_ns);
     drain(left);

@@ -17,7 +17,6 @@
 #include "broker/turn/answer.hpp"
 #include "broker/turn/deaths.hpp"
 #include "broker/turn/ingest.hpp"
-#include "broker/turn/kills.hpp"
 #include "broker/turn/operations.hpp"
 #include "broker/turn/prepared_grant.hpp"
 #include "broker/turn/publish.hpp"
@@ -48,8 +47,8 @@ class Bench {
           prepared(core, operations, pledges),
           publisher(core, board),
           ingest(core, operations, pledges),
-          patience(limits.sessions),
-          answers(core, sessions, operations, publisher, quotas, patience),
+          read_budget(limits.sessions),
+          answers(core, sessions, operations, publisher, quotas, read_budget),
           kills(core, sessions),
           deaths(core, sessions, ingest, kills) {}
 
@@ -143,7 +142,7 @@ class Bench {
         for (size_t i = sessions.polled().size(); i-- > 0;) {
             if (ingest.turn_full()) break;
             Session* session = sessions.polled()[i];
-            last = ingest.read(*session, patience.budget(session->row));
+            last = ingest.read(*session, read_budget.budget(session->row));
             sessions.in_turn(session);
             if (last == Ingest::Read::kClosed) sessions.end(session, shm::Reason::kOk);
             if (last == Ingest::Read::kViolation) sessions.end(session, shm::Reason::kMalformed);
@@ -204,7 +203,7 @@ class Bench {
     PreparedGrant prepared;
     Publisher publisher;
     Ingest ingest;
-    Patience patience;
+    ReadBudget read_budget;
     Answers answers;
     Kills kills;
     Deaths deaths;

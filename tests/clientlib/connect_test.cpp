@@ -12,7 +12,7 @@
 #include "broker/admission/socket_path.hpp"
 #include "clientlib/admin_connection.hpp"
 #include "clientlib/session.hpp"
-#include "shm/last_words.hpp"
+#include "shm/packet.hpp"
 #include "tests/clientlib/fixture.hpp"
 
 namespace dibs::test {

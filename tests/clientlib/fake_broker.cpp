@@ -303,7 +303,7 @@ std::vector<Submission> FakeBroker::seen() {
 void FakeBroker::wait_for(size_t entries) {
     std::unique_lock lock(mutex_);
     const auto read = [this] { return sessions_.empty() ? 0 : sessions_.back()->seen.size(); };
-    if (ran_.wait_for(lock, kPatience, [&] { return read() >= entries; })) return;
+    if (ran_.wait_for(lock, kAnswerTimeout, [&] { return read() >= entries; })) return;
     throw std::runtime_error(std::to_string(read()) + " entries have been submitted, not " +
                              std::to_string(entries));
 }

@@ -102,7 +102,7 @@ class FakeBroker {
     // Waits until that many entries have been read; throws where they do not come.
     void wait_for(size_t entries);
 
-    static constexpr std::chrono::minutes kPatience{2};
+    static constexpr std::chrono::minutes kAnswerTimeout{2};
     static constexpr uint32_t kAccounts = 3;  // that the BOARD has room for
     [[nodiscard]] std::byte* board() { return board_.as<std::byte>(); }
     void publish_pool(uint32_t pool, const std::string& name, const shm::PoolPicture& picture);

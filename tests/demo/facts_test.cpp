@@ -8,7 +8,7 @@
 #include <sstream>
 #include <string>
 
-#include "broker/text/prose.hpp"
+#include "broker/text/line_wrap.hpp"
 #include "demo/judgement.hpp"
 
 namespace dibs::ctl::demo {

@@ -149,7 +149,7 @@ Witnessed live(uint64_t wanted, uint64_t seed, const std::string& penalty) {
     const Folder folder;
     open_folder(folder.path());
     const shm::Descriptor state(memfd_create("state", MFD_ALLOW_SEALING));
-    Dibsd dibsd(folder, "penalty = \"" + penalty + "\"\n" + kPools, state.get());
+    Dibsd dibsd(folder, "throttle = \"" + penalty + "\"\n" + kPools, state.get());
     EXPECT_TRUE(dibsd.ready());
     const shm::Descriptor shared = shm::make_memfd("entries", 4096);
     const Mapping page(shared.get(), 4096);

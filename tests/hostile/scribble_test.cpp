@@ -28,7 +28,7 @@ using shm::Outcome;
 
 // Without a penalty: what it says is to be looked at, not left alone.
 const char* const kSmallPools =
-    "penalty = \"0us\"\n"
+    "throttle = \"0us\"\n"
     "[[pool]]\nname = \"tokens\"\nkind = \"counted\"\nslots = 4\n"
     "[[pool]]\nname = \"web\"\nkind = \"worker\"\npayload_max = 128\nanswer_max = 16\n"
     "attributes_max = 32\nreservation_ttl = \"1ms\"\n";

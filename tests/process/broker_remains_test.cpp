@@ -39,7 +39,7 @@ bool is_refused_with(const std::string& socket, const std::string& words) {
     }
 }
 
-TEST(Remains, CountUntilTheClientHasLetGoOfBothSegments) {
+TEST(Leftovers, CountUntilTheClientHasLetGoOfBothSegments) {
     const Folder folder;
     const Dibsd dibsd(folder, kTwoSessions);
     const RawClient one(dibsd.socket());
@@ -62,7 +62,7 @@ TEST(Remains, CountUntilTheClientHasLetGoOfBothSegments) {
 }
 
 // Whatever is open for nothing, in a way that the kernel does not count, has no pages.
-TEST(Remains, OfANameAloneAreNothing) {
+TEST(Leftovers, OfANameAloneAreNothing) {
     const Folder folder;
     const Dibsd dibsd(folder, kTwoSessions);
     const RawClient one(dibsd.socket());
@@ -82,7 +82,7 @@ TEST(Remains, OfANameAloneAreNothing) {
 }
 
 // What lies in a socket that nobody reads is descriptors of the broker's that are under way.
-TEST(Remains, AreThoseOfAWelcomeThatNobodyReads) {
+TEST(Leftovers, AreThoseOfAWelcomeThatNobodyReads) {
     const Folder folder;
     const Dibsd dibsd(folder, kTwoSessions);
     const RawClient one(dibsd.socket());
@@ -110,7 +110,7 @@ TEST(Remains, AreThoseOfAWelcomeThatNobodyReads) {
 }
 
 // The next broker, and the one after a new keeper, know of them.
-TEST(Remains, OutliveBrokerAndKeeper) {
+TEST(Leftovers, OutliveBrokerAndKeeper) {
     const Folder folder;
     const KeptDibsd dibsd(folder, kTwoSessions);
     const RawClient one(dibsd.socket());

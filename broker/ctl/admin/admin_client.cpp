@@ -16,7 +16,7 @@
 #include "broker/ctl/clock.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/subcommand.hpp"
-#include "shm/last_words.hpp"
+#include "shm/packet.hpp"
 
 namespace dibs::ctl {
 
@@ -81,8 +81,8 @@ void append(Rows* rows, Rows* more) {
 
 }  // namespace
 
-AdminClient::AdminClient(const std::string& socket, int64_t patience_ns)
-    : path_(socket_path(socket)), patience_ns_(patience_ns), packet_(kAnswerSize) {
+AdminClient::AdminClient(const std::string& socket, int64_t answer_timeout_ns)
+    : path_(socket_path(socket)), answer_timeout_ns_(answer_timeout_ns), packet_(kAnswerSize) {
     struct sockaddr_un address = {};
     address.sun_family = AF_UNIX;
     if (path_.size() >= sizeof(address.sun_path)) {
@@ -96,20 +96,20 @@ AdminClient::AdminClient(const std::string& socket, int64_t patience_ns)
         return connect(
             socket_.get(), reinterpret_cast<struct sockaddr*>(&address), sizeof(address));
     };
-    if (within(patience_ns_, socket_.get(), SO_SNDTIMEO, reach) != 0) {
+    if (within(answer_timeout_ns_, socket_.get(), SO_SNDTIMEO, reach) != 0) {
         throw unreachable(path_, errno);
     }
     greet();
 }
 
 ssize_t AdminClient::send_packet(const void* packet, size_t size) const {
-    return within(patience_ns_, socket_.get(), SO_SNDTIMEO, [&] {
+    return within(answer_timeout_ns_, socket_.get(), SO_SNDTIMEO, [&] {
         return send(socket_.get(), packet, size, MSG_NOSIGNAL);
     });
 }
 
 ssize_t AdminClient::receive_packet() {
-    return within(patience_ns_, socket_.get(), SO_RCVTIMEO, [&] {
+    return within(answer_timeout_ns_, socket_.get(), SO_RCVTIMEO, [&] {
         return shm::receive_packet(socket_.get(), packet_.data(), packet_.size());
     });
 }

@@ -27,9 +27,9 @@ struct Viewpoint {
 
 class AdminClient {
   public:
-    // `socket` empty: where libdibs looks. `patience_ns`: for a broker that is there and says
+    // `socket` empty: where libdibs looks. `answer_timeout_ns`: for a broker that is there and says
     // nothing. Failure.
-    explicit AdminClient(const std::string& socket, int64_t patience_ns = kPatienceNs);
+    explicit AdminClient(const std::string& socket, int64_t answer_timeout_ns = kAnswerTimeoutNs);
 
     // Whatever the answer's code. Failure: the broker is gone, or says nonsense.
     admin::AnswerT ask(const admin::RequestT& request);
@@ -68,7 +68,7 @@ class AdminClient {
     ssize_t receive_packet();
 
     std::string path_;
-    int64_t patience_ns_;
+    int64_t answer_timeout_ns_;
     shm::Descriptor socket_;
     shm::AdminWelcome welcome_;
     std::vector<uint8_t> packet_;

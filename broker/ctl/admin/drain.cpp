@@ -9,7 +9,7 @@
 #include "broker/ctl/output/output.hpp"
 #include "broker/ctl/output/talk.hpp"
 #include "broker/ctl/subcommand.hpp"
-#include "broker/text/prose.hpp"
+#include "broker/text/line_wrap.hpp"
 
 namespace dibs::ctl {
 

@@ -13,7 +13,7 @@
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/output/output.hpp"
 #include "broker/ctl/subcommand.hpp"
-#include "broker/text/prose.hpp"
+#include "broker/text/line_wrap.hpp"
 #include "broker/text/terminal_text.hpp"
 
 namespace dibs::ctl {

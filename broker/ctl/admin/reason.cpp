@@ -5,7 +5,7 @@
 #include "broker/core/match/labels.hpp"
 #include "broker/ctl/output/sheet.hpp"
 #include "broker/ctl/output/who.hpp"
-#include "broker/text/prose.hpp"
+#include "broker/text/line_wrap.hpp"
 
 namespace dibs::ctl {
 

@@ -110,7 +110,7 @@ void check_creations(const std::vector<Creation>& creations, const exec::Options
     for (const Creation& creation : creations) {
         if (creation.request.pool == options.pool.name) return;
     }
-    const auto there = AdminClient(options.socket, exec::patience_ns(options)).pools({});
+    const auto there = AdminClient(options.socket, exec::answer_timeout_ns(options)).pools({});
     const bool found = std::any_of(there.begin(), there.end(), [&](const auto& pool) {
         return pool->name == options.pool.name;
     });
@@ -125,7 +125,7 @@ void create_pools(const std::vector<Creation>& creations, const exec::Options& o
     if (creations.empty()) return;
     check_creations(creations, options);
     for (const Creation& creation : creations)
-        (void)AdminClient(options.socket, exec::patience_ns(options))
+        (void)AdminClient(options.socket, exec::answer_timeout_ns(options))
             .must(creation.request, creation.text);
 }
 

@@ -190,9 +190,9 @@ void check_account(const Attachment& attachment, const std::string& account) {
 
 }  // namespace
 
-int64_t patience_ns(const Options& options) {
+int64_t answer_timeout_ns(const Options& options) {
     const int64_t asked_ns = options.now ? 0 : options.timeout_ns;
-    return std::clamp<int64_t>(asked_ns, DIBS_SECOND, kPatienceNs);
+    return std::clamp<int64_t>(asked_ns, DIBS_SECOND, kAnswerTimeoutNs);
 }
 
 void read_preempt(const std::string& word, Options* options) {
@@ -224,7 +224,7 @@ void check_terms(const Options& options, bool account_given) {
 // by now, or too many ask.
 std::string what_drains(const Options& options) {
     try {
-        AdminClient client(options.socket, patience_ns(options));
+        AdminClient client(options.socket, answer_timeout_ns(options));
         admin::RequestT request;
         request.ask = admin::Ask::status;
         const admin::AnswerT answer = client.must(request, "");

@@ -21,7 +21,7 @@
 #include "broker/ctl/output/talk.hpp"
 #include "broker/ctl/subcommand.hpp"
 #include "broker/ctl/system_failure.hpp"
-#include "broker/text/prose.hpp"
+#include "broker/text/line_wrap.hpp"
 #include "broker/text/terminal_text.hpp"
 
 namespace dibs::ctl::exec {
@@ -83,13 +83,14 @@ bool receive_word(int channel, Word* word) {
 
 // The broker takes whoever calls connect() for the session's process.
 // While its queue of callers is full that takes as long as it may.
-int connect_to(const std::string& path, int64_t patience_ns, shm::Descriptor* out) {
+int connect_to(const std::string& path, int64_t answer_timeout_ns, shm::Descriptor* out) {
     struct sockaddr_un address = {};
     address.sun_family = AF_UNIX;
     if (path.size() >= sizeof(address.sun_path)) return ENAMETOOLONG;
     std::memcpy(address.sun_path, path.data(), path.size());
     *out = shm::Descriptor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-    const struct timeval limit = {patience_ns / DIBS_SECOND, patience_ns % DIBS_SECOND / 1000};
+    const struct timeval limit = {answer_timeout_ns / DIBS_SECOND,
+                                  answer_timeout_ns % DIBS_SECOND / 1000};
     (void)setsockopt(out->get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
     for (;;) {
         const auto* name = reinterpret_cast<const struct sockaddr*>(&address);
@@ -144,8 +145,8 @@ void Holder::obey(int channel, pid_t wrapper) const {
             if (!receive_word(channel, &word)) _exit(kExitOwnFailure);
             if (word.number == kConnect) {
                 shm::Descriptor connected;
-                const int error =
-                    connect_to(socket_path(options_.socket), patience_ns(options_), &connected);
+                const int error = connect_to(
+                    socket_path(options_.socket), answer_timeout_ns(options_), &connected);
                 const int descriptor = error == 0 ? connected.get() : -1;
                 // The wrapper would wait for ever; it hears of our end.
                 if (!send_word(channel, error, descriptor) && errno != EPIPE)

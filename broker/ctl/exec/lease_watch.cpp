@@ -31,7 +31,7 @@ std::string how_requeued(int code) {
 
 dibs_connect_options session_of(const Options& options) {
     dibs_connect_options session = small_session();
-    session.timeout_ns = patience_ns(options);
+    session.timeout_ns = answer_timeout_ns(options);
     return session;
 }
 

@@ -44,7 +44,7 @@ struct Options {
 
 // For how long the broker may say nothing: a claim that does not wait for a slot does not wait for
 // long for the broker, and none for much longer than for a slot.
-int64_t patience_ns(const Options& options);
+int64_t answer_timeout_ns(const Options& options);
 // "never", "at-once" or a grace, as --preempt has it; empty: not said. Failure (usage).
 void read_preempt(const std::string& word, Options* options);
 // Failure (usage): labels, options or an account's name that libdibs would not take.

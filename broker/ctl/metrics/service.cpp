@@ -32,7 +32,7 @@ namespace dibs::ctl {
 namespace {
 
 constexpr int64_t kFreshNs = DIBS_SECOND;
-constexpr int64_t kScrapePatienceNs = 2 * DIBS_SECOND;
+constexpr int64_t kScrapeTimeoutNs = 2 * DIBS_SECOND;
 
 struct Address {
     union {
@@ -106,7 +106,7 @@ class Scrapes : public prometheus::Collectable {
         std::string why;
         Families told;
         try {
-            AdminClient client(socket_, kScrapePatienceNs);
+            AdminClient client(socket_, kScrapeTimeoutNs);
             told = families_of(client);
         } catch (const std::exception& error) {
             why = error.what();

@@ -12,7 +12,7 @@
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/subcommand.hpp"
 #include "broker/journal/json_text.hpp"
-#include "broker/text/prose.hpp"
+#include "broker/text/line_wrap.hpp"
 #include "broker/text/spelling.hpp"
 #include "broker/text/terminal_text.hpp"
 

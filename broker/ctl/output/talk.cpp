@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "broker/ctl/stop_signals.hpp"
+#include "broker/text/line_wrap.hpp"
 #include "broker/text/line_writer.hpp"
-#include "broker/text/prose.hpp"
 
 namespace dibs::ctl {
 

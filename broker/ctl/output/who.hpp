@@ -1,7 +1,7 @@
 // broker/ctl/output/who.hpp -- names of users and processes, as this machine has them.
 //
-// The broker tells numbers; the tool looks up what they are called, with its own rights. Names are
-// what others have chosen: who shows them on a terminal makes them harmless.
+// The broker tells numbers; the tool looks up what they are called, with its own rights. NameMap
+// are what others have chosen: who shows them on a terminal makes them harmless.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -23,7 +23,7 @@
 #include "broker/ctl/replay/recording_file.hpp"
 #include "broker/ctl/stop_signals.hpp"
 #include "broker/ctl/subcommand.hpp"
-#include "broker/text/prose.hpp"
+#include "broker/text/line_wrap.hpp"
 #include "broker/text/terminal_text.hpp"
 #include "dibs/dibs.h"
 

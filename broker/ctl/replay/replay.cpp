@@ -22,7 +22,7 @@
 #include "broker/journal/journal_reader.hpp"
 #include "broker/journal/journal_run.hpp"
 #include "broker/journal/scenario.hpp"
-#include "broker/text/prose.hpp"
+#include "broker/text/line_wrap.hpp"
 #include "broker/text/terminal_text.hpp"
 
 namespace dibs::ctl {

@@ -14,12 +14,12 @@ namespace dibs::ctl::top {
 namespace {
 
 // Shorter than elsewhere: meanwhile no key is heard.
-constexpr int64_t kPatience = DIBS_SECOND;
+constexpr int64_t kAnswerTimeout = DIBS_SECOND;
 
 }  // namespace
 
 Looker::Looker(std::string socket) : socket_(std::move(socket)), client_() {
-    client_.emplace(socket_, kPatience);
+    client_.emplace(socket_, kAnswerTimeout);
 }
 
 void Looker::lose(const std::string& why) {
@@ -30,7 +30,7 @@ void Looker::lose(const std::string& why) {
 
 void Looker::look() {
     try {
-        if (!client_) client_.emplace(socket_, kPatience);
+        if (!client_) client_.emplace(socket_, kAnswerTimeout);
         facts_ = top::look(*client_, has_looked_ && why_.empty() ? &facts_ : nullptr);
         has_looked_ = true;
         why_.clear();

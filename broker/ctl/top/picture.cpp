@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "broker/ctl/clock.hpp"
-#include "broker/text/prose.hpp"
+#include "broker/text/line_wrap.hpp"
 #include "broker/text/terminal_text.hpp"
 #include "shm/layout.hpp"
 

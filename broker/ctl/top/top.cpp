@@ -16,7 +16,7 @@
 #include "broker/ctl/top/picture.hpp"
 #include "broker/ctl/top/screen.hpp"
 #include "broker/ctl/top/signals.hpp"
-#include "broker/text/prose.hpp"
+#include "broker/text/line_wrap.hpp"
 
 namespace dibs::ctl {
 

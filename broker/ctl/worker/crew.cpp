@@ -24,7 +24,7 @@
 #include "broker/ctl/subcommand.hpp"
 #include "broker/ctl/worker/hand.hpp"
 #include "broker/ctl/worker/notify_socket.hpp"
-#include "broker/text/prose.hpp"
+#include "broker/text/line_wrap.hpp"
 
 namespace dibs::ctl::worker {
 

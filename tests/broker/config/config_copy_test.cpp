@@ -1,6 +1,6 @@
 // tests/broker/config/config_copy_test.cpp -- what a successor makes of what was in force.
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/config/config_copy.hpp"
+#include "broker/config/config.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

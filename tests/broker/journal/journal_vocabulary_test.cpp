@@ -20,7 +20,7 @@ std::string document() {
     return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// Names in backticks of a piece of Markdown.
+// NameMap in backticks of a piece of Markdown.
 std::set<std::string> marked(const std::string& text) {
     std::set<std::string> names;
     for (size_t begin = text.find('`'); begin != std::string::npos;) {

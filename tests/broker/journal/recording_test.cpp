@@ -21,15 +21,15 @@
 #include <string>
 #include <vector>
 
-#include "broker/admin/recorder.hpp"
+#include "broker/admin/recording.hpp"
 #include "broker/ctl/replay/recording_file.hpp"
+#include "broker/journal/encoder.hpp"
 #include "broker/journal/journal_error.hpp"
 #include "broker/journal/journal_reader.hpp"
 #include "broker/journal/journal_run.hpp"
 #include "broker/journal/journal_size.hpp"
 #include "broker/journal/replayer.hpp"
 #include "broker/journal/scenario.hpp"
-#include "broker/journal/tape.hpp"
 #include "broker/snapshot/dump.hpp"
 #include "schemas/admin_generated.h"
 #include "shm/lines.hpp"
@@ -151,18 +151,18 @@ std::string recorded(const std::string& scenario, std::vector<std::string>* deci
     JournalReader reader(scenario, JournalForm::kDetect);
     ctl::Replayer replayer(ctl::limits_of(reader));
     const std::vector<uint8_t> snapshot = replayer.snapshot();
-    Tape tape(replayer.core());
-    replayer.set_tap(&tape);
+    Encoder encoder(replayer.core());
+    replayer.set_tap(&encoder);
     while (const journal::Line* line = reader.next()) {
         if (ctl::is_expectation(*line)) continue;
         replayer.apply(*line);
         for (std::string& decision : replayer.take_decisions())
             decisions->push_back(std::move(decision));
     }
-    return written(snapshot, tape.take(), 777);
+    return written(snapshot, encoder.take(), 777);
 }
 
-// Names are the author's: what is left of a decision without them is its kind.
+// NameMap are the author's: what is left of a decision without them is its kind.
 std::vector<std::string> kinds(const std::vector<std::string>& decisions) {
     std::vector<std::string> result;
     for (const std::string& decision : decisions)

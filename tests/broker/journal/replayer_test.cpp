@@ -29,7 +29,7 @@ std::vector<std::string> replayed(const std::string& journal, uint32_t log_image
     }
     replayer.finish();
     EXPECT_EQ(replayer.core().check_all(), std::vector<std::string>{});
-    for (std::string& row : state_text(replayer.core(), replayer.cast())) {
+    for (std::string& row : state_text(replayer.core(), replayer.name_map())) {
         lines.push_back(std::move(row));
     }
     return lines;

@@ -36,8 +36,8 @@ class Heirs {
           quotas(core),
           pledges(core),
           operations(core, quotas, pledges, accounts),
-          patience(core.sessions_max()),
-          answers(core, sessions, operations, bench.publisher, quotas, patience),
+          read_budget(core.sessions_max()),
+          answers(core, sessions, operations, bench.publisher, quotas, read_budget),
           adoption(core, sessions, operations) {
         for (Session* one : left) {
             InheritedSession& inherited = inherited_.emplace_back();
@@ -62,7 +62,7 @@ class Heirs {
     Pledges pledges;
     UidAccounts accounts{core};
     Operations operations;
-    Patience patience;
+    ReadBudget read_budget;
     Answers answers;
     Adoption adoption;
     std::vector<std::unique_ptr<Session>> adopted;  // by place

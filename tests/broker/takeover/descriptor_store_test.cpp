@@ -19,9 +19,9 @@
 #include <string>
 #include <vector>
 
-#include "broker/config/config_copy.hpp"
+#include "broker/config/config.hpp"
+#include "broker/takeover/descriptor_store.hpp"
 #include "broker/takeover/keeper_child.hpp"
-#include "broker/takeover/stored_descriptors.hpp"
 #include "broker/turn/clock.hpp"
 #include "shm/layout.hpp"
 #include "shm/memfd.hpp"

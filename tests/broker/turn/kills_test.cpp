@@ -1,7 +1,7 @@
 // tests/broker/turn/kills_test.cpp -- strict expiry: who is killed, who is refused, and what
 // follows if a kill fails.
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/turn/kills.hpp"
+#include "broker/turn/deaths.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

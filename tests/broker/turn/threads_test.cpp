@@ -170,7 +170,7 @@ TEST(TurnThreads, AskASilentSessionToRingThoughAnotherKeepsThemBusy) {
 // it sleeps and nothing else is due.
 TEST(TurnThreads, ComeBackToWhoSitsOut) {
     TurnThread turn(
-        "penalty = \"2ms\"\nspin = \"0us\"\n"
+        "throttle = \"2ms\"\nspin = \"0us\"\n"
         "[[pool]]\nname = \"tokens\"\nkind = \"counted\"\nslots = 1\n");
     const auto babbler = turn.attach();
     constexpr int kRounds = 12;

@@ -1,4 +1,4 @@
-// tests/process/standstill_test.cpp -- a broker that was stopped, and goes on or is followed by
+// tests/process/clock_stop_test.cpp -- a broker that was stopped, and goes on or is followed by
 // another: what its clients said in time counts, and no deadline has moved closer.
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
@@ -66,7 +66,7 @@ void stop(pid_t broker) {
 }
 
 // More than one turn reads, and more than one look at the bells shows.
-TEST(Standstill, ReadsEveryRingBeforeAnythingEnds) {
+TEST(ClockStop, ReadsEveryRingBeforeAnythingEnds) {
     constexpr size_t kSessions = 90;
     constexpr uint16_t kLeases = 2;
     const Folder folder;
@@ -88,7 +88,7 @@ TEST(Standstill, ReadsEveryRingBeforeAnythingEnds) {
         ASSERT_EQ(clients[i / kLeases]->wait()->reason, Reason::kOk) << "lease " << i;
 }
 
-TEST(Standstill, MovesEveryDeadline) {
+TEST(ClockStop, MovesEveryDeadline) {
     const Folder folder;
     const Dibsd dibsd(folder, kPool);
     RawClient client(dibsd.socket());
@@ -101,7 +101,7 @@ TEST(Standstill, MovesEveryDeadline) {
     EXPECT_EQ(client.wait()->reason, Reason::kOk);
 }
 
-TEST(Standstill, IsNotForgottenByTheNextBroker) {
+TEST(ClockStop, IsNotForgottenByTheNextBroker) {
     for (bool went_on = false; !went_on;) {
         const Folder folder;
         const KeptDibsd dibsd(folder, kPool);
@@ -121,7 +121,7 @@ TEST(Standstill, IsNotForgottenByTheNextBroker) {
     }
 }
 
-TEST(Standstill, OfABrokerThatIsKilledInItEndsNothing) {
+TEST(ClockStop, OfABrokerThatIsKilledInItEndsNothing) {
     const Folder folder;
     const KeptDibsd dibsd(folder, kPool);
     RawClient client(dibsd.socket());

@@ -1,6 +1,6 @@
-// broker/text/prose.cpp -- words into lines.
+// broker/text/line_wrap.cpp -- words into lines.
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/text/prose.hpp"
+#include "broker/text/line_wrap.hpp"
 
 #include <sys/ioctl.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
-// broker/journal/cast.cpp -- naming and learning.
+// broker/journal/name_map.cpp -- naming and learning.
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/journal/cast.hpp"
+#include "broker/journal/name_map.hpp"
 
 #include <algorithm>
 
@@ -10,8 +10,8 @@
 namespace dibs::ctl {
 namespace {
 
-template <class Names>
-void set_at(Names& names, uint64_t place, const std::string& name) {
+template <class NameMap>
+void set_at(NameMap& names, uint64_t place, const std::string& name) {
     if (names.size() <= place) names.resize(place + 1);
     names[place] = name;
 }
@@ -22,7 +22,7 @@ void refuse_empty(const std::string& name) {
 
 }  // namespace
 
-void Cast::add_session(const std::string& name, uint32_t row, uint16_t tags_max) {
+void NameMap::add_session(const std::string& name, uint32_t row, uint16_t tags_max) {
     refuse_empty(name);
     const Session* old = find_session(name);
     if (old != nullptr && old->alive) {
@@ -33,7 +33,7 @@ void Cast::add_session(const std::string& name, uint32_t row, uint16_t tags_max)
     set_at(names_.sessions, row, name);
 }
 
-Cast::Claim& Cast::add_claim(const std::string& name, const std::string& session) {
+NameMap::Claim& NameMap::add_claim(const std::string& name, const std::string& session) {
     refuse_empty(name);
     Session& owner = live_session(session);
     const uint64_t number = claims_.size() + 1;
@@ -51,7 +51,7 @@ Cast::Claim& Cast::add_claim(const std::string& name, const std::string& session
     return claims_.back();
 }
 
-Cast::Slot& Cast::add_slot(const std::string& name, const std::string& session) {
+NameMap::Slot& NameMap::add_slot(const std::string& name, const std::string& session) {
     refuse_empty(name);
     Slot& slot = slots_[name];
     slot.name = name;
@@ -59,7 +59,7 @@ Cast::Slot& Cast::add_slot(const std::string& name, const std::string& session) 
     return slot;
 }
 
-Cast::Session& Cast::live_session(const std::string& name) {
+NameMap::Session& NameMap::live_session(const std::string& name) {
     const auto found = session_by_name_.find(name);
     if (found == session_by_name_.end()) {
         throw JournalError("there is no session " + json_string(name));
@@ -69,56 +69,56 @@ Cast::Session& Cast::live_session(const std::string& name) {
     return session;
 }
 
-const Cast::Claim& Cast::claim(const std::string& name) const {
+const NameMap::Claim& NameMap::claim(const std::string& name) const {
     const Claim* found = find_claim(name);
     if (found == nullptr) throw JournalError("there is no claim " + json_string(name));
     return *found;
 }
 
-const Cast::Slot& Cast::slot(const std::string& name) const {
+const NameMap::Slot& NameMap::slot(const std::string& name) const {
     const Slot* found = find_slot(name);
     if (found == nullptr) throw JournalError("there is no slot " + json_string(name));
     return *found;
 }
 
-const Cast::Claim* Cast::find_claim(const std::string& name) const {
+const NameMap::Claim* NameMap::find_claim(const std::string& name) const {
     const auto found = claim_by_name_.find(name);
     return found == claim_by_name_.end() ? nullptr : &claims_[found->second];
 }
 
-const Cast::Slot* Cast::find_slot(const std::string& name) const {
+const NameMap::Slot* NameMap::find_slot(const std::string& name) const {
     const auto found = slots_.find(name);
     return found == slots_.end() ? nullptr : &found->second;
 }
 
-const Cast::Session* Cast::find_session(const std::string& name) const {
+const NameMap::Session* NameMap::find_session(const std::string& name) const {
     const auto found = session_by_name_.find(name);
     return found == session_by_name_.end() ? nullptr : &sessions_[found->second];
 }
 
-uint16_t Cast::lowest_free_tag(const Session& session) {
+uint16_t NameMap::lowest_free_tag(const Session& session) {
     const auto free = std::find(session.tags.begin(), session.tags.end(), false);
     return static_cast<uint16_t>(free - session.tags.begin());
 }
 
-uint16_t Cast::tag_of(const Claim& claim) const {
+uint16_t NameMap::tag_of(const Claim& claim) const {
     return claim.holds_tag ? claim.tag : lowest_free_tag(sessions_[claim.session]);
 }
 
-uint64_t Cast::add_operation(Operation operation) {
+uint64_t NameMap::add_operation(Operation operation) {
     names_.operations.push_back(std::move(operation));
     return names_.operations.size() - 1;
 }
 
-void Cast::name_pool(uint32_t row, const std::string& name) {
+void NameMap::name_pool(uint32_t row, const std::string& name) {
     set_at(names_.pools, row, name);
 }
 
-void Cast::name_account(uint32_t row, const std::string& name) {
+void NameMap::name_account(uint32_t row, const std::string& name) {
     set_at(names_.accounts, row, name);
 }
 
-void Cast::learn_worker(const std::string& name, uint32_t pool, uint32_t number, uint64_t id) {
+void NameMap::learn_worker(const std::string& name, uint32_t pool, uint32_t number, uint64_t id) {
     Slot& slot = slots_[name];
     slot.name = name;
     slot.id = id;
@@ -126,13 +126,13 @@ void Cast::learn_worker(const std::string& name, uint32_t pool, uint32_t number,
     names_.slots[{pool, number}] = name;
 }
 
-void Cast::free_tag(Claim& claim) {
+void NameMap::free_tag(Claim& claim) {
     if (!claim.holds_tag) return;
     claim.holds_tag = false;
     sessions_[claim.session].tags[claim.tag] = false;
 }
 
-void Cast::learn(const core::Decision& decision) {
+void NameMap::learn(const core::Decision& decision) {
     using core::DecisionKind;
     const bool of_claim = decision.claim > 0 && decision.claim <= claims_.size();
     switch (decision.kind) {
@@ -172,7 +172,7 @@ void Cast::learn(const core::Decision& decision) {
     }
 }
 
-void Cast::move_claim(const core::Decision& adopted) {
+void NameMap::move_claim(const core::Decision& adopted) {
     Claim& claim = claims_[adopted.claim - 1];
     free_tag(claim);
     claim.session = session_by_name_.at(names_.session(adopted.session));
@@ -182,7 +182,7 @@ void Cast::move_claim(const core::Decision& adopted) {
 }
 
 // A lease that its holder ends is told to nobody but by the result.
-void Cast::learn_result(const core::Decision& decision) {
+void NameMap::learn_result(const core::Decision& decision) {
     if (decision.reason != shm::Reason::kOk) return;
     const Operation& operation = names_.operations.at(decision.user_data);
     if (operation.word != "release" && operation.word != "fail" && operation.word != "cancel") {

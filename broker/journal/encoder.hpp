@@ -1,4 +1,4 @@
-// broker/journal/tape.hpp -- what the core is given, as lines of a binary journal.
+// broker/journal/encoder.hpp -- what the core is given, as lines of a binary journal.
 //
 //   turn_opens · given … · turn_closed     turn_opens · given … · turn_closed     …
 //
@@ -19,9 +19,9 @@
 
 namespace dibs {
 
-class Tape : public core::Tap {
+class Encoder : public core::Tap {
   public:
-    explicit Tape(const core::Core& core) : core_(core) {}
+    explicit Encoder(const core::Core& core) : core_(core) {}
 
     // The lines since the last time.
     [[nodiscard]] std::vector<uint8_t> take();

@@ -1,5 +1,6 @@
-// broker/text/lack.hpp -- what a process may lack now and have a moment later: memory, descriptors,
-// processes; and the limits that it met.
+// broker/text/shortage.hpp -- what a process may lack for a moment, and the limits behind it.
+//
+// Memory, descriptors, processes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,7 +11,7 @@
 
 namespace dibs {
 
-inline bool is_lack(const std::error_code& error) {
+inline bool is_shortage(const std::error_code& error) {
     switch (error.value()) {
         case EAGAIN:
         case EMFILE:

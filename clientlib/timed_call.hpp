@@ -1,4 +1,4 @@
-// clientlib/patience.hpp -- calls on a socket that wait until a moment, whatever signals come.
+// clientlib/timed_call.hpp -- calls on a socket that wait until a moment, whatever signals come.
 //
 // A call on a socket with a time limit ends with EINTR at every signal that has a handler,
 // SA_RESTART or not, and after a stop and continue that has none: the kernel does not know how much
@@ -20,7 +20,7 @@ namespace dibs::client {
 // `limit`: SO_RCVTIMEO or SO_SNDTIMEO, which is set for each try. As `call`, which is made at least
 // once; EAGAIN when the moment has come.
 template <typename Call>
-auto patiently(int socket, int limit, uint64_t until_ns, Call call) {
+auto timed_call(int socket, int limit, uint64_t until_ns, Call call) {
     for (;;) {
         const uint64_t now = monotonic_ns();
         const uint64_t left = now < until_ns ? until_ns - now : 0;

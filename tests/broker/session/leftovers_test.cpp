@@ -1,7 +1,7 @@
-// tests/broker/session/remains_test.cpp -- what clients keep of sessions that have ended: who has
+// tests/broker/session/leftovers_test.cpp -- what clients keep of sessions that have ended: who has
 // it, and when that is looked at again.
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/session/remains.hpp"
+#include "broker/session/leftovers.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -122,18 +122,18 @@ TEST(TakeBack, IsFoundOutOnceThereAreDescriptors) {
     EXPECT_EQ(way(memfd.get()), Holders::kNone);
 }
 
-class RemainsTest : public testing::Test {
+class LeftoversTest : public testing::Test {
   protected:
     // Of a user, whose UP and DOWN are one here.
     void keep(uint32_t uid, uint64_t now_ns, shm::Descriptor process = {}) {
-        Remnant remnant{.number = remains_.new_number(),
-                        .uid = uid,
-                        .memory = kSize,
-                        .up = shm::make_memfd("up", 4096),
-                        .down = shm::make_memfd("down", 4096),
-                        .process = std::move(process)};
-        uid_of_[remnant.up.get()] = uid;
-        remains_.keep(std::move(remnant), now_ns);
+        Leftover leftover{.number = leftovers_.new_number(),
+                          .uid = uid,
+                          .memory = kSize,
+                          .up = shm::make_memfd("up", 4096),
+                          .down = shm::make_memfd("down", 4096),
+                          .process = std::move(process)};
+        uid_of_[leftover.up.get()] = uid;
+        leftovers_.keep(std::move(leftover), now_ns);
     }
 
     Holders holders_ = Holders::kSome;
@@ -141,107 +141,107 @@ class RemainsTest : public testing::Test {
     std::map<int, uint32_t> uid_of_;          // by UP
     std::vector<uint32_t> looked_;            // at whose
     std::vector<uint32_t> gone_;
-    Remains remains_{[this](int fd) {
-                         if (uid_of_.count(fd) != 0) looked_.push_back(uid_of_[fd]);
-                         const auto its_own = segment_holders_.find(fd);
-                         return its_own != segment_holders_.end() ? its_own->second : holders_;
-                     },
-                     [this](const Remnant& remnant) { gone_.push_back(remnant.uid); }};
+    Leftovers leftovers_{[this](int fd) {
+                             if (uid_of_.count(fd) != 0) looked_.push_back(uid_of_[fd]);
+                             const auto its_own = segment_holders_.find(fd);
+                             return its_own != segment_holders_.end() ? its_own->second : holders_;
+                         },
+                         [this](const Leftover& leftover) { gone_.push_back(leftover.uid); }};
 };
 
-TEST_F(RemainsTest, AreLookedAtAgainAfterTwiceAsLongUpToAMinute) {
-    EXPECT_EQ(remains_.next_due(), shm::kNever);
+TEST_F(LeftoversTest, AreLookedAtAgainAfterTwiceAsLongUpToAMinute) {
+    EXPECT_EQ(leftovers_.next_due(), shm::kNever);
     keep(5, 0);
     uint64_t now = 0;
     for (const uint64_t pause : std::vector<uint64_t>{
              50, 100, 200, 400, 800, 1600, 3200, 6400, 12800, 25600, 51200, 60000, 60000}) {
-        EXPECT_EQ(remains_.next_due(), now + pause * kMs);
+        EXPECT_EQ(leftovers_.next_due(), now + pause * kMs);
         const size_t looks = looked_.size();
-        remains_.look_due(now + pause * kMs - 1);
+        leftovers_.look_due(now + pause * kMs - 1);
         EXPECT_EQ(looked_.size(), looks);
         now += pause * kMs;
-        remains_.look_due(now);
+        leftovers_.look_due(now);
         EXPECT_EQ(looked_.size(), looks + 1);
     }
     holders_ = Holders::kNone;
-    remains_.look_due(now + 60000 * kMs);
+    leftovers_.look_due(now + 60000 * kMs);
     EXPECT_EQ(gone_, std::vector<uint32_t>{5});
-    EXPECT_EQ(remains_.size(), 0U);
-    EXPECT_EQ(remains_.next_due(), shm::kNever);
+    EXPECT_EQ(leftovers_.size(), 0U);
+    EXPECT_EQ(leftovers_.next_due(), shm::kNever);
 }
 
-TEST_F(RemainsTest, OfAUserAreLookedAtWhenItIsRefusedSomeAtATime) {
+TEST_F(LeftoversTest, OfAUserAreLookedAtWhenItIsRefusedSomeAtATime) {
     for (int i = 0; i < 20; ++i)
         keep(5, 0);
     keep(6, 0);
-    EXPECT_FALSE(remains_.look(5, 0));
+    EXPECT_FALSE(leftovers_.look(5, 0));
     EXPECT_EQ(looked_, std::vector<uint32_t>(16, 5));
     holders_ = Holders::kNone;
-    EXPECT_TRUE(remains_.look(6, 0));
+    EXPECT_TRUE(leftovers_.look(6, 0));
     EXPECT_EQ(gone_, std::vector<uint32_t>{6});
-    EXPECT_TRUE(remains_.look(5, 0));
+    EXPECT_TRUE(leftovers_.look(5, 0));
     EXPECT_EQ(gone_.size(), 17U);
-    EXPECT_TRUE(remains_.look(std::nullopt, 0));
+    EXPECT_TRUE(leftovers_.look(std::nullopt, 0));
     EXPECT_EQ(gone_.size(), 21U);
-    EXPECT_FALSE(remains_.look(std::nullopt, 0));
+    EXPECT_FALSE(leftovers_.look(std::nullopt, 0));
 }
 
-TEST_F(RemainsTest, ThatWereLookedAtComeBehindTheOthers) {
+TEST_F(LeftoversTest, ThatWereLookedAtComeBehindTheOthers) {
     for (int i = 0; i < 16; ++i)
         keep(5, 0);
     keep(6, 0);
-    EXPECT_FALSE(remains_.look(std::nullopt, 0));
+    EXPECT_FALSE(leftovers_.look(std::nullopt, 0));
     looked_.clear();
-    EXPECT_FALSE(remains_.look(std::nullopt, 0));
+    EXPECT_FALSE(leftovers_.look(std::nullopt, 0));
     EXPECT_EQ(looked_.front(), 6U);
 }
 
 // Whoever is refused in a loop does not keep the broker looking.
-TEST_F(RemainsTest, AreNotLookedAtForEachRefusal) {
+TEST_F(LeftoversTest, AreNotLookedAtForEachRefusal) {
     keep(5, 0);
     for (int i = 0; i < 100; ++i)
-        EXPECT_FALSE(remains_.look(5, 0));
+        EXPECT_FALSE(leftovers_.look(5, 0));
     EXPECT_EQ(looked_.size(), 8U);
     uint64_t now = kMs;
-    EXPECT_FALSE(remains_.look(5, now - 1));
+    EXPECT_FALSE(leftovers_.look(5, now - 1));
     EXPECT_EQ(looked_.size(), 8U);
     for (const uint64_t pause : {2U, 4U, 8U, 16U, 32U, 64U, 128U, 256U, 256U, 256U}) {
         const size_t looks = looked_.size();
-        EXPECT_FALSE(remains_.look(std::nullopt, now));
-        EXPECT_FALSE(remains_.look(5, now + pause * kMs - 1));
+        EXPECT_FALSE(leftovers_.look(std::nullopt, now));
+        EXPECT_FALSE(leftovers_.look(5, now + pause * kMs - 1));
         EXPECT_EQ(looked_.size(), looks + 1);
         now += pause * kMs;
     }
     holders_ = Holders::kNone;
-    EXPECT_TRUE(remains_.look(5, now));
+    EXPECT_TRUE(leftovers_.look(5, now));
 }
 
-TEST_F(RemainsTest, HaveNumbersBehindTheInherited) {
-    Remnant inherited{.number = 700, .uid = 5};
-    remains_.keep(std::move(inherited), 0);
-    EXPECT_EQ(remains_.new_number(), 701U);
+TEST_F(LeftoversTest, HaveNumbersBehindTheInherited) {
+    Leftover inherited{.number = 700, .uid = 5};
+    leftovers_.keep(std::move(inherited), 0);
+    EXPECT_EQ(leftovers_.new_number(), 701U);
 }
 
 // UP is not looked at again once nobody has it.
-TEST_F(RemainsTest, WaitForDownAlone) {
+TEST_F(LeftoversTest, WaitForDownAlone) {
     keep(5, 0);
     const int up = uid_of_.begin()->first;
     segment_holders_[up] = Holders::kNone;
-    EXPECT_FALSE(remains_.look(5, 0));
+    EXPECT_FALSE(leftovers_.look(5, 0));
     segment_holders_[up] = Holders::kSome;
     holders_ = Holders::kNone;
-    EXPECT_TRUE(remains_.look(5, 0));
+    EXPECT_TRUE(leftovers_.look(5, 0));
     EXPECT_EQ(looked_.size(), 1U);
 }
 
-TEST_F(RemainsTest, GoWithTheProcessWhereTheKernelDoesNotSay) {
+TEST_F(LeftoversTest, GoWithTheProcessWhereTheKernelDoesNotSay) {
     holders_ = Holders::kUnknown;
     Child client([](const Child&) {});
     ASSERT_EQ(client.marked(), 'e');
     keep(5, 0, shm::Descriptor(static_cast<int>(syscall(SYS_pidfd_open, client.pid(), 0))));
-    EXPECT_FALSE(remains_.look(5, 0));
+    EXPECT_FALSE(leftovers_.look(5, 0));
     client.kill();
-    EXPECT_TRUE(remains_.look(5, 0));
+    EXPECT_TRUE(leftovers_.look(5, 0));
     EXPECT_EQ(gone_, std::vector<uint32_t>{5});
 }
 

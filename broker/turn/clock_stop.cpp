@@ -1,6 +1,6 @@
-// broker/turn/standstill.cpp -- time in which nobody decided what was due.
+// broker/turn/clock_stop.cpp -- time in which nobody decided what was due.
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/turn/standstill.hpp"
+#include "broker/turn/clock_stop.hpp"
 
 #include <algorithm>
 
@@ -9,12 +9,12 @@
 
 namespace dibs {
 
-Standstill::Standstill(core::Core& core, Sessions& sessions, Clock& clock)
+ClockStop::ClockStop(core::Core& core, Sessions& sessions, Clock& clock)
     : core_(core), sessions_(sessions), clock_(clock) {
     unread_.reserve(core.sessions_max());
 }
 
-core::TimeNs Standstill::latest(core::TimeNs now, core::TimeNs due) {
+core::TimeNs ClockStop::latest(core::TimeNs now, core::TimeNs due) {
     if (now < due) return std::max(core_.now(), now);
     // A host that is late for everything would put it off for ever.
     const core::TimeNs slack = due == slack_for_ ? 1 : std::max(now - due, kSlackNs);
@@ -22,7 +22,7 @@ core::TimeNs Standstill::latest(core::TimeNs now, core::TimeNs due) {
     return std::max({core_.now(), seen_, due - std::min(due, slack)});
 }
 
-core::TimeNs Standstill::at_late(core::TimeNs now, core::TimeNs due) {
+core::TimeNs ClockStop::at_late(core::TimeNs now, core::TimeNs due) {
     if (!stands_) {
         // What a cut turn has left is decided at that turn's time, however late it has become.
         if (core_.cut()) return clock_.now();
@@ -33,7 +33,7 @@ core::TimeNs Standstill::at_late(core::TimeNs now, core::TimeNs due) {
     return seen_;
 }
 
-void Standstill::begin(core::TimeNs instant) {
+void ClockStop::begin(core::TimeNs instant) {
     instant_ = instant;
     stands_ = true;
     for (Session* session : sessions_.all()) {
@@ -50,7 +50,7 @@ void Standstill::begin(core::TimeNs instant) {
     go_on_from(instant);
 }
 
-void Standstill::look() {
+void ClockStop::look() {
     if (!stands_) return;
     std::erase_if(unread_, [](const Session* session) {
         // Who is not polled had nothing when it was looked at with its word set: what it has now is
@@ -64,7 +64,7 @@ void Standstill::look() {
 }
 
 // Whoever follows this broker counts from there, too.
-void Standstill::go_on_from(core::TimeNs instant) {
+void ClockStop::go_on_from(core::TimeNs instant) {
     clock_.go_on_from(instant);
     core_.set_clock_offset(clock_.offset());
 }

@@ -1,4 +1,4 @@
-// broker/journal/cast.hpp -- who is who in a journal: its author's names on one side; rows,
+// broker/journal/name_map.hpp -- who is who in a journal: its author's names on one side; rows,
 // numbers, tags and ids on the other.
 //
 // What only the scheduler knows (a lease's id and fence, a slot's id and round) is learned from
@@ -19,7 +19,7 @@
 
 namespace dibs::ctl {
 
-class Cast {
+class NameMap {
   public:
     struct Session {
         std::string name;

@@ -1,6 +1,6 @@
-// broker/takeover/lent_socket.cpp -- what a service manager passes to the process that it starts.
+// broker/takeover/socket_activation.cpp -- what a service manager passes at the start.
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/takeover/lent_socket.hpp"
+#include "broker/takeover/socket_activation.hpp"
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -14,7 +14,7 @@
 #include <string_view>
 #include <utility>
 
-#include "broker/takeover/descriptor_name.hpp"
+#include "broker/takeover/descriptor_store.hpp"
 
 namespace dibs {
 
@@ -100,7 +100,7 @@ PassedDescriptors passed_descriptors() {
     return passed;
 }
 
-bool is_socket_lent() {
+bool is_socket_activated() {
     return std::getenv(kMark) != nullptr;
 }
 

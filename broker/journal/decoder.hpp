@@ -1,4 +1,4 @@
-// broker/journal/given.hpp -- the commands of a recording: what a live broker's core was given,
+// broker/journal/decoder.hpp -- the commands of a recording: what a live broker's core was given,
 // given to another one.
 //
 // Rows, tags and ids stand as they were. They are looked at before the core is given them: a broker

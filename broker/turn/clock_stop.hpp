@@ -1,4 +1,4 @@
-// broker/turn/standstill.hpp -- time in which nobody decided what was due: it does not exist.
+// broker/turn/clock_stop.hpp -- time in which nobody decided what was due: it does not exist.
 //
 //   goes on ── something has been due for kLateNs, or a broker takes over: begin ──► stands still
 //      ▲                                                                                  │
@@ -12,7 +12,7 @@
 // due, kSlackNs at least, but not more than he had when the broker last looked; and that once.
 //
 // What a client adds while it is read does not count, nor does who sits out
-// (broker/admission/penalty.hpp): nobody holds the time up for longer than it takes to read its
+// (broker/admission/throttle.hpp): nobody holds the time up for longer than it takes to read its
 // ring once.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -26,13 +26,13 @@
 
 namespace dibs {
 
-class Standstill {
+class ClockStop {
   public:
     // A busy machine wakes a sleeper later than it is due, too: by less than this, nearly always.
     static constexpr core::TimeNs kLateNs = 10'000'000;
     static constexpr core::TimeNs kSlackNs = 100'000'000;
 
-    Standstill(core::Core& core, Sessions& sessions, Clock& clock);
+    ClockStop(core::Core& core, Sessions& sessions, Clock& clock);
 
     // What the turn is to take for now at `now`, where `due` is the first instant at which
     // something comes due.

@@ -1,4 +1,4 @@
-// broker/session/remains.hpp -- the memory of sessions that have ended, while somebody may still
+// broker/session/leftovers.hpp -- the memory of sessions that have ended, while somebody may still
 // have it.
 //
 // A client can keep UP and DOWN for longer than its session: as descriptors, as mappings, in a
@@ -46,7 +46,7 @@ using TakeBack = std::function<Holders(int)>;
 // That, if this kernel is seen to do what it relies on; else one that never knows.
 TakeBack way_to_take_back();
 
-struct Remnant {
+struct Leftover {
     uint32_t number = 0;  // at the keeper
     uint32_t uid = 0;
     uint64_t memory = 0;
@@ -56,15 +56,15 @@ struct Remnant {
     bool up_is_gone = false;       // nobody had it when that was looked at: nobody will again
 };
 
-class Remains {
+class Leftovers {
   public:
     // `gone` is told of each that was kept and that nobody has any more.
-    Remains(TakeBack take_back, std::function<void(const Remnant&)> gone)
+    Leftovers(TakeBack take_back, std::function<void(const Leftover&)> gone)
         : take_back_(std::move(take_back)), gone_(std::move(gone)) {}
 
     // Whether nobody has it any more: it need not be kept.
-    [[nodiscard]] bool is_gone(Remnant& remnant) const;
-    void keep(Remnant remnant, uint64_t now_ns);
+    [[nodiscard]] bool is_gone(Leftover& leftover) const;
+    void keep(Leftover leftover, uint64_t now_ns);
     // Somebody is refused: looks at some of this user's, or of anybody's, those first that were not
     // looked at for longest, and at none again within its pause. True if there is more room than
     // before.
@@ -72,12 +72,12 @@ class Remains {
     void look_due(uint64_t now_ns);
     [[nodiscard]] uint64_t next_due() const { return next_due_ns_; }  // monotonic; kNever = none
     [[nodiscard]] size_t size() const { return kept_.size(); }
-    // One that no remnant has.
+    // One that no leftover has.
     [[nodiscard]] uint32_t new_number();
 
   private:
     struct Kept {
-        Remnant remnant;
+        Leftover leftover;
         uint64_t due_ns;
         uint64_t pause_ns;
         uint32_t asked = 0;     // how often it was looked at because somebody was refused
@@ -88,7 +88,7 @@ class Remains {
     bool drop_if_gone(Place place);
 
     TakeBack take_back_;
-    std::function<void(const Remnant&)> gone_;
+    std::function<void(const Leftover&)> gone_;
     std::list<Kept> kept_;                            // the one that was looked at last is the last
     std::unordered_map<uint32_t, uint32_t> of_user_;  // how many of them
     uint64_t next_due_ns_ = ~uint64_t{0};

@@ -1,5 +1,5 @@
-// broker/takeover/lent_socket.hpp -- what a service manager passes to the process that it starts: a
-// listening socket that it lends, and what it has stored for us.
+// broker/takeover/socket_activation.hpp -- what a service manager passes to the process that it
+// starts: a listening socket that it lends, and what it has stored for us.
 //
 // The protocol of sd_listen_fds_with_names(3), without its library: $LISTEN_PID names the process
 // that is meant, $LISTEN_FDS counts descriptors from 3 on, $LISTEN_FDNAMES has their names. The
@@ -30,6 +30,6 @@ struct PassedDescriptors {
 [[nodiscard]] PassedDescriptors passed_descriptors();
 
 // To this process, or to the one that started it.
-[[nodiscard]] bool is_socket_lent();
+[[nodiscard]] bool is_socket_activated();
 
 }  // namespace dibs

@@ -1,4 +1,4 @@
-// broker/text/prose.hpp -- sentences broken at spaces, for the width that there is.
+// broker/text/line_wrap.hpp -- sentences broken at spaces, for the width that there is.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,6 +1,6 @@
-// broker/journal/tape.cpp -- a line for each command.
+// broker/journal/encoder.cpp -- a line for each command.
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/journal/tape.hpp"
+#include "broker/journal/encoder.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -54,7 +54,7 @@ void take_terms(const core::ClaimTerms& terms, GivenT* given) {
 
 // The table first, then the line that holds it.
 template <class Table, class Add>
-void Tape::line(const Table& table, const Add& add) {
+void Encoder::line(const Table& table, const Add& add) {
     builder_.Clear();
     const auto packed = Table::TableType::Pack(builder_, &table);
     LineBuilder line(builder_);
@@ -67,19 +67,19 @@ void Tape::line(const Table& table, const Add& add) {
 }
 
 template <class Given>
-void Tape::give(const Given& given) {
+void Encoder::give(const Given& given) {
     open_turn();
     line(given, [](LineBuilder& line, auto packed) { line.add_given(packed); });
 }
 
-void Tape::open_turn() {
+void Encoder::open_turn() {
     if (std::exchange(turn_open_, true)) return;
     journal_objects::TurnOpensT opens;
     opens.now_ns = core_.now();
     line(opens, [](LineBuilder& line, auto packed) { line.add_turn_opens(packed); });
 }
 
-void Tape::hear_of_commit() {
+void Encoder::hear_of_commit() {
     open_turn();
     turn_open_ = false;
     journal_objects::TurnClosedT closed;
@@ -90,13 +90,13 @@ void Tape::hear_of_commit() {
     line(closed, [](LineBuilder& line, auto packed) { line.add_turn_closed(packed); });
 }
 
-std::vector<uint8_t> Tape::take() {
+std::vector<uint8_t> Encoder::take() {
     return std::exchange(lines_, {});
 }
 
 // --- pools, accounts, sessions
 
-void Tape::hear(const core::PoolConfig& pool) {
+void Encoder::hear(const core::PoolConfig& pool) {
     journal_objects::PoolT told;
     told.name = pool.name;
     told.kind = static_cast<journal_objects::PoolKind>(pool.kind);
@@ -128,7 +128,7 @@ void Tape::hear(const core::PoolConfig& pool) {
     line(told, [](LineBuilder& line, auto packed) { line.add_pool(packed); });
 }
 
-void Tape::hear_of_deleted_pool(uint32_t row, bool when_unused) {
+void Encoder::hear_of_deleted_pool(uint32_t row, bool when_unused) {
     GivenT given;
     given.command = GivenKind::pool_goes;
     given.pool = row;
@@ -136,7 +136,7 @@ void Tape::hear_of_deleted_pool(uint32_t row, bool when_unused) {
     give(given);
 }
 
-void Tape::hear(const core::AccountConfig& account) {
+void Encoder::hear(const core::AccountConfig& account) {
     journal_objects::AccountT told;
     told.name = account.name;
     told.rate_micros = {account.rate.begin(), account.rate.end()};
@@ -156,14 +156,14 @@ void Tape::hear(const core::AccountConfig& account) {
     line(told, [](LineBuilder& line, auto packed) { line.add_account(packed); });
 }
 
-void Tape::hear_of_deleted(std::string_view account) {
+void Encoder::hear_of_deleted(std::string_view account) {
     journal_objects::AccountNameT told;
     told.account = account;
     open_turn();
     line(told, [](LineBuilder& line, auto packed) { line.add_delete_account(packed); });
 }
 
-void Tape::hear_of_reset(std::string_view account, std::span<const int64_t> balance) {
+void Encoder::hear_of_reset(std::string_view account, std::span<const int64_t> balance) {
     journal_objects::BalanceT told;
     told.account = account;
     told.balance_micros = {balance.begin(), balance.end()};
@@ -171,7 +171,7 @@ void Tape::hear_of_reset(std::string_view account, std::span<const int64_t> bala
     line(told, [](LineBuilder& line, auto packed) { line.add_reset_balance(packed); });
 }
 
-void Tape::hear(const core::SessionOpen& open) {
+void Encoder::hear(const core::SessionOpen& open) {
     GivenT given;
     given.command = GivenKind::session;
     given.uid = open.uid;
@@ -187,7 +187,7 @@ void Tape::hear(const core::SessionOpen& open) {
     give(given);
 }
 
-void Tape::hear_of_death(uint32_t session) {
+void Encoder::hear_of_death(uint32_t session) {
     GivenT given;
     given.command = GivenKind::session_dies;
     given.session = session;
@@ -196,7 +196,7 @@ void Tape::hear_of_death(uint32_t session) {
 
 // --- claims and leases
 
-void Tape::hear(const core::Claim& claim, bool pledged) {
+void Encoder::hear(const core::Claim& claim, bool pledged) {
     GivenT given;
     given.command = GivenKind::claim;
     given.session = claim.session;
@@ -220,7 +220,7 @@ void Tape::hear(const core::Claim& claim, bool pledged) {
     give(given);
 }
 
-void Tape::hear(const core::Cancel& cancel) {
+void Encoder::hear(const core::Cancel& cancel) {
     GivenT given;
     given.command = GivenKind::cancel;
     given.session = cancel.session;
@@ -229,7 +229,7 @@ void Tape::hear(const core::Cancel& cancel) {
     give(given);
 }
 
-void Tape::hear(const core::Release& release) {
+void Encoder::hear(const core::Release& release) {
     GivenT given;
     given.command = GivenKind::release;
     given.session = release.session;
@@ -240,7 +240,7 @@ void Tape::hear(const core::Release& release) {
     give(given);
 }
 
-void Tape::hear(const core::Keepalive& keepalive) {
+void Encoder::hear(const core::Keepalive& keepalive) {
     GivenT given;
     given.command = GivenKind::keepalive;
     given.session = keepalive.session;
@@ -251,7 +251,7 @@ void Tape::hear(const core::Keepalive& keepalive) {
     give(given);
 }
 
-void Tape::hear(const core::Adopt& adopt) {
+void Encoder::hear(const core::Adopt& adopt) {
     GivenT given;
     given.command = GivenKind::adopt;
     given.session = adopt.session;
@@ -265,7 +265,7 @@ void Tape::hear(const core::Adopt& adopt) {
     give(given);
 }
 
-void Tape::hear(const core::KillFailed& failed) {
+void Encoder::hear(const core::KillFailed& failed) {
     GivenT given;
     given.command = GivenKind::kill_failed;
     given.lease = failed.lease;
@@ -274,7 +274,7 @@ void Tape::hear(const core::KillFailed& failed) {
 
 // --- workers
 
-void Tape::hear(const core::Announce& announce) {
+void Encoder::hear(const core::Announce& announce) {
     GivenT given;
     given.command = GivenKind::announce;
     given.session = announce.session;
@@ -291,7 +291,7 @@ void Tape::hear(const core::Announce& announce) {
     give(given);
 }
 
-void Tape::hear(const core::WorkerWord& word) {
+void Encoder::hear(const core::WorkerWord& word) {
     GivenT given;
     given.command = GivenKind::word;
     given.word = static_cast<uint8_t>(word.kind);
@@ -308,7 +308,7 @@ void Tape::hear(const core::WorkerWord& word) {
 
 // --- from outside
 
-void Tape::hear(const core::Drain& drain) {
+void Encoder::hear(const core::Drain& drain) {
     GivenT given;
     given.command = GivenKind::drain;
     given.pool = drain.pool;
@@ -317,7 +317,7 @@ void Tape::hear(const core::Drain& drain) {
     give(given);
 }
 
-void Tape::hear(const core::Steer& steer) {
+void Encoder::hear(const core::Steer& steer) {
     GivenT given;
     given.command = GivenKind::steer;
     given.steer = static_cast<uint8_t>(steer.kind);
@@ -329,7 +329,7 @@ void Tape::hear(const core::Steer& steer) {
     give(given);
 }
 
-void Tape::hear(const core::Report& report) {
+void Encoder::hear(const core::Report& report) {
     GivenT given;
     given.command = GivenKind::report;
     given.report = static_cast<uint8_t>(report.kind);
@@ -342,7 +342,7 @@ void Tape::hear(const core::Report& report) {
     give(given);
 }
 
-void Tape::hear(const core::Pull& pull) {
+void Encoder::hear(const core::Pull& pull) {
     GivenT given;
     given.command = GivenKind::pull;
     given.pool = pull.pool;
@@ -357,7 +357,7 @@ void Tape::hear(const core::Pull& pull) {
     give(given);
 }
 
-void Tape::hear(const core::Unassign& unassign) {
+void Encoder::hear(const core::Unassign& unassign) {
     GivenT given;
     given.command = GivenKind::unassign;
     given.pool = unassign.pool;
@@ -369,7 +369,7 @@ void Tape::hear(const core::Unassign& unassign) {
     give(given);
 }
 
-void Tape::hear(const core::UpdateClaim& update) {
+void Encoder::hear(const core::UpdateClaim& update) {
     GivenT given;
     given.command = GivenKind::update_claim;
     given.number = update.claim;

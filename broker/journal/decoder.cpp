@@ -1,6 +1,6 @@
-// broker/journal/given.cpp -- one function per command.
+// broker/journal/decoder.cpp -- one function per command.
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/journal/given.hpp"
+#include "broker/journal/decoder.hpp"
 
 #include <algorithm>
 #include <string>

@@ -1,7 +1,7 @@
-// broker/session/remains.cpp -- the memory of sessions that have ended, while somebody may still
+// broker/session/leftovers.cpp -- the memory of sessions that have ended, while somebody may still
 // have it.
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/session/remains.hpp"
+#include "broker/session/leftovers.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -109,42 +109,42 @@ TakeBack way_to_take_back() {
     };
 }
 
-bool Remains::is_gone(Remnant& remnant) const {
+bool Leftovers::is_gone(Leftover& leftover) const {
     const auto nobody_has = [&](const shm::Descriptor& segment) {
         const Holders holders = take_back_(segment.get());
         return holders == Holders::kNone ||
-               (holders == Holders::kUnknown && is_dead(remnant.process));
+               (holders == Holders::kUnknown && is_dead(leftover.process));
     };
-    remnant.up_is_gone = remnant.up_is_gone || nobody_has(remnant.up);
-    return remnant.up_is_gone && nobody_has(remnant.down);
+    leftover.up_is_gone = leftover.up_is_gone || nobody_has(leftover.up);
+    return leftover.up_is_gone && nobody_has(leftover.down);
 }
 
-void Remains::keep(Remnant remnant, uint64_t now_ns) {
+void Leftovers::keep(Leftover leftover, uint64_t now_ns) {
     const uint64_t due_ns = now_ns + kFirstPauseNs;
-    last_number_ = std::max(last_number_, remnant.number);
-    ++of_user_[remnant.uid];
-    kept_.push_back({std::move(remnant), due_ns, kFirstPauseNs});
+    last_number_ = std::max(last_number_, leftover.number);
+    ++of_user_[leftover.uid];
+    kept_.push_back({std::move(leftover), due_ns, kFirstPauseNs});
     next_due_ns_ = std::min(next_due_ns_, due_ns);
 }
 
-bool Remains::drop_if_gone(Place place) {
+bool Leftovers::drop_if_gone(Place place) {
     kept_.splice(kept_.end(), kept_, place);
-    if (!is_gone(place->remnant)) return false;
-    gone_(place->remnant);
-    const auto user = of_user_.find(place->remnant.uid);
+    if (!is_gone(place->leftover)) return false;
+    gone_(place->leftover);
+    const auto user = of_user_.find(place->leftover.uid);
     if (--user->second == 0) of_user_.erase(user);
     kept_.erase(place);
     return true;
 }
 
-bool Remains::look(std::optional<uint32_t> uid, uint64_t now_ns) {
+bool Leftovers::look(std::optional<uint32_t> uid, uint64_t now_ns) {
     if (uid && of_user_.count(*uid) == 0) return false;
     bool any = false;
     int left = kLooksForOne;
     size_t unseen = kept_.size();
     for (Place next = kept_.begin(); unseen != 0 && left != 0; --unseen) {
         const Place place = next++;
-        if (now_ns < place->asked_ns || (uid && place->remnant.uid != *uid)) continue;
+        if (now_ns < place->asked_ns || (uid && place->leftover.uid != *uid)) continue;
         --left;
         if (++place->asked >= kFreeLooks) {
             const uint32_t doublings = std::min(place->asked - kFreeLooks, kAskedDoublings);
@@ -155,7 +155,7 @@ bool Remains::look(std::optional<uint32_t> uid, uint64_t now_ns) {
     return any;
 }
 
-void Remains::look_due(uint64_t now_ns) {
+void Leftovers::look_due(uint64_t now_ns) {
     if (now_ns < next_due_ns_) return;
     int left = kLooksAtOnce;
     size_t unseen = kept_.size();
@@ -175,10 +175,10 @@ void Remains::look_due(uint64_t now_ns) {
     }
 }
 
-uint32_t Remains::new_number() {
+uint32_t Leftovers::new_number() {
     const auto taken = [&] {
         return std::any_of(kept_.begin(), kept_.end(), [&](const Kept& kept) {
-            return kept.remnant.number == last_number_;
+            return kept.leftover.number == last_number_;
         });
     };
     do {

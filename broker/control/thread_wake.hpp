@@ -1,4 +1,4 @@
-// broker/control/attention.hpp -- how one thread of the broker calls another that sleeps on
+// broker/control/thread_wake.hpp -- how one thread of the broker calls another that sleeps on
 // descriptors.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -15,9 +15,9 @@
 namespace dibs {
 
 // An eventfd of the broker's own.
-class Attention {
+class ThreadWake {
   public:
-    Attention() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    ThreadWake() : fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
         if (!fd_.valid()) throw std::system_error(errno, std::generic_category(), "eventfd");
     }
     [[nodiscard]] int fd() const { return fd_.get(); }

@@ -1,6 +1,6 @@
-// broker/text/lack.cpp -- the limits behind what a process lacks, in words.
+// broker/text/shortage.cpp -- the limits behind what a process lacks, in words.
 // SPDX-License-Identifier: Apache-2.0
-#include "broker/text/lack.hpp"
+#include "broker/text/shortage.hpp"
 
 #include <fcntl.h>
 #include <sys/resource.h>
