@@ -210,6 +210,24 @@ def references(tree):
     return broken
 
 
+def code_map(tree):
+    """Each function of ARCHITECTURE's code map is in a file of its row."""
+    row = re.compile(r"^\|[^|]+\|((?: `[\w./-]+`,?)+) \|([^|]*)\|$")
+    broken = []
+    for number, line in enumerate(tree.lines("ARCHITECTURE.md"), 1) if "ARCHITECTURE.md" in tree.paths else ():
+        found = row.match(line)
+        if found is None:
+            continue
+        named = re.findall(r"`([\w./-]+)`", found[1])
+        files = [name if "/" in name else f"{named[0].rpartition('/')[0]}/{name}" for name in named]
+        words = {word for file in files if file in tree.paths
+                 for text in tree.lines(file) for word in re.findall(r"\w+", text)}
+        for function in re.findall(r"`(\w+(?:::\w+)*)", found[2]):
+            if not files[0].endswith("/") and function.rpartition("::")[2] not in words:
+                broken.append(f"ARCHITECTURE.md:{number}: {function} is not in {', '.join(files)}")
+    return broken
+
+
 def leftovers(tree):
     """Nothing is left for later inside the code."""
     pattern = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b")
@@ -263,5 +281,5 @@ def patches(tree):
     return broken
 
 
-RULES = [heads, layers, lengths, folders, names, machine_paths, sleeps, references, leftovers, formatting,
+RULES = [heads, layers, lengths, folders, names, machine_paths, sleeps, references, code_map, leftovers, formatting,
          patches]
