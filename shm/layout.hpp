@@ -147,7 +147,8 @@ struct alignas(64) SlotRow {
     SlotState state;
     uint8_t flags;  // SlotFlag
     uint16_t pool;
-    uint32_t holder;       // claim row while reserved, lease row under a lease, else kNoRow
+    uint32_t holder;       // claim row while reserved (kNoRow: kept without a claim, until
+                           // reserved_until_ns), lease row under a lease, else kNoRow
     uint64_t fence;        // of its last grant
     uint32_t holder_next;  // next slot of the same holder
     uint32_t ready_next;   // ready queue: towards the tail
@@ -193,7 +194,6 @@ inline constexpr uint8_t kProtected = 1;    // not admitted to the ready queue
 inline constexpr uint8_t kUnqualified = 2;  // lacks the pool's required label
 inline constexpr uint8_t kDraining = 4;     // no new grant; leaves when it is free
 inline constexpr uint8_t kConfirmed = 8;    // reserved, and its worker has confirmed
-inline constexpr uint8_t kKept = 16;        // reserved without a claim, until reserved_until_ns
 inline constexpr uint8_t kTakenBack = 16;  // recovering, unknown: asked, and has not answered since
 inline constexpr uint8_t kSaidReady = 32;  // recovering, though its worker has said ready:
                                            // protected, unqualified, or held over

@@ -103,14 +103,12 @@ void Events::tell(const core::Core& core, std::span<AdminJob* const> jobs) {
             set_name(event.pool,
                      {core.pool(decision.pool).name, core.pool(decision.pool).name_size});
         }
-        if (has_account(decision.kind)) {
-            if (decision.round != shm::kNoRow) {
-                const shm::AccountRow& account = core.account(decision.round);
-                set_name(event.account, {account.name, account.name_size});
-            }
-        } else {
-            event.round = decision.round;
+        if (decision.account != shm::kNoRow) {
+            const shm::AccountRow& account = core.account(decision.account);
+            set_name(event.account, {account.name, account.name_size});
         }
+        const bool demand = decision.kind == core::DecisionKind::kDemand;
+        event.round = demand ? decision.hit_permille : decision.round;
         if (has_cost(decision)) {
             const auto cost = core.decided_cost(decision);
             std::copy(cost.begin(), cost.end(), event.cost);

@@ -29,7 +29,7 @@ enum class DecisionKind : uint8_t {
     kKill,        // the holder's process: session, lease, fence; once committed
     kLeaseEnd,    // to a holder: session, tag, lease, fence, reason; value 1: it waits again
     kSlotGone,    // slot: its row is free again
-    kDemand,      // pool, value = waiting claims to publish (S0.34), id = oldest wait, round = hits
+    kDemand,      // pool, value = waiting claims to publish (S0.34), id = oldest wait, hit_permille
     kDrained,     // pool (kNoRow = broker): nothing waits any more
     kPromote,     // claim, account; its lease pays at class `to`, no more at class `from`
     kDemote,      // likewise
@@ -52,8 +52,10 @@ struct Decision {
     uint64_t id = 0;         // lease or slot id: generation << 32 | row
     uint64_t fence = 0;
     uint64_t value = 0;
-    uint32_t round = 0;        // kPromote, kDemote, kPreempt, kRefund: row of the account
-    uint32_t slot_number = 0;  // kAssign, kRevoke, kAnnounced, kSlotGone: within the pool
+    uint32_t round = 0;              // kAssign, kRevoke, kAnnounced
+    uint32_t account = shm::kNoRow;  // kPromote, kDemote, kPreempt, kRefund: its row
+    uint32_t hit_permille = 0;       // kDemand: grants in the turn of their claim
+    uint32_t slot_number = 0;        // kAssign, kRevoke, kAnnounced, kSlotGone: within the pool
     // kGrant, kAdopted, kLeaseEnd: place in Core::decided_slots(); costs likewise
     uint32_t slots_begin = 0;
     uint32_t slots_count = 0;

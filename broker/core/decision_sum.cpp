@@ -10,7 +10,7 @@
 namespace dibs::core {
 
 uint32_t sum_of(const Core& core, const Decision& decision) {
-    const std::array<uint64_t, 24> fields = {
+    const std::array<uint64_t, 26> fields = {
         static_cast<uint64_t>(decision.kind),
         static_cast<uint64_t>(decision.outcome),
         static_cast<uint64_t>(decision.reason),
@@ -24,6 +24,8 @@ uint32_t sum_of(const Core& core, const Decision& decision) {
         decision.fence,
         decision.value,
         decision.round,
+        decision.account,
+        decision.hit_permille,
         decision.slot_number,
         decision.room,
         decision.holder_uid,

@@ -66,7 +66,7 @@ inline bool being_killed_for(const shm::SlotRow& slot) {
 // Reserved without a claim, until its instant: its worker could not yet, and wants to be asked
 // again.
 inline bool is_kept(const shm::SlotRow& slot) {
-    return slot.state == SlotState::kReserved && (slot.flags & shm::SlotFlag::kKept) != 0;
+    return slot.state == SlotState::kReserved && slot.holder == kNoRow;
 }
 
 // Slots of a counted pool beyond those that it wants, from this row on.

@@ -99,7 +99,7 @@ void write_cost(JsonText& json, std::span<const int64_t> cost) {
 void write_reclassed(JsonText& json, const Decision& decision, const NameTables& names) {
     json.text("claim", names.claim(decision.claim));
     write_slot(json, "slot", decision.pool, decision.slot_number, names);
-    json.text("account", names.account(decision.round));
+    json.text("account", names.account(decision.account));
     json.number("from", decision.from_class);
     json.number("to", decision.to_class);
 }
@@ -110,7 +110,7 @@ void write_preempt(JsonText& json,
                    std::span<const int64_t> cost) {
     json.text("claim", names.claim(decision.claim));
     write_slot(json, "slot", decision.pool, decision.slot_number, names);
-    json.text("account", names.account(decision.round));
+    json.text("account", names.account(decision.account));
     json.text("victim", names.claim(decision.holder_claim));
     write_cost(json, cost);
 }
@@ -122,7 +122,7 @@ void write_refund(JsonText& json,
                   std::span<const int64_t> cost) {
     if (decision.is_void) json.text("what", "refund_void");
     json.text("claim", names.claim(decision.holder_claim));
-    if (decision.round != shm::kNoRow) json.text("account", names.account(decision.round));
+    if (decision.account != shm::kNoRow) json.text("account", names.account(decision.account));
     if (!decision.is_void) write_cost(json, cost);
 }
 
@@ -224,7 +224,7 @@ void write_demand(JsonText& json, const Decision& decision, const NameTables& na
     write_pool(json, decision, names);
     json.number("queued", decision.value);
     json.number("oldest_wait_ns", decision.id);
-    json.number("hit_permille", decision.round);
+    json.number("hit_permille", decision.hit_permille);
 }
 
 std::string_view kind_word(const Decision& decision) {

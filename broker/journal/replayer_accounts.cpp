@@ -71,13 +71,9 @@ void Replayer::learn_worker(uint32_t pool, std::string_view worker) {
 }
 
 void Replayer::learn_account(const core::Decision& decision) {
-    using core::DecisionKind;
-    const bool named =
-        decision.kind == DecisionKind::kPromote || decision.kind == DecisionKind::kDemote ||
-        decision.kind == DecisionKind::kPreempt || decision.kind == DecisionKind::kRefund;
-    if (!named || decision.round == shm::kNoRow) return;
-    const shm::AccountRow& account = core_->account(decision.round);
-    map_.name_account(decision.round, {account.name, account.name_size});
+    if (decision.account == shm::kNoRow) return;
+    const shm::AccountRow& account = core_->account(decision.account);
+    map_.name_account(decision.account, {account.name, account.name_size});
 }
 
 void Replayer::apply(const journal::Report& report) {

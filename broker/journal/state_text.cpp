@@ -194,7 +194,7 @@ std::string slot_line(const Core& core, const NameTables& names, uint32_t row) {
     json.truth("draining", flag(shm::SlotFlag::kDraining));
     if (slot.behaviour == shm::Behaviour::kDrain) json.truth("drained", true);
     json.truth("confirmed", flag(shm::SlotFlag::kConfirmed));
-    if (slot.state == shm::SlotState::kReserved && flag(shm::SlotFlag::kKept))
+    if (slot.state == shm::SlotState::kReserved && slot.holder == shm::kNoRow)
         json.number("kept_until_ns", slot.reserved_until_ns);
     write_attributes(json, core, slot);
     if (by_account(core, slot.pool)) write_reported(json, core, names, row);

@@ -128,8 +128,7 @@ uint32_t Workload::any_slot(SlotState state, bool kept) {
     for (uint32_t step = 0; step < core_.slots_max(); ++step) {
         const uint32_t row = (start + step) % core_.slots_max();
         const shm::SlotRow& slot = core_.slot(row);
-        const bool is_kept =
-            state == SlotState::kReserved && (slot.flags & shm::SlotFlag::kKept) != 0;
+        const bool is_kept = state == SlotState::kReserved && slot.holder == kNoRow;
         if (slot.state == state && slot.session != kNoRow && is_kept == kept) return row;
     }
     return kNoRow;

@@ -239,7 +239,7 @@ void NaiveCore::move_lease(Lease& lease, uint8_t to) {
     moved.claim = lease.claim;
     moved.pool = lease.pool;
     moved.slot_number = m_.slots.at(lease.slots.front()).number;
-    moved.round = m_.accounts.at(lease.was.account).place;
+    moved.account = m_.accounts.at(lease.was.account).place;
     moved.from_class = lease.account_class;
     moved.to_class = to;
     lease.account_class = to;

@@ -117,7 +117,7 @@ void NaiveCore::publish_demand() {
         demand.pool = row;
         demand.value = static_cast<uint64_t>(cur);
         demand.id = oldest_wait_of(row);
-        demand.round = static_cast<uint32_t>(pool.totals.hits * 1000 / granted);
+        demand.hit_permille = static_cast<uint32_t>(pool.totals.hits * 1000 / granted);
     }
 }
 

@@ -391,7 +391,7 @@ DecisionLine Player<CoreType>::line_of(const Decision& decision) const {
             line.pool = pool_label(decision.pool);
             line.value = decision.value;
             line.user_data = decision.id;
-            line.round = decision.round;
+            line.round = decision.hit_permille;
             break;
         case DecisionKind::kDrained:
             line.pool = pool_label(decision.pool);
@@ -406,7 +406,7 @@ DecisionLine Player<CoreType>::line_of(const Decision& decision) const {
         case DecisionKind::kDemote:
             line.claim = decision.claim;
             line.other_claim = decision.holder_claim;
-            line.account = decision.round;
+            line.account = decision.account;
             line.from_class = decision.from_class;
             line.to_class = decision.to_class;
             if (decision.kind != DecisionKind::kRefund) of_slot();

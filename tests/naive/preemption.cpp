@@ -73,7 +73,7 @@ void NaiveCore::preempt(uint64_t number, uint64_t victim_id, uint8_t at) {
     preempts.claim = number;
     preempts.pool = claim.pool;
     preempts.slot_number = slot.number;
-    preempts.round = payer.place;
+    preempts.account = payer.place;
     preempts.holder_claim = victim_id;
     list_cost(preempts, victim.cost);
 
@@ -82,7 +82,7 @@ void NaiveCore::preempt(uint64_t number, uint64_t victim_id, uint8_t at) {
     refund.claim = number;
     refund.holder_claim = victim_id;
     refund.pool = claim.pool;
-    refund.round = payee == m_.accounts.end() ? shm::kNoRow : payee->second.place;
+    refund.account = payee == m_.accounts.end() ? shm::kNoRow : payee->second.place;
     refund.is_void = configured(victim.was.account) == nullptr;
     list_cost(refund, victim.cost);
     if (!refund.is_void) move_balance(payee->second, victim.cost, 1);

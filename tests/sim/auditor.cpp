@@ -154,7 +154,7 @@ void Auditor::take_decisions() {
                 taken_over[p] += cost[p];
         }
         if (refund && decision.is_void) continue;
-        const auto found = book_.purses.find(decision.round);
+        const auto found = book_.purses.find(decision.account);
         expect(found != book_.purses.end(), "an account that is not configured pays or is paid");
         if (found == book_.purses.end()) continue;
         for (size_t p = 0; p < shm::kClasses; ++p) {

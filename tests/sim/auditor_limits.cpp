@@ -84,7 +84,7 @@ uint32_t Auditor::claim_on(uint32_t row) const {
     }
     const shm::SlotRow& slot = core_->slot(row);
     if (slot.state == shm::SlotState::kReserved) {
-        return (slot.flags & shm::SlotFlag::kKept) != 0 ? kNoRow : slot.holder;
+        return slot.holder;
     }
     if (slot.state != shm::SlotState::kLeased) return kNoRow;
     const uint32_t claim = core_->find_claim(core_->lease(slot.holder).arrival);

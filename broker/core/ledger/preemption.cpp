@@ -166,7 +166,7 @@ void Core::Parts::tell_preemption(uint32_t claim, uint32_t victim, const Cost& c
         told.pool = lease.pool;
         told.claim = state.claims[claim].arrival;
         told.holder_claim = lease.arrival;
-        told.round = refund ? lease.account : state.claims[claim].account;
+        told.account = refund ? lease.account : state.claims[claim].account;
         told.slot_number = state.slots[lease.first_slot].number;
         told.slots_begin = static_cast<uint32_t>(decided_costs.size());
         told.is_void = refund && (lease.account == kNoRow || (state.accounts[lease.account].flags &

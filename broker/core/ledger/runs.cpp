@@ -189,7 +189,7 @@ void Core::Parts::move_class(uint32_t row, uint8_t to) {
     Decision& told = decide_that(to < from ? DecisionKind::kPromote : DecisionKind::kDemote);
     told.pool = lease.pool;
     told.claim = lease.arrival;
-    told.round = lease.account;
+    told.account = lease.account;
     told.from_class = from;
     told.to_class = to;
     told.slot_number = state.slots[lease.first_slot].number;

@@ -88,6 +88,7 @@ void RowCheck::slots(uint32_t begin, uint32_t end) {
             return who() + " is drained and may be granted";
         });
         if (slot.flags != 0) marked_slot(row);
+        if (is_kept(slot)) ++counts_.kept_wanted;
         held_slot(row);
     }
 }
@@ -102,10 +103,9 @@ void RowCheck::marked_slot(uint32_t row) {
             return who() + " is marked as collected and not recovering";
         });
     }
-    if (is_kept(slot)) ++counts_.kept_wanted;
-    const bool marked = (slot.flags & (SlotFlag::kKept | SlotFlag::kTakenBack)) != 0;
-    expect(&counts_.wrongs, !marked || is_kept(slot) || is_taken_back(slot), [&] {
-        return who() + " is kept or was taken back, and is in no state for that";
+    const bool marked = (slot.flags & SlotFlag::kTakenBack) != 0;
+    expect(&counts_.wrongs, !marked || is_taken_back(slot), [&] {
+        return who() + " was taken back, and is in no state for that";
     });
     expect(&counts_.wrongs, !is_taken_back(slot) || slot.session != kNoRow, [&] {
         return who() + " was taken back from a worker that nobody had asked";

@@ -367,7 +367,7 @@ void Core::Parts::publish_demand(uint32_t row) {
         demand.id = now_ns - std::min(now_ns, since);
     }
     if (pool.granted_total != 0) {
-        demand.round = static_cast<uint32_t>(pool.hit_total * 1000 / pool.granted_total);
+        demand.hit_permille = static_cast<uint32_t>(pool.hit_total * 1000 / pool.granted_total);
     }
 }
 

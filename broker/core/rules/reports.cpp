@@ -279,9 +279,8 @@ void Core::Parts::send_away(uint32_t row) {
     const bool said_ready = (slot.flags & SlotFlag::kSaidReady) != 0;
     if (slot.state != SlotState::kRecovering || said_ready) tell_revoke(row);
     if (for_no_claim) kept_slots.remove(TimerKind::kKept, row);
-    constexpr auto kSaid = static_cast<uint8_t>(SlotFlag::kKept | SlotFlag::kSaidReady);
     shm::SlotRow& asked = edit.row(slot, 1);
-    put(asked.flags, asked.flags & ~uint32_t{kSaid});
+    put(asked.flags, asked.flags & ~uint32_t{SlotFlag::kSaidReady});
     if ((asked.flags & SlotFlag::kDraining) != 0) return remove_slot(row);  // kept, and withdrawn
     move_slot(row, SlotState::kUnknown);
 }

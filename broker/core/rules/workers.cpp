@@ -161,8 +161,7 @@ void Core::Parts::say_refuse(uint32_t row, const WorkerWord& word) {
     const uint32_t first = unreserve(claim);
     if (word.try_again) {
         shm::SlotRow& stays = edit.row(slot, 1U << 1U);
-        put(stays.flags,
-            (stays.flags & ~uint32_t{SlotFlag::kConfirmed}) | uint32_t{SlotFlag::kKept});
+        put(stays.flags, stays.flags & ~uint32_t{SlotFlag::kConfirmed});
         put(stays.holder, kNoRow);
         put(stays.reserved_until_ns, until);
         const uint64_t number = (uint64_t{slot.pool} << 32U) | slot.number;

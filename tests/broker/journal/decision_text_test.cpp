@@ -155,8 +155,9 @@ TEST(DecisionText, TellsADrainedPoolFromADrainedBroker) {
     EXPECT_EQ(text({.kind = DecisionKind::kDrained, .pool = 1}),
               R"({"drained":{"pool":"browser"}})");
     EXPECT_EQ(text({.kind = DecisionKind::kDrained}), R"({"drained":{}})");
-    EXPECT_EQ(text({.kind = DecisionKind::kDemand, .pool = 0, .id = 7, .value = 12, .round = 999}),
-              R"({"demand":{"pool":"gpu","queued":12,"oldest_wait_ns":7,"hit_permille":999}})");
+    EXPECT_EQ(
+        text({.kind = DecisionKind::kDemand, .pool = 0, .id = 7, .value = 12, .hit_permille = 999}),
+        R"({"demand":{"pool":"gpu","queued":12,"oldest_wait_ns":7,"hit_permille":999}})");
 }
 
 }  // namespace
