@@ -39,14 +39,6 @@ std::string read_line(int fd) {
     return line;
 }
 
-std::string make_folder() {
-    std::string pattern = std::filesystem::temp_directory_path() / "dibs-bench-XXXXXX";
-    if (mkdtemp(pattern.data()) == nullptr) {
-        throw std::system_error(errno, std::generic_category(), pattern);
-    }
-    return pattern;
-}
-
 }  // namespace
 
 std::string BrokerProcess::program() {
@@ -65,8 +57,7 @@ bool BrokerProcess::may_be(int nice) {
     return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-BrokerProcess::BrokerProcess(const BrokerSetup& setup)
-    : folder_(make_folder()), socket_(folder_ + "/dibs.sock") {
+BrokerProcess::BrokerProcess(const BrokerSetup& setup) : socket_(folder_.file("dibs.sock")) {
     write_files(setup);
     int pipe_ends[2];
     if (pipe2(pipe_ends, O_CLOEXEC) != 0) {
@@ -78,26 +69,25 @@ BrokerProcess::BrokerProcess(const BrokerSetup& setup)
     const std::string line = pid_ < 0 ? "" : read_line(pipe_ends[0]);
     close(pipe_ends[0]);
     if (line.rfind("dibsd: ready", 0) != 0) {
-        close_folder();
+        pass_on();
         throw std::runtime_error("the broker " + program() + " does not start");
     }
 }
 
 // What it has said is passed on but for deaths that are measured, each of which the keeper says.
-void BrokerProcess::close_folder() const {
-    std::ifstream said(folder_ + "/said");
+void BrokerProcess::pass_on() const {
+    std::ifstream said(folder_.file("said"));
     for (std::string line; std::getline(said, line);) {
         if (line.find("the broker died of signal 9: ") == std::string::npos)
             std::cerr << line << "\n";
     }
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
 }
 
 void BrokerProcess::write_files(const BrokerSetup& setup) {
-    std::ofstream(folder_ + "/dibsd.toml") << "log_level = \"warning\"\ndrain_timeout = \"1ms\"\n"
-                                           << setup.config;
-    std::ofstream(folder_ + "/allocations") << std::string(sizeof(uint64_t), '\0');
+    std::ofstream(folder_.file("dibsd.toml"))
+        << "log_level = \"warning\"\ndrain_timeout = \"1ms\"\n"
+        << setup.config;
+    std::ofstream(folder_.file("allocations")) << std::string(sizeof(uint64_t), '\0');
 }
 
 void BrokerProcess::become(const BrokerSetup& setup, int ready_fd) const {
@@ -110,12 +100,12 @@ void BrokerProcess::become(const BrokerSetup& setup, int ready_fd) const {
     if (setup.count_allocations) {
         const std::string counter = own_folder() / "libdibs-allocations.so";
         setenv("LD_PRELOAD", counter.c_str(), 1);
-        setenv("DIBS_ALLOCATIONS", (folder_ + "/allocations").c_str(), 1);
+        setenv("DIBS_ALLOCATIONS", folder_.file("allocations").c_str(), 1);
     }
-    const std::string said = folder_ + "/said";
+    const std::string said = folder_.file("said");
     const int to = open(said.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (to >= 0) (void)dup2(to, STDERR_FILENO);
-    const std::string file = folder_ + "/dibsd.toml";
+    const std::string file = folder_.file("dibsd.toml");
     const std::string ready = std::to_string(dup(ready_fd));
     execl(program().c_str(),
           "dibsd",
@@ -137,7 +127,7 @@ BrokerProcess::~BrokerProcess() {
         while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
         }
     }
-    close_folder();
+    pass_on();
 }
 
 pid_t BrokerProcess::kept_pid(pid_t other) const {
@@ -165,7 +155,7 @@ void BrokerProcess::await_standby() const {
 
 uint64_t BrokerProcess::allocations() const {
     uint64_t count = 0;
-    std::ifstream(folder_ + "/allocations", std::ios::binary)
+    std::ifstream(folder_.file("allocations"), std::ios::binary)
         .read(reinterpret_cast<char*>(&count), sizeof count);
     return count;
 }

@@ -6,6 +6,8 @@
 
 #include <string>
 
+#include "benchmarks/scratch_folder.hpp"
+
 namespace dibs::bench {
 
 struct BrokerSetup {
@@ -38,10 +40,10 @@ class BrokerProcess {
 
   private:
     void write_files(const BrokerSetup& setup);
-    void close_folder() const;
+    void pass_on() const;
     [[noreturn]] void become(const BrokerSetup& setup, int ready_fd) const;
 
-    std::string folder_;
+    ScratchFolder folder_;
     std::string socket_;
     pid_t pid_ = -1;
 };

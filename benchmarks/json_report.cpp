@@ -40,6 +40,31 @@ Json json_of(const Row& row) {
     return json;
 }
 
+Json json_of(const WorkersRow& row) {
+    Json json = {{"group", row.group},
+                 {"processes", row.processes},
+                 {"slots", row.slots},
+                 {"work_us", row.work_us},
+                 {"name", row.name},
+                 {"state", row.state},
+                 {"rounds", row.rounds},
+                 {"tasks_per_second", row.tasks_per_second}};
+    if (row.percent != 0) {
+        json["percent_of_ideal"] = row.percent;
+        json["percent_least"] = row.percent_least;
+        json["percent_most"] = row.percent_most;
+    }
+    if (row.claims != 0) {
+        json["claims"] = row.claims;
+        json["claim_p50_ns"] = row.claim_ns.p50;
+        json["claim_p99_ns"] = row.claim_ns.p99;
+        json["claim_p999_ns"] = row.claim_ns.p999;
+    }
+    json["fairness"] = row.fairness;
+    json["cpu_ns_per_task"] = row.cpu_ns_per_task;
+    return json;
+}
+
 }  // namespace
 
 void write_json(std::ostream& out, const Report& report) {
@@ -65,6 +90,9 @@ void write_json(std::ostream& out, const Report& report) {
     json["rows"] = Json::array();
     for (const Row& row : report.rows)
         json["rows"].push_back(json_of(row));
+    json["workers"] = Json::array();
+    for (const WorkersRow& row : report.workers)
+        json["workers"].push_back(json_of(row));
     json["facts"] = Json::array();
     for (const Fact& fact : report.facts) {
         json["facts"].push_back({{"group", fact.group},

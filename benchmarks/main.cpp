@@ -18,6 +18,7 @@
 #include "benchmarks/races.hpp"
 #include "benchmarks/takeover.hpp"
 #include "benchmarks/tick_clock.hpp"
+#include "benchmarks/worker_races.hpp"
 
 namespace {
 
@@ -45,6 +46,7 @@ Report measure(const Options& options, const Placement& placement) {
         race_trace(stage);
         measure_account_memory(stage);
     }
+    if (options.wants("workers")) race_workers(stage);
     if (options.wants("memory")) {
         watch_idleness(placement, options.idle_seconds, report);
         measure_session_memory(placement, report);

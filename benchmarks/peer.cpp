@@ -9,7 +9,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
+#include <exception>
 #include <new>
+#include <stdexcept>
 #include <system_error>
 
 #include "benchmarks/placement.hpp"
@@ -23,10 +26,19 @@ constexpr uint32_t kResting = 0;
 constexpr uint32_t kRunning = 1;
 constexpr uint64_t kLongWait = 1'000'000'000;
 
-void await(const std::atomic<uint32_t>& word, uint32_t wanted) {
+// Leaves the child to a later waitpid().
+bool has_ended(pid_t child) {
+    siginfo_t end = {};
+    return waitid(P_PID, static_cast<id_t>(child), &end, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           end.si_pid == child;
+}
+
+// `other` is the child that is to write the word; 0 = the parent, whose death ends this process.
+void await(const std::atomic<uint32_t>& word, uint32_t wanted, pid_t other = 0) {
     for (;;) {
         const uint32_t seen = word.load(std::memory_order_acquire);  // pairs with tell()
         if (seen == wanted) return;
+        if (other != 0 && has_ended(other)) throw std::runtime_error("a peer has ended");
         shm::futex_wait(word, seen, kLongWait);
     }
 }
@@ -58,20 +70,27 @@ Peer::Running::operator bool() const {
     return state_.load(std::memory_order_acquire) == kRunning;
 }
 
-Peer::Peer(int cpu, const std::function<void(const Running& running)>& answer)
+Peer::Peer(int cpu, const std::function<void(const Running& running)>& answer, int second_cpu)
     : memory_(sizeof(Words)), words_(new (memory_.at<std::byte>(0)) Words{}) {
     pid_ = fork();
     if (pid_ < 0) throw std::system_error(errno, std::generic_category(), "fork");
-    if (pid_ == 0) live(cpu, answer);
+    if (pid_ != 0) return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    try {
+        pin(cpu, second_cpu);
+        live(answer);
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "dibs-bench: %s\n", error.what());
+        _exit(1);
+    }
 }
 
-void Peer::live(int cpu, const std::function<void(const Running& running)>& answer) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    pin(cpu);
+void Peer::live(const std::function<void(const Running& running)>& answer) {
     for (;;) {
         await(words_->asked, kRunning);
         tell(words_->is, kRunning);
         answer(Running(words_->asked));
+        await(words_->asked, kResting);
         tell(words_->is, kResting);
     }
 }
@@ -84,7 +103,7 @@ Peer::~Peer() {
 
 void Peer::ask(uint32_t state) {
     tell(words_->asked, state);
-    await(words_->is, state);
+    await(words_->is, state, pid_);
 }
 
 void Peer::start() {

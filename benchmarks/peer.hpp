@@ -45,20 +45,23 @@ class Peer {
         const std::atomic<uint32_t>& state_;
     };
 
-    // Forks; `answer` runs in the child, on `cpu`, from each start() until `running` is false.
-    Peer(int cpu, const std::function<void(const Running& running)>& answer);
+    // Forks; `answer` runs in the child, on `cpu` or either of two, from each start() until
+    // `running` is false, or ends by itself. The child ends if it throws.
+    Peer(int cpu, const std::function<void(const Running& running)>& answer, int second_cpu = -1);
     ~Peer();
     Peer(const Peer&) = delete;
     Peer& operator=(const Peer&) = delete;
 
+    // Each throws if the peer has ended.
     void start();  // returns when it answers
     void stop();   // returns when it rests
+    [[nodiscard]] pid_t pid() const { return pid_; }
 
   private:
     struct Words;  // pairs of state: what is asked, what is so
 
     void ask(uint32_t state);
-    [[noreturn]] void live(int cpu, const std::function<void(const Running& running)>& answer);
+    [[noreturn]] void live(const std::function<void(const Running& running)>& answer);
 
     SharedMemory memory_;
     Words* words_;

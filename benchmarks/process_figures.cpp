@@ -3,11 +3,14 @@
 #include "benchmarks/process_figures.hpp"
 
 #include <sys/utsname.h>
+#include <time.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <system_error>
 
 namespace dibs::bench {
 
@@ -50,6 +53,16 @@ uint64_t minor_faults(pid_t pid) {
     for (int i = 0; i < 8; ++i)
         fields >> field;
     return std::stoull(field);
+}
+
+uint64_t cpu_ns(pid_t pid) {
+    clockid_t clock = 0;
+    struct timespec used = {};
+    const int error = clock_getcpuclockid(pid, &clock);
+    if (error != 0 || clock_gettime(clock, &used) != 0) {
+        throw std::system_error(error != 0 ? error : errno, std::generic_category(), "a CPU clock");
+    }
+    return static_cast<uint64_t>(used.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(used.tv_nsec);
 }
 
 uint64_t resident_bytes(pid_t pid) {

@@ -34,6 +34,26 @@ struct Row {
     std::vector<Target> targets;
 };
 
+// Processes that claim a slot, work and release it, in one state of the machine. Figures are
+// medians of the rounds; percentiles are over the claims of all rounds.
+struct WorkersRow {
+    std::string group;  // made of the three numbers below
+    uint32_t processes = 0;
+    uint32_t slots = 0;
+    uint32_t work_us = 0;
+    std::string name;
+    std::string state;
+    uint32_t rounds = 0;
+    double tasks_per_second = 0;
+    double percent = 0;  // of the ideal in the same round; 0 = no ideal
+    double percent_least = 0;
+    double percent_most = 0;
+    uint64_t claims = 0;  // 0 = the ideal
+    Percentiles claim_ns;
+    double fairness = 0;  // the least tasks of a process / the most
+    double cpu_ns_per_task = 0;
+};
+
 struct Fact {
     std::string group;
     std::string name;
@@ -73,6 +93,7 @@ struct Report {
     Machine machine;
     std::vector<RoundCount> rounds;
     std::vector<Row> rows;
+    std::vector<WorkersRow> workers;
     std::vector<Fact> facts;
     std::vector<Absence> absences;
 };

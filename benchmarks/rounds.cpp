@@ -42,38 +42,54 @@ Row row_of(const Race& race, size_t at, const std::vector<Samples>& samples) {
 
 }  // namespace
 
-void run(Race& race, uint32_t rounds, StateProbe& probe, Report& report) {
+RoundCount play_rounds(const std::string& group,
+                       uint32_t rounds,
+                       StateProbe& probe,
+                       const std::function<bool()>& measure,
+                       const std::function<void(size_t state)>& keep) {
     const std::vector<MachineState> states = probe.states();
-    Collected collected(states.size(), std::vector<Samples>(race.lanes.size()));
     RoundCount count;
-    count.group = race.group;
+    count.group = group;
     count.figure = probe.figure();
     for (const MachineState state : states)
         count.kept.push_back({name_of(state)});
-    std::vector<Samples> round(race.lanes.size());
-    for (Samples& samples : round)
-        samples.reserve(race.operations);
     Probed before = probe.probe();
     for (uint32_t i = 0; i < rounds; ++i) {
         count_probe(count, before);
-        for (size_t lane = 0; lane < race.lanes.size(); ++lane) {
-            round[lane].clear();
-            race.lanes[lane].contender->measure(race.operations, round[lane]);
-        }
+        const bool usable = measure();
         const Probed after = probe.probe();
         count_probe(count, after);
         const MachineState state = state_between(before, after);
         before = after;
-        if (state == MachineState::kMixed) {
+        if (!usable || state == MachineState::kMixed) {
             ++count.mixed_rounds;
             continue;
         }
         const auto which = static_cast<size_t>(std::ranges::find(states, state) - states.begin());
         ++count.kept[which].rounds;
-        for (size_t lane = 0; lane < race.lanes.size(); ++lane)
-            collected[which][lane].append(round[lane]);
+        keep(which);
     }
-    report.rounds.push_back(count);
+    return count;
+}
+
+void run(Race& race, uint32_t rounds, StateProbe& probe, Report& report) {
+    const std::vector<MachineState> states = probe.states();
+    Collected collected(states.size(), std::vector<Samples>(race.lanes.size()));
+    std::vector<Samples> round(race.lanes.size());
+    for (Samples& samples : round)
+        samples.reserve(race.operations);
+    const auto measure = [&] {
+        for (size_t lane = 0; lane < race.lanes.size(); ++lane) {
+            round[lane].clear();
+            race.lanes[lane].contender->measure(race.operations, round[lane]);
+        }
+        return true;
+    };
+    const auto keep = [&](size_t state) {
+        for (size_t lane = 0; lane < race.lanes.size(); ++lane)
+            collected[state][lane].append(round[lane]);
+    };
+    report.rounds.push_back(play_rounds(race.group, rounds, probe, measure, keep));
     for (size_t state = 0; state < states.size(); ++state) {
         if (collected[state].front().count() == 0) continue;
         for (size_t lane = 0; lane < race.lanes.size(); ++lane) {

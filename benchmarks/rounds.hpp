@@ -5,6 +5,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,6 +34,14 @@ struct Race {
     uint32_t operations = 0;  // of each lane in each round
     std::vector<Lane> lanes;
 };
+
+// Rounds of `measure`, each between two probes; false drops the round. `keep` is told of one that
+// is not dropped in which of probe.states() it was.
+RoundCount play_rounds(const std::string& group,
+                       uint32_t rounds,
+                       StateProbe& probe,
+                       const std::function<bool()>& measure,
+                       const std::function<void(size_t state)>& keep);
 
 // `probe` tells of the state that the race depends on.
 void run(Race& race, uint32_t rounds, StateProbe& probe, Report& report);

@@ -66,6 +66,34 @@ def facts_table(runs):
     return lines + notes
 
 
+def us(ns):
+    return f"{ns / 1000:,.0f}" if ns >= 10_000 else f"{ns / 1000:.1f}"
+
+
+def workers_cell(row):
+    """Percent of the ideal (without work: thousands of tasks/s), claim p99, fairness, CPU time."""
+    rate = (f"{row['percent_of_ideal']:.0f} %" if "percent_of_ideal" in row else
+            f"{row['tasks_per_second'] / 1000:,.0f} k")
+    return (f"{rate} · {us(row['claim_p99_ns'])} · {row['fairness']:.2f} · "
+            f"{us(row['cpu_ns_per_task'])}")
+
+
+def workers_table(rows):
+    """A line for each combination, in the state that most of its rounds were in."""
+    rows = [row for row in rows if "claims" in row]
+    names = list(dict.fromkeys(row["name"] for row in rows))
+    lines = ["### Workers that claim, work and release", "",
+             "| processes | slots | work µs | rounds | " + " | ".join(names) + " |",
+             "|---|---|---|---|" + "---|" * len(names)]
+    for group in dict.fromkeys(row["group"] for row in rows):
+        found = [row for row in rows if row["group"] == group]
+        most = max(found, key=lambda row: row["rounds"])
+        cells = [workers_cell(row) for row in found if row["state"] == most["state"]]
+        lines.append(f"| {most['processes']} | {most['slots']} | {most['work_us']} "
+                     f"| {most['rounds']} {most['state']} | {' | '.join(cells)} |")
+    return lines
+
+
 def main():
     runs = [json.loads(pathlib.Path(name).read_text()) for name in sys.argv[1:]]
     if not runs:
@@ -73,7 +101,10 @@ def main():
     groups = list(dict.fromkeys(row["group"] for row in runs[0]["rows"]))
     for group in groups:
         print("\n".join(group_table(runs, group)) + "\n")
-    print("\n".join(facts_table(runs)))
+    if runs[0].get("workers"):
+        print("\n".join(workers_table(runs[0]["workers"])) + "\n")
+    if runs[0]["facts"]:
+        print("\n".join(facts_table(runs)))
 
 
 main()

@@ -42,6 +42,13 @@ void write_rounds(std::ostream& out, const RoundCount& count) {
                 count.figures[1]);
 }
 
+void write_rounds_of(std::ostream& out, const Report& report, const std::string& group) {
+    out << "\n" << group << "\n";
+    for (const RoundCount& count : report.rounds) {
+        if (count.group == group) write_rounds(out, count);
+    }
+}
+
 void write_row(std::ostream& out, const Row& row) {
     std::string ratios = "      -      -";
     if (!row.floor.empty()) ratios = text("%7.2f%7.2f", row.ratio_p50, row.ratio_p99);
@@ -55,6 +62,46 @@ void write_row(std::ostream& out, const Row& row) {
                 static_cast<unsigned long long>(row.samples),
                 row.placement.c_str(),
                 shown_targets(row.targets).c_str());
+}
+
+void write_workers(std::ostream& out, const WorkersRow& row) {
+    std::string percents = "      -";
+    if (row.percent != 0) {
+        percents = text("%7.1f (%.0f to %.0f)", row.percent, row.percent_least, row.percent_most);
+    }
+    std::string claims = text("%10s%11s%12s", "-", "-", "-");
+    if (row.claims != 0) {
+        claims = text("%10.0f%11.0f%12.0f", row.claim_ns.p50, row.claim_ns.p99, row.claim_ns.p999);
+    }
+    out << text("  %-32s %-12s%10.0f%-24s%s%10.2f%12.0f\n",
+                row.name.c_str(),
+                row.state.c_str(),
+                row.tasks_per_second,
+                percents.c_str(),
+                claims.c_str(),
+                row.fairness,
+                row.cpu_ns_per_task);
+}
+
+void write_all_workers(std::ostream& out, const Report& report) {
+    std::string group;
+    for (const WorkersRow& row : report.workers) {
+        if (row.group != group) {
+            group = row.group;
+            write_rounds_of(out, report, group);
+            out << text("  %-32s %-12s%10s%-24s%10s%11s%12s%10s%12s\n",
+                        "",
+                        "state",
+                        "tasks/s",
+                        "  % of ideal",
+                        "claim p50",
+                        "p99",
+                        "p99.9 ns",
+                        "fairness",
+                        "CPU ns/task");
+        }
+        write_workers(out, row);
+    }
 }
 
 template <typename Each>
@@ -73,11 +120,7 @@ void write_text(std::ostream& out, const Report& report) {
     for (const Row& row : report.rows) {
         if (row.group != group) {
             group = row.group;
-            out << "\n" << group << "\n";
-            for (const RoundCount& count : report.rounds) {
-                if (count.group != group) continue;
-                write_rounds(out, count);
-            }
+            write_rounds_of(out, report, group);
             out << text("  %-44s %-12s%9s%10s%11s%7s%7s%9s  %s\n",
                         "ns",
                         "state",
@@ -91,6 +134,7 @@ void write_text(std::ostream& out, const Report& report) {
         }
         write_row(out, row);
     }
+    write_all_workers(out, report);
     for (const Fact& fact : report.facts) {
         if (fact.group != group) {
             group = fact.group;
