@@ -1,4 +1,4 @@
-// broker/arguments.cpp -- dibsd's command line.
+// broker/arguments.cpp -- parses dibsd's command line.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/arguments.hpp"
 
@@ -47,7 +47,7 @@ int complain(const std::string& what) {
     return 2;
 }
 
-// The exit code: 1 if it could not be written. Who stops reading wants no more of it.
+// The exit code: 1 if it could not be written. A reader that stops reading is no error.
 int print(const std::string& text) {
     std::fputs(text.c_str(), stdout);
     if (std::fflush(stdout) == 0 || errno == EPIPE) return 0;

@@ -1,4 +1,4 @@
-// broker/arguments.hpp -- dibsd's command line.
+// broker/arguments.hpp -- parses dibsd's command line.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

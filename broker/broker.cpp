@@ -1,4 +1,4 @@
-// broker/broker.cpp -- a broker, put together.
+// broker/broker.cpp -- assembles a broker from its parts, runs and stops it.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/broker.hpp"
 
@@ -47,16 +47,16 @@ std::unique_ptr<Inheritance> nobody_left(shm::Descriptor state) {
     return inheritance;
 }
 
-// Behind all fences that were given out under STATEs of these epochs: none of them has seen as many
-// grants of one pool. How far each pool had come nobody knows any more.
+// A fence beyond all that were given out under STATEs of these epochs: no STATE has seen so many
+// grants of one pool. How far each pool had come is not known any more.
 uint64_t fence_base_behind(uint64_t epoch) {
     constexpr uint32_t kGrants = 44;
     return std::min(epoch, uint64_t{1} << (61U - kGrants)) << kGrants;
 }
 
-// Who starts the successor, and has been told all by then: one that was renewed a moment ago may
-// still have to hear of most sessions. One that died a moment ago cannot, and nobody but this
-// process knows.
+// The keeper starts the successor, and must know everything by then: a keeper that was renewed a
+// moment ago may not have received most sessions yet. One that died a moment ago cannot, and only
+// this process knows.
 void find_keeper(KeeperLink& keeper) {
     constexpr int kPauseMs = 100;  // before another is started
     for (int pause_ms = 0;; pause_ms = kPauseMs) {
@@ -142,7 +142,7 @@ void Broker::harden(const SystemCalls* written) {
     log::info("hardened: " + hardening_.text());
 }
 
-// Nobody is told that it serves before both threads are there, of which one may not be to be had.
+// The broker does not report that it serves before both threads exist, of which one may be refused.
 // The link to the keeper is control's alone from then on.
 void Broker::run(const std::function<void()>& ready) {
     std::binary_semaphore decided(0);

@@ -1,7 +1,6 @@
-// broker/broker.hpp -- a broker: STATE, core, BOARD, the turn and the control thread, put together.
+// broker/broker.hpp -- assembles a broker: STATE, core, BOARD, turn and control thread.
 //
-// Also the way to run one inside another process: run() in a thread of its own, clients through
-// the socket.
+// It can also run inside another process: run() in a thread of its own, clients through the socket.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -25,7 +24,7 @@ namespace dibs {
 class Broker {
   public:
     // Takes over `state` if it holds one, else makes it; recovers, checks, listens. Throws
-    // std::exception with what is wrong; then nobody has been served. With `signals`, run()
+    // std::exception with what is wrong; then no client has been served. With `signals`, run()
     // obeys SIGTERM, SIGINT and SIGHUP.
     Broker(Config config, shm::Descriptor state, bool signals);
     // The same, from what an earlier broker has left; with a keeper, all that must outlive this one

@@ -1,11 +1,11 @@
-// broker/main.cpp -- dibsd: read the configuration, become the broker, say so.
+// broker/main.cpp -- dibsd: starts as the keeper, or as the broker that it starts.
 //
-// What is called is the keeper; it calls the same program for the broker, and the broker for
-// another keeper if that one dies.
+// The called program is the keeper; it starts the same program as the broker, and the broker starts
+// another keeper if that one dies. The broker reads the configuration, serves, and says so.
 //
 // Exit codes: 0 stopped in order, or a good configuration; 1 cannot serve; 2 a mistake in the
-// command line or the configuration; of a broker to its keeper: 3, the next one is to take over;
-// 4, it lacks what the next one may find.
+// command line or the configuration; of a broker to its keeper: 3, the next one is to take over; 4,
+// it lacks what the next one may find.
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <pthread.h>
@@ -82,7 +82,8 @@ void block_signals() {
     pthread_sigmask(SIG_BLOCK, &set, nullptr);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGTTOU, SIG_IGN);  // of a terminal that lets only what stands before it write
-    signal(SIGIO, SIG_IGN);    // of a lease that somebody breaks (broker/session/leftovers.cpp)
+    signal(SIGIO, SIG_IGN);    // of a file lease that another process breaks
+                               // (broker/session/leftovers.cpp)
 }
 
 // Says what stands against serving several users.
@@ -93,7 +94,7 @@ bool may_serve_many(const dibs::Config& config, int lent) {
     return obstacles.empty();
 }
 
-// There is nobody beside this process who could wait for a busy manager.
+// No other process than this could wait for a busy manager.
 void say_ready(int fd, const std::string& path) {
     constexpr uint32_t kMs = 10'000;
     const std::string line = "dibsd: ready on " + path + "\n";
@@ -129,7 +130,7 @@ dibs::shm::Descriptor state_to_begin_with(const dibs::Arguments& arguments,
                                           const dibs::core::Limits& limits) {
     if (!arguments.load.empty()) return dibs::load_state_file(arguments.load, limits).state;
     auto state = take(arguments.state_fd, "--state-fd");
-    // Before anything is done to it: what is given by mistake may be /dev/null, or somebody's file.
+    // Before anything is done to it: a path given by mistake may be /dev/null, or any user's file.
     // A file of a tmpfs has this seal and no other.
     const int seals = state.valid() ? fcntl(state.get(), F_GET_SEALS) : 0;
     if (seals < 0 || seals == F_SEAL_SEAL) {
@@ -139,7 +140,7 @@ dibs::shm::Descriptor state_to_begin_with(const dibs::Arguments& arguments,
     return state;
 }
 
-// Who takes over goes on, whatever has become of the file.
+// A broker that takes over goes on, whatever has become of the file.
 bool configure(const dibs::Arguments& arguments,
                const dibs::Inheritance& inheritance,
                dibs::Config* config) {
@@ -190,7 +191,7 @@ int serve_kept(const dibs::Arguments& arguments) {
         system_calls = dibs::write_down_system_calls(false);
         memory.emplace(*arguments.ahead_kib);
         dibs::name_process("dibsd-standby");
-        if (!dibs::await_begin(keeper.fd())) _exit(kExitOk);  // nothing of it is anybody's
+        if (!dibs::await_begin(keeper.fd())) _exit(kExitOk);  // this process holds nothing yet
         dibs::end_with_keeper(false);
         keeper.begun();
     }
@@ -208,17 +209,17 @@ int serve_kept(const dibs::Arguments& arguments) {
     try {
         broker.emplace(config, inheritance, &keeper, true);
     } catch (const dibs::StateFailure& failure) {
-        if (inheritance.replaceable) throw;  // it may be sound to who has made it
+        if (inheritance.replaceable) throw;  // it may be sound to the program that made it
         dibs::put_aside(inheritance, keeper, config, failure.what());
         broker.emplace(config, inheritance, &keeper, true);
     }
-    inheritance = {};  // what has not been taken is nobody's any more
+    inheritance = {};  // what has not been taken is released
     memory.reset();
     broker->harden(system_calls ? &*system_calls : nullptr);
     return run(*broker, nullptr);
 }
 
-// A number of these three that is free would be the next file's, and what is said be written there.
+// If one of descriptors 0-2 is closed, the next open() takes it and log lines land in that file.
 void fill_standard_descriptors() {
     int fd = 0;
     while (fd >= 0 && fd <= STDERR_FILENO)
@@ -232,7 +233,8 @@ int serve(const dibs::Arguments& arguments) {
     block_signals();
     dibs::raise_descriptor_limit();
     dibs::note_task_limit();
-    (void)dibs::shorten_time_slice();  // a client that waits has waited for others' slices as well
+    (void)dibs::shorten_time_slice();  // a waiting client waits for the time slices of other
+                                       // processes, too
     if (arguments.link_fd >= 0) return serve_kept(arguments);
     if (arguments.keep_fd < 0) dibs::expect_descriptors_for_one();
     if (arguments.no_keeper) return serve_alone(arguments);

@@ -1,5 +1,5 @@
-// clientlib/account.cpp -- accounts and their shares as the BOARD shows them. Nothing here touches
-// the rings or the session's tables, so that any thread may look.
+// clientlib/account.cpp -- reads accounts and their shares from the BOARD.
+// It touches neither the rings nor the session's tables, so any thread may call it.
 // SPDX-License-Identifier: Apache-2.0
 #include <string.h>
 
@@ -13,7 +13,7 @@ uint32_t places(const Session& session) {
     return shm::board_accounts(session.board_size, session.pools_max);
 }
 
-// DIBS_ENOTFOUND: nobody is there.
+// DIBS_ENOTFOUND: no such account.
 int read_account(const Session& session, uint32_t place, shm::AccountPicture& out) {
     const uint64_t array = shm::plan_board(session.pools_max).accounts;
     const auto* blocks =

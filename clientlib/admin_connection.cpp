@@ -1,4 +1,4 @@
-// clientlib/admin_connection.cpp -- the greeting of an admin conversation, and its codes.
+// clientlib/admin_connection.cpp -- greets the broker for an admin conversation and maps its codes.
 // SPDX-License-Identifier: Apache-2.0
 #include "clientlib/admin_connection.hpp"
 

@@ -1,4 +1,4 @@
-// clientlib/admin_connection.hpp -- an admin conversation with the broker: reached, greeted, asked.
+// clientlib/admin_connection.hpp -- connects to the broker for an admin conversation.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -43,7 +43,7 @@ class AdminConnection {
         return gone ? DIBS_ENOBROKER : DIBS_ESYSTEM;
     }
 
-    // Says something and hears the answer; its size, or a code.
+    // Sends a request and receives the answer; returns its size, or a code.
     int ask(const void* said, size_t size, void* answer, size_t room) const {
         // A broker that has hung up may have said why before.
         const auto send = [&] { return ::send(fd_, said, size, MSG_NOSIGNAL); };
@@ -73,7 +73,7 @@ int greet(const AdminConnection& connection);
 int open_conversation(const AdminConnection& connection,
                       const dibs_connect_options* given,
                       dibs_connect_options* known);
-// What a refusal to let somebody in is to a caller, of a session or a conversation.
+// The code that a caller gets for a refused session or conversation.
 int code_of_farewell(shm::FarewellCode code);
 // What a code of schemas/admin.fbs is to a caller.
 int code_of_answer(uint8_t code);

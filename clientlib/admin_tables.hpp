@@ -1,8 +1,8 @@
-// clientlib/admin_tables.hpp -- what the library knows of schemas/admin.fbs: requests that always
-// have the same shape, and what it reads of an answer.
+// clientlib/admin_tables.hpp -- reads and writes some tables of schemas/admin.fbs by hand.
 //
-// A FlatBuffer is little-endian: a root offset, and tables whose first word leads back to a list of
-// where their fields lie. What is read is checked against the answer's size first.
+// These are requests that always have the same shape, and what it reads of an answer. A FlatBuffer
+// is little-endian: a root offset, and tables whose first word leads back to a list of their
+// fields' places. What is read is checked against the answer's size first.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -151,7 +151,7 @@ struct SliceAnswer {
     uint32_t count = 0;
 };
 
-// False: it is none.
+// False: no valid slice.
 inline bool read_slice(const uint8_t* bytes, size_t size, SliceAnswer* slice) {
     constexpr size_t kCode = 0;
     constexpr size_t kCursor = 1;
@@ -176,7 +176,7 @@ inline bool read_slice(const uint8_t* bytes, size_t size, SliceAnswer* slice) {
     return true;
 }
 
-// Bytes of the answer; null: there is none, or it is broken.
+// Bytes of the answer; null: missing or broken.
 struct AnswerText {
     const char* bytes = nullptr;
     uint32_t size = 0;

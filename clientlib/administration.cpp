@@ -1,5 +1,5 @@
-// clientlib/administration.cpp -- accounts, and workers that do not attach: one question each to
-// the broker, over a connection of its own.
+// clientlib/administration.cpp -- sets accounts and reports workers that do not attach.
+// Each call is one question to the broker, over a connection of its own.
 // SPDX-License-Identifier: Apache-2.0
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// clientlib/batch.cpp -- many operations at a time, and event loops.
+// clientlib/batch.cpp -- submits and reaps many operations at a time; serves event loops.
 // SPDX-License-Identifier: Apache-2.0
 #include <string.h>
 #include <sys/socket.h>

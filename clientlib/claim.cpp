@@ -1,5 +1,5 @@
-// clientlib/claim.cpp -- the synchronous claim: one line, one store and load, one spin on the
-// line of the answer.
+// clientlib/claim.cpp -- the synchronous claim: one line, one store and load, one spin.
+// It spins on the line of the answer.
 // SPDX-License-Identifier: Apache-2.0
 #include "clientlib/session.hpp"
 #include "shm/histogram.hpp"
@@ -15,7 +15,7 @@ constexpr dibs_claim_options kPlainClaim = [] {
     return plain;
 }();
 
-// The claim without options, in few steps: somebody waits for its line.
+// The claim without options, in few steps: a caller waits for its line.
 int submit_plain_claim(Session& session, uint32_t pool, uint32_t& tag) {
     if (!session.ready_for_claim(pool)) [[unlikely]]
         return session.submit_checked_claim(pool, kPlainClaim, 0, tag);

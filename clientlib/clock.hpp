@@ -1,5 +1,4 @@
-// clientlib/clock.hpp -- the two clocks of the library: nanoseconds for deadlines, ticks for
-// latencies.
+// clientlib/clock.hpp -- the library's two clocks: nanoseconds for deadlines, ticks for latencies.
 //
 // Reading the monotonic clock takes 23 ns, the tick counter 10; a claim takes 150. Ticks are never
 // compared across sessions; connect measures how long one is.

@@ -1,4 +1,4 @@
-// clientlib/connect.cpp -- a session's beginning and end: the mappings and the tables.
+// clientlib/connect.cpp -- opens and closes a session: its mappings and tables.
 //
 // The segments are mapped with MADV_DONTFORK, so a child cannot write into its parent's rings, and
 // one private page with MADV_WIPEONFORK tells every function that it is in a child, without a

@@ -1,4 +1,4 @@
-// clientlib/duration.hpp -- a duration as the broker writes it, as dibs/dibs.h promises it.
+// clientlib/duration.hpp -- converts the broker's durations to those of dibs/dibs.h.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

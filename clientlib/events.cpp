@@ -1,5 +1,5 @@
-// clientlib/events.cpp -- a subscription: a connection of its own, and packets taken apart. Its
-// memory begins with the page that a forked child finds wiped, as a session's does.
+// clientlib/events.cpp -- subscribes to events over a connection of its own and parses packets.
+// Its memory begins with a page that is wiped in a forked child, as a session's does.
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 #include <poll.h>
@@ -119,7 +119,7 @@ void tell(const shm::Event& from, dibs_event* to) {
     memcpy(to->account, from.account, DIBS_NAME_MAX);
 }
 
-// True: the head says that events were lost, and that is told first.
+// True: the head says that events were lost, and the caller gets that first.
 bool open_packet(dibs_events* events, dibs_event* event, bool* sound) {
     shm::EventHead head;
     *sound = events->size >= sizeof head;

@@ -1,8 +1,8 @@
-// clientlib/explain.cpp -- why a claim waits, asked of the broker in an admin conversation.
+// clientlib/explain.cpp -- asks the broker why a claim waits, over an admin conversation.
 //
-// The tables are those of schemas/admin.fbs, of which this knows two shapes: a request that asks
-// about a tag, written as the bytes that it always has, and the explanation in the answer. A
-// test holds both against the generated code.
+// The tables are those of schemas/admin.fbs; this file knows two shapes: a request about a tag,
+// written as the bytes that it always has, and the explanation in the answer. A test compares both
+// with the generated code.
 // SPDX-License-Identifier: Apache-2.0
 #include <sched.h>
 

@@ -1,4 +1,4 @@
-// clientlib/handshake.cpp -- the handshake with the broker: reached, greeted, heard.
+// clientlib/handshake.cpp -- connects to the broker, sends Hello and receives Welcome.
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kHangUpsMax = 8;
 
-// A caller's own socket, connected by whoever the session is to be of.
+// A caller's own socket, connected by the process that the session is to be of.
 int take_connected(Opening& opening) {
     opening.socket = *opening.options.connected;
     return opening.socket >= 0 ? DIBS_OK : opening.fail(DIBS_EARGUMENT, "no connected socket");
@@ -91,13 +91,14 @@ int greet(Opening& opening) {
     if (timed_call(opening.socket, SO_SNDTIMEO, opening.until_ns, send) == sizeof hello) {
         return DIBS_OK;
     }
-    // A broker that lets nobody else in has said so before it hung up.
+    // A broker that lets no other user in has said so before it hung up.
     if (shm::peer_has_hung_up()) return DIBS_OK;
     return opening.fail(DIBS_ENOBROKER, "the broker does not take the greeting");
 }
 
-// What the Welcome brings, and the epoll descriptor behind it, are sure to find a place: who has
-// none left hears of it before the broker opens a session that nobody could use.
+// The Welcome's descriptors, and the epoll descriptor behind it, are sure to find a place: a
+// process with no place left learns of that before the broker opens a session that it could not
+// use.
 int reserve(Opening& opening) {
     for (int& place : opening.reserved) {
         place = fcntl(opening.socket, F_DUPFD_CLOEXEC, 0);
@@ -193,8 +194,8 @@ int listen_for_welcome(Opening& opening) {
     };
     free_reserved(opening);  // their places are what comes with the packet
     ssize_t size = timed_call(opening.socket, SO_RCVTIMEO, opening.until_ns, receive);
-    // From here on nothing comes any more: the broker hears that when it sends. What has come since
-    // is a session that must not stay open.
+    // From here on nothing can arrive: the broker learns that when it sends. A session that has
+    // arrived since must not stay open.
     const bool late = size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
     if (late) {
         (void)shutdown(opening.socket, SHUT_RD);
@@ -246,8 +247,8 @@ void give_up(Opening& opening) {
     opening.socket = -1;
 }
 
-// Whoever was about to be let in when the broker died asks its successor; of a socket that was
-// connected elsewhere there is no second one.
+// A client that was about to be let in when the broker died asks its successor; a socket that was
+// connected elsewhere has no second connection.
 int shake_hands(Opening& opening) {
     for (int hang_ups = 1;; ++hang_ups) {
         opening.hung_up = false;

@@ -1,4 +1,4 @@
-// clientlib/latency.cpp -- how long claims took: this session's histogram, and those on the BOARD.
+// clientlib/latency.cpp -- reports claim latencies: the session's histogram and the BOARD's.
 // SPDX-License-Identifier: Apache-2.0
 #include "clientlib/session.hpp"
 #include "shm/board.hpp"

@@ -1,4 +1,4 @@
-// clientlib/lease.cpp -- what may be done with a lease, and what it says about itself.
+// clientlib/lease.cpp -- releases, prolongs and describes leases.
 // SPDX-License-Identifier: Apache-2.0
 #include <string.h>
 
@@ -191,7 +191,8 @@ int dibs_keepalive(dibs_session* session,
     if (code != DIBS_OK) return code;
     if (lease == nullptr) return DIBS_EARGUMENT;
     if (interval_ns < 0 || wait_ns < 0) return DIBS_ENEGATIVE;
-    // A holder that does nothing else must hear from it that nobody keeps its lease any more.
+    // A holder that makes no other call must learn from it that the broker does not keep its lease
+    // any more.
     const uint64_t now = monotonic_ns();
     session->look_whether_ended();
     if (wait_ns == 0) session->net_if_due(now);

@@ -1,5 +1,5 @@
-// clientlib/names.cpp -- words and sentences for codes and outcomes. Codes that the broker says
-// are the layout's reasons, under public names.
+// clientlib/names.cpp -- names codes and outcomes in words and sentences.
+// Codes from the broker are the layout's reasons, under public names.
 // SPDX-License-Identifier: Apache-2.0
 #include "dibs/dibs.h"
 #include "shm/layout.hpp"

@@ -1,4 +1,4 @@
-// clientlib/opening.hpp -- a session that is being opened: what is wanted, what has been given.
+// clientlib/opening.hpp -- the state of a session that is being opened: requested and received.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -31,7 +31,7 @@ struct Opening {
     int fail(int code, const char* what) const;
 };
 
-// handshake.cpp. Connects, says Hello and hears the Welcome, with its descriptors.
+// handshake.cpp. Connects, sends Hello and receives the Welcome, with its descriptors.
 int shake_hands(Opening& opening);
 // Of one that is not to become a session after all: closes all it has, and the broker's session.
 void give_up(Opening& opening);

@@ -1,4 +1,4 @@
-// clientlib/payload_decoder.cpp -- one bounds check per step of the FlatBuffers format.
+// clientlib/payload_decoder.cpp -- reads FlatBuffers with one bounds check per step.
 // SPDX-License-Identifier: Apache-2.0
 #include "clientlib/payload_decoder.hpp"
 

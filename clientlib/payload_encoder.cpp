@@ -1,4 +1,4 @@
-// clientlib/payload_encoder.cpp -- FlatBuffers, front to back.
+// clientlib/payload_encoder.cpp -- writes the FlatBuffers tables front to back.
 //
 //   0   u32  offset of the root table
 //   6   vtable of the root: u16 its size, u16 the table's, a u16 place for each field

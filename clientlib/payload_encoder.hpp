@@ -1,5 +1,6 @@
-// clientlib/payload_encoder.hpp -- writes the FlatBuffers tables ClaimPayload and AnnouncePayload
-// (schemas/claim.fbs) without the generated builder, which needs operator new.
+// clientlib/payload_encoder.hpp -- writes ClaimPayload and AnnouncePayload (schemas/claim.fbs).
+//
+// It does not use the generated builder, which needs operator new.
 //
 // Both are a table of three reference fields; a claim that brings terms has five more. The encoder
 // lays everything out front to back, so that every offset points forward, as the format wants; the

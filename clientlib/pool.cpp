@@ -1,5 +1,5 @@
-// clientlib/pool.cpp -- pools as the BOARD shows them. Nothing here touches the rings or the
-// session's tables, so that a snapshot may be taken by any thread.
+// clientlib/pool.cpp -- reads pools from the BOARD.
+// It touches neither the rings nor the session's tables, so any thread may take a snapshot.
 // SPDX-License-Identifier: Apache-2.0
 #include <string.h>
 

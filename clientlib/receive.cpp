@@ -1,8 +1,7 @@
-// clientlib/receive.cpp -- what the broker says, on its way to the caller: completions, the event
-// words of leases, and the end of the session.
+// clientlib/receive.cpp -- handles what the broker sends: completions, lease events, session end.
 //
-// The bytes come from the broker, but a library that is mapped into everything does not crash on
-// any: an entry that names no tag or answer ends the session.
+// The bytes come from the broker, but a library that is mapped into every program must not crash on
+// any: an entry without a valid tag or answer ends the session.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
@@ -178,7 +177,7 @@ void prolong(Session& session, const Answer& answer, uint64_t interval_ns) {
     row.event_seen = 0;  // the word of a grace that is over was stored over before this result
 }
 
-// The result of an adoption. Whoever asked may have gone: then the lease is released.
+// The result of an adoption. If the caller has given up, the lease is released.
 void accept_adoption(Session& session, const Answer& answer, const shm::Completion& completion) {
     const uint32_t tag = answer.lease.tag;
     if (completion.reason != shm::Reason::kOk) return session.free_tag_row(tag);
@@ -289,7 +288,7 @@ bool Session::take_awaited_grant() {
     out.claim = completion.claim;
     fill_grant(*this, tag, completion, out);
     awaited_tag = kNone;
-    // What is there by now may be about it: it is taken in before anybody looks at the lease.
+    // Later entries may be about it: they are taken in before the caller looks at the lease.
     if (completions.maybe()) pump();
     return true;
 }

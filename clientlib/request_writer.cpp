@@ -1,4 +1,4 @@
-// clientlib/request_writer.cpp -- tables, texts and lists, one behind the other.
+// clientlib/request_writer.cpp -- writes tables, texts and lists one behind the other.
 // SPDX-License-Identifier: Apache-2.0
 #include "clientlib/request_writer.hpp"
 

@@ -1,9 +1,10 @@
-// clientlib/request_writer.hpp -- writes a Request of schemas/admin.fbs without the generated
-// builder, which needs operator new.
+// clientlib/request_writer.hpp -- writes a Request of schemas/admin.fbs.
 //
-// Front to back, so that every offset points forward. A table's fields are collected first; in it
-// each takes eight bytes, which aligns all of them. What a field refers to is written afterwards,
-// in any order. What has no room any more is not written, and `fits` says so.
+// It does not use the generated builder, which needs operator new.
+//
+// Front to back, so that every offset points forward. A table's fields are collected first; in the
+// table each takes eight bytes, which aligns all of them. What a field refers to is written
+// afterwards, in any order. What does not fit is not written, and `fits` says so.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

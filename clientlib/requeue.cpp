@@ -1,8 +1,8 @@
-// clientlib/requeue.cpp -- a lease that was taken, and its claim, which waits again.
+// clientlib/requeue.cpp -- gives back a lease whose slot was taken; its claim waits again.
 //
-// What has been taken out of the ring may not have been told yet, and what is given back may have
-// been granted again meanwhile. Who gives back a lease gives up all that its claim has come to
-// since, unless he has been told of it.
+// An entry that has been taken out of the ring may not have reached the caller yet, and a lease
+// that is given back may have been granted again meanwhile. A caller that gives back a lease gives
+// up everything that its claim has become since, unless the caller has been told of it.
 // SPDX-License-Identifier: Apache-2.0
 #include "clientlib/session.hpp"
 
@@ -10,7 +10,7 @@ namespace dibs::client {
 
 void Session::wait_again(uint32_t tag, int code) {
     Tag& row = tags[tag];
-    if (row.release_owed) {  // nobody wants to know: cancelled, or released once it is granted
+    if (row.release_owed) {  // no caller waits: cancelled, or released once it is granted
         row.release_owed = false;
         row.abandoned = true;
         row.cancel_owed = true;

@@ -1,10 +1,10 @@
-// clientlib/session.hpp -- what the library knows of one session.
+// clientlib/session.hpp -- the library's state of one session: tags, answers, stash.
 //
 // Three tables, all preallocated. A TAG is the session's handle for a claim and then for its lease;
 // the broker frees its side when the claim has ended without a grant, or the lease has ended, and
 // ring order makes sure that it reads a release before the next claim of the same tag. An ANSWER is
-// an operation whose result is to come; what the ring carries as user_data is the answer's index,
-// the caller's user_data stays here. STASH and ASSIGNMENTS hold what has been taken out of the
+// an operation that awaits its result; the ring carries the answer's index as user_data, the
+// caller's user_data stays here. STASH and ASSIGNMENTS hold what has been taken out of the
 // completion ring and not yet by the caller.
 //
 //   tag:  free ── claim ──► claiming ── granted ──► live ── release ──► free
@@ -13,13 +13,13 @@
 //         free ── adopt ──► adopting ── adopted ──► live;  refused ──► free
 //         live ── taken, and its claim waits again ──► claiming
 //
-// Room in DOWN is promised by counting: claims without an outcome, results to come, what lies in
-// the stash and four entries per slot that is or may be announced never exceed completion_entries −
+// Room in DOWN is promised by counting: claims without an outcome, awaited results, the stash and
+// four entries per slot that is or may be announced never exceed completion_entries −
 // submission_entries. Quiet operations, which complete only when they fail, live in the rest: they
-// cannot be more than the submission ring holds, because the ring is drained before a line of it
-// is used again.
+// cannot be more than the submission ring holds, because the ring is drained before a line of it is
+// used again.
 //
-// One thread at a time; no member is atomic but what lies in shared memory.
+// One thread at a time; no member is atomic except in shared memory.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -47,8 +47,8 @@ inline constexpr int64_t kSpinNs = 25'000;
 inline constexpr int64_t kAnswerTimeoutNs = 5 * DIBS_SECOND;  // where the caller names no time
 inline constexpr int64_t kNetNs = 100 * DIBS_MILLISECOND;     // the safety net's period
 inline constexpr int kYields = 4;
-// Of the submission ring, which nothing but dibs_close pushes to: a broker that reads nothing must
-// learn later that the session is over, and hears of it from nobody else.
+// Of the submission ring, which only dibs_close pushes to: a broker that reads nothing must learn
+// later that the session is over, and learns it in no other way.
 inline constexpr uint32_t kCloseLines = 1;
 
 enum class TagState : uint8_t { kFree, kClaiming, kAdopting, kLive, kOver };
@@ -59,7 +59,7 @@ struct Tag {
     bool release_owed = false;  // abandoned and granted, and the ring was full
     bool cancel_owed = false;   // abandoned, and the ring was full
     bool room_owed = false;     // room_is_owed()
-    bool cancelled = false;     // by its caller, who hears how that ended
+    bool cancelled = false;     // by its caller, which learns how that ended
     uint8_t event = 0;          // LeaseEvent that is to be reaped
     uint8_t event_seen = 0;
     uint32_t next_free = kNone;
@@ -123,7 +123,7 @@ struct Queue {
     }
 };
 
-enum class Told { kResult, kNobody };  // who learns how an operation ended
+enum class Told { kResult, kNobody };  // whether the caller learns how an operation ended
 
 // What a caller waits for. Each has come, too, when the session is over, and (but for kCompletion,
 // which takes from it) when the stash is full, because nothing can be taken in any more.
@@ -201,7 +201,7 @@ struct Session {
     bool awaited_plainly = false;  // a grant changes nothing but its tag: take_awaited_grant()
     uint32_t awaited_answer = kNone;
 
-    // Who gave the memory.
+    // The allocator of the memory.
     void* private_memory = nullptr;
     size_t private_size = 0;
 
@@ -245,7 +245,7 @@ struct Session {
     int need_tag();
     // It is a claim's from here on.
     uint32_t take_claim_tag(uint32_t units, uint64_t user_data);
-    // Completions that others may still need, and those that lie in the stash.
+    // Completions that other operations may still need, and those that lie in the stash.
     [[nodiscard]] uint32_t credit_taken() const {
         return claims_open + answers_open + stash.count +
                shm::kCompletionsPerSlot * (slot_count + new_slots);
@@ -276,14 +276,14 @@ struct Session {
     void pump();
     // The same without a word to the broker: what that makes owed stays so until the next pump().
     void absorb();
-    // Takes in the grant of the awaited claim, if that comes next and is nothing but one: what
-    // pump() would do, in a third of the instructions, which somebody waits for.
+    // Takes in the grant of the awaited claim, if that comes next and is nothing else: what pump()
+    // would do, in a third of the instructions, because a caller waits.
     bool take_awaited_grant();
     // Takes one completion; true if `out` was filled for the caller.
     bool accept(const shm::Completion& completion, dibs_completion& out);
     // Looks at one lease's event word, and at completions from before it: two lines that stay in
-    // this CPU's cache. The tag may be another lease's, or nobody's, behind it. False: the stash
-    // has no room for what comes before.
+    // this CPU's cache. The tag may be another lease's, or free, behind it. False: the stash has no
+    // room for what comes before.
     bool look_at_event(uint32_t tag);
     void take_event(uint32_t tag, uint64_t word);
     void lease_over(uint32_t tag);
@@ -360,8 +360,8 @@ class Wait {
     bool spun_ = false;
 };
 
-// Memory whose first page begins with kForkMark, and is all zero in a forked child. Null: there is
-// none, and errno says why.
+// Memory whose first page begins with kForkMark, and is all zero in a forked child. Null: no
+// memory, and errno says why.
 void* take_marked(size_t size);
 
 // Copies an options struct as far as caller and library know it. `first`: the size that it had in

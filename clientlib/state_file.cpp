@@ -1,4 +1,4 @@
-// clientlib/state_file.cpp -- the broker's whole state to a descriptor, and from one.
+// clientlib/state_file.cpp -- dumps the broker's whole state to a descriptor and loads it.
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 #include <stdlib.h>

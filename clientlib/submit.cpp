@@ -1,5 +1,5 @@
-// clientlib/submit.cpp -- operations on their way into the submission ring: checks, credit, tags,
-// payload room, the bell; and the functions that submit and cancel.
+// clientlib/submit.cpp -- puts operations into the submission ring, and cancels claims.
+// On the way are checks, credit, tags, payload room and the bell.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
@@ -121,7 +121,7 @@ void Session::settle() {
     for (uint32_t tag = 0; tag < sizes.tags && owed != 0; ++tag) {
         Tag& row = tags[tag];
         if (!row.cancel_owed && !row.release_owed && !row.room_owed) continue;
-        // One line more than close's belongs to whoever has just made sure of it.
+        // One line beyond the close's is reserved for the caller that has just made sure of it.
         if (submissions.room() <= kCloseLines + 1) release_lines();
         if (submissions.room() <= kCloseLines + 1 || end_code != 0) break;
         shm::Submission entry;
@@ -144,7 +144,7 @@ void Session::settle() {
     }
     if (submissions.tail() == before) return;
     if (awaited_there) return publish();
-    // Of rooms the broker need not hear before it reads what comes behind: it is not woken.
+    // The broker need not learn of freed rooms before it reads later entries: it is not woken.
     (void)shm::publish_submissions(*up, *down, submissions.tail());
     rung_tail = submissions.tail();
 }
@@ -302,7 +302,8 @@ int Session::submit_adoption(uint64_t lease, uint64_t fence, uint32_t& index) {
     if (code == DIBS_OK) code = need_line();
     if (code == DIBS_OK) code = need_tag();
     if (code != DIBS_OK) return code;
-    // Out of the free ones at once: submitting may take in more, which would free others before it.
+    // Out of the free tags at once: submitting may take in more, which would free other tags before
+    // it.
     const uint32_t tag = free_tag;
     free_tag = tags[tag].next_free;
     tags[tag].state = TagState::kAdopting;
@@ -333,7 +334,7 @@ int Session::submit_answered(shm::Submission& entry,
     if (answer_size > DIBS_PAYLOAD_MAX) return DIBS_EPAYLOAD;
     if (answer_size != 0 && answer == nullptr) return DIBS_EARGUMENT;
     if (answer_size != 0) {
-        // Said here, because of a word that nobody waits for the broker's refusal is not told.
+        // Checked here, because the refusal of an operation that completes quietly is not reported.
         const Offered* slot = offered(entry.id);
         if (slot != nullptr && answer_size > slot->answer_max) return DIBS_EPAYLOAD;
         int code = told == Told::kResult ? need_credit() : DIBS_OK;
@@ -348,8 +349,8 @@ int Session::submit_answered(shm::Submission& entry,
 
 namespace {
 
-// What tells a slot from others without keeping its name, which is unique in its pool: 64 bits of
-// FNV-1a. 0: it has none.
+// Distinguishes a slot without keeping its name, which is unique in its pool: 64 bits of FNV-1a. 0:
+// it has no name.
 uint64_t slot_name(uint32_t pool, const char* name) {
     if (name == nullptr) return 0;
     uint64_t hash = 0xcbf29ce484222325ULL ^ pool;
@@ -395,7 +396,7 @@ int Session::submit_announce(uint32_t pool,
     entry.id = options.worker_tag;
     if (options.is_protected != 0) entry.flags |= shm::OpFlag::kOn;
     if (options.ready != 0) entry.flags |= shm::OpFlag::kThenReady;
-    // Its result says which slot it is, though nobody may want to be told.
+    // Its result says which slot it is, even if no caller wants it.
     code = submit(entry, user_data, Told::kResult, index);
     if (code != DIBS_OK) return code;
     answers[index].discarded = told == Told::kNobody;

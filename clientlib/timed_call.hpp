@@ -1,8 +1,8 @@
-// clientlib/timed_call.hpp -- calls on a socket that wait until a moment, whatever signals come.
+// clientlib/timed_call.hpp -- calls on a socket with a deadline that signals do not shorten.
 //
 // A call on a socket with a time limit ends with EINTR at every signal that has a handler,
 // SA_RESTART or not, and after a stop and continue that has none: the kernel does not know how much
-// of the limit is left. Here that is known.
+// of the limit is left. The loop here knows it and calls again.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,15 +1,15 @@
-// clientlib/wait.cpp -- spin, give way, sleep; and the safety net under the sleep.
+// clientlib/wait.cpp -- waits: spins, yields, sleeps, and checks the broker while it sleeps.
 //
 // Every wait of a session is Wait::until, and every sleep comes after the same four steps: take in
-// what has come; is it what is awaited; ask to be woken; look once more. The last look takes
-// nothing in, so what it sees is news to the next round, and what an earlier step took in ends the
-// wait before it sleeps.
+// new entries; check the condition; ask to be woken; look once more. The last look takes nothing
+// in, so what it sees is left to the next round, and what an earlier step took in ends the wait
+// before it sleeps.
 //
-// The net is the client's: while an entry of its own is unread it rings again every 100 ms, and
-// looks whether the broker still holds the session. What the broker sleeps on and was not rung for
-// it counts in UP.net_rings, so that it hides no lost wake-up. A broker that was rung, or says that
-// it is awake, only has no CPU. A caller that never sleeps passes the net when it asks without
-// waiting: for completions, for assignments, for the session's end, and with a keepalive.
+// The safety net is the client's: while an entry of its own is unread it rings again every 100 ms,
+// and looks whether the broker still holds the session. A bell that the broker needed and that was
+// not rung counts in UP.net_rings, so that the net hides no lost wake-up. A broker that was rung,
+// or says that it is awake, only has no CPU. A caller that never sleeps passes the net when it asks
+// without waiting: for completions, for assignments, for the session's end, and with a keepalive.
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 #include <poll.h>
@@ -31,7 +31,7 @@ bool Wait::until(Awaited what) {
         }
         if (session_.has_come(what)) return true;
         if (!last) continue;
-        // Whoever asks without waiting learns nowhere else that nobody answers any more.
+        // A caller that asks without waiting learns only here that no broker answers any more.
         session_.look_whether_ended();
         session_.net_if_due(monotonic_ns());
         return session_.has_come(what);
@@ -83,8 +83,8 @@ bool Session::arm(uint32_t how, uint32_t& seen) {
     seen = shm::arm_completions(*up, *down, how);
     const shm::PublishedCompletions published = shm::published_completions(*down);
     const bool ahead = published.tail > completions.head();
-    // Who ends a session stores its state, then adds to the futex word: if `seen` is the sum, the
-    // state is visible here; else there is no sleep on it.
+    // The broker ends a session by storing its state, then adding to the futex word: if `seen` is
+    // the sum, the state is visible here; else there is no sleep on it.
     const bool open = down->session_state.load(std::memory_order_acquire) ==
                       static_cast<uint32_t>(shm::SessionState::kOpen);
     const bool line = completions.maybe();
@@ -134,7 +134,7 @@ void Session::net_if_due(uint64_t now) {
     net(old_tail);
 }
 
-// An entry that was written just now is nobody's fault yet: only an old one is rung for.
+// An entry that was written just now is not overdue: only an old one is rung for.
 void Session::net(uint64_t old_tail) {
     settle();
     // Pairs with arm_submissions: what was committed before it is seen below.
@@ -146,7 +146,7 @@ void Session::net(uint64_t old_tail) {
         }
         ring();
     }
-    // The socket's other end is held by whoever keeps this session alive, and by nobody else.
+    // Only the process that keeps this session alive holds the socket's other end.
     pollfd peer = {socket, POLLRDHUP, 0};
     if (::poll(&peer, 1, 0) > 0 && (peer.revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0) {
         look_whether_ended();

@@ -1,4 +1,4 @@
-// clientlib/worker.cpp -- the worker's side: slots, assignments, and words about them.
+// clientlib/worker.cpp -- the worker's calls: slots, assignments and words about them.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-// demo/child.cpp -- fork, exec, pidfd, wait.
+// demo/child.cpp -- starts, signals and reaps a child process.
 // SPDX-License-Identifier: Apache-2.0
 #include "demo/child.hpp"
 

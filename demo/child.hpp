@@ -1,5 +1,5 @@
-// demo/child.hpp -- one child process: started by fork and exec, watched by its pidfd,
-// never left behind.
+// demo/child.hpp -- one child process: started by fork and exec, watched by its pidfd.
+// It is never left behind.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// demo/child_output.cpp -- a pipe read without blocking, line by line.
+// demo/child_output.cpp -- reads a pipe without blocking, line by line.
 // SPDX-License-Identifier: Apache-2.0
 #include "demo/child_output.hpp"
 

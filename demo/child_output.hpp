@@ -1,5 +1,5 @@
-// demo/child_output.hpp -- what children write on stdout and stderr: a pipe that they
-// share, its last lines, and how many lines said that one of them is ready.
+// demo/child_output.hpp -- reads what children write: last lines, and how many are ready.
+// All children share one pipe for stdout and stderr; one line says that a child is ready.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

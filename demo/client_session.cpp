@@ -1,4 +1,4 @@
-// demo/client_session.cpp -- rows as claims of one session.
+// demo/client_session.cpp -- submits rows as the claims of one session.
 // SPDX-License-Identifier: Apache-2.0
 #include "demo/client_session.hpp"
 

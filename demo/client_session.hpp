@@ -1,5 +1,4 @@
-// demo/client_session.hpp -- one tenant's session: claims in order of arrival, and what
-// becomes of them.
+// demo/client_session.hpp -- one tenant's session: submits claims in order, and releases.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

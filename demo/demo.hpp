@@ -1,4 +1,4 @@
-// demo/demo.hpp -- the two subcommands: `dibs demo`, and the worker that it starts.
+// demo/demo.hpp -- declares `dibs demo`, its worker and `dibs demo-floors`.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// demo/facts.cpp -- the list of facts and its text.
+// demo/facts.cpp -- keeps the list of facts and prints it.
 // SPDX-License-Identifier: Apache-2.0
 #include "demo/facts.hpp"
 

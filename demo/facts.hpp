@@ -1,5 +1,6 @@
-// demo/facts.hpp -- what must hold, one line each: it passes, fails, or is skipped with
-// the reason. Times are no facts: they are printed elsewhere and never fail.
+// demo/facts.hpp -- collects what must hold: each fact passes, fails or is skipped.
+// A fact is one line, a skipped one with the reason. Times are no facts: they are printed elsewhere
+// and never fail.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

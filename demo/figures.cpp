@@ -1,4 +1,4 @@
-// demo/figures.cpp -- the table of times.
+// demo/figures.cpp -- prints the table of times.
 // SPDX-License-Identifier: Apache-2.0
 #include "demo/figures.hpp"
 

@@ -1,4 +1,4 @@
-// demo/figures.hpp -- what a run leaves: times and facts, as text and as JSON.
+// demo/figures.hpp -- a run's times and facts, as text and as JSON.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

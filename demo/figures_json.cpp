@@ -1,4 +1,5 @@
-// demo/figures_json.cpp -- figures and facts as JSON. Durations are in nanoseconds.
+// demo/figures_json.cpp -- writes figures and facts as JSON.
+// Durations are in nanoseconds.
 // SPDX-License-Identifier: Apache-2.0
 #include <fstream>
 #include <nlohmann/json.hpp>

@@ -1,9 +1,9 @@
-// demo/floors.cpp -- `dibs demo-floors`, hidden: what a claim's time is compared with,
-// on this machine, now. One line of JSON. Of two rounds the better one counts: other load makes a
-// floor worse, never better.
+// demo/floors.cpp -- measures what a claim's time is compared with on this machine.
+// `dibs demo-floors`, hidden, prints one line of JSON.
+// Of two rounds the better one counts: other load makes a floor worse, never better.
 //
 //   ring        an entry to another process and one back through the rings of shm/ring.hpp, both
-//               sides spinning: what a claim pays that does nothing but ask and be answered
+//               sides spinning: the least that a claim can cost
 //   socket      64 bytes to another process over a UNIX socket and 64 back
 //   fork_exec   a new process, from fork to its end: what a cold start costs at least
 // SPDX-License-Identifier: Apache-2.0
@@ -38,12 +38,12 @@ namespace dibs::ctl::demo {
 
 namespace {
 
-constexpr int kRounds = 2;                 // of each; whoever asks again takes the best of all
+constexpr int kRounds = 2;                 // of each; a caller that repeats takes the best of all
 constexpr uint64_t kOverNs = 200'000'000;  // no round takes longer
 constexpr uint32_t kSpins = 20'000;        // looks before a side gives way
 constexpr uint32_t kThere = 128;           // entries, as a session has by default
 constexpr uint32_t kBack = 256;
-constexpr size_t kBeyond = 10;  // so many times lie beyond a quantile that is told
+constexpr size_t kBeyond = 10;  // so many times lie beyond a printed quantile
 
 // Puts this process on the first or the second of the CPUs that it may use, while there are two.
 class Place {

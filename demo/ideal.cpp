@@ -1,4 +1,4 @@
-// demo/ideal.cpp -- an event-driven run of the core on the rows of a trace.
+// demo/ideal.cpp -- runs the core on a trace's rows, event by event.
 // SPDX-License-Identifier: Apache-2.0
 #include "demo/ideal.hpp"
 

@@ -1,9 +1,9 @@
-// demo/ideal.hpp -- what the rows would take if nothing took any time: the scheduler
-// core itself under a virtual clock that jumps from event to event.
+// demo/ideal.hpp -- computes how long a trace takes if only the scheduler takes part.
 //
-// The same claims go to the same core that the broker runs, each at its very arrival; a worker
-// confirms, ends and is ready again at once; a lease ends when its hold time is over. Session
-// limits do not bind. So what a real run takes longer is the price of processes and memory.
+// The same claims go to the same scheduler core that the broker runs, each at its exact arrival,
+// under a virtual clock that jumps from event to event; a worker confirms, ends and is ready again
+// at once; a lease ends when its hold time is over. Session limits do not apply. So the additional
+// time of a real run is the price of processes and memory.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

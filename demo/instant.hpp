@@ -1,5 +1,4 @@
-// demo/instant.hpp -- the clock of those who play: monotonic nanoseconds, and waits that
-// end close to when they should.
+// demo/instant.hpp -- the demo's clock: monotonic nanoseconds, and exact waits.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

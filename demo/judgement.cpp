@@ -1,4 +1,4 @@
-// demo/judgement.cpp -- one function for each fact.
+// demo/judgement.cpp -- judges a run, one function for each fact.
 // SPDX-License-Identifier: Apache-2.0
 #include "demo/judgement.hpp"
 

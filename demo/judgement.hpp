@@ -1,4 +1,4 @@
-// demo/judgement.hpp -- from what was seen to the facts that hold or do not.
+// demo/judgement.hpp -- judges from a run's evidence which facts hold.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// demo/options.cpp -- the arguments of `dibs demo`.
+// demo/options.cpp -- parses the arguments of `dibs demo`.
 // SPDX-License-Identifier: Apache-2.0
 #include "demo/options.hpp"
 

@@ -1,4 +1,4 @@
-// demo/options.hpp -- what `dibs demo` is asked for.
+// demo/options.hpp -- the options of `dibs demo`.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// demo/player.cpp -- the event loop of those who claim.
+// demo/player.cpp -- runs the event loop of the claiming sessions.
 // SPDX-License-Identifier: Apache-2.0
 #include "demo/player.hpp"
 
@@ -58,8 +58,8 @@ PlayResult Player::play() {
     return std::move(result_);
 }
 
-// All leases are over, and the workers have said so of all their slots: those of a claim that
-// another of its workers ended first still hear of it.
+// All leases are over, and the workers have said so of all their slots: slots of a claim that
+// another of its workers ended first still learn of it.
 bool Player::finished() const {
     if (over_ != rows_.size()) return false;
     const dibs_counters& last = sampler_.last();
@@ -91,7 +91,8 @@ void Player::release_due(uint64_t now) {
         const size_t row = holds_.top().row;
         RowState& state = states_[row];
         if (state.phase == Phase::kGranted && shape_ == PoolShape::kCounted) {
-            // The use ends before the broker may know: from its release on the slots are others'.
+            // The use ends before the broker may know: after its release the slots belong to other
+            // claims.
             for (const uint32_t slot : state.slots)
                 around_.witness->end_use(slot, row + 1);
             state.slots.clear();

@@ -1,5 +1,4 @@
-// demo/player.hpp -- plays rows against a broker: one event loop over the sessions of
-// all tenants.
+// demo/player.hpp -- plays rows against a broker, in one event loop for all tenants.
 //
 // Each round: submit what is due · give back what has been held long enough · take completions ·
 // look at the counters · wait for the next instant or descriptor. It never waits for one thing

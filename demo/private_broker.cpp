@@ -1,4 +1,4 @@
-// demo/private_broker.cpp -- starts dibsd in a temporary folder and listens to it.
+// demo/private_broker.cpp -- starts dibsd in a temporary folder and reads its output.
 // SPDX-License-Identifier: Apache-2.0
 #include "demo/private_broker.hpp"
 

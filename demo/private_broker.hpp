@@ -1,5 +1,5 @@
-// demo/private_broker.hpp -- a broker of one's own: a temporary folder with a
-// configuration and a socket, and dibsd serving there, without any privilege.
+// demo/private_broker.hpp -- starts a private, unprivileged broker in a temporary folder.
+// The folder holds its configuration and its socket.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

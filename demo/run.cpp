@@ -1,4 +1,4 @@
-// demo/run.cpp -- `dibs demo`: load, compute the ideal, play, judge, report.
+// demo/run.cpp -- `dibs demo`: loads, computes the ideal, plays, judges, reports.
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/signalfd.h>
 #include <unistd.h>

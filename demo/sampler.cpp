@@ -1,4 +1,4 @@
-// demo/sampler.cpp -- conservation, picture by picture.
+// demo/sampler.cpp -- checks each snapshot for conservation of slots.
 // SPDX-License-Identifier: Apache-2.0
 #include "demo/sampler.hpp"
 

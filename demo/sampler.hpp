@@ -1,5 +1,5 @@
-// demo/sampler.hpp -- looks at the pool's published counters again and again, and checks
-// in each picture that no slot is missing and none is counted twice.
+// demo/sampler.hpp -- checks in snapshots that no slot is missing or counted twice.
+// It looks at the pool's published counters again and again.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// demo/timing.cpp -- means and percentiles (nearest rank), and how they are shown.
+// demo/timing.cpp -- computes and prints means and percentiles (nearest rank).
 // SPDX-License-Identifier: Apache-2.0
 #include "demo/timing.hpp"
 

@@ -1,4 +1,4 @@
-// demo/timing.hpp -- what a run took: when each claim was granted and given back.
+// demo/timing.hpp -- records when each claim was granted and given back.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

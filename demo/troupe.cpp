@@ -1,4 +1,4 @@
-// demo/troupe.cpp -- entrances and exits.
+// demo/troupe.cpp -- starts and stops the processes and sessions of a run.
 // SPDX-License-Identifier: Apache-2.0
 #include "demo/troupe.hpp"
 

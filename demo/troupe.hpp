@@ -1,5 +1,6 @@
-// demo/troupe.hpp -- everybody who takes part in a run: the private broker, its workers,
-// the tenants' sessions, the witness; set up in order, taken down in order, and counted afterwards.
+// demo/troupe.hpp -- sets up all processes and sessions of a run and counts them.
+// These are the private broker, its workers, the tenants' sessions and the witness; they are set up
+// in order, taken down in order, and counted afterwards.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -21,7 +22,7 @@
 
 namespace dibs::ctl::demo {
 
-// What is left when everybody has gone home.
+// What is left after all participants have ended.
 struct Departure {
     std::optional<int> broker_status;  // none: it had to be killed
     size_t workers_failed = 0;         // that did not end with 0 when asked to
@@ -37,7 +38,7 @@ class Troupe {
     Troupe(const Troupe&) = delete;
     Troupe& operator=(const Troupe&) = delete;
 
-    // Who takes part, in a line.
+    // The participants, in a line.
     [[nodiscard]] std::string describe() const;
     PlayResult play(int signal_fd, bool shows_progress);
     // The pool's totals, while the broker lives: once they are those of this play, if ever.

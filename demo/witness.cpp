@@ -1,4 +1,4 @@
-// demo/witness.cpp -- the witness's page.
+// demo/witness.cpp -- maps and updates the witness's page.
 // SPDX-License-Identifier: Apache-2.0
 #include "demo/witness.hpp"
 

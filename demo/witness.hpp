@@ -1,10 +1,9 @@
-// demo/witness.hpp -- an independent witness: who uses which slot, seen without the
-// broker.
+// demo/witness.hpp -- records who uses which slot, independently of the broker.
 //
-// One page of memory that everybody who uses slots shares. Whoever starts to use a slot puts the
-// claim's number into the slot's cell by compare-and-swap from 0, and puts 0 back when the use
-// ends. A swap that finds another number there is a slot held twice; it is counted and the use
-// goes on. The broker neither sees nor knows this page.
+// All users of slots share one page of memory. A user that starts to use a slot puts the claim's
+// number into the slot's cell by compare-and-swap from 0, and puts 0 back when the use ends. A swap
+// that finds another number there is a slot held twice; it is counted and the use goes on. The
+// broker neither sees nor knows this page.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,12 +14,13 @@
 
 namespace dibs::ctl::demo {
 
-// Writer of `claim`: the user of the slot at this time; of the counters: whoever finds the fault
-// or ends the use. Pairs only with itself: each operation is one sequentially consistent access.
+// Writer of `claim`: the user of the slot at this time; of the counters: the process that finds the
+// fault or ends the use. Pairs only with itself: each operation is one sequentially consistent
+// access.
 struct alignas(64) WitnessCell {
-    std::atomic<uint64_t> claim;       // 0 = nobody
+    std::atomic<uint64_t> claim;       // 0 = not in use
     std::atomic<uint64_t> uses;        // ended ones
-    std::atomic<uint64_t> faults;      // the slot was somebody else's at the start or end of a use
+    std::atomic<uint64_t> faults;      // the slot was another claim's at the start or end of a use
     std::atomic<uint64_t> last_fault;  // the claim that met it
 };
 

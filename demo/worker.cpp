@@ -1,7 +1,7 @@
 // demo/worker.cpp -- one worker of the demo: a process with one slot that it offers.
 //
-// It confirms what it is assigned, holds for the time that the claim brings, says done and ready.
-// A revocation ends the use at once. Before it touches the slot it takes the slot's cell of the
+// It confirms its assignment, holds for the time that the claim brings, says done and ready. A
+// revocation ends the use at once. Before it touches the slot it takes the slot's cell of the
 // witness's page, and gives it back before it tells the broker that the use is over.
 // SPDX-License-Identifier: Apache-2.0
 #include <poll.h>

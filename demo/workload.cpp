@@ -1,4 +1,4 @@
-// demo/workload.cpp -- from options to rows.
+// demo/workload.cpp -- turns options into rows.
 // SPDX-License-Identifier: Apache-2.0
 #include "demo/workload.hpp"
 

@@ -1,5 +1,5 @@
-// demo/workload.hpp -- what a run plays: a trace from a file or from the generator,
-// fitted to the pool and to the time at hand.
+// demo/workload.hpp -- loads a run's workload and fits it to the pool and the time.
+// It is a trace from a file or from the generator.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,10 +1,10 @@
-// shm/board.hpp -- where a block of the BOARD lies, and how it is written and read without tearing.
+// shm/board.hpp -- places the BOARD's blocks, and reads and writes them without tearing.
 //
 // Each block has its own sequence: even, and odd while it is being written. The writer stores the
-// odd sequence, then the words (release each: whoever sees a new word sees the odd sequence), then
+// odd sequence, then the words (release each: a reader of a new word sees the odd sequence), then
 // the even sequence (release). The reader loads the sequence (acquire), the words (acquire each:
-// none moves behind the second look), then the sequence again. No stand-alone fences, which the
-// thread sanitizer does not understand; on x86-64 all of these are plain moves.
+// none moves behind the second look), then the sequence again. There are no stand-alone fences,
+// which the thread sanitizer does not understand; on x86-64 all of these are plain moves.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// shm/cpu.hpp -- the CPU that this thread runs on, for about a nanosecond.
+// shm/cpu.hpp -- reads the number of the current CPU in about a nanosecond.
 //
 // glibc registers a restartable-sequence area for every thread, and the kernel keeps the CPU's
 // number in it. Reading it is one load; where the area is not registered (older kernel, or

@@ -1,4 +1,4 @@
-// shm/descriptor.hpp -- a file descriptor and its one owner.
+// shm/descriptor.hpp -- owns a file descriptor and closes it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// shm/doorbell.hpp -- who must be woken: the two store-then-load pairs between client and broker.
+// shm/doorbell.hpp -- wakes the other side: the store-then-load pairs of client and broker.
 //
 // Each pair is Dekker's: both sides store their own word, then load the other's, all four
 // sequentially consistent. At least one of the two then sees the other's store, so either the
@@ -111,7 +111,8 @@ struct PublishedCompletions {
     return seen;
 }
 
-// Client: awake. Needs no order: a broker that still sees it asleep wakes nobody.
+// Client: awake. Needs no order: a broker that still sees it asleep makes one wake-up without a
+// sleeper.
 inline void disarm_completions(UpHead& up) {
     up.sleeping.store(ClientSleep::kAwake, std::memory_order_relaxed);
 }

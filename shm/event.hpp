@@ -1,9 +1,9 @@
-// shm/event.hpp -- what a subscriber is told: packets of an admin conversation that has asked for
-// events. Plain structs, so that libdibs reads them with libc alone.
+// shm/event.hpp -- the packets that a subscriber of events receives.
+// Plain structs, so that libdibs reads them with libc alone.
 //
 // One packet is a head and `count` events. `lost` says how many this subscriber has missed before
 // the first of them, or so far if there is none, because it did not read. Numbers grow by one from
-// event to event, of everybody's; whoever subscribes later begins later.
+// event to event, over all users' events; a later subscriber begins at a later number.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -70,7 +70,7 @@ struct Event {
     uint8_t to_class;
     uint8_t reserved0;
     Reason reason;
-    uint32_t uid;  // of the session; kNoRow = nobody's
+    uint32_t uid;  // of the session; kNoRow = none
     uint32_t pid;
     uint32_t session;
     uint32_t session_generation;
@@ -79,7 +79,7 @@ struct Event {
     uint32_t slot;         // number within its pool; kNoRow = none
     uint32_t round;
     uint32_t holder_pid;
-    uint32_t holder_uid;  // kNoRow = none; kLeaseEnd: who released it from outside
+    uint32_t holder_uid;  // kNoRow = none; kLeaseEnd: of the user that released it from outside
     uint32_t reserved1;
     uint64_t claim;
     uint64_t id;

@@ -1,7 +1,7 @@
-// shm/futex.hpp -- sleep on a word that two processes map, and wake its sleeper.
+// shm/futex.hpp -- sleeps on a word that two processes map, and wakes its sleeper.
 //
 // The raw system call without FUTEX_PRIVATE_FLAG: std::atomic::wait keeps its waiters in the
-// process's own table and does not cross. A sleeper may map the word read-only.
+// process's own table and does not cross processes. A sleeper may map the word read-only.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

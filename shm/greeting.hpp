@@ -1,4 +1,4 @@
-// shm/greeting.hpp -- the messages by which a session, or a conversation with the broker, begins.
+// shm/greeting.hpp -- the messages that begin a session or an admin conversation.
 //
 //   client ── Hello ──────────────────────────────────────────────► broker
 //   client ◄── Welcome + {UP, DOWN, BOARD, bell, event socket} ──── broker      or Farewell
@@ -104,8 +104,8 @@ struct AdminWelcome {
     uint32_t layout_version = kLayoutVersion;
     char version[kVersionTextMax] = {};  // of the broker
     uint64_t epoch = 0;
-    uint32_t is_admin = 0;     // 1: whoever said AdminHello may steer what is not his own
-    uint32_t admin_group = 0;  // number, plus 1, of the group whose members may; 0: there is none
+    uint32_t is_admin = 0;     // 1: the client may steer other users' claims and leases
+    uint32_t admin_group = 0;  // number, plus 1, of the group whose members may; 0: no group
 };
 static_assert(sizeof(AdminWelcome) == 56);
 

@@ -1,8 +1,8 @@
-// shm/handshake.hpp -- the sizes of a session, and where things lie in its two segments.
+// shm/handshake.hpp -- the sizes of a session, and the places in its two segments.
 //
 // The messages are in shm/greeting.hpp. After the Welcome the socket carries nothing; it stays open
 // for the life of the session. Both sides compute the places by plan_up and plan_down from the
-// sizes of the Welcome; neither believes an offset that it reads in a segment which the other can
+// sizes of the Welcome; neither uses an offset that it reads in a segment which the other can
 // write.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -117,8 +117,8 @@ constexpr DownPlan plan_down(const SessionSizes& sizes) {
 
 static_assert(plan_up(kDefaultSizes).size + plan_down(kDefaultSizes).size <= 192 * 1024);
 
-// Broker, before the client has the segments: the heads of zeroed UP and DOWN. The version goes
-// in last of each, though nobody looks yet.
+// Broker, before the client has the segments: the heads of zeroed UP and DOWN. The version goes in
+// last of each, though no client looks yet.
 inline void write_up_head(UpHead& up,
                           const SessionSizes& sizes,
                           uint32_t session,

@@ -1,8 +1,8 @@
-// shm/histogram.hpp -- which bucket of a log-linear histogram a number of nanoseconds falls into.
+// shm/histogram.hpp -- counts nanoseconds in the buckets of a log-linear histogram.
 //
-// Sixteen buckets per octave, so a bucket is at most 1/16 wide of its value. Values below 16 have
-// a bucket each; the 640 buckets reach to 2^43 ns (2.4 hours), what is longer counts in the last.
-// A histogram has one writer, which adds by load and store; readers see each count untorn.
+// Sixteen buckets per octave, so a bucket is at most 1/16 wide of its value. Values below 16 have a
+// bucket each; the 640 buckets reach to 2^43 ns (2.4 hours), longer values count in the last. A
+// histogram has one writer, which adds by load and store; readers see each count untorn.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// shm/large_pages.cpp -- shared memory in pages of 2 MiB, where the kernel has them.
+// shm/large_pages.cpp -- gives shared memory pages of 2 MiB where the kernel has them.
 // SPDX-License-Identifier: Apache-2.0
 #include "shm/large_pages.hpp"
 
@@ -41,7 +41,7 @@ void give_large_pages(int memfd, uint64_t size) {
     }
     std::byte* const at = reserve_aligned(whole);
     if (mmap(at, whole, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memfd, 0) != MAP_FAILED) {
-        (void)madvise(at, whole, kCollapse);  // what it could not do it says, and nobody needs
+        (void)madvise(at, whole, kCollapse);  // its result is not needed
     }
     (void)munmap(at, whole);
 }

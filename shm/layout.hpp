@@ -1,5 +1,5 @@
-// shm/layout.hpp -- every byte that two processes share: the rows of STATE, the counters of the
-// BOARD, and the UP and DOWN segments of a session.
+// shm/layout.hpp -- every byte that two processes share: STATE, BOARD, UP and DOWN.
+// STATE has the rows, the BOARD counters, UP and DOWN are the segments of a session.
 //
 // Rules. Fixed-width integers, explicit padding, no pointers: a place inside a segment is an index
 // or an offset. Who may write is decided by mapping: STATE and BOARD are written by the broker's
@@ -38,9 +38,8 @@ inline constexpr uint32_t kHistogramBuckets = 640;  // 16 per octave, 40 octaves
 // ------------------------------------------------------------------------------------------
 // State machines. Every value is part of the layout.
 
-// Slot. Who makes each transition stands on its arrow: B broker's pass, W worker, H holder,
-// T timer, D a death. `absent` is a known slot whose worker is not there; a row that is free has
-// no slot.
+// Slot. Each arrow names what makes the transition: B broker's pass, W worker, H holder, T timer, D
+// a death. `absent` is a known slot whose worker is not there; a row that is free has no slot.
 //
 //            W announce                    B select                W confirm (last of its claim)
 //   (free) ────────────► recovering ◄──┐  ┌────────► reserved ───────────────► leased
@@ -113,9 +112,9 @@ enum class LeaseState : uint8_t {
 enum class SessionState : uint8_t { kFree = 0, kOpen = 1, kDying = 2 };
 
 // Pool:  (free) ── configured ──► open ◄── undrain ── drain ──► draining
-//        open, draining ── deleted, in use by nobody ──► going ── its slots are gone ──► (free)
-// `going` lasts as many turns as returning its slots takes. A free row keeps name and fences: who
-// asks for the name again has the row again, if no other pool has taken it.
+//        open, draining ── deleted, no longer in use ──► going ── its slots are gone ──► (free)
+// `going` lasts as many turns as returning its slots takes. A free row keeps name and fences: a
+// pool that is made again under the name has the row again, if no other pool has taken it.
 enum class PoolState : uint8_t { kFree = 0, kOpen = 1, kDraining = 2, kGoing = 3 };
 
 // What a lease lets happen when a better claim wants its slot.
@@ -422,12 +421,12 @@ static_assert(sizeof(PoolRow) == 512);
 namespace PoolFlag {
 inline constexpr uint8_t kReleaseIsReady = 1;  // a released worker slot is idle without a "ready"
 inline constexpr uint8_t kDrainTold = 2;       // this drain's end has been decided
-inline constexpr uint8_t kNoPreemption = 4;    // ordered by account: nobody is preempted
-inline constexpr uint8_t kTransient = 8;       // goes when nobody uses it any more
+inline constexpr uint8_t kNoPreemption = 4;    // ordered by account: no claim is preempted
+inline constexpr uint8_t kTransient = 8;       // goes when it is no longer used
 inline constexpr uint8_t kLeaving = 16;        // takes no claims, and goes as soon as it is unused
 }  // namespace PoolFlag
 
-// An account: who pays. Money in micro-units: one slot costs one per microsecond.
+// An account: it pays for claims. Money in micro-units: one slot costs one per microsecond.
 struct alignas(64) AccountRow {
     RowHead head;
     uint8_t state;
@@ -579,8 +578,9 @@ static_assert(sizeof(LogStore) == 128);
 
 // The log's head. Writer: the turn. `phase` pairs with recovery's first load.
 //
-// A pledge is a grant that is told before its turn: the completion stands in the log's first store
-// by then, the rest here, `pledged_turn` last. It is owed while that turn has not been committed.
+// A pledge is a grant that is published before its turn: the completion stands in the log's first
+// store by then, the rest here, `pledged_turn` last. It is owed while that turn has not been
+// committed.
 struct alignas(64) LogHead {
     std::atomic<LogPhase> phase;
     std::atomic<uint32_t> images;  // valid images; stored after the image it counts
@@ -621,8 +621,8 @@ enum class Table : uint32_t {
     kCount
 };
 
-// The head of STATE. Written once when the segment is made, but for epoch and clean; `version`
-// is stored last (release) and pairs with the load of whoever opens the segment.
+// The head of STATE. Written once when the segment is made, except for epoch and clean; `version`
+// is stored last (release) and pairs with the load of the process that opens the segment.
 struct alignas(64) StateHead {
     uint64_t magic;
     std::atomic<uint32_t> version;
@@ -639,7 +639,7 @@ static_assert(sizeof(StateHead) == 384);
 inline constexpr uint64_t kStateMagic = 0x4554415453424944ULL;  // "DIBSTATE"
 
 // ------------------------------------------------------------------------------------------
-// BOARD. Writer: the turn. Read by everybody, each block under its own sequence: odd while being
+// BOARD. Writer: the turn. Read by all clients, each block under its own sequence: odd while being
 // written; a reader that sees the same even value before and after has a true picture.
 
 struct alignas(64) BoardPool {
@@ -846,7 +846,7 @@ struct alignas(64) CompletionEntry {
                       // held by another: how long, in ns
     uint64_t claim;   // the claim's number (arrival)
     uint32_t data;    // offset in the payload area of DOWN; kNoRow = none
-    uint32_t holder;  // uid of whoever holds what was wanted; data size for kAssign; granted: the
+    uint32_t holder;  // uid of the holder of what was wanted; data size for kAssign; granted: the
                       // preferred labels that every slot has, a bit each
 };
 static_assert(sizeof(CompletionEntry) == 64);

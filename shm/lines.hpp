@@ -1,4 +1,4 @@
-// shm/lines.hpp -- whole lines of memory that are this process's alone: a STATE of a tool's own.
+// shm/lines.hpp -- private memory in whole cache lines, for a tool's own STATE.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,12 +16,12 @@
 namespace dibs::shm {
 
 // Whole lines on a line's boundary, zeroed: by the kernel where the memory is fresh, so that pages
-// which nobody writes need not be there.
+// that are never written need not exist.
 class Lines {
   public:
     Lines() = default;
     explicit Lines(uint64_t size) : size_((size + kLineSize - 1) / kLineSize * kLineSize) {
-        // No more where it stands right, as under a sanitizer, which then sees who leaves it.
+        // No more where it is aligned, as under a sanitizer, which then sees accesses beyond it.
         take(size_);
         if (misplaced() != 0) {
             take(size_ + kLineSize - 1);

@@ -1,4 +1,4 @@
-// shm/memfd.cpp -- anonymous shared memory: make it, fix its size, hand it out.
+// shm/memfd.cpp -- makes anonymous shared memory, seals its size and shares it.
 // SPDX-License-Identifier: Apache-2.0
 #include "shm/memfd.hpp"
 
@@ -20,8 +20,8 @@ namespace {
     throw std::system_error(errno, std::generic_category(), what);
 }
 
-// Whoever has the file open and may lease it could keep an open() waiting; memory files take no
-// other notice of O_NONBLOCK.
+// A process that has the file open and may lease it could keep an open() waiting; O_NONBLOCK has no
+// other effect on memory files.
 Descriptor reopen(int memfd, int access) {
     const std::string path = "/proc/self/fd/" + std::to_string(memfd);
     Descriptor reopened(open(path.c_str(), access | O_CLOEXEC | O_NONBLOCK));

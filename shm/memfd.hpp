@@ -1,4 +1,4 @@
-// shm/memfd.hpp -- anonymous shared memory: make it, fix its size, hand it out.
+// shm/memfd.hpp -- makes anonymous shared memory, seals its size and shares it.
 //
 // Order matters. fchmod 0600 comes before any descriptor leaves the process: another user who
 // reopens a read-only descriptor through /proc for writing then gets EACCES. Pages are allocated

@@ -1,22 +1,28 @@
-// shm/operation.hpp -- which fields of a ring entry an operation uses, and what an answer carries.
+// shm/operation.hpp -- says which fields of a ring entry an operation or answer uses.
 //
-// Submissions. What is not named is 0. `tag` < tags; payload: a place in UP's payload area.
+// Submissions. Fields that are not named are 0. `tag` < tags; payload: a place in UP's payload
+// area.
 //
 //   op         pool units tag  payload          id          fence        key
 //   kClaim      x    x     x   ClaimPayload     timeout_ns  interval_ns  idempotency key
 //   kCancel                x
-//   kRelease               x                    lease       fence        its claim's number (word
-//   0) kFail                  x                    lease       fence        its claim's number
-//   (word 0) kKeepalive                                  lease       fence        interval_ns (word
-//   0) kAnnounce   x              AnnouncePayload  worker_tag kReady slot        round kConfirm
-//   answer           slot        round kRefuse                                     slot round code
-//   (word 0) kDone                      answer           slot        round kWithdraw slot kProtect
-//   slot
+//   kRelease               x                    lease       fence        its claim's number (*)
+//   kFail                  x                    lease       fence        its claim's number (*)
+//   kKeepalive                                  lease       fence        interval_ns (*)
+//   kAnnounce   x              AnnouncePayload  worker_tag
+//   kReady                                      slot        round
+//   kConfirm                   answer           slot        round
+//   kRefuse                                     slot        round        code (*)
+//   kDone                      answer           slot        round
+//   kWithdraw                                   slot
+//   kProtect                                    slot
 //
-// Tag and number of a lease that is given back say which claim ends with it, should it wait again
-// or have been granted again meanwhile (LeaseEvent::kRequeued); number 0: none.
+// (*) in word 0 of the key.
 //
-// Completions. `user_data` is the operation's, of words to workers the slot's worker_tag.
+// The tag and the claim number of a lease that is given back say which claim ends with it, if it
+// waits again or has been granted again meanwhile (LeaseEvent::kRequeued); number 0: no claim.
+//
+// Completions. `user_data` is the operation's; in words to workers it is the slot's worker_tag.
 //
 //   kind, outcome     id            fence  value              claim        data    holder
 //   kClaim granted    lease         fence  interval_ns        its number   room    preferred labels
@@ -33,8 +39,9 @@
 //   kNotice           slot          round  ns that are left   its number   slot's
 //                                                                          number
 //
-// Nobody to name: holder = kNoRow. "first claim": of a duplicate, whose holder it names. Labels: a
-// bit each, in the order of ClaimPayload.preferred; those to provision are the upper half of value.
+// holder = kNoRow: there is none to name. "first claim": of a duplicate, whose holder it names.
+// Labels: a bit each, in the order of ClaimPayload.preferred; those to provision are the upper half
+// of value.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -61,8 +68,8 @@ inline void set_key_word(Submission& entry, uint64_t word) {
     return word;
 }
 
-// Who holds what was wanted. uid kNoRow: nobody. Of another user's lease only account and age are
-// told: no pid, no number, and no uid but where that is the account.
+// The holder of what was wanted. uid kNoRow: none. Of another user's lease only account and age are
+// shown: no pid, no number, and no uid but where that is the account.
 inline constexpr uint32_t kHiddenUid = 0xfffffffeU;
 inline constexpr uint64_t kHiddenClaim = kNever;
 

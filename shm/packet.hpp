@@ -1,4 +1,4 @@
-// shm/packet.hpp -- reading a packet from a peer that may have hung up.
+// shm/packet.hpp -- reads packets from a peer that may have hung up.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

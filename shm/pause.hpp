@@ -1,4 +1,4 @@
-// shm/pause.hpp -- what a polling loop does between two looks.
+// shm/pause.hpp -- the pause of a polling loop between two looks.
 //
 // On x86-64 `pause` makes a spinning round trip a third faster than a bare load loop; on arm64
 // `yield` is the same hint. Neither gives up the CPU: that is sched_yield's and the futex's task.

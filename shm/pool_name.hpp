@@ -1,7 +1,7 @@
-// shm/pool_name.hpp -- what a pool may be called.
+// shm/pool_name.hpp -- checks that a pool's name is valid.
 //
 // A letter, then letters, digits, ".", "_" and "-": so that POOL:N, POOL/SLOT, POOL=N, a list with
-// commas, a variable's value and a line of a table say what they mean, and no number is a pool.
+// commas, a variable's value and a line of a table are unambiguous, and no number is a pool.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

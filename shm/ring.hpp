@@ -1,19 +1,19 @@
-// shm/ring.hpp -- single-producer single-consumer rings of 64-byte lines, the sequence inside the
-// line.
+// shm/ring.hpp -- single-producer single-consumer rings of 64-byte lines.
 //
 //   index   0     1     2    …   n-1     n → line 0 again
 //         ┌─────┬─────┬─────┬─────┬─────┐
 //         │seq 1│seq 2│seq 3│     │seq n│   the entry at index i lies in line i & (n-1) and
 //         └─────┴─────┴─────┴─────┴─────┘   carries sequence i + 1; i never wraps
 //
-// Entry and ready flag arrive in one cache line: a quarter faster than rings with shared indices.
-// Cursors are private to their side; nobody reads back an index of his own from shared memory.
-// The producer stores seven words (relaxed), then the sequence (release); it pairs with the
-// consumer's acquire load of the sequence, after which the words are loaded (relaxed).
+// Each line carries its entry's sequence. Entry and ready flag arrive in one cache line: a quarter
+// faster than rings with shared indices. Cursors are private to their side; neither side reads its
+// own index back from shared memory. The producer stores seven words (relaxed), then the sequence
+// (release); it pairs with the consumer's acquire load of the sequence, after which the words are
+// loaded (relaxed).
 //
 // A consumer accepts two values in a line: the sequence that it waits for, or the one that lay
-// there before (nothing new). Everything else is a violation by the producer, zeroes where there
-// once was an entry included.
+// there before (nothing new). Everything else is a violation by the producer, including zeroes
+// where there once was an entry.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

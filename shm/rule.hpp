@@ -1,6 +1,6 @@
-// shm/rule.hpp -- which setting has refused a claim, in `value` of its completion.
+// shm/rule.hpp -- names the setting that refused a claim, in its completion's `value`.
 //
-// Beside Reason::kNotAllowed, kLimit, kPayload and kNoRoom; a value of 0 names none.
+// Used with Reason::kNotAllowed, kLimit, kPayload and kNoRoom; a value of 0 names no setting.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,16 +11,16 @@ namespace dibs::shm {
 // The C interface's too (dibs.h, DIBS_KEY_…), so the numbers stay.
 enum class RuleKey : uint32_t {
     kNone = 0,
-    kPools = 1,        // [[policy]] pools
-    kPriorityMax = 2,  // [[policy]] priority_max
-    kAccount = 3,      // [[policy]] account: another one takes an administrator
-    kLeases = 4,       // [[policy]] leases
-    kBacklog = 5,      // [[policy]] backlog
-    kClaimShare = 6,   // limits.claims: more than three quarters are in use, and who has the rule's
-    kLeaseShare = 7,   // number or more gets no more of the rest; limits.leases
-    kLabelShare = 8,   // limits.label_sets
+    kPools = 1,         // [[policy]] pools
+    kPriorityMax = 2,   // [[policy]] priority_max
+    kAccount = 3,       // [[policy]] account: another one takes an administrator
+    kLeases = 4,        // [[policy]] leases
+    kBacklog = 5,       // [[policy]] backlog
+    kClaimShare = 6,    // limits.claims: more than three quarters are in use; a uid with the rule's
+    kLeaseShare = 7,    // number or more gets no more of the rest; limits.leases
+    kLabelShare = 8,    // limits.label_sets
     kPayloadShare = 9,  // limits.arena, in blocks
-    kOrder = 10,        // [[pool]] order: nobody would read the claim's labels
+    kOrder = 10,        // [[pool]] order: the claim's labels would not be read
     kDownPayload = 11,  // the session's down_payload, of which the claim needs `number` bytes
 };
 

@@ -1,8 +1,8 @@
-// shm/words.hpp -- copy bytes that another process may be writing, eight at a time.
+// shm/words.hpp -- copies bytes that another process may be writing, eight at a time.
 //
-// Every word is a relaxed atomic access: no data race in the language's sense, one load or store
-// of the machine each. What orders them against a sequence is said where they are used. The seven
-// words of an entry are copied without a loop, a third of the instructions, where that is inlined.
+// Every word is a relaxed atomic access: no data race in the language's sense, one load or store of
+// the machine each. Each use says what orders them against a sequence. The seven words of an entry
+// are copied without a loop, a third of the instructions, where that is inlined.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,8 +1,8 @@
-// broker/admin/admin.hpp -- one request of an admin conversation, on its way through the turn.
+// broker/admin/admin.hpp -- carries one admin request from the control thread through the turn.
 //
 // The control thread reads and verifies the packet, the turn fills in the answer, the control
 // thread packs and sends it: so the turn does row work only, a bounded amount each time, and never
-// waits for whoever asked.
+// waits for the asking client.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,11 +14,11 @@ namespace dibs {
 
 struct AdminJob {
     uint64_t conversation = 0;  // whose; it may have ended when the answer comes
-    uint32_t uid = 0;           // of whoever asks
+    uint32_t uid = 0;           // of the asking client
     bool is_admin = false;
     admin::RequestT request;
     admin::AnswerT answer;
-    bool made_pool = false;  // to be published before anybody else is heard
+    bool made_pool = false;  // to be published before any other client is read
     bool stops = false;      // the broker ends with this turn; its answer is that end
     bool pulls = false;      // its answer waits until the turn has decided
     uint64_t pull = 0;       // which one it is of those that the turn has been asked for

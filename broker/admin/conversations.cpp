@@ -1,4 +1,4 @@
-// broker/admin/conversations.cpp -- requests come in, answers go out, nobody is waited for.
+// broker/admin/conversations.cpp -- reads admin requests and sends their answers without waiting.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/admin/conversations.hpp"
 
@@ -92,7 +92,7 @@ bool Conversations::make_room(uint32_t uid, bool is_admin) {
     const bool crowded = asking >= kMost - kMost / 4 || all_.size() >= kMostOfAll - kMostOfAll / 4;
     if (!is_admin && own != 0 && crowded) return false;
     if (asking < kMost && all_.size() < kMostOfAll) return true;
-    // An administrator must get in whatever the others do.
+    // An administrator must get in whatever other users do.
     const auto other = std::find_if(
         all_.begin(), all_.end(), [](const auto& one) { return !one.second.is_admin; });
     if (!is_admin || other == all_.end()) return false;
@@ -218,7 +218,8 @@ bool Conversations::ask_turn(uint64_t number,
     return true;
 }
 
-// The first slice is asked for before there is a dump, the others of it; after the last it is gone.
+// The first slice is requested before there is a dump, the later ones of it; after the last it is
+// gone.
 bool Conversations::dump(uint64_t number, Conversation& conversation, uint64_t from) {
     if (from != 0 && from < conversation.dump.size()) return send_slice(conversation, from);
     admin::AnswerT answer;
@@ -272,7 +273,7 @@ void Conversations::finish_dump(uint64_t now_ns) {
     bool sent = false;
     if (written->fault.empty()) {
         sent = send_slice(conversation, 0);
-    } else {  // whoever wanted to record has nothing to go on from
+    } else {  // the recorder has no snapshot to go on from
         sent = refuse(conversation, written->fault) && found->first != recorder_;
     }
     if (!sent) {
@@ -367,9 +368,9 @@ void Conversations::replaced(const char* why, uint64_t now_ns) {
     listen(found->first, conversation, true);
 }
 
-// From here on it is told events, and nothing more is read from it.
+// From here on it gets events, and nothing more is read from it.
 bool Conversations::subscribe(uint64_t number, Conversation& conversation) {
-    // Before it is answered: what it does from then on is told. Forgetting it takes it back.
+    // Before the answer: its events begin here. Forgetting it takes that back.
     conversation.subscriber.emplace(conversation.uid, conversation.is_admin);
     conversation.busy = true;
     exchange_.events().subscribe(true);

@@ -1,13 +1,13 @@
-// broker/admin/conversations.hpp -- the control thread's side of administration: who asks, one
-// request at a time.
+// broker/admin/conversations.hpp -- serves admin connections on the control thread.
 //
 //   quiet ── a request comes ──► busy (the turn has it) ── its answer leaves ──► quiet
 //     └── 10 s of silence, hang-up, nonsense ──► gone        └── hang-up ──► gone
 //
-// There are only so many conversations, and of one user even fewer; who is silent for long is let
-// go. While a conversation is busy nothing is read from it, so what it sends on waits in its own
-// socket; an answer that its asker does not take ends it. A request that is no table, or has more
-// than it may, is told so and ends it.
+// Each conversation has one request at a time. The number of conversations is bounded, and smaller
+// still for one user; one that is silent for long is closed. While a conversation is busy nothing
+// is read from it, so further requests wait in its own socket; a conversation whose client does not
+// take an answer ends. A request that is no valid table, or exceeds its limits, gets an error and
+// ends the conversation.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -44,7 +44,7 @@ class Conversations {
 
     Conversations(Exchange& exchange, uint64_t now_ns);
 
-    // Readable when there is something to hear.
+    // Readable when there is something to read.
     [[nodiscard]] int fd() const { return epoll_.get(); }
     void begin(Caller caller,
                bool is_admin,
@@ -56,26 +56,26 @@ class Conversations {
     void copied(std::unique_ptr<Copying> copying) { dumps_.copied(std::move(copying)); }
     void drop_silent(uint64_t now_ns);
     [[nodiscard]] uint64_t next_due() const;  // monotonic; kNever = none
-    // What a status says of the broker's own restrictions. Before anybody is heard.
+    // The text about the broker's own restrictions in a status. Set it before any client is read.
     void set_hardening(std::string text) { hardening_ = std::move(text); }
     // And of the program that was to serve in its place.
     void set_not_upgraded(std::string why) { not_upgraded_ = std::move(why); }
     // A snapshot that was sent whole is made the state that a successor is to go on from, if the
-    // turn agrees; then replaced() says so to whoever sent it. It stays here until this broker's
-    // end: the keeper that it is handed to may die, and the next one must have it, too.
+    // turn agrees; then replaced() tells the sender. It stays here until this broker's end: the
+    // keeper that it is handed to may die, and the next one must have it, too.
     using Load = std::function<LoadedState(std::span<const uint8_t> snapshot, uint64_t epoch)>;
     using TakeLoaded = std::function<void(const LoadedState&)>;
     void set_loader(Load load, TakeLoaded take) {
         load_ = std::move(load);
         take_loaded_ = std::move(take);
     }
-    // What the control thread does itself: stop, reload, upgrade. Before anybody is heard.
+    // What the control thread does itself: stop, reload, upgrade. Set it before any client is read.
     using Obey = std::function<admin::AnswerT(const admin::Request& order)>;
     void set_orders(Obey obey) { obey_ = std::move(obey); }
-    // The broker has stopped in order: who has ordered it is told.
+    // The broker has stopped in order: tells the client that ordered it.
     void stopped();
     void replaced(const char* why, uint64_t now_ns);
-    // What is dumped. Before anybody is heard.
+    // What is dumped. Set it before any client is read.
     void set_state(std::span<std::byte> state) { dumps_.set_state(state); }
     [[nodiscard]] size_t size() const { return all_.size(); }
 
@@ -90,7 +90,7 @@ class Conversations {
         std::vector<uint8_t> dump = {};             // of which it reads slices
         std::vector<uint8_t> load = {};             // slices that have come
         std::optional<Subscriber> subscriber = {};  // it has asked for events: nothing else comes
-        std::optional<Recorder> recorder = {};      // it has its snapshot, and is told what follows
+        std::optional<Recorder> recorder = {};      // it has its snapshot, and gets what follows
     };
 
     [[nodiscard]] bool make_room(uint32_t uid, bool is_admin);
@@ -134,7 +134,7 @@ class Conversations {
     Dumps dumps_;
     Obey obey_;
     Load load_;
-    TakeLoaded take_loaded_;  // none: nobody could start a successor
+    TakeLoaded take_loaded_;  // none: no successor could be started
     LoadedState loaded_;      // while the turn is asked, and for ever once it has agreed
     uint64_t loader_ = 0;     // its conversation
     uint64_t recorder_ = 0;   // the conversation that records, or did, until the turn has stopped

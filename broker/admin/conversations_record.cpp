@@ -1,11 +1,10 @@
-// broker/admin/conversations_record.cpp -- the conversation that records: one at a time.
+// broker/admin/conversations_record.cpp -- serves the one conversation that records.
 //
-//   asks ──► gets the snapshot, slice by slice ──► is told lines as they come ──► asks again: the
-//                                                                               last ones, the end
+//   asks ──► gets the snapshot, slice by slice ──► gets lines as they come ──► asks again: the
+//                                                                             last ones, the end
 //
-// The turn records from the snapshot's instant on; what it says waits in its queue until the last
-// slice has left. If the conversation ends early, what still comes is thrown away until the turn
-// has stopped.
+// The turn records from the snapshot's instant on; its lines wait in its queue until the last slice
+// has left. If the conversation ends early, later lines are thrown away until the turn has stopped.
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -89,7 +88,7 @@ void Conversations::tell_recorder() {
     }
 }
 
-// The turn is told to stop. If it has stopped by itself, nothing will be heard from it any more.
+// The turn is ordered to stop recording. If it has stopped by itself, it sends nothing more.
 void Conversations::recorder_gone() {
     unrecord();
     tell_recorder();

@@ -1,4 +1,4 @@
-// broker/admin/desk.cpp -- requests: who may, how much at a time, and which command they become.
+// broker/admin/desk.cpp -- checks rights, bounds work, and turns requests into commands.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/admin/desk.hpp"
 
@@ -271,8 +271,8 @@ void Desk::steer_lease(AdminJob& job) {
     if (reason == shm::Reason::kState) job.answer.names.assign(1, being_killed(row));
 }
 
-// What is said of a lease that somebody releases from outside, behind who does; empty: there is no
-// such row.
+// Text about a lease that is released from outside, which follows the releasing user; empty: there
+// is no such row.
 std::string Desk::released(uint32_t row) const {
     if (row >= core_.leases_max() || core_.lease(row).state == shm::LeaseState::kFree) return "";
     const shm::LeaseRow& lease = core_.lease(row);
@@ -282,7 +282,7 @@ std::string Desk::released(uint32_t row) const {
            std::to_string(session.uid) + " held";
 }
 
-// Why nobody ends or prolongs the lease: its holder's death does.
+// Why the lease cannot be ended or prolonged: its holder is being killed, and that death ends it.
 std::string Desk::being_killed(uint32_t row) const {
     const shm::LeaseRow& lease = core_.lease(row);
     const bool lives = (lease.flags & shm::LeaseFlag::kKillFailed) != 0;
@@ -341,8 +341,8 @@ void Desk::drain(AdminJob& job, bool on) {
     }
 }
 
-// Whether the broker may end in this turn: what has come to be held or to wait by now is counted,
-// and nobody is heard any more behind it.
+// Whether the broker may end in this turn: leases and waiting claims up to now are counted, and no
+// client is read after it.
 void Desk::stop_unused(AdminJob& job) const {
     if (!job.is_admin) {
         job.answer.code = Code::denied;
@@ -364,7 +364,7 @@ void Desk::stop_unused(AdminJob& job) const {
     job.answer.names.push_back(why);
 }
 
-// A counted pool beside those of the configuration, which goes when nobody uses it any more
+// A counted pool beside those of the configuration, which goes when it is no longer used
 // (transient_pools.hpp). Asked for again in the same size, it is there.
 void Desk::create(AdminJob& job) {
     if (!job.is_admin) {

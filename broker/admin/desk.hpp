@@ -1,9 +1,9 @@
-// broker/admin/desk.hpp -- the turn's side of administration: what a request sees and does.
+// broker/admin/desk.hpp -- answers admin requests in the turn: what one may see and do.
 //
-// One call does a bounded amount of work: a list looks at kRowsSeen rows and hands out kRowsTold at
-// most, and says where the next request goes on. What a uid may see of another's claims and leases
-// is their account and age; what it may end is its own. Steering goes through the core's commands,
-// so it must be called inside a turn, before the pass.
+// One call does a bounded amount of work: a list looks at kRowsSeen rows and returns kRowsTold at
+// most, and says where the next request continues. Of another uid's claims and leases a uid sees
+// account and age only; it may end only its own. Steering goes through the core's commands, so it
+// must be called inside a turn, before the pass.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -67,7 +67,7 @@ class Desk {
     // Walks rows from the cursor on; `tell(row)` says how much it told: 0 = nothing.
     template <class Tell>
     void page(AdminJob& job, uint32_t rows, const Tell& tell) const;
-    // The pool that the request names: kNoRow = all. False: there is none, and the answer says so.
+    // The pool that the request names: kNoRow = all. False: no such pool, and the answer says so.
     [[nodiscard]] bool pool_of(AdminJob& job, uint32_t* pool) const;
 
     // desk_reports.cpp

@@ -1,7 +1,8 @@
-// broker/admin/desk_accounts.cpp -- accounts: looked at, configured, reset, deleted while in use.
+// broker/admin/desk_accounts.cpp -- lists, configures, resets and deletes accounts for admins.
 //
-// Anybody sees names and shares, which are on the BOARD too; what an account has saved and how it
-// is bounded is for its own users and administrators, who alone change it.
+// All users see names and shares, which are on the BOARD too; an account's balance and limits are
+// shown to its own users and to administrators, and only administrators change them. An account may
+// be deleted while it is in use.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <string_view>

@@ -1,7 +1,8 @@
-// broker/admin/desk_reports.cpp -- what is said from outside of workers that do not attach:
-// reports, unassignments, and pulls, whose answer is there when the turn has decided.
+// broker/admin/desk_reports.cpp -- serves reports on workers that do not attach.
 //
-// Whoever speaks for workers speaks for everybody whose claims they run, so it takes an
+// It serves reports, unassignments, and pulls, whose answer is there when the turn has decided.
+//
+// A client that speaks for workers speaks for all users whose claims they run, so it must be an
 // administrator. Only ages cross: an event's time is the turn's less its age.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
@@ -115,9 +116,8 @@ core::TimeNs Desk::event_of(const AdminJob& job) const {
     return core_.now() - std::min<core::TimeNs>(job.request.age_ns, core_.now());
 }
 
-// A claim that waits or runs, whose worker failed, or that a worker is told to abort. Of any other
-// there is nothing to forget (S2.25), and whoever says that it is gone may have mistaken its
-// number.
+// A claim that waits or runs, whose worker failed, or that a worker must abort. Of any other there
+// is nothing to forget (S2.25), and a report that it is gone may have mistaken its number.
 bool Desk::is_heard_of(uint64_t number) const {
     if (core_.find_claim(number) != shm::kNoRow || !core_.claim_error(number).empty()) return true;
     for (uint32_t row = 0; row < core_.slots_max(); ++row) {

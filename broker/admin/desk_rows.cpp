@@ -1,5 +1,4 @@
-// broker/admin/desk_rows.cpp -- rows of STATE as an administrator, an owner or a stranger sees
-// them.
+// broker/admin/desk_rows.cpp -- shows rows as an administrator, an owner or a stranger sees them.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <string_view>
@@ -112,10 +111,10 @@ std::unique_ptr<admin::PoolT> Desk::pool_row(uint32_t row) const {
     return told;
 }
 
-// What is public of a holder is its account and for how long; `full` adds who it is.
+// Public of a holder are its account and for how long; `full` adds its identity.
 void Desk::slot_holder(const AdminJob& job, const shm::SlotRow& slot, admin::SlotT* told) const {
     if (slot.holder == shm::kNoRow) return;
-    // Recovering, it is under the lease of somebody who is being killed.
+    // Recovering, it is under a lease whose holder is being killed.
     const bool leased = slot.state != shm::SlotState::kReserved;
     const uint32_t session =
         leased ? core_.lease(slot.holder).session : core_.claim(slot.holder).session;

@@ -1,4 +1,4 @@
-// broker/admin/dumps.cpp -- a copy asked for, a thread to write it down, its result handed over.
+// broker/admin/dumps.cpp -- requests a copy of STATE and writes it in a thread of its own.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/admin/dumps.hpp"
 

@@ -1,11 +1,10 @@
-// broker/admin/dumps.hpp -- the control thread's side of dumps: one at a time, and nobody waits for
-// it.
+// broker/admin/dumps.hpp -- writes dumps for the control thread: one at a time, without waiting.
 //
 //   begin ──► the turn copies STATE, part by part ──► copied ──► a thread of its own writes the
 //                                                     snapshot ──► fd() is readable: take
 //
-// Writing a snapshot takes milliseconds, of a million rows a second: neither the turn nor the
-// control thread has those.
+// Writing a snapshot takes milliseconds at a million rows a second; neither the turn nor the
+// control thread has that time.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// broker/admin/events.cpp -- decisions as events, a batch a turn.
+// broker/admin/events.cpp -- turns decisions into events, one batch a turn.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/admin/events.hpp"
 
@@ -118,8 +118,8 @@ void Events::tell(const core::Core& core, std::span<AdminJob* const> jobs) {
     name_releasers(jobs);
 }
 
-// The core does not know who steers it: a lease that ends in the turn in which it is released from
-// outside is ended by that.
+// The core does not know which client steers it: a lease that ends in the turn in which it is
+// released from outside is taken to end by that release.
 void Events::name_releasers(std::span<AdminJob* const> jobs) {
     for (const AdminJob* job : jobs) {
         const bool released =

@@ -1,10 +1,10 @@
-// broker/admin/events.hpp -- what the turn tells subscribers, by way of the control thread.
+// broker/admin/events.hpp -- sends the turn's events to subscribers, through the control thread.
 //
 //   turn ── batches of a turn's events ──► queue ──► control thread ──► each subscriber's socket
 //
-// The turn looks at one word to know that nobody listens. If somebody does, it copies what it has
-// decided and goes on: it never waits. What finds no room, in the queue or at a subscriber, is
-// counted, and the count is told with the next event that arrives.
+// One word tells the turn that there are no subscribers. If there are, it copies its decisions and
+// goes on: it never waits. Events that find no room, in the queue or at a subscriber, are counted,
+// and the next event that arrives carries the count.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -35,8 +35,8 @@ class Events {
     Events(const Events&) = delete;
     Events& operator=(const Events&) = delete;
 
-    // --- the turn's side
-    // Pairs with nothing: who comes a turn too late hears the next one.
+    // --- the turn's side Pairs with nothing: a subscriber that comes a turn too late gets the next
+    // one.
     [[nodiscard]] bool wanted() const { return subscribers_.load(std::memory_order_relaxed) != 0; }
     // Between decide() and the next begin_turn.
     // `jobs`: those that this turn has done.

@@ -1,5 +1,4 @@
-// broker/admin/measured.hpp -- what the broker measures beside what it decides, for who asks for
-// it.
+// broker/admin/measured.hpp -- reports the broker's measurements to admin clients.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

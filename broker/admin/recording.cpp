@@ -1,4 +1,4 @@
-// broker/admin/recording.cpp -- a turn's lines are queued, and sent as packets.
+// broker/admin/recording.cpp -- queues a turn's lines and sends them as packets.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/admin/recording.hpp"
 

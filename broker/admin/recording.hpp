@@ -1,18 +1,18 @@
-// broker/admin/recording.hpp -- records what a live broker is given, for one client that asked.
+// broker/admin/recording.hpp -- records a live broker's commands for one client that asked.
 //
 //   turn ── the lines of a turn ──► queue ──► control thread ──► the recorder's socket
 //
-// While nothing records, the core compares a pointer with null. Else the turn copies what it is
-// given, and goes on: it never waits. A journal with a hole is useless, so if the queue is full the
-// recording ends there, and what is in it still arrives.
+// While no recording runs, the core compares a pointer with null. While one runs, the turn copies
+// its commands, and goes on: it never waits. A journal with a hole is useless, so if the queue is
+// full the recording ends there, and what is in it still arrives.
 //
 //   off ── begin ──► on ── stop ──► off: kStopped
 //                     └── no room ──► off: kOverrun
 //
-// The client is sent answers with bytes of the journal: first the snapshot, slice by slice as it
-// asks, then lines as they come, cut anywhere. The last answer has no `more`: it says whether the
-// recording was stopped or has a hole from here on. No more is taken from the queue than the socket
-// takes: what waits, waits in the queue, which is bounded.
+// The client gets answers with bytes of the journal: first the snapshot, slice by slice as it asks,
+// then lines as they come, cut anywhere. The last answer has no `more`: it says whether the
+// recording was stopped or has a hole from here on. Only as much is taken from the queue as the
+// socket takes: the rest waits in the queue, which is bounded.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -88,7 +88,7 @@ class Recorder {
 
   private:
     static constexpr size_t kPacketBytes = 65536;  // of the journal
-    static constexpr int kPacketsAtOnce = 16;      // then others are heard
+    static constexpr int kPacketsAtOnce = 16;      // then other descriptors are served
 
     [[nodiscard]] bool prepare();
 

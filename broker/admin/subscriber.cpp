@@ -1,4 +1,4 @@
-// broker/admin/subscriber.cpp -- packets, their bound, and what another user may see.
+// broker/admin/subscriber.cpp -- bounds a subscriber's packets and hides other users' events.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/admin/subscriber.hpp"
 
@@ -10,7 +10,7 @@
 
 namespace dibs {
 
-// The counters of pools are everybody's to read.
+// All users may read the counters of pools.
 shm::Event Subscriber::seen(const shm::Event& event) const {
     const bool counts =
         event.kind == shm::EventKind::kDemand || event.kind == shm::EventKind::kDrained;

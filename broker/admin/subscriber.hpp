@@ -1,8 +1,7 @@
-// broker/admin/subscriber.hpp -- one conversation that is told events: what it may see, what waits
-// for it.
+// broker/admin/subscriber.hpp -- sends events to one conversation, within its rights and a bound.
 //
-// Nobody waits for a subscriber: packets that its socket does not take wait here, up to a bound,
-// and what comes then is counted and told as soon as it reads again.
+// The broker does not wait for a subscriber: packets that its socket does not take wait here, up to
+// a bound; later ones are counted, and the count is sent as soon as it reads again.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// broker/admission/admission.cpp -- who may come in.
+// broker/admission/admission.cpp -- counts and bounds each uid's connections, sessions and memory.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/admission/admission.hpp"
 

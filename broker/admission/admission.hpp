@@ -1,9 +1,9 @@
-// broker/admission/admission.hpp -- who may come in: connections, sessions and memory of each uid.
+// broker/admission/admission.hpp -- bounds each uid's connections, sessions and memory.
 //
-// The control thread's own counts. A connection costs its uid a handshake whether it says Hello or
-// not; handshakes come back with time, up to one second's worth. A session costs a row and the
-// bytes of its segments until the turn has handed it back, and beyond that for as long as somebody
-// has its memory (broker/session/leftovers.hpp).
+// These are the control thread's own counts. A connection costs its uid a handshake whether it says
+// Hello or not; handshakes come back with time, up to one second's worth. A session costs a row and
+// the bytes of its segments until the turn has handed it back, and beyond that for as long as any
+// process holds its memory (broker/session/leftovers.hpp).
 //
 // The share of newcomers: where the socket lets several users in, the last quarter of the rows is
 // open only to a uid that has fewer than a sixty-fourth of all rows (one at least). So no uid ever
@@ -39,11 +39,12 @@ class Admission {
     void set_newcomers(bool newcomers) { room_.newcomers = newcomers; }
     [[nodiscard]] const Policy& policy() const { return *policy_; }
 
-    // Takes a handshake of the peer's; its refusal if there is none left.
+    // Takes one of the peer's handshakes; returns a refusal if none is left.
     [[nodiscard]] std::optional<Refusal> connect(const Credentials& peer, uint64_t now_ns);
     // Takes a session and its memory.
     [[nodiscard]] std::optional<Refusal> begin(const Credentials& peer, uint64_t memory);
-    // None or a quarter of all sessions are left: what others have counts for whoever comes.
+    // True when at most a quarter of all session rows is free: then also leftovers of other users
+    // are looked at for a newcomer.
     [[nodiscard]] bool is_crowded() const {
         return room_.sessions - std::min(sessions_, room_.sessions) <= room_.sessions / 4;
     }
@@ -51,8 +52,8 @@ class Admission {
     void adopt(uint32_t uid, uint64_t memory);
     // Gives both back.
     void end(uint32_t uid, uint64_t memory);
-    // It has ended, and somebody still has its memory: it counts on, until released() gives it
-    // back.
+    // The session has ended, and a process still holds its memory: it counts on, until released()
+    // gives it back.
     void outlasted(uint32_t uid) { ++visitors_[uid].outlasted; }
     void released(uint32_t uid, uint64_t memory);
 

@@ -1,4 +1,4 @@
-// broker/admission/callers.cpp -- who has connected and not yet said Hello.
+// broker/admission/callers.cpp -- keeps the connections that have not yet said Hello.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/admission/callers.hpp"
 

@@ -1,7 +1,7 @@
-// broker/admission/callers.hpp -- who has connected and not yet said Hello.
+// broker/admission/callers.hpp -- keeps the connections that have not yet said Hello.
 //
-// There are only so many. When one more comes, the oldest one of the uid that has most must go: a
-// uid that only connects drives out itself.
+// Their number is bounded. When one more comes, the oldest connection of the uid that has most is
+// closed: a uid that only connects drives out itself.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

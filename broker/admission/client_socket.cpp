@@ -1,5 +1,4 @@
-// broker/admission/client_socket.cpp -- a connection's socket, while its client can still send on
-// it.
+// broker/admission/client_socket.cpp -- reads and closes a client's socket without waiting for it.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/admission/client_socket.hpp"
 
@@ -55,8 +54,8 @@ void ask_for_credentials(int socket, int yes) {
     (void)setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes));
 }
 
-// In a thread: from here on it has a table of its own, with these and nothing else. False: it has
-// not, and whatever it closed would be everybody's.
+// In a thread: from here on it has a descriptor table of its own, with these and nothing else.
+// False: it has not, and closing a descriptor would close it for the whole process.
 bool keep_only(const std::vector<int>& sorted) {
     unsigned int next = 0;
     if (close_range(static_cast<unsigned int>(sorted.back()) + 1, ~0U, CLOSE_RANGE_UNSHARE) != 0)
@@ -156,8 +155,8 @@ class ClosingThread {
     std::vector<int> sockets_;
 };
 
-// There is none before somebody passes descriptors. Where there is no memory for it, or no thread,
-// the socket stays open: closing it here is what must not be.
+// It exists only once a client passes descriptors. Where there is no memory for it, or no thread,
+// the socket stays open, because it must not be closed here.
 void close_elsewhere(shm::Descriptor socket) {
     const int fd = socket.release();
     try {
@@ -192,7 +191,7 @@ void ClientSocket::reset() {
     if (end_reading(socket_.get())) {
         socket_.reset();
     } else {
-        // Its client is to hear of the end at once, and nobody of it here any more.
+        // The client must learn of the end at once, and later packets must not reach this process.
         (void)shutdown(socket_.get(), SHUT_RDWR);
         if (epoll_ >= 0) (void)epoll_ctl(epoll_, EPOLL_CTL_DEL, socket_.get(), nullptr);
         close_elsewhere(std::move(socket_));

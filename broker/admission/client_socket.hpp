@@ -1,13 +1,12 @@
-// broker/admission/client_socket.hpp -- a connection's socket, while its client can still send on
-// it.
+// broker/admission/client_socket.hpp -- reads and closes a client's socket without waiting for it.
 //
-// What a client has sent and nobody has read ends with the socket, and descriptors that lie in it
-// are closed in the name of whoever closes the socket last, or receives the packet without room for
-// them. A last close may take as long as the client likes: a TCP connection that lingers does.
-// Since Linux 6.16 the kernel lets no descriptors in (broker/admission/listener.hpp). Before,
-// nobody here receives a packet with descriptors: it is only peeked at, which closes nothing, and a
-// socket in which one lies ends with a thread, because the kernel lets nothing linger on behalf of
-// a thread that ends.
+// Unread packets of a client end with the socket. Descriptors that lie in them are closed in the
+// name of the process that closes the socket last, or that receives the packet without room for
+// them, and a last close may take as long as the client likes: a TCP connection that lingers does.
+// Since Linux 6.16 the kernel lets no descriptors in (broker/admission/listener.hpp). Before, the
+// broker receives no packet with descriptors: it only peeks, which closes nothing, and a socket in
+// which a descriptor lies ends with a thread, because the kernel lets nothing linger on behalf of a
+// thread that ends.
 //
 //     client ── packet ──► peeked at ──► plain: read
 //                              │

@@ -1,4 +1,4 @@
-// broker/admission/descriptors.hpp -- the descriptor table: how large, and for how many sessions.
+// broker/admission/descriptors.hpp -- sizes the descriptor table, and says for how many sessions.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,5 +1,4 @@
-// broker/admission/handshake.cpp -- Hello, Welcome and Farewell, as the broker reads and writes
-// them.
+// broker/admission/handshake.cpp -- reads Hello and writes Welcome and Farewell for the broker.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/admission/handshake.hpp"
 
@@ -140,7 +139,8 @@ bool send_welcome(const Session& session, const BoardSegment& board, uint64_t ep
     welcome.down_size = shm::plan_down(session.sizes).size;
     welcome.board_size = board.size();
 
-    // UP too: who keeps it is told apart from those who have the one that it was made with.
+    // UP too: holders of this descriptor are told apart from holders of the one that the segment
+    // was made with.
     const shm::Descriptor up = shm::reopen_for_writing(session.up_fd.get());
     const shm::Descriptor down = shm::reopen_read_only(session.down_fd.get());
     const std::array<int, static_cast<size_t>(shm::WelcomeDescriptor::kCount)> descriptors = {

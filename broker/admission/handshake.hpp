@@ -1,9 +1,8 @@
-// broker/admission/handshake.hpp -- Hello, Welcome and Farewell, as the broker reads and writes
-// them.
+// broker/admission/handshake.hpp -- reads Hello and writes Welcome and Farewell for the broker.
 //
 // A Hello is one packet of exactly its size, without descriptors: the broker offers no room for
-// any, so the kernel drops what is pushed and says so, and the session is refused. Nothing here
-// waits.
+// any, so the kernel drops those that are sent and says so, and the session is refused. No call
+// here waits.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

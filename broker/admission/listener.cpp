@@ -1,4 +1,4 @@
-// broker/admission/listener.cpp -- the broker's place in the file system: its listening socket.
+// broker/admission/listener.cpp -- makes the listening socket and accepts connections.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/admission/listener.hpp"
 
@@ -46,8 +46,8 @@ void make_folder(const std::string& path) {
     }
 }
 
-// 0: another broker listens there, if only its queue is full. Else what the kernel says: that a
-// socket refuses means that nobody holds it any more, and nothing else does.
+// 0: another broker listens there, if only its queue is full. Else the kernel's error: ECONNREFUSED
+// means that no process holds the socket any more, and no other error does.
 int ask(const struct sockaddr_un& address, const std::string& path) {
     const shm::Descriptor probe = new_socket(path);
     const int said =
@@ -94,7 +94,7 @@ Listener::Listener(std::string path, uint32_t mode) : path_(std::move(path)) {
         if (there) (void)unlink(path_.c_str());
         bind_to(address, mode);
     } catch (const std::exception&) {
-        (void)unlink(lock_of(path_).c_str());  // it is nobody else's
+        (void)unlink(lock_of(path_).c_str());  // no other broker's
         throw;
     }
     spare_ = spare();

@@ -1,4 +1,4 @@
-// broker/admission/peer.cpp -- who is on the other end of a connection, and a handle on its life.
+// broker/admission/peer.cpp -- identifies a connection's peer and obtains its pidfd.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/admission/peer.hpp"
 
@@ -140,7 +140,8 @@ std::optional<Credentials> peer_credentials(int socket, std::string* why) {
     credentials.uid = kernels->uid;
     credentials.gid = kernels->gid;
     credentials.pid = static_cast<uint32_t>(kernels->pid);
-    // Who has too many groups is told how many; the second time there is room for them.
+    // For a user with too many groups the kernel returns their number; the second call has room for
+    // them.
     credentials.groups.resize(64);
     for (int look = 0; look < 2; ++look) {
         auto size = static_cast<socklen_t>(credentials.groups.size() * sizeof(uint32_t));

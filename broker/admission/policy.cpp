@@ -1,4 +1,4 @@
-// broker/admission/policy.cpp -- who may do how much.
+// broker/admission/policy.cpp -- finds which policy table applies to a peer and what it allows.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/admission/policy.hpp"
 

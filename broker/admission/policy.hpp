@@ -1,4 +1,4 @@
-// broker/admission/policy.hpp -- who may do how much: what the configuration allows to whom.
+// broker/admission/policy.hpp -- says which limits and rights the configuration gives each user.
 //
 //   admin_group = "dibs-admin"
 //
@@ -11,15 +11,15 @@
 //   group = "render"; …           # any group of the peer, supplementary ones included
 //
 //   [[policy]]
-//   default = true; …             # everybody else
+//   default = true; …             # all other users
 //
-// One table holds for a peer, the first of these: that of its user; the first in the file whose
-// group is one of its groups; the default; the built-in one. What a table does not name is as in
-// the built-in one. Every number is per uid: it counts what all sessions of that uid have
-// together, also when their groups lead them to different tables. Numbers of sessions, memory and
-// handshakes hold where a session begins (broker/admission), those of claims and leases, pools and
-// priority where an entry is read (broker/admission/quotas). A policy that changes ends nothing
-// that is.
+// One table applies to a peer, the first of these: that of its user; the first in the file whose
+// group is one of its groups; the default; the built-in one. A key that a table does not set has
+// its value in the built-in one. Every number is per uid: it counts what all sessions of that uid
+// have together, also when their groups lead them to different tables. Numbers of sessions, memory
+// and handshakes apply where a session begins (broker/admission), those of claims and leases, pools
+// and priority where an entry is read (broker/admission/quotas). A changed policy ends nothing that
+// exists.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

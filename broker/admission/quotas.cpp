@@ -1,4 +1,4 @@
-// broker/admission/quotas.cpp -- what each uid may claim and offer.
+// broker/admission/quotas.cpp -- enforces what each uid may claim and offer.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/admission/quotas.hpp"
 

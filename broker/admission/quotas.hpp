@@ -1,13 +1,14 @@
-// broker/admission/quotas.hpp -- what each uid may claim and offer, as the turn enforces it.
+// broker/admission/quotas.hpp -- enforces in the turn what each uid may claim and offer.
 //
-// A claim beyond the policy reaches the core with its refusal, so it has its number and its one
-// end like any other; nothing else happens. Counted are the claims and leases of all sessions of
-// the uid, dying ones too, from the core's own rows. Counting each time would be slow: as long as
-// there were surely fewer than allowed, claims are only subtracted from that margin; once it is
-// used up the rows are counted again, so the answer is always exact.
+// A claim beyond the policy reaches the core with its refusal, so it has its number and its one end
+// like any other; it has no other effect. Claims and leases of all sessions of the uid, dying ones
+// too, are counted from the core's own rows. Counting each time would be slow: as long as there are
+// surely fewer than allowed, claims are only subtracted from that margin; once it is used up the
+// rows are counted again, so the answer is always exact.
 //
-// Where the socket lets several users in, the last quarter of each table that all draw on (kShared)
-// is for uids that have less than a sixty-fourth of it: no uid can fill a table for the others.
+// Where the socket lets several users in, the last quarter of each table that all users share
+// (kShared) is for uids that have less than a sixty-fourth of it: no uid can fill a table for other
+// users.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -34,7 +35,8 @@ class Quotas {
     // Also for the sessions that there are.
     void set_policy(std::shared_ptr<const Policy> policy, std::span<Session* const> sessions);
     void add(Session& session);  // opened: it has its row
-    // The socket lets several users in: who offers is named by a policy, or administers.
+    // The socket lets several users in: a user that offers slots is named by a policy, or
+    // administers.
     void set_shared(bool shared) { shared_ = shared; }
 
     // Why the session may not claim from, or announce a slot in, this pool now; kOk: it may.
@@ -65,7 +67,7 @@ class Quotas {
         return pool >= core_.pools() || core_.pool(pool).kind == shm::PoolKind::kWorker ||
                core_.pool(pool).order == shm::PoolOrder::kAccount;
     }
-    // Is there a pool whose claims are charged to anybody?
+    // Is there a pool whose claims are charged to an account?
     [[nodiscard]] bool charged() const;
     // May a claim of the session bring this priority?
     [[nodiscard]] static bool priority(const Session& session, int32_t priority) {
@@ -85,7 +87,8 @@ class Quotas {
 
   private:
     static constexpr uint32_t kNewcomers = 4;  // the last of so many parts of a table is for them
-    static constexpr uint32_t kLittle = 64;    // who has less than one of so many parts is one
+    static constexpr uint32_t kLittle = 64;    // a uid with less than one of so many parts has
+                                               // little
 
     struct Held {
         struct Row {

@@ -1,4 +1,4 @@
-// broker/admission/socket_lock.cpp -- taking the lock beside a socket, and who holds it.
+// broker/admission/socket_lock.cpp -- takes the lock beside a socket and names its holder.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/admission/socket_lock.hpp"
 
@@ -46,7 +46,7 @@ struct Holder {
     }
 };
 
-// "7: FLOCK  ADVISORY  WRITE 4711 fd:01:123 0 EOF"; who waits has an arrow before the kind.
+// "7: FLOCK ADVISORY WRITE 4711 fd:01:123 0 EOF"; a waiting process has an arrow before the kind.
 Holder holder_of(int fd) {
     Holder holder;
     struct stat about = {};
@@ -71,7 +71,7 @@ Holder holder_of(int fd) {
     return holder;
 }
 
-// For the two signals that end a start. Not taken: whoever is told may look again.
+// For the two signals that end a start. They are not consumed: the caller may look again.
 shm::Descriptor ending_signals() {
     sigset_t set;
     sigemptyset(&set);
@@ -109,7 +109,7 @@ std::string lock_of(const std::string& socket) {
 
 shm::Descriptor open_lock(const std::string& socket) {
     const std::string name = lock_of(socket);
-    // At once, whatever it is: a pipe would have somebody wait for who writes.
+    // Without waiting, whatever the file is: opening a pipe would wait for its writer.
     constexpr int kFlags = O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
     shm::Descriptor made(open(name.c_str(), kFlags, 0600));
     struct stat about = {};

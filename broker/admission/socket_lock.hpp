@@ -1,8 +1,8 @@
-// broker/admission/socket_lock.hpp -- the lock beside a socket: whoever holds it may look at the
-// socket's name, remove and make it.
+// broker/admission/socket_lock.hpp -- locks a socket's path against other starting brokers.
 //
-// An empty file, PATH.lock, held with flock(2). Who goes removes it as the last thing, so that who
-// has waited for it may hold a file without a name: he takes the one that lies there by then.
+// The lock is an empty file, PATH.lock, held with flock(2). Its holder may look at the socket's
+// name, remove it and make it. A broker that ends removes the file last, so a broker that has
+// waited for it may then hold a file without a name: it locks the file that has the name by then.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -26,9 +26,9 @@ struct StartEnds : std::runtime_error {
 
 class SocketLock {
   public:
-    // Waits as long as another broker holds it, which is an instant; for a process that is none it
-    // waits five seconds, and then throws std::runtime_error. It logs who is waited for. The two
-    // signals are heard where they are blocked: throws StartEnds.
+    // Waits as long as another broker holds it, which is an instant; for a process that is not a
+    // broker it waits five seconds, and then throws std::runtime_error. It logs which process it
+    // waits for. The two signals end the wait where they are blocked: throws StartEnds.
     static std::unique_ptr<SocketLock> to_begin(int fd, const std::string& socket);
     // Null: it is held for longer than an end may wait. That is logged, too.
     static std::unique_ptr<SocketLock> to_end(int fd, const std::string& socket);

@@ -1,4 +1,4 @@
-// broker/admission/socket_path.cpp -- the socket's place, as libdibs finds it.
+// broker/admission/socket_path.cpp -- finds the default socket path, as libdibs does.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/admission/socket_path.hpp"
 

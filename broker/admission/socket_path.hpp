@@ -1,4 +1,4 @@
-// broker/admission/socket_path.hpp -- where the broker listens if nobody says otherwise.
+// broker/admission/socket_path.hpp -- finds the default path of the broker's socket.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

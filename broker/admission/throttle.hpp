@@ -1,23 +1,23 @@
 // broker/admission/throttle.hpp -- slows down the reading of a session whose entries are refused.
 //
 //                      most of what a turn read of it was refused
-//   budget   64 ─────────────────► 16 ─────────────────► 4 ─────────────────► 1    4 and 1:
-//   throttled
+//   budget   64 ─────────────────► 16 ─────────────────► 4 ─────────────────► 1
 //             ▲                     │                    │                    │
 //             └──── twice as many ──┴────────────────────┴──── else ──────────┘
+//   throttled: a budget of 4 or 1
 //
-//   polled ── a turn has read something of it, and it is throttled ──► paused ── the pause is over
-//   ──► polled
+//   polled ── a turn has read entries of it, and it is throttled ──► paused
+//   paused ── the pause is over ──► polled
 //
 // A client that waits for an answer waits for everything that the same turn reads. So a session
-// that sends nothing but errors is read in small pieces, with a pause behind each: it pays with its
-// own time. One refusal now and then costs nothing: it leaves a budget of 16, and the next good
-// entry makes that up.
+// that sends only errors is read in small pieces, with a pause behind each: it pays with its own
+// time. One refusal now and then costs nothing: it leaves a budget of 16, and the next good entry
+// makes that up.
 //
 // The pause is two hundred times as long as the reading, so such a session delays fewer than one
-// claim in a hundred. Sessions of one user that are paused share that rate: the pause of each is
-// longer by their number, up to a bound. A paused session is not in the polled set, but its wake-up
-// word stays clear: its client need not ring, and if it does, the bell is not heard.
+// claim in a hundred. Paused sessions of one user share that rate: the pause of each is longer by
+// their number, up to a bound. A paused session is not in the polled set, but its wake-up word
+// stays clear: its client need not ring, and a bell that it rings anyway is ignored.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -114,7 +114,7 @@ class ThrottlePause {
     // Of a pause that is shared: that of the default, by some 800 sessions.
     static constexpr core::TimeNs kLongest = 200'000'000;
 
-    // 0: nobody sits out from now on. Who does comes back with the next turn.
+    // 0: no session is paused from now on. Paused ones come back with the next turn.
     void set_pause(core::TimeNs pause) {
         if (pause == pause_) return;
         pause_ = pause;

@@ -1,5 +1,4 @@
-// broker/config/account_settings.cpp -- an account as somebody outside the core says that it is to
-// be.
+// broker/config/account_settings.cpp -- checks account settings from outside the core.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/config/account_settings.hpp"
 

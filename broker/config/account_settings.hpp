@@ -1,5 +1,4 @@
-// broker/config/account_settings.hpp -- an account as somebody outside the core says that it is to
-// be.
+// broker/config/account_settings.hpp -- settings of an account as a file or request gives them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// broker/config/config.cpp -- where the configuration is, what cannot change, and the copy of it.
+// broker/config/config.cpp -- finds and reads the configuration, and compares and copies it.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/config/config.hpp"
 

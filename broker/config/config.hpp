@@ -1,4 +1,4 @@
-// broker/config/config.hpp -- dibsd's configuration file, and the copy of it for the next broker.
+// broker/config/config.hpp -- dibsd's configuration file, and its copy for the next broker.
 //
 //   socket = "/run/dibs/dibs.sock"      # else $DIBS_SOCKET, $XDG_RUNTIME_DIR/dibs/, /run/dibs/
 //   socket_mode = "0600"                # who may connect: a file's permission bits
@@ -32,10 +32,10 @@
 //   user = "alice"; pools = ["gpu"]; sessions = 16
 //
 // Durations are text with units (ns, us, ms, s, min, h), sizes are bytes or text (B, KiB, MiB).
-// Reading never stops at the first mistake: each is a line "FILE:LINE:COLUMN: what is wrong".
+// Reading continues after a mistake: each one is a line "FILE:LINE:COLUMN: what is wrong".
 //
-// The text of the configuration that was read last and was good goes with STATE to the next broker:
-// a file that is broken by then must not leave users with other rights and limits than they had.
+// The text of the last good configuration goes with STATE to the next broker: if the file is broken
+// by then, users keep the rights and limits that they had.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -77,7 +77,7 @@ struct PoolSettings {
 
 struct Config {
     std::string file;                 // empty: none, all defaults
-    std::optional<std::string> text;  // of the file; none: nobody could read one
+    std::optional<std::string> text;  // of the file; none: it could not be read
     std::string socket;               // empty: see default_socket()
     std::string state_dir;            // empty: see default_state_dir()
     uint32_t socket_mode = 0600;
@@ -123,8 +123,8 @@ std::vector<std::string> fixed_differences(const Config& before, const Config& a
 shm::Descriptor copy_config(std::string_view text);
 // What is in one. Throws std::system_error.
 std::string text_of_copy(int memfd);
-// What `file` said then; what of it cannot be understood by now (a user who has gone, say) is left
-// out, and logged. Without a copy all is as built in.
+// The meaning that `file` had then; parts that cannot be understood now (a deleted user, say) are
+// left out, and logged. Without a copy all is as built in.
 Config config_as_read_before(const std::string& file, const shm::Descriptor& copy);
 
 }  // namespace dibs

@@ -1,5 +1,6 @@
-// broker/config/config_account.hpp -- accounts in the configuration file: [[account]], and the keys
-// of a pool that is ordered by account.
+// broker/config/config_account.hpp -- reads accounts and account pools from the configuration file.
+//
+// It reads [[account]] and the keys of a pool that is ordered by account.
 //
 // Money is written in slots and slot-seconds, as a number with at most six decimals: a rate of 2
 // sustains two slots, a balance of 60 pays for one slot for a minute. Included by config_text.cpp

@@ -1,9 +1,9 @@
-// broker/config/config_section.hpp -- reads one table of the file, and lines that are no TOML.
+// broker/config/config_section.hpp -- reads one table of the file, and reports lines outside TOML.
 //
-// Each read names its key, so that in the end the section knows which keys exist and can say which
-// one an unknown key was probably meant to be. Of a file with lines that are no TOML each such line
-// is told, and what is wrong with the others too. Included by config_text.cpp alone: TOML is slow
-// to compile.
+// Each read names its key, so that in the end the section knows which keys exist and can suggest
+// the one that an unknown key was probably meant to be. In a file with lines that are not TOML each
+// such line is reported, and the mistakes in the other lines too. Included by config_text.cpp
+// alone: TOML is slow to compile.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -29,7 +29,8 @@ namespace dibs {
 struct Mistakes {
     std::string file;
     std::vector<std::string> lines;
-    bool parts_are_missing = false;  // what is no TOML was left out: nothing is told as missing
+    bool parts_are_missing = false;  // lines outside TOML were left out: no key is reported as
+                                     // missing
     toml::source_position no_toml_at = {};  // the last place
 
     void add(const toml::source_position& at, const std::string& what) {
@@ -188,7 +189,7 @@ class Section {
                       std::string(key) + ": " + what);
     }
 
-    // Says which keys nobody asked for.
+    // Reports the keys that no read has named.
     void finish() {
         for (const auto& [key, node] : table_) {
             if (known_.count(key.str()) != 0) continue;
@@ -222,7 +223,7 @@ class Section {
     std::set<std::string_view> known_;
 };
 
-// Each costs a look at the whole text, and who has written so many has written something else.
+// Each costs a look at the whole text, and a file with so many such lines is not a configuration.
 constexpr size_t kNoTomlMax = 16;
 
 inline bool is_toml(std::string_view text) {
@@ -298,9 +299,9 @@ inline std::optional<toml::table> parsed(const std::string& text, Mistakes& mist
     }
 }
 
-// A key whose line is no TOML by itself is left out, and the others are looked at. Where the
-// mistake reaches further than its line, what follows from it would be told as mistakes of their
-// own: nothing then, and nothing where the line is a table's heading.
+// A key whose line is not TOML by itself is left out, and the other lines are read. Where the
+// mistake reaches further than its line, its consequences would be reported as further mistakes:
+// then nothing is read, nor where the line is a table's heading.
 inline std::optional<toml::table> parsed_without_mistakes(std::string& text, Mistakes& mistakes) {
     std::optional<toml::table> table;
     uint32_t last = 0;

@@ -1,7 +1,6 @@
-// broker/config/config_text.cpp -- the configuration file, key by key, and everything wrong with
-// it.
+// broker/config/config_text.cpp -- parses the configuration file and reports every mistake in it.
 //
-// The one place that knows TOML.
+// The only file that knows TOML.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/config/config.hpp"
 

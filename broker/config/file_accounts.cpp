@@ -1,5 +1,4 @@
-// broker/config/file_accounts.cpp -- the accounts of the configuration file become those of the
-// core.
+// broker/config/file_accounts.cpp -- makes the file's accounts in the core, and deletes old ones.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/config/file_accounts.hpp"
 

@@ -1,9 +1,8 @@
-// broker/config/file_accounts.hpp -- the accounts of the configuration file become those of the
-// core.
+// broker/config/file_accounts.hpp -- makes the file's accounts in the core, and deletes old ones.
 //
 // An account that the file names is marked so in its row, so that a later file that does not name
-// it deletes it, also under a later broker; what administrators have made stays. An account that is
-// there keeps its balance: the file's is what it begins with.
+// it deletes it, also under a later broker; accounts that administrators have made stay. An
+// existing account keeps its balance: the file's is the initial one.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// broker/config/file_bytes.cpp -- read(2) to the end.
+// broker/config/file_bytes.cpp -- reads a file to its end.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/config/file_bytes.hpp"
 
@@ -59,7 +59,7 @@ std::string file_bytes(int fd, const std::string& name, size_t files_most) {
 }
 
 std::string file_bytes(const std::string& path, size_t files_most) {
-    // At once: a pipe would have it wait for who writes before anybody could be told.
+    // Without blocking: opening a pipe would wait for its writer before a message could be printed.
     const shm::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     if (!file.valid()) fail(path, errno);
     struct stat about = {};
@@ -85,7 +85,7 @@ std::string prompt_file_bytes(const std::string& path, size_t most) {
     std::string bytes;
     std::array<char, 65536> part;
     for (;;) {
-        // Not by reading first: a pipe that nobody has opened to write looks like one at its end.
+        // Not by reading first: a pipe without a writer looks like one at its end.
         struct pollfd comes = {file.get(), POLLIN, 0};
         const int ready = poll(&comes, 1, kPromptMs);
         if (ready < 0 && errno == EINTR) continue;

@@ -1,4 +1,4 @@
-// broker/config/quantity.hpp -- durations, sizes, money and whole numbers as people write them.
+// broker/config/quantity.hpp -- parses and prints durations, sizes, money and whole numbers.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// broker/config/uid_accounts.cpp -- accounts for users whom the configuration file does not name.
+// broker/config/uid_accounts.cpp -- makes accounts for users that the file does not name.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/config/uid_accounts.hpp"
 
@@ -45,7 +45,7 @@ void UidAccounts::configure(const Config& config, bool renew) {
     renewing_ = template_ && (renewing_ || renew);
     if (renewing_ || !template_) next_ = shm::kNoRow;
     // Here, before the accounts are made anew: the file's pools are made one by one, and those that
-    // it does not name leave when nobody holds anything of them any more.
+    // it does not name leave when none of their slots is held any more.
     std::set<std::string> equal;
     for (const PoolSettings& pool : config.pools) {
         if (pool.equal_share) equal.insert(pool.name);
@@ -71,7 +71,7 @@ bool UidAccounts::shares() const {
                                     [&](const EqualPool& pool) { return lives(pool); });
 }
 
-// Neither those that leave nor those that are drained: nobody is granted one.
+// Neither those that leave nor those that are drained: none of these is granted.
 int64_t UidAccounts::slots() const {
     int64_t sum = 0;
     for (const EqualPool& equal : equal_pools_) {
@@ -148,7 +148,7 @@ bool UidAccounts::set(const std::string& name, bool keep_balance, std::string* w
     return core_.set_account(config, why);
 }
 
-// Nobody would miss it now: an account that is wanted again is made again. A debt would be lost.
+// No user loses by it now: an account that is wanted again is made again. A debt would be lost.
 bool UidAccounts::may_give_way(uint32_t row) const {
     if (!is_made(row) || core_.uses_of(row) != 0) return false;
     const auto balance = core_.balance(row);

@@ -1,13 +1,13 @@
-// broker/config/uid_accounts.hpp -- accounts for users whom the configuration file does not name.
+// broker/config/uid_accounts.hpp -- makes accounts for users that the file does not name.
 //
 // With [account_default] or a pool with share = "equal", a uid that pays from "uid:<n>" gets that
-// account, made from the template, with its first claim in a pool ordered by account. They are of
-// the file: a file without a template deletes them. When all rows are in use, one that owes
-// nothing gives way for each that is wanted, of a user without a session, a claim or a lease.
+// account, made from the template, with its first claim in a pool ordered by account. These
+// accounts belong to the file: a file without a template deletes them. When all rows are in use,
+// each new account replaces one that owes nothing, of a user without a session, a claim or a lease.
 //
 // An equal share is a rate: all slots of the pools that are shared so and that may be granted,
 // divided by the users that are active in them. A user is active while it holds or waits for a slot
-// and until the next look, a second later at least: users who come and go between two looks change
+// and until the next look, a second later at least: users that come and go between two looks change
 // no rates.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -61,7 +61,7 @@ class UidAccounts {
     [[nodiscard]] bool lives(const EqualPool& pool) const;
     [[nodiscard]] bool shares() const;
     [[nodiscard]] int64_t slots() const;  // of the pools that are shared
-    // Whoever waits for it and whoever looks ask the same, or the turn would wake for nothing.
+    // The wait and the look use the same condition, or the turn would wake for nothing.
     [[nodiscard]] core::TimeNs next_look() const {
         return shares() ? looked_ns_ + kLookEvery : shm::kNever;
     }
@@ -83,7 +83,7 @@ class UidAccounts {
     core::TimeNs looked_ns_ = 0;
     uint32_t next_ = shm::kNoRow;  // account row to be looked at; kNoRow: all have been
     bool renewing_ = false;
-    bool stale_ = false;  // the last look has not seen what was decided, or counts who may be gone
+    bool stale_ = false;  // the last look missed decisions, or counts users that may be gone
     bool has_warned_ = false;
     bool shared_ = false;                      // in the last turn
     uint32_t gives_way_ = 0;                   // account row to be asked next

@@ -1,4 +1,4 @@
-// broker/control/control.cpp -- the control thread: whoever comes in, signals, and what ends.
+// broker/control/control.cpp -- runs the control thread: connections, signals, shutdown.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/control/control.hpp"
 
@@ -205,8 +205,8 @@ void Control::dispatch(Event what, int fd) {
 }
 
 void Control::accept_all() {
-    // What is left is there again at the next look: who has said Hello must not wait for all those
-    // who only connect.
+    // The rest is readable again at the next look: clients that have said Hello must not wait for
+    // all those that only connect.
     for (int accepted = 0; accepted < kAcceptsAtOnce; ++accepted) {
         Listener::Accepted caller = listener_->accept();
         if (caller.error == EINTR || caller.error == ECONNABORTED) continue;
@@ -249,7 +249,7 @@ void Control::receive(ClientSocket socket) {
     callers_.add({std::move(socket), std::move(*credentials), now + kHandshakeNs});
 }
 
-// The descriptor table is full: the caller stands on the spare one's place and is told so.
+// The descriptor table is full: the caller has the spare descriptor and is refused.
 void Control::turn_away(ClientSocket socket) {
     send_farewell(socket.get(),
                   {shm::FarewellCode::kFull, 0, "the broker's descriptor table is full"});
@@ -330,8 +330,8 @@ void Control::begin_session(Caller caller, const shm::SessionSizes& sizes) {
     Refusal refusal{shm::FarewellCode::kNotAllowed, 0, ""};
     std::optional<Peer> peer =
         identify_peer(caller.socket.get(), caller.credentials, peer_pidfd_, &refusal.text);
-    // From here on the socket is the session's, which others hold, too: nothing may lie in it. Not
-    // before: who asks whether the client has hung up would find that way shut.
+    // From here on the socket is the session's, which other processes hold, too: nothing may lie in
+    // it. Not before: a check whether the client has hung up would find that direction shut.
     if (peer && !end_reading(caller.socket.get())) {
         refusal = {shm::FarewellCode::kMalformed, 0, "a client passes no descriptors"};
         peer.reset();
@@ -397,7 +397,7 @@ void Control::take_reports() {
     }
 }
 
-// Its client may only hear of it once it would survive this broker.
+// Its client may only learn of it once the session would survive this broker.
 void Control::opened(Session* session) {
     if (keeper_ == nullptr) return welcome(session);
     keeper_->hold(*session);

@@ -1,8 +1,8 @@
-// broker/control/control.hpp -- the control thread: whoever comes in, signals, and what ends.
+// broker/control/control.hpp -- runs the control thread: connections, signals, shutdown.
 //
 // A handshake costs a few hundred microseconds of memory and descriptors, so none of it happens in
-// the turn. Connections wait here, all of them at once, until they have said Hello; each has one
-// second, and none waits for another. This thread never writes STATE.
+// the turn. All connections wait here at once until they have said Hello; each has one second, and
+// none waits for another. This thread never writes STATE.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -46,13 +46,13 @@ class Control {
 
     // Before serve(): sessions that are there already, and whether a drain goes on.
     void prepare(const std::vector<Session*>& adopted, bool draining);
-    // And what an earlier broker's sessions have left, or will: those that nobody has adopted.
+    // And what sessions of an earlier broker that were not adopted have left, or will leave.
     void take_remains(Inheritance& inheritance);
     void serve(uint64_t epoch);  // until the turn has finished
     void set_hardening(std::string text) { conversations_.set_hardening(std::move(text)); }
     void set_state(std::span<std::byte> state) { conversations_.set_state(state); }
     void stop();  // from any thread: as SIGTERM
-    // The service has ended in order: nobody goes on with the socket.
+    // The service has ended in order: no process goes on with the socket.
     void give_up_name() { listener_->leave_name(false); }
     [[nodiscard]] const std::string& socket_path() const { return socket_path_; }
     [[nodiscard]] bool shared() const;  // its mode lets other users connect
@@ -69,7 +69,8 @@ class Control {
         kKeeperDeath
     };
 
-    // Who has sent an order to stop. One that comes both ways is one: pkill signals both processes.
+    // The sender of an order to stop. An order that comes both ways is one: pkill signals both
+    // processes.
     enum class Asker : uint8_t { kKeeper, kOther, kAdministrator };
 
     [[nodiscard]] int wait_ms() const;
@@ -134,7 +135,7 @@ class Control {
     uint64_t keeper_flush_ns_ = 0;       // not 0: what waits for it is tried again
     uint64_t accept_again_ns_ = 0;       // not 0: there were no descriptors left
     uint64_t said_full_ns_ = 0;          // when the log last said that there is no room
-    std::vector<ClientSocket> waiting_;  // for the next broker: they hear it by our end
+    std::vector<ClientSocket> waiting_;  // for the next broker: our end wakes them
     bool draining_ = false;
     bool drain_asked_ = false;            // the turn knows
     uint64_t drain_within_ns_ = 0;        // what the turn is to be told

@@ -1,4 +1,4 @@
-// broker/control/control_keeper.cpp -- what the control thread says to the keeper, and hears of it.
+// broker/control/control_keeper.cpp -- exchanges messages with the keeper on the control thread.
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/epoll.h>
 
@@ -33,7 +33,7 @@ void Control::hear_keeper() {
     while (Session* session = keeper_->heard()) {
         if (session->client_event_socket.valid()) welcome(session);
     }
-    // One that hears nobody any more keeps nothing that is new.
+    // A keeper that no longer reads keeps nothing new.
     if (keeper_->fd() < 0) keeper_->refuse();
 }
 
@@ -88,8 +88,8 @@ void Control::renew_keeper() {
     keeper_again_ns_ = now + kPauseNs;
 }
 
-// The turn has stopped for it. What the keeper holds when this process ends is what the successor
-// goes on from, and from the time in it: what lies between counts for nobody.
+// The turn has stopped for it. The successor goes on from what the keeper holds when this process
+// ends, and from the time in it: the time between counts for no deadline.
 void Control::hand_over(const LoadedState& loaded) {
     log::info("a snapshot was loaded: the next broker goes on from it");
     keeper_->hold(Kept::kState, loaded.state.get());

@@ -1,4 +1,4 @@
-// broker/control/control_leftovers.cpp -- the end of sessions, and what their clients keep of them.
+// broker/control/control_leftovers.cpp -- ends sessions and keeps memory that clients still hold.
 // SPDX-License-Identifier: Apache-2.0
 #include <memory>
 #include <optional>
@@ -14,11 +14,11 @@ namespace dibs {
 
 namespace {
 
-constexpr int kLooks = 4;  // for one who is refused
+constexpr int kLooks = 4;  // for one refused session
 
 }  // namespace
 
-// Who is refused is let in all the same if somebody has let go of what kept it out.
+// A refused client is let in all the same if memory that kept it out has been released.
 std::optional<Refusal> Control::admit(const Credentials& peer, uint64_t memory) {
     std::optional<Refusal> refusal = admission_.begin(peer, memory);
     const uint64_t now = Clock::monotonic();
@@ -32,7 +32,8 @@ std::optional<Refusal> Control::admit(const Credentials& peer, uint64_t memory) 
     return refusal;
 }
 
-// The keeper has one of the two at any time. Who drains lets nobody in: there is nothing to count.
+// The keeper has one of the two at any time. A draining broker lets no session in: there is nothing
+// to count.
 void Control::retire(Session* session) {
     Leftover leftover{
         .uid = session->peer.uid,

@@ -1,5 +1,4 @@
-// broker/control/control_signals.cpp -- what the control thread is told by signals: end, read your
-// configuration again, make way for the next broker.
+// broker/control/control_signals.cpp -- obeys signals: stop, reload, yield to the next broker.
 // SPDX-License-Identifier: Apache-2.0
 #include <signal.h>
 #include <sys/signalfd.h>
@@ -74,8 +73,8 @@ void Control::ask_to_drain() {
 }
 
 // The socket stays until the end, or another broker would begin there and hand out the same things.
-// Successors count drain_timeout from when the order came: one that waits for longer is told of as
-// one that comes later.
+// Successors count drain_timeout from when the order came: an order with a longer wait is passed on
+// as one that came later.
 void Control::begin_to_stop(uint64_t within_ns) {
     if (keeper_ == nullptr) return;
     const uint64_t now = Clock::monotonic();
@@ -83,8 +82,9 @@ void Control::begin_to_stop(uint64_t within_ns) {
     keeper_->stopping(more < shm::kNever - now ? now + more : shm::kNever);
 }
 
-// A session would end with this broker. At a socket that a manager has lent the next one will be:
-// who hears nothing until this process ends connects again (the library does), and is not refused.
+// A session would end with this broker. At a socket that a manager has lent the next one will be: a
+// client that gets no answer until this process ends connects again (the library does), and is not
+// refused.
 void Control::see_off(Caller caller) {
     if (listener_->is_lent() && waiting_.size() < kWaitingMost) {
         waiting_.push_back(std::move(caller.socket));
@@ -146,7 +146,8 @@ bool Control::reload(std::vector<std::string>* said) {
         log::error("the configuration stays as it was");
         return false;
     }
-    // As an editor or a full disk leaves it: who wants to name nothing more can say so.
+    // As an editor or a full disk leaves it: an administrator who wants an empty configuration can
+    // write so.
     if (read.config.text.value_or("").find_first_not_of(" \t\r\n") == std::string::npos) {
         return refuse(file_ + ": is empty");
     }

@@ -1,4 +1,4 @@
-// broker/control/epoll.cpp -- one wait, by one system call or by two.
+// broker/control/epoll.cpp -- waits for descriptors by one system call, or by two.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/control/epoll.hpp"
 

@@ -1,5 +1,4 @@
-// broker/control/epoll.hpp -- what one thread waits for: descriptors, each with a word of its
-// owner's.
+// broker/control/epoll.hpp -- waits for descriptors, each with a word that its owner chose.
 //
 // A wait is exact to the nanosecond. Where epoll_pwait2 is refused (before Linux 5.11, under a
 // container's filter or an emulator that does not know it), ppoll waits for the set itself: one
@@ -27,7 +26,7 @@ class Epoll {
     [[nodiscard]] int fd() const { return set_.get(); }
     // False if the kernel has no room for it.
     [[nodiscard]] bool add(int fd, uint32_t events, uint64_t word) const;
-    // By name: closing would not do where others hold the same file.
+    // Explicitly: closing does not remove it where other descriptors refer to the same file.
     void remove(int fd) const;
 
     // What has happened, some of it: waits for it at most so long, shm::kNever for ever. Valid

@@ -1,9 +1,9 @@
-// broker/control/exchange.hpp -- what the control thread and the turn tell each other.
+// broker/control/exchange.hpp -- passes notices between the control thread and the turn.
 //
-// Two single-producer queues of small notices. A session is owned by whoever holds its pointer:
-// control makes it and hands it over, the turn opens it, says so, and in the end hands it back to
-// be freed. Each side has an eventfd that nobody else holds, written after the push: a side that
-// looks into its queue and then sleeps on its eventfd misses nothing.
+// Two single-producer queues of small notices. The thread that holds a session's pointer owns the
+// session: control makes it and hands it over, the turn opens it, reports that, and in the end
+// hands it back to be freed. Each side has an eventfd that no other process holds, written after
+// the push: a side that looks into its queue and then sleeps on its eventfd misses nothing.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -31,7 +31,8 @@ struct Request {
         kAdmin,     // a request to serve; owned by the turn until it is reported
         kCopy,      // a copy of STATE to make; owned by the turn until it is reported
         kUnrecord,  // stop recording, or do not begin it
-        kReplace,   // yield to a successor that goes on from another STATE, if nobody is here
+        kReplace,   // yield to a successor that goes on from another STATE, if no client is
+                    // attached
         kDrain,     // stop in order
         kStop,      // stop at once
         kYield,     // leave everything as it is to a successor
@@ -61,7 +62,7 @@ struct Report {
     Kind kind = Kind::kFinished;
     Session* session = nullptr;
     const char* why = "";   // kFull, kReplaced
-    bool in_order = false;  // kFinished: nobody goes on
+    bool in_order = false;  // kFinished: no broker goes on
     AdminJob* job = nullptr;
     Copying* copying = nullptr;
 };
@@ -94,7 +95,7 @@ class Exchange {
 
     // --- what subscribers are told: each side has its part of it
     [[nodiscard]] Events& events() { return events_; }
-    // --- and whoever records
+    // --- and the recorder
     [[nodiscard]] Recording& recording() { return recording_; }
 
   private:

@@ -1,5 +1,4 @@
-// broker/control/thread_wake.hpp -- how one thread of the broker calls another that sleeps on
-// descriptors.
+// broker/control/thread_wake.hpp -- wakes another thread of the broker that sleeps on descriptors.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,10 +1,11 @@
-// broker/core/command.hpp -- the inputs of the core: plain data, everything it ever learns.
+// broker/core/command.hpp -- defines the core's commands:
+// plain data, and its only input.
 //
-// A command has no time of its own: it takes effect at the time of the turn that it is applied in
+// A command has no time of its own: it takes effect at the time of the turn that applies it
 // (Core::begin_turn). Spans point into the caller's memory and are read during the call only.
-// Sessions are rows; whoever feeds the core opens a session before its first command and reports
-// its death once. docs/scheduling.md says what each command does in each state, docs/scenarios.md
-// how it is written in a journal.
+// Sessions are rows: the caller opens a session before that session's first command and reports its
+// death once. docs/scheduling.md says what each command does in each state, docs/scenarios.md how a
+// journal writes it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -38,7 +39,7 @@ struct PoolConfig {
     TimeNs interval_max_ns = 300'000'000'000;
     TimeNs grace_ns = 0;
     bool release_is_ready = false;
-    bool is_transient = false;  // told to whoever deletes pools; the core does nothing with it
+    bool is_transient = false;  // for clients that delete pools; the core does nothing with it
     shm::ExpiryMode expiry = shm::ExpiryMode::kCooperative;
     shm::PoolOrder order = shm::PoolOrder::kArrival;
     std::string_view required_label = {};
@@ -67,7 +68,8 @@ struct AccountConfig {
     bool free_tasks_disabled = false;
     std::span<const int64_t> balance = {};
     bool keep_balance = false;  // of an account that is configured already
-    bool of_file = false;       // a mark for whoever configures; the core decides nothing by it
+    bool of_file = false;       // a mark for the code that configures; the core decides nothing by
+                                // it
 };
 
 struct SessionOpen {
@@ -76,7 +78,7 @@ struct SessionOpen {
     uint32_t pid = 0;
     uint64_t start_time = 0;
     uint16_t tags_max = shm::kTagsMax;
-    // Geometry of its segments: kept for whoever maps them next, opaque to the core.
+    // Geometry of its segments: kept for the process that maps them next, opaque to the core.
     uint32_t submission_entries = 0;
     uint32_t completion_entries = 0;
     uint32_t up_payload_size = 0;
@@ -84,7 +86,7 @@ struct SessionOpen {
     std::string_view account = {};  // of its claims that name none; empty = none
 };
 
-// What only pools ordered by account look at, but for the time of enqueuing.
+// Terms that only pools ordered by account use, except the time of enqueuing.
 struct ClaimTerms {
     std::string_view account = {};  // empty = the session's
     std::span<const std::string_view> labels = {};
@@ -113,7 +115,7 @@ struct Claim {
     uint32_t room = shm::kNoRow;  // where the grant's data goes; opaque to the core
     uint32_t room_lines = 0;
     shm::Reason refusal = shm::Reason::kOk;  // not kOk: rejected for a reason found before
-    const ClaimTerms* terms = nullptr;       // null = none given
+    const ClaimTerms* terms = nullptr;       // null = no terms
     int32_t priority = 1;                    // kept with it; no pool is ordered by it yet
 
     [[nodiscard]] TimeNs deadline_at(TimeNs now_ns) const {
@@ -121,7 +123,7 @@ struct Claim {
         return timeout_ns != 0 && timeout_ns < shm::kNever - now_ns ? now_ns + timeout_ns
                                                                     : shm::kNever;
     }
-    // Who has waited elsewhere before may say since when. It orders nothing.
+    // A claim that has waited elsewhere before may say since when. It orders nothing.
     [[nodiscard]] bool brings_its_time() const {
         return terms != nullptr && terms->enqueued_ns != shm::kNever;
     }
@@ -161,8 +163,8 @@ struct Adopt {
     shm::Reason refusal = shm::Reason::kOk;
 };
 
-// The holder of a lease that the core has said to kill could not be killed. Its death, if it comes,
-// is its session's.
+// The core has decided to kill a lease's holder, and the kill has failed. If the holder dies later,
+// its session's death says so.
 struct KillFailed {
     uint64_t lease = 0;
 };
@@ -195,8 +197,8 @@ struct WorkerWord {
     std::span<const uint8_t> answer = {};  // kConfirm, kDone
 };
 
-// Ends or prolongs what another session has: said by an administrator, or by its owner's user. Its
-// holder is told; whoever said it gets the returned reason.
+// Ends or prolongs what another session has, for an administrator or for a process of the owner's
+// user. The holder is notified; the caller gets the returned reason.
 struct Steer {
     enum class Kind : uint8_t { kRelease, kRenew, kCancel };
     Kind kind = Kind::kRelease;
@@ -207,8 +209,8 @@ struct Steer {
     uint64_t number = 0;     // and has this number
 };
 
-// What is said of a worker from outside, with the time at which it was so. `pool` is ordered by
-// account; a worker that is not known is made.
+// A report on a worker from outside, with the time of its observation. `pool` is ordered by
+// account; an unknown worker is made.
 struct Report {
     enum class Kind : uint8_t { kIdle, kRunning, kAbsent };
     Kind kind = Kind::kIdle;
@@ -220,7 +222,7 @@ struct Report {
     uint64_t user_data = 0;
 };
 
-// Workers ask for work: at the turn's end each is told (kPulled).
+// Workers ask for work: at the turn's end each gets its answer (kPulled).
 struct Pull {
     struct Worker {
         std::string_view name;

@@ -1,4 +1,5 @@
-// broker/core/core.cpp -- the public face: attach, turn, looking.
+// broker/core/core.cpp -- implements the core's public interface:
+// attach, turn, queries.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/core.hpp"
 
@@ -15,7 +16,7 @@ std::span<std::byte> recovered(std::span<std::byte> bytes) {
     return bytes;
 }
 
-// A comparison with null if nobody hears it.
+// Without a tap this costs a comparison with null.
 template <class... Said>
 void say(Tap* tap, const Said&... said) {
     if (tap != nullptr) [[unlikely]]

@@ -1,9 +1,9 @@
-// broker/core/core.hpp -- the scheduler: commands in, decisions out, rows in memory it is given.
+// broker/core/core.hpp -- the scheduler: takes commands, returns decisions, keeps rows in memory.
 //
 // A turn:   begin_turn(now) · commands … · decide() · [stage stores] · commit() · [store] · clear()
 // decide() runs due timers, then the pass; where the log nears its end both stop and work_left()
-// says so: the next turn goes on before it decides anything new. Nothing is visible to anybody
-// before commit(); a process that dies earlier leaves no trace, later leaves the whole turn.
+// says so: the next turn goes on before it decides anything new. Nothing is visible outside before
+// commit(); a process that dies earlier leaves no trace, later leaves the whole turn.
 //
 // Not thread-safe: one owner, the broker's turn. After construction nothing is allocated but in
 // set_pool, open_session and check_all.
@@ -28,7 +28,7 @@
 
 namespace dibs::core {
 
-// Which set covers which is remembered for each two of them: a byte each, 64 MiB for so many.
+// Whether one set covers another is kept as a byte for each pair: 64 MiB for so many sets.
 inline constexpr uint32_t kLabelSetsMax = 8192;
 
 // Rows to preallocate. All are at least 1.
@@ -54,8 +54,8 @@ void format_state(std::span<std::byte> state, const Limits& limits);
 // What is wrong with a STATE that cannot be served from; empty if it can. Looks at the head only.
 std::string state_refusal(std::span<const std::byte> state);
 
-// The same of its rows and log, once the head is good: whether a Core can attach to it and
-// check_all() can say the rest. Takes back an uncommitted turn first, as attaching does.
+// The same for its rows and log, once the head is good: whether a Core can attach to it and
+// check_all() can find the rest. Takes back an uncommitted turn first, as attaching does.
 std::string rows_refusal(std::span<std::byte> state);
 
 class RowsAhead;
@@ -64,16 +64,16 @@ class Tap;
 class Core {
   public:
     // Attaches to a formatted STATE: takes back an uncommitted turn, rebuilds what is derived,
-    // keeps a pledge that is owed.
-    // A committed turn whose stores may be missing keeps them: staged_stores() lists them until
-    // the next begin_turn. `state` outlives the core. `hash_seed` should be no client's to guess:
-    // keys and names of slots are theirs to choose. No decision depends on it.
+    // keeps a pledge that is owed. A committed turn whose stores may be missing keeps them:
+    // staged_stores() lists them until the next begin_turn. `state` outlives the core. Clients must
+    // not be able to guess `hash_seed`, because they choose keys and slot names. No decision
+    // depends on it.
     explicit Core(std::span<std::byte> state, uint64_t hash_seed = 0);
     ~Core();
-    // The same for a STATE that may not be sound, with check_all() at once: each row is looked at
-    // for all three while it is warm, so many rows of each table at a time. Null where there is
-    // nothing to attach to, with *refusal set. What rows_refusal() has to say comes first. `ahead`
-    // may have looked at slots and leases already (row_look.hpp); null: nobody has.
+    // The same for a STATE that may not be sound, with check_all() at once: each row gets all three
+    // looks while it is in the cache, so many rows of each table at a time. Null where there is
+    // nothing to attach to, with *refusal set. Errors of rows_refusal() come first. `ahead` may
+    // have looked at slots and leases already (row_look.hpp); null: no other thread has.
     static constexpr uint32_t kRowsAtOnce = 512;
     struct Refusal {
         std::string unsound;             // what rows_refusal() is about, though perhaps another row
@@ -92,8 +92,8 @@ class Core {
     void decide();
     void commit();  // one release store: from here on the turn has happened
     void clear();   // its stores are done; decisions stay readable until the next begin_turn
-    // A cut, a death, a growing pool or an undecided one to go on with: a turn is wanted without
-    // new commands. Instants are next_turn()'s.
+    // A cut, a death, or a growing or undecided pool goes on: a turn is needed without new
+    // commands. Work at a later instant is next_turn()'s.
     [[nodiscard]] bool work_left() const;
     // The last turn is not over: it was cut, or another pass of it follows. The next one goes on
     // with it, at its time; commands wait until then.
@@ -105,8 +105,8 @@ class Core {
     [[nodiscard]] TimeNs next_turn() const;
     // The next instant at which a timer is due.
     [[nodiscard]] TimeNs next_due() const;
-    // The next instant at which a balance changes what a pass may do. What is decided depends on
-    // when a turn looks at it, not on who has asked for that turn.
+    // The next instant at which a balance changes what a pass may do. A decision depends on when a
+    // turn looks at the balance, not on what has caused that turn.
     [[nodiscard]] TimeNs next_crossing() const;
     // Commands should wait for the next turn: the log is three quarters full.
     [[nodiscard]] bool turn_full() const;
@@ -122,7 +122,7 @@ class Core {
     shm::Reason delete_pool(uint32_t row, bool when_unused = false);
     // Creates or changes an account. False with *why set (names what is wrong).
     bool set_account(const AccountConfig& config, std::string* why);
-    // Its leases stay; nothing happens to one that is not configured.
+    // Its leases stay; an account that is not configured is left as it is.
     void delete_account(std::string_view name);
     bool reset_balance(std::string_view name, std::span<const int64_t> balance, std::string* why);
     // Returns the session's row; kNoRow with *why set: the table is full, or no account may have
@@ -145,10 +145,11 @@ class Core {
     void apply(const Unassign& unassign);
     void apply(const UpdateClaim& update);
 
-    // From the next command on; null = nobody. Between turns; it outlives the core, or leaves.
+    // From the next command on; null = no tap. Call it between turns; the tap must outlive the
+    // core, or be removed.
     void set_tap(Tap* tap);
 
-    // --- pledges: a grant that is told before its turn, see pledge.cpp
+    // --- pledges: a grant that is published before its turn, see pledge.cpp
     struct Foreseen {
         uint64_t lease;
         uint64_t fence;
@@ -156,8 +157,8 @@ class Core {
         TimeNs interval_ns;
         DecidedSlot slot;
     };
-    // What the claim will get, if it is all that this turn has to do and one idle slot of a counted
-    // pool serves it; false: that cannot be said.
+    // Computes what the claim will get, if it is all that this turn has to do and one idle slot of
+    // a counted pool serves it; false: not foreseeable.
     [[nodiscard]] bool foresee(const Claim& claim, Foreseen* seen) const;
     // The same between turns, of the next one, if no command comes before it and next_due() is
     // still to come.
@@ -168,11 +169,13 @@ class Core {
     [[nodiscard]] bool still_foreseen() const;
     // The next turn's beginning changes no row, whatever the time: that can be asked before it.
     [[nodiscard]] bool begins_plainly() const;
-    // Writes down that what was foreseen is told: from here on it happens, whoever dies. Its room
-    // has been written. The claim is applied next, as the turn's only command.
+    // Records that the foreseen grant is published: from here on it takes effect, also if this
+    // process dies. Its room has been written. The claim is applied next, as the turn's only
+    // command.
     void pledge(const Claim& claim, const shm::Completion& told);
-    // The same in two steps: all but what only the claim itself says, between turns and as long as
-    // no turn begins; then that (user_data, value), in the turn of this time or right before it.
+    // The same in two steps: first everything except what only the claim itself says, between turns
+    // and as long as no turn begins; then that (user_data, value), in the turn of this time or
+    // right before it.
     void draft_pledge(const Claim& claim, const shm::Completion& told);
     void sign_pledge(const shm::Completion& told, TimeNs now);
 
@@ -193,10 +196,10 @@ class Core {
     void set_epoch(uint64_t epoch);  // outside a turn
     // Before the first pool, outside a turn.
     void set_fence_base(uint64_t base);
-    // Not in the log either: broker time − CLOCK_MONOTONIC, for whoever takes over.
+    // Not in the log either: broker time − CLOCK_MONOTONIC, for a successor.
     void set_clock_offset(uint64_t offset);
-    // The entry that is about to be applied. Not in the log: what a broker died of is found in
-    // hand.
+    // The entry that is about to be applied. Not in the log: a successor finds here the entry that
+    // its predecessor died of.
     void set_hand(uint32_t session, uint64_t sequence);
     // After a broker's death, outside a turn: the sequence up to which the session's entries were
     // in hand, 0 = none; a session is counted as often as that has happened running.
@@ -254,16 +257,16 @@ class Core {
     [[nodiscard]] Room room(shm::Table table) const;
     // What a session has of it; of label sets and claims what it may have at most.
     [[nodiscard]] uint32_t held(uint32_t session, shm::Table table) const;
-    // Does a claim or slot with these labels take no label set that is not there?
+    // True if a claim or slot with these labels needs no new label set.
     [[nodiscard]] bool knows_labels(std::span<const std::string_view> labels) const;
     [[nodiscard]] const shm::CountersRow& counters() const;
     [[nodiscard]] uint32_t first_waiting(uint32_t pool) const;  // claim row, or kNoRow
     [[nodiscard]] uint32_t oldest_lease(uint32_t pool) const;   // lease row, or kNoRow
     // Copies an arena chain's bytes to `out` (at least `size` bytes).
     void copy_chain(uint32_t chain, uint32_t size, std::byte* out) const;
-    // Where the grants of those leases lie in their sessions' DOWN that stood there when this core
-    // began, by row: whoever takes them over need not go through a table that no cache holds once
-    // more. To be asked for once.
+    // Where the grants of leases lie in their sessions' DOWN, by row, for leases that existed when
+    // this core began: so a takeover need not read a table that no cache holds a second time. Call
+    // it once.
     struct HeldRoom {
         uint32_t session;
         uint32_t first;  // line
@@ -287,12 +290,12 @@ class Core {
     [[nodiscard]] std::span<const uint32_t> touched_pools() const;
     [[nodiscard]] bool draining() const;
 
-    // Everything in the list of invariants that rows and derived structures can show. Empty if
-    // all holds, else one sentence per violation.
+    // All listed invariants that rows and derived structures can show. Empty if all hold, else one
+    // sentence per violation.
     [[nodiscard]] std::vector<std::string> check_all() const;
 
     // The same for rows and what they name, `rows` of them from the cursor on, for a core that
-    // serves: what is true of a row whatever the other rows say. The cursor ends at 0.
+    // serves: what holds for a row whatever the other rows say. The cursor ends at 0.
     [[nodiscard]] std::vector<std::string> check_slice(uint64_t* cursor, uint32_t rows) const;
 
     struct Parts;  // parts.hpp; for the core's own files
@@ -301,7 +304,7 @@ class Core {
     explicit Core(std::unique_ptr<Parts> parts);
 
     std::unique_ptr<Parts> parts_;
-    Tap* tap_ = nullptr;  // who hears the commands
+    Tap* tap_ = nullptr;  // observes the commands
 };
 
 inline uint64_t row_id(uint32_t generation, uint32_t row) {

@@ -1,5 +1,5 @@
-// broker/core/decide.cpp -- the end of a turn, in its order: what goes on from earlier turns, the
-// timers, the pass, the news.
+// broker/core/decide.cpp -- ends a turn:
+// work of earlier turns, due timers, the pass, then the news.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/parts.hpp"
 

@@ -1,7 +1,8 @@
-// broker/core/decision.hpp -- the outputs of the core: plain data, everything it ever decides.
+// broker/core/decision.hpp -- defines the core's decisions:
+// plain data, and its only output.
 //
-// Decisions of a turn stand in the order in which they were made. Lists of slots stand beside
-// them in one vector, as they were then; a decision holds its place there.
+// A turn's decisions stand in the order in which they were made. Their lists of slots stand beside
+// them in one vector, with the slots as they were at that time; a decision holds its place in it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -22,8 +23,8 @@ enum class DecisionKind : uint8_t {
                // reason kDone: its last one
     kGrant,    // a claim's end: session, tag, lease, fence, value = interval, slots
     kEnd,      // a claim's end without a grant: session, tag, outcome, reason, value
-    kAdopted,  // session, user_data, tag, lease, fence, value = interval, slots; then kLeaseEnd
-               // to whoever held it
+    kAdopted,  // session, user_data, tag, lease, fence, value = interval, slots; then kLeaseEnd to
+               // the previous holder
     kLeaseGrace,  // to a holder: session, tag, lease, fence: expired, grace until `value`; kNever =
                   // until its room is wanted
     kKill,        // the holder's process: session, lease, fence; once committed
@@ -43,7 +44,7 @@ struct Decision {
     DecisionKind kind;
     shm::Outcome outcome = shm::Outcome::kNone;
     shm::Reason reason = shm::Reason::kOk;
-    uint32_t session = shm::kNoRow;  // whom it is told; kNoRow = nobody
+    uint32_t session = shm::kNoRow;  // the session it is sent to; kNoRow = none
     uint32_t pool = shm::kNoRow;
     uint16_t tag = 0;
     uint16_t units = 0;
@@ -60,15 +61,15 @@ struct Decision {
     uint32_t slots_begin = 0;
     uint32_t slots_count = 0;
     uint32_t room = shm::kNoRow;
-    uint32_t holder_uid = shm::kNoRow;  // of whoever holds what was wanted
+    uint32_t holder_uid = shm::kNoRow;  // of the holder of what was wanted
     uint32_t holder_pid = 0;
     bool provision = false;  // kGrant, kAssign, kPulled: a provisionable label is missing
     bool is_void = false;    // kRefund: the account is gone
-    bool pledged = false;    // kGrant: it has been told already
+    bool pledged = false;    // kGrant: it has been published already
     bool has_class = false;  // kGrant, in a pool ordered by account: it is to_class
     uint8_t from_class = 0;
     uint8_t to_class = 0;
-    uint64_t holder_claim = 0;  // its claim's number, 0 = nobody's
+    uint64_t holder_claim = 0;  // its claim's number, 0 = no holder
     uint64_t holder_age_ns = 0;
     // kAnswer: the bytes; kAssign: none, Core::payload() reads them. Valid as long as the spans
     // of the command are.
@@ -81,7 +82,7 @@ struct DecidedSlot {
     uint32_t number;  // within the pool
 };
 
-// A lease lives again whose holder has been told that it expired: it is told so by its event word.
+// A lease lives again after its holder was told that it expired: its event word tells the holder.
 struct Revival {
     size_t place;  // the decision that comes next
     uint32_t session;

@@ -1,4 +1,4 @@
-// broker/core/decision_sum.cpp -- every field, one after the other.
+// broker/core/decision_sum.cpp -- adds up every field of a decision, one after the other.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/decision_sum.hpp"
 

@@ -1,5 +1,4 @@
-// broker/core/decision_sum.hpp -- a decision as one number, so that two can be told apart without
-// being kept.
+// broker/core/decision_sum.hpp -- hashes a decision, so that two compare without being kept.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,7 +8,7 @@
 
 namespace dibs::core {
 
-// Of everything that it says, its lists included, and nothing of where they lie. One of this turn.
+// Sums every field and the lists, but not the places where they lie. For a decision of this turn.
 uint32_t sum_of(const Core& core, const Decision& decision);
 
 }  // namespace dibs::core

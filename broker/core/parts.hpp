@@ -1,8 +1,8 @@
-// broker/core/parts.hpp -- the scheduler's parts, and which file does what.
+// broker/core/parts.hpp -- declares the scheduler's internal state and names each part's file.
 //
 // Rows live in STATE and are written through `edit`; everything else here is derived from rows and
-// rebuilt by rebuild(). The functions are grouped by the noun that they serve; each group is
-// defined in the file of that name. docs/scheduling.md is what they implement.
+// rebuilt by rebuild(). The functions are grouped by the noun that they serve; the file of that
+// name defines the group. They implement docs/scheduling.md.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -52,8 +52,8 @@ inline uint64_t sum_or_never(uint64_t from_ns, uint64_t interval_ns) {
     return sum_ns >= from_ns && sum_ns != kNever ? sum_ns : kNever - 1;
 }
 
-// May so many more workers of the pool be asked? A claim for more than its unconfirmed_max, which
-// was higher when it came, is served when nobody is.
+// May so many more workers of the pool be asked? A claim for more than unconfirmed_max, which was
+// higher when it came, is served when no worker is being asked.
 inline bool may_ask(const shm::PoolRow& pool, uint32_t workers) {
     return pool.unconfirmed == 0 || pool.unconfirmed + workers <= pool.unconfirmed_max;
 }
@@ -351,7 +351,7 @@ struct Core::Parts {
     void give_back(uint32_t slot, bool confirmed, bool broken);
     void give_back_chain(uint32_t first, bool confirmed, bool broken, uint32_t except);
     void remove_slot(uint32_t slot);
-    bool tell_revoke(uint32_t slot);  // false: it has no worker who could be told
+    bool tell_revoke(uint32_t slot);  // false: it has no worker to notify
 
     // slot_chains.cpp
     void lease_slots(std::span<const uint32_t> slots);

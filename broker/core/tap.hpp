@@ -1,9 +1,9 @@
-// broker/core/tap.hpp -- somebody who hears every command that the core is given.
+// broker/core/tap.hpp -- the interface that observes every command the core applies.
 //
-// A command is heard as it is applied, with spans that are valid during the call only; one that
-// makes or changes a pool or an account, or opens a session, once it is known to be no error: what
-// is refused changes nothing. The turn it belongs to is the core's open one, at Core::now(); of
-// each turn the commit is heard, whether or not there were commands.
+// The tap sees a command as it is applied, with spans that are valid during the call only. It sees
+// a command that makes or changes a pool or an account, or opens a session, once the core knows
+// that it is no error: a refused command changes nothing. The command belongs to the core's open
+// turn, at Core::now(); the tap sees the commit of every turn, with or without commands.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// broker/ctl/arguments.cpp -- CLI11 behind a narrow door.
+// broker/ctl/arguments.cpp -- hides CLI11 behind a small interface.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/arguments.hpp"
 

@@ -1,5 +1,5 @@
-// broker/ctl/arguments.hpp -- the arguments of one subcommand. Keeps the parser's headers, which
-// take seconds to compile, in one translation unit.
+// broker/ctl/arguments.hpp -- the arguments of one subcommand.
+// Keeps the parser's headers, which take seconds to compile, in one translation unit.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

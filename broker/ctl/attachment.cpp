@@ -1,4 +1,4 @@
-// broker/ctl/attachment.cpp -- attaching, and what to say when that fails.
+// broker/ctl/attachment.cpp -- attaches to the broker, and words why that fails.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/attachment.hpp"
 
@@ -49,7 +49,7 @@ std::string denied(const std::string& path) {
     }
     const std::string whom = what + ": it is for user " + owner + " and group " +
                              group_name(status.st_gid) + " (mode " + mode.data() + "); ask ";
-    // Nobody should join root's group for this.
+    // No user should join root's group for this.
     if (status.st_gid == 0) return whom + "for a dibsd that runs with a group of its own";
     return whom + "to be added to the group " + group_name(status.st_gid);
 }

@@ -1,5 +1,5 @@
-// broker/ctl/attachment.hpp -- a session with the broker for a subcommand: what goes wrong is a
-// Failure that says what, where and what to do.
+// broker/ctl/attachment.hpp -- a subcommand's session with the broker.
+// An error is a Failure that says what went wrong, where, and what to do.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -35,7 +35,7 @@ Failure unreachable(const std::string& path, int error);
 std::string against_policy(const std::string& what, const std::string& keys);
 // There is no pool of that name; `names` are those that exist.
 Failure no_pool(const std::string& name, const std::vector<std::string>& names);
-// What to say of an account that nobody has configured: those that are, and the nearest.
+// The error for an account that is not configured: the configured ones, and the nearest name.
 Failure no_account(const std::string& name, const std::vector<std::string>& known);
 
 class Attachment {

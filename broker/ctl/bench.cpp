@@ -1,7 +1,7 @@
-// broker/ctl/bench.cpp -- `dibs bench`: how long a claim on this broker takes, now, from here.
+// broker/ctl/bench.cpp -- `dibs bench`: measures how long a claim on this broker takes now.
 //
-// One claim and its release after the other, through the library, as any program would. What the
-// machine could do at best is measured elsewhere (benchmarks/).
+// One claim and its release after the other, through the library, as any program would. benchmarks/
+// measures what the machine can do at best.
 // SPDX-License-Identifier: Apache-2.0
 #include <time.h>
 

@@ -1,5 +1,5 @@
-// broker/ctl/command_path.cpp -- a walk through $PATH, before anything is claimed or started: who
-// has waited for a slot should not learn only then that the command was misspelt.
+// broker/ctl/command_path.cpp -- searches $PATH before anything is claimed or started.
+// A user who has waited for a slot should not learn only then that the command was misspelt.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/command_path.hpp"
 

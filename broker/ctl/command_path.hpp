@@ -1,4 +1,4 @@
-// broker/ctl/command_path.hpp -- the program that a command names.
+// broker/ctl/command_path.hpp -- finds the program that a command names.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,7 +6,8 @@
 
 namespace dibs::ctl {
 
-// The file that execvp(3) would run. Failure: 127 if there is none, 126 if it cannot be executed.
+// The file that execvp(3) would run. Failure: 127 if no file is found, 126 if it cannot be
+// executed.
 std::string find_command(const std::string& name);
 
 }  // namespace dibs::ctl

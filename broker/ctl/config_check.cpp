@@ -1,5 +1,4 @@
-// broker/ctl/config_check.cpp -- `dibs config check`: what is wrong with a configuration, before a
-// broker reads it.
+// broker/ctl/config_check.cpp -- `dibs config check`: reports mistakes in a configuration file.
 // SPDX-License-Identifier: Apache-2.0
 #include <charconv>
 #include <cstdio>

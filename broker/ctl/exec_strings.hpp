@@ -1,5 +1,4 @@
-// broker/ctl/exec_strings.hpp -- lists of strings as execve wants them, and an environment with
-// something added.
+// broker/ctl/exec_strings.hpp -- builds the argument and environment lists of execve.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

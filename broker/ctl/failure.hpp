@@ -1,5 +1,4 @@
-// broker/ctl/failure.hpp -- why a subcommand cannot go on: a sentence and the exit code it ends
-// with.
+// broker/ctl/failure.hpp -- an error that ends a subcommand: a sentence and an exit code.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// broker/ctl/file_kind.cpp -- magic numbers, and lines that only one kind of file has.
+// broker/ctl/file_kind.cpp -- recognises files by magic numbers and typical lines.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/file_kind.hpp"
 
@@ -37,7 +37,7 @@ bool is_comment(std::string_view line) {
     return line.empty() || line.starts_with('#') || line.starts_with("//");
 }
 
-// By the first line that says it; what lies behind that one is for whoever reads it.
+// Decides by the first line that tells the kind; the text behind that line is for the parser.
 FileKind kind_of_text(std::string_view bytes) {
     bool said = false;
     for (size_t at = 0; at < bytes.size();) {

@@ -1,5 +1,4 @@
-// broker/ctl/file_kind.hpp -- what a file is that is not what it was taken for, and which command
-// reads it.
+// broker/ctl/file_kind.hpp -- says what a wrong file really is, and which command reads it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

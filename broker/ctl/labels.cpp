@@ -1,4 +1,4 @@
-// broker/ctl/labels.cpp -- the rules of dibs/dibs.h for labels and names.
+// broker/ctl/labels.cpp -- applies the rules of dibs/dibs.h for labels and names.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/labels.hpp"
 

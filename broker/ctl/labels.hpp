@@ -1,4 +1,4 @@
-// broker/ctl/labels.hpp -- labels and names as they are typed: what is wrong with them, and where.
+// broker/ctl/labels.hpp -- checks typed labels and names, and says what is wrong where.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

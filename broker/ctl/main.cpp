@@ -1,4 +1,4 @@
-// broker/ctl/main.cpp -- `dibs`: a table of subcommands.
+// broker/ctl/main.cpp -- `dibs`: finds the subcommand in a table and runs it.
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 
@@ -67,7 +67,8 @@ constexpr Subcommand kSubcommands[] = {
     {"worker", "offer processes of a command as slots", dibs::ctl::run_worker},
 };
 
-// Nothing is offered for a mistyped word that would end, replace or hold up what others have.
+// A mistyped word gets no suggestion of a command that would end, replace or hold up other users'
+// leases.
 bool changes_things(std::string_view name) {
     static constexpr std::array kChanging = {std::string_view("cancel"),
                                              std::string_view("drain"),
@@ -163,10 +164,9 @@ int dispatch(int argc, char** argv) {
     return dibs::ctl::kExitUsage;
 }
 
-// A descriptor that was closed would be the next one that is opened: a socket, or a client's
-// segment, and what is printed would go into it. What stands in for an output is open for reading,
-// so that whoever prints, this tool or a command that it starts, is told EBADF, as if it were
-// closed.
+// A closed descriptor's number would be used by the next open: a socket, or a client's segment, and
+// output would go into it. The stand-in for an output is open for reading, so that a write to it,
+// by this tool or a command that it starts, fails with EBADF, as if it were closed.
 bool open_standard_streams() {
     for (int fd = 0; fd < 3; ++fd) {
         if (fcntl(fd, F_GETFD) >= 0) continue;
@@ -175,7 +175,8 @@ bool open_standard_streams() {
     return true;
 }
 
-// What is still to be written, and what was not. Who stops reading ends it quietly.
+// Writes what is left, and reports what was not written. A reader that stops reading ends it
+// quietly.
 int finish(int code) {
     const bool failed = std::ferror(stdout) != 0;
     const bool flushed = std::fflush(stdout) == 0;

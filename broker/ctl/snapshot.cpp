@@ -1,5 +1,5 @@
-// broker/ctl/snapshot.cpp -- `dibs snapshot`: one consistent picture of a pool's counters, from the
-// memory that the broker publishes.
+// broker/ctl/snapshot.cpp -- `dibs snapshot`: prints one consistent snapshot of a pool's counters.
+// It reads them from the memory that the broker publishes.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/attachment.hpp"
 #include "broker/ctl/failure.hpp"

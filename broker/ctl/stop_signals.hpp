@@ -1,8 +1,8 @@
 // broker/ctl/stop_signals.hpp -- the signals that end a subcommand in order.
 //
-// TERM, INT and HUP; but who starts it may have had INT or HUP ignored, as nohup(1) and a shell's
-// background job do: then they end nothing. Once blocked, a signal is told whether it is ignored or
-// not, so that is asked before.
+// These are TERM, INT and HUP. The parent process may have had INT or HUP ignored, as nohup(1) and
+// a shell's background job do: then they end nothing. Once blocked, a signal is delivered whether
+// it is ignored or not, so the disposition is read before.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

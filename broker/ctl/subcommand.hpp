@@ -1,4 +1,4 @@
-// broker/ctl/subcommand.hpp -- what a subcommand of `dibs` is: a function in a file of its own.
+// broker/ctl/subcommand.hpp -- declares the subcommands of `dibs`, each a function in its own file.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

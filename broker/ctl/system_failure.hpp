@@ -1,4 +1,4 @@
-// broker/ctl/system_failure.hpp -- a system call that failed where it must not: dibs itself failed.
+// broker/ctl/system_failure.hpp -- reports a system call that must not fail: dibs itself failed.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// broker/ctl/version.cpp -- `dibs version`: the tool's, and the broker's if one answers.
+// broker/ctl/version.cpp -- `dibs version`: prints the tool's version, and a running broker's.
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
 

@@ -1,4 +1,4 @@
-// broker/journal/decision_text.cpp -- one function per kind of decision.
+// broker/journal/decision_text.cpp -- writes decisions as JSON, one function per kind.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/journal/decision_text.hpp"
 
@@ -115,7 +115,7 @@ void write_preempt(JsonText& json,
     write_cost(json, cost);
 }
 
-// The account of the victim has it back; if that is gone, nobody has.
+// The victim's account gets it back; if that account is gone, it is lost.
 void write_refund(JsonText& json,
                   const Decision& decision,
                   const NameTables& names,
@@ -191,7 +191,7 @@ void write_lease_grace(JsonText& json, const Decision& decision, const NameTable
     json.text("claim", names.claim(decision.claim));
     write_session(json, decision, names);
     json.number("fence", decision.fence);
-    // Of a lazy lease, whose end no instant decides, there is none.
+    // A lazy lease has none: no instant decides its end.
     if (decision.value != shm::kNever) json.number("until_ns", decision.value);
     if (decision.reason != shm::Reason::kOk) json.text("reason", reason_word(decision.reason));
 }

@@ -1,8 +1,7 @@
-// broker/journal/decision_text.hpp -- a decision of the core as one line of JSON, with the names
-// that the journal's author gave to things.
+// broker/journal/decision_text.hpp -- writes a decision as a line of JSON with the journal's names.
 //
-// The text depends on the decision and the names alone, so that two schedulers that decide the
-// same print the same. docs/scenarios.md lists the fields of every kind.
+// The text depends on the decision and the names alone, so that two schedulers that decide the same
+// print the same. docs/scenarios.md lists the fields of every kind.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -31,7 +30,7 @@ struct Operation {
 struct NameTables {
     std::vector<std::string> pools;                              // by row
     std::vector<std::string> sessions;                           // by row
-    std::vector<std::string> claims;                             // by number; 0 is nobody's
+    std::vector<std::string> claims;                             // by number; 0 is no claim's
     std::map<std::pair<uint32_t, uint32_t>, std::string> slots;  // by (pool row, number)
     std::vector<Operation> operations;                           // by user_data
     std::vector<std::string> accounts;                           // by row

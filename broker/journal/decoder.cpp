@@ -1,4 +1,4 @@
-// broker/journal/decoder.cpp -- one function per command.
+// broker/journal/decoder.cpp -- applies recorded commands to a core, one function per command.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/journal/decoder.hpp"
 
@@ -62,7 +62,7 @@ void give_session(core::Core& core, const Given& given) {
     if (row == shm::kNoRow) throw JournalError(why);
 }
 
-// It is told before its turn here, too: nobody listens.
+// Here, too, it is published before its turn, without a client.
 void pledge(core::Core& core, const core::Claim& claim) {
     core::Core::Foreseen seen{};
     if (!core.foresee(claim, &seen)) {

@@ -1,8 +1,7 @@
-// broker/journal/decoder.hpp -- the commands of a recording: what a live broker's core was given,
-// given to another one.
+// broker/journal/decoder.hpp -- applies a recording's commands to another core.
 //
-// Rows, tags and ids stand as they were. They are looked at before the core is given them: a broker
-// checks what it feeds the core, and a file may have been changed since.
+// Rows, tags and ids stand as they were. They are checked before the core sees them: a broker
+// checks what it feeds the core, and the file may have been changed since.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// broker/journal/encoder.cpp -- a line for each command.
+// broker/journal/encoder.cpp -- writes a line for each command.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/journal/encoder.hpp"
 

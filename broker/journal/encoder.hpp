@@ -1,9 +1,9 @@
-// broker/journal/encoder.hpp -- what the core is given, as lines of a binary journal.
+// broker/journal/encoder.hpp -- writes the core's commands as lines of a binary journal.
 //
 //   turn_opens · given … · turn_closed     turn_opens · given … · turn_closed     …
 //
-// Turns as they are, cut ones too, each with a sum of every decision that it made: whoever plays
-// the lines sees at once whether it decides the same. Commands are copied while they are valid.
+// The turns stand as they were, cut ones too, each with a checksum of every decision that it made:
+// a replay sees at once whether it decides the same. Commands are copied while they are valid.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// broker/journal/expectation.cpp -- comparing JSON with JSON.
+// broker/journal/expectation.cpp -- compares JSON with JSON.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/journal/expectation.hpp"
 

@@ -1,9 +1,9 @@
-// broker/journal/expectation.hpp -- decisions and rows against what a scenario says of them.
+// broker/journal/expectation.hpp -- compares decisions and rows with what a scenario expects.
 //
-// An expectation names the fields that matter: each of them must be there with that value, others
-// are not looked at. Decisions are taken one by one, in the order in which they were made, and
-// none may be left over when the next turn opens; only "demand" may go by unnoticed, since it
-// follows from the rest.
+// An expectation names the fields that matter: each of them must be there with that value, other
+// fields are not looked at. Decisions are taken one by one, in the order in which they were made,
+// and all must be taken when the next turn opens; only "demand" may stay untaken, since it follows
+// from the rest.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// broker/journal/journal_error.hpp -- what is wrong with a journal.
+// broker/journal/journal_error.hpp -- an error found in a journal.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// broker/journal/journal_instant.hpp -- an instant that a journal's line may name.
+// broker/journal/journal_instant.hpp -- checks an instant that a journal's line names.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

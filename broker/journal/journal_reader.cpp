@@ -1,4 +1,4 @@
-// broker/journal/journal_reader.cpp -- parsing, verifying, and the rules that a schema cannot say.
+// broker/journal/journal_reader.cpp -- parses and verifies lines, with rules no schema can state.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/journal/journal_reader.hpp"
 
@@ -54,8 +54,8 @@ int64_t value_of(const flatbuffers::Table& table, const flatbuffers::FieldDef& f
     }
 }
 
-// Throws if `table` or a table in it has a field that is marked (later), or one of an enum with a
-// number that is none of its values.
+// Throws if `table` or a table in it has a field that is marked (later), or an enum field with an
+// invalid number.
 void refuse_unfit(const flatbuffers::Table& table,
                   const flatbuffers::StructDef& definition,
                   const std::string& path);

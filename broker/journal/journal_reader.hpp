@@ -1,4 +1,4 @@
-// broker/journal/journal_reader.hpp -- a journal, line by line, as checked FlatBuffers tables.
+// broker/journal/journal_reader.hpp -- reads a journal line by line as checked FlatBuffers tables.
 //
 // The JSON form is one object per line; empty lines and lines that begin with "//" or "#" are
 // comments. The binary form is "DJN1", then size-prefixed buffers of the same table; its "line"

@@ -1,4 +1,4 @@
-// broker/journal/journal_run.cpp -- from the reader to the replayer, or to the other form.
+// broker/journal/journal_run.cpp -- feeds a journal to the replayer, or converts it.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/journal/journal_run.hpp"
 
@@ -29,8 +29,8 @@ bool is_last(JournalReader& journal, const journal::RecordingEnds& end, uint64_t
                       [](uint8_t byte, char other) { return byte == static_cast<uint8_t>(other); });
 }
 
-// A byte of it that no decision depends on may have been changed, too. What cannot be read is told
-// where it is played.
+// A byte of it that no decision depends on may have been changed, too. Unreadable lines are
+// reported when they are replayed.
 void refuse_changed(JournalReader& journal) {
     if (!journal.is_binary()) return;
     uint64_t sum = 0;

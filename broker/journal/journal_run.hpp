@@ -1,4 +1,4 @@
-// broker/journal/journal_run.hpp -- what can be done with a whole journal: run it, convert it.
+// broker/journal/journal_run.hpp -- runs, checks or converts a whole journal.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

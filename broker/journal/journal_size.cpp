@@ -1,4 +1,4 @@
-// broker/journal/journal_size.cpp -- counting before running.
+// broker/journal/journal_size.cpp -- counts a journal's rows before it runs.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/journal/journal_size.hpp"
 
@@ -110,7 +110,7 @@ core::Limits limits_of(JournalReader& journal, uint64_t memory_max) {
             break;
         }
     } catch (const JournalError&) {
-        // It is told when that line's turn comes.
+        // The error is reported when that line is replayed.
     }
     journal.rewind();
     if (too_many != 0) {

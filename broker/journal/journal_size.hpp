@@ -1,4 +1,4 @@
-// broker/journal/journal_size.hpp -- how many rows a journal needs.
+// broker/journal/journal_size.hpp -- computes how many rows a journal needs.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

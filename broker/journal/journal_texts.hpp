@@ -1,4 +1,4 @@
-// broker/journal/journal_texts.hpp -- strings of a journal's line, valid as long as the line is.
+// broker/journal/journal_texts.hpp -- gives views of a line's strings, valid as long as the line.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,7 +11,7 @@ namespace dibs::ctl {
 
 using Strings = flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>;
 
-// Empty where there is none.
+// Empty for a missing string.
 inline std::string_view view(const flatbuffers::String* text) {
     return text == nullptr ? std::string_view() : text->string_view();
 }

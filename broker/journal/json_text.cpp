@@ -1,4 +1,4 @@
-// broker/journal/json_text.cpp -- JSON as text: commas, quotes, escapes.
+// broker/journal/json_text.cpp -- writes JSON text: commas, quotes, escapes.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/journal/json_text.hpp"
 

@@ -1,5 +1,4 @@
-// broker/journal/json_text.hpp -- writes one line of JSON, keys in the order in which they are
-// given.
+// broker/journal/json_text.hpp -- writes one line of JSON, with keys in the caller's order.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

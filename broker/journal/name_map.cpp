@@ -1,4 +1,4 @@
-// broker/journal/name_map.cpp -- naming and learning.
+// broker/journal/name_map.cpp -- adds names to the map and learns ids from decisions.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/journal/name_map.hpp"
 
@@ -181,7 +181,7 @@ void NameMap::move_claim(const core::Decision& adopted) {
     sessions_[claim.session].tags[claim.tag] = true;
 }
 
-// A lease that its holder ends is told to nobody but by the result.
+// A lease that its holder ends is reported by the result only.
 void NameMap::learn_result(const core::Decision& decision) {
     if (decision.reason != shm::Reason::kOk) return;
     const Operation& operation = names_.operations.at(decision.user_data);

@@ -1,9 +1,8 @@
-// broker/journal/name_map.hpp -- who is who in a journal: its author's names on one side; rows,
-// numbers, tags and ids on the other.
+// broker/journal/name_map.hpp -- maps a journal's names to rows, numbers, tags and ids.
 //
-// What only the scheduler knows (a lease's id and fence, a slot's id and round) is learned from
-// its decisions, as a client and a worker learn it. Tags are handed out as the client library
-// does: the lowest that is free.
+// The author of the journal chose the names. What only the scheduler knows (a lease's id and fence,
+// a slot's id and round) is learned from its decisions, as a client and a worker learn it. Tags are
+// handed out as the client library does: the lowest that is free.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -49,7 +48,7 @@ class NameMap {
     // The same name again is the same slot announced again.
     Slot& add_slot(const std::string& name, const std::string& session);
 
-    // Throw JournalError if there is none.
+    // Throw JournalError for an unknown name.
     Session& live_session(const std::string& name);
     [[nodiscard]] const Claim& claim(const std::string& name) const;
     [[nodiscard]] const Slot& slot(const std::string& name) const;

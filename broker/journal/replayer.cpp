@@ -1,4 +1,4 @@
-// broker/journal/replayer.cpp -- the turn, and one function per command.
+// broker/journal/replayer.cpp -- replays turns, with one function per command.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/journal/replayer.hpp"
 
@@ -101,7 +101,7 @@ void Replayer::apply(const journal::Line& line) {
     const bool first = std::exchange(first_, false);
     if (line.limits() != nullptr) {
         if (!first) throw JournalError("\"limits\" is not the journal's first command");
-        return;  // whoever made this replayer has read them
+        return;  // the creator of this replayer has read them
     }
     if (line.state() != nullptr) {
         if (!first) throw JournalError("\"state\" is not the journal's first command");

@@ -5,8 +5,8 @@
 // command "turn". A turn that the undo log cuts goes on at once, so that a cut is not seen.
 //
 // A recording of a live broker (it begins with "state") has the broker's turns instead, cut ones
-// too, and what was decided in each: it is played to the same decisions, or the first that is
-// another one is an error.
+// too, and the decisions of each: replay must make the same decisions, and the first that differs
+// is an error.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -42,7 +42,7 @@ class Replayer {
     [[nodiscard]] std::vector<uint8_t> snapshot();
     void go_on_from(std::span<const uint8_t> snapshot);
 
-    // Somebody hears what is played, until a state is gone on from.
+    // A tap observes what is replayed, until a state is loaded.
     void set_tap(core::Tap* tap) { core_->set_tap(tap); }
     // Among the decisions, a line where a turn opens.
     void tell_turns() { tells_turns_ = true; }
@@ -92,12 +92,12 @@ class Replayer {
     void apply(const journal::Pull& pull);
     void apply(const journal::Unassign& unassign);
     void apply(const journal::UpdateClaim& update);
-    // The number of a claim that is named by who may not know it; 0 = it never was.
+    // The number of a named claim that may be unknown; 0 = it never was.
     [[nodiscard]] uint64_t number_of(const flatbuffers::String* claim) const;
     void learn_worker(uint32_t pool, std::string_view worker);
     void learn_account(const core::Decision& decision);
 
-    // The row of a pool; kNoRow where there is none: that is the scheduler's to reject.
+    // The row of a pool; kNoRow for an unknown one: the scheduler rejects it.
     [[nodiscard]] uint32_t pool_row(const flatbuffers::String* name) const;
     // The session that an operation names, or else the one that it would come from.
     uint32_t speaker(const flatbuffers::String* named, const std::string& otherwise);

@@ -1,4 +1,4 @@
-// broker/journal/replayer_accounts.cpp -- the commands of pools ordered by account.
+// broker/journal/replayer_accounts.cpp -- replays the commands of pools ordered by account.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/journal/journal_error.hpp"
 #include "broker/journal/journal_instant.hpp"

@@ -1,5 +1,4 @@
-// broker/journal/replayer_recording.cpp -- states as snapshots, and the turns of a live
-// broker, played and compared.
+// broker/journal/replayer_recording.cpp -- replays a live broker's turns and compares decisions.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <string>
@@ -43,7 +42,7 @@ void Replayer::apply(const journal::State& state) {
         map_.name_pool(row, {pool.name, pool.name_size});
     }
     recording_ = true;
-    // Who attaches looks at every pool once, and finds what the broker has found before.
+    // An attached core looks at every pool once, and finds what the broker has found before.
     open_turn();
     settle_turn();
     decisions_.clear();

@@ -1,5 +1,4 @@
-// broker/journal/replayer_steering.cpp -- what an administrator does: drains, deletes pools, ends
-// and renews what others hold.
+// broker/journal/replayer_steering.cpp -- replays an administrator's drains and steering.
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
 

@@ -1,4 +1,4 @@
-// broker/journal/scenario.cpp -- commands to the replayer, expectations to their comparison.
+// broker/journal/scenario.cpp -- passes commands to the replayer and expectations to comparison.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/journal/scenario.hpp"
 

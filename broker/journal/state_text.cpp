@@ -1,4 +1,4 @@
-// broker/journal/state_text.cpp -- one function per table.
+// broker/journal/state_text.cpp -- writes rows as JSON, one function per table.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/journal/state_text.hpp"
 

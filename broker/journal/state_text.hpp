@@ -1,4 +1,4 @@
-// broker/journal/state_text.hpp -- the scheduler's rows as lines of JSON, with the author's names.
+// broker/journal/state_text.hpp -- writes the scheduler's rows as JSON with the journal's names.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

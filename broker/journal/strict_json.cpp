@@ -1,5 +1,4 @@
-// broker/journal/strict_json.cpp -- a line of JSON, read once more by a parser that reads nothing
-// else, beside the schema.
+// broker/journal/strict_json.cpp -- parses a line a second time, strictly, beside the schema.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/journal/strict_json.hpp"
 

@@ -1,8 +1,8 @@
-// broker/journal/strict_json.hpp -- what the schema's parser takes and a journal must not.
+// broker/journal/strict_json.hpp -- refuses lines that only a lax JSON parser accepts.
 //
-// It reads more than JSON: quotes of one kind or the other, comments, numbers in quotes and in
-// hexadecimal, a number for a truth, several words of an enum in one text. Who writes such a line
-// did not mean what is read of it.
+// The schema's parser reads more than JSON: quotes of one kind or the other, comments, numbers in
+// quotes and in hexadecimal, a number for a truth, several words of an enum in one text. The author
+// of such a line did not mean what is read from it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

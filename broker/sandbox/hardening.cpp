@@ -1,4 +1,4 @@
-// broker/sandbox/hardening.cpp -- what the broker gives up once it serves.
+// broker/sandbox/hardening.cpp -- drops privileges before the broker serves.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/sandbox/hardening.hpp"
 

@@ -1,7 +1,6 @@
-// broker/sandbox/hardening.hpp -- what the broker gives up once it serves, so that whoever takes it
-// over by its clients' bytes gets little.
+// broker/sandbox/hardening.hpp -- sandboxes the broker, to limit what a hostile client can gain.
 //
-//   no new privileges   nothing that it starts has more rights than it has
+//   no new privileges   no process that it starts has more rights
 //   not dumpable        no core file with its clients' payloads; its uid cannot trace it, or copy
 //                       its descriptors
 //   Landlock            files: reads its configuration, /etc, /proc and libraries; writes the
@@ -9,8 +8,8 @@
 //   system calls        those that the broker, and a keeper that it may have to start, make; no
 //                       sockets but UNIX ones, no new namespaces
 //
-// Each that the kernel cannot give is missing, with the reason, and the broker serves without it.
-// All of it is inherited by a keeper that a hardened broker starts, and by that one's brokers.
+// A measure that the kernel cannot give is left out, with the reason, and the broker serves without
+// it. A keeper that a hardened broker starts inherits all of them, and so do that keeper's brokers.
 //
 // A system call that is not on the list fails as on a kernel without it (ENOSYS): a libc that
 // prefers a newer call then takes its second way. "strict" kills the process instead, so that a
@@ -62,8 +61,8 @@ struct SystemCalls {
 };
 SystemCalls write_down_system_calls(bool strict);
 
-// For this thread and those that it starts: to be called before there are others. `written` may be
-// of another mode, or null: then they are written down here.
+// For this thread and those that it starts: call it before other threads exist. `written` may be of
+// another mode, or null: then they are written down here.
 Hardening harden(const HardeningPlan& plan, const SystemCalls* written = nullptr);
 
 // Its parts. Empty, or why it could not be had.

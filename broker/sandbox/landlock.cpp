@@ -1,8 +1,8 @@
-// broker/sandbox/landlock.cpp -- which files the broker can still reach.
+// broker/sandbox/landlock.cpp -- restricts with Landlock which files the broker can reach.
 //
-// Landlock is asked for its version; of what the plan denies, as much is denied as that version
-// knows. Its calls have no wrappers in libc, and headers of its first version are all that is
-// needed: newer bits are numbers here.
+// The kernel is asked for its Landlock version, and as much of the plan is denied as that version
+// knows. Its calls have no wrappers in libc, and headers of its first version suffice: newer bits
+// are numbers here.
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <linux/landlock.h>

@@ -1,4 +1,4 @@
-// broker/sandbox/multi_user.cpp -- what a broker must be sure of before it serves several users.
+// broker/sandbox/multi_user.cpp -- checks that a broker may safely serve several users.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/sandbox/multi_user.hpp"
 
@@ -42,14 +42,14 @@ std::string folder_of(const std::string& path) {
     return folder.empty() ? "." : folder.string();
 }
 
-// From the root to what a path names, through links, as the kernel goes: whoever can write one of
-// the folders on the way can put something else in its place.
+// From the root to what a path names, through links, as the kernel goes: a user who can write one
+// of the folders on the way can put something else in its place.
 class Way {
   public:
     explicit Way(const std::string& path) { take(path); }
 
-    // Why somebody other than root and the broker can change what lies at its end; empty: nobody
-    // can. What is not there may be anybody's by the time that it is.
+    // Why a user other than root and the broker can change what lies at its end; empty: none can. A
+    // missing file may belong to any user by the time that it exists.
     [[nodiscard]] std::string weakness() {
         std::string why = look("/");
         while (why.empty() && !left_.empty()) {
@@ -63,7 +63,7 @@ class Way {
         }
         return why;
     }
-    // Behind that, of a folder in which names are taken: in a sticky one everybody may take them.
+    // Behind that, for a folder in which names are taken: in a sticky one every user may take them.
     [[nodiscard]] std::string openness() const {
         struct stat about = {};
         if (lstat(at_.c_str(), &about) != 0) return at_.string() + ": " + std::strerror(errno);
@@ -119,14 +119,14 @@ class Way {
     int links_ = 0;
 };
 
-// Shells that let nobody in.
+// Shells that refuse every login.
 bool lets_in(const std::string& shell) {
     const std::string name = std::filesystem::path(shell).filename();
     return name != "nologin" && name != "false" && name != "sync";
 }
 
-// Of a thread: is this uid its real, effective, saved or file system's? It can go back to each. One
-// that is dead, and that its parent has not waited for yet, runs as nobody.
+// For a thread: is this uid its real, effective, saved or file system's? It can go back to each. A
+// dead thread that its parent has not waited for yet does not count.
 bool thread_runs_as(const std::filesystem::path& thread, uint32_t uid) {
     std::ifstream status(thread / "status");
     std::string line;
@@ -152,7 +152,7 @@ bool runs_as(const std::filesystem::path& process, uint32_t uid) {
     return false;
 }
 
-// The first process that runs as `uid` and is no broker or keeper; empty if there is none.
+// The first process that runs as `uid` and is not a broker or keeper, or an empty string.
 std::string other_program_of(uint32_t uid) {
     std::error_code error;
     const auto own = std::filesystem::read_symlink("/proc/self/exe", error);
@@ -162,7 +162,8 @@ std::string other_program_of(uint32_t uid) {
         if (!runs_as(entry.path(), uid)) continue;
         std::error_code unseen;
         const auto program = std::filesystem::read_symlink(entry.path() / "exe", unseen);
-        // A program that cannot be seen (a hardened broker is not dumpable) is told by its name.
+        // A program that cannot be seen (a hardened broker is not dumpable) is recognised by its
+        // name.
         std::string short_name;
         if (unseen) std::getline(std::ifstream(entry.path() / "comm"), short_name);
         if (unseen && !runs_as(entry.path(), uid)) continue;  // it has ended meanwhile
@@ -185,8 +186,8 @@ void check_login(const struct passwd& entry, std::vector<std::string>& obstacles
     }
 }
 
-// Several names may have one uid. Not every database can be listed: who is asked for is found
-// there.
+// Several names may have one uid. Not every database can be listed: a user that is looked up is
+// found there.
 void check_logins(uint32_t uid, std::vector<std::string>& obstacles) {
     if (const struct passwd* entry = getpwuid(uid)) check_login(*entry, obstacles);
     setpwent();

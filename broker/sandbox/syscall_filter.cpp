@@ -1,8 +1,8 @@
-// broker/sandbox/syscall_filter.cpp -- which system calls the broker can still make.
+// broker/sandbox/syscall_filter.cpp -- restricts with seccomp which system calls the broker makes.
 //
-// A list of names: libseccomp knows their numbers on each architecture, and passes over those that
-// one does not have. A keeper that a filtered broker starts runs under the same list, and starts
-// brokers under it, so their beginnings are on it too (broker/takeover/keeper.hpp).
+// The list has names: libseccomp knows their numbers on each architecture, and skips those that an
+// architecture does not have. A keeper that a filtered broker starts runs under the same list, and
+// starts brokers under it, so the calls of their start are on it too (broker/takeover/keeper.hpp).
 // SPDX-License-Identifier: Apache-2.0
 #include <asm/ioctls.h>
 #include <linux/sched.h>
@@ -129,7 +129,7 @@ const char* const kAllowed[] = {
     "restart_syscall",
     "rseq",
     "sched_getaffinity",
-    "sched_setaffinity",  // a second thread is told its CPU (second_thread.cpp)
+    "sched_setaffinity",  // sets a second thread's CPU (second_thread.cpp)
     "sched_yield",
     "set_robust_list",
     "set_tid_address",

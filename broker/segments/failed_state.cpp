@@ -1,5 +1,4 @@
-// broker/segments/failed_state.cpp -- a STATE that is not served from: kept for whoever wants to
-// know why.
+// broker/segments/failed_state.cpp -- saves a STATE that failed its checks.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/segments/failed_state.hpp"
 
@@ -72,8 +71,8 @@ uint64_t epoch_of(std::span<const std::byte> state, const shm::Descriptor& board
     return head.magic == shm::kBoardMagic && seen < kEpochMax ? std::max(said, seen) : said;
 }
 
-// One that nothing has yet: an earlier one of that epoch was another service's, or of another life
-// of this one, and is as much worth to whoever wants to know.
+// A free name: an earlier file of that epoch was another service's, or of another life of this one,
+// and is worth as much to its reader.
 std::string free_path(const std::string& folder, uint64_t epoch) {
     const std::string stem = folder + "/failed-" + std::to_string(epoch);
     for (uint32_t more = 1;; ++more) {

@@ -1,8 +1,7 @@
-// broker/segments/failed_state.hpp -- a STATE that is not served from: kept for whoever wants to
-// know why.
+// broker/segments/failed_state.hpp -- saves a STATE that failed its checks, for later inspection.
 //
 // It is never repaired by guess. Its bytes go to a file, failed-<epoch>.state, or
-// failed-<epoch>.2.state and so on where there is one already, which `dibs fsck` reads; every
+// failed-<epoch>.2.state and so on where that exists already, which `dibs fsck` reads; every
 // session ends, each client is told, and the broker begins empty, one epoch later.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

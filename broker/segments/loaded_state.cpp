@@ -1,4 +1,4 @@
-// broker/segments/loaded_state.cpp -- memory, rows, checks.
+// broker/segments/loaded_state.cpp -- maps, fills and checks a STATE from a snapshot.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/segments/loaded_state.hpp"
 
@@ -80,7 +80,8 @@ LoadedState load_state(std::span<const uint8_t> snapshot,
 }
 
 LoadedState load_state_file(const std::string& path, const core::Limits& bound) {
-    const std::string bytes = prompt_file_bytes(path, kSnapshotMost);  // hears no signal meanwhile
+    const std::string bytes = prompt_file_bytes(path, kSnapshotMost);  // it takes no signal
+                                                                       // meanwhile
     try {
         return load_state({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, bound, 0);
     } catch (const std::runtime_error& error) {

@@ -1,8 +1,9 @@
-// broker/segments/loaded_state.hpp -- a snapshot as a STATE segment that a broker can go on from.
+// broker/segments/loaded_state.hpp -- loads a snapshot into a STATE segment that a broker can use.
 //
-// Row for row what was written down, and checked as a STATE that is handed over. Only a drain of
-// the broker is over: whoever loads wants to be served. The sessions in it have no processes; the
-// broker that goes on from it ends them, and with them what they held, before it hears anybody.
+// Its rows are those that were written down, and get the same checks as a STATE that is handed
+// over. Only a drain of the broker is ended, because a loaded broker is meant to serve. The
+// sessions in the snapshot have no processes; the broker that serves from it ends them, and with
+// them what they held, before it reads any client.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,5 +1,4 @@
-// broker/segments/mapping.hpp -- a segment in the broker's memory: a shared mapping of a whole
-// descriptor.
+// broker/segments/mapping.hpp -- maps a segment into the broker: shared, and a whole descriptor.
 //
 // Only the broker's side uses it; the client library maps by itself and needs libc alone.
 // SPDX-License-Identifier: Apache-2.0
@@ -20,9 +19,9 @@ namespace dibs {
 
 class Mapping {
   public:
-    // Which pages are there at once. A page fault costs more than a claim, so that it is all of
-    // them; but where somebody waits for the first of many mappings, those that are looked at come
-    // first, one by one, and touch() sees to the rest.
+    // Which pages exist at once. A page fault costs more than a claim, so normally all do; but
+    // where a client waits for the first of many mappings, those that are looked at come first, one
+    // by one, and touch() sees to the rest.
     enum class Pages { kAll, kFew };
 
     Mapping() = default;

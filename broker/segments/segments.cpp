@@ -1,4 +1,4 @@
-// broker/segments/segments.cpp -- STATE and BOARD: made or taken over, mapped, handed out.
+// broker/segments/segments.cpp -- makes or takes over STATE and BOARD, and maps them.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/segments/segments.hpp"
 
@@ -67,7 +67,7 @@ BoardSegment::BoardSegment(uint32_t pools_max, uint32_t accounts_max, shm::Descr
     board.magic = shm::kBoardMagic;
     board.pools_max = pools_max;
     board.size = plan_.size;
-    // Last: whoever sees the version sees the rest.
+    // Last: a reader that sees the version sees the rest.
     board.version.store(shm::kLayoutVersion, std::memory_order_release);
 }
 

@@ -1,4 +1,4 @@
-// broker/segments/segments.hpp -- STATE and BOARD: made or taken over, mapped, handed out.
+// broker/segments/segments.hpp -- makes or takes over STATE and BOARD, and maps and shares them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace dibs {
 
-// STATE cannot be served from: nobody has been.
+// STATE cannot be served from, and no client has been served.
 class StateFailure : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
@@ -40,8 +40,8 @@ class StateSegment {
     bool made_ = false;  // just now
 };
 
-// BOARD: written by the turn, read by everybody through a read-only descriptor. One of the same
-// size that an earlier broker has left goes on: its clients have it mapped.
+// BOARD: written by the turn, read by all clients through a read-only descriptor. A BOARD of the
+// same size that an earlier broker has left goes on: its clients have it mapped.
 class BoardSegment {
   public:
     explicit BoardSegment(uint32_t pools_max,

@@ -1,4 +1,4 @@
-// broker/session/grant_room.cpp -- a grant's head, slots and answers.
+// broker/session/grant_room.cpp -- writes a grant's head, slots and answers into its room.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/session/grant_room.hpp"
 
@@ -24,7 +24,7 @@ void write_grant(const core::Core& core,
         out->number = slots[i].number;
         out->attributes_size =
             fit != 0 && slot.attributes_size <= fit ? slot.attributes_size : uint32_t{0};
-        // Nobody is asked of a counted slot, nor of one whose worker does not attach.
+        // A counted slot has no worker to ask, nor has one whose worker does not attach.
         if (counted || slot.session == shm::kNoRow) out->answer_size = 0;
         out->done_size = 0;
         if (out->attributes_size != 0) {

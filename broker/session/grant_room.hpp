@@ -1,5 +1,6 @@
-// broker/session/grant_room.hpp -- what the broker writes into the room of a grant: a head, then a
-// region for each unit, with the slot's number, its attributes and the worker's answer.
+// broker/session/grant_room.hpp -- writes a grant into its room in DOWN.
+// A room has a head, then a region for each unit, with the slot's number, its attributes and the
+// worker's answer.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -23,7 +24,7 @@ inline shm::GrantSlot* grant_slot(Session& session, const TagRoom& room, uint32_
     return reinterpret_cast<shm::GrantSlot*>(grant_region(session, room, index));
 }
 
-// What its worker has confirmed with: written by the broker, in memory that nobody else writes.
+// The worker's confirmation: written by the broker, in memory that no client writes.
 inline std::span<const uint8_t> first_answer(Session& session,
                                              const TagRoom& room,
                                              uint32_t index) {

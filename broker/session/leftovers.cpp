@@ -1,5 +1,4 @@
-// broker/session/leftovers.cpp -- the memory of sessions that have ended, while somebody may still
-// have it.
+// broker/session/leftovers.cpp -- reclaims the memory of ended sessions once no process holds it.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/session/leftovers.hpp"
 
@@ -35,7 +34,8 @@ bool is_dead(const shm::Descriptor& process) {
     return poll(&poll_fd, 1, 0) > 0;
 }
 
-// A look that may have found no descriptor or no memory, which to it looks like somebody's.
+// A look that may have found no descriptor or no memory, which looks to it as if a process held the
+// file.
 Holders look(int memfd) {
     bool looked = false;
     const Holders holders = take_back(memfd, &looked);
@@ -74,9 +74,9 @@ std::optional<bool> find_out() {
 
 }  // namespace
 
-// Whoever opens the file while the lease is held waits until it is given back, and this process is
-// told by SIGIO, which it ignores (main.cpp): by default that signal kills. Only the broker's own
-// user and root can open it. A lease ends with its descriptor at the latest.
+// A process that opens the file while the lease is held waits until it is given back, and this
+// process gets SIGIO, which it ignores (main.cpp): by default that signal kills. Only the broker's
+// own user and root can open it. A lease ends with its descriptor at the latest.
 Holders take_back(int memfd, bool* looked) {
     if (looked != nullptr) *looked = false;
     shm::Descriptor own;

@@ -1,25 +1,24 @@
-// broker/session/leftovers.hpp -- the memory of sessions that have ended, while somebody may still
-// have it.
+// broker/session/leftovers.hpp -- reclaims the memory of ended sessions once no process holds it.
 //
 // A client can keep UP and DOWN for longer than its session: as descriptors, as mappings, in a
-// Welcome that nobody reads, in its children. As long as somebody does, they stay counted against
-// the session's user, as a session and as bytes, and the broker keeps its own descriptors of them.
+// Welcome that is never read, in its children. As long as any process holds them, they stay counted
+// against the session's user, as a session and as bytes, and the broker keeps its own descriptors
+// of them.
 //
-// Who has them, the kernel says. What a client is given are descriptors that were opened once more;
-// a write lease on yet another such one is granted only if there are no others anywhere. Those that
-// a segment was made with, which broker, keeper and service manager hold, do not count. Nor does
-// one that was opened for nothing (O_PATH), which holds the pages all the same: so the pages are
-// taken away under the lease. Nobody can read them any more then, and nobody be inside of a write,
-// which might keep whoever takes them waiting (docs/decisions.md).
+// The kernel says whether a process holds them. A client is given descriptors that were opened once
+// more; a write lease on yet another such descriptor is granted only if no others are open
+// anywhere. The descriptors that a segment was made with, which broker, keeper and service manager
+// hold, do not count. Nor does one opened with O_PATH, which holds the pages all the same: so the
+// pages are freed under the lease. After that no process can read them, and no process can be
+// inside of a write, which might block the thread that frees them (docs/decisions.md).
 //
-//     ended ── nobody has it ──► its pages taken back, no longer counted
-//       └──── somebody ──► looked at again: when a session is refused for want of what it takes,
-//       some
-//                          times at once, then after pauses of 1 to 256 ms; by itself after 50 ms,
-//                          and after twice as long each time, up to a minute
+//     ended ── no process has it ──► its pages taken back, no longer counted
+//       └──── a process has it ──► looked at again: when a session is refused for want of it, a few
+//                                  times at once, then after pauses of 1 to 256 ms; by itself
+//                                  after 50 ms, and after twice as long each time, up to a minute
 //
-// A look takes some 20 us. Without the pauses whoever is refused in a loop would keep the control
-// thread at it, at everybody's cost.
+// A look takes some 20 us. Without the pauses a client that is refused in a loop would keep the
+// control thread busy, at the cost of all other clients.
 //
 // Where the kernel does not say, the death of the session's process has to do.
 // SPDX-License-Identifier: Apache-2.0
@@ -38,9 +37,9 @@ namespace dibs {
 
 enum class Holders : uint8_t { kNone, kSome, kUnknown };
 
-// Of a memory file of which only descriptors that were opened once more have been given away. If
-// there are none of those its pages are gone. *looked, if asked for: false where there was no
-// descriptor or memory to look with, which counts as somebody's.
+// For a memory file of which only reopened descriptors have been given away. If none of those is
+// open its pages are gone. *looked, if asked for: false where there was no descriptor or memory to
+// look with, which counts as held.
 Holders take_back(int memfd, bool* looked = nullptr);
 using TakeBack = std::function<Holders(int)>;
 // That, if this kernel is seen to do what it relies on; else one that never knows.
@@ -53,19 +52,19 @@ struct Leftover {
     shm::Descriptor up = {};
     shm::Descriptor down = {};
     shm::Descriptor process = {};  // the pidfd
-    bool up_is_gone = false;       // nobody had it when that was looked at: nobody will again
+    bool up_is_gone = false;       // no process had it at the last look: none will again
 };
 
 class Leftovers {
   public:
-    // `gone` is told of each that was kept and that nobody has any more.
+    // `gone` is called for each one that was kept and that no process has any more.
     Leftovers(TakeBack take_back, std::function<void(const Leftover&)> gone)
         : take_back_(std::move(take_back)), gone_(std::move(gone)) {}
 
-    // Whether nobody has it any more: it need not be kept.
+    // Whether no process has it any more: it need not be kept.
     [[nodiscard]] bool is_gone(Leftover& leftover) const;
     void keep(Leftover leftover, uint64_t now_ns);
-    // Somebody is refused: looks at some of this user's, or of anybody's, those first that were not
+    // After a refusal: looks at some of this user's, or of all users', beginning with those not
     // looked at for longest, and at none again within its pause. True if there is more room than
     // before.
     bool look(std::optional<uint32_t> uid, uint64_t now_ns);
@@ -80,7 +79,7 @@ class Leftovers {
         Leftover leftover;
         uint64_t due_ns;
         uint64_t pause_ns;
-        uint32_t asked = 0;     // how often it was looked at because somebody was refused
+        uint32_t asked = 0;     // looks that were made because a session was refused
         uint64_t asked_ns = 0;  // from when on it may be again
     };
     using Place = std::list<Kept>::iterator;

@@ -1,4 +1,4 @@
-// broker/session/rooms.cpp -- which lines of a session's DOWN payload area are taken.
+// broker/session/rooms.cpp -- allocates and frees rooms in a session's DOWN payload area.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/session/rooms.hpp"
 

@@ -1,8 +1,8 @@
-// broker/session/rooms.hpp -- which lines of a session's DOWN payload area are taken.
+// broker/session/rooms.hpp -- allocates rooms in a session's DOWN payload area.
 //
 // A room is a run of 64-byte lines. The map is private to the broker: what a client could write
-// says nothing about it. The search goes on where the last one ended, so that a freed room rests
-// for a while before it is written again.
+// does not affect it. The search goes on where the last one ended, so that a freed room rests for a
+// while before it is written again.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

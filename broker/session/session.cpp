@@ -1,4 +1,4 @@
-// broker/session/session.cpp -- the broker's private side of a session.
+// broker/session/session.cpp -- implements the broker's private side of a session.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/session/session.hpp"
 
@@ -58,7 +58,7 @@ Session::Session(Peer who, const shm::SessionSizes& chosen)
         fail("socketpair");
     }
     event_socket = shm::Descriptor(pair[0]);
-    (void)shutdown(pair[0], SHUT_RD);  // nobody would read what a client sends
+    (void)shutdown(pair[0], SHUT_RD);  // what a client sends would not be read
     client_event_socket = shm::Descriptor(pair[1]);
 }
 

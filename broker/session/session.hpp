@@ -1,8 +1,8 @@
-// broker/session/session.hpp -- the broker's private side of a session.
+// broker/session/session.hpp -- the broker's private side of a session: mappings, rings, rooms.
 //
 // The control thread makes it, the turn owns it while the session lives, the control thread frees
-// it. Nothing in here is read back from shared memory: cursors, credit and rooms are the broker's
-// own, so a client that scribbles over its segment confuses only itself.
+// it. No member is read back from shared memory: cursors, credit and rooms are the broker's own, so
+// a client that scribbles over its segment confuses only itself.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -77,9 +77,9 @@ struct Session {
     bool singly = false;        // when it was last read it had one thing to say, and no more
     uint16_t claimed_pool = 0;  // by its last claim: the next one is likely to be such
     uint16_t claimed_tag = 0;
-    bool ending = false;         // no longer read nor answered; its death is told to the core
+    bool ending = false;         // no longer read nor answered; its death is reported to the core
     bool dead = false;           // its process is
-    bool condemned = false;      // ending; its process is to be dead before the core is told
+    bool condemned = false;      // ending; its process must be dead before the core is told
     bool draining = false;       // its process is dead; what it published is still read
     uint64_t drain_until = 0;    // draining: no entry from here on is a dead process's
     uint64_t careful_until = 0;  // entries below it are read one a turn
@@ -104,7 +104,7 @@ struct Session {
     }
     // Completions below `tail` are there: says so, and wakes a client that sleeps.
     void announce(uint64_t tail);
-    // A room of `lines`; shm::kNoRow if there is none.
+    // A room of `lines`, or shm::kNoRow.
     [[nodiscard]] uint32_t take_room(uint32_t lines);
     // Gives lines back once the turn is committed and completions below `unread` are read.
     void free_room(uint32_t first, uint32_t lines, uint64_t unread);

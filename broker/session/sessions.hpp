@@ -1,8 +1,7 @@
-// broker/session/sessions.hpp -- the sessions that are attached: by row, the polled ones, the
-// ending ones.
+// broker/session/sessions.hpp -- lists attached sessions: by row, the polled ones, the ending ones.
 //
-// A session is polled while it talks: the turn looks at its ring in every sweep, and its wake-up
-// word is clear. A silent one leaves the polled set with its word set, and rings to come back.
+// An active session is polled: the turn looks at its ring in every sweep, and its wake-up word is
+// clear. A silent one leaves the polled set with its word set, and rings to come back.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

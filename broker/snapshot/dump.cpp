@@ -1,4 +1,4 @@
-// broker/snapshot/dump.cpp -- table by table, row by row.
+// broker/snapshot/dump.cpp -- writes a snapshot table by table, row by row.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/snapshot/dump.hpp"
 

@@ -1,7 +1,7 @@
-// broker/snapshot/dump.hpp -- a STATE as one snapshot (schemas/snapshot.fbs).
+// broker/snapshot/dump.hpp -- writes a STATE as one snapshot (schemas/snapshot.fbs).
 //
-// The same rows give the same bytes: nothing of the memory around them gets in, neither rows that
-// are free nor what stands behind a name's end, nor which blocks of the arena hold a row's bytes.
+// The same rows give the same bytes: the memory around them has no influence, neither free rows nor
+// bytes behind a name's end, nor which blocks of the arena hold a row's bytes.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,8 +1,8 @@
-// broker/snapshot/fields.hpp -- which field of a row is which field of the snapshot: one list for
-// both directions.
+// broker/snapshot/fields.hpp -- maps row fields to snapshot fields, once for both directions.
 //
 // `visit(of_row, of_table)` copies one way or the other; text, keys and lists have calls of their
-// own. Links into the arena are missing here: who copies a row copies their bytes.
+// own. Links into the arena are missing here: the code that copies a row copies its bytes in the
+// arena.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// broker/snapshot/load.cpp -- rows into their places, each checked against what is there already.
+// broker/snapshot/load.cpp -- loads rows into their places and checks each one.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/snapshot/load.hpp"
 

@@ -1,9 +1,9 @@
-// broker/snapshot/load.hpp -- a snapshot as a STATE again, row for row.
+// broker/snapshot/load.hpp -- loads a snapshot into a STATE, row for row.
 //
-// Nothing of what is read is believed: the bytes are verified, each row must have its place for
-// itself, every row of a table must be either in use or free, the bytes that rows bring must fit
-// the arena; then the rows pass the checks that a STATE which is handed over passes. Whoever goes
-// on from it asks check_all() last, as every successor does.
+// The input is not trusted: the bytes are verified, each row must have its place for itself, every
+// row of a table must be either in use or free, the bytes that rows bring must fit the arena; then
+// the rows pass the checks of a STATE that is handed over. The process that goes on from it calls
+// check_all() last, as every successor does.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -21,7 +21,7 @@ struct Snapshot;  // the table of the schema
 // A snapshot that has been looked at: its own bytes must stay.
 class Loader {
   public:
-    // SnapshotError: it is none, of another version, cut short, or too large.
+    // SnapshotError: it is no snapshot, of another version, cut short, or too large.
     explicit Loader(std::span<const uint8_t> bytes);
 
     [[nodiscard]] core::Limits limits() const;

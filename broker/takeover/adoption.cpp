@@ -1,4 +1,4 @@
-// broker/takeover/adoption.cpp -- the sessions of a broker that died become this broker's own.
+// broker/takeover/adoption.cpp -- attaches a dead broker's sessions to its successor.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/takeover/adoption.hpp"
 
@@ -51,8 +51,8 @@ void part_with(InheritedSession& inherited, shm::Reason reason) {
     }
 }
 
-// A row is another one's, too, where somebody else is behind the socket: row and generation alone
-// may have been used in two STATEs, of which one was loaded in the place of the other.
+// A row belongs to another session, too, where another uid is behind the socket: row and generation
+// alone may have been used in two STATEs, of which one was loaded in the place of the other.
 bool Adoption::is_open(const InheritedSession& inherited) const {
     if (inherited.row >= core_.sessions_max()) return false;
     const shm::SessionRow& row = core_.session(inherited.row);
@@ -62,7 +62,7 @@ bool Adoption::is_open(const InheritedSession& inherited) const {
     return inherited.uid.value_or(row.uid) == row.uid;
 }
 
-// What belongs to one session is nobody else's: neither thread sees what the other one does.
+// What belongs to one session belongs to no other: neither thread sees the other's work.
 void Adoption::map(std::vector<InheritedSession>& inherited) {
     inherited_ = &inherited;
     mapped_.resize(inherited.size());
@@ -147,7 +147,7 @@ void Adoption::restore_leases() {
     const std::vector<core::Core::HeldRoom> rooms = core_.take_held_rooms();
     std::array<std::vector<Session*>, 2> clashing;
     in_two(rooms.size() >= kRoomsForTwo, [&](unsigned half) {
-        // Of each session in turn, mostly: where one's tags stand nobody can guess.
+        // Mostly alternates between sessions: where a session's tags stand cannot be predicted.
         constexpr size_t kAhead = 16;
         for (size_t i = 0; i < rooms.size(); ++i) {
             const core::Core::HeldRoom& room = rooms[i];

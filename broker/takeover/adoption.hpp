@@ -1,9 +1,9 @@
-// broker/takeover/adoption.hpp -- the sessions of a broker that died become this broker's own.
+// broker/takeover/adoption.hpp -- attaches a dead broker's sessions to its successor.
 //
-// A session goes on where its row says: what was taken and told is committed there. What the dead
-// broker knew besides is read off the rows again: the rooms of claims, leases and slots in DOWN,
-// and those of completions that have not been read. Not known any more is the room of a lease that
-// another has ended and whose answer its holder may still look at; it may be written again.
+// A session continues where its row says: what the dead broker took and told is committed there.
+// Its other knowledge is rebuilt from the rows: the rooms of claims, leases and slots in DOWN, and
+// those of unread completions. Lost is the room of a lease that another session has ended and whose
+// answer its holder may still look at; that room may be written again.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

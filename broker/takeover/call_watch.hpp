@@ -1,14 +1,13 @@
-// broker/takeover/call_watch.hpp -- whether whoever calls is heard: a question to the broker, now
-// and then.
+// broker/takeover/call_watch.hpp -- checks that the broker still accepts connections.
 //
-//   idle ── somebody connects: ask() ──► asked ── here: answered() ──► quiet ── kQuietNs ──► idle
+//   idle ── a client connects: ask() ──► asked ── here: answered() ──► quiet ── kQuietNs ──► idle
 //                                          │
 //                                          └── no answer for kAnswersWithinNs: overdue()
 //
-// The hang watch is off while the broker sleeps and nothing is due: a broker that is stopped then
-// does not see that somebody has come. The keeper holds the listening socket, too. Once something
-// comes to it the broker is asked whether it is there, at most about once a second; where nobody
-// calls, nobody is asked.
+// The hang watch is off while the broker sleeps and nothing is due, so it does not see a broker
+// that is stopped then while a client connects. The keeper holds the listening socket, too. Once a
+// connection arrives there, the keeper asks the broker whether it is there, at most about once a
+// second; without connections it does not ask.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -28,7 +27,7 @@ class CallWatch {
     static constexpr uint64_t kQuietNs = 1'000'000'000;
     static constexpr uint64_t kExcusedNs = 60'000'000'000;
 
-    CallWatch() = default;  // of nobody
+    CallWatch() = default;  // watches nothing
     // As long as the kernel has room for it: without, it watches nothing.
     explicit CallWatch(int listener) {
         try {
@@ -39,11 +38,11 @@ class CallWatch {
         }
     }
 
-    // Readable once somebody has come, if that is to be known at `now`; else −1.
+    // Readable once a client has connected, if that is to be known at `now`; else −1.
     [[nodiscard]] int fd(uint64_t now) const {
         return arrivals_ && !asked() && now >= quiet_until_ns_ ? arrivals_->fd() : -1;
     }
-    // False: it was for nothing, whoever came has been let in.
+    // False: a false alarm, the client has been let in.
     [[nodiscard]] bool arrived() { return !arrivals_->wait(0).empty(); }
     void ask(uint64_t now) { answers_by_ns_ = std::max(now + kAnswersWithinNs, excused_until_ns_); }
     // It has said that it may not answer for a while.

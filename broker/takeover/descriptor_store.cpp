@@ -1,4 +1,4 @@
-// broker/takeover/descriptor_store.cpp -- what is stored, by which name, and what comes back.
+// broker/takeover/descriptor_store.cpp -- stores, drops and reads back descriptors by their names.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/takeover/descriptor_store.hpp"
 
@@ -224,7 +224,7 @@ bool DescriptorStore::tell(const DescriptorName& name) {
         return true;
     }
     if (entry.stored) return true;
-    // Its end is told by nobody but us: FDPOLL=0, or a hung-up socket would be taken out.
+    // Only this process reports its end: FDPOLL=0, or a hung-up socket would be taken out.
     entry.stored =
         notices_.try_say("FDSTORE=1\nFDPOLL=0\nFDNAME=" + name.text(), entry.descriptors);
     if (entry.stored) entry.own.clear();
@@ -248,7 +248,7 @@ std::string link_of(int fd) {
     return size > 0 ? std::string(link.data(), static_cast<size_t>(size)) : "";
 }
 
-// A segment that nobody can make shorter under who maps it.
+// A segment that no process can shrink while another maps it.
 bool is_segment(int fd, std::string_view name) {
     constexpr int kSealed = F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
     const int seals = fcntl(fd, F_GET_SEALS);

@@ -1,13 +1,13 @@
-// broker/takeover/descriptor_store.hpp -- descriptors that the service manager keeps for us.
+// broker/takeover/descriptor_store.hpp -- keeps descriptors in the service manager's store.
 //
 //           keep             notice leaves          drop               notice leaves
 //   absent ────────► wanted ────────────────► stored ───────► unwanted ────────────────► absent
-//                      └── drop: the manager has never heard of it ──────────────────────► absent
+//                      └── drop: the manager does not know of it ────────────────────────► absent
 //
 // sd_notify(3), FDSTORE=1: if keeper and broker both die, the keeper that the manager starts next
 // finds these descriptors among those that it is passed. The manager may be the host's first
-// process, so sessions are told of in batches, with a pause before each: one that comes and goes
-// within it costs the manager nothing, another two datagrams. Names:
+// process, so sessions are stored in batches, with a pause before each: a session that comes and
+// goes within a pause costs the manager nothing, any other two datagrams. Names:
 //
 //   state  board  config          the segments, and the text of the last good configuration
 //   listener                      the socket, if the broker opened it itself
@@ -17,9 +17,10 @@
 // They are short, because all of them are in one variable of the environment at the next start, and
 // that holds 128 KiB (MAX_ARG_STRLEN).
 //
-// The names say what is meant, the kernel what is there: a descriptor that is not what its name
-// says, a session that lacks one or has it twice, and unknown names are put aside. Without the
-// broker that served from it STATE is not used, because nothing could prove that it is dead.
+// A name says what a descriptor should be, the kernel what it is: descriptors that do not match
+// their names, a session that lacks one or has it twice, and unknown names are put aside. Without
+// the pidfd of the broker that served from it STATE is not used, because nothing could prove that
+// this broker is dead.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -80,7 +81,7 @@ class DescriptorStore {
     void flush(uint64_t now_ns);
     // Segments and brokers that the manager has not heard of; they wait for room alone.
     [[nodiscard]] bool urgent() const { return !urgent_.empty(); }
-    // When the next batch of sessions may leave; shm::kNever: there is none.
+    // When the next batch of sessions may leave, or shm::kNever.
     [[nodiscard]] uint64_t next_due_ns() const;
     // That the manager has been told of, and that are wanted.
     [[nodiscard]] size_t stored_sessions() const;
@@ -90,7 +91,7 @@ class DescriptorStore {
         std::vector<int> descriptors;
         std::vector<shm::Descriptor> own;  // the same ones, while they wait to be told of
         dev_t device = 0;  // of the first descriptor: what it is, whatever its number
-        ino_t inode = 0;   // 0: it cannot be told from others (an anonymous inode)
+        ino_t inode = 0;   // 0: indistinguishable (an anonymous inode)
         bool wanted = false;
         bool stored = false;
         bool stale = false;  // stored, but as something else: taken out first

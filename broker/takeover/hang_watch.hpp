@@ -1,14 +1,13 @@
-// broker/takeover/hang_watch.hpp -- a timer that the keeper shares: it rings if the broker's turn
-// hangs.
+// broker/takeover/hang_watch.hpp -- a timer shared with the keeper, which rings if the turn hangs.
 //
 //   asleep ── wakes: arm ──► awake ── every quarter of a second: arm again ──► awake
 //      ▲                       │
 //      └── rest, then sleep ───┘        rings: a turn has not ended for more than a second,
 //                                              or one has not begun so long after it was due
 //
-// Armed when the broker wakes; before it sleeps, put off until what comes due next is late, or
-// disarmed where nothing does: idle stays idle. Once it rings, and
-// still does at some more looks, the keeper kills the broker: whoever hangs cannot be asked.
+// The broker arms it when it wakes; before it sleeps, it puts the timer off until what comes due
+// next is late, or disarms it where nothing is due: idle stays idle. If the timer rings, and still
+// does at some more looks, the keeper kills the broker: a process that hangs cannot be asked.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -24,7 +23,7 @@ class HangWatch {
   public:
     static constexpr uint64_t kRingsAfterNs = 1'250'000'000;
     static constexpr uint64_t kArmEveryNs = 250'000'000;            // so a second at least
-    static constexpr uint64_t kLongestRestNs = uint64_t{1} << 62U;  // a wait that is none
+    static constexpr uint64_t kLongestRestNs = uint64_t{1} << 62U;  // longer is for ever
     static constexpr uint64_t kServesWithinNs =
         30'000'000'000;  // of a start: it looks at every row
     // Another program than the keeper's: until it sets the time above, or serves.
@@ -44,7 +43,7 @@ class HangWatch {
         if (now_ns - armed_ns_ >= kArmEveryNs) arm(now_ns);
     }
     void disarm() { set(0); }
-    // It sleeps for so long, kNever: until somebody wakes it.
+    // It sleeps for so long, kNever: until it is woken.
     void rest(uint64_t wait_ns) const {
         set(wait_ns >= kLongestRestNs ? 0 : wait_ns + kRingsAfterNs);
     }

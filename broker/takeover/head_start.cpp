@@ -1,4 +1,4 @@
-// broker/takeover/head_start.cpp -- what a broker does that was started ahead of its time.
+// broker/takeover/head_start.cpp -- prepares a standby broker before it takes over.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/takeover/head_start.hpp"
 
@@ -72,8 +72,9 @@ TouchedMemory::TouchedMemory(uint64_t kib) {
     keep_freed_memory(true);
     auto* bytes = static_cast<volatile std::byte*>(std::malloc(size));
     if (bytes == nullptr) return;
-    // Large pages, where the kernel gives them at once: fewer of them are fewer to find in a
-    // takeover, and fewer to take down before a death is told. None comes later, unasked.
+    // Large pages, where the kernel gives them at once: fewer pages are faster to find in a
+    // takeover, and faster to take down before a death is reported. The kernel makes no large page
+    // later by itself.
     advise_whole_pages(bytes, size, MADV_HUGEPAGE);
     for (size_t at = 0; at < size; at += page)
         bytes[at] = std::byte{};
@@ -97,8 +98,8 @@ void end_with_keeper(bool end) {
     (void)prctl(PR_SET_PDEATHSIG, end ? SIGKILL : 0);
 }
 
-// The signals stay blocked throughout. Whoever passes one on has sent its word before, so that the
-// link is looked at once more when there is one.
+// The signals stay blocked throughout. A process that passes a signal on has sent its message
+// before, so the link is looked at once more when a signal comes.
 bool await_begin(int link) {
     sigset_t taken;
     pthread_sigmask(SIG_BLOCK, nullptr, &taken);

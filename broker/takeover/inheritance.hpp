@@ -1,5 +1,4 @@
-// broker/takeover/inheritance.hpp -- what a broker begins with: nothing, or what an earlier one has
-// left.
+// broker/takeover/inheritance.hpp -- holds what a broker starts with: nothing, or an earlier state.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -16,7 +15,7 @@ namespace dibs {
 struct InheritedSession {
     uint32_t row = 0;
     uint32_t generation = 0;
-    std::optional<uint32_t> uid;                        // of whoever is behind its socket
+    std::optional<uint32_t> uid;                        // of the peer behind its socket
     std::array<shm::Descriptor, kKeptMax> descriptors;  // by SessionDescriptor
 
     [[nodiscard]] shm::Descriptor& at(SessionDescriptor which) {
@@ -47,8 +46,8 @@ struct Inheritance {
     uint64_t asked_ns = 0;      // monotonic: when an earlier one was asked to stop; 0 = it was not
     uint64_t epoch = 0;         // at least: that of a STATE that was put aside
     bool put_aside = false;     // brokers died of this STATE: do not look into it
-    bool unserved = false;      // nobody has served from this STATE: its first start is not over
-    bool restarted = false;     // both had died, and somebody has begun the service anew
+    bool unserved = false;      // no broker has served from this STATE yet
+    bool restarted = false;     // both had died, and the service was started anew
     bool replaceable = false;   // another program can go on from here if this one cannot
 
     [[nodiscard]] bool takeover() const { return death_ns != 0; }

@@ -1,5 +1,4 @@
-// broker/takeover/keeper.cpp -- the keeper: holds what must outlive a broker, and starts the next
-// one.
+// broker/takeover/keeper.cpp -- keeps descriptors across broker deaths and starts the next broker.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/takeover/keeper.hpp"
 
@@ -58,8 +57,8 @@ bool is_unable(const std::optional<Process::Ending>& ending) {
     return ending && !ending->by_signal && ending->number == kExitUnable;
 }
 
-// poll(2), for those that are there. It refuses more than the limit of descriptors, which somebody
-// may have lowered below what is open: then each is looked at for itself, again and again.
+// poll(2), for the valid ones. It refuses more than the limit of descriptors, which may have been
+// lowered below what is open: then each is looked at by itself, again and again.
 int wait_for(std::span<struct pollfd> on, int ms) {
     constexpr int kAgainMs = 50;
     std::array<struct pollfd, 8> there;
@@ -139,8 +138,8 @@ int Keeper::serve() {
     return exit_code_;
 }
 
-// What this process lacks, memory say, is no reason to let go of what it holds. A broker that has
-// not been told everything is none.
+// A shortage in this process, of memory for example, is no reason to let go of what it holds. A
+// broker that has not received everything is killed.
 void Keeper::bear(const char* lack) {
     if (start_again_) {
         start_due_ns_ = Clock::monotonic() + kPauseNs;
@@ -273,7 +272,7 @@ void Keeper::hear() {
             take(packet);
             continue;
         }
-        // Its death is told by its pidfd. Nobody to keep for yet: there never was one.
+        // Its pidfd reports its death. There was never a broker to keep for yet.
         if (received != KeeperSocket::Received::kNothing) {
             socket_.reset();
             if (broker_.pidfd() < 0) finish(1);
@@ -363,7 +362,8 @@ void Keeper::adopt(KeeperPacket& packet) {
     serving_ = true;
     answers_ = packet.message.row == kAnswers;
     if (has_standby_ && asked_ns_ == 0) standby_.plan(Clock::monotonic());
-    // The service is this process from now on, and ready: nobody knows what the earlier one said.
+    // The service is this process from now on, and ready: it is not known what the earlier keeper
+    // said.
     notices_.say("READY=1\nMAINPID=" + std::to_string(getpid()));
     store_broker();
     log::warning("the keeper died: this is the next one");
@@ -411,7 +411,7 @@ void Keeper::broker_died() {
     if (stopped_ || (asked_ns_ != 0 && !ever_served_)) return finish(0);
     if (leaving_) return leave_to_manager();
     if (!worth_another(ending, begun)) return;
-    // Who lacks something may have said that it serves before it was found to.
+    // A broker with a shortage may have said that it serves before the shortage was found.
     if (unserved_ > kUnservedAtOnce || is_unable(ending)) {
         start_due_ns_ = now + pause_after(unserved_);
     }
@@ -426,9 +426,9 @@ void Keeper::broker_died() {
     }
 }
 
-// A broker that cannot begin to serve is not started for ever. One that somebody has killed is, and
-// one that lacks what the next one may find, a descriptor say: what is held is not at fault. One
-// that had been started ahead and had not begun says nothing of the next, which is not.
+// A broker that cannot begin to serve is not started for ever. One that was killed is, and one that
+// lacks what the next one may find, a descriptor say: what is held is not at fault. One that had
+// been started ahead and had not begun says nothing about the next, which is not started ahead.
 bool Keeper::worth_another(const std::optional<Process::Ending>& ending, bool begun) {
     if (serving_) return true;
     const bool unable = is_unable(ending);
@@ -447,8 +447,8 @@ bool Keeper::worth_another(const std::optional<Process::Ending>& ending, bool be
         go_back(failed_how(ending));
         return true;
     }
-    // Who is to stop does not wait for ever until one could see to it, nor puts STATE aside for
-    // that.
+    // A service that is to stop does not wait for ever until a broker can obey, nor puts STATE
+    // aside for that.
     const bool counts = !killed && (!unable || asked_ns_ != 0);
     if (counts && ++failed_starts_ >= (unable ? kPutAsideAfter : kGiveUpAfter)) {
         log::error("no broker can begin to serve: giving up");

@@ -1,5 +1,4 @@
-// broker/takeover/keeper.hpp -- the keeper: holds what must outlive a broker, and starts the next
-// one.
+// broker/takeover/keeper.hpp -- keeps descriptors across broker deaths and starts the next broker.
 //
 //        ┌───────────────── descriptors, "held" ────────────────┐
 //        ▼                                                      │
@@ -10,23 +9,25 @@
 //        ▼                                                      ▼ everything over, goes on serving
 //     broker, next generation                                 keeper, next generation
 //
-// The next broker is there already, as a rule, and waits (broker/takeover/standby.hpp).
+// As a rule the next broker is already running and waits (broker/takeover/standby.hpp).
 //
-// It is the program that was called, and does next to nothing, so that it has nothing to die of: it
-// maps no segment and reads no client's byte. If both die together, a service manager may have
-// their descriptors (broker/takeover/descriptor_store.hpp) and begins a keeper that goes on from
-// them; without one STATE is lost, and with it every lease: all holders see their socket hang up.
+// The keeper is the program that was called. It does next to nothing, so that there is little it
+// can die of: it maps no segment and reads no client's byte. If both die together, a service
+// manager may have their descriptors (broker/takeover/descriptor_store.hpp) and starts a keeper
+// that goes on from them; without a manager STATE is lost, and with it every lease: all holders see
+// their socket hang up.
 //
-// After its start a broker under a keeper still needs, and whoever restricts it must allow:
+// After its start a broker under a keeper still needs these calls, and any sandbox around it must
+// allow them:
 //   posix_spawn of its own program (clone3 or clone with CLONE_VM | CLONE_VFORK, execve of
 //   /proc/self/exe or of the path that it was started from, access, dup2, fcntl, setpgid,
 //   rt_sigprocmask, wait4 of a failed start), socketpair, pidfd_open of itself and of the child,
 //   waitid with P_PIDFD, poll, sendmsg with SCM_RIGHTS, recvmsg, timerfd_settime, epoll_ctl.
 // A keeper that a restricted broker has started inherits the restriction, and hands it on to the
-// brokers that it starts: they begin under it. So it must also leave room for the start of a broker
-// (open of the configuration, memfd_create, fchmod, ftruncate, fallocate, mmap, munmap, madvise,
-// fcntl, eventfd2, signalfd4, epoll_create1, getsockname, prlimit64) and for the keeper itself
-// (signalfd4, read, pidfd_send_signal, timerfd_create, connect and sendmsg to $NOTIFY_SOCKET).
+// brokers that it starts. So the restriction must also allow the start of a broker (open of the
+// configuration, memfd_create, fchmod, ftruncate, fallocate, mmap, munmap, madvise, fcntl,
+// eventfd2, signalfd4, epoll_create1, getsockname, prlimit64) and the keeper itself (signalfd4,
+// read, pidfd_send_signal, timerfd_create, connect and sendmsg to $NOTIFY_SOCKET).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -138,8 +139,8 @@ class Keeper {
     uint32_t looks_left_ = 0;  // at the watch that has rung, before the broker is killed
     uint64_t look_due_ns_ = 0;
     uint64_t tell_again_ns_ = 0;  // not before; there was no room, for whatever reason
-    bool state_served_ = false;   // somebody has, from the STATE that is held
-    bool restarted_ = false;      // nobody has served since the manager began this keeper
+    bool state_served_ = false;   // a broker has, from the STATE that is held
+    bool restarted_ = false;      // no broker has served since the manager began this keeper
     bool said_ready_ = false;
     bool told_to_stop_ = false;  // by a signal to this process
     bool serving_ = false;       // this broker has begun to serve

@@ -1,5 +1,4 @@
-// broker/takeover/keeper_child.cpp -- the other of the two processes, as its partner starts and
-// watches it.
+// broker/takeover/keeper_child.cpp -- starts and watches the partner process, broker or keeper.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/takeover/keeper_child.hpp"
 
@@ -105,7 +104,8 @@ pid_t spawn(const std::string& path,
 
 }  // namespace
 
-// A child's pid is its own until it is waited for. One that cannot be watched is none.
+// A child's pid is its own until it is waited for. A process that cannot be watched counts as not
+// started.
 Process Process::started(pid_t pid) {
     try {
         return Process(pidfd_of(pid));
@@ -141,7 +141,7 @@ void Process::signal(int number) const {
     (void)syscall(SYS_pidfd_send_signal, pidfd_.get(), number, nullptr, 0);
 }
 
-// Of a child that has not been waited for the number is nobody else's.
+// Until a child has been waited for, its number belongs to no other process.
 void Process::kill_group() const {
     const pid_t pid = pid_of(pidfd_.get()).value_or(0);
     if (pid > 1) (void)kill(-pid, SIGKILL);

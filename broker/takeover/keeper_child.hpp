@@ -1,8 +1,7 @@
-// broker/takeover/keeper_child.hpp -- the other of the two processes, as its partner starts and
-// watches it.
+// broker/takeover/keeper_child.hpp -- starts and watches the partner process, broker or keeper.
 //
-// A process is held by its pidfd alone, its own child or not: readable means that all its threads
-// have ended, which is the proof of death that a successor waits for.
+// A process is held by its pidfd alone, whether it is a child or not: readable means that all its
+// threads have ended, which is the proof of death that a successor waits for.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -64,7 +63,7 @@ class Process {
     void signal(int number) const;
     // Ends what it has started and left in its process group, dead or not, before ending().
     void kill_group() const;
-    // A child of ours that somebody has stopped, and nobody has continued.
+    // A child of ours that was stopped and not continued.
     [[nodiscard]] bool stopped() const;
 
     struct Ending {

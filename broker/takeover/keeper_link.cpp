@@ -1,5 +1,4 @@
-// broker/takeover/keeper_link.cpp -- the broker's end: what its keeper holds, and a new keeper if
-// it dies.
+// broker/takeover/keeper_link.cpp -- the broker's end of the keeper's socket; renews the keeper.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/takeover/keeper_link.hpp"
 

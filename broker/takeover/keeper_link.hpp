@@ -1,9 +1,8 @@
-// broker/takeover/keeper_link.hpp -- the broker's end: what its keeper holds, and a new keeper if
-// it dies.
+// broker/takeover/keeper_link.hpp -- the broker's end of the keeper's socket; renews the keeper.
 //
-// Made before the threads, then the control thread's alone. It remembers what it has handed over,
-// so that it can hand all of it to the next keeper; the descriptors belong to their owners, the
-// configuration's to itself.
+// It is made before the threads, and then only the control thread uses it. It remembers what it has
+// handed over, so that it can hand all of it to the next keeper; the descriptors belong to their
+// owners, the configuration's to the link itself.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -50,7 +49,7 @@ class KeeperLink {
     void drop(const Leftover& leftover);
 
     void serving(uint64_t clock_offset, const std::string& socket_path);
-    // While nobody listens to it: whoever has no keeper says nothing.
+    // While the broker does not listen to it; without a keeper it sends nothing.
     class Busy {
       public:
         explicit Busy(KeeperLink* link) : link_(link) {
@@ -79,12 +78,12 @@ class KeeperLink {
     void flush() { socket_.flush(); }
     // A session that the keeper has acknowledged since; null: none (any more).
     [[nodiscard]] Session* heard();
-    // The keeper is dead: nothing is said to anybody until renew().
+    // The keeper is dead: nothing is sent until renew().
     void part();
     // The keeper is dead: starts another and hands everything over. False if none can be started.
     [[nodiscard]] bool renew();
-    // Ends a keeper that cannot be heard: it would start a broker of its own. Nothing if there is
-    // none.
+    // Ends a keeper that cannot be reached: it would start a broker of its own. Does nothing
+    // without a keeper.
     void refuse();
     void set_watch(int timer) { watch_ = timer; }
 

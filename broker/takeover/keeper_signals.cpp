@@ -1,4 +1,4 @@
-// broker/takeover/keeper_signals.cpp -- what the keeper is told by signals, and its end.
+// broker/takeover/keeper_signals.cpp -- obeys signals to the keeper, and ends it.
 // SPDX-License-Identifier: Apache-2.0
 #include <signal.h>
 #include <sys/signalfd.h>
@@ -29,7 +29,7 @@ void Keeper::take_signals() {
             continue;
         }
         if (number == SIGUSR2) only_own_ = false;
-        // The second time does not wait: whoever follows finds its time over.
+        // The second order does not wait: a successor finds its time over.
         const bool again = stop && std::exchange(told_to_stop_, true);
         if (stop) {
             notices_.say("STOPPING=1");
@@ -37,12 +37,12 @@ void Keeper::take_signals() {
             standby_.cancel();
         }
         if (broker_.pidfd() >= 0) {
-            // Two orders to stop are two signals, or the broker might find one. If it is dead
-            // already, its successor is told.
+            // Two orders to stop are two different signals, or the broker might see one. If it is
+            // dead already, its successor gets the order.
             const int order = again ? SIGINT : SIGTERM;
             broker_.signal(stop ? order : number);
         } else if (stop && socket_.fd() < 0 && (again || !state_served_)) {
-            finish(1);  // there is none, and nothing that one would have to see to
+            finish(1);  // there is no broker, and nothing for one to do
         }
     }
 }
@@ -67,7 +67,7 @@ void Keeper::leave() {
     standby_.cancel();
     if (broker_.pidfd() < 0) return leave_to_manager();
     broker_.signal(SIGUSR2);
-    // One that is stopped does not hear it, and nothing is lost with it. A start has its own time.
+    // A stopped broker does not get it, and nothing is lost with it. A start has its own time.
     if (serving_) watch_.set(HangWatch::kRingsAfterNs);
 }
 
@@ -96,7 +96,7 @@ void Keeper::leave_to_manager() {
     }
 }
 
-// Nobody is to go on from what stays: a broker has stopped in order, or none can begin.
+// No broker is to go on from what stays: a broker has stopped in order, or none can begin.
 void Keeper::finish(int exit_code) {
     finished_ = true;
     exit_code_ = exit_code;

@@ -1,5 +1,4 @@
-// broker/takeover/keeper_socket.cpp -- what keeper and broker say to each other, and the socket for
-// it.
+// broker/takeover/keeper_socket.cpp -- sends and receives messages between keeper and broker.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/takeover/keeper_socket.hpp"
 

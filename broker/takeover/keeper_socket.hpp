@@ -1,5 +1,4 @@
-// broker/takeover/keeper_socket.hpp -- what keeper and broker say to each other, and the socket for
-// it.
+// broker/takeover/keeper_socket.hpp -- sends and receives messages between keeper and broker.
 //
 //   keeper ── begin {own pidfd, timer} · hold {…} … · go ─────► broker that it has started
 //   keeper ── not upgraded, between the two ─────────────────► the same, in another one's place
@@ -9,11 +8,11 @@
 //   broker ◄─ held ──────────────────────────────────────────── keeper
 //   broker ── welcomed, drop, serving, stopping, stopped, yielded ─► keeper
 //
-// A SOCK_SEQPACKET socketpair, one struct a packet, both ends from the same build: whoever reads
-// another version's word hangs up. Neither side ever waits for the other here: what does not fit
-// stays in a queue until the socket is writable. Where the kernel lacks memory, or has too many
-// descriptors of this user under way already, whoever has them, a socket is writable all the same:
-// then it is tried again after a while.
+// A SOCK_SEQPACKET socketpair, one struct a packet, both ends from the same build: a process that
+// reads another version's message hangs up. Neither side ever waits for the other here: what does
+// not fit stays in a queue until the socket is writable. Where the kernel lacks memory, or any
+// process has too many descriptors of this user in flight already, a socket is writable all the
+// same: then sending is tried again after a while.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -40,7 +39,7 @@ enum class KeeperWord : uint32_t {
     kStopped,   // broker: stopped in order, do not start another
     kBegun,     // broker: was started ahead, and has seen that it is to begin
     kYielded,   // broker: makes way; its exit code says so too, but only to whom it is a child of
-    kCalled,    // keeper, to one that serves and answers: somebody connects; are you there?
+    kCalled,    // keeper, to a serving broker: a client connects; are you there?
     kHere,      // broker: I am
     kBusy,      // broker: I may not be able to say so for a while; kHere when that is over
     kNotUpgraded,  // keeper: why the program at the path does not serve: the next piece of a text
@@ -60,12 +59,12 @@ enum class SessionDescriptor : uint32_t {
     kCount
 };
 
-// Of a session that has ended and whose memory somebody still has: its row is a number of the
+// Of a session that has ended and whose memory a process still has: its row is a number of the
 // broker's, its generation the uid that it counts against.
 enum class RemnantDescriptor : uint32_t { kUp, kDown, kProcess, kCount };
 
 inline constexpr uint64_t kKeeperMagic = 0x35305052504b4944ULL;  // "DIKPRP05"
-// When one was asked to stop who is not to wait any more, however short a time this host is up.
+// The time of an order to stop that must not wait any more, however short a time this host is up.
 inline constexpr uint64_t kLongAgoNs = 1;
 inline constexpr uint32_t kAnswers = 1;  // kCalled; a broker of before this word does not
 inline constexpr size_t kKeptMax = static_cast<size_t>(SessionDescriptor::kCount);
@@ -82,7 +81,7 @@ struct KeeperMessage {
     uint64_t asked_ns = 0;      // kBegin, kStopping: monotonic, of the order to stop; 0 = none
     uint32_t put_aside = 0;     // kBegin: brokers died of this STATE, do not look into it
     uint32_t restarted = 0;     // kBegin: keeper and broker have died, a manager began us anew
-    uint32_t unserved = 0;      // kBegin: nobody has served from this STATE
+    uint32_t unserved = 0;      // kBegin: no broker has served from this STATE
     uint32_t replaceable = 0;   // kBegin: another program can go on if this one cannot
     uint32_t text_size = 0;
     char text[108] = {};  // kServing: the socket's path; kNotUpgraded

@@ -1,4 +1,4 @@
-// broker/takeover/keeper_store.cpp -- what the keeper gives a service manager, and takes from one.
+// broker/takeover/keeper_store.cpp -- exchanges the keeper's descriptors with a service manager.
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <signal.h>
@@ -39,8 +39,8 @@ DescriptorName Keeper::name_of(const KeeperMessage& message) {
     return {DescriptorName::What::kSession, message.row, message.generation};
 }
 
-// A broker's death is proved before anybody else serves in its place. When it died nobody knows:
-// its successor goes on from the last instant that STATE saw.
+// A broker's death is proved before another one serves in its place. The time of its death is not
+// known: its successor goes on from the last instant that STATE saw.
 void Keeper::take_stored(StoredDescriptors& stored) {
     if (!stored.aside.empty() && !stored.ended) {
         log::warning("the service manager has stored " + std::to_string(stored.aside.size()) +
@@ -80,7 +80,7 @@ void Keeper::take_stored(StoredDescriptors& stored) {
         store_.found(name_of(held.message), held.descriptors);
 }
 
-// The proof of its death, for whoever begins after it and us. Its predecessors are dead.
+// The proof of its death, for a service that begins after it and us. Its predecessors are dead.
 void Keeper::store_broker() {
     if (!notices_.heard()) return;
     const DescriptorName name{DescriptorName::What::kBroker,

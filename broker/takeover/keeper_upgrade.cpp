@@ -1,5 +1,4 @@
-// broker/takeover/keeper_upgrade.cpp -- which program the next broker is: the installed one or the
-// keeper's.
+// broker/takeover/keeper_upgrade.cpp -- chooses the next broker's program: installed or own.
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 
@@ -22,8 +21,8 @@ constexpr uint32_t kBeginLooks = 5;
 
 }  // namespace
 
-// What lies at the path is an upgrade. What cannot be started, or begin, is none: what served until
-// now goes on. A keeper that is restricted may not even start it.
+// A different program at the path is an upgrade. A program that cannot be started, or begin, is not
+// used: the program that served until now goes on. A restricted keeper may not even start it.
 void Keeper::start_program() {
     runs_other_ = !only_own_ && program_.replaced();
     if (runs_other_) not_upgraded_.clear();
@@ -70,7 +69,7 @@ void Keeper::go_back(const std::string& why) {
                ": the one that this keeper is does, until SIGUSR2 or a new start of the service");
 }
 
-// For whoever has ordered it, and asks the broker that serves now.
+// For the user who has ordered it, and asks the broker that serves now.
 void Keeper::tell_why_not_upgraded() {
     KeeperMessage message;
     message.word = KeeperWord::kNotUpgraded;

@@ -1,5 +1,4 @@
-// broker/takeover/keeper_watch.cpp -- whether the broker runs: what the keeper does with one that
-// hangs.
+// broker/takeover/keeper_watch.cpp -- detects a broker that hangs, and kills it.
 // SPDX-License-Identifier: Apache-2.0
 #include <poll.h>
 #include <signal.h>
@@ -47,7 +46,8 @@ void Keeper::kill_hanging() {
     log::error("the broker hangs: it has been killed");
 }
 
-// The listening socket that clients find, for a broker that answers; for none, nobody is asked.
+// The listening socket that clients find, for a broker that answers; without a broker none is
+// asked.
 void Keeper::watch_calls() {
     KeeperMessage listener;
     listener.what = Kept::kListener;
@@ -65,7 +65,8 @@ void Keeper::hear_calls(uint64_t now) {
     call_looks_ = kLooks;
 }
 
-// As with the timer: a machine that stood still ends nobody. Nor does a word that has not left.
+// As with the timer: a machine that was suspended is no reason to kill. Nor is a message that has
+// not left.
 void Keeper::look_for_answer(uint64_t now) {
     if (!calls_.overdue(now)) return;
     if (socket_.waiting() || call_looks_ != 0) {
@@ -76,9 +77,9 @@ void Keeper::look_for_answer(uint64_t now) {
     kill_hanging();
 }
 
-// It waited, stopped by something that nobody here sees: a debugger, a frozen control group. What
-// it was given it has not touched. Where both stood still, it runs again when this process does;
-// and *begin* may not have left yet (ETOOMANYREFS).
+// It waited, stopped by something invisible here: a debugger, a frozen control group. What it was
+// given it has not touched. Where both were stopped, it runs again when this process does; and
+// *begin* may not have left yet (ETOOMANYREFS).
 void Keeper::look_whether_it_begins(uint64_t now) {
     if (socket_.waits_for_time() || begin_looks_ != 0) {
         if (!socket_.waits_for_time()) --begin_looks_;

@@ -1,4 +1,4 @@
-// broker/takeover/row_pieces.cpp -- the tables in pieces, for two threads to look at in a takeover.
+// broker/takeover/row_pieces.cpp -- splits the tables, so that two threads validate a takeover.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/takeover/row_pieces.hpp"
 
@@ -39,8 +39,8 @@ void RowPieces::begin() {
     });
 }
 
-// The first that a thread throws is its last: nobody goes on from there, and who rethrows it may
-// already be looking at it.
+// The first exception of a thread is its last: no thread goes on from there, and the thread that
+// rethrows it may already be looking at it.
 bool RowPieces::look_at_next(Looker* looker) {
     const uint32_t piece = taken_.fetch_add(1, std::memory_order_relaxed);
     if (piece >= pieces_.size()) return false;
@@ -50,7 +50,7 @@ bool RowPieces::look_at_next(Looker* looker) {
         const uint32_t begin = piece * kPieceRows;
         const bool sound = looker->look.piece(begin, begin + kPieceRows).empty();
         found = sound ? Piece::kSound : Piece::kUnsound;
-    } catch (...) {  // of a lack of memory: until() says so, where somebody can be told
+    } catch (...) {  // of a shortage of memory: until() reports it, where it can be handled
         looker->thrown = std::current_exception();
     }
     pieces_[piece].store(found, std::memory_order_release);
@@ -60,8 +60,8 @@ bool RowPieces::look_at_next(Looker* looker) {
 std::string RowPieces::until(uint32_t end) {
     const uint32_t pieces = std::min(pieces_of(end), static_cast<uint32_t>(pieces_.size()));
     for (; seen_ < pieces; ++seen_) {
-        // While the other thread has that one, those behind it are as good: they come next. Once
-        // there is none the other thread ends with what it has.
+        // While the other thread has that piece, those behind it come next. Once no piece is left
+        // the other thread ends with what it has.
         while (pieces_[seen_].load(std::memory_order_acquire) == Piece::kOpen) {
             if (!look_at_next(&*own_) && thread_) thread_->join();
         }
@@ -80,7 +80,7 @@ core::RowCounts RowPieces::counts() {
     if (thread_) thread_->join();
     core::RowCounts counts = std::move(own_->look.counts());
     counts.add(other_->look.counts());
-    std::sort(counts.wrongs.begin(), counts.wrongs.end());  // whoever has found them
+    std::sort(counts.wrongs.begin(), counts.wrongs.end());  // whichever thread found them
     return counts;
 }
 

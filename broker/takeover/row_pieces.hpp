@@ -1,7 +1,7 @@
-// broker/takeover/row_pieces.hpp -- the tables in pieces, for two threads to look at in a takeover.
+// broker/takeover/row_pieces.hpp -- splits the tables, so that two threads validate a takeover.
 //
-// Clients wait for them, and another CPU is often idle. Pieces are taken in their order, by whoever
-// comes first: where the other thread gets no CPU, the one that attaches looks at the rows itself.
+// Clients wait for a takeover, and another CPU is often idle. Each thread takes the next piece in
+// order: where the other thread gets no CPU, the attaching thread looks at all rows itself.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -25,8 +25,8 @@ class RowPieces : public core::RowsAhead {
     // Fewer are looked at sooner than a thread is there.
     static constexpr uint32_t kRowsMin = 4'096;
 
-    // `state` outlives this; nobody writes to it meanwhile. `before` each piece, by whoever looks
-    // at it: a test's.
+    // `state` outlives this; no thread writes to it meanwhile. `before` runs before each piece, in
+    // the thread that looks at it: for tests.
     explicit RowPieces(std::span<std::byte> state, std::function<void(uint32_t)> before = {});
     ~RowPieces() override;
 
@@ -35,10 +35,10 @@ class RowPieces : public core::RowsAhead {
     core::RowCounts counts() override;
 
   private:
-    // One per piece, each written by whoever has taken it:
-    //   open ── looked at ──► sound, and counted by whoever has looked
+    // One per piece, each written by the thread that has taken it:
+    //   open ── looked at ──► sound, and counted by the thread that looked
     //         ├─ not sound ───► unsound: the attaching thread looks again, and says why
-    //         └─ it threw ────► threw: half of it may be counted, so nobody goes on from there
+    //         └─ it threw ────► threw: half of it may be counted, so no thread goes on from there
     enum class Piece : uint8_t { kOpen, kSound, kUnsound, kThrew };
     struct Looker {  // one thread's
         explicit Looker(core::State& state) : look(state) {}
@@ -50,8 +50,8 @@ class RowPieces : public core::RowsAhead {
 
     core::State state_;
     const std::function<void(uint32_t)> before_;
-    std::vector<std::atomic<Piece>> pieces_;  // release by who has looked, acquire by until()
-    std::atomic<uint32_t> taken_ = 0;         // pieces below are somebody's; relaxed: a ticket
+    std::vector<std::atomic<Piece>> pieces_;  // release by the looking thread, acquire by until()
+    std::atomic<uint32_t> taken_ = 0;         // pieces below are taken; relaxed: a ticket
     std::atomic<bool> stop_ = false;          // by the destructor; relaxed: a wish
     uint32_t seen_ = 0;                       // pieces that until() has answered for
     std::optional<Looker> own_;               // the attaching thread's, from begin() on

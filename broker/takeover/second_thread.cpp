@@ -1,4 +1,4 @@
-// broker/takeover/second_thread.cpp -- work of a takeover on another CPU besides.
+// broker/takeover/second_thread.cpp -- runs takeover work on a second CPU.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/takeover/second_thread.hpp"
 
@@ -55,10 +55,11 @@ bool SecondThread::take_back() {
     return go_on_to(Stage::kTakenBack);
 }
 
-// One that computes is not disturbed for as long as what is left of its work should take. Behind
-// others on its CPU it would wait for their time slices, and where they are real-time threads for
-// ever: it is moved to this CPU, which has nothing to do but to wait for it. Under the lock,
-// without which it cannot end: of one that has ended the number is 0, which means this thread.
+// A thread that computes is not disturbed for as long as the rest of its work should take. Behind
+// other threads on its CPU it would wait for their time slices, and behind real-time threads for
+// ever: then it is moved to this CPU, which has nothing to do but to wait for it. This holds the
+// lock, without which it cannot end: the number of a thread that has ended is 0, which means this
+// thread.
 void SecondThread::join() {
     if (!std::exchange(started_, false)) return;
     constexpr std::chrono::microseconds kAnswerTimeout(500);

@@ -1,8 +1,7 @@
-// broker/takeover/second_thread.hpp -- work of a takeover, which clients wait for, on another CPU
-// besides.
+// broker/takeover/second_thread.hpp -- runs takeover work on a second CPU while clients wait.
 //
-// Only before a broker serves: from then on it has two threads, and what each of them may touch is
-// written down (ARCHITECTURE.md).
+// It runs only before a broker serves: from then on the broker has two threads, and ARCHITECTURE.md
+// says what each of them may touch.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -18,8 +17,8 @@ namespace dibs {
 
 class SecondThread {
   public:
-    // Runs `body`, which throws nothing, on another CPU than this thread's. Where there is none, or
-    // no thread is to be had, or no body, nobody runs it.
+    // Runs `body`, which throws nothing, on another CPU than this thread's. Without another CPU,
+    // without a thread to be had, or without a body, it does not run.
     explicit SecondThread(std::function<void()> body);
     ~SecondThread() { join(); }
     SecondThread(const SecondThread&) = delete;
@@ -28,8 +27,8 @@ class SecondThread {
     [[nodiscard]] bool started() const { return started_; }
     // True: it has not begun, and will not: its CPU has had no time for it, say.
     bool take_back();
-    // Once it has ended; what it has not begun is taken back. Where others keep it from its CPU, it
-    // ends on this one.
+    // Once it has ended; what it has not begun is taken back. Where other threads keep it from its
+    // CPU, it ends on this one.
     void join();
 
   private:

@@ -1,5 +1,4 @@
-// broker/takeover/service_notice.cpp -- what a service manager is told: datagrams to
-// $NOTIFY_SOCKET.
+// broker/takeover/service_notice.cpp -- sends notices to the service manager ($NOTIFY_SOCKET).
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/takeover/service_notice.hpp"
 

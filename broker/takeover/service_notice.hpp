@@ -1,10 +1,9 @@
-// broker/takeover/service_notice.hpp -- what a service manager is told: datagrams to
-// $NOTIFY_SOCKET.
+// broker/takeover/service_notice.hpp -- sends notices to the service manager ($NOTIFY_SOCKET).
 //
-// The protocol is a line "NAME=value" each, with descriptors where a line speaks of them; no
-// library is needed for it. A manager that is busy has a full socket: what does not fit stays in a
-// queue until there is room, so that no notice is lost and nobody waits for it. Without the
-// variable nothing happens.
+// Each notice is a datagram of lines "NAME=value", with descriptors where a line speaks of them; no
+// library is needed. A busy manager has a full socket: what does not fit stays in a queue until
+// there is room, so that no notice is lost and no thread waits. Without the variable nothing is
+// sent.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -23,7 +22,7 @@ class ServiceNotices {
 
     ServiceNotices();
 
-    // Somebody is told. False for ever where there is no manager, or it is gone.
+    // A manager is connected. False for ever where there is no manager, or it is gone.
     [[nodiscard]] bool heard() const { return socket_.valid(); }
     // Before everything that is said later.
     void say(std::string lines);
@@ -34,8 +33,8 @@ class ServiceNotices {
     [[nodiscard]] int fd() const { return socket_.get(); }
     [[nodiscard]] bool waiting() const { return !waiting_.empty(); }
     void flush();
-    // Waits for room until then (monotonic). Where there is some already, for a moment: what was
-    // refused was refused for want of something else. False: there is none, and it is then.
+    // Waits for room until then (monotonic). Where there is some already, for a moment: the message
+    // was refused for another shortage. False: there is no room, and the time is over.
     [[nodiscard]] bool await_room(uint64_t deadline_ns) const;
     // Waits until all is said, for so long at most in all.
     void settle(uint32_t ms);

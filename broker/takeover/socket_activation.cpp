@@ -1,4 +1,4 @@
-// broker/takeover/socket_activation.cpp -- what a service manager passes at the start.
+// broker/takeover/socket_activation.cpp -- reads what a service manager passes at the start.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/takeover/socket_activation.hpp"
 
@@ -51,7 +51,7 @@ std::string next_name(std::string_view& names) {
     return name;
 }
 
-// Whoever has stored it: a socket without a name of ours is one that is lent.
+// Whatever process stored it: a socket without a name of ours is a lent one.
 bool is_lent(const PassedDescriptor& passed) {
     return !DescriptorName::of(passed.name) && option(passed.descriptor.get(), SO_TYPE) >= 0;
 }

@@ -1,10 +1,11 @@
-// broker/takeover/socket_activation.hpp -- what a service manager passes to the process that it
-// starts: a listening socket that it lends, and what it has stored for us.
+// broker/takeover/socket_activation.hpp -- takes the descriptors that a service manager passes.
+//
+// These are a listening socket that the manager lends, and what it has stored for the keeper.
 //
 // The protocol of sd_listen_fds_with_names(3), without its library: $LISTEN_PID names the process
 // that is meant, $LISTEN_FDS counts descriptors from 3 on, $LISTEN_FDNAMES has their names. The
-// socket's name stays the manager's: no broker removes it. That is remembered in the environment,
-// for every broker that is started later.
+// manager owns the socket's name: no broker removes it. The environment records that, for every
+// broker that is started later.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -21,7 +22,7 @@ struct PassedDescriptor {
 };
 
 struct PassedDescriptors {
-    shm::Descriptor listener;              // invalid if nobody lends one
+    shm::Descriptor listener;              // invalid if none is lent
     std::vector<PassedDescriptor> stored;  // everything else: unlooked at, but for its name
 };
 

@@ -1,5 +1,4 @@
-// broker/takeover/standby.cpp -- the next broker, started ahead of its time: what its keeper has of
-// it.
+// broker/takeover/standby.cpp -- starts, checks and drops the standby broker for the keeper.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/takeover/standby.hpp"
 

@@ -1,16 +1,15 @@
-// broker/takeover/standby.hpp -- the next broker, started ahead of its time: what its keeper has of
-// it.
+// broker/takeover/standby.hpp -- the keeper's handle on a standby: a broker started ahead.
 //
 //   none ── a moment after the broker serves: start() ──► waits ── take(): begin ──► is the broker
 //     ▲                                                     │
 //     └── it has ended: ended() · not wanted: let_go() ─────┘
 //         the broker has grown since: look()
 //
-// A start takes milliseconds, in which nobody is served: the program is loaded and linked, memory
-// is touched for the first time. A standby has that behind it when its predecessor dies. It has
-// nothing of the service's, no descriptor and no word, until it hears *begin*, and whoever has none
-// starts a broker then: it can be killed at any time (broker/takeover/head_start.hpp is its own
-// side).
+// A start takes milliseconds, in which no broker serves: the program is loaded and linked, memory
+// is touched for the first time. A standby has done that when its predecessor dies. It holds
+// nothing of the service, no descriptor and no message, until it receives *begin*, and a keeper
+// without a standby starts a broker then: so a standby can be killed at any time
+// (broker/takeover/head_start.hpp is its own side).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -46,7 +45,7 @@ class Standby {
     // is let go, and another is due a moment later.
     void look(const Process& like, uint64_t now_ns);
 
-    // Readable: it has ended by itself. -1: there is none.
+    // Readable: it has ended by itself. -1: no standby.
     [[nodiscard]] int pidfd() const { return process_.pidfd(); }
     // Another is due after a pause, the longer the sooner this one has ended.
     std::optional<Process::Ending> ended(uint64_t now_ns);

@@ -1,4 +1,4 @@
-// broker/text/line_wrap.cpp -- words into lines.
+// broker/text/line_wrap.cpp -- wraps words into lines.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/text/line_wrap.hpp"
 

@@ -1,4 +1,4 @@
-// broker/text/line_wrap.hpp -- sentences broken at spaces, for the width that there is.
+// broker/text/line_wrap.hpp -- breaks sentences at spaces to fit the terminal's width.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// broker/text/line_writer.cpp -- lines for people, to a descriptor that perhaps nobody reads.
+// broker/text/line_writer.cpp -- writes lines for people without waiting for their reader.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/text/line_writer.hpp"
 

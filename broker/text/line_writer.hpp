@@ -1,14 +1,15 @@
-// broker/text/line_writer.hpp -- lines for people, to a descriptor that perhaps nobody reads.
+// broker/text/line_writer.hpp -- writes lines for people without waiting for their reader.
 //
-// No line waits for its reader: one for which there is no room is dropped, and counted, and the
-// next one that finds room is preceded by that count. A process that serves must not stand still
-// since a pipe of its log is full or a terminal is stopped.
+// A line for which there is no room is dropped and counted, and the count precedes the next line
+// that finds room. A process that serves must not block because a pipe of its log is full or a
+// terminal is stopped.
 //
-// A pipe or terminal is opened once more, so that it may refuse instead of wait without doing so
-// for other processes that have the same one: in the same place, where processes that are started
-// from here have it so, too, or beside it, where they must not. Where that is not allowed, behind a
-// change of user say, it is asked for room before each line: a terminal that nobody reads may then
-// still make a writer wait. A file has room; it is written to where the others write.
+// A pipe or terminal is opened once more, so that only this writer's descriptor is non-blocking and
+// other processes that share the file keep theirs. The new descriptor takes the old one's place
+// where started processes may inherit it, and stands beside it where they must not. Where opening
+// is not allowed, for example after a change of user, the writer asks for room before each line: a
+// stopped terminal may then still make it wait. A file has room; lines are appended where other
+// writers append.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -30,13 +31,13 @@ class LineWriter {
 
     enum class Opened : uint8_t { kInPlace, kBeside };
 
-    // `speaker`: who says how many lines were dropped.
+    // `speaker`: the name in the message about dropped lines.
     explicit LineWriter(int fd, Opened opened = Opened::kInPlace, std::string speaker = "dibsd");
 
     // With the newline at its end. One caller at a time.
     void write(std::string_view line);
-    // As much of what is no line as there is room for: its size, 0 if there is none at present, -1
-    // if nothing will be taken any more (errno).
+    // Writes as much of a text that is no line as there is room for: returns its size, 0 if there
+    // is none at present, -1 if nothing will be taken any more (errno).
     ssize_t offer(std::string_view text);
 
   private:

@@ -1,4 +1,4 @@
-// broker/text/log.cpp -- text for people, on standard error.
+// broker/text/log.cpp -- writes log lines for people to standard error.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/text/log.hpp"
 

@@ -1,8 +1,8 @@
-// broker/text/log.hpp -- text for people, on standard error; never on the claim path, never payload
-// bytes.
+// broker/text/log.hpp -- writes log lines to standard error.
 //
-// One translation unit knows the logging library. Any thread may write, and none waits for whoever
-// should read it (broker/text/line_writer.hpp).
+// It is never called on the claim path and never prints payload bytes. One translation unit knows
+// the logging library. Any thread may write, and none waits for the log's reader
+// (broker/text/line_writer.hpp).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

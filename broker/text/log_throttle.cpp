@@ -1,4 +1,4 @@
-// broker/text/log_throttle.cpp -- a bucket of lines for each user and place.
+// broker/text/log_throttle.cpp -- gives each user and place a bucket of lines.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/text/log_throttle.hpp"
 

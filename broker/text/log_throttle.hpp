@@ -1,8 +1,8 @@
 // broker/text/log_throttle.hpp -- bounds how many log lines each user can cause at each place.
 //
-// A client decides how often it is refused, killed or cut off, and each time is a line. So a user
-// has some lines at once, and one a second from then on, for each place in the code; what is left
-// out is counted, and the next line says how many those were.
+// A client decides how often it is refused, killed or cut off, and each time is a line. So for each
+// place in the code a user has some lines at once, and one a second from then on; dropped lines are
+// counted, and the next line gives the count.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// broker/text/number_option.hpp -- an option that takes a whole number, as both programs read one.
+// broker/text/number_option.hpp -- adds an option that takes a whole number, for both programs.
 //
 // The parser's own numbers wrap around, so that -1 would be the largest one, and it prints a
 // range's end as a floating-point number. This needs the parser's headers.

@@ -1,4 +1,4 @@
-// broker/text/parse_error.hpp -- what the parser finds wrong with a command line, in our words.
+// broker/text/parse_error.hpp -- words the parser's errors about a command line.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

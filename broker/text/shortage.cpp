@@ -1,4 +1,4 @@
-// broker/text/shortage.cpp -- the limits behind what a process lacks, in words.
+// broker/text/shortage.cpp -- names the limits behind a shortage of resources.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/text/shortage.hpp"
 
@@ -71,7 +71,7 @@ std::optional<TaskLimit> task_limit() {
     return least;
 }
 
-// Of this process's user; root, and who may as much, has no limit.
+// Of this process's user; root, and any process with that privilege, has no limit.
 uint64_t tasks_of_user() {
     constexpr uint64_t kAdministers = (1U << 21U) | (1U << 24U);  // CAP_SYS_ADMIN, _RESOURCE
     if (getuid() == 0 || (status_of("self", "\nCapEff:", 16) & kAdministers) != 0) return 0;
@@ -89,7 +89,7 @@ uint64_t tasks_of_user() {
 
 using Resource = decltype(RLIMIT_AS);
 
-// Appended to what is said of others.
+// Appended to the text about other limits.
 void add(std::string* said, const std::string& what, const std::string& is, const char* remedy) {
     *said += (said->empty() ? ": the limit of " : "; or the limit of ") + what + " is " + is +
              ", which is too little: raise it (" + remedy + ")";

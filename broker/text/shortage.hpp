@@ -1,6 +1,6 @@
-// broker/text/shortage.hpp -- what a process may lack for a moment, and the limits behind it.
+// broker/text/shortage.hpp -- detects a shortage of resources and names the limits behind it.
 //
-// Memory, descriptors, processes.
+// Resources are memory, descriptors and processes; a shortage may pass.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

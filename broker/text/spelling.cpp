@@ -1,4 +1,4 @@
-// broker/text/spelling.cpp -- which known word was probably meant.
+// broker/text/spelling.cpp -- finds the known word nearest to a misspelt one.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/text/spelling.hpp"
 

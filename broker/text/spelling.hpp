@@ -1,4 +1,4 @@
-// broker/text/spelling.hpp -- which known word was probably meant.
+// broker/text/spelling.hpp -- finds the known word nearest to a misspelt one.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

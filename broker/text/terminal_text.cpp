@@ -1,4 +1,4 @@
-// broker/text/terminal_text.cpp -- UTF-8, character by character.
+// broker/text/terminal_text.cpp -- escapes text for a terminal, one UTF-8 character at a time.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/text/terminal_text.hpp"
 

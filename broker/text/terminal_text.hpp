@@ -1,4 +1,4 @@
-// broker/text/terminal_text.hpp -- what others have named or typed, as a terminal may be given it.
+// broker/text/terminal_text.hpp -- makes text from outside safe to print on a terminal.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace dibs {
 
-// How many bytes the UTF-8 character has with which `bytes` begin; 0: it is none.
+// The size of the UTF-8 character with which `bytes` begin, or 0 if it is invalid.
 size_t utf8_size(std::string_view bytes);
 
 // The number of a valid character of UTF-8.

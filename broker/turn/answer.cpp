@@ -1,4 +1,4 @@
-// broker/turn/answer.cpp -- decisions become completions, event words and room bytes.
+// broker/turn/answer.cpp -- turns decisions into completions, event words and room bytes.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/turn/answer.hpp"
 
@@ -39,7 +39,7 @@ Answers::Answers(core::Core& core,
       quotas_(quotas),
       read_budget_(read_budget) {}
 
-// Another user is told the holder's account and age, and no more.
+// A client of another user sees the holder's account and age, and no more.
 void Answers::name_holder(const Session* to, const Decision& decision, Completion& entry) {
     if (decision.holder_uid == shm::kNoRow || to == nullptr) return;
     shm::Holder holder{
@@ -111,7 +111,8 @@ void Answers::stage_decision(const Decision& decision) {
                 decision,
                 decision.value != 0 ? shm::LeaseEvent::kRequeued : shm::LeaseEvent::kEnded);
         case DecisionKind::kAdopted:
-            return adopt(decision, (&decision)[1]);  // the core says next who had it
+            return adopt(decision, (&decision)[1]);  // the core's next decision names the previous
+                                                     // holder
         case DecisionKind::kKill:
             kills_ = true;
             return;
@@ -140,7 +141,7 @@ void Answers::result(const Decision& decision) {
     complete(sessions_.at(decision.session), entry);
 }
 
-// The first of the claim's slots whose worker is asked: others do not attach.
+// The first of the claim's slots whose worker must be asked: other workers do not attach.
 uint32_t Answers::first_asked(const shm::ClaimRow& claim) const {
     uint32_t slot = claim.first_slot;
     while (slot != shm::kNoRow && core_.slot(slot).session == shm::kNoRow)
@@ -210,7 +211,7 @@ uint32_t Answers::to_provision(uint64_t number, std::span<const core::DecidedSlo
     return bits;
 }
 
-// That it is no longer held, or will not be for long.
+// Tells a worker that its slot is revoked or will be.
 void Answers::revoke(const Decision& decision) {
     const bool notice = decision.value != 0;
     Completion entry;
@@ -238,8 +239,8 @@ void Answers::worker_answer(const Decision& decision) {
     write_answer(*session, room, decision.slots_begin, decision.answer, last);
 }
 
-// The room that the claim was given. Its tag may not have it any more: a lease that its holder ends
-// in the turn of its grant has given room and tag back. The lines are the lease's until the commit.
+// The room of the claim. Its tag may not have it any more: a lease that its holder ends in the turn
+// of its grant has freed room and tag. The lines are the lease's until the commit.
 TagRoom Answers::room_given_back(const Decision& decision) const {
     const shm::PoolRow& pool = core_.pool(decision.pool);
     return {.first = decision.room,
@@ -306,14 +307,15 @@ void Answers::grant(const Decision& decision) {
     tell_lease(session, decision, entry);
 }
 
-// It has been told, and its completion is the log's first store.
+// It has been published, and its completion is the log's first store.
 void Answers::pledge_kept(Session* session) {
     stored_ = 1;
     ++session->completion_tail;
     sessions_.in_turn(session);
 }
 
-// What was granted to another session, whose room is still as it was; `left` tells it so.
+// A lease that was granted to another session, whose room is still as it was; `left` tells that
+// session.
 void Answers::adopt(const Decision& decision, const Decision& left) {
     Session* session = sessions_.at(decision.session);
     if (session == nullptr) return;
@@ -334,7 +336,7 @@ void Answers::adopt(const Decision& decision, const Decision& left) {
     tell_again(*session, decision);
 }
 
-// Who adopts a lease that is being taken hears of it as its holder did.
+// A session that adopts a lease under revocation is notified again.
 void Answers::tell_again(Session& session, const Decision& adopted) {
     const shm::LeaseRow& lease = core_.lease(row_of(adopted.id));
     if (lease.state != shm::LeaseState::kRevoking || lease.fence != adopted.fence) return;
@@ -349,8 +351,8 @@ void Answers::tell_again(Session& session, const Decision& adopted) {
 void Answers::claim_end(const Decision& decision) {
     Session* session = sessions_.at(decision.session);
     if (session == nullptr) return;
-    // Nobody reads the room of a claim that was not granted. One that was refused because its tag
-    // is taken has none, and the tag's belongs to another.
+    // The room of a claim that was not granted is not read. A claim refused because its tag is
+    // taken has no room; the room of that tag belongs to another claim.
     if (decision.room != shm::kNoRow && decision.tag < session->tags.size() &&
         session->tags[decision.tag].first == decision.room) {
         session->free_tag(decision.tag, 0);
@@ -401,7 +403,8 @@ void Answers::lease_event(const Decision& decision, uint8_t event) {
     room.unread = session->completion_tail;
 }
 
-// Before the result of the keepalive: who has read that believes no word of the past grace.
+// Before the result of the keepalive: a client that has read that result ignores any word of the
+// past grace.
 void Answers::revival(const core::Revival& revival) {
     Session* session = sessions_.at(revival.session);
     if (session == nullptr || session->ending || revival.tag >= session->tags.size()) return;

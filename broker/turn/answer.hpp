@@ -1,8 +1,8 @@
-// broker/turn/answer.hpp -- decisions become completions, event words and room bytes.
+// broker/turn/answer.hpp -- turns decisions into completions, event words and room bytes.
 //
 // stage() comes before the commit: it writes completions and event words into the turn's log, and
-// room bytes into DOWN, where nobody looks before a completion announces them. store() comes
-// after: it repeats what the log says into DOWN and wakes whoever sleeps. A broker that dies
+// room bytes into DOWN, which no client reads before a completion announces them. store() comes
+// after: it repeats the log's stores into DOWN and wakes the sleeping clients. A broker that dies
 // between the two leaves the log to its successor; one that dies before leaves no trace.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -29,10 +29,9 @@ class Answers {
 
     void stage();
     void store();
-    // What a broker that died has committed, for the sessions that are back: stored once more, and
-    // everybody is woken.
+    // Repeats the stores that a dead broker committed, for adopted sessions, and wakes all clients.
     void repeat();
-    // The turn has decided to kill somebody.
+    // The turn has decided to kill a holder.
     [[nodiscard]] bool kills() const { return kills_; }
     // Tells a session that it is over, and wakes it.
     static void farewell(Session& session);

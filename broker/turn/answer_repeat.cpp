@@ -1,4 +1,4 @@
-// broker/turn/answer_repeat.cpp -- what a successor tells once more, and that everybody is woken.
+// broker/turn/answer_repeat.cpp -- repeats a dead broker's staged answers and wakes all clients.
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/socket.h>
 
@@ -12,7 +12,7 @@ namespace dibs {
 
 namespace {
 
-// Fewer are told sooner than a thread is there.
+// Fewer sessions are done sooner than a thread starts.
 constexpr size_t kSessionsForTwo = 32;
 
 }  // namespace
@@ -24,7 +24,7 @@ void Answers::repeat() {
     in_two(all.size() >= kSessionsForTwo, [&](unsigned half) {
         for (size_t at = half; at < all.size(); at += 2) {
             Session* session = all[at];
-            assert(session->up.head() == session->consumed);  // nothing is settled with anybody
+            assert(session->up.head() == session->consumed);  // no session is settled yet
             shm::commit_submissions(*session->down, session->consumed);
             session->events_changed = true;  // the words may have been stored and not counted
             publish(*session);

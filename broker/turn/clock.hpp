@@ -1,9 +1,9 @@
-// broker/turn/clock.hpp -- the broker's time: STATE's time, going on.
+// broker/turn/clock.hpp -- gives broker time: the time of STATE, continued.
 //
 // Broker time is CLOCK_MONOTONIC plus an offset, which changes when a broker takes over a STATE,
 // and where one was stopped and goes on (broker/turn/clock_stop.hpp). So time never goes back, and
-// the time that nobody was serving does not exist for anybody's deadline. Who does not know the
-// time of death goes on from the last instant that STATE saw.
+// downtime counts towards no deadline. A broker that does not know its predecessor's time of death
+// continues from the last instant that STATE saw.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

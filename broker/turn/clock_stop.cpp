@@ -1,4 +1,4 @@
-// broker/turn/clock_stop.cpp -- time in which nobody decided what was due.
+// broker/turn/clock_stop.cpp -- stops broker time while overdue input is read.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/turn/clock_stop.hpp"
 
@@ -16,7 +16,7 @@ ClockStop::ClockStop(core::Core& core, Sessions& sessions, Clock& clock)
 
 core::TimeNs ClockStop::latest(core::TimeNs now, core::TimeNs due) {
     if (now < due) return std::max(core_.now(), now);
-    // A host that is late for everything would put it off for ever.
+    // Without the 1, a host that is always late would put it off for ever.
     const core::TimeNs slack = due == slack_for_ ? 1 : std::max(now - due, kSlackNs);
     slack_for_ = due;
     return std::max({core_.now(), seen_, due - std::min(due, slack)});
@@ -53,8 +53,8 @@ void ClockStop::begin(core::TimeNs instant) {
 void ClockStop::look() {
     if (!stands_) return;
     std::erase_if(unread_, [](const Session* session) {
-        // Who is not polled had nothing when it was looked at with its word set: what it has now is
-        // new. Nor may a line that comes and goes hold the time up.
+        // An unpolled session had an empty ring when it was looked at with its word set: what it
+        // has now is new. Nor may a line that comes and goes stop the time.
         return !session->polled || session->ending || session->draining || session->sits_out ||
                session->up.head() >= session->unread_until || !session->up.maybe();
     });
@@ -63,7 +63,7 @@ void ClockStop::look() {
     go_on_from(instant_);
 }
 
-// Whoever follows this broker counts from there, too.
+// This broker's successor counts from there, too.
 void ClockStop::go_on_from(core::TimeNs instant) {
     clock_.go_on_from(instant);
     core_.set_clock_offset(clock_.offset());

@@ -1,18 +1,18 @@
-// broker/turn/clock_stop.hpp -- time in which nobody decided what was due: it does not exist.
+// broker/turn/clock_stop.hpp -- stops broker time while overdue input is read.
 //
-//   goes on ── something has been due for kLateNs, or a broker takes over: begin ──► stands still
+//   goes on ── something has been due for kLateNs, or a broker takes over: begin ──► time stopped
 //      ▲                                                                                  │
 //      └──── every ring has been read as far as a client can have filled it by then ──────┘
 //
-// A broker that was stopped, frozen or starved, and one that follows another, find rings full of
-// what came while nobody looked. What is in them was said in time, a keepalive above all: it is
+// So downtime expires no lease. A broker that was stopped, frozen or starved, and one that follows
+// another, find rings full of entries that clients wrote in time, keepalives above all: they are
 // read before anything due is decided, at an instant at which nothing was due. From that instant
-// broker time goes on, so that all deadlines move by what was lost. Who holds what is due first may
-// have been stopped as well, with the whole host: he has as much time as was lost before that is
-// due, kSlackNs at least, but not more than he had when the broker last looked; and that once.
+// broker time goes on, so that all deadlines move by the time that was lost. The holder of what is
+// due first may have been stopped as well, with the whole host: it gets as much time as was lost,
+// kSlackNs at least, but not more than it had when the broker last looked; and that only once.
 //
-// What a client adds while it is read does not count, nor does who sits out
-// (broker/admission/throttle.hpp): nobody holds the time up for longer than it takes to read its
+// Entries that a client adds meanwhile do not count, nor do sessions that are paused
+// (broker/admission/throttle.hpp): no client stops the time for longer than it takes to read its
 // ring once.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -48,7 +48,7 @@ class ClockStop {
     [[nodiscard]] core::TimeNs latest(core::TimeNs now, core::TimeNs due);
     [[nodiscard]] bool stands() const { return stands_; }
 
-    // Before a session that is ending goes: it is not waited for.
+    // Before an ending session is freed: no longer waits for it.
     void look();
     // A turn has looked into its ring and found nothing.
     void found_nothing(Session& session) const {
@@ -65,8 +65,8 @@ class ClockStop {
     Clock& clock_;
     std::vector<Session*> unread_;
     core::TimeNs instant_ = 0;    // at which it stands
-    core::TimeNs seen_ = 0;       // the last instant that a turn was given, or could have been
-    core::TimeNs slack_for_ = 0;  // what was due when slack was given last
+    core::TimeNs seen_ = 0;       // the last instant that a turn had, or could have had
+    core::TimeNs slack_for_ = 0;  // what was due when slack was last granted
     bool stands_ = false;
 };
 

@@ -1,4 +1,4 @@
-// broker/turn/cut_leases.cpp -- whose leases end because the broker does.
+// broker/turn/cut_leases.cpp -- logs the leases that end because the broker ends.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/turn/cut_leases.hpp"
 

@@ -1,4 +1,4 @@
-// broker/turn/cut_leases.hpp -- whose leases end because the broker does.
+// broker/turn/cut_leases.hpp -- logs the leases that end because the broker ends.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace dibs {
 
-// Names them in the log: what is held, by whom, for how long. Nothing where nothing is.
+// Logs what is held, by whom, for how long. Logs nothing if there are no leases.
 void say_what_is_cut(const core::Core& core);
 
 }  // namespace dibs

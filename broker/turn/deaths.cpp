@@ -1,4 +1,4 @@
-// broker/turn/deaths.cpp -- how a session ends, whoever ended it.
+// broker/turn/deaths.cpp -- ends sessions, and kills holders of expired strict leases.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/turn/deaths.hpp"
 
@@ -21,7 +21,8 @@ std::string who(const Session& session) {
            std::to_string(session.peer.uid);
 }
 
-// A broker of root kills anybody; the holder of the lease may not have it kill what he may not.
+// A broker run by root can kill any process; the holder of the lease must not make it kill a
+// process that the holder itself may not.
 std::string foreign_uids(const Session& session) {
     const uint32_t own = session.peer.uid;
     const auto uids = uids_now(session.peer.pid, session.peer.pidfd.get());
@@ -33,7 +34,7 @@ std::string foreign_uids(const Session& session) {
     return told;
 }
 
-// Empty: it was killed, or is dead already. Else why it lives.
+// Empty: it was killed, or is dead already. Else why it still lives.
 std::string kill_or_why(const Session& session) {
     const std::string uids = foreign_uids(session);
     if (!uids.empty()) {
@@ -72,7 +73,7 @@ void Kills::finish() {
         kill_some();
 }
 
-// A lease that has ended meanwhile kills nobody any more.
+// A lease that has ended meanwhile kills no process.
 void Kills::kill_some() {
     const size_t count = std::min(decided_.size(), kKilledAtOnce);
     for (size_t i = 0; i < count; ++i) {
@@ -137,8 +138,8 @@ bool Kills::condemn(Session& session) {
 
 namespace {
 
-// Told to the core in one turn, which may kill, log and close for each of them: the others' claims
-// come between.
+// How many deaths the core learns of in one turn: it may kill, log and close for each of them, and
+// other clients' claims come between.
 constexpr size_t kReapedAtOnce = 16;
 
 }  // namespace

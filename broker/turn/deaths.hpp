@@ -1,18 +1,18 @@
 // broker/turn/deaths.hpp -- ends sessions: of dead processes, closed, cut off, or killed at expiry.
 //
 // A process that has died may have published entries and not rung: its ring is read to its end
-// first, so that a worker's last "done" counts. A session that closed, or broke a rule, is not
-// read any more. Then the core is told, once; it returns what the session held, over as many turns
-// as that takes, while the broker forgets the session at the end of this one. However many end at
-// once, a turn tells the core of a few of them.
+// first, so that a worker's last "done" counts. A session that closed, or broke a rule, is not read
+// any more. Then the core is told, once; it returns what the session held, over as many turns as
+// that takes, while the broker forgets the session at the end of this turn. However many sessions
+// end at once, a turn tells the core of a few of them.
 //
 // Strict expiry kills the holder of an expired lease. The core decides, the turn commits, and only
-// then SIGKILL is sent, by the pidfd that the handshake left: never by a number. What follows is
-// the pidfd's death notice, which ends the session as any other does; nothing here says that a
-// process is dead. However many leases expire at one instant, a turn kills for a few of them. A
-// kill that fails is logged, and the core is told in the next turn, so that it is counted and in
-// the journal. A session that breaks a rule while it holds a lease of a strict pool is killed as
-// well, and the core hears of the end only with the death.
+// then SIGKILL is sent, by the pidfd that the handshake left: never by a number. The pidfd's death
+// notice then ends the session as any other death does; nothing here assumes that a process is
+// dead. However many leases expire at one instant, a turn kills for a few of them. A kill that
+// fails is logged, and the core is told in the next turn, so that it is counted and in the journal.
+// A session that breaks a rule while it holds a lease of a strict pool is killed as well, and the
+// core learns of the end only with the death.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -29,17 +29,17 @@ class Kills {
   public:
     Kills(core::Core& core, Sessions& sessions) : core_(core), sessions_(sessions) {}
 
-    // There are failures to tell, or kills to carry out.
+    // There are failures to report, or kills to carry out.
     [[nodiscard]] bool any() const { return !failed_.empty() || !decided_.empty(); }
     // Within a turn: the failures, and some of the kills that earlier ones have left.
     void tell();
     // After the commit: what the turn has decided, or the first of it.
     void carry_out();
-    // Of a broker that stops: all that is left, whom no successor would kill.
+    // For a broker that stops: kills all that are left, because no successor would.
     void finish();
-    // Of a broker that takes over: what an earlier one decided and perhaps did not do.
+    // For a broker that takes over: kills what an earlier one decided and perhaps did not do.
     void resume();
-    // Of a session that is cut off: true if its process had to be killed and its death is awaited.
+    // For a session that is cut off: true if its process had to be killed and its death is awaited.
     [[nodiscard]] bool condemn(Session& session);
 
   private:
@@ -58,10 +58,10 @@ class Deaths {
     Deaths(core::Core& core, Sessions& sessions, Ingest& ingest, Kills& kills);
 
     [[nodiscard]] bool any() const { return !sessions_.ending().empty(); }
-    // Within a turn: tells the core of sessions that have nothing left to say, the first ones;
-    // any() as long as others are left.
+    // Within a turn: reports the first sessions whose rings are read to their ends to the core;
+    // any() as long as more are left.
     void reap();
-    // Told to the core in this turn: no longer any of the broker's business once it is committed.
+    // Reported to the core in this turn: the broker forgets it once the turn is committed.
     [[nodiscard]] std::vector<Session*>& gone() { return gone_; }
 
   private:

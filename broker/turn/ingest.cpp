@@ -1,4 +1,4 @@
-// broker/turn/ingest.cpp -- the client's half of a session, as the broker reads it.
+// broker/turn/ingest.cpp -- reads and validates what a client writes into UP.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/turn/ingest.hpp"
 
@@ -64,7 +64,7 @@ Ingest::Read Ingest::read(Session& session, uint32_t budget) {
     if (!session.singly) pledges_.refrain();
     const uint64_t before = session.up.head();
     const Read read = take(session, budget);
-    // Looked at here, when a pledge has been told: the next line may be on its way.
+    // Looked at here, when a pledge has been published: the next line may be on its way.
     session.singly = session.up.head() - before == 1 && !session.up.maybe();
     return read;
 }

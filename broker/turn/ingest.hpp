@@ -1,9 +1,8 @@
-// broker/turn/ingest.hpp -- the client's half of a session, as the broker reads it: the only code
-// that reads client memory, rings and words alike.
+// broker/turn/ingest.hpp -- reads client memory, rings and words alike; no other code does.
 //
-// Everything in UP may change between two looks and may be a lie. So each value is loaded once
-// into a local, and only the local is checked and used. No offset is taken from the segment: the
-// places follow from the sizes that the broker itself chose.
+// Everything in UP may change between two looks and may be wrong on purpose. So each value is
+// loaded once into a local, and only the local is checked and used. No offset is taken from the
+// segment: the places follow from the sizes that the broker itself chose.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -41,8 +40,8 @@ class Upstream {
     void skip() { ring_.skip(); }  // what was peeked
     [[nodiscard]] uint64_t head() const { return ring_.head(); }
 
-    // Between arming the wake-up word and sleeping. A tail that announces a line which is not
-    // there is a violation: lines are stored before their tail.
+    // Between arming the wake-up word and sleeping. A tail that announces a missing line is a
+    // violation: lines are stored before their tail.
     [[nodiscard]] Armed look_again() const;
 
     // Copies a payload out. False, and nothing copied, if it does not lie in the payload area.
@@ -85,7 +84,7 @@ class Ingest {
         kOpen,       // nothing more, or enough for this turn
         kMore,       // enough for this turn, and there is more
         kClosed,     // the client said close
-        kViolation,  // it broke the ring
+        kViolation,  // it corrupted the ring
     };
     // At least one entry, if there is one: only while the turn is not full.
     Read read(Session& session, uint32_t budget);

@@ -1,4 +1,4 @@
-// broker/turn/operations.cpp -- from a submission entry to a command of the core.
+// broker/turn/operations.cpp -- translates submission entries into commands of the core.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/turn/operations.hpp"
 
@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint64_t kLongest = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
 
-// A duration as the client wrote it: never negative, never one that only overflows.
+// A duration as the client wrote it, made valid: never negative, never overflowing.
 bool valid_duration(uint64_t ns) {
     return ns <= kLongest || ns == shm::kNever;
 }
@@ -205,7 +205,8 @@ bool Operations::take_grant_room(Session& session,
     if (session.tags[tag].ended()) session.free_tag(tag, session.tags[tag].unread);
     const uint32_t first = session.take_room(lines);
     if (first == shm::kNoRow) return false;
-    // The client read this line at an earlier grant: to have it back takes as long as the decision.
+    // Prefetches the line, which the client read at an earlier grant: to have it back takes as long
+    // as the decision.
     __builtin_prefetch(session.payload + size_t{first} * shm::kLineSize, 1);
     session.tags[tag] = {.first = first,
                          .lines = lines,
@@ -285,7 +286,7 @@ void Operations::release(Session& session, const shm::Submission& entry) {
     core_.apply(
         core::Release{session.row, entry.op == Op::kFail, entry.id, entry.fence, entry.user_data});
     const Reason reason = after(entry, first);
-    // Who knows id and fence has read the grant.
+    // A client that knows id and fence has read the grant.
     if (reason == Reason::kOk) session.free_tag(tag, 0);
     if (reason == Reason::kAlreadyEnded) {
         give_up(session, entry.id);
@@ -294,8 +295,9 @@ void Operations::release(Session& session, const shm::Submission& entry) {
     }
 }
 
-// The lease was taken and its claim waits again, or has been granted again: who gives the one back
-// wants the other no more. Its library has forgotten the tag, so nothing is told of it.
+// The lease was taken and its claim waits again, or has been granted again: a client that gives the
+// one back wants the other no more. Its library has forgotten the tag, so no completion is sent for
+// it.
 void Operations::give_up_claim(Session& session, const shm::Submission& entry) {
     const uint64_t number = shm::key_word(entry);
     if (number == 0 || entry.tag >= session.tags.size()) return;
@@ -313,7 +315,7 @@ void Operations::give_up_claim(Session& session, const shm::Submission& entry) {
     session.free_tag(entry.tag, session.completion_tail);
 }
 
-// The lease has ended in this very turn, before its release was read, and its holder, who has said
+// The lease has ended in this very turn, before its release was read. Its holder, which has said
 // that it is done with it, may claim with its tag again.
 void Operations::give_up(Session& session, uint64_t id) {
     for (const core::Decision& decision : core_.decisions()) {
@@ -332,7 +334,7 @@ void Operations::keepalive(Session& session, const shm::Submission& entry) {
     after(entry, first);
 }
 
-// The room is as large as the grant's was; of a lease that is not there the core says so.
+// The room is as large as the grant's was; for a missing lease the core returns the error.
 void Operations::adopt(Session& session, const shm::Submission& entry) {
     const uint32_t row = row_of(entry.id);
     const bool there = row < core_.leases_max() &&

@@ -1,9 +1,9 @@
-// broker/turn/operations.hpp -- from a submission entry to a command of the core.
+// broker/turn/operations.hpp -- translates submission entries into commands of the core.
 //
-// Works on copies alone. What cannot be a command of the core (an operation that is not one, a
-// flag that nobody has defined, a payload that is no table) is answered here and leaves no trace
-// in the core; a claim is always handed on, with the reason for its refusal, so that it has its
-// number and its one end like any other.
+// It works on copies alone. What cannot be a command of the core (an unknown operation, an
+// undefined flag, an invalid payload table) is answered here and leaves no trace in the core; a
+// claim is always handed on, with the reason for its refusal, so that it has its number and its one
+// end like any other.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -23,7 +23,7 @@
 
 namespace dibs {
 
-// The answer to an operation that the core has not seen.
+// The answer to an operation that never reaches the core.
 struct OwnResult {
     Session* session;
     uint64_t user_data;
@@ -58,11 +58,11 @@ class Operations {
 
     void apply(Session& session, const shm::Submission& entry, std::span<const uint8_t> payload);
     void begin_turn();
-    // More answers of its own than the log should be asked to hold.
+    // More answers of its own than the log can take.
     [[nodiscard]] bool full() const { return own_results_.size() >= kOwnResultsMax; }
 
     [[nodiscard]] std::span<const OwnResult> own_results() const { return own_results_; }
-    // Places in Core::decisions() of results that nobody wants to hear, in order.
+    // Places in Core::decisions() of results that are not sent to a client, in order.
     [[nodiscard]] std::span<const uint32_t> silenced() const { return silenced_; }
     // Places of claims that a key of the configuration has refused, in order, and the keys.
     struct Ruled {
@@ -82,7 +82,8 @@ class Operations {
     // The session is gone; its DOWN with it.
     void forget(const Session& session);
 
-    // What a claim of the pool that does not say lets happen when a better one wants its slot.
+    // What happens to a claim of the pool when a better one wants its slot, if the claim does not
+    // say.
     void set_preempt(uint32_t pool, const PoolPreempt& preempt);
 
     // --- what a claim would meet (broker/turn/prepared_grant.hpp)
@@ -90,13 +91,13 @@ class Operations {
         uint32_t pool;
         uint32_t units;
     };
-    // A claim that brings nothing but its times.
+    // A claim that sets nothing but its times.
     [[nodiscard]] static bool is_plain_claim(const shm::Submission& entry);
     // Why the session may not claim from this pool now; kOk: it may.
     [[nodiscard]] shm::Reason pool_refusal(const Session& session, uint32_t pool);
     // The tag that the session's next claim has, most likely.
     [[nodiscard]] static uint16_t tag_to_come(const Session& session);
-    // The room that its next grant of this size has; kNoRow: that cannot be said.
+    // The room of its next grant of this size; kNoRow: not foreseeable.
     [[nodiscard]] TagRoom room_to_come(const Session& session, const GrantSize& size) const;
 
   private:
@@ -132,7 +133,7 @@ class Operations {
                      const shm::Submission& entry,
                      std::span<const uint8_t> payload);
     void own_result(Session& session, const shm::Submission& entry, shm::Reason reason);
-    // Of the command whose decisions begin at `first`: silence its result if it is good and the
+    // For the command whose decisions begin at `first`: silences its result if it succeeded and the
     // client asked for quiet. Returns the result's reason.
     shm::Reason after(const shm::Submission& entry, size_t first);
 

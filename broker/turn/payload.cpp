@@ -1,5 +1,4 @@
-// broker/turn/payload.cpp -- the two tables that clients send, verified before anything is
-// believed.
+// broker/turn/payload.cpp -- verifies and reads the claim and announcement tables of clients.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/turn/payload.hpp"
 

@@ -1,8 +1,7 @@
-// broker/turn/payload.hpp -- the two tables that clients send, verified before anything is
-// believed.
+// broker/turn/payload.hpp -- verifies and reads the claim and announcement tables of clients.
 //
-// The bytes are the turn's own copy. Limits of depth and number keep the verifier at a fraction
-// of a microsecond, whatever the bytes are. schemas/claim.fbs declares the tables.
+// The bytes are the turn's own copy. Limits of depth and number keep the verifier at a fraction of
+// a microsecond, whatever the bytes are. schemas/claim.fbs declares the tables.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -20,16 +19,16 @@ namespace dibs {
 // A ClaimPayload within its limits; no bytes at all are one, too.
 [[nodiscard]] bool valid_claim_payload(std::span<const uint8_t> bytes);
 
-// What a claim's payload says to the broker. Views into the bytes and into the reader; as long as
-// both.
+// The broker's part of a claim's payload. Views into the bytes and into the reader; valid as long
+// as both.
 class ClaimReader {
   public:
-    // False if the bytes are not a ClaimPayload within its limits: then nothing has been said.
+    // False if the bytes are not a ClaimPayload within its limits: then its fields mean nothing.
     [[nodiscard]] bool read(std::span<const uint8_t> bytes);
 
     [[nodiscard]] const core::ClaimTerms& terms() const { return terms_; }
     [[nodiscard]] int32_t priority() const { return priority_; }
-    // False: what the terms say of preemption is for its pool to say.
+    // False: the terms say nothing of preemption, and the pool decides.
     [[nodiscard]] bool says_preempt() const { return says_preempt_; }
     // A bit for each preferred label, in the payload's order, that `labels` (each ended by a zero
     // byte) do not have.
@@ -43,7 +42,7 @@ class ClaimReader {
     std::array<std::string_view, shm::kLabelsMax> preferred_;
 };
 
-// What a worker says of a slot. Views into the bytes, and into the reader's own attributes.
+// A worker's announcement of a slot. Views into the bytes, and into the reader's own attributes.
 struct Announcement {
     std::string_view name;
     std::array<std::string_view, shm::kLabelsMax> label_array;

@@ -1,4 +1,4 @@
-// broker/turn/pledges.cpp -- the grant is foreseen, written, pledged, told: in this order.
+// broker/turn/pledges.cpp -- foresees a grant, writes, pledges and publishes it, in this order.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/turn/pledges.hpp"
 

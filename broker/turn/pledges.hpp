@@ -1,11 +1,11 @@
-// broker/turn/pledges.hpp -- grants that are told before their turn.
+// broker/turn/pledges.hpp -- answers a lone claim before its turn runs.
 //
-// A client that asks an idle broker waits for its answer, not for the broker's books. So where an
-// entry is all that anybody has to say, and the core can foresee what it will get, that is written
-// into the STATE's log (broker/core/fast/pledge.cpp) and told at once; the turn that follows does
-// the rest, and reads nothing more: what the client says next may already be about its lease. A
-// turn for each claim would be dear for a client that submits many at a time: whoever has said more
-// than one thing when it was last read is not answered early.
+// A client that asks an idle broker waits for its answer, not for the broker's books. So where one
+// entry is all there is to read, and the core can foresee its grant, the grant is written into the
+// STATE's log (broker/core/fast/pledge.cpp) and published at once; the turn that follows does the
+// rest, and reads nothing more: the client's next entry may already be about its lease. A turn for
+// each claim would be expensive for a client that submits many at a time: a session that had more
+// than one entry when it was last read is not answered early.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -21,9 +21,9 @@ class Pledges {
     explicit Pledges(core::Core& core) : core_(core) {}
 
     void begin_turn() { alone_ = told_ = false; }
-    // `alone`: of all sessions one has something to say.
+    // `alone`: only one session has a new entry.
     void allow(bool alone) { alone_ = alone; }
-    // The session has more than one thing to say.
+    // The session has more than one new entry.
     void refrain() { alone_ = false; }
     // Before the claim is applied, which has its room.
     void claim(Session& session, const core::Claim& command) {
@@ -40,7 +40,7 @@ class Pledges {
 
   private:
     bool tell(Session& session, const core::Claim& command);
-    // Between turns and now nothing has changed, so the same must have come out.
+    // Nothing has changed since the grant was foreseen, so the decision must be the same.
     void keep([[maybe_unused]] const core::Claim& command) const {
         assert(command.refusal == shm::Reason::kOk && command.room == room_);
     }

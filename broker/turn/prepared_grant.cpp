@@ -1,4 +1,4 @@
-// broker/turn/prepared_grant.cpp -- works it out between turns, and tells it to whom it fits.
+// broker/turn/prepared_grant.cpp -- prepares a grant between turns, and publishes it if it fits.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/turn/prepared_grant.hpp"
 

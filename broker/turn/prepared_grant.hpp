@@ -1,16 +1,16 @@
-// broker/turn/prepared_grant.hpp -- the grant that the next claim would get, worked out while there
-// is nothing to do.
+// broker/turn/prepared_grant.hpp -- prepares the next claim's grant while the broker is idle.
 //
-// Most of what a claim waits for is no secret before it comes: that it may, which slot is next, in
-// which room its grant will lie, how it will be told. No row, room or quota changes between two
-// turns, so what is worked out behind one holds until the next begins. It is worked out for the
-// session that spoke last, as if it claimed what it claimed last; if that comes, and comes alone,
-// only its own words are put in before it is pledged and told (broker/turn/pledges.hpp).
+// Most of what a claim waits for is known before it comes: that it is allowed, which slot is next,
+// in which room its grant will lie, and its completion. No row, room or quota changes between two
+// turns, so a grant prepared after one turn holds until the next begins. It is prepared for the
+// session that was read last, as if that session repeated its last claim; if this claim comes, and
+// comes alone, only its own words are put in before the grant is pledged and published
+// (broker/turn/pledges.hpp).
 //
 //            prepare()              find(): fits, tell()
 //   nothing ───────────► prepared ────────────────────► told, the turn applies it
 //      ▲                     │
-//      └──── a turn ─────────┘  whatever else it does
+//      └──── a turn ─────────┘  of any kind
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -30,26 +30,26 @@ class PreparedGrant {
     PreparedGrant(core::Core& core, Operations& operations, Pledges& pledges)
         : core_(core), operations_(operations), pledges_(pledges) {}
 
-    // `session` has spoken: its next words are expected.
+    // `session` has been read: its next claim is expected.
     void expect(Session* session) { expected_ = session; }
     void forget(const Session& gone) {
         if (expected_ != &gone) return;
         expected_ = nullptr;
         prepared_ = false;
     }
-    // Between turns, from Core::clear() on. Once is enough: until the next turn there is nothing
-    // new to know.
+    // Between turns, from Core::clear() on. Once is enough: nothing changes until the next turn.
     void prepare() {
         if (!looked_) work_out();
     }
-    // Before a turn that has nothing else to do: whether `polled` have but the claim to say that it
-    // was prepared for. Its session, and the claim in `entry`; else null.
+    // Before a turn that has nothing else to do: whether the only new entry of `polled` is the
+    // claim that the grant was prepared for. Its session, and the claim in `entry`; else null.
     [[nodiscard]] Session* find(const std::vector<Session*>& polled, shm::Submission& entry) const;
     // Whether the time of its grant counts: a lease does not last shorter than it was asked for.
     [[nodiscard]] static bool counts_time(const shm::Submission& claim) { return claim.fence != 0; }
-    // Tells the claim that was found its grant. False, and nothing told, if a timer is due first.
+    // Publishes the grant of the claim that was found. False, and nothing published, if a timer is
+    // due first.
     [[nodiscard]] bool tell(core::TimeNs now, const shm::Submission& claim);
-    // The turn has begun: what was prepared for it is of no use behind it.
+    // The turn has begun: the prepared grant is of no use after it.
     void forget() { looked_ = prepared_ = false; }
 
   private:

@@ -1,4 +1,4 @@
-// broker/turn/publish.cpp -- what everybody may see: the BOARD.
+// broker/turn/publish.cpp -- publishes pools and accounts on the BOARD.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/turn/publish.hpp"
 
@@ -105,7 +105,7 @@ void Publisher::write_accounts() {
     }
     core_.forget_changed_accounts();
     accounts_ns_ = core_.now();
-    // What they have had by now is counted up to here.
+    // Their use until now is counted up to here.
     board_.head().time_ns.store(accounts_ns_, std::memory_order_relaxed);
 }
 

@@ -1,8 +1,8 @@
-// broker/turn/publish.hpp -- what everybody may see: the BOARD.
+// broker/turn/publish.hpp -- publishes pools and accounts on the BOARD for all clients to read.
 //
 // Only pools and accounts that the turn has touched are written, and under load at most once in a
 // microsecond (accounts in a millisecond): a line that is read while it changes costs its readers
-// more than they learn. What was put off is written before the broker rests.
+// more than they learn. Deferred writes are made before the broker sleeps.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -22,15 +22,15 @@ class Publisher {
 
     // All pools, names included: at the start, and after a change of configuration.
     void publish_all();
-    // After a turn's answers. `pressed`: somebody waits already, and the BOARD can wait a little.
+    // After a turn's answers. `pressed`: a client waits already, and the BOARD can wait a little.
     void publish(bool pressed);
-    // Before the broker rests.
+    // Before the broker sleeps.
     void flush();
 
     // A claim of this pool was granted so long after it came in.
     void granted(uint32_t pool, Path path, uint64_t waited_ns);
-    // A client says that its safety net had to ring. Who could as well do to the broker what he
-    // likes is believed; others' word is counted apart, since it proves nothing.
+    // A client reports that its safety net had to ring. A client that could control the broker
+    // anyway is believed; reports of other clients are counted apart, since they prove nothing.
     void net_found_work(bool believed);
     void set_sessions(size_t sessions);
     // Adds what the client has recorded since the last time. A count that went back, or grew by

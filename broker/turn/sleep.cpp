@@ -1,4 +1,4 @@
-// broker/turn/sleep.cpp -- when the broker rests, how deeply, and what wakes it.
+// broker/turn/sleep.cpp -- decides when the broker may sleep, and sleeps.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/turn/sleep.hpp"
 
@@ -21,9 +21,9 @@ namespace {
 constexpr uint32_t kReadsPerSpin = 4;  // of the clock; then at the peers' CPUs
 constexpr uint32_t kLooksPerRead = 4;  // at the rings
 constexpr uint32_t kYields = 3;
-// At bells and deaths, while there is always work: a system call that somebody's claim may have to
-// wait for, so seldom that fewer than one in a hundred do. Not in a pause instead: that ends with
-// the next claim.
+// How often bells and deaths are polled while there is always work: a system call that may delay a
+// claim, so seldom that it delays fewer than one in a hundred. It is not made in a pause instead,
+// because a pause ends with the next claim.
 constexpr core::TimeNs kLookEvery = 250'000;
 constexpr core::TimeNs kSilent = 1'000'000;  // then a session is not polled any more
 
@@ -69,8 +69,8 @@ void Sleep::worked(core::TimeNs now) {
     events(0, false);
 }
 
-// While others keep the broker busy: whoever has been silent is not looked at any more. Its word is
-// set first, so that it rings, or is seen now.
+// While other sessions keep the broker busy, silent sessions leave the polled set. Its word is set
+// first, so that such a session rings, or is seen now.
 void Sleep::leave_silent(core::TimeNs now) {
     const std::vector<Session*>& polled = sessions_.polled();
     for (size_t i = polled.size(); i-- > 0;) {
@@ -117,9 +117,9 @@ void Sleep::publish_cpu() {
 }
 
 // The clock is read before the looks, while there is nothing better to do, and not after them, when
-// a client waits: who needs a time that is not before what was found reads it again (Turn::take).
-// Between two looks there is a pause, and no clock, which takes twice as long: a client may share
-// this CPU's core, and does its own part of the claim meanwhile.
+// a client waits: code that needs a time that is not before what was found reads it again
+// (Turn::take). Between two looks there is a pause, and no clock, which takes twice as long: a
+// client may share this CPU's core, and does its own part of the claim meanwhile.
 bool Sleep::spin(core::TimeNs& now) const {
     for (uint32_t read = 0; read < kReadsPerSpin; ++read) {
         now = clock_.now();
@@ -184,7 +184,7 @@ void Sleep::disarm() {
     }
 }
 
-// What has happened is a few at a time; deaths stay until their sessions have gone.
+// Events are drained in batches; deaths stay until their sessions have gone.
 void Sleep::events(uint64_t wait_ns, bool slept) {
     bool more = take_events(wait_ns, slept);
     for (size_t seen = 0; more && seen < sessions_.all().size() * 2; seen += Epoll::kAtOnce)
@@ -212,14 +212,14 @@ bool Sleep::take_events(uint64_t wait_ns, bool slept) {
     return taken.size() == Epoll::kAtOnce;
 }
 
-// A bell that the client's safety net rang, for an entry that nobody had rung for and that was
-// there although the broker slept, is a wake-up that was lost: it is counted, so that the net never
-// hides one. A broker that was rung, or that was awake, and got no CPU for long has lost none. That
-// the net rang, and for what, only its client knows; the broker has seen that it slept, and what
-// lay there. So the word of other users' clients is counted apart.
+// A bell that the client's safety net rang, for an entry without a bell that was there although the
+// broker slept, is a lost wake-up: it is counted, so that the net never hides one. A broker that
+// was rung, or that was awake, and got no CPU for long has lost none. Only the client knows that
+// the net rang, and for what; the broker has seen that it slept, and which entries there were. So
+// reports of other users' clients are counted apart.
 void Sleep::bell(Session& session, bool slept) {
     const uint64_t net_rings = session.up.net_rings();
-    if (session.sits_out) {  // what it says is looked at in its time
+    if (session.sits_out) {  // its entries are read when its pause is over
         session.net_rings_seen = net_rings;
         return;
     }

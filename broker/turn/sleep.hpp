@@ -1,13 +1,13 @@
-// broker/turn/sleep.hpp -- when the broker rests, how deeply, and what wakes it.
+// broker/turn/sleep.hpp -- decides when the broker may sleep, and sleeps.
 //
-// After its last work it spins for a while, but only while some client that it polls runs on
-// another CPU: on one's own CPU a spinning broker only delays the client that it waits for, so it
-// yields a few times and sleeps. Before it sleeps it arms the wake-up words of the polled sessions
-// and looks at their rings once more. It has no timer but the core's next due instant: idle means
-// no wake-up at all.
+// After its last work the broker spins for a while, but only while some client that it polls runs
+// on another CPU: on the client's own CPU a spinning broker only delays the client that it waits
+// for, so it yields a few times and sleeps. Before it sleeps it arms the wake-up words of the
+// polled sessions and looks at their rings once more. Its only timer is the core's next due
+// instant: idle means no wake-up at all.
 //
 // Bells are registered edge-triggered and never read: the client holds them too, could clear
-// O_NONBLOCK and drain or fill them, and whoever read or wrote one would then block for ever.
+// O_NONBLOCK and drain or fill them, and a broker that read or wrote one would then block for ever.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -43,7 +43,7 @@ class Sleep {
     void set_spin(core::TimeNs spin_ns) { spin_ns_ = spin_ns; }
     // There was work at `now`: rest() begins with spinning again.
     void worked(core::TimeNs now);
-    // Something is due at `now`: what has happened comes first, if that was looked at long ago.
+    // Something is due at `now`: events come first, if they were last looked at long ago.
     void look(core::TimeNs now);
     // Nothing to do at `now`, nothing due before `until`: one step of rest, the next one deeper.
     // True if it has spun and something came; `now` is then the instant before it was seen.
@@ -60,7 +60,7 @@ class Sleep {
     void leave_silent(core::TimeNs now);
     [[nodiscard]] bool arm(core::TimeNs now);
     void disarm();
-    // Takes what has happened; waits for it at most `wait_ns`.
+    // Takes pending events; waits for them at most `wait_ns`.
     void events(uint64_t wait_ns, bool slept);
     [[nodiscard]] bool take_events(uint64_t wait_ns, bool slept);
     void bell(Session& session, bool slept);

@@ -1,4 +1,4 @@
-// broker/turn/time_slice.cpp -- how soon this process runs where others want its CPU.
+// broker/turn/time_slice.cpp -- shortens the scheduler's time slice of this process.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/turn/time_slice.hpp"
 

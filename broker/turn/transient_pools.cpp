@@ -1,4 +1,4 @@
-// broker/turn/transient_pools.cpp -- who is unused, since when, and for how much longer.
+// broker/turn/transient_pools.cpp -- tracks how long transient pools have been unused.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/turn/transient_pools.hpp"
 

@@ -1,10 +1,11 @@
-// broker/turn/transient_pools.hpp -- pools that go when nobody uses them: made on the spot, or
-// named by the file no longer.
+// broker/turn/transient_pools.hpp -- removes pools that are no longer used.
 //
-// Nobody uses a pool that has had no claim, no lease and no request to make it for as long as the
-// configuration says. Since when is kept here alone: after a takeover that time begins anew, so
-// that whoever was about to claim finds his pool. A pool that the file does not name any more goes
-// at once when nobody uses it.
+// These are pools made on the spot, and pools that the file no longer names.
+//
+// A pool is unused when it has had no claim, no lease and no request to make it for as long as the
+// configuration says. Only this process keeps the start of that time: after a takeover it begins
+// anew, so that a client that was about to claim finds its pool. A pool that the file does not name
+// any more goes at once when it is unused.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -25,7 +26,7 @@ class TransientPools {
     void note();                    // after a turn: which of them are in use
     // The first instant at which one may go.
     [[nodiscard]] core::TimeNs next_due() const { return due_ns_; }
-    // In a turn, before its commands: deletes those that are due. Whether there were any.
+    // In a turn, before its commands: deletes those that are due. True if there were any.
     bool end_unused();
 
   private:

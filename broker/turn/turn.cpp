@@ -1,4 +1,4 @@
-// broker/turn/turn.cpp -- the loop.
+// broker/turn/turn.cpp -- runs the broker's loop, one turn after the other.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/turn/turn.hpp"
 
@@ -65,10 +65,11 @@ void Turn::serve() {
     exchange_.report(finished);
 }
 
-// The duties of a turn, in their order. Who has `spun` has read the clock some looks ago: what the
-// turn is about may have come since, and then is not to get an earlier time than it was asked at.
+// The duties of a turn, in their order. A turn that has `spun` has read the clock some looks ago:
+// its entry may have come since, and must not get an earlier time than it was sent at.
 void Turn::take(bool spun) {
-    // Somebody may wait for nothing but the answer: what a turn begins with comes behind that, too.
+    // A client may wait for nothing but the answer: the work that begins a turn comes after the
+    // answer, too.
     const bool plain = core_.begins_plainly();
     if (!plain) {
         look_at_clock(spun);
@@ -110,7 +111,7 @@ void Turn::take(bool spun) {
         send_out();
     if (answers_.kills()) kills_.carry_out();
     core_.clear();
-    // What can wait comes behind the next grant, or behind whoever has something to say by now.
+    // Deferrable work comes behind the next grant, or behind sessions that have new entries by now.
     const bool waited_for = sessions_.anything_new();
     if (!waited_for) prepared_.prepare();
     publisher_.publish(waited_for);
@@ -121,7 +122,8 @@ void Turn::take(bool spun) {
     transient_.note();
     retire();
     exchange_.events().send();
-    // What stands still is not its clock: a turn that hangs meanwhile is missed.
+    // Sleep gets the running clock also while broker time is stopped: otherwise a turn that hangs
+    // meanwhile would be missed.
     sleep_.worked(clock_stop_.stands() ? clock_.now() : now_);
 }
 
@@ -129,14 +131,15 @@ void Turn::look_at_clock(bool spun) {
     if (spun) now_ = clock_stop_.at(clock_.now(), due_ns_);
 }
 
-// Everything but submissions: a turn of its own, since it may take long, and what clients submit
-// meanwhile is not to be granted at the time of before: their leases would end early. The next turn
-// is the clients', however much there is to do here. False if there was nothing, or it is theirs.
+// Everything but submissions: a turn of its own, since it may take long, and entries that clients
+// submit meanwhile must not be granted at the earlier time: their leases would end early. The next
+// turn is the clients', however much other work there is. False if there was none, or it is their
+// turn.
 bool Turn::serve_others() {
     served_others_ = !served_others_ && others_wait();
     if (!served_others_) return false;
     hear();                                                 // new sessions, configuration, drain
-    if (kills_.any()) kills_.tell();                        // who lives although it was killed
+    if (kills_.any()) kills_.tell();                        // still alive although killed
     if (deaths_.any() && careful_.empty()) deaths_.reap();  // what they published still counts
     return true;
 }
@@ -151,8 +154,8 @@ bool Turn::anything_to_do() {
         sessions_.anything_new() || exchange_.asked() || deaths_.any() || kills_.any();
     due_ns_ = next_due();
     now_ = clock_stop_.at(clock_.now(), due_ns_);
-    due_ns_ = std::min(due_ns_, uid_accounts_.next_due());  // nobody's deadline: it may be late
-    // Whoever kept something alive may have rung since it was looked.
+    due_ns_ = std::min(due_ns_, uid_accounts_.next_due());  // no client's deadline: it may be late
+    // A holder that sent a keepalive may have rung since the last look.
     if (now_ >= due_ns_) sleep_.look(now_);
     return work || copying_ != nullptr || taken_ != nullptr || !careful_.empty() ||
            clock_stop_.stands() || core_.work_left() || uid_accounts_.unfinished() ||
@@ -164,7 +167,7 @@ core::TimeNs Turn::next_due() const {
         {core_.next_turn(), drain_until_ns_, transient_.next_due(), throttle_pause_.next_due()});
 }
 
-// Whom this turn has read, and who is throttled, has its pause.
+// Sessions that this turn has read, and that are throttled, get their pause.
 void Turn::send_out() {
     const std::vector<Session*>& polled = sessions_.polled();
     for (size_t i = polled.size(); i-- > 0;) {
@@ -174,7 +177,7 @@ void Turn::send_out() {
     }
 }
 
-// Before anything else: somebody waits for it. What the turn does for it comes later.
+// Before anything else: a client waits for it. The turn's other work for it comes later.
 Session* Turn::answer_prepared(bool spun, shm::Submission& claim) {
     const std::vector<Session*>& polled = sessions_.polled();
     const bool quiet = !core_.cut() && careful_.empty() && polled.size() <= kFewPolled;
@@ -227,7 +230,7 @@ void Turn::read_submissions() {
             break;
         }
     }
-    // Whom a full turn has left out comes first in the next one.
+    // Sessions that a full turn has left out come first in the next one.
     first_ += i < count ? i : 1;
 }
 
@@ -325,7 +328,7 @@ void Turn::open(Session* session) {
     opened_.push_back(session);
 }
 
-// What is in STATE is given up: nobody may be there to miss it.
+// STATE is given up: no client may be attached that would miss it.
 void Turn::replace() {
     Report report;
     report.kind = Report::Kind::kReplaced;
@@ -358,7 +361,7 @@ void Turn::administer(AdminJob* job) {
     }
 }
 
-// What was asked for has happened: no death of the broker takes it back.
+// The request is done: no death of the broker takes it back.
 void Turn::answer_administered() {
     for (AdminJob* job : administered_) {
         Report report;
@@ -369,7 +372,7 @@ void Turn::answer_administered() {
     administered_.clear();
 }
 
-// A turn that was cut may have told a part of it.
+// A cut turn may have answered a part of it.
 void Turn::answer_pulls() {
     for (AdminJob* job : pulling_) {
         desk_.take_pulled(*job);
@@ -389,10 +392,10 @@ void Turn::end(const Request& request) {
     sessions_.end(session, shm::Reason::kOk);
 }
 
-// After the commit: a session has its segments and its doorbells before its client hears of it,
-// and is told its end before it is freed.
+// After the commit: a session has its segments and its doorbells before its client gets the
+// Welcome, and gets its end before it is freed.
 void Turn::retire() {
-    // First: who is welcomed below finds the pools that came in this turn.
+    // First: clients that are welcomed below find the pools that came in this turn.
     if (publish_all_) publisher_.publish_all();
     publish_all_ = false;
     for (Session* session : opened_) {
@@ -443,12 +446,13 @@ bool Turn::drained() const {
     return true;
 }
 
-// One entry of one session: if the broker dies of it again, nobody else's is in hand.
+// Reads one entry of one session: if the broker dies of it again, no other client's entry is in
+// hand.
 void Turn::read_carefully() {
     while (!careful_.empty() && !ingest_.turn_full()) {
         Session* session = careful_.back();
         if (session->ending || session->up.head() >= session->careful_until) {
-            // Committed by now: what may be in hand at the next death is another entry.
+            // It is committed: the entry in hand at the next death is another one.
             if (!session->ending) (void)core_.take_hand(session->row);
             careful_.pop_back();
             continue;
@@ -463,7 +467,7 @@ void Turn::read_carefully() {
     }
 }
 
-// The broker stops: everybody who is still here is told so.
+// The broker stops: all attached clients are notified.
 void Turn::part() {
     say_what_is_cut(core_);
     for (Session* session : sessions_.all()) {

@@ -1,4 +1,4 @@
-// broker/turn/turn.hpp -- the loop: one thread, one turn after the other, the only writer of STATE.
+// broker/turn/turn.hpp -- the broker's loop: one thread, and the only writer of STATE.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -38,13 +38,13 @@ class Turn {
   public:
     Turn(core::Core& core, BoardSegment& board, Exchange& exchange, HangWatch watch = {});
 
-    // What comes before the first client: sessions of an earlier broker adopted or ended, pools as
+    // Prepares the first turn: adopts or ends sessions of an earlier broker, makes pools as
     // configured. Throws std::runtime_error with what is wrong.
     void prepare(Config& config, Inheritance& inheritance);
     void set_shared(bool shared) { quotas_.set_shared(shared); }  // several users may connect
     // Turns until a drain is over, or kStop or kYield comes.
     void serve();
-    // Whether it has left everything to a successor; once serve() has returned.
+    // True if it has left everything to a successor; once serve() has returned.
     [[nodiscard]] bool yielded() const { return yielded_; }
     [[nodiscard]] bool draining() const { return draining_; }  // before serve()
     [[nodiscard]] const std::vector<Session*>& adopted() const { return sessions_.all(); }

@@ -8,8 +8,8 @@
 
 namespace dibs {
 
-// A pool that a successor cannot make as its file says by now stays as it was: whoever is attached
-// must not lose it.
+// A pool that a successor cannot make as its file now says stays as it was: attached clients must
+// not lose it.
 void Turn::set_pools(Config& config, bool takeover) {
     for (PoolSettings& pool : config.pools) {
         std::string why;
@@ -26,7 +26,7 @@ void Turn::set_pools(Config& config, bool takeover) {
     }
 }
 
-// Who goes on with a STATE that was served from leaves them as they are: an administrator may have
+// A broker that takes over a served STATE leaves accounts as they are: an administrator may have
 // changed them since the file was read.
 void Turn::set_accounts(const Config& config) {
     file_accounts_.begin(config.accounts, config.account_default.has_value());

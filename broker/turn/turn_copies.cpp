@@ -1,4 +1,4 @@
-// broker/turn/turn_copies.cpp -- what the turn does for dumps and recordings.
+// broker/turn/turn_copies.cpp -- copies STATE and ends recordings for the control thread.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/turn/turn.hpp"
 
@@ -9,7 +9,8 @@ void Turn::copy_on() {
     copying_->copy.follow();
     if (!copying_->copy.step(Copying::kPart) || core_.cut()) return;
     if (copying_->records) {
-        // What goes on over turns is not in the rows in its order: whoever plays must not need it.
+        // The order of work that goes on over turns is not in the rows, and a replay must not need
+        // it.
         if (core_.work_left()) return;
         exchange_.recording().begin(core_);
     }

@@ -1,5 +1,4 @@
-// broker/turn/turn_start.cpp -- what comes before the first client is heard: the sessions of an
-// earlier broker above all.
+// broker/turn/turn_start.cpp -- prepares the first turn: adopts an earlier broker's sessions.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cerrno>
@@ -18,19 +17,20 @@ void Turn::prepare(Config& config, Inheritance& inheritance) {
     throttle_pause_.set_pause(config.throttle_ns);
     quotas_.set_policy(config.policy, {});
     uid_accounts_.configure(config, false);
-    // The clock stands still from the broker's death on, or from before what it had not decided by
-    // then though it was due: it was stopped, or hung.
+    // Broker time is stopped from the broker's death on, or from before the first due instant that
+    // it had not decided: then it was stopped, or hung.
     now_ = inheritance.takeover() ? clock_stop_.latest(death_of(inheritance), core_.next_turn())
                                   : clock_.now();
     adopt(inheritance);
     end_the_lost();
     const bool anew = !inheritance.takeover() || inheritance.restarted;
     if (inheritance.asked_ns != 0) {
-        // It goes on, or begins: the order may have come when nobody could follow it any more.
+        // Continues or begins the drain: the order may have come when no broker could follow it any
+        // more.
         begin_unheard();
         drain(shm::kNever);
         finish_unheard();
-    } else if (core_.draining() && anew) {  // what was to stop is to serve again
+    } else if (core_.draining() && anew) {  // a STATE that was to stop is to serve again
         begin_unheard();
         core_.apply(core::Drain{.on = false});
         finish_unheard();
@@ -43,14 +43,14 @@ void Turn::prepare(Config& config, Inheritance& inheritance) {
     } while (core_.work_left());
     transient_.find();
     publisher_.publish_all();
-    clock_stop_.begin(now_);  // until what was said meanwhile has been read
+    clock_stop_.begin(now_);  // until the entries of that time have been read
     if (!draining_) return;
     const uint64_t left = drain_left(inheritance.asked_ns);
     drain(left);
     stopped_ = drained() || left == 0;
 }
 
-// Of an order to stop that an earlier broker was given.
+// The time that is left of a drain that an earlier broker began.
 uint64_t Turn::drain_left(uint64_t asked_ns) const {
     if (asked_ns == kLongAgoNs) return 0;
     if (asked_ns >= shm::kNever - drain_timeout_ns_) return shm::kNever;
@@ -58,9 +58,9 @@ uint64_t Turn::drain_left(uint64_t asked_ns) const {
     return end_ns - std::min(end_ns, Clock::monotonic());
 }
 
-// In broker time. Where nobody knows it: the last instant that STATE saw. The death is the last one
-// of a broker that served, and the offset may be a later one's, which died before it did: then the
-// sum may lie before all time.
+// In broker time. If it is not known: the last instant that STATE saw. The death is the last one of
+// a broker that served, and the offset may be a later one's, which died before it did: then the sum
+// may lie before all time.
 core::TimeNs Turn::death_of(const Inheritance& inheritance) const {
     if (inheritance.restarted) return core_.now();
     const uint64_t told = core_.head().clock_offset;
@@ -68,7 +68,7 @@ core::TimeNs Turn::death_of(const Inheritance& inheritance) const {
     return death >> 63U != 0 ? core_.now() : death;
 }
 
-// What was committed and perhaps not told is told; everybody is woken once.
+// Sends what was committed and perhaps not sent; wakes all clients once.
 void Turn::adopt(Inheritance& inheritance) {
     Adoption adoption(core_, sessions_, operations_);
     adoption.map(inheritance.sessions);
@@ -94,8 +94,8 @@ void Turn::adopt(Inheritance& inheritance) {
     publisher_.set_sessions(sessions_.all().size());
 }
 
-// Sessions whose segments are not at hand: nobody can speak for them any more. What they held goes
-// back before the first client is heard.
+// Sessions whose segments are not at hand: no client can use them any more. What they held goes
+// back before the first client is read.
 void Turn::end_the_lost() {
     uint32_t row = 0;
     do {
@@ -109,7 +109,7 @@ void Turn::end_the_lost() {
     } while (row < core_.sessions_max() || core_.work_left());
 }
 
-// A turn before anybody is heard; adopted sessions are answered as ever.
+// A turn before any client is read; adopted sessions get answers as usual.
 void Turn::begin_unheard() {
     core_.begin_turn(now_);
     operations_.begin_turn();

@@ -1,8 +1,10 @@
-// broker/turn/waits.hpp -- how long claims waited until they were granted, as few numbers as
-// somebody who looks every few seconds keeps: seventeen counts and a sum for each way to a grant.
+// broker/turn/waits.hpp -- counts how long claims waited until they were granted.
+//
+// It keeps few numbers, enough for a reader that looks every few seconds: seventeen counts and a
+// sum for each way to a grant.
 //
 // The first bound is about a microsecond, each further one four times the one before, the last one
-// 18 minutes; what is longer has a count of its own. The BOARD has the same waits sixteen to the
+// 18 minutes; longer waits have a count of their own. The BOARD has the same waits sixteen to the
 // octave, of all ways together.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

@@ -1,4 +1,4 @@
-// demo/trace/decimal.cpp -- decimal digits to integers.
+// demo/trace/decimal.cpp -- parses decimal digits into integers.
 // SPDX-License-Identifier: Apache-2.0
 #include "demo/trace/decimal.hpp"
 

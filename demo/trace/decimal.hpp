@@ -1,5 +1,5 @@
-// demo/trace/decimal.hpp -- numbers and dates of trace files as integers: no floating point,
-// so that a trace means the same on every machine.
+// demo/trace/decimal.hpp -- parses numbers and dates of trace files into integers.
+// Without floating point, a trace means the same on every machine.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// demo/trace/generator.cpp -- on/off sources and bounded Pareto hold times, in integers.
+// demo/trace/generator.cpp -- generates on/off arrivals and bounded Pareto hold times.
 // SPDX-License-Identifier: Apache-2.0
 #include "demo/trace/generator.hpp"
 

@@ -1,14 +1,13 @@
-// demo/trace/generator.hpp -- a workload out of nothing but a seed: tenants that are now busy,
-// now silent, and hold times of which a few are very long.
+// demo/trace/generator.hpp -- generates a workload from a seed alone.
 //
 // Arrivals. Each tenant is a source that is on and off in turn. While it is on, the gaps between
 // its claims are uniform in [0, 2 × gap]; an on period brings `burst` claims on average (uniform in
 // [1, 2 × burst − 1]); then it is off for a time uniform in [0, 2 × off], where off is nine times
-// the mean length of an on period: a tenth of the time it sends ten times its average.
-// Hold times. Bounded Pareto with exponent 1 between 1 and kHoldRatio: with u uniform in [0, 1),
-// hold = R / (R − u (R − 1)). All are then multiplied so that the work in the trace is `load`
-// percent of what the slots can do in the time that the arrivals span.
-// Everything is integer arithmetic: the same parameters give the same trace everywhere.
+// the mean length of an on period: a tenth of the time it sends ten times its average. Hold times:
+// a few are very long. Bounded Pareto with exponent 1 between 1 and kHoldRatio: with u uniform in
+// [0, 1), hold = R / (R − u (R − 1)). All are then multiplied so that the work in the trace is
+// `load` percent of what the slots can do in the time that the arrivals span. Everything is integer
+// arithmetic: the same parameters give the same trace everywhere.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

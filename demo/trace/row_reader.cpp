@@ -1,4 +1,4 @@
-// demo/trace/row_reader.cpp -- the columns of each trace format.
+// demo/trace/row_reader.cpp -- reads the columns of each trace format.
 // SPDX-License-Identifier: Apache-2.0
 #include "demo/trace/row_reader.hpp"
 

@@ -1,6 +1,6 @@
-// demo/trace/row_reader.hpp -- one line of a trace as one claim, or the reason why not.
+// demo/trace/row_reader.hpp -- reads one line of a trace as a claim, or says why it cannot.
 //
-// A reader knows the columns of one format. It is given the fields of a line and gives a draft:
+// A reader knows the columns of one format. It takes the fields of a line and returns a draft:
 // times as the file has them, not yet relative to the first arrival.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

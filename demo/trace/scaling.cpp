@@ -1,4 +1,4 @@
-// demo/trace/scaling.cpp -- one factor for arrivals and hold times, in integers.
+// demo/trace/scaling.cpp -- scales arrivals and hold times by one integer factor.
 // SPDX-License-Identifier: Apache-2.0
 #include "demo/trace/scaling.hpp"
 

@@ -1,5 +1,5 @@
-// demo/trace/scaling.hpp -- fits a trace into the time at hand: arrivals and hold times are
-// multiplied by one factor, so that the load stays what it was.
+// demo/trace/scaling.hpp -- scales a trace to the available time and keeps its load.
+// Arrivals and hold times are multiplied by one factor.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

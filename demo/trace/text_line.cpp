@@ -1,4 +1,4 @@
-// demo/trace/text_line.cpp -- lines of a text and fields of a line.
+// demo/trace/text_line.cpp -- splits text into lines and lines into fields.
 // SPDX-License-Identifier: Apache-2.0
 #include "demo/trace/text_line.hpp"
 

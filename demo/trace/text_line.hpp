@@ -1,4 +1,4 @@
-// demo/trace/text_line.hpp -- lines of a text and fields of a line.
+// demo/trace/text_line.hpp -- splits text into lines and lines into fields.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// demo/trace/trace.cpp -- from the text of a trace file to rows in order of arrival.
+// demo/trace/trace.cpp -- parses a trace file into rows in order of arrival.
 // SPDX-License-Identifier: Apache-2.0
 #include "demo/trace/trace.hpp"
 

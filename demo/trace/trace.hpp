@@ -1,9 +1,9 @@
-// demo/trace/trace.hpp -- reads workload traces: rows to play, and rows that cannot be played
-// with the line and the reason.
+// demo/trace/trace.hpp -- reads workload traces: playable rows, and bad ones with reasons.
+// Each bad row comes with its line.
 //
 // Formats (docs/demo.md has the columns): the Standard Workload Format of the Parallel Workloads
-// Archive, and CSV in three forms told apart by their header line. A broken row never hides the
-// others. The text is parsed in memory; nothing here opens a file.
+// Archive, and CSV in three forms told apart by their header line. A broken row does not hide other
+// rows. The text is parsed in memory; this file opens no file.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// broker/core/fast/fresh.hpp -- claims of this turn that need no row unless they have to wait.
+// broker/core/fast/fresh.hpp -- lists this turn's claims that need no row unless they wait.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace dibs::core {
 
-// What such a claim says, and nothing that it cannot say: a turn has hundreds of them, beside a
-// log that fills a first cache.
+// The fields that such a claim can set, and no others: a turn has hundreds of them, beside a log
+// that fills a first cache.
 struct FreshClaim {
     uint64_t number;
     uint64_t user_data;

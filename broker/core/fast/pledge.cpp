@@ -1,21 +1,22 @@
-// broker/core/fast/pledge.cpp -- a grant that is told before its turn.
+// broker/core/fast/pledge.cpp -- publishes a grant before its turn runs, to answer sooner.
 //
-// Where one claim is all that a turn has to do, and a slot is idle, what the turn will decide is
-// known before any row changes; and most of what it costs is writing that down in the rows. So the
-// grant is pledged first: the completion, as it will be told, goes into the log's first store, and
-// the number of the turn that will make it into the log's head. Then it is told, then granted.
+// Where a turn has one claim to serve and a slot is idle, its decision is known before any row
+// changes, and most of its cost is writing the rows. So the grant is pledged first: the completion
+// goes into the log's first store as the client will read it, and the number of the turn that will
+// make the grant goes into the log's head. Then the completion is published, and then the grant is
+// made.
 //
 //   foresee ─► draft ─► sign ─► (told) ─► apply ─► decide ─► commit
 //      │                  │                                    │
-//      │                  └ whoever dies from here on owes it  └ done: a turn like any other
-//      └ whoever dies here has said nothing
+//      │                  └ a death from here on owes it  └ done: a turn like any other
+//      └ a death here has said nothing
 //
-// A draft is all of it but what only the claim itself says, and may be written between turns: the
-// log's stores are nobody's then, and a draft that is not signed is written over.
+// A draft holds everything except what only the claim itself says, and may be written between
+// turns: no turn uses the log's stores then, and an unsigned draft is written over.
 //
-// Rows that an undone turn leaves behind are those that the pledge was made from, and the core
-// decides the same from the same rows. So attaching keeps an owed pledge, in a turn of its own that
-// it commits with the completion as its store: the session is told once more, in the same bytes.
+// An undone turn leaves the rows that the pledge was made from, and the core decides the same from
+// the same rows. So attaching keeps an owed pledge, in a turn of its own that it commits with the
+// completion as its store: the session reads the completion a second time, in the same bytes.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <atomic>

@@ -1,5 +1,4 @@
-// broker/core/ledger/account_look.cpp -- looking at accounts, and at what runs and waits under
-// them.
+// broker/core/ledger/account_look.cpp -- answers queries about accounts, their claims and leases.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/parts.hpp"
 

@@ -1,8 +1,8 @@
-// broker/core/ledger/accounts.cpp -- accounts: configured, named, charged, forgotten.
+// broker/core/ledger/accounts.cpp -- configures accounts, charges them and removes unused ones.
 //
-// Time goes over a balance when its account changes, or when it is asked for: with v ≤ cap the
-// result of many turns is that of one step. Balances above a cap that refills are stepped at each
-// turn's opening, because there it is not.
+// A balance is brought up to date when its account changes or is queried: with v ≤ cap, many turns
+// and one step give the same result. With v above a cap that refills they do not, so such balances
+// are stepped at the opening of each turn.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <bit>
@@ -130,7 +130,7 @@ std::string Core::Parts::account_name_refusal(std::string_view name) {
     return {};
 }
 
-// The lowest free place; kNoRow if there is none.
+// The lowest free place, or kNoRow.
 uint32_t Core::Parts::make_account(std::string_view name) {
     uint32_t row = 0;
     while (row < state.accounts.size() && state.accounts[row].state != 0)
@@ -427,7 +427,8 @@ bool Core::Parts::reset_balance(std::string_view name,
     return true;
 }
 
-// Those in which somebody waits, or an account has leases: also such as only wait for a death.
+// Wakes pools in which a claim waits or an account has leases, including pools that only wait for a
+// death.
 void Core::Parts::wake_account_pools() {
     for (uint32_t pool = 0; pool < state.counters->pools; ++pool) {
         const bool has_work =

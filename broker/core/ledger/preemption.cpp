@@ -1,8 +1,8 @@
-// broker/core/ledger/preemption.cpp -- a slot is taken from a cheaper claim for a better one.
+// broker/core/ledger/preemption.cpp -- takes a slot from a cheaper claim for a better one.
 //
-// The slot is *promised* to the claim: whatever ends the victim's lease, the slot goes to the claim
-// when it would become idle. So a preemption at once and one with grace, on a counted slot and on a
-// worker's, are one way of different length.
+// The slot is *promised* to the better claim: whatever ends the victim's lease, the slot goes to
+// that claim when it would become idle. So a preemption at once and one with grace, on a counted
+// slot and on a worker's, follow one path and differ only in its length.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -10,7 +10,7 @@
 
 namespace dibs::core {
 
-// Does anything wait here that may take a slot from others, and is there one to take?
+// Does a claim wait here that may preempt, and is there a slot to take?
 bool Core::Parts::somebody_preempts() const {
     const AccountPass& pass = book->pass;
     const uint8_t flags = state.pools[pass.pool].flags;
@@ -27,8 +27,8 @@ bool Core::Parts::somebody_preempts() const {
     });
 }
 
-// Candidates, the cheapest first: the cheapest of each stall are compared. Where nobody can take
-// the cheapest of a stall, nobody can take a dearer one there, so the stall is done with.
+// Candidates, the cheapest first: the cheapest of each stall are compared. Where no claim can take
+// the cheapest of a stall, no claim can take a dearer one there, so the stall is done with.
 bool Core::Parts::preempt_for_class() {
     AccountPass& pass = book->pass;
     std::vector<CrowdAtHead>& crowds = book->takers;
@@ -142,7 +142,7 @@ void Core::Parts::preempt(uint32_t victim, uint32_t claim_row) {
     count_labels(claim.account, slot, 1);
     book->come_to_hold(claim.account, slot);
     book->promised_to[slot] = claim_row;
-    // A reported worker is told what to abort when it asks.
+    // A reported worker learns what to abort when it asks.
     if (state.slots[slot].session == kNoRow) {
         put(edit.row(state.slots[slot], 1U << 1U).worker_tag, lease.arrival);
     }
@@ -216,7 +216,7 @@ void Core::Parts::begin_revoking(uint32_t row, TimeNs grace_ns) {
 }
 
 // The end of a lease whose slot is promised, at once or after its grace. In a pool of strict expiry
-// nobody gets the slot before the holder's death is proved.
+// no claim gets the slot before the holder's death is proved.
 void Core::Parts::end_revoked(uint32_t row) {
     if (state.leases[row].mode == shm::ExpiryMode::kStrict) return kill_holder(row);
     const uint32_t claim = book->claim_of_lease[row];
@@ -225,9 +225,9 @@ void Core::Parts::end_revoked(uint32_t row) {
     end_lease(row, Reason::kRevoked, Tell::kHolder, false, kNoRow, again);
 }
 
-// A promised slot would be idle: it is the claim's. False if it is promised to nobody, or has
-// other labels by now than the claim must have, or that one's deadline has passed: then its timer
-// ends it in this turn.
+// A promised slot would become idle: the claim gets it. False if it is not promised, or lacks by
+// now a label that the claim must have, or that claim's deadline has passed: then its timer ends it
+// in this turn.
 bool Core::Parts::hand_over(uint32_t slot) {
     const uint32_t claim = book->promised_to[slot];
     if (claim == kNoRow) return false;
@@ -237,7 +237,7 @@ bool Core::Parts::hand_over(uint32_t slot) {
         void_promise(slot);
         return false;
     }
-    // Whoever is held over already comes first, when the pool is passed.
+    // A claim that is held over already comes first, when the pool is passed.
     const bool is_asked = state.slots[slot].session != kNoRow;
     if (is_asked && (!may_ask(state.pools[row.pool], 1) || holds_others_over(row.pool, slot))) {
         hold_over(slot);
@@ -265,8 +265,8 @@ void Core::Parts::give_promised(uint32_t slot) {
     give_slots(claim, book->chosen, state.slots[slot].session == kNoRow ? 0 : 1);
 }
 
-// As many workers are being asked as the pool allows: the slot waits for its turn, and is nobody
-// else's meanwhile.
+// As many workers are being asked as the pool allows: the slot waits for its turn, and no other
+// claim gets it meanwhile.
 void Core::Parts::hold_over(uint32_t slot) {
     shm::SlotRow& held = edit.row(state.slots[slot], 1);
     put(held.flags, shm::SlotFlag::kSaidReady);
@@ -291,7 +291,7 @@ bool Core::Parts::holds_others_over(uint32_t pool, uint32_t slot) const {
     });
 }
 
-// Before anybody else's worker is asked: those for whom a slot has been taken have paid for it.
+// Before any other worker is asked: the claims that a slot has been taken for have paid for it.
 bool Core::Parts::hand_over_held(uint32_t pool) {
     std::vector<uint32_t>& held = book->held_over[pool];
     if (held.empty() || !may_ask(state.pools[pool], 1)) return true;
@@ -327,8 +327,8 @@ void Core::Parts::break_promise(uint32_t slot) {
     put(edit.row(claim, 1).first_slot, kNoRow);
 }
 
-// The slot goes before the claim has it: the claim waits again. What ran there is over, and whoever
-// gets the slot next has nothing aborted for it.
+// The slot goes before the claim has it: the claim waits again. The previous run has ended, and the
+// next claim for the slot has nothing aborted for it.
 void Core::Parts::void_promise(uint32_t slot) {
     const uint32_t row = book->promised_to[slot];
     if (row == kNoRow) return;

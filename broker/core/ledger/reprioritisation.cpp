@@ -1,10 +1,9 @@
-// broker/core/ledger/reprioritisation.cpp -- running claims go to another class by what their
-// accounts have left.
+// broker/core/ledger/reprioritisation.cpp -- moves leases between classes as their balances change.
 //
-// A pass asks it of each account with leases, class by class; nearly always nothing is to be done.
-// So each such tenant is watched: until its balance, at the rate at which it falls or rises, can
-// have passed a threshold, no pass looks at it. Whatever changes that rate, or the balance, or its
-// leases makes the tenant stale, and the next look at it works the instant out anew.
+// A pass checks each account with leases, class by class, and nearly always has nothing to do. So
+// each such tenant is watched: no pass looks at it until its balance, at its present rate, can have
+// passed a threshold. A change of that rate, of the balance or of the leases makes the tenant
+// stale, and the next look computes the instant anew.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <bit>

@@ -1,5 +1,4 @@
-// broker/core/ledger/runs.cpp -- what runs in a pool ordered by account: what it has cost, its
-// class, its place among the others.
+// broker/core/ledger/runs.cpp -- keeps each lease's cost, class and rank in account pools.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/parts.hpp"
 

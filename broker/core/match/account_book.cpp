@@ -1,4 +1,4 @@
-// broker/core/match/account_book.cpp -- finding and making crowds, stalls, tenants; sweeping them.
+// broker/core/match/account_book.cpp -- finds, makes and sweeps crowds, stalls and tenants.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/match/account_book.hpp"
 

@@ -1,4 +1,4 @@
-// broker/core/match/account_book.hpp -- what is derived for pools ordered by account.
+// broker/core/match/account_book.hpp -- holds the data derived for pools ordered by account.
 //
 //   Tenant   an account in a pool: its leases by class, the cheapest first
 //   Crowd    a pool's waiting claims that are alike (account, labels, units), by number: one look
@@ -7,8 +7,8 @@
 //            idle, the leased ones in the order of their grants, and by class and cost
 //   Fanout   how many slots claims of one account with one set of labels hold at a class below free
 //
-// Crowds, stalls, tenants and fan-outs that are empty stay until sweep(): the next claim is likely
-// to be like the last. The book is made with the first such pool; without one there is none.
+// Empty crowds, stalls, tenants and fan-outs stay until sweep(): the next claim is likely to be
+// like the last. The book is made with the first pool ordered by account.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -71,8 +71,8 @@ struct Crowd {
     bool was_listed = false;        // when the last pass ended
     uint64_t examined_ns = 0;
     ClaimLine claims;  // those that wait
-    // Which of the pool's first 64 stalls have its base labels, and which the others as well; as of
-    // this version of their list.
+    // Which of the pool's first 64 stalls have its base labels, and which the preferred ones as
+    // well; as of this version of their list.
     mutable uint32_t stalls_version = 0;
     mutable uint64_t served_by = 0;
     mutable uint64_t provisioned_by = 0;
@@ -105,16 +105,16 @@ struct Tenant {
     uint32_t place = shm::kNoRow;  // among the pool's tenants with leases
     bool is_stale = false;         // what follows may be wrong
     bool is_due = false;           // a pass may move its leases
-    uint64_t quiet_until_us = 0;   // no pass before may
+    uint64_t quiet_until_us = 0;   // no pass before this may
     std::array<uint32_t, kClassesAndFree> units = {};
     std::array<uint32_t, kClassesAndFree> leases = {};  // roots
 };
 
 // A pool's tenants whose leases a pass may have to move to another class.
 struct TenantWatch {
-    std::vector<uint32_t> stale;  // those that something has happened to
+    std::vector<uint32_t> stale;  // those that have changed
     std::vector<uint32_t> due;
-    uint64_t quiet_until_us = 0;  // the least of all the others
+    uint64_t quiet_until_us = 0;  // the least of all other classes
 };
 
 // The first 64 of a pool's stalls, a bit each.
@@ -151,8 +151,8 @@ struct AccountPass {
     uint8_t classes = 0;         // a bit for each that something waits at, or did
     uint8_t two_steps = 0;       // and for each whose slots are chosen in two steps
     bool requeued = false;
-    // Slots, or the service, from others by a claim that ends with it; or slots by one that would
-    // not hold them back any more.
+    // A claim that ends with the pass keeps slots, or the service, from other claims; or a claim
+    // keeps slots that it would not hold back any more.
     bool kept_in_vain = false;
     // A lease that the pass demoted to free, or ended, used up fan-out: claims of its account may
     // be of a better class now than the pass took them for.
@@ -202,7 +202,7 @@ struct AccountBook {
     // Accounts, by row.
     std::vector<uint32_t> account_uses;
     std::vector<uint32_t> account_waits;  // claims
-    std::vector<uint32_t> changed;        // those that whoever publishes them has not seen so
+    std::vector<uint32_t> changed;        // those changed since they were last published
     std::vector<uint8_t> is_changed;
     std::vector<std::array<int64_t, shm::kClasses>> caps;
     std::vector<std::vector<LabelLimit>> limits;
@@ -217,7 +217,7 @@ struct AccountBook {
     std::vector<uint32_t> above;     // those rows
     Index account_by_name;
     uint64_t stepped_us = 0;  // time of the last opening
-    // When a balance changes what may be granted, once somebody has asked since the last turn.
+    // When a balance changes what may be granted; computed when it is first asked for after a turn.
     bool crossing_known = false;
     uint64_t crossing_ns = 0;
 
@@ -230,10 +230,10 @@ struct AccountBook {
         uint64_t user_data;  // of the command
         std::vector<std::string> labels;
     };
-    std::vector<Pulling> pulling;  // who asked in this turn
+    std::vector<Pulling> pulling;  // workers that asked in this turn
     size_t pulled = 0;             // those that have been told
-    // Unconfirmed assignments to reported workers, slots by pool, in the order of their grants:
-    // whoever wants those of one instant in order of number puts them so.
+    // Unconfirmed assignments to reported workers, slots by pool, in the order of their grants;
+    // code that wants those of one instant in order of number sorts them.
     Chains assignments;
     std::unordered_map<uint64_t, std::string> errors;  // claim number → why its worker failed
 
@@ -241,25 +241,24 @@ struct AccountBook {
     // pass that found nothing to do, and time changes nothing either (next_crossing).
     bool has_changed = true;  // since the last turn opened
     bool is_passing = false;
-    bool has_refunded = false;  // in the pass: whoever was looked at before may be served now
+    bool has_refunded = false;  // in the pass: a claim that was looked at before may be served now
     bool is_held_back = false;  // every idle slot, by a claim that found too few
     bool looks = true;          // in this turn
     uint64_t looked_ns = 0;     // the last turn that could do without
     bool lacks_room = false;    // a claim could preempt, had the arena room for what it takes over
 
     AccountPass pass;
-    // Crowds by the class at which they waited when they came to it. One that has been served, or
-    // waits elsewhere by now, is passed over: a step looks at its own class's alone.
+    // Crowds by the class at which they waited when they were added. A crowd that has been served,
+    // or waits at another class by now, is passed over: a step looks at its own class's alone.
     std::array<std::vector<uint32_t>, kClassesAndFree> crowds_at;
     std::vector<uint64_t> banned_in;  // account → the last step in which it might not preempt
     uint64_t bans = 0;                // such steps
-    // What a turn's passes have granted is nobody's to take before the next turn. They count
-    // from 1.
+    // What a turn's passes have granted cannot be taken before the next turn. Turns count from 1.
     uint64_t turn = 1;
     bool has_passed = false;           // a pass of this turn has begun
     std::vector<uint64_t> granted_in;  // lease → the turn whose passes have granted it
-    bool is_deferred = false;          // somebody was kept from such a lease: the next turn looks
-    // A walk over crowds works out what an account's best class is once.
+    bool is_deferred = false;          // a claim was kept from such a lease: the next turn looks
+    // A walk over crowds computes each account's best class once.
     std::vector<uint64_t> seen_in;  // account → the last walk that came to it
     std::vector<uint8_t> best_of;   // account → what that one found
     uint64_t walks = 0;

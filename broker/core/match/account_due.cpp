@@ -1,13 +1,14 @@
-// broker/core/match/account_due.cpp -- when time alone changes what a pass over a pool ordered by
-// account may do, so that an idle broker sleeps until then and not a microsecond longer.
+// broker/core/match/account_due.cpp -- computes when time alone changes what a pass may do.
 //
-// Between turns a balance is a line with steps: it falls by one micro-unit per microsecond and slot
-// that pays, and rises by its rate up to its cap. What matters is the first microsecond at which
+// An idle broker with pools ordered by account sleeps until then and not a microsecond longer.
+//
+// Between turns a balance is a line with steps: it falls by one micro-unit per microsecond and
+// paying slot, and rises by its rate up to its cap. What matters is the first microsecond at which
 //   - a class of an account with waiting claims begins or ends to be its best one,
 //   - a balance passes the threshold at which its leases are promoted or demoted,
 //   - a waiting claim's balance begins to exceed the cost of a lease that it could take.
-// floor(x) > n is x ≥ n + 1 for whole n, so each of them is one division and no search. A wake-up
-// may still find that something else stops the claim (a ban, a limit); then nothing is due for it.
+// floor(x) > n is x ≥ n + 1 for whole n, so each of them is one division and no search. When the
+// broker wakes, a ban or a limit may still stop the claim; then nothing is due for it.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 

@@ -1,7 +1,8 @@
-// broker/core/match/account_explain.cpp -- why a claim of a pool ordered by account waits.
+// broker/core/match/account_explain.cpp -- explains why a claim of a pool ordered by account waits.
 //
-// One look at the crowds that wait (claims that are alike are one), at the pool's stalls, and at no
-// claim but the asked one: how many of a crowd stand before it is the crowd's own count.
+// It looks at the waiting crowds (claims that are alike are one), at the pool's stalls, and at no
+// claim but the one asked about: the crowd's own count says how many of its claims stand before
+// that one.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -124,7 +125,7 @@ WaitReason Core::Parts::account_obstacle(const Crowd& crowd, Explanation* told) 
         if (!lease_row_left()) return WaitReason::kLeases;
         const bool asks = pool.kind == shm::PoolKind::kWorker;
         if (asks && !may_ask(pool, crowd.units)) return WaitReason::kUnconfirmed;
-        choose_slots(crowd, false);  // without what the last pass has kept for others
+        choose_slots(crowd, false);  // without what the last pass has kept for other claims
         return book->chosen.size() < crowd.units ? WaitReason::kHeldBack : WaitReason::kNextTurn;
     }
     if (limited) return WaitReason::kLabelLimit;
@@ -186,8 +187,8 @@ bool Core::Parts::limit_reached(const Crowd& crowd, uint32_t set, Explanation* t
     return reached;
 }
 
-// How many idle slots it may have, as far as it needs them. *limited: there is none, idle or not,
-// that its account's label limits leave to it beyond these.
+// How many idle slots it may have, as far as it needs them. *limited: its account's label limits
+// leave no slot to it beyond these, idle or not.
 uint32_t Core::Parts::idle_for(const Crowd& crowd, bool* limited, Explanation* told) {
     std::vector<uint32_t> taken;
     bool open = false;

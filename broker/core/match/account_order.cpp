@@ -1,10 +1,8 @@
-// broker/core/match/account_order.cpp -- claims, slots and leases of pools ordered by account take
-// and leave their places in the book.
+// broker/core/match/account_order.cpp -- updates the book as claims, slots and leases come and go.
 //
-// A claim is a member of its crowd as long as its row lives. What it holds counts for fan-out and
-// label limits from the moment in which slots are chosen (occupy) to the one in which they are
-// given up (vacate); a lease pays, and stands among the leases, from its grant (begin_run) to the
-// decision to end it (end_run).
+// A claim is a member of its crowd as long as its row lives. Its slots count for fan-out and label
+// limits from the moment they are chosen (occupy) until they are given up (vacate); a lease pays,
+// and stands among the leases, from its grant (begin_run) to the decision to end it (end_run).
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 

@@ -1,8 +1,9 @@
-// broker/core/match/account_pass.cpp -- the pass over a pool ordered by account: for each class
-// idle slots, reprioritise, preempt; then the free class.
+// broker/core/match/account_pass.cpp -- runs the pass over an account pool, class by class.
 //
-// Every step may be cut where the log nears its end and goes on at that place in the next turn:
-// each one looks at what is left to do, and what has been done does not come back.
+// For each class: idle slots, reprioritise, preempt; then the free class.
+//
+// Every step may be cut where the log nears its end, and continues at that place in the next turn:
+// each step looks at what is left to do, and finished work does not come back.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <bit>
@@ -316,8 +317,8 @@ bool Core::Parts::can_serve(const Crowd& crowd, uint32_t place, bool provisioned
            (!provisioned || book->labels.covers(stall.labels, crowd.preferred));
 }
 
-// It found some slots and too few: does it lack no idle ones, but is let have too few of all that
-// the pool has, beside those chosen, by its account's label limits?
+// It found some slots and too few: are there enough idle ones, but its account's label limits leave
+// it too few of all the pool's slots beside those chosen?
 bool Core::Parts::limits_stop(const Crowd& crowd) {
     if (crowd.account == kNoRow || book->limits[crowd.account].empty()) return false;
     std::vector<uint32_t>& stalls = book->stall_scratch;
@@ -360,7 +361,7 @@ bool Core::Parts::limits_stop(const Crowd& crowd) {
     return stop;
 }
 
-// It found some slots and too few: what it could use is not given to smaller claims.
+// It found some slots and too few: smaller claims do not get what it could use.
 void Core::Parts::hold_back(uint32_t crowd_place, bool provisioned) {
     Crowd& crowd = book->crowds[crowd_place];
     if (!provisioned) crowd.holds_at = book->pass.at_class;
@@ -375,9 +376,9 @@ void Core::Parts::hold_back(uint32_t crowd_place, bool provisioned) {
     (void)all_held_back();
 }
 
-// At the end of a pass: it has held slots back, and since then others have had its fan-out or what
-// its label limits let its account have, by service, preemption or a promotion. In another pass it
-// would hold back other slots, or none; or it can be served.
+// At the end of a pass: it has held slots back, and since then other claims have used up its
+// fan-out or what its label limits leave its account, by service, preemption or a promotion. In
+// another pass it would hold back other slots, or none; or it can be served.
 bool Core::Parts::holds_in_vain(uint32_t crowd_place) {
     const Crowd& crowd = book->crowds[crowd_place];
     if (crowd.waiting == 0) return false;
@@ -402,13 +403,13 @@ bool Core::Parts::holds_in_vain(uint32_t crowd_place) {
     return found == 0 || found >= crowd.units || limits_stop(crowd);
 }
 
-// The claim keeps others from what is idle. An impatient one ends with the pass, and then that is
-// theirs.
+// The claim keeps idle slots from other claims. An impatient one ends with the pass, and then they
+// are free.
 void Core::Parts::note_kept(uint32_t claim) {
     if ((state.claims[claim].flags & kImpatient) != 0) book->pass.kept_in_vain = true;
 }
 
-// Every idle slot is kept for somebody: this step is over.
+// Every idle slot is kept for a claim: this step is over.
 bool Core::Parts::all_held_back() {
     const std::vector<uint32_t>& stalls = book->stalls_of_pool[book->pass.pool];
     book->is_held_back = std::all_of(stalls.begin(), stalls.end(), [&](uint32_t place) {

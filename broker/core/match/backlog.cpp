@@ -1,4 +1,4 @@
-// broker/core/match/backlog.cpp -- seats: given in order, counted in blocks.
+// broker/core/match/backlog.cpp -- gives seats in order and counts them in blocks.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/match/backlog.hpp"
 
@@ -23,7 +23,7 @@ void Backlog::sit(uint32_t list, uint32_t row) {
     Seats& seats = seats_[list];
     const uint64_t free = free_seat(list, row);
     if (free == 0) {
-        // Twice as many as before, where nobody has reserved: half of the ring stays free.
+        // Twice as many as before, unless reserve() was called: half of the ring stays free.
         if (uint64_t{seats.taken + 1} * 4 > capacity(seats)) {
             return reserve(list, seats.taken + 1);
         }
@@ -34,7 +34,7 @@ void Backlog::sit(uint32_t list, uint32_t row) {
     mark(seats, free, true);
 }
 
-// A seat between its neighbours', or 0 if there is none. What waits again likes its own old one.
+// A seat between its neighbours', or 0. A claim that waits again prefers its old one.
 uint64_t Backlog::free_seat(uint32_t list, uint32_t row) const {
     const Seats& seats = seats_[list];
     const uint64_t size = capacity(seats);

@@ -1,14 +1,13 @@
-// broker/core/match/backlog.hpp -- the claims that wait, in their order, and how many stand before
-// one.
+// broker/core/match/backlog.hpp -- keeps the waiting claims in order, and each one's position.
 //
-// Beside the list every claim has a seat: a number that grows along its list. Which seats are
-// taken is a bit each, with a count for every 4,096 of them, so a claim that comes or goes costs a
-// bit and a count, and "how many stand before it" adds up counts instead of walking the list: a
-// million claims are 256 counts and at most 64 words. Seats are never used twice; the bits are a
-// ring over the part of them that is in use. When the ring is used up, or a claim comes back where
-// no seat is left between its neighbours, the list is seated anew. The ring has four seats for
-// each claim that may wait, so that this happens at most once in as many arrivals. Of a claim's
-// seat the lower half is kept: the ring is shorter, so it stands for one of the seats in use.
+// Beside the list every claim has a seat: a number that grows along its list. A bit marks each
+// taken seat, with a count for every 4,096 of them, so adding or removing a claim costs a bit and a
+// count, and "how many stand before it" adds up counts instead of walking the list: a million
+// claims are 256 counts and at most 64 words. A seat is never used twice; the bits are a ring over
+// the seats in use. When the ring is used up, or a claim comes back where no seat is left between
+// its neighbours, the list is seated anew. The ring has four seats for each claim that may wait, so
+// that this happens at most once in as many arrivals. Only the lower half of a claim's seat is
+// kept: the ring is shorter, so it stands for one of the seats in use.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -43,12 +42,12 @@ class Backlog {
         chains_.remove(list, row);
     }
 
-    // The row is another claim's now: it does not like the seat of the one before.
+    // The row is another claim's now, which must not get the previous claim's seat.
     void forget_seat(uint32_t list, uint32_t row) {
         seat_of_[row] = static_cast<uint32_t>(seats_[list].next);
     }
 
-    // One that does not wait, and may come back: behind all that have come so far.
+    // For a claim that does not wait, and may come back: a seat behind all so far.
     void keep_seat(uint32_t list, uint32_t row) {
         Seats& seats = seats_[list];
         seats.next = std::max(seats.next, capacity(seats));
@@ -61,7 +60,7 @@ class Backlog {
     // How many claims of the list stand before `row`, which stands in it.
     [[nodiscard]] uint32_t ahead(uint32_t list, uint32_t row) const;
 
-    // For check_all(): the first claim that sits wrong, or kNoRow; how many seats are taken.
+    // For check_all(): the first claim with a wrong seat, or kNoRow; how many seats are taken.
     [[nodiscard]] uint32_t missing_seat(uint32_t list) const;
     [[nodiscard]] uint32_t taken(uint32_t list) const;
     // How often a list was seated anew, which costs as many steps as it is long.
@@ -77,11 +76,11 @@ class Backlog {
     struct Seats {
         std::vector<uint64_t> bits;
         std::vector<uint32_t> counts;  // of each block
-        uint64_t next = 0;             // the first seat behind all that were given
+        uint64_t next = 0;             // the first seat that was never given
         uint32_t taken = 0;
     };
 
-    // Of a claim that has left it may be any: then it is asked whether it is free.
+    // Any value for a claim that has left: then the seat is checked for being free.
     [[nodiscard]] uint64_t seat(const Seats& seats, uint32_t row) const {
         return seats.next - static_cast<uint32_t>(seats.next - seat_of_[row]);
     }

@@ -1,4 +1,5 @@
-// broker/core/match/claim_line.cpp -- leaving a line from the middle, coming back, growing.
+// broker/core/match/claim_line.cpp -- implements the rare paths:
+// removal, insertion inside, growth.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/match/claim_line.hpp"
 

@@ -1,13 +1,12 @@
-// broker/core/match/claim_line.hpp -- claims that are alike, by number; how many stand before one.
-// number.
+// broker/core/match/claim_line.hpp -- keeps claims that are alike by number, with positions.
 //
-// A ring of entries in order of number. The first one goes by moving the ring's start; one that
-// goes from the middle leaves a hole, and the holes of every 512 entries are counted, so that "how
+// The entries are a ring in order of number. Removing the first one moves the ring's start;
+// removing another one leaves a hole, and the holes of every 512 entries are counted, so that "how
 // many stand before this number" is a binary search, a sum of counts and a look at one block. The
 // ring doubles when it is full of claims and is packed when it is full of holes.
 //
-// Of a number the lower half is kept: the last one says the rest, as long as the first is less than
-// 2³² below it. The upper halves are there for the line in which a claim has waited longer.
+// Only the lower half of a number is kept: the last number gives the rest, as long as the first is
+// less than 2³² below it. A line in which a claim has waited longer keeps the upper halves too.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -20,7 +19,7 @@ namespace dibs::core {
 
 class ClaimLine {
   public:
-    // `number` is none that stands in it.
+    // `number` must not stand in it.
     void insert(uint64_t number, uint32_t row) {
         const bool is_last = size_ == 0 || (last_ < number && reach(number, number_at(0)));
         if (size_ == rows_.size() || !is_last) return insert_slowly(number, row);
@@ -56,7 +55,7 @@ class ClaimLine {
         if (!upper_.empty()) return uint64_t{upper_[place(at)]} << 32U | lower;
         return last_ - static_cast<uint32_t>(last_ - lower);
     }
-    // May the one stand at the end of a line, the other at its head?
+    // Can `last` stand at the end of a line whose head is `first`?
     [[nodiscard]] bool reach(uint64_t last, uint64_t first) const {
         return !upper_.empty() || last - first < uint64_t{1} << 32U;
     }
@@ -75,7 +74,7 @@ class ClaimLine {
     std::vector<uint32_t> rows_;         // kNoRow = a hole
     std::vector<uint16_t> hole_counts_;  // of each block of the ring
     uint32_t first_ = 0;
-    uint32_t size_ = 0;  // holes included; the first is none
+    uint32_t size_ = 0;  // counts holes; the first entry is never a hole
     uint32_t holes_ = 0;
 };
 

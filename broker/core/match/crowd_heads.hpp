@@ -1,8 +1,7 @@
-// broker/core/match/crowd_heads.hpp -- the crowds that a step of a pass may serve, the one whose
-// claim comes next first.
+// broker/core/match/crowd_heads.hpp -- orders the crowds that a pass may serve by next claim.
 //
-// A few stand in order, and one that has been served moves back to where its next claim belongs;
-// many are a heap.
+// A few crowds stand in order, and a served crowd moves back to the place of its next claim; many
+// are a heap.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// broker/core/match/explain.cpp -- why a claim waits.
+// broker/core/match/explain.cpp -- explains why a claim waits.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -15,7 +15,7 @@ uint64_t left_until(uint64_t then_ns, uint64_t now_ns) {
 
 }  // namespace
 
-// What keeps a claim from being served that nobody stands before: servable(), told apart.
+// What keeps a claim at the head of its backlog from being served: servable(), case by case.
 WaitReason Core::Parts::obstacle_of(uint32_t row) const {
     const shm::ClaimRow& claim = state.claims[row];
     const shm::PoolRow& pool = state.pools[claim.pool];

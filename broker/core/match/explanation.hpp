@@ -1,7 +1,7 @@
-// broker/core/match/explanation.hpp -- why a claim waits, and what would have to happen.
+// broker/core/match/explanation.hpp -- says why a claim waits and what has to happen to serve it.
 //
-// Computed when somebody asks, from rows and counts that are kept anyway. The codes are the C
-// interface's too (dibs.h, DIBS_WAIT_…, DIBS_CLASS_…, DIBS_PREEMPT_…), so their numbers stay.
+// It is computed on request, from rows and counts that are kept anyway. The C interface uses the
+// same codes (dibs.h, DIBS_WAIT_…, DIBS_CLASS_…, DIBS_PREEMPT_…), so their numbers stay.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,7 +14,7 @@ namespace dibs::core {
 
 enum class WaitReason : uint8_t {
     kNone = 0,         // it does not wait
-    kBehind = 1,       // others stand before it
+    kBehind = 1,       // other claims stand before it
     kHeld = 2,         // first in line; every slot is held
     kUnits = 3,        // first in line; fewer slots are idle than it wants
     kConfirming = 4,   // its slots are chosen; their workers have not all answered

@@ -1,4 +1,4 @@
-// broker/core/match/labels.cpp -- interning and comparing.
+// broker/core/match/labels.cpp -- interns label sets and compares them.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/match/labels.hpp"
 

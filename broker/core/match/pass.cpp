@@ -1,8 +1,9 @@
-// broker/core/match/pass.cpp -- the pass: who gets what, once all of a turn's news is in.
+// broker/core/match/pass.cpp -- grants slots to waiting claims at the end of a turn.
 //
-// A pool's backlog is walked from its head. The first patient claim that cannot be served stops
-// the service, so nobody is overtaken for a slot that he could have used; impatient claims behind
-// it still end, because they must not outlive the pass.
+// The pass runs once all of a turn's commands and timers are in, and walks a pool's backlog from
+// its head. The first patient claim that cannot be served stops the service, so that no claim
+// behind it takes a slot that it could have used; impatient claims behind it still end, because
+// they must not outlive the pass.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -92,8 +93,9 @@ uint32_t Core::Parts::take_idle(uint32_t pool_row, uint32_t units, SlotState to)
         put(taken.holder_next, unit < units ? slot : kNoRow);
     }
     state.slots.fetch(slot);  // the next claim's
-    // Which ones come behind it stands in rows that are on their way. Slots mostly queue as far
-    // from each other as these two, so that is guessed: a claim takes less time than memory does.
+    // The next slots' places are in rows that are still on their way from memory. Slots mostly
+    // queue as far from each other as these two, so their places are guessed: a claim takes less
+    // time than a memory access.
     state.slots.fetch(slot + 2 * (slot - first));
     put(pool.ready_head, slot);
     if (slot == kNoRow) put(pool.ready_tail, kNoRow);
@@ -135,7 +137,7 @@ void Core::Parts::reserve(uint32_t row) {
     for (uint32_t slot = claim.first_slot; slot != kNoRow;) {
         shm::SlotRow& taken = edit.row(state.slots[slot], 1);
         put(taken.holder, row);
-        if (taken.session == kNoRow) {  // reported: there is nobody to ask
+        if (taken.session == kNoRow) {  // reported: no session to ask
             put(taken.flags, taken.flags | shm::SlotFlag::kConfirmed);
             put(claim.confirmed, claim.confirmed + 1);
             put(pool.unconfirmed, pool.unconfirmed - 1);

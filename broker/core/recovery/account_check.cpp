@@ -1,5 +1,4 @@
-// broker/core/recovery/account_check.cpp -- the invariants of pools ordered by account: what the
-// book says is counted again from the rows.
+// broker/core/recovery/account_check.cpp -- recounts the account book from the rows and compares.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
@@ -133,7 +132,7 @@ void AccountCheck::promised_claim(uint32_t row) {
            [&] { return who() + " is promised a slot that somebody keeps"; });
 }
 
-// Nobody holds the slot, or its lease is taken for a better claim.
+// The slot has no holder, or its lease is being taken for a better claim.
 bool AccountCheck::is_given_up(uint32_t row) const {
     const shm::SlotRow& slot = state_.slots[row];
     if (slot.state == SlotState::kReserved) return false;
@@ -205,7 +204,7 @@ void AccountCheck::slot(uint32_t row) {
            [&] { return who() + " is assigned and not leased"; });
 }
 
-// Its worker has said ready. What nothing stops and nobody holds is held over, until its worker may
+// Its worker has said ready. A free slot that nothing else stops is held over, until its worker may
 // be asked.
 void AccountCheck::held_over_slot(uint32_t row) {
     constexpr auto kStops =

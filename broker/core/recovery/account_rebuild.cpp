@@ -1,4 +1,4 @@
-// broker/core/recovery/account_rebuild.cpp -- the book again, from the rows.
+// broker/core/recovery/account_rebuild.cpp -- rebuilds the account book from the rows.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -41,7 +41,7 @@ void Core::Parts::rebuild_accounts(const std::vector<uint32_t>& claims) {
     }
     book->sweep_at = AccountBook::kSweepAt;
     book->stepped_us = now_ns / 1000;
-    // Whether the last turn has kept somebody from what it granted died with its broker.
+    // Whether the last turn has kept a claim from what it granted is not known any more.
     for (uint32_t pool = 0; pool < state.counters->pools; ++pool) {
         const shm::PoolRow& row = state.pools[pool];
         const bool granted = row.granted_total != 0 && row.last_dispatch_ns == now_ns;

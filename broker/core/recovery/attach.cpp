@@ -1,10 +1,9 @@
-// broker/core/recovery/attach.cpp -- a takeover's way to a core: rows that nobody has looked at
-// yet.
+// broker/core/recovery/attach.cpp -- makes a core from a predecessor's rows and validates them.
 //
-// Whether they are sound, whether all invariants hold and what is derived from them are three
-// looks at every row, and STATE is larger than any cache: so some rows of each table have all
-// three before the next ones come. Each look asks nothing of rows behind the ones at hand that the
-// look before it has not made sure of. The first two may be another thread's, ahead of the third.
+// Each row gets three looks: whether it is sound, whether all invariants hold, and what is derived
+// from it. STATE is larger than any cache, so some rows of each table have all three looks before
+// the next rows come. A look relies on no row behind the ones at hand unless the look before it has
+// validated that row. Another thread may make the first two looks, ahead of the third.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <optional>

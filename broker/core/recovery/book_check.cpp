@@ -1,5 +1,4 @@
-// broker/core/recovery/book_check.cpp -- slots and leases of pools ordered by account, and the
-// lists that they stand in.
+// broker/core/recovery/book_check.cpp -- checks an account pool's slots, leases and their lists.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/recovery/book_check.hpp"
 
@@ -269,7 +268,8 @@ void BookCheck::watched(const Tenant& tenant, const std::string& who) {
     }
 }
 
-// A worker without a session that holds nothing is forgotten when its time is over; nobody else is.
+// A worker without a session that holds nothing has a time at which it is forgotten; no other
+// worker has.
 void BookCheck::reported_worker(uint32_t row, bool is_there) {
     const shm::SlotRow& slot = state_.slots[row];
     const bool is_reported = is_there && slot.session == kNoRow &&

@@ -1,8 +1,7 @@
-// broker/core/recovery/book_check.hpp -- what the book of accounts keeps beside the rows, each list
-// and each number of it again from the rows.
+// broker/core/recovery/book_check.hpp -- recounts the lists and counts of the account book.
 //
-// account_check.cpp has counted the rows before, and found them to agree: here every row that names
-// another one may be followed. book_check.cpp looks at slots and leases and their lists,
+// account_check.cpp has counted the rows before and found them to agree, so every reference from
+// row to row may be followed here. book_check.cpp looks at slots and leases and their lists,
 // book_check_claims.cpp at claims and accounts, and at when they are to be looked at again.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -81,7 +80,7 @@ class BookCheck {
 
     const Core::Parts& parts_;
     const State& state_;
-    AccountBook& book_;  // what it has worked out and remembers changes when it is asked
+    AccountBook& book_;  // its queries change what it caches
     Wrongs wrongs_;
     std::vector<OfStall> of_stall_;
     std::vector<OfTenant> of_tenant_;

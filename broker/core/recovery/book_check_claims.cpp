@@ -1,5 +1,4 @@
-// broker/core/recovery/book_check_claims.cpp -- claims that are alike, accounts, and when time
-// alone changes what they may get.
+// broker/core/recovery/book_check_claims.cpp -- checks crowds, accounts and the next crossing.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <unordered_map>

@@ -1,5 +1,4 @@
-// broker/core/recovery/check.cpp -- check_all(): the invariants, over rows and over what is
-// derived.
+// broker/core/recovery/check.cpp -- checks the core's invariants, over rows and derived data.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/recovery/check.hpp"
 
@@ -49,7 +48,7 @@ void Check::free_lists(bool but_claims) {
 }
 
 // A free list that ends after as many rows as are counted has named so many rows, each of them
-// free: once all others have been met, what follows in the table has been looked at already.
+// free: once all rows in use have been met, what follows in the table has been looked at already.
 uint64_t Check::rows_in_use(uint64_t rows, uint64_t free) const {
     return wrongs_.empty() && free <= rows ? rows - free : rows;
 }

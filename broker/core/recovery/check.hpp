@@ -1,8 +1,8 @@
-// broker/core/recovery/check.hpp -- the invariants, each a count taken anew from the rows.
+// broker/core/recovery/check.hpp -- checks the core's invariants by counting anew from the rows.
 //
-// Each check states what it found in one sentence. It recounts from the rows, so that a counter
-// and the list that it counts cannot be wrong together. row_check.cpp counts slots and leases,
-// check.cpp the other rows, check_pools.cpp what a pool counts and lists, check_arena.cpp blocks.
+// Each check reports a violation in one sentence. It recounts from the rows, so that a counter and
+// the list that it counts cannot be wrong together. row_check.cpp counts slots and leases,
+// check.cpp the other rows, check_pools.cpp each pool's counts and lists, check_arena.cpp blocks.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -20,7 +20,7 @@ inline std::string name_of(const shm::PoolRow& pool) {
     return "pool '" + std::string{pool.name, pool.name_size} + "'";
 }
 
-// What has been made sure of already, and is not looked at once more.
+// Checks that are done already and are not repeated.
 struct Seen {
     bool free_claims = false;  // their list
 };
@@ -38,8 +38,8 @@ class Check {
         return finish(std::move(rows.counts()));
     }
 
-    // The same in pieces: each row is RowCheck's, by whichever thread, and its tag is looked at
-    // once what has been derived from it is there.
+    // The same in pieces: RowCheck checks each row, in any thread, and its tag is checked once the
+    // data derived from it exists.
     void begin(Seen seen = {});
     void tags(uint32_t begin, uint32_t end);  // of leases
     Wrongs finish(RowCounts counts);

@@ -1,5 +1,4 @@
-// broker/core/recovery/check_arena.cpp -- each block of the arena belongs to one text or to a free
-// list.
+// broker/core/recovery/check_arena.cpp -- checks that a block belongs to one text or free list.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/recovery/check.hpp"
 

@@ -1,4 +1,4 @@
-// broker/core/recovery/check_pools.cpp -- what a pool counts, and what stands in its lists.
+// broker/core/recovery/check_pools.cpp -- checks each pool's counts and lists.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 

@@ -1,8 +1,8 @@
-// broker/core/recovery/check_slice.cpp -- the checks that need no sum: one row and what it names.
+// broker/core/recovery/check_slice.cpp -- checks some rows between two turns of a serving broker.
 //
-// check_all() recounts everything at once, which is for a STATE that nobody serves from. Between
-// two turns of a broker that serves there is time for some hundred rows; each of them must fit
-// those that it names, and a pool's states must add up to its slots.
+// check_all() recounts everything at once, for a STATE that no broker serves from. Between two
+// turns of a serving broker there is time for some hundred rows. The checks here need no sum over a
+// table: a row must fit the rows that it names, and a pool's states must add up to its slots.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/parts.hpp"
 

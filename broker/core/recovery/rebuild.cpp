@@ -1,7 +1,7 @@
-// broker/core/recovery/rebuild.cpp -- everything that is derived, from one scan over the rows.
+// broker/core/recovery/rebuild.cpp -- rebuilds all derived data in one scan over the rows.
 //
-// A broker that takes over does not know what its predecessor's last turn left half decided, so
-// every pool is looked at again, and deaths, drains and growth go on where their rows stand.
+// A successor does not know what its predecessor's last turn left half decided, so every pool is
+// looked at again, and deaths, drains and growth continue where their rows stand.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/recovery/rebuild.hpp"
 
@@ -16,8 +16,7 @@ using shm::SessionState;
 
 namespace {
 
-// Behind so many rows in use all others are free. check_all() counts them all, should that be
-// wrong.
+// Behind so many rows in use the rest are free. check_all() counts them all, in case that is wrong.
 uint32_t in_use(uint32_t rows, uint64_t free) {
     return free < rows ? rows - static_cast<uint32_t>(free) : 0;
 }
@@ -88,8 +87,8 @@ void Rebuild::claim(uint32_t row) {
     }
 }
 
-// A pool's fences grow with its grants. Until a table has been given back in another order than it
-// was taken, leases stand in it as they were granted: they are listed on the way then, and
+// A pool's fences grow with its grants. Until rows have been freed in another order than they were
+// taken, leases stand in the table as they were granted: they are listed on the way then, and
 // collected and sorted only if they do not.
 void Rebuild::leases(uint32_t begin, uint32_t end) {
     for (uint32_t row = begin; row < end && leases_left_ != 0; ++row) {

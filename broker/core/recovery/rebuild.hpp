@@ -1,6 +1,6 @@
-// broker/core/recovery/rebuild.hpp -- everything that is derived, from one scan over the rows.
+// broker/core/recovery/rebuild.hpp -- rebuilds all derived data in one scan over the rows.
 //
-// Slots and leases may come in pieces; what must see all of a table comes last.
+// Slots and leases may come in pieces; the steps that need a whole table come last.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

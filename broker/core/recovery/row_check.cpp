@@ -1,5 +1,4 @@
-// broker/core/recovery/row_check.cpp -- the invariants of one slot or lease and the rows that it
-// names.
+// broker/core/recovery/row_check.cpp -- checks each slot and lease against the rows that it names.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/recovery/row_check.hpp"
 
@@ -135,7 +134,7 @@ bool is_of(const shm::SlotRow& slot, const shm::LeaseRow& lease) {
 
 }  // namespace
 
-// By whom, and does its holder say so.
+// Checks the holder, and that the holder's row agrees.
 void RowCheck::held_slot(uint32_t row) {
     const shm::SlotRow& slot = state_.slots[row];
     const auto who = [&] { return slot_text(row); };
@@ -181,7 +180,7 @@ uint32_t chain_length(
 
 namespace {
 
-// Where a lease of this pool comes to when its time is over, or somebody else's has come.
+// The states that a lease of this pool may have after its expiry or its preemption.
 bool can_be(LeaseState state, const shm::PoolRow& pool) {
     switch (state) {
         case LeaseState::kGrace:

@@ -1,9 +1,8 @@
-// broker/core/recovery/row_check.hpp -- the invariants of one slot or lease and the rows that it
-// names.
+// broker/core/recovery/row_check.hpp -- checks each slot and lease against the rows that it names.
 //
-// Of all checks these take the longest, and they ask nothing but STATE: nothing that is derived, no
-// other piece's counts. So pieces of the two tables can be looked at by more than one thread, each
-// with a RowCheck of its own, and their counts added up (row_look.hpp).
+// These checks take the longest of all and read only STATE: nothing derived, and no other piece's
+// counts. So several threads can look at pieces of the two tables, each with a RowCheck of its own,
+// and the counts are added up (row_look.hpp).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,12 +18,12 @@ namespace dibs::core {
 
 using Wrongs = std::vector<std::string>;
 
-// How many rows before its own turn what a row names is asked for: memory answers in 100 ns or so,
-// and where leases have come and gone for long a slot stands anywhere.
+// How many rows ahead the rows that a row names are prefetched: memory answers in 100 ns or so, and
+// where leases have come and gone for long a slot may stand anywhere.
 inline constexpr uint32_t kCheckAhead = 16;
 
-// What is wrong is only put into words when it is: a takeover checks every row. So many are enough
-// for everybody, and each of a million rows may be wrong.
+// Error text is composed only on an error: a takeover checks every row. The number is bounded,
+// because each of a million rows may be wrong.
 inline constexpr size_t kWrongsMax = 1000;
 
 template <class What>
@@ -63,8 +62,8 @@ struct Census {
     }
 };
 
-// What a session's row says that it has, counted on the way through the other tables: each of them
-// is read once, because a takeover waits for it.
+// What a session's row says it has, counted in the one pass over the other tables: each table is
+// read once, because a takeover waits for it.
 struct Held {
     uint32_t claims = 0;
     uint32_t leases = 0;
@@ -78,7 +77,7 @@ struct Held {
     }
 };
 
-// Of some rows; what is wrong with them besides.
+// Counts of some rows, and errors found in them.
 struct RowCounts {
     explicit RowCounts(const State& state)
         : census(state.counters->pools), held_by(state.sessions.size()), leased(census.size()) {}
@@ -100,10 +99,10 @@ struct RowCounts {
 
 class RowCheck {
   public:
-    // Whether it is known of each lease that it has so many slots as it says, each of them its own.
+    // Whether it is known that each lease has as many slots as it says, each in one lease only.
     enum class Chains { kUnseen, kSeen };
 
-    // `state` outlives this; its counters are sound, and nobody writes to it meanwhile.
+    // `state` outlives this; its counters are sound, and no thread writes to it meanwhile.
     RowCheck(const State& state, uint64_t now_ns, Chains chains)
         : state_(state), now_ns_(now_ns), chains_(chains), counts_(state) {}
 
@@ -127,8 +126,8 @@ class RowCheck {
     RowCounts counts_;
 };
 
-// How many slots follow each other in that state and of that holder; 0: not so, or they leave the
-// table. Counts those of them that are confirmed.
+// The length of a chain of slots in that state and of that holder; 0: it is not so long, or leaves
+// the table. Counts the confirmed ones.
 uint32_t chain_length(
     const State& state, uint32_t first, uint32_t holder, SlotState held, uint32_t* confirmed);
 

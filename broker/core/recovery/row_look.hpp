@@ -1,8 +1,8 @@
-// broker/core/recovery/row_look.hpp -- two of a takeover's three looks at rows, by any thread.
+// broker/core/recovery/row_look.hpp -- lets several threads validate rows during a takeover.
 //
-// Whether rows are sound, and whether what one row says of another is right, asks nothing but
-// STATE: that much of a takeover more than one thread can do. The core starts no thread and waits
-// for none: who attaches may bring a RowsAhead that does.
+// Two of a takeover's three looks, whether rows are sound and whether they agree with each other,
+// read only STATE, so more than one thread can make them. The core starts no thread and waits for
+// none: the caller that attaches may bring a RowsAhead that does.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,14 +14,14 @@
 
 namespace dibs::core {
 
-// One thread's. Begins once the log has been taken back and the counters are sound; nobody writes
-// to STATE meanwhile.
+// One thread's. Begins once the log has been taken back and the counters are sound; no thread
+// writes to STATE meanwhile.
 class RowLook {
   public:
     explicit RowLook(State& state);
 
-    // The rows in [begin, end) of both tables; end may be behind the last row. What is unsound, or
-    // nothing: then they are counted.
+    // The rows in [begin, end) of both tables; end may be behind the last row. Returns the first
+    // error; if there is none, the rows are counted.
     [[nodiscard]] std::string piece(uint32_t begin, uint32_t end);
     [[nodiscard]] RowCounts& counts() { return check_.counts(); }
 
@@ -42,7 +42,7 @@ class RowsAhead {
     // Returns once all rows below `end` have been looked at: what is unsound among them, or
     // nothing. `end` only grows.
     [[nodiscard]] virtual std::string until(uint32_t end) = 0;
-    // Of all rows, once until() has answered for the last one.
+    // Counts of all rows, once until() has returned for the last one.
     [[nodiscard]] virtual RowCounts counts() = 0;
 };
 

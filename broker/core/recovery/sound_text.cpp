@@ -1,4 +1,4 @@
-// broker/core/recovery/sound_text.cpp -- what the texts in STATE may say.
+// broker/core/recovery/sound_text.cpp -- validates the texts in STATE.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/recovery/sound_text.hpp"
 

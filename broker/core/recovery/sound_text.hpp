@@ -1,4 +1,4 @@
-// broker/core/recovery/sound_text.hpp -- what the texts in STATE may say.
+// broker/core/recovery/sound_text.hpp -- validates the texts in STATE.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,8 +7,8 @@
 
 namespace dibs::core {
 
-// The labels of a set's text, or 0 if it is none: each of 1 to 63 bytes and a zero byte, in their
-// order and once each.
+// The number of labels in a set's text, or 0 if it is invalid: each of 1 to 63 bytes and a zero
+// byte, in order and without duplicates.
 uint32_t labels_in(std::string_view text);
 
 // Keys of 1 to 63 bytes, each with a zero byte and four bytes of limit behind it.

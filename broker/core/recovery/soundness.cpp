@@ -1,4 +1,4 @@
-// broker/core/recovery/soundness.cpp -- what each row may say.
+// broker/core/recovery/soundness.cpp -- validates the words of each row.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/recovery/soundness.hpp"
 
@@ -38,8 +38,8 @@ bool is_count(uint64_t number) {
     return number >> 62U == 0;
 }
 
-// How many rows before its own turn one is asked for that another names: the first slot of a lease,
-// say, which stands anywhere where leases have come and gone for long.
+// How many rows ahead a named row is prefetched: the first slot of a lease, say, which may stand
+// anywhere where leases have come and gone for long.
 constexpr uint32_t kRowsAhead = 16;
 // The same along a list, which asks little of each row.
 constexpr uint32_t kListAhead = 64;
@@ -152,8 +152,8 @@ class Soundness::Rows {
                               uint32_t begin,
                               uint32_t end) const {
         for (uint32_t row = begin; row < end; ++row) {
-            // Of the largest two for some lines of rows that come later; row_check.cpp for others:
-            // all of them at once would be more than memory brings meanwhile.
+            // Prefetches some lines of later rows of the two largest tables, and row_check.cpp the
+            // others: all of them at once would be more than memory can deliver meanwhile.
             if constexpr (std::is_same_v<Row, shm::SlotRow> || std::is_same_v<Row, shm::LeaseRow>) {
                 const uint32_t later = row + kPiecesAhead * (end - begin);
                 rows.template fetch_line<0>(later);
@@ -169,7 +169,7 @@ class Soundness::Rows {
         return {};
     }
 
-    // Of most tables a row that stays within the others asks nothing more of them.
+    // In most tables, a row whose words stay within the other tables has no other check.
     template <class Row>
     bool fits(const Row& /*row*/, uint32_t /*place*/) const {
         return true;

@@ -1,14 +1,12 @@
-// broker/core/recovery/soundness.hpp -- whether a STATE that somebody hands over can be attached
-// to.
+// broker/core/recovery/soundness.hpp -- checks whether another process's STATE can be attached.
 //
-// Attaching, and check_all() after it, follow the rows' links and use their words as places in
-// tables; both trust that a broker wrote them. Here is asked, before either, whether every such
-// word stays within its table and every enum within its machine, whether the slots of a claim or
-// lease are as many as it counts, and whether a text can be taken apart: what may be wrong behind
-// that is check_all()'s to say.
+// Attaching, and check_all() after it, follow the rows' links and use their words as indices into
+// tables; both trust that a broker wrote them. These checks come before either: every such word
+// stays within its table, every enum within its state machine, a claim or lease has as many slots
+// as it counts, and texts can be parsed. Errors beyond these are for check_all() to find.
 //
-// Slots and leases may come in pieces: whoever attaches looks at some, takes them in while they are
-// warm, and goes on (attach.cpp).
+// Slots and leases may come in pieces: the caller looks at some, takes them in while they are in
+// the cache, and goes on (attach.cpp).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -27,9 +25,9 @@ class Soundness {
     Soundness(const Soundness&) = delete;
     Soundness& operator=(const Soundness&) = delete;
 
-    // In this order; each says the first thing that is wrong, or nothing.
+    // Call them in this order; each returns the first error, or nothing.
     [[nodiscard]] std::string log();       // takes back an uncommitted turn, as attaching does
-    [[nodiscard]] std::string counters();  // of tables(); all that slots() and leases() lean on
+    [[nodiscard]] std::string counters();  // of tables(); all that slots() and leases() rely on
     [[nodiscard]] std::string tables();
     // Of tables(): the list of free claims holds as many as are counted, each of them free.
     [[nodiscard]] bool free_claims_sound() const;

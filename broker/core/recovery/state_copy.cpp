@@ -1,5 +1,4 @@
-// broker/core/recovery/state_copy.cpp -- rows in the order of their tables, and once more as they
-// change.
+// broker/core/recovery/state_copy.cpp -- copies rows in table order, and again when they change.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/recovery/state_copy.hpp"
 

@@ -1,14 +1,14 @@
-// broker/core/recovery/state_copy.hpp -- a copy of STATE as it stands between two turns, made a
-// part at a time while turns go on.
+// broker/core/recovery/state_copy.hpp -- copies STATE a part at a time while turns go on.
 //
 //   step()    copies the next rows                     step() has come to the end, and the turn
 //   follow()  copies again what a turn has changed  ─► was not cut: the copy is that turn's STATE
 //             of the rows that are copied already
 //
-// What a turn has changed is what its undo log has saved: the log of a committed turn is read
-// before it is cleared. A row is copied whole, with its bytes in the arena: these and the cold
-// lines of a row that was free are changed without an image. So a turn pays for one part and for
-// what it has touched, however large STATE is, and nobody waits.
+// The copy is STATE as it stands between two turns. What a turn has changed is what its undo log
+// has saved: the log of a committed turn is read before it is cleared. A row is copied whole, with
+// its bytes in the arena, because these and the cold lines of a formerly free row are changed
+// without an image. So a turn pays for one part and for the rows that it has touched, however large
+// STATE is, and no client waits.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -22,8 +22,8 @@ namespace dibs::core {
 
 class StateCopy {
   public:
-    // Both stay as long as this. `to`: as many bytes as `from` has, 64-byte aligned; what is not
-    // rows is left as it is there.
+    // Both outlive this. `to`: as many bytes as `from` has, 64-byte aligned; bytes outside rows are
+    // left as they are there.
     StateCopy(std::span<std::byte> from, std::span<std::byte> to);
 
     // Copies at least one row and at most about this many bytes. True: all is copied.
@@ -47,7 +47,7 @@ class StateCopy {
 
     State from_;
     std::span<std::byte> to_;
-    size_t part_ = 0;    // that step() has come to
+    size_t part_ = 0;    // that step() has reached
     uint64_t next_ = 0;  // offset of the next row; below it everything is copied
 };
 

@@ -1,9 +1,9 @@
-// broker/core/rules/adoption.cpp -- a lease goes from one session to another of the same user.
+// broker/core/rules/adoption.cpp -- moves a lease from one session to another of the same user.
 //
 // A wrapper that claims for a command, and the command that then runs alone, are two processes. The
 // second one opens a session of its own and adopts the lease by its id and fence: from there on the
-// lease's life is bound to it, and keepalives are its duty; the adoption counts as one. Id, fence
-// and slots stay. The lease of a holder that is dead has ended: there is nothing to adopt.
+// lease ends with that session, which also owes the keepalives; the adoption counts as one. Id,
+// fence and slots stay. The lease of a dead holder has ended and cannot be adopted.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/parts.hpp"
 

@@ -1,5 +1,4 @@
-// broker/core/rules/announce.cpp -- slots come: announced by their workers, by name and
-// idempotently.
+// broker/core/rules/announce.cpp -- adds slots that workers announce, by name and idempotently.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 

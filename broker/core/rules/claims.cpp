@@ -1,4 +1,4 @@
-// broker/core/rules/claims.cpp -- a claim from its acceptance to its end, but for the grant.
+// broker/core/rules/claims.cpp -- carries a claim from acceptance to its end, except for its grant.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>

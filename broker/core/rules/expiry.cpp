@@ -1,14 +1,14 @@
-// broker/core/rules/expiry.cpp -- what becomes of a lease whose time is over: one way per mode.
+// broker/core/rules/expiry.cpp -- ends, kills or keeps a lease at its expiry, as its mode says.
 //
-//   cooperative  its holder is told and has a grace, then it ends
+//   cooperative  its holder is notified and has a grace, then it ends
 //   strict       its holder's process is to be killed; its slots are recovering, still under it,
-//                until that session has died. The core only says whom to kill, and hears of a
+//                until that session has died. The core only says whom to kill, and learns of a
 //                failure; nothing but the session's death, or its own release, ends the lease
 //   lazy         it stays, expired and uncollected, until its room is wanted; a keepalive revives
 //                it until then (S3.7-9)
 //
-// A worker's slot that is collected is not idle before its worker says ready. Until then it counts
-// as room that comes (SlotFlag::kCollected), so that one claim does not collect twice.
+// A worker's collected slot becomes idle only when its worker says ready. Until then it counts as
+// room that comes (SlotFlag::kCollected), so that one claim does not collect twice.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -60,7 +60,7 @@ void Core::Parts::stay_uncollected(uint32_t row) {
     // Timers run in the order of their instants, so the list is in that order, too.
     expired_leases.push_back(lease.pool, row);
     tell_of_lease(DecisionKind::kLeaseGrace, row).value = kNever;
-    touch(lease.pool);  // somebody may be waiting for its room
+    touch(lease.pool);  // a claim may wait for its room
 }
 
 void Core::Parts::kill_holder(uint32_t row) {
@@ -92,8 +92,8 @@ void Core::Parts::apply(const KillFailed& command) {
     touched.add(lease.pool);
 }
 
-// The worker of a slot is gone whose holder is being killed: the lease lives on without it, or ends
-// with its last slot. The other slots are not granted before that death is proved.
+// The worker of a slot is gone while its holder is being killed: the lease lives on without the
+// slot, or ends with its last slot. The other slots are not granted before that death is proved.
 void Core::Parts::take_off_lease(uint32_t row) {
     const uint32_t holder = state.slots[row].holder;
     const shm::LeaseRow& killing = state.leases[holder];

@@ -1,5 +1,5 @@
-// broker/core/rules/kept_pull.hpp -- a pull that goes on in the next turn, because the log had no
-// room for the rest of it: what its caller said, in memory of its own. It dies with the broker.
+// broker/core/rules/kept_pull.hpp -- keeps a pull that the log had no room to finish.
+// It is a copy of what the caller said; the next turn continues it, and it dies with the broker.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,7 +1,7 @@
-// broker/core/rules/keys.cpp -- idempotency keys: (uid, key) while the claim waits or its lease
-// lives.
+// broker/core/rules/keys.cpp -- finds a claim or lease by its idempotency key, (uid, key).
 //
-// The index holds claim rows, and lease rows behind them.
+// A key is known while its claim waits or its lease lives. The index holds claim rows, and lease
+// rows behind them.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 

@@ -1,4 +1,4 @@
-// broker/core/rules/leases.cpp -- a lease from its grant to its end.
+// broker/core/rules/leases.cpp -- carries a lease from its grant to its end.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
@@ -107,7 +107,7 @@ uint32_t Core::Parts::grant(uint32_t claim_row, uint32_t first_slot) {
     shm::SessionRow& session = edit.row(state.sessions[claim.session], 1);
     put(session.claims, session.claims - 1);
     if (claim.deadline_ns != kNever) timers.remove(TimerKind::kDeadline, claim_row);
-    if (key_given(claim.key)) {  // the lease's is none
+    if (key_given(claim.key)) {  // the lease has no key
         shm::LeaseRow& lease = edit.row(state.leases[row], 1U << 1U);
         std::memcpy(lease.key, claim.key, sizeof(lease.key));
         stored();
@@ -200,8 +200,8 @@ void Core::Parts::apply(const Keepalive& command) {
 TimeNs Core::Parts::keep_alive(uint32_t row, TimeNs interval_ns) {
     const shm::LeaseRow& kept = state.leases[row];
     if (kept.interval_ns == 0) return 0;
-    // What is revoked is not prolonged: it hears how long it still has.
-    // A command of the turn in which that is over comes before its timer.
+    // A lease under revocation is not prolonged: the answer says how long it still has. A command
+    // of the turn in which that time is over comes before its timer.
     if (kept.state == LeaseState::kRevoking) {
         return kept.grace_until_ns - std::min(kept.grace_until_ns, now_ns);
     }

@@ -1,7 +1,7 @@
-// broker/core/rules/pool_rows.cpp -- which row a pool has, and how it is given up.
+// broker/core/rules/pool_rows.cpp -- chooses a pool's row, and frees it after deletion.
 //
-// Sessions know a pool by its row. So the row of a deleted pool is given to a pool of another name
-// only when every session that could have known it has gone; until then it waits for its own name.
+// Sessions know a pool by its row. So the row of a deleted pool goes to a pool of another name only
+// when every session that could have known it has gone; until then it waits for its own name.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
@@ -30,7 +30,7 @@ bool Core::Parts::known_to_nobody(uint32_t row) const {
     return true;
 }
 
-// The row of the pool of that name, else one for it; kNoRow: there is none.
+// The row of the pool of that name, else a row for it, or kNoRow.
 uint32_t Core::Parts::row_for_pool(std::string_view name) const {
     const uint32_t used = state.counters->pools;
     for (uint32_t row = 0; row < used; ++row) {
@@ -79,7 +79,7 @@ Reason Core::Parts::delete_pool(uint32_t row) {
     return Reason::kOk;
 }
 
-// Claims that wait end, and its slots leave as those of a pool that is made smaller. Whoever asked
+// Waiting claims end, and its slots leave as those of a pool that is made smaller. The caller
 // deletes it when it is unused; set_pool() takes that back.
 Reason Core::Parts::retire_pool(uint32_t row) {
     settle_fresh();
@@ -125,8 +125,8 @@ Reason Core::Parts::waits_for_nothing(uint32_t row) const {
     return is_counted && claim.units > pool.slots_wanted ? Reason::kTooManyUnits : Reason::kOk;
 }
 
-// Slots beyond those that are wanted: who is free goes, who is held when that ends. Those that left
-// in an earlier turn are passed over. Claims that wait for more than will be there end.
+// Removes slots beyond the wanted number: free ones now, held ones when their lease ends. Those
+// that left in an earlier turn are passed over. Waiting claims for more slots than will remain end.
 bool Core::Parts::leave_surplus(Surplus& surplus) {
     const shm::PoolRow& pool = state.pools[surplus.pool];
     const bool shrinks = pool_lives(surplus.pool) && pool.kind == shm::PoolKind::kCounted;

@@ -1,4 +1,4 @@
-// broker/core/rules/pools.cpp -- pools are configured, grow, drain, and publish their demand.
+// broker/core/rules/pools.cpp -- configures, grows and drains pools, and publishes their demand.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
@@ -165,7 +165,7 @@ uint32_t Core::Parts::set_pool(const PoolConfig& config, std::string* why) {
     put(pool.retry_after_ns, config.retry_after_ns);
     put(pool.interval_max_ns, config.interval_max_ns);
     put(pool.grace_ns, config.grace_ns);
-    if (book) book->watches[row].quiet_until_us = 0;  // its thresholds may be others
+    if (book) book->watches[row].quiet_until_us = 0;  // its thresholds may have changed
     put(pool.promote_threshold, config.promote_threshold);
     put(pool.demote_threshold, config.demote_threshold);
     const TimeNs account_expiry_ns =
@@ -190,8 +190,8 @@ uint32_t Core::Parts::set_pool(const PoolConfig& config, std::string* why) {
     return row;
 }
 
-// Of a counted pool: those whose attributes are others by now. Whoever holds one was told the old
-// ones; the next grant tells the new ones.
+// Of a counted pool: the slots whose attributes change. Their present holders have been told the
+// old ones; the next grant tells the new ones.
 std::vector<uint32_t> Core::Parts::changed_slots(uint32_t row, const PoolConfig& config) const {
     std::vector<uint32_t> changed;
     if (config.kind != PoolKind::kCounted || config.attributes_max == 0) return changed;

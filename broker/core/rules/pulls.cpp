@@ -1,5 +1,4 @@
-// broker/core/rules/pulls.cpp -- workers that ask for work, what was assigned to them and not
-// confirmed, and reported workers that are forgotten.
+// broker/core/rules/pulls.cpp -- serves workers that pull, and times out workers and assignments.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <utility>
@@ -45,10 +44,10 @@ TimeNs Core::Parts::forgotten_at(const shm::SlotRow& slot) const {
     return sum_or_never(slot.confirmed_ns, state.pools[slot.pool].account_expiry_ns) + 1;
 }
 
-// Whatever holds nothing is forgotten when nothing has been heard of it for too long. A worker that
-// comes to hold something keeps its timer, and so does one that is heard of: whoever asks for the
-// first one puts right what is not so any more. So a worker that is leased and released, again and
-// again, costs nothing here.
+// A worker that holds nothing is forgotten when no report on it has come for too long. A worker
+// that comes to hold something keeps its timer, and so does one with a new report: the code that
+// looks at the earliest timer corrects it if it is stale. So a worker that is leased and released,
+// again and again, costs nothing here.
 void Core::Parts::watch_reported(uint32_t row) {
     const shm::SlotRow& slot = state.slots[row];
     if (slot.state == SlotState::kFree) return book->forgotten.remove(TimerKind::kKept, row);
@@ -103,11 +102,12 @@ bool Core::Parts::forget_workers() {
     return true;
 }
 
-// Time goes over accounts and reported workers before a turn's commands. Pools ordered by account
-// in which somebody waits or runs are looked at, unless that cannot lead to anything.
+// Accounts and reported workers are brought up to date before a turn's commands. Pools ordered by
+// account with waiting claims or runs are looked at, unless that cannot lead to anything.
 void Core::Parts::open_account_turn() {
     if (!passes_again) book->begin_turn();
-    // What is above its cap falls as turns cut its time: nobody can say when it will be where.
+    // A balance above its cap falls in steps, one for each turn: its crossing cannot be computed in
+    // advance.
     if (now_ns >= book->crossing_ns || !book->above.empty()) book->crossing_known = false;
     step_accounts();
     book->looks = book->has_changed || !book->crossing_known;
@@ -122,7 +122,7 @@ void Core::Parts::end_account_turn() {
     if (book->lacks_room && arena.will_have_room(sizeof(Cost))) {
         book->lacks_room = false;
         account_news();
-        wake_account_pools();  // whoever has been told of news before, is told of this
+        wake_account_pools();  // account_news() wakes no pool if there was news before
     }
     if (std::exchange(book->has_refunded, false)) {
         for (uint32_t pool = 0; pool < state.counters->pools; ++pool) {
@@ -240,8 +240,8 @@ void Core::Parts::order_oldest_assignments(uint32_t pool) {
     }
 }
 
-// The last duty of a turn, after its last pass: each worker that asked is told. What it must
-// provision goes by the labels that it came with: a slot that is held keeps those that it had.
+// The last duty of a turn, after its last pass: it answers each worker that asked. What a worker
+// must provision depends on the labels that it came with: a held slot keeps its earlier ones.
 bool Core::Parts::tell_pulled() {
     for (; book->pulled < book->pulling.size(); ++book->pulled) {
         if (full()) return false;

@@ -1,9 +1,8 @@
-// broker/core/rules/reports.cpp -- what is said of workers from outside, and what a contradiction
-// does.
+// broker/core/rules/reports.cpp -- applies outside reports on workers, and resolves contradictions.
 //
-// A report carries the time at which it was so. Whatever is older than what is known changes
-// nothing; equal counts as newer. Where two views cannot both be true, what is wrong is forgotten
-// on both sides, and comes back when it is reported again.
+// A report carries the time of its observation. A report older than what is known changes nothing;
+// equal counts as newer. Where two views cannot both be true, both sides forget the contradicting
+// part, and it comes back when it is reported again.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -35,8 +34,8 @@ uint32_t Core::Parts::runs_on(uint32_t row) const {
     return lease == kNoRow ? kNoRow : book->claim_of_lease[lease];
 }
 
-// Whatever is said of a slot under a strict lease: nobody else gets it before the holder has let go
-// of it or is dead.
+// Whatever is reported of a slot under a strict lease: no other claim gets it before the holder has
+// released it or is dead.
 bool Core::Parts::is_held_strictly(uint32_t row) const {
     const uint32_t lease = lease_on(row);
     return lease != kNoRow && state.leases[lease].mode == shm::ExpiryMode::kStrict;
@@ -128,7 +127,7 @@ Reason Core::Parts::report_idle(uint32_t pool,
     confirm_slot(known, event_ns);
     const shm::SlotRow& slot = state.slots[known];
     const bool other = slot.label_set != set;
-    // Its claim waits for other slots to be confirmed: there is nothing to be done with yet.
+    // Its claim waits for other slots to be confirmed and cannot use this one yet.
     if (slot.state == SlotState::kReserved) return Reason::kOk;
     if (is_held_strictly(known)) {
         end_strictly(slot.holder);
@@ -180,7 +179,7 @@ void Core::Parts::report_running(uint64_t number, uint32_t slot, TimeNs event_ns
     const uint32_t claim = find_claim(number);
     if (claim == kNoRow) return delete_unless_newer(slot);
     if (event_ns < state.claims[claim].confirmed_ns) return;
-    if (slot != kNoRow && is_asked_for(slot, claim)) {  // what its worker says decides
+    if (slot != kNoRow && is_asked_for(slot, claim)) {  // the worker's own report decides
         confirm_claim(claim, event_ns);
         return confirm_slot(slot, event_ns);
     }
@@ -256,8 +255,8 @@ void Core::Parts::delete_worker(uint32_t slot) {
     send_away(slot);
 }
 
-// A slot that nobody holds: of a reported worker it is forgotten, of an attached one its worker
-// must say. Under a lease whose holder is being killed: when that has ended.
+// Removes a slot that is not held: a reported worker's is forgotten, an attached worker must report
+// its own again. Under a lease whose holder is being killed, this happens when the lease has ended.
 void Core::Parts::send_away(uint32_t row) {
     const shm::SlotRow& slot = state.slots[row];
     const bool is_counted = state.pools[slot.pool].kind == shm::PoolKind::kCounted;
@@ -303,8 +302,8 @@ void Core::Parts::unassign(uint32_t claim_row, TimeNs event_ns) {
     const shm::ClaimRow& claim = state.claims[claim_row];
     const TimeNs age = event_ns - std::min(event_ns, claim.enqueued_ns);
     const bool is_young = age <= state.pools[claim.pool].request_age_max_ns;
-    // Whoever is being revoked and did not ask for that does not come back, whatever ends his
-    // grace.
+    // A lease that is being revoked, and did not ask for a retry, does not come back, whatever ends
+    // its grace.
     const bool revoked = state.leases[claim.lease].state == shm::LeaseState::kRevoking;
     const bool returns = !revoked || (claim.flags & shm::ClaimFlag::kRequeue) != 0;
     drop_run(claim_row, Reason::kWorkerLost, is_young && returns);

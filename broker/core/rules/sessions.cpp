@@ -1,7 +1,7 @@
-// broker/core/rules/sessions.cpp -- sessions open, and what they held goes back when they die.
+// broker/core/rules/sessions.cpp -- opens sessions, and gives back what a dead session held.
 //
-// A death may touch thousands of rows, so it is a state that turns work off: the session is
-// `dying` until nothing names it any more. Each step fits the log's last quarter.
+// A death may touch thousands of rows, so it is a state that turns work off: the session is `dying`
+// until no row names it. Each step fits the log's last quarter.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 

@@ -1,5 +1,5 @@
-// broker/core/rules/slot_chains.cpp -- the slots of one claim or lease of a pool ordered by
-// account, moved together: what move_slot() does for each of them, with one look at the pool.
+// broker/core/rules/slot_chains.cpp -- moves all slots of one claim or lease of an account pool.
+// This does what move_slot() does for each of them, with one look at the pool.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/parts.hpp"
 
@@ -9,7 +9,7 @@ namespace SlotFlag = shm::SlotFlag;
 
 namespace {
 
-// Flags of a leased slot with which it does not become idle at once.
+// Flags of a leased slot that keep it from becoming idle at once.
 constexpr auto kStops = static_cast<uint8_t>(SlotFlag::kProtected | SlotFlag::kUnqualified |
                                              SlotFlag::kDraining | SlotFlag::kCollected);
 

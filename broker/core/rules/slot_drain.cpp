@@ -1,8 +1,9 @@
-// broker/core/rules/slot_drain.cpp -- slots that an administrator has drained: nobody is granted
-// one.
+// broker/core/rules/slot_drain.cpp -- drains single slots:
+// no claim is granted a drained slot.
 //
-// To the pass a drained slot is a protected one, but for who takes the mark back: its worker's
-// words do not. When it is free it stands there, recovering, and is idle as soon as the drain ends.
+// To the pass a drained slot is a protected one, except that its worker's words do not take the
+// mark back. A drained slot that becomes free is recovering, and turns idle as soon as the drain
+// ends.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/parts.hpp"
 

@@ -1,9 +1,8 @@
-// broker/core/rules/slots.cpp -- a slot's state, its pool's counters and the ready queue, moved
-// together.
+// broker/core/rules/slots.cpp -- changes a slot's state with its pool's counters and ready queue.
 //
 // The ready queue is a doubly linked list in the slots' hot lines: idle slots in the order in which
-// they became idle. The head's link backwards means nothing, so taking the head, which is what
-// every grant does, stores to no other slot's line.
+// they became idle. The head's backward link is unused, so taking the head, which every grant does,
+// stores to no other slot's line.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/parts.hpp"
 
@@ -135,7 +134,7 @@ void Core::Parts::make_idle(uint32_t row) {
         return move_slot(row, SlotState::kIdle);
     }
     put(slot.flags, stops | SlotFlag::kSaidReady);
-    if (by_account(slot.pool)) void_promise(row);  // nobody knows when it may be had
+    if (by_account(slot.pool)) void_promise(row);  // its return time is unknown
     recover(row);
     shm::PoolRow& pool = edit.row(state.pools[slot.pool], kPoolTotals);
     uint32_t& count =
@@ -165,7 +164,7 @@ void Core::Parts::give_back(uint32_t row, bool confirmed, bool broken) {
     const shm::SlotRow& slot = state.slots[row];
     const shm::PoolRow& pool = state.pools[slot.pool];
     const bool release_is_ready = (pool.flags & shm::PoolFlag::kReleaseIsReady) != 0;
-    // A reported worker hears of its next claim by itself: there is nobody to clean up for.
+    // A reported worker learns of its next claim when it asks: there is no worker to clean up for.
     const bool promised =
         by_account(slot.pool) && slot.session == kNoRow && book->promised_to[row] != kNoRow;
     const bool said_idle = (slot.flags & SlotFlag::kSaidReady) != 0;  // while its holder was killed

@@ -1,5 +1,7 @@
-// broker/core/rules/steer.cpp -- what an administrator, or the owner from another process, does to
-// a claim or lease: it is named by its row's id, and nobody's session asks.
+// broker/core/rules/steer.cpp -- applies steering of a claim or lease from outside its session.
+//
+// An administrator, or the owner from another process, names the claim or lease by its row's id; no
+// session asks.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/parts.hpp"
 
@@ -27,7 +29,7 @@ Reason Core::Parts::apply(const Steer& command, uint64_t* granted_ns) {
     if (lease.state == shm::LeaseState::kFree || generation > lease.head.generation) {
         return Reason::kNotFound;
     }
-    // Its holder's death frees it, or the holder itself: nobody from outside.
+    // Its holder's death frees it, or the holder itself: no command from outside.
     if (lease.state == shm::LeaseState::kKilling) return Reason::kState;
     if (command.kind == Steer::Kind::kRelease) {
         end_lease(row, Reason::kRevoked, Tell::kHolder, false, kNoRow);

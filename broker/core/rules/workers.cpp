@@ -1,5 +1,4 @@
-// broker/core/rules/workers.cpp -- what workers say of their slots, after announce.cpp has made
-// them.
+// broker/core/rules/workers.cpp -- applies what workers say of slots that they have announced.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/parts.hpp"
 

@@ -1,4 +1,4 @@
-// broker/core/store/arena.cpp -- cutting chains from the free list and giving them back.
+// broker/core/store/arena.cpp -- cuts chains from the free list and gives them back.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/store/arena.hpp"
 

@@ -1,8 +1,8 @@
-// broker/core/store/arena.hpp -- payloads and attributes: chains of 512-byte blocks in STATE.
+// broker/core/store/arena.hpp -- stores payloads and attributes in chains of 512-byte blocks.
 //
-// The free blocks are one chain; k blocks cut from its head are already linked, so taking any
-// number of them edits the list's head alone. Blocks that a turn frees stay out of reach until it
-// has committed (a second list): else a turn that is taken back would find a waiting claim's bytes
+// The free blocks of STATE are one chain; k blocks cut from its head are already linked, so taking
+// any number of them edits the list's head alone. Blocks that a turn frees stay in a second list
+// until it has committed: otherwise a turn that is taken back would find a waiting claim's bytes
 // overwritten.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

@@ -1,7 +1,7 @@
-// broker/core/store/chains.hpp -- lists of rows that are derived and so kept beside STATE: waiting
-// claims of a pool by number, live leases of a pool by age, slots of a session.
+// broker/core/store/chains.hpp -- keeps derived lists of rows beside STATE.
 //
-// One node per row in two arrays; a row stands in at most one list of its family.
+// They hold waiting claims of a pool by number, live leases of a pool by age, and slots of a
+// session: one node per row in two arrays; a row stands in at most one list of its family.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

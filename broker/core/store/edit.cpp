@@ -1,4 +1,4 @@
-// broker/core/store/edit.cpp -- opening, committing, clearing and taking back a turn.
+// broker/core/store/edit.cpp -- opens, commits, clears and takes back a turn.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/store/edit.hpp"
 

@@ -1,16 +1,16 @@
-// broker/core/store/edit.hpp -- the undo log of a turn: the only way to a writable row.
+// broker/core/store/edit.hpp -- the undo log of a turn, and the only way to a writable row.
 //
-// Before the first store to a line in a turn its 64 bytes are saved in the log, then counted; only
-// then may the line be stored to. A row remembers in its own hot line which of its lines the turn
-// has saved (RowHead::touched), so that a second touch costs one compare and no other cache line.
+// Before the first store to a line in a turn, the log saves its 64 bytes and then counts the image;
+// only then may the line be stored to. A row's own hot line records which of its lines the turn has
+// saved (RowHead::touched), so that a second touch costs one compare and no other cache line.
 //
 //   death before commit()  → recovery copies the images back: the turn never happened
 //   death after commit()   → recovery keeps the rows and repeats the staged stores
 //
-// A process that is killed leaves its stores in program order, so the order image → count → store
-// needs compiler barriers only (g++ 12 -O2 has been seen to store the count before the last bytes
-// of the image). Machine barriers pair with nobody here: who reads the log has first seen proof of
-// the writer's death.
+// A killed process leaves its stores in program order, so the order image → count → store needs
+// compiler barriers only (g++ 12 -O2 has been seen to store the count before the last bytes of the
+// image). Machine barriers have no partner here: the log's reader has first seen proof of the
+// writer's death.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -85,14 +85,14 @@ class Edit {
     void clear();
     // A pledge is the turn's first store, and stands there already.
     void keep_first_store();
-    // After a commit that somebody else will do the stores of.
+    // After a commit whose stores another process will make.
     void leave_owing();
 
     // The log is three quarters full, counting what the decisions will still add: each may touch
-    // the row of the session that is told and is a store, a grant is two (the tag's event word is
-    // cleared), an adoption three (and may be that of a revocation). The last quarter holds the
-    // largest command (256 units: some 550 images, 260 stores) and what whoever drives the turn
-    // adds of its own: 256 sessions read from, 64 results.
+    // the row of the session that it goes to and is a store, a grant is two (the tag's event word
+    // is cleared), an adoption three (and may be that of a revocation). The last quarter holds the
+    // largest command (256 units: some 550 images, 260 stores) and what the core's caller adds of
+    // its own: 256 sessions read from, 64 results.
     [[nodiscard]] bool full(size_t decisions, size_t grants) const {
         return images_ + decisions >= images_full_ || stores_ + decisions + grants >= stores_full_;
     }

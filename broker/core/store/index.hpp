@@ -1,12 +1,11 @@
-// broker/core/store/index.hpp -- a hash index from a row's contents to the row; derived from the
-// rows.
+// broker/core/store/index.hpp -- finds a row by its contents; a hash index derived from the rows.
 //
 // Open addressing with linear probing and backward-shift deletion, sized once to at most four
 // fifths full: no allocation, no tombstones. The contents stay in the row; the index compares
 // through the caller's predicate and keeps 32 bits of hash to skip most comparisons. A hash's home
 // is its part of the range of cells, so that their number need not be a power of two.
 //
-// An index of something whose number nobody knows beforehand grows where its owner says so.
+// An index whose size is not known beforehand grows where its owner says so.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -66,7 +65,8 @@ inline uint64_t label_key(uint32_t pool, std::string_view label) {
     return hash_bytes(label.data(), label.size(), pool);
 }
 
-// Numbers grow one by one: spread, so that long runs of them are no long run of cells.
+// Numbers grow one by one; they are spread, so that a long run of numbers does not fill a long run
+// of cells.
 inline uint64_t number_hash(uint64_t number) {
     return (number * 0x9e3779b97f4a7c15ULL) >> 32U;
 }

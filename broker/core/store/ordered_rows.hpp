@@ -1,8 +1,9 @@
-// broker/core/store/ordered_rows.hpp -- many ordered sets of rows over one array of nodes; derived.
+// broker/core/store/ordered_rows.hpp -- keeps many ordered sets of rows over one array of nodes.
 //
-// A treap: a search tree by the caller's order that is a heap by a hash of the row, so it is as
-// deep as a random one whatever comes in. A row stands in at most one set of its family; a set is
-// the root that its owner keeps. Nothing is allocated after construction.
+// The sets are derived from the rows. Each is a treap: a search tree by the caller's order that is
+// a heap by a hash of the row, so it is as deep as a random tree whatever the order of insertion. A
+// row stands in at most one set of its family; a set is the root that its owner keeps. Nothing is
+// allocated after construction.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

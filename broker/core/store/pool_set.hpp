@@ -1,4 +1,4 @@
-// broker/core/store/pool_set.hpp -- a set of pools that is walked in order of row.
+// broker/core/store/pool_set.hpp -- a set of pools, iterated in row order.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -25,7 +25,7 @@ class PoolSet {
         end_ = 0;
     }
     [[nodiscard]] bool empty() const { return first(0) == shm::kNoRow; }
-    // The first member at or after `from`, kNoRow if there is none.
+    // The first member at or after `from`, or kNoRow.
     [[nodiscard]] uint32_t first(uint32_t from) const {
         uint64_t mask = ~uint64_t{0} << (from % 64);
         for (uint32_t at = from / 64; at < end_; ++at, mask = ~uint64_t{0}) {

@@ -1,11 +1,10 @@
-// broker/core/store/row_index.hpp -- a hash index from a row's contents to the row, four bytes a
-// cell.
+// broker/core/store/row_index.hpp -- finds a row by its contents, at four bytes a cell.
 //
-// As index.hpp, for tables of a million rows, where a cell's size counts. A cell holds the row and,
-// in the bits that rows leave free, how far it stands from its home and a few bits of its hash.
-// Who stands farther from home comes first (Robin Hood hashing), so distances stay short, a search
-// ends early, and moving back what stands behind a hole needs no hash. A row for which no distance
-// of its cell's bits suffices goes to a list that is searched from end to end: that takes dozens of
+// Like index.hpp, for tables of a million rows, where a cell's size counts. A cell holds the row
+// and, in the bits that rows leave free, its distance from its home and a few bits of its hash. The
+// entry farther from its home comes first (Robin Hood hashing), so distances stay short, a search
+// ends early, and moving back the entries behind a hole needs no hash. A row whose distance does
+// not fit its cell's bits goes to a list that is searched from end to end: that takes dozens of
 // rows with one home, which no client can aim at without the seed.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

@@ -1,7 +1,7 @@
-// broker/core/store/rows.cpp -- rows from the free lists and back.
+// broker/core/store/rows.cpp -- takes rows from the free lists and returns them.
 //
-// A list is last in, first out: the row that was used last is the warm one. A row's generation
-// grows when it is freed, so an id of an earlier use is recognised for ever after.
+// A list is last in, first out: the row used last is the warm one. A row's generation grows when it
+// is freed, so an id of an earlier use is always recognised as stale.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/parts.hpp"
 
@@ -53,7 +53,7 @@ uint32_t Core::Parts::take_lease_row() {
     return row;
 }
 
-// Whoever waits in another pool for a lease row is looked at again.
+// Pools with claims that wait for a lease row are looked at again.
 void Core::Parts::lease_row_comes() {
     if (lease_row_left()) return;
     for (uint32_t pool = 0; pool < state.counters->pools; ++pool)

@@ -1,5 +1,4 @@
-// broker/core/store/state.cpp -- where the tables of a STATE segment lie, and how an empty one
-// looks.
+// broker/core/store/state.cpp -- lays out the tables of a STATE segment and formats an empty one.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/store/state.hpp"
 

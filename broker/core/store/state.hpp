@@ -1,6 +1,7 @@
-// broker/core/store/state.hpp -- typed views over the bytes of a STATE segment.
+// broker/core/store/state.hpp -- gives typed views over the bytes of a STATE segment.
 //
-// Rows are read through here as const; writing goes through Edit. Nothing here allocates or owns.
+// Rows are read through here as const; writing goes through Edit. This file allocates and owns
+// nothing.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -13,8 +14,8 @@
 
 namespace dibs::core {
 
-// How many pieces of rows before their turn whoever goes through a table in pieces asks for them,
-// if another thread has every other piece (row_look.hpp).
+// How many pieces ahead a thread that goes through a table in pieces prefetches, if another thread
+// has every other piece (row_look.hpp).
 inline constexpr uint32_t kPiecesAhead = 2;
 
 template <class Row>
@@ -31,8 +32,8 @@ class Rows {
         return static_cast<uint32_t>(&row - first_);
     }
 
-    // Asks memory for a row's first line, if there is such a row. In line, or g++ 12 takes a
-    // function that only asks for one that does nothing.
+    // Prefetches a row's first line, if there is such a row. Inline, because g++ 12 takes a
+    // function that only prefetches for one that does nothing.
     [[gnu::always_inline]] void fetch(uint32_t row) const {
         if (row < count_) __builtin_prefetch(first_ + row);
     }
@@ -51,9 +52,9 @@ class Rows {
             __builtin_prefetch(reinterpret_cast<const std::byte*>(first_ + row) +
                                line * shm::kLineSize);
     }
-    // Whoever goes through a table at `row` asks for what comes: the other lines of a row only once
-    // its first one has come, and says that it is in use. What is done with a row in between is
-    // longer than the processor looks ahead.
+    // Prefetches rows behind `row` for a loop over a table: the other lines of a row only once its
+    // first one has come, and says that it is in use. The work on a row is longer than the
+    // processor looks ahead.
     [[gnu::always_inline]] void fetch_behind(uint32_t row) const {
         constexpr uint32_t kFirst = 24;
         constexpr uint32_t kRest = 12;

@@ -1,7 +1,8 @@
-// broker/core/store/store.hpp -- put(): the one way in which the core stores into STATE.
+// broker/core/store/store.hpp -- put():
+// the only way in which the core stores into STATE.
 //
-// In the crash-test build (DIBS_STORE_HOOK) a hook runs after every store, so that a test can take
-// the picture of memory that a death at that very point would leave behind.
+// In the crash-test build (DIBS_STORE_HOOK) a hook runs after every store, so that a test can copy
+// the memory image that a death at that point would leave behind.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

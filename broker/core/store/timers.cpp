@@ -1,4 +1,4 @@
-// broker/core/store/timers.cpp -- sifting.
+// broker/core/store/timers.cpp -- sifts timers up and down the heap.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/store/timers.hpp"
 

@@ -1,9 +1,8 @@
-// broker/core/store/timers.hpp -- what comes due when: a heap with positions, derived from the
-// rows.
+// broker/core/store/timers.hpp -- orders due timers in a heap, derived from the rows.
 //
-// Four ways per node: shallow, and one line holds a node's children's keys. A timer is known by
-// its kind and its row, so that it can be moved and removed without a search. Order: due instant,
-// kind, number (docs/scheduling.md): total, so the same rows give the same order.
+// Four children per node: shallow, and one line holds the keys of a node's children. A timer is
+// identified by its kind and its row, so that it can be moved and removed without a search. Order:
+// due instant, kind, number (docs/scheduling.md): total, so the same rows give the same order.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -107,7 +106,7 @@ class Timers {
 
     uint32_t claims_;
     uint32_t slots_;
-    // The heap, a column each: a look at a node's children is one at one line of instants.
+    // The heap in columns: a look at a node's children reads one line of instants.
     std::vector<uint64_t> due_;
     std::vector<uint64_t> number_;
     std::vector<uint32_t> node_;

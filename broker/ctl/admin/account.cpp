@@ -1,5 +1,6 @@
-// broker/ctl/admin/account.cpp -- `dibs account`: who pays in pools ordered by account, how much
-// each was configured to get and what it got; made, changed and deleted while the broker serves.
+// broker/ctl/admin/account.cpp -- `dibs account`: shows, makes, changes and deletes accounts.
+// Accounts pay in pools ordered by account; the list shows what each was configured to get and what
+// it got, and the changes apply while the broker serves.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
@@ -151,7 +152,7 @@ admin::Ask ask_of(const std::string& word) {
     return admin::Ask::delete_account;
 }
 
-// The account as it is now, beside all others; nothing if it is gone.
+// The account as it is now, beside all other accounts; nothing if it is gone.
 Sheet look(AdminClient& client, const std::string& name) {
     const Accounts all = client.accounts();
     std::vector<const admin::AccountT*> told;
@@ -260,7 +261,7 @@ void add_options(Arguments* arguments, Wanted* wanted) {
     arguments->flag("--no-free-tasks", &wanted->no_free_tasks, "set: what it cannot pay for waits");
 }
 
-// Of one of the words, where it comes first: the others' options are known, but not shown.
+// Of one of the words, where it comes first: options of the other words are known, but not shown.
 void hide_others(Arguments* arguments, const Help& help) {
     for (const std::string& option : helps()[2].options) {
         if (!help.options.contains(option)) arguments->hide(option);

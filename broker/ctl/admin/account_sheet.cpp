@@ -1,4 +1,4 @@
-// broker/ctl/admin/account_sheet.cpp -- accounts in columns.
+// broker/ctl/admin/account_sheet.cpp -- lays out accounts in columns.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/admin/account_sheet.hpp"
 

@@ -1,7 +1,7 @@
-// broker/ctl/admin/account_sheet.hpp -- accounts in columns: configured shares beside those got.
+// broker/ctl/admin/account_sheet.hpp -- shows configured and actual shares of accounts in columns.
 //
 // Both are shares of all accounts together, in millionths: of the rates, and of the time for which
-// their slots were held since each was made. Two looks at used_ns tell the share of the time
+// their slots were held since each was made. Two looks at used_ns give the share of the time
 // between.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

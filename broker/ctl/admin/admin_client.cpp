@@ -1,4 +1,4 @@
-// broker/ctl/admin/admin_client.cpp -- one packet out, one packet in.
+// broker/ctl/admin/admin_client.cpp -- sends one request packet and receives one answer packet.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/admin/admin_client.hpp"
 
@@ -146,7 +146,7 @@ void AdminClient::greet() {
     }
 }
 
-// Who listens has told the kernel who it is; with a socket that systemd holds that is root.
+// The kernel knows the uid of the listening process; with a socket that systemd holds that is root.
 Failure AdminClient::denied(const std::string& what) const {
     struct ucred broker = {};
     socklen_t size = sizeof(broker);

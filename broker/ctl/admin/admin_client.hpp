@@ -1,5 +1,5 @@
-// broker/ctl/admin/admin_client.hpp -- a conversation with the broker: schemas/admin.fbs asked and
-// answered. What goes wrong is a Failure that says what, where and what to do.
+// broker/ctl/admin/admin_client.hpp -- an admin conversation with the broker (schemas/admin.fbs).
+// An error is a Failure that says what went wrong, where, and what to do.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -40,7 +40,7 @@ class AdminClient {
     // The answer to something that must be there and allowed; `what` names it in the Failure, or is
     // empty where the subcommand's name says it.
     admin::AnswerT must(const admin::RequestT& request, const std::string& what);
-    // What only administrators may, who they are; `what` empty: the subcommand says it.
+    // What only administrators may do, and which users those are; `what` empty: the subcommand.
     [[nodiscard]] Failure denied(const std::string& what) const;
     // Asks page by page to the end.
     void pages(admin::RequestT request,

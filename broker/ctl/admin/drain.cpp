@@ -1,5 +1,5 @@
-// broker/ctl/admin/drain.cpp -- `dibs drain` and `dibs undrain`: a pool, or the whole broker, takes
-// no new claims; a slot is granted no more.
+// broker/ctl/admin/drain.cpp -- `dibs drain`, `dibs undrain`: stop and resume new grants.
+// A drained pool, or the whole broker, takes no new claims; a drained slot is granted no more.
 // SPDX-License-Identifier: Apache-2.0
 #include <map>
 
@@ -23,7 +23,8 @@ Name parse_drained(const std::string& text, const std::string& word) {
                   "dibs " + word + " takes pools, and slots as POOL/NUMBER, not \"" + text + "\"");
 }
 
-// A pool's drain ends, those of its slots do not: who ends it is told of them. Empty: the broker's.
+// A pool's drain ends, those of its slots do not: the user that ends it is reminded of them. Empty:
+// the broker's.
 void tell_drained(AdminClient& client, const std::string& pool) {
     std::map<std::string, uint64_t> left;
     for (const auto& slot : client.slots(pool, 0))

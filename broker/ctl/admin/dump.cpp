@@ -1,7 +1,7 @@
-// broker/ctl/admin/dump.cpp -- `dibs dump`: the whole state as one snapshot.
+// broker/ctl/admin/dump.cpp -- `dibs dump`: writes the whole state as one snapshot.
 //
-// Of the running broker through an admin conversation, slice by slice; of a state that was left
-// behind from a private copy of it. A file gets its name once it is whole.
+// The running broker sends it through an admin conversation, slice by slice; a state that was left
+// behind is read from a private copy. A file gets its name once it is whole.
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 #include <sys/stat.h>

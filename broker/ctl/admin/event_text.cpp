@@ -1,4 +1,4 @@
-// broker/ctl/admin/event_text.cpp -- one list of what an event says, for both forms.
+// broker/ctl/admin/event_text.cpp -- lists an event's fields once, for both forms.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/admin/event_text.hpp"
 

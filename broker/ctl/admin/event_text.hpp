@@ -1,4 +1,4 @@
-// broker/ctl/admin/event_text.hpp -- an event of the broker as a line of text, or of JSON.
+// broker/ctl/admin/event_text.hpp -- prints an event of the broker as a line of text or JSON.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

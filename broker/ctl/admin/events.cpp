@@ -1,4 +1,4 @@
-// broker/ctl/admin/events.cpp -- `dibs events`: what the broker decides, as it decides it.
+// broker/ctl/admin/events.cpp -- `dibs events`: prints the broker's decisions as it makes them.
 // SPDX-License-Identifier: Apache-2.0
 #include <signal.h>
 #include <time.h>
@@ -40,7 +40,7 @@ Subscription subscribe(const std::string& socket) {
     return Subscription(events);
 }
 
-// False: nobody reads it any more.
+// False: the output has no reader any more.
 bool print(const std::string& line) {
     std::fwrite(line.data(), 1, line.size(), stdout);
     std::fputc('\n', stdout);

@@ -1,4 +1,4 @@
-// broker/ctl/admin/explain.cpp -- `dibs explain`: why a claim waits, and for whom.
+// broker/ctl/admin/explain.cpp -- `dibs explain`: says why a claim waits, and for whom.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 

@@ -1,7 +1,7 @@
-// broker/ctl/admin/fsck.cpp -- `dibs fsck`: the checks of a state that a broker serves from.
+// broker/ctl/admin/fsck.cpp -- `dibs fsck`: checks a broker's state, running or left behind.
 //
-// The broker checks row by row, a slice between two turns, so nobody waits for it; what is a sum
-// over many rows can only be checked while nobody changes them. A state that was left behind is
+// The running broker checks row by row, a slice between two turns, so no client waits for it; sums
+// over many rows can only be checked while no broker changes them. A state that was left behind is
 // checked whole.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdio>
@@ -20,7 +20,7 @@ namespace dibs::ctl {
 
 namespace {
 
-// One that cannot be looked at is told like one that is wrong, and the others are looked at.
+// A state that cannot be checked is reported like one that is wrong, and the rest are checked.
 int check_left_behind(Output& output, const std::vector<std::string>& states) {
     Sheet sheet{"dibs.fsck/1", {{"wrong", "WRONG"}}};
     bool all_read = true;

@@ -1,4 +1,4 @@
-// broker/ctl/admin/list.cpp -- `dibs ls`: what there is, kind by kind.
+// broker/ctl/admin/list.cpp -- `dibs ls`: lists pools, slots, claims, leases or clients.
 // SPDX-License-Identifier: Apache-2.0
 #include <optional>
 #include <set>

@@ -1,4 +1,4 @@
-// broker/ctl/admin/listing.cpp -- columns and cells.
+// broker/ctl/admin/listing.cpp -- fills the columns and cells of each kind of row.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/admin/listing.hpp"
 
@@ -36,7 +36,7 @@ Cell since(const Viewpoint& from, uint64_t age_ns) {
     return Cell::instant(from.wall_ns - std::min(from.wall_ns, age_ns));
 }
 
-// Where the account is the user's own it tells who it is of rows that tell no more.
+// Where the account is the user's own it names the user of rows that show no more.
 Cell seen_user(bool full, uint32_t uid, std::string_view account) {
     if (full) return Cell::of(user_name(uid));
     if (!account.starts_with(kOwnAccount)) return {};

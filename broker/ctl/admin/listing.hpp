@@ -1,5 +1,5 @@
-// broker/ctl/admin/listing.hpp -- the rows of answers as sheets: the one place that says which keys
-// the JSON has and which columns a table.
+// broker/ctl/admin/listing.hpp -- lays out the rows of answers as sheets.
+// Only this file says which keys the JSON has and which columns a table.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

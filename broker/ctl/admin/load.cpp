@@ -1,7 +1,7 @@
-// broker/ctl/admin/load.cpp -- `dibs load`: a snapshot becomes the state of the running broker.
+// broker/ctl/admin/load.cpp -- `dibs load`: makes a snapshot the state of the running broker.
 //
-// It goes there slice by slice; the broker checks it, and if nobody is attached leaves it to a
-// successor. The next Welcome comes from that one.
+// It sends the snapshot slice by slice; the broker checks it, and if no client is attached leaves
+// it to a successor. The successor sends the next Welcome.
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <stdexcept>

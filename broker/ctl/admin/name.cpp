@@ -1,4 +1,4 @@
-// broker/ctl/admin/name.cpp -- names, and what they stand for.
+// broker/ctl/admin/name.cpp -- parses names and finds what they stand for.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/admin/name.hpp"
 

@@ -1,11 +1,11 @@
-// broker/ctl/admin/name.hpp -- how people name things: a pool by its name, a slot as POOL/NUMBER, a
-// claim as c12, a lease as l12, a client as sROW.LIFE; claims, leases and slots also by their ids,
-// c0x100000000, l0x100000000, s0x100000000.
+// broker/ctl/admin/name.hpp -- the names that people give pools, slots, claims, leases and clients.
+// A pool has its name, a slot is POOL/NUMBER, a claim c12, a lease l12, a client sROW.LIFE; claims,
+// leases and slots are also named by their ids, c0x100000000, l0x100000000, s0x100000000.
 //
 // A claim's number is its place in the order of arrival, and is never used again; the lease that it
 // is granted has the same number: so one number follows a request from the backlog to its end. But
-// claims, leases and slots count their ids each from the same one on. So a number or id without its
-// letter names nothing, and one of another kind than is asked for is refused.
+// the ids of claims, of leases and of slots all count from the same number on. So a number or id
+// without its letter names nothing, and one of another kind than is asked for is refused.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// broker/ctl/admin/reason.cpp -- reasons in words.
+// broker/ctl/admin/reason.cpp -- puts the reasons why a claim waits into words.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/admin/reason.hpp"
 

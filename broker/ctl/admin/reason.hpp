@@ -1,4 +1,4 @@
-// broker/ctl/admin/reason.hpp -- why a claim waits: a word for programs, a sentence for people.
+// broker/ctl/admin/reason.hpp -- names a claim's reason to wait: a word for programs, a sentence.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -19,7 +19,7 @@ std::string_view wait_word(core::WaitReason reason);
 std::string_view class_word(core::ClassReason reason);
 std::string_view preempt_word(core::PreemptReason reason);
 std::string class_name(uint8_t at_class);  // P0 … P4, free
-// What it waits for, who has that, and what would have to happen.
+// What it waits for, which claim has that, and what would have to happen.
 std::string wait_sentence(const Explained& told);
 
 }  // namespace dibs::ctl

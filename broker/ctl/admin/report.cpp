@@ -1,5 +1,4 @@
-// broker/ctl/admin/report.cpp -- `dibs report`, `dibs pull`: what somebody says, and asks, for
-// workers that do not attach themselves.
+// broker/ctl/admin/report.cpp -- `dibs report`, `dibs pull`: speak for workers that do not attach.
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 #include <charconv>

@@ -1,4 +1,4 @@
-// broker/ctl/admin/row_order.cpp -- sorting by one column, and one user's rows.
+// broker/ctl/admin/row_order.cpp -- sorts by one column and filters one user's rows.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/admin/row_order.hpp"
 

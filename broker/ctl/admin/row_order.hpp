@@ -1,4 +1,4 @@
-// broker/ctl/admin/row_order.hpp -- which rows of a sheet are shown, and in which order.
+// broker/ctl/admin/row_order.hpp -- selects and sorts the rows of a sheet.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -19,9 +19,9 @@ namespace dibs::ctl {
 
 namespace {
 
-constexpr size_t kNamed = 8;  // leases, before the others are counted
+constexpr size_t kNamed = 8;  // leases that are listed before the rest are counted
 
-// Of who may not, before anything is asked that is answered late.
+// Refuses other users, before any request that is answered late.
 void require_administrator(const AdminClient& client) {
     if (client.welcome().is_admin == 0) throw client.denied({});
 }
@@ -47,7 +47,7 @@ std::string named(const std::vector<std::unique_ptr<admin::LeaseT>>& leases) {
     return text;
 }
 
-// Its end is told by the broker's answer, which is its last word.
+// The broker's answer reports its end, and is its last message.
 void stop_drained(AdminClient& first, uint64_t within_ns) {
     const auto leases = first.leases({}, 0);
     if (!leases.empty()) {

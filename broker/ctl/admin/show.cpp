@@ -1,4 +1,4 @@
-// broker/ctl/admin/show.cpp -- `dibs show`: everything about one thing.
+// broker/ctl/admin/show.cpp -- `dibs show`: shows everything about one thing.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 

@@ -1,5 +1,4 @@
-// broker/ctl/admin/state_check.cpp -- a STATE that no broker serves from, looked at through the
-// core.
+// broker/ctl/admin/state_check.cpp -- checks through the core a STATE that no broker serves from.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/admin/state_check.hpp"
 

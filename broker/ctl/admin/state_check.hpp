@@ -1,9 +1,8 @@
-// broker/ctl/admin/state_check.hpp -- a STATE that no broker serves from, looked at through the
-// core.
+// broker/ctl/admin/state_check.hpp -- checks through the core a STATE that no broker serves from.
 //
-// On a private copy: what a dead broker left half done is taken back there, as its successor would
-// do it. The core believes what it wrote itself, so rows that nobody wrote may end the look with a
-// signal; that is an answer like any other, so the look happens in a child.
+// It works on a private copy, and takes back there what a dead broker left half done, as its
+// successor would. The core trusts what it wrote itself, so rows that no broker wrote may end the
+// check with a signal; that is a result like any other, so the check runs in a child.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// broker/ctl/admin/status.cpp -- `dibs status`: one broker at a glance.
+// broker/ctl/admin/status.cpp -- `dibs status`: shows one broker at a glance.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/admin/admin_client.hpp"
 #include "broker/ctl/admin/listing.hpp"

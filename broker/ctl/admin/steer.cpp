@@ -1,5 +1,6 @@
-// broker/ctl/admin/steer.cpp -- `dibs release`, `dibs renew`, `dibs cancel`: from outside the
-// session that has the lease or claim. Its holder is told: reason "revoked".
+// broker/ctl/admin/steer.cpp -- `dibs release`, `dibs renew`, `dibs cancel`.
+// They act from outside the session that has the lease or claim. Its holder is told: reason
+// "revoked".
 // SPDX-License-Identifier: Apache-2.0
 #include <optional>
 #include <string>

@@ -1,4 +1,4 @@
-// broker/ctl/admin/watch.cpp -- the terminal's part of watching, and the waiting.
+// broker/ctl/admin/watch.cpp -- redraws the terminal and waits between two looks.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/admin/watch.hpp"
 

@@ -1,4 +1,4 @@
-// broker/ctl/admin/watch.hpp -- shows the same again and again, with one conversation that is kept.
+// broker/ctl/admin/watch.hpp -- repeats a listing at intervals, over one kept conversation.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,9 +11,9 @@
 
 namespace dibs::ctl {
 
-// Shows it every `period_ns` until something ends it or nobody reads it. On a terminal in place of
-// the last time, below `title`, as far as there are lines; elsewhere one behind the other. A broker
-// that goes is waited for, but not the first time (Failure).
+// Shows it every `period_ns` until something ends it or its reader is gone. On a terminal in place
+// of the last time, below `title`, as far as there are lines; elsewhere one behind the other. A
+// broker that goes is waited for, but not the first time (Failure).
 int watch(Output& output,
           const std::string& title,
           int64_t period_ns,

@@ -1,5 +1,4 @@
-// broker/ctl/exec/call.cpp -- `dibs call`: hands a body to a worker of a pool and prints its
-// answer.
+// broker/ctl/exec/call.cpp -- `dibs call`: hands a body to a pool's worker and prints the answer.
 //
 // A claim with a body, the wait for the answer, and the end of the lease. A worker that answers and
 // is done (dibs worker, as it is) ends the lease itself; one that answers with its confirmation
@@ -41,7 +40,7 @@ constexpr const char* kCallFooter =
 
 constexpr size_t kBodyMax = 64U << 10U;  // far above what any pool takes
 
-// Whoever writes may go on for ever.
+// The writer may go on for ever.
 std::string standard_input() {
     std::string body;
     char part[65536];

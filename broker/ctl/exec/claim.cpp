@@ -1,8 +1,8 @@
-// broker/ctl/exec/claim.cpp -- `dibs claim`: a slot in one's hands, until interrupted.
+// broker/ctl/exec/claim.cpp -- `dibs claim`: holds a slot until it is interrupted.
 //
 // A lease ends with its session's process, so the tool stays: as long as it runs, the slot is held.
-// It says what was granted in one piece on standard output, then waits for a signal, or for the
-// lease to end without its doing. Who wants the slot for one command runs `dibs exec`.
+// It prints what was granted in one piece on standard output, then waits for a signal, or for the
+// lease to end on its own. To hold a slot for one command, use `dibs exec`.
 // SPDX-License-Identifier: Apache-2.0
 #include <poll.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-// broker/ctl/exec/exec.cpp -- `dibs exec`: its arguments.
+// broker/ctl/exec/exec.cpp -- `dibs exec`: parses its arguments and starts the wrapper.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -120,7 +120,7 @@ void check_creations(const std::vector<Creation>& creations, const exec::Options
                       "\", which is not there: name the same pool twice");
 }
 
-// Makes the counted pools that --create names; who asks again finds them there.
+// Makes the counted pools that --create names; a second command finds them there.
 void create_pools(const std::vector<Creation>& creations, const exec::Options& options) {
     if (creations.empty()) return;
     check_creations(creations, options);

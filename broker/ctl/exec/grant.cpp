@@ -1,4 +1,4 @@
-// broker/ctl/exec/grant.cpp -- a claim, and a sentence for each way in which it can end.
+// broker/ctl/exec/grant.cpp -- makes a claim, and words each way in which it can end.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/exec/grant.hpp"
 
@@ -53,7 +53,7 @@ std::string accounts_hint(const Attachment& attachment, const Options& options) 
     }
 }
 
-// Who waits at a terminal learns at once what a program learns at the end.
+// A user who waits at a terminal learns at once what a program learns at the end.
 void tell_wait(const Attachment& attachment, uint32_t pool, const Options& options) {
     if (options.now || isatty(STDERR_FILENO) == 0) return;
     const std::string why = no_worker(attachment, pool, options);
@@ -75,7 +75,7 @@ std::string not_allowed(const Options& options) {
     return against_policy(what, keys);
 }
 
-// Behind three quarters of a table who has little of it comes first.
+// Beyond three quarters of a table, users who have little of it come first.
 std::string of_share(const std::string& table, const std::string& what, uint32_t number) {
     return "three quarters of the broker's " + table +
            " are in use, and the rest is for users with fewer than " + std::to_string(number) +
@@ -172,14 +172,14 @@ Failure not_granted(const Awaited& awaited,
                 (end.code == DIBS_EBUSY ? who : shown_holder(end.holder)) + retry_hint(end)};
 }
 
-// Who says neither waits or not as the pool's configuration has it.
+// Without either option, the pool's configuration decides whether to wait.
 int32_t when_busy(const Options& options) {
     if (options.now) return DIBS_BUSY_REJECT;
     return options.timeout_ns != DIBS_FOREVER ? DIBS_BUSY_WAIT : DIBS_BUSY_AS_POOL;
 }
 
-// The broker serves an account that nobody has configured, for free: a misspelt one would be
-// charged nothing, and wait behind everybody.
+// The broker serves an unconfigured account for free: a misspelt one would be charged nothing, and
+// wait behind all others.
 void check_account(const Attachment& attachment, const std::string& account) {
     if (account.empty() || account.starts_with("uid:")) return;
     const std::vector<std::string> known = attachment.accounts();

@@ -1,5 +1,4 @@
-// broker/ctl/exec/grant.hpp -- the claim behind a command: made once, told in words if it ends
-// without a lease.
+// broker/ctl/exec/grant.hpp -- makes the claim for a command, and reports why it got no lease.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,7 +10,7 @@
 namespace dibs::ctl::exec {
 
 // Claims and waits. Failure: with the exit code that the options ask for where nothing was free or
-// the time passed, and with who holds what was wanted.
+// the time passed, and with the holder of what was wanted.
 dibs_completion claim(const Attachment& attachment, uint32_t pool, const Options& options);
 
 // Behind DIBS_EDRAINING: whether it is the pool or the whole broker that drains, and what ends

@@ -1,4 +1,4 @@
-// broker/ctl/exec/holder.cpp -- two words over a pair of sockets: connect, execute.
+// broker/ctl/exec/holder.cpp -- serves two requests over a pair of sockets: connect, execute.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/exec/holder.hpp"
 
@@ -81,8 +81,8 @@ bool receive_word(int channel, Word* word) {
     return true;
 }
 
-// The broker takes whoever calls connect() for the session's process.
-// While its queue of callers is full that takes as long as it may.
+// The broker takes the process that calls connect() for the session's process. While the broker's
+// queue of connections is full that takes as long as it may.
 int connect_to(const std::string& path, int64_t answer_timeout_ns, shm::Descriptor* out) {
     struct sockaddr_un address = {};
     address.sun_family = AF_UNIX;
@@ -148,7 +148,7 @@ void Holder::obey(int channel, pid_t wrapper) const {
                 const int error = connect_to(
                     socket_path(options_.socket), answer_timeout_ns(options_), &connected);
                 const int descriptor = error == 0 ? connected.get() : -1;
-                // The wrapper would wait for ever; it hears of our end.
+                // The wrapper would wait for ever; it learns of our end.
                 if (!send_word(channel, error, descriptor) && errno != EPIPE)
                     throw system_failure("sendmsg");
                 continue;

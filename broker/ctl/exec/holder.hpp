@@ -1,10 +1,10 @@
 // broker/ctl/exec/holder.hpp -- the process that becomes the command, and holds its lease.
 //
 // The broker watches the process that connects, by its pidfd, and an exec does not end a process:
-// so the lease lasts exactly as long as the command, whoever else dies. What a session consists of
-// (mappings, descriptors) would be gone with the exec, and nobody would hear of the lease's end. So
-// the holder connects and hands the connection to the wrapper, which attaches over it, claims, and
-// listens:
+// so the lease lasts exactly as long as the command, whatever other process dies. The exec would
+// destroy the parts of a session (mappings, descriptors), and no process would learn of the lease's
+// end. So the holder connects and hands the connection to the wrapper, which attaches over it,
+// claims, and listens:
 //
 //     wrapper ── connect ──► holder                    the wrapper dies: the holder leaves
 //     wrapper ◄── a connection, or errno ── holder

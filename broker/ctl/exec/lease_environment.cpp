@@ -1,4 +1,4 @@
-// broker/ctl/exec/lease_environment.cpp -- attributes of the slots of a lease, gathered by key.
+// broker/ctl/exec/lease_environment.cpp -- gathers the attributes of a lease's slots by key.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/exec/lease_environment.hpp"
 

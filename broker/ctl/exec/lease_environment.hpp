@@ -1,4 +1,4 @@
-// broker/ctl/exec/lease_environment.hpp -- a lease as environment variables.
+// broker/ctl/exec/lease_environment.hpp -- describes a lease in environment variables.
 //
 //   DIBS_POOL    the pool's name
 //   DIBS_SLOT    the slots' numbers: "3", "3,5"
@@ -7,9 +7,9 @@
 //   DIBS_ATTR_X  the slots' attribute "x", one value per slot, with commas between
 //   DIBS_SOCKET  where the broker is, if --socket said so
 //
-// Others are named by --env VARIABLE=ATTRIBUTE, and by the pool: an attribute "env.VARIABLE" sets
-// VARIABLE. That is the administrator's word, so only of counted pools, whose attributes are the
-// broker's configuration; a worker's attributes set nothing but DIBS_ATTR_X.
+// Further variables come from --env VARIABLE=ATTRIBUTE, and from the pool: an attribute
+// "env.VARIABLE" sets VARIABLE. That is the administrator's word, so only of counted pools, whose
+// attributes are the broker's configuration; a worker's attributes set nothing but DIBS_ATTR_X.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// broker/ctl/exec/lease_watch.cpp -- keepalives by the clock, losses by the session's events.
+// broker/ctl/exec/lease_watch.cpp -- sends keepalives by the clock and reads the session's events.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/exec/lease_watch.hpp"
 
@@ -79,7 +79,7 @@ int LeaseWatch::keep() {
     return dibs_keepalive(attachment_.session(), &lease_, 0, DIBS_NOWAIT, nullptr);
 }
 
-// Where expiry is strict nobody is told before: the holder is dead when it would hear.
+// Where expiry is strict no notice comes before: the holder is dead by then.
 std::string LeaseWatch::why_killed() {
     (void)take_completions();
     if (told_taken_) return "a better claim has taken the slot";
@@ -105,7 +105,8 @@ bool LeaseWatch::take_completions() {
     }
 }
 
-// A better claim announces itself, but to who may be revoked at once; nobody else's lease is taken.
+// Preemption is announced, except to a lease that may be revoked at once; leases of other kinds are
+// not taken.
 std::string LeaseWatch::revoked() {
     if (told_taken_) return "a better claim has taken the slot";
     perhaps_taken_ =

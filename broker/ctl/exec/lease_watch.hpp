@@ -1,5 +1,5 @@
-// broker/ctl/exec/lease_watch.hpp -- a lease that the wrapper holds for its command: kept alive a
-// third of its interval ahead of its end, and its loss noticed.
+// broker/ctl/exec/lease_watch.hpp -- keeps the command's lease alive and notices its loss.
+// A keepalive goes out a third of the interval ahead of the lease's end.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// broker/ctl/exec/options.hpp -- what `dibs exec` is asked for.
+// broker/ctl/exec/options.hpp -- the options of `dibs exec`.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -31,7 +31,7 @@ struct Options {
     int32_t preempt = DIBS_PREEMPT_AS_POOL;
     int64_t preempt_grace_ns = 0;
     bool requeue = false;     // taken, its claim waits again
-    bool taken_told = false;  // the slot may be taken while the command runs: it is told
+    bool taken_told = false;  // the slot may be taken while the command runs, which is told
     std::vector<std::pair<std::string, std::string>> claim_options;
     std::string body;  // of dibs call
     std::vector<std::string> command;

@@ -1,4 +1,4 @@
-// broker/ctl/exec/terminal.cpp -- tcsetpgrp, there and back.
+// broker/ctl/exec/terminal.cpp -- gives the terminal's foreground away and takes it back.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/exec/terminal.hpp"
 

@@ -1,6 +1,6 @@
-// broker/ctl/exec/terminal.hpp -- the terminal's foreground, lent to the command's process group as
-// a shell lends it to a job, so that Ctrl-C and Ctrl-Z reach the command. Nothing happens where
-// there is no terminal, or where this process is not in its foreground.
+// broker/ctl/exec/terminal.hpp -- lends the terminal's foreground to the command.
+// The command's process group gets it as a shell's job does, so that Ctrl-C and Ctrl-Z reach the
+// command. Without a terminal, or where this process is not in its foreground, nothing happens.
 //
 // SIGTTOU must be blocked.
 // SPDX-License-Identifier: Apache-2.0

@@ -1,4 +1,4 @@
-// broker/ctl/exec/waiting.cpp -- dibs_claim in steps of a second.
+// broker/ctl/exec/waiting.cpp -- calls dibs_claim in steps of a second.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/exec/waiting.hpp"
 

@@ -12,8 +12,8 @@
 
 namespace dibs::ctl::exec {
 
-// "process 123 (python3) of user 1000"; of another user's claim no process is told, and a user only
-// where that is its account.
+// "process 123 (python3) of user 1000"; of another user's claim no process is shown, and a user
+// only where that is its account.
 std::string shown_process(const dibs_holder& holder);
 std::string shown_holder(const dibs_holder& holder);
 std::string wanted(const Options& options);

@@ -1,4 +1,4 @@
-// broker/ctl/exec/wrapper.cpp -- fork, wait, pass on.
+// broker/ctl/exec/wrapper.cpp -- forks, waits, and passes signals on.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/exec/wrapper.hpp"
 
@@ -153,7 +153,8 @@ class Wrapper {
             "end. Its slot may be given to another claim: end it as that user");
     }
 
-    // Who was killed had no time to end what it started, and has no slot for it any more.
+    // A command that was killed had no time to end what it started, and has no slot for it any
+    // more.
     void end_group_of_killed() const {
         siginfo_t end = {};
         const int options = WEXITED | WNOHANG | WNOWAIT;
@@ -199,8 +200,8 @@ class Wrapper {
              "\": the command has " + duration_text(static_cast<uint64_t>(*left_ns)) + " to end");
     }
 
-    // The broker hears of the command's death as soon as its parent does, and ends the lease: that
-    // is no loss. Who has had its grace gets no other one.
+    // The broker learns of the command's death as soon as its parent does, and ends the lease: that
+    // is no loss. A command that has had its grace gets no other one.
     void take_loss() {
         look_at_child();
         if (status_) return;
@@ -278,7 +279,7 @@ class Wrapper {
 
 int run_wrapped(const Options& options) {
     ::signal(SIGCHLD,
-             SIG_DFL);  // whoever started this may ignore it: then nobody could be waited for
+             SIG_DFL);  // the parent may have set it to ignore: then no child could be waited for
     return Wrapper(options).run();
 }
 

@@ -1,5 +1,5 @@
-// broker/ctl/exec/wrapper.hpp -- the process that waits for the command: it passes signals on,
-// lends the terminal, hears of the lease's end, and ends as the command ends.
+// broker/ctl/exec/wrapper.hpp -- the process that waits for the command and ends as it does.
+// It passes signals on, lends the terminal, and learns of the lease's end.
 //
 // The session is the command's own (holder.hpp), so the wrapper may be killed: the command runs on,
 // and its lease with it. As long as the wrapper is there, the lease's end is an event of that

@@ -1,4 +1,4 @@
-// broker/ctl/metrics/families.cpp -- what a broker says of itself, as metrics of Prometheus.
+// broker/ctl/metrics/families.cpp -- turns the broker's figures into Prometheus metrics.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/metrics/families.hpp"
 

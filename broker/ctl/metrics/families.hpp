@@ -1,6 +1,7 @@
-// broker/ctl/metrics/families.hpp -- what a broker says of itself, as metrics of Prometheus.
+// broker/ctl/metrics/families.hpp -- turns the broker's figures into Prometheus metrics.
 //
-// Labels are pools, configured accounts and fixed words: as many as the tables of the broker bound.
+// Labels are pools, configured accounts and fixed words: the tables of the broker bound their
+// number.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// broker/ctl/metrics/metrics.cpp -- `dibs metrics`: the broker for Prometheus, as text or served.
+// broker/ctl/metrics/metrics.cpp -- `dibs metrics`: prints or serves metrics for Prometheus.
 // SPDX-License-Identifier: Apache-2.0
 #include <prometheus/text_serializer.h>
 

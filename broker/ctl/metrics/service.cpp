@@ -1,4 +1,4 @@
-// broker/ctl/metrics/service.cpp -- metrics over HTTP, until a signal ends it.
+// broker/ctl/metrics/service.cpp -- serves metrics over HTTP until a signal ends it.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/metrics/service.hpp"
 
@@ -93,8 +93,8 @@ void check_free(const Address& address, const std::string& text) {
     throw Failure(kExitFailed, "--listen " + text + ": " + why);
 }
 
-// Whoever scrapes at the same time, or soon after, gets what was told last: however many they are,
-// and whoever they are, the broker is asked once a second.
+// Scrapes at the same time, or soon after, get the last result: however many clients scrape, the
+// broker is asked once a second.
 class Scrapes : public prometheus::Collectable {
   public:
     explicit Scrapes(std::string socket) : socket_(std::move(socket)) {}
@@ -132,8 +132,8 @@ class Scrapes : public prometheus::Collectable {
     mutable bool up_ = true;
 };
 
-// Whoever connects and says nothing has a thread until the timeout: 200 of them delay a scrape by
-// two of those. No connection outlives its answer.
+// A client that connects and says nothing has a thread until the timeout: 200 of them delay a
+// scrape by two of those. No connection outlives its answer.
 std::unique_ptr<prometheus::Exposer> exposer_at(const std::string& address) {
     const std::vector<std::string> options = {"listening_ports",
                                               address,

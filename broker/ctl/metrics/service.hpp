@@ -1,4 +1,4 @@
-// broker/ctl/metrics/service.hpp -- metrics over HTTP, until a signal ends it.
+// broker/ctl/metrics/service.hpp -- serves metrics over HTTP until a signal ends it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

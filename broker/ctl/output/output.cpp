@@ -1,4 +1,4 @@
-// broker/ctl/output/output.cpp -- standard output of a subcommand.
+// broker/ctl/output/output.cpp -- writes a subcommand's rows and records to standard output.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/output/output.hpp"
 

@@ -1,8 +1,7 @@
-// broker/ctl/output/output.hpp -- standard output of a subcommand that shows something: its form,
-// its width, and what happens when nobody takes it.
+// broker/ctl/output/output.hpp -- a subcommand's standard output: its form, its width, its errors.
 //
-// Data goes to standard output, talk to standard error. Whoever reads the output may stop reading:
-// then the tool ends quietly. A full disk or a closed descriptor is said.
+// Data goes to standard output, messages to standard error. If the reader of the output stops
+// reading, the tool ends quietly. A full disk or a closed descriptor is reported.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,10 +13,10 @@
 
 namespace dibs::ctl {
 
-// That it could not be written, and why; 0: nobody knows.
+// That it could not be written, and why; 0: the cause is not known.
 std::string unwritten(int error);
 
-// Failure where standard output is closed: for who would else find out after a long wait.
+// Failure where standard output is closed: otherwise the user would learn it after a long wait.
 void require_output();
 
 class Output {
@@ -38,11 +37,11 @@ class Output {
 
     // What is there, for a caller that writes it itself.
     [[nodiscard]] std::string take() { return std::exchange(text_, std::string()); }
-    // Writes this at once; false if nobody takes it.
+    // Writes this at once; false if there is no reader.
     bool write(const std::string& text);
-    // Writes what is there. The exit code: `wanted` if it was taken, or nobody wanted it.
+    // Writes what is there. The exit code: `wanted` if it was written, or the reader had stopped.
     int finish(int wanted);
-    // The same at once, for what is shown piece by piece; false if nobody takes it.
+    // The same at once, for what is shown piece by piece; false if there is no reader.
     bool flush();
 
   private:

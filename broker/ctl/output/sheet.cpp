@@ -1,4 +1,4 @@
-// broker/ctl/output/sheet.cpp -- sheets as tables: columns that fit, and records.
+// broker/ctl/output/sheet.cpp -- prints sheets as tables with fitting columns, and as records.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/output/sheet.hpp"
 

@@ -1,9 +1,8 @@
-// broker/ctl/output/sheet.hpp -- what a subcommand shows: rows of named values, as a table for
-// people, as JSON, or as JSON lines for programs.
+// broker/ctl/output/sheet.hpp -- rows of named values, to be shown as a table, JSON or JSON lines.
 //
 // A value has one meaning in all three: a duration is a number of nanoseconds under a key that ends
-// in _ns, and "1.5s" in a table; what is not known is null, and "-". The schema's name stands in
-// the JSON: keys may come, and none goes or changes its meaning, while its number stays.
+// in _ns, and "1.5s" in a table; an unknown value is null, and "-". The JSON names its schema:
+// while the schema's number stays, keys may be added, and none disappears or changes its meaning.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -82,7 +81,7 @@ struct Cell {
 struct Column {
     std::string_view key;    // in JSON; empty: table only
     std::string_view title;  // in a table; empty: JSON only
-    uint32_t rank = 0;  // 0 stays; of the others the highest goes first where a table is too wide
+    uint32_t rank = 0;  // 0 stays; of the rest the highest goes first where a table is too wide
 };
 
 struct Sheet {

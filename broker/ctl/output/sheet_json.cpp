@@ -1,4 +1,4 @@
-// broker/ctl/output/sheet_json.cpp -- sheets as JSON.
+// broker/ctl/output/sheet_json.cpp -- prints sheets as JSON.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/output/sheet.hpp"
 #include "broker/journal/json_text.hpp"

@@ -1,4 +1,4 @@
-// broker/ctl/output/talk.cpp -- one LineWriter beside standard error.
+// broker/ctl/output/talk.cpp -- writes messages through one LineWriter beside standard error.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/output/talk.hpp"
 

@@ -1,9 +1,9 @@
-// broker/ctl/output/talk.hpp -- says lines on standard error without ever waiting for their reader.
+// broker/ctl/output/talk.hpp -- writes messages to standard error without waiting for a reader.
 //
-// A subcommand that holds or serves something must not depend on who reads what it says: a full
-// pipe, a stopped terminal or a reader that is gone costs lines, which are counted, and nothing
-// else. So it ignores SIGPIPE, gives its commands the disposition that it was started with, and
-// says everything by talk(), after it has acted.
+// A subcommand that holds or serves something must not depend on the reader of its messages: a full
+// pipe, a stopped terminal or a closed one costs lines, which are counted, and nothing else. So it
+// ignores SIGPIPE, gives its commands the disposition that it was started with, and says everything
+// by talk(), after it has acted.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

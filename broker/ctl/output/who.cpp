@@ -1,4 +1,4 @@
-// broker/ctl/output/who.cpp -- the user database, and /proc/PID/comm.
+// broker/ctl/output/who.cpp -- reads the user database, and /proc/PID/comm.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/output/who.hpp"
 

@@ -1,7 +1,7 @@
-// broker/ctl/output/who.hpp -- names of users and processes, as this machine has them.
+// broker/ctl/output/who.hpp -- looks up names of users and processes on this machine.
 //
-// The broker tells numbers; the tool looks up what they are called, with its own rights. NameMap
-// are what others have chosen: who shows them on a terminal makes them harmless.
+// The broker gives numbers; the tool looks up their names, with its own rights. Users choose these
+// names: code that shows them on a terminal must escape them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,5 +1,4 @@
-// broker/ctl/replay/record.cpp -- `dibs record`: what a live broker is given from now on, as a
-// journal.
+// broker/ctl/replay/record.cpp -- `dibs record`: records a live broker's commands as a journal.
 // SPDX-License-Identifier: Apache-2.0
 #include <poll.h>
 #include <signal.h>

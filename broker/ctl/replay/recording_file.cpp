@@ -1,4 +1,4 @@
-// broker/ctl/replay/recording_file.cpp -- lines as they are, turn by turn.
+// broker/ctl/replay/recording_file.cpp -- writes a recording's lines turn by turn.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/replay/recording_file.hpp"
 

@@ -1,9 +1,8 @@
-// broker/ctl/replay/recording_file.hpp -- a recording as it is written: whole turns only, and a sum
-// of everything at its end.
+// broker/ctl/replay/recording_file.hpp -- writes a recording of whole turns, with a checksum.
 //
-// Bytes come cut anywhere. Lines wait until the turn that they belong to is closed, so that the
-// file can be replayed wherever its writer dies; only then it lacks its end, and dibs replay says
-// so.
+// The checksum stands at its end and covers everything. Bytes come cut anywhere. Lines wait until
+// the turn that they belong to is closed, so that the file can be replayed wherever its writer
+// dies; in that case it lacks its end, and dibs replay says so.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -18,7 +17,7 @@ namespace dibs::ctl {
 
 class RecordingFile {
   public:
-    // The file is made, or emptied: nobody else may read it. "-" is standard output. Failure.
+    // The file is made, or emptied: no other user may read it. "-" is standard output. Failure.
     explicit RecordingFile(const std::string& path);
 
     // First.

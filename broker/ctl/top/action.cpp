@@ -1,4 +1,4 @@
-// broker/ctl/top/action.cpp -- explaining, draining and releasing what is chosen.
+// broker/ctl/top/action.cpp -- explains, drains or releases the selected row.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/top/action.hpp"
 

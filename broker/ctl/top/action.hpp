@@ -1,4 +1,4 @@
-// broker/ctl/top/action.hpp -- what the keys of `dibs top` ask of the broker.
+// broker/ctl/top/action.hpp -- maps the keys of `dibs top` to requests to the broker.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// broker/ctl/top/bar.cpp -- slots in proportion.
+// broker/ctl/top/bar.cpp -- draws a pool's slots in proportion to their states.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/top/bar.hpp"
 

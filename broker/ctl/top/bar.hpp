@@ -1,5 +1,4 @@
-// broker/ctl/top/bar.hpp -- the states of a pool's slots as a bar of letters, which needs no
-// colour.
+// broker/ctl/top/bar.hpp -- draws a pool's slot states as a bar of letters, without colour.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// broker/ctl/top/facts.cpp -- asking.
+// broker/ctl/top/facts.cpp -- asks the broker for what `dibs top` shows.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/top/facts.hpp"
 

@@ -1,7 +1,8 @@
-// broker/ctl/top/facts.hpp -- what one look at the broker has found.
+// broker/ctl/top/facts.hpp -- holds what one look at the broker has found.
 //
-// A look costs a bounded number of requests, however much there is: of claims and leases the first
-// kRowsMost rows are taken, and the reasons of the oldest kReasonsMost claims are asked for.
+// A look costs a bounded number of requests, whatever the size of the tables: of claims and leases
+// the first kRowsMost rows are taken, and the reasons of the oldest kReasonsMost claims are asked
+// for.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

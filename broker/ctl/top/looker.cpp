@@ -1,4 +1,4 @@
-// broker/ctl/top/looker.cpp -- looking, losing the broker, and finding it again.
+// broker/ctl/top/looker.cpp -- looks at the broker, and connects again when it was lost.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/top/looker.hpp"
 

@@ -1,5 +1,4 @@
-// broker/ctl/top/looker.hpp -- one conversation with the broker that is kept, and begun again when
-// the broker has gone and come back.
+// broker/ctl/top/looker.hpp -- keeps one conversation with the broker, and renews a lost one.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

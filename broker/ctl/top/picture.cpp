@@ -1,4 +1,4 @@
-// broker/ctl/top/picture.cpp -- lines for tables, as many as there is room for.
+// broker/ctl/top/picture.cpp -- lays out the tables in the lines that there is room for.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/top/picture.hpp"
 

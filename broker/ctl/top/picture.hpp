@@ -1,5 +1,5 @@
-// broker/ctl/top/picture.hpp -- what is shown, as lines of text: a terminal draws them, and a
-// script reads them.
+// broker/ctl/top/picture.hpp -- lays out what `dibs top` shows as lines of text.
+// A terminal draws them, and a script reads them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

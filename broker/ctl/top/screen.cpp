@@ -1,4 +1,4 @@
-// broker/ctl/top/screen.cpp -- ncurses.
+// broker/ctl/top/screen.cpp -- draws lines with ncurses.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/top/screen.hpp"
 

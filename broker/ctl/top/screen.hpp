@@ -1,6 +1,6 @@
-// broker/ctl/top/screen.hpp -- lines on a terminal, by ncurses, which sends what has changed.
+// broker/ctl/top/screen.hpp -- draws lines on a terminal by ncurses, which sends changes only.
 //
-// Keeps the library's header, whose names are everybody's, in one translation unit.
+// Keeps the library's header, whose names have no prefix, in one translation unit.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

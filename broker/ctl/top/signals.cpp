@@ -1,4 +1,4 @@
-// broker/ctl/top/signals.cpp -- handlers that do next to nothing.
+// broker/ctl/top/signals.cpp -- handles signals with handlers that do next to nothing.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/top/signals.hpp"
 

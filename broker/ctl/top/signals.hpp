@@ -1,9 +1,9 @@
-// broker/ctl/top/signals.hpp -- signals while a terminal is ours.
+// broker/ctl/top/signals.hpp -- handles signals while `dibs top` owns the terminal.
 //
 // TERM, INT and HUP end the program in order; WINCH changes the picture's size. Each is written
-// into a pipe that the program waits on. A terminal that is stopped, or a line that stands still,
-// holds up whoever draws: then the signal itself gives the terminal back, as far as it takes
-// anything, and ends the program.
+// into a pipe that the program waits on. A stopped terminal, or a blocked line, blocks the drawing
+// program: then the signal handler itself gives the terminal back, as far as it takes anything, and
+// ends the program.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// broker/ctl/top/table.cpp -- facts as tables.
+// broker/ctl/top/table.cpp -- turns facts into tables.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/top/table.hpp"
 

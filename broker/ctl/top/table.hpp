@@ -1,5 +1,4 @@
-// broker/ctl/top/table.hpp -- the four parts of the picture, each as a sheet of rows that have
-// names.
+// broker/ctl/top/table.hpp -- the four parts of the picture, each a sheet with named rows.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

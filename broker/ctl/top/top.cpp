@@ -1,4 +1,4 @@
-// broker/ctl/top/top.cpp -- `dibs top`: a live picture, and the keys.
+// broker/ctl/top/top.cpp -- `dibs top`: shows a live picture and obeys keys.
 // SPDX-License-Identifier: Apache-2.0
 #include <poll.h>
 #include <unistd.h>

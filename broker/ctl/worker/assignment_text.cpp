@@ -1,4 +1,4 @@
-// broker/ctl/worker/assignment_text.cpp -- assignments as JSON.
+// broker/ctl/worker/assignment_text.cpp -- writes assignments as JSON.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/worker/assignment_text.hpp"
 

@@ -1,10 +1,10 @@
-// broker/ctl/worker/assignment_text.hpp -- what a command is told, as a line of JSON:
+// broker/ctl/worker/assignment_text.hpp -- writes a worker command's assignment as JSON:
 //
 //   {"kind":"assign","pool":"web","slot":0,"round":3,"claim":12,
 //    "options":{"hold":"5"},"labels":["fast"],"body":"text"}
 //   {"kind":"release","pool":"web","slot":0,"round":3,"claim":12}
 //
-// A body that is not UTF-8 comes as "body_base64". Of a claim that prefers labels there are two
+// A body that is not UTF-8 comes as "body_base64". For a claim that prefers labels there are two
 // more lists: "prefer", and of them those that the slot lacks, "provision".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once

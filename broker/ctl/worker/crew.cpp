@@ -1,4 +1,4 @@
-// broker/ctl/worker/crew.cpp -- the loop: sleep until something happens or is due, look, once more.
+// broker/ctl/worker/crew.cpp -- runs the loop: sleep until an event or a due time, look, repeat.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/worker/crew.hpp"
 

@@ -1,5 +1,4 @@
-// broker/ctl/worker/crew.hpp -- all the processes of one `dibs worker`, and the loop that serves
-// them.
+// broker/ctl/worker/crew.hpp -- runs all processes of one `dibs worker` in one loop.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,7 +6,7 @@
 
 namespace dibs::ctl::worker {
 
-// Runs until it is told to stop: TERM, INT or HUP lets the uses end and takes no more, a second one
+// Runs until a signal stops it: TERM, INT or HUP lets the uses end and takes no more, a second one
 // ends them. The exit code. Failure.
 int run_crew(const Options& options);
 

@@ -1,5 +1,4 @@
-// broker/ctl/worker/guard.cpp -- group numbers over a pipe, negative ones of groups that have
-// ended.
+// broker/ctl/worker/guard.cpp -- sends group numbers over a pipe, negative for ended groups.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/worker/guard.hpp"
 
@@ -21,7 +20,7 @@ namespace dibs::ctl::worker {
 
 namespace {
 
-// Keeps the pipe alone: not the worker's descriptors, whose ends others wait for.
+// Keeps the pipe alone: not the worker's descriptors, whose ends other processes wait for.
 void keep_only(int fd) {
     dup2(fd, STDIN_FILENO);
     (void)syscall(SYS_close_range, 1U, ~0U, 0U);

@@ -1,8 +1,8 @@
 // broker/ctl/worker/guard.hpp -- ends the process groups of a worker that was killed.
 //
 // The kernel kills the processes of a worker with it (PR_SET_PDEATHSIG), but not what those have
-// started. A process of its own, in a session of its own, hears of each group over a pipe; at the
-// end of the pipe, which is the worker's end, it kills the groups that are left.
+// started. A process of its own, in a session of its own, receives each group's number over a pipe;
+// at the end of the pipe, which is the worker's end, it kills the groups that are left.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,5 +1,5 @@
-// broker/ctl/worker/hand.cpp -- the machine of hand.hpp: the process's side. Its uses are in
-// use.cpp.
+// broker/ctl/worker/hand.cpp -- runs the process's side of the state machine in hand.hpp.
+// Its uses are in use.cpp.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/worker/hand.hpp"
 
@@ -26,7 +26,7 @@ namespace {
 constexpr int64_t kRetryPost = 200 * DIBS_MILLISECOND;
 constexpr int64_t kWellBehaved = 10 * DIBS_SECOND;  // ready for so long: its failures are forgotten
 constexpr int kEndsWithinMs = 200;
-constexpr uint64_t kStrayMax = 1 << 20;  // bytes nobody asked for, since the last use
+constexpr uint64_t kStrayMax = 1 << 20;  // unexpected bytes, since the last use
 constexpr size_t kShownMax = 60;         // bytes of a line in a message
 
 // Cut between two characters.
@@ -188,7 +188,7 @@ void Hand::retry_post(int64_t now_ns, const std::string& why) {
     say(why + "; trying again");
 }
 
-// Whoever ends has closed everything a moment before it can be seen to have ended.
+// A process that ends has closed everything a moment before its end can be seen.
 bool Hand::ends_soon() const {
     pollfd end = {process_->pidfd(), POLLIN, 0};
     return ::poll(&end, 1, kEndsWithinMs) > 0;
@@ -196,7 +196,7 @@ bool Hand::ends_soon() const {
 
 void Hand::take_output(int64_t now_ns) {
     if (process_->output() < 0) return;
-    for (int blocks = 0; blocks < 64 && process_; ++blocks) {  // then the others have their turn
+    for (int blocks = 0; blocks < 64 && process_; ++blocks) {  // then other hands have their turn
         const LineReader::Got got = reader_.read(process_->output());
         while (const std::optional<std::string> line = reader_.next())
             take_line(*line, now_ns);
@@ -282,7 +282,7 @@ void Hand::take_end(int status, int64_t now_ns) {
     process_.reset();
     unsent_.clear();
     const int64_t lived_ns = now_ns - born_ns_;
-    // Who had only been told to end, and was killed, was killed by another.
+    // A process that had only been told to end, and was killed, was killed by another process.
     const bool by_another = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && !killed_;
     const bool told = state_ == State::kStopping && !by_another;
     if (draining_) {

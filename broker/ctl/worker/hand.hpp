@@ -1,4 +1,4 @@
-// broker/ctl/worker/hand.hpp -- one warm process and its slot.
+// broker/ctl/worker/hand.hpp -- the state machine of one warm process and its slot.
 //
 //            start         ready          announced       assigned
 //   resting ──────► starting ──► unposted ────────► idle ◄────────► busy ─────► cleaning
@@ -17,7 +17,7 @@
 //   cleaning  the command between uses runs
 //   stopping  told to end; killed after the grace
 //
-// Whatever the process does, at any time, its death ends the session of its slot first.
+// If the process dies, at any time, the session of its slot ends first.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// broker/ctl/worker/line_reader.cpp -- one block at a time.
+// broker/ctl/worker/line_reader.cpp -- reads a block at a time and splits it into lines.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/worker/line_reader.hpp"
 

@@ -1,5 +1,5 @@
-// broker/ctl/worker/line_reader.hpp -- lines from a descriptor that does not block, in bounded
-// memory whatever is written at the other end.
+// broker/ctl/worker/line_reader.hpp -- reads lines without blocking, in bounded memory.
+// The bound holds whatever is written at the other end.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// broker/ctl/worker/notify_socket.cpp -- datagrams of lines, of which one matters.
+// broker/ctl/worker/notify_socket.cpp -- receives datagrams of lines, of which one matters.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/worker/notify_socket.hpp"
 

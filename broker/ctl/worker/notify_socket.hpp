@@ -1,5 +1,5 @@
-// broker/ctl/worker/notify_socket.hpp -- the other end of sd_notify(3): a datagram socket in a
-// folder that only this user can enter.
+// broker/ctl/worker/notify_socket.hpp -- receives sd_notify(3) messages on a private socket.
+// It is a datagram socket in a folder that only this user can enter.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

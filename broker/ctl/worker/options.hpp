@@ -1,4 +1,4 @@
-// broker/ctl/worker/options.hpp -- what `dibs worker` is asked for.
+// broker/ctl/worker/options.hpp -- the options of `dibs worker`.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace dibs::ctl::worker {
 
-// What the command hears and says on its standard streams.
+// What the command reads and writes on its standard streams.
 enum class Lines : uint8_t {
     kAnswer,  // a line per use in, a line out: the answer, which ends the use
     kHold,    // a line in, a line out for the holder; a line at the release, a line when clean

@@ -1,4 +1,4 @@
-// broker/ctl/worker/post.cpp -- a slot announced, and words about it that nobody waits for.
+// broker/ctl/worker/post.cpp -- announces a slot and sends words about it without waiting.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/worker/post.hpp"
 

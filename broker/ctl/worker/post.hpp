@@ -1,6 +1,6 @@
-// broker/ctl/worker/post.hpp -- one slot at the broker, with a session of its own: closing it is
-// what a worker's death is, so the lease on the slot of a process that has died ends at once, and a
-// claim that was just chosen for it waits again in its place.
+// broker/ctl/worker/post.hpp -- announces one slot to the broker, in a session of its own.
+// Closing that session has the effect of a worker's death: the lease on the slot of a dead process
+// ends at once, and a claim that was just chosen for the slot waits again in its place.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// broker/ctl/worker/process.cpp -- fork, exec, pipes, pidfd, wait.
+// broker/ctl/worker/process.cpp -- starts, signals and reaps a process of the command.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/worker/process.hpp"
 

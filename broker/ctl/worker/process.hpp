@@ -1,5 +1,5 @@
-// broker/ctl/worker/process.hpp -- a process of the command: in a group of its own, killed with
-// this program, its standard streams as asked for.
+// broker/ctl/worker/process.hpp -- a process of the worker's command, in a group of its own.
+// It is killed with this program; its standard streams are set as requested.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

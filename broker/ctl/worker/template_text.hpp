@@ -1,5 +1,6 @@
-// broker/ctl/worker/template_text.hpp -- "{index}" in a text stands for the number of a command's
-// process among its like, from 0; in attributes "{pid}" for its process id.
+// broker/ctl/worker/template_text.hpp -- fills in "{index}" and "{pid}" in texts of `dibs worker`.
+// "{index}" stands for the number of a command's process among its like, from 0; in attributes
+// "{pid}" stands for its process id.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,5 +1,4 @@
-// broker/ctl/worker/use.cpp -- the machine of hand.hpp: the slot's side, from an assignment to the
-// next one.
+// broker/ctl/worker/use.cpp -- runs the slot's side of hand.hpp, from assignment to assignment.
 // SPDX-License-Identifier: Apache-2.0
 #include <climits>
 
@@ -14,7 +13,7 @@ namespace {
 
 constexpr int64_t kUnreadable = 1;  // told to a claim whose payload cannot be read
 
-// A limit of 0 is none.
+// A limit of 0 means no limit.
 int64_t after_limit(int64_t from_ns, int64_t limit_ns) {
     return limit_ns == 0 ? INT64_MAX : after(from_ns, limit_ns);
 }
@@ -45,7 +44,7 @@ void Hand::take_use(const dibs_assignment& assignment, int64_t now_ns) {
     if (state_ != State::kIdle) {
         post_->refuse(assignment.round, 0, true);
         // Another round while a use goes on: its holder has given the slot back, and where a
-        // release is enough for a slot to be idle no worker hears of it otherwise.
+        // release is enough for a slot to be idle a worker learns of it in no other way.
         if (state_ == State::kBusy && assignment.round != round_) begin_ending(now_ns);
         return;
     }
@@ -69,8 +68,8 @@ void Hand::take_answer(const std::string& line, int64_t now_ns) {
         if (lines_due_ == 0) finish_use(now_ns);
         return;
     }
-    // An empty answer in its place would pass for the process's own; its holder hears "worker
-    // lost". Where answer_max is 0 holders get no answers, as has been said at the start.
+    // An empty answer in its place would pass for the process's own; its holder sees "worker lost".
+    // Where answer_max is 0 holders get no answers, as the start message says.
     const size_t most = post_->answer_max();
     if (most != 0 && line.size() > most) {
         return fail("answered with " + std::to_string(line.size()) +

@@ -1,4 +1,4 @@
-// broker/ctl/worker/worker.cpp -- `dibs worker`: its arguments.
+// broker/ctl/worker/worker.cpp -- `dibs worker`: parses its arguments and starts the crew.
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
-// clientlib/include/dibs/dibs.hpp -- the C interface as move-only C++ types that clean up after
-// themselves. Header only, C++17, no exceptions; what the words mean stands in dibs/dibs.h.
+// clientlib/include/dibs/dibs.hpp -- the C interface as move-only C++ types with destructors.
+// Header only, C++17, no exceptions; dibs/dibs.h defines the terms.
 //
 // SPDX-License-Identifier: Apache-2.0
 //
@@ -30,15 +30,15 @@
 //         return 0;  // the lease goes back here
 //     }
 //
-// Results. What can fail returns Result<T>, with the names of std::expected. Its Failure is a
-// claim's outcome as well as a refused call: `code` is what the C function returned, or why the
-// claim was rejected; `outcome` tells the two apart. Nothing here throws but std::bad_alloc from
-// Failure::message(); a program that likes exceptions writes
-// `dibs::Lease lease = dibs::or_throw(session.claim("gpu"))`.
+// Results. A call that can fail returns Result<T>, with the names of std::expected. Its Failure is
+// a claim's outcome as well as a refused call: `code` is what the C function returned, or why the
+// claim was rejected; `outcome` tells the two apart. Only Failure::message() throws,
+// std::bad_alloc; a program that prefers exceptions writes `dibs::Lease lease =
+// dibs::or_throw(session.claim("gpu"))`.
 //
-// Lifetimes. Session, Lease, Claim, Slot, Completion can be moved and not copied; one that was
-// moved from is empty. Leases, claims, slots and completions point into their session: it must
-// stay until they are gone. Moving the Session object is allowed.
+// Lifetimes. Session, Lease, Claim, Slot, Completion can be moved and not copied; a moved-from
+// object is empty. Leases, claims, slots and completions point into their session: it must outlive
+// them. Moving the Session object is allowed.
 //
 // Threads and fork are as in dibs.h: one thread at a time per session, and everything that belongs
 // to it counts as it. Destructors do not wait, with one exception: while the submission ring is
@@ -83,7 +83,7 @@ struct Failure {
     Outcome outcome = Outcome::kNone;  // of a claim
     Duration retry_after{0};           // rejected: worth trying again then; 0 = not said
     std::int64_t worker_code = 0;      // of DIBS_EREFUSED
-    dibs_holder holder = {};           // who holds what was wanted; claim 0: nobody is named
+    dibs_holder holder = {};           // the holder of what was wanted; claim 0: none is named
 
     // One sentence, with the holder's name where there is one.
     [[nodiscard]] std::string message() const {
@@ -319,11 +319,11 @@ class Lease {
     Result<void> release(Duration wait = kNoWait) { return end(&dibs_release, wait); }
     // The same, and what was held is broken.
     Result<void> fail(Duration wait = kNoWait) { return end(&dibs_fail, wait); }
-    // Leaves the lease as it is and the object empty: somebody else ends it.
+    // Leaves the lease as it is and the object empty: other code ends it.
     dibs_lease detach() { return session_ = nullptr, lease_; }
 
-    // Prolongs it to `interval` from now; 0: as granted. Of a lease that has ended a failure,
-    // DIBS_ALREADY_ENDED: somebody else may hold by now what it held.
+    // Prolongs it to `interval` from now; 0: as granted. For a lease that has ended a failure,
+    // DIBS_ALREADY_ENDED: another holder may have by now what it held.
     Result<void> keepalive(Duration interval = Duration{0}, Duration wait = kNoWait) {
         const int code = dibs_keepalive(session_, &lease_, interval.count(), wait.count(), nullptr);
         return code == DIBS_OK ? Result<void>() : Failure::of(code);
@@ -346,7 +346,7 @@ class Lease {
         const int code = dibs_lease_slot(session_, &lease_, unit, &slot);
         return code == DIBS_OK ? Result<dibs_slot>(slot) : Failure::of(code);
     }
-    // Stays until the lease ends; nothing, if there is none of that key.
+    // Stays until the lease ends; nothing, if the key is unknown.
     [[nodiscard]] std::optional<const char*> attribute(const char* key,
                                                        std::uint32_t unit = 0) const {
         const char* value = nullptr;
@@ -393,7 +393,7 @@ class Claim {
     Claim& operator=(const Claim&) = delete;
     ~Claim() { (void)cancel(); }
 
-    // Success too if it has its outcome already: that is told by its completion.
+    // Success too if it has its outcome already: its completion brings that.
     Result<void> cancel() {
         if (session_ == nullptr) return {};
         dibs_session* session = std::exchange(session_, nullptr);
