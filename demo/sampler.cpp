@@ -21,7 +21,7 @@ void Sampler::weigh(const dibs_counters& counters) {
     last_ = counters;
     most_queued_ = std::max(most_queued_, counters.queued);
     const uint64_t sum = uint64_t{counters.idle} + counters.reserved + counters.leased +
-                         counters.recovering + counters.unknown + counters.parked + counters.absent;
+                         counters.recovering + counters.unknown;
     if (sum == counters.slots && counters.slots == slots_) return;
     if (broken_++ > 0) return;
     const auto part = [](const char* name, uint32_t value) {
@@ -29,8 +29,7 @@ void Sampler::weigh(const dibs_counters& counters) {
     };
     first_broken_ = part("idle", counters.idle) + part(", reserved", counters.reserved) +
                     part(", leased", counters.leased) + part(", recovering", counters.recovering) +
-                    part(", unknown", counters.unknown) + part(", parked", counters.parked) +
-                    part(", absent", counters.absent) + " of " + std::to_string(counters.slots) +
+                    part(", unknown", counters.unknown) + " of " + std::to_string(counters.slots) +
                     " slots, " + std::to_string(slots_) + " expected";
 }
 

@@ -30,8 +30,7 @@ struct PoolPicture {
     uint32_t recovering = 0;
     uint32_t unknown = 0;
     uint32_t slots = 0;
-    uint32_t parked = 0;
-    uint32_t absent = 0;
+    uint32_t reserved0[2] = {};
     uint64_t hits = 0;
 };
 static_assert(sizeof(PoolPicture) == sizeof(BoardPool));

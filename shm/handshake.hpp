@@ -62,19 +62,16 @@ constexpr bool valid_sizes(const SessionSizes& sizes) {
            within(sizes.tags, kTagsMin, kTagsMax);
 }
 
-inline constexpr uint32_t kParkedWords = 64;
 inline constexpr uint32_t kPageSize = 4096;
 
 constexpr uint64_t round_up(uint64_t value, uint64_t unit) {
     return (value + unit - 1) / unit * unit;
 }
 
-// UP: head, submission ring, histogram, keepalive words (one per tag), parked words, payload area.
+// UP: head, submission ring, histogram, payload area.
 struct UpPlan {
     uint32_t submission;
     uint32_t histogram;
-    uint32_t keepalive;
-    uint32_t parked;
     uint32_t payload;
     uint64_t size;  // whole pages
 };
@@ -86,10 +83,6 @@ constexpr UpPlan plan_up(const SessionSizes& sizes) {
     at += uint64_t{sizes.submission_entries} * sizeof(SubmissionEntry);
     plan.histogram = static_cast<uint32_t>(at);
     at = round_up(at + sizeof(UpHistogram), kLineSize);
-    plan.keepalive = static_cast<uint32_t>(at);
-    at = round_up(at + uint64_t{sizes.tags} * sizeof(uint64_t), kLineSize);
-    plan.parked = static_cast<uint32_t>(at);
-    at = round_up(at + uint64_t{kParkedWords} * sizeof(ParkedWord), kLineSize);
     plan.payload = static_cast<uint32_t>(at);
     plan.size = round_up(at + sizes.up_payload, kPageSize);
     return plan;
@@ -130,11 +123,8 @@ inline void write_up_head(UpHead& up,
     up.submission_entries = sizes.submission_entries;
     up.payload_size = sizes.up_payload;
     up.tags = sizes.tags;
-    up.parked_words = kParkedWords;
     up.submission_offset = plan.submission;
     up.payload_offset = plan.payload;
-    up.keepalive_offset = plan.keepalive;
-    up.parked_offset = plan.parked;
     up.histogram_offset = plan.histogram;
     up.size = plan.size;
     up.version = kLayoutVersion;

@@ -4,11 +4,8 @@
 // Rules. Fixed-width integers, explicit padding, no pointers: a place inside a segment is an index
 // or an offset. Who may write is decided by mapping: STATE and BOARD are written by the broker's
 // turn alone, UP by its client, DOWN by the broker. Above every struct stands its one writer. The
-// same tables, byte by byte, are in docs/shm-layout.md; tests/abi compares the two. A change of
-// any offset raises kLayoutVersion.
-//
-// Fields that are marked [later] belong to behaviour that is laid out but not yet switched on;
-// the broker stores their empty value and recovery carries them unchanged.
+// same tables, byte by byte, are in docs/shm-layout.md; tests/abi compares the two. Once a version
+// has been released, a change of any offset raises kLayoutVersion.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -28,7 +25,6 @@ inline constexpr uint32_t kNameMax = 63;        // bytes, without a terminator
 inline constexpr uint32_t kPayloadMax = 16384;  // bytes of one claim's payload
 inline constexpr uint32_t kOptionsMax = 16;     // key=value options of one claim
 inline constexpr uint32_t kLabelsMax = 32;      // labels of one slot or claim
-inline constexpr uint32_t kCountersMax = 8;     // counters of one resource vector
 inline constexpr uint32_t kUnitsMax = 256;      // slots of one claim
 inline constexpr uint32_t kTagsMax = 1024;      // claims and leases of one session
 inline constexpr uint32_t kClasses = 5;         // P0 .. P4; 5 is the free bucket
@@ -39,7 +35,7 @@ inline constexpr uint32_t kHistogramBuckets = 640;  // 16 per octave, 40 octaves
 // State machines. Every value is part of the layout.
 
 // Slot. Each arrow names what makes the transition: B broker's pass, W worker, H holder, T timer, D
-// a death. `absent` is a known slot whose worker is not there; a row that is free has no slot.
+// a death. A row that is free has no slot.
 //
 //            W announce                    B select                W confirm (last of its claim)
 //   (free) ────────────► recovering ◄──┐  ┌────────► reserved ───────────────► leased
@@ -50,28 +46,24 @@ inline constexpr uint32_t kHistogramBuckets = 640;  // 16 per octave, 40 octaves
 //                          │ └─────────┼── unknown ◄────┘ recovering             │
 //                W speaks  │           └──────────────────────────────────── recovering
 //                          └──── counted pool: leased ── H release, T expiry ──► idle
-//   idle ◄── H puts back / B recalls ──► parked      any ── D worker, W withdraw ──► (free)/absent
+//   any ── D worker, W withdraw ──► (free)
 enum class SlotState : uint8_t {
     kFree = 0,
     kIdle = 1,        // in its pool's ready queue
-    kParked = 2,      // granted ahead of need into a session's own memory [later]
-    kReserved = 3,    // held by the broker for a claim, or kept after a retriable refusal
-    kLeased = 4,      // under a live lease (or one in its grace)
-    kRecovering = 5,  // being cleaned, not yet ready, protected or unqualified; or, with a
+    kReserved = 2,    // held by the broker for a claim, or kept after a retriable refusal
+    kLeased = 3,      // under a live lease (or one in its grace)
+    kRecovering = 4,  // being cleaned, not yet ready, protected or unqualified; or, with a
                       // holder, under a lease whose holder is being killed
-    kUnknown = 6,     // its worker has not spoken in time and must say
-    kAbsent = 7,      // known, its worker is not there [later]
+    kUnknown = 5,     // its worker has not spoken in time and must say
 };
 
-// Claim. A row lives while the claim waits or is reserved, or while its task has an application
-// that must remember it; a granted claim goes on as its lease.
+// Claim. A row lives while the claim waits or is reserved; a granted claim goes on as its lease.
 //
 //   (free) ── accepted ──► waiting ── B select ──► reserved ── all confirmed ──► granted: lease
-//                           ▲   │ ▲                  │  │
-//     provisioner's answer  │   │ └── refused (try   │  └── deadline, cancel, hard refusal ─► ended
-//     or unlock             │   │     again), ttl ───┘
-//                         locked│                     held (priority 0) ── raised ──► waiting
-//                               └── deadline, cancel, reject, drain ──► ended
+//                           │   ▲                    │  │
+//                           │   └── refused (try     │  └── deadline, cancel, hard refusal ─► ended
+//                           │       again), ttl ─────┘
+//                           └── deadline, cancel, reject, drain ──► ended
 //
 // In a pool ordered by account its row stays beside its lease:
 //
@@ -81,13 +73,10 @@ enum class SlotState : uint8_t {
 //      └──────── its lease is taken, and it waits again ──┘
 enum class ClaimState : uint8_t {
     kFree = 0,
-    kWaiting = 1,      // in the backlog
-    kReserved = 2,     // slots chosen, their workers asked
-    kLocked = 3,       // may be mapped to a worker that is still being created [later]
-    kHeld = 4,         // priority 0: not looked at [later]
-    kPlaceholder = 5,  // granted, holding for a member of its gang that has not come [later]
-    kRunning = 6,      // granted, in a pool ordered by account: it may have to wait again
-    kPromised = 7,     // has preempted: the slot is its as soon as it is free
+    kWaiting = 1,   // in the backlog
+    kReserved = 2,  // slots chosen, their workers asked
+    kRunning = 3,   // granted, in a pool ordered by account: it may have to wait again
+    kPromised = 4,  // has preempted: the slot is its as soon as it is free
 };
 
 // Lease.
@@ -120,10 +109,11 @@ enum class PoolState : uint8_t { kFree = 0, kOpen = 1, kDraining = 2, kGoing = 3
 // What a lease lets happen when a better claim wants its slot.
 enum class PreemptMode : uint8_t { kAtOnce = 0, kWithGrace = 1, kForbidden = 2 };
 enum class PoolKind : uint8_t { kCounted = 0, kWorker = 1 };
+// No pool has kPriority: a configuration that says it is refused.
 enum class PoolOrder : uint8_t { kArrival = 0, kPriority = 1, kAccount = 2 };
 enum class WhenBusy : uint8_t { kWait = 0, kReject = 1, kCold = 2 };
 enum class ExpiryMode : uint8_t { kCooperative = 0, kStrict = 1, kLazy = 2 };
-enum class Behaviour : uint8_t { kRun = 0, kHold = 1, kDrain = 2 };
+enum class Behaviour : uint8_t { kRun = 0, kDrain = 1 };
 
 // The phase of the turn's log. idle ── first edit ──► open ── commit ──► committed ── stores
 // done ──► idle. Recovery: open → copy the images back; committed → repeat the stores.
@@ -131,7 +121,7 @@ enum class LogPhase : uint32_t { kIdle = 0, kOpen = 1, kCommitted = 2 };
 
 // ------------------------------------------------------------------------------------------
 // STATE: rows. One writer: the broker's turn, through core::Edit. Mapped by broker generations
-// and fsck. A row is one to eight lines, the hot line first.
+// and fsck. A row is one to seven lines, the hot line first.
 
 // First in every row. `touched` = turn << 8 | lines of this row whose image the turn has saved.
 struct RowHead {
@@ -163,25 +153,16 @@ struct alignas(64) SlotRow {
     uint32_t attributes_size;    // bytes
     uint32_t room;               // assignment room in the worker's DOWN, in lines
     uint32_t label_set;          // row, or kNoRow
-    uint32_t type;               // row, or kNoRow [later]
-    uint32_t capacity;           // vector row, or kNoRow [later]
-    uint32_t available;          // vector row, or kNoRow [later]
-    uint32_t parked_session;     // row, or kNoRow [later]
-    uint32_t parked_word;        // index in UP [later]
-    uint32_t parked_fences;      // fences handed out with it [later]
-    uint32_t uses;               // grants so far [later]
-    Behaviour behaviour;         // kRun; kDrain: an administrator has drained it
-    uint8_t reserved0[3];
+    uint8_t reserved0[28];
+    Behaviour behaviour;  // kRun; kDrain: an administrator has drained it
+    uint8_t reserved1[3];
     // line 2: the outside's view
     uint64_t idle_since_ns;
     uint64_t busy_since_ns;
     uint64_t confirmed_ns;  // event time of the last report
     uint64_t modified_ns;   // when a report last changed it
     uint64_t announced_ns;
-    uint32_t node;          // row of its host group, or kNoRow [later]
-    uint32_t instance;      // provisioner's number, or kNoRow [later]
-    uint8_t running_class;  // [later]
-    uint8_t reserved1[15];
+    uint8_t reserved2[24];
     // line 3
     uint8_t name_size;
     char name[63];
@@ -216,7 +197,7 @@ struct alignas(64) ClaimRow {
     uint16_t tag;           // the session's handle for it
     uint8_t account_class;  // class at which it was served; 5 = free
     uint8_t attempts;       // reservations that came to nothing; stays at 255
-    int32_t priority;       // higher first, 0 = held [later]
+    int32_t priority;       // that it brought; no order looks at it
     // line 1: what it brought
     uint8_t key[16];       // idempotency key, all zero = none
     uint64_t interval_ns;  // keepalive interval asked for; 0 = bound to its holder's life
@@ -230,33 +211,23 @@ struct alignas(64) ClaimRow {
     uint32_t preferred_set;  // provisionable labels: row, or kNoRow
     ExpiryMode mode;
     uint8_t reserved0[3];
-    // line 2: what later policies need
+    // line 2: when it came, and what pools ordered by account keep
     uint64_t enqueued_ns;
     uint64_t confirmed_ns;      // event time of the last report
     uint64_t preempt_grace_ns;  // from the decision to take its lease for a better claim to its end
     uint32_t carried_cost;      // arena chain: what its run has cost before it began, or kNoRow
     uint32_t lease;             // row while running, else kNoRow
-    uint32_t vector_min;        // vector row [later]
-    uint32_t vector_max;        // vector row [later]
-    uint32_t application;       // row [later]
-    uint16_t group;             // of the application [later]
-    uint16_t member;            // index in the group [later]
-    uint32_t type;              // chosen type while locked [later]
-    uint16_t locks;             // lock counter [later]
-    uint16_t reason;            // why it waits, as last shown [later]
-    uint32_t reserved2;
+    uint8_t reserved1[28];
     uint8_t preempt_mode;  // PreemptMode
-    uint8_t reserved1[3];
+    uint8_t reserved2[3];
 };
 static_assert(sizeof(ClaimRow) == 192);
 
 namespace ClaimFlag {
-inline constexpr uint8_t kNowOnly = 1;     // timeout 0: granted in the pass it came in, or rejected
-inline constexpr uint8_t kReject = 2;      // when busy: reject
-inline constexpr uint8_t kCold = 4;        // when busy: "make your own and register it"
-inline constexpr uint8_t kSupervisor = 8;  // [later]
-inline constexpr uint8_t kPlaceholder = 16;  // [later]
-inline constexpr uint8_t kRequeue = 32;      // preempted: waits again in its old place
+inline constexpr uint8_t kNowOnly = 1;  // timeout 0: granted in the pass it came in, or rejected
+inline constexpr uint8_t kReject = 2;   // when busy: reject
+inline constexpr uint8_t kCold = 4;     // when busy: "make your own and register it"
+inline constexpr uint8_t kRequeue = 8;  // preempted: waits again in its old place
 }  // namespace ClaimFlag
 
 struct alignas(64) LeaseRow {
@@ -284,19 +255,12 @@ struct alignas(64) LeaseRow {
     uint32_t room_lines;
     uint8_t account_class;  // at which it pays; 5 = free
     uint8_t flags;          // LeaseFlag
-    uint8_t preempt_mode;   // [later]
-    uint8_t reserved0;
-    // line 2: what later policies need
+    uint8_t reserved0[2];
+    // line 2: pools ordered by account
     // Paid so far by each slot, per class, micro-units. At the class at which it pays now: less the
     // microsecond of broker time, so that it need not be stored again as time goes on.
     int64_t cost[5];
-    uint32_t vector;          // what is held of a vector slot [later]
-    uint32_t application;     // [later]
-    uint16_t group;           // [later]
-    uint16_t member;          // [later]
-    uint32_t placeholder;     // lease it replaces, or kNoRow [later]
-    uint32_t keepalive_seen;  // last value read from the keepalive word [later]
-    uint32_t priority;        // [later]
+    uint8_t reserved1[24];
 };
 static_assert(sizeof(LeaseRow) == 192);
 
@@ -309,7 +273,7 @@ struct alignas(64) SessionRow {
     // line 0
     RowHead head;
     SessionState state;
-    uint8_t roles;
+    uint8_t reserved0;
     uint16_t tags_max;  // claims and leases at once
     uint32_t uid;
     uint32_t pid;
@@ -330,7 +294,7 @@ struct alignas(64) SessionRow {
     uint32_t down_payload_size;
     uint32_t hand_deaths;    // deaths running with an entry of it in hand
     uint64_t hand_sequence;  // of the entry that was last in hand; not in the log
-    uint8_t reserved0[16];
+    uint8_t reserved1[16];
 };
 static_assert(sizeof(SessionRow) == 128);
 
@@ -352,11 +316,11 @@ struct alignas(64) PoolRow {
     uint64_t idle_order_next;
     // line 1: the other states, and what each grant counts
     uint32_t slots;
-    uint32_t parked;
     uint32_t reserved;
     uint32_t recovering;
     uint32_t unknown;
-    uint32_t absent;
+    uint32_t kills_total;         // holders to be killed, decided
+    uint32_t kills_failed_total;  // of them: those that could not be
     uint64_t last_dispatch_ns;
     uint64_t granted_total;
     uint64_t accepted_total;
@@ -382,31 +346,18 @@ struct alignas(64) PoolRow {
     uint32_t attributes_max;  // bytes of one slot's attributes
     WhenBusy when_busy;
     ExpiryMode mode;
-    uint8_t reserved0[2];
-    uint32_t account_default;  // row, or kNoRow [later]
+    uint8_t reserved0[6];
     uint64_t reservation_ttl_ns;
     uint64_t retry_after_ns;
     uint64_t interval_max_ns;
     uint64_t grace_ns;
-    // line 4: configuration of later policies
-    uint64_t idle_timeout_ns;      // [later]
-    uint64_t boot_timeout_ns;      // [later]
-    uint64_t probe_timeout_ns;     // [later]
-    uint32_t workers_max;          // [later]
-    uint32_t quota_estimate;       // [later]
-    uint32_t limit;                // dynamic limit M [later]
-    uint32_t supervisor_permille;  // [later]
-    uint64_t overload_ns;          // when the provisioner last said overload [later]
-    uint32_t kills_total;          // holders to be killed, decided
-    uint32_t kills_failed_total;   // of them: those that could not be
-    uint64_t gone_ns;              // free: since when; sessions older than that may know the row
-    // line 5
+    // line 4
     uint8_t name_size;
     char name[63];
-    // line 6
+    // line 5
     uint8_t required_label_size;
     char required_label[63];
-    // line 7: pools ordered by account
+    // line 6: pools ordered by account, and those that change while the broker runs
     int64_t promote_threshold;  // micro-units
     int64_t demote_threshold;
     uint64_t account_expiry_ns;  // of reported workers that hold nothing
@@ -414,9 +365,10 @@ struct alignas(64) PoolRow {
     uint64_t queue_timeout_ns;
     uint64_t requeued_total;  // leases that ended with their claims waiting again
     uint32_t drained;         // slots whose behaviour is to drain
-    uint8_t reserved2[12];
+    uint32_t reserved1;
+    uint64_t gone_ns;  // free: since when; sessions older than that may know the row
 };
-static_assert(sizeof(PoolRow) == 512);
+static_assert(sizeof(PoolRow) == 448);
 
 namespace PoolFlag {
 inline constexpr uint8_t kReleaseIsReady = 1;  // a released worker slot is idle without a "ready"
@@ -432,20 +384,19 @@ struct alignas(64) AccountRow {
     uint8_t state;
     uint8_t flags;  // AccountFlag
     uint16_t fanout_max;
-    uint32_t uid;  // of a uid's own account, or kNoRow [later]
+    uint32_t reserved0;
     int64_t balance[5];
     int64_t rate[5];
     uint64_t charged_ns;
     uint64_t charge_max_ns;
-    uint32_t running[5];    // slots of its leases, per class
-    uint32_t waiting;       // [later]
-    uint32_t leases;        // [later]
+    uint32_t running[5];  // slots of its leases, per class
+    uint32_t reserved1[2];
     uint32_t label_limits;  // arena chain, or kNoRow
     uint32_t label_limits_size;
     uint32_t held;              // slots of its leases, whatever their class
     uint64_t used_us;           // microseconds of slots, up to charged_ns
     uint64_t counted_since_ns;  // used_us begins here
-    uint32_t reserved0[4];
+    uint32_t reserved2[4];
     uint8_t name_size;
     char name[63];
 };
@@ -456,45 +407,6 @@ inline constexpr uint8_t kConfigured = 1;
 inline constexpr uint8_t kFreeTasksDisabled = 2;
 inline constexpr uint8_t kOfFile = 4;  // the broker's file names it: one that does not deletes it
 }  // namespace AccountFlag
-
-// [later] A type of worker that a provisioner can create.
-struct alignas(64) TypeRow {
-    RowHead head;
-    uint8_t state;
-    uint8_t flags;  // preemptible, at quota, at capacity
-    uint16_t pool;
-    uint32_t group;  // quota group
-    uint64_t cost;
-    uint64_t quota_until_ns;
-    uint64_t capacity_until_ns;
-    uint32_t creating;
-    uint32_t booting;
-    uint32_t quota_instances;
-    uint32_t vector;
-    uint8_t name_size;
-    char name[63];
-};
-static_assert(sizeof(TypeRow) == 128);
-
-// [later] An application: a group of claims with one life.
-struct alignas(64) ApplicationRow {
-    RowHead head;
-    uint8_t state;
-    uint8_t style;  // soft, hard
-    uint16_t groups;
-    uint32_t session;
-    uint32_t account;
-    uint32_t first_claim;
-    uint32_t placeholders;
-    uint32_t definition;  // arena chain: its groups
-    uint32_t definition_size;
-    uint32_t reserved0;
-    uint64_t placeholder_deadline_ns;
-    uint64_t created_ns;
-    uint8_t name_size;
-    char name[63];
-};
-static_assert(sizeof(ApplicationRow) == 128);
 
 // An interned label set. A row is in use while `references` is not 0.
 struct alignas(64) LabelSetRow {
@@ -507,17 +419,6 @@ struct alignas(64) LabelSetRow {
     uint32_t reserved0[7];
 };
 static_assert(sizeof(LabelSetRow) == 64);
-
-// [later] Interned resource vectors, shared by reference count.
-struct alignas(64) VectorRow {
-    RowHead head;
-    uint32_t references;
-    uint32_t count;
-    uint32_t names[8];  // label ids of the counters
-    uint64_t amounts[8];
-    uint64_t reserved0;
-};
-static_assert(sizeof(VectorRow) == 128);
 
 // A block of the payload arena. `next` is kept while the block is in use, so that a chain taken
 // from the free list is already linked and only the list's head changes.
@@ -610,10 +511,7 @@ enum class Table : uint32_t {
     kClaims,
     kLeases,
     kAccounts,
-    kTypes,
-    kApplications,
     kLabelSets,
-    kVectors,
     kArena,
     kLogOffsets,
     kLogImages,
@@ -633,9 +531,9 @@ struct alignas(64) StateHead {
     uint64_t clean;         // 1 after an orderly stop
     uint64_t clock_offset;  // broker time − CLOCK_MONOTONIC, modulo 2^64; 0: not said
     LogHead log;
-    TablePlace table[16];
+    TablePlace table[12];  // by Table
 };
-static_assert(sizeof(StateHead) == 384);
+static_assert(sizeof(StateHead) == 320);
 inline constexpr uint64_t kStateMagic = 0x4554415453424944ULL;  // "DIBSTATE"
 
 // ------------------------------------------------------------------------------------------
@@ -653,8 +551,7 @@ struct alignas(64) BoardPool {
     uint32_t recovering;
     uint32_t unknown;
     uint32_t slots;
-    uint32_t parked;
-    uint32_t absent;
+    uint32_t reserved0[2];
     uint64_t hits;  // claims granted in the pass they came in
 };
 static_assert(sizeof(BoardPool) == 64);
@@ -898,11 +795,10 @@ struct alignas(64) UpHead {
     uint32_t submission_entries;
     uint32_t payload_size;
     uint32_t tags;
-    uint32_t parked_words;
+    uint32_t reserved0;
     uint32_t submission_offset;
     uint32_t payload_offset;
-    uint32_t keepalive_offset;
-    uint32_t parked_offset;
+    uint32_t reserved1[2];
     uint32_t histogram_offset;
     uint64_t size;
     // line 1: written when the client goes to sleep or wakes. `sleeping` pairs with
@@ -929,13 +825,6 @@ inline constexpr uint32_t kPoll = 2;   // in an event loop, on the socket
 
 struct UpHistogram {
     std::atomic<uint32_t> bucket[kHistogramBuckets];
-};
-
-// A parked grant's word in UP [later]: state in the low 8 bits, then generation, then takes.
-// Writer: its client and the turn, by compare-and-swap.
-struct ParkedWord {
-    std::atomic<uint64_t> word;
-    std::atomic<uint64_t> ticks;
 };
 
 // DOWN: per session. Writer: the broker's turn (and, before it is handed over, the control

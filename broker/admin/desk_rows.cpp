@@ -12,13 +12,13 @@ namespace {
 
 std::string_view word(shm::SlotState state) {
     static constexpr std::string_view kWords[] = {
-        "free", "idle", "parked", "reserved", "leased", "recovering", "unknown", "absent"};
+        "free", "idle", "reserved", "leased", "recovering", "unknown"};
     return kWords[static_cast<size_t>(state)];
 }
 
 std::string_view word(shm::ClaimState state) {
     static constexpr std::string_view kWords[] = {
-        "free", "waiting", "confirming", "locked", "held", "placeholder", "running", "promised"};
+        "free", "waiting", "confirming", "running", "promised"};
     return kWords[static_cast<size_t>(state)];
 }
 
@@ -85,8 +85,6 @@ std::unique_ptr<admin::PoolT> Desk::pool_row(uint32_t row) const {
     told->leased = pool.leased;
     told->recovering = pool.recovering;
     told->unknown = pool.unknown;
-    told->parked = pool.parked;
-    told->absent = pool.absent;
     told->waiting = pool.waiting;
     told->confirming = pool.confirming;
     told->accepted = pool.accepted_total;

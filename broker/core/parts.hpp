@@ -40,7 +40,8 @@ using shm::SlotState;
 inline constexpr unsigned kPoolHot = 1U;
 inline constexpr unsigned kPoolStates = 1U | (1U << 1U);
 inline constexpr unsigned kPoolTotals = 1U << 2U;
-inline constexpr unsigned kPoolDrained = 1U << 7U;
+inline constexpr unsigned kPoolAccounts = 1U << 6U;
+inline constexpr unsigned kPoolAll = 0x7fU;
 
 // Claims that must not wait beyond the pass.
 inline constexpr uint8_t kImpatient =

@@ -451,8 +451,6 @@ std::string_view slot_state_word(shm::SlotState state) {
             return "free";
         case shm::SlotState::kIdle:
             return "idle";
-        case shm::SlotState::kParked:
-            return "parked";
         case shm::SlotState::kReserved:
             return "reserved";
         case shm::SlotState::kLeased:
@@ -461,8 +459,6 @@ std::string_view slot_state_word(shm::SlotState state) {
             return "recovering";
         case shm::SlotState::kUnknown:
             return "unknown";
-        case shm::SlotState::kAbsent:
-            return "absent";
     }
     return "unknown";
 }

@@ -18,7 +18,7 @@ class SnapshotError : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-inline constexpr uint32_t kVersion = 1;
+inline constexpr uint32_t kVersion = 2;
 
 // `state` has passed core::state_refusal and core::rows_refusal, and stands between two turns.
 // SnapshotError: it is larger than a snapshot can be.

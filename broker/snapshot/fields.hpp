@@ -25,11 +25,9 @@ void each_field_of_pool(Row& row, Told& told, const Visit& visit) {
     visit(row.fence_next, told.fence_next);
     visit(row.idle_order_next, told.idle_order_next);
     visit(row.slots, told.slots);
-    visit(row.parked, told.parked);
     visit(row.reserved, told.reserved);
     visit(row.recovering, told.recovering);
     visit(row.unknown, told.unknown);
-    visit(row.absent, told.absent);
     visit(row.last_dispatch_ns, told.last_dispatch_ns);
     visit(row.granted_total, told.granted_total);
     visit(row.accepted_total, told.accepted_total);
@@ -53,19 +51,10 @@ void each_field_of_pool(Row& row, Told& told, const Visit& visit) {
     visit(row.attributes_max, told.attributes_max);
     visit(row.when_busy, told.when_busy);
     visit(row.mode, told.mode);
-    visit(row.account_default, told.account_default);
     visit(row.reservation_ttl_ns, told.reservation_ttl_ns);
     visit(row.retry_after_ns, told.retry_after_ns);
     visit(row.interval_max_ns, told.interval_max_ns);
     visit(row.grace_ns, told.grace_ns);
-    visit(row.idle_timeout_ns, told.idle_timeout_ns);
-    visit(row.boot_timeout_ns, told.boot_timeout_ns);
-    visit(row.probe_timeout_ns, told.probe_timeout_ns);
-    visit(row.workers_max, told.workers_max);
-    visit(row.quota_estimate, told.quota_estimate);
-    visit(row.limit, told.limit);
-    visit(row.supervisor_permille, told.supervisor_permille);
-    visit(row.overload_ns, told.overload_ns);
     visit(row.kills_total, told.kills_total);
     visit(row.kills_failed_total, told.kills_failed_total);
     visit(row.gone_ns, told.gone_ns);
@@ -84,7 +73,6 @@ template <class Row, class Told, class Visit>
 void each_field_of_session(Row& row, Told& told, const Visit& visit) {
     visit(row.head.generation, told.generation);
     visit(row.state, told.state);
-    visit(row.roles, told.roles);
     visit(row.tags_max, told.tags_max);
     visit(row.uid, told.uid);
     visit(row.pid, told.pid);
@@ -123,22 +111,12 @@ void each_field_of_slot(Row& row, Told& told, const Visit& visit) {
     visit(row.reserved_until_ns, told.reserved_until_ns);
     visit(row.room, told.room);
     visit(row.label_set, told.label_set);
-    visit(row.type, told.type);
-    visit(row.capacity, told.capacity);
-    visit(row.available, told.available);
-    visit(row.parked_session, told.parked_session);
-    visit(row.parked_word, told.parked_word);
-    visit(row.parked_fences, told.parked_fences);
-    visit(row.uses, told.uses);
     visit(row.behaviour, told.behaviour);
     visit(row.idle_since_ns, told.idle_since_ns);
     visit(row.busy_since_ns, told.busy_since_ns);
     visit(row.confirmed_ns, told.confirmed_ns);
     visit(row.modified_ns, told.modified_ns);
     visit(row.announced_ns, told.announced_ns);
-    visit(row.node, told.node);
-    visit(row.instance, told.instance);
-    visit(row.running_class, told.running_class);
     visit.text(row.name_size, row.name, told.name);
 }
 
@@ -172,14 +150,6 @@ void each_field_of_claim(Row& row, Told& told, const Visit& visit) {
     visit(row.confirmed_ns, told.confirmed_ns);
     visit(row.preempt_grace_ns, told.preempt_grace_ns);
     visit(row.lease, told.lease);
-    visit(row.vector_min, told.vector_min);
-    visit(row.vector_max, told.vector_max);
-    visit(row.application, told.application);
-    visit(row.group, told.group);
-    visit(row.member, told.member);
-    visit(row.type, told.type);
-    visit(row.locks, told.locks);
-    visit(row.reason, told.reason);
     visit(row.preempt_mode, told.preempt_mode);
 }
 
@@ -207,15 +177,7 @@ void each_field_of_lease(Row& row, Told& told, const Visit& visit) {
     visit(row.room_lines, told.room_lines);
     visit(row.account_class, told.account_class);
     visit(row.flags, told.flags);
-    visit(row.preempt_mode, told.preempt_mode);
     visit.list(row.cost, told.cost);
-    visit(row.vector, told.vector);
-    visit(row.application, told.application);
-    visit(row.group, told.group);
-    visit(row.member, told.member);
-    visit(row.placeholder, told.placeholder);
-    visit(row.keepalive_seen, told.keepalive_seen);
-    visit(row.priority, told.priority);
 }
 
 template <class Row, class Told, class Visit>
@@ -224,14 +186,11 @@ void each_field_of_account(Row& row, Told& told, const Visit& visit) {
     visit(row.state, told.state);
     visit(row.flags, told.flags);
     visit(row.fanout_max, told.fanout_max);
-    visit(row.uid, told.uid);
     visit.list(row.balance, told.balance);
     visit.list(row.rate, told.rate);
     visit(row.charged_ns, told.charged_ns);
     visit(row.charge_max_ns, told.charge_max_ns);
     visit.list(row.running, told.running);
-    visit(row.waiting, told.waiting);
-    visit(row.leases, told.leases);
     visit(row.held, told.held);
     visit(row.used_us, told.used_us);
     visit(row.counted_since_ns, told.counted_since_ns);

@@ -283,6 +283,16 @@ class Load {
     uint32_t blocks_free_;
 };
 
+// A snapshot's version alone, which is read before the tables that it names are checked: those of
+// another version would look broken.
+struct Versioned : flatbuffers::Table {
+    [[nodiscard]] bool Verify(flatbuffers::Verifier& verifier) const {
+        return VerifyTableStart(verifier) &&
+               VerifyField<uint32_t>(verifier, Snapshot::VT_VERSION, sizeof(uint32_t)) &&
+               verifier.EndTable();
+    }
+};
+
 void refuse_unless(bool good, const char* fault) {
     if (!good) throw SnapshotError(fault);
 }
@@ -295,13 +305,16 @@ Loader::Loader(std::span<const uint8_t> bytes) {
         "it is too short to be a snapshot");
     refuse_unless(SnapshotBufferHasIdentifier(bytes.data()),
                   "it is no snapshot: bytes 4 to 7 are not \"DSNP\"");
-    flatbuffers::Verifier verifier(bytes.data(), bytes.size(), kDepthMax, kTablesMax);
-    refuse_unless(VerifySnapshotBuffer(verifier), "it is cut short, or its tables are broken");
+    constexpr const char* kBroken = "it is cut short, or its tables are broken";
+    flatbuffers::Verifier head(bytes.data(), bytes.size(), kDepthMax, kTablesMax);
+    refuse_unless(head.VerifyBuffer<Versioned>(SnapshotIdentifier()), kBroken);
     snapshot_ = GetSnapshot(bytes.data());
     if (snapshot_->version() != kVersion) {
         throw SnapshotError("it has version " + std::to_string(snapshot_->version()) +
                             ", this program reads " + std::to_string(kVersion));
     }
+    flatbuffers::Verifier verifier(bytes.data(), bytes.size(), kDepthMax, kTablesMax);
+    refuse_unless(VerifySnapshotBuffer(verifier), kBroken);
     const core::Limits rows = limits();
     for (const uint32_t count : {rows.pools,
                                  rows.sessions,

@@ -83,8 +83,6 @@ void Publisher::write_pool(uint32_t pool) {
     picture.recovering = row.recovering;
     picture.unknown = row.unknown;
     picture.slots = row.slots;
-    picture.parked = row.parked;
-    picture.absent = row.absent;
     picture.hits = row.hit_total;
     shm::board_write(board_.pools()[pool], picture);
 

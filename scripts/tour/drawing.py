@@ -9,7 +9,7 @@ BESIDE = 150  # right of the times: how they compare
 COLUMNS = 300  # at most
 INK, SOFT, GRID = "#24292f", "#57606a", "#d8dee4"
 STATES = (("leased", "#2da44e"), ("reserved", "#bf8700"), ("recovering", "#8250df"),
-          ("unknown", "#cf222e"), ("parked", "#1b7c83"), ("absent", "#6e7781"), ("idle", "#eaeef2"))
+          ("unknown", "#cf222e"), ("idle", "#eaeef2"))
 WAITING, OURS = "#fb8f44", "#0969da"
 
 

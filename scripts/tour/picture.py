@@ -8,8 +8,7 @@ import textwrap
 import threading
 
 STATES = (("leased", "█", "32"), ("reserved", "▓", "33"), ("recovering", "▒", "35"),
-          ("unknown", "?", "31"), ("parked", "▤", "36"), ("absent", "×", "31"),
-          ("idle", "░", "90"))
+          ("unknown", "?", "31"), ("idle", "░", "90"))
 BARS = " ▁▂▃▄▅▆▇█"
 
 

@@ -65,7 +65,7 @@ class Tour:
 
     def look(self, client):
         counters = client.snapshot("work")
-        states = ("idle", "parked", "reserved", "leased", "recovering", "unknown", "absent")
+        states = ("idle", "reserved", "leased", "recovering", "unknown")
         if sum(getattr(counters, state) for state in states) != counters.slots:
             self.broken.append(counters)
         self.samples.append((self.now(), counters))

@@ -5,8 +5,7 @@
 #
 # The header says "Writer: ..." above a struct, or above the first of several; the document says it of
 # each field. They must agree, but for the fields that whoever makes the segment writes once before
-# anybody else has it (maker) and those that nobody writes (–), and no two writers may share a line,
-# unless one of its words is written by both, by compare-and-swap.
+# anybody else has it (maker) and those that nobody writes (–), and no two writers may share a line.
 # Each rule is first shown to see a mistake that is planted for it.
 # SPDX-License-Identifier: Apache-2.0
 import pathlib
@@ -79,9 +78,7 @@ def mistakes(header, document, in_lines):
                 found.append(f"{struct}.{field}: the document says {writer}, "
                              f"the header {', '.join(sorted(allowed))}")
             for line in range(offset // LINE, (offset + size - 1) // LINE + 1):
-                # What two write is one word, by compare-and-swap.
-                if len(writers - ONCE) == 1:
-                    lines.setdefault(line, set()).update(writers - ONCE)
+                lines.setdefault(line, set()).update(writers - ONCE)
         for line, writers in sorted(lines.items()):
             if in_lines and len(writers) > 1:
                 found.append(f"{struct}: {' and '.join(sorted(writers))} write line {line}")

@@ -410,7 +410,7 @@ bool Workload::apply(Operation operation) {
             return say(WorkerWord::Kind::kDone, any_slot(SlotState::kLeased), below(2) == 0);
         case Operation::kWithdraw:
             return say(
-                WorkerWord::Kind::kWithdraw, any_slot(static_cast<SlotState>(1 + below(6))), false);
+                WorkerWord::Kind::kWithdraw, any_slot(static_cast<SlotState>(1 + below(5))), false);
         case Operation::kProtect:
             return say(below(3) == 0 ? WorkerWord::Kind::kProtect : WorkerWord::Kind::kUnprotect,
                        any_slot(below(2) == 0 ? SlotState::kIdle : SlotState::kRecovering),

@@ -64,7 +64,6 @@ TEST(BoardStress, NeverShowsATornPicture) {
             PoolPicture picture;
             picture.idle = picture.queued = picture.reserved = picture.confirming = i;
             picture.leased = picture.recovering = picture.unknown = picture.slots = i;
-            picture.parked = picture.absent = i;
             picture.last_dispatch_ns = picture.hits = i;
             board_write(block, picture);
             if (i % 64 == 0) sched_yield();
@@ -77,7 +76,7 @@ TEST(BoardStress, NeverShowsATornPicture) {
     while (last < kWrites) {
         PoolPicture read;
         if (!board_read(block, read)) continue;
-        if (read.idle != read.hits || read.queued != read.absent || read.idle != read.queued ||
+        if (read.idle != read.hits || read.queued != read.unknown || read.idle != read.queued ||
             read.last_dispatch_ns != read.idle || read.leased != read.slots ||
             read.sequence != 2 * uint64_t{read.idle}) {
             ++torn;

@@ -35,10 +35,8 @@ TEST(Handshake, PlacesTheAreasOfUpOneAfterTheOther) {
     const UpPlan plan = plan_up(kDefaultSizes);
     EXPECT_EQ(plan.submission, 256U);
     EXPECT_EQ(plan.histogram, 256U + 8192U);
-    EXPECT_EQ(plan.keepalive, 8448U + 2560U);
-    EXPECT_EQ(plan.parked, 11008U + 2048U);
-    EXPECT_EQ(plan.payload, 13056U + 1024U);
-    EXPECT_EQ(plan.size, 81920U);  // 14080 + 65536, in whole pages
+    EXPECT_EQ(plan.payload, 8448U + 2560U);
+    EXPECT_EQ(plan.size, 77824U);  // 11008 + 65536, in whole pages
 }
 
 TEST(Handshake, PlacesTheAreasOfDownOneAfterTheOther) {

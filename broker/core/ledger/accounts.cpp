@@ -140,7 +140,6 @@ uint32_t Core::Parts::make_account(std::string_view name) {
     put(account.state, 1);
     put(account.flags, 0);
     put(account.fanout_max, 0);
-    put(account.uid, kNoRow);
     put(account.charged_ns, now_ns);
     put(account.charge_max_ns, 0);
     put(account.held, 0);

@@ -212,7 +212,7 @@ void Core::Parts::after_run(uint32_t row, bool again) {
     put(session.claims, session.claims + 1);
     tags[claim.session][claim.tag] = row;
     add_key(claim.session, claim.key, row);
-    shm::PoolRow& pool = edit.row(state.pools[claim.pool], 1U << 7U);
+    shm::PoolRow& pool = edit.row(state.pools[claim.pool], kPoolAccounts);
     put(pool.requeued_total, pool.requeued_total + 1);
     if (const Reason reason = waits_for_nothing(row); reason != Reason::kOk) {
         return end_claim(row, Outcome::kRejected, reason, 0, true);

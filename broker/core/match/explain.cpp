@@ -26,7 +26,7 @@ WaitReason Core::Parts::obstacle_of(uint32_t row) const {
         return lease_row_left() ? WaitReason::kUnconfirmed : WaitReason::kLeases;
     }
     if (pool.idle != 0) return WaitReason::kUnits;
-    const bool held = pool.leased != 0 || pool.reserved != 0 || pool.parked != 0;
+    const bool held = pool.leased != 0 || pool.reserved != 0;
     return held ? WaitReason::kHeld : WaitReason::kRecovering;
 }
 

@@ -23,17 +23,14 @@ void Check::pools() {
                 stored);
         };
         count("idle", SlotState::kIdle, pool.idle);
-        count("parked", SlotState::kParked, pool.parked);
         count("reserved", SlotState::kReserved, pool.reserved);
         count("leased", SlotState::kLeased, pool.leased);
         count("recovering", SlotState::kRecovering, pool.recovering);
         count("unknown", SlotState::kUnknown, pool.unknown);
-        count("absent", SlotState::kAbsent, pool.absent);
         expect_count(
             &wrongs_,
             [&] { return who() + " slots (conservation)"; },
-            uint64_t{pool.idle} + pool.parked + pool.reserved + pool.leased + pool.recovering +
-                pool.unknown + pool.absent,
+            uint64_t{pool.idle} + pool.reserved + pool.leased + pool.recovering + pool.unknown,
             pool.slots);
         expect_count(
             &wrongs_, [&] { return who() + " drained slots"; }, census.drained, pool.drained);

@@ -36,8 +36,8 @@ class Slice {
 
 void Slice::pool(uint32_t row) {
     const shm::PoolRow& pool = state_.pools[row];
-    const uint64_t sum = uint64_t{pool.idle} + pool.parked + pool.reserved + pool.leased +
-                         pool.recovering + pool.unknown + pool.absent;
+    const uint64_t sum =
+        uint64_t{pool.idle} + pool.reserved + pool.leased + pool.recovering + pool.unknown;
     expect(sum == pool.slots, "pool", row, ": its slots' states do not add up to its slots");
     expect(parts_.backlog.taken(row) == pool.waiting, "pool", row, ": the backlog's count differs");
     expect((pool.ready_head == kNoRow) == (pool.idle == 0),

@@ -39,7 +39,7 @@ void expect_count(Wrongs* wrongs, const What& what, uint64_t counted, uint64_t s
 }
 
 struct Census {
-    std::array<uint32_t, 8> by_state{};
+    std::array<uint32_t, 6> by_state{};
     uint32_t killed = 0;  // recovering, under a lease whose holder is being killed
     uint32_t waiting = 0;
     uint32_t confirming = 0;

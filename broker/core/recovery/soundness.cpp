@@ -307,9 +307,7 @@ class Soundness::Rows {
         const bool leased =
             slot.state == SlotState::kLeased || slot.state == SlotState::kRecovering;
         const uint32_t holders = leased ? state_.leases.size() : state_.claims.size();
-        // Parked and absent ones are laid out, and no core makes them yet.
-        return within(slot.state, SlotState::kUnknown) && slot.state != SlotState::kParked &&
-               slot.pool < state_.counters->pools &&
+        return within(slot.state, SlotState::kUnknown) && slot.pool < state_.counters->pools &&
                is_link(slot.session, state_.sessions.size()) && is_link(slot.holder, holders) &&
                is_link(slot.holder_next, slots) && is_link(slot.ready_next, slots) &&
                is_link(slot.ready_prev, slots) && chain(slot.attributes, slot.attributes_size) &&
@@ -324,15 +322,9 @@ class Soundness::Rows {
                (slot.state == SlotState::kLeased && slot.holder < state_.leases.size());
     }
 
-    // Those between are laid out, and no core enters them yet.
-    static bool is_written(ClaimState state) {
-        return within(state, ClaimState::kReserved) || state == ClaimState::kRunning ||
-               state == ClaimState::kPromised;
-    }
-
     bool sound(const shm::ClaimRow& claim) const {
         if (claim.state == ClaimState::kFree) return true;
-        return is_written(claim.state) && claim.pool < state_.counters->pools &&
+        return within(claim.state, ClaimState::kPromised) && claim.pool < state_.counters->pools &&
                tagged(claim.session, claim.tag) && is_link(claim.first_slot, state_.slots.size()) &&
                claim.units != 0 && claim.units <= shm::kUnitsMax &&
                claim.payload_size <= shm::kPayloadMax && chain(claim.payload, claim.payload_size) &&

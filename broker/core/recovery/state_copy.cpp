@@ -24,10 +24,7 @@ constexpr std::array kCopiedTables = {Table::kCounters,
                                       Table::kClaims,
                                       Table::kLeases,
                                       Table::kAccounts,
-                                      Table::kTypes,
-                                      Table::kApplications,
                                       Table::kLabelSets,
-                                      Table::kVectors,
                                       Table::kArena};
 
 }  // namespace

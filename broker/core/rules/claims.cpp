@@ -138,10 +138,6 @@ void Core::Parts::accept(const Claim& command, uint64_t number, const TermRows* 
     put(claim.label_set, kNoRow);
     put(claim.preferred_set, kNoRow);
     put(claim.enqueued_ns, command.brings_its_time() ? command.terms->enqueued_ns : now_ns);
-    put(claim.vector_min, kNoRow);
-    put(claim.vector_max, kNoRow);
-    put(claim.application, kNoRow);
-    put(claim.type, kNoRow);
     const TimeNs deadline_ns = command.deadline_at(now_ns);
     if (deadline_ns != kNever) {
         put(claim.deadline_ns, deadline_ns);

@@ -68,7 +68,7 @@ void Core::Parts::kill_holder(uint32_t row) {
     const bool listed =
         by_account(state.leases[row].pool) && list_slot(state.leases[row].first_slot, false);
     shm::LeaseRow& lease = edit.row(state.leases[row], 1);
-    shm::PoolRow& pool = edit.row(state.pools[lease.pool], 1U << 4U);
+    shm::PoolRow& pool = edit.row(state.pools[lease.pool], kPoolStates);
     put(lease.state, LeaseState::kKilling);
     if (listed) list_lease(row, true);
     put(pool.kills_total, pool.kills_total + 1);
@@ -86,7 +86,7 @@ void Core::Parts::apply(const KillFailed& command) {
     const shm::LeaseRow& killing = state.leases[static_cast<uint32_t>(command.lease)];
     if (killing.state != LeaseState::kKilling) return;
     shm::LeaseRow& lease = edit.row(killing, 1U << 1U);
-    shm::PoolRow& pool = edit.row(state.pools[lease.pool], 1U << 4U);
+    shm::PoolRow& pool = edit.row(state.pools[lease.pool], kPoolStates);
     put(lease.flags, lease.flags | shm::LeaseFlag::kKillFailed);
     put(pool.kills_failed_total, pool.kills_failed_total + 1);
     touched.add(lease.pool);

@@ -49,9 +49,6 @@ uint32_t Core::Parts::lease_out(const Grantee& to, uint32_t first_slot) {
     put(lease.room, to.room);
     put(lease.room_lines, to.room_lines);
     put(lease.flags, 0);
-    put(lease.vector, kNoRow);
-    put(lease.application, kNoRow);
-    put(lease.placeholder, kNoRow);
     put(pool.last_dispatch_ns, now_ns);
     put(pool.granted_total, pool.granted_total + 1);
     if (to.number >= first_number) put(pool.hit_total, pool.hit_total + 1);

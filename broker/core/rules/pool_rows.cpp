@@ -45,13 +45,12 @@ uint32_t Core::Parts::row_for_pool(std::string_view name) const {
 
 // As a row that never was a pool, but for the name and what tells a late holder from a new one.
 void Core::Parts::clear_pool(uint32_t row, bool keep_fences) {
-    shm::PoolRow& pool = edit.row(state.pools[row], 0xffU);
+    shm::PoolRow& pool = edit.row(state.pools[row], kPoolAll);
     shm::PoolRow blank{};
     blank.head = pool.head;
     blank.ready_head = kNoRow;
     blank.ready_tail = kNoRow;
     blank.demand_published = -1;
-    blank.account_default = kNoRow;
     blank.gone_ns = now_ns;
     blank.fence_next = state.counters->fence_base;
     if (keep_fences) {
@@ -91,14 +90,14 @@ Reason Core::Parts::retire_pool(uint32_t row) {
     drain_work = true;
     go_on_draining();
     if (pool.kind == shm::PoolKind::kCounted) {
-        put(edit.row(pool, 0xffU).slots_wanted, 0);
+        put(edit.row(pool, kPoolAll).slots_wanted, 0);
         shrink_to_wanted(row);
     }
     return Reason::kOk;
 }
 
 void Core::Parts::shrink_to_wanted(uint32_t row) {
-    shm::PoolRow& pool = edit.row(state.pools[row], 0xffU);
+    shm::PoolRow& pool = edit.row(state.pools[row], kPoolAll);
     put(pool.number_next, std::min(pool.number_next, pool.slots_wanted));
     std::erase_if(shrinking, [&](const Surplus& other) { return other.pool == row; });
     Surplus surplus{row, 0};

@@ -133,7 +133,7 @@ uint32_t Core::Parts::set_pool(const PoolConfig& config, std::string* why) {
         if (why != nullptr) *why = wrong;
         return kNoRow;
     }
-    shm::PoolRow& pool = edit.row(state.pools[row], 0xffU);
+    shm::PoolRow& pool = edit.row(state.pools[row], kPoolAll);
     if (is_new) {
         clear_pool(row, std::string_view{pool.name, pool.name_size} == config.name);
         shm::CountersRow& counters = edit.counters(1U << 1U);
@@ -251,7 +251,7 @@ void Core::Parts::readmit_leaving(uint32_t row, std::vector<bool>* there) {
 
 // One step. Of a counted pool that grows every slot below the next number is there.
 void Core::Parts::grow_pool(uint32_t row, std::span<const std::string_view> attributes) {
-    shm::PoolRow& pool = edit.row(state.pools[row], 0xffU);
+    shm::PoolRow& pool = edit.row(state.pools[row], kPoolAll);
     std::vector<bool> there(kGrowStep);
     readmit_leaving(row, &there);
     for (uint32_t step = 0; step < kGrowStep && pool.number_next < pool.slots_wanted; ++step) {

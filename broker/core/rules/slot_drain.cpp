@@ -33,7 +33,7 @@ void Core::Parts::drain_slot(uint32_t row, bool on) {
 
 void Core::Parts::count_drained(uint32_t row, bool on) {
     shm::SlotRow& slot = edit.row(state.slots[row], 1U << 1U);
-    shm::PoolRow& pool = edit.row(state.pools[slot.pool], kPoolDrained);
+    shm::PoolRow& pool = edit.row(state.pools[slot.pool], kPoolAccounts);
     put(slot.behaviour, on ? shm::Behaviour::kDrain : shm::Behaviour::kRun);
     put(pool.drained, on ? pool.drained + 1 : pool.drained - 1);
 }

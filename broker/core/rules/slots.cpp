@@ -16,8 +16,6 @@ uint32_t* count_of(shm::PoolRow& pool, SlotState state) {
     switch (state) {
         case SlotState::kIdle:
             return &pool.idle;
-        case SlotState::kParked:
-            return &pool.parked;
         case SlotState::kReserved:
             return &pool.reserved;
         case SlotState::kLeased:
@@ -26,8 +24,6 @@ uint32_t* count_of(shm::PoolRow& pool, SlotState state) {
             return &pool.recovering;
         case SlotState::kUnknown:
             return &pool.unknown;
-        case SlotState::kAbsent:
-            return &pool.absent;
         case SlotState::kFree:
             break;
     }
@@ -58,17 +54,10 @@ uint32_t Core::Parts::make_slot(uint32_t pool_row) {
     put(slot.attributes_size, 0);
     put(slot.room, kNoRow);
     put(slot.label_set, kNoRow);
-    put(slot.type, kNoRow);
-    put(slot.capacity, kNoRow);
-    put(slot.available, kNoRow);
-    put(slot.parked_session, kNoRow);
-    put(slot.uses, 0);
     put(slot.behaviour, shm::Behaviour::kRun);
     put(slot.confirmed_ns, 0);
     put(slot.modified_ns, 0);
     put(slot.announced_ns, now_ns);
-    put(slot.node, kNoRow);
-    put(slot.instance, kNoRow);
     put(slot.name_size, 0);
     return row;
 }

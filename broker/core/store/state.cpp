@@ -19,6 +19,7 @@ using shm::Table;
 
 constexpr size_t kTables = static_cast<size_t>(Table::kCount);
 using Places = std::array<shm::TablePlace, kTables>;
+static_assert(sizeof(Places) == sizeof(shm::StateHead::table));
 
 // The largest command touches about 2 × 256 rows; a turn ends at three quarters of the log.
 constexpr uint32_t kLogImagesMin = 4096;
@@ -43,10 +44,7 @@ constexpr std::array<uint32_t, kTables> kRowSizes = {sizeof(shm::CountersRow),
                                                      sizeof(shm::ClaimRow),
                                                      sizeof(shm::LeaseRow),
                                                      sizeof(shm::AccountRow),
-                                                     sizeof(shm::TypeRow),
-                                                     sizeof(shm::ApplicationRow),
                                                      sizeof(shm::LabelSetRow),
-                                                     sizeof(shm::VectorRow),
                                                      sizeof(shm::ArenaBlock),
                                                      sizeof(uint64_t),
                                                      sizeof(shm::LogImage),
@@ -68,12 +66,9 @@ Places lay_out(const Limits& limits, uint64_t* size) {
     add(Table::kClaims, std::max(limits.claims, 1U), sizeof(shm::ClaimRow));
     add(Table::kLeases, std::max(limits.leases, 1U), sizeof(shm::LeaseRow));
     add(Table::kAccounts, std::max(limits.accounts, 1U), sizeof(shm::AccountRow));
-    add(Table::kTypes, 1, sizeof(shm::TypeRow));
-    add(Table::kApplications, 1, sizeof(shm::ApplicationRow));
     add(Table::kLabelSets,
         std::clamp(limits.label_sets, 1U, kLabelSetsMax),
         sizeof(shm::LabelSetRow));
-    add(Table::kVectors, 1, sizeof(shm::VectorRow));
     add(Table::kArena, std::max(limits.arena_blocks, 1U), sizeof(shm::ArenaBlock));
     add(Table::kLogOffsets, images, sizeof(uint64_t));
     add(Table::kLogImages, images, sizeof(shm::LogImage));

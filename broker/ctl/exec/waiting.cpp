@@ -176,10 +176,10 @@ std::string no_worker(const Attachment& attachment, uint32_t pool, const Options
         dibs_snapshot(attachment.session(), pool, &counters) != DIBS_OK) {
         return "";
     }
-    if (counters.slots == counters.absent) {
+    if (counters.slots == 0) {
         return "no worker offers one (dibs worker " + options.pool.name + " -- COMMAND does)";
     }
-    const uint32_t out = counters.recovering + counters.unknown + counters.absent;
+    const uint32_t out = counters.recovering + counters.unknown;
     return counters.slots == out ? "no worker is ready" : "";
 }
 

@@ -127,12 +127,10 @@ void add_pool_states(Families* to, const Pools& pools) {
         Family slots = gauge(to, "dibs_pool_slots", "Slots of a pool by state.");
         for (const auto& pool : pools) {
             const std::pair<const char*, uint32_t> states[] = {{"idle", pool->idle},
-                                                               {"parked", pool->parked},
                                                                {"reserved", pool->reserved},
                                                                {"leased", pool->leased},
                                                                {"recovering", pool->recovering},
-                                                               {"unknown", pool->unknown},
-                                                               {"absent", pool->absent}};
+                                                               {"unknown", pool->unknown}};
             for (const auto& [state, count] : states)
                 slots.add(uint64_t{count}, {{"pool", harmless(pool->name)}, {"state", state}});
         }

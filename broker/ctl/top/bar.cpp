@@ -19,7 +19,7 @@ std::string bar(const admin::PoolT& pool, size_t width) {
         Run{pool.reserved, kReserved},
         Run{pool.recovering, kRecovering},
         Run{pool.idle, kIdle},
-        Run{uint64_t{pool.unknown} + pool.parked + pool.absent, kElse},
+        Run{pool.unknown, kUnknown},
     };
     uint64_t slots = 0;
     for (const Run& run : runs)

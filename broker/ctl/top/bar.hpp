@@ -14,7 +14,7 @@ inline constexpr char kLeased = '#';
 inline constexpr char kReserved = '+';
 inline constexpr char kRecovering = '~';
 inline constexpr char kIdle = '.';
-inline constexpr char kElse = '?';  // unknown, parked, absent
+inline constexpr char kUnknown = '?';
 
 // "[##+...]": a letter a slot as far as `width` goes; else in proportion, and what there is has one
 // letter at least.

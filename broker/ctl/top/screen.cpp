@@ -52,7 +52,7 @@ attr_t colour_of(char letter) {
             return pair(kCyan);
         case kRecovering:
             return pair(kYellow);
-        case kElse:
+        case kUnknown:
             return pair(kRed);
         default:
             return A_NORMAL;

@@ -29,8 +29,7 @@ constexpr const char* kKeys =
     "q quit  Up Down choose  e explain  s sort  d drain  r release  h help";
 constexpr const char* kHelp =
     "In a bar, # is a slot that is leased, + reserved for a claim, ~ recovering, . idle, ? "
-    "unknown, "
-    "parked or absent. GOT is what accounts have had of all since they were made. s sorts leases "
+    "unknown. GOT is what accounts have had of all since they were made. s sorts leases "
     "by "
     "the time held, user, pool, command. Space looks again. Drain and release ask first.";
 

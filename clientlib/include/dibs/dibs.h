@@ -279,8 +279,6 @@ typedef struct dibs_counters {
     uint32_t confirming;    // claims whose workers have been asked
     uint64_t hits;          // claims granted without waiting
     int64_t last_grant_ns;  // broker's time of the last grant, 0 = never
-    uint32_t parked;        // granted ahead of need
-    uint32_t absent;        // known, their worker is not there
 } dibs_counters;
 
 // One consistent picture of a pool's counters, in some ten nanoseconds. Any thread, as long as the

@@ -272,14 +272,11 @@ TEST(Shares, LeaveTheLastQuarterOfEveryTableToUsersWhoHaveLittleOfIt) {
 // here, with the reason if no user can fill it, or in Quotas::kShared.
 TEST(Shares, CoverEveryTableOfTheState) {
     const std::set<shm::Table> otherwise = {
-        shm::Table::kCounters,      // one row
-        shm::Table::kPools,         // the configuration's, and administrators'
-        shm::Table::kSessions,      // broker/admission
-        shm::Table::kAccounts,      // one a uid; others are administrators'
-        shm::Table::kTypes,         // not in use
-        shm::Table::kApplications,  // not in use
-        shm::Table::kVectors,       // not in use
-        shm::Table::kLogOffsets,    // a turn's, which ends before it is full
+        shm::Table::kCounters,    // one row
+        shm::Table::kPools,       // the configuration's, and administrators'
+        shm::Table::kSessions,    // broker/admission
+        shm::Table::kAccounts,    // one a uid; others are administrators'
+        shm::Table::kLogOffsets,  // a turn's, which ends before it is full
         shm::Table::kLogImages,
         shm::Table::kLogStores};
     for (uint32_t table = 0; table < static_cast<uint32_t>(shm::Table::kCount); ++table) {

@@ -138,8 +138,19 @@ TEST(Load, RefusesWhatIsNoSnapshotOfThisVersion) {
               "it is cut short, or its tables are broken");
     bytes[5] = 'x';
     EXPECT_EQ(refusal(bytes), "it is no snapshot: bytes 4 to 7 are not \"DSNP\"");
-    EXPECT_EQ(refusal_of([](SnapshotT& told) { told.version = 2; }),
-              "it has version 2, this program reads 1");
+    EXPECT_EQ(refusal_of([](SnapshotT& told) { told.version = 3; }),
+              "it has version 3, this program reads 2");
+}
+
+// The tables of another version have other fields.
+TEST(Load, SaysTheVersionOfWhoseTablesItCannotRead) {
+    SnapshotT told;
+    const std::vector<uint8_t> bytes = small();
+    GetSnapshot(bytes.data())->UnPackTo(&told);
+    told.version = 1;
+    const std::vector<uint8_t> older = packed(told);
+    EXPECT_EQ(refusal(std::span(older).first(older.size() / 2)),
+              "it has version 1, this program reads 2");
 }
 
 TEST(Load, RefusesTablesThatCannotBe) {

@@ -61,8 +61,6 @@ class Counters:
     confirming: int
     hits: int
     last_grant_ns: int
-    parked: int
-    absent: int
 
 
 @dataclass(frozen=True)
