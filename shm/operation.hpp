@@ -4,6 +4,7 @@
 // area.
 //
 //   op         pool units tag  payload          id          fence        key
+//   kNop                   x                    1 (+)
 //   kClaim      x    x     x   ClaimPayload     timeout_ns  interval_ns  idempotency key
 //   kCancel                x
 //   kRelease               x                    lease       fence        its claim's number (*)
@@ -18,6 +19,8 @@
 //   kProtect                                    slot
 //
 // (*) in word 0 of the key.
+// (+) the client reads no more of the lease that has ended under this tag: its room is free. 0, and
+//     no tag: nothing.
 //
 // The tag and the claim number of a lease that is given back say which claim ends with it, if it
 // waits again or has been granted again meanwhile (LeaseEvent::kRequeued); number 0: no claim.
