@@ -22,6 +22,8 @@ enum class RuleKey : uint32_t {
     kPayloadShare = 9,  // limits.arena, in blocks
     kOrder = 10,        // [[pool]] order: the claim's labels would not be read
     kDownPayload = 11,  // the session's down_payload, of which the claim needs `number` bytes
+    kLabelSets = 12,    // [[policy]] label_sets
+    kArena = 13,        // [[policy]] arena, in bytes
 };
 
 struct Rule {

@@ -6,6 +6,7 @@
 //   user = "alice"                # a name, or a number
 //   pools = ["gpu"]; offers = []; account = "research"; priority_max = 10
 //   sessions = 16; leases = 64; backlog = 256; memory = "16MiB"; handshakes = 50
+//   slots = 8; label_sets = 16; arena = "1MiB"
 //
 //   [[policy]]
 //   group = "render"; …           # any group of the peer, supplementary ones included
@@ -17,8 +18,8 @@
 // group is one of its groups; the default; the built-in one. A key that a table does not set has
 // its value in the built-in one. Every number is per uid: it counts what all sessions of that uid
 // have together, also when their groups lead them to different tables. Numbers of sessions, memory
-// and handshakes apply where a session begins (broker/admission), those of claims and leases, pools
-// and priority where an entry is read (broker/admission/quotas). A changed policy ends nothing that
+// and handshakes apply where a session begins (broker/admission), those of rows, pools and priority
+// where an entry is read (broker/admission/quotas). A changed policy ends nothing that
 // exists.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
@@ -38,6 +39,7 @@
 namespace dibs {
 
 inline constexpr uint32_t kNoLimit = std::numeric_limits<uint32_t>::max();
+inline constexpr uint64_t kNoSize = std::numeric_limits<uint64_t>::max();
 
 // What one peer may do.
 struct Allowance {
@@ -48,8 +50,13 @@ struct Allowance {
     std::optional<std::vector<std::string>> offers = {};
     int32_t priority_max = std::numeric_limits<int32_t>::max();
     uint32_t sessions = kNoLimit;
-    uint32_t leases = kNoLimit;    // leases, and claims that may become one
-    uint32_t backlog = kNoLimit;   // claims that have not ended
+    uint32_t leases = kNoLimit;   // leases, and claims that may become one
+    uint32_t backlog = kNoLimit;  // claims that have not ended
+    uint32_t slots = kNoLimit;    // that its sessions have announced
+    // A claim or slot with labels that no other has is refused while the claims, leases and slots,
+    // each of which may have a label set, are as many.
+    uint32_t label_sets = kNoLimit;
+    uint64_t arena = kNoSize;      // bytes of payloads and attributes, in whole blocks
     uint64_t memory = 256U << 20;  // bytes of rings and payload areas
     uint32_t handshakes = 1000;    // connections a second
 

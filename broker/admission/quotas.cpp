@@ -9,8 +9,30 @@
 namespace dibs {
 
 using shm::Reason;
+using shm::Table;
 
 namespace {
+
+constexpr uint64_t kBlockBytes = sizeof(shm::ArenaBlock::bytes);
+
+constexpr uint64_t blocks_of(size_t bytes) {
+    return (bytes + kBlockBytes - 1) / kBlockBytes;
+}
+
+// The rows of a table that a policy allows; kNoLimit: it has no key for the table, or sets none.
+uint32_t most_of(const Allowance& allowance, Table table) {
+    switch (table) {
+        case Table::kSlots:
+            return allowance.slots;
+        case Table::kLabelSets:
+            return allowance.label_sets;
+        case Table::kArena:
+            return static_cast<uint32_t>(
+                std::min<uint64_t>(allowance.arena / kBlockBytes, kNoLimit));
+        default:
+            return kNoLimit;
+    }
+}
 
 template <class Row>
 std::string_view name_of(const Row& row) {
@@ -77,30 +99,41 @@ Reason Quotas::bounded_claim(const Session& session, uint32_t pool) {
     return Reason::kOk;
 }
 
-bool Quotas::has_little(const Session& session, shm::Table table, uint32_t rows) const {
-    const auto held = held_.find(session.peer.uid);
-    if (held == held_.end()) return true;
-    const uint32_t share = share_of(rows);
-    uint32_t sum = 0;
+bool Quotas::holds(uint32_t uid, Table table, uint64_t number) const {
+    const auto held = held_.find(uid);
+    if (held == held_.end()) return number == 0;
+    uint64_t sum = 0;
     for (const Held::Row& row : held->second.rows) {
+        if (sum >= number) break;
         if (core_.session(row.row).head.generation == row.generation) {
             sum += core_.held(row.row, table);
         }
-        if (sum >= share) return false;
     }
-    return true;
+    return sum >= number;
+}
+
+bool Quotas::has_share(const Session& session, Table table) const {
+    if (!shared_) return true;
+    const core::Core::Room room = core_.room(table);
+    return room.free > room.rows / kNewcomers ||
+           !holds(session.peer.uid, table, share_of(room.rows));
+}
+
+bool Quotas::may_have(const Session& session, Table table, uint64_t more) const {
+    if (session.allowance == nullptr) return true;
+    const uint64_t most = most_of(*session.allowance, table);
+    return most == kNoLimit || (more <= most && !holds(session.peer.uid, table, most - more + 1));
 }
 
 Reason Quotas::bring(const Session& session,
                      uint32_t pool,
                      size_t bytes,
                      std::span<const std::string_view> labels) const {
-    if (!shared_) return Reason::kOk;
-    if (bytes != 0 && !has_share(session, shm::Table::kArena)) return Reason::kLimit;
+    if (bytes != 0 && !may_take(session, Table::kArena, blocks_of(bytes))) return Reason::kLimit;
     const bool takes_set = !labels.empty() && pool < core_.pools() &&
                            core_.pool(pool).order == shm::PoolOrder::kAccount &&
                            !core_.knows_labels(labels);
-    return takes_set && !has_share(session, shm::Table::kLabelSets) ? Reason::kLimit : Reason::kOk;
+    return takes_set && !may_take(session, Table::kLabelSets, 1) ? Reason::kLimit : Reason::kOk;
 }
 
 Quotas::Room Quotas::count_again(const Session& session, const Held& held) const {
@@ -119,11 +152,14 @@ Quotas::Room Quotas::count_again(const Session& session, const Held& held) const
 
 shm::Rule Quotas::limit(const Session& session, size_t bytes) const {
     using shm::RuleKey;
-    using shm::Table;
-    const auto short_of = [&](Table table) { return shared_ && !has_share(session, table); };
+    const auto short_of = [&](Table table) { return !has_share(session, table); };
     const auto share = [&](RuleKey key, Table table) {
         return shm::Rule{key, share_of(core_.room(table).rows)};
     };
+    if (bytes != 0 && !may_have(session, Table::kArena, blocks_of(bytes))) {
+        const uint64_t most = session.allowance->arena;
+        return {RuleKey::kArena, most < kNoLimit ? static_cast<uint32_t>(most) : kNoLimit};
+    }
     if (bytes != 0 && short_of(Table::kArena)) return share(RuleKey::kPayloadShare, Table::kArena);
     if (short_of(Table::kClaims)) return share(RuleKey::kClaimShare, Table::kClaims);
     if (short_of(Table::kLeases)) return share(RuleKey::kLeaseShare, Table::kLeases);
@@ -132,6 +168,9 @@ shm::Rule Quotas::limit(const Session& session, size_t bytes) const {
         const Room room = count_again(session, held->second);
         if (room.claims == 0) return {RuleKey::kBacklog, session.allowance->backlog};
         if (room.leases == 0) return {RuleKey::kLeases, session.allowance->leases};
+    }
+    if (!may_have(session, Table::kLabelSets, 1)) {
+        return {RuleKey::kLabelSets, session.allowance->label_sets};
     }
     return short_of(Table::kLabelSets) ? share(RuleKey::kLabelShare, Table::kLabelSets)
                                        : shm::Rule{};
@@ -151,7 +190,7 @@ Reason Quotas::announce(const Session& session, uint32_t pool) const {
     const bool may =
         session.allowance->may_offer(name_of(core_.pool(pool)), session.admin || !shared_);
     if (!may) return Reason::kNotAllowed;
-    return shared_ && !has_share(session, shm::Table::kSlots) ? Reason::kLimit : Reason::kOk;
+    return may_take(session, Table::kSlots, 1) ? Reason::kOk : Reason::kLimit;
 }
 
 }  // namespace dibs

@@ -102,15 +102,17 @@ class Quotas {
     };
 
     void apply(Session& session);
-    // Whether its uid may have one more row of the table.
-    [[nodiscard]] bool has_share(const Session& session, shm::Table table) const {
-        const core::Core::Room room = core_.room(table);
-        return room.free > room.rows / kNewcomers || has_little(session, table, room.rows);
+    // Whether its uid may have so many more rows of the table: by its policy and by its share.
+    [[nodiscard]] bool may_take(const Session& session, shm::Table table, uint64_t more) const {
+        return may_have(session, table, more) && has_share(session, table);
     }
+    [[nodiscard]] bool may_have(const Session& session, shm::Table table, uint64_t more) const;
+    [[nodiscard]] bool has_share(const Session& session, shm::Table table) const;
+    // Whether its sessions hold so many rows of the table, or more.
+    [[nodiscard]] bool holds(uint32_t uid, shm::Table table, uint64_t number) const;
     static constexpr uint32_t share_of(uint32_t rows) {
         return rows < kLittle ? 1 : rows / kLittle;
     }
-    [[nodiscard]] bool has_little(const Session& session, shm::Table table, uint32_t rows) const;
     [[nodiscard]] shm::Reason bounded_claim(const Session& session, uint32_t pool);
     struct Room {
         uint32_t claims;  // so many more are allowed by each of the two numbers

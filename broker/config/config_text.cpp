@@ -369,6 +369,9 @@ Allowance read_allowance(Section& section,
     section.count("sessions", allowance.sessions, 0, kManyRows);
     section.count("leases", allowance.leases, 0, kManyRows);
     section.count("backlog", allowance.backlog, 0, kManyRows);
+    section.count("slots", allowance.slots, 0, kManyRows);
+    section.count("label_sets", allowance.label_sets, 0, kManyRows);
+    section.size("arena", allowance.arena, uint64_t{0}, uint64_t{1} << 40);
     section.size("memory", allowance.memory, uint64_t{0}, uint64_t{1} << 40);
     section.count("handshakes", allowance.handshakes, 1, 1'000'000);
     return allowance;

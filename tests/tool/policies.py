@@ -8,7 +8,7 @@ import os
 import pwd
 import sys
 
-from holding import POOLS, hold, waiting
+from holding import POOLS, hold, wait_until, waiting
 from tap import Skip, case, expect, expect_equal, main
 
 ONLY_GPU = POOLS + """
@@ -63,6 +63,32 @@ def bounded(place):
                          (6, "", f'dibs {words[0]}: did not get a slot of pool "gpu": policy of user {NAME}: {said}\n'))
         place.close()
         broker.wait()
+
+
+@case("slots, label sets and bytes of the arena beyond a policy's numbers, which bind no other user")
+def tables(place):
+    if os.geteuid() != 0:
+        raise Skip("only root can become another user")
+    place.folder.chmod(0o755)
+    another = {"user": 61001, "group": 61001, "extra_groups": []}
+    policy = "policy of user 61001: "
+    place.start('socket_mode = "0666"\n[[pool]]\nname = "web"\nkind = "worker"\n'
+                '[[pool]]\nname = "box"\nkind = "counted"\nslots = 2\norder = "account"\n'
+                '[[policy]]\nuser = 61001\noffers = ["web"]\nslots = 1\nlabel_sets = 0\narena = "1KiB"\n')
+    words = ["worker", "web:2", "--lines", "none", "--"]
+    limited = place.begin(*words, "sleep", "1000", **another)
+    expect("user 61001 has as many slots, label sets or bytes of attributes as it may: by its [[policy]] (slots, "
+           "label_sets, arena)" in next(line for line in limited.stderr if "cannot announce" in line), "why")
+    expect_equal(place.run("exec", "box", "-l", "new", "-t", "100ms", "--", "true", **another),
+                 (6, "", f'dibs exec: did not get a slot of pool "box": {policy}label_sets = 0: a claim with new labels '
+                         "needs one more than its claims, leases and slots\n"))
+    code, _, err = place.run("call", "web", "x" * 2000, "-t", "10s", **another)
+    expect_equal(code, 6)
+    expect(f"{policy}arena = 1024: its payloads and attributes leave fewer bytes than the claim brings" in err, err)
+    # Root has no such policy.
+    expect_equal(place.run("exec", "box", "-l", "new", "-t", "100ms", "--", "true")[0], 124)
+    place.begin(*words, "sleep", "1001")
+    wait_until(place, ("ls", "slots", "-o", "jsonl"), lambda rows: sum(row["pool"] == "web" for row in rows) == 3)
 
 
 @case("a claim for another account, which takes an administrator")

@@ -104,6 +104,12 @@ std::string against_rule(const dibs_completion& end, const Options& options) {
         case DIBS_KEY_BACKLOG:
             return policy + "backlog = " + number + ": " +
                    (end.refused_at == 1 ? "1 claim waits" : number + " claims wait") + " already";
+        case DIBS_KEY_LABEL_SETS:
+            return policy + "label_sets = " + number +
+                   ": a claim with new labels needs one more than its claims, leases and slots";
+        case DIBS_KEY_ARENA:
+            return policy + "arena = " + number +
+                   ": its payloads and attributes leave fewer bytes than the claim brings";
         case DIBS_KEY_CLAIM_SHARE:
             return of_share("claims", "", end.refused_at);
         case DIBS_KEY_LEASE_SHARE:

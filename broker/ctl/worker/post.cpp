@@ -89,6 +89,11 @@ Post::Post(const Options& options, const std::string& name, uint32_t index, pid_
             "cannot announce " + name + ": " +
             (code == DIBS_ENOTALLOWED
                  ? against_policy("offer slots of pool \"" + options.pool.name + "\"", "offers")
+             : code == DIBS_ELIMIT
+                 ? "user " + user_name(geteuid()) +
+                       " has as many slots, label sets or bytes of attributes as it may: by its "
+                       "[[policy]] (slots, label_sets, arena) or by its share of a table that is "
+                       "nearly full (limits), in dibsd's configuration"
                  : dibs_strerror(code));
         if (for_good(code)) throw Hopeless(exit_code_of(code), why);
         throw Failure(exit_code_of(code), why);

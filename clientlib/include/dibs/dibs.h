@@ -462,8 +462,12 @@ enum {
     DIBS_KEY_LABEL_SHARE = 8,    // limits.label_sets
     DIBS_KEY_PAYLOAD_SHARE = 9,  // limits.arena
     DIBS_KEY_ORDER = 10,         // [[pool]] order: nobody would read the claim's labels
-    DIBS_KEY_DOWN_PAYLOAD = 11   // down_payload of dibs_connect: the claim needs refused_at bytes
+    DIBS_KEY_DOWN_PAYLOAD = 11,  // down_payload of dibs_connect: the claim needs refused_at bytes
                                  // of it for slots and answers, and as many are not free now
+    DIBS_KEY_LABEL_SETS = 12,    // [[policy]] label_sets: so many claims, leases and slots are the
+                                 // user's, each of which may have a label set
+    DIBS_KEY_ARENA = 13          // [[policy]] arena: the user's payloads and attributes have as
+                                 // many bytes with the claim's, or fewer leave too little room
 };
 
 typedef struct dibs_completion {

@@ -195,6 +195,16 @@ class Filled {
     }
 
     Session& open(uint32_t uid) { return bench_.open({}, uid); }
+    void allow(uint32_t uid, Allowance allowance) {
+        auto policy = std::make_shared<Policy>();
+        allowance.offers = {{"web"}};
+        policy->users[uid] = std::move(allowance);
+        policy->others.offers = {{"web"}};
+        bench_.quotas.set_policy(policy, bench_.sessions.all());
+    }
+    shm::Rule rule(const Session& session, size_t bytes) {
+        return bench_.quotas.limit(session, bytes);
+    }
     [[nodiscard]] core::Core::Room room(shm::Table table) const { return bench_.core.room(table); }
     [[nodiscard]] std::vector<std::string> wrongs() const { return bench_.core.check_all(); }
 
@@ -265,6 +275,37 @@ TEST(Shares, LeaveTheLastQuarterOfEveryTableToUsersWhoHaveLittleOfIt) {
         EXPECT_EQ(filled.room(table).free, filled.room(table).rows / 4);
         EXPECT_EQ(filled.one_more(table, poor), Reason::kOk);
         EXPECT_EQ(filled.wrongs(), std::vector<std::string>{});
+    }
+}
+
+// One user's policy ends long before its share, over all its sessions, and is no other user's.
+TEST(Shares, ArePrecededByThePolicyOfEachTable) {
+    struct Key {
+        shm::Table table;
+        Allowance allowance;
+        shm::RuleKey named;
+    };
+    const std::vector<Key> keys = {
+        {shm::Table::kSlots, {.slots = 3}, shm::RuleKey::kNone},  // refuses no claim
+        {shm::Table::kLabelSets, {.label_sets = 3}, shm::RuleKey::kLabelSets},
+        {shm::Table::kArena, {.arena = 3 * sizeof(shm::ArenaBlock::bytes)}, shm::RuleKey::kArena}};
+    for (const Key& key : keys) {
+        SCOPED_TRACE("table " + std::to_string(static_cast<int>(key.table)));
+        Filled filled;
+        const Session& one = filled.open(1000);
+        const Session& two = filled.open(1000);
+        const Session& other = filled.open(2000);
+        filled.allow(1000, key.allowance);
+        uint16_t taken = 0;
+        while (filled.one_more(key.table, one) == Reason::kOk) {
+            ASSERT_LT(taken, 3);
+            filled.take(key.table, taken % 2 == 0 ? one : two, taken);
+            ++taken;
+        }
+        EXPECT_EQ(taken, 3);
+        EXPECT_EQ(filled.one_more(key.table, two), Reason::kLimit);
+        EXPECT_EQ(filled.rule(two, key.table == shm::Table::kArena ? 1 : 0).key, key.named);
+        EXPECT_EQ(filled.one_more(key.table, other), Reason::kOk);
     }
 }
 

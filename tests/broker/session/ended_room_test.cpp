@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "shm/operation.hpp"
+
 #include "tests/broker/bench.hpp"
 
 namespace dibs::test {

@@ -337,6 +337,9 @@ def _rule_of(end: _abi.Completion) -> str:
             "[[pool]] matches them, and workers (kind = \"worker\") are handed them",
         11: f"the claim needs {number} bytes of this session for slots and answers, and its other claims and leases "
             "leave fewer: release one, or connect with a larger down_payload=",
+        12: f"policy of {user}: label_sets = {number}: a claim with new labels needs one more than its claims, leases "
+            "and slots",
+        13: f"policy of {user}: arena = {number}: its payloads and attributes leave fewer bytes than the claim brings",
     }.get(key, "")
 
 
