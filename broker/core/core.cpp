@@ -188,7 +188,6 @@ void Core::apply(const KillFailed& failed) {
 }
 void Core::apply(const Announce& announce) {
     say(tap_, announce);
-    if (announce.pool < pools() && parts_->by_account(announce.pool)) parts_->account_news();
     parts_->apply(announce);
 }
 void Core::apply(const WorkerWord& word) {

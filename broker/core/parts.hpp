@@ -196,7 +196,7 @@ struct Core::Parts {
     void touch(uint32_t pool) {
         touched.add(pool);
         dirty.add(pool);
-        if (book && by_account(pool)) account_news();
+        news_of(pool);
     }
 
     // pools.cpp
@@ -267,7 +267,7 @@ struct Core::Parts {
         uint32_t base = kNoRow;
         uint32_t preferred = kNoRow;
     };
-    void accept(const Claim& command, uint64_t number, const TermRows* terms);
+    void accept(const Claim& command, uint64_t number, const TermRows& terms);
     [[nodiscard]] uint32_t place_in_backlog(const shm::ClaimRow& claim) const;
     void wait_in_backlog(uint32_t claim);
     void wait_again(uint32_t claim);
@@ -425,16 +425,80 @@ struct Core::Parts {
     [[nodiscard]] uint8_t best_class(uint32_t account) const;
     void wake_account_pools();
 
+    // --- matcher.cpp: what the rules tell the matcher, which does what the pool's order asks for
+    // Something has changed that a pass over the pool may decide by.
+    void news_of(uint32_t pool) {
+        if (book && by_account(pool)) account_news();
+    }
+    // A claim comes: kOk, or why what it brings cannot be kept.
+    Reason claim_comes(const Claim& command, TermRows* terms) {
+        return by_account(command.pool) ? take_terms(command, terms) : Reason::kOk;
+    }
+    void claim_accepted(uint32_t claim, const Claim& command, const TermRows& terms) {
+        if (by_account(command.pool)) bring_terms(claim, command, terms);
+    }
+    void claim_waits(uint32_t claim);
+    void claim_takes_slots(uint32_t claim);
+    void claim_leaves_slots(uint32_t claim, uint32_t first_slot);
+    void claim_ends(uint32_t claim);
+    void lease_begins(uint32_t claim, uint32_t lease);
+    // Returns the claim that stays behind it, or kNoRow.
+    uint32_t lease_ends(uint32_t lease) {
+        return by_account(state.leases[lease].pool) ? run_ends(lease) : kNoRow;
+    }
+    uint32_t run_ends(uint32_t lease);
+    void lease_shrinks(uint32_t lease);
+    [[nodiscard]] uint32_t claim_behind(uint32_t lease) const;
+    void assignments_end(uint32_t lease);
+    // move_slot() tells of both ends of a change.
+    void slot_leaves_state(uint32_t slot, const shm::PoolRow& pool, SlotState from, SlotState to) {
+        if (pool.order == shm::PoolOrder::kAccount) leave_state(slot, from, to);
+    }
+    void slot_enters_state(uint32_t slot, const shm::PoolRow& pool, SlotState from, SlotState to) {
+        if (pool.order == shm::PoolOrder::kAccount) enter_state(slot, from, to);
+    }
+    // The slot changes in what decides whether its lease may be taken.
+    template <class Change>
+    void slot_changes(uint32_t slot, const Change& change) {
+        const bool listed = by_account(state.slots[slot].pool) && list_slot(slot, false);
+        change();
+        if (listed) list_slot(slot, true);
+    }
+    // Slots of an ended lease, as far as they become idle at once; returns the first of the others.
+    uint32_t slots_come_back(uint32_t first, uint32_t except) {
+        const shm::PoolRow& pool = state.pools[state.slots[first].pool];
+        const bool listed =
+            pool.kind == shm::PoolKind::kCounted && by_account(state.slots[first].pool);
+        return listed ? idle_slots(first, except) : first;
+    }
+    // The claim that gets the slot when it would become idle, or kNoRow.
+    [[nodiscard]] uint32_t successor_of(uint32_t slot) const {
+        return by_account(state.slots[slot].pool) ? book->promised_to[slot] : kNoRow;
+    }
+    Reason slot_labels_come(const Announce& command);
+    void take_labels(uint32_t slot);
+    [[nodiscard]] bool could_use(uint32_t claim, uint32_t slot) const;
+    [[nodiscard]] bool provisions(uint32_t claim, uint32_t slot);
+    [[nodiscard]] bool takes_reports(uint32_t pool) const {
+        return by_account(pool) && state.pools[pool].kind == shm::PoolKind::kWorker;
+    }
+    // Where nothing waits, the claim that comes first is served first.
+    [[nodiscard]] bool serves_fresh(uint32_t pool) const {
+        return state.pools[pool].kind == shm::PoolKind::kCounted && !by_account(pool);
+    }
+
+    void open_account_turn();
+    void end_account_turn();
+
     // account_order.cpp
+    Reason take_terms(const Claim& command, TermRows* rows);
     Reason take_terms(const ClaimTerms& terms, uint32_t session, TermRows* rows);
     [[nodiscard]] uint32_t find_claim(uint64_t number) const;
     void bring_terms(uint32_t claim, const Claim& command, const TermRows& rows);
     void join_crowd(uint32_t claim);
     void leave_crowd(uint32_t claim);
-    void wait_by_account(uint32_t claim);
     void wait_in_crowd(uint32_t claim);
     void leave_waiting(uint32_t claim);
-    void leave_order(uint32_t claim);
     void forget_claim(uint32_t claim);
     void leave_session(uint32_t session);
     void join_stall(uint32_t slot);
@@ -519,14 +583,14 @@ struct Core::Parts {
     void settle_preemption(uint32_t claim, uint32_t victim, const Cost& cost);
     void begin_revoking(uint32_t lease, TimeNs grace_ns);
     void end_revoked(uint32_t lease);
-    bool hand_over(uint32_t slot);
     void give_promised(uint32_t slot);
     void hold_over(uint32_t slot);
     [[nodiscard]] bool holds_others_over(uint32_t pool, uint32_t slot) const;
     [[nodiscard]] bool is_held_over(uint32_t slot) const;
+    bool serve_successor(uint32_t slot);
+    void drop_successor(uint32_t slot);
     bool hand_over_held(uint32_t pool);
     void break_promise(uint32_t slot);
-    void void_promise(uint32_t slot);
 
     // reports.cpp
     void apply(const Report& report);
@@ -579,8 +643,6 @@ struct Core::Parts {
     bool time_out_assignments(uint32_t pool, TimeNs event_ns);
     void order_oldest_assignments(uint32_t pool);
     bool tell_pulled();
-    void open_account_turn();
-    void end_account_turn();
     bool forget_workers();
     [[nodiscard]] TimeNs next_forgotten();
     [[nodiscard]] TimeNs forgotten_at(const shm::SlotRow& slot) const;

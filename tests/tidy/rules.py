@@ -12,6 +12,7 @@ import subprocess
 
 LINES_MAX = 500
 LINES_NOTED = 400
+ORDERS_ALLOWED = ("broker/core/match/", "broker/core/ledger/", "broker/core/recovery/", "broker/core/parts.hpp")
 FOLDER_MAX = 40  # sources
 PRODUCT = ("shm/", "schemas/", "broker/", "clientlib/", "demo/")
 
@@ -145,6 +146,13 @@ def from_root(tree, name):
     return (name.endswith("_generated.h") or (tree.root / name).is_file() or
             (tree.root / "clientlib" / name).is_file() or
             (tree.root / "clientlib/include" / name).is_file())
+
+
+def orders(tree):
+    """What orders a pool is asked behind the matcher's hooks, and in none of the rules."""
+    return [f"{path}:{number}: asks what orders a pool" for path in tree.sources()
+            if path.startswith("broker/core/") and not path.startswith(ORDERS_ALLOWED)
+            for number, line in enumerate(tree.lines(path), 1) if re.search(r"\bby_account\(", line)]
 
 
 def lengths(tree):
@@ -281,5 +289,5 @@ def patches(tree):
     return broken
 
 
-RULES = [heads, layers, lengths, folders, names, machine_paths, sleeps, references, code_map, leftovers, formatting,
-         patches]
+RULES = [heads, layers, orders, lengths, folders, names, machine_paths, sleeps, references, code_map, leftovers,
+         formatting, patches]

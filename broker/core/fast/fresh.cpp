@@ -15,10 +15,9 @@
 namespace dibs::core {
 
 bool Core::Parts::may_stay_fresh(const Claim& command) const {
-    return state.pools[command.pool].kind == shm::PoolKind::kCounted &&
-           backlog.head(command.pool) == kNoRow && command.payload.empty() &&
-           !key_given(command.key.data()) && !command.brings_its_time() &&
-           command.deadline_ns == kNever && fresh.size() < kFreshMax;
+    return serves_fresh(command.pool) && backlog.head(command.pool) == kNoRow &&
+           command.payload.empty() && !key_given(command.key.data()) &&
+           !command.brings_its_time() && command.deadline_ns == kNever && fresh.size() < kFreshMax;
 }
 
 Claim FreshClaim::command() const {
@@ -59,6 +58,7 @@ void Core::Parts::stay_fresh(const Claim& command, uint64_t number) {
     list.tail = place;
     ++list.count;
     tags[command.session][command.tag] = kTagFresh | place;
+    touch(command.pool);
 }
 
 void Core::Parts::serve_fresh(uint32_t pool) {
@@ -80,7 +80,7 @@ void Core::Parts::serve_fresh(uint32_t pool) {
                   take_idle(pool, claim.units, SlotState::kLeased));
     }
     for (uint32_t place = list.head; place != kNoRow; place = fresh[place].next) {
-        accept(fresh[place].command(), fresh[place].number, nullptr);
+        accept(fresh[place].command(), fresh[place].number, {});
     }
     list = {};
 }
@@ -91,7 +91,7 @@ void Core::Parts::settle_fresh() {
         const FreshClaim& claim = fresh[place];
         if (fresh_of_pool[claim.pool].count == 0) continue;
         if (tags[claim.session][claim.tag] != (kTagFresh | place)) continue;
-        accept(claim.command(), claim.number, nullptr);
+        accept(claim.command(), claim.number, {});
     }
     for (FreshList& list : fresh_of_pool)
         list = {};

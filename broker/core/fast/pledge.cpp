@@ -41,8 +41,8 @@ bool Core::foresee_next(const Claim& command, Foreseen* seen) const {
     const State& state = parts.state;
     uint64_t other = 0;
     if (command.units != 1 || !parts.nothing_goes_on() ||
-        parts.claim_refusal(command, &other) != Reason::kOk || parts.by_account(command.pool) ||
-        !parts.may_stay_fresh(command) || !parts.servable(command.pool, 1)) {
+        parts.claim_refusal(command, &other) != Reason::kOk || !parts.may_stay_fresh(command) ||
+        !parts.servable(command.pool, 1)) {
         return false;
     }
     const shm::PoolRow& pool = state.pools[command.pool];

@@ -225,16 +225,14 @@ void Core::Parts::end_revoked(uint32_t row) {
     end_lease(row, Reason::kRevoked, Tell::kHolder, false, kNoRow, again);
 }
 
-// A promised slot would become idle: the claim gets it. False if it is not promised, or lacks by
-// now a label that the claim must have, or that claim's deadline has passed: then its timer ends it
-// in this turn.
-bool Core::Parts::hand_over(uint32_t slot) {
+// A slot would become idle: its successor gets it. False if it lacks by now a label that the claim
+// must have, or that claim's deadline has passed: then its timer ends it in this turn.
+bool Core::Parts::serve_successor(uint32_t slot) {
     const uint32_t claim = book->promised_to[slot];
-    if (claim == kNoRow) return false;
     const shm::ClaimRow& row = state.claims[claim];
     if (now_ns > row.deadline_ns ||
         !book->labels.covers(state.slots[slot].label_set, row.label_set)) {
-        void_promise(slot);
+        drop_successor(slot);
         return false;
     }
     // A claim that is held over already comes first, when the pool is passed.
@@ -281,7 +279,7 @@ bool Core::Parts::is_held_over(uint32_t row) const {
     const shm::SlotRow& slot = state.slots[row];
     return slot.state == SlotState::kRecovering && slot.holder == kNoRow &&
            (slot.flags & shm::SlotFlag::kSaidReady) != 0 && (slot.flags & kStops) == 0 &&
-           by_account(slot.pool) && book->promised_to[row] != kNoRow;
+           successor_of(row) != kNoRow;
 }
 
 bool Core::Parts::holds_others_over(uint32_t pool, uint32_t slot) const {
@@ -329,8 +327,8 @@ void Core::Parts::break_promise(uint32_t slot) {
 
 // The slot goes before the claim has it: the claim waits again. The previous run has ended, and the
 // next claim for the slot has nothing aborted for it.
-void Core::Parts::void_promise(uint32_t slot) {
-    const uint32_t row = book->promised_to[slot];
+void Core::Parts::drop_successor(uint32_t slot) {
+    const uint32_t row = successor_of(slot);
     if (row == kNoRow) return;
     break_promise(slot);
     const shm::SlotRow& left = state.slots[slot];

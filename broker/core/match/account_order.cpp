@@ -76,6 +76,17 @@ Reason Core::Parts::take_terms(const ClaimTerms& terms, uint32_t session, TermRo
     return is_new && rows->account == kNoRow ? Reason::kTablesFull : Reason::kOk;
 }
 
+// Of a claim that comes.
+Reason Core::Parts::take_terms(const Claim& command, TermRows* rows) {
+    static constexpr ClaimTerms kNone{};
+    const ClaimTerms& terms = command.terms != nullptr ? *command.terms : kNone;
+    const Reason reason = take_terms(terms, command.session, rows);
+    // New labels have taken their part of the arena by now.
+    if (reason != Reason::kOk || arena.has_room(command.payload.size())) return reason;
+    release_account(rows->account);
+    return Reason::kArenaFull;
+}
+
 void Core::Parts::join_crowd(uint32_t row) {
     const shm::ClaimRow& claim = state.claims[row];
     const uint32_t crowd = book->crowd_for(
@@ -127,8 +138,6 @@ void Core::Parts::bring_terms(uint32_t row, const Claim& command, const TermRows
     static constexpr ClaimTerms kNone{};
     const ClaimTerms& terms = command.terms != nullptr ? *command.terms : kNone;
     shm::ClaimRow& claim = edit.row(state.claims[row], kClaimRunLines);
-    shm::PoolRow& pool = edit.row(state.pools[claim.pool], kPoolStates);
-    put(pool.accepted_total, pool.accepted_total + 1);
     put(claim.account, rows.account);
     put(claim.label_set, rows.base);
     put(claim.preferred_set, rows.preferred);
@@ -141,26 +150,6 @@ void Core::Parts::bring_terms(uint32_t row, const Claim& command, const TermRows
     put(claim.lease, kNoRow);
     book->claim_by_number.insert(number_hash(claim.arrival), row);
     join_crowd(row);
-}
-
-// Into its crowd; while a pass runs over the pool, when that has ended: it has no class in it.
-void Core::Parts::wait_by_account(uint32_t row) {
-    if (book->pass.pool == state.claims[row].pool) {
-        book->come_back.push_back(row);
-    } else {
-        wait_in_crowd(row);
-    }
-}
-
-// A claim is about to end. One that confirms has left its slots before.
-void Core::Parts::leave_order(uint32_t row) {
-    const shm::ClaimRow& claim = state.claims[row];
-    if (claim.state == shm::ClaimState::kWaiting) leave_waiting(row);
-    if (claim.state != shm::ClaimState::kPromised) return;
-    const uint32_t slot = claim.first_slot;
-    const bool is_ready = is_held_over(slot);
-    break_promise(slot);
-    if (is_ready) make_idle(slot);
 }
 
 // A claim's row is about to be freed.
@@ -270,7 +259,6 @@ void Core::Parts::leave_idle(uint32_t row) {
     if (stall.idle.head == kNoRow) book->mark_idle(stall);
 }
 
-// move_slot() tells of both ends of a change.
 void Core::Parts::leave_state(uint32_t row, SlotState from, SlotState to) {
     if (from == SlotState::kLeased) leave_leased(row);
     if (from == SlotState::kIdle) leave_idle(row);

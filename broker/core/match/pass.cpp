@@ -133,7 +133,7 @@ void Core::Parts::reserve(uint32_t row) {
     ++confirming_total;
     put(pool.unconfirmed, pool.unconfirmed + claim.units);
     timers.set(TimerKind::kReservation, row, claim.reserved_until_ns, claim.arrival);
-    if (by_account(claim.pool)) occupy(row, claim.first_slot, 1);
+    claim_takes_slots(row);
     for (uint32_t slot = claim.first_slot; slot != kNoRow;) {
         shm::SlotRow& taken = edit.row(state.slots[slot], 1);
         put(taken.holder, row);
@@ -155,7 +155,7 @@ void Core::Parts::reserve(uint32_t row) {
         assign.slot_number = taken.number;
         assign.room = taken.room;
         assign.value = row;  // the claim's row: its payload is still there
-        assign.provision = by_account(claim.pool) && lacks_preferred(row, slot);
+        assign.provision = provisions(row, slot);
         slot = taken.holder_next;
     }
 }

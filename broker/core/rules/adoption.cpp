@@ -38,8 +38,9 @@ void Core::Parts::apply(const Adopt& command) {
     put(lease.user_data, command.user_data);
     put(lease.room, command.room);
     put(lease.room_lines, command.room_lines);
-    if (by_account(lease.pool)) {  // where it may have to wait again, and then it is the adopter's
-        shm::ClaimRow& claim = edit.row(state.claims[book->claim_of_lease[row]], kClaimRunLines);
+    // Its claim may have to wait again, and then it is the adopter's.
+    if (const uint32_t behind = claim_behind(row); behind != kNoRow) {
+        shm::ClaimRow& claim = edit.row(state.claims[behind], kClaimRunLines);
         drop_arena(claim.session, claim.payload_size);
         hold_arena(command.session, claim.payload_size);
         put(claim.session, command.session);

@@ -49,15 +49,10 @@ void Core::Parts::apply(const Announce& command) {
     const auto refuse = [&](Reason reason) { result(command.session, command.user_data, reason); };
     if (command.refusal != Reason::kOk) return refuse(command.refusal);
     if (!pool_lives(command.pool)) return refuse(Reason::kUnknownPool);
+    news_of(command.pool);
     const uint32_t existing = find_name(command.pool, command.name);
     Reason reason = announce_refusal(command, existing);
-    if (reason == Reason::kOk && by_account(command.pool)) {
-        reason = intern_announced(command.labels);
-        // New labels have taken their part of the arena by now.
-        if (reason == Reason::kOk && !arena.has_room(command.attributes.size())) {
-            reason = Reason::kArenaFull;
-        }
-    }
+    if (reason == Reason::kOk) reason = slot_labels_come(command);
     if (reason != Reason::kOk) return refuse(reason);
     const bool again = existing != kNoRow;
     const uint32_t row = again ? existing : make_slot(command.pool);
@@ -96,8 +91,6 @@ void Core::Parts::apply(const Announce& command) {
 
 // What an announcement brings and a repeated one replaces.
 void Core::Parts::fill_announced(uint32_t row, const Announce& command) {
-    const bool listed = by_account(command.pool) && list_slot(row, false);
-    if (by_account(command.pool)) relabel(row, book->announced_set);
     shm::SlotRow& slot = edit.row(state.slots[row], 1U << 1U);
     const uint32_t chain = arena.store(bytes_of(command.attributes));
     drop_arena(slot.session, slot.attributes_size);
@@ -108,9 +101,11 @@ void Core::Parts::fill_announced(uint32_t row, const Announce& command) {
     put(slot.worker_tag, command.worker_tag);
     uint32_t flags = slot.flags & ~uint32_t{SlotFlag::kProtected};
     if (command.is_protected || is_drained(slot)) flags |= SlotFlag::kProtected;
-    put(slot.flags, flags);
-    qualify(row, command.labels);
-    if (listed) list_slot(row, true);
+    slot_changes(row, [&] {
+        take_labels(row);
+        put(slot.flags, flags);
+        qualify(row, command.labels);
+    });
 }
 
 // A slot that is reserved for a claim has lost a label that this one must have: nothing is granted
@@ -118,9 +113,8 @@ void Core::Parts::fill_announced(uint32_t row, const Announce& command) {
 bool Core::Parts::leave_unfit_claim(uint32_t row) {
     const shm::SlotRow& slot = state.slots[row];
     const bool reserved = slot.state == SlotState::kReserved && !is_kept(slot);
-    if (!reserved || !by_account(slot.pool)) return false;
+    if (!reserved || could_use(slot.holder, row)) return false;
     const uint32_t claim = slot.holder;
-    if (book->labels.covers(slot.label_set, state.claims[claim].label_set)) return false;
     const uint32_t first = unreserve(claim);
     wait_again(claim);
     give_back_chain(first, false, false, kNoRow);

@@ -89,27 +89,17 @@ void Core::Parts::apply(const Claim& command) {
         return reject_unaccepted(command, number, reason, other);
     }
     TermRows terms;
-    if (by_account(command.pool)) {
-        static constexpr ClaimTerms kNone{};
-        const ClaimTerms& given = command.terms != nullptr ? *command.terms : kNone;
-        Reason reason = take_terms(given, command.session, &terms);
-        // New labels have taken their part of the arena by now.
-        if (reason == Reason::kOk && !arena.has_room(command.payload.size())) {
-            release_account(terms.account);
-            reason = Reason::kArenaFull;
-        }
-        if (reason != Reason::kOk) return reject_unaccepted(command, number, reason, 0);
-        return accept(command, number, &terms);
+    if (const Reason reason = claim_comes(command, &terms); reason != Reason::kOk) {
+        return reject_unaccepted(command, number, reason, 0);
     }
     shm::PoolRow& pool = edit.row(state.pools[command.pool], kPoolStates);
     put(pool.accepted_total, pool.accepted_total + 1);
-    touch(command.pool);
     if (may_stay_fresh(command)) return stay_fresh(command, number);
-    accept(command, number, nullptr);
+    accept(command, number, terms);
 }
 
 // An accepted claim gets its row and waits for the pass.
-void Core::Parts::accept(const Claim& command, uint64_t number, const TermRows* terms) {
+void Core::Parts::accept(const Claim& command, uint64_t number, const TermRows& terms) {
     const uint32_t row = take_claim_row();
     shm::ClaimRow& claim = edit.fresh_row(state.claims[row]);
     const shm::PoolRow& pool = state.pools[command.pool];
@@ -146,7 +136,7 @@ void Core::Parts::accept(const Claim& command, uint64_t number, const TermRows* 
     put(session.claims, session.claims + 1);
     tags[command.session][command.tag] = row;
     add_key(command.session, claim.key, row);
-    if (terms != nullptr) bring_terms(row, command, *terms);
+    claim_accepted(row, command, terms);
     backlog.forget_seat(command.pool, row);
     wait_in_backlog(row);
 }
@@ -179,7 +169,7 @@ void Core::Parts::wait_in_backlog(uint32_t row) {
     last_seated = row;
     if ((claim.flags & kImpatient) != 0) impatient.push_back(row);
     touch(claim.pool);
-    if (by_account(claim.pool)) wait_by_account(row);
+    claim_waits(row);
 }
 
 uint32_t Core::Parts::unreserve(uint32_t row) {
@@ -193,7 +183,7 @@ uint32_t Core::Parts::unreserve(uint32_t row) {
     timers.remove(TimerKind::kReservation, row);
     lease_row_comes();
     --confirming_total;
-    if (by_account(claim.pool)) occupy(row, first, -1);
+    claim_leaves_slots(row, first);
     touch(claim.pool);
     return first;
 }
@@ -223,7 +213,7 @@ void Core::Parts::name_holder(Decision* decision, uint32_t pool) const {
 void Core::Parts::end_claim(
     uint32_t row, Outcome outcome, Reason reason, uint64_t value, bool tell) {
     const shm::ClaimRow& claim = state.claims[row];
-    if (by_account(claim.pool)) leave_order(row);
+    claim_ends(row);
     const bool waited = claim.state == ClaimState::kWaiting || claim.state == ClaimState::kPromised;
     shm::PoolRow& pool = edit.row(state.pools[claim.pool], kPoolTotals);
     if (waited) {
@@ -256,7 +246,6 @@ void Core::Parts::end_claim(
     drop_arena(claim.session, claim.payload_size);
     arena.free(claim.payload, claim.payload_size);
     touch(claim.pool);
-    if (by_account(claim.pool)) forget_claim(row);
     free_claim_row(row);
 }
 

@@ -64,21 +64,16 @@ void Core::Parts::stay_uncollected(uint32_t row) {
 }
 
 void Core::Parts::kill_holder(uint32_t row) {
-    // It goes on paying, but is no candidate for preemption any more.
-    const bool listed =
-        by_account(state.leases[row].pool) && list_slot(state.leases[row].first_slot, false);
     shm::LeaseRow& lease = edit.row(state.leases[row], 1);
     shm::PoolRow& pool = edit.row(state.pools[lease.pool], kPoolStates);
-    put(lease.state, LeaseState::kKilling);
-    if (listed) list_lease(row, true);
+    // It goes on paying, but is no candidate for preemption any more.
+    slot_changes(lease.first_slot, [&] { put(lease.state, LeaseState::kKilling); });
     put(pool.kills_total, pool.kills_total + 1);
     timers.remove(TimerKind::kLease, row);
     tell_of_lease(DecisionKind::kKill, row);
-    const bool reported = by_account(lease.pool) && pool.kind == shm::PoolKind::kWorker;
-    for (uint32_t slot = lease.first_slot; slot != kNoRow; slot = state.slots[slot].holder_next) {
-        if (reported) assignment_ends(slot);
+    assignments_end(row);
+    for (uint32_t slot = lease.first_slot; slot != kNoRow; slot = state.slots[slot].holder_next)
         move_slot(slot, SlotState::kRecovering);
-    }
 }
 
 void Core::Parts::apply(const KillFailed& command) {
@@ -101,7 +96,7 @@ void Core::Parts::take_off_lease(uint32_t row) {
         return end_lease(holder, Reason::kWorkerLost, Tell::kHolder, false, row);
     }
     const uint32_t next = state.slots[row].holder_next;
-    if (by_account(killing.pool)) end_strictly(holder);  // what it pays is counted in whole leases
+    lease_shrinks(holder);
     shm::LeaseRow& lease = edit.row(killing, 1);
     put(lease.units, lease.units - 1);
     uint32_t before = lease.first_slot;

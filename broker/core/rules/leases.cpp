@@ -111,22 +111,7 @@ uint32_t Core::Parts::grant(uint32_t claim_row, uint32_t first_slot) {
         remove_key(claim.session, claim.key, claim_row);
         add_key(claim.session, lease.key, row | kTagLease);
     }
-    if (by_account(claim.pool)) {
-        Decision& granted = decisions.back();
-        granted.has_class = true;
-        granted.to_class = claim.account_class;
-        const bool prefers = claim.preferred_set != kNoRow;
-        for (uint32_t slot = first_slot; prefers && slot != kNoRow;
-             slot = state.slots[slot].holder_next) {
-            granted.provision = granted.provision || lacks_preferred(claim_row, slot);
-        }
-        book->note_grant(row);
-        begin_run(claim_row, row);
-        return row;
-    }
-    drop_arena(claim.session, claim.payload_size);
-    arena.free(claim.payload, claim.payload_size);
-    free_claim_row(claim_row);
+    lease_begins(claim_row, row);
     return row;
 }
 
@@ -249,15 +234,7 @@ void Core::Parts::end_lease(
     uint32_t row, Reason reason, Tell tell, bool broken, uint32_t except, bool again) {
     const shm::LeaseRow& lease = state.leases[row];
     const uint32_t first = lease.first_slot;
-    const bool has_run = by_account(lease.pool);
-    const uint32_t claim = has_run ? book->claim_of_lease[row] : kNoRow;
-    if (has_run) {
-        end_run(row);
-        touch(lease.pool);  // its slots may stay where they are: recovering
-        const bool asked = state.pools[lease.pool].kind == shm::PoolKind::kWorker;
-        for (uint32_t slot = first; asked && slot != kNoRow; slot = state.slots[slot].holder_next)
-            assignment_ends(slot);
-    }
+    const uint32_t claim = lease_ends(row);
     if (tell == Tell::kHolder) {
         tell_lease_end(row, reason);
         if (again) {
@@ -276,7 +253,7 @@ void Core::Parts::end_lease(
     shm::SessionRow& session = edit.row(state.sessions[lease.session], 1);
     put(session.leases, session.leases - 1);
     free_lease_row(row);
-    if (has_run) after_run(claim, again);
+    if (claim != kNoRow) after_run(claim, again);
     give_back_chain(first, true, broken, except);
 }
 

@@ -172,7 +172,7 @@ uint32_t Core::Parts::set_pool(const PoolConfig& config, std::string* why) {
         config.account_expiry_ns == 0 ? kAccountExpiryDefault : config.account_expiry_ns;
     const bool watches_anew = !is_new && pool.account_expiry_ns != account_expiry_ns;
     put(pool.account_expiry_ns, account_expiry_ns);
-    if (watches_anew && by_account(row) && pool.kind == PoolKind::kWorker) watch_all_reported(row);
+    if (watches_anew && takes_reports(row)) watch_all_reported(row);
     put(pool.request_age_max_ns, config.request_age_max_ns);
     put(pool.queue_timeout_ns, config.queue_timeout_ns);
     config.required_label.copy(pool.required_label, sizeof(pool.required_label));
@@ -243,9 +243,9 @@ void Core::Parts::readmit_leaving(uint32_t row, std::vector<bool>* there) {
         if (slot.number - pool.number_next >= there->size()) continue;
         there->at(slot.number - pool.number_next) = true;
         if ((slot.flags & shm::SlotFlag::kDraining) == 0) continue;
-        const bool listed = by_account(row) && list_slot(slot_row, false);
-        put(edit.row(slot, 1).flags, slot.flags & ~uint32_t{shm::SlotFlag::kDraining});
-        if (listed) list_slot(slot_row, true);
+        slot_changes(slot_row, [&] {
+            put(edit.row(slot, 1).flags, slot.flags & ~uint32_t{shm::SlotFlag::kDraining});
+        });
     }
 }
 

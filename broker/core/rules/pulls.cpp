@@ -1,7 +1,6 @@
 // broker/core/rules/pulls.cpp -- serves workers that pull, and times out workers and assignments.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <utility>
 
 #include "broker/core/parts.hpp"
 
@@ -100,42 +99,6 @@ bool Core::Parts::forget_workers() {
     }
     forgetting = false;
     return true;
-}
-
-// Accounts and reported workers are brought up to date before a turn's commands. Pools ordered by
-// account with waiting claims or runs are looked at, unless that cannot lead to anything.
-void Core::Parts::open_account_turn() {
-    if (!passes_again) book->begin_turn();
-    // A balance above its cap falls in steps, one for each turn: its crossing cannot be computed in
-    // advance.
-    if (now_ns >= book->crossing_ns || !book->above.empty()) book->crossing_known = false;
-    step_accounts();
-    book->looks = book->has_changed || !book->crossing_known;
-    book->has_changed = false;
-    if (book->looks) wake_account_pools();
-    forget_workers();
-}
-
-// After the pass: one that has changed nothing need not be repeated before the next crossing.
-void Core::Parts::end_account_turn() {
-    book->is_passing = false;
-    if (book->lacks_room && arena.will_have_room(sizeof(Cost))) {
-        book->lacks_room = false;
-        account_news();
-        wake_account_pools();  // account_news() wakes no pool if there was news before
-    }
-    if (std::exchange(book->has_refunded, false)) {
-        for (uint32_t pool = 0; pool < state.counters->pools; ++pool) {
-            if (by_account(pool) && state.pools[pool].waiting != 0) dirty.add(pool);
-        }
-    }
-    if (book->is_deferred) {  // to the next turn, not to another pass of this one
-        book->has_changed = true;
-        book->crossing_known = false;
-    }
-    if (book->has_changed) return;
-    if (book->looks) (void)next_crossing();
-    book->looked_ns = now_ns;
 }
 
 void Core::Parts::apply(const Pull& command) {

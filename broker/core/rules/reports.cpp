@@ -15,9 +15,7 @@ namespace SlotFlag = shm::SlotFlag;
 
 Reason Core::Parts::report_refusal(uint32_t pool, std::string_view worker) const {
     if (!pool_lives(pool)) return Reason::kUnknownPool;
-    if (!by_account(pool) || state.pools[pool].kind != shm::PoolKind::kWorker) {
-        return Reason::kState;
-    }
+    if (!takes_reports(pool)) return Reason::kState;
     if (worker.empty() || worker.size() > shm::kNameMax) return Reason::kMalformed;
     return Reason::kOk;
 }
@@ -231,7 +229,7 @@ void Core::Parts::drop_run(uint32_t claim, Reason reason, bool again) {
         slots.push_back(slot);
     }
     for (const uint32_t slot : slots)
-        void_promise(slot);
+        drop_successor(slot);
     if (state.leases[lease].mode == shm::ExpiryMode::kStrict) {
         end_strictly(lease);
     } else {

@@ -67,7 +67,7 @@ void Core::Parts::move_slot(uint32_t row, SlotState to) {
     const SlotState from = slot.state;
     const unsigned lines = is_hot(from) && is_hot(to) ? kPoolHot : kPoolStates;
     shm::PoolRow& pool = edit.row(state.pools[slot.pool], lines);
-    if (pool.order == shm::PoolOrder::kAccount) leave_state(row, from, to);
+    slot_leaves_state(row, pool, from, to);
     if (from == SlotState::kIdle) {
         const bool is_head = pool.ready_head == row;
         if (is_head) {
@@ -106,7 +106,7 @@ void Core::Parts::move_slot(uint32_t row, SlotState to) {
         }
         put(pool.ready_tail, row);
     }
-    if (pool.order == shm::PoolOrder::kAccount) enter_state(row, from, to);
+    slot_enters_state(row, pool, from, to);
     touch(slot.pool);
 }
 
@@ -119,11 +119,11 @@ void Core::Parts::make_idle(uint32_t row) {
         static_cast<uint8_t>(slot.flags & (SlotFlag::kProtected | SlotFlag::kUnqualified));
     if (stops == 0) {
         put(slot.flags, 0);
-        if (by_account(slot.pool) && hand_over(row)) return;
+        if (successor_of(row) != kNoRow && serve_successor(row)) return;
         return move_slot(row, SlotState::kIdle);
     }
     put(slot.flags, stops | SlotFlag::kSaidReady);
-    if (by_account(slot.pool)) void_promise(row);  // its return time is unknown
+    drop_successor(row);  // its return time is unknown
     recover(row);
     shm::PoolRow& pool = edit.row(state.pools[slot.pool], kPoolTotals);
     uint32_t& count =
@@ -154,8 +154,7 @@ void Core::Parts::give_back(uint32_t row, bool confirmed, bool broken) {
     const shm::PoolRow& pool = state.pools[slot.pool];
     const bool release_is_ready = (pool.flags & shm::PoolFlag::kReleaseIsReady) != 0;
     // A reported worker learns of its next claim when it asks: there is no worker to clean up for.
-    const bool promised =
-        by_account(slot.pool) && slot.session == kNoRow && book->promised_to[row] != kNoRow;
+    const bool promised = slot.session == kNoRow && successor_of(row) != kNoRow;
     const bool said_idle = (slot.flags & SlotFlag::kSaidReady) != 0;  // while its holder was killed
     if (promised || said_idle || pool.kind == shm::PoolKind::kCounted ||
         (release_is_ready && confirmed && !broken)) {
@@ -171,11 +170,8 @@ void Core::Parts::give_back(uint32_t row, bool confirmed, bool broken) {
 
 void Core::Parts::give_back_chain(uint32_t first, bool confirmed, bool broken, uint32_t except) {
     for (uint32_t row = first; row != kNoRow;) {
-        const shm::PoolRow& pool = state.pools[state.slots[row].pool];
-        if (pool.kind == shm::PoolKind::kCounted && pool.order == shm::PoolOrder::kAccount) {
-            row = idle_slots(row, except);
-            if (row == kNoRow) return;
-        }
+        row = slots_come_back(row, except);
+        if (row == kNoRow) return;
         const shm::SlotRow& slot = state.slots[row];
         const uint32_t next = slot.holder_next;
         const bool said = confirmed || (slot.flags & SlotFlag::kConfirmed) != 0;
@@ -197,7 +193,7 @@ void Core::Parts::remove_slot(uint32_t row) {
     }
     kept_slots.remove(TimerKind::kKept, row);
     if (is_drained(slot)) count_drained(row, false);
-    if (by_account(slot.pool)) void_promise(row);
+    drop_successor(row);
     if (slot.session != kNoRow) {
         session_slots.remove(slot.session, row);
         shm::SessionRow& session = edit.row(state.sessions[slot.session], 1);

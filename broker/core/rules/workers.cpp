@@ -24,7 +24,7 @@ void Core::Parts::apply(const WorkerWord& word) {
     if (!allowed(word, row)) return refuse(Reason::kState);
     if (word.answer.size() > state.pools[slot.pool].answer_max) return refuse(Reason::kPayload);
     refuse(Reason::kOk);
-    if (by_account(slot.pool)) account_news();
+    news_of(slot.pool);
     switch (word.kind) {
         case Kind::kReady:
             return say_ready(row);
@@ -184,20 +184,14 @@ void Core::Parts::say_done(uint32_t row, const WorkerWord& word) {
 void Core::Parts::say_withdraw(uint32_t row) {
     shm::SlotRow& slot = edit.row(state.slots[row], 1);
     if (slot.holder == kNoRow) return remove_slot(row);
-    const bool listed = by_account(slot.pool) && list_slot(row, false);
-    put(slot.flags, slot.flags | SlotFlag::kDraining);
-    if (listed) list_slot(row, true);
+    slot_changes(row, [&] { put(slot.flags, slot.flags | SlotFlag::kDraining); });
 }
 
 void Core::Parts::protect(uint32_t row, bool on) {
     shm::SlotRow& slot = edit.row(state.slots[row], 1);
-    const bool listed = by_account(slot.pool) && list_slot(row, false);
-    if (on || is_drained(slot)) {
-        put(slot.flags, slot.flags | SlotFlag::kProtected);
-    } else {
-        put(slot.flags, slot.flags & ~uint32_t{SlotFlag::kProtected});
-    }
-    if (listed) list_slot(row, true);
+    const uint32_t mark = on || is_drained(slot) ? uint32_t{SlotFlag::kProtected} : 0;
+    slot_changes(row,
+                 [&] { put(slot.flags, (slot.flags & ~uint32_t{SlotFlag::kProtected}) | mark); });
     readmit(row);
 }
 
@@ -210,7 +204,7 @@ void Core::Parts::readmit(uint32_t row) {
         move_slot(row, SlotState::kRecovering);
     } else if ((slot.flags & SlotFlag::kSaidReady) != 0) {
         if (!stopped) return make_idle(row);
-        if (by_account(slot.pool)) void_promise(row);  // it was held over
+        drop_successor(row);  // it was held over
     } else if (slot.state == SlotState::kLeased) {
         touch(slot.pool);  // to collect its lease may be worth while now
     }

@@ -1,0 +1,148 @@
+// broker/core/match/matcher.cpp -- lets claims, leases and slots enter and leave the matcher.
+//
+// The rules call these at each event of a claim's, lease's or slot's life and never ask what orders
+// the pool: that is asked here. Of a pool in order of arrival the backlog and the ready queue say
+// all; of one ordered by account the book is kept.
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include "broker/core/parts.hpp"
+
+namespace dibs::core {
+
+// Into its crowd; while a pass runs over the pool, when that has ended: it has no class in it.
+void Core::Parts::claim_waits(uint32_t row) {
+    const uint32_t pool = state.claims[row].pool;
+    if (!by_account(pool)) return;
+    if (book->pass.pool != pool) return wait_in_crowd(row);
+    book->come_back.push_back(row);
+}
+
+// Chosen, or promised, slots count as held.
+void Core::Parts::claim_takes_slots(uint32_t row) {
+    const shm::ClaimRow& claim = state.claims[row];
+    if (by_account(claim.pool)) occupy(row, claim.first_slot, 1);
+}
+
+void Core::Parts::claim_leaves_slots(uint32_t row, uint32_t first_slot) {
+    if (by_account(state.claims[row].pool)) occupy(row, first_slot, -1);
+}
+
+// Its row is about to be freed. One that confirms has left its slots before.
+void Core::Parts::claim_ends(uint32_t row) {
+    const shm::ClaimRow& claim = state.claims[row];
+    if (!by_account(claim.pool)) return;
+    if (claim.state == shm::ClaimState::kWaiting) leave_waiting(row);
+    if (claim.state == shm::ClaimState::kPromised) {
+        const uint32_t slot = claim.first_slot;
+        const bool is_ready = is_held_over(slot);
+        break_promise(slot);
+        if (is_ready) make_idle(slot);
+    }
+    forget_claim(row);
+}
+
+// Of the grant that has just been decided. The claim's row stays behind a lease that may be taken.
+void Core::Parts::lease_begins(uint32_t claim_row, uint32_t lease) {
+    const shm::ClaimRow& claim = state.claims[claim_row];
+    if (!by_account(claim.pool)) {
+        drop_arena(claim.session, claim.payload_size);
+        arena.free(claim.payload, claim.payload_size);
+        return free_claim_row(claim_row);
+    }
+    Decision& granted = decisions.back();
+    granted.has_class = true;
+    granted.to_class = claim.account_class;
+    const bool prefers = claim.preferred_set != kNoRow;
+    for (uint32_t slot = state.leases[lease].first_slot; prefers && slot != kNoRow;
+         slot = state.slots[slot].holder_next) {
+        granted.provision = granted.provision || lacks_preferred(claim_row, slot);
+    }
+    book->note_grant(lease);
+    begin_run(claim_row, lease);
+}
+
+uint32_t Core::Parts::run_ends(uint32_t lease) {
+    end_run(lease);
+    touch(state.leases[lease].pool);  // its slots may stay where they are: recovering
+    assignments_end(lease);
+    return book->claim_of_lease[lease];
+}
+
+// A lease whose holder is being killed loses a slot: what it pays is counted in whole leases.
+void Core::Parts::lease_shrinks(uint32_t lease) {
+    if (by_account(state.leases[lease].pool)) end_strictly(lease);
+}
+
+uint32_t Core::Parts::claim_behind(uint32_t lease) const {
+    return by_account(state.leases[lease].pool) ? book->claim_of_lease[lease] : kNoRow;
+}
+
+void Core::Parts::assignments_end(uint32_t row) {
+    const shm::LeaseRow& lease = state.leases[row];
+    if (!takes_reports(lease.pool)) return;
+    for (uint32_t slot = lease.first_slot; slot != kNoRow; slot = state.slots[slot].holder_next)
+        assignment_ends(slot);
+}
+
+// kOk: take_labels() gives them to the slot.
+Reason Core::Parts::slot_labels_come(const Announce& command) {
+    if (!by_account(command.pool)) return Reason::kOk;
+    const Reason reason = intern_announced(command.labels);
+    if (reason != Reason::kOk) return reason;
+    // New labels have taken their part of the arena by now.
+    return arena.has_room(command.attributes.size()) ? Reason::kOk : Reason::kArenaFull;
+}
+
+void Core::Parts::take_labels(uint32_t slot) {
+    if (by_account(state.slots[slot].pool)) relabel(slot, book->announced_set);
+}
+
+// The slot has the labels that the claim must have.
+bool Core::Parts::could_use(uint32_t claim, uint32_t slot) const {
+    return !by_account(state.slots[slot].pool) ||
+           book->labels.covers(state.slots[slot].label_set, state.claims[claim].label_set);
+}
+
+// The slot's worker must bring about a label that the claim prefers.
+bool Core::Parts::provisions(uint32_t claim, uint32_t slot) {
+    return by_account(state.slots[slot].pool) && lacks_preferred(claim, slot);
+}
+
+// Accounts and reported workers are brought up to date before a turn's commands. Pools ordered by
+// account with waiting claims or runs are looked at, unless that cannot lead to anything.
+void Core::Parts::open_account_turn() {
+    if (!passes_again) book->begin_turn();
+    // A balance above its cap falls in steps, one for each turn: its crossing cannot be computed in
+    // advance.
+    if (now_ns >= book->crossing_ns || !book->above.empty()) book->crossing_known = false;
+    step_accounts();
+    book->looks = book->has_changed || !book->crossing_known;
+    book->has_changed = false;
+    if (book->looks) wake_account_pools();
+    forget_workers();
+}
+
+// After the pass: one that has changed nothing need not be repeated before the next crossing.
+void Core::Parts::end_account_turn() {
+    book->is_passing = false;
+    if (book->lacks_room && arena.will_have_room(sizeof(Cost))) {
+        book->lacks_room = false;
+        account_news();
+        wake_account_pools();  // account_news() wakes no pool if there was news before
+    }
+    if (std::exchange(book->has_refunded, false)) {
+        for (uint32_t pool = 0; pool < state.counters->pools; ++pool) {
+            if (by_account(pool) && state.pools[pool].waiting != 0) dirty.add(pool);
+        }
+    }
+    if (book->is_deferred) {  // to the next turn, not to another pass of this one
+        book->has_changed = true;
+        book->crossing_known = false;
+    }
+    if (book->has_changed) return;
+    if (book->looks) (void)next_crossing();
+    book->looked_ns = now_ns;
+}
+
+}  // namespace dibs::core
