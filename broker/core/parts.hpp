@@ -97,6 +97,11 @@ inline bool key_given(const uint8_t* key) {
     return (halves[0] | halves[1]) != 0;
 }
 
+inline const ClaimTerms& terms_of(const Claim& command) {
+    static constexpr ClaimTerms kNone{};
+    return command.terms != nullptr ? *command.terms : kNone;
+}
+
 struct Core::Parts {
     // Takes back an uncommitted turn. Nothing is derived yet.
     Parts(std::span<std::byte> bytes, uint64_t seed);
@@ -251,6 +256,12 @@ struct Core::Parts {
     bool end_impatient_of(uint32_t pool);
     [[nodiscard]] bool servable(uint32_t pool, uint32_t units) const;
     void serve(uint32_t claim);
+    // The slots are chained, and in that state or about to be.
+    void give(uint32_t claim, uint32_t first_slot, SlotState to) {
+        if (to == SlotState::kLeased) return (void)grant(claim, first_slot);
+        put(edit.row(state.claims[claim], 1).first_slot, first_slot);
+        reserve(claim);
+    }
     // Takes the first idle slots of the pool into the state (reserved, leased), chained as its
     // holder's; returns the first.
     uint32_t take_idle(uint32_t pool, uint32_t units, SlotState to);
@@ -272,6 +283,7 @@ struct Core::Parts {
     void wait_in_backlog(uint32_t claim);
     void wait_again(uint32_t claim);
     void end_claim(uint32_t claim, Outcome outcome, Reason reason, uint64_t value, bool tell);
+    void drop_claim(uint32_t claim);
     // Takes a confirming claim off its slots; they stay chained from the returned first one.
     uint32_t unreserve(uint32_t claim);
     void claim_deadline(uint32_t claim);
@@ -432,16 +444,31 @@ struct Core::Parts {
     }
     // A claim comes: kOk, or why what it brings cannot be kept.
     Reason claim_comes(const Claim& command, TermRows* terms) {
-        return by_account(command.pool) ? take_terms(command, terms) : Reason::kOk;
+        if (!by_account(command.pool)) return Reason::kOk;
+        return take_terms(terms_of(command), command.session, command.payload.size(), terms);
     }
     void claim_accepted(uint32_t claim, const Claim& command, const TermRows& terms) {
         if (by_account(command.pool)) bring_terms(claim, command, terms);
     }
-    void claim_waits(uint32_t claim);
+    void claim_waits(uint32_t claim) {
+        if (by_account(state.claims[claim].pool)) wait_by_account(claim);
+    }
+    // It gets slots, or ends.
+    void claim_stops_waiting(uint32_t row) {
+        const shm::ClaimRow& claim = state.claims[row];
+        shm::PoolRow& pool = edit.row(state.pools[claim.pool], kPoolHot);
+        backlog.remove(claim.pool, row);
+        put(pool.waiting, pool.waiting - 1);
+        const bool listed = pool.order == shm::PoolOrder::kAccount;
+        if (listed && claim.state == shm::ClaimState::kWaiting) leave_waiting(row);
+    }
     void claim_takes_slots(uint32_t claim);
     void claim_leaves_slots(uint32_t claim, uint32_t first_slot);
     void claim_ends(uint32_t claim);
-    void lease_begins(uint32_t claim, uint32_t lease);
+    // Of the grant that has just been decided. The claim stays behind a lease that may be taken.
+    void lease_begins(uint32_t claim, uint32_t lease) {
+        by_account(state.leases[lease].pool) ? begin_run(claim, lease) : drop_claim(claim);
+    }
     // Returns the claim that stays behind it, or kNoRow.
     uint32_t lease_ends(uint32_t lease) {
         return by_account(state.leases[lease].pool) ? run_ends(lease) : kNoRow;
@@ -491,12 +518,12 @@ struct Core::Parts {
     void end_account_turn();
 
     // account_order.cpp
-    Reason take_terms(const Claim& command, TermRows* rows);
-    Reason take_terms(const ClaimTerms& terms, uint32_t session, TermRows* rows);
+    Reason take_terms(const ClaimTerms& terms, uint32_t session, size_t payload, TermRows* rows);
     [[nodiscard]] uint32_t find_claim(uint64_t number) const;
     void bring_terms(uint32_t claim, const Claim& command, const TermRows& rows);
     void join_crowd(uint32_t claim);
     void leave_crowd(uint32_t claim);
+    void wait_by_account(uint32_t claim);
     void wait_in_crowd(uint32_t claim);
     void leave_waiting(uint32_t claim);
     void forget_claim(uint32_t claim);
@@ -668,19 +695,20 @@ struct Core::Parts {
     Reason apply(const Steer& command, TimeNs* granted_ns);
     Reason revoke_claim(const Steer& command);
     [[nodiscard]] Explanation explain(uint32_t claim);
-    [[nodiscard]] WaitReason obstacle_of(uint32_t claim) const;
+    [[nodiscard]] WaitReason obstacle_of(uint32_t claim, Explanation* told);
 
     // account_explain.cpp
-    void explain_account(uint32_t claim, Explanation* told);
-    void explain_class(const Crowd& crowd, Explanation* told) const;
+    void explain_promise(uint32_t claim, Explanation* told) const;
+    void explain_class(uint32_t claim, Explanation* told) const;
     void explain_place(uint32_t claim, Explanation* told) const;
-    [[nodiscard]] WaitReason account_obstacle(const Crowd& crowd, Explanation* told);
+    void explain_fitting(const Crowd& crowd, Explanation* told) const;
+    void explain_preemption(uint32_t claim, Explanation* told);
     [[nodiscard]] WaitReason explain_labels(const Crowd& crowd, Explanation* told) const;
     [[nodiscard]] uint32_t idle_for(const Crowd& crowd, bool* limited, Explanation* told);
     [[nodiscard]] uint32_t units_with(const Crowd& crowd, std::string_view label) const;
     [[nodiscard]] bool over_limit(const Crowd& crowd, Explanation* told) const;
     [[nodiscard]] bool limit_reached(const Crowd& crowd, uint32_t set, Explanation* told) const;
-    [[nodiscard]] PreemptReason explain_preemption(const Crowd& crowd, uint8_t at_class);
+    [[nodiscard]] PreemptReason preemption_now(const Crowd& crowd, uint8_t at_class);
     [[nodiscard]] uint8_t class_in_pass(const Crowd& crowd) const;
 
     // check.cpp

@@ -249,9 +249,7 @@ void Core::Parts::give_promised(uint32_t slot) {
     const uint32_t claim = book->promised_to[slot];
     const shm::ClaimRow& row = state.claims[claim];
     break_promise(slot);
-    shm::PoolRow& pool = edit.row(state.pools[row.pool], kPoolHot);
-    backlog.remove(row.pool, claim);
-    put(pool.waiting, pool.waiting - 1);
+    claim_stops_waiting(claim);
     touched.add(row.pool);
     account_news();
     // Not given back in between, it has kept its place among the leased ones.

@@ -83,10 +83,19 @@ void Core::Parts::list_lease(uint32_t row, bool in) {
     }
 }
 
-// The claim has been granted: its row stays, for it may have to wait again.
+// The claim has just been granted: its row stays, for it may have to wait again.
 void Core::Parts::begin_run(uint32_t claim_row, uint32_t lease_row) {
     shm::ClaimRow& claim = edit.row(state.claims[claim_row], kClaimRunLines);
     shm::LeaseRow& lease = edit.row(state.leases[lease_row], 0x7U);
+    Decision& granted = decisions.back();
+    granted.has_class = true;
+    granted.to_class = claim.account_class;
+    const bool prefers = claim.preferred_set != kNoRow;
+    for (uint32_t slot = lease.first_slot; prefers && slot != kNoRow;
+         slot = state.slots[slot].holder_next) {
+        granted.provision = granted.provision || lacks_preferred(claim_row, slot);
+    }
+    book->note_grant(lease_row);
     put(claim.state, shm::ClaimState::kRunning);
     put(claim.first_slot, kNoRow);
     put(claim.deadline_ns, kNever);
@@ -200,9 +209,7 @@ void Core::Parts::move_class(uint32_t row, uint8_t to) {
 void Core::Parts::after_run(uint32_t row, bool again) {
     if (!again) {
         forget_claim(row);
-        drop_arena(state.claims[row].session, state.claims[row].payload_size);
-        arena.free(state.claims[row].payload, state.claims[row].payload_size);
-        return free_claim_row(row);
+        return drop_claim(row);
     }
     shm::ClaimRow& claim = edit.row(state.claims[row], kClaimRunLines);
     shm::SessionRow& session = edit.row(state.sessions[claim.session], 1);

@@ -18,50 +18,23 @@ uint8_t Core::Parts::class_in_pass(const Crowd& crowd) const {
     return (flags & shm::AccountFlag::kFreeTasksDisabled) != 0 ? kNoClass : kFreeClass;
 }
 
-void Core::Parts::explain_account(uint32_t row, Explanation* told) {
+void Core::Parts::explain_promise(uint32_t row, Explanation* told) const {
     const shm::ClaimRow& claim = state.claims[row];
-    const Crowd& crowd = book->crowds[book->crowd_of_claim[row]];
-    if (claim.state == shm::ClaimState::kPromised) {
-        told->at_class = claim.account_class;
-        told->class_reason = ClassReason::kBalance;
-        told->reason = told->obstacle = WaitReason::kPromised;
-        // None: it has ended, and its worker is still to say ready, or to be asked.
-        told->holder = lease_on(claim.first_slot);
-        if (told->holder == kNoRow) return;
-        const shm::LeaseRow& lease = state.leases[told->holder];
-        if (lease.state == shm::LeaseState::kRevoking) {
-            told->left_ns = std::min(told->left_ns,
-                                     lease.grace_until_ns - std::min(lease.grace_until_ns, now_ns));
-        }
-        return;
-    }
-    explain_class(crowd, told);
-    if (claim.state != shm::ClaimState::kWaiting) {
-        told->at_class = claim.account_class;
-        return;
-    }
-    explain_place(row, told);
-    told->obstacle = account_obstacle(crowd, told);
-    told->reason = told->obstacle;
-    switch (told->obstacle) {
-        case WaitReason::kHeld:
-        case WaitReason::kRecovering:
-            if (told->at_class != kNoClass) {
-                told->preempt = explain_preemption(crowd, told->at_class);
-            }
-            [[fallthrough]];
-        case WaitReason::kUnits:
-        case WaitReason::kUnconfirmed:
-        case WaitReason::kLeases:
-            if (told->position > 1) told->reason = WaitReason::kBehind;
-            break;
-        default:
-            break;
-    }
-    if (told->at_class == kNoClass) told->at_class = kFreeClass;
+    told->at_class = claim.account_class;
+    told->class_reason = ClassReason::kBalance;
+    told->reason = told->obstacle = WaitReason::kPromised;
+    // None: it has ended, and its worker is still to say ready, or to be asked.
+    told->holder = lease_on(claim.first_slot);
+    if (told->holder == kNoRow) return;
+    const shm::LeaseRow& lease = state.leases[told->holder];
+    if (lease.state != shm::LeaseState::kRevoking) return;
+    told->left_ns =
+        std::min(told->left_ns, lease.grace_until_ns - std::min(lease.grace_until_ns, now_ns));
 }
 
-void Core::Parts::explain_class(const Crowd& crowd, Explanation* told) const {
+void Core::Parts::explain_class(uint32_t row, Explanation* told) const {
+    const shm::ClaimRow& claim = state.claims[row];
+    const Crowd& crowd = book->crowds[book->crowd_of_claim[row]];
     told->at_class = class_in_pass(crowd);
     const bool known = crowd.account != kNoRow &&
                        (state.accounts[crowd.account].flags & shm::AccountFlag::kConfigured) != 0;
@@ -76,6 +49,7 @@ void Core::Parts::explain_class(const Crowd& crowd, Explanation* told) const {
         told->fanout_max = state.accounts[crowd.account].fanout_max;
         told->fanout_held = book->fanouts[crowd.fanout].units;
     }
+    if (claim.state == shm::ClaimState::kReserved) told->at_class = claim.account_class;
 }
 
 // In the order of a pass: class, more base labels first, number. Those that a pass leaves out come
@@ -98,39 +72,19 @@ void Core::Parts::explain_place(uint32_t row, Explanation* told) const {
     told->position = told->better + before + 1;
 }
 
-// What would keep it from a slot if it were the only one that waits.
-WaitReason Core::Parts::account_obstacle(const Crowd& crowd, Explanation* told) {
-    const shm::PoolRow& pool = state.pools[crowd.pool];
-    bool leased = false;
+// Slots with its labels, and the oldest lease of one.
+void Core::Parts::explain_fitting(const Crowd& crowd, Explanation* told) const {
     for (const uint32_t place : book->stalls_of_pool[crowd.pool]) {
         const Stall& stall = book->stalls[place];
         if (!book->labels.covers(stall.labels, crowd.base)) continue;
         told->fitting += stall.slots;
         const uint32_t slot = stall.leased.head;
         if (slot == kNoRow) continue;
-        leased = true;
         const uint32_t lease = state.slots[slot].holder;
         const bool older =
             told->holder == kNoRow || state.leases[lease].fence < state.leases[told->holder].fence;
         if (older) told->holder = lease;
     }
-    if (told->at_class == kNoClass) return WaitReason::kLeftOut;
-    if (pool.slots == 0) return WaitReason::kNoSlots;
-    if (pool.slots == pool.drained) return WaitReason::kDrained;
-    if (told->fitting == 0) return explain_labels(crowd, told);
-    if (over_limit(crowd, told)) return WaitReason::kOverLimit;
-    bool limited = false;
-    const uint32_t usable = idle_for(crowd, &limited, told);
-    if (usable >= crowd.units) {
-        if (!lease_row_left()) return WaitReason::kLeases;
-        const bool asks = pool.kind == shm::PoolKind::kWorker;
-        if (asks && !may_ask(pool, crowd.units)) return WaitReason::kUnconfirmed;
-        choose_slots(crowd, false);  // without what the last pass has kept for other claims
-        return book->chosen.size() < crowd.units ? WaitReason::kHeldBack : WaitReason::kNextTurn;
-    }
-    if (limited) return WaitReason::kLabelLimit;
-    if (usable != 0) return WaitReason::kUnits;
-    return leased || pool.reserved != 0 ? WaitReason::kHeld : WaitReason::kRecovering;
 }
 
 WaitReason Core::Parts::explain_labels(const Crowd& crowd, Explanation* told) const {
@@ -216,7 +170,15 @@ uint32_t Core::Parts::idle_for(const Crowd& crowd, bool* limited, Explanation* t
     return static_cast<uint32_t>(taken.size());
 }
 
-PreemptReason Core::Parts::explain_preemption(const Crowd& crowd, uint8_t at_class) {
+// Of one that waits for what other claims hold.
+void Core::Parts::explain_preemption(uint32_t row, Explanation* told) {
+    const bool waits =
+        told->obstacle == WaitReason::kHeld || told->obstacle == WaitReason::kRecovering;
+    if (!waits || told->at_class == kNoClass) return;
+    told->preempt = preemption_now(book->crowds[book->crowd_of_claim[row]], told->at_class);
+}
+
+PreemptReason Core::Parts::preemption_now(const Crowd& crowd, uint8_t at_class) {
     if (at_class >= kFreeClass) return PreemptReason::kForFree;
     const shm::PoolRow& pool = state.pools[crowd.pool];
     if ((pool.flags & shm::PoolFlag::kNoPreemption) != 0) return PreemptReason::kDisabled;

@@ -49,8 +49,11 @@ void leave_list(std::vector<uint32_t>& list, uint32_t place) {
 
 // --- claims
 
-// Interns what the claim brings. Not kOk: nothing has changed.
-Reason Core::Parts::take_terms(const ClaimTerms& terms, uint32_t session, TermRows* rows) {
+// Interns what the claim brings, beside a payload of so many bytes. Not kOk: nothing has changed.
+Reason Core::Parts::take_terms(const ClaimTerms& terms,
+                               uint32_t session,
+                               size_t payload,
+                               TermRows* rows) {
     if (!LabelSets::well_formed(terms.labels) || !LabelSets::well_formed(terms.provisionable) ||
         terms.account.size() > shm::kNameMax) {
         return Reason::kPayload;
@@ -72,18 +75,10 @@ Reason Core::Parts::take_terms(const ClaimTerms& terms, uint32_t session, TermRo
     labels.drop(rows->base);
     if (!both) return Reason::kTablesFull;
     rows->account = is_new ? make_account(terms.account) : known;
+    if (is_new && rows->account == kNoRow) return Reason::kTablesFull;
     if (rows->account != kNoRow) ++book->account_uses[rows->account];
-    return is_new && rows->account == kNoRow ? Reason::kTablesFull : Reason::kOk;
-}
-
-// Of a claim that comes.
-Reason Core::Parts::take_terms(const Claim& command, TermRows* rows) {
-    static constexpr ClaimTerms kNone{};
-    const ClaimTerms& terms = command.terms != nullptr ? *command.terms : kNone;
-    const Reason reason = take_terms(terms, command.session, rows);
-    // New labels have taken their part of the arena by now.
-    if (reason != Reason::kOk || arena.has_room(command.payload.size())) return reason;
-    release_account(rows->account);
+    if (arena.has_room(payload)) return Reason::kOk;
+    release_account(rows->account);  // new labels have taken their part of the arena by now
     return Reason::kArenaFull;
 }
 
@@ -135,8 +130,7 @@ uint32_t Core::Parts::find_claim(uint64_t number) const {
 
 // A new claim's part of its row.
 void Core::Parts::bring_terms(uint32_t row, const Claim& command, const TermRows& rows) {
-    static constexpr ClaimTerms kNone{};
-    const ClaimTerms& terms = command.terms != nullptr ? *command.terms : kNone;
+    const ClaimTerms& terms = terms_of(command);
     shm::ClaimRow& claim = edit.row(state.claims[row], kClaimRunLines);
     put(claim.account, rows.account);
     put(claim.label_set, rows.base);
@@ -150,6 +144,15 @@ void Core::Parts::bring_terms(uint32_t row, const Claim& command, const TermRows
     put(claim.lease, kNoRow);
     book->claim_by_number.insert(number_hash(claim.arrival), row);
     join_crowd(row);
+}
+
+// Into its crowd; while a pass runs over the pool, when that has ended: it has no class in it.
+void Core::Parts::wait_by_account(uint32_t row) {
+    if (book->pass.pool == state.claims[row].pool) {
+        book->come_back.push_back(row);
+    } else {
+        wait_in_crowd(row);
+    }
 }
 
 // A claim's row is about to be freed.

@@ -213,12 +213,8 @@ bool Core::Parts::serve_head(uint32_t place, bool provisioned) {
         return false;
     }
     const uint32_t claim = crowd.claims.head();
-    backlog.remove(pass.pool, claim);
-    leave_waiting(claim);
-    shm::PoolRow& edited = edit.row(pool, kPoolHot);
-    put(edited.waiting, edited.waiting - 1);
-    shm::ClaimRow& row = edit.row(state.claims[claim], 1);
-    put(row.account_class, pass.at_class);
+    claim_stops_waiting(claim);
+    put(edit.row(state.claims[claim], 1).account_class, pass.at_class);
     for (const uint32_t slot : chosen)
         book->come_to_hold(crowd.account, slot);
     give_slots(claim, chosen, to_confirm);
@@ -236,12 +232,7 @@ void Core::Parts::give_slots(uint32_t claim, std::span<const uint32_t> slots, ui
         put(slot.round, slot.round + 1);
         put(slot.holder_next, unit + 1 < slots.size() ? slots[unit + 1] : kNoRow);
     }
-    if (to_confirm == 0) {
-        grant(claim, slots.front());
-        return;
-    }
-    put(edit.row(state.claims[claim], 1).first_slot, slots.front());
-    reserve(claim);
+    give(claim, slots.front(), to);
 }
 
 // Into book->chosen: the first idle slots that can serve the crowd, as many as it has units or

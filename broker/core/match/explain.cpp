@@ -8,6 +8,13 @@ namespace dibs::core {
 
 namespace {
 
+// An obstacle that goes when other claims' slots come back.
+bool is_shared(WaitReason obstacle) {
+    return obstacle == WaitReason::kHeld || obstacle == WaitReason::kRecovering ||
+           obstacle == WaitReason::kUnits || obstacle == WaitReason::kUnconfirmed ||
+           obstacle == WaitReason::kLeases;
+}
+
 uint64_t left_until(uint64_t then_ns, uint64_t now_ns) {
     if (then_ns == kNever) return kNever;
     return then_ns > now_ns ? then_ns - now_ns : 0;
@@ -15,19 +22,36 @@ uint64_t left_until(uint64_t then_ns, uint64_t now_ns) {
 
 }  // namespace
 
-// What keeps a claim at the head of its backlog from being served: servable(), case by case.
-WaitReason Core::Parts::obstacle_of(uint32_t row) const {
+// What would keep it from a slot if it were the first: what it could use, then what of that is
+// free.
+WaitReason Core::Parts::obstacle_of(uint32_t row, Explanation* told) {
     const shm::ClaimRow& claim = state.claims[row];
     const shm::PoolRow& pool = state.pools[claim.pool];
-    if (servable(claim.pool, claim.units)) return WaitReason::kNextTurn;
+    const Crowd* crowd =
+        by_account(claim.pool) ? &book->crowds[book->crowd_of_claim[row]] : nullptr;
+    if (crowd != nullptr) explain_fitting(*crowd, told);
+    if (told->at_class == kNoClass) return WaitReason::kLeftOut;
     if (pool.slots == 0) return WaitReason::kNoSlots;
     if (pool.slots == pool.drained) return WaitReason::kDrained;
-    if (pool.idle >= claim.units) {
-        return lease_row_left() ? WaitReason::kUnconfirmed : WaitReason::kLeases;
+    bool limited = false;
+    bool held = pool.leased != 0;
+    uint32_t usable = pool.idle;
+    if (crowd != nullptr) {
+        if (told->fitting == 0) return explain_labels(*crowd, told);
+        if (over_limit(*crowd, told)) return WaitReason::kOverLimit;
+        usable = idle_for(*crowd, &limited, told);
+        held = told->holder != kNoRow;
     }
-    if (pool.idle != 0) return WaitReason::kUnits;
-    const bool held = pool.leased != 0 || pool.reserved != 0;
-    return held ? WaitReason::kHeld : WaitReason::kRecovering;
+    if (usable < claim.units) {
+        if (limited) return WaitReason::kLabelLimit;
+        if (usable != 0) return WaitReason::kUnits;
+        return held || pool.reserved != 0 ? WaitReason::kHeld : WaitReason::kRecovering;
+    }
+    if (!lease_row_left()) return WaitReason::kLeases;
+    if (!servable(claim.pool, claim.units)) return WaitReason::kUnconfirmed;
+    if (crowd == nullptr) return WaitReason::kNextTurn;
+    choose_slots(*crowd, false);  // without what the last pass has kept for other claims
+    return book->chosen.size() < claim.units ? WaitReason::kHeldBack : WaitReason::kNextTurn;
 }
 
 Explanation Core::Parts::explain(uint32_t row) {
@@ -40,20 +64,32 @@ Explanation Core::Parts::explain(uint32_t row) {
     told.units = claim.units;
     told.waited_ns = now_ns - std::min(now_ns, claim.enqueued_ns);
     told.left_ns = left_until(claim.deadline_ns, now_ns);
-    if (by_account(claim.pool)) {
-        explain_account(row, &told);
-        if (claim.state != shm::ClaimState::kReserved) return told;
+    const bool listed = by_account(claim.pool);
+    if (claim.state == shm::ClaimState::kPromised) {
+        explain_promise(row, &told);
+        return told;
     }
-    if (told.holder == kNoRow) told.holder = pool_leases.head(claim.pool);
+    if (listed) explain_class(row, &told);
     if (claim.state == shm::ClaimState::kReserved) {
+        told.holder = pool_leases.head(claim.pool);
         told.confirmed = claim.confirmed;
         told.left_ns = std::min(told.left_ns, left_until(claim.reserved_until_ns, now_ns));
         told.reason = told.obstacle = WaitReason::kConfirming;
         return told;
     }
-    told.position = backlog.ahead(claim.pool, row) + 1;
-    told.obstacle = obstacle_of(backlog.head(claim.pool));
-    told.reason = told.position == 1 ? told.obstacle : WaitReason::kBehind;
+    if (listed) {
+        explain_place(row, &told);
+        told.obstacle = obstacle_of(row, &told);
+        explain_preemption(row, &told);
+        if (told.at_class == kNoClass) told.at_class = kFreeClass;
+    } else {
+        told.holder = pool_leases.head(claim.pool);
+        told.position = backlog.ahead(claim.pool, row) + 1;
+        told.obstacle = obstacle_of(backlog.head(claim.pool), &told);
+    }
+    // Behind other claims, unless its own obstacle is not what they wait for.
+    const bool behind = told.position > 1 && (!listed || is_shared(told.obstacle));
+    told.reason = behind ? WaitReason::kBehind : told.obstacle;
     return told;
 }
 

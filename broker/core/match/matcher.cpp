@@ -10,14 +10,6 @@
 
 namespace dibs::core {
 
-// Into its crowd; while a pass runs over the pool, when that has ended: it has no class in it.
-void Core::Parts::claim_waits(uint32_t row) {
-    const uint32_t pool = state.claims[row].pool;
-    if (!by_account(pool)) return;
-    if (book->pass.pool != pool) return wait_in_crowd(row);
-    book->come_back.push_back(row);
-}
-
 // Chosen, or promised, slots count as held.
 void Core::Parts::claim_takes_slots(uint32_t row) {
     const shm::ClaimRow& claim = state.claims[row];
@@ -31,35 +23,16 @@ void Core::Parts::claim_leaves_slots(uint32_t row, uint32_t first_slot) {
 // Its row is about to be freed. One that confirms has left its slots before.
 void Core::Parts::claim_ends(uint32_t row) {
     const shm::ClaimRow& claim = state.claims[row];
+    const bool promised = claim.state == shm::ClaimState::kPromised;
+    if (promised || claim.state == shm::ClaimState::kWaiting) claim_stops_waiting(row);
     if (!by_account(claim.pool)) return;
-    if (claim.state == shm::ClaimState::kWaiting) leave_waiting(row);
-    if (claim.state == shm::ClaimState::kPromised) {
+    if (promised) {
         const uint32_t slot = claim.first_slot;
         const bool is_ready = is_held_over(slot);
         break_promise(slot);
         if (is_ready) make_idle(slot);
     }
     forget_claim(row);
-}
-
-// Of the grant that has just been decided. The claim's row stays behind a lease that may be taken.
-void Core::Parts::lease_begins(uint32_t claim_row, uint32_t lease) {
-    const shm::ClaimRow& claim = state.claims[claim_row];
-    if (!by_account(claim.pool)) {
-        drop_arena(claim.session, claim.payload_size);
-        arena.free(claim.payload, claim.payload_size);
-        return free_claim_row(claim_row);
-    }
-    Decision& granted = decisions.back();
-    granted.has_class = true;
-    granted.to_class = claim.account_class;
-    const bool prefers = claim.preferred_set != kNoRow;
-    for (uint32_t slot = state.leases[lease].first_slot; prefers && slot != kNoRow;
-         slot = state.slots[slot].holder_next) {
-        granted.provision = granted.provision || lacks_preferred(claim_row, slot);
-    }
-    book->note_grant(lease);
-    begin_run(claim_row, lease);
 }
 
 uint32_t Core::Parts::run_ends(uint32_t lease) {

@@ -107,19 +107,11 @@ uint32_t Core::Parts::take_idle(uint32_t pool_row, uint32_t units, SlotState to)
 }
 
 void Core::Parts::serve(uint32_t row) {
-    shm::ClaimRow& claim = edit.row(state.claims[row], 1);
-    shm::PoolRow& pool = edit.row(state.pools[claim.pool], kPoolHot);
-    backlog.remove(claim.pool, row);
-    put(pool.waiting, pool.waiting - 1);
-    const bool counted = pool.kind == shm::PoolKind::kCounted;
-    const uint32_t first =
-        take_idle(claim.pool, claim.units, counted ? SlotState::kLeased : SlotState::kReserved);
-    put(claim.first_slot, first);
-    if (counted) {
-        grant(row, first);
-    } else {
-        reserve(row);
-    }
+    const shm::ClaimRow& claim = state.claims[row];
+    const bool counted = state.pools[claim.pool].kind == shm::PoolKind::kCounted;
+    const SlotState to = counted ? SlotState::kLeased : SlotState::kReserved;
+    claim_stops_waiting(row);
+    give(row, take_idle(claim.pool, claim.units, to), to);
 }
 
 void Core::Parts::reserve(uint32_t row) {

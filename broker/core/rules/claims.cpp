@@ -214,12 +214,7 @@ void Core::Parts::end_claim(
     uint32_t row, Outcome outcome, Reason reason, uint64_t value, bool tell) {
     const shm::ClaimRow& claim = state.claims[row];
     claim_ends(row);
-    const bool waited = claim.state == ClaimState::kWaiting || claim.state == ClaimState::kPromised;
     shm::PoolRow& pool = edit.row(state.pools[claim.pool], kPoolTotals);
-    if (waited) {
-        backlog.remove(claim.pool, row);
-        put(pool.waiting, pool.waiting - 1);
-    }
     uint64_t& total = outcome == Outcome::kExpired     ? pool.expired_total
                       : outcome == Outcome::kCancelled ? pool.cancelled_total
                                                        : pool.rejected_total;
@@ -243,9 +238,15 @@ void Core::Parts::end_claim(
     remove_key(claim.session, claim.key, row);
     shm::SessionRow& session = edit.row(state.sessions[claim.session], 1);
     put(session.claims, session.claims - 1);
+    touch(claim.pool);
+    drop_claim(row);
+}
+
+// Its row and its payload.
+void Core::Parts::drop_claim(uint32_t row) {
+    const shm::ClaimRow& claim = state.claims[row];
     drop_arena(claim.session, claim.payload_size);
     arena.free(claim.payload, claim.payload_size);
-    touch(claim.pool);
     free_claim_row(row);
 }
 

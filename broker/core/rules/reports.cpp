@@ -324,7 +324,7 @@ void Core::Parts::apply(const UpdateClaim& command) {
     TermRows rows;
     const uint32_t session = claim.session;
     if (is_held_strictly(slot)) return drop_run(row, Reason::kWorkerLost, false);
-    if (const Reason reason = take_terms(terms, session, &rows); reason != Reason::kOk) {
+    if (const Reason reason = take_terms(terms, session, 0, &rows); reason != Reason::kOk) {
         return refuse(reason);
     }
     book->labels.hold(rows.base);
