@@ -50,10 +50,12 @@ void Core::Parts::apply(const Adopt& command) {
         put(claim.room_lines, command.room_lines);
     }
     shm::SessionRow& giver = edit.row(state.sessions[before.session], 1);
+    assert(giver.leases != 0);
     put(giver.leases, giver.leases - 1);
     shm::SessionRow& taker = edit.row(state.sessions[command.session], 1);
     put(taker.leases, taker.leases + 1);
     keep_alive(row, 0);
+    assert(tags[before.session][before.tag] == (row | kTagLease));
     tags[before.session][before.tag] = kTagFree;
     tags[command.session][command.tag] = row | kTagLease;
 

@@ -92,6 +92,7 @@ void Core::Parts::apply(const Announce& command) {
 // What an announcement brings and a repeated one replaces.
 void Core::Parts::fill_announced(uint32_t row, const Announce& command) {
     shm::SlotRow& slot = edit.row(state.slots[row], 1U << 1U);
+    assert(slot.session == command.session && slot.pool == command.pool);
     const uint32_t chain = arena.store(bytes_of(command.attributes));
     drop_arena(slot.session, slot.attributes_size);
     hold_arena(slot.session, command.attributes.size());

@@ -102,6 +102,7 @@ void Core::Parts::apply(const Claim& command) {
 void Core::Parts::accept(const Claim& command, uint64_t number, const TermRows& terms) {
     const uint32_t row = take_claim_row();
     shm::ClaimRow& claim = edit.fresh_row(state.claims[row]);
+    assert(claim.state == ClaimState::kFree);
     const shm::PoolRow& pool = state.pools[command.pool];
     shm::SessionRow& session = edit.row(state.sessions[command.session], 1);
     put(claim.pool, command.pool);
@@ -160,6 +161,7 @@ uint32_t Core::Parts::place_in_backlog(const shm::ClaimRow& claim) const {
 // Into the backlog where its number puts it: a new claim at the tail.
 void Core::Parts::wait_in_backlog(uint32_t row) {
     shm::ClaimRow& claim = edit.row(state.claims[row], 1);
+    assert(claim.state != ClaimState::kWaiting && claim.first_slot == kNoRow);
     shm::PoolRow& pool = edit.row(state.pools[claim.pool], kPoolHot);
     put(claim.state, ClaimState::kWaiting);
     put(pool.waiting, pool.waiting + 1);
@@ -176,6 +178,8 @@ uint32_t Core::Parts::unreserve(uint32_t row) {
     shm::ClaimRow& claim = edit.row(state.claims[row], 1);
     shm::PoolRow& pool = edit.row(state.pools[claim.pool], kPoolHot);
     const uint32_t first = claim.first_slot;
+    assert(claim.confirmed <= claim.units);
+    assert(first != kNoRow && confirming_total != 0 && pool.confirming != 0);
     put(pool.confirming, pool.confirming - 1);
     put(pool.unconfirmed, pool.unconfirmed - (uint32_t{claim.units} - claim.confirmed));
     put(claim.first_slot, kNoRow);
@@ -191,6 +195,7 @@ uint32_t Core::Parts::unreserve(uint32_t row) {
 // After unreserve(): its seat in the backlog was never given up.
 void Core::Parts::wait_again(uint32_t row) {
     shm::ClaimRow& claim = edit.row(state.claims[row], 1);
+    assert(claim.state == ClaimState::kReserved && claim.first_slot == kNoRow);
     put(claim.attempts, claim.attempts < 255 ? claim.attempts + 1 : 255);
     if (const Reason reason = waits_for_nothing(row); reason != Reason::kOk) {
         return end_claim(row, Outcome::kRejected, reason, 0, true);
@@ -213,6 +218,8 @@ void Core::Parts::name_holder(Decision* decision, uint32_t pool) const {
 void Core::Parts::end_claim(
     uint32_t row, Outcome outcome, Reason reason, uint64_t value, bool tell) {
     const shm::ClaimRow& claim = state.claims[row];
+    assert(claim.state != ClaimState::kFree);
+    assert(outcome != Outcome::kNone && outcome != Outcome::kGranted);
     claim_ends(row);
     shm::PoolRow& pool = edit.row(state.pools[claim.pool], kPoolTotals);
     uint64_t& total = outcome == Outcome::kExpired     ? pool.expired_total
@@ -234,9 +241,11 @@ void Core::Parts::end_claim(
         name_holder(&end, claim.pool);
     }
     timers.remove(TimerKind::kDeadline, row);
+    assert(tags[claim.session][claim.tag] == row);
     tags[claim.session][claim.tag] = kTagFree;
     remove_key(claim.session, claim.key, row);
     shm::SessionRow& session = edit.row(state.sessions[claim.session], 1);
+    assert(session.claims != 0);
     put(session.claims, session.claims - 1);
     touch(claim.pool);
     drop_claim(row);
@@ -245,6 +254,7 @@ void Core::Parts::end_claim(
 // Its row and its payload.
 void Core::Parts::drop_claim(uint32_t row) {
     const shm::ClaimRow& claim = state.claims[row];
+    assert(claim.state != ClaimState::kFree);
     drop_arena(claim.session, claim.payload_size);
     arena.free(claim.payload, claim.payload_size);
     free_claim_row(row);
@@ -269,6 +279,7 @@ void Core::Parts::apply(const Cancel& command) {
 }
 
 void Core::Parts::claim_deadline(uint32_t row) {
+    assert(now_ns > state.claims[row].deadline_ns);
     const bool confirming = state.claims[row].state == ClaimState::kReserved;
     const uint32_t first = confirming ? unreserve(row) : kNoRow;
     end_claim(row, Outcome::kExpired, Reason::kOk, 0, true);
@@ -277,6 +288,7 @@ void Core::Parts::claim_deadline(uint32_t row) {
 
 // The workers that have not answered in time are unknown until they speak; the claim waits again.
 void Core::Parts::reservation_over(uint32_t row) {
+    assert(state.claims[row].state == ClaimState::kReserved);
     uint32_t slot = unreserve(row);
     wait_again(row);
     while (slot != kNoRow) {

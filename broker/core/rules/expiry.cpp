@@ -30,6 +30,8 @@ constexpr auto kStops =
 
 void Core::Parts::lease_expired(uint32_t row) {
     const shm::LeaseRow& lease = state.leases[row];
+    assert(lease.state == LeaseState::kLive || lease.state == LeaseState::kGrace ||
+           lease.state == LeaseState::kRevoking);
     if (lease.state == LeaseState::kRevoking) return end_revoked(row);
     switch (lease.mode) {
         case ExpiryMode::kStrict:
@@ -47,6 +49,7 @@ void Core::Parts::lease_expired(uint32_t row) {
 
 void Core::Parts::begin_grace(uint32_t row) {
     shm::LeaseRow& lease = edit.row(state.leases[row], 1U << 1U);
+    assert(lease.state == LeaseState::kLive && now_ns > lease.expires_ns);
     put(lease.state, LeaseState::kGrace);
     put(lease.grace_until_ns, sum_or_never(now_ns, state.pools[lease.pool].grace_ns));
     timers.set(TimerKind::kGrace, row, lease.grace_until_ns, lease.arrival);
@@ -55,6 +58,7 @@ void Core::Parts::begin_grace(uint32_t row) {
 
 void Core::Parts::stay_uncollected(uint32_t row) {
     shm::LeaseRow& lease = edit.row(state.leases[row], 1);
+    assert(lease.state == LeaseState::kLive && now_ns > lease.expires_ns);
     put(lease.state, LeaseState::kExpired);
     timers.remove(TimerKind::kLease, row);
     // Timers run in the order of their instants, so the list is in that order, too.
@@ -65,6 +69,7 @@ void Core::Parts::stay_uncollected(uint32_t row) {
 
 void Core::Parts::kill_holder(uint32_t row) {
     shm::LeaseRow& lease = edit.row(state.leases[row], 1);
+    assert(lease.state != LeaseState::kFree && lease.state != LeaseState::kKilling);
     shm::PoolRow& pool = edit.row(state.pools[lease.pool], kPoolStates);
     // It goes on paying, but is no candidate for preemption any more.
     slot_changes(lease.first_slot, [&] { put(lease.state, LeaseState::kKilling); });
@@ -92,6 +97,7 @@ void Core::Parts::apply(const KillFailed& command) {
 void Core::Parts::take_off_lease(uint32_t row) {
     const uint32_t holder = state.slots[row].holder;
     const shm::LeaseRow& killing = state.leases[holder];
+    assert(killing.state == LeaseState::kKilling && killing.units != 0);
     if (killing.units == 1) {
         return end_lease(holder, Reason::kWorkerLost, Tell::kHolder, false, row);
     }
@@ -142,6 +148,7 @@ bool Core::Parts::collect(uint32_t pool_row, uint32_t units, bool at_once) {
 }
 
 void Core::Parts::end_collected(uint32_t lease) {
+    assert(state.leases[lease].state == LeaseState::kExpired);
     scratch.clear();
     for (uint32_t slot = state.leases[lease].first_slot; slot != kNoRow;
          slot = state.slots[slot].holder_next) {
@@ -159,6 +166,7 @@ void Core::Parts::end_collected(uint32_t lease) {
 void Core::Parts::uncollect(uint32_t row) {
     const shm::SlotRow& slot = state.slots[row];
     if ((slot.flags & SlotFlag::kCollected) == 0) return;
+    assert(collected[slot.pool] != 0);
     shm::SlotRow& edited = edit.row(slot, 1);
     put(edited.flags, edited.flags & ~uint32_t{SlotFlag::kCollected});
     --collected[slot.pool];

@@ -22,6 +22,7 @@ uint64_t due_after(uint64_t expires_ns) {
 // counted as leased.
 uint32_t Core::Parts::lease_out(const Grantee& to, uint32_t first_slot) {
     const uint32_t row = take_lease_row();
+    assert(state.leases[row].state == LeaseState::kFree && first_slot != kNoRow);
     shm::LeaseRow& lease = edit.fresh_row(state.leases[row]);
     shm::PoolRow& pool = edit.row(state.pools[to.pool], kPoolStates);
     shm::SessionRow& session = edit.row(state.sessions[to.session], 1);
@@ -91,6 +92,7 @@ uint32_t Core::Parts::lease_out(const Grantee& to, uint32_t first_slot) {
 // A claim with a row becomes its lease.
 uint32_t Core::Parts::grant(uint32_t claim_row, uint32_t first_slot) {
     const shm::ClaimRow& claim = state.claims[claim_row];
+    assert(claim.state != shm::ClaimState::kFree && claim.units != 0);
     const uint32_t row = lease_out({.session = claim.session,
                                     .pool = claim.pool,
                                     .units = claim.units,
@@ -181,6 +183,7 @@ void Core::Parts::apply(const Keepalive& command) {
 
 TimeNs Core::Parts::keep_alive(uint32_t row, TimeNs interval_ns) {
     const shm::LeaseRow& kept = state.leases[row];
+    assert(kept.state != LeaseState::kFree && kept.state != LeaseState::kKilling);
     if (kept.interval_ns == 0) return 0;
     // A lease under revocation is not prolonged: the answer says how long it still has. A command
     // of the turn in which that time is over comes before its timer.
@@ -203,6 +206,7 @@ TimeNs Core::Parts::keep_alive(uint32_t row, TimeNs interval_ns) {
 
 Decision& Core::Parts::tell_of_lease(DecisionKind kind, uint32_t row) {
     const shm::LeaseRow& lease = state.leases[row];
+    assert(lease.state != LeaseState::kFree);
     Decision& told = decide_that(kind);
     told.session = lease.session;
     told.pool = lease.pool;
@@ -228,12 +232,14 @@ void Core::Parts::tell_lease_end(uint32_t row, Reason reason) {
     Decision& end = tell_of_lease(DecisionKind::kLeaseEnd, row);
     end.reason = reason;
     list_slots(&end, state.leases[row].first_slot);
+    assert(end.slots_count == state.leases[row].units);
 }
 
 void Core::Parts::end_lease(
     uint32_t row, Reason reason, Tell tell, bool broken, uint32_t except, bool again) {
     const shm::LeaseRow& lease = state.leases[row];
     const uint32_t first = lease.first_slot;
+    assert(lease.state != LeaseState::kFree && first != kNoRow);
     const uint32_t claim = lease_ends(row);
     if (tell == Tell::kHolder) {
         tell_lease_end(row, reason);

@@ -46,6 +46,7 @@ uint32_t Core::Parts::row_for_pool(std::string_view name) const {
 // As a row that never was a pool, but for the name and what tells a late holder from a new one.
 void Core::Parts::clear_pool(uint32_t row, bool keep_fences) {
     shm::PoolRow& pool = edit.row(state.pools[row], kPoolAll);
+    assert(pool.slots == 0 && pool.waiting == 0 && pool.confirming == 0);
     shm::PoolRow blank{};
     blank.head = pool.head;
     blank.ready_head = kNoRow;
@@ -107,6 +108,7 @@ void Core::Parts::shrink_to_wanted(uint32_t row) {
 // One step; the last one frees the row.
 void Core::Parts::shrink_pool(uint32_t row) {
     const shm::PoolRow& pool = state.pools[row];
+    assert(pool.state == PoolState::kGoing && pool.idle == pool.slots);
     for (uint32_t step = 0; step < kShrinkStep && pool.slots != 0; ++step) {
         if (step != 0 && full()) return;
         remove_slot(pool.ready_head);
@@ -118,6 +120,7 @@ void Core::Parts::shrink_pool(uint32_t row) {
 
 Reason Core::Parts::waits_for_nothing(uint32_t row) const {
     const shm::ClaimRow& claim = state.claims[row];
+    assert(claim.state != shm::ClaimState::kFree);
     const shm::PoolRow& pool = state.pools[claim.pool];
     if (draining(claim.pool)) return Reason::kDraining;
     const bool is_counted = pool.kind == shm::PoolKind::kCounted;

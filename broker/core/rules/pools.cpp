@@ -252,6 +252,7 @@ void Core::Parts::readmit_leaving(uint32_t row, std::vector<bool>* there) {
 // One step. Of a counted pool that grows every slot below the next number is there.
 void Core::Parts::grow_pool(uint32_t row, std::span<const std::string_view> attributes) {
     shm::PoolRow& pool = edit.row(state.pools[row], kPoolAll);
+    assert(pool.kind == PoolKind::kCounted);
     std::vector<bool> there(kGrowStep);
     readmit_leaving(row, &there);
     for (uint32_t step = 0; step < kGrowStep && pool.number_next < pool.slots_wanted; ++step) {
@@ -287,6 +288,7 @@ uint32_t Core::Parts::slot_rows_left(uint32_t but_for) const {
         if (row == but_for || pool.number_next >= pool.slots_wanted) continue;
         left -= std::min(left, pool.slots_wanted - slots_below(row, pool.slots_wanted));
     }
+    assert(left <= state.slots.size());
     return left;
 }
 
@@ -347,12 +349,14 @@ void Core::Parts::tell_all_drained() {
     for (uint32_t row = 0; row < state.counters->pools; ++row) {
         if (state.pools[row].waiting + state.pools[row].confirming != 0) return;
     }
+    assert(state.counters->draining == 1);
     put(edit.counters(1U << 1U).draining, 2);
     decide_that(DecisionKind::kDrained);
 }
 
 void Core::Parts::publish_demand(uint32_t row) {
     const shm::PoolRow& pool = state.pools[row];
+    assert(pool.hit_total <= pool.granted_total);
     const int64_t last = pool.demand_published;
     const int64_t current = int64_t{pool.waiting} + pool.confirming;
     const int64_t change = current > last ? current - last : last - current;

@@ -22,6 +22,7 @@ uint32_t Core::Parts::open_session(const SessionOpen& open, std::string* why) {
         return kNoRow;
     }
     const uint32_t row = take_session_row();
+    assert(state.sessions[row].state == SessionState::kFree);
     shm::SessionRow& session = edit.fresh_row(state.sessions[row]);
     put(session.state, SessionState::kOpen);
     put(session.tags_max, std::min<uint32_t>(open.tags_max, shm::kTagsMax));
@@ -65,6 +66,7 @@ bool Core::Parts::bury_the_dying() {
 }
 
 bool Core::Parts::bury(uint32_t session) {
+    assert(state.sessions[session].state == SessionState::kDying);
     const auto gather = [&](bool leased) {
         scratch.clear();
         for (const uint32_t holder : tags[session]) {
@@ -106,12 +108,15 @@ bool Core::Parts::bury(uint32_t session) {
         // An earlier step may have removed a draining one.
         if (state.slots[slot].state != SlotState::kFree) lose_slot(slot);
     }
+    const shm::SessionRow& dead = state.sessions[session];
+    assert(dead.claims == 0 && dead.leases == 0 && dead.slots == 0);
     return true;
 }
 
 // The slot's worker is gone.
 void Core::Parts::lose_slot(uint32_t row) {
     const shm::SlotRow& slot = state.slots[row];
+    assert(slot.state != SlotState::kFree);
     if (slot.state == SlotState::kReserved && !is_kept(slot)) {
         const uint32_t claim = slot.holder;
         const uint32_t first = unreserve(claim);

@@ -38,6 +38,7 @@ bool is_hot(SlotState state) {
 
 uint32_t Core::Parts::make_slot(uint32_t pool_row) {
     const uint32_t row = take_slot_row();
+    assert(state.slots[row].state == SlotState::kFree);
     shm::SlotRow& slot = edit.fresh_row(state.slots[row]);
     shm::PoolRow& pool = edit.row(state.pools[pool_row], kPoolStates | kPoolTotals);
     put(slot.flags, 0);
@@ -65,6 +66,7 @@ uint32_t Core::Parts::make_slot(uint32_t pool_row) {
 void Core::Parts::move_slot(uint32_t row, SlotState to) {
     shm::SlotRow& slot = edit.row(state.slots[row], 1);
     const SlotState from = slot.state;
+    assert(from != to);
     const unsigned lines = is_hot(from) && is_hot(to) ? kPoolHot : kPoolStates;
     shm::PoolRow& pool = edit.row(state.pools[slot.pool], lines);
     slot_leaves_state(row, pool, from, to);
@@ -113,6 +115,7 @@ void Core::Parts::move_slot(uint32_t row, SlotState to) {
 void Core::Parts::make_idle(uint32_t row) {
     uncollect(row);
     shm::SlotRow& slot = edit.row(state.slots[row], 1);
+    assert(slot.state != SlotState::kIdle && slot.state != SlotState::kFree);
     put(slot.holder, kNoRow);
     if ((slot.flags & SlotFlag::kDraining) != 0) return remove_slot(row);
     const auto stops =
@@ -133,6 +136,7 @@ void Core::Parts::make_idle(uint32_t row) {
 
 void Core::Parts::make_recovering(uint32_t row, bool revoke) {
     shm::SlotRow& slot = edit.row(state.slots[row], 1);
+    assert(slot.state != SlotState::kFree);
     put(slot.holder, kNoRow);
     put(slot.flags,
         slot.flags & (SlotFlag::kProtected | SlotFlag::kUnqualified | SlotFlag::kDraining));
@@ -183,6 +187,7 @@ void Core::Parts::give_back_chain(uint32_t first, bool confirmed, bool broken, u
 void Core::Parts::remove_slot(uint32_t row) {
     uncollect(row);
     const shm::SlotRow& slot = state.slots[row];
+    assert(slot.state != SlotState::kFree);
     if (state.pools[slot.pool].kind == shm::PoolKind::kWorker) {
         Decision& gone = decide_that(DecisionKind::kSlotGone);
         gone.pool = slot.pool;
@@ -202,6 +207,7 @@ void Core::Parts::remove_slot(uint32_t row) {
     if (slot.name_size != 0) {
         names.remove(name_hash(slot.pool, {slot.name, slot.name_size}), row);
     }
+    assert(successor_of(row) == kNoRow);
     drop_arena(slot.session, slot.attributes_size);
     arena.free(slot.attributes, slot.attributes_size);
     move_slot(row, SlotState::kFree);
@@ -210,6 +216,7 @@ void Core::Parts::remove_slot(uint32_t row) {
 
 bool Core::Parts::tell_revoke(uint32_t row) {
     const shm::SlotRow& slot = state.slots[row];
+    assert(slot.state != SlotState::kFree);
     if (slot.session == kNoRow || state.sessions[slot.session].state != shm::SessionState::kOpen) {
         return false;
     }

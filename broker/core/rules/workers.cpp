@@ -92,6 +92,7 @@ void Core::Parts::say_ready(uint32_t row) {
 void Core::Parts::tell_answer(uint32_t row, std::span<const uint8_t> answer) {
     if (answer.empty()) return;
     const shm::SlotRow& slot = state.slots[row];
+    assert(slot.holder != kNoRow);
     const bool leased = slot.state == SlotState::kLeased;
     const uint32_t first =
         leased ? state.leases[slot.holder].first_slot : state.claims[slot.holder].first_slot;
@@ -129,6 +130,7 @@ void Core::Parts::say_confirm(uint32_t row, const WorkerWord& word) {
     const uint32_t ends = in_time && !is_drained(slot) ? uint32_t{SlotFlag::kProtected} : 0;
     put(slot.flags, (slot.flags & ~ends) | uint32_t{SlotFlag::kConfirmed});
     shm::ClaimRow& claim = edit.row(state.claims[slot.holder], 1);
+    assert(claim.state == shm::ClaimState::kReserved && claim.confirmed < claim.units);
     shm::PoolRow& pool = edit.row(state.pools[slot.pool], kPoolHot);
     put(claim.confirmed, claim.confirmed + 1);
     put(pool.unconfirmed, pool.unconfirmed - 1);
@@ -143,6 +145,7 @@ void Core::Parts::say_confirm(uint32_t row, const WorkerWord& word) {
 // already is not told again.
 void Core::Parts::confirm_late(uint32_t row) {
     const shm::SlotRow& slot = state.slots[row];
+    assert(slot.state == SlotState::kUnknown || is_taken_back(slot));
     const bool release_is_ready =
         (state.pools[slot.pool].flags & shm::PoolFlag::kReleaseIsReady) != 0;
     if (release_is_ready && is_taken_back(slot)) return make_idle(row);
@@ -175,6 +178,7 @@ void Core::Parts::say_refuse(uint32_t row, const WorkerWord& word) {
 }
 
 void Core::Parts::say_done(uint32_t row, const WorkerWord& word) {
+    assert(state.slots[row].state == SlotState::kLeased);
     tell_answer(row, word.answer);
     end_lease(state.slots[row].holder, Reason::kDone, Tell::kHolder, false, row);
     if (word.then_ready) return make_idle(row);
