@@ -73,7 +73,7 @@ class Core {
     // The same for a STATE that may not be sound, with check_all() at once: each row gets all three
     // looks while it is in the cache, so many rows of each table at a time. Null where there is
     // nothing to attach to, with *refusal set. Errors of rows_refusal() come first. `ahead` may
-    // have looked at slots and leases already (row_look.hpp); null: no other thread has.
+    // have looked at slots and leases already (row_invariants.hpp); null: no other thread has.
     static constexpr uint32_t kRowsAtOnce = 512;
     struct Refusal {
         std::string unsound;             // what rows_refusal() is about, though perhaps another row

@@ -679,11 +679,10 @@ struct Core::Parts {
     void assignment_begins(uint32_t slot);
     void assignment_ends(uint32_t slot);
 
-    // account_check.cpp, account_rebuild.cpp
+    // match/rebuild.cpp
     void rebuild_accounts(const std::vector<uint32_t>& claims);
     void rebuild_stalls();
     void rebuild_standing(uint32_t claim);
-    [[nodiscard]] std::vector<std::string> check_accounts() const;
 
     // keys.cpp
     [[nodiscard]] uint32_t find_key(uint32_t session, const Key& key) const;

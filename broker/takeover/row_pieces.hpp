@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "broker/core/recovery/row_look.hpp"
+#include "broker/core/recovery/row_invariants.hpp"
 #include "broker/takeover/second_thread.hpp"
 
 namespace dibs {

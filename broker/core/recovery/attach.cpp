@@ -9,31 +9,18 @@
 #include <optional>
 #include <utility>
 
-#include "broker/core/recovery/check.hpp"
+#include "broker/core/recovery/invariants.hpp"
 #include "broker/core/recovery/rebuild.hpp"
-#include "broker/core/recovery/row_look.hpp"
 #include "broker/core/recovery/soundness.hpp"
 
 namespace dibs::core {
 
 namespace {
 
-// Of both tables; what is unsound.
-std::string sound_rows(const Soundness& soundness,
-                       const State& state,
-                       uint32_t begin,
-                       uint32_t end) {
-    const uint32_t slots = state.slots.size();
-    const uint32_t leases = state.leases.size();
-    std::string unsound = soundness.slots(std::min(begin, slots), std::min(end, slots));
-    if (!unsound.empty()) return unsound;
-    return soundness.leases(std::min(begin, leases), std::min(end, leases));
-}
-
 // By the thread that attaches itself.
 class RowsNow : public RowsAhead {
   public:
-    explicit RowsNow(State& state) : look_(state) {}
+    explicit RowsNow(const State& state) : look_(state) {}
 
     void begin() override {}
     std::string until(uint32_t end) override { return look_.piece(std::exchange(seen_, end), end); }
@@ -50,7 +37,7 @@ class Attachment {
         : state_(parts.state),
           soundness_(parts.state),
           rebuild_(parts),
-          check_(parts),
+          invariants_(parts),
           rows_at_once_(rows_at_once),
           ahead_(ahead) {}
 
@@ -59,7 +46,6 @@ class Attachment {
         std::string unsound = soundness_.tables();
         if (!unsound.empty()) return unsound;
         rebuild_.claims();
-        check_.begin({.free_claims = soundness_.free_claims_sound()});
         const uint32_t rows = std::max(state_.slots.size(), state_.leases.size());
         for (uint32_t row = 0; row < rows && unsound.empty(); row += rows_at_once_)
             unsound = some(row, row + rows_at_once_);
@@ -68,7 +54,7 @@ class Attachment {
 
     Wrongs wrong() {
         rebuild_.finish();
-        return check_.finish(ahead_.counts());
+        return invariants_.check(ahead_.counts(), soundness_.free_claims_sound());
     }
 
   private:
@@ -79,46 +65,19 @@ class Attachment {
         const uint32_t leases = state_.leases.size();
         rebuild_.slots(std::min(begin, slots), std::min(end, slots));
         rebuild_.leases(std::min(begin, leases), std::min(end, leases));
-        check_.tags(std::min(begin, leases), std::min(end, leases));
+        invariants_.leases(std::min(begin, leases), std::min(end, leases));
         return {};
     }
 
     const State& state_;
     Soundness soundness_;
     Rebuild rebuild_;
-    Check check_;
+    Invariants invariants_;
     const uint32_t rows_at_once_;
     RowsAhead& ahead_;
 };
 
 }  // namespace
-
-RowLook::RowLook(State& state)
-    : state_(state),
-      soundness_(state),
-      check_(state, state.counters->time_ns, RowCheck::Chains::kSeen) {}
-
-std::string RowLook::piece(uint32_t begin, uint32_t end) {
-    std::string unsound = sound_rows(soundness_, state_, begin, end);
-    if (unsound.empty()) check_.piece(begin, end);
-    return unsound;
-}
-
-// The first of the three looks alone, as many rows at a time: each asks memory for the next ones.
-std::string rows_refusal(std::span<std::byte> bytes) {
-    State state{bytes};
-    Soundness soundness(state);
-    std::string found = soundness.log();
-    if (found.empty()) found = soundness.tables();
-    const auto in_pieces = [&](uint32_t rows, const auto& look) {
-        for (uint32_t row = 0; row < rows && found.empty(); row += Core::kRowsAtOnce)
-            found = look(row, std::min(row + Core::kRowsAtOnce, rows));
-    };
-    in_pieces(state.slots.size(), [&](auto... piece) { return soundness.slots(piece...); });
-    in_pieces(state.leases.size(), [&](auto... piece) { return soundness.leases(piece...); });
-    if (found.empty()) found = soundness.lists();
-    return found;
-}
 
 std::unique_ptr<Core> Core::attach(std::span<std::byte> bytes,
                                    uint64_t hash_seed,
@@ -126,9 +85,8 @@ std::unique_ptr<Core> Core::attach(std::span<std::byte> bytes,
                                    uint32_t rows_at_once,
                                    RowsAhead* ahead) {
     State state{bytes};
-    Soundness soundness(state);
-    refusal->unsound = soundness.log();
-    if (refusal->unsound.empty()) refusal->unsound = soundness.counters();
+    refusal->unsound = Soundness::log(state);
+    if (refusal->unsound.empty()) refusal->unsound = Soundness(state).counters();
     if (!refusal->unsound.empty()) return nullptr;
     std::optional<RowsNow> now;
     RowsAhead& rows = ahead != nullptr ? *ahead : now.emplace(state);

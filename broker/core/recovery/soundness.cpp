@@ -59,101 +59,28 @@ bool images_sound(const State& state) {
     return true;
 }
 
-}  // namespace
+std::string row_text(const char* table, uint32_t row, const char* what) {
+    return std::string(table) + " row " + std::to_string(row) + what;
+}
 
-class Soundness::Rows {
+// What one row says, and whether the rows that it names agree.
+class Words {
   public:
-    explicit Rows(const State& state) : state_(state), run_by_(state.leases.size()) {}
-
-    std::string counters() const {
-        return sound_counters() ? "" : "the counters leave their tables, or their numbers";
-    }
-    std::string tables() {
-        std::string found = counters();
-        if (!found.empty()) return found;
-        for (uint32_t row = 0; row < state_.arena.size(); ++row) {
-            if (!is_link(state_.arena[row].next, state_.arena.size())) {
-                return row_text("arena block", row, " leaves its tables");
-            }
-        }
-        found = first_unsound("pool", state_.pools);
-        if (found.empty()) found = first_unsound("session", state_.sessions);
-        if (found.empty()) found = claims();
-        if (found.empty()) found = first_unsound("account", state_.accounts);
-        if (found.empty()) found = first_unsound("label set", state_.label_sets);
-        return found;
-    }
-
-    [[nodiscard]] bool free_claims_sound() const { return free_claims_sound_; }
-
-    std::string slots(uint32_t begin, uint32_t end) const {
-        return first_unsound("slot", state_.slots, begin, end);
-    }
-
-    std::string leases(uint32_t begin, uint32_t end) const {
-        return first_unsound("lease", state_.leases, begin, end);
-    }
-
-    std::string lists() const {
-        for (uint32_t pool = 0; pool < state_.counters->pools; ++pool) {
-            if (!ready_queue(pool)) {
-                return "the ready queue of pool row " + std::to_string(pool) +
-                       " is not one of its idle slots in their order";
-            }
-        }
-        return pledge() ? "" : "the pledge does not follow from the rows";
-    }
-
-  private:
-    static std::string row_text(const char* table, uint32_t row, const char* what) {
-        return std::string(table) + " row " + std::to_string(row) + what;
-    }
-    static std::string misfit_text(const char* table, uint32_t row) {
-        return row_text(table, row, " does not fit the rows that it names");
-    }
-
-    // Most of them are free, as a rule, and what a free row may say is where its list goes on: the
-    // list is followed, and then the table until as many rows in use have been met as it leaves.
-    std::string claims() {
-        const core::Rows<shm::ClaimRow>& rows = state_.claims;
-        const uint32_t free = free_claims();
-        free_claims_sound_ = free != kNoRow && free == state_.counters->claims_free;
-        uint32_t left = free == kNoRow ? kNoRow : rows.size() - free;
-        for (uint32_t row = 0; row < rows.size() && left != 0; ++row) {
-            std::string found = first_unsound("claim", rows, row, row + 1);
-            if (!found.empty()) return found;
-            if (!claim_fits(rows[row], row)) return misfit_text("claim", row);
-            if (rows[row].state != ClaimState::kFree) --left;
-        }
-        return {};
-    }
-
-    // How many stand in their list, each of them free; kNoRow: it does not end, or not so.
-    uint32_t free_claims() const {
-        const core::Rows<shm::ClaimRow>& rows = state_.claims;
-        uint32_t count = 0;
-        for (uint32_t row = state_.counters->claims_free_head; row != kNoRow; ++count) {
-            if (row >= rows.size() || count == rows.size()) return kNoRow;
-            rows.fetch(row + kListAhead);  // what was never in use stands in its order
-            if (rows[row].state != ClaimState::kFree) return kNoRow;
-            row = rows[row].head.free_next;
-        }
-        return count;
-    }
+    explicit Words(const State& state) : state_(state) {}
 
     template <class Row>
-    std::string first_unsound(const char* table, const core::Rows<Row>& rows) const {
+    std::string first_unsound(const char* table, const Rows<Row>& rows) const {
         return first_unsound(table, rows, 0, rows.size());
     }
 
     template <class Row>
     std::string first_unsound(const char* table,
-                              const core::Rows<Row>& rows,
+                              const Rows<Row>& rows,
                               uint32_t begin,
                               uint32_t end) const {
         for (uint32_t row = begin; row < end; ++row) {
-            // Prefetches some lines of later rows of the two largest tables, and row_check.cpp the
-            // others: all of them at once would be more than memory can deliver meanwhile.
+            // Prefetches some lines of later rows of the two largest tables, and row_invariants.cpp
+            // the others: all of them at once would be more than memory can deliver meanwhile.
             if constexpr (std::is_same_v<Row, shm::SlotRow> || std::is_same_v<Row, shm::LeaseRow>) {
                 const uint32_t later = row + kPiecesAhead * (end - begin);
                 rows.template fetch_line<0>(later);
@@ -164,19 +91,81 @@ class Soundness::Rows {
             if (!is_link(rows[row].head.free_next, rows.size()) || !sound(rows[row])) {
                 return row_text(table, row, " leaves its tables");
             }
-            if (!fits(rows[row], row)) return misfit_text(table, row);
+            if (!fits(rows[row], row)) {
+                return row_text(table, row, " does not fit the rows that it names");
+            }
         }
         return {};
     }
 
+    bool sound_counters() const {
+        const shm::CountersRow& counters = *state_.counters;
+        const uint32_t blocks = state_.arena.size();
+        return is_count(counters.arrival_next) && is_count(counters.turns) &&
+               is_count(counters.time_ns) && is_count(counters.fence_base) &&
+               counters.pools <= state_.pools.size() &&
+               is_link(counters.claims_free_head, state_.claims.size()) &&
+               is_link(counters.leases_free_head, state_.leases.size()) &&
+               is_link(counters.slots_free_head, state_.slots.size()) &&
+               is_link(counters.sessions_free_head, state_.sessions.size()) &&
+               is_link(counters.arena_free_head, blocks) && counters.arena_free <= blocks &&
+               is_link(counters.arena_freed_head, blocks) &&
+               is_link(counters.arena_freed_tail, blocks) && counters.arena_freed <= blocks;
+    }
+
+    // Attaching puts each of its slots once into the book of accounts, so none may stand there
+    // twice; their growing order sees to that, and to an end.
+    bool ready_queue(uint32_t row) const {
+        const shm::PoolRow& pool = state_.pools[row];
+        uint32_t previous = kNoRow;
+        for (uint32_t at = pool.ready_head; at != kNoRow; at = state_.slots[at].ready_next) {
+            const shm::SlotRow& slot = state_.slots[at];
+            if (slot.state != SlotState::kIdle || slot.pool != row ||
+                slot.idle_order >= pool.idle_order_next) {
+                return false;
+            }
+            if (previous != kNoRow && slot.idle_order <= state_.slots[previous].idle_order) {
+                return false;
+            }
+            previous = at;
+        }
+        return true;
+    }
+
+    // What is owed is what the rows give.
+    bool pledge() const {
+        const shm::LogHead& log = state_.head->log;
+        const shm::CountersRow& counters = *state_.counters;
+        if (log.pledged_turn != counters.turns + 1) return true;
+        const shm::LogStore& store = state_.log_stores[0];
+        shm::Completion told;
+        std::memcpy(&told, store.entry, sizeof(told));
+        if (log.phase.load(std::memory_order_relaxed) == shm::LogPhase::kCommitted ||
+            store.kind != shm::LogStoreKind::kCompletion || !tagged(store.session, told.tag) ||
+            log.pledged_pool >= counters.pools) {
+            return false;
+        }
+        const shm::SessionRow& session = state_.sessions[store.session];
+        const shm::PoolRow& pool = state_.pools[log.pledged_pool];
+        const uint32_t lease = counters.leases_free_head;
+        return session.state == SessionState::kOpen &&
+               session.head.generation == store.generation &&
+               session.completion_tail == store.position && pool.kind == shm::PoolKind::kCounted &&
+               pool.order == shm::PoolOrder::kArrival && pool.idle != 0 &&
+               pool.ready_head < state_.slots.size() && told.units == 1 &&
+               counters.leases_free != 0 && lease < state_.leases.size() &&
+               told.id == row_id(state_.leases[lease].head.generation, lease) &&
+               told.fence == pool.fence_next + 1 && told.claim == counters.arrival_next;
+    }
+
+  private:
     // In most tables, a row whose words stay within the other tables has no other check.
     template <class Row>
     bool fits(const Row& /*row*/, uint32_t /*place*/) const {
         return true;
     }
 
-    // Marks the lease that it runs under.
-    bool claim_fits(const shm::ClaimRow& claim, uint32_t row) {
+    bool fits(const shm::ClaimRow& claim, uint32_t row) const {
         if (claim.state == ClaimState::kReserved) {
             return holds(claim.first_slot, claim.units, row, SlotState::kReserved, claim.pool);
         }
@@ -189,16 +178,11 @@ class Soundness::Rows {
     }
 
     // Under a lease of its own. One that is taken may have lost slots since.
-    bool runs(const shm::ClaimRow& claim) {
+    bool runs(const shm::ClaimRow& claim) const {
         const shm::LeaseRow& lease = state_.leases[claim.lease];
         const bool taken = (lease.flags & shm::LeaseFlag::kTaken) != 0;
-        if (lease.state == LeaseState::kFree || lease.pool != claim.pool ||
-            lease.arrival != claim.arrival || (!taken && lease.units != claim.units)) {
-            return false;
-        }
-        const bool by_another = run_by_[claim.lease];
-        run_by_[claim.lease] = true;
-        return !by_another;
+        return lease.state != LeaseState::kFree && lease.pool == claim.pool &&
+               lease.arrival == claim.arrival && (taken || lease.units == claim.units);
     }
 
     bool fits(const shm::LeaseRow& lease, uint32_t row) const {
@@ -226,21 +210,6 @@ class Soundness::Rows {
             at = slot.holder_next;
         }
         return units != 0 && at == kNoRow;
-    }
-
-    bool sound_counters() const {
-        const shm::CountersRow& counters = *state_.counters;
-        const uint32_t blocks = state_.arena.size();
-        return is_count(counters.arrival_next) && is_count(counters.turns) &&
-               is_count(counters.time_ns) && is_count(counters.fence_base) &&
-               counters.pools <= state_.pools.size() &&
-               is_link(counters.claims_free_head, state_.claims.size()) &&
-               is_link(counters.leases_free_head, state_.leases.size()) &&
-               is_link(counters.slots_free_head, state_.slots.size()) &&
-               is_link(counters.sessions_free_head, state_.sessions.size()) &&
-               is_link(counters.arena_free_head, blocks) && counters.arena_free <= blocks &&
-               is_link(counters.arena_freed_head, blocks) &&
-               is_link(counters.arena_freed_tail, blocks) && counters.arena_freed <= blocks;
     }
 
     bool sound(const shm::PoolRow& pool) const {
@@ -395,98 +364,120 @@ class Soundness::Rows {
                within(lease.mode, shm::ExpiryMode::kLazy) && lease.pool < state_.counters->pools &&
                tagged(lease.session, lease.tag) && is_link(lease.first_slot, state_.slots.size()) &&
                lease.units <= shm::kUnitsMax && is_account(lease.account) &&
-               lease.account_class <= 5 &&
                (state_.pools[lease.pool].order != shm::PoolOrder::kAccount ||
-                is_paid(lease.cost, -kMoneyMax));
-    }
-
-    // Attaching puts each of its slots once into the book of accounts, so none may stand there
-    // twice; their growing order sees to that, and to an end.
-    bool ready_queue(uint32_t row) const {
-        const shm::PoolRow& pool = state_.pools[row];
-        uint32_t previous = kNoRow;
-        for (uint32_t at = pool.ready_head; at != kNoRow; at = state_.slots[at].ready_next) {
-            const shm::SlotRow& slot = state_.slots[at];
-            if (slot.state != SlotState::kIdle || slot.pool != row ||
-                slot.idle_order >= pool.idle_order_next) {
-                return false;
-            }
-            if (previous != kNoRow && slot.idle_order <= state_.slots[previous].idle_order) {
-                return false;
-            }
-            previous = at;
-        }
-        return true;
-    }
-
-    // What is owed is what the rows give.
-    bool pledge() const {
-        const shm::LogHead& log = state_.head->log;
-        const shm::CountersRow& counters = *state_.counters;
-        if (log.pledged_turn != counters.turns + 1) return true;
-        const shm::LogStore& store = state_.log_stores[0];
-        shm::Completion told;
-        std::memcpy(&told, store.entry, sizeof(told));
-        if (log.phase.load(std::memory_order_relaxed) == shm::LogPhase::kCommitted ||
-            store.kind != shm::LogStoreKind::kCompletion || !tagged(store.session, told.tag) ||
-            log.pledged_pool >= counters.pools) {
-            return false;
-        }
-        const shm::SessionRow& session = state_.sessions[store.session];
-        const shm::PoolRow& pool = state_.pools[log.pledged_pool];
-        const uint32_t lease = counters.leases_free_head;
-        return session.state == SessionState::kOpen &&
-               session.head.generation == store.generation &&
-               session.completion_tail == store.position && pool.kind == shm::PoolKind::kCounted &&
-               pool.order == shm::PoolOrder::kArrival && pool.idle != 0 &&
-               pool.ready_head < state_.slots.size() && told.units == 1 &&
-               counters.leases_free != 0 && lease < state_.leases.size() &&
-               told.id == row_id(state_.leases[lease].head.generation, lease) &&
-               told.fence == pool.fence_next + 1 && told.claim == counters.arrival_next;
+                (lease.account_class <= kFreeClass && is_paid(lease.cost, -kMoneyMax)));
     }
 
     const State& state_;
-    std::vector<bool> run_by_;  // leases that a claim runs under
-    bool free_claims_sound_ = false;
 };
 
-Soundness::Soundness(State& state) : state_(state), rows_(std::make_unique<Rows>(state)) {}
-Soundness::~Soundness() = default;
+}  // namespace
 
-std::string Soundness::log() {
-    const shm::LogHead& log = state_.head->log;
+std::string Soundness::log(State& state) {
+    const shm::LogHead& log = state.head->log;
     const shm::LogPhase phase = log.phase.load(std::memory_order_acquire);
     if (!within(phase, shm::LogPhase::kCommitted)) return "the log is in no phase that there is";
-    if (log.stores > state_.log_stores_max) return "the log counts more stores than it holds";
+    if (log.stores > state.log_stores_max) return "the log counts more stores than it holds";
     if (phase == shm::LogPhase::kOpen) {
-        if (!images_sound(state_)) return "the log's images belong to no rows";
-        Edit::recover(state_);
+        if (!images_sound(state)) return "the log's images belong to no rows";
+        Edit::recover(state);
     }
     return {};
 }
 
-std::string Soundness::counters() {
-    return rows_->counters();
+std::string Soundness::counters() const {
+    return Words(state_).sound_counters() ? ""
+                                          : "the counters leave their tables, or their numbers";
 }
 
 std::string Soundness::tables() {
-    return rows_->tables();
+    std::string found = counters();
+    if (!found.empty()) return found;
+    const Words words(state_);
+    for (uint32_t row = 0; row < state_.arena.size(); ++row) {
+        if (!is_link(state_.arena[row].next, state_.arena.size())) {
+            return row_text("arena block", row, " leaves its tables");
+        }
+    }
+    found = words.first_unsound("pool", state_.pools);
+    if (found.empty()) found = words.first_unsound("session", state_.sessions);
+    if (found.empty()) found = all_claims();
+    if (found.empty()) found = words.first_unsound("account", state_.accounts);
+    if (found.empty()) found = words.first_unsound("label set", state_.label_sets);
+    return found;
 }
 
-bool Soundness::free_claims_sound() const {
-    return rows_->free_claims_sound();
+// Most of them are free, as a rule, and what a free row may say is where its list goes on: the list
+// is followed, and then the table until as many rows in use have been met as it leaves.
+std::string Soundness::all_claims() {
+    const Rows<shm::ClaimRow>& rows = state_.claims;
+    const uint32_t free = free_claims();
+    free_claims_sound_ = free != kNoRow && free == state_.counters->claims_free;
+    uint32_t left = free == kNoRow ? kNoRow : rows.size() - free;
+    std::vector<bool> has_run(state_.leases.size());  // under these leases
+    for (uint32_t row = 0; row < rows.size() && left != 0; ++row) {
+        std::string found = claims(row, row + 1);
+        if (!found.empty()) return found;
+        const shm::ClaimRow& claim = rows[row];
+        if (claim.state == ClaimState::kRunning) {
+            if (has_run[claim.lease])
+                return row_text("claim", row, " does not fit the rows that it names");
+            has_run[claim.lease] = true;
+        }
+        if (claim.state != ClaimState::kFree) --left;
+    }
+    return {};
+}
+
+// How many stand in their list, each of them free; kNoRow: it does not end, or not so.
+uint32_t Soundness::free_claims() const {
+    const Rows<shm::ClaimRow>& rows = state_.claims;
+    uint32_t count = 0;
+    for (uint32_t row = state_.counters->claims_free_head; row != kNoRow; ++count) {
+        if (row >= rows.size() || count == rows.size()) return kNoRow;
+        rows.fetch(row + kListAhead);  // what was never in use stands in its order
+        if (rows[row].state != ClaimState::kFree) return kNoRow;
+        row = rows[row].head.free_next;
+    }
+    return count;
+}
+
+std::string Soundness::pools(uint32_t begin, uint32_t end) const {
+    return Words(state_).first_unsound("pool", state_.pools, begin, end);
 }
 
 std::string Soundness::slots(uint32_t begin, uint32_t end) const {
-    return rows_->slots(begin, end);
+    return Words(state_).first_unsound("slot", state_.slots, begin, end);
+}
+
+std::string Soundness::claims(uint32_t begin, uint32_t end) const {
+    return Words(state_).first_unsound("claim", state_.claims, begin, end);
 }
 
 std::string Soundness::leases(uint32_t begin, uint32_t end) const {
-    return rows_->leases(begin, end);
+    return Words(state_).first_unsound("lease", state_.leases, begin, end);
 }
 
-std::string Soundness::lists() {
-    return rows_->lists();
+std::string Soundness::rows(uint32_t begin, uint32_t end) const {
+    std::string unsound = slots(begin, std::min(end, state_.slots.size()));
+    return unsound.empty() ? leases(begin, std::min(end, state_.leases.size())) : unsound;
+}
+
+std::string Soundness::ready_queues() const {
+    const Words words(state_);
+    for (uint32_t pool = 0; pool < state_.counters->pools; ++pool) {
+        if (!words.ready_queue(pool)) {
+            return "the ready queue of pool row " + std::to_string(pool) +
+                   " is not one of its idle slots in their order";
+        }
+    }
+    return {};
+}
+
+std::string Soundness::lists() const {
+    std::string found = ready_queues();
+    if (!found.empty()) return found;
+    return Words(state_).pledge() ? "" : "the pledge does not follow from the rows";
 }
 
 }  // namespace dibs::core

@@ -15,7 +15,7 @@
 namespace dibs::core {
 
 // How many pieces ahead a thread that goes through a table in pieces prefetches, if another thread
-// has every other piece (row_look.hpp).
+// has every other piece (recovery/row_invariants.hpp).
 inline constexpr uint32_t kPiecesAhead = 2;
 
 template <class Row>

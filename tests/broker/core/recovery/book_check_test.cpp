@@ -216,7 +216,7 @@ class Mistakes : public Book {
              const_cast<shm::LeaseRow&>(p.state.leases[lease]).flags = 0;
          }},
         {"a claim is promised a slot that another one is asked for",
-         "is promised a slot that somebody keeps",
+         "does not fit the rows that it names",
          [](Parts& p) {
              const shm::SlotRow& slot = p.state.slots[promised_slot(p)];
              const_cast<shm::SlotRow&>(slot).state = shm::SlotState::kReserved;
@@ -291,7 +291,7 @@ class Mistakes : public Book {
          "counts its crowds wrong",
          [](Parts& p) { ++p.book->fanouts[waiting_crowd(p).fanout].crowds; }},
         {"a fan-out counts a unit too many",
-         "its fan-out is counted wrong",
+         "counts its units wrong",
          [](Parts& p) { ++p.book->fanouts[waiting_crowd(p).fanout].units; }},
         {"a crowd takes a stall for another",
          "for one that serves it",
@@ -321,7 +321,7 @@ class Mistakes : public Book {
          "is held to other limits",
          [](Parts& p) { ++p.book->limits[p.find_account("a")][0].limit; }},
         {"a fan-out has grown above its limit",
-         "its fan-out is above its limit",
+         "is above its limit",
          [](Parts& p) {
              const uint32_t row = p.find_account("a");
              const_cast<shm::AccountRow&>(p.state.accounts[row]).fanout_max = 2;
@@ -342,7 +342,7 @@ class Mistakes : public Book {
          "counts its labels wrong",
          [](Parts& p) { p.book->label_units[p.find_account("a")].clear(); }},
         {"an account's claims are miscounted",
-         "its waiting claims are counted wrong",
+         "has its waiting claims counted wrong",
          [](Parts& p) { ++p.book->account_waits[p.find_account("b")]; }},
         {"an account is used once more",
          "is used by another number",
@@ -440,10 +440,10 @@ TEST_F(Book, WatchesATenantInItsOwnPool) {
 TEST_F(Mistakes, AreEachFound) {
     for (const Mistake& mistake : mistakes_) {
         const auto parts = attached();
-        ASSERT_EQ(parts->check_accounts(), std::vector<std::string>{});
+        ASSERT_EQ(parts->check_all(), std::vector<std::string>{});
         const std::vector<std::byte> before(memory().begin(), memory().end());
         mistake.make(*parts);
-        const std::vector<std::string> wrongs = parts->check_accounts();
+        const std::vector<std::string> wrongs = parts->check_all();
         std::copy(before.begin(), before.end(), memory().begin());
         const bool found = std::any_of(wrongs.begin(), wrongs.end(), [&](const std::string& wrong) {
             return wrong.find(mistake.found) != std::string::npos;

@@ -194,7 +194,7 @@ TEST_F(SoundnessOfRuns, NamesMoneyThatNobodyCanHave) {
 
 TEST_F(SoundnessOfRuns, ChecksWhatRunsAndWhoPays) {
     wrong_with(run(2).deadline_ns, 5, " runs and has a deadline");
-    wrong_with(run(2).first_slot, 0, " runs and holds slots beside its lease");
+    wrong_with(run(2).first_slot, 0, "waits or runs, and holds slots itself");
     wrong_with(lease(2).granted_ns, 2, " was granted at a time to come");
     wrong_with(account().flags, shm::AccountFlag::kOfFile, " is not configured and has terms");
 }
@@ -250,8 +250,9 @@ TEST_F(SoundnessOfRuns, ChecksWhereTheFreedListEnds) {
     auto& counters = const_cast<shm::CountersRow&>(*state.counters);
     ASSERT_EQ(counters.arena_freed, 1U);
     wrong_with(counters.arena_freed_tail, counters.arena_free_head, "ends at another block");
-    wrong_with(counters.arena_freed_head, shm::kNoRow, "or none of one that does");
-    wrong_with(counters.arena_free, 0, "or none of one that does");
+    wrong_with(
+        counters.arena_freed_head, shm::kNoRow, "has blocks that are not counted, or the reverse");
+    wrong_with(counters.arena_free, 0, "has blocks that are not counted, or the reverse");
 }
 
 // The bytes of a limit would be read behind the text's end.
@@ -300,7 +301,7 @@ TEST_F(SoundnessOfRuns, OfLeasesWhoseHoldersAreBeingKilled) {
     while (core().slot(row).state != shm::SlotState::kRecovering)
         ++row;
     auto& slot = const_cast<shm::SlotRow&>(core().slot(row));
-    wrong_with(slot.fence, slot.fence - 1, "is recovering under a lease that is not its own");
+    wrong_with(slot.fence, slot.fence - 1, "is under a lease that is not its own");
 }
 
 }  // namespace

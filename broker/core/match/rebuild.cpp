@@ -1,4 +1,4 @@
-// broker/core/recovery/account_rebuild.cpp -- rebuilds the account book from the rows.
+// broker/core/match/rebuild.cpp -- rebuilds the account book from the rows.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
