@@ -1,12 +1,5 @@
 // broker/core/match/account_book.hpp -- holds the data derived for pools ordered by account.
 //
-//   Tenant   an account in a pool: its leases by class, the cheapest first
-//   Crowd    a pool's waiting claims that are alike (account, labels, units), by number: one look
-//            decides for all of them
-//   Stall    a pool's slots with the same labels: the idle ones in the order in which they became
-//            idle, the leased ones in the order of their grants, and by class and cost
-//   Fanout   how many slots claims of one account with one set of labels hold at a class below free
-//
 // Empty crowds, stalls, tenants and fan-outs stay until sweep(): the next claim is likely to be
 // like the last. The book is made with the first pool ordered by account.
 // SPDX-License-Identifier: Apache-2.0
@@ -15,151 +8,22 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
-#include "broker/core/match/claim_line.hpp"
+#include "broker/core/ledger/account_rows.hpp"
+#include "broker/core/match/crowd.hpp"
 #include "broker/core/match/crowd_heads.hpp"
 #include "broker/core/match/labels.hpp"
-#include "broker/core/rules/kept_pull.hpp"
-#include "broker/core/store/chains.hpp"
+#include "broker/core/rules/reported_workers.hpp"
 #include "broker/core/store/index.hpp"
 #include "broker/core/store/ordered_rows.hpp"
 #include "broker/core/store/row_index.hpp"
-#include "broker/core/store/timers.hpp"
 
 namespace dibs::core {
 
-using Cost = std::array<int64_t, shm::kClasses>;
-
-// Micro-units, and those of a second: what a balance may be either way, and a rate.
-inline constexpr int64_t kMoneyMax = 1'000'000'000'000'000'000;
-inline constexpr int64_t kRateMax = 1'000'000'000'000;
-
-// What a class saves up at most.
-inline __int128 cap_of(int64_t rate, uint64_t charge_max_ns) {
-    return static_cast<__int128>(rate) * (charge_max_ns / 1000) / 1'000'000;
-}
-
-inline constexpr uint8_t kFreeClass = shm::kClasses;
-inline constexpr uint8_t kNoClass = 255;  // not in this pass
-inline constexpr uint32_t kClassesAndFree = shm::kClasses + 1;
-
-struct Ends {
-    uint32_t head = shm::kNoRow;
-    uint32_t tail = shm::kNoRow;
-};
-
-struct Crowd {
-    bool in_use = false;
-    uint8_t waits_at = kNoClass;  // class in the pass that runs
-    uint16_t units = 1;
-    uint32_t pool = 0;
-    uint32_t account = shm::kNoRow;
-    uint32_t base = shm::kNoRow;
-    uint32_t preferred = shm::kNoRow;
-    uint32_t quality = 0;
-    uint32_t members = 0;  // claims that are its, waiting or not
-    uint32_t waiting = 0;
-    uint32_t place = shm::kNoRow;  // among the pool's crowds that wait
-    uint32_t fanout = 0;
-    uint32_t tenant = shm::kNoRow;  // of its pool and account, once a claim of it has run
-    uint8_t holds_at = kNoClass;    // idle slots back, at that class, in the pass that runs
-    bool was_listed = false;        // when the last pass ended
-    uint64_t examined_ns = 0;
-    ClaimLine claims;  // those that wait
-    // Which of the pool's first 64 stalls have its base labels, and which the preferred ones as
-    // well; as of this version of their list.
-    mutable uint32_t stalls_version = 0;
-    mutable uint64_t served_by = 0;
-    mutable uint64_t provisioned_by = 0;
-};
-
-struct Stall {
-    bool in_use = false;
-    bool held_back = false;  // for the pass that runs
-    bool held_for_step = false;
-    uint32_t held_by = shm::kNoRow;  // the crowd, while held_back
-    uint32_t pool = 0;
-    uint32_t place = 0;  // among the pool's stalls
-    uint32_t labels = shm::kNoRow;
-    uint32_t slots = 0;
-    Ends idle;
-    Ends leased;                                        // the one granted first at the head
-    std::array<uint32_t, kClassesAndFree> leases = {};  // roots
-
-    void let_go() {
-        held_back = held_for_step = false;
-        held_by = shm::kNoRow;
-    }
-};
-
-struct Tenant {
-    bool in_use = false;
-    uint32_t pool = 0;
-    uint32_t account = shm::kNoRow;
-    uint32_t units_total = 0;
-    uint32_t place = shm::kNoRow;  // among the pool's tenants with leases
-    bool is_stale = false;         // what follows may be wrong
-    bool is_due = false;           // a pass may move its leases
-    uint64_t quiet_until_us = 0;   // no pass before this may
-    std::array<uint32_t, kClassesAndFree> units = {};
-    std::array<uint32_t, kClassesAndFree> leases = {};  // roots
-};
-
-// A pool's tenants whose leases a pass may have to move to another class.
-struct TenantWatch {
-    std::vector<uint32_t> stale;  // those that have changed
-    std::vector<uint32_t> due;
-    uint64_t quiet_until_us = 0;  // the least of all other classes
-};
-
-// The first 64 of a pool's stalls, a bit each.
-struct StallBits {
-    uint32_t version = 1;  // of the list
-    uint64_t idle = 0;     // has idle slots
-};
-
-struct Fanout {
-    bool in_use = false;
-    uint32_t pool = 0;
-    uint32_t account = shm::kNoRow;
-    uint64_t labels = 0;  // a hash of both sets' union
-    uint32_t crowds = 0;
-    uint32_t units = 0;  // at a class below free
-};
-
-// A configured limit: n slots for each label that begins with "key:"; "*:" is every slot's.
-struct LabelLimit {
-    std::string prefix;
-    uint32_t limit;
-};
-
-// Where the pass over a pool stands. It outlives a cut turn, not the process: a successor begins
-// the pass anew.
-struct AccountPass {
-    enum class Step : uint8_t { kStart, kProvisioned, kAny, kReprioritise, kPreempt, kSpill, kEnd };
-    uint32_t pool = shm::kNoRow;
-    uint8_t at_class = 0;
-    Step step = Step::kStart;
-    uint32_t next_account = 0;   // reprioritise: the first one not yet done
-    bool stopped = false;        // no lease row, or too many unconfirmed
-    bool held_for_step = false;  // of some stall
-    uint8_t classes = 0;         // a bit for each that something waits at, or did
-    uint8_t two_steps = 0;       // and for each whose slots are chosen in two steps
-    bool requeued = false;
-    // A claim that ends with the pass keeps slots, or the service, from other claims; or a claim
-    // keeps slots that it would not hold back any more.
-    bool kept_in_vain = false;
-    // A lease that the pass demoted to free, or ended, used up fan-out: claims of its account may
-    // be of a better class now than the pass took them for.
-    bool fanout_freed = false;
-};
-
-struct AccountBook {
+struct AccountBook : AccountRows, ReportedWorkers {
     AccountBook(State& state, Edit& edit, Arena& arena, uint64_t seed);
 
     LabelSets labels;
@@ -199,43 +63,9 @@ struct AccountBook {
     OrderedRows tenant_leases;
     OrderedRows stall_leases;
 
-    // Accounts, by row.
-    std::vector<uint32_t> account_uses;
-    std::vector<uint32_t> account_waits;  // claims
-    std::vector<uint32_t> changed;        // those changed since they were last published
-    std::vector<uint8_t> is_changed;
-    std::vector<std::array<int64_t, shm::kClasses>> caps;
-    std::vector<std::vector<LabelLimit>> limits;
-    std::vector<std::unordered_map<uint64_t, uint32_t>> label_units;  // (pool, label) → slots held
-    // How often its limits have been set, and, by slot row, as of which of these times the account
-    // that holds the slot came to hold it. What it held before may be more than they allow;
-    // check_all() asks for nothing else.
-    std::vector<uint32_t> limits_set;
-    std::vector<uint32_t> held_since;
-    std::vector<uint8_t> moving;     // a bit for each class that earns or pays
-    std::vector<uint8_t> above_cap;  // is stepped turn by turn
-    std::vector<uint32_t> above;     // those rows
-    Index account_by_name;
-    uint64_t stepped_us = 0;  // time of the last opening
     // When a balance changes what may be granted; computed when it is first asked for after a turn.
     bool crossing_known = false;
     uint64_t crossing_ns = 0;
-
-    // Reported workers that hold nothing, by the instant at which they are forgotten.
-    Timers forgotten;
-    std::deque<KeptPull> kept_pulls;  // that go on before anything else is decided
-    struct Pulling {
-        uint32_t slot;
-        uint32_t generation;
-        uint64_t user_data;  // of the command
-        std::vector<std::string> labels;
-    };
-    std::vector<Pulling> pulling;  // workers that asked in this turn
-    size_t pulled = 0;             // those that have been told
-    // Unconfirmed assignments to reported workers, slots by pool, in the order of their grants;
-    // code that wants those of one instant in order of number sorts them.
-    Chains assignments;
-    std::unordered_map<uint64_t, std::string> errors;  // claim number → why its worker failed
 
     // Whether pools ordered by account are looked at: not while nothing of them has changed since a
     // pass that found nothing to do, and time changes nothing either (next_crossing).
@@ -356,22 +186,6 @@ struct AccountBook {
     static constexpr size_t kNoSweep = SIZE_MAX;
     size_t sweep_at = kSweepAt;
     void forget_account(uint32_t account);
-    void change_account(uint32_t account) {
-        if (is_changed[account] != 0) return;
-        is_changed[account] = 1;
-        changed.push_back(account);
-    }
-    // The account comes to hold the slot, or to hold it at a class below free.
-    void come_to_hold(uint32_t account, uint32_t slot) {
-        if (account != shm::kNoRow) held_since[slot] = limits_set[account];
-    }
-    // What it holds, it held before them.
-    void excuse_holdings(uint32_t account) { ++limits_set[account]; }
-    void count_waiting(uint32_t account, int32_t claims) {
-        if (account == shm::kNoRow) return;
-        account_waits[account] += static_cast<uint32_t>(claims);
-        change_account(account);
-    }
 
   private:
     uint32_t fanout_for(uint32_t pool, uint32_t account, uint64_t union_hash);
