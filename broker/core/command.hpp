@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <variant>
 
 #include "shm/layout.hpp"
 
@@ -68,8 +69,22 @@ struct AccountConfig {
     bool free_tasks_disabled = false;
     std::span<const int64_t> balance = {};
     bool keep_balance = false;  // of an account that is configured already
-    bool of_file = false;       // a mark for the code that configures; the core decides nothing by
-                                // it
+    // A mark for the code that configures; the core decides nothing by it.
+    bool of_file = false;
+};
+
+struct DeletePool {
+    uint32_t pool = 0;
+    bool when_unused = false;
+};
+
+struct DeleteAccount {
+    std::string_view account;
+};
+
+struct ResetBalance {
+    std::string_view account;
+    std::span<const int64_t> balance = {};
 };
 
 struct SessionOpen {
@@ -84,6 +99,10 @@ struct SessionOpen {
     uint32_t up_payload_size = 0;
     uint32_t down_payload_size = 0;
     std::string_view account = {};  // of its claims that name none; empty = none
+};
+
+struct SessionDeath {
+    uint32_t session = 0;
 };
 
 // Terms that only pools ordered by account use, except the time of enqueuing.
@@ -127,6 +146,11 @@ struct Claim {
     [[nodiscard]] bool brings_its_time() const {
         return terms != nullptr && terms->enqueued_ns != shm::kNever;
     }
+};
+
+// A claim whose grant was published before the turn that applies it (Core::pledge).
+struct PledgedClaim {
+    const Claim* claim = nullptr;
 };
 
 struct Cancel {
@@ -262,5 +286,30 @@ struct Drain {
     bool on = true;
     uint32_t number = shm::kNoRow;
 };
+
+// Every command. Their fields are listed in command_fields.hpp, and both in the same order in
+// schemas/journal.fbs.
+using CommandRef = std::variant<const PoolConfig*,
+                                const DeletePool*,
+                                const AccountConfig*,
+                                const DeleteAccount*,
+                                const ResetBalance*,
+                                const SessionOpen*,
+                                const SessionDeath*,
+                                const Claim*,
+                                const PledgedClaim*,
+                                const Cancel*,
+                                const Release*,
+                                const Keepalive*,
+                                const Adopt*,
+                                const KillFailed*,
+                                const Announce*,
+                                const WorkerWord*,
+                                const Drain*,
+                                const Steer*,
+                                const Report*,
+                                const Pull*,
+                                const Unassign*,
+                                const UpdateClaim*>;
 
 }  // namespace dibs::core

@@ -16,11 +16,21 @@ std::span<std::byte> recovered(std::span<std::byte> bytes) {
     return bytes;
 }
 
+template <class Command>
+[[gnu::noinline, gnu::cold]] void tell(Tap& tap, const Command& command) {
+    tap.hear(&command);
+}
+
+[[gnu::noinline, gnu::cold]] void tell(Tap& tap, const Claim& claim, bool pledged) {
+    const PledgedClaim told{&claim};
+    tap.hear(pledged ? CommandRef(&told) : CommandRef(&claim));
+}
+
 // Without a tap this costs a comparison with null.
-template <class... Said>
-void say(Tap* tap, const Said&... said) {
+template <class... Command>
+void say(Tap* tap, const Command&... command) {
     if (tap != nullptr) [[unlikely]]
-        tap->hear(said...);
+        tell(*tap, command...);
 }
 
 }  // namespace
@@ -148,8 +158,7 @@ uint32_t Core::set_pool(const PoolConfig& config, std::string* why) {
 }
 shm::Reason Core::delete_pool(uint32_t row, bool when_unused) {
     const shm::Reason reason = when_unused ? parts_->retire_pool(row) : parts_->delete_pool(row);
-    if (tap_ != nullptr && reason == shm::Reason::kOk) [[unlikely]]
-        tap_->hear_of_deleted_pool(row, when_unused);
+    if (reason == shm::Reason::kOk) say(tap_, DeletePool{row, when_unused});
     return reason;
 }
 uint32_t Core::open_session(const SessionOpen& open, std::string* why) {
@@ -158,8 +167,7 @@ uint32_t Core::open_session(const SessionOpen& open, std::string* why) {
     return row;
 }
 void Core::session_died(uint32_t session) {
-    if (tap_ != nullptr) [[unlikely]]
-        tap_->hear_of_death(session);
+    say(tap_, SessionDeath{session});
     parts_->session_died(session);
 }
 void Core::apply(const Claim& claim) {
@@ -211,16 +219,14 @@ bool Core::set_account(const AccountConfig& config, std::string* why) {
     return set;
 }
 void Core::delete_account(std::string_view name) {
-    if (tap_ != nullptr) [[unlikely]]
-        tap_->hear_of_deleted(name);
+    say(tap_, DeleteAccount{name});
     parts_->delete_account(name);
 }
 bool Core::reset_balance(std::string_view name,
                          std::span<const int64_t> balance,
                          std::string* why) {
     const bool reset = parts_->reset_balance(name, balance, why);
-    if (tap_ != nullptr && reset) [[unlikely]]
-        tap_->hear_of_reset(name, balance);
+    if (reset) say(tap_, ResetBalance{name, balance});
     return reset;
 }
 void Core::apply(const Report& report) {

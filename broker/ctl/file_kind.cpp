@@ -82,7 +82,7 @@ std::string_view described(FileKind kind) {
 FileKind file_kind(std::string_view bytes) {
     if (bytes.empty()) return FileKind::kEmpty;
     if (is_state(bytes)) return FileKind::kState;
-    if (bytes.starts_with(kJournalMagic)) return FileKind::kBinaryJournal;
+    if (is_binary_journal(bytes)) return FileKind::kBinaryJournal;
     if (bytes.starts_with(kProgramMark)) return FileKind::kProgram;
     const bool marked = bytes.size() > kSnapshotMarkAt;
     if (marked && bytes.substr(kSnapshotMarkAt).starts_with(kSnapshotMark)) {

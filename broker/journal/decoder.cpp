@@ -1,70 +1,172 @@
-// broker/journal/decoder.cpp -- applies recorded commands to a core, one function per command.
+// broker/journal/decoder.cpp -- reads the fields of each command from its table and applies it.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/journal/decoder.hpp"
 
 #include <algorithm>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <variant>
 #include <vector>
 
+#include "broker/core/command_fields.hpp"
+#include "broker/journal/field_place.hpp"
 #include "broker/journal/journal_error.hpp"
 #include "broker/journal/journal_texts.hpp"
+#include "broker/journal/json_text.hpp"
+#include "shm/pool_name.hpp"
 
 namespace dibs::ctl {
 namespace {
 
-using journal::Given;
-using journal::GivenKind;
+using core::Core;
+using core::Of;
+using flatbuffers::Offset;
+using flatbuffers::Table;
+using flatbuffers::Vector;
+using flatbuffers::voffset_t;
 
-std::span<const uint8_t> bytes_of(const flatbuffers::Vector<uint8_t>* bytes) {
-    if (bytes == nullptr) return {};
-    return {bytes->data(), bytes->size()};
-}
+// Reads commands, and keeps what their spans point to.
+class Unpacker {
+  public:
+    explicit Unpacker(const Core& core) : core_(core) {}
 
-// The value of an enum whose last one is `last`.
-template <class Enum>
-Enum checked(uint8_t value, Enum last, const char* field) {
-    if (value > static_cast<uint8_t>(last)) {
-        throw JournalError("\"" + std::string(field) + "\" " + std::to_string(value) + " is none");
+    template <class Command>
+    Command command(const Table& table) {
+        Command command;
+        size_t at = 0;
+        core::each_field(Of<Command>{}, [&](const char* name, auto member, auto... kind) {
+            field_ = name;
+            take(table, field_place(at++), command.*member, kind...);
+        });
+        return command;
     }
-    return static_cast<Enum>(value);
-}
 
-uint32_t open_session(const core::Core& core, const Given& given) {
-    if (given.session() >= core.sessions_max() ||
-        core.session(given.session()).state != shm::SessionState::kOpen) {
-        throw JournalError("there is no open session in row " + std::to_string(given.session()));
+  private:
+    template <class Value>
+    void take(const Table& table, voffset_t place, Value& value) {
+        if constexpr (kScalar<Value>) {
+            value = static_cast<Value>(table.GetField(place, raw(value)));
+        } else if (const auto* there = table.GetPointer<const uint8_t*>(place); there != nullptr) {
+            read(there, value);
+        }
     }
-    return given.session();
-}
-
-shm::Reason refusal_of(const Given& given) {
-    const auto refusal = static_cast<journal::Reason>(given.refusal());
-    if (*journal::EnumNameReason(refusal) == '\0') {
-        throw JournalError("\"refusal\" " + std::to_string(given.refusal()) + " is none");
+    void take(const Table& table, voffset_t place, uint32_t& session, core::OpenSession) {
+        take(table, place, session);
+        if (session >= core_.sessions_max() ||
+            core_.session(session).state != shm::SessionState::kOpen) {
+            throw JournalError("there is no open session in row " + std::to_string(session));
+        }
     }
-    return static_cast<shm::Reason>(refusal);
+    void take(const Table& table, voffset_t place, std::string_view& text, core::Bytes) {
+        std::span<const uint8_t> bytes;
+        take(table, place, bytes);
+        text = {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+    }
+    void take(const Table& table,
+              voffset_t place,
+              std::span<const std::string_view>& slots,
+              core::SlotAttributes) {
+        const auto* lists = table.GetPointer<const Vector<Offset<journal::SlotAttributes>>*>(place);
+        if (lists == nullptr) return;
+        std::vector<std::string_view> joined;
+        for (const journal::SlotAttributes* list : *lists)
+            joined.push_back(*keep(joined_attributes(list->attributes())));
+        slots = *keep(std::move(joined));
+    }
+
+    static void read(const void* there, std::string_view& text) {
+        text = static_cast<const flatbuffers::String*>(there)->string_view();
+    }
+    void read(const void* there, core::Key& key) {
+        const auto& bytes = *static_cast<const Vector<uint8_t>*>(there);
+        if (bytes.size() > key.size()) {
+            throw JournalError(json_string(field_) + " is longer than 16 bytes");
+        }
+        std::copy(bytes.begin(), bytes.end(), key.begin());
+    }
+    template <class Command>
+    void read(const void* there, const Command*& part) {
+        part = keep(command<Command>(*static_cast<const Table*>(there)));
+    }
+    void read(const void* there, std::span<const std::string_view>& texts) {
+        texts = *keep(views(static_cast<const Strings*>(there)));
+    }
+    template <class Member>
+    void read(const void* there, std::span<const Member>& members) {
+        if constexpr (kScalar<Member>) {
+            const auto& numbers = *static_cast<const Vector<Member>*>(there);
+            members = {numbers.data(), numbers.size()};
+        } else {
+            std::vector<Member> read;
+            for (const Table* table : *static_cast<const Vector<Offset<Table>>*>(there))
+                read.push_back(command<Member>(*table));
+            members = *keep(std::move(read));
+        }
+    }
+
+    template <class Value>
+    const Value* keep(Value value) {
+        const auto kept = std::make_shared<const Value>(std::move(value));
+        kept_.push_back(kept);
+        return kept.get();
+    }
+
+    const Core& core_;
+    const char* field_ = "";
+    std::vector<std::shared_ptr<const void>> kept_;
+};
+
+template <class Command>
+void apply(Core& core, const Command& command) {
+    core.apply(command);
 }
 
-void give_session(core::Core& core, const Given& given) {
+void apply(Core& core, const core::PoolConfig& pool) {
+    if (!shm::is_pool_name(pool.name.data(), pool.name.size())) {
+        throw JournalError(json_string(std::string(pool.name)) + ": " + shm::kPoolNameRule);
+    }
     std::string why;
-    const uint32_t row = core.open_session({.uid = given.uid(),
-                                            .gid = given.gid(),
-                                            .pid = given.pid(),
-                                            .start_time = given.start_time(),
-                                            .tags_max = given.tags_max(),
-                                            .submission_entries = given.submission_entries(),
-                                            .completion_entries = given.completion_entries(),
-                                            .up_payload_size = given.up_payload_size(),
-                                            .down_payload_size = given.down_payload_size(),
-                                            .account = view(given.account())},
-                                           &why);
-    if (row == shm::kNoRow) throw JournalError(why);
+    if (core.set_pool(pool, &why) == shm::kNoRow) throw JournalError(why);
+}
+
+void apply(Core& core, const core::DeletePool& command) {
+    if (command.pool >= core.pools() ||
+        core.delete_pool(command.pool, command.when_unused) != shm::Reason::kOk) {
+        throw JournalError("the pool in row " + std::to_string(command.pool) + " cannot go");
+    }
+}
+
+void apply(Core& core, const core::AccountConfig& account) {
+    std::string why;
+    if (!core.set_account(account, &why)) throw JournalError(why);
+}
+
+void apply(Core& core, const core::DeleteAccount& command) {
+    core.delete_account(command.account);
+}
+
+void apply(Core& core, const core::ResetBalance& reset) {
+    std::string why;
+    if (!core.reset_balance(reset.account, reset.balance, &why)) throw JournalError(why);
+}
+
+void apply(Core& core, const core::SessionOpen& open) {
+    std::string why;
+    if (core.open_session(open, &why) == shm::kNoRow) throw JournalError(why);
+}
+
+void apply(Core& core, const core::SessionDeath& death) {
+    core.session_died(death.session);
 }
 
 // Here, too, it is published before its turn, without a client.
-void pledge(core::Core& core, const core::Claim& claim) {
-    core::Core::Foreseen seen{};
+void apply(Core& core, const core::PledgedClaim& pledged) {
+    if (pledged.claim == nullptr) throw JournalError("a grant was told of no claim");
+    const core::Claim& claim = *pledged.claim;
+    Core::Foreseen seen{};
     if (!core.foresee(claim, &seen)) {
         throw JournalError("a grant that was told before its turn cannot be foreseen");
     }
@@ -77,215 +179,48 @@ void pledge(core::Core& core, const core::Claim& claim) {
     told.value = seen.interval_ns;
     told.claim = seen.claim;
     core.pledge(claim, told);
-}
-
-void give_claim(core::Core& core, const Given& given) {
-    core::Claim claim;
-    claim.session = open_session(core, given);
-    claim.tag = given.tag();
-    claim.units = given.units();
-    claim.pool = given.pool();
-    claim.user_data = given.user_data();
-    claim.timeout_ns = given.timeout_ns();
-    claim.deadline_ns = given.deadline_ns();
-    claim.interval_ns = given.interval_ns();
-    const std::span<const uint8_t> key = bytes_of(given.key());
-    if (key.size() > claim.key.size()) throw JournalError("\"key\" is longer than 16 bytes");
-    std::copy(key.begin(), key.end(), claim.key.begin());
-    claim.when_busy_given = given.when_busy_given();
-    claim.when_busy = checked(given.when_busy(), shm::WhenBusy::kCold, "when_busy");
-    claim.payload = bytes_of(given.bytes());
-    claim.room = given.room();
-    claim.room_lines = given.room_lines();
-    claim.refusal = refusal_of(given);
-    claim.priority = given.priority();
-    const std::vector<std::string_view> labels = views(given.labels());
-    const std::vector<std::string_view> provisionable = views(given.provisionable());
-    const core::ClaimTerms terms{
-        .account = view(given.account()),
-        .labels = labels,
-        .provisionable = provisionable,
-        .preempt_mode = checked(given.preempt_mode(), shm::PreemptMode::kForbidden, "preempt_mode"),
-        .preempt_grace_ns = given.grace_ns(),
-        .requeue = given.requeue(),
-        .enqueued_ns = given.enqueued_ns(),
-        .confirmed_ns = given.event_ns(),
-    };
-    if (given.terms()) claim.terms = &terms;
-    if (given.pledged()) pledge(core, claim);
     core.apply(claim);
 }
 
-void give_adopt(core::Core& core, const Given& given) {
-    core::Adopt adopt;
-    adopt.session = open_session(core, given);
-    adopt.tag = given.tag();
-    adopt.lease = given.lease();
-    adopt.fence = given.fence();
-    adopt.user_data = given.user_data();
-    adopt.room = given.room();
-    adopt.room_lines = given.room_lines();
-    adopt.refusal = refusal_of(given);
-    core.apply(adopt);
-}
-
-void give_announce(core::Core& core, const Given& given) {
-    const std::vector<std::string_view> labels = views(given.labels());
-    const std::span<const uint8_t> attributes = bytes_of(given.bytes());
-    core::Announce announce;
-    announce.session = open_session(core, given);
-    announce.pool = given.pool();
-    announce.worker_tag = given.worker_tag();
-    announce.name = view(given.name());
-    announce.labels = labels;
-    announce.attributes = {reinterpret_cast<const char*>(attributes.data()), attributes.size()};
-    announce.is_protected = given.protected_();
-    announce.ready = given.ready();
-    announce.room = given.room();
-    announce.user_data = given.user_data();
-    announce.refusal = refusal_of(given);
-    core.apply(announce);
-}
-
-void give_word(core::Core& core, const Given& given) {
-    core::WorkerWord word;
-    word.kind = checked(given.word(), core::WorkerWord::Kind::kUnprotect, "word");
-    word.try_again = given.try_again();
-    word.then_ready = given.then_ready();
-    word.session = open_session(core, given);
-    word.slot = given.slot();
-    word.round = given.round();
-    word.code = given.code();
-    word.user_data = given.user_data();
-    word.answer = bytes_of(given.bytes());
-    core.apply(word);
-}
-
-void give_steer(core::Core& core, const Given& given) {
-    core::Steer steer;
-    steer.kind = checked(given.steer(), core::Steer::Kind::kCancel, "steer");
-    steer.lease = given.lease();
-    steer.interval_ns = given.interval_ns();
-    steer.session = given.session();
-    steer.tag = given.tag();
-    steer.number = given.number();
+void apply(Core& core, const core::Steer& steer) {
     core::TimeNs unused = 0;
     (void)core.apply(steer, &unused);
 }
 
-void give_report(core::Core& core, const Given& given) {
-    const std::vector<std::string_view> labels = views(given.labels());
-    core::Report report;
-    report.kind = checked(given.report(), core::Report::Kind::kAbsent, "report");
-    report.pool = given.pool();
-    report.worker = view(given.name());
-    report.claim = given.number();
-    report.labels = labels;
-    report.event_ns = given.event_ns();
-    report.user_data = given.user_data();
-    core.apply(report);
+template <class Command, class Given>
+void give_as(Core& core, const Given& given) {
+    Unpacker unpacker(core);
+    apply(core, unpacker.command<Command>(reinterpret_cast<const Table&>(given)));
 }
 
-void give_pull(core::Core& core, const Given& given) {
-    std::vector<std::vector<std::string_view>> labels;
-    std::vector<core::Pull::Worker> workers;
-    if (given.pullers() != nullptr) {
-        labels.reserve(given.pullers()->size());
-        for (const journal::PullingWorker* puller : *given.pullers()) {
-            labels.push_back(views(puller->labels()));
-            workers.push_back({view(puller->worker()), labels.back()});
-        }
-    }
-    core.apply(core::Pull{.pool = given.pool(),
-                          .workers = workers,
-                          .event_ns = given.event_ns(),
-                          .user_data = given.user_data()});
-}
-
-void give_pool_goes(core::Core& core, const Given& given) {
-    if (given.pool() >= core.pools() ||
-        core.delete_pool(given.pool(), given.on()) != shm::Reason::kOk) {
-        throw JournalError("the pool in row " + std::to_string(given.pool()) + " cannot go");
-    }
-}
-
-void give_unassign(core::Core& core, const Given& given) {
-    core.apply(core::Unassign{.pool = given.pool(),
-                              .claim = given.number(),
-                              .worker = view(given.name()),
-                              .event_ns = given.event_ns(),
-                              .error = view(given.error()),
-                              .user_data = given.user_data()});
-}
-
-void give_update(core::Core& core, const Given& given) {
-    const std::vector<std::string_view> labels = views(given.labels());
-    const std::vector<std::string_view> provisionable = views(given.provisionable());
-    core.apply(core::UpdateClaim{.claim = given.number(),
-                                 .account_given = given.account_given(),
-                                 .account = view(given.account()),
-                                 .labels_given = given.labels_given(),
-                                 .labels = labels,
-                                 .provisionable_given = given.provisionable_given(),
-                                 .provisionable = provisionable,
-                                 .event_ns = given.event_ns(),
-                                 .user_data = given.user_data()});
+// The one command that is there.
+template <class... Command>
+void give_one(Core& core, const Table& given, const std::variant<const Command*...>*) {
+    size_t at = 0;
+    const auto give_if_there = [&](auto of) {
+        const auto* table = given.GetPointer<const Table*>(field_place(at++));
+        if (table != nullptr) give_as<typename decltype(of)::Type>(core, *table);
+    };
+    (give_if_there(Of<Command>{}), ...);
 }
 
 }  // namespace
 
-void give(core::Core& core, const Given& given) {
-    switch (given.command()) {
-        case GivenKind::session:
-            return give_session(core, given);
-        case GivenKind::session_dies:
-            return core.session_died(given.session());
-        case GivenKind::claim:
-            return give_claim(core, given);
-        case GivenKind::cancel:
-            return core.apply(
-                core::Cancel{open_session(core, given), given.tag(), given.user_data()});
-        case GivenKind::release:
-            return core.apply(core::Release{open_session(core, given),
-                                            given.broken(),
-                                            given.lease(),
-                                            given.fence(),
-                                            given.user_data()});
-        case GivenKind::keepalive:
-            return core.apply(core::Keepalive{open_session(core, given),
-                                              given.lease(),
-                                              given.fence(),
-                                              given.interval_ns(),
-                                              given.user_data()});
-        case GivenKind::adopt:
-            return give_adopt(core, given);
-        case GivenKind::kill_failed:
-            return core.apply(core::KillFailed{given.lease()});
-        case GivenKind::announce:
-            return give_announce(core, given);
-        case GivenKind::word:
-            return give_word(core, given);
-        case GivenKind::drain:
-            return core.apply(core::Drain{
-                given.pool(),
-                given.on(),
-                given.number() == 0 ? shm::kNoRow : static_cast<uint32_t>(given.number() - 1)});
-        case GivenKind::steer:
-            return give_steer(core, given);
-        case GivenKind::report:
-            return give_report(core, given);
-        case GivenKind::pull:
-            return give_pull(core, given);
-        case GivenKind::unassign:
-            return give_unassign(core, given);
-        case GivenKind::update_claim:
-            return give_update(core, given);
-        case GivenKind::pool_goes:
-            return give_pool_goes(core, given);
-        case GivenKind::none:
-            break;
-    }
-    throw JournalError("\"given\" names no command");
+void give(Core& core, const journal::Given& given) {
+    const core::CommandRef* const commands = nullptr;
+    give_one(core, reinterpret_cast<const Table&>(given), commands);
+}
+void give(Core& core, const journal::Pool& pool) {
+    give_as<core::PoolConfig>(core, pool);
+}
+void give(Core& core, const journal::Account& account) {
+    give_as<core::AccountConfig>(core, account);
+}
+void give(Core& core, const journal::AccountName& deleted) {
+    give_as<core::DeleteAccount>(core, deleted);
+}
+void give(Core& core, const journal::Balance& balance) {
+    give_as<core::ResetBalance>(core, balance);
 }
 
 }  // namespace dibs::ctl

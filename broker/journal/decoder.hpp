@@ -1,7 +1,8 @@
 // broker/journal/decoder.hpp -- applies a recording's commands to another core.
 //
 // Rows, tags and ids stand as they were. They are checked before the core sees them: a broker
-// checks what it feeds the core, and the file may have been changed since.
+// checks what it feeds the core, and the file may have been changed since. The journal's reader has
+// checked the values of enums.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,7 +11,12 @@
 
 namespace dibs::ctl {
 
-// Inside an open turn. Throws JournalError if a broker could not have given it.
+// All inside an open turn; they throw JournalError if a broker could not have given it. Pools and
+// accounts have the same tables in scenarios.
 void give(core::Core& core, const journal::Given& given);
+void give(core::Core& core, const journal::Pool& pool);
+void give(core::Core& core, const journal::Account& account);
+void give(core::Core& core, const journal::AccountName& deleted);
+void give(core::Core& core, const journal::Balance& balance);
 
 }  // namespace dibs::ctl

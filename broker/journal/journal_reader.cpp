@@ -18,6 +18,7 @@ namespace {
 
 constexpr size_t kVerifierDepth = 16;
 constexpr size_t kVerifierTables = 1'000'000;
+constexpr std::string_view kFormat = kJournalMagic.substr(0, 3);
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // may begin a file, nothing else
 
 flatbuffers::IDLOptions parser_options() {
@@ -134,13 +135,18 @@ struct JournalReader::Parts {
     void check(const flatbuffers::Table& table) const {
         const flatbuffers::StructDef& words = *parser.root_struct_def_;
         refuse_all_but_one_field(table, words, "command", "line");
-        const flatbuffers::FieldDef& expect = *words.fields.Lookup("expect");
-        if (table.CheckField(expect.value.offset)) {
-            const auto* inner = table.GetPointer<const flatbuffers::Table*>(expect.value.offset);
-            refuse_all_but_one_field(
-                *inner, *expect.value.type.struct_def, "decision", "\"expect\"");
-        }
+        refuse_all_but_one_field_in(table, "expect", "decision");
+        refuse_all_but_one_field_in(table, "given", "command");
         refuse_unfit(table, *parser.root_struct_def_, {});
+    }
+
+    void refuse_all_but_one_field_in(const flatbuffers::Table& table,
+                                     const std::string& name,
+                                     const std::string& members) const {
+        const flatbuffers::FieldDef& field = *parser.root_struct_def_->fields.Lookup(name);
+        const auto* inner = table.GetPointer<const flatbuffers::Table*>(field.value.offset);
+        if (inner == nullptr) return;
+        refuse_all_but_one_field(*inner, *field.value.type.struct_def, members, json_string(name));
     }
 
     std::string bytes;
@@ -191,6 +197,11 @@ bool JournalReader::Parts::next_binary() {
     return true;
 }
 
+bool is_binary_journal(std::string_view bytes) {
+    return bytes.starts_with(kFormat) && bytes.size() > kFormat.size() &&
+           bytes[kFormat.size()] >= '0' && bytes[kFormat.size()] <= '9';
+}
+
 JournalReader::JournalReader() : parts_(std::make_unique<Parts>()) {}
 
 JournalReader::JournalReader(std::string bytes, JournalForm form) : JournalReader() {
@@ -201,9 +212,12 @@ void JournalReader::open(std::string bytes, JournalForm form) {
     parts_->bytes = std::move(bytes);
     rewind();
     const bool marked = parts_->bytes.starts_with(kJournalMagic);
-    if (form == JournalForm::kBinary && !marked) {
+    if (!marked && (form == JournalForm::kBinary || is_binary_journal(parts_->bytes))) {
         parts_->line = 1;
-        throw JournalError("not a binary journal: it does not begin with \"DJN1\"");
+        const bool is_other = is_binary_journal(parts_->bytes);
+        throw JournalError(is_other ? "it has version " + parts_->bytes.substr(kFormat.size(), 1) +
+                                          ", this program reads " + kJournalMagic[kFormat.size()]
+                                    : "not a binary journal: it does not begin with \"DJN2\"");
     }
     parts_->binary = marked && form != JournalForm::kJson;
     rewind();

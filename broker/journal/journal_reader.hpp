@@ -1,7 +1,7 @@
 // broker/journal/journal_reader.hpp -- reads a journal line by line as checked FlatBuffers tables.
 //
 // The JSON form is one object per line; empty lines and lines that begin with "//" or "#" are
-// comments. The binary form is "DJN1", then size-prefixed buffers of the same table; its "line"
+// comments. The binary form is "DJN2", then size-prefixed buffers of the same table; its "line"
 // is the number of the buffer, from 1. The parser takes the vocabulary from schemas/journal.fbs:
 // an unknown field is an error, and so is a field that the schema marks (later).
 // SPDX-License-Identifier: Apache-2.0
@@ -20,7 +20,10 @@ namespace dibs::ctl {
 
 enum class JournalForm : uint8_t { kDetect, kJson, kBinary };
 
-inline constexpr std::string_view kJournalMagic = "DJN1";
+// The last letter is the version.
+inline constexpr std::string_view kJournalMagic = "DJN2";
+// Of this or another version.
+bool is_binary_journal(std::string_view bytes);
 
 class JournalReader {
   public:

@@ -4,8 +4,12 @@
 
 #include <flatbuffers/flatbuffers.h>
 
+#include <string>
 #include <string_view>
 #include <vector>
+
+#include "broker/journal/journal_error.hpp"
+#include "broker/journal/json_text.hpp"
 
 namespace dibs::ctl {
 
@@ -21,6 +25,19 @@ inline std::vector<std::string_view> views(const Strings* texts) {
     if (texts == nullptr) return result;
     for (const flatbuffers::String* text : *texts)
         result.push_back(text->string_view());
+    return result;
+}
+
+// A slot's "key=value" texts as rows keep them: each ended by a zero byte.
+inline std::string joined_attributes(const Strings* texts) {
+    std::string result;
+    for (const std::string_view text : views(texts)) {
+        if (text.find('=') == std::string_view::npos) {
+            throw JournalError("the attribute " + json_string(text) + " is no \"key=value\"");
+        }
+        result += text;
+        result += '\0';
+    }
     return result;
 }
 

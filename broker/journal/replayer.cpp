@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "broker/core/decision_sum.hpp"
+#include "broker/journal/decoder.hpp"
 #include "broker/journal/journal_error.hpp"
 #include "broker/journal/journal_instant.hpp"
 #include "broker/journal/journal_texts.hpp"
 #include "broker/journal/json_text.hpp"
-#include "shm/pool_name.hpp"
 
 namespace dibs::ctl {
 namespace {
@@ -19,26 +19,6 @@ using Bytes = flatbuffers::Vector<uint8_t>;
 constexpr uint32_t kPayloadSizeMax = 1048576;  // far above what any pool takes
 
 using WordKind = core::WorkerWord::Kind;
-
-// "key=value" strings as rows keep them: each ended by a zero byte.
-std::string joined(const Strings* texts) {
-    std::string result;
-    for (std::string_view text : views(texts)) {
-        result += text;
-        result += '\0';
-    }
-    return result;
-}
-
-// Of a slot, "key=value" each.
-std::string joined_attributes(const Strings* texts) {
-    for (const std::string_view text : views(texts)) {
-        if (text.find('=') == std::string_view::npos) {
-            throw JournalError("the attribute " + json_string(text) + " is no \"key=value\"");
-        }
-    }
-    return joined(texts);
-}
 
 std::span<const uint8_t> bytes_of(std::string_view text) {
     return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
@@ -134,9 +114,9 @@ void Replayer::apply(const journal::Line& line) {
     if (line.delete_pool() != nullptr) apply(*line.delete_pool());
     if (line.revoke() != nullptr) apply(*line.revoke(), true);
     if (line.renew() != nullptr) apply(*line.renew(), false);
-    if (line.account() != nullptr) apply(*line.account());
-    if (line.delete_account() != nullptr) apply(*line.delete_account());
-    if (line.reset_balance() != nullptr) apply(*line.reset_balance());
+    if (line.account() != nullptr) give(*core_, *line.account());
+    if (line.delete_account() != nullptr) give(*core_, *line.delete_account());
+    if (line.reset_balance() != nullptr) give(*core_, *line.reset_balance());
     if (line.report() != nullptr) apply(*line.report());
     if (line.pull() != nullptr) apply(*line.pull());
     if (line.unassign() != nullptr) apply(*line.unassign());
@@ -239,47 +219,12 @@ void Replayer::apply(const journal::Advance& advance) {
 // --- pools and sessions
 
 void Replayer::apply(const journal::Pool& pool) {
-    if (!shm::is_pool_name(pool.name()->c_str(), pool.name()->size())) {
-        throw JournalError(json_string(pool.name()->str()) + ": " + shm::kPoolNameRule);
-    }
-    std::vector<std::string> attributes;
-    if (pool.slot_attributes() != nullptr) {
-        for (const journal::SlotAttributes* slot : *pool.slot_attributes()) {
-            attributes.push_back(joined_attributes(slot->attributes()));
-        }
-    }
-    const std::vector<std::string_view> slot_attributes(attributes.begin(), attributes.end());
-    const core::PoolConfig config{
-        .name = view(pool.name()),
-        .kind = static_cast<shm::PoolKind>(pool.kind()),
-        .when_busy = static_cast<shm::WhenBusy>(pool.when_busy()),
-        .slots = pool.slots(),
-        .units_max = pool.units_max(),
-        .backlog_max = pool.backlog_max(),
-        .unconfirmed_max = pool.unconfirmed_max(),
-        .payload_max = pool.payload_max(),
-        .answer_max = pool.answer_max(),
-        .attributes_max = pool.attributes_max(),
-        .reservation_ttl_ns = pool.reservation_ttl_ns(),
-        .retry_after_ns = pool.retry_after_ns(),
-        .interval_max_ns = pool.interval_max_ns(),
-        .grace_ns = pool.grace_ns(),
-        .release_is_ready = pool.release_is_ready(),
-        .expiry = static_cast<shm::ExpiryMode>(pool.expiry()),
-        .order = static_cast<shm::PoolOrder>(pool.order()),
-        .required_label = view(pool.required_label()),
-        .slot_attributes = slot_attributes,
-        .preemption_disabled = pool.preemption_disabled(),
-        .promote_threshold = pool.promote_threshold_micros(),
-        .demote_threshold = pool.demote_threshold_micros(),
-        .account_expiry_ns = pool.account_expiry_ns(),
-        .request_age_max_ns = pool.request_age_max_ns(),
-        .queue_timeout_ns = pool.queue_timeout_ns(),
-    };
-    std::string why;
-    const uint32_t row = core_->set_pool(config, &why);
-    if (row == shm::kNoRow) throw JournalError(why);
-    map_.name_pool(row, pool.name()->str());
+    give(*core_, pool);
+    learn_pool(pool);
+}
+
+void Replayer::learn_pool(const journal::Pool& pool) {
+    map_.name_pool(pool_row(pool.name()), pool.name()->str());
 }
 
 void Replayer::apply(const journal::Session& session) {

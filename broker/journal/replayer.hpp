@@ -85,15 +85,13 @@ class Replayer {
     void apply(const journal::Drained& named, bool on);
     void apply(const journal::DeletedPool& pool);
     void apply(const journal::Steered& named, bool ends);
-    void apply(const journal::Account& account);
-    void apply(const journal::AccountName& account);
-    void apply(const journal::Balance& balance);
     void apply(const journal::Report& report);
     void apply(const journal::Pull& pull);
     void apply(const journal::Unassign& unassign);
     void apply(const journal::UpdateClaim& update);
     // The number of a named claim that may be unknown; 0 = it never was.
     [[nodiscard]] uint64_t number_of(const flatbuffers::String* claim) const;
+    void learn_pool(const journal::Pool& pool);
     void learn_worker(uint32_t pool, std::string_view worker);
     void learn_account(const core::Decision& decision);
 

@@ -9,13 +9,6 @@
 namespace dibs::ctl {
 namespace {
 
-using Longs = flatbuffers::Vector<int64_t>;
-
-std::span<const int64_t> numbers(const Longs* list) {
-    if (list == nullptr) return {};
-    return {list->data(), list->size()};
-}
-
 void refuse_empty(const flatbuffers::String* text, const char* field) {
     if (text == nullptr || text->size() == 0) {
         throw JournalError(json_string(field) + " is empty");
@@ -23,37 +16,6 @@ void refuse_empty(const flatbuffers::String* text, const char* field) {
 }
 
 }  // namespace
-
-void Replayer::apply(const journal::Account& account) {
-    std::vector<core::AccountConfig::Limit> limits;
-    if (account.label_limits() != nullptr) {
-        for (const journal::LabelLimit* limit : *account.label_limits())
-            limits.push_back({view(limit->key()), limit->limit()});
-    }
-    std::string why;
-    const bool done = core_->set_account({.name = view(account.name()),
-                                          .rate = numbers(account.rate_micros()),
-                                          .charge_max_ns = account.charge_max_ns(),
-                                          .fanout_max = account.fanout_max(),
-                                          .label_limits = limits,
-                                          .free_tasks_disabled = account.free_tasks_disabled(),
-                                          .balance = numbers(account.balance_micros()),
-                                          .keep_balance = account.keep_balance(),
-                                          .of_file = account.of_file()},
-                                         &why);
-    if (!done) throw JournalError(why);
-}
-
-void Replayer::apply(const journal::AccountName& account) {
-    core_->delete_account(view(account.account()));
-}
-
-void Replayer::apply(const journal::Balance& balance) {
-    std::string why;
-    if (!core_->reset_balance(view(balance.account()), numbers(balance.balance_micros()), &why)) {
-        throw JournalError(why);
-    }
-}
 
 uint64_t Replayer::number_of(const flatbuffers::String* claim) const {
     const NameMap::Claim* known = claim == nullptr ? nullptr : map_.find_claim(claim->str());

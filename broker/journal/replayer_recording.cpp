@@ -72,22 +72,13 @@ void Replayer::apply_recorded(const journal::Line& line) {
     }
     if (!turn_open_) throw JournalError("no turn is open");
     if (line.turn_closed() != nullptr) return apply(*line.turn_closed());
-    const bool dies =
-        line.given() != nullptr && line.given()->command() == journal::GivenKind::session_dies;
-    if (core_->turn_full() && !dies) throw JournalError("no broker's turn holds as much as this");
-    if (line.given() != nullptr) {
-        give(*core_, *line.given());
-    } else if (line.pool() != nullptr) {
-        apply(*line.pool());
-    } else if (line.account() != nullptr) {
-        apply(*line.account());
-    } else if (line.delete_account() != nullptr) {
-        apply(*line.delete_account());
-    } else if (line.reset_balance() != nullptr) {
-        apply(*line.reset_balance());
-    } else {
-        throw JournalError("no recording holds this command");
+    if (line.given() == nullptr) throw JournalError("no recording holds this command");
+    const journal::Given& given = *line.given();
+    if (core_->turn_full() && given.session_dies() == nullptr) {
+        throw JournalError("no broker's turn holds as much as this");
     }
+    give(*core_, given);
+    if (given.pool() != nullptr) learn_pool(*given.pool());
     collect();
 }
 

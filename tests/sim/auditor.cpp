@@ -85,7 +85,7 @@ void Auditor::step(uint64_t now_ns) {
     book_.now_ns = now_ns;
 }
 
-void Auditor::hear(const core::AccountConfig& account) {
+void Auditor::heard(const core::AccountConfig& account) {
     step(core_->now());
     Purse* known = purse_of(account.name);
     const bool keeps = known != nullptr && account.keep_balance;
@@ -99,17 +99,18 @@ void Auditor::hear(const core::AccountConfig& account) {
     administered_();
 }
 
-void Auditor::hear_of_deleted(std::string_view account) {
+void Auditor::heard(const core::DeleteAccount& deleted) {
     step(core_->now());
-    std::erase_if(book_.purses, [&](const auto& purse) { return purse.second.name == account; });
+    std::erase_if(book_.purses,
+                  [&](const auto& purse) { return purse.second.name == deleted.account; });
     administered_();
 }
 
-void Auditor::hear_of_reset(std::string_view account, std::span<const int64_t> balance) {
+void Auditor::heard(const core::ResetBalance& reset) {
     step(core_->now());
-    if (Purse* purse = purse_of(account); purse != nullptr) {
+    if (Purse* purse = purse_of(reset.account); purse != nullptr) {
         for (size_t p = 0; p < shm::kClasses; ++p)
-            purse->balance[p] = p < balance.size() ? balance[p] : 0;
+            purse->balance[p] = p < reset.balance.size() ? reset.balance[p] : 0;
     }
     administered_();
 }

@@ -18,6 +18,7 @@
 #include <string_view>
 #include <tuple>
 #include <utility>
+#include <variant>
 
 #include "broker/core/core.hpp"
 #include "broker/core/tap.hpp"
@@ -37,27 +38,9 @@ class Auditor final : public core::Tap {
 
     [[nodiscard]] const std::map<std::string, uint64_t>& seen() const { return seen_; }
 
-    void hear(const core::PoolConfig& pool) override;
-    void hear_of_deleted_pool(uint32_t, bool) override {}
-    void hear(const core::AccountConfig& account) override;
-    void hear_of_deleted(std::string_view account) override;
-    void hear_of_reset(std::string_view account, std::span<const int64_t> balance) override;
-    void hear(const core::SessionOpen&) override {}
-    void hear_of_death(uint32_t session) override;
-    void hear(const core::Claim&, bool) override {}
-    void hear(const core::Cancel&) override {}
-    void hear(const core::Release&) override {}
-    void hear(const core::Keepalive&) override {}
-    void hear(const core::Adopt&) override {}
-    void hear(const core::KillFailed&) override {}
-    void hear(const core::Announce&) override {}
-    void hear(const core::WorkerWord& word) override;
-    void hear(const core::Drain&) override {}
-    void hear(const core::Steer& steer) override;
-    void hear(const core::Report& report) override;
-    void hear(const core::Pull& pull) override;
-    void hear(const core::Unassign& unassign) override;
-    void hear(const core::UpdateClaim& update) override;
+    void hear(const core::CommandRef& command) override {
+        std::visit([this](const auto* given) { heard(*given); }, command);
+    }
     void hear_of_commit() override;
 
   private:
@@ -88,6 +71,20 @@ class Auditor final : public core::Tap {
     };
     using Label = std::tuple<std::string, uint32_t, std::string>;  // account, pool
     using Place = std::pair<uint64_t, uint32_t>;                   // claim and slot
+
+    template <class Command>
+    void heard(const Command&) {}
+    void heard(const core::PoolConfig& pool);
+    void heard(const core::AccountConfig& account);
+    void heard(const core::DeleteAccount& deleted);
+    void heard(const core::ResetBalance& reset);
+    void heard(const core::SessionDeath& death);
+    void heard(const core::WorkerWord& word);
+    void heard(const core::Steer& steer);
+    void heard(const core::Report& report);
+    void heard(const core::Pull& pull);
+    void heard(const core::Unassign& unassign);
+    void heard(const core::UpdateClaim& update);
 
     void expect(bool holds, const std::string& what);
     void doubt_lease(uint32_t row, bool strict_too);

@@ -48,18 +48,18 @@ void Auditor::doubt_worker(uint32_t row, uint64_t at_ns) {
     doubt_slot(row, false);
 }
 
-void Auditor::hear_of_death(uint32_t session) {
+void Auditor::heard(const core::SessionDeath& death) {
     for (uint32_t row = 0; row < core_->slots_max(); ++row) {
-        if (core_->slot(row).session == session) doubt_slot(row, true);
+        if (core_->slot(row).session == death.session) doubt_slot(row, true);
     }
 }
 
-void Auditor::hear(const core::WorkerWord& word) {
+void Auditor::heard(const core::WorkerWord& word) {
     const auto row = static_cast<uint32_t>(word.slot);
     if (row < core_->slots_max()) doubt_slot(row, true);
 }
 
-void Auditor::hear(const core::Steer& steer) {
+void Auditor::heard(const core::Steer& steer) {
     // One that is renewed may end earlier than it would have.
     const auto row = static_cast<uint32_t>(steer.lease);
     const bool of_lease = steer.kind != core::Steer::Kind::kCancel;
@@ -68,7 +68,7 @@ void Auditor::hear(const core::Steer& steer) {
 }
 
 // S2.23 to S2.25.
-void Auditor::hear(const core::Report& report) {
+void Auditor::heard(const core::Report& report) {
     const uint64_t at_ns = time_of(report.event_ns);
     const uint32_t worker = core_->find_slot(report.pool, report.worker);
     const uint32_t claim = core_->find_claim(report.claim);
@@ -95,7 +95,7 @@ void Auditor::doubt_if_reported(uint32_t slot, uint64_t at_ns) {
 
 // S2.30: what has not been confirmed for too long goes; whoever asks is idle, but for what it has
 // been told and not confirmed.
-void Auditor::hear(const core::Pull& pull) {
+void Auditor::heard(const core::Pull& pull) {
     const uint64_t at_ns = time_of(pull.event_ns);
     const bool is_there = pull.pool < core_->pools();
     const uint64_t limit_ns = is_there ? core_->pool(pull.pool).queue_timeout_ns : 0;
@@ -118,7 +118,7 @@ void Auditor::hear(const core::Pull& pull) {
 }
 
 // S2.27
-void Auditor::hear(const core::Unassign& unassign) {
+void Auditor::heard(const core::Unassign& unassign) {
     const uint32_t lease = lease_of(unassign.claim);
     if (is_on(lease, core_->find_slot(unassign.pool, unassign.worker))) {
         doubt_claim(unassign.claim);
@@ -127,7 +127,7 @@ void Auditor::hear(const core::Unassign& unassign) {
 }
 
 // S2.26
-void Auditor::hear(const core::UpdateClaim& update) {
+void Auditor::heard(const core::UpdateClaim& update) {
     const uint32_t claim = core_->find_claim(update.claim);
     if (claim != kNoRow && core_->claim(claim).confirmed_ns <= time_of(update.event_ns)) {
         doubt_claim(update.claim);
@@ -135,7 +135,7 @@ void Auditor::hear(const core::UpdateClaim& update) {
     administered_();
 }
 
-void Auditor::hear(const core::PoolConfig&) {
+void Auditor::heard(const core::PoolConfig&) {
     administered_();
 }
 

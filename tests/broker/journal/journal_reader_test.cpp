@@ -95,7 +95,7 @@ TEST(JournalReader, RefusesANumberThatIsNoneOfAFieldsValues) {
              Case{claim + R"("when_busy":"cold"}})", R"("claim.when_busy" is 99)"},
              Case{claim + R"("refusal":"limit"}})", R"("claim.refusal" is -157)"},
              Case{R"({"report":{"pool":"g","state":"idle"}})", R"("report.state" is 99)"},
-             Case{R"({"given":{"command":"claim"}})", R"("given.command" is 99)"},
+             Case{R"({"given":{"word":{"kind":"confirm"}}})", R"("given.word.kind" is 99)"},
              Case{R"({"expect_none":{"kind":"grant"}})", R"("expect_none.kind" is 99)"},
              Case{R"({"expect":{"end":{"outcome":"expired"}}})", R"("expect.end.outcome" is 99)"},
          }) {
@@ -275,7 +275,7 @@ TEST(JournalReader, CarriesTheSchedulersWordOnAPoolThatCannotBe) {
 TEST(JournalReader, ReadsWhatItWroteInBinary) {
     const std::string json = lines({"// lost", kPool, kAlice, kTurn});
     const std::string bytes = binary(json);
-    EXPECT_EQ(bytes.substr(0, 4), "DJN1");
+    EXPECT_EQ(bytes.substr(0, 4), "DJN2");
     EXPECT_EQ(complaint(bytes), "");
     JournalReader reader(bytes, JournalForm::kBinary);
     EXPECT_EQ(journal_bytes(reader, JournalForm::kJson),
@@ -284,13 +284,18 @@ TEST(JournalReader, ReadsWhatItWroteInBinary) {
               "{\"turn\": {}}\n");
 }
 
+TEST(JournalReader, RefusesABinaryJournalOfAnotherVersion) {
+    EXPECT_EQ(complaint("DJN1" + binary(lines({kPool})).substr(4)),
+              "1:0: it has version 1, this program reads 2");
+}
+
 TEST(JournalReader, NamesTheBufferAtWhichABinaryJournalBreaks) {
     const std::string bytes = binary(lines({kPool, kAlice, kTurn}));
     const std::string cut = complaint(bytes.substr(0, bytes.size() - 1));
     EXPECT_TRUE(cut.starts_with("3:0: the journal ends inside a command: ")) << cut;
     EXPECT_EQ(complaint(bytes + "\x01"), "4:0: the journal ends inside a size");
     EXPECT_EQ(complaint(lines({kPool}), JournalForm::kBinary),
-              R"(1:0: not a binary journal: it does not begin with "DJN1")");
+              R"(1:0: not a binary journal: it does not begin with "DJN2")");
     std::string torn = bytes;
     for (size_t place = 8; place < 24; ++place)
         torn[place] = '\x7f';

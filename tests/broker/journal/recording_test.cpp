@@ -256,10 +256,10 @@ TEST_F(SmallRecording, SaysWhichTurnDecidesOtherwise) {
     const std::string bytes = record(&recording);
     JournalReader journal(bytes, JournalForm::kDetect);
     std::string text = ctl::journal_bytes(journal, JournalForm::kJson);
-    const std::string given = R"("tag": 1,)";  // of the second claim
+    const std::string given = R"("tag": 1)";  // of the second claim
     const size_t tag = text.find(given);
     ASSERT_NE(tag, std::string::npos) << text;
-    text.replace(tag, given.size(), R"("tag": 3,)");
+    text.replace(tag, given.size(), R"("tag": 3)");
     EXPECT_EQ(fault_of(text).substr(0, 66),
               "turn 2 is not as it was recorded: decision 1 of 1 was another one ");
 }

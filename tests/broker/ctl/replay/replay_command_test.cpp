@@ -165,14 +165,14 @@ TEST_F(DibsCommand, StopsAtALineThatTheTurnsLogCannotHold) {
 
 TEST_F(DibsCommand, ConvertsThereAndBackWithoutChangingADecision) {
     EXPECT_EQ(run("replay good.jsonl --to-binary good.bin"), 0);
-    EXPECT_EQ(slurp(folder_ / "good.bin").substr(0, 4), "DJN1");
+    EXPECT_EQ(slurp(folder_ / "good.bin").substr(0, 4), "DJN2");
     EXPECT_EQ(run("replay good.bin"), 0);
     EXPECT_EQ(out_, kGrant);
     EXPECT_EQ(run("replay good.bin --to-json again.jsonl"), 0);
     EXPECT_EQ(run("replay again.jsonl"), 0);
     EXPECT_EQ(out_, kGrant);
     EXPECT_EQ(run("replay --binary good.jsonl"), 1);
-    EXPECT_EQ(err_, "good.jsonl:1: not a binary journal: it does not begin with \"DJN1\"\n");
+    EXPECT_EQ(err_, "good.jsonl:1: not a binary journal: it does not begin with \"DJN2\"\n");
 }
 
 TEST_F(DibsCommand, SaysWhatItCannotReadOrWrite) {

@@ -1,0 +1,255 @@
+// broker/core/command_fields.hpp -- lists the fields of each command once, for every form of it.
+//
+// A form (the binary recording, its replay) walks over them:
+//   each_field(Of<Claim>{}, [&](const char* name, auto member, auto... kind) { ... });
+// A field's kind says what its type alone does not.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "broker/core/command.hpp"
+
+namespace dibs::core {
+
+template <class Command>
+struct Of {
+    using Type = Command;
+};
+
+struct OpenSession {};     // the row of a session that is open
+struct Bytes {};           // text that may hold any byte
+struct SlotAttributes {};  // of each slot "key=value" texts, each ended by a zero byte
+
+void each_field(Of<PoolConfig>, const auto& visit) {
+    visit("name", &PoolConfig::name);
+    visit("kind", &PoolConfig::kind);
+    visit("slots", &PoolConfig::slots);
+    visit("slot_attributes", &PoolConfig::slot_attributes, SlotAttributes{});
+    visit("when_busy", &PoolConfig::when_busy);
+    visit("units_max", &PoolConfig::units_max);
+    visit("backlog_max", &PoolConfig::backlog_max);
+    visit("unconfirmed_max", &PoolConfig::unconfirmed_max);
+    visit("payload_max", &PoolConfig::payload_max);
+    visit("answer_max", &PoolConfig::answer_max);
+    visit("attributes_max", &PoolConfig::attributes_max);
+    visit("reservation_ttl_ns", &PoolConfig::reservation_ttl_ns);
+    visit("retry_after_ns", &PoolConfig::retry_after_ns);
+    visit("interval_max_ns", &PoolConfig::interval_max_ns);
+    visit("grace_ns", &PoolConfig::grace_ns);
+    visit("release_is_ready", &PoolConfig::release_is_ready);
+    visit("required_label", &PoolConfig::required_label);
+    visit("expiry", &PoolConfig::expiry);
+    visit("order", &PoolConfig::order);
+    visit("account_expiry_ns", &PoolConfig::account_expiry_ns);
+    visit("promote_threshold_micros", &PoolConfig::promote_threshold);
+    visit("demote_threshold_micros", &PoolConfig::demote_threshold);
+    visit("preemption_disabled", &PoolConfig::preemption_disabled);
+    visit("request_age_max_ns", &PoolConfig::request_age_max_ns);
+    visit("queue_timeout_ns", &PoolConfig::queue_timeout_ns);
+    visit("is_transient", &PoolConfig::is_transient);
+}
+
+void each_field(Of<DeletePool>, const auto& visit) {
+    visit("pool", &DeletePool::pool);
+    visit("when_unused", &DeletePool::when_unused);
+}
+
+void each_field(Of<AccountConfig>, const auto& visit) {
+    visit("name", &AccountConfig::name);
+    visit("rate_micros", &AccountConfig::rate);
+    visit("charge_max_ns", &AccountConfig::charge_max_ns);
+    visit("fanout_max", &AccountConfig::fanout_max);
+    visit("label_limits", &AccountConfig::label_limits);
+    visit("free_tasks_disabled", &AccountConfig::free_tasks_disabled);
+    visit("balance_micros", &AccountConfig::balance);
+    visit("keep_balance", &AccountConfig::keep_balance);
+    visit("of_file", &AccountConfig::of_file);
+}
+
+void each_field(Of<AccountConfig::Limit>, const auto& visit) {
+    visit("key", &AccountConfig::Limit::key);
+    visit("limit", &AccountConfig::Limit::limit);
+}
+
+void each_field(Of<DeleteAccount>, const auto& visit) {
+    visit("account", &DeleteAccount::account);
+}
+
+void each_field(Of<ResetBalance>, const auto& visit) {
+    visit("account", &ResetBalance::account);
+    visit("balance_micros", &ResetBalance::balance);
+}
+
+void each_field(Of<SessionOpen>, const auto& visit) {
+    visit("uid", &SessionOpen::uid);
+    visit("gid", &SessionOpen::gid);
+    visit("pid", &SessionOpen::pid);
+    visit("start_time", &SessionOpen::start_time);
+    visit("tags_max", &SessionOpen::tags_max);
+    visit("submission_entries", &SessionOpen::submission_entries);
+    visit("completion_entries", &SessionOpen::completion_entries);
+    visit("up_payload_size", &SessionOpen::up_payload_size);
+    visit("down_payload_size", &SessionOpen::down_payload_size);
+    visit("account", &SessionOpen::account);
+}
+
+void each_field(Of<SessionDeath>, const auto& visit) {
+    visit("session", &SessionDeath::session);
+}
+
+void each_field(Of<Claim>, const auto& visit) {
+    visit("session", &Claim::session, OpenSession{});
+    visit("tag", &Claim::tag);
+    visit("units", &Claim::units);
+    visit("pool", &Claim::pool);
+    visit("user_data", &Claim::user_data);
+    visit("timeout_ns", &Claim::timeout_ns);
+    visit("deadline_ns", &Claim::deadline_ns);
+    visit("interval_ns", &Claim::interval_ns);
+    visit("key", &Claim::key);
+    visit("when_busy_given", &Claim::when_busy_given);
+    visit("when_busy", &Claim::when_busy);
+    visit("payload", &Claim::payload);
+    visit("room", &Claim::room);
+    visit("room_lines", &Claim::room_lines);
+    visit("refusal", &Claim::refusal);
+    visit("terms", &Claim::terms);
+    visit("priority", &Claim::priority);
+}
+
+void each_field(Of<ClaimTerms>, const auto& visit) {
+    visit("account", &ClaimTerms::account);
+    visit("labels", &ClaimTerms::labels);
+    visit("provisionable", &ClaimTerms::provisionable);
+    visit("preempt_mode", &ClaimTerms::preempt_mode);
+    visit("preempt_grace_ns", &ClaimTerms::preempt_grace_ns);
+    visit("requeue", &ClaimTerms::requeue);
+    visit("enqueued_ns", &ClaimTerms::enqueued_ns);
+    visit("confirmed_ns", &ClaimTerms::confirmed_ns);
+}
+
+void each_field(Of<PledgedClaim>, const auto& visit) {
+    visit("claim", &PledgedClaim::claim);
+}
+
+void each_field(Of<Cancel>, const auto& visit) {
+    visit("session", &Cancel::session, OpenSession{});
+    visit("tag", &Cancel::tag);
+    visit("user_data", &Cancel::user_data);
+}
+
+void each_field(Of<Release>, const auto& visit) {
+    visit("session", &Release::session, OpenSession{});
+    visit("broken", &Release::broken);
+    visit("lease", &Release::lease);
+    visit("fence", &Release::fence);
+    visit("user_data", &Release::user_data);
+}
+
+void each_field(Of<Keepalive>, const auto& visit) {
+    visit("session", &Keepalive::session, OpenSession{});
+    visit("lease", &Keepalive::lease);
+    visit("fence", &Keepalive::fence);
+    visit("interval_ns", &Keepalive::interval_ns);
+    visit("user_data", &Keepalive::user_data);
+}
+
+void each_field(Of<Adopt>, const auto& visit) {
+    visit("session", &Adopt::session, OpenSession{});
+    visit("tag", &Adopt::tag);
+    visit("lease", &Adopt::lease);
+    visit("fence", &Adopt::fence);
+    visit("user_data", &Adopt::user_data);
+    visit("room", &Adopt::room);
+    visit("room_lines", &Adopt::room_lines);
+    visit("refusal", &Adopt::refusal);
+}
+
+void each_field(Of<KillFailed>, const auto& visit) {
+    visit("lease", &KillFailed::lease);
+}
+
+void each_field(Of<Announce>, const auto& visit) {
+    visit("session", &Announce::session, OpenSession{});
+    visit("pool", &Announce::pool);
+    visit("worker_tag", &Announce::worker_tag);
+    visit("name", &Announce::name);
+    visit("labels", &Announce::labels);
+    visit("attributes", &Announce::attributes, Bytes{});
+    visit("is_protected", &Announce::is_protected);
+    visit("ready", &Announce::ready);
+    visit("room", &Announce::room);
+    visit("user_data", &Announce::user_data);
+    visit("refusal", &Announce::refusal);
+}
+
+void each_field(Of<WorkerWord>, const auto& visit) {
+    visit("kind", &WorkerWord::kind);
+    visit("try_again", &WorkerWord::try_again);
+    visit("then_ready", &WorkerWord::then_ready);
+    visit("session", &WorkerWord::session, OpenSession{});
+    visit("slot", &WorkerWord::slot);
+    visit("round", &WorkerWord::round);
+    visit("code", &WorkerWord::code);
+    visit("user_data", &WorkerWord::user_data);
+    visit("answer", &WorkerWord::answer);
+}
+
+void each_field(Of<Drain>, const auto& visit) {
+    visit("pool", &Drain::pool);
+    visit("on", &Drain::on);
+    visit("number", &Drain::number);
+}
+
+void each_field(Of<Steer>, const auto& visit) {
+    visit("kind", &Steer::kind);
+    visit("lease", &Steer::lease);
+    visit("interval_ns", &Steer::interval_ns);
+    visit("session", &Steer::session);
+    visit("tag", &Steer::tag);
+    visit("number", &Steer::number);
+}
+
+void each_field(Of<Report>, const auto& visit) {
+    visit("kind", &Report::kind);
+    visit("pool", &Report::pool);
+    visit("worker", &Report::worker);
+    visit("claim", &Report::claim);
+    visit("labels", &Report::labels);
+    visit("event_ns", &Report::event_ns);
+    visit("user_data", &Report::user_data);
+}
+
+void each_field(Of<Pull>, const auto& visit) {
+    visit("pool", &Pull::pool);
+    visit("workers", &Pull::workers);
+    visit("event_ns", &Pull::event_ns);
+    visit("user_data", &Pull::user_data);
+}
+
+void each_field(Of<Pull::Worker>, const auto& visit) {
+    visit("worker", &Pull::Worker::name);
+    visit("labels", &Pull::Worker::labels);
+}
+
+void each_field(Of<Unassign>, const auto& visit) {
+    visit("pool", &Unassign::pool);
+    visit("claim", &Unassign::claim);
+    visit("worker", &Unassign::worker);
+    visit("event_ns", &Unassign::event_ns);
+    visit("error", &Unassign::error);
+    visit("user_data", &Unassign::user_data);
+}
+
+void each_field(Of<UpdateClaim>, const auto& visit) {
+    visit("claim", &UpdateClaim::claim);
+    visit("account_given", &UpdateClaim::account_given);
+    visit("account", &UpdateClaim::account);
+    visit("labels_given", &UpdateClaim::labels_given);
+    visit("labels", &UpdateClaim::labels);
+    visit("provisionable_given", &UpdateClaim::provisionable_given);
+    visit("provisionable", &UpdateClaim::provisionable);
+    visit("event_ns", &UpdateClaim::event_ns);
+    visit("user_data", &UpdateClaim::user_data);
+}
+
+}  // namespace dibs::core
