@@ -6,47 +6,21 @@
 #include <cstring>
 #include <string>
 
+#include "broker/core/decision_fields.hpp"
+
 namespace dibs {
 
 namespace {
 
 using core::Decision;
 using core::DecisionKind;
+using core::Form;
 
 static_assert(static_cast<uint8_t>(DecisionKind::kPulled) ==
               static_cast<uint8_t>(shm::EventKind::kPulled));
 
 void set_name(char (&to)[shm::kNameMax + 1], std::string_view name) {
     name.copy(to, shm::kNameMax);
-}
-
-bool has_account(DecisionKind kind) {
-    return kind == DecisionKind::kPromote || kind == DecisionKind::kDemote ||
-           kind == DecisionKind::kPreempt || kind == DecisionKind::kRefund;
-}
-
-bool has_cost(const Decision& decision) {
-    return decision.kind == DecisionKind::kPreempt ||
-           (decision.kind == DecisionKind::kRefund && !decision.is_void);
-}
-
-// Those that name one slot.
-bool has_slot(DecisionKind kind) {
-    switch (kind) {
-        case DecisionKind::kAnnounced:
-        case DecisionKind::kAssign:
-        case DecisionKind::kRevoke:
-        case DecisionKind::kSlotGone:
-        case DecisionKind::kPulled:
-            return true;
-        default:
-            return has_account(kind);
-    }
-}
-
-bool has_slots(DecisionKind kind) {
-    return kind == DecisionKind::kGrant || kind == DecisionKind::kAdopted ||
-           kind == DecisionKind::kLeaseEnd;
 }
 
 }  // namespace
@@ -98,7 +72,8 @@ void Events::tell(const core::Core& core, std::span<AdminJob* const> jobs) {
         if (decision.provision) event.flags |= shm::EventFlag::kProvision;
         if (decision.is_void) event.flags |= shm::EventFlag::kVoid;
         if (decision.session != shm::kNoRow) name_session(core, decision.session, &event);
-        if (has_slot(decision.kind)) event.slot = decision.slot_number;
+        const bool refunds = decision.kind == DecisionKind::kRefund;
+        if (refunds || lists(decision.kind, Form::kSlot)) event.slot = decision.slot_number;
         if (decision.pool != shm::kNoRow && decision.pool < core.pools()) {
             set_name(event.pool,
                      {core.pool(decision.pool).name, core.pool(decision.pool).name_size});
@@ -109,11 +84,11 @@ void Events::tell(const core::Core& core, std::span<AdminJob* const> jobs) {
         }
         const bool demand = decision.kind == core::DecisionKind::kDemand;
         event.round = demand ? decision.hit_permille : decision.round;
-        if (has_cost(decision)) {
+        if (lists(decision.kind, Form::kCost) && !decision.is_void) {
             const auto cost = core.decided_cost(decision);
             std::copy(cost.begin(), cost.end(), event.cost);
         }
-        if (has_slots(decision.kind)) add_slots(core, decision);
+        if (lists(decision.kind, Form::kSlots)) add_slots(core, decision);
     }
     name_releasers(jobs);
 }

@@ -13,31 +13,29 @@
 
 namespace dibs::core {
 
+// decision_fields.hpp lists the fields of each kind; here is what they mean where that is not
+// plain.
 enum class DecisionKind : uint8_t {
-    kResult,     // of an operation: session, user_data, reason, id, value
-    kAnnounced,  // session, user_data, slot
-    kAssign,     // to a worker: session (the worker's), slot, round, claim
-    kRevoke,   // to a worker: session, slot, round; value not 0: its lease, of this claim, is being
-               // taken for a better one and ends at that time at the latest
-    kAnswer,   // a worker's answer: session, tag (the holder's), slots_begin = index in the grant,
-               // reason kDone: its last one
-    kGrant,    // a claim's end: session, tag, lease, fence, value = interval, slots
-    kEnd,      // a claim's end without a grant: session, tag, outcome, reason, value
-    kAdopted,  // session, user_data, tag, lease, fence, value = interval, slots; then kLeaseEnd to
-               // the previous holder
-    kLeaseGrace,  // to a holder: session, tag, lease, fence: expired, grace until `value`; kNever =
-                  // until its room is wanted
-    kKill,        // the holder's process: session, lease, fence; once committed
-    kLeaseEnd,    // to a holder: session, tag, lease, fence, reason; value 1: it waits again
-    kSlotGone,    // slot: its row is free again
-    kDemand,      // pool, value = waiting claims to publish (S0.34), id = oldest wait, hit_permille
+    kResult,  // of an operation
+    kAnnounced,
+    kAssign,      // to a worker (session); value = the claim's row
+    kRevoke,      // to a worker; value not 0: its lease, of this claim, is being taken for a better
+                  // one and ends at that time at the latest
+    kAnswer,      // a worker's answer to the holder; reason kDone: its last one
+    kGrant,       // a claim's end; value = interval
+    kEnd,         // a claim's end without a grant
+    kAdopted,     // value = interval; then kLeaseEnd to the previous holder
+    kLeaseGrace,  // to a holder: expired, grace until `value`; kNever = until its room is wanted
+    kKill,        // the holder's process, once committed
+    kLeaseEnd,    // to a holder; value 1: it waits again
+    kSlotGone,    // its row is free again
+    kDemand,      // value = waiting claims to publish (S0.34), id = oldest wait
     kDrained,     // pool (kNoRow = broker): nothing waits any more
-    kPromote,     // claim, account; its lease pays at class `to`, no more at class `from`
+    kPromote,     // the claim's lease pays at class `to`, no more at class `from`
     kDemote,      // likewise
     kPreempt,     // claim takes the slot of holder_claim, whose run has cost decided_cost()
     kRefund,      // of that cost to holder_claim's account; is_void: it is gone
-    kPulled,      // user_data, pool, slot, claim (0 = none) and holder_claim, which the worker is
-                  // to abort
+    kPulled,      // to a worker that asks: claim (0 = none), and holder_claim, which it is to abort
 };
 
 struct Decision {
@@ -53,20 +51,20 @@ struct Decision {
     uint64_t id = 0;         // lease or slot id: generation << 32 | row
     uint64_t fence = 0;
     uint64_t value = 0;
-    uint32_t round = 0;              // kAssign, kRevoke, kAnnounced
-    uint32_t account = shm::kNoRow;  // kPromote, kDemote, kPreempt, kRefund: its row
-    uint32_t hit_permille = 0;       // kDemand: grants in the turn of their claim
-    uint32_t slot_number = 0;        // kAssign, kRevoke, kAnnounced, kSlotGone: within the pool
-    // kGrant, kAdopted, kLeaseEnd: place in Core::decided_slots(); costs likewise
+    uint32_t round = 0;
+    uint32_t account = shm::kNoRow;
+    uint32_t hit_permille = 0;  // grants in the turn of their claim
+    uint32_t slot_number = 0;   // within the pool
+    // Place in Core::decided_slots(), or of costs; kAnswer: index in the grant.
     uint32_t slots_begin = 0;
     uint32_t slots_count = 0;
     uint32_t room = shm::kNoRow;
     uint32_t holder_uid = shm::kNoRow;  // of the holder of what was wanted
     uint32_t holder_pid = 0;
-    bool provision = false;  // kGrant, kAssign, kPulled: a provisionable label is missing
-    bool is_void = false;    // kRefund: the account is gone
-    bool pledged = false;    // kGrant: it has been published already
-    bool has_class = false;  // kGrant, in a pool ordered by account: it is to_class
+    bool provision = false;  // a provisionable label is missing
+    bool is_void = false;    // the account is gone
+    bool pledged = false;    // it has been published already
+    bool has_class = false;  // of a pool ordered by account: it is to_class
     uint8_t from_class = 0;
     uint8_t to_class = 0;
     uint64_t holder_claim = 0;  // its claim's number, 0 = no holder

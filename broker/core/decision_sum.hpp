@@ -8,7 +8,8 @@
 
 namespace dibs::core {
 
-// Sums every field and the lists, but not the places where they lie. For a decision of this turn.
+// Sums every field of its kind and the lists, but not the places where they lie. For a decision of
+// this turn.
 uint32_t sum_of(const Core& core, const Decision& decision);
 
 }  // namespace dibs::core

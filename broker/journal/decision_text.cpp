@@ -1,7 +1,8 @@
-// broker/journal/decision_text.cpp -- writes decisions as JSON, one function per kind.
+// broker/journal/decision_text.cpp -- writes the fields of a decision as JSON.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/journal/decision_text.hpp"
 
+#include "broker/core/decision_fields.hpp"
 #include "broker/journal/json_text.hpp"
 
 namespace dibs::ctl {
@@ -9,133 +10,189 @@ namespace {
 
 using core::Decision;
 using core::DecisionKind;
+using core::Form;
 using Numbers = std::span<const uint32_t>;
+
+// In the order of DecisionKind.
+constexpr std::string_view kKinds[] = {"result",
+                                       "announced",
+                                       "assign",
+                                       "revoke",
+                                       "answer",
+                                       "grant",
+                                       "end",
+                                       "adopted",
+                                       "lease_grace",
+                                       "kill_holder",
+                                       "lease_end",
+                                       "slot_gone",
+                                       "demand",
+                                       "drained",
+                                       "promote",
+                                       "demote",
+                                       "preempt",
+                                       "refund",
+                                       "pulled"};
+// From the lowest on.
+constexpr std::string_view kReasons[] = {
+    "adopted",      "ended",      "unkillable",    "state_lost",     "revoked",      "not_allowed",
+    "malformed",    "done",       "expired_lease", "worker_lost",    "holder_gone",  "tables_full",
+    "name_in_use",  "no_room",    "refused",       "state",          "not_holder",   "stale",
+    "not_found",    "payload",    "limit",         "duplicate",      "draining",     "cold",
+    "busy",         "arena_full", "backlog_full",  "too_many_units", "unknown_pool", "ok",
+    "already_ended"};
+constexpr std::string_view kOutcomes[] = {
+    "none", "granted", "expired", "cancelled", "rejected", "broker_lost"};
+constexpr std::string_view kSlotStates[] = {
+    "free", "idle", "reserved", "leased", "recovering", "unknown"};
+constexpr int kFirstReason = static_cast<int>(shm::Reason::kAdopted);
+
+std::string_view word(std::span<const std::string_view> words, int64_t at) {
+    return at >= 0 && at < static_cast<int64_t>(words.size()) ? words[static_cast<size_t>(at)]
+                                                              : "unknown";
+}
 
 std::string by_row(const std::vector<std::string>& names, uint64_t row) {
     if (row < names.size() && !names[row].empty()) return names[row];
     return "#" + std::to_string(row);
 }
 
-void write_slot(
-    JsonText& json, std::string_view key, uint32_t pool, uint32_t number, const NameTables& names) {
-    const auto named = names.slots.find({pool, number});
-    if (named != names.slots.end()) {
-        json.text(key, named->second);
-    } else {
-        json.number(key, number);
+class Text {
+  public:
+    Text(const Decision& decision,
+         Numbers slots,
+         const NameTables& names,
+         std::span<const int64_t> cost)
+        : decision_(decision), slots_(slots), names_(names), cost_(cost) {}
+
+    std::string line() {
+        const bool is_note = decision_.kind == DecisionKind::kRefund && decision_.is_void;
+        json_.open_object();
+        json_.open_object(is_note ? "note" : word(kKinds, static_cast<int64_t>(decision_.kind)));
+        core::each_field(decision_.kind, [this](const char* name, auto member, Form form) {
+            if constexpr (requires { static_cast<uint64_t>(decision_.*member); }) {
+                write(name, static_cast<uint64_t>(decision_.*member), form);
+            } else {
+                write_bytes(decision_.*member);
+            }
+        });
+        json_.close_object();
+        json_.close_object();
+        return json_.line();
+    }
+
+  private:
+    void write(std::string_view name, uint64_t value, Form form);
+    void write_slot(std::string_view name, uint32_t number);
+    void write_holder();
+    void write_operation();
+    void write_end_detail();
+    void write_bytes(std::span<const uint8_t> bytes);
+
+    const Decision& decision_;
+    Numbers slots_;
+    const NameTables& names_;
+    std::span<const int64_t> cost_;
+    JsonText json_;
+};
+
+void Text::write(std::string_view name, uint64_t value, Form form) {
+    const bool is_row = value != shm::kNoRow;
+    const auto row = static_cast<uint32_t>(value);
+    const auto reason = static_cast<shm::Reason>(value);
+    switch (form) {
+        case Form::kUntold:
+        case Form::kBytes:
+            return;
+        case Form::kNumber:
+            return json_.number(name, value);
+        case Form::kNumberIfAny:
+            return value != 0 ? json_.number(name, value) : void();
+        case Form::kUntil:
+            return value != shm::kNever ? json_.number(name, value) : void();
+        case Form::kTruth:
+            return value != 0 ? json_.truth(name, true) : void();
+        case Form::kOutcome:
+            return json_.text(name, outcome_word(decision_.outcome));
+        case Form::kReason:
+            return json_.text(name, reason_word(reason));
+        case Form::kReasonIfAny:
+            return reason != shm::Reason::kOk ? json_.text(name, reason_word(reason)) : void();
+        case Form::kClaim:
+            return json_.text(name, names_.claim(value));
+        case Form::kClaimIfAny:
+            return value != 0 ? json_.text(name, names_.claim(value)) : void();
+        case Form::kSession:
+            return is_row ? json_.text(name, names_.session(row)) : void();
+        case Form::kPool:
+            return is_row ? json_.text(name, names_.pool(row)) : void();
+        case Form::kAccount:
+            return is_row ? json_.text(name, names_.account(row)) : void();
+        case Form::kSlot:
+            return write_slot(name, row);
+        case Form::kSlots:
+            json_.open_list(name);
+            for (const uint32_t number : slots_)
+                write_slot({}, number);
+            return json_.close_list();
+        case Form::kCost:
+            if (decision_.is_void) return;
+            json_.open_list(name);
+            for (const int64_t paid : cost_)
+                json_.signed_number({}, paid);
+            return json_.close_list();
+        case Form::kClass:
+            return decision_.has_class ? json_.number(name, value) : void();
+        case Form::kHolder:
+            return is_row ? write_holder() : void();
+        case Form::kOperation:
+            return write_operation();
+        case Form::kEndDetail:
+            return write_end_detail();
+        case Form::kVoid:
+            return decision_.is_void ? json_.text(name, "refund_void") : void();
     }
 }
 
-void write_slots(JsonText& json,
-                 const Decision& decision,
-                 Numbers numbers,
-                 const NameTables& names) {
-    json.open_list("slots");
-    for (uint32_t number : numbers)
-        write_slot(json, {}, decision.pool, number, names);
-    json.close_list();
+void Text::write_slot(std::string_view name, uint32_t number) {
+    const auto named = names_.slots.find({decision_.pool, number});
+    if (named != names_.slots.end()) return json_.text(name, named->second);
+    json_.number(name, number);
 }
 
-void write_pool(JsonText& json, const Decision& decision, const NameTables& names) {
-    if (decision.pool != shm::kNoRow) json.text("pool", names.pool(decision.pool));
+void Text::write_holder() {
+    json_.open_object("holder");
+    if (decision_.holder_claim != 0) json_.text("claim", names_.claim(decision_.holder_claim));
+    json_.number("uid", decision_.holder_uid);
+    json_.number("pid", decision_.holder_pid);
+    json_.number("age_ns", decision_.holder_age_ns);
+    json_.close_object();
 }
 
-void write_session(JsonText& json, const Decision& decision, const NameTables& names) {
-    if (decision.session != shm::kNoRow) json.text("session", names.session(decision.session));
-}
-
-void write_holder(JsonText& json, const Decision& decision, const NameTables& names) {
-    if (decision.holder_uid == shm::kNoRow) return;
-    json.open_object("holder");
-    if (decision.holder_claim != 0) json.text("claim", names.claim(decision.holder_claim));
-    json.number("uid", decision.holder_uid);
-    json.number("pid", decision.holder_pid);
-    json.number("age_ns", decision.holder_age_ns);
-    json.close_object();
-}
-
-void write_result(JsonText& json, const Decision& decision, const NameTables& names) {
-    const bool known = decision.user_data < names.operations.size();
-    if (known) {
-        const Operation& operation = names.operations[decision.user_data];
-        json.text("of", operation.word);
-        json.text(operation.subject, operation.name);
-        if (operation.word == "keepalive" && decision.reason == shm::Reason::kOk) {
-            json.number("interval_ns", decision.value);
-        }
-    } else {
-        json.number("of", decision.user_data);
+void Text::write_operation() {
+    if (decision_.user_data >= names_.operations.size()) {
+        return json_.number("of", decision_.user_data);
     }
-    write_session(json, decision, names);
-    json.text("reason", reason_word(decision.reason));
-    write_holder(json, decision, names);
+    const Operation& operation = names_.operations[decision_.user_data];
+    json_.text("of", operation.word);
+    json_.text(operation.subject, operation.name);
+    if (operation.word == "keepalive" && decision_.reason == shm::Reason::kOk) {
+        json_.number("interval_ns", decision_.value);
+    }
 }
 
-void write_announced(JsonText& json, const Decision& decision, const NameTables& names) {
-    write_slot(json, "slot", decision.pool, decision.slot_number, names);
-    write_session(json, decision, names);
-    write_pool(json, decision, names);
-    json.number("number", decision.slot_number);
-}
-
-void write_assignment(JsonText& json, const Decision& decision, const NameTables& names) {
-    write_slot(json, "slot", decision.pool, decision.slot_number, names);
-    write_session(json, decision, names);
-    write_pool(json, decision, names);
-    json.number("round", decision.round);
-    if (decision.kind == DecisionKind::kAssign) json.text("claim", names.claim(decision.claim));
-    if (decision.provision) json.truth("provision", true);
-    const bool later = decision.kind == DecisionKind::kRevoke && decision.value != 0;
-    if (later) json.number("until_ns", decision.value);
-}
-
-void write_cost(JsonText& json, std::span<const int64_t> cost) {
-    json.open_list("cost_micros");
-    for (const int64_t paid : cost)
-        json.signed_number({}, paid);
-    json.close_list();
-}
-
-void write_reclassed(JsonText& json, const Decision& decision, const NameTables& names) {
-    json.text("claim", names.claim(decision.claim));
-    write_slot(json, "slot", decision.pool, decision.slot_number, names);
-    json.text("account", names.account(decision.account));
-    json.number("from", decision.from_class);
-    json.number("to", decision.to_class);
-}
-
-void write_preempt(JsonText& json,
-                   const Decision& decision,
-                   const NameTables& names,
-                   std::span<const int64_t> cost) {
-    json.text("claim", names.claim(decision.claim));
-    write_slot(json, "slot", decision.pool, decision.slot_number, names);
-    json.text("account", names.account(decision.account));
-    json.text("victim", names.claim(decision.holder_claim));
-    write_cost(json, cost);
-}
-
-// The victim's account gets it back; if that account is gone, it is lost.
-void write_refund(JsonText& json,
-                  const Decision& decision,
-                  const NameTables& names,
-                  std::span<const int64_t> cost) {
-    if (decision.is_void) json.text("what", "refund_void");
-    json.text("claim", names.claim(decision.holder_claim));
-    if (decision.account != shm::kNoRow) json.text("account", names.account(decision.account));
-    if (!decision.is_void) write_cost(json, cost);
-}
-
-void write_pulled(JsonText& json, const Decision& decision, const NameTables& names) {
-    write_slot(json, "worker", decision.pool, decision.slot_number, names);
-    write_pool(json, decision, names);
-    if (decision.claim != 0) json.text("claim", names.claim(decision.claim));
-    if (decision.provision) json.truth("provision", true);
-    if (decision.holder_claim != 0) json.text("abort", names.claim(decision.holder_claim));
+void Text::write_end_detail() {
+    if (decision_.reason == shm::Reason::kRefused) {
+        json_.signed_number("code", static_cast<int64_t>(decision_.value));
+    } else if (decision_.reason == shm::Reason::kDuplicate) {
+        json_.text("first", names_.claim(decision_.id));
+    } else if (decision_.value != 0) {
+        json_.number("retry_after_ns", decision_.value);
+    }
 }
 
 // As text where it is ASCII; a line of JSON could not hold other bytes as they are.
-void write_bytes(JsonText& json, std::span<const uint8_t> bytes) {
+void Text::write_bytes(std::span<const uint8_t> bytes) {
     static constexpr char kHex[] = "0123456789abcdef";
     std::string text;
     std::string hex;
@@ -146,129 +203,7 @@ void write_bytes(JsonText& json, std::span<const uint8_t> bytes) {
         hex += kHex[byte >> 4];
         hex += kHex[byte & 15];
     }
-    json.text(ascii ? "answer" : "answer_hex", ascii ? text : hex);
-}
-
-void write_answer(JsonText& json, const Decision& decision, const NameTables& names) {
-    json.text("claim", names.claim(decision.claim));
-    write_session(json, decision, names);
-    json.number("index", decision.slots_begin);
-    write_bytes(json, decision.answer);
-}
-
-void write_grant(JsonText& json,
-                 const Decision& decision,
-                 Numbers numbers,
-                 const NameTables& names) {
-    json.text("claim", names.claim(decision.claim));
-    write_session(json, decision, names);
-    write_pool(json, decision, names);
-    write_slots(json, decision, numbers, names);
-    json.number("fence", decision.fence);
-    json.number("interval_ns", decision.value);
-    if (decision.provision) json.truth("provision", true);
-    if (decision.has_class) json.number("class", decision.to_class);
-}
-
-// A rejection's value is its worker's code after a refusal, else the pause before another try.
-void write_end(JsonText& json, const Decision& decision, const NameTables& names) {
-    json.text("claim", names.claim(decision.claim));
-    write_session(json, decision, names);
-    write_pool(json, decision, names);
-    json.text("outcome", outcome_word(decision.outcome));
-    json.text("reason", reason_word(decision.reason));
-    if (decision.reason == shm::Reason::kRefused) {
-        json.signed_number("code", static_cast<int64_t>(decision.value));
-    } else if (decision.reason == shm::Reason::kDuplicate) {
-        json.text("first", names.claim(decision.id));
-    } else if (decision.value != 0) {
-        json.number("retry_after_ns", decision.value);
-    }
-    write_holder(json, decision, names);
-}
-
-void write_lease_grace(JsonText& json, const Decision& decision, const NameTables& names) {
-    json.text("claim", names.claim(decision.claim));
-    write_session(json, decision, names);
-    json.number("fence", decision.fence);
-    // A lazy lease has none: no instant decides its end.
-    if (decision.value != shm::kNever) json.number("until_ns", decision.value);
-    if (decision.reason != shm::Reason::kOk) json.text("reason", reason_word(decision.reason));
-}
-
-void write_kill(JsonText& json, const Decision& decision, const NameTables& names) {
-    json.text("claim", names.claim(decision.claim));
-    write_session(json, decision, names);
-    json.number("fence", decision.fence);
-}
-
-void write_lease_end(JsonText& json,
-                     const Decision& decision,
-                     Numbers numbers,
-                     const NameTables& names) {
-    json.text("claim", names.claim(decision.claim));
-    write_session(json, decision, names);
-    write_pool(json, decision, names);
-    write_slots(json, decision, numbers, names);
-    json.number("fence", decision.fence);
-    json.text("reason", reason_word(decision.reason));
-    if (decision.value != 0) json.truth("again", true);
-}
-
-void write_slot_gone(JsonText& json, const Decision& decision, const NameTables& names) {
-    write_slot(json, "slot", decision.pool, decision.slot_number, names);
-    write_pool(json, decision, names);
-}
-
-void write_demand(JsonText& json, const Decision& decision, const NameTables& names) {
-    write_pool(json, decision, names);
-    json.number("queued", decision.value);
-    json.number("oldest_wait_ns", decision.id);
-    json.number("hit_permille", decision.hit_permille);
-}
-
-std::string_view kind_word(const Decision& decision) {
-    switch (decision.kind) {
-        case DecisionKind::kResult:
-            return "result";
-        case DecisionKind::kAnnounced:
-            return "announced";
-        case DecisionKind::kAssign:
-            return "assign";
-        case DecisionKind::kRevoke:
-            return "revoke";
-        case DecisionKind::kAnswer:
-            return "answer";
-        case DecisionKind::kGrant:
-            return "grant";
-        case DecisionKind::kEnd:
-            return "end";
-        case DecisionKind::kAdopted:
-            return "adopted";
-        case DecisionKind::kLeaseGrace:
-            return "lease_grace";
-        case DecisionKind::kKill:
-            return "kill_holder";
-        case DecisionKind::kLeaseEnd:
-            return "lease_end";
-        case DecisionKind::kSlotGone:
-            return "slot_gone";
-        case DecisionKind::kDemand:
-            return "demand";
-        case DecisionKind::kDrained:
-            return "drained";
-        case DecisionKind::kPromote:
-            return "promote";
-        case DecisionKind::kDemote:
-            return "demote";
-        case DecisionKind::kPreempt:
-            return "preempt";
-        case DecisionKind::kRefund:
-            return decision.is_void ? "note" : "refund";
-        case DecisionKind::kPulled:
-            return "pulled";
-    }
-    return "unknown";
+    json_.text(ascii ? "answer" : "answer_hex", ascii ? text : hex);
 }
 
 }  // namespace
@@ -293,174 +228,24 @@ std::string decision_text(const Decision& decision,
                           Numbers slot_numbers,
                           const NameTables& names,
                           std::span<const int64_t> cost) {
-    JsonText json;
-    json.open_object();
-    json.open_object(kind_word(decision));
-    switch (decision.kind) {
-        case DecisionKind::kResult:
-            write_result(json, decision, names);
-            break;
-        case DecisionKind::kAnnounced:
-            write_announced(json, decision, names);
-            break;
-        case DecisionKind::kAssign:
-        case DecisionKind::kRevoke:
-            write_assignment(json, decision, names);
-            break;
-        case DecisionKind::kAnswer:
-            write_answer(json, decision, names);
-            break;
-        case DecisionKind::kGrant:
-        case DecisionKind::kAdopted:
-            write_grant(json, decision, slot_numbers, names);
-            break;
-        case DecisionKind::kEnd:
-            write_end(json, decision, names);
-            break;
-        case DecisionKind::kLeaseGrace:
-            write_lease_grace(json, decision, names);
-            break;
-        case DecisionKind::kKill:
-            write_kill(json, decision, names);
-            break;
-        case DecisionKind::kLeaseEnd:
-            write_lease_end(json, decision, slot_numbers, names);
-            break;
-        case DecisionKind::kSlotGone:
-            write_slot_gone(json, decision, names);
-            break;
-        case DecisionKind::kDemand:
-            write_demand(json, decision, names);
-            break;
-        case DecisionKind::kDrained:
-            write_pool(json, decision, names);
-            break;
-        case DecisionKind::kPromote:
-        case DecisionKind::kDemote:
-            write_reclassed(json, decision, names);
-            break;
-        case DecisionKind::kPreempt:
-            write_preempt(json, decision, names, cost);
-            break;
-        case DecisionKind::kRefund:
-            write_refund(json, decision, names, cost);
-            break;
-        case DecisionKind::kPulled:
-            write_pulled(json, decision, names);
-            break;
-    }
-    json.close_object();
-    json.close_object();
-    return json.line();
+    return Text(decision, slot_numbers, names, cost).line();
 }
 
 std::string_view reason_word(shm::Reason reason) {
-    switch (reason) {
-        case shm::Reason::kOk:
-            return "ok";
-        case shm::Reason::kAlreadyEnded:
-            return "already_ended";
-        case shm::Reason::kUnknownPool:
-            return "unknown_pool";
-        case shm::Reason::kTooManyUnits:
-            return "too_many_units";
-        case shm::Reason::kBacklogFull:
-            return "backlog_full";
-        case shm::Reason::kArenaFull:
-            return "arena_full";
-        case shm::Reason::kBusy:
-            return "busy";
-        case shm::Reason::kCold:
-            return "cold";
-        case shm::Reason::kDraining:
-            return "draining";
-        case shm::Reason::kDuplicate:
-            return "duplicate";
-        case shm::Reason::kLimit:
-            return "limit";
-        case shm::Reason::kPayload:
-            return "payload";
-        case shm::Reason::kNotFound:
-            return "not_found";
-        case shm::Reason::kStale:
-            return "stale";
-        case shm::Reason::kNotHolder:
-            return "not_holder";
-        case shm::Reason::kState:
-            return "state";
-        case shm::Reason::kRefused:
-            return "refused";
-        case shm::Reason::kNoRoom:
-            return "no_room";
-        case shm::Reason::kNameInUse:
-            return "name_in_use";
-        case shm::Reason::kTablesFull:
-            return "tables_full";
-        case shm::Reason::kHolderGone:
-            return "holder_gone";
-        case shm::Reason::kWorkerLost:
-            return "worker_lost";
-        case shm::Reason::kExpiredLease:
-            return "expired_lease";
-        case shm::Reason::kDone:
-            return "done";
-        case shm::Reason::kMalformed:
-            return "malformed";
-        case shm::Reason::kNotAllowed:
-            return "not_allowed";
-        case shm::Reason::kRevoked:
-            return "revoked";
-        case shm::Reason::kStateLost:
-            return "state_lost";
-        case shm::Reason::kUnkillable:
-            return "unkillable";
-        case shm::Reason::kEnded:
-            return "ended";
-        case shm::Reason::kAdopted:
-            return "adopted";
-    }
-    return "unknown";
+    return word(kReasons, static_cast<int64_t>(reason) - kFirstReason);
 }
 
 std::string_view outcome_word(shm::Outcome outcome) {
-    switch (outcome) {
-        case shm::Outcome::kNone:
-            return "none";
-        case shm::Outcome::kGranted:
-            return "granted";
-        case shm::Outcome::kExpired:
-            return "expired";
-        case shm::Outcome::kCancelled:
-            return "cancelled";
-        case shm::Outcome::kRejected:
-            return "rejected";
-        case shm::Outcome::kBrokerLost:
-            return "broker_lost";
-    }
-    return "unknown";
+    return word(kOutcomes, static_cast<int64_t>(outcome));
+}
+
+std::string_view slot_state_word(shm::SlotState state) {
+    return word(kSlotStates, static_cast<int64_t>(state));
 }
 
 std::string_view pool_state_word(const shm::PoolRow& pool) {
     if ((pool.flags & shm::PoolFlag::kLeaving) != 0) return "leaving";
     return pool.state == shm::PoolState::kDraining ? "draining" : "open";
-}
-
-std::string_view slot_state_word(shm::SlotState state) {
-    switch (state) {
-        case shm::SlotState::kFree:
-            return "free";
-        case shm::SlotState::kIdle:
-            return "idle";
-        case shm::SlotState::kReserved:
-            return "reserved";
-        case shm::SlotState::kLeased:
-            return "leased";
-        case shm::SlotState::kRecovering:
-            return "recovering";
-        case shm::SlotState::kUnknown:
-            return "unknown";
-    }
-    return "unknown";
 }
 
 }  // namespace dibs::ctl

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "broker/core/decision_fields.hpp"
 #include "broker/core/decision_sum.hpp"
 #include "broker/journal/decoder.hpp"
 #include "broker/journal/journal_error.hpp"
@@ -60,11 +61,6 @@ core::ClaimTerms terms_of(const journal::Claim& claim,
         .enqueued_ns = instant_or_now(claim.enqueued_ns()),
         .confirmed_ns = instant_or_now(claim.event_ns()),
     };
-}
-
-bool has_cost(const core::Decision& decision) {
-    return decision.kind == core::DecisionKind::kPreempt ||
-           decision.kind == core::DecisionKind::kRefund;
 }
 
 }  // namespace
@@ -174,7 +170,7 @@ void Replayer::collect() {
         if (!recording_) map_.learn(decision);
         learn_account(decision);
         std::span<const int64_t> cost;
-        if (has_cost(decision)) cost = core_->decided_cost(decision);
+        if (core::lists(decision.kind, core::Form::kCost)) cost = core_->decided_cost(decision);
         decisions_.push_back(decision_text(decision, numbers, map_.names(), cost));
         if (!recording_) continue;
         sums_.push_back(core::sum_of(*core_, decision));

@@ -33,6 +33,7 @@
 #include "broker/snapshot/dump.hpp"
 #include "schemas/admin_generated.h"
 #include "shm/lines.hpp"
+#include "tests/broker/journal/unlisted_fields.hpp"
 #include "tests/crash/workload.hpp"
 #include "tests/repeats.hpp"
 
@@ -130,6 +131,7 @@ TEST(Recording, OfARandomConversationPlaysToTheSameDecisionsAndState) {
         for (int turn = 0; turn < 300; ++turn) {
             take_turn(live.core(), workload, 4);
             const auto decisions = live.core().decisions();
+            EXPECT_EQ(tests::unlisted_fields(decisions), "");
             pledged += static_cast<uint64_t>(std::count_if(
                 decisions.begin(), decisions.end(), [](const core::Decision& decision) {
                     return decision.pledged;
@@ -156,6 +158,7 @@ std::string recorded(const std::string& scenario, std::vector<std::string>* deci
     while (const journal::Line* line = reader.next()) {
         if (ctl::is_expectation(*line)) continue;
         replayer.apply(*line);
+        EXPECT_EQ(tests::unlisted_fields(replayer.core().decisions()), "");
         for (std::string& decision : replayer.take_decisions())
             decisions->push_back(std::move(decision));
     }

@@ -1,0 +1,198 @@
+// broker/core/decision_fields.hpp -- lists which fields a decision of each kind has, once for every
+// form of it.
+//
+// A form (text, sum, events) walks over them, in the order of the text:
+//   each_field(kind, [&](const char* name, auto member, Form form) { ... });
+// A decision of a kind sets no field that the list does not name.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "broker/core/decision.hpp"
+
+namespace dibs::core {
+
+// What a field says, and thus how it reads. Some are told only if they say something.
+enum class Form : uint8_t {
+    kUntold,  // for whom it is decided; no part of the text
+    kNumber,
+    kNumberIfAny,  // unless 0
+    kUntil,        // unless kNever
+    kTruth,        // if true
+    kBytes,
+    kOutcome,
+    kReason,
+    kReasonIfAny,  // unless kOk
+    kClaim,        // by number
+    kClaimIfAny,
+    kSession,  // rows, unless kNoRow
+    kPool,
+    kAccount,
+    kSlot,       // a number in the decision's pool
+    kSlots,      // Core::decided_slots()
+    kCost,       // Core::decided_cost(), unless is_void
+    kClass,      // if has_class
+    kHolder,     // holder_…, unless holder_uid is kNoRow
+    kOperation,  // that the result is of, and the interval of a keepalive
+    kEndDetail,  // after a refusal the worker's code, of a duplicate the first claim (id), else the
+                 // pause before another try
+    kVoid,
+};
+
+// Of what a client is told.
+void each_client_field(DecisionKind kind, const auto& visit) {
+    using D = Decision;
+    const auto untold = [&](auto... member) { (visit("", member, Form::kUntold), ...); };
+    const auto claim = [&] {
+        visit("claim", &D::claim, Form::kClaim);
+        visit("session", &D::session, Form::kSession);
+        untold(&D::tag, &D::units, &D::user_data, &D::room);
+    };
+    const auto pool = [&] { visit("pool", &D::pool, Form::kPool); };
+    const auto slots = [&] { visit("slots", &D::slots_begin, Form::kSlots); };
+    const auto lease = [&] {
+        untold(&D::id);
+        visit("fence", &D::fence, Form::kNumber);
+    };
+    const auto holder = [&] {
+        visit("holder", &D::holder_uid, Form::kHolder);
+        untold(&D::holder_pid, &D::holder_claim, &D::holder_age_ns);
+    };
+    switch (kind) {
+        case DecisionKind::kResult:
+            visit("of", &D::user_data, Form::kOperation);
+            visit("session", &D::session, Form::kSession);
+            visit("reason", &D::reason, Form::kReason);
+            holder();
+            return untold(&D::value, &D::tag, &D::claim, &D::room);
+        case DecisionKind::kAnswer:
+            claim();
+            visit("index", &D::slots_begin, Form::kNumber);
+            visit("answer", &D::answer, Form::kBytes);
+            return untold(&D::pool, &D::slot_number, &D::reason);
+        case DecisionKind::kGrant:
+        case DecisionKind::kAdopted:
+            claim(), pool(), slots(), lease();
+            visit("interval_ns", &D::value, Form::kNumber);
+            if (kind == DecisionKind::kAdopted) return;
+            visit("provision", &D::provision, Form::kTruth);
+            visit("class", &D::to_class, Form::kClass);
+            return untold(&D::outcome, &D::pledged, &D::has_class);
+        case DecisionKind::kEnd:
+            claim(), pool();
+            visit("outcome", &D::outcome, Form::kOutcome);
+            visit("reason", &D::reason, Form::kReason);
+            visit("retry_after_ns", &D::value, Form::kEndDetail);
+            holder();
+            return untold(&D::id);
+        case DecisionKind::kLeaseGrace:
+            claim(), lease();
+            visit("until_ns", &D::value, Form::kUntil);
+            visit("reason", &D::reason, Form::kReasonIfAny);
+            return untold(&D::pool);
+        case DecisionKind::kKill:
+            claim(), lease();
+            return untold(&D::pool);
+        case DecisionKind::kLeaseEnd:
+            claim(), pool(), slots(), lease();
+            visit("reason", &D::reason, Form::kReason);
+            return visit("again", &D::value, Form::kTruth);
+        default:
+            return;
+    }
+}
+
+// Of what a worker is told, or of its slot.
+void each_worker_field(DecisionKind kind, const auto& visit) {
+    using D = Decision;
+    const auto untold = [&](auto... member) { (visit("", member, Form::kUntold), ...); };
+    const auto slot = [&](const char* name) {
+        visit(name, &D::slot_number, Form::kSlot);
+        if (kind != DecisionKind::kPulled) visit("session", &D::session, Form::kSession);
+        visit("pool", &D::pool, Form::kPool);
+        untold(&D::user_data, &D::id);
+    };
+    switch (kind) {
+        case DecisionKind::kAnnounced:
+            slot("slot");
+            visit("number", &D::slot_number, Form::kNumber);
+            return untold(&D::round, &D::room, &D::value);
+        case DecisionKind::kAssign:
+            slot("slot");
+            visit("round", &D::round, Form::kNumber);
+            visit("claim", &D::claim, Form::kClaim);
+            visit("provision", &D::provision, Form::kTruth);
+            return untold(&D::units, &D::room, &D::value);
+        case DecisionKind::kRevoke:
+            slot("slot");
+            visit("round", &D::round, Form::kNumber);
+            visit("until_ns", &D::value, Form::kNumberIfAny);
+            return untold(&D::claim);
+        case DecisionKind::kSlotGone:
+            slot("slot");
+            return untold(&D::room);
+        case DecisionKind::kPulled:
+            slot("worker");
+            visit("claim", &D::claim, Form::kClaimIfAny);
+            visit("provision", &D::provision, Form::kTruth);
+            return visit("abort", &D::holder_claim, Form::kClaimIfAny);
+        default:
+            return;
+    }
+}
+
+// Of pools, and of what accounts pay.
+void each_pool_field(DecisionKind kind, const auto& visit) {
+    using D = Decision;
+    const auto pool = [&](Form form) { visit("pool", &D::pool, form); };
+    switch (kind) {
+        case DecisionKind::kDemand:
+            pool(Form::kPool);
+            visit("queued", &D::value, Form::kNumber);
+            visit("oldest_wait_ns", &D::id, Form::kNumber);
+            return visit("hit_permille", &D::hit_permille, Form::kNumber);
+        case DecisionKind::kDrained:
+            return pool(Form::kPool);
+        case DecisionKind::kPromote:
+        case DecisionKind::kDemote:
+            visit("claim", &D::claim, Form::kClaim);
+            visit("slot", &D::slot_number, Form::kSlot);
+            visit("account", &D::account, Form::kAccount);
+            visit("from", &D::from_class, Form::kNumber);
+            visit("to", &D::to_class, Form::kNumber);
+            return pool(Form::kUntold);
+        case DecisionKind::kPreempt:
+            visit("claim", &D::claim, Form::kClaim);
+            visit("slot", &D::slot_number, Form::kSlot);
+            visit("account", &D::account, Form::kAccount);
+            visit("victim", &D::holder_claim, Form::kClaim);
+            visit("cost_micros", &D::slots_begin, Form::kCost);
+            return pool(Form::kUntold);
+        case DecisionKind::kRefund:
+            visit("what", &D::is_void, Form::kVoid);
+            visit("claim", &D::holder_claim, Form::kClaim);
+            visit("account", &D::account, Form::kAccount);
+            visit("cost_micros", &D::slots_begin, Form::kCost);
+            visit("by", &D::claim, Form::kUntold);
+            visit("slot", &D::slot_number, Form::kUntold);
+            return pool(Form::kUntold);
+        default:
+            return;
+    }
+}
+
+void each_field(DecisionKind kind, const auto& visit) {
+    each_client_field(kind, visit);
+    each_worker_field(kind, visit);
+    each_pool_field(kind, visit);
+}
+
+// Whether decisions of this kind have a field of this form.
+inline bool lists(DecisionKind kind, Form form) {
+    bool found = false;
+    each_field(kind, [&](const char*, auto, Form listed) { found = found || listed == form; });
+    return found;
+}
+
+}  // namespace dibs::core
