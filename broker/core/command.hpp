@@ -16,76 +16,13 @@
 #include <string_view>
 #include <variant>
 
+#include "broker/core/settings.hpp"
+#include "broker/core/worker_command.hpp"
 #include "shm/layout.hpp"
 
 namespace dibs::core {
 
-using TimeNs = uint64_t;
 using Key = std::array<uint8_t, 16>;
-
-// A pool as it is configured. The same name again changes what may be changed live.
-struct PoolConfig {
-    std::string_view name;
-    shm::PoolKind kind = shm::PoolKind::kCounted;
-    shm::WhenBusy when_busy = shm::WhenBusy::kWait;
-    uint32_t slots = 0;  // counted pools only
-    uint32_t units_max = shm::kUnitsMax;
-    uint32_t backlog_max = 8192;
-    uint32_t unconfirmed_max = 128;
-    uint32_t payload_max = shm::kPayloadMax;
-    uint32_t answer_max = 0;
-    uint32_t attributes_max = 0;
-    TimeNs reservation_ttl_ns = 2'000'000'000;
-    TimeNs retry_after_ns = 10'000'000;
-    TimeNs interval_max_ns = 300'000'000'000;
-    TimeNs grace_ns = 0;
-    bool release_is_ready = false;
-    bool is_transient = false;  // for clients that delete pools; the core does nothing with it
-    shm::ExpiryMode expiry = shm::ExpiryMode::kCooperative;
-    shm::PoolOrder order = shm::PoolOrder::kArrival;
-    std::string_view required_label = {};
-    // Counted pools: attributes of slot 0, 1, …, each "key=value" ended by a zero byte.
-    std::span<const std::string_view> slot_attributes = {};
-    // Pools ordered by account.
-    bool preemption_disabled = false;
-    int64_t promote_threshold = 600'000'000;  // micro-units
-    int64_t demote_threshold = -600'000'000;
-    TimeNs account_expiry_ns = 300'000'000'000;  // of reported workers; 0 = this
-    TimeNs request_age_max_ns = 165'600'000'000'000;
-    TimeNs queue_timeout_ns = 600'000'000'000;
-};
-
-// Money in micro-units: one slot costs one per microsecond. Missing entries are 0.
-struct AccountConfig {
-    struct Limit {
-        std::string_view key;
-        uint32_t limit = 0;
-    };
-    std::string_view name;
-    std::span<const int64_t> rate = {};  // per second and class
-    TimeNs charge_max_ns = 0;
-    uint32_t fanout_max = 0;  // 0 = none
-    std::span<const Limit> label_limits = {};
-    bool free_tasks_disabled = false;
-    std::span<const int64_t> balance = {};
-    bool keep_balance = false;  // of an account that is configured already
-    // A mark for the code that configures; the core decides nothing by it.
-    bool of_file = false;
-};
-
-struct DeletePool {
-    uint32_t pool = 0;
-    bool when_unused = false;
-};
-
-struct DeleteAccount {
-    std::string_view account;
-};
-
-struct ResetBalance {
-    std::string_view account;
-    std::span<const int64_t> balance = {};
-};
 
 struct SessionOpen {
     uint32_t uid = 0;
@@ -193,34 +130,6 @@ struct KillFailed {
     uint64_t lease = 0;
 };
 
-struct Announce {
-    uint32_t session = 0;
-    uint32_t pool = 0;
-    uint64_t worker_tag = 0;     // the worker's own name for the slot; returned with assignments
-    std::string_view name = {};  // empty = none; else unique in its pool
-    std::span<const std::string_view> labels = {};
-    std::string_view attributes = {};  // "key=value", each ended by a zero byte
-    bool is_protected = false;
-    bool ready = false;
-    uint32_t room = shm::kNoRow;  // where assignments go; opaque to the core
-    uint64_t user_data = 0;
-    shm::Reason refusal = shm::Reason::kOk;
-};
-
-// What a worker says of one of its slots. `slot` is an id: generation << 32 | row.
-struct WorkerWord {
-    enum class Kind : uint8_t { kReady, kConfirm, kRefuse, kDone, kWithdraw, kProtect, kUnprotect };
-    Kind kind = Kind::kReady;
-    bool try_again = false;   // kRefuse: retriable
-    bool then_ready = false;  // kDone
-    uint32_t session = 0;
-    uint64_t slot = 0;
-    uint32_t round = 0;  // of the assignment that it speaks of
-    int64_t code = 0;    // kRefuse
-    uint64_t user_data = 0;
-    std::span<const uint8_t> answer = {};  // kConfirm, kDone
-};
-
 // Ends or prolongs what another session has, for an administrator or for a process of the owner's
 // user. The holder is notified; the caller gets the returned reason.
 struct Steer {
@@ -231,40 +140,6 @@ struct Steer {
     uint32_t session = 0;    // kCancel: the claim is its
     uint16_t tag = 0;        // kCancel: by this tag,
     uint64_t number = 0;     // and has this number
-};
-
-// A report on a worker from outside, with the time of its observation. `pool` is ordered by
-// account; an unknown worker is made.
-struct Report {
-    enum class Kind : uint8_t { kIdle, kRunning, kAbsent };
-    Kind kind = Kind::kIdle;
-    uint32_t pool = 0;
-    std::string_view worker = {};
-    uint64_t claim = 0;  // number; 0 = one that never was. kRunning, kAbsent
-    std::span<const std::string_view> labels = {};
-    TimeNs event_ns = shm::kNever;  // kNever = the turn's time
-    uint64_t user_data = 0;
-};
-
-// Workers ask for work: at the turn's end each gets its answer (kPulled).
-struct Pull {
-    struct Worker {
-        std::string_view name;
-        std::span<const std::string_view> labels = {};
-    };
-    uint32_t pool = 0;
-    std::span<const Worker> workers = {};
-    TimeNs event_ns = shm::kNever;
-    uint64_t user_data = 0;
-};
-
-struct Unassign {
-    uint32_t pool = 0;
-    uint64_t claim = 0;
-    std::string_view worker = {};
-    TimeNs event_ns = shm::kNever;
-    std::string_view error = {};
-    uint64_t user_data = 0;
 };
 
 // A claim is announced again.
@@ -311,5 +186,9 @@ using CommandRef = std::variant<const PoolConfig*,
                                 const Pull*,
                                 const Unassign*,
                                 const UpdateClaim*>;
+
+inline uint64_t row_id(uint32_t generation, uint32_t row) {
+    return (static_cast<uint64_t>(generation) << 32) | row;
+}
 
 }  // namespace dibs::core

@@ -22,41 +22,12 @@
 
 #include "broker/core/command.hpp"
 #include "broker/core/decision.hpp"
+#include "broker/core/limits.hpp"
 #include "broker/core/match/explanation.hpp"
 #include "shm/layout.hpp"
 #include "shm/ring.hpp"
 
 namespace dibs::core {
-
-// Whether one set covers another is kept as a byte for each pair: 64 MiB for so many sets.
-inline constexpr uint32_t kLabelSetsMax = 8192;
-
-// Rows to preallocate. All are at least 1.
-struct Limits {
-    uint32_t pools = 64;
-    uint32_t sessions = 1024;
-    uint32_t slots = 4096;
-    uint32_t claims = 65536;
-    uint32_t leases = 16384;
-    uint32_t arena_blocks = 8192;  // of 512 bytes
-    uint32_t log_images = 4096;    // at least 4096, else raised; a turn ends at three quarters
-    uint32_t log_stores = 2048;    // at least 2048, else raised
-    uint32_t accounts = 1024;
-    uint32_t label_sets = 512;
-};
-
-// Bytes of a STATE segment with these limits.
-uint64_t state_size(const Limits& limits);
-
-// Lays out an empty STATE over zeroed memory of state_size(limits) bytes, 64-byte aligned.
-void format_state(std::span<std::byte> state, const Limits& limits);
-
-// What is wrong with a STATE that cannot be served from; empty if it can. Looks at the head only.
-std::string state_refusal(std::span<const std::byte> state);
-
-// The same for its rows and log, once the head is good: whether a Core can attach to it and
-// check_all() can find the rest. Takes back an uncommitted turn first, as attaching does.
-std::string rows_refusal(std::span<std::byte> state);
 
 class RowsAhead;
 class Tap;
@@ -306,9 +277,5 @@ class Core {
     std::unique_ptr<Parts> parts_;
     Tap* tap_ = nullptr;  // observes the commands
 };
-
-inline uint64_t row_id(uint32_t generation, uint32_t row) {
-    return (static_cast<uint64_t>(generation) << 32) | row;
-}
 
 }  // namespace dibs::core

@@ -1,0 +1,79 @@
+// broker/core/settings.hpp -- defines the commands that configure pools and accounts.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "shm/layout.hpp"
+
+namespace dibs::core {
+
+using TimeNs = uint64_t;
+
+// A pool as it is configured. The same name again changes what may be changed live.
+struct PoolConfig {
+    std::string_view name;
+    shm::PoolKind kind = shm::PoolKind::kCounted;
+    shm::WhenBusy when_busy = shm::WhenBusy::kWait;
+    uint32_t slots = 0;  // counted pools only
+    uint32_t units_max = shm::kUnitsMax;
+    uint32_t backlog_max = 8192;
+    uint32_t unconfirmed_max = 128;
+    uint32_t payload_max = shm::kPayloadMax;
+    uint32_t answer_max = 0;
+    uint32_t attributes_max = 0;
+    TimeNs reservation_ttl_ns = 2'000'000'000;
+    TimeNs retry_after_ns = 10'000'000;
+    TimeNs interval_max_ns = 300'000'000'000;
+    TimeNs grace_ns = 0;
+    bool release_is_ready = false;
+    bool is_transient = false;  // for clients that delete pools; the core does nothing with it
+    shm::ExpiryMode expiry = shm::ExpiryMode::kCooperative;
+    shm::PoolOrder order = shm::PoolOrder::kArrival;
+    std::string_view required_label = {};
+    // Counted pools: attributes of slot 0, 1, …, each "key=value" ended by a zero byte.
+    std::span<const std::string_view> slot_attributes = {};
+    // Pools ordered by account.
+    bool preemption_disabled = false;
+    int64_t promote_threshold = 600'000'000;  // micro-units
+    int64_t demote_threshold = -600'000'000;
+    TimeNs account_expiry_ns = 300'000'000'000;  // of reported workers; 0 = this
+    TimeNs request_age_max_ns = 165'600'000'000'000;
+    TimeNs queue_timeout_ns = 600'000'000'000;
+};
+
+// Money in micro-units: one slot costs one per microsecond. Missing entries are 0.
+struct AccountConfig {
+    struct Limit {
+        std::string_view key;
+        uint32_t limit = 0;
+    };
+    std::string_view name;
+    std::span<const int64_t> rate = {};  // per second and class
+    TimeNs charge_max_ns = 0;
+    uint32_t fanout_max = 0;  // 0 = none
+    std::span<const Limit> label_limits = {};
+    bool free_tasks_disabled = false;
+    std::span<const int64_t> balance = {};
+    bool keep_balance = false;  // of an account that is configured already
+    // A mark for the code that configures; the core decides nothing by it.
+    bool of_file = false;
+};
+
+struct DeletePool {
+    uint32_t pool = 0;
+    bool when_unused = false;
+};
+
+struct DeleteAccount {
+    std::string_view account;
+};
+
+struct ResetBalance {
+    std::string_view account;
+    std::span<const int64_t> balance = {};
+};
+
+}  // namespace dibs::core
