@@ -154,8 +154,9 @@ const char* dibs_wait_name(int reason) {
                                              "label-limit",
                                              "held-back",
                                              "drained",
-                                             "over-limit"};
-    const bool known = reason >= 0 && reason <= DIBS_WAIT_OVER_LIMIT;
+                                             "over-limit",
+                                             "on-hold"};
+    const bool known = reason >= 0 && reason <= DIBS_WAIT_ON_HOLD;
     return known ? kWords[reason] : "unknown";
 }
 

@@ -109,7 +109,6 @@ enum class PoolState : uint8_t { kFree = 0, kOpen = 1, kDraining = 2, kGoing = 3
 // What a lease lets happen when a better claim wants its slot.
 enum class PreemptMode : uint8_t { kAtOnce = 0, kWithGrace = 1, kForbidden = 2 };
 enum class PoolKind : uint8_t { kCounted = 0, kWorker = 1 };
-// No pool has kPriority: a configuration that says it is refused.
 enum class PoolOrder : uint8_t { kArrival = 0, kPriority = 1, kAccount = 2 };
 enum class WhenBusy : uint8_t { kWait = 0, kReject = 1, kCold = 2 };
 enum class ExpiryMode : uint8_t { kCooperative = 0, kStrict = 1, kLazy = 2 };
@@ -197,7 +196,7 @@ struct alignas(64) ClaimRow {
     uint16_t tag;           // the session's handle for it
     uint8_t account_class;  // class at which it was served; 5 = free
     uint8_t attempts;       // reservations that came to nothing; stays at 255
-    int32_t priority;       // that it brought; no order looks at it
+    int32_t priority;       // higher first in a pool ordered by it, below 1 = held
     // line 1: what it brought
     uint8_t key[16];       // idempotency key, all zero = none
     uint64_t interval_ns;  // keepalive interval asked for; 0 = bound to its holder's life

@@ -232,7 +232,9 @@ inline void read_order(Section& section, PoolSettings& pool, Mistakes& mistakes)
     core::PoolConfig& values = pool.values;
     section.word("order",
                  values.order,
-                 {{"arrival", shm::PoolOrder::kArrival}, {"account", shm::PoolOrder::kAccount}});
+                 {{"arrival", shm::PoolOrder::kArrival},
+                  {"priority", shm::PoolOrder::kPriority},
+                  {"account", shm::PoolOrder::kAccount}});
     if (values.order != shm::PoolOrder::kAccount) {
         for (const char* key : {"share",
                                 "preempt",

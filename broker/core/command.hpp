@@ -72,7 +72,7 @@ struct Claim {
     uint32_t room_lines = 0;
     shm::Reason refusal = shm::Reason::kOk;  // not kOk: rejected for a reason found before
     const ClaimTerms* terms = nullptr;       // null = no terms
-    int32_t priority = 1;                    // kept with it; no pool is ordered by it yet
+    int32_t priority = 1;                    // higher first, in a pool ordered by it; below 1: held
 
     [[nodiscard]] TimeNs deadline_at(TimeNs now_ns) const {
         if (deadline_ns != shm::kNever) return std::min(deadline_ns, shm::kNever - 1);
@@ -151,6 +151,8 @@ struct UpdateClaim {
     std::span<const std::string_view> labels = {};
     bool provisionable_given = false;
     std::span<const std::string_view> provisionable = {};
+    bool priority_given = false;
+    int32_t priority = 0;
     TimeNs event_ns = shm::kNever;
     uint64_t user_data = 0;
 };

@@ -248,6 +248,8 @@ void each_field(Of<UpdateClaim>, const auto& visit) {
     visit("labels", &UpdateClaim::labels);
     visit("provisionable_given", &UpdateClaim::provisionable_given);
     visit("provisionable", &UpdateClaim::provisionable);
+    visit("priority_given", &UpdateClaim::priority_given);
+    visit("priority", &UpdateClaim::priority);
     visit("event_ns", &UpdateClaim::event_ns);
     visit("user_data", &UpdateClaim::user_data);
 }

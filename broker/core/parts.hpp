@@ -19,6 +19,7 @@
 #include "broker/core/fast/fresh.hpp"
 #include "broker/core/match/account_book.hpp"
 #include "broker/core/match/backlog.hpp"
+#include "broker/core/match/priorities.hpp"
 #include "broker/core/store/arena.hpp"
 #include "broker/core/store/chains.hpp"
 #include "broker/core/store/edit.hpp"
@@ -409,6 +410,14 @@ struct Core::Parts {
     [[nodiscard]] bool by_account(uint32_t pool) const {
         return state.pools[pool].order == shm::PoolOrder::kAccount;
     }
+    // Is there if there is, or was, a pool ordered by priority.
+    std::unique_ptr<Priorities> priorities;
+    [[nodiscard]] bool by_priority(uint32_t pool) const {
+        return state.pools[pool].order == shm::PoolOrder::kPriority;
+    }
+    [[nodiscard]] bool serves_by_arrival(uint32_t pool) const {
+        return state.pools[pool].order == shm::PoolOrder::kArrival;
+    }
 
     // accounts.cpp
     AccountBook& open_book();
@@ -442,16 +451,20 @@ struct Core::Parts {
     void news_of(uint32_t pool) {
         if (book && by_account(pool)) account_news();
     }
+    void pool_opens(uint32_t pool);
     // A claim comes: kOk, or why what it brings cannot be kept.
     Reason claim_comes(const Claim& command, TermRows* terms) {
         if (!by_account(command.pool)) return Reason::kOk;
         return take_terms(terms_of(command), command.session, command.payload.size(), terms);
     }
     void claim_accepted(uint32_t claim, const Claim& command, const TermRows& terms) {
-        if (by_account(command.pool)) bring_terms(claim, command, terms);
+        if (serves_by_arrival(command.pool)) return;
+        by_account(command.pool) ? bring_terms(claim, command, terms) : list_number(claim);
     }
     void claim_waits(uint32_t claim) {
-        if (by_account(state.claims[claim].pool)) wait_by_account(claim);
+        const uint32_t pool = state.claims[claim].pool;
+        if (serves_by_arrival(pool)) return;
+        by_account(pool) ? wait_by_account(claim) : wait_by_priority(claim);
     }
     // It gets slots, or ends.
     void claim_stops_waiting(uint32_t row) {
@@ -459,8 +472,18 @@ struct Core::Parts {
         shm::PoolRow& pool = edit.row(state.pools[claim.pool], kPoolHot);
         backlog.remove(claim.pool, row);
         put(pool.waiting, pool.waiting - 1);
-        const bool listed = pool.order == shm::PoolOrder::kAccount;
-        if (listed && claim.state == shm::ClaimState::kWaiting) leave_waiting(row);
+        if (pool.order == shm::PoolOrder::kArrival) return;
+        if (claim.state != shm::ClaimState::kWaiting) return;  // promised: in no crowd
+        pool.order == shm::PoolOrder::kAccount ? leave_waiting(row) : leave_priority(row);
+    }
+    // Its row is about to be freed.
+    void claim_goes(uint32_t row) {
+        if (by_priority(state.claims[row].pool)) forget_number(row);
+    }
+    [[nodiscard]] uint32_t place_in_order(uint32_t claim) const;
+    // The next claim that a pass in order looks at, or kNoRow.
+    [[nodiscard]] uint32_t next_claim(uint32_t pool) const {
+        return by_priority(pool) ? best_by_priority(pool) : backlog.head(pool);
     }
     void claim_takes_slots(uint32_t claim);
     void claim_leaves_slots(uint32_t claim, uint32_t first_slot);
@@ -506,16 +529,28 @@ struct Core::Parts {
     void take_labels(uint32_t slot);
     [[nodiscard]] bool could_use(uint32_t claim, uint32_t slot) const;
     [[nodiscard]] bool provisions(uint32_t claim, uint32_t slot);
+    [[nodiscard]] bool takes_terms(uint32_t pool) const { return by_account(pool); }
     [[nodiscard]] bool takes_reports(uint32_t pool) const {
         return by_account(pool) && state.pools[pool].kind == shm::PoolKind::kWorker;
     }
     // Where nothing waits, the claim that comes first is served first.
     [[nodiscard]] bool serves_fresh(uint32_t pool) const {
-        return state.pools[pool].kind == shm::PoolKind::kCounted && !by_account(pool);
+        return state.pools[pool].kind == shm::PoolKind::kCounted && serves_by_arrival(pool);
     }
 
     void open_account_turn();
     void end_account_turn();
+
+    // priorities.cpp
+    void open_priorities();
+    void list_number(uint32_t claim);
+    void forget_number(uint32_t claim);
+    void wait_by_priority(uint32_t claim);
+    void leave_priority(uint32_t claim);
+    [[nodiscard]] uint32_t best_by_priority(uint32_t pool) const;
+    [[nodiscard]] uint32_t ahead_by_priority(uint32_t claim) const;
+    void change_priority(uint32_t claim, int32_t priority);
+    void check_priorities(std::vector<std::string>* wrongs) const;
 
     // account_order.cpp
     Reason take_terms(const ClaimTerms& terms, uint32_t session, size_t payload, TermRows* rows);

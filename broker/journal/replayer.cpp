@@ -289,6 +289,7 @@ void Replayer::apply(const journal::Claim& claim) {
                                         : bytes_of(claim.payload(), claim.payload_bytes()),
         .refusal = reason_of(claim.refusal()),
         .terms = &terms,
+        .priority = claim.priority(),
     });
 }
 

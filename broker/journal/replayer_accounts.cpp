@@ -109,6 +109,8 @@ void Replayer::apply(const journal::UpdateClaim& update) {
         .labels = labels,
         .provisionable_given = update.provisionable() != nullptr,
         .provisionable = provisionable,
+        .priority_given = update.priority().has_value(),
+        .priority = update.priority().value_or(0),
         .event_ns = instant_or_now(update.event_ns()),
         .user_data = map_.add_operation({"update_claim", "claim", update.claim()->str()}),
     });

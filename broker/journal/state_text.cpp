@@ -122,16 +122,9 @@ bool by_account(const Core& core, uint32_t pool) {
 }
 
 std::string_view claim_state_word(shm::ClaimState state) {
-    switch (state) {
-        case shm::ClaimState::kReserved:
-            return "confirming";
-        case shm::ClaimState::kRunning:
-            return "running";
-        case shm::ClaimState::kPromised:
-            return "promised";
-        default:
-            return "waiting";
-    }
+    if (state == shm::ClaimState::kReserved) return "confirming";
+    if (state == shm::ClaimState::kRunning) return "running";
+    return state == shm::ClaimState::kPromised ? "promised" : "waiting";
 }
 
 std::string_view account_name(const Core& core, uint32_t row) {
@@ -206,13 +199,16 @@ std::string slot_line(const Core& core, const NameTables& names, uint32_t row) {
 std::string claim_line(const Core& core, const NameTables& names, uint32_t row) {
     const shm::ClaimRow& claim = core.claim(row);
     const bool confirming = claim.state == shm::ClaimState::kReserved;
+    const bool ranked = core.pool(claim.pool).order == shm::PoolOrder::kPriority &&
+                        claim.state == shm::ClaimState::kWaiting;
+    const uint32_t position = ranked ? core.explain(row).position : shm::kNoRow;
     JsonText json;
     json.open_object();
     json.open_object("claim");
     json.text("claim", names.claim(claim.arrival));
     json.text("session", names.session(claim.session));
     json.text("pool", names.pool(claim.pool));
-    json.text("state", claim_state_word(claim.state));
+    json.text("state", position == 0 ? "held" : claim_state_word(claim.state));
     json.number("number", claim.arrival);
     json.number("units", claim.units);
     json.number("confirmed", claim.confirmed);
@@ -222,6 +218,7 @@ std::string claim_line(const Core& core, const NameTables& names, uint32_t row) 
         json.number("reserved_until_ns", claim.reserved_until_ns);
         write_chain(json, core, names, claim.first_slot);
     }
+    if (ranked) json.number("position", position);
     if (by_account(core, claim.pool)) write_account_terms(json, core, row);
     json.close_object();
     json.close_object();

@@ -96,6 +96,8 @@ void Player<CoreType>::update_claim(const Step& step) {
     update.labels = base;
     update.provisionable_given = step.terms.provisionable_given;
     update.provisionable = provisionable;
+    update.priority_given = step.terms.priority_given;
+    update.priority = step.claim.priority;
     update.event_ns = step.terms.event_ns;
     update.user_data = step.label;
     core_.apply(update);

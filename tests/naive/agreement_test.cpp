@@ -27,6 +27,7 @@ namespace {
 
 constexpr uint64_t kJournals = 1000;
 constexpr uint64_t kJournalsOfAccounts = 200;
+constexpr uint64_t kJournalsOfPriorities = 200;
 constexpr size_t kSteps = 800;
 
 uint64_t from_environment(const char* name, uint64_t otherwise) {
@@ -151,6 +152,8 @@ constexpr const char* kMustBeSeenOfAccounts[] = {"adopted",
                                                  "refund",
                                                  "slot-gone"};
 
+constexpr const char* kMustBeSeenOfPriorities[] = {"end rejected busy", "end rejected draining"};
+
 // All statements of S0 but those of the router over pools, 35 to 38, which comes later.
 constexpr size_t kMustBeTested[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13,
                                     14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26,
@@ -205,6 +208,14 @@ void play_journals(Flavour flavour,
 
 TEST(Agreement, DecidesAsTheNaiveCoreOnRandomJournals) {
     play_journals(Flavour::kArrival, "DIBS_JOURNALS", kJournals, kMustBeSeen, kMustBeTested);
+}
+
+TEST(Agreement, DecidesAsTheNaiveCoreInPoolsOrderedByPriority) {
+    play_journals(Flavour::kPriorities,
+                  "DIBS_PRIORITY_JOURNALS",
+                  kJournalsOfPriorities,
+                  kMustBeSeenOfPriorities,
+                  {});
 }
 
 TEST(Agreement, DecidesAsTheNaiveCoreInPoolsOrderedByAccount) {

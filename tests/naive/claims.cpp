@@ -102,6 +102,7 @@ void NaiveCore::apply(const core::Claim& command) {
     const WhenBusy says = command.when_busy_given ? command.when_busy : pool->config.when_busy;
     claim.is_impatient = now_only || says == WhenBusy::kReject || says == WhenBusy::kCold;
     claim.is_cold = says == WhenBusy::kCold;
+    claim.priority = command.priority;
     if (by_account(command.pool)) take_terms(claim, command.terms);
     pool->totals.accepted += 1;
     m_.claims[number] = claim;

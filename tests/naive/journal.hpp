@@ -44,6 +44,7 @@ struct Terms {
     bool account_given = false;  // update
     bool base_given = false;
     bool provisionable_given = false;
+    bool priority_given = false;
 };
 
 struct AccountSpec {

@@ -173,6 +173,7 @@ void choose_pools(Dice& dice, const Character& character, std::vector<PoolSpec>&
         if (character.accounts && dice.percent(90)) {
             choose_account_order(dice, character, pool.config);
         }
+        if (character.priorities && dice.percent(80)) pool.config.order = shm::PoolOrder::kPriority;
         pool.name = "pool" + std::to_string(i);
         pools.push_back(pool);
     }
@@ -181,8 +182,9 @@ void choose_pools(Dice& dice, const Character& character, std::vector<PoolSpec>&
 }  // namespace
 
 Character choose_character(Dice& dice, Journal& journal, Flavour flavour) {
-    const Character character =
+    Character character =
         flavour == Flavour::kAccounts ? choose_account_frequencies(dice) : choose_frequencies(dice);
+    character.priorities = flavour == Flavour::kPriorities;
     choose_limits(dice, character, journal.limits);
     choose_pools(dice, character, journal.pools);
     uint32_t counted = 0;
@@ -204,6 +206,7 @@ PoolSpec changed_pool(Dice& dice, const Character& character, const PoolSpec& po
     PoolSpec other = counted ? counted_pool(dice, character) : worker_pool(dice);
     const bool by_account = pool.config.order == shm::PoolOrder::kAccount;
     if (by_account) choose_account_order(dice, character, other.config);
+    if (!by_account) other.config.order = pool.config.order;
     other.name = pool.name;
     if (dice.percent(5)) return other;  // it may be that its expiry cannot change
     const core::PoolConfig& old = pool.config;

@@ -27,6 +27,8 @@ struct Character {
     uint64_t change_permille = 0;   // of steps that configure a pool again
     uint64_t refusal_permille = 0;  // of steps in which whoever is asked refuses for now
 
+    bool priorities = false;  // most pools are ordered by them
+
     // Pools ordered by account: each of these is in some journals and not in others.
     bool accounts = false;
     bool labels = false;

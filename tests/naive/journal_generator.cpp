@@ -69,6 +69,8 @@ void Writer::write_one() {
         refuse_for_now();
     } else if (dice_.percent(3)) {
         steer();
+    } else if (character_.priorities && dice_.percent(5)) {
+        change_priority();
     } else if (!write_one_of_accounts()) {
         switch (dice_.weighed(
             {character_.claim_weight, 4, character_.release_weight, 5, 8, 60, 3, 1})) {
@@ -167,6 +169,7 @@ void Writer::claim() {
     step.claim.when_busy = dice_.one_of({WhenBusy::kWait, WhenBusy::kReject, WhenBusy::kCold});
     if (dice_.percent(1))
         step.claim.refusal = dice_.one_of({shm::Reason::kMalformed, shm::Reason::kNoRoom});
+    if (character_.priorities) step.claim.priority = any_priority();
     if (character_.accounts) {
         add_terms(step);
         take_longer(step.claim);
@@ -180,6 +183,24 @@ void Writer::claim() {
     }
     label_of_number_.push_back(static_cast<uint32_t>(journal_.steps.size()));
     put(step);
+}
+
+// Mostly of a claim that waits.
+void Writer::change_priority() {
+    if (label_of_number_.size() < 2) return;
+    Step step;
+    step.kind = StepKind::kUpdateClaim;
+    step.subject = label_of_number_.at(dice_.between(1, label_of_number_.size() - 1));
+    if (!model().claims.empty() && dice_.percent(90)) {
+        step.subject = label_of_number_.at(dice_.any(model().claims).second.number);
+    }
+    step.terms.priority_given = dice_.percent(95);
+    step.claim.priority = any_priority();
+    put(step);
+}
+
+int32_t Writer::any_priority() {
+    return dice_.one_of({0, 1, 1, 1, 2, 2, 3, 1000});
 }
 
 void Writer::cancel() {

@@ -40,6 +40,8 @@ class Writer {
     void died();
     void died_of_a_kill();
     void claim();
+    void change_priority();
+    int32_t any_priority();
     void cancel();
     void steer();
     void release();

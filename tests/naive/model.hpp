@@ -86,6 +86,7 @@ struct Claim {
     core::Key key = {};
     bool is_impatient = false;
     bool is_cold = false;
+    int32_t priority = 1;
     uint32_t payload_blocks = 0;
     uint64_t turn = 0;  // that it came in
     bool is_confirming = false;

@@ -48,7 +48,7 @@ void NaiveCore::decide(bool last_pass) {
         if (by_account(pool)) {
             pass_by_account(pool);
         } else {
-            pass_by_arrival(pool);
+            pass_in_order(pool);
         }
     }
     tell_drained();
@@ -60,24 +60,42 @@ void NaiveCore::decide(bool last_pass) {
 // S0.9, invariant 6: those that are new stand behind it, and whoever does not want to wait is not
 // let past it either. S0.8: a claim waits where it finds nothing; one that does not want to
 // (dibs.h: reject, cold, now) has its end. As it waits no more, it keeps nobody waiting.
-void NaiveCore::pass_by_arrival(uint32_t pool) {
+void NaiveCore::pass_in_order(uint32_t pool) {
     bool somebody_waits = false;
-    for (const uint64_t number : pending_of(pool)) {
+    for (const uint64_t number : order_of(pool)) {
         const Claim& claim = m_.claims.at(number);
         if (claim.is_confirming) continue;
-        if (!somebody_waits) {
-            if (!can_be_served(claim)) collect_for(claim);
-            if (can_be_served(claim)) {
-                serve(number);
-                continue;
-            }
-        }
-        if (claim.is_impatient) {
+        if (!can_be_served(claim)) collect_for(claim);
+        if (can_be_served(claim)) {
+            serve(number);
+        } else if (claim.is_impatient) {
             reject_impatient(number);
         } else {
             somebody_waits = true;
+            break;
         }
     }
+    for (const uint64_t number : pending_of(pool)) {
+        const Claim& claim = m_.claims.at(number);
+        const bool is_passed_over = somebody_waits || is_held(claim);
+        if (is_passed_over && claim.is_impatient && !claim.is_confirming) reject_impatient(number);
+    }
+}
+
+// S1.1: priority descending, first seen, id: these two are one number. S1.9: one of priority 0 is
+// held.
+std::vector<uint64_t> NaiveCore::order_of(uint32_t pool) const {
+    std::vector<uint64_t> numbers = pending_of(pool);
+    if (m_.pools.at(pool).config.order != shm::PoolOrder::kPriority) return numbers;
+    std::erase_if(numbers, [&](uint64_t number) { return is_held(m_.claims.at(number)); });
+    std::stable_sort(numbers.begin(), numbers.end(), [&](uint64_t left, uint64_t right) {
+        return m_.claims.at(left).priority > m_.claims.at(right).priority;
+    });
+    return numbers;
+}
+
+bool NaiveCore::is_held(const Claim& claim) const {
+    return m_.pools.at(claim.pool).config.order == shm::PoolOrder::kPriority && claim.priority < 1;
 }
 
 // S0.29, S0.31: the end of a drain is told, once, when all that waited have failed and what was

@@ -86,7 +86,9 @@ class NaiveCore {
     // turn
     void sweep_reservations();
     void run_timers();
-    void pass_by_arrival(uint32_t pool);
+    void pass_in_order(uint32_t pool);
+    std::vector<uint64_t> order_of(uint32_t pool) const;
+    bool is_held(const Claim& claim) const;
     void tell_drained();
     [[nodiscard]] uint64_t oldest_wait_of(uint32_t row) const;
     void publish_demand();

@@ -248,6 +248,13 @@ void NaiveCore::apply(const core::UpdateClaim& update) {
     const TimeNs at = event_time(update.event_ns);
     const auto lease = m_.leases.find(update.claim);
     const auto waits = m_.claims.find(update.claim);
+    const bool has_priority =
+        waits != m_.claims.end() &&
+        m_.pools.at(waits->second.pool).config.order == shm::PoolOrder::kPriority;
+    if (has_priority) {  // S1.9: until its priority changes
+        if (update.priority_given) waits->second.priority = update.priority;
+        return;
+    }
     const bool runs = lease != m_.leases.end() && by_account(lease->second.pool);
     const bool waits_there = waits != m_.claims.end() && by_account(waits->second.pool);
     if (!runs && !waits_there) {

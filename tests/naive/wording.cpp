@@ -266,6 +266,7 @@ void say_claim(Line& line, const Step& step) {
     line.add("timeout", claim.timeout_ns, shm::kNever).add("interval", claim.interval_ns, 0);
     line.add("key", int{claim.key[0]}, 0).add("payload", step.payload_size, 0);
     if (claim.when_busy_given) line.say(name_of(claim.when_busy));
+    line.add("priority", claim.priority, 1);
     if (claim.refusal != Reason::kOk) line.say(name_of(claim.refusal));
     line.say(words_of(step.terms));
 }
@@ -310,6 +311,7 @@ std::string to_string(const Step& step) {
         case StepKind::kUnassign:
         case StepKind::kUpdateClaim:
             line.say(report_words(step));
+            if (step.terms.priority_given) line.add("priority", step.claim.priority, kNoLabel);
             break;
         case StepKind::kOpen:
             line.add("uid", step.open.uid, kNoLabel).add("pid", step.open.pid, 0);
@@ -380,6 +382,7 @@ std::string to_string(const PoolSpec& pool) {
     if (config.release_is_ready) line.say("release_is_ready");
     if (config.expiry == shm::ExpiryMode::kStrict) line.say("strict");
     if (config.expiry == shm::ExpiryMode::kLazy) line.say("lazy");
+    if (config.order == shm::PoolOrder::kPriority) line.say("priority");
     if (config.order == shm::PoolOrder::kAccount) line.say(words_of_account_order(config));
     return line.text();
 }

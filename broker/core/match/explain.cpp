@@ -84,8 +84,9 @@ Explanation Core::Parts::explain(uint32_t row) {
         if (told.at_class == kNoClass) told.at_class = kFreeClass;
     } else {
         told.holder = pool_leases.head(claim.pool);
-        told.position = backlog.ahead(claim.pool, row) + 1;
-        told.obstacle = obstacle_of(backlog.head(claim.pool), &told);
+        told.position = place_in_order(row);
+        told.obstacle =
+            told.position == 0 ? WaitReason::kOnHold : obstacle_of(next_claim(claim.pool), &told);
     }
     // Behind other claims, unless its own obstacle is not what they wait for.
     const bool behind = told.position > 1 && (!listed || is_shared(told.obstacle));

@@ -33,6 +33,8 @@ enum class WaitReason : uint8_t {
     kDrained = 15,  // an administrator has drained every slot
     // Pools ordered by account.
     kOverLimit = 16,  // it wants more slots than its account may ever hold
+    // Pools ordered by priority.
+    kOnHold = 17,  // its priority is 0
 };
 
 // Why the claim is of its class.
@@ -59,7 +61,7 @@ enum class PreemptReason : uint8_t {
 struct Explanation {
     WaitReason reason = WaitReason::kNone;
     WaitReason obstacle = WaitReason::kNone;  // of the first in line; reason itself if that is it
-    uint32_t position = 0;                    // 1 = first in line; 0 = not in the backlog
+    uint32_t position = 0;                    // 1 = first in line; 0 = not in line
     uint32_t waiting = 0;                     // claims in the backlog of its pool
     uint32_t units = 0;                       // that it wants
     uint32_t confirmed = 0;                   // of them, by workers

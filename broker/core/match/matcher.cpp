@@ -10,6 +10,18 @@
 
 namespace dibs::core {
 
+void Core::Parts::pool_opens(uint32_t pool) {
+    if (by_account(pool)) open_book();
+    if (by_priority(pool)) open_priorities();
+}
+
+// 1 = the next one; 0 = held.
+uint32_t Core::Parts::place_in_order(uint32_t row) const {
+    const shm::ClaimRow& claim = state.claims[row];
+    if (!by_priority(claim.pool)) return backlog.ahead(claim.pool, row) + 1;
+    return claim.priority < 1 ? 0 : ahead_by_priority(row) + 1;
+}
+
 // Chosen, or promised, slots count as held.
 void Core::Parts::claim_takes_slots(uint32_t row) {
     const shm::ClaimRow& claim = state.claims[row];

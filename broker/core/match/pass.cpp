@@ -1,9 +1,9 @@
 // broker/core/match/pass.cpp -- grants slots to waiting claims at the end of a turn.
 //
 // The pass runs once all of a turn's commands and timers are in, and walks a pool's backlog from
-// its head. The first patient claim that cannot be served stops the service, so that no claim
-// behind it takes a slot that it could have used; impatient claims behind it still end, because
-// they must not outlive the pass.
+// its head, or from the best priority. The first patient claim that cannot be served stops the
+// service, so that no claim behind it takes a slot that it could have used; impatient claims behind
+// it still end, because they must not outlive the pass.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -34,7 +34,7 @@ bool Core::Parts::pass_over(uint32_t pool) {
     if (by_account(pool)) return pass_by_account(pool);
     // Fresh claims are older than what waits: they are fresh because nothing waited.
     if (fresh_of_pool[pool].count != 0) serve_fresh(pool);
-    for (uint32_t claim = backlog.head(pool); claim != kNoRow; claim = backlog.head(pool)) {
+    for (uint32_t claim = next_claim(pool); claim != kNoRow; claim = next_claim(pool)) {
         if (full()) return false;
         const uint32_t units = state.claims[claim].units;
         const bool waits = (state.claims[claim].flags & kImpatient) == 0;

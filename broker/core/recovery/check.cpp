@@ -45,7 +45,9 @@ std::vector<std::string> Core::Parts::check_all() const {
     if (!unsound.empty()) return {std::move(unsound)};
     Invariants invariants(*this);
     invariants.leases(0, state.leases.size());
-    return invariants.check(std::move(look.counts()), soundness.free_claims_sound());
+    Wrongs wrongs = invariants.check(std::move(look.counts()), soundness.free_claims_sound());
+    if (wrongs.empty()) check_priorities(&wrongs);
+    return wrongs;
 }
 
 // The cursor counts over the tables. A slice needs no sum over a table.

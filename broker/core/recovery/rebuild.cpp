@@ -47,6 +47,7 @@ void Rebuild::claims() {
     sessions();
     for (uint32_t row = 0; row < state_.counters->pools; ++row) {
         parts_.backlog.reserve(row, std::min(state_.pools[row].backlog_max, state_.claims.size()));
+        if (parts_.by_priority(row)) parts_.open_priorities();
     }
     Ordered<uint64_t> by_arrival;
     uint32_t left = in_use(state_.claims.size(), state_.counters->claims_free);
@@ -74,11 +75,13 @@ void Rebuild::claim(uint32_t row) {
     }
     parts_.tags[claim.session][claim.tag] = row;
     parts_.add_key(claim.session, claim.key, row);
+    if (parts_.by_priority(claim.pool)) parts_.list_number(row);
     if (claim.deadline_ns != kNever) {
         parts_.timers.set(TimerKind::kDeadline, row, claim.deadline_ns + 1, claim.arrival);
     }
     if (claim.state == ClaimState::kWaiting || claim.state == ClaimState::kPromised) {
         parts_.backlog.push_back(claim.pool, row);
+        if (parts_.by_priority(claim.pool)) parts_.wait_by_priority(row);
         if ((claim.flags & kImpatient) != 0) parts_.impatient.push_back(row);
     } else {
         parts_.backlog.keep_seat(claim.pool, row);

@@ -257,6 +257,7 @@ void Core::Parts::drop_claim(uint32_t row) {
     assert(claim.state != ClaimState::kFree);
     drop_arena(claim.session, claim.payload_size);
     arena.free(claim.payload, claim.payload_size);
+    claim_goes(row);
     free_claim_row(row);
 }
 

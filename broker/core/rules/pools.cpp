@@ -45,9 +45,6 @@ std::string refusal_of(const PoolConfig& config) {
     if (config.required_label.size() > shm::kNameMax) {
         return wrong("required_label is longer than 63 bytes");
     }
-    if (config.order == shm::PoolOrder::kPriority) {
-        return wrong("order by priority is not supported by this version");
-    }
     const bool by_account = config.order == shm::PoolOrder::kAccount;
     if (by_account && config.expiry == shm::ExpiryMode::kLazy) {
         return wrong("a pool ordered by account has cooperative or strict expiry");
@@ -142,7 +139,7 @@ uint32_t Core::Parts::set_pool(const PoolConfig& config, std::string* why) {
         put(pool.kind, config.kind);
         put(pool.mode, config.expiry);
         put(pool.order, config.order);
-        if (config.order == shm::PoolOrder::kAccount) open_book();
+        pool_opens(row);
         std::memcpy(pool.name, config.name.data(), config.name.size());
         stored();
         put(pool.name_size, config.name.size());

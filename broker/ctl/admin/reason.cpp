@@ -180,6 +180,8 @@ std::string obstacle(const Explained& told, WaitReason reason) {
             return "Every slot of " + pool +
                    " is drained. An administrator must end that: dibs undrain " + pool +
                    "/NUMBER, and dibs ls slots shows them.";
+        case WaitReason::kOnHold:
+            return "Its priority is 0: it is on hold until it gets another one.";
         case WaitReason::kBehind:
         case WaitReason::kNone:
             break;

@@ -397,13 +397,14 @@ typedef struct dibs_claim_options {
     // 63 bytes each, compared byte by byte.
     const char* const* labels;
     size_t label_count;
-    // What follows matters in pools ordered by account only (docs/scheduling.md).
+    // What follows matters in pools ordered by account only, `priority` in those ordered by it
+    // (docs/scheduling.md).
     // Labels that a slot should have. One that lacks some may be granted all the same: then its
     // worker is told which, and so is `provision` of the completion.
     const char* const* prefer;
     size_t prefer_count;
     int32_t priority;          // 0 = 1; higher is better; more than the user's policy allows is
-                               // rejected, DIBS_ENOTALLOWED. No pool is ordered by it yet
+                               // rejected, DIBS_ENOTALLOWED
     int32_t preempt;           // DIBS_PREEMPT_…
     int64_t preempt_grace_ns;  // of DIBS_PREEMPT_GRACE: between the event and the end of the lease
     const char* account;  // that pays; null = the user's, which policy says. Another one takes an
@@ -588,7 +589,9 @@ enum {
     // Any pool.
     DIBS_WAIT_DRAINED = 15,  // an administrator has drained every slot
     // Pools ordered by account.
-    DIBS_WAIT_OVER_LIMIT = 16  // it wants more slots with `label` than its account's label_limit
+    DIBS_WAIT_OVER_LIMIT = 16,  // it wants more slots with `label` than its account's label_limit
+    // Pools ordered by priority.
+    DIBS_WAIT_ON_HOLD = 17  // its priority is 0: it is not in line until that changes
 };
 
 // Why a claim is of its class.

@@ -143,13 +143,22 @@ TEST(ConfigAccount, ReadsWhatMayHappenToALeaseWhoseClaimDoesNotSay) {
                     "such as \"10s\""});
 }
 
+TEST(ConfigAccount, ReadsAnOrderByPriority) {
+    const ConfigResult result =
+        parse_config(kPool + "order = \"priority\"\nexpiry = \"lazy\"\n", "f");
+    EXPECT_EQ(result.config.pools.front().values.order, shm::PoolOrder::kPriority);
+    EXPECT_EQ(mistakes(kPool + "order = \"priority\"\npreempt = \"never\"\n"),
+              Lines{"f:6:1: preempt: only a pool with order = \"account\" has it"});
+}
+
 TEST(ConfigAccount, RefusesWhatAPoolOfThatOrderDoesNotHave) {
     EXPECT_EQ(mistakes(kPool + "preempt = \"never\"\n"),
               Lines{"f:5:1: preempt: only a pool with order = \"account\" has it"});
     EXPECT_EQ(mistakes(kPool + "promote_threshold = 3\n"),
               Lines{"f:5:1: promote_threshold: only a pool with order = \"account\" has it"});
-    EXPECT_EQ(mistakes(kPool + "order = \"accounts\"\n"),
-              Lines{"f:5:9: order: \"accounts\" is none of \"arrival\", \"account\""});
+    EXPECT_EQ(
+        mistakes(kPool + "order = \"accounts\"\n"),
+        Lines{"f:5:9: order: \"accounts\" is none of \"arrival\", \"priority\", \"account\""});
     EXPECT_EQ(mistakes(kPool + "order = \"account\"\nexpiry = \"lazy\"\n"),
               Lines{"f:6:10: expiry: a pool ordered by account has cooperative or strict expiry"});
 }

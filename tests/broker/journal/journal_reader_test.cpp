@@ -190,8 +190,8 @@ TEST(JournalReader, NamesWhatThisVersionDoesNotSupport) {
     EXPECT_EQ(complaint(lines({kPool, R"({"application":{"name":"research"}})"})),
               R"(2:0: "application" is not supported by this version)");
     EXPECT_EQ(complaint(lines({R"({"claim":{"session":"alice","claim":"c","pool":"g",)"
-                               R"("priority":5}})"})),
-              R"(1:0: "claim.priority" is not supported by this version)");
+                               R"("supervisor":true}})"})),
+              R"(1:0: "claim.supervisor" is not supported by this version)");
     EXPECT_EQ(complaint(lines({R"({"pool":{"name":"g","account":"a"}})"})),
               R"(1:0: "pool.account" is not supported by this version)");
     EXPECT_EQ(complaint(lines({R"({"expect":{"lock":{"claim":"c"}}})"})),
