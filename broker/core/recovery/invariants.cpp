@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <numeric>
 #include <utility>
 
@@ -84,6 +85,8 @@ void Invariants::leases(uint32_t begin, uint32_t end) {
 
 Wrongs Invariants::check(RowCounts counts, bool free_claims_sound) {
     counts_ = std::move(counts);
+    assert(counts_.pools.size() == state_.counters->pools);
+    assert(counts_.sessions.size() == state_.sessions.size());
     counts_.wrongs.insert(counts_.wrongs.end(), wrongs_.begin(), wrongs_.end());
     wrongs_.swap(counts_.wrongs);
     claims(free_claims_sound);
@@ -101,6 +104,7 @@ Wrongs Invariants::check(RowCounts counts, bool free_claims_sound) {
 // free: once all rows in use have been met, what follows in the table has been looked at already.
 void Invariants::claims(bool free_claims_sound) {
     const uint32_t rows = state_.claims.size();
+    assert(!free_claims_sound || state_.counters->claims_free <= rows);
     const uint32_t in_use = free_claims_sound ? rows - state_.counters->claims_free : rows;
     for (uint32_t row = 0; row < rows && live_claims_.size() < in_use; ++row) {
         if (state_.claims[row].state == ClaimState::kFree) continue;

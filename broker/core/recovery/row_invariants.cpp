@@ -3,6 +3,7 @@
 #include "broker/core/recovery/row_invariants.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <type_traits>
 
 #include "broker/core/match/invariants.hpp"
@@ -165,6 +166,7 @@ void RowInvariants::lease(uint32_t row) const {
 }
 
 void RowCounts::add(const RowCounts& other) {
+    assert(pools.size() == other.pools.size() && sessions.size() == other.sessions.size());
     const size_t room = kWrongsMax - std::min(wrongs.size(), kWrongsMax);
     wrongs.insert(
         wrongs.end(),
@@ -226,6 +228,7 @@ void RowCounts::lease(const State& state, uint32_t row) {
 // Both tables are larger than any cache, and mostly a lease stands about where its slots do: so
 // they are gone through side by side.
 std::string RowLook::piece(uint32_t begin, uint32_t end) {
+    assert(begin <= end);
     std::string unsound = soundness_.rows(begin, end);
     if (!unsound.empty()) return unsound;
     slots(begin, std::min(end, state_.slots.size()));

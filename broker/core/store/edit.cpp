@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/store/edit.hpp"
 
+#include <cassert>
+
 namespace dibs::core {
 
 using shm::LogPhase;
@@ -10,6 +12,7 @@ void Edit::recover(State& state) {
     shm::LogHead& log = state.head->log;
     // Pairs with the stores of the broker that died: proof of its death came first.
     if (log.phase.load(std::memory_order_acquire) != LogPhase::kOpen) return;
+    assert(log.images.load(std::memory_order_relaxed) <= state.log_images_max);
     for (uint32_t image = log.images.load(std::memory_order_relaxed); image-- > 0;) {
         std::memcpy(
             state.base + state.log_offsets[image], state.log_images[image].bytes, shm::kLineSize);
@@ -50,6 +53,7 @@ void Edit::keep_first_store() {
     assert(!open_);
     open_log();
     put(state_.head->log.stores, ++stores_);
+    assert(stores_ == 1);
 }
 
 void Edit::leave_owing() {
@@ -60,6 +64,7 @@ void Edit::leave_owing() {
 
 void Edit::commit() {
     if (!open_) return;
+    assert(images_ != 0);  // the counters' line at least
     std::atomic_signal_fence(std::memory_order_seq_cst);
     // The turn has happened from this store on. Pairs with recover()'s acquire.
     state_.head->log.phase.store(LogPhase::kCommitted, std::memory_order_release);

@@ -7,6 +7,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cassert>
 #include <cstdint>
 #include <vector>
 
@@ -34,6 +35,7 @@ class OrderedRows {
     void remove(uint32_t* root, uint32_t row, const Less& less) {
         uint32_t* at = root;
         while (*at != row) {
+            assert(*at != shm::kNoRow);
             at = less(row, *at) ? &nodes_[*at].left : &nodes_[*at].right;
         }
         merge(nodes_[row].left, nodes_[row].right, at);

@@ -65,6 +65,7 @@ class RowIndex {
     }
 
     void remove(uint64_t hash, uint32_t row) {
+        assert(used_ != 0);
         --used_;
         size_t at = home(hash);
         for (uint32_t distance = 0;; ++distance, at = next(at)) {

@@ -3,6 +3,8 @@
 // A list is last in, first out: the row used last is the warm one. A row's generation grows when it
 // is freed, so an id of an earlier use is always recognised as stale.
 // SPDX-License-Identifier: Apache-2.0
+#include <cassert>
+
 #include "broker/core/parts.hpp"
 
 namespace dibs::core {
@@ -23,7 +25,9 @@ void Core::Parts::hold_arena(uint32_t session, size_t bytes) {
 }
 
 void Core::Parts::drop_arena(uint32_t session, size_t bytes) {
-    if (session != kNoRow) arena_held[session] -= Arena::blocks_for(bytes);
+    if (session == kNoRow) return;
+    assert(arena_held[session] >= Arena::blocks_for(bytes));
+    arena_held[session] -= Arena::blocks_for(bytes);
 }
 
 uint32_t Core::Parts::take_claim_row() {

@@ -3,6 +3,7 @@
 #include "broker/core/store/timers.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 namespace dibs::core {
 
@@ -34,12 +35,14 @@ void Timers::set(TimerKind kind, uint32_t row, uint64_t due_ns, uint64_t number)
         node_.push_back(entry.node);
     }
     settle(place, entry);
+    assert(place_[own] < due_.size());
 }
 
 void Timers::remove(TimerKind kind, uint32_t row) {
     const uint32_t gone = node(kind, row);
     const uint32_t place = place_[gone];
     if (place == kAbsent) return;
+    assert((node_[place] & ~kIsGrace) == gone);
     place_[gone] = kAbsent;
     const auto end = static_cast<uint32_t>(due_.size()) - 1;
     const Entry last = entry(end);

@@ -49,10 +49,14 @@ class Timers {
     }
     // Of one that is there.
     [[nodiscard]] uint64_t due_ns(TimerKind kind, uint32_t row) const {
+        assert(has(kind, row));
         return due_[place_[node(kind, row)]];
     }
     [[nodiscard]] bool empty() const { return due_.empty(); }
-    [[nodiscard]] Timer first() const { return timer(0); }
+    [[nodiscard]] Timer first() const {
+        assert(!empty());
+        return timer(0);
+    }
     [[nodiscard]] size_t size() const { return due_.size(); }
 
   private:
