@@ -529,7 +529,6 @@ struct Core::Parts {
     void take_labels(uint32_t slot);
     [[nodiscard]] bool could_use(uint32_t claim, uint32_t slot) const;
     [[nodiscard]] bool provisions(uint32_t claim, uint32_t slot);
-    [[nodiscard]] bool takes_terms(uint32_t pool) const { return by_account(pool); }
     [[nodiscard]] bool takes_reports(uint32_t pool) const {
         return by_account(pool) && state.pools[pool].kind == shm::PoolKind::kWorker;
     }
@@ -545,6 +544,7 @@ struct Core::Parts {
     void open_priorities();
     void list_number(uint32_t claim);
     void forget_number(uint32_t claim);
+    [[nodiscard]] uint32_t find_ranked(uint64_t number) const;
     void wait_by_priority(uint32_t claim);
     void leave_priority(uint32_t claim);
     [[nodiscard]] uint32_t best_by_priority(uint32_t pool) const;

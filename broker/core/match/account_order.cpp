@@ -121,12 +121,11 @@ void Core::Parts::leave_waiting(uint32_t row) {
     crowd.place = kNoRow;
 }
 
-// A claim of a pool ordered by account, or by priority while it waits: its row, or kNoRow.
+// A claim of a pool ordered by account: its row, or kNoRow.
 uint32_t Core::Parts::find_claim(uint64_t number) const {
-    const auto same = [&](uint32_t row) { return state.claims[row].arrival == number; };
-    const uint32_t row = book ? book->claim_by_number.find(number_hash(number), same) : kNoRow;
-    if (row != kNoRow || !priorities) return row;
-    return priorities->claim_by_number.find(number_hash(number), same);
+    if (!book) return kNoRow;
+    return book->claim_by_number.find(
+        number_hash(number), [&](uint32_t row) { return state.claims[row].arrival == number; });
 }
 
 // A new claim's part of its row.

@@ -35,6 +35,13 @@ void Core::Parts::forget_number(uint32_t row) {
     priorities->claim_by_number.remove(number_hash(state.claims[row].arrival), row);
 }
 
+// A claim that waits or confirms: its row, or kNoRow.
+uint32_t Core::Parts::find_ranked(uint64_t number) const {
+    if (!priorities) return kNoRow;
+    return priorities->claim_by_number.find(
+        number_hash(number), [&](uint32_t row) { return state.claims[row].arrival == number; });
+}
+
 void Core::Parts::wait_by_priority(uint32_t row) {
     const shm::ClaimRow& claim = state.claims[row];
     if (!is_held(claim)) priorities->ranked.insert(claim.pool, row, priorities->order());
@@ -57,7 +64,7 @@ uint32_t Core::Parts::ahead_by_priority(uint32_t row) const {
 // A confirming claim keeps its slots whatever its new priority is, and waits by that one again.
 void Core::Parts::change_priority(uint32_t row, int32_t priority) {
     shm::ClaimRow& claim = edit.row(state.claims[row], 1U << 1U);
-    const bool waits = by_priority(claim.pool) && claim.state == shm::ClaimState::kWaiting;
+    const bool waits = claim.state == shm::ClaimState::kWaiting;
     if (waits) leave_priority(row);
     put(claim.priority, priority);
     if (!waits) return;
@@ -74,7 +81,7 @@ void Core::Parts::check_priorities(std::vector<std::string>* wrongs) const {
         const shm::ClaimRow& claim = state.claims[row];
         if (claim.state == shm::ClaimState::kFree || !by_priority(claim.pool)) continue;
         ++numbers;
-        if (find_claim(claim.arrival) != row) {
+        if (find_ranked(claim.arrival) != row) {
             wrongs->push_back("claim " + std::to_string(claim.arrival) +
                               ": its number is not listed");
         }

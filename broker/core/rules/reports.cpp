@@ -309,10 +309,12 @@ void Core::Parts::unassign(uint32_t claim_row, TimeNs event_ns) {
 
 void Core::Parts::apply(const UpdateClaim& command) {
     const auto refuse = [&](Reason reason) { result(kNoRow, command.user_data, reason); };
+    if (const uint32_t ranked = find_ranked(command.claim); ranked != kNoRow) {
+        if (command.priority_given) change_priority(ranked, command.priority);
+        return;
+    }
     const uint32_t row = find_claim(command.claim);
     if (row == kNoRow) return refuse(Reason::kNotFound);
-    if (command.priority_given) change_priority(row, command.priority);
-    if (!takes_terms(state.claims[row].pool)) return;
     const TimeNs event_ns = event_time(command.event_ns);
     const shm::ClaimRow& claim = state.claims[row];
     if (claim.state != ClaimState::kRunning) return confirm_claim(row, event_ns);
