@@ -485,7 +485,6 @@ struct Core::Parts {
     [[nodiscard]] uint32_t next_claim(uint32_t pool) const {
         return by_priority(pool) ? best_by_priority(pool) : backlog.head(pool);
     }
-    void claim_takes_slots(uint32_t claim);
     void claim_leaves_slots(uint32_t claim, uint32_t first_slot);
     void claim_ends(uint32_t claim);
     // Of the grant that has just been decided. The claim stays behind a lease that may be taken.
@@ -528,7 +527,6 @@ struct Core::Parts {
     Reason slot_labels_come(const Announce& command);
     void take_labels(uint32_t slot);
     [[nodiscard]] bool could_use(uint32_t claim, uint32_t slot) const;
-    [[nodiscard]] bool provisions(uint32_t claim, uint32_t slot);
     [[nodiscard]] bool takes_reports(uint32_t pool) const {
         return by_account(pool) && state.pools[pool].kind == shm::PoolKind::kWorker;
     }

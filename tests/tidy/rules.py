@@ -152,7 +152,7 @@ def orders(tree):
     """What orders a pool is asked behind the matcher's hooks, and in none of the rules."""
     return [f"{path}:{number}: asks what orders a pool" for path in tree.sources()
             if path.startswith("broker/core/") and not path.startswith(ORDERS_ALLOWED)
-            for number, line in enumerate(tree.lines(path), 1) if re.search(r"\bby_account\(", line)]
+            for number, line in enumerate(tree.lines(path), 1) if re.search(r"\bby_(account|priority)\(", line)]
 
 
 def lengths(tree):

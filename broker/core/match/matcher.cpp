@@ -22,12 +22,7 @@ uint32_t Core::Parts::place_in_order(uint32_t row) const {
     return claim.priority < 1 ? 0 : ahead_by_priority(row) + 1;
 }
 
-// Chosen, or promised, slots count as held.
-void Core::Parts::claim_takes_slots(uint32_t row) {
-    const shm::ClaimRow& claim = state.claims[row];
-    if (by_account(claim.pool)) occupy(row, claim.first_slot, 1);
-}
-
+// Chosen slots count as held until then.
 void Core::Parts::claim_leaves_slots(uint32_t row, uint32_t first_slot) {
     if (by_account(state.claims[row].pool)) occupy(row, first_slot, -1);
 }
@@ -87,11 +82,6 @@ void Core::Parts::take_labels(uint32_t slot) {
 bool Core::Parts::could_use(uint32_t claim, uint32_t slot) const {
     return !by_account(state.slots[slot].pool) ||
            book->labels.covers(state.slots[slot].label_set, state.claims[claim].label_set);
-}
-
-// The slot's worker must bring about a label that the claim prefers.
-bool Core::Parts::provisions(uint32_t claim, uint32_t slot) {
-    return by_account(state.slots[slot].pool) && lacks_preferred(claim, slot);
 }
 
 // Accounts and reported workers are brought up to date before a turn's commands. Pools ordered by

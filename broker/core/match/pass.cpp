@@ -125,7 +125,7 @@ void Core::Parts::reserve(uint32_t row) {
     ++confirming_total;
     put(pool.unconfirmed, pool.unconfirmed + claim.units);
     timers.set(TimerKind::kReservation, row, claim.reserved_until_ns, claim.arrival);
-    claim_takes_slots(row);
+    if (by_account(claim.pool)) occupy(row, claim.first_slot, 1);
     for (uint32_t slot = claim.first_slot; slot != kNoRow;) {
         shm::SlotRow& taken = edit.row(state.slots[slot], 1);
         put(taken.holder, row);
@@ -147,7 +147,7 @@ void Core::Parts::reserve(uint32_t row) {
         assign.slot_number = taken.number;
         assign.room = taken.room;
         assign.value = row;  // the claim's row: its payload is still there
-        assign.provision = provisions(row, slot);
+        assign.provision = by_account(claim.pool) && lacks_preferred(row, slot);
         slot = taken.holder_next;
     }
 }
