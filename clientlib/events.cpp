@@ -102,6 +102,7 @@ void tell(const shm::Event& from, dibs_event* to) {
     to->units = from.units;
     to->slot = from.slot;
     to->round = from.round;
+    to->hit_permille = from.hit_permille;
     to->from_class = from.from_class;
     to->to_class = from.to_class;
     to->claim = from.claim;

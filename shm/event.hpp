@@ -79,8 +79,8 @@ struct Event {
     uint32_t slot;         // number within its pool; kNoRow = none
     uint32_t round;
     uint32_t holder_pid;
-    uint32_t holder_uid;  // kNoRow = none; kLeaseEnd: of the user that released it from outside
-    uint32_t reserved1;
+    uint32_t holder_uid;    // kNoRow = none; kLeaseEnd: of the user that released it from outside
+    uint32_t hit_permille;  // kDemand: of 1,000 grants, those in the turn of their claim
     uint64_t claim;
     uint64_t id;
     uint64_t fence;

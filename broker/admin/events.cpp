@@ -82,8 +82,8 @@ void Events::tell(const core::Core& core, std::span<AdminJob* const> jobs) {
             const shm::AccountRow& account = core.account(decision.account);
             set_name(event.account, {account.name, account.name_size});
         }
-        const bool demand = decision.kind == core::DecisionKind::kDemand;
-        event.round = demand ? decision.hit_permille : decision.round;
+        event.round = decision.round;
+        event.hit_permille = decision.hit_permille;
         if (lists(decision.kind, Form::kCost) && !decision.is_void) {
             const auto cost = core.decided_cost(decision);
             std::copy(cost.begin(), cost.end(), event.cost);

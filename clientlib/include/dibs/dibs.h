@@ -893,7 +893,7 @@ enum {
                                  // outside, of those that the listener may see
     DIBS_EVENT_SLOT_GONE = 11,   // slot
     DIBS_EVENT_DEMAND = 12,      // of a pool: value = claims that wait; id = ns that the first of
-                                 // them has waited; round = hits of 1,000 grants
+                                 // them has waited; hit_permille
     DIBS_EVENT_DRAINED = 13,     // a pool; without one the broker
     DIBS_EVENT_PROMOTE = 14,     // claim, account, from_class, to_class
     DIBS_EVENT_DEMOTE = 15,      // likewise
@@ -927,9 +927,11 @@ typedef struct dibs_event {
     uint32_t round;
     uint32_t from_class;
     uint32_t to_class;
-    uint32_t slot_count;  // in `slots`
-    uint64_t claim;       // its number; 0 = none
-    uint64_t id;          // of the lease or slot
+    uint32_t slot_count;    // in `slots`
+    uint32_t hit_permille;  // of 1,000 grants, those that did not wait
+    uint32_t reserved;
+    uint64_t claim;  // its number; 0 = none
+    uint64_t id;     // of the lease or slot
     uint64_t fence;
     uint64_t value;
     dibs_holder holder;  // uid all ones = nobody

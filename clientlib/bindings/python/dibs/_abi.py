@@ -218,6 +218,7 @@ class Event(Struct):
                 ("pid", c_uint32), ("session", c_uint32), ("session_generation", c_uint32),
                 ("units", c_uint32), ("slot", c_uint32), ("round", c_uint32),
                 ("from_class", c_uint32), ("to_class", c_uint32), ("slot_count", c_uint32),
+                ("hit_permille", c_uint32), ("reserved", c_uint32),
                 ("claim", c_uint64), ("id", c_uint64), ("fence", c_uint64), ("value", c_uint64),
                 ("holder", HolderName), ("cost_micros", c_int64 * 5),
                 ("slots", c_uint32 * EVENT_SLOTS), ("pool", c_char * (NAME_MAX + 1)),

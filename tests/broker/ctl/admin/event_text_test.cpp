@@ -35,6 +35,7 @@ dibs_event full_event(int kind) {
     event.from_class = 1;
     event.to_class = 2;
     event.slot_count = 2;
+    event.hit_permille = 12;
     event.claim = 9;
     event.id = 0x100000006;
     event.fence = 7;
@@ -78,10 +79,8 @@ TEST(EventText, SaysEveryKeyOfEveryKind) {
         begin("kill_holder") + lease + end,
         begin("lease_end") + lease + reason + R"("holder_claim":11,"released_by":1001,)" + kWho,
         begin("slot_gone") + slot + end,
-        begin("demand") +
-            R"("slot":4,"slots":[0,1],"units":2,"fence":7,"queued":8,)"
-            R"("oldest_wait_ns":4294967302,"hit_permille":5,)" +
-            end,
+        begin("demand") + kOfSlots +
+            R"("queued":8,"oldest_wait_ns":4294967302,"hit_permille":12,)" + end,
         begin("drained") + kOfSlots + end,
         begin("promote") + kOfSlots + classes + end,
         begin("demote") + kOfSlots + classes + end,
