@@ -415,8 +415,7 @@ def narrow(place):
                     ("ls", "clients"), ("explain", "c2"), ("show", "gpu/0"), ("status",)):
         code, out, err = place.run(*command, environment={"COLUMNS": "40"})
         expect_equal((code, err), (0, ""))
-        wide = [line for line in out.splitlines() if len(line) > 40 and " " in line.strip()
-                and place.socket not in line]
+        wide = [line for line in out.splitlines() if len(line) > 40 and " " in line.strip() and place.socket not in line]
         expect_equal(wide, [])
     # PID, too, while the time that the claim has waited is a short text.
     expect_equal(squeezed(place.run("ls", "claims", environment={"COLUMNS": "40"})[1])[0].removesuffix(" PID"),
