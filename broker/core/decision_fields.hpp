@@ -109,7 +109,8 @@ void each_worker_field(DecisionKind kind, const auto& visit) {
     const auto untold = [&](auto... member) { (visit("", member, Form::kUntold), ...); };
     const auto slot = [&](const char* name) {
         visit(name, &D::slot_number, Form::kSlot);
-        if (kind != DecisionKind::kPulled) visit("session", &D::session, Form::kSession);
+        const bool is_told = kind != DecisionKind::kSlotGone && kind != DecisionKind::kPulled;
+        if (is_told) visit("session", &D::session, Form::kSession);
         visit("pool", &D::pool, Form::kPool);
         untold(&D::user_data, &D::id);
     };
