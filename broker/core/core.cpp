@@ -35,26 +35,27 @@ void say(Tap* tap, const Command&... command) {
 
 }  // namespace
 
+Store::Store(std::span<std::byte> bytes, uint64_t seed)
+    : state(recovered(bytes)), edit(state), arena(state, edit), hash_seed(seed) {}
+
 Core::Parts::Parts(std::span<std::byte> bytes, uint64_t seed)
-    : state(recovered(bytes)),
-      edit(state),
-      arena(state, edit),
-      hash_seed(seed),
-      timers(state.claims.size(), 0, state.leases.size(), state.slots.size()),
-      kept_slots(0, state.slots.size(), 0),
-      backlog(state.pools.size(), state.claims.size()),
-      pool_leases(state.pools.size(), state.leases.size()),
-      expired_leases(state.pools.size(), state.leases.size()),
-      collected(state.pools.size()),
-      session_slots(state.sessions.size(), state.slots.size()),
-      arena_held(state.sessions.size()),
-      keys(state.claims.size() + state.leases.size()),
-      names(state.slots.size()),
-      tags(state.sessions.size()),
-      dirty(state.pools.size()),
-      touched(state.pools.size()) {
-    fresh.reserve(kFreshMax);
-    fresh_of_pool.resize(state.pools.size());
+    : Store(bytes, seed),
+      FreeRows(Store::state),
+      Turn(Store::state),
+      Sessions(Store::state),
+      Pools(Store::state),
+      Slots(Store::state),
+      Workers(Store::state),
+      Claims(Store::state),
+      EarlyGrants(Store::state),
+      Leases(Store::state),
+      Ledger(Store::state),
+      Preemption(Store::state),
+      Crowds(Store::state),
+      Matcher(Store::state),
+      Explainer(Store::state),
+      Reports(Store::state) {
+    fresh.reserve(Turn::kFreshMax);
     impatient.reserve(state.log_images_max);
     dying.reserve(state.sessions.size());
     growing.reserve(state.pools.size());
@@ -427,16 +428,16 @@ Explanation Core::explain(uint32_t claim) const {
 
 uint32_t Core::claim_of_tag(uint32_t session, uint16_t tag) const {
     const std::vector<uint32_t>& own = parts_->tags[session];
-    const uint32_t holder = tag < own.size() ? own[tag] : Parts::kTagFree;
-    constexpr uint32_t kNoClaim = Parts::kTagLease | Parts::kTagFresh;
+    const uint32_t holder = tag < own.size() ? own[tag] : kTagFree;
+    constexpr uint32_t kNoClaim = kTagLease | kTagFresh;
     return (holder & kNoClaim) != 0 ? kNoRow : holder;
 }
 
 uint32_t Core::lease_of_tag(uint32_t session, uint16_t tag) const {
     const std::vector<uint32_t>& own = parts_->tags[session];
-    const uint32_t holder = tag < own.size() ? own[tag] : Parts::kTagFree;
-    const bool leased = holder != Parts::kTagFree && (holder & Parts::kTagLease) != 0;
-    return leased ? holder & ~Parts::kTagLease : kNoRow;
+    const uint32_t holder = tag < own.size() ? own[tag] : kTagFree;
+    const bool leased = holder != kTagFree && (holder & kTagLease) != 0;
+    return leased ? holder & ~kTagLease : kNoRow;
 }
 
 uint32_t Core::first_slot_of(uint32_t session) const {
@@ -449,10 +450,10 @@ uint32_t Core::next_slot_of(uint32_t slot) const {
 
 uint64_t Core::number_of_tag(uint32_t session, uint16_t tag) const {
     const std::vector<uint32_t>& own = parts_->tags[session];
-    const uint32_t holder = tag < own.size() ? own[tag] : Parts::kTagFree;
-    if (holder == Parts::kTagFree) return 0;
-    if ((holder & Parts::kTagLease) != 0) return lease(holder & ~Parts::kTagLease).arrival;
-    return (holder & Parts::kTagFresh) != 0 ? 0 : claim(holder).arrival;
+    const uint32_t holder = tag < own.size() ? own[tag] : kTagFree;
+    if (holder == kTagFree) return 0;
+    if ((holder & kTagLease) != 0) return lease(holder & ~kTagLease).arrival;
+    return (holder & kTagFresh) != 0 ? 0 : claim(holder).arrival;
 }
 
 std::span<const uint32_t> Core::touched_pools() const {

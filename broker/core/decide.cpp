@@ -5,7 +5,7 @@
 
 namespace dibs::core {
 
-void Core::Parts::result(uint32_t session, uint64_t user_data, Reason reason, uint64_t value) {
+void Turn::result(uint32_t session, uint64_t user_data, Reason reason, uint64_t value) {
     Decision& told = decide_that(DecisionKind::kResult);
     told.session = session;
     told.user_data = user_data;
@@ -16,17 +16,17 @@ void Core::Parts::result(uint32_t session, uint64_t user_data, Reason reason, ui
 // Slots that were kept for a while are idle again, before anything can queue behind them: at the
 // opening of a turn. What a turn itself has kept too long, or its log had no room for, comes first
 // among the timers.
-bool Core::Parts::sweep_kept() {
-    while (!kept_slots.empty() && kept_slots.first().due_ns <= now_ns) {
+bool Turn::sweep_kept() {
+    while (!slots().kept_slots.empty() && slots().kept_slots.first().due_ns <= now_ns) {
         if (full()) return false;
-        const uint32_t slot = kept_slots.first().row;
-        kept_slots.remove(TimerKind::kKept, slot);
-        make_idle(slot);
+        const uint32_t slot = slots().kept_slots.first().row;
+        slots().kept_slots.remove(TimerKind::kKept, slot);
+        slots().make_idle(slot);
     }
     return true;
 }
 
-bool Core::Parts::run_timers() {
+bool Turn::run_timers() {
     if (!sweep_kept()) return false;
     while (!timers.empty() && timers.first().due_ns <= now_ns) {
         if (full()) return false;
@@ -35,18 +35,18 @@ bool Core::Parts::run_timers() {
     return true;
 }
 
-void Core::Parts::run_timer(const Timer& timer) {
+void Turn::run_timer(const Timer& timer) {
     const uint32_t row = timer.row;
     switch (timer.kind) {
         case TimerKind::kDeadline:
-            return claim_deadline(row);
+            return claims().claim_deadline(row);
         case TimerKind::kReservation:
-            return reservation_over(row);
+            return claims().reservation_over(row);
         case TimerKind::kKept:
             break;  // has its own
         case TimerKind::kLease:
         case TimerKind::kGrace:
-            return lease_expired(row);
+            return leases().lease_expired(row);
     }
 }
 
@@ -64,18 +64,18 @@ void Core::decide() {
 }
 
 // What has been told is not told again, so a cut needs no place kept.
-bool Core::Parts::tell_news() {
+bool Turn::tell_news() {
     for (uint32_t pool = touched.first(0); pool != kNoRow; pool = touched.first(pool + 1)) {
         if (state.pools[pool].state != shm::PoolState::kDraining) continue;
         if (full()) return false;
-        tell_drained(pool);
+        pools().tell_drained(pool);
     }
-    if (state.counters->draining == 1) tell_all_drained();
-    if (book && !passes_again && !tell_pulled()) return false;
+    if (state.counters->draining == 1) pools().tell_all_drained();
+    if (book() && !passes_again && !reports().tell_pulled()) return false;
     for (uint32_t pool = touched.first(0); pool != kNoRow; pool = touched.first(pool + 1)) {
-        if (!demand_moved(pool) || !pool_lives(pool)) continue;
+        if (!pools().demand_moved(pool) || !pools().pool_lives(pool)) continue;
         if (full()) return false;
-        publish_demand(pool);
+        pools().publish_demand(pool);
     }
     return true;
 }

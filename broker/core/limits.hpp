@@ -1,5 +1,5 @@
-// broker/core/limits.hpp -- sizes the tables of a STATE, formats one and says what is wrong with
-// one. SPDX-License-Identifier: Apache-2.0
+// broker/core/limits.hpp -- sizes the tables of a STATE, formats one, and refuses one.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstddef>

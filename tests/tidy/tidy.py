@@ -62,6 +62,8 @@ PLANTED = [
     (rules.layers, {"broker/a.cpp": "#include <chrono>\n"}, None),
     (rules.layers, {"shm/a.cpp": '#include "b.hpp"\n', "shm/b.hpp": ""}, "shm/a.cpp:1"),
     (rules.layers, {"tests/a.cpp": '#include "b.hpp"\n', "tests/b.hpp": ""}, "tests/a.cpp:1"),
+    (rules.headers, {"broker/core/a.hpp": "int a;\n" * 150 + "// b\n"}, None),
+    (rules.headers, {"broker/core/a.hpp": "int a;\n" * 151}, "broker/core/a.hpp:151"),
     (rules.orders, {"broker/core/match/a.cpp": "if (by_account(pool)) f();\n"}, None),
     (rules.orders, {"broker/core/rules/a.cpp": "\nif (by_account(pool)) f();\n"}, "broker/core/rules/a.cpp:2"),
     (rules.lengths, {"shm/a.hpp": "\n" * 500}, None),

@@ -14,10 +14,11 @@
 
 namespace dibs::core {
 
-bool Core::Parts::may_stay_fresh(const Claim& command) const {
-    return serves_fresh(command.pool) && backlog.head(command.pool) == kNoRow &&
+bool EarlyGrants::may_stay_fresh(const Claim& command) const {
+    return matcher().serves_fresh(command.pool) && matcher().backlog.head(command.pool) == kNoRow &&
            command.payload.empty() && !key_given(command.key.data()) &&
-           !command.brings_its_time() && command.deadline_ns == kNever && fresh.size() < kFreshMax;
+           !command.brings_its_time() && command.deadline_ns == kNever &&
+           turn().fresh.size() < Turn::kFreshMax;
 }
 
 Claim FreshClaim::command() const {
@@ -37,72 +38,72 @@ Claim FreshClaim::command() const {
     return claim;
 }
 
-void Core::Parts::stay_fresh(const Claim& command, uint64_t number) {
-    const auto place = static_cast<uint32_t>(fresh.size());
-    fresh.push_back({.number = number,
-                     .user_data = command.user_data,
-                     .timeout_ns = command.timeout_ns,
-                     .interval_ns = command.interval_ns,
-                     .session = command.session,
-                     .pool = command.pool,
-                     .room = command.room,
-                     .room_lines = command.room_lines,
-                     .priority = command.priority,
-                     .next = kNoRow,
-                     .tag = command.tag,
-                     .units = command.units,
-                     .when_busy_given = command.when_busy_given,
-                     .when_busy = command.when_busy});
-    FreshList& list = fresh_of_pool[command.pool];
-    (list.tail == kNoRow ? list.head : fresh[list.tail].next) = place;
+void EarlyGrants::stay_fresh(const Claim& command, uint64_t number) {
+    const auto place = static_cast<uint32_t>(turn().fresh.size());
+    turn().fresh.push_back({.number = number,
+                            .user_data = command.user_data,
+                            .timeout_ns = command.timeout_ns,
+                            .interval_ns = command.interval_ns,
+                            .session = command.session,
+                            .pool = command.pool,
+                            .room = command.room,
+                            .room_lines = command.room_lines,
+                            .priority = command.priority,
+                            .next = kNoRow,
+                            .tag = command.tag,
+                            .units = command.units,
+                            .when_busy_given = command.when_busy_given,
+                            .when_busy = command.when_busy});
+    FreshList& list = turn().fresh_of_pool[command.pool];
+    (list.tail == kNoRow ? list.head : turn().fresh[list.tail].next) = place;
     list.tail = place;
     ++list.count;
-    tags[command.session][command.tag] = kTagFresh | place;
-    touch(command.pool);
+    sessions().tags[command.session][command.tag] = kTagFresh | place;
+    matcher().touch(command.pool);
 }
 
-void Core::Parts::serve_fresh(uint32_t pool) {
-    FreshList& list = fresh_of_pool[pool];
-    for (uint32_t place = list.head; place != kNoRow; place = fresh[place].next) {
-        const FreshClaim& claim = fresh[place];
-        if (full() || !servable(pool, claim.units)) break;
+void EarlyGrants::serve_fresh(uint32_t pool) {
+    FreshList& list = turn().fresh_of_pool[pool];
+    for (uint32_t place = list.head; place != kNoRow; place = turn().fresh[place].next) {
+        const FreshClaim& claim = turn().fresh[place];
+        if (turn().full() || !matcher().servable(pool, claim.units)) break;
         --list.count;
         list.head = claim.next;
-        lease_out({.session = claim.session,
-                   .pool = claim.pool,
-                   .units = claim.units,
-                   .tag = claim.tag,
-                   .number = claim.number,
-                   .user_data = claim.user_data,
-                   .interval_ns = claim.interval_ns,
-                   .room = claim.room,
-                   .room_lines = claim.room_lines},
-                  take_idle(pool, claim.units, SlotState::kLeased));
+        leases().lease_out({.session = claim.session,
+                            .pool = claim.pool,
+                            .units = claim.units,
+                            .tag = claim.tag,
+                            .number = claim.number,
+                            .user_data = claim.user_data,
+                            .interval_ns = claim.interval_ns,
+                            .room = claim.room,
+                            .room_lines = claim.room_lines},
+                           matcher().take_idle(pool, claim.units, SlotState::kLeased));
     }
-    for (uint32_t place = list.head; place != kNoRow; place = fresh[place].next) {
-        accept(fresh[place].command(), fresh[place].number, {});
+    for (uint32_t place = list.head; place != kNoRow; place = turn().fresh[place].next) {
+        claims().accept(turn().fresh[place].command(), turn().fresh[place].number, {});
     }
     list = {};
 }
 
-void Core::Parts::settle_fresh() {
-    if (fresh.empty()) return;
-    for (uint32_t place = 0; place < fresh.size(); ++place) {
-        const FreshClaim& claim = fresh[place];
-        if (fresh_of_pool[claim.pool].count == 0) continue;
-        if (tags[claim.session][claim.tag] != (kTagFresh | place)) continue;
-        accept(claim.command(), claim.number, {});
+void EarlyGrants::settle_fresh() {
+    if (turn().fresh.empty()) return;
+    for (uint32_t place = 0; place < turn().fresh.size(); ++place) {
+        const FreshClaim& claim = turn().fresh[place];
+        if (turn().fresh_of_pool[claim.pool].count == 0) continue;
+        if (sessions().tags[claim.session][claim.tag] != (kTagFresh | place)) continue;
+        claims().accept(claim.command(), claim.number, {});
     }
-    for (FreshList& list : fresh_of_pool)
+    for (FreshList& list : turn().fresh_of_pool)
         list = {};
-    fresh.clear();
+    turn().fresh.clear();
 }
 
-uint32_t Core::Parts::fresh_claims(uint32_t uid) const {
+uint32_t EarlyGrants::fresh_claims(uint32_t uid) const {
     uint32_t count = 0;
-    for (uint32_t place = 0; place < fresh.size(); ++place) {
-        const FreshClaim& claim = fresh[place];
-        if (tags[claim.session][claim.tag] != (kTagFresh | place)) continue;
+    for (uint32_t place = 0; place < turn().fresh.size(); ++place) {
+        const FreshClaim& claim = turn().fresh[place];
+        if (sessions().tags[claim.session][claim.tag] != (kTagFresh | place)) continue;
         if (state.sessions[claim.session].uid == uid) ++count;
     }
     return count;

@@ -27,9 +27,10 @@
 namespace dibs::core {
 
 // No command has changed a row, and nothing goes on.
-bool Core::Parts::nothing_goes_on() const {
-    return !edit.open() && !cut && !forgetting && dying.empty() && growing.empty() &&
-           going.empty() && shrinking.empty() && dirty.empty();
+bool EarlyGrants::nothing_goes_on() const {
+    return !edit().open() && !turn().cut && !turn().forgetting && sessions().dying.empty() &&
+           pools().growing.empty() && pools().going.empty() && pools().shrinking.empty() &&
+           turn().dirty.empty();
 }
 
 bool Core::foresee(const Claim& command, Foreseen* seen) const {
@@ -98,29 +99,29 @@ void Core::pledge(const Claim& command, const shm::Completion& told) {
     sign_pledge(told, parts_->now_ns);
 }
 
-void Core::Parts::keep_pledge(const Claim& command) {
-    pledged = false;
-    edit.keep_first_store();
-    shm::CountersRow& counters = edit.counters(1);
+void EarlyGrants::keep_pledge(const Claim& command) {
+    turn().pledged = false;
+    edit().keep_first_store();
+    shm::CountersRow& counters = edit().counters(1);
     const uint64_t number = counters.arrival_next;
     put(counters.arrival_next, number + 1);
-    shm::PoolRow& pool = edit.row(state.pools[command.pool], kPoolStates);
+    shm::PoolRow& pool = edit().row(state.pools[command.pool], kPoolStates);
     put(pool.accepted_total, pool.accepted_total + 1);
-    lease_out({.session = command.session,
-               .pool = command.pool,
-               .units = 1,
-               .tag = command.tag,
-               .number = number,
-               .user_data = command.user_data,
-               .interval_ns = command.interval_ns,
-               .room = command.room,
-               .room_lines = command.room_lines},
-              take_idle(command.pool, 1, SlotState::kLeased));
-    decisions.back().pledged = true;
+    leases().lease_out({.session = command.session,
+                        .pool = command.pool,
+                        .units = 1,
+                        .tag = command.tag,
+                        .number = number,
+                        .user_data = command.user_data,
+                        .interval_ns = command.interval_ns,
+                        .room = command.room,
+                        .room_lines = command.room_lines},
+                       matcher().take_idle(command.pool, 1, SlotState::kLeased));
+    turn().decisions.back().pledged = true;
 }
 
 // What a predecessor told and did not live to grant.
-void Core::Parts::keep_owed_pledge() {
+void EarlyGrants::keep_owed_pledge() {
     const shm::LogHead& log = state.head->log;
     if (log.pledged_turn != state.counters->turns + 1) return;
     const shm::LogStore& store = state.log_stores[0];
@@ -134,21 +135,21 @@ void Core::Parts::keep_owed_pledge() {
     command.interval_ns = told.value;
     command.room = told.data / static_cast<uint32_t>(shm::kLineSize);
     command.room_lines = log.pledged_room_lines;
-    edit.begin();
-    now_ns = std::max(now_ns, log.pledged_ns);
+    edit().begin();
+    turn().now_ns = std::max(turn().now_ns, log.pledged_ns);
     keep_pledge(command);
-    assert(decisions.back().id == told.id && decisions.back().fence == told.fence);
-    keep_room(state.leases[static_cast<uint32_t>(told.id)]);
-    shm::SessionRow& session = edit.row(state.sessions[store.session], 1);
+    assert(turn().decisions.back().id == told.id && turn().decisions.back().fence == told.fence);
+    leases().keep_room(state.leases[static_cast<uint32_t>(told.id)]);
+    shm::SessionRow& session = edit().row(state.sessions[store.session], 1);
     put(session.submission_consumed, session.submission_consumed + 1);
     put(session.completion_tail, store.position + 1);
-    put(edit.counters(1).time_ns, now_ns);
-    edit.commit();
-    edit.leave_owing();
-    decisions.clear();
-    decided_slots.clear();
-    grants = 0;
-    revivals.clear();
+    put(edit().counters(1).time_ns, turn().now_ns);
+    edit().commit();
+    edit().leave_owing();
+    turn().decisions.clear();
+    turn().decided_slots.clear();
+    turn().grants = 0;
+    turn().revivals.clear();
 }
 
 }  // namespace dibs::core

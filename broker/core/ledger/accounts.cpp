@@ -54,7 +54,7 @@ std::string said_of(std::string_view name) {
 std::string refusal_of(const AccountConfig& config) {
     if (config.name.empty()) return "an account needs a name";
     const std::string who = said_of(config.name);
-    if (std::string why = Core::Parts::account_name_refusal(config.name); !why.empty()) return why;
+    if (std::string why = Ledger::account_name_refusal(config.name); !why.empty()) return why;
     if (config.rate.size() > shm::kClasses) return who + "more than 5 rates";
     if (config.balance.size() > shm::kClasses) return who + "more than 5 balances";
     for (const int64_t rate : config.rate) {
@@ -105,46 +105,46 @@ std::vector<LabelLimit> limits_of(const std::string& text) {
 
 }  // namespace
 
-AccountBook& Core::Parts::open_book() {
-    if (!book) book = std::make_unique<AccountBook>(state, edit, arena, hash_seed);
-    return *book;
+AccountBook& Ledger::open_book() {
+    if (!book()) book() = std::make_unique<AccountBook>(all().state, edit(), arena(), hash_seed());
+    return *book();
 }
 
-uint32_t Core::Parts::find_account(std::string_view name) const {
-    if (!book) return kNoRow;
-    return book->account_by_name.find(text_hash(name, hash_seed), [&](uint32_t row) {
+uint32_t Ledger::find_account(std::string_view name) const {
+    if (!book()) return kNoRow;
+    return book()->account_by_name.find(text_hash(name, hash_seed()), [&](uint32_t row) {
         return std::string_view{state.accounts[row].name, state.accounts[row].name_size} == name;
     });
 }
 
-void Core::Parts::index_account(uint32_t row) {
+void Ledger::index_account(uint32_t row) {
     const shm::AccountRow& account = state.accounts[row];
     const std::string_view name{account.name, account.name_size};
-    book->account_by_name.insert(text_hash(name, hash_seed), row);
+    book()->account_by_name.insert(text_hash(name, hash_seed()), row);
 }
 
 // Empty: an account may have it.
-std::string Core::Parts::account_name_refusal(std::string_view name) {
+std::string Ledger::account_name_refusal(std::string_view name) {
     if (name.size() > shm::kNameMax) return said_of(name) + "its name is longer than 63 bytes";
     if (name.find('\0') != std::string_view::npos) return said_of(name) + "a zero byte in its name";
     return {};
 }
 
 // The lowest free place, or kNoRow.
-uint32_t Core::Parts::make_account(std::string_view name) {
+uint32_t Ledger::make_account(std::string_view name) {
     uint32_t row = 0;
     while (row < state.accounts.size() && state.accounts[row].state != 0)
         ++row;
     if (row == state.accounts.size()) return kNoRow;
-    shm::AccountRow& account = edit.row(state.accounts[row], kAllLines);
+    shm::AccountRow& account = edit().row(state.accounts[row], kAllLines);
     put(account.state, 1);
     put(account.flags, 0);
     put(account.fanout_max, 0);
-    put(account.charged_ns, now_ns);
+    put(account.charged_ns, turn().now_ns);
     put(account.charge_max_ns, 0);
     put(account.held, 0);
     put(account.used_us, 0);
-    put(account.counted_since_ns, now_ns);
+    put(account.counted_since_ns, turn().now_ns);
     for (uint32_t p = 0; p < shm::kClasses; ++p) {
         put(account.balance[p], 0);
         put(account.rate[p], 0);
@@ -156,92 +156,92 @@ uint32_t Core::Parts::make_account(std::string_view name) {
     stored();
     put(account.name_size, name.size());
     index_account(row);
-    book->account_uses[row] = 0;
-    book->change_account(row);
+    book()->account_uses[row] = 0;
+    book()->change_account(row);
     learn_account(row);
     return row;
 }
 
 // What is kept beside the row.
-void Core::Parts::learn_account(uint32_t row) {
+void Ledger::learn_account(uint32_t row) {
     const shm::AccountRow& account = state.accounts[row];
     for (uint32_t p = 0; p < shm::kClasses; ++p) {
-        book->caps[row][p] = static_cast<int64_t>(cap_of(account.rate[p], account.charge_max_ns));
+        book()->caps[row][p] = static_cast<int64_t>(cap_of(account.rate[p], account.charge_max_ns));
     }
     std::string text(account.label_limits_size, '\0');
     if (!text.empty()) {
-        arena.copy(account.label_limits,
-                   account.label_limits_size,
-                   reinterpret_cast<std::byte*>(text.data()));
+        arena().copy(account.label_limits,
+                     account.label_limits_size,
+                     reinterpret_cast<std::byte*>(text.data()));
     }
-    book->limits[row] = limits_of(text);
+    book()->limits[row] = limits_of(text);
     learn_movements(row);
     watch_account(row);
 }
 
 // The classes whose balances time changes.
-void Core::Parts::learn_movements(uint32_t row) {
+void Ledger::learn_movements(uint32_t row) {
     const shm::AccountRow& account = state.accounts[row];
     unsigned moving = 0;
     for (uint32_t p = 0; p < shm::kClasses; ++p)
         moving |= account.rate[p] != 0 || account.running[p] != 0 ? 1U << p : 0;
-    book->moving[row] = static_cast<uint8_t>(moving);
+    book()->moving[row] = static_cast<uint8_t>(moving);
 }
 
 // Is it to be stepped turn by turn?
-void Core::Parts::watch_account(uint32_t row) {
+void Ledger::watch_account(uint32_t row) {
     const shm::AccountRow& account = state.accounts[row];
-    book->watch_tenants_of(row);
+    book()->watch_tenants_of(row);
     bool above = false;
     for (uint32_t p = 0; p < shm::kClasses; ++p) {
         above = above || (account.rate[p] > 0 && account.running[p] > 0 &&
-                          account.balance[p] > book->caps[row][p]);
+                          account.balance[p] > book()->caps[row][p]);
     }
-    if (above == (book->above_cap[row] != 0)) return;
-    book->above_cap[row] = above ? 1 : 0;
+    if (above == (book()->above_cap[row] != 0)) return;
+    book()->above_cap[row] = above ? 1 : 0;
     if (above) {
-        book->above.push_back(row);
+        book()->above.push_back(row);
     } else {
-        std::erase(book->above, row);
+        std::erase(book()->above, row);
     }
 }
 
-uint32_t Core::Parts::hold_account(std::string_view name, uint32_t otherwise) {
+uint32_t Ledger::hold_account(std::string_view name, uint32_t otherwise) {
     uint32_t row = otherwise;
     if (!name.empty()) {
         open_book();
         row = find_account(name);
         if (row == kNoRow) row = make_account(name);
     }
-    if (row != kNoRow) ++book->account_uses[row];
+    if (row != kNoRow) ++book()->account_uses[row];
     return row;
 }
 
-void Core::Parts::release_account(uint32_t row) {
+void Ledger::release_account(uint32_t row) {
     if (row == kNoRow) return;
-    --book->account_uses[row];
+    --book()->account_uses[row];
     forget_unused_account(row);
 }
 
-void Core::Parts::forget_unused_account(uint32_t row) {
+void Ledger::forget_unused_account(uint32_t row) {
     const shm::AccountRow& known = state.accounts[row];
-    if (book->account_uses[row] != 0 || (known.flags & AccountFlag::kConfigured) != 0) return;
-    book->forget_account(row);
-    book->change_account(row);
-    book->account_by_name.remove(text_hash({known.name, known.name_size}, hash_seed), row);
-    shm::AccountRow& account = edit.row(known, 1);
+    if (book()->account_uses[row] != 0 || (known.flags & AccountFlag::kConfigured) != 0) return;
+    book()->forget_account(row);
+    book()->change_account(row);
+    book()->account_by_name.remove(text_hash({known.name, known.name_size}, hash_seed()), row);
+    shm::AccountRow& account = edit().row(known, 1);
     put(account.state, 0);
     put(account.head.generation, account.head.generation + 1);
 }
 
-int64_t Core::Parts::balance_at(uint32_t row, uint32_t p) const {
+int64_t Ledger::balance_at(uint32_t row, uint32_t p) const {
     const shm::AccountRow& account = state.accounts[row];
     int64_t value = account.balance[p];
     const int64_t rate = account.rate[p];
     const uint32_t running = account.running[p];
     if (rate == 0 && running == 0) return value;  // most of them
     const uint64_t from = account.charged_ns / 1000;
-    const uint64_t to = now_ns / 1000;
+    const uint64_t to = turn().now_ns / 1000;
     if (from == to || (account.flags & AccountFlag::kConfigured) == 0) return value;
     const uint64_t elapsed = to - from;
     if (running != 0) {
@@ -249,30 +249,30 @@ int64_t Core::Parts::balance_at(uint32_t row, uint32_t p) const {
                     ? std::max(value - static_cast<int64_t>(running * elapsed), -kMoneyMax)
                     : clamped(value - static_cast<__int128>(running) * elapsed);
     }
-    const int64_t cap = book->caps[row][p];
+    const int64_t cap = book()->caps[row][p];
     if (rate == 0 || value >= cap) return value;
     const __int128 sum = value + earned(rate, from, to);
     return static_cast<int64_t>(std::min<__int128>(sum, cap));
 }
 
-uint64_t Core::Parts::used_us(uint32_t row) const {
+uint64_t Ledger::used_us(uint32_t row) const {
     const shm::AccountRow& account = state.accounts[row];
-    return account.used_us + account.held * (now_ns / 1000 - account.charged_ns / 1000);
+    return account.used_us + account.held * (turn().now_ns / 1000 - account.charged_ns / 1000);
 }
 
-shm::AccountRow& Core::Parts::settle(uint32_t row) {
-    shm::AccountRow& account = edit.row(state.accounts[row], kMoneyLines);
-    if (account.charged_ns == now_ns) return account;
+shm::AccountRow& Ledger::settle(uint32_t row) {
+    shm::AccountRow& account = edit().row(state.accounts[row], kMoneyLines);
+    if (account.charged_ns == turn().now_ns) return account;
     if (account.held != 0) put(account.used_us, used_us(row));
-    for (unsigned classes = book->moving[row]; classes != 0; classes &= classes - 1) {
+    for (unsigned classes = book()->moving[row]; classes != 0; classes &= classes - 1) {
         const auto p = static_cast<uint32_t>(std::countr_zero(classes));
         put(account.balance[p], balance_at(row, p));
     }
-    put(account.charged_ns, now_ns);
+    put(account.charged_ns, turn().now_ns);
     return account;
 }
 
-void Core::Parts::pay(uint32_t row, const Cost& amount, bool refund) {
+void Ledger::pay(uint32_t row, const Cost& amount, bool refund) {
     shm::AccountRow& account = settle(row);
     for (uint32_t p = 0; p < shm::kClasses; ++p) {
         const __int128 change = refund ? amount[p] : -static_cast<__int128>(amount[p]);
@@ -282,53 +282,50 @@ void Core::Parts::pay(uint32_t row, const Cost& amount, bool refund) {
 }
 
 // Slots that its leases begin or end to hold, and those of them that begin or end to pay.
-void Core::Parts::count_run(uint32_t row, uint8_t at_class, int32_t units) {
+void Ledger::count_run(uint32_t row, uint8_t at_class, int32_t units) {
     if (row == kNoRow) return;
     shm::AccountRow& account = settle(row);
     put(account.held, account.held + static_cast<uint32_t>(units));
-    book->change_account(row);
+    book()->change_account(row);
     if (at_class >= shm::kClasses) return;
-    book->watch_tenants_of(row);
+    book()->watch_tenants_of(row);
     count_at(row, &account, at_class, units);
 }
 
 // Slots that pay at another class from now on.
-void Core::Parts::count_move(uint32_t row, uint8_t from, uint8_t to, int32_t units) {
+void Ledger::count_move(uint32_t row, uint8_t from, uint8_t to, int32_t units) {
     if (row == kNoRow) return;
     shm::AccountRow& account = settle(row);
-    book->watch_tenants_of(row);
+    book()->watch_tenants_of(row);
     if (from < shm::kClasses) count_at(row, &account, from, -units);
     if (to < shm::kClasses) count_at(row, &account, to, units);
 }
 
-void Core::Parts::count_at(uint32_t row,
-                           shm::AccountRow* account,
-                           uint8_t at_class,
-                           int32_t units) {
+void Ledger::count_at(uint32_t row, shm::AccountRow* account, uint8_t at_class, int32_t units) {
     uint32_t& running = account->running[at_class];
     const bool was_idle = running == 0;
     put(running, running + static_cast<uint32_t>(units));
     if (was_idle || running == 0) learn_movements(row);
     // Only this class has changed: what was not above its cap is not by itself.
-    const bool was = book->above_cap[row] != 0;
-    if (was || account->balance[at_class] > book->caps[row][at_class]) watch_account(row);
+    const bool was = book()->above_cap[row] != 0;
+    if (was || account->balance[at_class] > book()->caps[row][at_class]) watch_account(row);
 }
 
-void Core::Parts::step_accounts() {
-    if (now_ns / 1000 == book->stepped_us) return;
-    book->stepped_us = now_ns / 1000;
-    book->row_scratch = book->above;
-    for (const uint32_t row : book->row_scratch) {
+void Ledger::step_accounts() {
+    if (turn().now_ns / 1000 == book()->stepped_us) return;
+    book()->stepped_us = turn().now_ns / 1000;
+    book()->row_scratch = book()->above;
+    for (const uint32_t row : book()->row_scratch) {
         settle(row);
         watch_account(row);
     }
 }
 
-uint8_t Core::Parts::best_class(uint32_t row) const {
+uint8_t Ledger::best_class(uint32_t row) const {
     if (row == kNoRow) return kFreeClass;
     const shm::AccountRow& account = state.accounts[row];
     if ((account.flags & AccountFlag::kConfigured) == 0) return kFreeClass;
-    const uint64_t elapsed = now_ns / 1000 - account.charged_ns / 1000;
+    const uint64_t elapsed = turn().now_ns / 1000 - account.charged_ns / 1000;
     for (uint8_t p = 0; p < shm::kClasses; ++p) {
         if (account.balance[p] <= 0 && account.rate[p] == 0) continue;
         // What it has earned since only adds to what is left.
@@ -340,13 +337,13 @@ uint8_t Core::Parts::best_class(uint32_t row) const {
     return kFreeClass;
 }
 
-bool Core::Parts::set_account(const AccountConfig& config, std::string* why) {
-    settle_fresh();
+bool Ledger::set_account(const AccountConfig& config, std::string* why) {
+    early_grants().settle_fresh();
     open_book();
     std::string wrong = refusal_of(config);
     uint32_t row = wrong.empty() ? find_account(config.name) : kNoRow;
     const std::string text = text_of(config.label_limits);
-    if (wrong.empty() && Arena::blocks_for(text.size()) > arena.available()) {
+    if (wrong.empty() && Arena::blocks_for(text.size()) > arena().available()) {
         wrong = "account '" + std::string{config.name} + "': the arena has no room for its limits";
     }
     if (wrong.empty() && row == kNoRow) {
@@ -361,7 +358,7 @@ bool Core::Parts::set_account(const AccountConfig& config, std::string* why) {
         return false;
     }
     settle(row);
-    shm::AccountRow& account = edit.row(state.accounts[row], kAllLines);
+    shm::AccountRow& account = edit().row(state.accounts[row], kAllLines);
     const bool keep = config.keep_balance && (account.flags & AccountFlag::kConfigured) != 0;
     for (uint32_t p = 0; p < shm::kClasses; ++p) {
         put(account.rate[p], p < config.rate.size() ? config.rate[p] : 0);
@@ -374,23 +371,23 @@ bool Core::Parts::set_account(const AccountConfig& config, std::string* why) {
             (config.free_tasks_disabled ? AccountFlag::kFreeTasksDisabled : 0) |
             (config.of_file ? AccountFlag::kOfFile : 0));
     const uint32_t chain =
-        arena.store({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
-    arena.free(account.label_limits, account.label_limits_size);
+        arena().store({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+    arena().free(account.label_limits, account.label_limits_size);
     put(account.label_limits, chain);
     put(account.label_limits_size, text.size());
-    book->change_account(row);
+    book()->change_account(row);
     learn_account(row);
-    recount_labels(row);
-    book->excuse_holdings(row);
-    account_news();
+    crowds().recount_labels(row);
+    book()->excuse_holdings(row);
+    matcher().account_news();
     return true;
 }
 
-void Core::Parts::delete_account(std::string_view name) {
+void Ledger::delete_account(std::string_view name) {
     const uint32_t row = find_account(name);
     if (row == kNoRow || (state.accounts[row].flags & AccountFlag::kConfigured) == 0) return;
     settle(row);
-    shm::AccountRow& account = edit.row(state.accounts[row], kAllLines);
+    shm::AccountRow& account = edit().row(state.accounts[row], kAllLines);
     put(account.flags, 0);
     put(account.fanout_max, 0);
     put(account.charge_max_ns, 0);
@@ -398,19 +395,19 @@ void Core::Parts::delete_account(std::string_view name) {
         put(account.rate[p], 0);
         put(account.balance[p], 0);
     }
-    arena.free(account.label_limits, account.label_limits_size);
+    arena().free(account.label_limits, account.label_limits_size);
     put(account.label_limits, kNoRow);
     put(account.label_limits_size, 0);
-    book->change_account(row);
+    book()->change_account(row);
     learn_account(row);
-    recount_labels(row);
-    account_news();
+    crowds().recount_labels(row);
+    matcher().account_news();
     forget_unused_account(row);
 }
 
-bool Core::Parts::reset_balance(std::string_view name,
-                                std::span<const int64_t> balance,
-                                std::string* why) {
+bool Ledger::reset_balance(std::string_view name,
+                           std::span<const int64_t> balance,
+                           std::string* why) {
     const AccountConfig asked{.name = name, .balance = balance};
     if (std::string wrong = refusal_of(asked); !wrong.empty()) {
         if (why != nullptr) *why = wrong;
@@ -422,17 +419,17 @@ bool Core::Parts::reset_balance(std::string_view name,
     for (uint32_t p = 0; p < shm::kClasses; ++p)
         put(account.balance[p], p < balance.size() ? balance[p] : 0);
     watch_account(row);
-    account_news();
+    matcher().account_news();
     return true;
 }
 
 // Wakes pools in which a claim waits or an account has leases, including pools that only wait for a
 // death.
-void Core::Parts::wake_account_pools() {
+void Matcher::wake_account_pools() {
     for (uint32_t pool = 0; pool < state.counters->pools; ++pool) {
         const bool has_work =
-            state.pools[pool].waiting != 0 || !book->tenants_of_pool[pool].empty();
-        if (by_account(pool) && has_work) dirty.add(pool);
+            state.pools[pool].waiting != 0 || !book()->tenants_of_pool[pool].empty();
+        if (by_account(pool) && has_work) turn().dirty.add(pool);
     }
 }
 

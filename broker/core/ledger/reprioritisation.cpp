@@ -45,15 +45,15 @@ bool runs_below(const Tenant& tenant, uint32_t at_class) {
 }  // namespace
 
 // How long from now no pass can move its leases; 0 = one may now.
-uint64_t Core::Parts::quiet_us(const Tenant& tenant) const {
+uint64_t Ledger::quiet_us(const Tenant& tenant) const {
     const shm::AccountRow& account = state.accounts[tenant.account];
     const shm::PoolRow& pool = state.pools[tenant.pool];
     if ((account.flags & shm::AccountFlag::kConfigured) == 0) return kForEver;
     uint64_t quiet = kForEver;
-    for (unsigned classes = book->moving[tenant.account]; classes != 0; classes &= classes - 1) {
+    for (unsigned classes = book()->moving[tenant.account]; classes != 0; classes &= classes - 1) {
         const auto p = static_cast<uint32_t>(std::countr_zero(classes));
         const int64_t net = account.rate[p] - kOne * account.running[p];
-        const int64_t cap = book->caps[tenant.account][p];
+        const int64_t cap = book()->caps[tenant.account][p];
         if (net < 0 && tenant.units[p] != 0) {
             const int64_t value = balance_at(tenant.account, p);
             if (value < pool.demote_threshold) return 0;
@@ -70,8 +70,8 @@ uint64_t Core::Parts::quiet_us(const Tenant& tenant) const {
     return quiet;
 }
 
-void Core::Parts::begin_watch(uint32_t pool) {
-    AccountBook& known = *book;
+void Ledger::begin_watch(uint32_t pool) {
+    AccountBook& known = *book();
     TenantWatch& watch = known.watches[pool];
     for (const uint32_t place : watch.due)
         known.tenants[place].is_due = false;
@@ -81,7 +81,7 @@ void Core::Parts::begin_watch(uint32_t pool) {
     for (const uint32_t place : were_due)
         look_at_tenant(pool, place);
     look_at_stale_tenants(pool);
-    const uint64_t now_us = now_ns / 1000;
+    const uint64_t now_us = turn().now_ns / 1000;
     if (now_us < watch.quiet_until_us) return;
     const bool all = watch.quiet_until_us == 0;
     watch.quiet_until_us = kForEver;
@@ -95,20 +95,20 @@ void Core::Parts::begin_watch(uint32_t pool) {
     }
 }
 
-void Core::Parts::look_at_stale_tenants(uint32_t pool) {
-    TenantWatch& watch = book->watches[pool];
+void Ledger::look_at_stale_tenants(uint32_t pool) {
+    TenantWatch& watch = book()->watches[pool];
     for (const uint32_t place : watch.stale) {
-        book->tenants[place].is_stale = false;
+        book()->tenants[place].is_stale = false;
         look_at_tenant(pool, place);
     }
     watch.stale.clear();
 }
 
-void Core::Parts::look_at_tenant(uint32_t pool, uint32_t place) {
-    Tenant& tenant = book->tenants[place];
+void Ledger::look_at_tenant(uint32_t pool, uint32_t place) {
+    Tenant& tenant = book()->tenants[place];
     if (!tenant.in_use || tenant.pool != pool || tenant.units_total == 0 || tenant.is_due) return;
-    TenantWatch& watch = book->watches[pool];
-    const uint64_t now_us = now_ns / 1000;
+    TenantWatch& watch = book()->watches[pool];
+    const uint64_t now_us = turn().now_ns / 1000;
     const uint64_t quiet = quiet_us(tenant);
     tenant.is_due = quiet == 0;
     tenant.quiet_until_us = quiet < kForEver - now_us ? now_us + quiet : kForEver;
@@ -117,14 +117,14 @@ void Core::Parts::look_at_tenant(uint32_t pool, uint32_t place) {
 }
 
 // Step 3, in order of accounts.
-bool Core::Parts::reprioritise() {
-    AccountPass& pass = book->pass;
+bool Ledger::reprioritise() {
+    AccountPass& pass = book()->pass;
     const shm::PoolRow& pool = state.pools[pass.pool];
     look_at_stale_tenants(pass.pool);
-    std::vector<std::pair<uint32_t, uint32_t>>& wanted = book->to_reprioritise;
+    std::vector<std::pair<uint32_t, uint32_t>>& wanted = book()->to_reprioritise;
     wanted.clear();
-    for (const uint32_t place : book->watches[pass.pool].due) {
-        const uint32_t account = book->tenants[place].account;
+    for (const uint32_t place : book()->watches[pass.pool].due) {
+        const uint32_t account = book()->tenants[place].account;
         if (account < pass.next_account) continue;
         const int64_t balance = balance_at(account, pass.at_class);
         if (balance > pool.promote_threshold || balance < pool.demote_threshold) {
@@ -139,25 +139,25 @@ bool Core::Parts::reprioritise() {
     return true;
 }
 
-bool Core::Parts::reprioritise_account(uint32_t account, uint32_t place) {
-    const uint8_t p = book->pass.at_class;
+bool Ledger::reprioritise_account(uint32_t account, uint32_t place) {
+    const uint8_t p = book()->pass.at_class;
     const shm::AccountRow& row = state.accounts[account];
     if ((row.flags & shm::AccountFlag::kConfigured) == 0) return true;
-    const shm::PoolRow& pool = state.pools[book->pass.pool];
+    const shm::PoolRow& pool = state.pools[book()->pass.pool];
     const int64_t balance = balance_at(account, p);
     const auto net = [&] { return row.rate[p] - kOne * row.running[p]; };
     while (balance < pool.demote_threshold && net() < 0) {
-        const uint32_t lease = book->tenant_leases.first(book->tenants[place].leases[p]);
+        const uint32_t lease = book()->tenant_leases.first(book()->tenants[place].leases[p]);
         if (lease == kNoRow) break;
-        if (full()) return false;
+        if (turn().full()) return false;
         move_class(lease, static_cast<uint8_t>(p + 1));
     }
     if (balance <= pool.promote_threshold || net() <= 0) return true;
-    std::vector<uint32_t>& lower = book->row_scratch;
+    std::vector<uint32_t>& lower = book()->row_scratch;
     lower.clear();
     for (uint32_t q = p + 1U; q < kClassesAndFree; ++q) {
-        book->tenant_leases.each(book->tenants[place].leases[q],
-                                 [&](uint32_t lease) { lower.push_back(lease); });
+        book()->tenant_leases.each(book()->tenants[place].leases[q],
+                                   [&](uint32_t lease) { lower.push_back(lease); });
     }
     std::sort(lower.begin(), lower.end(), [&](uint32_t left, uint32_t right) {
         const Cost one = cost_of(left);
@@ -168,19 +168,20 @@ bool Core::Parts::reprioritise_account(uint32_t account, uint32_t place) {
     });
     for (const uint32_t lease : lower) {
         if (net() <= 0) break;
-        if (full()) return false;
+        if (turn().full()) return false;
         if (may_be_promoted(lease)) move_class(lease, p);
     }
     return true;
 }
 
-bool Core::Parts::may_be_promoted(uint32_t row) const {
+bool Ledger::may_be_promoted(uint32_t row) const {
     const shm::LeaseRow& lease = state.leases[row];
-    const Crowd& crowd = book->crowds[book->crowd_of_claim[book->claim_of_lease[row]]];
-    if (lease.account_class == kFreeClass && fanout_left(crowd) < lease.units) return false;
+    const Crowd& crowd = book()->crowds[book()->crowd_of_claim[book()->claim_of_lease[row]]];
+    if (lease.account_class == kFreeClass && crowds().fanout_left(crowd) < lease.units)
+        return false;
     for (uint32_t slot = lease.first_slot; slot != kNoRow; slot = state.slots[slot].holder_next) {
-        const uint32_t set = book->stalls[book->stall_of_slot[slot]].labels;
-        if (!labels_allow(lease.account, lease.pool, set, true)) return false;
+        const uint32_t set = book()->stalls[book()->stall_of_slot[slot]].labels;
+        if (!crowds().labels_allow(lease.account, lease.pool, set, true)) return false;
     }
     return true;
 }

@@ -65,8 +65,8 @@ struct Earliest {
 
 }  // namespace
 
-struct Core::Parts::Crossings {
-    const Parts& parts;
+struct Crowds::Crossings {
+    const Core::Parts& parts;
     Earliest earliest;
 
     [[nodiscard]] Line line(uint32_t account, uint32_t p) const {
@@ -158,18 +158,18 @@ struct Core::Parts::Crossings {
     }
 };
 
-TimeNs Core::Parts::next_crossing() const {
-    if (book->is_deferred) return now_ns + 1;
-    if (book->crossing_known) return book->crossing_ns;
-    Crossings crossings{.parts = *this, .earliest = {}};
+TimeNs Crowds::next_crossing() const {
+    if (book()->is_deferred) return turn().now_ns + 1;
+    if (book()->crossing_known) return book()->crossing_ns;
+    Crossings crossings{.parts = all(), .earliest = {}};
     for (uint32_t pool = 0; pool < state.counters->pools; ++pool) {
-        if (by_account(pool)) crossings.of_pool(pool);
+        if (matcher().by_account(pool)) crossings.of_pool(pool);
     }
     const Wide after_us = crossings.earliest.after_us;
-    const Wide due_ns = (Wide{now_ns / 1000} + after_us) * 1000;
-    book->crossing_ns = after_us == 0 || due_ns >= kNever ? kNever : static_cast<TimeNs>(due_ns);
-    book->crossing_known = true;
-    return book->crossing_ns;
+    const Wide due_ns = (Wide{turn().now_ns / 1000} + after_us) * 1000;
+    book()->crossing_ns = after_us == 0 || due_ns >= kNever ? kNever : static_cast<TimeNs>(due_ns);
+    book()->crossing_known = true;
+    return book()->crossing_ns;
 }
 
 }  // namespace dibs::core

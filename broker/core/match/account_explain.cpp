@@ -11,30 +11,30 @@
 namespace dibs::core {
 
 // The class at which a pass now would serve it: what its fan-out stops goes on in the free class.
-uint8_t Core::Parts::class_in_pass(const Crowd& crowd) const {
-    const uint8_t best = class_now(crowd);
-    if (best >= kFreeClass || fanout_left(crowd) >= crowd.units) return best;
+uint8_t Explainer::class_in_pass(const Crowd& crowd) const {
+    const uint8_t best = crowds().class_now(crowd);
+    if (best >= kFreeClass || crowds().fanout_left(crowd) >= crowd.units) return best;
     const uint8_t flags = state.accounts[crowd.account].flags;
     return (flags & shm::AccountFlag::kFreeTasksDisabled) != 0 ? kNoClass : kFreeClass;
 }
 
-void Core::Parts::explain_promise(uint32_t row, Explanation* told) const {
+void Explainer::explain_promise(uint32_t row, Explanation* told) const {
     const shm::ClaimRow& claim = state.claims[row];
     told->at_class = claim.account_class;
     told->class_reason = ClassReason::kBalance;
     told->reason = told->obstacle = WaitReason::kPromised;
     // None: it has ended, and its worker is still to say ready, or to be asked.
-    told->holder = lease_on(claim.first_slot);
+    told->holder = reports().lease_on(claim.first_slot);
     if (told->holder == kNoRow) return;
     const shm::LeaseRow& lease = state.leases[told->holder];
     if (lease.state != shm::LeaseState::kRevoking) return;
-    told->left_ns =
-        std::min(told->left_ns, lease.grace_until_ns - std::min(lease.grace_until_ns, now_ns));
+    told->left_ns = std::min(told->left_ns,
+                             lease.grace_until_ns - std::min(lease.grace_until_ns, turn().now_ns));
 }
 
-void Core::Parts::explain_class(uint32_t row, Explanation* told) const {
+void Explainer::explain_class(uint32_t row, Explanation* told) const {
     const shm::ClaimRow& claim = state.claims[row];
-    const Crowd& crowd = book->crowds[book->crowd_of_claim[row]];
+    const Crowd& crowd = book()->crowds[book()->crowd_of_claim[row]];
     told->at_class = class_in_pass(crowd);
     const bool known = crowd.account != kNoRow &&
                        (state.accounts[crowd.account].flags & shm::AccountFlag::kConfigured) != 0;
@@ -42,24 +42,24 @@ void Core::Parts::explain_class(uint32_t row, Explanation* told) const {
         told->class_reason = ClassReason::kNoAccount;
     } else if (told->at_class < kFreeClass) {
         told->class_reason = ClassReason::kBalance;
-    } else if (best_class(crowd.account) == kFreeClass) {
+    } else if (ledger().best_class(crowd.account) == kFreeClass) {
         told->class_reason = ClassReason::kNoBalance;
     } else {
         told->class_reason = ClassReason::kFanout;
         told->fanout_max = state.accounts[crowd.account].fanout_max;
-        told->fanout_held = book->fanouts[crowd.fanout].units;
+        told->fanout_held = book()->fanouts[crowd.fanout].units;
     }
     if (claim.state == shm::ClaimState::kReserved) told->at_class = claim.account_class;
 }
 
 // In the order of a pass: class, more base labels first, number. Those that a pass leaves out come
 // last.
-void Core::Parts::explain_place(uint32_t row, Explanation* told) const {
+void Explainer::explain_place(uint32_t row, Explanation* told) const {
     const shm::ClaimRow& claim = state.claims[row];
-    const Crowd& own = book->crowds[book->crowd_of_claim[row]];
+    const Crowd& own = book()->crowds[book()->crowd_of_claim[row]];
     uint32_t before = 0;
-    for (const uint32_t place : book->crowds_of_pool[claim.pool]) {
-        const Crowd& crowd = book->crowds[place];
+    for (const uint32_t place : book()->crowds_of_pool[claim.pool]) {
+        const Crowd& crowd = book()->crowds[place];
         const uint8_t at_class = class_in_pass(crowd);
         if (at_class != told->at_class) {
             if (at_class < told->at_class) told->better += crowd.waiting;
@@ -73,10 +73,10 @@ void Core::Parts::explain_place(uint32_t row, Explanation* told) const {
 }
 
 // Slots with its labels, and the oldest lease of one.
-void Core::Parts::explain_fitting(const Crowd& crowd, Explanation* told) const {
-    for (const uint32_t place : book->stalls_of_pool[crowd.pool]) {
-        const Stall& stall = book->stalls[place];
-        if (!book->labels.covers(stall.labels, crowd.base)) continue;
+void Explainer::explain_fitting(const Crowd& crowd, Explanation* told) const {
+    for (const uint32_t place : book()->stalls_of_pool[crowd.pool]) {
+        const Stall& stall = book()->stalls[place];
+        if (!book()->labels.covers(stall.labels, crowd.base)) continue;
         told->fitting += stall.slots;
         const uint32_t slot = stall.leased.head;
         if (slot == kNoRow) continue;
@@ -87,14 +87,14 @@ void Core::Parts::explain_fitting(const Crowd& crowd, Explanation* told) const {
     }
 }
 
-WaitReason Core::Parts::explain_labels(const Crowd& crowd, Explanation* told) const {
-    const std::vector<uint32_t>& stalls = book->stalls_of_pool[crowd.pool];
-    each_label(book->labels.text(crowd.base), [&](std::string_view wanted) {
+WaitReason Explainer::explain_labels(const Crowd& crowd, Explanation* told) const {
+    const std::vector<uint32_t>& stalls = book()->stalls_of_pool[crowd.pool];
+    each_label(book()->labels.text(crowd.base), [&](std::string_view wanted) {
         const bool there = std::any_of(stalls.begin(), stalls.end(), [&](uint32_t place) {
             bool has = false;
-            each_label(book->labels.text(book->stalls[place].labels),
+            each_label(book()->labels.text(book()->stalls[place].labels),
                        [&](std::string_view label) { has = has || label == wanted; });
-            return has && book->stalls[place].slots != 0;
+            return has && book()->stalls[place].slots != 0;
         });
         if (!there && told->label.empty()) told->label = wanted;
     });
@@ -102,18 +102,18 @@ WaitReason Core::Parts::explain_labels(const Crowd& crowd, Explanation* told) co
 }
 
 // That its account holds in its pool.
-uint32_t Core::Parts::units_with(const Crowd& crowd, std::string_view label) const {
-    const auto& held = book->label_units[crowd.account];
+uint32_t Explainer::units_with(const Crowd& crowd, std::string_view label) const {
+    const auto& held = book()->label_units[crowd.account];
     const auto known = held.find(label_key(crowd.pool, label));
     return known == held.end() ? 0 : known->second;
 }
 
 // A limit, on a label that every slot for it has, that is below the number it wants; told.
-bool Core::Parts::over_limit(const Crowd& crowd, Explanation* told) const {
+bool Explainer::over_limit(const Crowd& crowd, Explanation* told) const {
     if (crowd.account == kNoRow) return false;
     bool over = false;
-    each_counted_label(book->labels.text(crowd.base), [&](std::string_view label) {
-        for (const LabelLimit& limit : book->limits[crowd.account]) {
+    each_counted_label(book()->labels.text(crowd.base), [&](std::string_view label) {
+        for (const LabelLimit& limit : book()->limits[crowd.account]) {
             const bool counts = label.starts_with(limit.prefix);
             if (over || !counts || crowd.units <= limit.limit) continue;
             over = true;
@@ -126,11 +126,11 @@ bool Core::Parts::over_limit(const Crowd& crowd, Explanation* told) const {
 }
 
 // The first of its account's limits that one more slot with these labels would pass; told.
-bool Core::Parts::limit_reached(const Crowd& crowd, uint32_t set, Explanation* told) const {
-    if (crowd.account == kNoRow || book->limits[crowd.account].empty()) return false;
+bool Explainer::limit_reached(const Crowd& crowd, uint32_t set, Explanation* told) const {
+    if (crowd.account == kNoRow || book()->limits[crowd.account].empty()) return false;
     bool reached = false;
-    each_counted_label(book->labels.text(set), [&](std::string_view label) {
-        for (const LabelLimit& limit : book->limits[crowd.account]) {
+    each_counted_label(book()->labels.text(set), [&](std::string_view label) {
+        for (const LabelLimit& limit : book()->limits[crowd.account]) {
             if (reached || !label.starts_with(limit.prefix)) continue;
             reached = units_with(crowd, label) >= limit.limit;
             if (!reached) continue;
@@ -143,17 +143,18 @@ bool Core::Parts::limit_reached(const Crowd& crowd, uint32_t set, Explanation* t
 
 // How many idle slots it may have, as far as it needs them. *limited: its account's label limits
 // leave no slot to it beyond these, idle or not.
-uint32_t Core::Parts::idle_for(const Crowd& crowd, bool* limited, Explanation* told) {
+uint32_t Explainer::idle_for(const Crowd& crowd, bool* limited, Explanation* told) {
     std::vector<uint32_t> taken;
     bool open = false;
-    for (const uint32_t place : book->stalls_of_pool[crowd.pool]) {
-        const Stall& stall = book->stalls[place];
-        if (stall.slots == 0 || !book->labels.covers(stall.labels, crowd.base)) continue;
+    for (const uint32_t place : book()->stalls_of_pool[crowd.pool]) {
+        const Stall& stall = book()->stalls[place];
+        if (stall.slots == 0 || !book()->labels.covers(stall.labels, crowd.base)) continue;
         Explanation limit;
         bool reached = limit_reached(crowd, stall.labels, &limit);
-        for (uint32_t slot = stall.idle.head; slot != kNoRow; slot = book->slot_links[slot].next) {
+        for (uint32_t slot = stall.idle.head; slot != kNoRow;
+             slot = book()->slot_links[slot].next) {
             if (reached || taken.size() == crowd.units) break;
-            count_labels(crowd.account, slot, 1);
+            crowds().count_labels(crowd.account, slot, 1);
             taken.push_back(slot);
             reached = limit_reached(crowd, stall.labels, &limit);
         }
@@ -163,7 +164,7 @@ uint32_t Core::Parts::idle_for(const Crowd& crowd, bool* limited, Explanation* t
         told->label_limit = limit.label_limit;
     }
     for (const uint32_t slot : taken)
-        count_labels(crowd.account, slot, -1);
+        crowds().count_labels(crowd.account, slot, -1);
     *limited = !open && taken.size() < crowd.units;
     if (!*limited) told->label = {};
     if (*limited) told->label_held = units_with(crowd, told->label);  // without those
@@ -171,32 +172,32 @@ uint32_t Core::Parts::idle_for(const Crowd& crowd, bool* limited, Explanation* t
 }
 
 // Of one that waits for what other claims hold.
-void Core::Parts::explain_preemption(uint32_t row, Explanation* told) {
+void Explainer::explain_preemption(uint32_t row, Explanation* told) {
     const bool waits =
         told->obstacle == WaitReason::kHeld || told->obstacle == WaitReason::kRecovering;
     if (!waits || told->at_class == kNoClass) return;
-    told->preempt = preemption_now(book->crowds[book->crowd_of_claim[row]], told->at_class);
+    told->preempt = preemption_now(book()->crowds[book()->crowd_of_claim[row]], told->at_class);
 }
 
-PreemptReason Core::Parts::preemption_now(const Crowd& crowd, uint8_t at_class) {
+PreemptReason Explainer::preemption_now(const Crowd& crowd, uint8_t at_class) {
     if (at_class >= kFreeClass) return PreemptReason::kForFree;
     const shm::PoolRow& pool = state.pools[crowd.pool];
     if ((pool.flags & shm::PoolFlag::kNoPreemption) != 0) return PreemptReason::kDisabled;
     if (crowd.units != 1) return PreemptReason::kUnits;
-    const uint32_t tenant = book->find_tenant(crowd.pool, crowd.account);
+    const uint32_t tenant = book()->find_tenant(crowd.pool, crowd.account);
     for (uint32_t q = at_class + 1U; tenant != kNoRow && q < kClassesAndFree; ++q) {
-        if (book->tenants[tenant].units[q] != 0) return PreemptReason::kBanned;
+        if (book()->tenants[tenant].units[q] != 0) return PreemptReason::kBanned;
     }
     bool found = false;
     Cost cheapest = {};
-    for (const uint32_t place : book->stalls_of_pool[crowd.pool]) {
-        const Stall& stall = book->stalls[place];
-        if (!book->labels.covers(stall.labels, crowd.base)) continue;
-        if (!labels_allow(crowd.account, crowd.pool, stall.labels, false)) continue;
+    for (const uint32_t place : book()->stalls_of_pool[crowd.pool]) {
+        const Stall& stall = book()->stalls[place];
+        if (!book()->labels.covers(stall.labels, crowd.base)) continue;
+        if (!crowds().labels_allow(crowd.account, crowd.pool, stall.labels, false)) continue;
         for (uint32_t q = at_class + 1U; q < kClassesAndFree; ++q) {
-            const uint32_t lease = book->stall_leases.first(stall.leases[q]);
+            const uint32_t lease = book()->stall_leases.first(stall.leases[q]);
             if (lease == kNoRow) continue;
-            const Cost cost = cost_of(lease);
+            const Cost cost = ledger().cost_of(lease);
             if (!found || cost < cheapest) cheapest = cost;
             found = true;
         }
@@ -204,7 +205,7 @@ PreemptReason Core::Parts::preemption_now(const Crowd& crowd, uint8_t at_class) 
     if (!found) return PreemptReason::kNoCandidate;
     Cost balance;
     for (uint32_t p = 0; p < shm::kClasses; ++p)
-        balance[p] = balance_at(crowd.account, p);
+        balance[p] = ledger().balance_at(crowd.account, p);
     return cheapest < balance ? PreemptReason::kNextTurn : PreemptReason::kBalance;
 }
 

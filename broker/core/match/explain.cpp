@@ -24,11 +24,11 @@ uint64_t left_until(uint64_t then_ns, uint64_t now_ns) {
 
 // What would keep it from a slot if it were the first: what it could use, then what of that is
 // free.
-WaitReason Core::Parts::obstacle_of(uint32_t row, Explanation* told) {
+WaitReason Explainer::obstacle_of(uint32_t row, Explanation* told) {
     const shm::ClaimRow& claim = state.claims[row];
     const shm::PoolRow& pool = state.pools[claim.pool];
     const Crowd* crowd =
-        by_account(claim.pool) ? &book->crowds[book->crowd_of_claim[row]] : nullptr;
+        matcher().by_account(claim.pool) ? &book()->crowds[book()->crowd_of_claim[row]] : nullptr;
     if (crowd != nullptr) explain_fitting(*crowd, told);
     if (told->at_class == kNoClass) return WaitReason::kLeftOut;
     if (pool.slots == 0) return WaitReason::kNoSlots;
@@ -47,14 +47,14 @@ WaitReason Core::Parts::obstacle_of(uint32_t row, Explanation* told) {
         if (usable != 0) return WaitReason::kUnits;
         return held || pool.reserved != 0 ? WaitReason::kHeld : WaitReason::kRecovering;
     }
-    if (!lease_row_left()) return WaitReason::kLeases;
-    if (!servable(claim.pool, claim.units)) return WaitReason::kUnconfirmed;
+    if (!free_rows().lease_row_left()) return WaitReason::kLeases;
+    if (!matcher().servable(claim.pool, claim.units)) return WaitReason::kUnconfirmed;
     if (crowd == nullptr) return WaitReason::kNextTurn;
-    choose_slots(*crowd, false);  // without what the last pass has kept for other claims
-    return book->chosen.size() < claim.units ? WaitReason::kHeldBack : WaitReason::kNextTurn;
+    crowds().choose_slots(*crowd, false);  // without what the last pass has kept for other claims
+    return book()->chosen.size() < claim.units ? WaitReason::kHeldBack : WaitReason::kNextTurn;
 }
 
-Explanation Core::Parts::explain(uint32_t row) {
+Explanation Explainer::explain(uint32_t row) {
     const shm::ClaimRow& claim = state.claims[row];
     Explanation told;
     if (claim.state == shm::ClaimState::kFree) return told;
@@ -62,18 +62,18 @@ Explanation Core::Parts::explain(uint32_t row) {
     const shm::PoolRow& pool = state.pools[claim.pool];
     told.waiting = pool.waiting;
     told.units = claim.units;
-    told.waited_ns = now_ns - std::min(now_ns, claim.enqueued_ns);
-    told.left_ns = left_until(claim.deadline_ns, now_ns);
-    const bool listed = by_account(claim.pool);
+    told.waited_ns = turn().now_ns - std::min(turn().now_ns, claim.enqueued_ns);
+    told.left_ns = left_until(claim.deadline_ns, turn().now_ns);
+    const bool listed = matcher().by_account(claim.pool);
     if (claim.state == shm::ClaimState::kPromised) {
         explain_promise(row, &told);
         return told;
     }
     if (listed) explain_class(row, &told);
     if (claim.state == shm::ClaimState::kReserved) {
-        told.holder = pool_leases.head(claim.pool);
+        told.holder = leases().pool_leases.head(claim.pool);
         told.confirmed = claim.confirmed;
-        told.left_ns = std::min(told.left_ns, left_until(claim.reserved_until_ns, now_ns));
+        told.left_ns = std::min(told.left_ns, left_until(claim.reserved_until_ns, turn().now_ns));
         told.reason = told.obstacle = WaitReason::kConfirming;
         return told;
     }
@@ -83,10 +83,10 @@ Explanation Core::Parts::explain(uint32_t row) {
         explain_preemption(row, &told);
         if (told.at_class == kNoClass) told.at_class = kFreeClass;
     } else {
-        told.holder = pool_leases.head(claim.pool);
-        told.position = place_in_order(row);
-        told.obstacle =
-            told.position == 0 ? WaitReason::kOnHold : obstacle_of(next_claim(claim.pool), &told);
+        told.holder = leases().pool_leases.head(claim.pool);
+        told.position = matcher().place_in_order(row);
+        told.obstacle = told.position == 0 ? WaitReason::kOnHold
+                                           : obstacle_of(matcher().next_claim(claim.pool), &told);
     }
     // Behind other claims, unless its own obstacle is not what they wait for.
     const bool behind = told.position > 1 && (!listed || is_shared(told.obstacle));

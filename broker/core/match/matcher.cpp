@@ -10,114 +10,115 @@
 
 namespace dibs::core {
 
-void Core::Parts::pool_opens(uint32_t pool) {
-    if (by_account(pool)) open_book();
+void Matcher::pool_opens(uint32_t pool) {
+    if (by_account(pool)) ledger().open_book();
     if (by_priority(pool)) open_priorities();
 }
 
 // 1 = the next one; 0 = held.
-uint32_t Core::Parts::place_in_order(uint32_t row) const {
+uint32_t Matcher::place_in_order(uint32_t row) const {
     const shm::ClaimRow& claim = state.claims[row];
     if (!by_priority(claim.pool)) return backlog.ahead(claim.pool, row) + 1;
     return claim.priority < 1 ? 0 : ahead_by_priority(row) + 1;
 }
 
 // Chosen slots count as held until then.
-void Core::Parts::claim_leaves_slots(uint32_t row, uint32_t first_slot) {
-    if (by_account(state.claims[row].pool)) occupy(row, first_slot, -1);
+void Matcher::claim_leaves_slots(uint32_t row, uint32_t first_slot) {
+    if (by_account(state.claims[row].pool)) crowds().occupy(row, first_slot, -1);
 }
 
 // Its row is about to be freed. One that confirms has left its slots before.
-void Core::Parts::claim_ends(uint32_t row) {
+void Matcher::claim_ends(uint32_t row) {
     const shm::ClaimRow& claim = state.claims[row];
     const bool promised = claim.state == shm::ClaimState::kPromised;
     if (promised || claim.state == shm::ClaimState::kWaiting) claim_stops_waiting(row);
     if (!by_account(claim.pool)) return;
     if (promised) {
         const uint32_t slot = claim.first_slot;
-        const bool is_ready = is_held_over(slot);
-        break_promise(slot);
-        if (is_ready) make_idle(slot);
+        const bool is_ready = preemption().is_held_over(slot);
+        preemption().break_promise(slot);
+        if (is_ready) slots().make_idle(slot);
     }
-    forget_claim(row);
+    crowds().forget_claim(row);
 }
 
-uint32_t Core::Parts::run_ends(uint32_t lease) {
-    end_run(lease);
+uint32_t Matcher::run_ends(uint32_t lease) {
+    ledger().end_run(lease);
     touch(state.leases[lease].pool);  // its slots may stay where they are: recovering
     assignments_end(lease);
-    return book->claim_of_lease[lease];
+    return book()->claim_of_lease[lease];
 }
 
 // A lease whose holder is being killed loses a slot: what it pays is counted in whole leases.
-void Core::Parts::lease_shrinks(uint32_t lease) {
-    if (by_account(state.leases[lease].pool)) end_strictly(lease);
+void Matcher::lease_shrinks(uint32_t lease) {
+    if (by_account(state.leases[lease].pool)) reports().end_strictly(lease);
 }
 
-uint32_t Core::Parts::claim_behind(uint32_t lease) const {
-    return by_account(state.leases[lease].pool) ? book->claim_of_lease[lease] : kNoRow;
+uint32_t Matcher::claim_behind(uint32_t lease) const {
+    return by_account(state.leases[lease].pool) ? book()->claim_of_lease[lease] : kNoRow;
 }
 
-void Core::Parts::assignments_end(uint32_t row) {
+void Matcher::assignments_end(uint32_t row) {
     const shm::LeaseRow& lease = state.leases[row];
     if (!takes_reports(lease.pool)) return;
     for (uint32_t slot = lease.first_slot; slot != kNoRow; slot = state.slots[slot].holder_next)
-        assignment_ends(slot);
+        reports().assignment_ends(slot);
 }
 
 // kOk: take_labels() gives them to the slot.
-Reason Core::Parts::slot_labels_come(const Announce& command) {
+Reason Matcher::slot_labels_come(const Announce& command) {
     if (!by_account(command.pool)) return Reason::kOk;
-    const Reason reason = intern_announced(command.labels);
+    const Reason reason = crowds().intern_announced(command.labels);
     if (reason != Reason::kOk) return reason;
     // New labels have taken their part of the arena by now.
-    return arena.has_room(command.attributes.size()) ? Reason::kOk : Reason::kArenaFull;
+    return arena().has_room(command.attributes.size()) ? Reason::kOk : Reason::kArenaFull;
 }
 
-void Core::Parts::take_labels(uint32_t slot) {
-    if (by_account(state.slots[slot].pool)) relabel(slot, book->announced_set);
+void Matcher::take_labels(uint32_t slot) {
+    if (by_account(state.slots[slot].pool)) crowds().relabel(slot, book()->announced_set);
 }
 
 // The slot has the labels that the claim must have.
-bool Core::Parts::could_use(uint32_t claim, uint32_t slot) const {
+bool Matcher::could_use(uint32_t claim, uint32_t slot) const {
     return !by_account(state.slots[slot].pool) ||
-           book->labels.covers(state.slots[slot].label_set, state.claims[claim].label_set);
+           book()->labels.covers(state.slots[slot].label_set, state.claims[claim].label_set);
 }
 
 // Accounts and reported workers are brought up to date before a turn's commands. Pools ordered by
 // account with waiting claims or runs are looked at, unless that cannot lead to anything.
-void Core::Parts::open_account_turn() {
-    if (!passes_again) book->begin_turn();
+void Matcher::open_account_turn() {
+    if (!turn().passes_again) book()->begin_turn();
     // A balance above its cap falls in steps, one for each turn: its crossing cannot be computed in
     // advance.
-    if (now_ns >= book->crossing_ns || !book->above.empty()) book->crossing_known = false;
-    step_accounts();
-    book->looks = book->has_changed || !book->crossing_known;
-    book->has_changed = false;
-    if (book->looks) wake_account_pools();
-    forget_workers();
+    if (turn().now_ns >= book()->crossing_ns || !book()->above.empty())
+        book()->crossing_known = false;
+    ledger().step_accounts();
+    book()->looks = book()->has_changed || !book()->crossing_known;
+    book()->has_changed = false;
+    if (book()->looks) wake_account_pools();
+    reports().forget_workers();
 }
 
 // After the pass: one that has changed nothing need not be repeated before the next crossing.
-void Core::Parts::end_account_turn() {
-    book->is_passing = false;
-    if (book->lacks_room && arena.will_have_room(sizeof(Cost))) {
-        book->lacks_room = false;
+void Matcher::end_account_turn() {
+    book()->is_passing = false;
+    if (book()->lacks_room && arena().will_have_room(sizeof(Cost))) {
+        book()->lacks_room = false;
         account_news();
         wake_account_pools();  // account_news() wakes no pool if there was news before
     }
-    if (std::exchange(book->has_refunded, false)) {
+    if (std::exchange(book()->has_refunded, false)) {
         for (uint32_t pool = 0; pool < state.counters->pools; ++pool) {
-            if (by_account(pool) && state.pools[pool].waiting != 0) dirty.add(pool);
+            if (by_account(pool) && state.pools[pool].waiting != 0) turn().dirty.add(pool);
         }
     }
-    if (book->is_deferred) {  // to the next turn, not to another pass of this one
-        book->has_changed = true;
-        book->crossing_known = false;
+    if (book()->is_deferred) {  // to the next turn, not to another pass of this one
+        book()->has_changed = true;
+        book()->crossing_known = false;
     }
-    if (book->has_changed) return;
-    if (book->looks) (void)next_crossing();
-    book->looked_ns = now_ns;
+    if (book()->has_changed) return;
+    if (book()->looks) (void)crowds().next_crossing();
+    book()->looked_ns = turn().now_ns;
 }
 
 }  // namespace dibs::core

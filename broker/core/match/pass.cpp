@@ -13,32 +13,33 @@ namespace dibs::core {
 
 namespace ClaimFlag = shm::ClaimFlag;
 
-bool Core::Parts::pass() {
-    if (book) book->is_passing = book->has_passed = true;
-    for (uint32_t pool = dirty.first(0); pool != kNoRow; pool = dirty.first(pool + 1)) {
+bool Matcher::pass() {
+    if (book()) book()->is_passing = book()->has_passed = true;
+    for (uint32_t pool = turn().dirty.first(0); pool != kNoRow;
+         pool = turn().dirty.first(pool + 1)) {
         looked_again = false;
         if (!pass_over(pool)) return false;
-        if (!looked_again) dirty.remove(pool);
+        if (!looked_again) turn().dirty.remove(pool);
     }
-    if (book) end_account_turn();
+    if (book()) end_account_turn();
     return true;
 }
 
-bool Core::Parts::servable(uint32_t row, uint32_t units) const {
+bool Matcher::servable(uint32_t row, uint32_t units) const {
     const shm::PoolRow& pool = state.pools[row];
-    if (pool.idle < units || !lease_row_left()) return false;
+    if (pool.idle < units || !free_rows().lease_row_left()) return false;
     return pool.kind == shm::PoolKind::kCounted || may_ask(pool, units);
 }
 
-bool Core::Parts::pass_over(uint32_t pool) {
-    if (by_account(pool)) return pass_by_account(pool);
+bool Matcher::pass_over(uint32_t pool) {
+    if (by_account(pool)) return crowds().pass_by_account(pool);
     // Fresh claims are older than what waits: they are fresh because nothing waited.
-    if (fresh_of_pool[pool].count != 0) serve_fresh(pool);
+    if (turn().fresh_of_pool[pool].count != 0) early_grants().serve_fresh(pool);
     for (uint32_t claim = next_claim(pool); claim != kNoRow; claim = next_claim(pool)) {
-        if (full()) return false;
+        if (turn().full()) return false;
         const uint32_t units = state.claims[claim].units;
         const bool waits = (state.claims[claim].flags & kImpatient) == 0;
-        if (!servable(pool, units) && !collect(pool, units, !waits)) return false;
+        if (!servable(pool, units) && !leases().collect(pool, units, !waits)) return false;
         if (servable(pool, units)) {
             serve(claim);
         } else if (!waits) {
@@ -51,42 +52,44 @@ bool Core::Parts::pass_over(uint32_t pool) {
 }
 
 // Those of the pool that have not been served.
-bool Core::Parts::end_impatient_of(uint32_t pool) {
+bool Matcher::end_impatient_of(uint32_t pool) {
     if (impatient.empty()) return true;
     const auto number = [&](uint32_t claim) { return state.claims[claim].arrival; };
     // In order of number, and once each: a claim that came back stands in the list twice.
-    scratch.clear();
+    turn().scratch.clear();
     for (const uint32_t claim : impatient) {
         const shm::ClaimRow& row = state.claims[claim];
         if (row.state != shm::ClaimState::kWaiting || row.pool != pool) continue;
         if ((row.flags & kImpatient) == 0) continue;
-        scratch.push_back(claim);
+        turn().scratch.push_back(claim);
     }
-    std::sort(scratch.begin(), scratch.end(), [&](uint32_t left, uint32_t right) {
+    std::sort(turn().scratch.begin(), turn().scratch.end(), [&](uint32_t left, uint32_t right) {
         return number(left) < number(right);
     });
-    scratch.erase(std::unique(scratch.begin(), scratch.end()), scratch.end());
-    for (const uint32_t claim : scratch) {
-        if (full()) return false;
+    turn().scratch.erase(std::unique(turn().scratch.begin(), turn().scratch.end()),
+                         turn().scratch.end());
+    for (const uint32_t claim : turn().scratch) {
+        if (turn().full()) return false;
         end_impatient(claim);
     }
     return true;
 }
 
-void Core::Parts::end_impatient(uint32_t claim) {
+void Matcher::end_impatient(uint32_t claim) {
     const shm::ClaimRow& row = state.claims[claim];
     const Reason reason = (row.flags & ClaimFlag::kCold) != 0 ? Reason::kCold : Reason::kBusy;
-    end_claim(claim, Outcome::kRejected, reason, state.pools[row.pool].retry_after_ns, true);
+    claims().end_claim(
+        claim, Outcome::kRejected, reason, state.pools[row.pool].retry_after_ns, true);
 }
 
 // The chain is the head of the ready queue, so it is unlinked as a whole.
-uint32_t Core::Parts::take_idle(uint32_t pool_row, uint32_t units, SlotState to) {
+uint32_t Matcher::take_idle(uint32_t pool_row, uint32_t units, SlotState to) {
     const bool leased = to == SlotState::kLeased;
-    shm::PoolRow& pool = edit.row(state.pools[pool_row], leased ? kPoolHot : kPoolStates);
+    shm::PoolRow& pool = edit().row(state.pools[pool_row], leased ? kPoolHot : kPoolStates);
     const uint32_t first = pool.ready_head;
     uint32_t slot = first;
     for (uint32_t unit = 1; unit <= units; ++unit) {
-        shm::SlotRow& taken = edit.row(state.slots[slot], 1);
+        shm::SlotRow& taken = edit().row(state.slots[slot], 1);
         slot = taken.ready_next;
         put(taken.state, to);
         put(taken.round, taken.round + 1);
@@ -102,11 +105,11 @@ uint32_t Core::Parts::take_idle(uint32_t pool_row, uint32_t units, SlotState to)
     put(pool.idle, pool.idle - units);
     uint32_t& count = leased ? pool.leased : pool.reserved;
     put(count, count + units);
-    touched.add(pool_row);
+    turn().touched.add(pool_row);
     return first;
 }
 
-void Core::Parts::serve(uint32_t row) {
+void Matcher::serve(uint32_t row) {
     const shm::ClaimRow& claim = state.claims[row];
     const bool counted = state.pools[claim.pool].kind == shm::PoolKind::kCounted;
     const SlotState to = counted ? SlotState::kLeased : SlotState::kReserved;
@@ -114,20 +117,21 @@ void Core::Parts::serve(uint32_t row) {
     give(row, take_idle(claim.pool, claim.units, to), to);
 }
 
-void Core::Parts::reserve(uint32_t row) {
-    shm::ClaimRow& claim = edit.row(state.claims[row], 1U << 1U);
-    shm::PoolRow& pool = edit.row(state.pools[claim.pool], kPoolStates);
+void Matcher::reserve(uint32_t row) {
+    shm::ClaimRow& claim = edit().row(state.claims[row], 1U << 1U);
+    shm::PoolRow& pool = edit().row(state.pools[claim.pool], kPoolStates);
     put(claim.state, shm::ClaimState::kReserved);
     put(claim.confirmed, 0);
     put(claim.reserved_until_ns,
-        pool.reservation_ttl_ns < kNever - now_ns ? now_ns + pool.reservation_ttl_ns : kNever);
+        pool.reservation_ttl_ns < kNever - turn().now_ns ? turn().now_ns + pool.reservation_ttl_ns
+                                                         : kNever);
     put(pool.confirming, pool.confirming + 1);
-    ++confirming_total;
+    ++free_rows().confirming_total;
     put(pool.unconfirmed, pool.unconfirmed + claim.units);
-    timers.set(TimerKind::kReservation, row, claim.reserved_until_ns, claim.arrival);
-    if (by_account(claim.pool)) occupy(row, claim.first_slot, 1);
+    turn().timers.set(TimerKind::kReservation, row, claim.reserved_until_ns, claim.arrival);
+    if (by_account(claim.pool)) crowds().occupy(row, claim.first_slot, 1);
     for (uint32_t slot = claim.first_slot; slot != kNoRow;) {
-        shm::SlotRow& taken = edit.row(state.slots[slot], 1);
+        shm::SlotRow& taken = edit().row(state.slots[slot], 1);
         put(taken.holder, row);
         if (taken.session == kNoRow) {  // reported: no session to ask
             put(taken.flags, taken.flags | shm::SlotFlag::kConfirmed);
@@ -136,7 +140,7 @@ void Core::Parts::reserve(uint32_t row) {
             slot = taken.holder_next;
             continue;
         }
-        Decision& assign = decide_that(DecisionKind::kAssign);
+        Decision& assign = turn().decide_that(DecisionKind::kAssign);
         assign.session = taken.session;
         assign.pool = claim.pool;
         assign.units = claim.units;
@@ -147,7 +151,7 @@ void Core::Parts::reserve(uint32_t row) {
         assign.slot_number = taken.number;
         assign.room = taken.room;
         assign.value = row;  // the claim's row: its payload is still there
-        assign.provision = by_account(claim.pool) && lacks_preferred(row, slot);
+        assign.provision = by_account(claim.pool) && crowds().lacks_preferred(row, slot);
         slot = taken.holder_next;
     }
 }

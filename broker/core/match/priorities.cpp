@@ -22,48 +22,56 @@ bool is_held(const shm::ClaimRow& claim) {
 
 }  // namespace
 
-void Core::Parts::open_priorities() {
+void Matcher::open_priorities() {
     if (!priorities) priorities = std::make_unique<Priorities>(state);
 }
 
 // An accepted claim has its row.
-void Core::Parts::list_number(uint32_t row) {
+void Matcher::list_number(uint32_t row) {
     priorities->claim_by_number.insert(number_hash(state.claims[row].arrival), row);
 }
 
-void Core::Parts::forget_number(uint32_t row) {
+// Its row was there when this core began.
+void Matcher::claim_is_found(uint32_t row) {
+    const shm::ClaimRow& claim = state.claims[row];
+    if (!by_priority(claim.pool)) return;
+    list_number(row);
+    if (claim.state == shm::ClaimState::kWaiting) wait_by_priority(row);
+}
+
+void Matcher::forget_number(uint32_t row) {
     priorities->claim_by_number.remove(number_hash(state.claims[row].arrival), row);
 }
 
 // A claim that waits or confirms: its row, or kNoRow.
-uint32_t Core::Parts::find_ranked(uint64_t number) const {
+uint32_t Matcher::find_ranked(uint64_t number) const {
     if (!priorities) return kNoRow;
     return priorities->claim_by_number.find(
         number_hash(number), [&](uint32_t row) { return state.claims[row].arrival == number; });
 }
 
-void Core::Parts::wait_by_priority(uint32_t row) {
+void Matcher::wait_by_priority(uint32_t row) {
     const shm::ClaimRow& claim = state.claims[row];
     if (!is_held(claim)) priorities->ranked.insert(claim.pool, row, priorities->order());
 }
 
-void Core::Parts::leave_priority(uint32_t row) {
+void Matcher::leave_priority(uint32_t row) {
     const shm::ClaimRow& claim = state.claims[row];
     if (!is_held(claim)) priorities->ranked.remove(claim.pool, row, priorities->order());
 }
 
-uint32_t Core::Parts::best_by_priority(uint32_t pool) const {
+uint32_t Matcher::best_by_priority(uint32_t pool) const {
     return priorities->ranked.first(pool);
 }
 
 // How many are served before it: if it is held, all that are not.
-uint32_t Core::Parts::ahead_by_priority(uint32_t row) const {
+uint32_t Matcher::ahead_by_priority(uint32_t row) const {
     return priorities->ranked.rank(state.claims[row].pool, row, priorities->order());
 }
 
 // A confirming claim keeps its slots whatever its new priority is, and waits by that one again.
-void Core::Parts::change_priority(uint32_t row, int32_t priority) {
-    shm::ClaimRow& claim = edit.row(state.claims[row], 1U << 1U);
+void Matcher::change_priority(uint32_t row, int32_t priority) {
+    shm::ClaimRow& claim = edit().row(state.claims[row], 1U << 1U);
     const bool waits = claim.state == shm::ClaimState::kWaiting;
     if (waits) leave_priority(row);
     put(claim.priority, priority);
@@ -73,7 +81,7 @@ void Core::Parts::change_priority(uint32_t row, int32_t priority) {
 }
 
 // The order holds what waits and is not held, each number finds its row.
-void Core::Parts::check_priorities(std::vector<std::string>* wrongs) const {
+void Matcher::check_priorities(std::vector<std::string>* wrongs) const {
     if (!priorities) return;
     std::vector<uint32_t> ranked(state.pools.size());
     size_t numbers = 0;

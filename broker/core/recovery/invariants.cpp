@@ -75,7 +75,7 @@ void DerivedInvariants::lease(uint32_t row) const {
     tagged({wrongs, "lease of claim", lease.arrival},
            parts.tags[lease.session],
            lease.tag,
-           row | Core::Parts::kTagLease);
+           row | kTagLease);
 }
 
 void Invariants::leases(uint32_t begin, uint32_t end) {
@@ -221,7 +221,7 @@ void Invariants::sessions() {
         it.expect_count("leases", counts[kLeasesOf], session.leases);
         it.expect_count("slots", counts[kSlotsOf], session.slots);
         const std::vector<uint32_t>& tags = parts_.tags[row];
-        const auto free = std::count(tags.begin(), tags.end(), Core::Parts::kTagFree);
+        const auto free = std::count(tags.begin(), tags.end(), kTagFree);
         it.expect_count("tags",
                         tags.size() - static_cast<size_t>(free),
                         uint64_t{counts[kClaimsOf]} + counts[kLeasesOf]);

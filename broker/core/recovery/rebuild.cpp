@@ -36,7 +36,7 @@ void Rebuild::sessions() {
     for (uint32_t row = 0; row < state_.sessions.size(); ++row) {
         const shm::SessionRow& session = state_.sessions[row];
         if (session.state == SessionState::kFree) continue;
-        parts_.tags[row].assign(session.tags_max, Core::Parts::kTagFree);
+        parts_.tags[row].assign(session.tags_max, kTagFree);
         if (session.state == SessionState::kDying) parts_.dying.push_back(row);
     }
 }
@@ -47,7 +47,7 @@ void Rebuild::claims() {
     sessions();
     for (uint32_t row = 0; row < state_.counters->pools; ++row) {
         parts_.backlog.reserve(row, std::min(state_.pools[row].backlog_max, state_.claims.size()));
-        if (parts_.by_priority(row)) parts_.open_priorities();
+        if (state_.pools[row].order == shm::PoolOrder::kPriority) parts_.pool_opens(row);
     }
     Ordered<uint64_t> by_arrival;
     uint32_t left = in_use(state_.claims.size(), state_.counters->claims_free);
@@ -75,13 +75,12 @@ void Rebuild::claim(uint32_t row) {
     }
     parts_.tags[claim.session][claim.tag] = row;
     parts_.add_key(claim.session, claim.key, row);
-    if (parts_.by_priority(claim.pool)) parts_.list_number(row);
+    parts_.claim_is_found(row);
     if (claim.deadline_ns != kNever) {
         parts_.timers.set(TimerKind::kDeadline, row, claim.deadline_ns + 1, claim.arrival);
     }
     if (claim.state == ClaimState::kWaiting || claim.state == ClaimState::kPromised) {
         parts_.backlog.push_back(claim.pool, row);
-        if (parts_.by_priority(claim.pool)) parts_.wait_by_priority(row);
         if ((claim.flags & kImpatient) != 0) parts_.impatient.push_back(row);
     } else {
         parts_.backlog.keep_seat(claim.pool, row);
@@ -107,8 +106,8 @@ void Rebuild::leases(uint32_t begin, uint32_t end) {
         } else {
             by_age_.push_back({lease.fence, row, lease.pool});
         }
-        parts_.tags[lease.session][lease.tag] = row | Core::Parts::kTagLease;
-        parts_.add_key(lease.session, lease.key, row | Core::Parts::kTagLease);
+        parts_.tags[lease.session][lease.tag] = row | kTagLease;
+        parts_.add_key(lease.session, lease.key, row | kTagLease);
         parts_.keep_room(lease);
         if (lease.state == LeaseState::kExpired) {
             expired_.places.emplace_back(Twice{lease.expires_ns, lease.arrival}, row);
@@ -177,7 +176,7 @@ void Rebuild::finish() {
     parts_.drain_work = true;
 }
 
-void Core::Parts::keep_room(const shm::LeaseRow& lease) {
+void Leases::keep_room(const shm::LeaseRow& lease) {
     if (lease.room == kNoRow) return;
     held_rooms.push_back({lease.session, lease.room, lease.room_lines, lease.pool, lease.tag});
 }

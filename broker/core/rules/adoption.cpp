@@ -11,9 +11,9 @@ namespace dibs::core {
 
 using shm::LeaseState;
 
-Reason Core::Parts::adoption_refusal(const Adopt& command) const {
+Reason Leases::adoption_refusal(const Adopt& command) const {
     if (command.refusal != Reason::kOk) return command.refusal;
-    const std::vector<uint32_t>& own = tags[command.session];
+    const std::vector<uint32_t>& own = sessions().tags[command.session];
     if (command.tag >= own.size() || own[command.tag] != kTagFree) return Reason::kLimit;
     const Reason reason = lease_refusal(command.lease, command.fence);
     if (reason == Reason::kNotFound) return reason;
@@ -27,11 +27,11 @@ Reason Core::Parts::adoption_refusal(const Adopt& command) const {
     return lease.state == LeaseState::kKilling ? Reason::kExpiredLease : Reason::kOk;
 }
 
-void Core::Parts::apply(const Adopt& command) {
+void Leases::apply(const Adopt& command) {
     const Reason reason = adoption_refusal(command);
-    if (reason != Reason::kOk) return result(command.session, command.user_data, reason);
+    if (reason != Reason::kOk) return turn().result(command.session, command.user_data, reason);
     const auto row = static_cast<uint32_t>(command.lease);
-    shm::LeaseRow& lease = edit.row(state.leases[row], 1U << 1U);
+    shm::LeaseRow& lease = edit().row(state.leases[row], 1U << 1U);
     const shm::LeaseRow before = lease;
     put(lease.session, command.session);
     put(lease.tag, command.tag);
@@ -39,39 +39,39 @@ void Core::Parts::apply(const Adopt& command) {
     put(lease.room, command.room);
     put(lease.room_lines, command.room_lines);
     // Its claim may have to wait again, and then it is the adopter's.
-    if (const uint32_t behind = claim_behind(row); behind != kNoRow) {
-        shm::ClaimRow& claim = edit.row(state.claims[behind], kClaimRunLines);
-        drop_arena(claim.session, claim.payload_size);
-        hold_arena(command.session, claim.payload_size);
+    if (const uint32_t behind = matcher().claim_behind(row); behind != kNoRow) {
+        shm::ClaimRow& claim = edit().row(state.claims[behind], kClaimRunLines);
+        free_rows().drop_arena(claim.session, claim.payload_size);
+        free_rows().hold_arena(command.session, claim.payload_size);
         put(claim.session, command.session);
         put(claim.tag, command.tag);
         put(claim.user_data, command.user_data);
         put(claim.room, command.room);
         put(claim.room_lines, command.room_lines);
     }
-    shm::SessionRow& giver = edit.row(state.sessions[before.session], 1);
+    shm::SessionRow& giver = edit().row(state.sessions[before.session], 1);
     assert(giver.leases != 0);
     put(giver.leases, giver.leases - 1);
-    shm::SessionRow& taker = edit.row(state.sessions[command.session], 1);
+    shm::SessionRow& taker = edit().row(state.sessions[command.session], 1);
     put(taker.leases, taker.leases + 1);
     keep_alive(row, 0);
-    assert(tags[before.session][before.tag] == (row | kTagLease));
-    tags[before.session][before.tag] = kTagFree;
-    tags[command.session][command.tag] = row | kTagLease;
+    assert(sessions().tags[before.session][before.tag] == (row | kTagLease));
+    sessions().tags[before.session][before.tag] = kTagFree;
+    sessions().tags[command.session][command.tag] = row | kTagLease;
 
     // Told by a completion and a cleared event word, as a grant is; and if the lease is being
     // taken, or comes to be in this turn, by the word for that.
-    grants += 2;
+    turn().grants += 2;
     Decision& adopted = tell_of_lease(DecisionKind::kAdopted, row);
     adopted.value = lease.interval_ns;
-    list_slots(&adopted, lease.first_slot);
+    turn().list_slots(&adopted, lease.first_slot);
     Decision& end = tell_of_lease(DecisionKind::kLeaseEnd, row);
     end.reason = Reason::kAdopted;
     end.session = before.session;
     end.tag = before.tag;
     end.user_data = before.user_data;
     end.room = before.room;
-    list_slots(&end, lease.first_slot);
+    turn().list_slots(&end, lease.first_slot);
 }
 
 }  // namespace dibs::core

@@ -21,19 +21,19 @@ bool lacks_label(const shm::PoolRow& pool, std::span<const std::string_view> lab
 
 }  // namespace
 
-uint64_t Core::Parts::name_hash(uint32_t pool, std::string_view name) const {
-    return hash_bytes(name.data(), name.size(), hash_seed ^ pool);
+uint64_t Workers::name_hash(uint32_t pool, std::string_view name) const {
+    return hash_bytes(name.data(), name.size(), hash_seed() ^ pool);
 }
 
-uint32_t Core::Parts::find_name(uint32_t pool, std::string_view name) const {
+uint32_t Workers::find_name(uint32_t pool, std::string_view name) const {
     if (name.empty()) return kNoRow;
-    return names.find(name_hash(pool, name), [&](uint32_t row) {
+    return slots().names.find(name_hash(pool, name), [&](uint32_t row) {
         const shm::SlotRow& slot = state.slots[row];
         return slot.pool == pool && std::string_view{slot.name, slot.name_size} == name;
     });
 }
 
-Reason Core::Parts::announce_refusal(const Announce& command, uint32_t existing) const {
+Reason Workers::announce_refusal(const Announce& command, uint32_t existing) const {
     const shm::PoolRow& pool = state.pools[command.pool];
     if (pool.kind == shm::PoolKind::kCounted) return Reason::kState;
     if (command.name.size() > shm::kNameMax) return Reason::kMalformed;
@@ -41,37 +41,39 @@ Reason Core::Parts::announce_refusal(const Announce& command, uint32_t existing)
         return Reason::kNameInUse;
     }
     if (command.attributes.size() > pool.attributes_max) return Reason::kPayload;
-    if (existing == kNoRow && slot_rows_left(kNoRow) == 0) return Reason::kTablesFull;
-    return arena.has_room(command.attributes.size()) ? Reason::kOk : Reason::kArenaFull;
+    if (existing == kNoRow && pools().slot_rows_left(kNoRow) == 0) return Reason::kTablesFull;
+    return arena().has_room(command.attributes.size()) ? Reason::kOk : Reason::kArenaFull;
 }
 
-void Core::Parts::apply(const Announce& command) {
-    const auto refuse = [&](Reason reason) { result(command.session, command.user_data, reason); };
+void Workers::apply(const Announce& command) {
+    const auto refuse = [&](Reason reason) {
+        turn().result(command.session, command.user_data, reason);
+    };
     if (command.refusal != Reason::kOk) return refuse(command.refusal);
-    if (!pool_lives(command.pool)) return refuse(Reason::kUnknownPool);
-    news_of(command.pool);
+    if (!pools().pool_lives(command.pool)) return refuse(Reason::kUnknownPool);
+    matcher().news_of(command.pool);
     const uint32_t existing = find_name(command.pool, command.name);
     Reason reason = announce_refusal(command, existing);
-    if (reason == Reason::kOk) reason = slot_labels_come(command);
+    if (reason == Reason::kOk) reason = matcher().slot_labels_come(command);
     if (reason != Reason::kOk) return refuse(reason);
     const bool again = existing != kNoRow;
-    const uint32_t row = again ? existing : make_slot(command.pool);
+    const uint32_t row = again ? existing : slots().make_slot(command.pool);
     if (!again) {
-        shm::SlotRow& slot = edit.row(state.slots[row], 1U << 1U | 1U << 3U);
+        shm::SlotRow& slot = edit().row(state.slots[row], 1U << 1U | 1U << 3U);
         put(slot.session, command.session);
         put(slot.room, command.room);
         command.name.copy(slot.name, sizeof(slot.name));
         stored();
         put(slot.name_size, command.name.size());
-        if (!command.name.empty()) names.insert(name_hash(command.pool, command.name), row);
-        session_slots.push_back(command.session, row);
-        shm::SessionRow& session = edit.row(state.sessions[command.session], 1);
+        if (!command.name.empty()) slots().names.insert(name_hash(command.pool, command.name), row);
+        sessions().session_slots.push_back(command.session, row);
+        shm::SessionRow& session = edit().row(state.sessions[command.session], 1);
         put(session.slots, session.slots + 1);
-        move_slot(row, SlotState::kRecovering);
+        slots().move_slot(row, SlotState::kRecovering);
     }
     fill_announced(row, command);
     const shm::SlotRow& slot = state.slots[row];
-    Decision& told = decide_that(DecisionKind::kAnnounced);
+    Decision& told = turn().decide_that(DecisionKind::kAnnounced);
     told.session = command.session;
     told.user_data = command.user_data;
     told.pool = command.pool;
@@ -85,25 +87,25 @@ void Core::Parts::apply(const Announce& command) {
     const SlotState state_now = state.slots[row].state;
     if (command.ready && !being_killed_for(state.slots[row]) &&
         (state_now == SlotState::kRecovering || state_now == SlotState::kUnknown)) {
-        make_idle(row);
+        slots().make_idle(row);
     }
 }
 
 // What an announcement brings and a repeated one replaces.
-void Core::Parts::fill_announced(uint32_t row, const Announce& command) {
-    shm::SlotRow& slot = edit.row(state.slots[row], 1U << 1U);
+void Workers::fill_announced(uint32_t row, const Announce& command) {
+    shm::SlotRow& slot = edit().row(state.slots[row], 1U << 1U);
     assert(slot.session == command.session && slot.pool == command.pool);
-    const uint32_t chain = arena.store(bytes_of(command.attributes));
-    drop_arena(slot.session, slot.attributes_size);
-    hold_arena(slot.session, command.attributes.size());
-    arena.free(slot.attributes, slot.attributes_size);
+    const uint32_t chain = arena().store(bytes_of(command.attributes));
+    free_rows().drop_arena(slot.session, slot.attributes_size);
+    free_rows().hold_arena(slot.session, command.attributes.size());
+    arena().free(slot.attributes, slot.attributes_size);
     put(slot.attributes, chain);
     put(slot.attributes_size, command.attributes.size());
     put(slot.worker_tag, command.worker_tag);
     uint32_t flags = slot.flags & ~uint32_t{SlotFlag::kProtected};
     if (command.is_protected || is_drained(slot)) flags |= SlotFlag::kProtected;
-    slot_changes(row, [&] {
-        take_labels(row);
+    matcher().slot_changes(row, [&] {
+        matcher().take_labels(row);
         put(slot.flags, flags);
         qualify(row, command.labels);
     });
@@ -111,20 +113,20 @@ void Core::Parts::fill_announced(uint32_t row, const Announce& command) {
 
 // A slot that is reserved for a claim has lost a label that this one must have: nothing is granted
 // to it. False: it fits, or is not reserved for any.
-bool Core::Parts::leave_unfit_claim(uint32_t row) {
+bool Workers::leave_unfit_claim(uint32_t row) {
     const shm::SlotRow& slot = state.slots[row];
     const bool reserved = slot.state == SlotState::kReserved && !is_kept(slot);
-    if (!reserved || could_use(slot.holder, row)) return false;
+    if (!reserved || matcher().could_use(slot.holder, row)) return false;
     const uint32_t claim = slot.holder;
-    const uint32_t first = unreserve(claim);
-    wait_again(claim);
-    give_back_chain(first, false, false, kNoRow);
+    const uint32_t first = claims().unreserve(claim);
+    claims().wait_again(claim);
+    slots().give_back_chain(first, false, false, kNoRow);
     return true;
 }
 
 // Whether it has its pool's required label.
-void Core::Parts::qualify(uint32_t row, std::span<const std::string_view> labels) {
-    shm::SlotRow& slot = edit.row(state.slots[row], 1);
+void Workers::qualify(uint32_t row, std::span<const std::string_view> labels) {
+    shm::SlotRow& slot = edit().row(state.slots[row], 1);
     uint32_t flags = slot.flags & ~uint32_t{SlotFlag::kUnqualified};
     if (lacks_label(state.pools[slot.pool], labels)) flags |= SlotFlag::kUnqualified;
     put(slot.flags, flags);

@@ -27,13 +27,13 @@ bool has_retry_after(Reason reason) {
 
 }  // namespace
 
-Reason Core::Parts::claim_refusal(const Claim& command, uint64_t* other) const {
+Reason Claims::claim_refusal(const Claim& command, uint64_t* other) const {
     if (command.refusal != Reason::kOk) return command.refusal;
-    const std::vector<uint32_t>& own = tags[command.session];
+    const std::vector<uint32_t>& own = sessions().tags[command.session];
     if (command.tag >= own.size() || own[command.tag] != kTagFree) return Reason::kLimit;
-    if (!pool_lives(command.pool)) return Reason::kUnknownPool;
+    if (!pools().pool_lives(command.pool)) return Reason::kUnknownPool;
     const shm::PoolRow& pool = state.pools[command.pool];
-    if (draining(command.pool)) return Reason::kDraining;
+    if (pools().draining(command.pool)) return Reason::kDraining;
     const bool counted = pool.kind == shm::PoolKind::kCounted;
     const uint32_t units_max =
         std::min(pool.units_max, counted ? pool.slots_wanted : pool.unconfirmed_max);
@@ -47,21 +47,22 @@ Reason Core::Parts::claim_refusal(const Claim& command, uint64_t* other) const {
             return Reason::kDuplicate;
         }
     }
-    const uint32_t pending = pool.waiting + pool.confirming + fresh_of_pool[command.pool].count;
+    const uint32_t pending =
+        pool.waiting + pool.confirming + turn().fresh_of_pool[command.pool].count;
     if (pending >= pool.backlog_max) return Reason::kBacklogFull;
-    if (!arena.has_room(command.payload.size())) return Reason::kArenaFull;
-    if (state.counters->claims_free <= fresh.size() || !lease_row_left()) {
+    if (!arena().has_room(command.payload.size())) return Reason::kArenaFull;
+    if (state.counters->claims_free <= turn().fresh.size() || !free_rows().lease_row_left()) {
         return Reason::kTablesFull;
     }
     return Reason::kOk;
 }
 
-void Core::Parts::reject_unaccepted(const Claim& command,
-                                    uint64_t number,
-                                    Reason reason,
-                                    uint64_t other) {
-    const bool known = pool_lives(command.pool);
-    Decision& end = decide_that(DecisionKind::kEnd);
+void Claims::reject_unaccepted(const Claim& command,
+                               uint64_t number,
+                               Reason reason,
+                               uint64_t other) {
+    const bool known = pools().pool_lives(command.pool);
+    Decision& end = turn().decide_that(DecisionKind::kEnd);
     end.outcome = Outcome::kRejected;
     end.reason = reason;
     end.session = command.session;
@@ -74,14 +75,14 @@ void Core::Parts::reject_unaccepted(const Claim& command,
     end.room = command.room;
     if (!known) return;
     if (has_retry_after(reason)) end.value = state.pools[command.pool].retry_after_ns;
-    shm::PoolRow& pool = edit.row(state.pools[command.pool], kPoolTotals);
+    shm::PoolRow& pool = edit().row(state.pools[command.pool], kPoolTotals);
     put(pool.turned_away_total, pool.turned_away_total + 1);
-    touched.add(command.pool);
+    turn().touched.add(command.pool);
 }
 
-void Core::Parts::apply(const Claim& command) {
-    if (pledged) return keep_pledge(command);
-    shm::CountersRow& counters = edit.counters(1);
+void Claims::apply(const Claim& command) {
+    if (turn().pledged) return early_grants().keep_pledge(command);
+    shm::CountersRow& counters = edit().counters(1);
     const uint64_t number = counters.arrival_next;
     put(counters.arrival_next, number + 1);
     uint64_t other = 0;
@@ -89,22 +90,22 @@ void Core::Parts::apply(const Claim& command) {
         return reject_unaccepted(command, number, reason, other);
     }
     TermRows terms;
-    if (const Reason reason = claim_comes(command, &terms); reason != Reason::kOk) {
+    if (const Reason reason = matcher().claim_comes(command, &terms); reason != Reason::kOk) {
         return reject_unaccepted(command, number, reason, 0);
     }
-    shm::PoolRow& pool = edit.row(state.pools[command.pool], kPoolStates);
+    shm::PoolRow& pool = edit().row(state.pools[command.pool], kPoolStates);
     put(pool.accepted_total, pool.accepted_total + 1);
-    if (may_stay_fresh(command)) return stay_fresh(command, number);
+    if (early_grants().may_stay_fresh(command)) return early_grants().stay_fresh(command, number);
     accept(command, number, terms);
 }
 
 // An accepted claim gets its row and waits for the pass.
-void Core::Parts::accept(const Claim& command, uint64_t number, const TermRows& terms) {
-    const uint32_t row = take_claim_row();
-    shm::ClaimRow& claim = edit.fresh_row(state.claims[row]);
+void Claims::accept(const Claim& command, uint64_t number, const TermRows& terms) {
+    const uint32_t row = free_rows().take_claim_row();
+    shm::ClaimRow& claim = edit().fresh_row(state.claims[row]);
     assert(claim.state == ClaimState::kFree);
     const shm::PoolRow& pool = state.pools[command.pool];
-    shm::SessionRow& session = edit.row(state.sessions[command.session], 1);
+    shm::SessionRow& session = edit().row(state.sessions[command.session], 1);
     put(claim.pool, command.pool);
     put(claim.session, command.session);
     put(claim.arrival, number);
@@ -120,113 +121,112 @@ void Core::Parts::accept(const Claim& command, uint64_t number, const TermRows& 
     std::memcpy(claim.key, command.key.data(), sizeof(claim.key));
     stored();
     put(claim.interval_ns, command.interval_ns);
-    hold_arena(command.session, command.payload.size());
-    put(claim.payload, arena.store(command.payload));
+    free_rows().hold_arena(command.session, command.payload.size());
+    put(claim.payload, arena().store(command.payload));
     put(claim.payload_size, command.payload.size());
     put(claim.account, kNoRow);
     put(claim.room, command.room);
     put(claim.room_lines, command.room_lines);
     put(claim.label_set, kNoRow);
     put(claim.preferred_set, kNoRow);
-    put(claim.enqueued_ns, command.brings_its_time() ? command.terms->enqueued_ns : now_ns);
-    const TimeNs deadline_ns = command.deadline_at(now_ns);
+    put(claim.enqueued_ns, command.brings_its_time() ? command.terms->enqueued_ns : turn().now_ns);
+    const TimeNs deadline_ns = command.deadline_at(turn().now_ns);
     if (deadline_ns != kNever) {
         put(claim.deadline_ns, deadline_ns);
-        timers.set(TimerKind::kDeadline, row, claim.deadline_ns + 1, number);
+        turn().timers.set(TimerKind::kDeadline, row, claim.deadline_ns + 1, number);
     }
     put(session.claims, session.claims + 1);
-    tags[command.session][command.tag] = row;
+    sessions().tags[command.session][command.tag] = row;
     add_key(command.session, claim.key, row);
-    claim_accepted(row, command, terms);
-    backlog.forget_seat(command.pool, row);
+    matcher().claim_accepted(row, command, terms);
+    matcher().backlog.forget_seat(command.pool, row);
     wait_in_backlog(row);
 }
 
 // Before which claim of its pool's backlog its number puts one that is older than the last of them.
 // Claims that come back are old, so the walk from the head is short; and where several do, in their
 // order, each stands right behind the one before it.
-uint32_t Core::Parts::place_in_backlog(const shm::ClaimRow& claim) const {
+uint32_t Claims::place_in_backlog(const shm::ClaimRow& claim) const {
     const auto before = [&](uint32_t at) {
         return at != kNoRow && state.claims[at].arrival < claim.arrival;
     };
-    uint32_t at = backlog.head(claim.pool);
-    const shm::ClaimRow& last = state.claims[last_seated];
+    uint32_t at = matcher().backlog.head(claim.pool);
+    const shm::ClaimRow& last = state.claims[matcher().last_seated];
     const bool still_waits = last.state == ClaimState::kWaiting && last.pool == claim.pool;
-    if (still_waits && before(last_seated)) at = last_seated;
+    if (still_waits && before(matcher().last_seated)) at = matcher().last_seated;
     while (before(at))
-        at = backlog.next(at);
+        at = matcher().backlog.next(at);
     return at;
 }
 
 // Into the backlog where its number puts it: a new claim at the tail.
-void Core::Parts::wait_in_backlog(uint32_t row) {
-    shm::ClaimRow& claim = edit.row(state.claims[row], 1);
+void Claims::wait_in_backlog(uint32_t row) {
+    shm::ClaimRow& claim = edit().row(state.claims[row], 1);
     assert(claim.state != ClaimState::kWaiting && claim.first_slot == kNoRow);
-    shm::PoolRow& pool = edit.row(state.pools[claim.pool], kPoolHot);
+    shm::PoolRow& pool = edit().row(state.pools[claim.pool], kPoolHot);
     put(claim.state, ClaimState::kWaiting);
     put(pool.waiting, pool.waiting + 1);
-    const uint32_t tail = backlog.tail(claim.pool);
+    const uint32_t tail = matcher().backlog.tail(claim.pool);
     const bool is_older = tail != kNoRow && state.claims[tail].arrival > claim.arrival;
-    backlog.insert_before(claim.pool, row, is_older ? place_in_backlog(claim) : kNoRow);
-    last_seated = row;
-    if ((claim.flags & kImpatient) != 0) impatient.push_back(row);
-    touch(claim.pool);
-    claim_waits(row);
+    matcher().backlog.insert_before(claim.pool, row, is_older ? place_in_backlog(claim) : kNoRow);
+    matcher().last_seated = row;
+    if ((claim.flags & kImpatient) != 0) matcher().impatient.push_back(row);
+    matcher().touch(claim.pool);
+    matcher().claim_waits(row);
 }
 
-uint32_t Core::Parts::unreserve(uint32_t row) {
-    shm::ClaimRow& claim = edit.row(state.claims[row], 1);
-    shm::PoolRow& pool = edit.row(state.pools[claim.pool], kPoolHot);
+uint32_t Claims::unreserve(uint32_t row) {
+    shm::ClaimRow& claim = edit().row(state.claims[row], 1);
+    shm::PoolRow& pool = edit().row(state.pools[claim.pool], kPoolHot);
     const uint32_t first = claim.first_slot;
     assert(claim.confirmed <= claim.units);
-    assert(first != kNoRow && confirming_total != 0 && pool.confirming != 0);
+    assert(first != kNoRow && free_rows().confirming_total != 0 && pool.confirming != 0);
     put(pool.confirming, pool.confirming - 1);
     put(pool.unconfirmed, pool.unconfirmed - (uint32_t{claim.units} - claim.confirmed));
     put(claim.first_slot, kNoRow);
     put(claim.confirmed, 0);
-    timers.remove(TimerKind::kReservation, row);
-    lease_row_comes();
-    --confirming_total;
-    claim_leaves_slots(row, first);
-    touch(claim.pool);
+    turn().timers.remove(TimerKind::kReservation, row);
+    free_rows().lease_row_comes();
+    --free_rows().confirming_total;
+    matcher().claim_leaves_slots(row, first);
+    matcher().touch(claim.pool);
     return first;
 }
 
 // After unreserve(): its seat in the backlog was never given up.
-void Core::Parts::wait_again(uint32_t row) {
-    shm::ClaimRow& claim = edit.row(state.claims[row], 1);
+void Claims::wait_again(uint32_t row) {
+    shm::ClaimRow& claim = edit().row(state.claims[row], 1);
     assert(claim.state == ClaimState::kReserved && claim.first_slot == kNoRow);
     put(claim.attempts, claim.attempts < 255 ? claim.attempts + 1 : 255);
-    if (const Reason reason = waits_for_nothing(row); reason != Reason::kOk) {
+    if (const Reason reason = pools().waits_for_nothing(row); reason != Reason::kOk) {
         return end_claim(row, Outcome::kRejected, reason, 0, true);
     }
     wait_in_backlog(row);
 }
 
-void Core::Parts::name_holder(Decision* decision, uint32_t pool) const {
-    const uint32_t oldest = pool_leases.head(pool);
+void Claims::name_holder(Decision* decision, uint32_t pool) const {
+    const uint32_t oldest = leases().pool_leases.head(pool);
     if (oldest == kNoRow) return;
     const shm::LeaseRow& lease = state.leases[oldest];
     const shm::SessionRow& holder = state.sessions[lease.session];
     decision->holder_uid = holder.uid;
     decision->holder_pid = holder.pid;
     decision->holder_claim = lease.arrival;
-    decision->holder_age_ns = now_ns - lease.granted_ns;
+    decision->holder_age_ns = turn().now_ns - lease.granted_ns;
 }
 
 // Ends a claim that waits, or that unreserve() has taken off its slots.
-void Core::Parts::end_claim(
-    uint32_t row, Outcome outcome, Reason reason, uint64_t value, bool tell) {
+void Claims::end_claim(uint32_t row, Outcome outcome, Reason reason, uint64_t value, bool tell) {
     const shm::ClaimRow& claim = state.claims[row];
     assert(claim.state != ClaimState::kFree);
     assert(outcome != Outcome::kNone && outcome != Outcome::kGranted);
-    claim_ends(row);
-    shm::PoolRow& pool = edit.row(state.pools[claim.pool], kPoolTotals);
+    matcher().claim_ends(row);
+    shm::PoolRow& pool = edit().row(state.pools[claim.pool], kPoolTotals);
     uint64_t& total = outcome == Outcome::kExpired     ? pool.expired_total
                       : outcome == Outcome::kCancelled ? pool.cancelled_total
                                                        : pool.rejected_total;
     put(total, total + 1);
-    Decision& end = decide_that(DecisionKind::kEnd);
+    Decision& end = turn().decide_that(DecisionKind::kEnd);
     end.outcome = outcome;
     end.reason = reason;
     end.session = tell ? claim.session : kNoRow;
@@ -240,70 +240,70 @@ void Core::Parts::end_claim(
     if (outcome == Outcome::kExpired || reason == Reason::kBusy || reason == Reason::kCold) {
         name_holder(&end, claim.pool);
     }
-    timers.remove(TimerKind::kDeadline, row);
-    assert(tags[claim.session][claim.tag] == row);
-    tags[claim.session][claim.tag] = kTagFree;
+    turn().timers.remove(TimerKind::kDeadline, row);
+    assert(sessions().tags[claim.session][claim.tag] == row);
+    sessions().tags[claim.session][claim.tag] = kTagFree;
     remove_key(claim.session, claim.key, row);
-    shm::SessionRow& session = edit.row(state.sessions[claim.session], 1);
+    shm::SessionRow& session = edit().row(state.sessions[claim.session], 1);
     assert(session.claims != 0);
     put(session.claims, session.claims - 1);
-    touch(claim.pool);
+    matcher().touch(claim.pool);
     drop_claim(row);
 }
 
 // Its row and its payload.
-void Core::Parts::drop_claim(uint32_t row) {
+void Claims::drop_claim(uint32_t row) {
     const shm::ClaimRow& claim = state.claims[row];
     assert(claim.state != ClaimState::kFree);
-    drop_arena(claim.session, claim.payload_size);
-    arena.free(claim.payload, claim.payload_size);
-    claim_goes(row);
-    free_claim_row(row);
+    free_rows().drop_arena(claim.session, claim.payload_size);
+    arena().free(claim.payload, claim.payload_size);
+    matcher().claim_goes(row);
+    free_rows().free_claim_row(row);
 }
 
-void Core::Parts::apply(const Cancel& command) {
-    settle_fresh();
-    const std::vector<uint32_t>& own = tags[command.session];
+void Claims::apply(const Cancel& command) {
+    early_grants().settle_fresh();
+    const std::vector<uint32_t>& own = sessions().tags[command.session];
     const uint32_t holder = command.tag < own.size() ? own[command.tag] : kTagFree;
     if (holder == kTagFree) {
-        return result(command.session, command.user_data, Reason::kNotFound);
+        return turn().result(command.session, command.user_data, Reason::kNotFound);
     }
     if ((holder & kTagLease) != 0) {
-        result_of_end(command.session, command.user_data, holder & ~kTagLease);
-        return end_lease(holder & ~kTagLease, Reason::kOk, Tell::kNobody, false, kNoRow);
+        leases().result_of_end(command.session, command.user_data, holder & ~kTagLease);
+        return leases().end_lease(holder & ~kTagLease, Reason::kOk, Tell::kNobody, false, kNoRow);
     }
-    result(command.session, command.user_data, Reason::kOk);
+    turn().result(command.session, command.user_data, Reason::kOk);
     const bool confirming = state.claims[holder].state == ClaimState::kReserved;
     const uint32_t first = confirming ? unreserve(holder) : kNoRow;
     end_claim(holder, Outcome::kCancelled, Reason::kOk, 0, true);
-    give_back_chain(first, false, false, kNoRow);
+    slots().give_back_chain(first, false, false, kNoRow);
 }
 
-void Core::Parts::claim_deadline(uint32_t row) {
-    assert(now_ns > state.claims[row].deadline_ns);
+void Claims::claim_deadline(uint32_t row) {
+    assert(turn().now_ns > state.claims[row].deadline_ns);
     const bool confirming = state.claims[row].state == ClaimState::kReserved;
     const uint32_t first = confirming ? unreserve(row) : kNoRow;
     end_claim(row, Outcome::kExpired, Reason::kOk, 0, true);
-    give_back_chain(first, false, false, kNoRow);
+    slots().give_back_chain(first, false, false, kNoRow);
 }
 
 // The workers that have not answered in time are unknown until they speak; the claim waits again.
-void Core::Parts::reservation_over(uint32_t row) {
+void Claims::reservation_over(uint32_t row) {
     assert(state.claims[row].state == ClaimState::kReserved);
     uint32_t slot = unreserve(row);
     wait_again(row);
     while (slot != kNoRow) {
         const uint32_t next = state.slots[slot].holder_next;
         if ((state.slots[slot].flags & shm::SlotFlag::kConfirmed) != 0) {
-            give_back(slot, true, false);
+            slots().give_back(slot, true, false);
         } else {
-            shm::SlotRow& silent = edit.row(state.slots[slot], 1);
+            shm::SlotRow& silent = edit().row(state.slots[slot], 1);
             put(silent.holder, kNoRow);
             put(silent.flags, silent.flags | shm::SlotFlag::kTakenBack);
             if ((silent.flags & shm::SlotFlag::kDraining) != 0) {
-                remove_slot(slot);
+                slots().remove_slot(slot);
             } else {
-                move_slot(slot, SlotState::kUnknown);
+                slots().move_slot(slot, SlotState::kUnknown);
             }
         }
         slot = next;

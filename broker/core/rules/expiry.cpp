@@ -28,11 +28,11 @@ constexpr auto kStops =
 
 }  // namespace
 
-void Core::Parts::lease_expired(uint32_t row) {
+void Leases::lease_expired(uint32_t row) {
     const shm::LeaseRow& lease = state.leases[row];
     assert(lease.state == LeaseState::kLive || lease.state == LeaseState::kGrace ||
            lease.state == LeaseState::kRevoking);
-    if (lease.state == LeaseState::kRevoking) return end_revoked(row);
+    if (lease.state == LeaseState::kRevoking) return preemption().end_revoked(row);
     switch (lease.mode) {
         case ExpiryMode::kStrict:
             return kill_holder(row);
@@ -47,54 +47,54 @@ void Core::Parts::lease_expired(uint32_t row) {
     begin_grace(row);
 }
 
-void Core::Parts::begin_grace(uint32_t row) {
-    shm::LeaseRow& lease = edit.row(state.leases[row], 1U << 1U);
-    assert(lease.state == LeaseState::kLive && now_ns > lease.expires_ns);
+void Leases::begin_grace(uint32_t row) {
+    shm::LeaseRow& lease = edit().row(state.leases[row], 1U << 1U);
+    assert(lease.state == LeaseState::kLive && turn().now_ns > lease.expires_ns);
     put(lease.state, LeaseState::kGrace);
-    put(lease.grace_until_ns, sum_or_never(now_ns, state.pools[lease.pool].grace_ns));
-    timers.set(TimerKind::kGrace, row, lease.grace_until_ns, lease.arrival);
+    put(lease.grace_until_ns, sum_or_never(turn().now_ns, state.pools[lease.pool].grace_ns));
+    turn().timers.set(TimerKind::kGrace, row, lease.grace_until_ns, lease.arrival);
     tell_of_lease(DecisionKind::kLeaseGrace, row).value = lease.grace_until_ns;
 }
 
-void Core::Parts::stay_uncollected(uint32_t row) {
-    shm::LeaseRow& lease = edit.row(state.leases[row], 1);
-    assert(lease.state == LeaseState::kLive && now_ns > lease.expires_ns);
+void Leases::stay_uncollected(uint32_t row) {
+    shm::LeaseRow& lease = edit().row(state.leases[row], 1);
+    assert(lease.state == LeaseState::kLive && turn().now_ns > lease.expires_ns);
     put(lease.state, LeaseState::kExpired);
-    timers.remove(TimerKind::kLease, row);
+    turn().timers.remove(TimerKind::kLease, row);
     // Timers run in the order of their instants, so the list is in that order, too.
     expired_leases.push_back(lease.pool, row);
     tell_of_lease(DecisionKind::kLeaseGrace, row).value = kNever;
-    touch(lease.pool);  // a claim may wait for its room
+    matcher().touch(lease.pool);  // a claim may wait for its room
 }
 
-void Core::Parts::kill_holder(uint32_t row) {
-    shm::LeaseRow& lease = edit.row(state.leases[row], 1);
+void Leases::kill_holder(uint32_t row) {
+    shm::LeaseRow& lease = edit().row(state.leases[row], 1);
     assert(lease.state != LeaseState::kFree && lease.state != LeaseState::kKilling);
-    shm::PoolRow& pool = edit.row(state.pools[lease.pool], kPoolStates);
+    shm::PoolRow& pool = edit().row(state.pools[lease.pool], kPoolStates);
     // It goes on paying, but is no candidate for preemption any more.
-    slot_changes(lease.first_slot, [&] { put(lease.state, LeaseState::kKilling); });
+    matcher().slot_changes(lease.first_slot, [&] { put(lease.state, LeaseState::kKilling); });
     put(pool.kills_total, pool.kills_total + 1);
-    timers.remove(TimerKind::kLease, row);
+    turn().timers.remove(TimerKind::kLease, row);
     tell_of_lease(DecisionKind::kKill, row);
-    assignments_end(row);
+    matcher().assignments_end(row);
     for (uint32_t slot = lease.first_slot; slot != kNoRow; slot = state.slots[slot].holder_next)
-        move_slot(slot, SlotState::kRecovering);
+        slots().move_slot(slot, SlotState::kRecovering);
 }
 
-void Core::Parts::apply(const KillFailed& command) {
+void Leases::apply(const KillFailed& command) {
     if (lease_refusal(command.lease, 0) != Reason::kOk) return;
     const shm::LeaseRow& killing = state.leases[static_cast<uint32_t>(command.lease)];
     if (killing.state != LeaseState::kKilling) return;
-    shm::LeaseRow& lease = edit.row(killing, 1U << 1U);
-    shm::PoolRow& pool = edit.row(state.pools[lease.pool], kPoolStates);
+    shm::LeaseRow& lease = edit().row(killing, 1U << 1U);
+    shm::PoolRow& pool = edit().row(state.pools[lease.pool], kPoolStates);
     put(lease.flags, lease.flags | shm::LeaseFlag::kKillFailed);
     put(pool.kills_failed_total, pool.kills_failed_total + 1);
-    touched.add(lease.pool);
+    turn().touched.add(lease.pool);
 }
 
 // The worker of a slot is gone while its holder is being killed: the lease lives on without the
 // slot, or ends with its last slot. The other slots are not granted before that death is proved.
-void Core::Parts::take_off_lease(uint32_t row) {
+void Leases::take_off_lease(uint32_t row) {
     const uint32_t holder = state.slots[row].holder;
     const shm::LeaseRow& killing = state.leases[holder];
     assert(killing.state == LeaseState::kKilling && killing.units != 0);
@@ -102,18 +102,18 @@ void Core::Parts::take_off_lease(uint32_t row) {
         return end_lease(holder, Reason::kWorkerLost, Tell::kHolder, false, row);
     }
     const uint32_t next = state.slots[row].holder_next;
-    lease_shrinks(holder);
-    shm::LeaseRow& lease = edit.row(killing, 1);
+    matcher().lease_shrinks(holder);
+    shm::LeaseRow& lease = edit().row(killing, 1);
     put(lease.units, lease.units - 1);
     uint32_t before = lease.first_slot;
     if (before == row) return put(lease.first_slot, next);
     while (state.slots[before].holder_next != row)
         before = state.slots[before].holder_next;
-    put(edit.row(state.slots[before], 1).holder_next, next);
+    put(edit().row(state.slots[before], 1).holder_next, next);
 }
 
 // Slots under the lease that would be granted again: no mark stops them.
-uint32_t Core::Parts::would_come_back(uint32_t row) const {
+uint32_t Leases::would_come_back(uint32_t row) const {
     uint32_t count = 0;
     for (uint32_t slot = state.leases[row].first_slot; slot != kNoRow;
          slot = state.slots[slot].holder_next) {
@@ -122,7 +122,7 @@ uint32_t Core::Parts::would_come_back(uint32_t row) const {
     return count;
 }
 
-bool Core::Parts::collect(uint32_t pool_row, uint32_t units, bool at_once) {
+bool Leases::collect(uint32_t pool_row, uint32_t units, bool at_once) {
     const shm::PoolRow& pool = state.pools[pool_row];
     if (expired_leases.head(pool_row) == kNoRow) return true;
     const bool counted = pool.kind == shm::PoolKind::kCounted;
@@ -137,7 +137,7 @@ bool Core::Parts::collect(uint32_t pool_row, uint32_t units, bool at_once) {
     }
     if (reachable < units) return true;
     for (uint32_t lease = expired_leases.head(pool_row); comes < units;) {
-        if (full()) return false;
+        if (turn().full()) return false;
         const uint32_t next = expired_leases.next(lease);
         const uint32_t back = would_come_back(lease);
         comes += back;
@@ -147,30 +147,30 @@ bool Core::Parts::collect(uint32_t pool_row, uint32_t units, bool at_once) {
     return true;
 }
 
-void Core::Parts::end_collected(uint32_t lease) {
+void Leases::end_collected(uint32_t lease) {
     assert(state.leases[lease].state == LeaseState::kExpired);
-    scratch.clear();
+    turn().scratch.clear();
     for (uint32_t slot = state.leases[lease].first_slot; slot != kNoRow;
          slot = state.slots[slot].holder_next) {
-        if ((state.slots[slot].flags & kStops) == 0) scratch.push_back(slot);
+        if ((state.slots[slot].flags & kStops) == 0) turn().scratch.push_back(slot);
     }
     end_lease(lease, Reason::kExpiredLease, Tell::kHolder, false, kNoRow);
-    for (const uint32_t slot : scratch) {
+    for (const uint32_t slot : turn().scratch) {
         if (state.slots[slot].state != SlotState::kRecovering) continue;
-        shm::SlotRow& row = edit.row(state.slots[slot], 1);
+        shm::SlotRow& row = edit().row(state.slots[slot], 1);
         put(row.flags, row.flags | SlotFlag::kCollected);
         ++collected[row.pool];
     }
 }
 
-void Core::Parts::uncollect(uint32_t row) {
+void Leases::uncollect(uint32_t row) {
     const shm::SlotRow& slot = state.slots[row];
     if ((slot.flags & SlotFlag::kCollected) == 0) return;
     assert(collected[slot.pool] != 0);
-    shm::SlotRow& edited = edit.row(slot, 1);
+    shm::SlotRow& edited = edit().row(slot, 1);
     put(edited.flags, edited.flags & ~uint32_t{SlotFlag::kCollected});
     --collected[slot.pool];
-    touch(slot.pool);  // unless it is idle now, another one is wanted
+    matcher().touch(slot.pool);  // unless it is idle now, another one is wanted
 }
 
 }  // namespace dibs::core

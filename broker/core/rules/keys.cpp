@@ -17,11 +17,11 @@ uint64_t key_hash(uint64_t seed, uint32_t uid, const uint8_t* key) {
 
 }  // namespace
 
-uint32_t Core::Parts::find_key(uint32_t session, const Key& key) const {
+uint32_t Claims::find_key(uint32_t session, const Key& key) const {
     if (!key_given(key.data())) return kNoRow;
     const uint32_t uid = state.sessions[session].uid;
     const uint32_t claims = state.claims.size();
-    const uint32_t found = keys.find(key_hash(hash_seed, uid, key.data()), [&](uint32_t place) {
+    const uint32_t found = keys.find(key_hash(hash_seed(), uid, key.data()), [&](uint32_t place) {
         const bool leased = place >= claims;
         const uint32_t row = leased ? place - claims : place;
         const uint8_t* own = leased ? state.leases[row].key : state.claims[row].key;
@@ -31,18 +31,18 @@ uint32_t Core::Parts::find_key(uint32_t session, const Key& key) const {
     return found == kNoRow || found < claims ? found : (found - claims) | kTagLease;
 }
 
-uint32_t Core::Parts::key_place(uint32_t holder) const {
+uint32_t Claims::key_place(uint32_t holder) const {
     return (holder & kTagLease) != 0 ? state.claims.size() + (holder & ~kTagLease) : holder;
 }
 
-void Core::Parts::add_key(uint32_t session, const uint8_t* key, uint32_t holder) {
+void Claims::add_key(uint32_t session, const uint8_t* key, uint32_t holder) {
     if (!key_given(key)) return;
-    keys.insert(key_hash(hash_seed, state.sessions[session].uid, key), key_place(holder));
+    keys.insert(key_hash(hash_seed(), state.sessions[session].uid, key), key_place(holder));
 }
 
-void Core::Parts::remove_key(uint32_t session, const uint8_t* key, uint32_t holder) {
+void Claims::remove_key(uint32_t session, const uint8_t* key, uint32_t holder) {
     if (!key_given(key)) return;
-    keys.remove(key_hash(hash_seed, state.sessions[session].uid, key), key_place(holder));
+    keys.remove(key_hash(hash_seed(), state.sessions[session].uid, key), key_place(holder));
 }
 
 }  // namespace dibs::core

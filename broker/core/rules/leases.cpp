@@ -20,12 +20,12 @@ uint64_t due_after(uint64_t expires_ns) {
 
 // Makes the lease and tells its holder. The slots are chained from first_slot, reserved or already
 // counted as leased.
-uint32_t Core::Parts::lease_out(const Grantee& to, uint32_t first_slot) {
-    const uint32_t row = take_lease_row();
+uint32_t Leases::lease_out(const Grantee& to, uint32_t first_slot) {
+    const uint32_t row = free_rows().take_lease_row();
     assert(state.leases[row].state == LeaseState::kFree && first_slot != kNoRow);
-    shm::LeaseRow& lease = edit.fresh_row(state.leases[row]);
-    shm::PoolRow& pool = edit.row(state.pools[to.pool], kPoolStates);
-    shm::SessionRow& session = edit.row(state.sessions[to.session], 1);
+    shm::LeaseRow& lease = edit().fresh_row(state.leases[row]);
+    shm::PoolRow& pool = edit().row(state.pools[to.pool], kPoolStates);
+    shm::SessionRow& session = edit().row(state.sessions[to.session], 1);
     const uint64_t fence = pool.fence_next + 1;
     const uint64_t interval = std::min(to.interval_ns, pool.interval_max_ns);
     put(pool.fence_next, fence);
@@ -34,7 +34,7 @@ uint32_t Core::Parts::lease_out(const Grantee& to, uint32_t first_slot) {
     put(lease.pool, to.pool);
     put(lease.session, to.session);
     put(lease.fence, fence);
-    put(lease.expires_ns, interval == 0 ? kNever : sum_or_never(now_ns, interval));
+    put(lease.expires_ns, interval == 0 ? kNever : sum_or_never(turn().now_ns, interval));
     put(lease.arrival, to.number);
     put(lease.interval_ns, interval);
     put(lease.first_slot, first_slot);
@@ -42,21 +42,21 @@ uint32_t Core::Parts::lease_out(const Grantee& to, uint32_t first_slot) {
     put(lease.tag, to.tag);
     std::memset(lease.key, 0, sizeof(lease.key));
     stored();
-    put(lease.granted_ns, now_ns);
-    put(lease.kept_ns, now_ns);
+    put(lease.granted_ns, turn().now_ns);
+    put(lease.kept_ns, turn().now_ns);
     put(lease.user_data, to.user_data);
     put(lease.grace_until_ns, 0);
     put(lease.account, kNoRow);
     put(lease.room, to.room);
     put(lease.room_lines, to.room_lines);
     put(lease.flags, 0);
-    put(pool.last_dispatch_ns, now_ns);
+    put(pool.last_dispatch_ns, turn().now_ns);
     put(pool.granted_total, pool.granted_total + 1);
-    if (to.number >= first_number) put(pool.hit_total, pool.hit_total + 1);
+    if (to.number >= turn().first_number) put(pool.hit_total, pool.hit_total + 1);
     put(session.leases, session.leases + 1);
 
-    ++grants;
-    Decision& granted = decide_that(DecisionKind::kGrant);
+    ++turn().grants;
+    Decision& granted = turn().decide_that(DecisionKind::kGrant);
     granted.outcome = Outcome::kGranted;
     granted.session = to.session;
     granted.pool = to.pool;
@@ -68,29 +68,29 @@ uint32_t Core::Parts::lease_out(const Grantee& to, uint32_t first_slot) {
     granted.fence = fence;
     granted.value = interval;
     granted.room = to.room;
-    granted.slots_begin = static_cast<uint32_t>(decided_slots.size());
+    granted.slots_begin = static_cast<uint32_t>(turn().decided_slots.size());
     granted.slots_count = to.units;
     for (uint32_t slot = first_slot; slot != kNoRow; slot = state.slots[slot].holder_next) {
-        shm::SlotRow& held = edit.row(state.slots[slot], 1);
+        shm::SlotRow& held = edit().row(state.slots[slot], 1);
         put(held.holder, row);
         put(held.fence, fence);
         put(held.flags,
             held.flags &
                 static_cast<uint8_t>(shm::SlotFlag::kProtected | shm::SlotFlag::kUnqualified |
                                      shm::SlotFlag::kDraining));
-        if (held.state != SlotState::kLeased) move_slot(slot, SlotState::kLeased);
-        decided_slots.push_back({slot, held.number});
+        if (held.state != SlotState::kLeased) slots().move_slot(slot, SlotState::kLeased);
+        turn().decided_slots.push_back({slot, held.number});
     }
     if (interval != 0) {
-        timers.set(TimerKind::kLease, row, due_after(lease.expires_ns), to.number);
+        turn().timers.set(TimerKind::kLease, row, due_after(lease.expires_ns), to.number);
     }
-    tags[to.session][to.tag] = row | kTagLease;
+    sessions().tags[to.session][to.tag] = row | kTagLease;
     pool_leases.push_back(to.pool, row);
     return row;
 }
 
 // A claim with a row becomes its lease.
-uint32_t Core::Parts::grant(uint32_t claim_row, uint32_t first_slot) {
+uint32_t Leases::grant(uint32_t claim_row, uint32_t first_slot) {
     const shm::ClaimRow& claim = state.claims[claim_row];
     assert(claim.state != shm::ClaimState::kFree && claim.units != 0);
     const uint32_t row = lease_out({.session = claim.session,
@@ -103,21 +103,21 @@ uint32_t Core::Parts::grant(uint32_t claim_row, uint32_t first_slot) {
                                     .room = claim.room,
                                     .room_lines = claim.room_lines},
                                    first_slot);
-    shm::SessionRow& session = edit.row(state.sessions[claim.session], 1);
+    shm::SessionRow& session = edit().row(state.sessions[claim.session], 1);
     put(session.claims, session.claims - 1);
-    if (claim.deadline_ns != kNever) timers.remove(TimerKind::kDeadline, claim_row);
+    if (claim.deadline_ns != kNever) turn().timers.remove(TimerKind::kDeadline, claim_row);
     if (key_given(claim.key)) {  // the lease has no key
-        shm::LeaseRow& lease = edit.row(state.leases[row], 1U << 1U);
+        shm::LeaseRow& lease = edit().row(state.leases[row], 1U << 1U);
         std::memcpy(lease.key, claim.key, sizeof(lease.key));
         stored();
-        remove_key(claim.session, claim.key, claim_row);
-        add_key(claim.session, lease.key, row | kTagLease);
+        claims().remove_key(claim.session, claim.key, claim_row);
+        claims().add_key(claim.session, lease.key, row | kTagLease);
     }
-    lease_begins(claim_row, row);
+    matcher().lease_begins(claim_row, row);
     return row;
 }
 
-Reason Core::Parts::lease_refusal(uint64_t id, uint64_t fence) const {
+Reason Leases::lease_refusal(uint64_t id, uint64_t fence) const {
     const auto row = static_cast<uint32_t>(id);
     const auto generation = static_cast<uint32_t>(id >> 32U);
     if (row >= state.leases.size() || generation == 0) return Reason::kNotFound;  // no id is 0
@@ -130,13 +130,10 @@ Reason Core::Parts::lease_refusal(uint64_t id, uint64_t fence) const {
     return last && lease.fence != fence ? Reason::kStale : Reason::kAlreadyEnded;
 }
 
-uint32_t Core::Parts::find_lease(uint32_t session,
-                                 uint64_t id,
-                                 uint64_t fence,
-                                 uint64_t user_data) {
+uint32_t Leases::find_lease(uint32_t session, uint64_t id, uint64_t fence, uint64_t user_data) {
     const auto row = static_cast<uint32_t>(id);
     const auto refuse = [&](Reason reason) {
-        result(session, user_data, reason);
+        turn().result(session, user_data, reason);
         return kNoRow;
     };
     const Reason reason = lease_refusal(id, fence);
@@ -144,26 +141,26 @@ uint32_t Core::Parts::find_lease(uint32_t session,
     const shm::LeaseRow& lease = state.leases[row];
     if (lease.session != session) {
         refuse(Reason::kNotHolder);
-        Decision& told = decisions.back();
+        Decision& told = turn().decisions.back();
         const shm::SessionRow& holder = state.sessions[lease.session];
         told.holder_uid = holder.uid;
         told.holder_pid = holder.pid;
         told.holder_claim = lease.arrival;
-        told.holder_age_ns = now_ns - lease.granted_ns;
+        told.holder_age_ns = turn().now_ns - lease.granted_ns;
         return kNoRow;
     }
     return lease.fence == fence ? row : refuse(Reason::kStale);
 }
 
 // The result of an operation that ends a lease says which room and tag become free.
-void Core::Parts::result_of_end(uint32_t session, uint64_t user_data, uint32_t lease) {
-    result(session, user_data, Reason::kOk);
-    decisions.back().room = state.leases[lease].room;
-    decisions.back().tag = state.leases[lease].tag;
-    decisions.back().claim = state.leases[lease].arrival;
+void Leases::result_of_end(uint32_t session, uint64_t user_data, uint32_t lease) {
+    turn().result(session, user_data, Reason::kOk);
+    turn().decisions.back().room = state.leases[lease].room;
+    turn().decisions.back().tag = state.leases[lease].tag;
+    turn().decisions.back().claim = state.leases[lease].arrival;
 }
 
-void Core::Parts::apply(const Release& command) {
+void Leases::apply(const Release& command) {
     const uint32_t row =
         find_lease(command.session, command.lease, command.fence, command.user_data);
     if (row == kNoRow) return;
@@ -171,43 +168,45 @@ void Core::Parts::apply(const Release& command) {
     end_lease(row, Reason::kOk, Tell::kNobody, command.broken, kNoRow);
 }
 
-void Core::Parts::apply(const Keepalive& command) {
+void Leases::apply(const Keepalive& command) {
     const uint32_t row =
         find_lease(command.session, command.lease, command.fence, command.user_data);
     if (row == kNoRow) return;
     if (state.leases[row].state == LeaseState::kKilling) {
-        return result(command.session, command.user_data, Reason::kExpiredLease);
+        return turn().result(command.session, command.user_data, Reason::kExpiredLease);
     }
-    result(command.session, command.user_data, Reason::kOk, keep_alive(row, command.interval_ns));
+    turn().result(
+        command.session, command.user_data, Reason::kOk, keep_alive(row, command.interval_ns));
 }
 
-TimeNs Core::Parts::keep_alive(uint32_t row, TimeNs interval_ns) {
+TimeNs Leases::keep_alive(uint32_t row, TimeNs interval_ns) {
     const shm::LeaseRow& kept = state.leases[row];
     assert(kept.state != LeaseState::kFree && kept.state != LeaseState::kKilling);
     if (kept.interval_ns == 0) return 0;
     // A lease under revocation is not prolonged: the answer says how long it still has. A command
     // of the turn in which that time is over comes before its timer.
     if (kept.state == LeaseState::kRevoking) {
-        return kept.grace_until_ns - std::min(kept.grace_until_ns, now_ns);
+        return kept.grace_until_ns - std::min(kept.grace_until_ns, turn().now_ns);
     }
     if (kept.state == LeaseState::kExpired) expired_leases.remove(kept.pool, row);
     if (kept.state != LeaseState::kLive) {  // its holder has been told
-        revivals.push_back({decisions.size(), kept.session, kept.head.generation, kept.tag});
+        turn().revivals.push_back(
+            {turn().decisions.size(), kept.session, kept.head.generation, kept.tag});
     }
     const uint64_t asked = interval_ns == 0 ? kept.interval_ns : interval_ns;
     const uint64_t interval = std::min(asked, state.pools[kept.pool].interval_max_ns);
-    shm::LeaseRow& lease = edit.row(kept, 1U << 1U);
+    shm::LeaseRow& lease = edit().row(kept, 1U << 1U);
     put(lease.state, LeaseState::kLive);
-    put(lease.expires_ns, sum_or_never(now_ns, interval));
-    put(lease.kept_ns, now_ns);
-    timers.set(TimerKind::kLease, row, due_after(lease.expires_ns), lease.arrival);
+    put(lease.expires_ns, sum_or_never(turn().now_ns, interval));
+    put(lease.kept_ns, turn().now_ns);
+    turn().timers.set(TimerKind::kLease, row, due_after(lease.expires_ns), lease.arrival);
     return interval;
 }
 
-Decision& Core::Parts::tell_of_lease(DecisionKind kind, uint32_t row) {
+Decision& Leases::tell_of_lease(DecisionKind kind, uint32_t row) {
     const shm::LeaseRow& lease = state.leases[row];
     assert(lease.state != LeaseState::kFree);
-    Decision& told = decide_that(kind);
+    Decision& told = turn().decide_that(kind);
     told.session = lease.session;
     told.pool = lease.pool;
     told.tag = lease.tag;
@@ -220,7 +219,7 @@ Decision& Core::Parts::tell_of_lease(DecisionKind kind, uint32_t row) {
     return told;
 }
 
-void Core::Parts::list_slots(Decision* decision, uint32_t first) {
+void Turn::list_slots(Decision* decision, uint32_t first) {
     decision->slots_begin = static_cast<uint32_t>(decided_slots.size());
     for (uint32_t slot = first; slot != kNoRow; slot = state.slots[slot].holder_next) {
         decided_slots.push_back({slot, state.slots[slot].number});
@@ -228,39 +227,39 @@ void Core::Parts::list_slots(Decision* decision, uint32_t first) {
     }
 }
 
-void Core::Parts::tell_lease_end(uint32_t row, Reason reason) {
+void Leases::tell_lease_end(uint32_t row, Reason reason) {
     Decision& end = tell_of_lease(DecisionKind::kLeaseEnd, row);
     end.reason = reason;
-    list_slots(&end, state.leases[row].first_slot);
+    turn().list_slots(&end, state.leases[row].first_slot);
     assert(end.slots_count == state.leases[row].units);
 }
 
-void Core::Parts::end_lease(
+void Leases::end_lease(
     uint32_t row, Reason reason, Tell tell, bool broken, uint32_t except, bool again) {
     const shm::LeaseRow& lease = state.leases[row];
     const uint32_t first = lease.first_slot;
     assert(lease.state != LeaseState::kFree && first != kNoRow);
-    const uint32_t claim = lease_ends(row);
+    const uint32_t claim = matcher().lease_ends(row);
     if (tell == Tell::kHolder) {
         tell_lease_end(row, reason);
         if (again) {
-            decisions.back().room = kNoRow;
-            decisions.back().value = 1;
+            turn().decisions.back().room = kNoRow;
+            turn().decisions.back().value = 1;
         }
     } else {
-        shm::PoolRow& pool = edit.row(state.pools[lease.pool], kPoolStates);
+        shm::PoolRow& pool = edit().row(state.pools[lease.pool], kPoolStates);
         put(pool.released_total, pool.released_total + 1);
     }
     if (lease.state == LeaseState::kExpired) expired_leases.remove(lease.pool, row);
-    timers.remove(TimerKind::kLease, row);
-    tags[lease.session][lease.tag] = kTagFree;
-    remove_key(lease.session, lease.key, row | kTagLease);
+    turn().timers.remove(TimerKind::kLease, row);
+    sessions().tags[lease.session][lease.tag] = kTagFree;
+    claims().remove_key(lease.session, lease.key, row | kTagLease);
     pool_leases.remove(lease.pool, row);
-    shm::SessionRow& session = edit.row(state.sessions[lease.session], 1);
+    shm::SessionRow& session = edit().row(state.sessions[lease.session], 1);
     put(session.leases, session.leases - 1);
-    free_lease_row(row);
-    if (claim != kNoRow) after_run(claim, again);
-    give_back_chain(first, true, broken, except);
+    free_rows().free_lease_row(row);
+    if (claim != kNoRow) ledger().after_run(claim, again);
+    slots().give_back_chain(first, true, broken, except);
 }
 
 }  // namespace dibs::core

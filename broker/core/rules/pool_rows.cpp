@@ -19,7 +19,7 @@ constexpr uint32_t kShrinkStep = 200;
 
 }  // namespace
 
-bool Core::Parts::known_to_nobody(uint32_t row) const {
+bool Pools::known_to_nobody(uint32_t row) const {
     for (uint32_t session = 0; session < state.sessions.size(); ++session) {
         const shm::SessionRow& other = state.sessions[session];
         if (other.state != shm::SessionState::kFree &&
@@ -31,7 +31,7 @@ bool Core::Parts::known_to_nobody(uint32_t row) const {
 }
 
 // The row of the pool of that name, else a row for it, or kNoRow.
-uint32_t Core::Parts::row_for_pool(std::string_view name) const {
+uint32_t Pools::row_for_pool(std::string_view name) const {
     const uint32_t used = state.counters->pools;
     for (uint32_t row = 0; row < used; ++row) {
         const shm::PoolRow& pool = state.pools[row];
@@ -44,15 +44,15 @@ uint32_t Core::Parts::row_for_pool(std::string_view name) const {
 }
 
 // As a row that never was a pool, but for the name and what tells a late holder from a new one.
-void Core::Parts::clear_pool(uint32_t row, bool keep_fences) {
-    shm::PoolRow& pool = edit.row(state.pools[row], kPoolAll);
+void Pools::clear_pool(uint32_t row, bool keep_fences) {
+    shm::PoolRow& pool = edit().row(state.pools[row], kPoolAll);
     assert(pool.slots == 0 && pool.waiting == 0 && pool.confirming == 0);
     shm::PoolRow blank{};
     blank.head = pool.head;
     blank.ready_head = kNoRow;
     blank.ready_tail = kNoRow;
     blank.demand_published = -1;
-    blank.gone_ns = now_ns;
+    blank.gone_ns = turn().now_ns;
     blank.fence_next = state.counters->fence_base;
     if (keep_fences) {
         blank.fence_next = pool.fence_next;
@@ -63,17 +63,17 @@ void Core::Parts::clear_pool(uint32_t row, bool keep_fences) {
     stored();
 }
 
-Reason Core::Parts::delete_pool(uint32_t row) {
-    settle_fresh();
+Reason Pools::delete_pool(uint32_t row) {
+    early_grants().settle_fresh();
     if (!pool_lives(row)) return Reason::kUnknownPool;
     const shm::PoolRow& pool = state.pools[row];
     const bool used = pool.waiting + pool.confirming != 0 || pool.idle != pool.slots;
     const bool has_workers = pool.kind == shm::PoolKind::kWorker && pool.slots != 0;
     if (used || has_workers) return Reason::kState;
-    shm::PoolRow& edited = edit.row(pool, 1U | kPoolTotals);
+    shm::PoolRow& edited = edit().row(pool, 1U | kPoolTotals);
     put(edited.state, PoolState::kGoing);
     put(edited.slots_wanted, 0);
-    touch(row);
+    matcher().touch(row);
     going.push_back(row);
     shrink_pool(row);
     return Reason::kOk;
@@ -81,24 +81,24 @@ Reason Core::Parts::delete_pool(uint32_t row) {
 
 // Waiting claims end, and its slots leave as those of a pool that is made smaller. The caller
 // deletes it when it is unused; set_pool() takes that back.
-Reason Core::Parts::retire_pool(uint32_t row) {
-    settle_fresh();
+Reason Pools::retire_pool(uint32_t row) {
+    early_grants().settle_fresh();
     if (!pool_lives(row)) return Reason::kUnknownPool;
     const shm::PoolRow& pool = state.pools[row];
     if ((pool.flags & shm::PoolFlag::kLeaving) != 0) return Reason::kOk;
-    put(edit.row(pool, 1).flags, pool.flags | shm::PoolFlag::kLeaving);
-    touch(row);
+    put(edit().row(pool, 1).flags, pool.flags | shm::PoolFlag::kLeaving);
+    matcher().touch(row);
     drain_work = true;
     go_on_draining();
     if (pool.kind == shm::PoolKind::kCounted) {
-        put(edit.row(pool, kPoolAll).slots_wanted, 0);
+        put(edit().row(pool, kPoolAll).slots_wanted, 0);
         shrink_to_wanted(row);
     }
     return Reason::kOk;
 }
 
-void Core::Parts::shrink_to_wanted(uint32_t row) {
-    shm::PoolRow& pool = edit.row(state.pools[row], kPoolAll);
+void Pools::shrink_to_wanted(uint32_t row) {
+    shm::PoolRow& pool = edit().row(state.pools[row], kPoolAll);
     put(pool.number_next, std::min(pool.number_next, pool.slots_wanted));
     std::erase_if(shrinking, [&](const Surplus& other) { return other.pool == row; });
     Surplus surplus{row, 0};
@@ -106,19 +106,19 @@ void Core::Parts::shrink_to_wanted(uint32_t row) {
 }
 
 // One step; the last one frees the row.
-void Core::Parts::shrink_pool(uint32_t row) {
+void Pools::shrink_pool(uint32_t row) {
     const shm::PoolRow& pool = state.pools[row];
     assert(pool.state == PoolState::kGoing && pool.idle == pool.slots);
     for (uint32_t step = 0; step < kShrinkStep && pool.slots != 0; ++step) {
-        if (step != 0 && full()) return;
-        remove_slot(pool.ready_head);
+        if (step != 0 && turn().full()) return;
+        slots().remove_slot(pool.ready_head);
     }
     if (pool.slots != 0) return;
     clear_pool(row, true);
     going.erase(std::find(going.begin(), going.end(), row));
 }
 
-Reason Core::Parts::waits_for_nothing(uint32_t row) const {
+Reason Pools::waits_for_nothing(uint32_t row) const {
     const shm::ClaimRow& claim = state.claims[row];
     assert(claim.state != shm::ClaimState::kFree);
     const shm::PoolRow& pool = state.pools[claim.pool];
@@ -129,14 +129,15 @@ Reason Core::Parts::waits_for_nothing(uint32_t row) const {
 
 // Removes slots beyond the wanted number: free ones now, held ones when their lease ends. Those
 // that left in an earlier turn are passed over. Waiting claims for more slots than will remain end.
-bool Core::Parts::leave_surplus(Surplus& surplus) {
+bool Pools::leave_surplus(Surplus& surplus) {
     const shm::PoolRow& pool = state.pools[surplus.pool];
     const bool shrinks = pool_lives(surplus.pool) && pool.kind == shm::PoolKind::kCounted;
-    for (uint32_t claim = shrinks ? backlog.head(surplus.pool) : kNoRow; claim != kNoRow;) {
-        const uint32_t next = backlog.next(claim);
+    for (uint32_t claim = shrinks ? matcher().backlog.head(surplus.pool) : kNoRow;
+         claim != kNoRow;) {
+        const uint32_t next = matcher().backlog.next(claim);
         if (state.claims[claim].units > pool.slots_wanted) {
-            if (full()) return false;
-            end_claim(claim, Outcome::kRejected, Reason::kTooManyUnits, 0, true);
+            if (turn().full()) return false;
+            claims().end_claim(claim, Outcome::kRejected, Reason::kTooManyUnits, 0, true);
         }
         claim = next;
     }
@@ -146,15 +147,15 @@ bool Core::Parts::leave_surplus(Surplus& surplus) {
         if (slot.state == SlotState::kFree || slot.pool != surplus.pool) continue;
         if (slot.number < pool.slots_wanted) continue;
         if ((slot.flags & shm::SlotFlag::kDraining) != 0) continue;
-        if (full()) return false;
-        say_withdraw(surplus.row);
+        if (turn().full()) return false;
+        workers().say_withdraw(surplus.row);
     }
     return true;
 }
 
-bool Core::Parts::shrink_pools() {
+bool Pools::shrink_pools() {
     while (!going.empty()) {
-        if (full()) return false;
+        if (turn().full()) return false;
         shrink_pool(going.back());
     }
     while (!shrinking.empty()) {

@@ -88,8 +88,8 @@ std::string_view attributes_of(const PoolConfig& config, uint32_t number) {
 
 }  // namespace
 
-uint32_t Core::Parts::set_pool(const PoolConfig& config, std::string* why) {
-    settle_fresh();
+uint32_t Pools::set_pool(const PoolConfig& config, std::string* why) {
+    early_grants().settle_fresh();
     std::string wrong = refusal_of(config);
     const uint32_t row = row_for_pool(config.name);
     const bool is_new = !pool_lives(row);
@@ -121,25 +121,25 @@ uint32_t Core::Parts::set_pool(const PoolConfig& config, std::string* why) {
          ++number) {
         blocks += Arena::blocks_for(config.slot_attributes[number].size());
     }
-    if (wrong.empty() && blocks > arena.available()) {
+    if (wrong.empty() && blocks > arena().available()) {
         wrong = "pool '" + std::string{config.name} + "': the attributes of its slots take " +
                 std::to_string(blocks) + " blocks of the arena, " +
-                std::to_string(arena.available()) + " are free";
+                std::to_string(arena().available()) + " are free";
     }
     if (!wrong.empty()) {
         if (why != nullptr) *why = wrong;
         return kNoRow;
     }
-    shm::PoolRow& pool = edit.row(state.pools[row], kPoolAll);
+    shm::PoolRow& pool = edit().row(state.pools[row], kPoolAll);
     if (is_new) {
         clear_pool(row, std::string_view{pool.name, pool.name_size} == config.name);
-        shm::CountersRow& counters = edit.counters(1U << 1U);
+        shm::CountersRow& counters = edit().counters(1U << 1U);
         put(counters.pools, std::max(counters.pools, row + 1));
         put(pool.state, PoolState::kOpen);
         put(pool.kind, config.kind);
         put(pool.mode, config.expiry);
         put(pool.order, config.order);
-        pool_opens(row);
+        matcher().pool_opens(row);
         std::memcpy(pool.name, config.name.data(), config.name.size());
         stored();
         put(pool.name_size, config.name.size());
@@ -152,7 +152,7 @@ uint32_t Core::Parts::set_pool(const PoolConfig& config, std::string* why) {
     put(pool.slots_wanted, config.slots);
     put(pool.units_max, config.units_max);
     put(pool.backlog_max, config.backlog_max);
-    backlog.reserve(row, std::min(config.backlog_max, state.claims.size()));
+    matcher().backlog.reserve(row, std::min(config.backlog_max, state.claims.size()));
     put(pool.unconfirmed_max, config.unconfirmed_max);
     put(pool.payload_max, config.payload_max);
     put(pool.answer_max, config.answer_max);
@@ -162,20 +162,20 @@ uint32_t Core::Parts::set_pool(const PoolConfig& config, std::string* why) {
     put(pool.retry_after_ns, config.retry_after_ns);
     put(pool.interval_max_ns, config.interval_max_ns);
     put(pool.grace_ns, config.grace_ns);
-    if (book) book->watches[row].quiet_until_us = 0;  // its thresholds may have changed
+    if (book()) book()->watches[row].quiet_until_us = 0;  // its thresholds may have changed
     put(pool.promote_threshold, config.promote_threshold);
     put(pool.demote_threshold, config.demote_threshold);
     const TimeNs account_expiry_ns =
         config.account_expiry_ns == 0 ? kAccountExpiryDefault : config.account_expiry_ns;
     const bool watches_anew = !is_new && pool.account_expiry_ns != account_expiry_ns;
     put(pool.account_expiry_ns, account_expiry_ns);
-    if (watches_anew && takes_reports(row)) watch_all_reported(row);
+    if (watches_anew && matcher().takes_reports(row)) reports().watch_all_reported(row);
     put(pool.request_age_max_ns, config.request_age_max_ns);
     put(pool.queue_timeout_ns, config.queue_timeout_ns);
     config.required_label.copy(pool.required_label, sizeof(pool.required_label));
     stored();
     put(pool.required_label_size, config.required_label.size());
-    touch(row);
+    matcher().touch(row);
     for (const uint32_t slot : changed)
         set_attributes(slot, attributes_of(config, state.slots[slot].number));
     if (config.kind != PoolKind::kCounted) return row;
@@ -189,7 +189,7 @@ uint32_t Core::Parts::set_pool(const PoolConfig& config, std::string* why) {
 
 // Of a counted pool: the slots whose attributes change. Their present holders have been told the
 // old ones; the next grant tells the new ones.
-std::vector<uint32_t> Core::Parts::changed_slots(uint32_t row, const PoolConfig& config) const {
+std::vector<uint32_t> Pools::changed_slots(uint32_t row, const PoolConfig& config) const {
     std::vector<uint32_t> changed;
     if (config.kind != PoolKind::kCounted || config.attributes_max == 0) return changed;
     std::string had;
@@ -199,7 +199,7 @@ std::vector<uint32_t> Core::Parts::changed_slots(uint32_t row, const PoolConfig&
         if (slot.number >= config.slots) continue;  // it leaves
         had.resize(slot.attributes == kNoRow ? 0 : slot.attributes_size);
         if (!had.empty()) {
-            arena.copy(
+            arena().copy(
                 slot.attributes, slot.attributes_size, reinterpret_cast<std::byte*>(had.data()));
         }
         if (had != attributes_of(config, slot.number)) changed.push_back(slot_row);
@@ -207,17 +207,17 @@ std::vector<uint32_t> Core::Parts::changed_slots(uint32_t row, const PoolConfig&
     return changed;
 }
 
-void Core::Parts::set_attributes(uint32_t slot_row, std::string_view text) {
-    shm::SlotRow& slot = edit.row(state.slots[slot_row], 1U << 1U);
+void Pools::set_attributes(uint32_t slot_row, std::string_view text) {
+    shm::SlotRow& slot = edit().row(state.slots[slot_row], 1U << 1U);
     const uint32_t chain =
-        arena.store({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
-    arena.free(slot.attributes, slot.attributes_size);
+        arena().store({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+    arena().free(slot.attributes, slot.attributes_size);
     put(slot.attributes, chain);
     put(slot.attributes_size, chain == kNoRow ? 0 : text.size());
 }
 
 // Of a counted pool; of a worker pool none, which wants none either.
-uint32_t Core::Parts::slots_below(uint32_t row, uint32_t number) const {
+uint32_t Pools::slots_below(uint32_t row, uint32_t number) const {
     const shm::PoolRow& pool = state.pools[row];
     if (pool.kind != PoolKind::kCounted) return number;
     if (pool.slots == pool.number_next) return std::min(pool.slots, number);
@@ -230,7 +230,7 @@ uint32_t Core::Parts::slots_below(uint32_t row, uint32_t number) const {
 }
 
 // Slots that were to leave and are wanted again, from the next number on: which of them are there.
-void Core::Parts::readmit_leaving(uint32_t row, std::vector<bool>* there) {
+void Pools::readmit_leaving(uint32_t row, std::vector<bool>* there) {
     const shm::PoolRow& pool = state.pools[row];
     if (pool.slots <= pool.number_next) return;
     for (uint32_t slot_row = 0; slot_row < state.slots.size(); ++slot_row) {
@@ -240,15 +240,15 @@ void Core::Parts::readmit_leaving(uint32_t row, std::vector<bool>* there) {
         if (slot.number - pool.number_next >= there->size()) continue;
         there->at(slot.number - pool.number_next) = true;
         if ((slot.flags & shm::SlotFlag::kDraining) == 0) continue;
-        slot_changes(slot_row, [&] {
-            put(edit.row(slot, 1).flags, slot.flags & ~uint32_t{shm::SlotFlag::kDraining});
+        matcher().slot_changes(slot_row, [&] {
+            put(edit().row(slot, 1).flags, slot.flags & ~uint32_t{shm::SlotFlag::kDraining});
         });
     }
 }
 
 // One step. Of a counted pool that grows every slot below the next number is there.
-void Core::Parts::grow_pool(uint32_t row, std::span<const std::string_view> attributes) {
-    shm::PoolRow& pool = edit.row(state.pools[row], kPoolAll);
+void Pools::grow_pool(uint32_t row, std::span<const std::string_view> attributes) {
+    shm::PoolRow& pool = edit().row(state.pools[row], kPoolAll);
     assert(pool.kind == PoolKind::kCounted);
     std::vector<bool> there(kGrowStep);
     readmit_leaving(row, &there);
@@ -259,26 +259,26 @@ void Core::Parts::grow_pool(uint32_t row, std::span<const std::string_view> attr
             continue;
         }
         if (state.counters->slots_free == 0) return;
-        const uint32_t slot_row = make_slot(row);
+        const uint32_t slot_row = slots().make_slot(row);
         set_attributes(slot_row, number < attributes.size() ? attributes[number] : "");
-        move_slot(slot_row, SlotState::kIdle);
+        slots().move_slot(slot_row, SlotState::kIdle);
     }
 }
 
-bool Core::Parts::grow_pools() {
+bool Pools::grow_pools() {
     while (!growing.empty()) {
         const shm::PoolRow& pool = state.pools[growing.back()];
         if (pool.number_next >= pool.slots_wanted || state.counters->slots_free == 0) {
             growing.pop_back();
             continue;
         }
-        if (full()) return false;
+        if (turn().full()) return false;
         grow_pool(growing.back(), {});
     }
     return true;
 }
 
-uint32_t Core::Parts::slot_rows_left(uint32_t but_for) const {
+uint32_t Pools::slot_rows_left(uint32_t but_for) const {
     uint32_t left = state.counters->slots_free;
     for (const uint32_t row : growing) {
         const shm::PoolRow& pool = state.pools[row];
@@ -289,8 +289,8 @@ uint32_t Core::Parts::slot_rows_left(uint32_t but_for) const {
     return left;
 }
 
-void Core::Parts::drain(const Drain& command) {
-    settle_fresh();
+void Pools::drain(const Drain& command) {
+    early_grants().settle_fresh();
     if (command.number != kNoRow) {
         const uint32_t row = find_number(command.pool, command.number);
         if (row != kNoRow) drain_slot(row, command.on);
@@ -298,29 +298,29 @@ void Core::Parts::drain(const Drain& command) {
     }
     if (command.pool == kNoRow) {
         if ((state.counters->draining != 0) == command.on) return;
-        put(edit.counters(1U << 1U).draining, command.on ? 1 : 0);
+        put(edit().counters(1U << 1U).draining, command.on ? 1 : 0);
         for (uint32_t pool = 0; pool < state.counters->pools; ++pool)
-            touch(pool);
+            matcher().touch(pool);
     } else {
         if (!pool_lives(command.pool)) return;
         const PoolState wanted = command.on ? PoolState::kDraining : PoolState::kOpen;
         if (state.pools[command.pool].state == wanted) return;
-        shm::PoolRow& pool = edit.row(state.pools[command.pool], 1);
+        shm::PoolRow& pool = edit().row(state.pools[command.pool], 1);
         put(pool.state, wanted);
         put(pool.flags, pool.flags & ~uint32_t{PoolFlag::kDrainTold});
-        touch(command.pool);
+        matcher().touch(command.pool);
     }
     drain_work = true;
     go_on_draining();
 }
 
 // Waiting claims of all that drains end in order of number, over as many turns as it takes.
-bool Core::Parts::go_on_draining() {
+bool Pools::go_on_draining() {
     while (drain_work) {
-        if (full()) return false;
+        if (turn().full()) return false;
         uint32_t oldest = kNoRow;
         for (uint32_t pool = 0; pool < state.counters->pools; ++pool) {
-            const uint32_t claim = backlog.head(pool);
+            const uint32_t claim = matcher().backlog.head(pool);
             if (claim == kNoRow || !draining(pool)) continue;
             if (oldest == kNoRow || state.claims[claim].arrival < state.claims[oldest].arrival) {
                 oldest = claim;
@@ -329,29 +329,29 @@ bool Core::Parts::go_on_draining() {
         if (oldest == kNoRow) {
             drain_work = false;
         } else {
-            end_claim(oldest, Outcome::kRejected, Reason::kDraining, 0, true);
+            claims().end_claim(oldest, Outcome::kRejected, Reason::kDraining, 0, true);
         }
     }
     return true;
 }
 
-void Core::Parts::tell_drained(uint32_t row) {
+void Pools::tell_drained(uint32_t row) {
     const shm::PoolRow& pool = state.pools[row];
     if ((pool.flags & PoolFlag::kDrainTold) != 0 || pool.waiting + pool.confirming != 0) return;
-    put(edit.row(pool, 1).flags, pool.flags | PoolFlag::kDrainTold);
-    decide_that(DecisionKind::kDrained).pool = row;
+    put(edit().row(pool, 1).flags, pool.flags | PoolFlag::kDrainTold);
+    turn().decide_that(DecisionKind::kDrained).pool = row;
 }
 
-void Core::Parts::tell_all_drained() {
+void Pools::tell_all_drained() {
     for (uint32_t row = 0; row < state.counters->pools; ++row) {
         if (state.pools[row].waiting + state.pools[row].confirming != 0) return;
     }
     assert(state.counters->draining == 1);
-    put(edit.counters(1U << 1U).draining, 2);
-    decide_that(DecisionKind::kDrained);
+    put(edit().counters(1U << 1U).draining, 2);
+    turn().decide_that(DecisionKind::kDrained);
 }
 
-void Core::Parts::publish_demand(uint32_t row) {
+void Pools::publish_demand(uint32_t row) {
     const shm::PoolRow& pool = state.pools[row];
     assert(pool.hit_total <= pool.granted_total);
     const int64_t last = pool.demand_published;
@@ -359,13 +359,13 @@ void Core::Parts::publish_demand(uint32_t row) {
     const int64_t change = current > last ? current - last : last - current;
     const bool moved = last < 0 || ((last == 0) != (current == 0)) || change * 5 >= last;
     if (!moved) return;
-    put(edit.row(pool, kPoolTotals).demand_published, current);
-    Decision& demand = decide_that(DecisionKind::kDemand);
+    put(edit().row(pool, kPoolTotals).demand_published, current);
+    Decision& demand = turn().decide_that(DecisionKind::kDemand);
     demand.pool = row;
     demand.value = static_cast<uint64_t>(current);
-    if (const uint32_t first = backlog.head(row); first != kNoRow) {
+    if (const uint32_t first = matcher().backlog.head(row); first != kNoRow) {
         const TimeNs since = state.claims[first].enqueued_ns;
-        demand.id = now_ns - std::min(now_ns, since);
+        demand.id = turn().now_ns - std::min(turn().now_ns, since);
     }
     if (pool.granted_total != 0) {
         demand.hit_permille = static_cast<uint32_t>(pool.hit_total * 1000 / pool.granted_total);

@@ -1,5 +1,5 @@
-// broker/core/rules/reported_workers.hpp -- holds what is derived of workers that are only
-// reported. SPDX-License-Identifier: Apache-2.0
+// broker/core/rules/reported_workers.hpp -- holds what is derived of reported workers.
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <cstdint>

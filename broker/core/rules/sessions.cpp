@@ -11,9 +11,9 @@ namespace dibs::core {
 
 using shm::SessionState;
 
-uint32_t Core::Parts::open_session(const SessionOpen& open, std::string* why) {
+uint32_t Sessions::open_session(const SessionOpen& open, std::string* why) {
     std::string refusal;
-    if (!open.account.empty()) refusal = account_name_refusal(open.account);
+    if (!open.account.empty()) refusal = ledger().account_name_refusal(open.account);
     if (refusal.empty() && state.counters->sessions_free == 0) {
         refusal = "no room for another session";
     }
@@ -21,23 +21,23 @@ uint32_t Core::Parts::open_session(const SessionOpen& open, std::string* why) {
         if (why != nullptr) *why = std::move(refusal);
         return kNoRow;
     }
-    const uint32_t row = take_session_row();
+    const uint32_t row = free_rows().take_session_row();
     assert(state.sessions[row].state == SessionState::kFree);
-    shm::SessionRow& session = edit.fresh_row(state.sessions[row]);
+    shm::SessionRow& session = edit().fresh_row(state.sessions[row]);
     put(session.state, SessionState::kOpen);
     put(session.tags_max, std::min<uint32_t>(open.tags_max, shm::kTagsMax));
     put(session.uid, open.uid);
     put(session.gid, open.gid);
     put(session.pid, open.pid);
     put(session.start_time, open.start_time);
-    put(session.account, hold_account(open.account, kNoRow));
+    put(session.account, ledger().hold_account(open.account, kNoRow));
     put(session.claims, 0);
     put(session.leases, 0);
     put(session.slots, 0);
     put(session.dying_cursor, 0);
     put(session.submission_consumed, 0);
     put(session.completion_tail, 0);
-    put(session.opened_ns, now_ns);
+    put(session.opened_ns, turn().now_ns);
     put(session.submission_entries, open.submission_entries);
     put(session.completion_entries, open.completion_entries);
     put(session.up_payload_size, open.up_payload_size);
@@ -48,63 +48,63 @@ uint32_t Core::Parts::open_session(const SessionOpen& open, std::string* why) {
     return row;
 }
 
-void Core::Parts::session_died(uint32_t row) {
+void Sessions::session_died(uint32_t row) {
     if (row >= state.sessions.size() || state.sessions[row].state != SessionState::kOpen) return;
-    settle_fresh();
-    put(edit.row(state.sessions[row], 1).state, SessionState::kDying);
+    early_grants().settle_fresh();
+    put(edit().row(state.sessions[row], 1).state, SessionState::kDying);
     dying.push_back(row);
     if (dying.size() == 1) bury_the_dying();
 }
 
-bool Core::Parts::bury_the_dying() {
+bool Sessions::bury_the_dying() {
     while (!dying.empty()) {
         if (!bury(dying.front())) return false;
-        free_session_row(dying.front());
+        free_rows().free_session_row(dying.front());
         dying.erase(dying.begin());
     }
     return true;
 }
 
-bool Core::Parts::bury(uint32_t session) {
+bool Sessions::bury(uint32_t session) {
     assert(state.sessions[session].state == SessionState::kDying);
     const auto gather = [&](bool leased) {
-        scratch.clear();
+        turn().scratch.clear();
         for (const uint32_t holder : tags[session]) {
             if (holder == kTagFree || ((holder & kTagLease) != 0) != leased) continue;
-            scratch.push_back(holder & ~kTagLease);
+            turn().scratch.push_back(holder & ~kTagLease);
         }
     };
     gather(false);
-    std::sort(scratch.begin(), scratch.end(), [&](uint32_t left, uint32_t right) {
+    std::sort(turn().scratch.begin(), turn().scratch.end(), [&](uint32_t left, uint32_t right) {
         return state.claims[left].arrival < state.claims[right].arrival;
     });
-    for (const uint32_t claim : scratch) {
-        if (full()) return false;
+    for (const uint32_t claim : turn().scratch) {
+        if (turn().full()) return false;
         const bool confirming = state.claims[claim].state == shm::ClaimState::kReserved;
-        const uint32_t first = confirming ? unreserve(claim) : kNoRow;
-        end_claim(claim, Outcome::kCancelled, Reason::kHolderGone, 0, false);
-        give_back_chain(first, false, false, kNoRow);
+        const uint32_t first = confirming ? claims().unreserve(claim) : kNoRow;
+        claims().end_claim(claim, Outcome::kCancelled, Reason::kHolderGone, 0, false);
+        slots().give_back_chain(first, false, false, kNoRow);
     }
     gather(true);
-    std::sort(scratch.begin(), scratch.end(), [&](uint32_t left, uint32_t right) {
+    std::sort(turn().scratch.begin(), turn().scratch.end(), [&](uint32_t left, uint32_t right) {
         return state.leases[left].arrival < state.leases[right].arrival;
     });
-    for (const uint32_t lease : scratch) {
-        if (full()) return false;
-        end_lease(lease, Reason::kHolderGone, Tell::kNobody, false, kNoRow);
+    for (const uint32_t lease : turn().scratch) {
+        if (turn().full()) return false;
+        leases().end_lease(lease, Reason::kHolderGone, Tell::kNobody, false, kNoRow);
     }
-    scratch.clear();
+    turn().scratch.clear();
     for (uint32_t slot = session_slots.head(session); slot != kNoRow;
          slot = session_slots.next(slot)) {
-        scratch.push_back(slot);
+        turn().scratch.push_back(slot);
     }
-    std::sort(scratch.begin(), scratch.end(), [&](uint32_t left, uint32_t right) {
+    std::sort(turn().scratch.begin(), turn().scratch.end(), [&](uint32_t left, uint32_t right) {
         const shm::SlotRow& one = state.slots[left];
         const shm::SlotRow& other = state.slots[right];
         return one.pool != other.pool ? one.pool < other.pool : one.number < other.number;
     });
-    for (const uint32_t slot : scratch) {
-        if (full()) return false;
+    for (const uint32_t slot : turn().scratch) {
+        if (turn().full()) return false;
         // An earlier step may have removed a draining one.
         if (state.slots[slot].state != SlotState::kFree) lose_slot(slot);
     }
@@ -114,20 +114,20 @@ bool Core::Parts::bury(uint32_t session) {
 }
 
 // The slot's worker is gone.
-void Core::Parts::lose_slot(uint32_t row) {
+void Sessions::lose_slot(uint32_t row) {
     const shm::SlotRow& slot = state.slots[row];
     assert(slot.state != SlotState::kFree);
     if (slot.state == SlotState::kReserved && !is_kept(slot)) {
         const uint32_t claim = slot.holder;
-        const uint32_t first = unreserve(claim);
-        wait_again(claim);
-        give_back_chain(first, false, false, row);
+        const uint32_t first = claims().unreserve(claim);
+        claims().wait_again(claim);
+        slots().give_back_chain(first, false, false, row);
     } else if (slot.state == SlotState::kLeased) {
-        end_lease(slot.holder, Reason::kWorkerLost, Tell::kHolder, false, row);
+        leases().end_lease(slot.holder, Reason::kWorkerLost, Tell::kHolder, false, row);
     } else if (being_killed_for(slot)) {
-        take_off_lease(row);
+        leases().take_off_lease(row);
     }
-    remove_slot(row);
+    slots().remove_slot(row);
 }
 
 }  // namespace dibs::core

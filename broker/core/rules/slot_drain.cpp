@@ -9,7 +9,7 @@
 
 namespace dibs::core {
 
-uint32_t Core::Parts::find_number(uint32_t pool, uint32_t number) const {
+uint32_t Pools::find_number(uint32_t pool, uint32_t number) const {
     if (!pool_lives(pool)) return kNoRow;
     for (uint32_t row = 0; row < state.slots.size(); ++row) {
         const shm::SlotRow& slot = state.slots[row];
@@ -19,21 +19,21 @@ uint32_t Core::Parts::find_number(uint32_t pool, uint32_t number) const {
     return kNoRow;
 }
 
-void Core::Parts::drain_slot(uint32_t row, bool on) {
+void Pools::drain_slot(uint32_t row, bool on) {
     const shm::SlotRow& slot = state.slots[row];
     if (is_drained(slot) == on) return;
     count_drained(row, on);
-    touch(slot.pool);
+    matcher().touch(slot.pool);
     // Under a lease whose holder is being killed, its end decides what becomes of the slot.
-    if (!being_killed_for(slot)) return protect(row, on);
-    shm::SlotRow& held = edit.row(slot, 1);
+    if (!being_killed_for(slot)) return workers().protect(row, on);
+    shm::SlotRow& held = edit().row(slot, 1);
     const uint32_t others = held.flags & ~uint32_t{shm::SlotFlag::kProtected};
     put(held.flags, on ? others | shm::SlotFlag::kProtected : others);
 }
 
-void Core::Parts::count_drained(uint32_t row, bool on) {
-    shm::SlotRow& slot = edit.row(state.slots[row], 1U << 1U);
-    shm::PoolRow& pool = edit.row(state.pools[slot.pool], kPoolAccounts);
+void Pools::count_drained(uint32_t row, bool on) {
+    shm::SlotRow& slot = edit().row(state.slots[row], 1U << 1U);
+    shm::PoolRow& pool = edit().row(state.pools[slot.pool], kPoolAccounts);
     put(slot.behaviour, on ? shm::Behaviour::kDrain : shm::Behaviour::kRun);
     put(pool.drained, on ? pool.drained + 1 : pool.drained - 1);
 }

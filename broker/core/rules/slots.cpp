@@ -36,11 +36,11 @@ bool is_hot(SlotState state) {
 
 }  // namespace
 
-uint32_t Core::Parts::make_slot(uint32_t pool_row) {
-    const uint32_t row = take_slot_row();
+uint32_t Slots::make_slot(uint32_t pool_row) {
+    const uint32_t row = free_rows().take_slot_row();
     assert(state.slots[row].state == SlotState::kFree);
-    shm::SlotRow& slot = edit.fresh_row(state.slots[row]);
-    shm::PoolRow& pool = edit.row(state.pools[pool_row], kPoolStates | kPoolTotals);
+    shm::SlotRow& slot = edit().fresh_row(state.slots[row]);
+    shm::PoolRow& pool = edit().row(state.pools[pool_row], kPoolStates | kPoolTotals);
     put(slot.flags, 0);
     put(slot.pool, pool_row);
     put(slot.holder, kNoRow);
@@ -58,29 +58,29 @@ uint32_t Core::Parts::make_slot(uint32_t pool_row) {
     put(slot.behaviour, shm::Behaviour::kRun);
     put(slot.confirmed_ns, 0);
     put(slot.modified_ns, 0);
-    put(slot.announced_ns, now_ns);
+    put(slot.announced_ns, turn().now_ns);
     put(slot.name_size, 0);
     return row;
 }
 
-void Core::Parts::move_slot(uint32_t row, SlotState to) {
-    shm::SlotRow& slot = edit.row(state.slots[row], 1);
+void Slots::move_slot(uint32_t row, SlotState to) {
+    shm::SlotRow& slot = edit().row(state.slots[row], 1);
     const SlotState from = slot.state;
     assert(from != to);
     const unsigned lines = is_hot(from) && is_hot(to) ? kPoolHot : kPoolStates;
-    shm::PoolRow& pool = edit.row(state.pools[slot.pool], lines);
-    slot_leaves_state(row, pool, from, to);
+    shm::PoolRow& pool = edit().row(state.pools[slot.pool], lines);
+    matcher().slot_leaves_state(row, pool, from, to);
     if (from == SlotState::kIdle) {
         const bool is_head = pool.ready_head == row;
         if (is_head) {
             put(pool.ready_head, slot.ready_next);
         } else {
-            put(edit.row(state.slots[slot.ready_prev], 1).ready_next, slot.ready_next);
+            put(edit().row(state.slots[slot.ready_prev], 1).ready_next, slot.ready_next);
         }
         if (slot.ready_next == kNoRow) {
             put(pool.ready_tail, is_head ? kNoRow : slot.ready_prev);
         } else if (!is_head) {
-            put(edit.row(state.slots[slot.ready_next], 1).ready_prev, slot.ready_prev);
+            put(edit().row(state.slots[slot.ready_next], 1).ready_prev, slot.ready_prev);
         }
     }
     if (from == SlotState::kFree) {
@@ -104,17 +104,17 @@ void Core::Parts::move_slot(uint32_t row, SlotState to) {
         if (pool.ready_tail == kNoRow) {
             put(pool.ready_head, row);
         } else {
-            put(edit.row(state.slots[pool.ready_tail], 1).ready_next, row);
+            put(edit().row(state.slots[pool.ready_tail], 1).ready_next, row);
         }
         put(pool.ready_tail, row);
     }
-    slot_enters_state(row, pool, from, to);
-    touch(slot.pool);
+    matcher().slot_enters_state(row, pool, from, to);
+    matcher().touch(slot.pool);
 }
 
-void Core::Parts::make_idle(uint32_t row) {
-    uncollect(row);
-    shm::SlotRow& slot = edit.row(state.slots[row], 1);
+void Slots::make_idle(uint32_t row) {
+    leases().uncollect(row);
+    shm::SlotRow& slot = edit().row(state.slots[row], 1);
     assert(slot.state != SlotState::kIdle && slot.state != SlotState::kFree);
     put(slot.holder, kNoRow);
     if ((slot.flags & SlotFlag::kDraining) != 0) return remove_slot(row);
@@ -122,20 +122,20 @@ void Core::Parts::make_idle(uint32_t row) {
         static_cast<uint8_t>(slot.flags & (SlotFlag::kProtected | SlotFlag::kUnqualified));
     if (stops == 0) {
         put(slot.flags, 0);
-        if (successor_of(row) != kNoRow && serve_successor(row)) return;
+        if (matcher().successor_of(row) != kNoRow && preemption().serve_successor(row)) return;
         return move_slot(row, SlotState::kIdle);
     }
     put(slot.flags, stops | SlotFlag::kSaidReady);
-    drop_successor(row);  // its return time is unknown
+    preemption().drop_successor(row);  // its return time is unknown
     recover(row);
-    shm::PoolRow& pool = edit.row(state.pools[slot.pool], kPoolTotals);
+    shm::PoolRow& pool = edit().row(state.pools[slot.pool], kPoolTotals);
     uint32_t& count =
         (stops & SlotFlag::kProtected) != 0 ? pool.skipped_total : pool.unqualified_total;
     put(count, count + 1);
 }
 
-void Core::Parts::make_recovering(uint32_t row, bool revoke) {
-    shm::SlotRow& slot = edit.row(state.slots[row], 1);
+void Slots::make_recovering(uint32_t row, bool revoke) {
+    shm::SlotRow& slot = edit().row(state.slots[row], 1);
     assert(slot.state != SlotState::kFree);
     put(slot.holder, kNoRow);
     put(slot.flags,
@@ -146,19 +146,19 @@ void Core::Parts::make_recovering(uint32_t row, bool revoke) {
 }
 
 // Its holder may have been killed: then it is recovering already, and from now on under no lease.
-void Core::Parts::recover(uint32_t row) {
+void Slots::recover(uint32_t row) {
     const shm::SlotRow& slot = state.slots[row];
     if (slot.state != SlotState::kRecovering) return move_slot(row, SlotState::kRecovering);
     const bool worker = state.pools[slot.pool].kind == shm::PoolKind::kWorker;
-    if (worker && slot.session == kNoRow) watch_reported(row);
+    if (worker && slot.session == kNoRow) reports().watch_reported(row);
 }
 
-void Core::Parts::give_back(uint32_t row, bool confirmed, bool broken) {
+void Slots::give_back(uint32_t row, bool confirmed, bool broken) {
     const shm::SlotRow& slot = state.slots[row];
     const shm::PoolRow& pool = state.pools[slot.pool];
     const bool release_is_ready = (pool.flags & shm::PoolFlag::kReleaseIsReady) != 0;
     // A reported worker learns of its next claim when it asks: there is no worker to clean up for.
-    const bool promised = slot.session == kNoRow && successor_of(row) != kNoRow;
+    const bool promised = slot.session == kNoRow && matcher().successor_of(row) != kNoRow;
     const bool said_idle = (slot.flags & SlotFlag::kSaidReady) != 0;  // while its holder was killed
     if (promised || said_idle || pool.kind == shm::PoolKind::kCounted ||
         (release_is_ready && confirmed && !broken)) {
@@ -167,14 +167,14 @@ void Core::Parts::give_back(uint32_t row, bool confirmed, bool broken) {
     const bool was_asked = slot.state == SlotState::kReserved && !confirmed;
     make_recovering(row, true);
     if (was_asked && slot.state == SlotState::kRecovering) {
-        shm::SlotRow& asked = edit.row(slot, 1);
+        shm::SlotRow& asked = edit().row(slot, 1);
         put(asked.flags, asked.flags | SlotFlag::kTakenBack);
     }
 }
 
-void Core::Parts::give_back_chain(uint32_t first, bool confirmed, bool broken, uint32_t except) {
+void Slots::give_back_chain(uint32_t first, bool confirmed, bool broken, uint32_t except) {
     for (uint32_t row = first; row != kNoRow;) {
-        row = slots_come_back(row, except);
+        row = matcher().slots_come_back(row, except);
         if (row == kNoRow) return;
         const shm::SlotRow& slot = state.slots[row];
         const uint32_t next = slot.holder_next;
@@ -184,12 +184,12 @@ void Core::Parts::give_back_chain(uint32_t first, bool confirmed, bool broken, u
     }
 }
 
-void Core::Parts::remove_slot(uint32_t row) {
-    uncollect(row);
+void Slots::remove_slot(uint32_t row) {
+    leases().uncollect(row);
     const shm::SlotRow& slot = state.slots[row];
     assert(slot.state != SlotState::kFree);
     if (state.pools[slot.pool].kind == shm::PoolKind::kWorker) {
-        Decision& gone = decide_that(DecisionKind::kSlotGone);
+        Decision& gone = turn().decide_that(DecisionKind::kSlotGone);
         gone.pool = slot.pool;
         gone.slot_number = slot.number;
         gone.id = row_id(slot.head.generation, row);
@@ -197,30 +197,30 @@ void Core::Parts::remove_slot(uint32_t row) {
         gone.room = slot.room;
     }
     kept_slots.remove(TimerKind::kKept, row);
-    if (is_drained(slot)) count_drained(row, false);
-    drop_successor(row);
+    if (is_drained(slot)) pools().count_drained(row, false);
+    preemption().drop_successor(row);
     if (slot.session != kNoRow) {
-        session_slots.remove(slot.session, row);
-        shm::SessionRow& session = edit.row(state.sessions[slot.session], 1);
+        sessions().session_slots.remove(slot.session, row);
+        shm::SessionRow& session = edit().row(state.sessions[slot.session], 1);
         put(session.slots, session.slots - 1);
     }
     if (slot.name_size != 0) {
-        names.remove(name_hash(slot.pool, {slot.name, slot.name_size}), row);
+        names.remove(workers().name_hash(slot.pool, {slot.name, slot.name_size}), row);
     }
-    assert(successor_of(row) == kNoRow);
-    drop_arena(slot.session, slot.attributes_size);
-    arena.free(slot.attributes, slot.attributes_size);
+    assert(matcher().successor_of(row) == kNoRow);
+    free_rows().drop_arena(slot.session, slot.attributes_size);
+    arena().free(slot.attributes, slot.attributes_size);
     move_slot(row, SlotState::kFree);
-    free_slot_row(row);
+    free_rows().free_slot_row(row);
 }
 
-bool Core::Parts::tell_revoke(uint32_t row) {
+bool Slots::tell_revoke(uint32_t row) {
     const shm::SlotRow& slot = state.slots[row];
     assert(slot.state != SlotState::kFree);
     if (slot.session == kNoRow || state.sessions[slot.session].state != shm::SessionState::kOpen) {
         return false;
     }
-    Decision& revoke = decide_that(DecisionKind::kRevoke);
+    Decision& revoke = turn().decide_that(DecisionKind::kRevoke);
     revoke.session = slot.session;
     revoke.pool = slot.pool;
     revoke.id = row_id(slot.head.generation, row);

@@ -19,7 +19,7 @@ uint32_t generation_of(uint64_t id) {
 
 }  // namespace
 
-Reason Core::Parts::apply(const Steer& command, uint64_t* granted_ns) {
+Reason Leases::apply(const Steer& command, uint64_t* granted_ns) {
     if (command.kind == Steer::Kind::kCancel) return revoke_claim(command);
     const uint32_t row = row_of(command.lease);
     const uint32_t generation = generation_of(command.lease);
@@ -40,20 +40,21 @@ Reason Core::Parts::apply(const Steer& command, uint64_t* granted_ns) {
 }
 
 // The number makes sure that the tag still names the claim that was meant.
-Reason Core::Parts::revoke_claim(const Steer& command) {
-    settle_fresh();
+Reason Leases::revoke_claim(const Steer& command) {
+    early_grants().settle_fresh();
     if (command.number == 0 || command.number >= state.counters->arrival_next) {
         return Reason::kNotFound;
     }
-    const bool known = command.session < tags.size() && command.tag < tags[command.session].size();
-    const uint32_t row = known ? tags[command.session][command.tag] : kTagFree;
+    const bool known = command.session < sessions().tags.size() &&
+                       command.tag < sessions().tags[command.session].size();
+    const uint32_t row = known ? sessions().tags[command.session][command.tag] : kTagFree;
     if ((row & kTagLease) != 0 || state.claims[row].arrival != command.number) {
         return Reason::kAlreadyEnded;
     }
     const bool confirming = state.claims[row].state == shm::ClaimState::kReserved;
-    const uint32_t first = confirming ? unreserve(row) : kNoRow;
-    end_claim(row, Outcome::kCancelled, Reason::kRevoked, 0, true);
-    give_back_chain(first, false, false, kNoRow);
+    const uint32_t first = confirming ? claims().unreserve(row) : kNoRow;
+    claims().end_claim(row, Outcome::kCancelled, Reason::kRevoked, 0, true);
+    slots().give_back_chain(first, false, false, kNoRow);
     return Reason::kOk;
 }
 

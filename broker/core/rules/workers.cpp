@@ -7,14 +7,14 @@ namespace dibs::core {
 namespace SlotFlag = shm::SlotFlag;
 using Kind = WorkerWord::Kind;
 
-void Core::Parts::apply(const WorkerWord& word) {
+void Workers::apply(const WorkerWord& word) {
     const auto row = static_cast<uint32_t>(word.slot);
-    const auto refuse = [&](Reason reason) { result(word.session, word.user_data, reason); };
+    const auto refuse = [&](Reason reason) { turn().result(word.session, word.user_data, reason); };
     if (row >= state.slots.size()) return refuse(Reason::kNotFound);
     const shm::SlotRow& slot = state.slots[row];
     // Slots of a deleted pool are not there any more, however many of them are still to go.
     if (slot.state == SlotState::kFree || row_id(slot.head.generation, row) != word.slot ||
-        !pool_lives(slot.pool)) {
+        !pools().pool_lives(slot.pool)) {
         return refuse(Reason::kNotFound);
     }
     if (slot.session != word.session) return refuse(Reason::kNotHolder);
@@ -24,7 +24,7 @@ void Core::Parts::apply(const WorkerWord& word) {
     if (!allowed(word, row)) return refuse(Reason::kState);
     if (word.answer.size() > state.pools[slot.pool].answer_max) return refuse(Reason::kPayload);
     refuse(Reason::kOk);
-    news_of(slot.pool);
+    matcher().news_of(slot.pool);
     switch (word.kind) {
         case Kind::kReady:
             return say_ready(row);
@@ -43,7 +43,7 @@ void Core::Parts::apply(const WorkerWord& word) {
     }
 }
 
-bool Core::Parts::allowed(const WorkerWord& word, uint32_t row) const {
+bool Workers::allowed(const WorkerWord& word, uint32_t row) const {
     const shm::SlotRow& slot = state.slots[row];
     switch (word.kind) {
         case Kind::kReady:
@@ -65,31 +65,31 @@ bool Core::Parts::allowed(const WorkerWord& word, uint32_t row) const {
     return false;
 }
 
-void Core::Parts::say_ready(uint32_t row) {
+void Workers::say_ready(uint32_t row) {
     const shm::SlotRow& slot = state.slots[row];
     switch (slot.state) {
         case SlotState::kRecovering:
         case SlotState::kUnknown:
-            return make_idle(row);
+            return slots().make_idle(row);
         case SlotState::kReserved:
             break;
         case SlotState::kLeased:
-            end_lease(slot.holder, Reason::kDone, Tell::kHolder, false, row);
-            return make_idle(row);
+            leases().end_lease(slot.holder, Reason::kDone, Tell::kHolder, false, row);
+            return slots().make_idle(row);
         default:
             return;
     }
-    kept_slots.remove(TimerKind::kKept, row);
-    if (is_kept(slot)) return make_idle(row);
+    slots().kept_slots.remove(TimerKind::kKept, row);
+    if (is_kept(slot)) return slots().make_idle(row);
     const uint32_t claim = slot.holder;
-    const uint32_t first = unreserve(claim);
-    make_idle(row);
-    wait_again(claim);
-    give_back_chain(first, false, false, row);
+    const uint32_t first = claims().unreserve(claim);
+    slots().make_idle(row);
+    claims().wait_again(claim);
+    slots().give_back_chain(first, false, false, row);
 }
 
 // The slot's index among its holder's, then the bytes.
-void Core::Parts::tell_answer(uint32_t row, std::span<const uint8_t> answer) {
+void Workers::tell_answer(uint32_t row, std::span<const uint8_t> answer) {
     if (answer.empty()) return;
     const shm::SlotRow& slot = state.slots[row];
     assert(slot.holder != kNoRow);
@@ -99,7 +99,7 @@ void Core::Parts::tell_answer(uint32_t row, std::span<const uint8_t> answer) {
     uint32_t index = 0;
     for (uint32_t at = first; at != row; at = state.slots[at].holder_next)
         ++index;
-    Decision& told = decide_that(DecisionKind::kAnswer);
+    Decision& told = turn().decide_that(DecisionKind::kAnswer);
     told.pool = slot.pool;
     told.slot_number = slot.number;
     told.slots_begin = index;
@@ -120,97 +120,97 @@ void Core::Parts::tell_answer(uint32_t row, std::span<const uint8_t> answer) {
     }
 }
 
-void Core::Parts::say_confirm(uint32_t row, const WorkerWord& word) {
+void Workers::say_confirm(uint32_t row, const WorkerWord& word) {
     if (state.slots[row].state != SlotState::kReserved) return confirm_late(row);
     // A claim whose deadline has passed ends in this turn, with its timer.
-    const bool in_time = now_ns <= state.claims[state.slots[row].holder].deadline_ns;
+    const bool in_time = turn().now_ns <= state.claims[state.slots[row].holder].deadline_ns;
     if (in_time) tell_answer(row, word.answer);
-    shm::SlotRow& slot = edit.row(state.slots[row], 1);
+    shm::SlotRow& slot = edit().row(state.slots[row], 1);
     // Its transition: protection that came before that ends with it (S0.23).
     const uint32_t ends = in_time && !is_drained(slot) ? uint32_t{SlotFlag::kProtected} : 0;
     put(slot.flags, (slot.flags & ~ends) | uint32_t{SlotFlag::kConfirmed});
-    shm::ClaimRow& claim = edit.row(state.claims[slot.holder], 1);
+    shm::ClaimRow& claim = edit().row(state.claims[slot.holder], 1);
     assert(claim.state == shm::ClaimState::kReserved && claim.confirmed < claim.units);
-    shm::PoolRow& pool = edit.row(state.pools[slot.pool], kPoolHot);
+    shm::PoolRow& pool = edit().row(state.pools[slot.pool], kPoolHot);
     put(claim.confirmed, claim.confirmed + 1);
     put(pool.unconfirmed, pool.unconfirmed - 1);
-    touch(slot.pool);
+    matcher().touch(slot.pool);
     if (claim.confirmed < claim.units || !in_time) return;
     const uint32_t claim_row = slot.holder;
-    const uint32_t first = unreserve(claim_row);
-    grant(claim_row, first);
+    const uint32_t first = claims().unreserve(claim_row);
+    leases().grant(claim_row, first);
 }
 
 // Its claim waits again or has ended: the slot is released at once. A worker that has been told so
 // already is not told again.
-void Core::Parts::confirm_late(uint32_t row) {
+void Workers::confirm_late(uint32_t row) {
     const shm::SlotRow& slot = state.slots[row];
     assert(slot.state == SlotState::kUnknown || is_taken_back(slot));
     const bool release_is_ready =
         (state.pools[slot.pool].flags & shm::PoolFlag::kReleaseIsReady) != 0;
-    if (release_is_ready && is_taken_back(slot)) return make_idle(row);
-    if (slot.state == SlotState::kUnknown) return make_recovering(row, true);
-    put(edit.row(slot, 1).flags, slot.flags & ~uint32_t{SlotFlag::kTakenBack});
+    if (release_is_ready && is_taken_back(slot)) return slots().make_idle(row);
+    if (slot.state == SlotState::kUnknown) return slots().make_recovering(row, true);
+    put(edit().row(slot, 1).flags, slot.flags & ~uint32_t{SlotFlag::kTakenBack});
 }
 
-void Core::Parts::say_refuse(uint32_t row, const WorkerWord& word) {
+void Workers::say_refuse(uint32_t row, const WorkerWord& word) {
     const shm::SlotRow& slot = state.slots[row];
-    shm::PoolRow& pool = edit.row(state.pools[slot.pool], kPoolTotals);
+    shm::PoolRow& pool = edit().row(state.pools[slot.pool], kPoolTotals);
     put(pool.refused_total, pool.refused_total + 1);
-    if (slot.state == SlotState::kUnknown) return make_idle(row);
+    if (slot.state == SlotState::kUnknown) return slots().make_idle(row);
     const uint32_t claim = slot.holder;
     const uint64_t until = state.claims[claim].reserved_until_ns;
-    const uint32_t first = unreserve(claim);
+    const uint32_t first = claims().unreserve(claim);
     if (word.try_again) {
-        shm::SlotRow& stays = edit.row(slot, 1U << 1U);
+        shm::SlotRow& stays = edit().row(slot, 1U << 1U);
         put(stays.flags, stays.flags & ~uint32_t{SlotFlag::kConfirmed});
         put(stays.holder, kNoRow);
         put(stays.reserved_until_ns, until);
         const uint64_t number = (uint64_t{slot.pool} << 32U) | slot.number;
-        kept_slots.set(TimerKind::kKept, row, until, number);
-        wait_again(claim);
+        slots().kept_slots.set(TimerKind::kKept, row, until, number);
+        claims().wait_again(claim);
     } else {
-        make_idle(row);
-        end_claim(
+        slots().make_idle(row);
+        claims().end_claim(
             claim, Outcome::kRejected, Reason::kRefused, static_cast<uint64_t>(word.code), true);
     }
-    give_back_chain(first, false, false, row);
+    slots().give_back_chain(first, false, false, row);
 }
 
-void Core::Parts::say_done(uint32_t row, const WorkerWord& word) {
+void Workers::say_done(uint32_t row, const WorkerWord& word) {
     assert(state.slots[row].state == SlotState::kLeased);
     tell_answer(row, word.answer);
-    end_lease(state.slots[row].holder, Reason::kDone, Tell::kHolder, false, row);
-    if (word.then_ready) return make_idle(row);
-    make_recovering(row, false);
+    leases().end_lease(state.slots[row].holder, Reason::kDone, Tell::kHolder, false, row);
+    if (word.then_ready) return slots().make_idle(row);
+    slots().make_recovering(row, false);
 }
 
-void Core::Parts::say_withdraw(uint32_t row) {
-    shm::SlotRow& slot = edit.row(state.slots[row], 1);
-    if (slot.holder == kNoRow) return remove_slot(row);
-    slot_changes(row, [&] { put(slot.flags, slot.flags | SlotFlag::kDraining); });
+void Workers::say_withdraw(uint32_t row) {
+    shm::SlotRow& slot = edit().row(state.slots[row], 1);
+    if (slot.holder == kNoRow) return slots().remove_slot(row);
+    matcher().slot_changes(row, [&] { put(slot.flags, slot.flags | SlotFlag::kDraining); });
 }
 
-void Core::Parts::protect(uint32_t row, bool on) {
-    shm::SlotRow& slot = edit.row(state.slots[row], 1);
+void Workers::protect(uint32_t row, bool on) {
+    shm::SlotRow& slot = edit().row(state.slots[row], 1);
     const uint32_t mark = on || is_drained(slot) ? uint32_t{SlotFlag::kProtected} : 0;
-    slot_changes(row,
-                 [&] { put(slot.flags, (slot.flags & ~uint32_t{SlotFlag::kProtected}) | mark); });
+    matcher().slot_changes(
+        row, [&] { put(slot.flags, (slot.flags & ~uint32_t{SlotFlag::kProtected}) | mark); });
     readmit(row);
 }
 
 // After a change of protection or labels: into the queue or out of it.
-void Core::Parts::readmit(uint32_t row) {
-    shm::SlotRow& slot = edit.row(state.slots[row], 1);
+void Workers::readmit(uint32_t row) {
+    shm::SlotRow& slot = edit().row(state.slots[row], 1);
     const bool stopped = (slot.flags & (SlotFlag::kProtected | SlotFlag::kUnqualified)) != 0;
     if (stopped && slot.state == SlotState::kIdle) {
         put(slot.flags, slot.flags | SlotFlag::kSaidReady);
-        move_slot(row, SlotState::kRecovering);
+        slots().move_slot(row, SlotState::kRecovering);
     } else if ((slot.flags & SlotFlag::kSaidReady) != 0) {
-        if (!stopped) return make_idle(row);
-        drop_successor(row);  // it was held over
+        if (!stopped) return slots().make_idle(row);
+        preemption().drop_successor(row);  // it was held over
     } else if (slot.state == SlotState::kLeased) {
-        touch(slot.pool);  // to collect its lease may be worth while now
+        matcher().touch(slot.pool);  // to collect its lease may be worth while now
     }
 }
 

@@ -20,35 +20,35 @@ void retire(Row& row, uint32_t next) {
 
 }  // namespace
 
-void Core::Parts::hold_arena(uint32_t session, size_t bytes) {
+void FreeRows::hold_arena(uint32_t session, size_t bytes) {
     if (session != kNoRow) arena_held[session] += Arena::blocks_for(bytes);
 }
 
-void Core::Parts::drop_arena(uint32_t session, size_t bytes) {
+void FreeRows::drop_arena(uint32_t session, size_t bytes) {
     if (session == kNoRow) return;
     assert(arena_held[session] >= Arena::blocks_for(bytes));
     arena_held[session] -= Arena::blocks_for(bytes);
 }
 
-uint32_t Core::Parts::take_claim_row() {
-    shm::CountersRow& counters = edit.counters(1);
+uint32_t FreeRows::take_claim_row() {
+    shm::CountersRow& counters = edit().counters(1);
     const uint32_t row = counters.claims_free_head;
     put(counters.claims_free_head, state.claims[row].head.free_next);
     put(counters.claims_free, counters.claims_free - 1);
     return row;
 }
 
-void Core::Parts::free_claim_row(uint32_t row) {
-    shm::CountersRow& counters = edit.counters(1);
-    shm::ClaimRow& claim = edit.row(state.claims[row], 1);
+void FreeRows::free_claim_row(uint32_t row) {
+    shm::CountersRow& counters = edit().counters(1);
+    shm::ClaimRow& claim = edit().row(state.claims[row], 1);
     put(claim.state, shm::ClaimState::kFree);
     retire(claim, counters.claims_free_head);
     put(counters.claims_free_head, row);
     put(counters.claims_free, counters.claims_free + 1);
 }
 
-uint32_t Core::Parts::take_lease_row() {
-    shm::CountersRow& counters = edit.counters(1);
+uint32_t FreeRows::take_lease_row() {
+    shm::CountersRow& counters = edit().counters(1);
     const uint32_t row = counters.leases_free_head;
     const uint32_t next = state.leases[row].head.free_next;
     state.leases.fetch_all(next);  // the next grant's
@@ -58,51 +58,51 @@ uint32_t Core::Parts::take_lease_row() {
 }
 
 // Pools with claims that wait for a lease row are looked at again.
-void Core::Parts::lease_row_comes() {
+void FreeRows::lease_row_comes() {
     if (lease_row_left()) return;
     for (uint32_t pool = 0; pool < state.counters->pools; ++pool)
-        dirty.add(pool);
+        turn().dirty.add(pool);
 }
 
-void Core::Parts::free_lease_row(uint32_t row) {
+void FreeRows::free_lease_row(uint32_t row) {
     lease_row_comes();
-    shm::CountersRow& counters = edit.counters(1);
-    shm::LeaseRow& lease = edit.row(state.leases[row], 1);
+    shm::CountersRow& counters = edit().counters(1);
+    shm::LeaseRow& lease = edit().row(state.leases[row], 1);
     put(lease.state, shm::LeaseState::kFree);
     retire(lease, counters.leases_free_head);
     put(counters.leases_free_head, row);
     put(counters.leases_free, counters.leases_free + 1);
 }
 
-uint32_t Core::Parts::take_slot_row() {
-    shm::CountersRow& counters = edit.counters(1U << 1U);
+uint32_t FreeRows::take_slot_row() {
+    shm::CountersRow& counters = edit().counters(1U << 1U);
     const uint32_t row = counters.slots_free_head;
     put(counters.slots_free_head, state.slots[row].head.free_next);
     put(counters.slots_free, counters.slots_free - 1);
     return row;
 }
 
-void Core::Parts::free_slot_row(uint32_t row) {
-    shm::CountersRow& counters = edit.counters(1U << 1U);
-    shm::SlotRow& slot = edit.row(state.slots[row], 1);
+void FreeRows::free_slot_row(uint32_t row) {
+    shm::CountersRow& counters = edit().counters(1U << 1U);
+    shm::SlotRow& slot = edit().row(state.slots[row], 1);
     put(slot.state, SlotState::kFree);
     retire(slot, counters.slots_free_head);
     put(counters.slots_free_head, row);
     put(counters.slots_free, counters.slots_free + 1);
 }
 
-uint32_t Core::Parts::take_session_row() {
-    shm::CountersRow& counters = edit.counters(1U << 1U);
+uint32_t FreeRows::take_session_row() {
+    shm::CountersRow& counters = edit().counters(1U << 1U);
     const uint32_t row = counters.sessions_free_head;
     put(counters.sessions_free_head, state.sessions[row].head.free_next);
     put(counters.sessions_free, counters.sessions_free - 1);
     return row;
 }
 
-void Core::Parts::free_session_row(uint32_t row) {
-    shm::CountersRow& counters = edit.counters(1U << 1U);
-    shm::SessionRow& session = edit.row(state.sessions[row], 1);
-    if (book) leave_session(row);
+void FreeRows::free_session_row(uint32_t row) {
+    shm::CountersRow& counters = edit().counters(1U << 1U);
+    shm::SessionRow& session = edit().row(state.sessions[row], 1);
+    if (book()) crowds().leave_session(row);
     put(session.state, shm::SessionState::kFree);
     retire(session, counters.sessions_free_head);
     put(counters.sessions_free_head, row);

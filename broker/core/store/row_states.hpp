@@ -1,0 +1,77 @@
+// broker/core/store/row_states.hpp -- says what a row's fields mean to every rule.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "shm/layout.hpp"
+
+namespace dibs::core {
+
+using shm::kNever;
+using shm::kNoRow;
+using shm::Outcome;
+using shm::Reason;
+using shm::SlotState;
+
+// Line masks of a pool row.
+inline constexpr unsigned kPoolHot = 1U;
+inline constexpr unsigned kPoolStates = 1U | (1U << 1U);
+inline constexpr unsigned kPoolTotals = 1U << 2U;
+inline constexpr unsigned kPoolAccounts = 1U << 6U;
+inline constexpr unsigned kPoolAll = 0x7fU;
+
+// Claims that must not wait beyond the pass.
+inline constexpr uint8_t kImpatient =
+    shm::ClaimFlag::kNowOnly | shm::ClaimFlag::kReject | shm::ClaimFlag::kCold;
+
+// A time that far from another one, which is never kNever, whatever that one is.
+inline uint64_t sum_or_never(uint64_t from_ns, uint64_t interval_ns) {
+    const uint64_t sum_ns = from_ns + interval_ns;
+    return sum_ns >= from_ns && sum_ns != kNever ? sum_ns : kNever - 1;
+}
+
+// May so many more workers of the pool be asked? A claim for more than unconfirmed_max, which was
+// higher when it came, is served when no worker is being asked.
+inline bool may_ask(const shm::PoolRow& pool, uint32_t workers) {
+    return pool.unconfirmed == 0 || pool.unconfirmed + workers <= pool.unconfirmed_max;
+}
+
+// Recovering under a lease whose holder is being killed: nothing but its end frees the slot.
+inline bool being_killed_for(const shm::SlotRow& slot) {
+    return slot.state == SlotState::kRecovering && slot.holder != kNoRow;
+}
+
+// Reserved without a claim, until its instant: its worker could not yet, and wants to be asked
+// again.
+inline bool is_kept(const shm::SlotRow& slot) {
+    return slot.state == SlotState::kReserved && slot.holder == kNoRow;
+}
+
+// An administrator has drained it: it is protected until that is taken back.
+inline bool is_drained(const shm::SlotRow& slot) {
+    return slot.behaviour == shm::Behaviour::kDrain;
+}
+
+// Its worker was asked for a claim that did not get it, and has not answered since.
+inline bool is_taken_back(const shm::SlotRow& slot) {
+    return (slot.state == SlotState::kRecovering || slot.state == SlotState::kUnknown) &&
+           (slot.flags & shm::SlotFlag::kTakenBack) != 0;
+}
+
+// Lines of a claim's row that change when it begins or ends to run.
+inline constexpr unsigned kClaimRunLines = 0x7U;
+
+// All zero is "no key".
+inline bool key_given(const uint8_t* key) {
+    uint64_t halves[2];
+    std::memcpy(halves, key, sizeof(halves));
+    return (halves[0] | halves[1]) != 0;
+}
+
+inline const ClaimTerms& terms_of(const Claim& command) {
+    static constexpr ClaimTerms kNone{};
+    return command.terms != nullptr ? *command.terms : kNone;
+}
+}  // namespace dibs::core
