@@ -280,15 +280,17 @@ class Words {
                is_link(slot.session, state_.sessions.size()) && is_link(slot.holder, holders) &&
                is_link(slot.holder_next, slots) && is_link(slot.ready_next, slots) &&
                is_link(slot.ready_prev, slots) && chain(slot.attributes, slot.attributes_size) &&
-               slot.name_size < sizeof slot.name + 1 && is_label_set(slot.label_set) &&
-               sound_assignment(slot);
+               slot.name_size < sizeof slot.name + 1 &&
+               (state_.pools[slot.pool].order != shm::PoolOrder::kAccount ||
+                sound_to_account(slot));
     }
 
-    // What a reported worker has not confirmed is a lease: looked at in pools ordered by account.
-    bool sound_assignment(const shm::SlotRow& slot) const {
+    // What is read in pools ordered by account alone. What a reported worker has not confirmed is a
+    // lease.
+    bool sound_to_account(const shm::SlotRow& slot) const {
         const bool assigned = (slot.flags & shm::SlotFlag::kAssigned) != 0;
-        return !assigned || state_.pools[slot.pool].order != shm::PoolOrder::kAccount ||
-               (slot.state == SlotState::kLeased && slot.holder < state_.leases.size());
+        return is_label_set(slot.label_set) && (!assigned || (slot.state == SlotState::kLeased &&
+                                                              slot.holder < state_.leases.size()));
     }
 
     bool sound(const shm::ClaimRow& claim) const {

@@ -353,7 +353,6 @@ void Pools::tell_all_drained() {
 
 void Pools::publish_demand(uint32_t row) {
     const shm::PoolRow& pool = state.pools[row];
-    assert(pool.hit_total <= pool.granted_total);
     const int64_t last = pool.demand_published;
     const int64_t current = int64_t{pool.waiting} + pool.confirming;
     const int64_t change = current > last ? current - last : last - current;

@@ -46,6 +46,8 @@ uint32_t Slots::make_slot(uint32_t pool_row) {
     put(slot.holder, kNoRow);
     put(slot.fence, 0);
     put(slot.holder_next, kNoRow);
+    put(slot.ready_next, kNoRow);
+    put(slot.ready_prev, kNoRow);
     put(slot.session, kNoRow);
     put(slot.number, pool.number_next);
     put(pool.number_next, pool.number_next + 1);
