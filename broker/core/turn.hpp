@@ -3,10 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "broker/core/decision.hpp"
@@ -69,7 +65,6 @@ struct Turn : Module<Turn> {
     // leases.cpp
     void list_slots(Decision* decision, uint32_t first);
 
-    // reports.cpp
     [[nodiscard]] TimeNs event_time(TimeNs given) const { return given == kNever ? now_ns : given; }
 
   private:

@@ -3,11 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "broker/core/fast/fresh.hpp"
 #include "broker/core/module.hpp"

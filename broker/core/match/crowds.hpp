@@ -3,11 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "broker/core/match/account_book.hpp"
 #include "broker/core/module.hpp"
@@ -86,7 +83,6 @@ struct Crowds : Module<Crowds> {
     bool all_held_back();
     void spill_throttled();
 
-    // account_due.cpp
     struct Crossings;
 };
 

@@ -3,11 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <span>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "broker/core/match/account_book.hpp"
 #include "broker/core/match/explanation.hpp"
@@ -18,11 +14,11 @@ namespace dibs::core {
 struct Explainer : Module<Explainer> {
     explicit Explainer(const State& rows) : Module(rows) {}
 
-    // steer.cpp
+    // explain.cpp
     [[nodiscard]] Explanation explain(uint32_t claim);
 
   private:
-    // steer.cpp
+    // explain.cpp
     [[nodiscard]] WaitReason obstacle_of(uint32_t claim, Explanation* told);
 
     // account_explain.cpp

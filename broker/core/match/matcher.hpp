@@ -4,9 +4,7 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "broker/core/ledger/ledger.hpp"
@@ -34,7 +32,6 @@ struct Matcher : Module<Matcher> {
     // Is there if there is, or was, a pool ordered by priority.
     std::unique_ptr<Priorities> priorities;
 
-    // decide.cpp
     void touch(uint32_t pool) {
         turn().touched.add(pool);
         turn().dirty.add(pool);
@@ -55,13 +52,11 @@ struct Matcher : Module<Matcher> {
     // holder's; returns the first.
     uint32_t take_idle(uint32_t pool, uint32_t units, SlotState to);
 
-    // slot_chains.cpp
     [[nodiscard]] bool stands_behind(uint32_t before, uint32_t slot) const {
         return book()->slot_links[before].next == slot &&
                book()->stall_of_slot[before] == book()->stall_of_slot[slot];
     }
 
-    // sessions.cpp
     [[nodiscard]] bool by_account(uint32_t pool) const {
         return state.pools[pool].order == shm::PoolOrder::kAccount;
     }
@@ -172,7 +167,6 @@ struct Matcher : Module<Matcher> {
     // account_order.cpp
     [[nodiscard]] uint32_t find_claim(uint64_t number) const;
 
-    // account_due.cpp
     // Something has changed that a pass over a pool ordered by account may decide by.
     void account_news() {
         if (!book()) return;
@@ -182,7 +176,6 @@ struct Matcher : Module<Matcher> {
         if (!book()->is_passing) wake_account_pools();
     }
 
-    // pulls.cpp
     // match/rebuild.cpp
     void rebuild_accounts(const std::vector<uint32_t>& claims);
 
@@ -193,7 +186,6 @@ struct Matcher : Module<Matcher> {
     void reserve(uint32_t claim);
     void end_impatient(uint32_t claim);
 
-    // sessions.cpp
     [[nodiscard]] bool serves_by_arrival(uint32_t pool) const {
         return state.pools[pool].order == shm::PoolOrder::kArrival;
     }
@@ -211,7 +203,7 @@ struct Matcher : Module<Matcher> {
     [[nodiscard]] uint32_t best_by_priority(uint32_t pool) const;
     [[nodiscard]] uint32_t ahead_by_priority(uint32_t claim) const;
 
-    // pulls.cpp
+    // rebuild.cpp
     void rebuild_stalls();
     void rebuild_standing(uint32_t claim);
 };

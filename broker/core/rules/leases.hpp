@@ -3,10 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "broker/core/module.hpp"

@@ -3,11 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "broker/core/module.hpp"
 #include "broker/core/turn.hpp"

@@ -3,11 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "broker/core/module.hpp"
 
@@ -27,7 +24,6 @@ struct Workers : Module<Workers> {
 
   private:
     // workers.cpp
-    void announce_again(uint32_t slot, const Announce& command);
     [[nodiscard]] Reason announce_refusal(const Announce& command, uint32_t existing) const;
     void fill_announced(uint32_t slot, const Announce& command);
     bool leave_unfit_claim(uint32_t slot);

@@ -3,10 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "broker/core/module.hpp"
@@ -32,7 +28,7 @@ struct FreeRows : Module<FreeRows> {
     uint32_t take_session_row();
     void free_session_row(uint32_t row);
 
-    // workers.cpp
+    // rows.cpp
     void hold_arena(uint32_t session, size_t bytes);  // kNoRow: no session's
     void drop_arena(uint32_t session, size_t bytes);
 };
