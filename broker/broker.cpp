@@ -125,7 +125,7 @@ Broker::Broker(Config config, Inheritance& inheritance, KeeperLink* keeper, bool
     turn_.set_shared(control_.shared());
     turn_.prepare(config_, inheritance);
     control_.prepare(turn_.adopted(), turn_.draining());
-    control_.take_remains(inheritance);
+    control_.take_leftovers(inheritance);
 }
 
 Broker::Broker(Config config, shm::Descriptor state, bool signals)

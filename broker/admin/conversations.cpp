@@ -141,7 +141,7 @@ void Conversations::hear_one(uint64_t number, bool room, uint64_t now_ns) {
     if (number == kDumps) return finish_dump(now_ns);
     if (number == kEvents) return tell_events();
     if (number == kRecording) {
-        exchange_.recording().heard();
+        exchange_.recording().acknowledge();
         return tell_recorder();
     }
     const auto found = all_.find(number);
@@ -380,7 +380,7 @@ bool Conversations::subscribe(uint64_t number, Conversation& conversation) {
 }
 
 void Conversations::tell_events() {
-    exchange_.events().heard();
+    exchange_.events().acknowledge();
     while (const std::unique_ptr<EventBatch> batch = exchange_.events().next()) {
         for (auto& [number, conversation] : all_) {
             if (conversation.subscriber) conversation.subscriber->tell(batch->events, batch->lost);

@@ -78,7 +78,7 @@ class Desk {
     static void refuse(AdminJob& job, shm::Reason reason);
     [[nodiscard]] bool reports_to(AdminJob& job, uint32_t* pool) const;
     [[nodiscard]] core::TimeNs event_of(const AdminJob& job) const;
-    [[nodiscard]] bool is_heard_of(uint64_t number) const;
+    [[nodiscard]] bool is_known(uint64_t number) const;
     [[nodiscard]] std::string being_killed(uint32_t lease) const;
     [[nodiscard]] std::vector<std::string> to_provision(uint64_t number,
                                                         std::string_view labels) const;

@@ -118,7 +118,7 @@ core::TimeNs Desk::event_of(const AdminJob& job) const {
 
 // A claim that waits or runs, whose worker failed, or that a worker must abort. Of any other there
 // is nothing to forget (S2.25), and a report that it is gone may have mistaken its number.
-bool Desk::is_heard_of(uint64_t number) const {
+bool Desk::is_known(uint64_t number) const {
     if (core_.find_claim(number) != shm::kNoRow || !core_.claim_error(number).empty()) return true;
     for (uint32_t row = 0; row < core_.slots_max(); ++row) {
         const shm::SlotRow& slot = core_.slot(row);
@@ -162,7 +162,7 @@ void Desk::report(AdminJob& job) {
             job.answer.code = Code::unsupported;
             return;
     }
-    if (request.report == ReportKind::absent && !is_heard_of(request.number)) {
+    if (request.report == ReportKind::absent && !is_known(request.number)) {
         job.answer.code = Code::not_found;
         return;
     }

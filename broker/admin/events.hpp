@@ -51,7 +51,7 @@ class Events {
     [[nodiscard]] int fd() const { return attention_.fd(); }
     void subscribe(bool on) { subscribers_.fetch_add(on ? 1U : ~0U, std::memory_order_relaxed); }
     [[nodiscard]] std::unique_ptr<EventBatch> next();
-    void heard() const { attention_.answer(); }
+    void acknowledge() const { attention_.answer(); }
 
   private:
     static constexpr uint32_t kQueued = 1024;      // batches

@@ -50,7 +50,7 @@ class Recording {
 
     // --- the control thread's side
     [[nodiscard]] int fd() const { return attention_.fd(); }
-    void heard() const { attention_.answer(); }
+    void acknowledge() const { attention_.answer(); }
     // Null: none by now. Asked before next() says null, an end means that nothing more comes.
     [[nodiscard]] std::unique_ptr<Lines> next();
     [[nodiscard]] End ended() const { return end_.load(std::memory_order_acquire); }

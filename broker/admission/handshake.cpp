@@ -101,10 +101,10 @@ HelloResult receive_hello(int socket) {
     HelloResult result;
     const Packet next = next_packet(socket);
     if (next == Packet::kNone || next == Packet::kGone) {
-        result.heard = next == Packet::kNone ? Heard::kNothingYet : Heard::kGone;
+        result.first = next == Packet::kNone ? FirstPacket::kNothingYet : FirstPacket::kGone;
         return result;
     }
-    result.heard = Heard::kRefused;
+    result.first = FirstPacket::kRefused;
     if (next == Packet::kDescriptors) {
         result.refusal = refuse(shm::FarewellCode::kMalformed,
                                 0,
@@ -120,7 +120,7 @@ HelloResult receive_hello(int socket) {
         result.refusal = *refusal;
         return result;
     }
-    result.heard = administers ? Heard::kAdmin : Heard::kHello;
+    result.first = administers ? FirstPacket::kAdmin : FirstPacket::kHello;
     return result;
 }
 

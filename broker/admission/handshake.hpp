@@ -24,10 +24,10 @@ struct Refusal {
     std::string text;
 };
 
-enum class Heard { kHello, kAdmin, kNothingYet, kGone, kRefused };
+enum class FirstPacket { kHello, kAdmin, kNothingYet, kGone, kRefused };
 
 struct HelloResult {
-    Heard heard = Heard::kNothingYet;
+    FirstPacket first = FirstPacket::kNothingYet;
     shm::SessionSizes sizes;
     Refusal refusal;
 };

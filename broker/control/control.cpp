@@ -300,15 +300,15 @@ void Control::drop_late() {
 void Control::hear(int fd) {
     if (callers_.find(fd) == nullptr) return;  // dropped while its event was on its way
     const HelloResult hello = receive_hello(fd);
-    if (hello.heard == Heard::kNothingYet) return;
+    if (hello.first == FirstPacket::kNothingYet) return;
     Caller caller = callers_.take(fd);
-    if (hello.heard == Heard::kRefused) {
+    if (hello.first == FirstPacket::kRefused) {
         log::debug("a connection was refused: " + hello.refusal.text);
         return send_farewell(fd, hello.refusal);
     }
-    if (hello.heard == Heard::kGone) return;
+    if (hello.first == FirstPacket::kGone) return;
     (void)epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
-    if (hello.heard == Heard::kAdmin) {
+    if (hello.first == FirstPacket::kAdmin) {
         const bool is_admin = admission_.policy().is_admin(caller.credentials);
         return conversations_.begin(std::move(caller),
                                     is_admin,

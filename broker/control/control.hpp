@@ -47,7 +47,7 @@ class Control {
     // Before serve(): sessions that are there already, and whether a drain goes on.
     void prepare(const std::vector<Session*>& adopted, bool draining);
     // And what sessions of an earlier broker that were not adopted have left, or will leave.
-    void take_remains(Inheritance& inheritance);
+    void take_leftovers(Inheritance& inheritance);
     void serve(uint64_t epoch);  // until the turn has finished
     void set_hardening(std::string text) { conversations_.set_hardening(std::move(text)); }
     void set_state(std::span<std::byte> state) { conversations_.set_state(state); }

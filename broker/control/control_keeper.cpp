@@ -30,7 +30,7 @@ void Control::watch_keeper() {
 
 void Control::hear_keeper() {
     keeper_->flush();
-    while (Session* session = keeper_->heard()) {
+    while (Session* session = keeper_->next_acknowledged()) {
         if (session->client_event_socket.valid()) welcome(session);
     }
     // A keeper that no longer reads keeps nothing new.

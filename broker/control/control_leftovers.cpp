@@ -65,7 +65,7 @@ void Control::released(const Leftover& leftover) {
     if (keeper_ != nullptr) keeper_->drop(leftover);
 }
 
-void Control::take_remains(Inheritance& inheritance) {
+void Control::take_leftovers(Inheritance& inheritance) {
     const auto size_of = [](const Leftover& leftover) {
         return shm::size_of(leftover.up.get()) + shm::size_of(leftover.down.get());
     };

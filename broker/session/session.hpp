@@ -85,7 +85,7 @@ struct Session {
     uint64_t careful_until = 0;  // entries below it are read one a turn
     uint64_t unread_until = 0;   // while time stands still for it (broker/turn/clock_stop.hpp)
     shm::Reason end_reason = shm::Reason::kOk;
-    core::TimeNs heard_ns = 0;    // last turn in which it said something
+    core::TimeNs last_active_ns = 0;  // last turn in which it said something
     bool sits_out = false;        // not polled, whatever it says (broker/admission/throttle.hpp)
     core::TimeNs sits_until = 0;  // if so
 

@@ -102,7 +102,7 @@ bool DescriptorStore::make_own(Entry& entry) {
 void DescriptorStore::keep(const DescriptorName& name,
                            std::span<const shm::Descriptor> descriptors,
                            uint64_t now_ns) {
-    if (!notices_.heard()) return;
+    if (!notices_.connected()) return;
     Entry fresh = entry_of(descriptors);
     const auto known = entries_.find(name);
     const size_t before = known == entries_.end() ? 0 : size_of(name, known->second);

@@ -132,7 +132,7 @@ int Keeper::serve() {
             start_standby();
             wait();
         } catch (const std::exception& error) {
-            bear(with_limits(error).c_str());
+            recover_from(with_limits(error).c_str());
         }
     }
     return exit_code_;
@@ -140,7 +140,7 @@ int Keeper::serve() {
 
 // A shortage in this process, of memory for example, is no reason to let go of what it holds. A
 // broker that has not received everything is killed.
-void Keeper::bear(const char* lack) {
+void Keeper::recover_from(const char* shortage) {
     if (start_again_) {
         start_due_ns_ = Clock::monotonic() + kPauseNs;
         begins_by_ns_ = shm::kNever;
@@ -153,7 +153,7 @@ void Keeper::bear(const char* lack) {
         socket_.reset();
     }
     try {
-        log::error(std::string("the keeper goes on though it lacks something: ") + lack);
+        log::error(std::string("the keeper goes on though it lacks something: ") + shortage);
     } catch (const std::exception&) {  // that, too
     }
     (void)poll(nullptr, 0, static_cast<int>(kPauseNs / 1'000'000));

@@ -72,7 +72,7 @@ class Keeper {
     static DescriptorName name_of(const KeeperMessage& message);
 
     int serve();
-    void bear(const char* lack);
+    void recover_from(const char* shortage);
     void wait();
     [[nodiscard]] bool must_tell() const;
     [[nodiscard]] int wait_ms(uint64_t now) const;

@@ -272,7 +272,7 @@ void KeeperLink::settle() {
     }
 }
 
-Session* KeeperLink::heard() {
+Session* KeeperLink::next_acknowledged() {
     KeeperPacket packet;
     for (;;) {
         const KeeperSocket::Received received = socket_.receive(packet);

@@ -38,7 +38,7 @@ class KeeperLink {
     void hold_listener(int descriptor, uint64_t inode);
     // A copy of it, in the place of an earlier one: the configuration that is in force.
     void keep_config(const std::string& text);
-    void hold(Session& session);   // until heard() names it, it is not safe
+    void hold(Session& session);   // until next_acknowledged() names it, it is not safe
     void holds(Session& session);  // from an earlier broker: the same if it is not welcome yet
     void welcomed(const Session& session);
     void drop(Kept what);
@@ -77,7 +77,7 @@ class KeeperLink {
     [[nodiscard]] bool waits_for_time() const { return socket_.waits_for_time(); }
     void flush() { socket_.flush(); }
     // A session that the keeper has acknowledged since; null: none (any more).
-    [[nodiscard]] Session* heard();
+    [[nodiscard]] Session* next_acknowledged();
     // The keeper is dead: nothing is sent until renew().
     void part();
     // The keeper is dead: starts another and hands everything over. False if none can be started.

@@ -57,7 +57,7 @@ void Keeper::asked_to_stop(uint64_t asked_ns) {
 // from.
 void Keeper::leave() {
     if (asked_ns_ != 0 || leaving_) return;
-    if (!notices_.heard()) {
+    if (!notices_.connected()) {
         return log::error(
             "SIGUSR1 restarts a service whose manager stores descriptors, and there is none "
             "(NOTIFY_SOCKET): the broker goes on; SIGTERM stops it, dibs upgrade replaces it");

@@ -82,7 +82,7 @@ void Keeper::take_stored(StoredDescriptors& stored) {
 
 // The proof of its death, for a service that begins after it and us. Its predecessors are dead.
 void Keeper::store_broker() {
-    if (!notices_.heard()) return;
+    if (!notices_.connected()) return;
     const DescriptorName name{DescriptorName::What::kBroker,
                               static_cast<uint32_t>(pid_of(broker_.pidfd()).value_or(0))};
     shm::Descriptor& pidfd = stored_brokers_[name];

@@ -76,7 +76,7 @@ bool ServiceNotices::push(const std::string& lines, std::span<const int> descrip
 }
 
 bool ServiceNotices::try_say(const std::string& lines, std::span<const int> descriptors) {
-    return !heard() || (!waiting() && push(lines, descriptors));
+    return !connected() || (!waiting() && push(lines, descriptors));
 }
 
 void ServiceNotices::say(std::string lines) {
@@ -85,7 +85,7 @@ void ServiceNotices::say(std::string lines) {
 
 void ServiceNotices::flush() {
     while (waiting()) {
-        if (heard() && !push(waiting_.front(), {})) return;
+        if (connected() && !push(waiting_.front(), {})) return;
         waiting_.pop_front();
     }
 }

@@ -23,7 +23,7 @@ class ServiceNotices {
     ServiceNotices();
 
     // A manager is connected. False for ever where there is no manager, or it is gone.
-    [[nodiscard]] bool heard() const { return socket_.valid(); }
+    [[nodiscard]] bool connected() const { return socket_.valid(); }
     // Before everything that is said later.
     void say(std::string lines);
     // At once, if nothing waits and there is room for it; the descriptors stay the caller's.

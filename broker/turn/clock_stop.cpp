@@ -40,7 +40,7 @@ void ClockStop::begin(core::TimeNs instant) {
         if (session->ending || session->draining || session->sits_out) continue;
         if (!session->up.maybe()) continue;
         session->unread_until = session->up.head() + session->sizes.submission_entries;
-        session->heard_ns = instant;
+        session->last_active_ns = instant;
         unread_.push_back(session);
         if (session->polled) continue;
         sessions_.poll(session);

@@ -75,7 +75,7 @@ void Sleep::leave_silent(core::TimeNs now) {
     const std::vector<Session*>& polled = sessions_.polled();
     for (size_t i = polled.size(); i-- > 0;) {
         Session* session = polled[i];
-        if (now - session->heard_ns <= kSilent) continue;
+        if (now - session->last_active_ns <= kSilent) continue;
         shm::arm_submissions(*session->down);
         const Armed armed = session->up.look_again();
         if (armed == Armed::kViolation) {
@@ -170,7 +170,7 @@ bool Sleep::arm(core::TimeNs now) {
         } else {
             // What the net rang for until now was read by a broker that was awake.
             session->net_rings_seen = session->up.net_rings();
-            if (now - session->heard_ns > kSilent) sessions_.unpoll(session);
+            if (now - session->last_active_ns > kSilent) sessions_.unpoll(session);
         }
     }
     return quiet;
@@ -231,7 +231,7 @@ void Sleep::bell(Session& session, bool slept) {
         }
     }
     if (session.polled || session.ending || session.draining) return;
-    session.heard_ns = clock_.now();
+    session.last_active_ns = clock_.now();
     sessions_.poll(&session);
     shm::disarm_submissions(*session.down);
     session.down->cpu.store(shm::current_cpu(), std::memory_order_relaxed);

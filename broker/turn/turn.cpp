@@ -172,7 +172,7 @@ void Turn::send_out() {
     const std::vector<Session*>& polled = sessions_.polled();
     for (size_t i = polled.size(); i-- > 0;) {
         Session* session = polled[i];
-        if (read_budget_.throttles(session->row) && session->heard_ns == now_)
+        if (read_budget_.throttles(session->row) && session->last_active_ns == now_)
             throttle_pause_.begin(*session, now_);
     }
 }
@@ -192,7 +192,7 @@ Session* Turn::answer_prepared(bool spun, shm::Submission& claim) {
 
 void Turn::read_answered(Session& session, const shm::Submission& claim) {
     ingest_.read_answered(session, claim);
-    session.heard_ns = now_;
+    session.last_active_ns = now_;
     sessions_.in_turn(&session);
     served_others_ = false;
 }
@@ -217,7 +217,7 @@ void Turn::read_submissions() {
         const uint64_t before = session->up.head();
         const Ingest::Read read = ingest_.read(*session, read_budget_.budget(session->row));
         if (session->up.head() != before) {
-            session->heard_ns = now_;
+            session->last_active_ns = now_;
             sessions_.in_turn(session);
             if (!read_budget_.throttles(session->row)) prepared_.expect(session);
         } else {
@@ -315,7 +315,7 @@ void Turn::open(Session* session) {
         return;
     }
     session->generation = core_.session(session->row).head.generation;
-    session->heard_ns = now_;
+    session->last_active_ns = now_;
     if (!sleep_.add(*session)) {
         sleep_.remove(*session);
         core_.session_died(session->row);

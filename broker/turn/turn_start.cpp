@@ -77,7 +77,7 @@ void Turn::adopt(Inheritance& inheritance) {
         if (session == nullptr) continue;
         adoption.take_hand(*session);
         if (session->careful_until != 0) careful_.push_back(session);
-        session->heard_ns = now_;
+        session->last_active_ns = now_;
         quotas_.add(*session);
         // As where its memory cannot be mapped: the next broker may find what this one lacks.
         if (!sleep_.add(*session)) {

@@ -373,11 +373,11 @@ void House::hear_callers() {
     std::swap(waiting, life_->callers);
     for (Caller& caller : waiting) {
         const HelloResult hello = receive_hello(caller.socket.get());
-        if (hello.heard == Heard::kNothingYet) {
+        if (hello.first == FirstPacket::kNothingYet) {
             life_->callers.push_back(std::move(caller));
             continue;
         }
-        if (hello.heard != Heard::kHello) continue;
+        if (hello.first != FirstPacket::kHello) continue;
         Peer peer;
         peer.uid = caller.uid;
         peer.gid = caller.uid;

@@ -11,7 +11,7 @@
 namespace dibs::core {
 
 // Does a claim wait here that may preempt, and is there a slot to take?
-bool Preemption::somebody_preempts() const {
+bool Preemption::preemption_possible() const {
     const AccountPass& pass = book()->pass;
     const uint8_t flags = state.pools[pass.pool].flags;
     if ((flags & shm::PoolFlag::kNoPreemption) != 0 || pass.stopped ||

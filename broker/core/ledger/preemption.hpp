@@ -14,7 +14,7 @@ struct Preemption : Module<Preemption> {
     explicit Preemption(const State& rows) : Module(rows) {}
 
     // preemption.cpp
-    [[nodiscard]] bool somebody_preempts() const;
+    [[nodiscard]] bool preemption_possible() const;
     bool preempt_for_class();
     void end_revoked(uint32_t lease);
     [[nodiscard]] bool is_held_over(uint32_t slot) const;

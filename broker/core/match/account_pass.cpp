@@ -62,7 +62,7 @@ void Crowds::next_account_step() {
             });
             if (!some_wait) break;
             pass.step = Step::kSpill;
-            if (preemption().somebody_preempts()) {
+            if (preemption().preemption_possible()) {
                 book()->ban_accounts();
                 pass.step = Step::kPreempt;
             }

@@ -19,7 +19,7 @@ constexpr uint32_t kShrinkStep = 200;
 
 }  // namespace
 
-bool Pools::known_to_nobody(uint32_t row) const {
+bool Pools::no_session_knows(uint32_t row) const {
     for (uint32_t session = 0; session < state.sessions.size(); ++session) {
         const shm::SessionRow& other = state.sessions[session];
         if (other.state != shm::SessionState::kFree &&
@@ -38,7 +38,7 @@ uint32_t Pools::row_for_pool(std::string_view name) const {
         if (std::string_view{pool.name, pool.name_size} == name) return row;
     }
     for (uint32_t row = 0; row < used; ++row) {
-        if (state.pools[row].state == PoolState::kFree && known_to_nobody(row)) return row;
+        if (state.pools[row].state == PoolState::kFree && no_session_knows(row)) return row;
     }
     return used < state.pools.size() ? used : kNoRow;
 }

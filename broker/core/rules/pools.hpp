@@ -26,7 +26,7 @@ struct Pools : Module<Pools> {
     std::vector<uint32_t> going;     // deleted pools that still have some
     std::vector<Surplus> shrinking;  // counted pools that have more than they want
     bool drain_work = false;
-    [[nodiscard]] bool known_to_nobody(uint32_t pool) const;
+    [[nodiscard]] bool no_session_knows(uint32_t pool) const;
 
     // pools.cpp
     uint32_t set_pool(const PoolConfig& config, std::string* why);

@@ -137,7 +137,7 @@ void Hand::start(int64_t now_ns) {
         start.variables.push_back("NOTIFY_SOCKET=" + notify_->path());
     }
     start.fed = options_.lines != Lines::kNone;
-    start.heard = start.fed || !options_.ready_line.empty();
+    start.piped = start.fed || !options_.ready_line.empty();
     reader_.clear();
     unsent_.clear();
     uses_ = 0;

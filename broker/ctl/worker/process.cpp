@@ -80,13 +80,13 @@ Process::Process(const ProcessStart& start) {
     } else {
         in.reading = shm::Descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC));
     }
-    if (start.heard) out = make_pipe();
-    const int unheard = start.quiet ? STDERR_FILENO : STDOUT_FILENO;
+    if (start.piped) out = make_pipe();
+    const int unpiped = start.quiet ? STDERR_FILENO : STDOUT_FILENO;
     const Becoming becoming = {start.program.c_str(),
                                argv.data(),
                                envp.data(),
                                in.reading.get(),
-                               start.heard ? out.writing.get() : unheard,
+                               start.piped ? out.writing.get() : unpiped,
                                failure.writing.get(),
                                getpid()};
     pid_ = fork();

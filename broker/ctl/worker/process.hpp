@@ -19,8 +19,8 @@ struct ProcessStart {
     std::vector<std::string> command;
     std::vector<std::string> variables;  // "NAME=value", beside what is inherited
     bool fed = false;                    // its input is a pipe, else empty
-    bool heard = false;                  // its output is a pipe, else standard error if quiet
-    bool quiet = false;                  // not heard: not even on this program's standard output
+    bool piped = false;                  // its output is a pipe, else standard error if quiet
+    bool quiet = false;                  // not piped: not even on this program's standard output
     const Guard* guard = nullptr;        // ends its group when this program is killed
 };
 

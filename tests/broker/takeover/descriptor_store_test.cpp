@@ -229,7 +229,7 @@ TEST_F(DescriptorStoreTest, KeepsOpenWhatWaits) {
     store.flush(0);
     EXPECT_EQ(heard(), (Words{"+state*"}));
     EXPECT_EQ(inode_, inode);
-    EXPECT_TRUE(notices_->heard());
+    EXPECT_TRUE(notices_->connected());
 }
 
 TEST_F(DescriptorStoreTest, IsNotHeldUpByThoseThatComeAndGo) {
