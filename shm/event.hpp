@@ -15,7 +15,7 @@
 namespace dibs::shm {
 
 inline constexpr uint64_t kEventsMagic = 0x53544e4544494244ULL;
-inline constexpr uint32_t kEventVersion = 1;
+inline constexpr uint32_t kEventVersion = 2;  // 1: a demand had its hits in `round`
 inline constexpr uint32_t kEventsOfPacket = 128;
 inline constexpr uint32_t kEventSlots = 16;
 
