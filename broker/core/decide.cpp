@@ -20,6 +20,7 @@ bool Turn::sweep_kept() {
     while (!slots().kept_slots.empty() && slots().kept_slots.first().due_ns <= now_ns) {
         if (full()) return false;
         const uint32_t slot = slots().kept_slots.first().row;
+        assert(is_kept(state.slots[slot]));
         slots().kept_slots.remove(TimerKind::kKept, slot);
         slots().make_idle(slot);
     }

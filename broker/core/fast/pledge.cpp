@@ -135,6 +135,9 @@ void EarlyGrants::keep_owed_pledge() {
     command.interval_ns = told.value;
     command.room = told.data / static_cast<uint32_t>(shm::kLineSize);
     command.room_lines = log.pledged_room_lines;
+    assert(store.kind == shm::LogStoreKind::kCompletion && told.units == 1);
+    assert(matcher().serves_fresh(command.pool) && state.pools[command.pool].idle != 0);
+    assert(state.sessions[store.session].completion_tail == store.position);
     edit().begin();
     turn().now_ns = std::max(turn().now_ns, log.pledged_ns);
     keep_pledge(command);

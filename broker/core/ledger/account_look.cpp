@@ -5,6 +5,7 @@
 namespace dibs::core {
 
 std::span<const int64_t> Core::decided_cost(const Decision& decision) const {
+    assert(decision.slots_begin + shm::kClasses <= parts_->decided_costs.size());
     return std::span{parts_->decided_costs}.subspan(decision.slots_begin, shm::kClasses);
 }
 

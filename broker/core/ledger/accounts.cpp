@@ -119,6 +119,7 @@ uint32_t Ledger::find_account(std::string_view name) const {
 
 void Ledger::index_account(uint32_t row) {
     const shm::AccountRow& account = state.accounts[row];
+    assert(account.state != 0);
     const std::string_view name{account.name, account.name_size};
     book()->account_by_name.insert(text_hash(name, hash_seed()), row);
 }
@@ -136,6 +137,7 @@ uint32_t Ledger::make_account(std::string_view name) {
     while (row < state.accounts.size() && state.accounts[row].state != 0)
         ++row;
     if (row == state.accounts.size()) return kNoRow;
+    assert(book()->account_waits[row] == 0 && book()->tenants_of_account[row].empty());
     shm::AccountRow& account = edit().row(state.accounts[row], kAllLines);
     put(account.state, 1);
     put(account.flags, 0);
@@ -165,6 +167,7 @@ uint32_t Ledger::make_account(std::string_view name) {
 // What is kept beside the row.
 void Ledger::learn_account(uint32_t row) {
     const shm::AccountRow& account = state.accounts[row];
+    assert(account.state != 0);
     for (uint32_t p = 0; p < shm::kClasses; ++p) {
         book()->caps[row][p] = static_cast<int64_t>(cap_of(account.rate[p], account.charge_max_ns));
     }
@@ -213,12 +216,14 @@ uint32_t Ledger::hold_account(std::string_view name, uint32_t otherwise) {
         row = find_account(name);
         if (row == kNoRow) row = make_account(name);
     }
+    assert(row == kNoRow || state.accounts[row].state != 0);
     if (row != kNoRow) ++book()->account_uses[row];
     return row;
 }
 
 void Ledger::release_account(uint32_t row) {
     if (row == kNoRow) return;
+    assert(book()->account_uses[row] != 0);
     --book()->account_uses[row];
     forget_unused_account(row);
 }
@@ -226,6 +231,7 @@ void Ledger::release_account(uint32_t row) {
 void Ledger::forget_unused_account(uint32_t row) {
     const shm::AccountRow& known = state.accounts[row];
     if (book()->account_uses[row] != 0 || (known.flags & AccountFlag::kConfigured) != 0) return;
+    assert(known.state != 0 && known.held == 0 && book()->account_waits[row] == 0);
     book()->forget_account(row);
     book()->change_account(row);
     book()->account_by_name.remove(text_hash({known.name, known.name_size}, hash_seed()), row);
@@ -285,6 +291,7 @@ void Ledger::pay(uint32_t row, const Cost& amount, bool refund) {
 void Ledger::count_run(uint32_t row, uint8_t at_class, int32_t units) {
     if (row == kNoRow) return;
     shm::AccountRow& account = settle(row);
+    assert(units > 0 || account.held >= static_cast<uint32_t>(-units));
     put(account.held, account.held + static_cast<uint32_t>(units));
     book()->change_account(row);
     if (at_class >= shm::kClasses) return;
@@ -294,6 +301,7 @@ void Ledger::count_run(uint32_t row, uint8_t at_class, int32_t units) {
 
 // Slots that pay at another class from now on.
 void Ledger::count_move(uint32_t row, uint8_t from, uint8_t to, int32_t units) {
+    assert(from != to && units > 0);
     if (row == kNoRow) return;
     shm::AccountRow& account = settle(row);
     book()->watch_tenants_of(row);
@@ -303,6 +311,7 @@ void Ledger::count_move(uint32_t row, uint8_t from, uint8_t to, int32_t units) {
 
 void Ledger::count_at(uint32_t row, shm::AccountRow* account, uint8_t at_class, int32_t units) {
     uint32_t& running = account->running[at_class];
+    assert(units > 0 || running >= static_cast<uint32_t>(-units));
     const bool was_idle = running == 0;
     put(running, running + static_cast<uint32_t>(units));
     if (was_idle || running == 0) learn_movements(row);
@@ -316,6 +325,7 @@ void Ledger::step_accounts() {
     book()->stepped_us = turn().now_ns / 1000;
     book()->row_scratch = book()->above;
     for (const uint32_t row : book()->row_scratch) {
+        assert(book()->above_cap[row] != 0);
         settle(row);
         watch_account(row);
     }
@@ -372,6 +382,7 @@ bool Ledger::set_account(const AccountConfig& config, std::string* why) {
             (config.of_file ? AccountFlag::kOfFile : 0));
     const uint32_t chain =
         arena().store({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+    assert(text.empty() || chain != kNoRow);
     arena().free(account.label_limits, account.label_limits_size);
     put(account.label_limits, chain);
     put(account.label_limits_size, text.size());

@@ -13,6 +13,7 @@ namespace dibs::core {
 // Does a claim wait here that may preempt, and is there a slot to take?
 bool Preemption::preemption_possible() const {
     const AccountPass& pass = book()->pass;
+    assert(pass.at_class < kFreeClass);
     const uint8_t flags = state.pools[pass.pool].flags;
     if ((flags & shm::PoolFlag::kNoPreemption) != 0 || pass.stopped ||
         !book()->waits_at(pass.at_class)) {
@@ -36,6 +37,7 @@ bool Preemption::preempt_for_class() {
     for (const uint32_t place : book()->crowds_at[pass.at_class]) {
         const Crowd& crowd = book()->crowds[place];
         if (!book()->waits_here(crowd) || crowd.units != 1) continue;
+        assert(crowd.account != kNoRow);
         if (book()->banned_in[crowd.account] == book()->bans) continue;
         crowds.push_back({crowd.quality, place, crowd.claims.head_number()});
     }
@@ -130,9 +132,12 @@ void Preemption::preempt(uint32_t victim, uint32_t claim_row) {
     }
     const shm::LeaseRow& lease = state.leases[victim];
     const uint32_t slot = lease.first_slot;
+    assert((lease.flags & shm::LeaseFlag::kTaken) == 0 && lease.units == 1);
+    assert(book()->promised_to[slot] == kNoRow && lease.account_class > pass.at_class);
     const Cost cost = ledger().cost_of(victim);
     crowds().leave_waiting(claim_row);
     shm::ClaimRow& claim = edit().row(state.claims[claim_row], kClaimRunLines);
+    assert(claim.state == shm::ClaimState::kWaiting && claim.pool == lease.pool);
     put(claim.account_class, pass.at_class);
     put(claim.state, shm::ClaimState::kPromised);
     put(claim.first_slot, slot);
@@ -196,10 +201,12 @@ void Preemption::settle_preemption(uint32_t claim_row, uint32_t victim, const Co
     }
     put(claim.carried_cost,
         arena().store({reinterpret_cast<const uint8_t*>(carried.data()), sizeof(Cost)}));
+    assert(claim.carried_cost != kNoRow);
 }
 
 void Preemption::begin_revoking(uint32_t row, TimeNs grace_ns) {
     shm::LeaseRow& lease = edit().row(state.leases[row], 0x7U);
+    assert(lease.state == shm::LeaseState::kRevoking && grace_ns != 0);
     const TimeNs wanted = std::min(sum_or_never(turn().now_ns, grace_ns), lease.expires_ns);
     const TimeNs until = std::max(wanted, turn().now_ns);  // in its pool's grace it has expired
     put(lease.grace_until_ns, until);
@@ -220,6 +227,8 @@ void Preemption::begin_revoking(uint32_t row, TimeNs grace_ns) {
 // The end of a lease whose slot is promised, at once or after its grace. In a pool of strict expiry
 // no claim gets the slot before the holder's death is proved.
 void Preemption::end_revoked(uint32_t row) {
+    assert(state.leases[row].state == shm::LeaseState::kRevoking);
+    assert((state.leases[row].flags & shm::LeaseFlag::kTaken) != 0);
     if (state.leases[row].mode == shm::ExpiryMode::kStrict) return leases().kill_holder(row);
     const uint32_t claim = book()->claim_of_lease[row];
     const bool again = (state.claims[claim].flags & shm::ClaimFlag::kRequeue) != 0;
@@ -232,6 +241,7 @@ void Preemption::end_revoked(uint32_t row) {
 bool Preemption::serve_successor(uint32_t slot) {
     const uint32_t claim = book()->promised_to[slot];
     const shm::ClaimRow& row = state.claims[claim];
+    assert(row.state == shm::ClaimState::kPromised && row.pool == state.slots[slot].pool);
     if (turn().now_ns > row.deadline_ns ||
         !book()->labels.covers(state.slots[slot].label_set, row.label_set)) {
         drop_successor(slot);
@@ -250,6 +260,7 @@ bool Preemption::serve_successor(uint32_t slot) {
 void Preemption::give_promised(uint32_t slot) {
     const uint32_t claim = book()->promised_to[slot];
     const shm::ClaimRow& row = state.claims[claim];
+    assert(row.units == 1 && row.pool == state.slots[slot].pool);
     break_promise(slot);
     matcher().claim_stops_waiting(claim);
     turn().touched.add(row.pool);
@@ -267,6 +278,7 @@ void Preemption::give_promised(uint32_t slot) {
 // claim gets it meanwhile.
 void Preemption::hold_over(uint32_t slot) {
     shm::SlotRow& held = edit().row(state.slots[slot], 1);
+    assert(book()->promised_to[slot] != kNoRow && held.holder == kNoRow);
     put(held.flags, shm::SlotFlag::kSaidReady);
     slots().recover(slot);
     std::vector<uint32_t>& all = book()->held_over[held.pool];
@@ -318,6 +330,8 @@ void Preemption::break_promise(uint32_t slot) {
     const uint32_t row = book()->promised_to[slot];
     book()->promised_to[slot] = kNoRow;
     const shm::ClaimRow& claim = state.claims[row];
+    assert(claim.state == shm::ClaimState::kPromised && claim.first_slot == slot);
+    assert(free_rows().confirming_total != 0);
     crowds().count_fanout(row, claim.account_class, -1);
     crowds().count_labels(claim.account, slot, -1);
     free_rows().lease_row_comes();

@@ -120,10 +120,12 @@ void Ledger::look_at_tenant(uint32_t pool, uint32_t place) {
 bool Ledger::reprioritise() {
     AccountPass& pass = book()->pass;
     const shm::PoolRow& pool = state.pools[pass.pool];
+    assert(pass.at_class < kFreeClass);
     look_at_stale_tenants(pass.pool);
     std::vector<std::pair<uint32_t, uint32_t>>& wanted = book()->to_reprioritise;
     wanted.clear();
     for (const uint32_t place : book()->watches[pass.pool].due) {
+        assert(book()->tenants[place].in_use && book()->tenants[place].pool == pass.pool);
         const uint32_t account = book()->tenants[place].account;
         if (account < pass.next_account) continue;
         const int64_t balance = balance_at(account, pass.at_class);
@@ -149,6 +151,7 @@ bool Ledger::reprioritise_account(uint32_t account, uint32_t place) {
     while (balance < pool.demote_threshold && net() < 0) {
         const uint32_t lease = book()->tenant_leases.first(book()->tenants[place].leases[p]);
         if (lease == kNoRow) break;
+        assert(state.leases[lease].account == account && state.leases[lease].account_class == p);
         if (turn().full()) return false;
         move_class(lease, static_cast<uint8_t>(p + 1));
     }
@@ -168,6 +171,7 @@ bool Ledger::reprioritise_account(uint32_t account, uint32_t place) {
     });
     for (const uint32_t lease : lower) {
         if (net() <= 0) break;
+        assert(state.leases[lease].account == account && state.leases[lease].account_class > p);
         if (turn().full()) return false;
         if (may_be_promoted(lease)) move_class(lease, p);
     }
@@ -177,6 +181,7 @@ bool Ledger::reprioritise_account(uint32_t account, uint32_t place) {
 bool Ledger::may_be_promoted(uint32_t row) const {
     const shm::LeaseRow& lease = state.leases[row];
     const Crowd& crowd = book()->crowds[book()->crowd_of_claim[book()->claim_of_lease[row]]];
+    assert(crowd.in_use && crowd.account == lease.account);
     if (lease.account_class == kFreeClass && crowds().fanout_left(crowd) < lease.units)
         return false;
     for (uint32_t slot = lease.first_slot; slot != kNoRow; slot = state.slots[slot].holder_next) {

@@ -8,6 +8,7 @@ namespace {
 
 // The last one takes the place; its own place is the caller's to set.
 void leave_list(std::vector<uint32_t>& list, uint32_t place) {
+    assert(place < list.size());
     list[place] = list.back();
     list.pop_back();
 }
@@ -68,6 +69,7 @@ void Ledger::list_lease(uint32_t row, bool in) {
     book()->watch_tenant(place);
     change(book()->tenant_leases, &tenant.leases[at_class]);
     const uint32_t before = tenant.units_total;
+    assert(tenant.in_use && (in || tenant.units[at_class] >= lease.units));
     tenant.units[at_class] =
         in ? tenant.units[at_class] + lease.units : tenant.units[at_class] - lease.units;
     tenant.units_total = in ? before + lease.units : before - lease.units;
@@ -130,6 +132,7 @@ void Ledger::end_run(uint32_t row) {
     list_lease(row, false);
     shm::LeaseRow& lease = edit().row(state.leases[row], 0x7U);
     const uint32_t claim = book()->claim_of_lease[row];
+    assert(state.claims[claim].lease == row);
     crowds().count_fanout(claim, lease.account_class, -1);
     if (lease.account != kNoRow && !book()->limits[lease.account].empty()) {
         for (uint32_t slot = lease.first_slot; slot != kNoRow; slot = state.slots[slot].holder_next)
@@ -160,6 +163,7 @@ class Ledger::ClassLists {
         Tenant& tenant = known.tenants[tenant_];
         order(known.tenant_leases, &tenant.leases[at_class], in);
         const uint32_t units = parts_.state.leases[row_].units;
+        assert(in || tenant.units[at_class] >= units);
         tenant.units[at_class] += in ? units : 0U - units;
     }
 
@@ -181,9 +185,11 @@ void Ledger::move_class(uint32_t row, uint8_t to) {
     shm::LeaseRow& lease = edit().row(state.leases[row], 0x7U);
     const auto now_us = static_cast<int64_t>(turn().now_ns / 1000);
     const uint8_t from = lease.account_class;
+    assert(from != to && to <= kFreeClass && (lease.flags & shm::LeaseFlag::kTaken) == 0);
     ClassLists lists(all(), row);
     lists.change(from, false);
     const uint32_t claim = book()->claim_of_lease[row];
+    assert(state.claims[claim].lease == row && state.claims[claim].account_class == from);
     count_move(lease.account, from, to, lease.units);
     if (from < kFreeClass) put(lease.cost[from], lease.cost[from] + now_us);
     put(lease.account_class, to);
@@ -208,6 +214,7 @@ void Ledger::move_class(uint32_t row, uint8_t to) {
 
 // After end_lease: the claim's row goes, or waits again in its old place.
 void Ledger::after_run(uint32_t row, bool again) {
+    assert(state.claims[row].state == shm::ClaimState::kRunning);
     if (!again) {
         crowds().forget_claim(row);
         return claims().drop_claim(row);
@@ -218,6 +225,7 @@ void Ledger::after_run(uint32_t row, bool again) {
     put(claim.flags, claim.flags & ~uint32_t{kImpatient});
     put(claim.confirmed, 0);
     put(session.claims, session.claims + 1);
+    assert(sessions().tags[claim.session][claim.tag] == kTagFree);
     sessions().tags[claim.session][claim.tag] = row;
     claims().add_key(claim.session, claim.key, row);
     shm::PoolRow& pool = edit().row(state.pools[claim.pool], kPoolAccounts);

@@ -3,6 +3,7 @@
 #include "broker/core/match/account_book.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 namespace dibs::core {
 
@@ -19,6 +20,7 @@ uint32_t take(std::vector<Row>& rows, std::vector<uint32_t>& free) {
     if (!free.empty()) {
         const uint32_t row = free.back();
         free.pop_back();
+        assert(!rows[row].in_use);
         rows[row] = Row{};
         rows[row].in_use = true;
         return row;
@@ -167,11 +169,14 @@ bool AccountBook::lacks_preferred(std::span<const std::string> held, uint32_t pr
 
 void AccountBook::drop_crowd(uint32_t row) {
     const Crowd& crowd = crowds[row];
+    assert(crowd.members == 0 && crowd.waiting == 0);
     crowd_by_key.remove(crowd_hash(crowd), row);
     labels.drop(crowd.base);
     labels.drop(crowd.preferred);
     Fanout& fanout = fanouts[crowd.fanout];
+    assert(fanout.in_use && fanout.crowds != 0);
     if (--fanout.crowds == 0) {
+        assert(fanout.units == 0);
         fanout_by_key.remove(numbers_hash(fanout.pool, fanout.account, fanout.labels),
                              crowd.fanout);
         fanout.in_use = false;
@@ -188,6 +193,7 @@ void AccountBook::sweep() {
     for (uint32_t row = 0; row < stalls.size(); ++row) {
         Stall& stall = stalls[row];
         if (!stall.in_use || stall.slots != 0) continue;
+        assert(stall.idle.head == kNoRow && stall.leased.head == kNoRow);
         stall_by_key.remove(numbers_hash(stall.pool, stall.labels), row);
         labels.drop(stall.labels);
         leave_stalls(row);
@@ -230,6 +236,7 @@ void AccountBook::forget_account(uint32_t account) {
     }
     for (uint32_t row = 0; row < tenants.size(); ++row) {
         if (!tenants[row].in_use || tenants[row].account != account) continue;
+        assert(tenants[row].units_total == 0);
         tenant_by_key.remove(numbers_hash(tenants[row].pool, account), row);
         TenantWatch& watch = watches[tenants[row].pool];
         std::erase(watch.stale, row);

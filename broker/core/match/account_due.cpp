@@ -168,6 +168,7 @@ TimeNs Crowds::next_crossing() const {
     const Wide after_us = crossings.earliest.after_us;
     const Wide due_ns = (Wide{turn().now_ns / 1000} + after_us) * 1000;
     book()->crossing_ns = after_us == 0 || due_ns >= kNever ? kNever : static_cast<TimeNs>(due_ns);
+    assert(book()->crossing_ns > turn().now_ns);
     book()->crossing_known = true;
     return book()->crossing_ns;
 }

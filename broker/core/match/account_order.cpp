@@ -41,6 +41,7 @@ void splice(Links& links, Ends& from, Ends& to, uint32_t first, uint32_t last) {
 }
 
 void leave_list(std::vector<uint32_t>& list, uint32_t place) {
+    assert(place < list.size());
     list[place] = list.back();
     list.pop_back();
 }
@@ -93,7 +94,9 @@ void Crowds::join_crowd(uint32_t row) {
 }
 
 void Crowds::leave_crowd(uint32_t row) {
-    --book()->crowds[book()->crowd_of_claim[row]].members;
+    Crowd& crowd = book()->crowds[book()->crowd_of_claim[row]];
+    assert(crowd.in_use && crowd.members != 0);
+    --crowd.members;
     book()->crowd_of_claim[row] = kNoRow;
 }
 
@@ -169,12 +172,15 @@ void Crowds::forget_claim(uint32_t row) {
 void Crowds::join_stall(uint32_t row) {
     const shm::SlotRow& slot = state.slots[row];
     const uint32_t stall = book()->stall_for(slot.pool, slot.label_set);
+    assert(book()->stall_of_slot[row] == kNoRow);
     book()->stall_of_slot[row] = stall;
     ++book()->stalls[stall].slots;
 }
 
 void Crowds::leave_stall(uint32_t row) {
-    --book()->stalls[book()->stall_of_slot[row]].slots;
+    Stall& stall = book()->stalls[book()->stall_of_slot[row]];
+    assert(stall.in_use && stall.slots != 0);
+    --stall.slots;
     book()->stall_of_slot[row] = kNoRow;
 }
 
@@ -287,6 +293,7 @@ bool Crowds::list_slot(uint32_t row, bool in) {
     const shm::SlotRow& slot = state.slots[row];
     if (slot.state != SlotState::kLeased) return false;
     if ((state.leases[slot.holder].flags & shm::LeaseFlag::kTaken) != 0) return false;
+    assert(state.leases[slot.holder].pool == slot.pool);
     ledger().list_lease(slot.holder, in);
     return true;
 }
@@ -324,6 +331,7 @@ void Crowds::count_label_set(uint32_t account, uint32_t pool, uint32_t set, int3
     auto& held = book()->label_units[account];
     each_counted_label(book()->labels.text(set), [&](std::string_view label) {
         uint32_t& units = held[label_key(pool, label)];
+        assert(int64_t{units} + change >= 0);
         units = static_cast<uint32_t>(static_cast<int64_t>(units) + change);
     });
 }
@@ -372,6 +380,7 @@ uint32_t Crowds::fanout_left(const Crowd& crowd) const {
 void Crowds::count_fanout(uint32_t claim, uint8_t at_class, int32_t change) {
     if (at_class >= kFreeClass) return;
     Fanout& fanout = book()->fanouts[book()->crowds[book()->crowd_of_claim[claim]].fanout];
+    assert(change > 0 || fanout.units >= state.claims[claim].units);
     fanout.units = static_cast<uint32_t>(static_cast<int64_t>(fanout.units) +
                                          int64_t{change} * state.claims[claim].units);
     if (change > 0 || fanout.pool != book()->pass.pool || fanout.account == kNoRow) return;

@@ -34,6 +34,7 @@ bool Crowds::pass_by_account(uint32_t pool) {
     book()->come_back.clear();
     pass.pool = pool;
     if (!matcher().end_impatient_of(pool)) return false;
+    assert(book()->come_back.empty());
     const bool in_vain = pass.kept_in_vain || pass.fanout_freed;
     const bool again = pass.requeued || (in_vain && state.pools[pool].waiting != 0);
     pass = {};
@@ -78,6 +79,7 @@ void Crowds::next_account_step() {
         case Step::kEnd:
             return;
     }
+    assert(pass.at_class < kFreeClass);
     ++pass.at_class;
     enter_class();
 }
@@ -355,6 +357,7 @@ bool Crowds::limits_stop(const Crowd& crowd) {
 // It found some slots and too few: smaller claims do not get what it could use.
 void Crowds::hold_back(uint32_t crowd_place, bool provisioned) {
     Crowd& crowd = book()->crowds[crowd_place];
+    assert(crowd.waiting != 0 && crowd.units > 1);
     if (!provisioned) crowd.holds_at = book()->pass.at_class;
     for (const uint32_t place : book()->stalls_of_pool[crowd.pool]) {
         if (!can_serve(crowd, place, provisioned)) continue;

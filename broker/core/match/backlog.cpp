@@ -71,6 +71,7 @@ void Backlog::seat_anew(uint32_t list) {
 
 uint32_t Backlog::ahead(uint32_t list, uint32_t row) const {
     const Seats& seats = seats_[list];
+    assert(seats.taken != 0);
     const uint64_t mask = capacity(seats) - 1;
     const uint64_t end = seat(seats, row);
     uint32_t count = 0;

@@ -102,6 +102,7 @@ void ClaimLine::insert_slowly(uint64_t number, uint32_t row) {
         if (rows_[place(at)] != kNoRow) add(number_at(at), rows_[place(at)]);
     }
     if (!inserted) add(number, row);
+    assert(anew.count() == living);
     *this = std::move(anew);
 }
 

@@ -130,9 +130,11 @@ bool LabelSets::make(std::string_view text, uint32_t count, uint64_t hash, uint3
     *row = free_.back();
     free_.pop_back();
     shm::LabelSetRow& made = edit_.row(state_.label_sets[*row], 1);
+    assert(made.references == 0 && uses_[*row] == 0);
     put(made.references, 1);
     put(made.hash, static_cast<uint32_t>(hash_bytes(text.data(), text.size(), 0)));
     put(made.text, arena_.store({reinterpret_cast<const uint8_t*>(text.data()), text.size()}));
+    assert(made.text != kNoRow);
     put(made.text_size, text.size());
     put(made.count, count);
     by_text_.insert(hash, *row);

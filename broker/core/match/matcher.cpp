@@ -35,6 +35,7 @@ void Matcher::claim_ends(uint32_t row) {
     if (!by_account(claim.pool)) return;
     if (promised) {
         const uint32_t slot = claim.first_slot;
+        assert(book()->promised_to[slot] == row);
         const bool is_ready = preemption().is_held_over(slot);
         preemption().break_promise(slot);
         if (is_ready) slots().make_idle(slot);
@@ -46,7 +47,9 @@ uint32_t Matcher::run_ends(uint32_t lease) {
     ledger().end_run(lease);
     touch(state.leases[lease].pool);  // its slots may stay where they are: recovering
     assignments_end(lease);
-    return book()->claim_of_lease[lease];
+    const uint32_t claim = book()->claim_of_lease[lease];
+    assert(state.claims[claim].lease == lease);
+    return claim;
 }
 
 // A lease whose holder is being killed loses a slot: what it pays is counted in whole leases.
@@ -101,6 +104,7 @@ void Matcher::open_account_turn() {
 
 // After the pass: one that has changed nothing need not be repeated before the next crossing.
 void Matcher::end_account_turn() {
+    assert(book()->pass.pool == kNoRow);
     book()->is_passing = false;
     if (book()->lacks_room && arena().will_have_room(sizeof(Cost))) {
         book()->lacks_room = false;

@@ -77,6 +77,7 @@ bool Matcher::end_impatient_of(uint32_t pool) {
 
 void Matcher::end_impatient(uint32_t claim) {
     const shm::ClaimRow& row = state.claims[claim];
+    assert(row.state == shm::ClaimState::kWaiting && (row.flags & kImpatient) != 0);
     const Reason reason = (row.flags & ClaimFlag::kCold) != 0 ? Reason::kCold : Reason::kBusy;
     claims().end_claim(
         claim, Outcome::kRejected, reason, state.pools[row.pool].retry_after_ns, true);
@@ -86,6 +87,7 @@ void Matcher::end_impatient(uint32_t claim) {
 uint32_t Matcher::take_idle(uint32_t pool_row, uint32_t units, SlotState to) {
     const bool leased = to == SlotState::kLeased;
     shm::PoolRow& pool = edit().row(state.pools[pool_row], leased ? kPoolHot : kPoolStates);
+    assert(pool.idle >= units);
     const uint32_t first = pool.ready_head;
     uint32_t slot = first;
     for (uint32_t unit = 1; unit <= units; ++unit) {
@@ -119,6 +121,7 @@ void Matcher::serve(uint32_t row) {
 
 void Matcher::reserve(uint32_t row) {
     shm::ClaimRow& claim = edit().row(state.claims[row], 1U << 1U);
+    assert(claim.state != shm::ClaimState::kReserved && claim.first_slot != kNoRow);
     shm::PoolRow& pool = edit().row(state.pools[claim.pool], kPoolStates);
     put(claim.state, shm::ClaimState::kReserved);
     put(claim.confirmed, 0);
@@ -135,6 +138,7 @@ void Matcher::reserve(uint32_t row) {
         put(taken.holder, row);
         if (taken.session == kNoRow) {  // reported: no session to ask
             put(taken.flags, taken.flags | shm::SlotFlag::kConfirmed);
+            assert(claim.confirmed < claim.units && pool.unconfirmed != 0);
             put(claim.confirmed, claim.confirmed + 1);
             put(pool.unconfirmed, pool.unconfirmed - 1);
             slot = taken.holder_next;

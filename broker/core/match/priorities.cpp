@@ -52,11 +52,13 @@ uint32_t Matcher::find_ranked(uint64_t number) const {
 
 void Matcher::wait_by_priority(uint32_t row) {
     const shm::ClaimRow& claim = state.claims[row];
+    assert(claim.state == shm::ClaimState::kWaiting);
     if (!is_held(claim)) priorities->ranked.insert(claim.pool, row, priorities->order());
 }
 
 void Matcher::leave_priority(uint32_t row) {
     const shm::ClaimRow& claim = state.claims[row];
+    assert(claim.state == shm::ClaimState::kWaiting);
     if (!is_held(claim)) priorities->ranked.remove(claim.pool, row, priorities->order());
 }
 
@@ -72,6 +74,7 @@ uint32_t Matcher::ahead_by_priority(uint32_t row) const {
 // A confirming claim keeps its slots whatever its new priority is, and waits by that one again.
 void Matcher::change_priority(uint32_t row, int32_t priority) {
     shm::ClaimRow& claim = edit().row(state.claims[row], 1U << 1U);
+    assert(claim.state != shm::ClaimState::kFree && by_priority(claim.pool));
     const bool waits = claim.state == shm::ClaimState::kWaiting;
     if (waits) leave_priority(row);
     put(claim.priority, priority);

@@ -6,6 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cassert>
 #include <cstdint>
 #include <tuple>
 #include <utility>
@@ -22,6 +23,7 @@ class RankedRows {
     // `less(a, b)` orders rows and is the same in every call for one set.
     template <class Less>
     void insert(uint32_t set, uint32_t row, const Less& less) {
+        assert(set < roots_.size() && row < nodes_.size());
         uint32_t* at = &roots_[set];
         for (; *at != shm::kNoRow && weight(*at) >= weight(row); at = below(*at, row, less))
             ++nodes_[*at].size;
@@ -33,8 +35,10 @@ class RankedRows {
     template <class Less>
     void remove(uint32_t set, uint32_t row, const Less& less) {
         uint32_t* at = &roots_[set];
-        for (; *at != row; at = below(*at, row, less))
+        for (; *at != row; at = below(*at, row, less)) {
+            assert(*at != shm::kNoRow);
             --nodes_[*at].size;
+        }
         *at = merge(nodes_[row].left, nodes_[row].right);
     }
 

@@ -28,6 +28,7 @@ void Matcher::rebuild_accounts(const std::vector<uint32_t>& claims) {
     for (uint32_t row = 0; row < state.sessions.size(); ++row) {
         const shm::SessionRow& session = state.sessions[row];
         if (session.state == shm::SessionState::kFree || session.account == kNoRow) continue;
+        assert(state.accounts[session.account].state != 0);
         ++book()->account_uses[session.account];
     }
     rebuild_stalls();
@@ -83,6 +84,7 @@ void Matcher::rebuild_stalls() {
 
 void Matcher::rebuild_standing(uint32_t row) {
     const shm::ClaimRow& claim = state.claims[row];
+    assert(by_account(claim.pool) && claim.units != 0);
     switch (claim.state) {
         case ClaimState::kWaiting:
             return crowds().wait_in_crowd(row);

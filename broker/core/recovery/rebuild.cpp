@@ -6,6 +6,7 @@
 #include "broker/core/recovery/rebuild.hpp"
 
 #include <boost/sort/spreadsort/integer_sort.hpp>
+#include <cassert>
 #include <utility>
 
 namespace dibs::core {
@@ -68,11 +69,13 @@ void Rebuild::claims() {
 
 void Rebuild::claim(uint32_t row) {
     const shm::ClaimRow& claim = state_.claims[row];
+    assert(claim.pool < state_.counters->pools && claim.units <= shm::kUnitsMax);
     parts_.hold_arena(claim.session, claim.payload_size);
     if (claim.state == ClaimState::kRunning) {  // its lease stands for it
         parts_.backlog.keep_seat(claim.pool, row);
         return;
     }
+    assert(claim.tag < parts_.tags[claim.session].size());
     parts_.tags[claim.session][claim.tag] = row;
     parts_.add_key(claim.session, claim.key, row);
     parts_.claim_is_found(row);
@@ -93,6 +96,7 @@ void Rebuild::claim(uint32_t row) {
 // taken, leases stand in the table as they were granted: they are listed on the way then, and
 // collected and sorted only if they do not.
 void Rebuild::leases(uint32_t begin, uint32_t end) {
+    assert(begin <= end && end <= state_.leases.size());
     for (uint32_t row = begin; row < end && leases_left_ != 0; ++row) {
         const shm::LeaseRow& lease = state_.leases[row];
         if (lease.state == LeaseState::kFree) continue;
@@ -106,6 +110,7 @@ void Rebuild::leases(uint32_t begin, uint32_t end) {
         } else {
             by_age_.push_back({lease.fence, row, lease.pool});
         }
+        assert(lease.tag < parts_.tags[lease.session].size());
         parts_.tags[lease.session][lease.tag] = row | kTagLease;
         parts_.add_key(lease.session, lease.key, row | kTagLease);
         parts_.keep_room(lease);
@@ -141,11 +146,13 @@ void Rebuild::leases_by_age() {
 }
 
 void Rebuild::slots(uint32_t begin, uint32_t end) {
+    assert(begin <= end && end <= state_.slots.size());
     for (uint32_t row = begin; row < end && slots_left_ != 0; ++row) {
         const shm::SlotRow& slot = state_.slots[row];
         if (slot.state == SlotState::kFree) continue;
         --slots_left_;
         if ((slot.flags & shm::SlotFlag::kCollected) != 0) ++parts_.collected[slot.pool];
+        assert(slot.pool < state_.counters->pools);
         if (slot.session != kNoRow) parts_.session_slots.push_back(slot.session, row);
         parts_.hold_arena(slot.session, slot.attributes_size);
         if (slot.name_size != 0) {

@@ -35,6 +35,7 @@ StateCopy::StateCopy(std::span<std::byte> from, std::span<std::byte> to) : from_
 }
 
 StateCopy::Part StateCopy::part(size_t at) const {
+    assert(at < kCopiedTables.size());
     const Table table = kCopiedTables[at];
     const shm::TablePlace& place = from_.head->table[static_cast<size_t>(table)];
     return {
@@ -42,6 +43,7 @@ StateCopy::Part StateCopy::part(size_t at) const {
 }
 
 void StateCopy::copy(uint64_t offset, uint64_t size) {
+    assert(offset <= to_.size() && size <= to_.size() - offset);
     std::memcpy(to_.data() + offset, from_.base + offset, size);
 }
 
@@ -49,6 +51,7 @@ bool StateCopy::step(size_t bytes) {
     if (part_ == kCopiedTables.size()) return true;
     if (part_ == 0) copy(0, sizeof(shm::StateHead));
     const Part now = part(part_);
+    assert(next_ >= now.begin && next_ <= now.end);
     const uint64_t rows = std::max<uint64_t>(bytes / now.row_size, 1);
     const uint64_t end = std::min(next_ + rows * now.row_size, now.end);
     copy(next_, end - next_);
@@ -61,6 +64,7 @@ bool StateCopy::step(size_t bytes) {
 
 void StateCopy::follow() {
     const uint32_t images = from_.head->log.images.load(std::memory_order_relaxed);
+    assert(images <= from_.log_images_max);
     for (uint32_t image = 0; image < images; ++image) {
         const uint64_t offset = from_.log_offsets[image];
         if (offset >= next_ && part_ != kCopiedTables.size()) continue;

@@ -33,6 +33,7 @@ void Leases::apply(const Adopt& command) {
     const auto row = static_cast<uint32_t>(command.lease);
     shm::LeaseRow& lease = edit().row(state.leases[row], 1U << 1U);
     const shm::LeaseRow before = lease;
+    assert(before.session != command.session && lease.state != LeaseState::kKilling);
     put(lease.session, command.session);
     put(lease.tag, command.tag);
     put(lease.user_data, command.user_data);
@@ -41,6 +42,8 @@ void Leases::apply(const Adopt& command) {
     // Its claim may have to wait again, and then it is the adopter's.
     if (const uint32_t behind = matcher().claim_behind(row); behind != kNoRow) {
         shm::ClaimRow& claim = edit().row(state.claims[behind], kClaimRunLines);
+        assert(claim.state == shm::ClaimState::kRunning && claim.lease == row);
+        assert(claim.session == before.session && claim.tag == before.tag);
         free_rows().drop_arena(claim.session, claim.payload_size);
         free_rows().hold_arena(command.session, claim.payload_size);
         put(claim.session, command.session);
@@ -56,6 +59,7 @@ void Leases::apply(const Adopt& command) {
     put(taker.leases, taker.leases + 1);
     keep_alive(row, 0);
     assert(sessions().tags[before.session][before.tag] == (row | kTagLease));
+    assert(sessions().tags[command.session][command.tag] == kTagFree);
     sessions().tags[before.session][before.tag] = kTagFree;
     sessions().tags[command.session][command.tag] = row | kTagLease;
 

@@ -96,6 +96,7 @@ void Workers::fill_announced(uint32_t row, const Announce& command) {
     shm::SlotRow& slot = edit().row(state.slots[row], 1U << 1U);
     assert(slot.session == command.session && slot.pool == command.pool);
     const uint32_t chain = arena().store(bytes_of(command.attributes));
+    assert(command.attributes.empty() || chain != kNoRow);
     free_rows().drop_arena(slot.session, slot.attributes_size);
     free_rows().hold_arena(slot.session, command.attributes.size());
     arena().free(slot.attributes, slot.attributes_size);
@@ -118,6 +119,7 @@ bool Workers::leave_unfit_claim(uint32_t row) {
     const bool reserved = slot.state == SlotState::kReserved && !is_kept(slot);
     if (!reserved || matcher().could_use(slot.holder, row)) return false;
     const uint32_t claim = slot.holder;
+    assert(state.claims[claim].pool == slot.pool);
     const uint32_t first = claims().unreserve(claim);
     claims().wait_again(claim);
     slots().give_back_chain(first, false, false, kNoRow);

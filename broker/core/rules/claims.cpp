@@ -181,6 +181,8 @@ uint32_t Claims::unreserve(uint32_t row) {
     const uint32_t first = claim.first_slot;
     assert(claim.confirmed <= claim.units);
     assert(first != kNoRow && free_rows().confirming_total != 0 && pool.confirming != 0);
+    assert(claim.state == ClaimState::kReserved);
+    assert(pool.unconfirmed >= uint32_t{claim.units} - claim.confirmed);
     put(pool.confirming, pool.confirming - 1);
     put(pool.unconfirmed, pool.unconfirmed - (uint32_t{claim.units} - claim.confirmed));
     put(claim.first_slot, kNoRow);
@@ -208,6 +210,7 @@ void Claims::name_holder(Decision* decision, uint32_t pool) const {
     const uint32_t oldest = leases().pool_leases.head(pool);
     if (oldest == kNoRow) return;
     const shm::LeaseRow& lease = state.leases[oldest];
+    assert(lease.state != shm::LeaseState::kFree && lease.pool == pool);
     const shm::SessionRow& holder = state.sessions[lease.session];
     decision->holder_uid = holder.uid;
     decision->holder_pid = holder.pid;
@@ -272,6 +275,7 @@ void Claims::apply(const Cancel& command) {
         leases().result_of_end(command.session, command.user_data, holder & ~kTagLease);
         return leases().end_lease(holder & ~kTagLease, Reason::kOk, Tell::kNobody, false, kNoRow);
     }
+    assert((holder & kTagFresh) == 0 && state.claims[holder].session == command.session);
     turn().result(command.session, command.user_data, Reason::kOk);
     const bool confirming = state.claims[holder].state == ClaimState::kReserved;
     const uint32_t first = confirming ? unreserve(holder) : kNoRow;
@@ -281,6 +285,7 @@ void Claims::apply(const Cancel& command) {
 
 void Claims::claim_deadline(uint32_t row) {
     assert(turn().now_ns > state.claims[row].deadline_ns);
+    assert(state.claims[row].state != ClaimState::kRunning);
     const bool confirming = state.claims[row].state == ClaimState::kReserved;
     const uint32_t first = confirming ? unreserve(row) : kNoRow;
     end_claim(row, Outcome::kExpired, Reason::kOk, 0, true);
@@ -290,10 +295,12 @@ void Claims::claim_deadline(uint32_t row) {
 // The workers that have not answered in time are unknown until they speak; the claim waits again.
 void Claims::reservation_over(uint32_t row) {
     assert(state.claims[row].state == ClaimState::kReserved);
+    assert(turn().now_ns >= state.claims[row].reserved_until_ns);
     uint32_t slot = unreserve(row);
     wait_again(row);
     while (slot != kNoRow) {
         const uint32_t next = state.slots[slot].holder_next;
+        assert(state.slots[slot].state == SlotState::kReserved);
         if ((state.slots[slot].flags & shm::SlotFlag::kConfirmed) != 0) {
             slots().give_back(slot, true, false);
         } else {

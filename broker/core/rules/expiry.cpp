@@ -32,6 +32,7 @@ void Leases::lease_expired(uint32_t row) {
     const shm::LeaseRow& lease = state.leases[row];
     assert(lease.state == LeaseState::kLive || lease.state == LeaseState::kGrace ||
            lease.state == LeaseState::kRevoking);
+    assert(lease.mode == state.pools[lease.pool].mode && lease.units != 0);
     if (lease.state == LeaseState::kRevoking) return preemption().end_revoked(row);
     switch (lease.mode) {
         case ExpiryMode::kStrict:
@@ -50,6 +51,7 @@ void Leases::lease_expired(uint32_t row) {
 void Leases::begin_grace(uint32_t row) {
     shm::LeaseRow& lease = edit().row(state.leases[row], 1U << 1U);
     assert(lease.state == LeaseState::kLive && turn().now_ns > lease.expires_ns);
+    assert(lease.mode == ExpiryMode::kCooperative && lease.expires_ns != kNever);
     put(lease.state, LeaseState::kGrace);
     put(lease.grace_until_ns, sum_or_never(turn().now_ns, state.pools[lease.pool].grace_ns));
     turn().timers.set(TimerKind::kGrace, row, lease.grace_until_ns, lease.arrival);
@@ -59,6 +61,7 @@ void Leases::begin_grace(uint32_t row) {
 void Leases::stay_uncollected(uint32_t row) {
     shm::LeaseRow& lease = edit().row(state.leases[row], 1);
     assert(lease.state == LeaseState::kLive && turn().now_ns > lease.expires_ns);
+    assert(lease.mode == ExpiryMode::kLazy && lease.expires_ns != kNever);
     put(lease.state, LeaseState::kExpired);
     turn().timers.remove(TimerKind::kLease, row);
     // Timers run in the order of their instants, so the list is in that order, too.
@@ -70,6 +73,7 @@ void Leases::stay_uncollected(uint32_t row) {
 void Leases::kill_holder(uint32_t row) {
     shm::LeaseRow& lease = edit().row(state.leases[row], 1);
     assert(lease.state != LeaseState::kFree && lease.state != LeaseState::kKilling);
+    assert(lease.mode == ExpiryMode::kStrict && lease.first_slot != kNoRow);
     shm::PoolRow& pool = edit().row(state.pools[lease.pool], kPoolStates);
     // It goes on paying, but is no candidate for preemption any more.
     matcher().slot_changes(lease.first_slot, [&] { put(lease.state, LeaseState::kKilling); });
@@ -77,14 +81,17 @@ void Leases::kill_holder(uint32_t row) {
     turn().timers.remove(TimerKind::kLease, row);
     tell_of_lease(DecisionKind::kKill, row);
     matcher().assignments_end(row);
-    for (uint32_t slot = lease.first_slot; slot != kNoRow; slot = state.slots[slot].holder_next)
+    for (uint32_t slot = lease.first_slot; slot != kNoRow; slot = state.slots[slot].holder_next) {
+        assert(state.slots[slot].holder == row && state.slots[slot].state == SlotState::kLeased);
         slots().move_slot(slot, SlotState::kRecovering);
+    }
 }
 
 void Leases::apply(const KillFailed& command) {
     if (lease_refusal(command.lease, 0) != Reason::kOk) return;
     const shm::LeaseRow& killing = state.leases[static_cast<uint32_t>(command.lease)];
     if (killing.state != LeaseState::kKilling) return;
+    assert(killing.mode == ExpiryMode::kStrict);
     shm::LeaseRow& lease = edit().row(killing, 1U << 1U);
     shm::PoolRow& pool = edit().row(state.pools[lease.pool], kPoolStates);
     put(lease.flags, lease.flags | shm::LeaseFlag::kKillFailed);
@@ -96,6 +103,7 @@ void Leases::apply(const KillFailed& command) {
 // slot, or ends with its last slot. The other slots are not granted before that death is proved.
 void Leases::take_off_lease(uint32_t row) {
     const uint32_t holder = state.slots[row].holder;
+    assert(being_killed_for(state.slots[row]));
     const shm::LeaseRow& killing = state.leases[holder];
     assert(killing.state == LeaseState::kKilling && killing.units != 0);
     if (killing.units == 1) {
@@ -125,6 +133,7 @@ uint32_t Leases::would_come_back(uint32_t row) const {
 bool Leases::collect(uint32_t pool_row, uint32_t units, bool at_once) {
     const shm::PoolRow& pool = state.pools[pool_row];
     if (expired_leases.head(pool_row) == kNoRow) return true;
+    assert(pool.mode == ExpiryMode::kLazy);
     const bool counted = pool.kind == shm::PoolKind::kCounted;
     if (!counted && !may_ask(pool, units)) return true;
     const bool idle_at_once = counted || (pool.flags & shm::PoolFlag::kReleaseIsReady) != 0;
@@ -149,6 +158,7 @@ bool Leases::collect(uint32_t pool_row, uint32_t units, bool at_once) {
 
 void Leases::end_collected(uint32_t lease) {
     assert(state.leases[lease].state == LeaseState::kExpired);
+    assert(state.leases[lease].mode == ExpiryMode::kLazy);
     turn().scratch.clear();
     for (uint32_t slot = state.leases[lease].first_slot; slot != kNoRow;
          slot = state.slots[slot].holder_next) {
@@ -167,6 +177,7 @@ void Leases::uncollect(uint32_t row) {
     const shm::SlotRow& slot = state.slots[row];
     if ((slot.flags & SlotFlag::kCollected) == 0) return;
     assert(collected[slot.pool] != 0);
+    assert(slot.state == SlotState::kRecovering && slot.holder == kNoRow);
     shm::SlotRow& edited = edit().row(slot, 1);
     put(edited.flags, edited.flags & ~uint32_t{SlotFlag::kCollected});
     --collected[slot.pool];

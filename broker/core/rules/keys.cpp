@@ -28,10 +28,12 @@ uint32_t Claims::find_key(uint32_t session, const Key& key) const {
         const uint32_t owner = leased ? state.leases[row].session : state.claims[row].session;
         return std::memcmp(own, key.data(), sizeof(Key)) == 0 && state.sessions[owner].uid == uid;
     });
+    assert(found == kNoRow || found < claims + state.leases.size());
     return found == kNoRow || found < claims ? found : (found - claims) | kTagLease;
 }
 
 uint32_t Claims::key_place(uint32_t holder) const {
+    assert((holder & kTagFresh) == 0);
     return (holder & kTagLease) != 0 ? state.claims.size() + (holder & ~kTagLease) : holder;
 }
 

@@ -46,7 +46,10 @@ uint32_t Pools::row_for_pool(std::string_view name) const {
 // As a row that never was a pool, but for the name and what tells a late holder from a new one.
 void Pools::clear_pool(uint32_t row, bool keep_fences) {
     shm::PoolRow& pool = edit().row(state.pools[row], kPoolAll);
-    assert(pool.slots == 0 && pool.waiting == 0 && pool.confirming == 0);
+    // Behind the last pool nothing has been checked when the rows were attached to.
+    assert(row >= state.counters->pools ||
+           (pool.slots == 0 && pool.waiting == 0 && pool.confirming == 0));
+    assert(matcher().backlog.head(row) == kNoRow && leases().pool_leases.head(row) == kNoRow);
     shm::PoolRow blank{};
     blank.head = pool.head;
     blank.ready_head = kNoRow;
@@ -70,6 +73,7 @@ Reason Pools::delete_pool(uint32_t row) {
     const bool used = pool.waiting + pool.confirming != 0 || pool.idle != pool.slots;
     const bool has_workers = pool.kind == shm::PoolKind::kWorker && pool.slots != 0;
     if (used || has_workers) return Reason::kState;
+    assert(matcher().backlog.head(row) == kNoRow && leases().pool_leases.head(row) == kNoRow);
     shm::PoolRow& edited = edit().row(pool, 1U | kPoolTotals);
     put(edited.state, PoolState::kGoing);
     put(edited.slots_wanted, 0);
@@ -99,6 +103,7 @@ Reason Pools::retire_pool(uint32_t row) {
 
 void Pools::shrink_to_wanted(uint32_t row) {
     shm::PoolRow& pool = edit().row(state.pools[row], kPoolAll);
+    assert(pool.kind == shm::PoolKind::kCounted);
     put(pool.number_next, std::min(pool.number_next, pool.slots_wanted));
     std::erase_if(shrinking, [&](const Surplus& other) { return other.pool == row; });
     Surplus surplus{row, 0};
@@ -109,13 +114,16 @@ void Pools::shrink_to_wanted(uint32_t row) {
 void Pools::shrink_pool(uint32_t row) {
     const shm::PoolRow& pool = state.pools[row];
     assert(pool.state == PoolState::kGoing && pool.idle == pool.slots);
+    assert(pool.waiting == 0 && pool.confirming == 0);
     for (uint32_t step = 0; step < kShrinkStep && pool.slots != 0; ++step) {
         if (step != 0 && turn().full()) return;
         slots().remove_slot(pool.ready_head);
     }
     if (pool.slots != 0) return;
     clear_pool(row, true);
-    going.erase(std::find(going.begin(), going.end(), row));
+    const auto place = std::find(going.begin(), going.end(), row);
+    assert(place != going.end());
+    going.erase(place);
 }
 
 Reason Pools::waits_for_nothing(uint32_t row) const {
@@ -130,6 +138,7 @@ Reason Pools::waits_for_nothing(uint32_t row) const {
 // Removes slots beyond the wanted number: free ones now, held ones when their lease ends. Those
 // that left in an earlier turn are passed over. Waiting claims for more slots than will remain end.
 bool Pools::leave_surplus(Surplus& surplus) {
+    assert(surplus.pool < state.counters->pools);
     const shm::PoolRow& pool = state.pools[surplus.pool];
     const bool shrinks = pool_lives(surplus.pool) && pool.kind == shm::PoolKind::kCounted;
     for (uint32_t claim = shrinks ? matcher().backlog.head(surplus.pool) : kNoRow;

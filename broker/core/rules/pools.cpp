@@ -175,6 +175,7 @@ uint32_t Pools::set_pool(const PoolConfig& config, std::string* why) {
     config.required_label.copy(pool.required_label, sizeof(pool.required_label));
     stored();
     put(pool.required_label_size, config.required_label.size());
+    assert(pool_lives(row));
     matcher().touch(row);
     for (const uint32_t slot : changed)
         set_attributes(slot, attributes_of(config, state.slots[slot].number));
@@ -211,6 +212,7 @@ void Pools::set_attributes(uint32_t slot_row, std::string_view text) {
     shm::SlotRow& slot = edit().row(state.slots[slot_row], 1U << 1U);
     const uint32_t chain =
         arena().store({reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+    assert(text.empty() || chain != kNoRow);
     arena().free(slot.attributes, slot.attributes_size);
     put(slot.attributes, chain);
     put(slot.attributes_size, chain == kNoRow ? 0 : text.size());
@@ -363,6 +365,7 @@ void Pools::publish_demand(uint32_t row) {
     demand.pool = row;
     demand.value = static_cast<uint64_t>(current);
     if (const uint32_t first = matcher().backlog.head(row); first != kNoRow) {
+        assert(pool.waiting != 0 && state.claims[first].pool == row);
         const TimeNs since = state.claims[first].enqueued_ns;
         demand.id = turn().now_ns - std::min(turn().now_ns, since);
     }

@@ -13,6 +13,7 @@ void Reports::assignment_begins(uint32_t row) {
     const shm::SlotRow& slot = state.slots[row];
     if (slot.session != kNoRow || state.pools[slot.pool].kind == shm::PoolKind::kCounted) return;
     shm::SlotRow& assigned = edit().row(slot, 1);
+    assert((assigned.flags & SlotFlag::kAssigned) == 0);
     put(assigned.flags, assigned.flags | SlotFlag::kAssigned);
     book()->assignments.push_back(slot.pool, row);
 }
@@ -49,6 +50,7 @@ TimeNs Reports::forgotten_at(const shm::SlotRow& slot) const {
 // again and again, costs nothing here.
 void Reports::watch_reported(uint32_t row) {
     const shm::SlotRow& slot = state.slots[row];
+    assert(slot.session == kNoRow);
     if (slot.state == SlotState::kFree) return book()->forgotten.remove(TimerKind::kKept, row);
     if (is_held(slot)) return;
     const TimeNs due_ns = forgotten_at(slot);
@@ -78,6 +80,7 @@ TimeNs Reports::next_forgotten() {
     while (!book()->forgotten.empty()) {
         const Timer first = book()->forgotten.first();
         const shm::SlotRow& slot = state.slots[first.row];
+        assert(slot.state != SlotState::kFree && slot.session == kNoRow);
         const TimeNs due_ns = forgotten_at(slot);
         if (is_held(slot)) {
             book()->forgotten.remove(TimerKind::kKept, first.row);
@@ -139,6 +142,7 @@ bool Reports::go_on_pulling() {
 
 // From the worker *next on. False: the log is full, go on in the next turn.
 bool Reports::carry_out(const Pull& command, size_t* next) {
+    assert(*next <= command.workers.size());
     const TimeNs event_ns = turn().event_time(command.event_ns);
     if (*next == 0 && !time_out_assignments(command.pool, event_ns)) return false;
     for (; *next < command.workers.size(); ++*next) {
@@ -190,6 +194,7 @@ void Reports::order_oldest_assignments(uint32_t pool) {
     std::vector<uint32_t>& slots = book()->row_scratch;
     slots.clear();
     uint32_t behind = book()->assignments.head(pool);
+    assert(behind != kNoRow);
     for (const TimeNs first = granted_ns(behind); behind != kNoRow && granted_ns(behind) == first;
          behind = book()->assignments.next(behind)) {
         slots.push_back(behind);
@@ -206,6 +211,7 @@ void Reports::order_oldest_assignments(uint32_t pool) {
 // The last duty of a turn, after its last pass: it answers each worker that asked. What a worker
 // must provision depends on the labels that it came with: a held slot keeps its earlier ones.
 bool Reports::tell_pulled() {
+    assert(book()->pulled <= book()->pulling.size());
     for (; book()->pulled < book()->pulling.size(); ++book()->pulled) {
         if (turn().full()) return false;
         const auto& [row, generation, user_data, labels] = book()->pulling[book()->pulled];
@@ -217,6 +223,7 @@ bool Reports::tell_pulled() {
         told.id = row_id(generation, row);
         told.user_data = user_data;
         if ((slot.flags & SlotFlag::kAssigned) == 0) continue;
+        assert(slot.state == SlotState::kLeased);
         told.claim = state.leases[slot.holder].arrival;
         told.holder_claim = slot.worker_tag;
         told.provision = book()->lacks_preferred(labels, state.claims[runs_on(row)].preferred_set);

@@ -42,6 +42,7 @@ bool Reports::is_held_strictly(uint32_t row) const {
 // What a report ends in a pool of strict expiry pays no more and counts nowhere; its slots stay
 // under it until it has ended.
 void Reports::end_strictly(uint32_t row) {
+    assert(state.leases[row].mode == shm::ExpiryMode::kStrict);
     ledger().end_run(row);
     shm::LeaseRow& lease = edit().row(state.leases[row], 0x7U);
     put(lease.flags, lease.flags | shm::LeaseFlag::kTaken);
@@ -74,12 +75,14 @@ TimeNs Reports::latest_confirmed(uint32_t row) const {
 
 void Reports::confirm_slot(uint32_t row, TimeNs event_ns) {
     shm::SlotRow& slot = edit().row(state.slots[row], 1U << 2U);
+    assert(slot.state != SlotState::kFree);
     put(slot.confirmed_ns, std::max(slot.confirmed_ns, event_ns));
     if (slot.session == kNoRow) watch_reported(row);
 }
 
 void Reports::confirm_claim(uint32_t row, TimeNs event_ns) {
     shm::ClaimRow& claim = edit().row(state.claims[row], kClaimRunLines);
+    assert(claim.state != ClaimState::kFree);
     put(claim.confirmed_ns, std::max(claim.confirmed_ns, event_ns));
 }
 
@@ -200,6 +203,7 @@ void Reports::forget_cancellations(uint32_t pool, uint64_t number, TimeNs event_
     for (uint32_t slot = book()->assignments.head(pool); slot != kNoRow;
          slot = book()->assignments.next(slot)) {
         const shm::SlotRow& row = state.slots[slot];
+        assert((row.flags & SlotFlag::kAssigned) != 0 && row.state == SlotState::kLeased);
         if (row.worker_tag == number && state.leases[row.holder].granted_ns < event_ns) {
             put(edit().row(row, 1U << 1U).worker_tag, 0);
         }
@@ -224,6 +228,8 @@ void Reports::report_absent(uint64_t number, TimeNs event_ns) {
 // The claim loses its lease, and its slots go with it. `again`: it waits again.
 void Reports::drop_run(uint32_t claim, Reason reason, bool again) {
     const uint32_t lease = state.claims[claim].lease;
+    assert(state.claims[claim].state == ClaimState::kRunning);
+    assert(book()->claim_of_lease[lease] == claim);
     std::vector<uint32_t> slots;
     for (uint32_t slot = state.leases[lease].first_slot; slot != kNoRow;
          slot = state.slots[slot].holder_next) {
@@ -241,6 +247,7 @@ void Reports::drop_run(uint32_t claim, Reason reason, bool again) {
 }
 
 void Reports::drop_waiting(uint32_t claim, Reason reason) {
+    assert(state.claims[claim].state != ClaimState::kRunning);
     const bool confirming = state.claims[claim].state == ClaimState::kReserved;
     const uint32_t first = confirming ? claims().unreserve(claim) : kNoRow;
     claims().end_claim(claim, Outcome::kCancelled, reason, 0, true);
@@ -270,6 +277,7 @@ void Reports::send_away(uint32_t row) {
                       (slot.state == SlotState::kReserved && !for_no_claim);
     // One that is held over is another claim's by now, as a reserved one.
     if (held || is_counted || preemption().is_held_over(row)) return;
+    assert(slot.holder == kNoRow);
     if (slot.session == kNoRow) return slots().remove_slot(row);
     if (slot.state == SlotState::kUnknown) return;
     // A recovering one's worker must say ready anyway; unless it has said so before, and would take

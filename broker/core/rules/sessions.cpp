@@ -23,6 +23,7 @@ uint32_t Sessions::open_session(const SessionOpen& open, std::string* why) {
     }
     const uint32_t row = free_rows().take_session_row();
     assert(state.sessions[row].state == SessionState::kFree);
+    assert(session_slots.head(row) == kNoRow);
     shm::SessionRow& session = edit().fresh_row(state.sessions[row]);
     put(session.state, SessionState::kOpen);
     put(session.tags_max, std::min<uint32_t>(open.tags_max, shm::kTagsMax));
@@ -110,6 +111,7 @@ bool Sessions::bury(uint32_t session) {
     }
     const shm::SessionRow& dead = state.sessions[session];
     assert(dead.claims == 0 && dead.leases == 0 && dead.slots == 0);
+    assert(session_slots.head(session) == kNoRow);
     return true;
 }
 
@@ -119,6 +121,7 @@ void Sessions::lose_slot(uint32_t row) {
     assert(slot.state != SlotState::kFree);
     if (slot.state == SlotState::kReserved && !is_kept(slot)) {
         const uint32_t claim = slot.holder;
+        assert(state.claims[claim].pool == slot.pool);
         const uint32_t first = claims().unreserve(claim);
         claims().wait_again(claim);
         slots().give_back_chain(first, false, false, row);

@@ -21,6 +21,7 @@ uint32_t Pools::find_number(uint32_t pool, uint32_t number) const {
 
 void Pools::drain_slot(uint32_t row, bool on) {
     const shm::SlotRow& slot = state.slots[row];
+    assert(slot.state != SlotState::kFree);
     if (is_drained(slot) == on) return;
     count_drained(row, on);
     matcher().touch(slot.pool);
@@ -34,6 +35,7 @@ void Pools::drain_slot(uint32_t row, bool on) {
 void Pools::count_drained(uint32_t row, bool on) {
     shm::SlotRow& slot = edit().row(state.slots[row], 1U << 1U);
     shm::PoolRow& pool = edit().row(state.pools[slot.pool], kPoolAccounts);
+    assert(is_drained(slot) != on && (on || pool.drained != 0));
     put(slot.behaviour, on ? shm::Behaviour::kDrain : shm::Behaviour::kRun);
     put(pool.drained, on ? pool.drained + 1 : pool.drained - 1);
 }

@@ -37,6 +37,7 @@ bool is_hot(SlotState state) {
 }  // namespace
 
 uint32_t Slots::make_slot(uint32_t pool_row) {
+    assert(pools().pool_lives(pool_row));
     const uint32_t row = free_rows().take_slot_row();
     assert(state.slots[row].state == SlotState::kFree);
     shm::SlotRow& slot = edit().fresh_row(state.slots[row]);
@@ -93,6 +94,7 @@ void Slots::move_slot(uint32_t row, SlotState to) {
     }
     put(slot.state, to);
     if (to == SlotState::kFree) {
+        assert(pool.slots != 0);
         put(pool.slots, pool.slots - 1);
     } else {
         uint32_t* count = count_of(pool, to);
@@ -150,6 +152,7 @@ void Slots::make_recovering(uint32_t row, bool revoke) {
 // Its holder may have been killed: then it is recovering already, and from now on under no lease.
 void Slots::recover(uint32_t row) {
     const shm::SlotRow& slot = state.slots[row];
+    assert(slot.holder == kNoRow && slot.state != SlotState::kFree);
     if (slot.state != SlotState::kRecovering) return move_slot(row, SlotState::kRecovering);
     const bool worker = state.pools[slot.pool].kind == shm::PoolKind::kWorker;
     if (worker && slot.session == kNoRow) reports().watch_reported(row);
@@ -204,6 +207,7 @@ void Slots::remove_slot(uint32_t row) {
     if (slot.session != kNoRow) {
         sessions().session_slots.remove(slot.session, row);
         shm::SessionRow& session = edit().row(state.sessions[slot.session], 1);
+        assert(session.slots != 0);
         put(session.slots, session.slots - 1);
     }
     if (slot.name_size != 0) {

@@ -31,6 +31,7 @@ Reason Leases::apply(const Steer& command, uint64_t* granted_ns) {
     }
     // Its holder's death frees it, or the holder itself: no command from outside.
     if (lease.state == shm::LeaseState::kKilling) return Reason::kState;
+    assert(sessions().tags[lease.session][lease.tag] == (row | kTagLease));
     if (command.kind == Steer::Kind::kRelease) {
         end_lease(row, Reason::kRevoked, Tell::kHolder, false, kNoRow);
     } else {
@@ -51,6 +52,8 @@ Reason Leases::revoke_claim(const Steer& command) {
     if ((row & kTagLease) != 0 || state.claims[row].arrival != command.number) {
         return Reason::kAlreadyEnded;
     }
+    assert(state.claims[row].state != shm::ClaimState::kFree);
+    assert(state.claims[row].session == command.session);
     const bool confirming = state.claims[row].state == shm::ClaimState::kReserved;
     const uint32_t first = confirming ? claims().unreserve(row) : kNoRow;
     claims().end_claim(row, Outcome::kCancelled, Reason::kRevoked, 0, true);

@@ -79,6 +79,7 @@ void Workers::say_ready(uint32_t row) {
         default:
             return;
     }
+    assert(slots().kept_slots.has(TimerKind::kKept, row) == is_kept(slot));
     slots().kept_slots.remove(TimerKind::kKept, row);
     if (is_kept(slot)) return slots().make_idle(row);
     const uint32_t claim = slot.holder;
@@ -106,6 +107,7 @@ void Workers::tell_answer(uint32_t row, std::span<const uint8_t> answer) {
     told.answer = answer;
     if (leased) {
         const shm::LeaseRow& lease = state.leases[slot.holder];
+        assert(lease.state != shm::LeaseState::kFree && index < lease.units);
         told.session = lease.session;
         told.tag = lease.tag;
         told.claim = lease.arrival;
@@ -113,6 +115,7 @@ void Workers::tell_answer(uint32_t row, std::span<const uint8_t> answer) {
         told.reason = Reason::kDone;
     } else {
         const shm::ClaimRow& claim = state.claims[slot.holder];
+        assert(claim.state == shm::ClaimState::kReserved && index < claim.units);
         told.session = claim.session;
         told.tag = claim.tag;
         told.claim = claim.arrival;
@@ -132,6 +135,7 @@ void Workers::say_confirm(uint32_t row, const WorkerWord& word) {
     shm::ClaimRow& claim = edit().row(state.claims[slot.holder], 1);
     assert(claim.state == shm::ClaimState::kReserved && claim.confirmed < claim.units);
     shm::PoolRow& pool = edit().row(state.pools[slot.pool], kPoolHot);
+    assert(claim.pool == slot.pool && pool.unconfirmed != 0);
     put(claim.confirmed, claim.confirmed + 1);
     put(pool.unconfirmed, pool.unconfirmed - 1);
     matcher().touch(slot.pool);
@@ -166,6 +170,7 @@ void Workers::say_refuse(uint32_t row, const WorkerWord& word) {
         put(stays.flags, stays.flags & ~uint32_t{SlotFlag::kConfirmed});
         put(stays.holder, kNoRow);
         put(stays.reserved_until_ns, until);
+        assert(is_kept(stays));
         const uint64_t number = (uint64_t{slot.pool} << 32U) | slot.number;
         slots().kept_slots.set(TimerKind::kKept, row, until, number);
         claims().wait_again(claim);
@@ -188,11 +193,14 @@ void Workers::say_done(uint32_t row, const WorkerWord& word) {
 void Workers::say_withdraw(uint32_t row) {
     shm::SlotRow& slot = edit().row(state.slots[row], 1);
     if (slot.holder == kNoRow) return slots().remove_slot(row);
+    assert(slot.state == SlotState::kReserved || slot.state == SlotState::kLeased ||
+           slot.state == SlotState::kRecovering);
     matcher().slot_changes(row, [&] { put(slot.flags, slot.flags | SlotFlag::kDraining); });
 }
 
 void Workers::protect(uint32_t row, bool on) {
     shm::SlotRow& slot = edit().row(state.slots[row], 1);
+    assert(slot.state != SlotState::kFree);
     const uint32_t mark = on || is_drained(slot) ? uint32_t{SlotFlag::kProtected} : 0;
     matcher().slot_changes(
         row, [&] { put(slot.flags, (slot.flags & ~uint32_t{SlotFlag::kProtected}) | mark); });

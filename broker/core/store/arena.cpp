@@ -3,6 +3,7 @@
 #include "broker/core/store/arena.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 
 namespace dibs::core {
@@ -32,6 +33,7 @@ uint32_t Arena::store(std::span<const uint8_t> bytes) {
     reclaim();
     shm::CountersRow& counters = edit_.counters(1U << 1U);
     const uint32_t chain = counters.arena_free_head;
+    assert(counters.arena_free >= wanted);
     uint32_t block = chain;
     for (size_t at = 0; at < bytes.size(); at += kBlockBytes) {
         // A free block's bytes mean nothing, so they are not logged.
@@ -48,12 +50,14 @@ uint32_t Arena::store(std::span<const uint8_t> bytes) {
 void Arena::free(uint32_t chain, size_t bytes) {
     if (chain == kNoRow) return;
     const uint32_t count = blocks_for(bytes);
+    assert(count != 0);
     uint32_t last = chain;
     for (uint32_t step = 1; step < count; ++step)
         last = state_.arena[last].next;
     // What earlier turns freed goes back first: the second list is this turn's alone.
     reclaim();
     shm::CountersRow& counters = edit_.counters(1U << 1U);
+    assert(counters.arena_free + counters.arena_freed + count <= state_.arena.size());
     if (counters.arena_freed == 0) put(counters.arena_freed_tail, last);
     put(edit_.line(state_.arena[last].next), counters.arena_freed_head);
     put(counters.arena_freed_head, chain);

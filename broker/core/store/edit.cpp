@@ -14,6 +14,8 @@ void Edit::recover(State& state) {
     if (log.phase.load(std::memory_order_acquire) != LogPhase::kOpen) return;
     assert(log.images.load(std::memory_order_relaxed) <= state.log_images_max);
     for (uint32_t image = log.images.load(std::memory_order_relaxed); image-- > 0;) {
+        assert(state.log_offsets[image] % shm::kLineSize == 0);
+        assert(state.log_offsets[image] <= state.size - shm::kLineSize);
         std::memcpy(
             state.base + state.log_offsets[image], state.log_images[image].bytes, shm::kLineSize);
         stored();

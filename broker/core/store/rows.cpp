@@ -41,6 +41,7 @@ uint32_t FreeRows::take_claim_row() {
 void FreeRows::free_claim_row(uint32_t row) {
     shm::CountersRow& counters = edit().counters(1);
     shm::ClaimRow& claim = edit().row(state.claims[row], 1);
+    assert(claim.first_slot == kNoRow && counters.claims_free < state.claims.size());
     put(claim.state, shm::ClaimState::kFree);
     retire(claim, counters.claims_free_head);
     put(counters.claims_free_head, row);
@@ -77,6 +78,7 @@ void FreeRows::free_lease_row(uint32_t row) {
 uint32_t FreeRows::take_slot_row() {
     shm::CountersRow& counters = edit().counters(1U << 1U);
     const uint32_t row = counters.slots_free_head;
+    assert(counters.slots_free != 0);
     put(counters.slots_free_head, state.slots[row].head.free_next);
     put(counters.slots_free, counters.slots_free - 1);
     return row;
@@ -85,6 +87,7 @@ uint32_t FreeRows::take_slot_row() {
 void FreeRows::free_slot_row(uint32_t row) {
     shm::CountersRow& counters = edit().counters(1U << 1U);
     shm::SlotRow& slot = edit().row(state.slots[row], 1);
+    assert(counters.slots_free < state.slots.size());
     put(slot.state, SlotState::kFree);
     retire(slot, counters.slots_free_head);
     put(counters.slots_free_head, row);
@@ -94,6 +97,7 @@ void FreeRows::free_slot_row(uint32_t row) {
 uint32_t FreeRows::take_session_row() {
     shm::CountersRow& counters = edit().counters(1U << 1U);
     const uint32_t row = counters.sessions_free_head;
+    assert(counters.sessions_free != 0);
     put(counters.sessions_free_head, state.sessions[row].head.free_next);
     put(counters.sessions_free, counters.sessions_free - 1);
     return row;
@@ -102,6 +106,8 @@ uint32_t FreeRows::take_session_row() {
 void FreeRows::free_session_row(uint32_t row) {
     shm::CountersRow& counters = edit().counters(1U << 1U);
     shm::SessionRow& session = edit().row(state.sessions[row], 1);
+    assert(session.state == shm::SessionState::kDying && arena_held[row] == 0);
+    assert(counters.sessions_free < state.sessions.size());
     if (book()) crowds().leave_session(row);
     put(session.state, shm::SessionState::kFree);
     retire(session, counters.sessions_free_head);
