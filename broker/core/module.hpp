@@ -58,8 +58,7 @@ struct Module {
     [[nodiscard]] const Edit& edit() const { return other<Store>().edit; }
     Arena& arena() { return other<Store>().arena; }
     [[nodiscard]] const Arena& arena() const { return other<Store>().arena; }
-    std::unique_ptr<AccountBook>& book() { return other<Store>().book; }
-    [[nodiscard]] const std::unique_ptr<AccountBook>& book() const { return other<Store>().book; }
+    [[nodiscard]] AccountBook* book() const { return other<Store>().book.get(); }
     [[nodiscard]] uint64_t hash_seed() const { return other<Store>().hash_seed; }
 
     FreeRows& free_rows() { return other<FreeRows>(); }

@@ -106,7 +106,9 @@ std::vector<LabelLimit> limits_of(const std::string& text) {
 }  // namespace
 
 AccountBook& Ledger::open_book() {
-    if (!book()) book() = std::make_unique<AccountBook>(all().state, edit(), arena(), hash_seed());
+    if (!book()) {
+        all().book = std::make_unique<AccountBook>(all().state, edit(), arena(), hash_seed());
+    }
     return *book();
 }
 
