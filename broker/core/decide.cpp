@@ -64,7 +64,7 @@ void Core::decide() {
     parts.cut = !parts.tell_news();
 }
 
-// What has been told is not told again, so a cut needs no place kept.
+// What has been decided once is not decided again, so a cut needs no place kept.
 bool Turn::tell_news() {
     for (uint32_t pool = touched.first(0); pool != kNoRow; pool = touched.first(pool + 1)) {
         if (state.pools[pool].state != shm::PoolState::kDraining) continue;

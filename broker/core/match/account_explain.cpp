@@ -108,7 +108,7 @@ uint32_t Explainer::units_with(const Crowd& crowd, std::string_view label) const
     return known == held.end() ? 0 : known->second;
 }
 
-// A limit, on a label that every slot for it has, that is below the number it wants; told.
+// A limit, on a label that every slot for it has, that is below the number it wants: into *told.
 bool Explainer::over_limit(const Crowd& crowd, Explanation* told) const {
     if (crowd.account == kNoRow) return false;
     bool over = false;
@@ -125,7 +125,7 @@ bool Explainer::over_limit(const Crowd& crowd, Explanation* told) const {
     return over;
 }
 
-// The first of its account's limits that one more slot with these labels would pass; told.
+// The first of its account's limits that one more slot with these labels would pass: into *told.
 bool Explainer::limit_reached(const Crowd& crowd, uint32_t set, Explanation* told) const {
     if (crowd.account == kNoRow || book()->limits[crowd.account].empty()) return false;
     bool reached = false;

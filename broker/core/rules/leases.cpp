@@ -189,7 +189,7 @@ TimeNs Leases::keep_alive(uint32_t row, TimeNs interval_ns) {
         return kept.grace_until_ns - std::min(kept.grace_until_ns, turn().now_ns);
     }
     if (kept.state == LeaseState::kExpired) expired_leases.remove(kept.pool, row);
-    if (kept.state != LeaseState::kLive) {  // its holder has been told
+    if (kept.state != LeaseState::kLive) {  // its holder has been notified
         turn().revivals.push_back(
             {turn().decisions.size(), kept.session, kept.head.generation, kept.tag});
     }

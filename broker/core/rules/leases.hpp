@@ -70,7 +70,7 @@ struct Leases : Module<Leases> {
 
   private:
     // leases.cpp
-    // The lease that the command names, or kNoRow with the result told.
+    // The lease that the command names, or kNoRow, and the result says why.
     uint32_t find_lease(uint32_t session, uint64_t id, uint64_t fence, uint64_t user_data);
     void tell_lease_end(uint32_t lease, Reason reason);
     // Why a lease of this id cannot be meant; kOk: its row is there, and it lives.

@@ -188,8 +188,8 @@ uint32_t Pools::set_pool(const PoolConfig& config, std::string* why) {
     return row;
 }
 
-// Of a counted pool: the slots whose attributes change. Their present holders have been told the
-// old ones; the next grant tells the new ones.
+// Of a counted pool: the slots whose attributes change. Their present holders have got the
+// old ones; the next grant brings the new ones.
 std::vector<uint32_t> Pools::changed_slots(uint32_t row, const PoolConfig& config) const {
     std::vector<uint32_t> changed;
     if (config.kind != PoolKind::kCounted || config.attributes_max == 0) return changed;

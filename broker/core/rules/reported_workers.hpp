@@ -30,7 +30,7 @@ struct ReportedWorkers {
         std::vector<std::string> labels;
     };
     std::vector<Pulling> pulling;  // workers that asked in this turn
-    size_t pulled = 0;             // those that have been told
+    size_t pulled = 0;             // those that have been answered
     // Unconfirmed assignments to reported workers, slots by pool, in the order of their grants;
     // code that wants those of one instant in order of number sorts them.
     Chains assignments;

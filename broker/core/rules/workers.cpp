@@ -145,8 +145,8 @@ void Workers::say_confirm(uint32_t row, const WorkerWord& word) {
     leases().grant(claim_row, first);
 }
 
-// Its claim waits again or has ended: the slot is released at once. A worker that has been told so
-// already is not told again.
+// Its claim waits again or has ended: the slot is released at once. A worker that has been
+// notified of that is not notified again.
 void Workers::confirm_late(uint32_t row) {
     const shm::SlotRow& slot = state.slots[row];
     assert(slot.state == SlotState::kUnknown || is_taken_back(slot));
