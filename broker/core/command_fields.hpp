@@ -15,7 +15,6 @@ struct Of {
     using Type = Command;
 };
 
-struct OpenSession {};     // the row of a session that is open
 struct Bytes {};           // text that may hold any byte
 struct SlotAttributes {};  // of each slot "key=value" texts, each ended by a zero byte
 
@@ -97,7 +96,7 @@ void each_field(Of<SessionDeath>, const auto& visit) {
 }
 
 void each_field(Of<Claim>, const auto& visit) {
-    visit("session", &Claim::session, OpenSession{});
+    visit("session", &Claim::session);
     visit("tag", &Claim::tag);
     visit("units", &Claim::units);
     visit("pool", &Claim::pool);
@@ -132,13 +131,13 @@ void each_field(Of<PledgedClaim>, const auto& visit) {
 }
 
 void each_field(Of<Cancel>, const auto& visit) {
-    visit("session", &Cancel::session, OpenSession{});
+    visit("session", &Cancel::session);
     visit("tag", &Cancel::tag);
     visit("user_data", &Cancel::user_data);
 }
 
 void each_field(Of<Release>, const auto& visit) {
-    visit("session", &Release::session, OpenSession{});
+    visit("session", &Release::session);
     visit("broken", &Release::broken);
     visit("lease", &Release::lease);
     visit("fence", &Release::fence);
@@ -146,7 +145,7 @@ void each_field(Of<Release>, const auto& visit) {
 }
 
 void each_field(Of<Keepalive>, const auto& visit) {
-    visit("session", &Keepalive::session, OpenSession{});
+    visit("session", &Keepalive::session);
     visit("lease", &Keepalive::lease);
     visit("fence", &Keepalive::fence);
     visit("interval_ns", &Keepalive::interval_ns);
@@ -154,7 +153,7 @@ void each_field(Of<Keepalive>, const auto& visit) {
 }
 
 void each_field(Of<Adopt>, const auto& visit) {
-    visit("session", &Adopt::session, OpenSession{});
+    visit("session", &Adopt::session);
     visit("tag", &Adopt::tag);
     visit("lease", &Adopt::lease);
     visit("fence", &Adopt::fence);
@@ -169,7 +168,7 @@ void each_field(Of<KillFailed>, const auto& visit) {
 }
 
 void each_field(Of<Announce>, const auto& visit) {
-    visit("session", &Announce::session, OpenSession{});
+    visit("session", &Announce::session);
     visit("pool", &Announce::pool);
     visit("worker_tag", &Announce::worker_tag);
     visit("name", &Announce::name);
@@ -186,7 +185,7 @@ void each_field(Of<WorkerWord>, const auto& visit) {
     visit("kind", &WorkerWord::kind);
     visit("try_again", &WorkerWord::try_again);
     visit("then_ready", &WorkerWord::then_ready);
-    visit("session", &WorkerWord::session, OpenSession{});
+    visit("session", &WorkerWord::session);
     visit("slot", &WorkerWord::slot);
     visit("round", &WorkerWord::round);
     visit("code", &WorkerWord::code);

@@ -31,8 +31,6 @@ using flatbuffers::voffset_t;
 // Reads commands, and keeps what their spans point to.
 class Unpacker {
   public:
-    explicit Unpacker(const Core& core) : core_(core) {}
-
     template <class Command>
     Command command(const Table& table) {
         Command command;
@@ -51,13 +49,6 @@ class Unpacker {
             value = static_cast<Value>(table.GetField(place, raw(value)));
         } else if (const auto* there = table.GetPointer<const uint8_t*>(place); there != nullptr) {
             read(there, value);
-        }
-    }
-    void take(const Table& table, voffset_t place, uint32_t& session, core::OpenSession) {
-        take(table, place, session);
-        if (session >= core_.sessions_max() ||
-            core_.session(session).state != shm::SessionState::kOpen) {
-            throw JournalError("there is no open session in row " + std::to_string(session));
         }
     }
     void take(const Table& table, voffset_t place, std::string_view& text, core::Bytes) {
@@ -114,13 +105,19 @@ class Unpacker {
         return kept.get();
     }
 
-    const Core& core_;
     const char* field_ = "";
     std::vector<std::shared_ptr<const void>> kept_;
 };
 
+void require_open(const Core& core, uint32_t session) {
+    if (session < core.sessions_max() && core.session(session).state == shm::SessionState::kOpen)
+        return;
+    throw JournalError("there is no open session in row " + std::to_string(session));
+}
+
 template <class Command>
 void apply(Core& core, const Command& command) {
+    if constexpr (requires { command.session; }) require_open(core, command.session);
     core.apply(command);
 }
 
@@ -166,6 +163,7 @@ void apply(Core& core, const core::SessionDeath& death) {
 void apply(Core& core, const core::PledgedClaim& pledged) {
     if (pledged.claim == nullptr) throw JournalError("a grant was told of no claim");
     const core::Claim& claim = *pledged.claim;
+    require_open(core, claim.session);
     Core::Foreseen seen{};
     if (!core.foresee(claim, &seen)) {
         throw JournalError("a grant that was told before its turn cannot be foreseen");
@@ -189,7 +187,7 @@ void apply(Core& core, const core::Steer& steer) {
 
 template <class Command, class Given>
 void give_as(Core& core, const Given& given) {
-    Unpacker unpacker(core);
+    Unpacker unpacker;
     apply(core, unpacker.command<Command>(reinterpret_cast<const Table&>(given)));
 }
 

@@ -137,12 +137,6 @@ class CommandFields : public testing::Test {
     }
     void compare_field(const std::string& where,
                        const FieldDef& field,
-                       uint32_t value,
-                       core::OpenSession) {
-        compare_field(where, field, value);
-    }
-    void compare_field(const std::string& where,
-                       const FieldDef& field,
                        std::string_view,
                        core::Bytes) {
         EXPECT_EQ(type_of(field.value.type), "[ubyte]") << where;
