@@ -12,12 +12,9 @@ namespace dibs {
 
 using admin::Ask;
 using admin::Code;
+using core::row_of;
 
 namespace {
-
-uint32_t row_of(uint64_t id) {
-    return static_cast<uint32_t>(id);
-}
 
 Code code_of(shm::Reason reason) {
     switch (reason) {
@@ -34,8 +31,7 @@ Code code_of(shm::Reason reason) {
 
 template <class Row>
 bool names_row(const Row& row, uint64_t id) {
-    return row.head.generation == static_cast<uint32_t>(id >> 32U) &&
-           static_cast<int>(row.state) != 0;
+    return row.head.generation == core::generation_of(id) && static_cast<int>(row.state) != 0;
 }
 
 }  // namespace

@@ -227,7 +227,7 @@ void Desk::take_pulled(AdminJob& job) const {
             refuse(job, told.reason);
         }
         if (told.kind != core::DecisionKind::kPulled) continue;
-        const auto slot = static_cast<uint32_t>(told.id);
+        const uint32_t slot = core::row_of(told.id);
         const shm::SlotRow& row = core_.slot(slot);
         auto pulled = std::make_unique<admin::PulledT>();
         pulled->worker.assign(row.name, row.name_size);

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <variant>
 
+#include "broker/core/ids.hpp"
 #include "broker/core/settings.hpp"
 #include "broker/core/worker_command.hpp"
 #include "shm/layout.hpp"
@@ -39,7 +40,7 @@ struct SessionOpen {
 };
 
 struct SessionDeath {
-    uint32_t session = 0;
+    SessionId session = 0;
 };
 
 // Terms that only pools ordered by account use, except the time of enqueuing.
@@ -55,10 +56,10 @@ struct ClaimTerms {
 };
 
 struct Claim {
-    uint32_t session = 0;
+    SessionId session = 0;
     uint16_t tag = 0;  // the session's handle: free, and below its tags_max
     uint16_t units = 1;
-    uint32_t pool = 0;
+    PoolId pool = 0;
     uint64_t user_data = 0;
     TimeNs timeout_ns = shm::kNever;  // 0 = now or not at all
     // kNever: now + timeout_ns. Else an instant, which may have passed.
@@ -91,22 +92,22 @@ struct PledgedClaim {
 };
 
 struct Cancel {
-    uint32_t session = 0;
+    SessionId session = 0;
     uint16_t tag = 0;
     uint64_t user_data = 0;
 };
 
 struct Release {
-    uint32_t session = 0;
+    SessionId session = 0;
     bool broken = false;  // fail: its worker must say ready even where a release would do
-    uint64_t lease = 0;   // id: generation << 32 | row
+    LeaseId lease = 0;
     uint64_t fence = 0;
     uint64_t user_data = 0;
 };
 
 struct Keepalive {
-    uint32_t session = 0;
-    uint64_t lease = 0;
+    SessionId session = 0;
+    LeaseId lease = 0;
     uint64_t fence = 0;
     TimeNs interval_ns = 0;  // 0 = as granted
     uint64_t user_data = 0;
@@ -114,9 +115,9 @@ struct Keepalive {
 
 // The lease becomes this session's, whose user is its holder's.
 struct Adopt {
-    uint32_t session = 0;
+    SessionId session = 0;
     uint16_t tag = 0;  // as a claim's
-    uint64_t lease = 0;
+    LeaseId lease = 0;
     uint64_t fence = 0;
     uint64_t user_data = 0;
     uint32_t room = shm::kNoRow;  // as a claim's
@@ -127,7 +128,7 @@ struct Adopt {
 // The core has decided to kill a lease's holder, and the kill has failed. If the holder dies later,
 // its session's death says so.
 struct KillFailed {
-    uint64_t lease = 0;
+    LeaseId lease = 0;
 };
 
 // Ends or prolongs what another session has, for an administrator or for a process of the owner's
@@ -135,16 +136,16 @@ struct KillFailed {
 struct Steer {
     enum class Kind : uint8_t { kRelease, kRenew, kCancel };
     Kind kind = Kind::kRelease;
-    uint64_t lease = 0;      // id: generation << 32 | row
-    TimeNs interval_ns = 0;  // kRenew; 0 = as granted
-    uint32_t session = 0;    // kCancel: the claim is its
-    uint16_t tag = 0;        // kCancel: by this tag,
-    uint64_t number = 0;     // and has this number
+    LeaseId lease = 0;
+    TimeNs interval_ns = 0;   // kRenew; 0 = as granted
+    SessionId session = 0;    // kCancel: the claim is its
+    uint16_t tag = 0;         // kCancel: by this tag,
+    ClaimNumber number = {};  // and has this number
 };
 
 // A claim is announced again.
 struct UpdateClaim {
-    uint64_t claim = 0;
+    ClaimNumber claim = {};
     bool account_given = false;
     std::string_view account = {};
     bool labels_given = false;
@@ -159,7 +160,7 @@ struct UpdateClaim {
 
 // Drain of a pool, or with pool == kNoRow of the broker; of a pool's slot if that has a number.
 struct Drain {
-    uint32_t pool = shm::kNoRow;
+    PoolId pool = {};
     bool on = true;
     uint32_t number = shm::kNoRow;
 };
@@ -188,9 +189,5 @@ using CommandRef = std::variant<const PoolConfig*,
                                 const Pull*,
                                 const Unassign*,
                                 const UpdateClaim*>;
-
-inline uint64_t row_id(uint32_t generation, uint32_t row) {
-    return (static_cast<uint64_t>(generation) << 32) | row;
-}
 
 }  // namespace dibs::core

@@ -157,7 +157,7 @@ uint32_t Core::set_pool(const PoolConfig& config, std::string* why) {
     if (row != kNoRow) say(tap_, config);
     return row;
 }
-shm::Reason Core::delete_pool(uint32_t row, bool when_unused) {
+shm::Reason Core::delete_pool(PoolId row, bool when_unused) {
     const shm::Reason reason = when_unused ? parts_->retire_pool(row) : parts_->delete_pool(row);
     if (reason == shm::Reason::kOk) say(tap_, DeletePool{row, when_unused});
     return reason;
@@ -167,7 +167,7 @@ uint32_t Core::open_session(const SessionOpen& open, std::string* why) {
     if (row != kNoRow) say(tap_, open);
     return row;
 }
-void Core::session_died(uint32_t session) {
+void Core::session_died(SessionId session) {
     say(tap_, SessionDeath{session});
     parts_->session_died(session);
 }
@@ -274,7 +274,7 @@ std::span<const shm::LogStore> Core::staged_stores() const {
     return {parts_->state.log_stores, none ? 0 : log.stores};
 }
 
-void Core::set_cursors(uint32_t session, uint64_t submission_consumed, uint64_t completion_tail) {
+void Core::set_cursors(SessionId session, uint64_t submission_consumed, uint64_t completion_tail) {
     shm::SessionRow& row = parts_->edit.row(parts_->state.sessions[session], 1);
     put(row.submission_consumed, submission_consumed);
     put(row.completion_tail, completion_tail);
@@ -292,11 +292,11 @@ void Core::set_clock_offset(uint64_t offset) {
     put(parts_->state.head->clock_offset, offset);
 }
 
-void Core::set_hand(uint32_t session, uint64_t sequence) {
+void Core::set_hand(SessionId session, uint64_t sequence) {
     put(const_cast<shm::SessionRow&>(parts_->state.sessions[session]).hand_sequence, sequence);
 }
 
-uint64_t Core::take_hand(uint32_t session) {
+uint64_t Core::take_hand(SessionId session) {
     auto& row = const_cast<shm::SessionRow&>(parts_->state.sessions[session]);
     const uint64_t sequence = row.hand_sequence > row.submission_consumed ? row.hand_sequence : 0;
     put(row.hand_deaths, sequence != 0 ? row.hand_deaths + 1 : 0);
@@ -321,19 +321,19 @@ uint32_t Core::find_pool(std::string_view name) const {
 uint32_t Core::pools() const {
     return parts_->state.counters->pools;
 }
-bool Core::pool_lives(uint32_t row) const {
+bool Core::pool_lives(PoolId row) const {
     return parts_->pool_lives(row);
 }
 bool Core::pools_go() const {
     return !parts_->going.empty();
 }
-const shm::PoolRow& Core::pool(uint32_t row) const {
+const shm::PoolRow& Core::pool(PoolId row) const {
     return parts_->state.pools[row];
 }
 const shm::SlotRow& Core::slot(uint32_t row) const {
     return parts_->state.slots[row];
 }
-const shm::SessionRow& Core::session(uint32_t row) const {
+const shm::SessionRow& Core::session(SessionId row) const {
     return parts_->state.sessions[row];
 }
 const shm::LeaseRow& Core::lease(uint32_t row) const {
@@ -382,7 +382,7 @@ Core::Room Core::room(shm::Table table) const {
     }
 }
 
-uint32_t Core::held(uint32_t session, shm::Table table) const {
+uint32_t Core::held(SessionId session, shm::Table table) const {
     const shm::SessionRow& row = parts_->state.sessions[session];
     switch (table) {
         case shm::Table::kSlots:
@@ -407,10 +407,10 @@ bool Core::knows_labels(std::span<const std::string_view> labels) const {
 const shm::CountersRow& Core::counters() const {
     return *parts_->state.counters;
 }
-uint32_t Core::first_waiting(uint32_t pool) const {
+uint32_t Core::first_waiting(PoolId pool) const {
     return parts_->backlog.head(pool);
 }
-uint32_t Core::oldest_lease(uint32_t pool) const {
+uint32_t Core::oldest_lease(PoolId pool) const {
     return parts_->pool_leases.head(pool);
 }
 
@@ -426,21 +426,21 @@ Explanation Core::explain(uint32_t claim) const {
     return parts_->explain(claim);
 }
 
-uint32_t Core::claim_of_tag(uint32_t session, uint16_t tag) const {
+uint32_t Core::claim_of_tag(SessionId session, uint16_t tag) const {
     const std::vector<uint32_t>& own = parts_->tags[session];
     const uint32_t holder = tag < own.size() ? own[tag] : kTagFree;
     constexpr uint32_t kNoClaim = kTagLease | kTagFresh;
     return (holder & kNoClaim) != 0 ? kNoRow : holder;
 }
 
-uint32_t Core::lease_of_tag(uint32_t session, uint16_t tag) const {
+uint32_t Core::lease_of_tag(SessionId session, uint16_t tag) const {
     const std::vector<uint32_t>& own = parts_->tags[session];
     const uint32_t holder = tag < own.size() ? own[tag] : kTagFree;
     const bool leased = holder != kTagFree && (holder & kTagLease) != 0;
     return leased ? holder & ~kTagLease : kNoRow;
 }
 
-uint32_t Core::first_slot_of(uint32_t session) const {
+uint32_t Core::first_slot_of(SessionId session) const {
     return parts_->session_slots.head(session);
 }
 
@@ -448,7 +448,7 @@ uint32_t Core::next_slot_of(uint32_t slot) const {
     return parts_->session_slots.next(slot);
 }
 
-uint64_t Core::number_of_tag(uint32_t session, uint16_t tag) const {
+uint64_t Core::number_of_tag(SessionId session, uint16_t tag) const {
     const std::vector<uint32_t>& own = parts_->tags[session];
     const uint32_t holder = tag < own.size() ? own[tag] : kTagFree;
     if (holder == kTagFree) return 0;

@@ -22,6 +22,7 @@
 
 #include "broker/core/command.hpp"
 #include "broker/core/decision.hpp"
+#include "broker/core/ids.hpp"
 #include "broker/core/limits.hpp"
 #include "broker/core/match/explanation.hpp"
 #include "shm/layout.hpp"
@@ -90,7 +91,7 @@ class Core {
     // has claims, leases, drained slots or workers. With `when_unused` a used one only takes no
     // more claims and loses its slots as they become free, until set_pool() takes that back; a
     // later call without `when_unused` deletes it.
-    shm::Reason delete_pool(uint32_t row, bool when_unused = false);
+    shm::Reason delete_pool(PoolId row, bool when_unused = false);
     // Creates or changes an account. False with *why set (names what is wrong).
     bool set_account(const AccountConfig& config, std::string* why);
     // Its leases stay; an account that is not configured is left as it is.
@@ -99,7 +100,7 @@ class Core {
     // Returns the session's row; kNoRow with *why set: the table is full, or no account may have
     // the name of its own.
     uint32_t open_session(const SessionOpen& open, std::string* why = nullptr);
-    void session_died(uint32_t session);
+    void session_died(SessionId session);
     void apply(const Claim& claim);
     void apply(const Cancel& cancel);
     void apply(const Release& release);
@@ -163,7 +164,7 @@ class Core {
     [[nodiscard]] std::span<const shm::LogStore> staged_stores() const;
 
     // --- session fields that the broker keeps beside the core, logged with the turn
-    void set_cursors(uint32_t session, uint64_t submission_consumed, uint64_t completion_tail);
+    void set_cursors(SessionId session, uint64_t submission_consumed, uint64_t completion_tail);
     void set_epoch(uint64_t epoch);  // outside a turn
     // Before the first pool, outside a turn.
     void set_fence_base(uint64_t base);
@@ -171,47 +172,47 @@ class Core {
     void set_clock_offset(uint64_t offset);
     // The entry that is about to be applied. Not in the log: a successor finds here the entry that
     // its predecessor died of.
-    void set_hand(uint32_t session, uint64_t sequence);
+    void set_hand(SessionId session, uint64_t sequence);
     // After a broker's death, outside a turn: the sequence up to which the session's entries were
     // in hand, 0 = none; a session is counted as often as that has happened running.
-    uint64_t take_hand(uint32_t session);
+    uint64_t take_hand(SessionId session);
     // Whether the last turn was committed and its stores may not all have been done.
     [[nodiscard]] bool stores_owed() const;
 
     // --- looking
     [[nodiscard]] uint32_t find_pool(std::string_view name) const;  // row or kNoRow
     [[nodiscard]] uint32_t pools() const;                           // rows in use are below it
-    [[nodiscard]] bool pool_lives(uint32_t row) const;              // and is not being deleted
+    [[nodiscard]] bool pool_lives(PoolId row) const;                // and is not being deleted
     [[nodiscard]] bool pools_go() const;  // a deletion goes on: its name is not free yet
-    [[nodiscard]] const shm::PoolRow& pool(uint32_t row) const;
+    [[nodiscard]] const shm::PoolRow& pool(PoolId row) const;
     [[nodiscard]] const shm::SlotRow& slot(uint32_t row) const;
-    [[nodiscard]] const shm::SessionRow& session(uint32_t row) const;
+    [[nodiscard]] const shm::SessionRow& session(SessionId row) const;
     [[nodiscard]] const shm::LeaseRow& lease(uint32_t row) const;
     [[nodiscard]] const shm::ClaimRow& claim(uint32_t row) const;
     [[nodiscard]] uint32_t find_account(std::string_view name) const;  // row or kNoRow
     [[nodiscard]] uint32_t accounts_max() const;
-    [[nodiscard]] const shm::AccountRow& account(uint32_t row) const;
-    [[nodiscard]] std::array<int64_t, shm::kClasses> balance(uint32_t account) const;  // now
-    [[nodiscard]] uint64_t used_us(uint32_t account) const;     // microseconds of slots, by now
-    [[nodiscard]] uint32_t waiting_of(uint32_t account) const;  // claims
-    [[nodiscard]] uint32_t uses_of(uint32_t account) const;     // sessions, claims and leases
-    [[nodiscard]] uint8_t best_class(uint32_t account) const;   // 5 = free
+    [[nodiscard]] const shm::AccountRow& account(AccountId row) const;
+    [[nodiscard]] std::array<int64_t, shm::kClasses> balance(AccountId account) const;  // now
+    [[nodiscard]] uint64_t used_us(AccountId account) const;     // microseconds of slots, by now
+    [[nodiscard]] uint32_t waiting_of(AccountId account) const;  // claims
+    [[nodiscard]] uint32_t uses_of(AccountId account) const;     // sessions, claims and leases
+    [[nodiscard]] uint8_t best_class(AccountId account) const;   // 5 = free
     // How many slots with a label that begins with "key:" it may hold.
     [[nodiscard]] std::vector<std::pair<std::string, uint32_t>> label_limits(
-        uint32_t account) const;
+        AccountId account) const;
     // Rows whose account has changed, in more than its balance, since they were last forgotten.
     [[nodiscard]] std::span<const uint32_t> changed_accounts() const;
     void forget_changed_accounts();
     // What each slot of a lease has cost by now.
     [[nodiscard]] std::array<int64_t, shm::kClasses> cost(uint32_t lease) const;
-    [[nodiscard]] uint32_t find_claim(uint64_t number) const;  // a row that is not free, or kNoRow
-    [[nodiscard]] uint8_t class_of(uint32_t claim) const;      // that a pass would give it now
+    [[nodiscard]] uint32_t find_claim(ClaimNumber number) const;  // a row in use, or kNoRow
+    [[nodiscard]] uint8_t class_of(uint32_t claim) const;         // that a pass would give it now
     [[nodiscard]] TimeNs examined_ns(uint32_t claim) const;
-    [[nodiscard]] uint32_t find_slot(uint32_t pool, std::string_view name) const;
-    [[nodiscard]] uint32_t find_number(uint32_t pool, uint32_t number) const;  // likewise
+    [[nodiscard]] uint32_t find_slot(PoolId pool, std::string_view name) const;
+    [[nodiscard]] uint32_t find_number(PoolId pool, uint32_t number) const;  // likewise
     [[nodiscard]] std::string_view slot_labels(uint32_t slot) const;  // each ended by a zero byte
     // Why the worker of the claim with this number failed; empty = it did not.
-    [[nodiscard]] std::string_view claim_error(uint64_t number) const;
+    [[nodiscard]] std::string_view claim_error(ClaimNumber number) const;
     [[nodiscard]] const shm::StateHead& head() const;
     [[nodiscard]] uint32_t sessions_max() const;
     [[nodiscard]] uint32_t slots_max() const;
@@ -227,12 +228,12 @@ class Core {
     };
     [[nodiscard]] Room room(shm::Table table) const;
     // What a session has of it; of label sets and claims what it may have at most.
-    [[nodiscard]] uint32_t held(uint32_t session, shm::Table table) const;
+    [[nodiscard]] uint32_t held(SessionId session, shm::Table table) const;
     // True if a claim or slot with these labels needs no new label set.
     [[nodiscard]] bool knows_labels(std::span<const std::string_view> labels) const;
     [[nodiscard]] const shm::CountersRow& counters() const;
-    [[nodiscard]] uint32_t first_waiting(uint32_t pool) const;  // claim row, or kNoRow
-    [[nodiscard]] uint32_t oldest_lease(uint32_t pool) const;   // lease row, or kNoRow
+    [[nodiscard]] uint32_t first_waiting(PoolId pool) const;  // claim row, or kNoRow
+    [[nodiscard]] uint32_t oldest_lease(PoolId pool) const;   // lease row, or kNoRow
     // Copies an arena chain's bytes to `out` (at least `size` bytes).
     void copy_chain(uint32_t chain, uint32_t size, std::byte* out) const;
     // Where the grants of leases lie in their sessions' DOWN, by row, for leases that existed when
@@ -249,14 +250,14 @@ class Core {
     // Of a claim row in use.
     [[nodiscard]] Explanation explain(uint32_t claim) const;
     // The claim row that the session's tag names, or kNoRow: none, or it is a lease.
-    [[nodiscard]] uint32_t claim_of_tag(uint32_t session, uint16_t tag) const;
+    [[nodiscard]] uint32_t claim_of_tag(SessionId session, uint16_t tag) const;
     // The same of leases.
-    [[nodiscard]] uint32_t lease_of_tag(uint32_t session, uint16_t tag) const;
+    [[nodiscard]] uint32_t lease_of_tag(SessionId session, uint16_t tag) const;
     // Slots that the session has announced and that are not gone: rows, then kNoRow.
-    [[nodiscard]] uint32_t first_slot_of(uint32_t session) const;
+    [[nodiscard]] uint32_t first_slot_of(SessionId session) const;
     [[nodiscard]] uint32_t next_slot_of(uint32_t slot) const;
     // The number of the claim or lease that the session's tag names; 0 = none with a row.
-    [[nodiscard]] uint64_t number_of_tag(uint32_t session, uint16_t tag) const;
+    [[nodiscard]] uint64_t number_of_tag(SessionId session, uint16_t tag) const;
     // Pools whose counters the turn changed.
     [[nodiscard]] std::span<const uint32_t> touched_pools() const;
     [[nodiscard]] bool draining() const;

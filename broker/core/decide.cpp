@@ -5,7 +5,7 @@
 
 namespace dibs::core {
 
-void Turn::result(uint32_t session, uint64_t user_data, Reason reason, uint64_t value) {
+void Turn::result(SessionId session, uint64_t user_data, Reason reason, uint64_t value) {
     Decision& told = decide_that(DecisionKind::kResult);
     told.session = session;
     told.user_data = user_data;

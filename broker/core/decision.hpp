@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 
+#include "broker/core/ids.hpp"
 #include "shm/layout.hpp"
 
 namespace dibs::core {
@@ -42,17 +43,17 @@ struct Decision {
     DecisionKind kind;
     shm::Outcome outcome = shm::Outcome::kNone;
     shm::Reason reason = shm::Reason::kOk;
-    uint32_t session = shm::kNoRow;  // the session it is sent to; kNoRow = none
-    uint32_t pool = shm::kNoRow;
+    SessionId session = {};  // the session it is sent to
+    PoolId pool = {};
     uint16_t tag = 0;
     uint16_t units = 0;
-    uint64_t claim = 0;      // the claim's number (order of arrival)
+    ClaimNumber claim = {};
     uint64_t user_data = 0;  // the claim's, the operation's, or the slot's worker_tag
-    uint64_t id = 0;         // lease or slot id: generation << 32 | row
+    uint64_t id = 0;         // a LeaseId or SlotId, or what the kind says
     uint64_t fence = 0;
     uint64_t value = 0;
     uint32_t round = 0;
-    uint32_t account = shm::kNoRow;
+    AccountId account = {};
     uint32_t hit_permille = 0;  // grants in the turn of their claim
     uint32_t slot_number = 0;   // within the pool
     // Place in Core::decided_slots(), or of costs; kAnswer: index in the grant.
@@ -67,7 +68,7 @@ struct Decision {
     bool has_class = false;  // of a pool ordered by account: it is to_class
     uint8_t from_class = 0;
     uint8_t to_class = 0;
-    uint64_t holder_claim = 0;  // its claim's number, 0 = no holder
+    ClaimNumber holder_claim = {};  // none: no holder
     uint64_t holder_age_ns = 0;
     // kAnswer: the bytes; kAssign: none, Core::payload() reads them. Valid as long as the spans
     // of the command are.
@@ -83,7 +84,7 @@ struct DecidedSlot {
 // A lease lives again after its holder was told that it expired: its event word tells the holder.
 struct Revival {
     size_t place;  // the decision that comes next
-    uint32_t session;
+    SessionId session;
     uint32_t generation;  // of the lease
     uint16_t tag;
 };

@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include "broker/core/ids.hpp"
 #include "shm/layout.hpp"
 
 namespace dibs::core {
@@ -63,7 +64,7 @@ struct AccountConfig {
 };
 
 struct DeletePool {
-    uint32_t pool = 0;
+    PoolId pool = 0;
     bool when_unused = false;
 };
 

@@ -60,7 +60,7 @@ struct Turn : Module<Turn> {
         decisions.back().kind = kind;
         return decisions.back();
     }
-    void result(uint32_t session, uint64_t user_data, Reason reason, uint64_t value = 0);
+    void result(SessionId session, uint64_t user_data, Reason reason, uint64_t value = 0);
 
     // leases.cpp
     void list_slots(Decision* decision, uint32_t first);

@@ -6,14 +6,15 @@
 #include <span>
 #include <string_view>
 
+#include "broker/core/ids.hpp"
 #include "broker/core/settings.hpp"
 #include "shm/layout.hpp"
 
 namespace dibs::core {
 
 struct Announce {
-    uint32_t session = 0;
-    uint32_t pool = 0;
+    SessionId session = 0;
+    PoolId pool = 0;
     uint64_t worker_tag = 0;     // the worker's own name for the slot; returned with assignments
     std::string_view name = {};  // empty = none; else unique in its pool
     std::span<const std::string_view> labels = {};
@@ -25,14 +26,14 @@ struct Announce {
     shm::Reason refusal = shm::Reason::kOk;
 };
 
-// What a worker says of one of its slots. `slot` is an id: generation << 32 | row.
+// What a worker says of one of its slots.
 struct WorkerWord {
     enum class Kind : uint8_t { kReady, kConfirm, kRefuse, kDone, kWithdraw, kProtect, kUnprotect };
     Kind kind = Kind::kReady;
     bool try_again = false;   // kRefuse: retriable
     bool then_ready = false;  // kDone
-    uint32_t session = 0;
-    uint64_t slot = 0;
+    SessionId session = 0;
+    SlotId slot = 0;
     uint32_t round = 0;  // of the assignment that it speaks of
     int64_t code = 0;    // kRefuse
     uint64_t user_data = 0;
@@ -44,9 +45,9 @@ struct WorkerWord {
 struct Report {
     enum class Kind : uint8_t { kIdle, kRunning, kAbsent };
     Kind kind = Kind::kIdle;
-    uint32_t pool = 0;
+    PoolId pool = 0;
     std::string_view worker = {};
-    uint64_t claim = 0;  // number; 0 = one that never was. kRunning, kAbsent
+    ClaimNumber claim = {};  // 0 = one that never was. kRunning, kAbsent
     std::span<const std::string_view> labels = {};
     TimeNs event_ns = shm::kNever;  // kNever = the turn's time
     uint64_t user_data = 0;
@@ -58,15 +59,15 @@ struct Pull {
         std::string_view name;
         std::span<const std::string_view> labels = {};
     };
-    uint32_t pool = 0;
+    PoolId pool = 0;
     std::span<const Worker> workers = {};
     TimeNs event_ns = shm::kNever;
     uint64_t user_data = 0;
 };
 
 struct Unassign {
-    uint32_t pool = 0;
-    uint64_t claim = 0;
+    PoolId pool = 0;
+    ClaimNumber claim = {};
     std::string_view worker = {};
     TimeNs event_ns = shm::kNever;
     std::string_view error = {};

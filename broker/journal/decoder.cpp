@@ -109,7 +109,7 @@ class Unpacker {
     std::vector<std::shared_ptr<const void>> kept_;
 };
 
-void require_open(const Core& core, uint32_t session) {
+void require_open(const Core& core, core::SessionId session) {
     if (session < core.sessions_max() && core.session(session).state == shm::SessionState::kOpen)
         return;
     throw JournalError("there is no open session in row " + std::to_string(session));

@@ -6,6 +6,8 @@
 
 #include <type_traits>
 
+#include "broker/core/ids.hpp"
+
 namespace dibs {
 
 // Of the field with this number: the first is 0, in each_field() and in the schema.
@@ -15,7 +17,8 @@ constexpr flatbuffers::voffset_t field_place(size_t number) {
 
 // A value that stands in the table itself.
 template <class Value>
-inline constexpr bool kScalar = std::is_arithmetic_v<Value> || std::is_enum_v<Value>;
+inline constexpr bool kScalar =
+    std::is_arithmetic_v<Value> || std::is_enum_v<Value> || core::AnyId<Value>;
 
 // As the table has it.
 template <class Value>
@@ -24,6 +27,8 @@ constexpr auto raw(Value value) {
         return static_cast<uint8_t>(value);
     } else if constexpr (std::is_enum_v<Value>) {
         return static_cast<std::underlying_type_t<Value>>(value);
+    } else if constexpr (core::AnyId<Value>) {
+        return value.number;
     } else {
         return value;
     }

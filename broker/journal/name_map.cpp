@@ -22,7 +22,7 @@ void refuse_empty(const std::string& name) {
 
 }  // namespace
 
-void NameMap::add_session(const std::string& name, uint32_t row, uint16_t tags_max) {
+void NameMap::add_session(const std::string& name, core::SessionId row, uint16_t tags_max) {
     refuse_empty(name);
     const Session* old = find_session(name);
     if (old != nullptr && old->alive) {
@@ -110,15 +110,18 @@ uint64_t NameMap::add_operation(Operation operation) {
     return names_.operations.size() - 1;
 }
 
-void NameMap::name_pool(uint32_t row, const std::string& name) {
+void NameMap::name_pool(core::PoolId row, const std::string& name) {
     set_at(names_.pools, row, name);
 }
 
-void NameMap::name_account(uint32_t row, const std::string& name) {
+void NameMap::name_account(core::AccountId row, const std::string& name) {
     set_at(names_.accounts, row, name);
 }
 
-void NameMap::learn_worker(const std::string& name, uint32_t pool, uint32_t number, uint64_t id) {
+void NameMap::learn_worker(const std::string& name,
+                           core::PoolId pool,
+                           uint32_t number,
+                           core::SlotId id) {
     Slot& slot = slots_[name];
     slot.name = name;
     slot.id = id;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "broker/core/decision.hpp"
+#include "broker/core/ids.hpp"
 #include "broker/journal/decision_text.hpp"
 #include "shm/layout.hpp"
 
@@ -22,28 +23,28 @@ class NameMap {
   public:
     struct Session {
         std::string name;
-        uint32_t row;
+        core::SessionId row;
         bool alive = true;
         std::vector<bool> tags;  // taken
     };
     struct Claim {
         std::string name;
-        uint64_t number;
+        core::ClaimNumber number;
         size_t session;  // place in sessions
         uint16_t tag;
         bool holds_tag = true;
-        uint64_t lease = shm::kNever;  // id, once granted
+        core::LeaseId lease = {};  // once granted
         uint64_t fence = 0;
     };
     struct Slot {
         std::string name;
         std::string session;
-        uint64_t id = shm::kNever;  // once announced
-        uint32_t round = 0;         // of its last assignment
+        core::SlotId id = {};  // once announced
+        uint32_t round = 0;    // of its last assignment
     };
 
     // The name must be new: JournalError otherwise. A session's name is free again when it died.
-    void add_session(const std::string& name, uint32_t row, uint16_t tags_max);
+    void add_session(const std::string& name, core::SessionId row, uint16_t tags_max);
     Claim& add_claim(const std::string& name, const std::string& session);
     // The same name again is the same slot announced again.
     Slot& add_slot(const std::string& name, const std::string& session);
@@ -71,10 +72,10 @@ class NameMap {
     void learn(const core::Decision& decision);
 
     [[nodiscard]] const NameTables& names() const { return names_; }
-    void name_pool(uint32_t row, const std::string& name);
-    void name_account(uint32_t row, const std::string& name);
+    void name_pool(core::PoolId row, const std::string& name);
+    void name_account(core::AccountId row, const std::string& name);
     // A worker that is only reported: its slot is there now.
-    void learn_worker(const std::string& name, uint32_t pool, uint32_t number, uint64_t id);
+    void learn_worker(const std::string& name, core::PoolId pool, uint32_t number, core::SlotId id);
 
   private:
     void move_claim(const core::Decision& adopted);

@@ -247,11 +247,11 @@ void Replayer::apply(const journal::SessionName& session) {
     core_->session_died(dying.row);
 }
 
-uint32_t Replayer::pool_row(const flatbuffers::String* name) const {
+core::PoolId Replayer::pool_row(const flatbuffers::String* name) const {
     return core_->find_pool(view(name));
 }
 
-uint32_t Replayer::speaker(const flatbuffers::String* named, const std::string& otherwise) {
+core::SessionId Replayer::speaker(const flatbuffers::String* named, const std::string& otherwise) {
     return map_.live_session(named == nullptr ? otherwise : named->str()).row;
 }
 
@@ -346,7 +346,7 @@ void Replayer::apply(const journal::KillFailed& failed) {
 
 void Replayer::apply(const journal::Announce& announce) {
     const std::string session = announce.session()->str();
-    const uint32_t row = map_.live_session(session).row;
+    const core::SessionId row = map_.live_session(session).row;
     const NameMap::Slot& slot = map_.add_slot(announce.slot()->str(), session);
     const std::vector<std::string_view> labels = views(announce.labels());
     const std::string attributes = joined_attributes(announce.attributes());

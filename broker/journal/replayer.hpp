@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "broker/core/core.hpp"
+#include "broker/core/ids.hpp"
 #include "broker/journal/journal_size.hpp"
 #include "broker/journal/name_map.hpp"
 #include "schemas/journal_generated.h"
@@ -90,15 +91,15 @@ class Replayer {
     void apply(const journal::Unassign& unassign);
     void apply(const journal::UpdateClaim& update);
     // The number of a named claim that may be unknown; 0 = it never was.
-    [[nodiscard]] uint64_t number_of(const flatbuffers::String* claim) const;
+    [[nodiscard]] core::ClaimNumber number_of(const flatbuffers::String* claim) const;
     void learn_pool(const journal::Pool& pool);
-    void learn_worker(uint32_t pool, std::string_view worker);
+    void learn_worker(core::PoolId pool, std::string_view worker);
     void learn_account(const core::Decision& decision);
 
     // The row of a pool; kNoRow for an unknown one: the scheduler rejects it.
-    [[nodiscard]] uint32_t pool_row(const flatbuffers::String* name) const;
+    [[nodiscard]] core::PoolId pool_row(const flatbuffers::String* name) const;
     // The session that an operation names, or else the one that it would come from.
-    uint32_t speaker(const flatbuffers::String* named, const std::string& otherwise);
+    core::SessionId speaker(const flatbuffers::String* named, const std::string& otherwise);
     core::WorkerWord worker_word(core::WorkerWord::Kind kind,
                                  std::string_view word,
                                  const std::string& slot,

@@ -17,14 +17,14 @@ void refuse_empty(const flatbuffers::String* text, const char* field) {
 
 }  // namespace
 
-uint64_t Replayer::number_of(const flatbuffers::String* claim) const {
+core::ClaimNumber Replayer::number_of(const flatbuffers::String* claim) const {
     const NameMap::Claim* known = claim == nullptr ? nullptr : map_.find_claim(claim->str());
-    return known == nullptr ? 0 : known->number;
+    return known == nullptr ? core::ClaimNumber() : known->number;
 }
 
 // A worker that is made by its report has a slot from then on.
-void Replayer::learn_worker(uint32_t pool, std::string_view worker) {
-    if (pool == shm::kNoRow) return;
+void Replayer::learn_worker(core::PoolId pool, std::string_view worker) {
+    if (pool.is_none()) return;
     const uint32_t row = core_->find_slot(pool, worker);
     if (row == shm::kNoRow || core_->slot(row).session != shm::kNoRow) return;
     const shm::SlotRow& slot = core_->slot(row);
@@ -75,7 +75,7 @@ void Replayer::apply(const journal::Pull& pull) {
         refuse_empty(pull.workers()->Get(at)->worker(), "pull.workers.worker");
         workers.push_back({view(pull.workers()->Get(at)->worker()), labels[at]});
     }
-    const uint32_t pool = pool_row(pull.pool());
+    const core::PoolId pool = pool_row(pull.pool());
     core_->apply(core::Pull{.pool = pool,
                             .workers = workers,
                             .event_ns = instant_or_now(pull.event_ns()),

@@ -13,7 +13,7 @@ void Replayer::apply(const journal::Drained& named, bool on) {
     core::Drain drain{.on = on};
     if (named.pool() != nullptr) {
         drain.pool = pool_row(named.pool());
-        if (drain.pool == shm::kNoRow) {
+        if (drain.pool.is_none()) {
             throw JournalError("there is no pool " + json_string(named.pool()->str()));
         }
     }
@@ -44,9 +44,9 @@ void Replayer::apply(const journal::DeletedPool& pool) {
 void Replayer::apply(const journal::Steered& named, bool ends) {
     const NameMap::Claim& claim = map_.claim(named.claim()->str());
     core::Steer steer;
-    steer.kind = !ends                        ? core::Steer::Kind::kRenew
-                 : claim.lease != shm::kNever ? core::Steer::Kind::kRelease
-                                              : core::Steer::Kind::kCancel;
+    steer.kind = !ends                    ? core::Steer::Kind::kRenew
+                 : !claim.lease.is_none() ? core::Steer::Kind::kRelease
+                                          : core::Steer::Kind::kCancel;
     steer.lease = claim.lease;
     steer.interval_ns = named.interval_ns();
     steer.session = speaker(nullptr, map_.session_name(claim));

@@ -430,10 +430,9 @@ std::string slot_text(const Core& core,
                       const std::string& pool,
                       const std::string& slot) {
     if (const NameMap::Slot* named = map.find_slot(slot); named != nullptr) {
-        const auto row = static_cast<uint32_t>(named->id);
-        const bool there = named->id != shm::kNever &&
-                           core.slot(row).state != shm::SlotState::kFree &&
-                           core.slot(row).head.generation == named->id >> 32;
+        const uint32_t row = core::row_of(named->id);
+        const bool there = !named->id.is_none() && core.slot(row).state != shm::SlotState::kFree &&
+                           core.slot(row).head.generation == core::generation_of(named->id);
         return there ? slot_line(core, map.names(), row) : none_text("slot", slot);
     }
     const uint32_t pool_row = core.find_pool(pool);

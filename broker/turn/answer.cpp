@@ -15,16 +15,9 @@ namespace dibs {
 
 using core::Decision;
 using core::DecisionKind;
+using core::row_of;
 using shm::Completion;
 using shm::CompletionKind;
-
-namespace {
-
-uint32_t row_of(uint64_t id) {
-    return static_cast<uint32_t>(id);
-}
-
-}  // namespace
 
 Answers::Answers(core::Core& core,
                  Sessions& sessions,
@@ -342,7 +335,7 @@ void Answers::tell_again(Session& session, const Decision& adopted) {
     if (lease.state != shm::LeaseState::kRevoking || lease.fence != adopted.fence) return;
     const uint64_t left_ns = lease.grace_until_ns - std::min(lease.grace_until_ns, core_.now());
     store_left(&session, adopted.tag, adopted.room, left_ns);
-    const auto generation = static_cast<uint32_t>(adopted.id >> 32);
+    const uint32_t generation = core::generation_of(adopted.id);
     stage_event(session,
                 adopted.tag,
                 shm::event_word(shm::LeaseEvent::kRevoking, shm::Reason::kRevoked, generation));
@@ -395,7 +388,7 @@ void Answers::store_left(Session* session, uint16_t tag, uint32_t room, uint64_t
 void Answers::lease_event(const Decision& decision, uint8_t event) {
     Session* session = sessions_.at(decision.session);
     if (session == nullptr || session->ending || decision.tag >= session->tags.size()) return;
-    const auto generation = static_cast<uint32_t>(decision.id >> 32);
+    const uint32_t generation = core::generation_of(decision.id);
     stage_event(*session, decision.tag, shm::event_word(event, decision.reason, generation));
     if (event != shm::LeaseEvent::kEnded) return;
     TagRoom& room = session->tags[decision.tag];

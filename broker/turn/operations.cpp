@@ -10,6 +10,7 @@
 
 namespace dibs {
 
+using core::row_of;
 using shm::Op;
 using shm::Reason;
 namespace OpFlag = shm::OpFlag;
@@ -49,10 +50,6 @@ bool carries_payload(Op op) {
 bool single_choice(uint8_t flags) {
     const unsigned when = flags & (OpFlag::kReject | OpFlag::kCold | OpFlag::kWait);
     return (when & (when - 1)) == 0;
-}
-
-uint32_t row_of(uint64_t id) {
-    return static_cast<uint32_t>(id);
 }
 
 struct GrantLines {

@@ -282,8 +282,9 @@ void serve(core::Core& broker, bool each) {
             core::Claim claim;
             claim.session = session;
             const uint32_t tags = broker.session(session).tags_max;
-            for (claim.pool = 0; claim.pool < broker.pools() && claim.pool < tags; ++claim.pool) {
-                claim.tag = static_cast<uint16_t>(tags - 1 - claim.pool);
+            for (uint32_t pool = 0; pool < broker.pools() && pool < tags; ++pool) {
+                claim.pool = pool;
+                claim.tag = static_cast<uint16_t>(tags - 1 - pool);
                 broker.apply(claim);
             }
         }

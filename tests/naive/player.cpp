@@ -20,10 +20,6 @@ namespace {
 
 constexpr uint64_t kNoSuchId = 0x7fffffff'7fffffffULL;
 
-uint32_t row_of(uint64_t id) {
-    return static_cast<uint32_t>(id);
-}
-
 // Where the slots of a counted pool are, by number: nobody announces them.
 std::map<uint32_t, uint64_t> counted_slots(const NaiveCore& core, uint32_t pool) {
     std::map<uint32_t, uint64_t> ids;
@@ -288,7 +284,7 @@ void Player<CoreType>::hear(const Decision& decision) {
                 std::erase(claims, decision.claim);
             leases_[decision.claim] = {decision.id, decision.fence};
             claims_of_leases_[decision.id] = decision.claim;
-            std::vector<uint64_t>& claims = claims_of_lease_row_[row_of(decision.id)];
+            std::vector<uint64_t>& claims = claims_of_lease_row_[core::row_of(decision.id)];
             reused_.insert(reused_.end(), claims.begin(), claims.end());
             claims = {decision.claim};
             break;

@@ -142,7 +142,7 @@ void EarlyGrants::keep_owed_pledge() {
     turn().now_ns = std::max(turn().now_ns, log.pledged_ns);
     keep_pledge(command);
     assert(turn().decisions.back().id == told.id && turn().decisions.back().fence == told.fence);
-    leases().keep_room(state.leases[static_cast<uint32_t>(told.id)]);
+    leases().keep_room(state.leases[row_of(told.id)]);
     shm::SessionRow& session = edit().row(state.sessions[store.session], 1);
     put(session.submission_consumed, session.submission_consumed + 1);
     put(session.completion_tail, store.position + 1);

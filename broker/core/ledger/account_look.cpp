@@ -17,34 +17,34 @@ uint32_t Core::accounts_max() const {
     return parts_->state.accounts.size();
 }
 
-const shm::AccountRow& Core::account(uint32_t row) const {
+const shm::AccountRow& Core::account(AccountId row) const {
     return parts_->state.accounts[row];
 }
 
-Cost Core::balance(uint32_t account) const {
+Cost Core::balance(AccountId account) const {
     Cost balance;
     for (uint32_t p = 0; p < shm::kClasses; ++p)
         balance[p] = parts_->balance_at(account, p);
     return balance;
 }
 
-uint64_t Core::used_us(uint32_t account) const {
+uint64_t Core::used_us(AccountId account) const {
     return parts_->used_us(account);
 }
 
-uint32_t Core::waiting_of(uint32_t account) const {
+uint32_t Core::waiting_of(AccountId account) const {
     return parts_->book ? parts_->book->account_waits[account] : 0;
 }
 
-uint32_t Core::uses_of(uint32_t account) const {
+uint32_t Core::uses_of(AccountId account) const {
     return parts_->book ? parts_->book->account_uses[account] : 0;
 }
 
-uint8_t Core::best_class(uint32_t account) const {
+uint8_t Core::best_class(AccountId account) const {
     return parts_->book ? parts_->best_class(account) : kFreeClass;
 }
 
-std::vector<std::pair<std::string, uint32_t>> Core::label_limits(uint32_t account) const {
+std::vector<std::pair<std::string, uint32_t>> Core::label_limits(AccountId account) const {
     std::vector<std::pair<std::string, uint32_t>> limits;
     if (!parts_->book) return limits;
     for (const LabelLimit& limit : parts_->book->limits[account])
@@ -68,7 +68,7 @@ Cost Core::cost(uint32_t lease) const {
     return parts_->cost_of(lease);
 }
 
-uint32_t Core::find_claim(uint64_t number) const {
+uint32_t Core::find_claim(ClaimNumber number) const {
     return parts_->find_claim(number);
 }
 
@@ -87,11 +87,11 @@ TimeNs Core::examined_ns(uint32_t claim) const {
     return book.examined_ns(book.crowds[book.crowd_of_claim[claim]]);
 }
 
-uint32_t Core::find_slot(uint32_t pool, std::string_view name) const {
+uint32_t Core::find_slot(PoolId pool, std::string_view name) const {
     return parts_->find_name(pool, name);
 }
 
-uint32_t Core::find_number(uint32_t pool, uint32_t number) const {
+uint32_t Core::find_number(PoolId pool, uint32_t number) const {
     return parts_->find_number(pool, number);
 }
 
@@ -101,7 +101,7 @@ std::string_view Core::slot_labels(uint32_t slot) const {
     return parts_->book->labels.text(row.label_set);
 }
 
-std::string_view Core::claim_error(uint64_t number) const {
+std::string_view Core::claim_error(ClaimNumber number) const {
     if (!parts_->book) return {};
     const auto known = parts_->book->errors.find(number);
     return known == parts_->book->errors.end() ? std::string_view{} : known->second;

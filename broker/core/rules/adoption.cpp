@@ -18,7 +18,7 @@ Reason Leases::adoption_refusal(const Adopt& command) const {
     const Reason reason = lease_refusal(command.lease, command.fence);
     if (reason == Reason::kNotFound) return reason;
     if (reason != Reason::kOk) return Reason::kEnded;
-    const shm::LeaseRow& lease = state.leases[static_cast<uint32_t>(command.lease)];
+    const shm::LeaseRow& lease = state.leases[row_of(command.lease)];
     const shm::SessionRow& holder = state.sessions[lease.session];
     if (holder.uid != state.sessions[command.session].uid) return Reason::kNotAllowed;
     if (holder.state != shm::SessionState::kOpen) return Reason::kEnded;
@@ -30,7 +30,7 @@ Reason Leases::adoption_refusal(const Adopt& command) const {
 void Leases::apply(const Adopt& command) {
     const Reason reason = adoption_refusal(command);
     if (reason != Reason::kOk) return turn().result(command.session, command.user_data, reason);
-    const auto row = static_cast<uint32_t>(command.lease);
+    const uint32_t row = row_of(command.lease);
     shm::LeaseRow& lease = edit().row(state.leases[row], 1U << 1U);
     const shm::LeaseRow before = lease;
     assert(before.session != command.session && lease.state != LeaseState::kKilling);

@@ -89,7 +89,7 @@ void Leases::kill_holder(uint32_t row) {
 
 void Leases::apply(const KillFailed& command) {
     if (lease_refusal(command.lease, 0) != Reason::kOk) return;
-    const shm::LeaseRow& killing = state.leases[static_cast<uint32_t>(command.lease)];
+    const shm::LeaseRow& killing = state.leases[row_of(command.lease)];
     if (killing.state != LeaseState::kKilling) return;
     assert(killing.mode == ExpiryMode::kStrict);
     shm::LeaseRow& lease = edit().row(killing, 1U << 1U);

@@ -117,9 +117,9 @@ uint32_t Leases::grant(uint32_t claim_row, uint32_t first_slot) {
     return row;
 }
 
-Reason Leases::lease_refusal(uint64_t id, uint64_t fence) const {
-    const auto row = static_cast<uint32_t>(id);
-    const auto generation = static_cast<uint32_t>(id >> 32U);
+Reason Leases::lease_refusal(LeaseId id, uint64_t fence) const {
+    const uint32_t row = row_of(id);
+    const uint32_t generation = generation_of(id);
     if (row >= state.leases.size() || generation == 0) return Reason::kNotFound;  // no id is 0
     const shm::LeaseRow& lease = state.leases[row];
     const uint32_t current = lease.head.generation;
@@ -130,8 +130,8 @@ Reason Leases::lease_refusal(uint64_t id, uint64_t fence) const {
     return last && lease.fence != fence ? Reason::kStale : Reason::kAlreadyEnded;
 }
 
-uint32_t Leases::find_lease(uint32_t session, uint64_t id, uint64_t fence, uint64_t user_data) {
-    const auto row = static_cast<uint32_t>(id);
+uint32_t Leases::find_lease(SessionId session, LeaseId id, uint64_t fence, uint64_t user_data) {
+    const uint32_t row = row_of(id);
     const auto refuse = [&](Reason reason) {
         turn().result(session, user_data, reason);
         return kNoRow;
@@ -153,7 +153,7 @@ uint32_t Leases::find_lease(uint32_t session, uint64_t id, uint64_t fence, uint6
 }
 
 // The result of an operation that ends a lease says which room and tag become free.
-void Leases::result_of_end(uint32_t session, uint64_t user_data, uint32_t lease) {
+void Leases::result_of_end(SessionId session, uint64_t user_data, uint32_t lease) {
     turn().result(session, user_data, Reason::kOk);
     turn().decisions.back().room = state.leases[lease].room;
     turn().decisions.back().tag = state.leases[lease].tag;

@@ -45,7 +45,7 @@ struct Leases : Module<Leases> {
     uint32_t lease_out(const Grantee& to, uint32_t first_slot);
     uint32_t grant(uint32_t claim, uint32_t first_slot);
     void apply(const Release& command);
-    void result_of_end(uint32_t session, uint64_t user_data, uint32_t lease);
+    void result_of_end(SessionId session, uint64_t user_data, uint32_t lease);
     void apply(const Keepalive& command);
     // Ends a lease; `except` (a slot row) is left to the caller, still marked leased.
     // `again`: its claim waits again in its old place (pools ordered by account).
@@ -71,10 +71,10 @@ struct Leases : Module<Leases> {
   private:
     // leases.cpp
     // The lease that the command names, or kNoRow, and the result says why.
-    uint32_t find_lease(uint32_t session, uint64_t id, uint64_t fence, uint64_t user_data);
+    uint32_t find_lease(SessionId session, LeaseId id, uint64_t fence, uint64_t user_data);
     void tell_lease_end(uint32_t lease, Reason reason);
     // Why a lease of this id cannot be meant; kOk: its row is there, and it lives.
-    [[nodiscard]] Reason lease_refusal(uint64_t id, uint64_t fence) const;
+    [[nodiscard]] Reason lease_refusal(LeaseId id, uint64_t fence) const;
 
     // expiry.cpp
     void begin_grace(uint32_t lease);

@@ -7,18 +7,6 @@
 
 namespace dibs::core {
 
-namespace {
-
-uint32_t row_of(uint64_t id) {
-    return static_cast<uint32_t>(id);
-}
-
-uint32_t generation_of(uint64_t id) {
-    return static_cast<uint32_t>(id >> 32U);
-}
-
-}  // namespace
-
 Reason Leases::apply(const Steer& command, uint64_t* granted_ns) {
     if (command.kind == Steer::Kind::kCancel) return revoke_claim(command);
     const uint32_t row = row_of(command.lease);

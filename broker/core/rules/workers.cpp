@@ -8,7 +8,7 @@ namespace SlotFlag = shm::SlotFlag;
 using Kind = WorkerWord::Kind;
 
 void Workers::apply(const WorkerWord& word) {
-    const auto row = static_cast<uint32_t>(word.slot);
+    const uint32_t row = row_of(word.slot);
     const auto refuse = [&](Reason reason) { turn().result(word.session, word.user_data, reason); };
     if (row >= state.slots.size()) return refuse(Reason::kNotFound);
     const shm::SlotRow& slot = state.slots[row];

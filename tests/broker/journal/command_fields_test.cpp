@@ -69,6 +69,7 @@ bool is_value<shm::Reason>(int64_t value) {
 
 template <class Scalar>
 std::string type_of() {
+    if constexpr (core::AnyId<Scalar>) return type_of<decltype(Scalar::number)>();
     if constexpr (std::is_same_v<Scalar, bool>) return "bool";
     if constexpr (std::is_enum_v<Scalar>) return "enum";
     const std::string sign = std::is_signed_v<Scalar> ? "" : "u";
