@@ -24,17 +24,13 @@ enum class Form : uint8_t {
     kOutcome,
     kReason,
     kReasonIfAny,  // unless kOk
-    kClaim,        // by number
-    kClaimIfAny,
-    kSession,  // rows, unless kNoRow
-    kPool,
-    kAccount,
-    kSlot,       // a number in the decision's pool
-    kSlots,      // Core::decided_slots()
-    kCost,       // Core::decided_cost(), unless is_void
-    kClass,      // if has_class
-    kHolder,     // holder_…, unless holder_uid is kNoRow
-    kOperation,  // that the result is of, and the interval of a keepalive
+    kName,         // of what the id names, unless that is none
+    kSlot,         // a number in the decision's pool
+    kSlots,        // Core::decided_slots()
+    kCost,         // Core::decided_cost(), unless is_void
+    kClass,        // if has_class
+    kHolder,       // holder_…, unless holder_uid is kNoRow
+    kOperation,    // that the result is of, and the interval of a keepalive
     kEndDetail,  // after a refusal the worker's code, of a duplicate the first claim (id), else the
                  // pause before another try
     kVoid,
@@ -45,11 +41,11 @@ void each_client_field(DecisionKind kind, const auto& visit) {
     using D = Decision;
     const auto untold = [&](auto... member) { (visit("", member, Form::kUntold), ...); };
     const auto claim = [&] {
-        visit("claim", &D::claim, Form::kClaim);
-        visit("session", &D::session, Form::kSession);
+        visit("claim", &D::claim, Form::kName);
+        visit("session", &D::session, Form::kName);
         untold(&D::tag, &D::units, &D::user_data, &D::room);
     };
-    const auto pool = [&] { visit("pool", &D::pool, Form::kPool); };
+    const auto pool = [&] { visit("pool", &D::pool, Form::kName); };
     const auto slots = [&] { visit("slots", &D::slots_begin, Form::kSlots); };
     const auto lease = [&] {
         untold(&D::id);
@@ -62,7 +58,7 @@ void each_client_field(DecisionKind kind, const auto& visit) {
     switch (kind) {
         case DecisionKind::kResult:
             visit("of", &D::user_data, Form::kOperation);
-            visit("session", &D::session, Form::kSession);
+            visit("session", &D::session, Form::kName);
             visit("reason", &D::reason, Form::kReason);
             holder();
             return untold(&D::value, &D::tag, &D::claim, &D::room);
@@ -110,8 +106,8 @@ void each_worker_field(DecisionKind kind, const auto& visit) {
     const auto slot = [&](const char* name) {
         visit(name, &D::slot_number, Form::kSlot);
         const bool is_told = kind != DecisionKind::kSlotGone && kind != DecisionKind::kPulled;
-        if (is_told) visit("session", &D::session, Form::kSession);
-        visit("pool", &D::pool, Form::kPool);
+        if (is_told) visit("session", &D::session, Form::kName);
+        visit("pool", &D::pool, Form::kName);
         untold(&D::user_data, &D::id);
     };
     switch (kind) {
@@ -122,7 +118,7 @@ void each_worker_field(DecisionKind kind, const auto& visit) {
         case DecisionKind::kAssign:
             slot("slot");
             visit("round", &D::round, Form::kNumber);
-            visit("claim", &D::claim, Form::kClaim);
+            visit("claim", &D::claim, Form::kName);
             visit("provision", &D::provision, Form::kTruth);
             return untold(&D::units, &D::room, &D::value);
         case DecisionKind::kRevoke:
@@ -135,9 +131,9 @@ void each_worker_field(DecisionKind kind, const auto& visit) {
             return untold(&D::room);
         case DecisionKind::kPulled:
             slot("worker");
-            visit("claim", &D::claim, Form::kClaimIfAny);
+            visit("claim", &D::claim, Form::kName);
             visit("provision", &D::provision, Form::kTruth);
-            return visit("abort", &D::holder_claim, Form::kClaimIfAny);
+            return visit("abort", &D::holder_claim, Form::kName);
         default:
             return;
     }
@@ -149,31 +145,31 @@ void each_pool_field(DecisionKind kind, const auto& visit) {
     const auto pool = [&](Form form) { visit("pool", &D::pool, form); };
     switch (kind) {
         case DecisionKind::kDemand:
-            pool(Form::kPool);
+            pool(Form::kName);
             visit("queued", &D::value, Form::kNumber);
             visit("oldest_wait_ns", &D::id, Form::kNumber);
             return visit("hit_permille", &D::hit_permille, Form::kNumber);
         case DecisionKind::kDrained:
-            return pool(Form::kPool);
+            return pool(Form::kName);
         case DecisionKind::kPromote:
         case DecisionKind::kDemote:
-            visit("claim", &D::claim, Form::kClaim);
+            visit("claim", &D::claim, Form::kName);
             visit("slot", &D::slot_number, Form::kSlot);
-            visit("account", &D::account, Form::kAccount);
+            visit("account", &D::account, Form::kName);
             visit("from", &D::from_class, Form::kNumber);
             visit("to", &D::to_class, Form::kNumber);
             return pool(Form::kUntold);
         case DecisionKind::kPreempt:
-            visit("claim", &D::claim, Form::kClaim);
+            visit("claim", &D::claim, Form::kName);
             visit("slot", &D::slot_number, Form::kSlot);
-            visit("account", &D::account, Form::kAccount);
-            visit("victim", &D::holder_claim, Form::kClaim);
+            visit("account", &D::account, Form::kName);
+            visit("victim", &D::holder_claim, Form::kName);
             visit("cost_micros", &D::slots_begin, Form::kCost);
             return pool(Form::kUntold);
         case DecisionKind::kRefund:
             visit("what", &D::is_void, Form::kVoid);
-            visit("claim", &D::holder_claim, Form::kClaim);
-            visit("account", &D::account, Form::kAccount);
+            visit("claim", &D::holder_claim, Form::kName);
+            visit("account", &D::account, Form::kName);
             visit("cost_micros", &D::slots_begin, Form::kCost);
             visit("by", &D::claim, Form::kUntold);
             visit("slot", &D::slot_number, Form::kUntold);

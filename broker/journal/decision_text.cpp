@@ -70,10 +70,13 @@ class Text {
         json_.open_object();
         json_.open_object(is_note ? "note" : word(kKinds, static_cast<int64_t>(decision_.kind)));
         core::each_field(decision_.kind, [this](const char* name, auto member, Form form) {
-            if constexpr (requires { static_cast<uint64_t>(decision_.*member); }) {
-                write(name, static_cast<uint64_t>(decision_.*member), form);
+            const auto& value = decision_.*member;
+            if constexpr (requires { value.is_none(); }) {
+                if (form == Form::kName) write_name(name, value);
+            } else if constexpr (requires { static_cast<uint64_t>(value); }) {
+                write(name, static_cast<uint64_t>(value), form);
             } else {
-                write_bytes(decision_.*member);
+                write_bytes(value);
             }
         });
         json_.close_object();
@@ -82,6 +85,13 @@ class Text {
     }
 
   private:
+    [[nodiscard]] std::string name_of(core::PoolId row) const { return names_.pool(row); }
+    [[nodiscard]] std::string name_of(core::SessionId row) const { return names_.session(row); }
+    [[nodiscard]] std::string name_of(core::AccountId row) const { return names_.account(row); }
+    [[nodiscard]] std::string name_of(core::ClaimNumber claim) const { return names_.claim(claim); }
+    void write_name(std::string_view name, core::AnyId auto id) {
+        if (!id.is_none()) json_.text(name, name_of(id));
+    }
     void write(std::string_view name, uint64_t value, Form form);
     void write_slot(std::string_view name, uint32_t number);
     void write_holder();
@@ -97,11 +107,10 @@ class Text {
 };
 
 void Text::write(std::string_view name, uint64_t value, Form form) {
-    const bool is_row = value != shm::kNoRow;
-    const auto row = static_cast<uint32_t>(value);
     const auto reason = static_cast<shm::Reason>(value);
     switch (form) {
         case Form::kUntold:
+        case Form::kName:
         case Form::kBytes:
             return;
         case Form::kNumber:
@@ -118,18 +127,8 @@ void Text::write(std::string_view name, uint64_t value, Form form) {
             return json_.text(name, reason_word(reason));
         case Form::kReasonIfAny:
             return reason != shm::Reason::kOk ? json_.text(name, reason_word(reason)) : void();
-        case Form::kClaim:
-            return json_.text(name, names_.claim(value));
-        case Form::kClaimIfAny:
-            return value != 0 ? json_.text(name, names_.claim(value)) : void();
-        case Form::kSession:
-            return is_row ? json_.text(name, names_.session(row)) : void();
-        case Form::kPool:
-            return is_row ? json_.text(name, names_.pool(row)) : void();
-        case Form::kAccount:
-            return is_row ? json_.text(name, names_.account(row)) : void();
         case Form::kSlot:
-            return write_slot(name, row);
+            return write_slot(name, decision_.slot_number);
         case Form::kSlots:
             json_.open_list(name);
             for (const uint32_t number : slots_)
@@ -144,7 +143,7 @@ void Text::write(std::string_view name, uint64_t value, Form form) {
         case Form::kClass:
             return decision_.has_class ? json_.number(name, value) : void();
         case Form::kHolder:
-            return is_row ? write_holder() : void();
+            return value != shm::kNoRow ? write_holder() : void();
         case Form::kOperation:
             return write_operation();
         case Form::kEndDetail:
@@ -162,7 +161,7 @@ void Text::write_slot(std::string_view name, uint32_t number) {
 
 void Text::write_holder() {
     json_.open_object("holder");
-    if (decision_.holder_claim != 0) json_.text("claim", names_.claim(decision_.holder_claim));
+    write_name("claim", decision_.holder_claim);
     json_.number("uid", decision_.holder_uid);
     json_.number("pid", decision_.holder_pid);
     json_.number("age_ns", decision_.holder_age_ns);
@@ -208,19 +207,19 @@ void Text::write_bytes(std::span<const uint8_t> bytes) {
 
 }  // namespace
 
-std::string NameTables::pool(uint32_t row) const {
+std::string NameTables::pool(core::PoolId row) const {
     return by_row(pools, row);
 }
 
-std::string NameTables::session(uint32_t row) const {
+std::string NameTables::session(core::SessionId row) const {
     return by_row(sessions, row);
 }
 
-std::string NameTables::claim(uint64_t number) const {
+std::string NameTables::claim(core::ClaimNumber number) const {
     return by_row(claims, number);
 }
 
-std::string NameTables::account(uint32_t row) const {
+std::string NameTables::account(core::AccountId row) const {
     return by_row(accounts, row);
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "broker/core/decision.hpp"
+#include "broker/core/ids.hpp"
 #include "shm/layout.hpp"
 
 namespace dibs::ctl {
@@ -35,10 +36,10 @@ struct NameTables {
     std::vector<Operation> operations;                           // by user_data
     std::vector<std::string> accounts;                           // by row
 
-    [[nodiscard]] std::string pool(uint32_t row) const;
-    [[nodiscard]] std::string session(uint32_t row) const;
-    [[nodiscard]] std::string claim(uint64_t number) const;
-    [[nodiscard]] std::string account(uint32_t row) const;
+    [[nodiscard]] std::string pool(core::PoolId row) const;
+    [[nodiscard]] std::string session(core::SessionId row) const;
+    [[nodiscard]] std::string claim(core::ClaimNumber number) const;
+    [[nodiscard]] std::string account(core::AccountId row) const;
 };
 
 // `cost`: of a kPreempt or kRefund. `slot_numbers`: of the slots of a kGrant or kLeaseEnd, within
