@@ -96,7 +96,7 @@ uint64_t LoneCore::claim_alone(uint32_t count) {
         if (!core_->foresee(command, &seen)) throw std::runtime_error("no grant is foreseen");
         shm::Completion told = {};
         told.sequence = tag + 1;
-        shm::set_grant(told, 1, command.tag, 0);
+        shm::set_grant(told, 1, command.tag, seen.reason, 0);
         told.user_data = command.user_data;
         told.id = seen.lease;
         told.fence = seen.fence;

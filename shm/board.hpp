@@ -30,7 +30,8 @@ struct PoolPicture {
     uint32_t recovering = 0;
     uint32_t unknown = 0;
     uint32_t slots = 0;
-    uint32_t reserved0[2] = {};
+    uint32_t parked = 0;
+    uint32_t reserved0 = 0;
     uint64_t hits = 0;
 };
 static_assert(sizeof(PoolPicture) == sizeof(BoardPool));

@@ -259,13 +259,20 @@ struct alignas(64) LeaseRow {
     // Paid so far by each slot, per class, micro-units. At the class at which it pays now: less the
     // microsecond of broker time, so that it need not be stored again as time goes on.
     int64_t cost[5];
-    uint8_t reserved1[24];
+    // and of parked leases
+    uint64_t takes;      // by its holder since the grant, as far as seen; counts with kTakesSeen
+    uint64_t wanted_ns;  // with kWanted: since when
+    uint8_t reserved1[8];
 };
 static_assert(sizeof(LeaseRow) == 192);
 
 namespace LeaseFlag {
 inline constexpr uint8_t kKillFailed = 1;  // killing: its holder could not be killed
 inline constexpr uint8_t kTaken = 2;       // for a better claim: it pays no more, counts nowhere
+inline constexpr uint8_t kMayPark = 4;     // its holder may put it aside: its word is in use
+inline constexpr uint8_t kParked = 8;      // its word was found free when it was last looked at
+inline constexpr uint8_t kWanted = 16;     // its word has the wanted bit: it comes by the ring
+inline constexpr uint8_t kTakesSeen = 32;  // it has been taken again: `takes` counts
 }  // namespace LeaseFlag
 
 struct alignas(64) SessionRow {
@@ -345,7 +352,8 @@ struct alignas(64) PoolRow {
     uint32_t attributes_max;  // bytes of one slot's attributes
     WhenBusy when_busy;
     ExpiryMode mode;
-    uint8_t reserved0[6];
+    uint8_t reserved0[2];
+    uint32_t quantum_us;  // that a lease has while others wait; 0: none may be parked
     uint64_t reservation_ttl_ns;
     uint64_t retry_after_ns;
     uint64_t interval_max_ns;
@@ -364,8 +372,8 @@ struct alignas(64) PoolRow {
     uint64_t queue_timeout_ns;
     uint64_t requeued_total;  // leases that ended with their claims waiting again
     uint32_t drained;         // slots whose behaviour is to drain
-    uint32_t reserved1;
-    uint64_t gone_ns;  // free: since when; sessions older than that may know the row
+    uint32_t parked;          // leases with LeaseFlag::kParked
+    uint64_t gone_ns;         // free: since when; sessions older than that may know the row
 };
 static_assert(sizeof(PoolRow) == 448);
 
@@ -375,6 +383,7 @@ inline constexpr uint8_t kDrainTold = 2;       // this drain's end has been deci
 inline constexpr uint8_t kNoPreemption = 4;    // ordered by account: no claim is preempted
 inline constexpr uint8_t kTransient = 8;       // goes when it is no longer used
 inline constexpr uint8_t kLeaving = 16;        // takes no claims, and goes as soon as it is unused
+inline constexpr uint8_t kParks = 32;          // leases of plain claims may be parked
 }  // namespace PoolFlag
 
 // An account: it pays for claims. Money in micro-units: one slot costs one per microsecond.
@@ -550,7 +559,8 @@ struct alignas(64) BoardPool {
     uint32_t recovering;
     uint32_t unknown;
     uint32_t slots;
-    uint32_t reserved0[2];
+    uint32_t parked;  // of the leased: put aside by their holders when they were last looked at
+    uint32_t reserved0;
     uint64_t hits;  // claims granted in the pass they came in
 };
 static_assert(sizeof(BoardPool) == 64);
@@ -696,6 +706,7 @@ enum class Outcome : uint8_t {
 enum class Reason : int16_t {
     kOk = 0,
     kAlreadyEnded = 1,  // the same (id, fence) again: nothing to do
+    kMayPark = 2,       // of a grant: the holder may put the lease aside
     kUnknownPool = -1,
     kTooManyUnits = -2,
     kBacklogFull = -3,
@@ -797,7 +808,8 @@ struct alignas(64) UpHead {
     uint32_t reserved0;
     uint32_t submission_offset;
     uint32_t payload_offset;
-    uint32_t reserved1[2];
+    uint32_t lease_word_offset;
+    uint32_t reserved1;
     uint32_t histogram_offset;
     uint64_t size;
     // line 1: written when the client goes to sleep or wakes. `sleeping` pairs with
@@ -821,6 +833,28 @@ inline constexpr uint32_t kAwake = 0;
 inline constexpr uint32_t kFutex = 1;  // on DownHead.wake
 inline constexpr uint32_t kPoll = 2;   // in an event loop, on the socket
 }  // namespace ClientSleep
+
+// Of each tag, in UP: whether its holder has put the tag's lease aside. Writer: its client and
+// the turn, which sets kWanted by fetch_or and stores nothing else. The word names the lease by its
+// claim's number, because a tag has one lease after the other; one that names another says: taken.
+//
+//   grant ──► taken ──── park (client, CAS) ────► free ── recall (turn) ──► free + wanted: ended
+//              │ ▲                                 │
+//              │ └──── take (client, CAS) ─────────┘
+//              └── wanted (turn) ──► taken + wanted: no more parked, released through the ring
+//
+// The client's stores are a release, the turn's fetch_or is both: who takes sees what the last
+// holder of the slot wrote, and a recalled lease is not taken any more.
+struct LeaseWord {
+    std::atomic<uint64_t> word;   // number << 2 | LeaseWordBit
+    std::atomic<uint64_t> fence;  // of its present or last take; stored before the word is taken
+};
+static_assert(sizeof(LeaseWord) == 16);
+
+namespace LeaseWordBit {
+inline constexpr uint64_t kFree = 1;
+inline constexpr uint64_t kWanted = 2;
+}  // namespace LeaseWordBit
 
 struct UpHistogram {
     std::atomic<uint32_t> bucket[kHistogramBuckets];

@@ -76,21 +76,23 @@ inline void set_operation(
                           uint64_t{pool} << 16U | uint64_t{units} << 32U | uint64_t{tag} << 48U;
     std::memcpy(reinterpret_cast<std::byte*>(&entry) + 16, &word, sizeof(word));
 }
-inline uint64_t grant_word(uint16_t units, uint16_t tag) {
+inline uint64_t grant_word(uint16_t units, uint16_t tag, Reason reason) {
     static_assert(offsetof(Completion, kind) == 16 && offsetof(Completion, tag) == 22);
     return uint64_t{static_cast<uint8_t>(CompletionKind::kClaim)} |
            uint64_t{static_cast<uint8_t>(Outcome::kGranted)} << 8U |
-           uint64_t{static_cast<uint16_t>(Reason::kOk)} << 16U | uint64_t{units} << 32U |
+           uint64_t{static_cast<uint16_t>(reason)} << 16U | uint64_t{units} << 32U |
            uint64_t{tag} << 48U;
 }
 inline bool is_grant(const Completion& entry, uint16_t units, uint16_t tag) {
     uint64_t word = 0;
     std::memcpy(&word, reinterpret_cast<const std::byte*>(&entry) + 16, sizeof(word));
-    return word == grant_word(units, tag);
+    return word == grant_word(units, tag, Reason::kOk) ||
+           word == grant_word(units, tag, Reason::kMayPark);
 }
-inline void set_grant(Completion& entry, uint16_t units, uint16_t tag, uint32_t data) {
+inline void set_grant(
+    Completion& entry, uint16_t units, uint16_t tag, Reason reason, uint32_t data) {
     static_assert(offsetof(Completion, data) == 56);
-    const uint64_t word = grant_word(units, tag);
+    const uint64_t word = grant_word(units, tag, reason);
     const uint64_t place = uint64_t{data} | uint64_t{kNoRow} << 32U;
     std::memcpy(reinterpret_cast<std::byte*>(&entry) + 16, &word, sizeof(word));
     std::memcpy(reinterpret_cast<std::byte*>(&entry) + 56, &place, sizeof(place));

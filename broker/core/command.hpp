@@ -131,6 +131,15 @@ struct KillFailed {
     LeaseId lease = 0;
 };
 
+// What the word of a lease said that may be parked (shm/layout.hpp, LeaseWord). `recalled`: its
+// wanted bit has been set before; a parked one has ended by that, at its holder's wish.
+struct Harvest {
+    LeaseId lease = 0;
+    uint64_t takes = 0;  // by its holder since the grant; never less than said before
+    bool parked = false;
+    bool recalled = false;
+};
+
 // Ends or prolongs what another session has, for an administrator or for a process of the owner's
 // user. The holder is notified; the caller gets the returned reason.
 struct Steer {
@@ -185,6 +194,7 @@ using CommandRef = std::variant<const PoolConfig*,
                                 const WorkerWord*,
                                 const Drain*,
                                 const Steer*,
+                                const Harvest*,
                                 const Report*,
                                 const Pull*,
                                 const Unassign*,

@@ -45,6 +45,8 @@ void each_field(Of<PoolConfig>, const auto& visit) {
     visit("request_age_max_ns", &PoolConfig::request_age_max_ns);
     visit("queue_timeout_ns", &PoolConfig::queue_timeout_ns);
     visit("is_transient", &PoolConfig::is_transient);
+    visit("quantum_ns", &PoolConfig::quantum_ns);
+    visit("park", &PoolConfig::park);
 }
 
 void each_field(Of<DeletePool>, const auto& visit) {
@@ -165,6 +167,13 @@ void each_field(Of<Adopt>, const auto& visit) {
 
 void each_field(Of<KillFailed>, const auto& visit) {
     visit("lease", &KillFailed::lease);
+}
+
+void each_field(Of<Harvest>, const auto& visit) {
+    visit("lease", &Harvest::lease);
+    visit("takes", &Harvest::takes);
+    visit("parked", &Harvest::parked);
+    visit("recalled", &Harvest::recalled);
 }
 
 void each_field(Of<Announce>, const auto& visit) {

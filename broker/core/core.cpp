@@ -48,6 +48,7 @@ Core::Parts::Parts(std::span<std::byte> bytes, uint64_t seed)
       Workers(Store::state),
       Claims(Store::state),
       EarlyGrants(Store::state),
+      Parking(Store::state),
       Leases(Store::state),
       Ledger(Store::state),
       Preemption(Store::state),
@@ -194,6 +195,10 @@ void Core::apply(const Adopt& adopt) {
 void Core::apply(const KillFailed& failed) {
     say(tap_, failed);
     parts_->apply(failed);
+}
+void Core::apply(const Harvest& harvest) {
+    say(tap_, harvest);
+    parts_->apply(harvest);
 }
 void Core::apply(const Announce& announce) {
     say(tap_, announce);
@@ -409,6 +414,19 @@ const shm::CountersRow& Core::counters() const {
 }
 uint32_t Core::first_waiting(PoolId pool) const {
     return parts_->backlog.head(pool);
+}
+uint32_t Core::next_parkable(PoolId pool, uint32_t lease) const {
+    const Chains& parkable = parts_->parkable;
+    return lease == kNoRow ? parkable.head(pool) : parkable.next(lease);
+}
+uint32_t Core::lacking(PoolId pool, uint32_t units) const {
+    return parts_->lacking(pool, units + parts_->fresh_of_pool[pool].count);
+}
+uint32_t Core::wanted(PoolId pool) const {
+    return parts_->wanted[pool];
+}
+TimeNs Core::recall_due(PoolId pool) const {
+    return parts_->recall_due(pool);
 }
 uint32_t Core::oldest_lease(PoolId pool) const {
     return parts_->pool_leases.head(pool);

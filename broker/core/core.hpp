@@ -107,6 +107,7 @@ class Core {
     void apply(const Keepalive& keepalive);
     void apply(const Adopt& adopt);
     void apply(const KillFailed& failed);
+    void apply(const Harvest& harvest);
     void apply(const Announce& announce);
     void apply(const WorkerWord& word);
     void apply(const Drain& drain);
@@ -128,6 +129,7 @@ class Core {
         uint64_t claim;  // its number
         TimeNs interval_ns;
         DecidedSlot slot;
+        shm::Reason reason;  // kMayPark, or kOk
     };
     // Computes what the claim will get, if it is all that this turn has to do and one idle slot of
     // a counted pool serves it; false: not foreseeable.
@@ -234,6 +236,15 @@ class Core {
     [[nodiscard]] const shm::CountersRow& counters() const;
     [[nodiscard]] uint32_t first_waiting(PoolId pool) const;  // claim row, or kNoRow
     [[nodiscard]] uint32_t oldest_lease(PoolId pool) const;   // lease row, or kNoRow
+    // Leases whose holders may park them, and that are not wanted: rows, oldest grant first; the
+    // one behind this one, else the first; kNoRow: that was the last.
+    [[nodiscard]] uint32_t next_parkable(PoolId pool, uint32_t lease = shm::kNoRow) const;
+    // Slots that are missing for what waits, what has come in this turn, and so many more.
+    [[nodiscard]] uint32_t lacking(PoolId pool, uint32_t units) const;
+    // Leases that are wanted and have not come back yet.
+    [[nodiscard]] uint32_t wanted(PoolId pool) const;
+    // When a lease is to be recalled because claims wait (fast/parking.cpp); kNever: none is.
+    [[nodiscard]] TimeNs recall_due(PoolId pool) const;
     // Copies an arena chain's bytes to `out` (at least `size` bytes).
     void copy_chain(uint32_t chain, uint32_t size, std::byte* out) const;
     // Where the grants of leases lie in their sessions' DOWN, by row, for leases that existed when

@@ -65,6 +65,7 @@ struct Decision {
     bool provision = false;  // a provisionable label is missing
     bool is_void = false;    // the account is gone
     bool pledged = false;    // it has been published already
+    bool may_park = false;   // of a grant: its holder may put the lease aside
     bool has_class = false;  // of a pool ordered by account: it is to_class
     uint8_t from_class = 0;
     uint8_t to_class = 0;

@@ -73,6 +73,7 @@ void each_client_field(DecisionKind kind, const auto& visit) {
             visit("interval_ns", &D::value, Form::kNumber);
             if (kind == DecisionKind::kAdopted) return;
             visit("provision", &D::provision, Form::kTruth);
+            visit("may_park", &D::may_park, Form::kTruth);
             visit("class", &D::to_class, Form::kClass);
             return untold(&D::outcome, &D::pledged, &D::has_class);
         case DecisionKind::kEnd:

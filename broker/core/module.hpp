@@ -27,6 +27,7 @@ struct FreeRows;
 struct Leases;
 struct Ledger;
 struct Matcher;
+struct Parking;
 struct Pools;
 struct Preemption;
 struct Reports;
@@ -77,6 +78,8 @@ struct Module {
     [[nodiscard]] const Claims& claims() const { return other<Claims>(); }
     EarlyGrants& early_grants() { return other<EarlyGrants>(); }
     [[nodiscard]] const EarlyGrants& early_grants() const { return other<EarlyGrants>(); }
+    Parking& parking() { return other<Parking>(); }
+    [[nodiscard]] const Parking& parking() const { return other<Parking>(); }
     Leases& leases() { return other<Leases>(); }
     [[nodiscard]] const Leases& leases() const { return other<Leases>(); }
     Ledger& ledger() { return other<Ledger>(); }

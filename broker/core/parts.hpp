@@ -9,6 +9,7 @@
 
 #include "broker/core/core.hpp"
 #include "broker/core/fast/early_grants.hpp"
+#include "broker/core/fast/parking.hpp"
 #include "broker/core/ledger/ledger.hpp"
 #include "broker/core/ledger/preemption.hpp"
 #include "broker/core/match/crowds.hpp"
@@ -35,6 +36,7 @@ struct Core::Parts : Store,
                      Workers,
                      Claims,
                      EarlyGrants,
+                     Parking,
                      Leases,
                      Ledger,
                      Preemption,
@@ -47,6 +49,7 @@ struct Core::Parts : Store,
 
     using Claims::apply;
     using Leases::apply;
+    using Parking::apply;
     using Reports::apply;
     using Store::arena;
     using Store::book;

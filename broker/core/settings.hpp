@@ -43,6 +43,10 @@ struct PoolConfig {
     TimeNs account_expiry_ns = 300'000'000'000;  // of reported workers; 0 = this
     TimeNs request_age_max_ns = 165'600'000'000'000;
     TimeNs queue_timeout_ns = 600'000'000'000;
+    // How long a lease may be parked and taken again although others wait; 0: none is parked.
+    // Microseconds count. Not in strict pools, nor in those ordered by account.
+    TimeNs quantum_ns = 0;
+    bool park = false;  // worker pools: a use needs no reset of the worker, so parking is allowed
 };
 
 // Money in micro-units: one slot costs one per microsecond. Missing entries are 0.

@@ -171,7 +171,8 @@ void apply(Core& core, const core::PledgedClaim& pledged) {
     shm::Completion told;
     told.sequence = core.session(claim.session).completion_tail + 1;
     told.user_data = claim.user_data;
-    shm::set_grant(told, 1, claim.tag, claim.room * static_cast<uint32_t>(shm::kLineSize));
+    shm::set_grant(
+        told, 1, claim.tag, seen.reason, claim.room * static_cast<uint32_t>(shm::kLineSize));
     told.id = seen.lease;
     told.fence = seen.fence;
     told.value = seen.interval_ns;

@@ -97,6 +97,7 @@ void Replayer::apply(const journal::Line& line) {
     if (line.keepalive() != nullptr) apply(*line.keepalive());
     if (line.adopt() != nullptr) apply(*line.adopt());
     if (line.kill_failed() != nullptr) apply(*line.kill_failed());
+    if (line.harvest() != nullptr) apply(*line.harvest());
     if (line.announce() != nullptr) apply(*line.announce());
     if (line.ready() != nullptr) apply(*line.ready(), WordKind::kReady, "ready");
     if (line.confirm() != nullptr) apply(*line.confirm());
@@ -340,6 +341,15 @@ void Replayer::apply(const journal::Adopt& adopt) {
 void Replayer::apply(const journal::KillFailed& failed) {
     core_->apply(core::KillFailed{
         .lease = failed.lease().value_or(map_.claim(failed.claim()->str()).lease)});
+}
+
+void Replayer::apply(const journal::Harvest& harvest) {
+    core_->apply(core::Harvest{
+        .lease = harvest.lease().value_or(map_.claim(harvest.claim()->str()).lease),
+        .takes = harvest.takes(),
+        .parked = harvest.parked(),
+        .recalled = harvest.recalled(),
+    });
 }
 
 // --- workers

@@ -78,6 +78,7 @@ class Replayer {
     void apply(const journal::Keepalive& keepalive);
     void apply(const journal::Adopt& adopt);
     void apply(const journal::KillFailed& failed);
+    void apply(const journal::Harvest& harvest);
     void apply(const journal::Announce& announce);
     void apply(const journal::SlotWord& slot, core::WorkerWord::Kind kind, std::string_view word);
     void apply(const journal::Confirm& confirm);

@@ -67,6 +67,8 @@ void each_field_of_pool(Row& row, Told& told, const Visit& visit) {
     visit(row.queue_timeout_ns, told.queue_timeout_ns);
     visit(row.requeued_total, told.requeued_total);
     visit(row.drained, told.drained);
+    visit(row.quantum_us, told.quantum_us);
+    visit(row.parked, told.parked);
 }
 
 template <class Row, class Told, class Visit>
@@ -178,6 +180,8 @@ void each_field_of_lease(Row& row, Told& told, const Visit& visit) {
     visit(row.account_class, told.account_class);
     visit(row.flags, told.flags);
     visit.list(row.cost, told.cost);
+    visit(row.takes, told.takes);
+    visit(row.wanted_ns, told.wanted_ns);
 }
 
 template <class Row, class Told, class Visit>

@@ -294,6 +294,7 @@ void Answers::grant(const Decision& decision) {
     Completion entry;
     entry.kind = CompletionKind::kClaim;
     entry.outcome = shm::Outcome::kGranted;
+    if (decision.may_park) entry.reason = shm::Reason::kMayPark;
     if (decision.provision) {
         entry.holder = ~to_provision(decision.claim, core_.decided_slots(decision));
     }

@@ -20,7 +20,8 @@ bool Pledges::tell(Session& session, const core::Claim& command) {
     shm::Completion entry;
     entry.sequence = session.completion_tail + 1;
     entry.user_data = command.user_data;
-    shm::set_grant(entry, 1, command.tag, command.room * static_cast<uint32_t>(shm::kLineSize));
+    shm::set_grant(
+        entry, 1, command.tag, seen.reason, command.room * static_cast<uint32_t>(shm::kLineSize));
     entry.id = seen.lease;
     entry.fence = seen.fence;
     entry.value = seen.interval_ns;

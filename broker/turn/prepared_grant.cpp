@@ -37,7 +37,8 @@ bool PreparedGrant::work_out_for(Session& session) {
     write_grant(core_, session, room, {&seen.slot, 1}, true);
     told_ = {};
     told_.sequence = session.completion_tail + 1;
-    shm::set_grant(told_, 1, tag, command_.room * static_cast<uint32_t>(shm::kLineSize));
+    shm::set_grant(
+        told_, 1, tag, seen.reason, command_.room * static_cast<uint32_t>(shm::kLineSize));
     told_.id = seen.lease;
     told_.fence = seen.fence;
     told_.claim = seen.claim;

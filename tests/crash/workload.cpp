@@ -197,7 +197,7 @@ bool Workload::pledge() {
     entry.fence = seen.fence;
     entry.value = seen.interval_ns;
     entry.claim = seen.claim;
-    shm::set_grant(entry, 1, claim.tag, 0);
+    shm::set_grant(entry, 1, claim.tag, seen.reason, 0);
     claim.room = 0;
     core_.pledge(claim, entry);
     core_.apply(claim);

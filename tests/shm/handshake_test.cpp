@@ -34,9 +34,10 @@ TEST(Handshake, RefusesSizesThatAreNoPowersOfTwoOrOutOfBounds) {
 TEST(Handshake, PlacesTheAreasOfUpOneAfterTheOther) {
     const UpPlan plan = plan_up(kDefaultSizes);
     EXPECT_EQ(plan.submission, 256U);
-    EXPECT_EQ(plan.histogram, 256U + 8192U);
-    EXPECT_EQ(plan.payload, 8448U + 2560U);
-    EXPECT_EQ(plan.size, 77824U);  // 11008 + 65536, in whole pages
+    EXPECT_EQ(plan.lease_word, 256U + 8192U);
+    EXPECT_EQ(plan.histogram, 8448U + 4096U);
+    EXPECT_EQ(plan.payload, 12544U + 2560U);
+    EXPECT_EQ(plan.size, 81920U);  // 15104 + 65536, in whole pages
 }
 
 TEST(Handshake, PlacesTheAreasOfDownOneAfterTheOther) {

@@ -77,7 +77,8 @@ void EarlyGrants::serve_fresh(uint32_t pool) {
                             .user_data = claim.user_data,
                             .interval_ns = claim.interval_ns,
                             .room = claim.room,
-                            .room_lines = claim.room_lines},
+                            .room_lines = claim.room_lines,
+                            .is_plain = claim.units == 1 && claim.interval_ns == 0},
                            matcher().take_idle(pool, claim.units, SlotState::kLeased));
     }
     for (uint32_t place = list.head; place != kNoRow; place = turn().fresh[place].next) {

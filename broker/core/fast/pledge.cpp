@@ -52,6 +52,8 @@ bool Core::foresee_next(const Claim& command, Foreseen* seen) const {
     seen->fence = pool.fence_next + 1;
     seen->claim = state.counters->arrival_next;
     seen->interval_ns = std::min(command.interval_ns, pool.interval_max_ns);
+    const bool may_park = command.interval_ns == 0 && (pool.flags & shm::PoolFlag::kParks) != 0;
+    seen->reason = may_park ? Reason::kMayPark : Reason::kOk;
     seen->slot = {pool.ready_head, state.slots[pool.ready_head].number};
     return true;
 }
@@ -115,7 +117,8 @@ void EarlyGrants::keep_pledge(const Claim& command) {
                         .user_data = command.user_data,
                         .interval_ns = command.interval_ns,
                         .room = command.room,
-                        .room_lines = command.room_lines},
+                        .room_lines = command.room_lines,
+                        .is_plain = command.interval_ns == 0},
                        matcher().take_idle(command.pool, 1, SlotState::kLeased));
     turn().decisions.back().pledged = true;
 }

@@ -28,6 +28,7 @@ struct StoredCount {
 constexpr std::array kStoredCounts = {
     StoredCount{"idle", static_cast<size_t>(SlotState::kIdle), &shm::PoolRow::idle},
     StoredCount{"reserved", static_cast<size_t>(SlotState::kReserved), &shm::PoolRow::reserved},
+    StoredCount{"parked leases", kParkedLeases, &shm::PoolRow::parked},
     StoredCount{"leased", static_cast<size_t>(SlotState::kLeased), &shm::PoolRow::leased},
     StoredCount{
         "recovering", static_cast<size_t>(SlotState::kRecovering), &shm::PoolRow::recovering},

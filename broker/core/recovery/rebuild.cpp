@@ -107,6 +107,7 @@ void Rebuild::leases(uint32_t begin, uint32_t end) {
         }
         if (in_order_) {
             parts_.pool_leases.push_back(lease.pool, row);
+            parts_.lease_is_found(row);
         } else {
             by_age_.push_back({lease.fence, row, lease.pool});
         }
@@ -141,8 +142,11 @@ void Rebuild::leases_by_age() {
         by_age_.end(),
         [](const Aged& lease, unsigned bits) { return lease.fence >> bits; },
         [](const Aged& one, const Aged& other) { return one.fence < other.fence; });
-    for (const Aged& lease : by_age_)
+    parts_.Parking::forget();
+    for (const Aged& lease : by_age_) {
         parts_.pool_leases.push_back(lease.pool, lease.row);
+        parts_.lease_is_found(lease.row);
+    }
 }
 
 void Rebuild::slots(uint32_t begin, uint32_t end) {

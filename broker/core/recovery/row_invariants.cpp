@@ -163,6 +163,10 @@ void RowInvariants::lease(uint32_t row) const {
     it.expect(lease.fence <= pool.fence_next, "has a fence that its pool has not given out");
     it.expect(lease.mode == pool.mode && can_be(lease.state, pool),
               "ends in another way than its pool's do");
+    constexpr uint32_t kOfParked =
+        shm::LeaseFlag::kParked | shm::LeaseFlag::kWanted | shm::LeaseFlag::kTakesSeen;
+    it.expect((lease.flags & kOfParked) == 0 || (lease.flags & shm::LeaseFlag::kMayPark) != 0,
+              "was parked, and may not be");
 }
 
 void RowCounts::add(const RowCounts& other) {
@@ -219,6 +223,7 @@ void RowCounts::lease(const State& state, uint32_t row) {
     ++sessions[lease.session][kLeasesOf];
     pools[lease.pool][kUnitsLeased] += lease.units;
     if (lease.state == LeaseState::kExpired) ++pools[lease.pool][kExpiredLeases];
+    if ((lease.flags & shm::LeaseFlag::kParked) != 0) ++pools[lease.pool][kParkedLeases];
     const bool timed = lease.state == LeaseState::kLive || lease.state == LeaseState::kGrace;
     const bool revoking = lease.state == LeaseState::kRevoking;
     if (revoking || (timed && lease.expires_ns != kNever)) ++tables[kTimers];

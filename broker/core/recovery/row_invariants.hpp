@@ -40,6 +40,7 @@ enum PoolCount : uint8_t {
     kKilledSlots,  // recovering, under a lease whose holder is being killed
     kUnitsLeased,
     kExpiredLeases,
+    kParkedLeases,
     kWaitingClaims,
     kConfirmingClaims,
     kUnconfirmedSlots,

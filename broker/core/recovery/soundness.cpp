@@ -13,6 +13,7 @@
 #include "broker/core/recovery/sound_text.hpp"
 #include "broker/core/store/arena.hpp"
 #include "broker/core/store/edit.hpp"
+#include "broker/core/store/row_states.hpp"
 
 namespace dibs::core {
 
@@ -365,7 +366,8 @@ class Words {
         return within(lease.state, LeaseState::kKilling) &&
                within(lease.mode, shm::ExpiryMode::kLazy) && lease.pool < state_.counters->pools &&
                tagged(lease.session, lease.tag) && is_link(lease.first_slot, state_.slots.size()) &&
-               lease.units <= shm::kUnitsMax && is_account(lease.account) &&
+               takes_of(lease) <= kTakesMax && lease.units <= shm::kUnitsMax &&
+               is_account(lease.account) &&
                (state_.pools[lease.pool].order != shm::PoolOrder::kAccount ||
                 (lease.account_class <= kFreeClass && is_paid(lease.cost, -kMoneyMax)));
     }

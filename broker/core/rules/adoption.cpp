@@ -22,7 +22,7 @@ Reason Leases::adoption_refusal(const Adopt& command) const {
     const shm::SessionRow& holder = state.sessions[lease.session];
     if (holder.uid != state.sessions[command.session].uid) return Reason::kNotAllowed;
     if (holder.state != shm::SessionState::kOpen) return Reason::kEnded;
-    if (lease.fence != command.fence) return Reason::kStale;
+    if (lease.fence + takes_of(lease) != command.fence) return Reason::kStale;
     if (lease.session == command.session) return Reason::kState;
     return lease.state == LeaseState::kKilling ? Reason::kExpiredLease : Reason::kOk;
 }
@@ -31,6 +31,7 @@ void Leases::apply(const Adopt& command) {
     const Reason reason = adoption_refusal(command);
     if (reason != Reason::kOk) return turn().result(command.session, command.user_data, reason);
     const uint32_t row = row_of(command.lease);
+    parking().lease_moves(row);
     shm::LeaseRow& lease = edit().row(state.leases[row], 1U << 1U);
     const shm::LeaseRow before = lease;
     assert(before.session != command.session && lease.state != LeaseState::kKilling);

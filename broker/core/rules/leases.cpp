@@ -16,6 +16,11 @@ uint64_t due_after(uint64_t expires_ns) {
     return expires_ns == kNever ? kNever : expires_ns + 1;
 }
 
+bool is_plain(const shm::ClaimRow& claim) {
+    return claim.units == 1 && claim.interval_ns == 0 && claim.payload_size == 0 &&
+           !key_given(claim.key);
+}
+
 }  // namespace
 
 // Makes the lease and tells its holder. The slots are chained from first_slot, reserved or already
@@ -49,7 +54,8 @@ uint32_t Leases::lease_out(const Grantee& to, uint32_t first_slot) {
     put(lease.account, kNoRow);
     put(lease.room, to.room);
     put(lease.room_lines, to.room_lines);
-    put(lease.flags, 0);
+    const bool may_park = to.is_plain && (pool.flags & shm::PoolFlag::kParks) != 0;
+    put(lease.flags, may_park ? shm::LeaseFlag::kMayPark : 0);
     put(pool.last_dispatch_ns, turn().now_ns);
     put(pool.granted_total, pool.granted_total + 1);
     if (to.number >= turn().first_number) put(pool.hit_total, pool.hit_total + 1);
@@ -68,6 +74,7 @@ uint32_t Leases::lease_out(const Grantee& to, uint32_t first_slot) {
     granted.fence = fence;
     granted.value = interval;
     granted.room = to.room;
+    granted.may_park = may_park;
     granted.slots_begin = static_cast<uint32_t>(turn().decided_slots.size());
     granted.slots_count = to.units;
     for (uint32_t slot = first_slot; slot != kNoRow; slot = state.slots[slot].holder_next) {
@@ -86,6 +93,7 @@ uint32_t Leases::lease_out(const Grantee& to, uint32_t first_slot) {
     }
     sessions().tags[to.session][to.tag] = row | kTagLease;
     pool_leases.push_back(to.pool, row);
+    if (may_park) parking().lease_begins(row);
     return row;
 }
 
@@ -101,7 +109,8 @@ uint32_t Leases::grant(uint32_t claim_row, uint32_t first_slot) {
                                     .user_data = claim.user_data,
                                     .interval_ns = claim.interval_ns,
                                     .room = claim.room,
-                                    .room_lines = claim.room_lines},
+                                    .room_lines = claim.room_lines,
+                                    .is_plain = is_plain(claim)},
                                    first_slot);
     shm::SessionRow& session = edit().row(state.sessions[claim.session], 1);
     put(session.claims, session.claims - 1);
@@ -149,7 +158,11 @@ uint32_t Leases::find_lease(SessionId session, LeaseId id, uint64_t fence, uint6
         told.holder_age_ns = turn().now_ns - lease.granted_ns;
         return kNoRow;
     }
-    return lease.fence == fence ? row : refuse(Reason::kStale);
+    const uint64_t current = lease.fence + takes_of(lease);
+    if (fence == current) return row;
+    // An earlier take of it was released before the next one.
+    const bool earlier = fence >= lease.fence && fence < current;
+    return refuse(earlier ? Reason::kAlreadyEnded : Reason::kStale);
 }
 
 // The result of an operation that ends a lease says which room and tag become free.
@@ -214,7 +227,7 @@ Decision& Leases::tell_of_lease(DecisionKind kind, uint32_t row) {
     told.claim = lease.arrival;
     told.user_data = lease.user_data;
     told.id = row_id(lease.head.generation, row);
-    told.fence = lease.fence;
+    told.fence = lease.fence + takes_of(lease);
     told.room = lease.room;
     return told;
 }
@@ -255,6 +268,7 @@ void Leases::end_lease(
     sessions().tags[lease.session][lease.tag] = kTagFree;
     claims().remove_key(lease.session, lease.key, row | kTagLease);
     pool_leases.remove(lease.pool, row);
+    if ((lease.flags & shm::LeaseFlag::kMayPark) != 0) parking().lease_ends(row);
     shm::SessionRow& session = edit().row(state.sessions[lease.session], 1);
     put(session.leases, session.leases - 1);
     free_rows().free_lease_row(row);

@@ -29,6 +29,7 @@ struct Leases : Module<Leases> {
         TimeNs interval_ns;
         uint32_t room;
         uint32_t room_lines;
+        bool is_plain;  // nothing but a slot was asked for: in some pools it may be parked
     };
 
     Chains pool_leases;                      // list: pool, row: lease, oldest first
@@ -53,6 +54,9 @@ struct Leases : Module<Leases> {
         uint32_t lease, Reason reason, Tell tell, bool broken, uint32_t except, bool again = false);
     Decision& tell_of_lease(DecisionKind kind, uint32_t lease);
 
+    // Why a lease of this id cannot be meant; kOk: its row is there, and it lives.
+    [[nodiscard]] Reason lease_refusal(LeaseId id, uint64_t fence) const;
+
     // expiry.cpp
     void lease_expired(uint32_t lease);
     void apply(const KillFailed& command);
@@ -73,8 +77,6 @@ struct Leases : Module<Leases> {
     // The lease that the command names, or kNoRow, and the result says why.
     uint32_t find_lease(SessionId session, LeaseId id, uint64_t fence, uint64_t user_data);
     void tell_lease_end(uint32_t lease, Reason reason);
-    // Why a lease of this id cannot be meant; kOk: its row is there, and it lives.
-    [[nodiscard]] Reason lease_refusal(LeaseId id, uint64_t fence) const;
 
     // expiry.cpp
     void begin_grace(uint32_t lease);

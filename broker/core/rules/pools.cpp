@@ -16,6 +16,7 @@ namespace {
 
 // Slots that a counted pool makes in one step of growing: their lines fit the log's last quarter.
 constexpr uint32_t kGrowStep = 200;
+constexpr TimeNs kQuantumMaxNs = 3'600'000'000'000;
 constexpr TimeNs kAccountExpiryDefault = 300'000'000'000;
 
 std::string refusal_of(const PoolConfig& config) {
@@ -42,6 +43,7 @@ std::string refusal_of(const PoolConfig& config) {
         return wrong("a grace is for cooperative expiry");
     }
     if (config.interval_max_ns == 0) return wrong("interval_max must be above 0");
+    if (config.quantum_ns > kQuantumMaxNs) return wrong("quantum is at most an hour");
     if (config.required_label.size() > shm::kNameMax) {
         return wrong("required_label is longer than 63 bytes");
     }
@@ -52,6 +54,7 @@ std::string refusal_of(const PoolConfig& config) {
     if (by_account && config.promote_threshold < config.demote_threshold) {
         return wrong("promote_threshold is below demote_threshold");
     }
+    if (config.quantum_ns > kQuantumMaxNs) return wrong("quantum is longer than an hour");
     if (config.slot_attributes.size() > std::min(config.slots, kGrowStep)) {
         return wrong("attributes are given for more slots than " +
                      std::to_string(std::min(config.slots, kGrowStep)));
@@ -80,6 +83,11 @@ std::string change_refusal_of(const PoolConfig& config, const shm::PoolRow& pool
         return wrong + "required_label cannot change while it has slots";
     }
     return {};
+}
+
+bool may_park(const PoolConfig& config) {
+    return config.quantum_ns >= 1'000 && (config.kind == PoolKind::kCounted || config.park) &&
+           config.expiry != shm::ExpiryMode::kStrict && config.order != shm::PoolOrder::kAccount;
 }
 
 std::string_view attributes_of(const PoolConfig& config, uint32_t number) {
@@ -148,7 +156,8 @@ uint32_t Pools::set_pool(const PoolConfig& config, std::string* why) {
         (pool.flags & PoolFlag::kDrainTold) |
             (config.release_is_ready ? PoolFlag::kReleaseIsReady : 0) |
             (config.is_transient ? PoolFlag::kTransient : 0) |
-            (config.preemption_disabled ? PoolFlag::kNoPreemption : 0));
+            (config.preemption_disabled ? PoolFlag::kNoPreemption : 0) |
+            (may_park(config) ? PoolFlag::kParks : 0));
     put(pool.slots_wanted, config.slots);
     put(pool.units_max, config.units_max);
     put(pool.backlog_max, config.backlog_max);
@@ -160,6 +169,7 @@ uint32_t Pools::set_pool(const PoolConfig& config, std::string* why) {
     put(pool.when_busy, config.when_busy);
     put(pool.reservation_ttl_ns, config.reservation_ttl_ns);
     put(pool.retry_after_ns, config.retry_after_ns);
+    put(pool.quantum_us, config.quantum_ns / 1'000);
     put(pool.interval_max_ns, config.interval_max_ns);
     put(pool.grace_ns, config.grace_ns);
     if (book()) book()->watches[row].quiet_until_us = 0;  // its thresholds may have changed

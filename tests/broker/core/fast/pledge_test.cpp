@@ -49,7 +49,7 @@ class Pledge : public CoreFixture {
         told.fence = seen.fence;
         told.value = seen.interval_ns;
         told.claim = seen.claim;
-        shm::set_grant(told, 1, tag, 3 * 64);
+        shm::set_grant(told, 1, tag, seen.reason, 3 * 64);
         return told;
     }
     // Begins a turn at 10, pledges the claim of this tag, and leaves it at that.

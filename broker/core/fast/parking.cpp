@@ -1,0 +1,127 @@
+// broker/core/fast/parking.cpp -- takes in what the words of leases say, and says when to recall.
+//
+// A lease that may be parked has one quantum from its grant on, or from when the claim that waits
+// longest came, whichever is later. Then as many leases are recalled as claims wait. A lease that
+// is found taken then comes back through the ring, when its holder releases it; until it does, one
+// more is recalled each quantum, so that one long use does not keep those waiting whom others could
+// serve.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/core/fast/parking.hpp"
+
+#include <algorithm>
+
+#include "broker/core/parts.hpp"
+
+namespace dibs::core {
+
+namespace LeaseFlag = shm::LeaseFlag;
+
+void Parking::lease_begins(uint32_t row) {
+    parkable.push_back(state.leases[row].pool, row);
+}
+
+void Parking::lease_is_found(uint32_t row) {
+    const shm::LeaseRow& lease = state.leases[row];
+    if ((lease.flags & LeaseFlag::kMayPark) == 0) return;
+    if ((lease.flags & LeaseFlag::kWanted) == 0) return lease_begins(row);
+    ++wanted[lease.pool];
+    recalled_ns[lease.pool] = std::max(recalled_ns[lease.pool], lease.wanted_ns);
+}
+
+void Parking::forget() {
+    parkable = Chains(state.pools.size(), state.leases.size());
+    std::fill(wanted.begin(), wanted.end(), 0);
+}
+
+// The next grant's fence is behind all takes of this one; until then a late release is compared
+// with the last of them.
+void Parking::lease_ends(uint32_t row) {
+    const shm::LeaseRow& found = state.leases[row];
+    if ((found.flags & LeaseFlag::kWanted) != 0) {
+        assert(wanted[found.pool] != 0);
+        --wanted[found.pool];
+    } else {
+        parkable.remove(found.pool, row);
+    }
+    if ((found.flags & (LeaseFlag::kParked | LeaseFlag::kTakesSeen)) == 0) return;
+    shm::LeaseRow& lease = edit().row(found, 7);
+    shm::PoolRow& pool = edit().row(state.pools[lease.pool], kPoolHot | kPoolAccounts);
+    if ((lease.flags & LeaseFlag::kParked) != 0) put(pool.parked, pool.parked - 1);
+    put(pool.fence_next, pool.fence_next + takes_of(lease));
+    put(lease.fence, lease.fence + takes_of(lease));
+    put(lease.takes, 0);
+}
+
+void Parking::lease_moves(uint32_t row) {
+    if ((state.leases[row].flags & LeaseFlag::kMayPark) == 0) return;
+    lease_ends(row);
+    shm::LeaseRow& lease = edit().row(state.leases[row], 1U << 1U);
+    constexpr auto kOurs = static_cast<uint8_t>(LeaseFlag::kMayPark | LeaseFlag::kParked |
+                                                LeaseFlag::kWanted | LeaseFlag::kTakesSeen);
+    put(lease.flags, lease.flags & ~uint32_t{kOurs});
+    put(edit().row(state.slots[lease.first_slot], 1).fence, lease.fence);
+}
+
+// Each take is a claim, a hit and a grant, and follows a release.
+void Parking::add_uses(uint32_t row, uint64_t takes) {
+    const uint64_t more = takes - takes_of(state.leases[row]);
+    shm::LeaseRow& lease = edit().row(state.leases[row], 1U << 1U | 1U << 2U);
+    shm::PoolRow& pool = edit().row(state.pools[lease.pool], kPoolStates);
+    put(lease.flags, lease.flags | LeaseFlag::kTakesSeen);
+    put(lease.takes, takes);
+    put(pool.accepted_total, pool.accepted_total + more);
+    put(pool.granted_total, pool.granted_total + more);
+    put(pool.hit_total, pool.hit_total + more);
+    put(pool.released_total, pool.released_total + more);
+    put(pool.last_dispatch_ns, turn().now_ns);
+}
+
+void Parking::apply(const Harvest& command) {
+    const auto row = static_cast<uint32_t>(command.lease);
+    if (leases().lease_refusal(command.lease, 0) != Reason::kOk) return;
+    const shm::LeaseRow& found = state.leases[row];
+    if ((found.flags & LeaseFlag::kMayPark) == 0) return;
+    if (command.takes > takes_of(found) && command.takes <= kTakesMax) {
+        add_uses(row, command.takes);
+    }
+    const bool was_parked = (found.flags & LeaseFlag::kParked) != 0;
+    turn().touched.add(found.pool);
+    if (command.recalled && command.parked) {
+        return leases().end_lease(row, Reason::kOk, Tell::kNobody, false, kNoRow);
+    }
+    if (command.parked != was_parked) {
+        shm::LeaseRow& lease = edit().row(found, 1U << 1U);
+        shm::PoolRow& pool = edit().row(state.pools[lease.pool], kPoolAccounts);
+        put(lease.flags, lease.flags ^ LeaseFlag::kParked);
+        put(pool.parked, command.parked ? pool.parked + 1 : pool.parked - 1);
+    }
+    if (!command.recalled || (found.flags & LeaseFlag::kWanted) != 0) return;
+    shm::LeaseRow& lease = edit().row(found, 1U << 1U | 1U << 2U);
+    put(lease.flags, lease.flags | LeaseFlag::kWanted);
+    put(lease.wanted_ns, turn().now_ns);
+    parkable.remove(lease.pool, row);
+    ++wanted[lease.pool];
+    recalled_ns[lease.pool] = turn().now_ns;
+}
+
+uint32_t Parking::lacking(uint32_t pool_row, uint32_t units) const {
+    const shm::PoolRow& pool = state.pools[pool_row];
+    const uint32_t first = matcher().next_claim(pool_row);
+    const uint32_t head = first == kNoRow ? 0 : state.claims[first].units;
+    const uint32_t asked = std::max(pool.waiting, head) + units;
+    return asked - std::min(asked, pool.idle);
+}
+
+TimeNs Parking::recall_due(uint32_t pool_row) const {
+    const shm::PoolRow& pool = state.pools[pool_row];
+    const uint32_t lease = parkable.head(pool_row);
+    const uint32_t claim = matcher().next_claim(pool_row);
+    if (lease == kNoRow || claim == kNoRow || pool.idle >= state.claims[claim].units) return kNever;
+    const TimeNs quantum_ns = uint64_t{pool.quantum_us} * 1'000;
+    TimeNs since = std::max(state.leases[lease].granted_ns,
+                            std::min(state.claims[claim].enqueued_ns, turn().now_ns));
+    if (lacking(pool_row, 0) <= wanted[pool_row]) since = std::max(since, recalled_ns[pool_row]);
+    return sum_or_never(since, quantum_ns);
+}
+
+}  // namespace dibs::core
