@@ -1,6 +1,8 @@
 // clientlib/claim.cpp -- the synchronous claim: one line, one store and load, one spin.
 // It spins on the line of the answer.
 // SPDX-License-Identifier: Apache-2.0
+#include <string.h>
+
 #include "clientlib/session.hpp"
 #include "shm/histogram.hpp"
 
@@ -19,7 +21,7 @@ constexpr dibs_claim_options kPlainClaim = [] {
 int submit_plain_claim(Session& session, uint32_t pool, uint32_t& tag) {
     if (!session.ready_for_claim(pool)) [[unlikely]]
         return session.submit_checked_claim(pool, kPlainClaim, 0, tag);
-    tag = session.take_claim_tag(1, 0);
+    tag = session.take_claim_tag(pool, 1, 0);
     dibs::shm::Submission entry;
     entry.user_data = claim_name(tag, session.tags[tag]);
     dibs::shm::set_operation(entry,
@@ -31,6 +33,18 @@ int submit_plain_claim(Session& session, uint32_t pool, uint32_t& tag) {
     entry.id = dibs::shm::kNever;
     session.push(entry);
     return DIBS_OK;
+}
+
+// Nothing but when to give up: a lease that was put aside will do. Not if the options are wrong.
+bool wants_any_slot(const dibs_claim_options& options) {
+    constexpr uint8_t kNoKey[sizeof options.key] = {};
+    return options.units <= 1 && options.interval_ns == 0 && options.timeout_ns >= 0 &&
+           options.when_busy >= DIBS_BUSY_AS_POOL && options.when_busy <= DIBS_BUSY_COLD &&
+           memcmp(options.key, kNoKey, sizeof kNoKey) == 0 && options.body_size == 0 &&
+           options.account == nullptr &&
+           (options.option_count | options.label_count | options.prefer_count) == 0 &&
+           (options.priority | options.preempt | options.requeue) == 0 &&
+           options.preempt_grace_ns == 0;
 }
 
 int64_t with_margin(int64_t timeout_ns) {
@@ -53,10 +67,18 @@ int dibs_claim(dibs_session* session,
     uint32_t tag = kNone;
     int64_t timeout_ns = DIBS_FOREVER;
     if (options == nullptr) {
+        if (session->parked_tag != kNone) {
+            if (session->take_parked(pool, *end)) return DIBS_OK;
+            if (session->end_code != 0) return session->end_code;
+        }
         code = submit_plain_claim(*session, pool, tag);
     } else {
         dibs_claim_options known;
         code = read_options(options, &known, sizeof known, kFirstClaimOptions);
+        if (code == DIBS_OK && session->parked_tag != kNone && wants_any_slot(known)) {
+            if (session->take_parked(pool, *end)) return DIBS_OK;
+            code = session->end_code;
+        }
         if (code == DIBS_OK) code = session->submit_claim(pool, known, 0, tag);
         timeout_ns = known.timeout_ns;
     }

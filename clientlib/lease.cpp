@@ -55,6 +55,12 @@ bool waits_again(const Session& session, const dibs_lease& lease) {
     return row.state == TagState::kClaiming && !row.abandoned;
 }
 
+// An earlier take of the same lease was released before this one.
+int other_fence(const Tag& row, const dibs_lease& lease) {
+    const bool earlier = lease.fence >= row.first_fence && lease.fence < row.fence;
+    return earlier ? DIBS_ALREADY_ENDED : DIBS_ESTALE;
+}
+
 int give_back(dibs_session* session, const dibs_lease* lease, int64_t wait_ns, shm::Op op) {
     int code = check_open(session);
     if (code != DIBS_OK) return code;
@@ -62,7 +68,8 @@ int give_back(dibs_session* session, const dibs_lease* lease, int64_t wait_ns, s
     if (wait_ns < 0) return DIBS_ENEGATIVE;
     Tag* row = find_as_it_is(*session, *lease);
     if (row == nullptr && session->end_code != 0) return session->end_code;
-    if (row != nullptr && row->fence != lease->fence) return DIBS_ESTALE;
+    if (row != nullptr && row->fence != lease->fence) return other_fence(*row, *lease);
+    if (row == nullptr && session->is_parked(*lease)) return DIBS_ALREADY_ENDED;
     if (row != nullptr && row->state == TagState::kOver) {
         session->free_tag_row(lease->tag);
         return DIBS_ALREADY_ENDED;
@@ -72,6 +79,8 @@ int give_back(dibs_session* session, const dibs_lease* lease, int64_t wait_ns, s
         return DIBS_ALREADY_ENDED;
     }
     if (row == nullptr && session->give_up_untold(*lease)) return DIBS_ALREADY_ENDED;
+    const bool may_park = row != nullptr && row->may_park && op == shm::Op::kRelease;
+    if (may_park && session->park(lease->tag)) return DIBS_OK;
     // A lease that this session does not know is the broker's to judge.
     if (row == nullptr && wait_ns == 0) wait_ns = kAnswerTimeoutNs;
     const Told told = wait_ns == 0 ? Told::kNobody : Told::kResult;
@@ -97,7 +106,7 @@ int look_up(dibs_session* session, const dibs_lease* lease, Tag*& row) {
     if (lease->session != session->name || lease->id == 0) return DIBS_ENOTFOUND;
     row = find(*session, *lease);
     if (row == nullptr) return DIBS_ALREADY_ENDED;
-    return row->fence == lease->fence ? DIBS_OK : DIBS_ESTALE;
+    return row->fence == lease->fence ? DIBS_OK : other_fence(*row, *lease);
 }
 
 // For what lies in the lease's room: where a tag may hold more than one lease, the last word about
@@ -199,7 +208,8 @@ int dibs_keepalive(dibs_session* session,
     if (session->end_code != 0) return session->end_code;
     Tag* row = find_as_it_is(*session, *lease);
     if (row == nullptr && session->end_code != 0) return session->end_code;
-    if (row != nullptr && row->fence != lease->fence) return DIBS_ESTALE;
+    if (row != nullptr && row->fence != lease->fence) return other_fence(*row, *lease);
+    if (row == nullptr && session->is_parked(*lease)) return DIBS_ALREADY_ENDED;
     if (row != nullptr && row->state == TagState::kOver) return DIBS_ALREADY_ENDED;
     if (row == nullptr && was_taken(*session, *lease)) return DIBS_ALREADY_ENDED;
     if (row == nullptr && wait_ns == 0) wait_ns = kAnswerTimeoutNs;

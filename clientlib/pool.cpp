@@ -90,6 +90,7 @@ int dibs_snapshot(dibs_session* session, uint32_t pool, dibs_counters* counters)
     counters->idle = picture.idle;
     counters->reserved = picture.reserved;
     counters->leased = picture.leased;
+    counters->parked = picture.parked;
     counters->recovering = picture.recovering;
     counters->unknown = picture.unknown;
     counters->queued = picture.queued;

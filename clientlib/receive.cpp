@@ -74,6 +74,9 @@ void hold(Session& session, uint32_t tag, const shm::Completion& completion) {
     ++session.live;
     row.lease = completion.id;
     row.fence = completion.fence;
+    row.first_fence = completion.fence;
+    row.may_park = completion.reason == shm::Reason::kMayPark && tag == session.awaited_tag;
+    row.parked_before = false;
     row.claim = completion.claim;
     row.room = completion.data;
     row.interval_ns = completion.value;
@@ -142,7 +145,7 @@ bool accept_claim(Session& session, const shm::Completion& completion, dibs_comp
     out.user_data = row.user_data;
     out.kind = DIBS_CLAIM_ENDED;
     out.outcome = static_cast<int32_t>(completion.outcome);
-    out.code = static_cast<int32_t>(completion.reason);
+    out.code = granted ? DIBS_OK : static_cast<int32_t>(completion.reason);
     out.claim = completion.claim;
     if (granted) {
         if (row.cancelled) session.lease_over(tag);
@@ -449,6 +452,7 @@ void Session::end(int code, int reason) {
     if (end_code != 0) return;
     end_code = code;
     end_reason = reason == 0 ? DIBS_EMALFORMED : reason;
+    parked_tag = kNone;
     for (uint32_t tag = 0; tag < sizes.tags; ++tag) {
         Tag& row = tags[tag];
         if (row.state == TagState::kLive) {
@@ -461,7 +465,7 @@ void Session::end(int code, int reason) {
             --live;
             ++over;
         }
-        if (row.state == TagState::kAdopting) free_tag_row(tag);
+        if (row.state == TagState::kAdopting || row.state == TagState::kParked) free_tag_row(tag);
         if (row.state != TagState::kClaiming) continue;
         dibs_completion out = {};
         out.user_data = row.user_data;

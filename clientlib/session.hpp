@@ -10,6 +10,7 @@
 //   tag:  free ── claim ──► claiming ── granted ──► live ── release ──► free
 //                              │                     └── broker's event ──► over ──► free
 //                              └── ended otherwise ──► free
+//         live ── parked ──► parked ── taken ──► live;  recalled ──► free
 //         free ── adopt ──► adopting ── adopted ──► live;  refused ──► free
 //         live ── taken, and its claim waits again ──► claiming
 //
@@ -51,18 +52,21 @@ inline constexpr int kYields = 4;
 // later that the session is over, and learns it in no other way.
 inline constexpr uint32_t kCloseLines = 1;
 
-enum class TagState : uint8_t { kFree, kClaiming, kAdopting, kLive, kOver };
+enum class TagState : uint8_t { kFree, kClaiming, kAdopting, kLive, kOver, kParked };
 
 struct Tag {
     TagState state = TagState::kFree;
-    bool abandoned = false;     // its caller has gone: a grant is released
-    bool release_owed = false;  // abandoned and granted, and the ring was full
-    bool cancel_owed = false;   // abandoned, and the ring was full
-    bool room_owed = false;     // room_is_owed()
-    bool cancelled = false;     // by its caller, which learns how that ended
-    uint8_t event = 0;          // LeaseEvent that is to be reaped
+    bool abandoned = false;      // its caller has gone: a grant is released
+    bool release_owed = false;   // abandoned and granted, and the ring was full
+    bool cancel_owed = false;    // abandoned, and the ring was full
+    bool room_owed = false;      // room_is_owed()
+    bool cancelled = false;      // by its caller, which learns how that ended
+    bool may_park = false;       // its release may put the lease aside: of dibs_claim
+    bool parked_before = false;  // its word names this lease
+    uint8_t event = 0;           // LeaseEvent that is to be reaped
     uint8_t event_seen = 0;
-    uint32_t next_free = kNone;
+    uint32_t next_free = kNone;  // or, of parked ones, the next of these
+    uint32_t pool = 0;
     uint32_t use = 1;         // grows when the tag is freed: old tickets name nothing
     uint64_t adopted_as = 0;  // what its adoption was called: so is what its claim comes to
     uint64_t gave_up = 0;     // whose lease was given back: it may have been granted again
@@ -76,6 +80,7 @@ struct Tag {
     uint64_t user_data = 0;
     uint64_t lease = 0;
     uint64_t fence = 0;
+    uint64_t first_fence = 0;  // of its grant; the fence of a take is later
     uint64_t claim = 0;
     uint64_t interval_ns = 0;
     uint64_t until_ns = 0;
@@ -149,6 +154,7 @@ struct Session {
     const uint8_t* down_payload = nullptr;
     const std::atomic<uint64_t>* event_words = nullptr;
     shm::UpHistogram* histogram = nullptr;
+    shm::LeaseWord* lease_words = nullptr;
     shm::SubmissionProducer submissions;
     shm::CompletionConsumer completions;
     int socket = -1;
@@ -162,6 +168,7 @@ struct Session {
     // ---- private tables
     Tag* tags = nullptr;
     uint32_t free_tag = kNone;
+    uint32_t parked_tag = kNone;  // the last one that was parked
     Answer* answers = nullptr;
     uint32_t answers_max = 0;
     uint32_t free_answer = kNone;
@@ -244,7 +251,7 @@ struct Session {
     // The lowest free tag, still free. DIBS_ELIMIT.
     int need_tag();
     // It is a claim's from here on.
-    uint32_t take_claim_tag(uint32_t units, uint64_t user_data);
+    uint32_t take_claim_tag(uint32_t pool, uint32_t units, uint64_t user_data);
     // Completions that other operations may still need, and those that lie in the stash.
     [[nodiscard]] uint32_t credit_taken() const {
         return claims_open + answers_open + stash.count +
@@ -318,6 +325,15 @@ struct Session {
     void free_answer_row(uint32_t index);
     void free_over_tags(bool unreaped);
 
+    // ---- park.cpp
+    // Puts the tag's lease aside. False: the broker wants it.
+    bool park(uint32_t tag);
+    // Takes a lease of the pool that was put aside. False: there is none any more.
+    bool take_parked(uint32_t pool, dibs_completion& out);
+    bool take_word(uint32_t tag);
+    void unpark_one();  // gives the last parked lease back, which frees its tag
+    [[nodiscard]] bool is_parked(const dibs_lease& lease) const;
+
     // ---- wait.cpp
     [[nodiscard]] bool has_come(Awaited what) const;
     // Sleeps once, at most `limit_ns` and the net's period, unless something has come.
@@ -386,18 +402,23 @@ inline uint64_t claim_name(uint32_t tag, const Tag& row) {
     return row.adopted_as != 0 ? row.adopted_as : uint64_t{row.use} << 32 | tag;
 }
 
-inline uint32_t Session::take_claim_tag(uint32_t units, uint64_t user_data) {
+inline uint32_t Session::take_claim_tag(uint32_t pool, uint32_t units, uint64_t user_data) {
     const uint32_t tag = free_tag;
     Tag& row = tags[tag];
     free_tag = row.next_free;
     room_is_owed(tag, false);  // the claim says the same
     row.state = TagState::kClaiming;
+    row.pool = pool;
     row.units = units;
     row.user_data = user_data;
     ++claims_open;
     // Adoptions are called by other numbers of the same kind: what was given back by that name is
     // not this claim.
     if (claim_name(tag, row) == row.gave_up) ++row.use;
+    // What is said there is of a lease that has ended. Before the claim is published: from then on
+    // the broker may want what it grants.
+    std::atomic<uint64_t>& word = lease_words[tag].word;
+    if (word.load(std::memory_order_relaxed) != 0) word.store(0, std::memory_order_relaxed);
     return tag;
 }
 

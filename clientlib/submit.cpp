@@ -214,6 +214,7 @@ constexpr uint8_t kBusyFlags[] = {0, shm::OpFlag::kWait, shm::OpFlag::kReject, s
 int Session::need_tag() {
     if (over != 0) free_over_tags(free_tag == kNone);
     settle();  // so that what it frees is free before the claim is read
+    if (free_tag == kNone) unpark_one();
     return free_tag != kNone ? DIBS_OK : DIBS_ELIMIT;
 }
 
@@ -253,7 +254,7 @@ int Session::submit_checked_claim(uint32_t pool,
         entry.payload_size = static_cast<uint32_t>(size);
     }
     const uint32_t units = options.units == 0 ? 1 : options.units;
-    tag = take_claim_tag(units, user_data);
+    tag = take_claim_tag(pool, units, user_data);
     tags[tag].requeue = options.requeue != 0;
     entry.user_data = claim_name(tag, tags[tag]);
     shm::set_operation(entry,

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "broker/text/log.hpp"
+#include "broker/turn/lease_words.hpp"
 
 namespace dibs {
 
@@ -259,7 +260,11 @@ void Desk::steer_lease(AdminJob& job) {
     steer.lease = request.id;
     steer.interval_ns = request.interval_ns;
     const std::string what = request.ask == Ask::release ? released(row) : "";
-    const shm::Reason reason = core_.apply(steer, &job.answer.granted_ns);
+    const bool there = row < core_.leases_max() && names_row(core_.lease(row), request.id);
+    if (there && request.ask == Ask::release) words_.want(row);
+    shm::Reason reason = core_.apply(steer, &job.answer.granted_ns);
+    // It was parked, and ended as its holder was kept from taking it again.
+    if (there && reason == shm::Reason::kAlreadyEnded) reason = shm::Reason::kOk;
     job.answer.code = code_of(reason);
     if (reason == shm::Reason::kOk && !what.empty()) {
         log::client_info(job.uid, "released", "user " + std::to_string(job.uid) + what);

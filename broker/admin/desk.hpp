@@ -17,9 +17,12 @@
 
 namespace dibs {
 
+class LeaseWords;
+
 class Desk {
   public:
-    Desk(core::Core& core, const Quotas& quotas) : core_(core), quotas_(quotas) {}
+    Desk(core::Core& core, const Quotas& quotas, LeaseWords& words)
+        : core_(core), quotas_(quotas), words_(words) {}
 
     // The broker was asked to stop, and does at this instant (broker time) at the latest; kNever:
     // once all leases have ended.
@@ -106,6 +109,7 @@ class Desk {
 
     core::Core& core_;
     const Quotas& quotas_;
+    LeaseWords& words_;
     bool stopping_ = false;
     core::TimeNs end_ns_ = shm::kNever;
     uint64_t pulls_ = 0;

@@ -83,6 +83,9 @@ std::unique_ptr<admin::PoolT> Desk::pool_row(uint32_t row) const {
     told->idle = pool.idle;
     told->reserved = pool.reserved;
     told->leased = pool.leased;
+    told->parked = pool.parked;
+    told->quantum_ns =
+        (pool.flags & shm::PoolFlag::kParks) != 0 ? uint64_t{pool.quantum_us} * 1'000 : 0;
     told->recovering = pool.recovering;
     told->unknown = pool.unknown;
     told->waiting = pool.waiting;

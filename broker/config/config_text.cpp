@@ -1,6 +1,6 @@
 // broker/config/config_text.cpp -- parses the configuration file and reports every mistake in it.
 //
-// The only file that knows TOML.
+// TOML is known to this folder alone.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/config/config.hpp"
 
@@ -11,6 +11,7 @@
 
 #include "broker/config/config_account.hpp"
 #include "broker/config/config_section.hpp"
+#include "broker/config/slot_attributes.hpp"
 #include "broker/text/line_wrap.hpp"
 #include "shm/pool_name.hpp"
 
@@ -21,115 +22,17 @@ namespace {
 constexpr uint64_t kOneSecond = 1'000'000'000;
 constexpr uint64_t kYear = 365ULL * 24 * 3600 * kOneSecond;
 constexpr uint32_t kManyRows = 16U << 20;
-constexpr size_t kAttributesMax = 200;  // slots of a pool that may have attributes: one step of
-                                        // growing in broker/core/rules/pools.cpp
 
-// One table of `attributes`: text keys and values, as they travel with a grant.
-std::string read_attributes(const toml::table& table, Mistakes& mistakes) {
-    std::string bytes;
-    if (table.size() > shm::kOptionsMax) {
-        mistakes.add(table, "attributes: more than " + std::to_string(shm::kOptionsMax));
-    }
-    for (const auto& [key, node] : table) {
-        const auto value = node.value_exact<std::string>();
-        if (!value) {
-            mistakes.add(
-                node,
-                "attributes: " + in_quotes(key.str()) + " must be a string, is " + type_of(node));
-            continue;
-        }
-        if (key.str().find('=') != std::string_view::npos ||
-            key.str().find('\0') != std::string_view::npos ||
-            value->find('\0') != std::string::npos) {
-            mistakes.add(node, "attributes: no '=' in a key, no zero byte anywhere");
-            continue;
-        }
-        bytes += std::string(key.str()) + "=" + *value + '\0';
-    }
-    return bytes;
-}
-
-// `environment` names variables that the slot's attributes set for a command under `dibs exec`.
-// They travel as attributes of their own.
-std::string read_environment(const toml::table& environment,
-                             const toml::table& attributes,
-                             Mistakes& mistakes) {
-    std::string bytes;
-    for (const auto& [variable, node] : environment) {
-        const auto key = node.value_exact<std::string>();
-        if (!key || variable.str().empty() || variable.str().find('=') != std::string_view::npos) {
-            mistakes.add(node, "environment: must be VARIABLE = \"attribute\"");
-            continue;
-        }
-        const auto value = attributes[*key].value_exact<std::string>();
-        if (!value) {
-            mistakes.add(attributes,
-                         "attributes: no " + in_quotes(*key) + ", which environment." +
-                             std::string(variable.str()) + " asks for");
-            continue;
-        }
-        bytes += "env." + std::string(variable.str()) + "=" + *value + '\0';
-    }
-    return bytes;
-}
-
-void read_slot_attributes(Section& section, PoolSettings& pool, Mistakes& mistakes) {
-    const toml::node* node = section.find("attributes");
-    const toml::node* environment = section.find("environment");
-    if (environment != nullptr && environment->as_table() == nullptr) {
-        mistakes.add(*environment, "environment: must be a table, VARIABLE = \"attribute\"");
-        environment = nullptr;
-    }
-    const toml::array* tables = node == nullptr ? nullptr : node->as_array();
-    if (environment != nullptr && tables != nullptr && tables->size() < pool.values.slots) {
-        mistakes.add(*node,
-                     "attributes: for " + counted(tables->size(), "slot") + ", but the pool has " +
-                         std::to_string(pool.values.slots) +
-                         ": environment needs those of every slot");
-    }
-    if (node == nullptr && environment != nullptr) {
-        mistakes.add(*environment, "environment: the pool has no attributes");
-    }
-    if (node == nullptr) return;
-    const toml::array* array = node->as_array();
-    if (array == nullptr) {
-        mistakes.add(*node, "attributes: must be an array of tables, one per slot");
-        return;
-    }
-    if (array->size() > pool.values.slots) {
-        mistakes.add(*node,
-                     "attributes: for " + counted(array->size(), "slot") + ", but the pool " +
-                         "has " + std::to_string(pool.values.slots));
-    }
-    if (array->size() > kAttributesMax) {
-        mistakes.add(*node,
-                     "attributes: for " + counted(array->size(), "slot") + "; at most the first " +
-                         std::to_string(kAttributesMax) + " can have any");
-    }
-    uint32_t longest = 0;
-    for (const toml::node& element : *array) {
-        const toml::table* table = element.as_table();
-        if (table == nullptr) {
-            mistakes.add(element, "attributes: must be tables, one per slot");
-            continue;
-        }
-        pool.slot_attributes.push_back(read_attributes(*table, mistakes));
-        if (environment != nullptr) {
-            pool.slot_attributes.back() +=
-                read_environment(*environment->as_table(), *table, mistakes);
-        }
-        longest = std::max(longest, static_cast<uint32_t>(pool.slot_attributes.back().size()));
-    }
-    if (longest > shm::kPayloadMax) {
-        mistakes.add(*node,
-                     "attributes: one slot's take " + std::to_string(longest) +
-                         " bytes, more than " + std::to_string(shm::kPayloadMax));
-    } else if (!section.has("attributes_max")) {
-        pool.values.attributes_max = longest;
-    } else if (pool.values.attributes_max < longest) {
-        section.mistake(
-            "attributes_max",
-            "the longest attributes of a slot take " + std::to_string(longest) + " bytes");
+// How long a lease is parked and taken again although others wait.
+void read_quantum(Section& section, core::PoolConfig& values) {
+    constexpr core::TimeNs kHour = 3'600'000'000'000;
+    section.duration("quantum", values.quantum_ns, 0, kHour);
+    if (values.quantum_ns % 1'000 != 0) section.mistake("quantum", "whole microseconds count");
+    const bool strict = values.expiry == shm::ExpiryMode::kStrict;
+    if (values.quantum_ns != 0 && (strict || values.order == shm::PoolOrder::kAccount)) {
+        section.forbid("quantum",
+                       strict ? "in a pool with strict expiry no lease is parked"
+                              : "in a pool ordered by account no lease is parked");
     }
 }
 
@@ -143,6 +46,8 @@ void read_counted(Section& section, PoolSettings& pool, Mistakes& mistakes) {
         section.forbid(key, "only a worker pool has it; this one is counted");
     }
     section.forbid("answer_max", "nobody answers behind a counted pool");
+    section.forbid("park",
+                   "a counted pool needs it not: its quantum says whether leases are parked");
 }
 
 void read_worker_keys(Section& section, PoolSettings& pool) {
@@ -150,6 +55,11 @@ void read_worker_keys(Section& section, PoolSettings& pool) {
     section.duration("reservation_ttl", values.reservation_ttl_ns, 1, kYear);
     section.count("unconfirmed_max", values.unconfirmed_max, 1, kManyRows);
     section.flag("release_is_ready", values.release_is_ready);
+    section.flag("park", values.park);
+    if (values.park && values.quantum_ns == 0) {
+        section.mistake("park",
+                        "needs a quantum above 0: how long a lease is kept while others wait");
+    }
     section.size("answer_max", values.answer_max, 0, shm::kPayloadMax);
     section.text("required_label", pool.required_label);
     if (pool.required_label.size() > shm::kNameMax) {
@@ -211,6 +121,7 @@ PoolSettings read_pool(const toml::table& table, Mistakes& mistakes) {
         section.forbid("grace", "only cooperative expiry has one");
     }
     read_order(section, pool, mistakes);
+    read_quantum(section, values);
     if (!section.has("kind")) section.missing("kind");
     if (!known_kind) {
         check_either(section, pool, mistakes);

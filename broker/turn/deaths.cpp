@@ -144,8 +144,9 @@ constexpr size_t kReapedAtOnce = 16;
 
 }  // namespace
 
-Deaths::Deaths(core::Core& core, Sessions& sessions, Ingest& ingest, Kills& kills)
-    : core_(core), sessions_(sessions), ingest_(ingest), kills_(kills) {
+Deaths::Deaths(
+    core::Core& core, Sessions& sessions, Ingest& ingest, Kills& kills, LeaseWords& words)
+    : core_(core), sessions_(sessions), ingest_(ingest), kills_(kills), words_(words) {
     gone_.reserve(core.sessions_max());
 }
 
@@ -174,6 +175,10 @@ void Deaths::reap() {
         }
         session->ending = true;
         if (kills_.condemn(*session)) continue;  // back when it is dead
+        if (!words_.session_ends(session->row)) {
+            ending[kept++] = session;
+            continue;
+        }
         core_.session_died(session->row);
         gone_.push_back(session);
     }

@@ -22,6 +22,7 @@
 #include "broker/core/core.hpp"
 #include "broker/session/sessions.hpp"
 #include "broker/turn/ingest.hpp"
+#include "broker/turn/lease_words.hpp"
 
 namespace dibs {
 
@@ -55,7 +56,7 @@ class Kills {
 
 class Deaths {
   public:
-    Deaths(core::Core& core, Sessions& sessions, Ingest& ingest, Kills& kills);
+    Deaths(core::Core& core, Sessions& sessions, Ingest& ingest, Kills& kills, LeaseWords& words);
 
     [[nodiscard]] bool any() const { return !sessions_.ending().empty(); }
     // Within a turn: reports the first sessions whose rings are read to their ends to the core;
@@ -71,6 +72,7 @@ class Deaths {
     Sessions& sessions_;
     Ingest& ingest_;
     Kills& kills_;
+    LeaseWords& words_;
     std::vector<Session*> gone_;
 };
 

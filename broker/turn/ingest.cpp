@@ -17,11 +17,12 @@ static_assert(__STDCPP_DEFAULT_NEW_ALIGNMENT__ >= kScratchAlign);
 
 }  // namespace
 
-Upstream::Upstream(const std::byte* up, const shm::SessionSizes& sizes, uint64_t head)
+Upstream::Upstream(std::byte* up, const shm::SessionSizes& sizes, uint64_t head)
     : payload_size_(sizes.up_payload) {
     const shm::UpPlan plan = shm::plan_up(sizes);
     head_ = reinterpret_cast<const shm::UpHead*>(up);
     histogram_ = reinterpret_cast<const shm::UpHistogram*>(up + plan.histogram);
+    lease_words_ = reinterpret_cast<shm::LeaseWord*>(up + plan.lease_word);
     payload_ = up + plan.payload;
     ring_ =
         shm::SubmissionConsumer(reinterpret_cast<const shm::SubmissionEntry*>(up + plan.submission),
@@ -40,6 +41,28 @@ bool Upstream::copy_payload(uint32_t offset, uint32_t size, std::byte* out) cons
     if (size > payload_size_ || offset > payload_size_ - size) return false;
     std::memcpy(out, payload_ + offset, size);
     return true;
+}
+
+// The fence behind the word: its client stores it before it takes the word.
+LeaseWordSeen Upstream::seen(const shm::LeaseWord& at, uint64_t word, uint64_t number) {
+    LeaseWordSeen seen;
+    seen.wanted = (word & shm::LeaseWordBit::kWanted) != 0;
+    if (word >> 2U != number) return seen;
+    seen.fence = at.fence.load(std::memory_order_relaxed);
+    seen.parked = (word & shm::LeaseWordBit::kFree) != 0;
+    return seen;
+}
+
+LeaseWordSeen Upstream::lease_word(uint16_t tag, uint64_t number) const {
+    const shm::LeaseWord& at = lease_words_[tag];
+    return seen(at, at.word.load(std::memory_order_acquire), number);
+}
+
+LeaseWordSeen Upstream::want_lease(uint16_t tag, uint64_t number) const {
+    const shm::LeaseWord& at = lease_words_[tag];
+    const uint64_t before =
+        lease_words_[tag].word.fetch_or(shm::LeaseWordBit::kWanted, std::memory_order_acq_rel);
+    return seen(at, before, number);
 }
 
 Ingest::Ingest(core::Core& core, Operations& operations, Pledges& pledges)

@@ -27,11 +27,18 @@ struct Session;
 // What the client has published, seen when its wake-up word is armed.
 enum class Armed { kQuiet, kEntry, kViolation };
 
+// What a lease's word says (shm::LeaseWord).
+struct LeaseWordSeen {
+    uint64_t fence = 0;  // of its holder's last take; 0: none is known
+    bool parked = false;
+    bool wanted = false;
+};
+
 class Upstream {
   public:
     Upstream() = default;
     // `head`: submissions that have been taken.
-    Upstream(const std::byte* up, const shm::SessionSizes& sizes, uint64_t head = 0);
+    Upstream(std::byte* up, const shm::SessionSizes& sizes, uint64_t head = 0);
 
     // The submission ring: one load, is there anything to look at; and the next entry, copied.
     [[nodiscard]] bool maybe() const { return ring_.maybe(); }
@@ -64,7 +71,17 @@ class Upstream {
         return histogram_->bucket[index].load(std::memory_order_relaxed);
     }
 
+    // The tag's word about the lease of the claim with this number; the same once it has been made
+    // wanted: if it was free until then, its client does not take it any more.
+    [[nodiscard]] LeaseWordSeen lease_word(uint16_t tag, uint64_t number) const;
+    [[nodiscard]] LeaseWordSeen want_lease(uint16_t tag, uint64_t number) const;
+
   private:
+    [[nodiscard]] static LeaseWordSeen seen(const shm::LeaseWord& at,
+                                            uint64_t word,
+                                            uint64_t number);
+
+    shm::LeaseWord* lease_words_ = nullptr;
     const shm::UpHead* head_ = nullptr;
     const shm::UpHistogram* histogram_ = nullptr;
     const std::byte* payload_ = nullptr;

@@ -62,10 +62,17 @@ GrantLines grant_lines(const shm::PoolRow& pool, uint32_t units) {
     return {stride, room_lines(sizeof(shm::GrantHead) + uint64_t{units} * stride)};
 }
 
+bool is_lease(const core::Core& core, uint64_t id) {
+    const auto row = static_cast<uint32_t>(id);
+    return row < core.leases_max() && core.lease(row).state != shm::LeaseState::kFree &&
+           core::row_id(core.lease(row).head.generation, row) == id;
+}
+
 }  // namespace
 
-Operations::Operations(core::Core& core, Quotas& quotas, Pledges& pledges, UidAccounts& accounts)
-    : core_(core), quotas_(quotas), pledges_(pledges), accounts_(accounts) {
+Operations::Operations(
+    core::Core& core, Quotas& quotas, Pledges& pledges, UidAccounts& accounts, LeaseWords& words)
+    : core_(core), quotas_(quotas), pledges_(pledges), accounts_(accounts), words_(words) {
     slot_rooms_.reserve(core.slots_max());
     own_results_.reserve(kOwnResultsMax + 1);
     silenced_.reserve(1024);
@@ -146,7 +153,11 @@ Reason Operations::claim_refusal(const Session& session,
             }
         }
     }
-    const Reason refusal = pool_refusal(session, entry.pool);
+    Reason refusal = pool_refusal(session, entry.pool);
+    // What its user has put aside counts against its limits: it goes back first.
+    if (refusal == Reason::kLimit && words_.recall_of(session.peer.uid)) {
+        refusal = pool_refusal(session, entry.pool);
+    }
     if (refusal == Reason::kNotAllowed) return ruled(refusal, {shm::RuleKey::kPools, 0});
     return refusal == Reason::kLimit ? ruled(refusal, quotas_.limit(session, 0)) : refusal;
 }
@@ -245,6 +256,7 @@ void Operations::claim(Session& session,
         session.claimed_pool = entry.pool;
         session.claimed_tag = entry.tag;
     }
+    if (command.refusal == Reason::kOk) words_.make_room(entry.pool, entry.units);
     pledges_.claim(session, command);
     const bool brought = !payload.empty() && command.refusal == Reason::kOk;
     if (brought) command.priority = claims_.priority();
@@ -276,9 +288,18 @@ void Operations::cancel(Session& session, const shm::Submission& entry) {
     if (after(entry, first) == Reason::kOk) session.free_tag(entry.tag, session.completion_tail);
 }
 
+// An operation shows the fence of the take that it is about.
+// False: its holder has put the lease aside, and with it this take.
+bool Operations::hear_of_takes(const Session& session, const shm::Submission& entry) {
+    if (!is_lease(core_, entry.id)) return true;
+    const uint32_t row = row_of(entry.id);
+    return core_.lease(row).session != session.row || words_.hear(row, entry.fence);
+}
+
 void Operations::release(Session& session, const shm::Submission& entry) {
     const uint32_t row = row_of(entry.id);
     const uint16_t tag = row < core_.leases_max() ? core_.lease(row).tag : uint16_t{0};
+    if (!hear_of_takes(session, entry)) return own_result(session, entry, Reason::kAlreadyEnded);
     const size_t first = core_.decisions().size();
     core_.apply(
         core::Release{session.row, entry.op == Op::kFail, entry.id, entry.fence, entry.user_data});
@@ -326,6 +347,7 @@ void Operations::give_up(Session& session, uint64_t id) {
 void Operations::keepalive(Session& session, const shm::Submission& entry) {
     const auto interval = shm::key_word(entry);
     if (interval > kLongest) return own_result(session, entry, Reason::kMalformed);
+    if (!hear_of_takes(session, entry)) return own_result(session, entry, Reason::kAlreadyEnded);
     const size_t first = core_.decisions().size();
     core_.apply(core::Keepalive{session.row, entry.id, entry.fence, interval, entry.user_data});
     after(entry, first);
@@ -334,9 +356,12 @@ void Operations::keepalive(Session& session, const shm::Submission& entry) {
 // The room is as large as the grant's was; for a missing lease the core returns the error.
 void Operations::adopt(Session& session, const shm::Submission& entry) {
     const uint32_t row = row_of(entry.id);
-    const bool there = row < core_.leases_max() &&
-                       core_.lease(row).state != shm::LeaseState::kFree &&
-                       core::row_id(core_.lease(row).head.generation, row) == entry.id;
+    const bool there = is_lease(core_, entry.id);
+    // From here on its holder, which may be another process of the user, does not take it again.
+    if (there && core_.lease(row).session != session.row &&
+        core_.session(core_.lease(row).session).uid == session.peer.uid) {
+        words_.want(row);
+    }
     core::Adopt command;
     command.session = session.row;
     command.tag = entry.tag;
@@ -362,96 +387,6 @@ void Operations::adopt(Session& session, const shm::Submission& entry) {
     if (!adopted && command.room != shm::kNoRow) session.free_tag(entry.tag, 0);
 }
 
-void Operations::announce(Session& session,
-                          const shm::Submission& entry,
-                          std::span<const uint8_t> payload) {
-    collect_gone();
-    Announcement announcement;
-    core::Announce command;
-    command.session = session.row;
-    command.pool = entry.pool;
-    command.worker_tag = entry.id;
-    command.user_data = entry.user_data;
-    command.is_protected = (entry.flags & OpFlag::kOn) != 0;
-    command.ready = (entry.flags & OpFlag::kThenReady) != 0;
-    uint32_t lines = 0;
-    command.refusal = quotas_.announce(session, entry.pool);
-    if (command.refusal == Reason::kOk && !announcements_.read(payload, announcement)) {
-        command.refusal = Reason::kPayload;
-    }
-    if (command.refusal == Reason::kOk) {
-        command.refusal = quotas_.bring(
-            session, entry.pool, announcement.attributes.size(), announcement.labels());
-    }
-    if (command.refusal == Reason::kOk && entry.pool < core_.pools()) {
-        command.name = announcement.name;
-        command.labels = announcement.labels();
-        command.attributes = announcement.attributes;
-        lines = slot_room_lines(core_.pool(entry.pool));
-        const uint32_t credit = session.sizes.completion_entries - session.sizes.submission_entries;
-        if (shm::kCompletionsPerSlot * (session.slots + 1) <= credit)
-            command.room = session.take_room(lines);
-        if (command.room == shm::kNoRow) command.refusal = Reason::kNoRoom;
-    }
-    const size_t first = core_.decisions().size();
-    core_.apply(command);
-    const auto decisions = core_.decisions();
-    const bool announced =
-        decisions.size() > first && decisions[first].kind == core::DecisionKind::kAnnounced;
-    if (!announced) {
-        if (command.room != shm::kNoRow) session.free_room(command.room, lines, 0);
-        return;
-    }
-    SlotRoom& room = room_of_slot(row_of(decisions[first].id));
-    if (room.session == nullptr) {
-        room = {&session, command.room, lines};
-        ++session.slots;
-    } else {  // announced again: the slot keeps the room that it has
-        session.free_room(command.room, lines, 0);
-    }
-    if ((entry.flags & OpFlag::kQuiet) != 0) silenced_.push_back(static_cast<uint32_t>(first));
-}
-
-void Operations::worker_word(Session& session,
-                             const shm::Submission& entry,
-                             std::span<const uint8_t> payload) {
-    using Kind = core::WorkerWord::Kind;
-    if (entry.fence > std::numeric_limits<uint32_t>::max()) {
-        return own_result(session, entry, Reason::kMalformed);
-    }
-    core::WorkerWord word;
-    word.session = session.row;
-    word.slot = entry.id;
-    word.round = static_cast<uint32_t>(entry.fence);
-    word.user_data = entry.user_data;
-    word.answer = payload;
-    word.then_ready = (entry.flags & OpFlag::kThenReady) != 0;
-    word.try_again = (entry.flags & OpFlag::kTryAgain) != 0;
-    switch (entry.op) {
-        case Op::kReady:
-            word.kind = Kind::kReady;
-            break;
-        case Op::kConfirm:
-            word.kind = Kind::kConfirm;
-            break;
-        case Op::kRefuse:
-            word.kind = Kind::kRefuse;
-            word.code = static_cast<int64_t>(shm::key_word(entry));
-            break;
-        case Op::kDone:
-            word.kind = Kind::kDone;
-            break;
-        case Op::kWithdraw:
-            word.kind = Kind::kWithdraw;
-            break;
-        default:
-            word.kind = (entry.flags & OpFlag::kOn) != 0 ? Kind::kProtect : Kind::kUnprotect;
-    }
-    const size_t first = core_.decisions().size();
-    core_.apply(word);
-    after(entry, first);
-}
-
 void Operations::own_result(Session& session, const shm::Submission& entry, Reason reason) {
     if (reason == Reason::kOk && (entry.flags & OpFlag::kQuiet) != 0) return;
     own_results_.push_back({&session, entry.user_data, reason});
@@ -465,33 +400,6 @@ Reason Operations::after(const shm::Submission& entry, size_t first) {
         silenced_.push_back(static_cast<uint32_t>(first));
     }
     return reason;
-}
-
-void Operations::collect_gone() {
-    const auto decisions = core_.decisions();
-    for (; gone_cursor_ < decisions.size(); ++gone_cursor_) {
-        const core::Decision& decision = decisions[gone_cursor_];
-        if (decision.kind != core::DecisionKind::kSlotGone) continue;
-        if (slot_room(row_of(decision.id)).session == nullptr) continue;
-        SlotRoom& room = room_of_slot(row_of(decision.id));
-        // An assignment that has not been read yet may still be looked at.
-        room.session->free_room(room.first, room.lines, room.session->completion_tail);
-        --room.session->slots;
-        room = SlotRoom{};
-    }
-}
-
-// Never more than are reserved.
-SlotRoom& Operations::room_of_slot(uint32_t slot) {
-    if (slot >= slot_rooms_.size()) slot_rooms_.resize(size_t{slot} + 1);
-    return slot_rooms_[slot];
-}
-
-void Operations::forget(const Session& session) {
-    for (uint32_t slot = core_.first_slot_of(session.row); slot != shm::kNoRow;
-         slot = core_.next_slot_of(slot)) {
-        if (slot_room(slot).session == &session) room_of_slot(slot) = SlotRoom{};
-    }
 }
 
 }  // namespace dibs

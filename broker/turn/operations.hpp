@@ -16,6 +16,7 @@
 #include "broker/config/uid_accounts.hpp"
 #include "broker/core/core.hpp"
 #include "broker/session/session.hpp"
+#include "broker/turn/lease_words.hpp"
 #include "broker/turn/payload.hpp"
 #include "broker/turn/pledges.hpp"
 #include "shm/ring.hpp"
@@ -54,7 +55,11 @@ struct SlotRoom {
 
 class Operations {
   public:
-    Operations(core::Core& core, Quotas& quotas, Pledges& pledges, UidAccounts& accounts);
+    Operations(core::Core& core,
+               Quotas& quotas,
+               Pledges& pledges,
+               UidAccounts& accounts,
+               LeaseWords& words);
 
     void apply(Session& session, const shm::Submission& entry, std::span<const uint8_t> payload);
     void begin_turn();
@@ -101,6 +106,7 @@ class Operations {
     [[nodiscard]] TagRoom room_to_come(const Session& session, const GrantSize& size) const;
 
   private:
+    [[nodiscard]] static uint32_t row_of(uint64_t id) { return static_cast<uint32_t>(id); }
     [[nodiscard]] SlotRoom& room_of_slot(uint32_t slot);
     static constexpr size_t kOwnResultsMax = 64;
 
@@ -132,6 +138,8 @@ class Operations {
     void worker_word(Session& session,
                      const shm::Submission& entry,
                      std::span<const uint8_t> payload);
+    [[nodiscard]] bool hear_of_takes(const Session& session, const shm::Submission& entry);
+    void want_lease_of(const Session& session, uint64_t slot);
     void own_result(Session& session, const shm::Submission& entry, shm::Reason reason);
     // For the command whose decisions begin at `first`: silences its result if it succeeded and the
     // client asked for quiet. Returns the result's reason.
@@ -141,6 +149,7 @@ class Operations {
     Quotas& quotas_;
     Pledges& pledges_;
     UidAccounts& accounts_;
+    LeaseWords& words_;
     AnnouncementReader announcements_;
     ClaimReader claims_;
     std::vector<PoolPreempt> preempts_;  // by pool row, as far as they are configured

@@ -80,6 +80,7 @@ void Publisher::write_pool(uint32_t pool) {
     picture.confirming = row.confirming;
     picture.last_dispatch_ns = row.last_dispatch_ns;
     picture.leased = row.leased;
+    picture.parked = row.parked;
     picture.recovering = row.recovering;
     picture.unknown = row.unknown;
     picture.slots = row.slots;

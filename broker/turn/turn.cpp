@@ -31,7 +31,8 @@ Turn::Turn(core::Core& core, BoardSegment& board, Exchange& exchange, HangWatch 
       file_accounts_(core),
       uid_accounts_(core),
       pledges_(core),
-      operations_(core, quotas_, pledges_, uid_accounts_),
+      words_(core, sessions_),
+      operations_(core, quotas_, pledges_, uid_accounts_, words_),
       prepared_(core, operations_, pledges_),
       publisher_(core, board),
       ingest_(core, operations_, pledges_),
@@ -39,8 +40,8 @@ Turn::Turn(core::Core& core, BoardSegment& board, Exchange& exchange, HangWatch 
       throttle_pause_(sessions_, core.sessions_max()),
       answers_(core, sessions_, operations_, publisher_, quotas_, read_budget_),
       kills_(core, sessions_),
-      deaths_(core, sessions_, ingest_, kills_),
-      desk_(core, quotas_),
+      deaths_(core, sessions_, ingest_, kills_, words_),
+      desk_(core, quotas_, words_),
       transient_(core),
       sleep_(sessions_, exchange, publisher_, clock_, std::move(watch)) {}
 
@@ -90,6 +91,7 @@ void Turn::take(bool spun) {
     } else if (!core_.cut()) {  // else the rest of the last turn is decided before anything new
         if (transient_.end_unused()) publish_all_ = true;
         uid_accounts_.step(now_);
+        words_.step(now_);
         if (!serve_others()) {
             if (careful_.empty()) {
                 read_submissions();  // commands change rows, nothing is granted yet
@@ -154,7 +156,8 @@ bool Turn::anything_to_do() {
         sessions_.anything_new() || exchange_.asked() || deaths_.any() || kills_.any();
     due_ns_ = next_due();
     now_ = clock_stop_.at(clock_.now(), due_ns_);
-    due_ns_ = std::min(due_ns_, uid_accounts_.next_due());  // no client's deadline: it may be late
+    // No client's deadline: they may be late.
+    due_ns_ = std::min({due_ns_, uid_accounts_.next_due(), words_.next_due(now_)});
     // A holder that sent a keepalive may have rung since the last look.
     if (now_ >= due_ns_) sleep_.look(now_);
     return work || copying_ != nullptr || taken_ != nullptr || !careful_.empty() ||
@@ -290,6 +293,7 @@ void Turn::hear() {
 // The end that comes first counts.
 void Turn::drain(uint64_t within_ns) {
     if (!draining_) core_.apply(core::Drain{});
+    words_.pools_change();
     draining_ = true;
     if (within_ns < shm::kNever - now_)
         drain_until_ns_ = std::min(drain_until_ns_, now_ + within_ns);
@@ -347,7 +351,9 @@ void Turn::administer(AdminJob* job) {
         job->answer.names.insert(job->answer.names.end(), refused_.begin(), refused_.end());
         return administered_.push_back(job);
     }
+    words_.read_all();
     desk_.serve(*job);
+    words_.pools_change();
     tell_measured(core_, publisher_, job);
     publish_all_ = publish_all_ || job->made_pool;
     if (job->request.ask == admin::Ask::create) {

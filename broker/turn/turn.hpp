@@ -23,6 +23,7 @@
 #include "broker/turn/clock_stop.hpp"
 #include "broker/turn/deaths.hpp"
 #include "broker/turn/ingest.hpp"
+#include "broker/turn/lease_words.hpp"
 #include "broker/turn/operations.hpp"
 #include "broker/turn/pledges.hpp"
 #include "broker/turn/prepared_grant.hpp"
@@ -97,6 +98,7 @@ class Turn {
     FileAccounts file_accounts_;
     UidAccounts uid_accounts_;
     Pledges pledges_;
+    LeaseWords words_;
     Operations operations_;
     PreparedGrant prepared_;
     Publisher publisher_;

@@ -77,6 +77,7 @@ bool Turn::take_configuration() {
     }
     if (!file_accounts_.step()) return false;
     taken_.reset();
+    words_.pools_change();
     publish_all_ = true;
     return true;
 }

@@ -23,6 +23,12 @@ void Turn::prepare(Config& config, Inheritance& inheritance) {
                                   : clock_.now();
     adopt(inheritance);
     end_the_lost();
+    bool resumed = false;
+    while (!resumed) {
+        begin_unheard();
+        resumed = words_.resume();
+        finish_unheard();
+    }
     const bool anew = !inheritance.takeover() || inheritance.restarted;
     if (inheritance.asked_ns != 0) {
         // Continues or begins the drain: the order may have come when no broker could follow it any
@@ -101,9 +107,12 @@ void Turn::end_the_lost() {
     do {
         begin_unheard();
         for (; row < core_.sessions_max() && !core_.turn_full(); ++row) {
-            if (core_.session(row).state == shm::SessionState::kOpen &&
-                sessions_.at(row) == nullptr)
-                core_.session_died(row);
+            if (core_.session(row).state != shm::SessionState::kOpen ||
+                sessions_.at(row) != nullptr) {
+                continue;
+            }
+            if (!words_.session_ends(row)) break;
+            core_.session_died(row);
         }
         finish_unheard();
     } while (row < core_.sessions_max() || core_.work_left());

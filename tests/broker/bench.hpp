@@ -43,14 +43,15 @@ class Bench {
           sessions(limits.sessions),
           quotas(core),
           pledges(core),
-          operations(core, quotas, pledges, accounts),
+          words(core, sessions),
+          operations(core, quotas, pledges, accounts, words),
           prepared(core, operations, pledges),
           publisher(core, board),
           ingest(core, operations, pledges),
           read_budget(limits.sessions),
           answers(core, sessions, operations, publisher, quotas, read_budget),
           kills(core, sessions),
-          deaths(core, sessions, ingest, kills) {}
+          deaths(core, sessions, ingest, kills, words) {}
 
     std::span<std::byte> state() const { return mapping_.bytes(); }
 
@@ -199,6 +200,7 @@ class Bench {
     Quotas quotas;
     Pledges pledges;
     UidAccounts accounts{core};
+    LeaseWords words;
     Operations operations;
     PreparedGrant prepared;
     Publisher publisher;

@@ -133,6 +133,7 @@ Sheet pool_sheet(const std::vector<std::unique_ptr<admin::PoolT>>& pools) {
                  {"slots", "SLOTS", 2},
                  {"idle", "IDLE"},
                  {"leased", "LEASED", 1},
+                 {"parked", "PARKED", 4},
                  {"reserved", "RESERVED", 7},
                  {"recovering", "RECOVERING", 6},
                  {"unknown", ""},
@@ -154,7 +155,8 @@ Sheet pool_sheet(const std::vector<std::unique_ptr<admin::PoolT>>& pools) {
                  {"backlog_max", ""},
                  {"interval_max_ns", ""},
                  {"grace_ns", ""},
-                 {"reservation_ttl_ns", ""}}};
+                 {"reservation_ttl_ns", ""},
+                 {"quantum_ns", ""}}};
     for (const auto& row : pools) {
         const bool waits = row->waiting != 0;
         const bool held = row->leased != 0;
@@ -164,6 +166,7 @@ Sheet pool_sheet(const std::vector<std::unique_ptr<admin::PoolT>>& pools) {
                               Cell::of(row->slots),
                               Cell::of(row->idle),
                               Cell::of(row->leased),
+                              Cell::of(row->parked),
                               Cell::of(row->reserved),
                               Cell::of(row->recovering),
                               Cell::of(row->unknown),
@@ -185,7 +188,8 @@ Sheet pool_sheet(const std::vector<std::unique_ptr<admin::PoolT>>& pools) {
                               Cell::of(row->backlog_max),
                               Cell::duration(row->interval_max_ns),
                               Cell::duration(row->grace_ns),
-                              Cell::duration(row->reservation_ttl_ns)});
+                              Cell::duration(row->reservation_ttl_ns),
+                              Cell::duration(row->quantum_ns)});
     }
     return sheet;
 }

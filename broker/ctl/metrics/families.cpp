@@ -135,6 +135,9 @@ void add_pool_states(Families* to, const Pools& pools) {
                 slots.add(uint64_t{count}, {{"pool", harmless(pool->name)}, {"state", state}});
         }
     }
+    add_each(gauge(to, "dibs_pool_parked", "Leased slots that their holders have put aside."),
+             pools,
+             [](const admin::PoolT& pool) { return uint64_t{pool.parked}; });
     Family claims = gauge(to, "dibs_pool_claims", "Claims of a pool that have no lease, by state.");
     for (const auto& pool : pools) {
         claims.add(uint64_t{pool->waiting}, {{"pool", harmless(pool->name)}, {"state", "waiting"}});

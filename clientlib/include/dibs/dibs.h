@@ -273,6 +273,7 @@ typedef struct dibs_counters {
     uint32_t idle;      // in the ready queue
     uint32_t reserved;  // chosen, their workers asked
     uint32_t leased;
+    uint32_t parked;        // of them: put aside by their holders when the broker last looked
     uint32_t recovering;    // given back and not yet ready again
     uint32_t unknown;       // their worker must say
     uint32_t queued;        // claims: waiting and confirming
@@ -490,6 +491,10 @@ typedef struct dibs_completion {
     uint32_t refused_at;     // that key's number, where it has one
 } dibs_completion;
 
+// In a pool with a quantum a claim that asks for one slot and nothing else (a timeout and when_busy
+// apart) takes a lease again that this session has released and the broker has not asked back: in
+// some ten nanoseconds, without the broker.
+//
 // Claims and waits for the outcome: 0, and `end` says which. At the timeout, should the broker not
 // say so itself within another 20 ms, the library ends the claim as expired; should it be granted
 // later, it is released. Completions of other operations that arrive meanwhile are kept for
@@ -680,7 +685,11 @@ DIBS_API int dibs_dispatch(dibs_session* session);
 //      return DIBS_EARGUMENT, DIBS_EFORK, DIBS_ESESSION, DIBS_EBROKERLOST, DIBS_ENEGATIVE,
 //      DIBS_EFULL, DIBS_EUNREAD. Threads: one at a time per session.
 
-// Gives back what is held. DIBS_ALREADY_ENDED, DIBS_ESTALE, DIBS_ENOTFOUND, DIBS_ENOTHOLDER. A
+// Gives back what is held. In a pool with a quantum the lease of such a claim is parked: put aside
+// for this session's next one, and free for everybody, because the broker takes it back when
+// another claim needs it, or two seconds after its last use. Its fence grows with each use: a
+// resource that compares fences compares those of one slot; two slots may show the same.
+// DIBS_ALREADY_ENDED, DIBS_ESTALE, DIBS_ENOTFOUND, DIBS_ENOTHOLDER. A
 // lease of another session is always asked for at the broker, for at most 5 s if not waited for.
 DIBS_API int dibs_release(dibs_session* session, const dibs_lease* lease, int64_t wait_ns);
 // The same; what is held is broken, and its worker must say ready before it is granted again.

@@ -26,7 +26,11 @@ class DeskTest : public tests::CoreFixture {
     static constexpr uint32_t kWorkers = 600;
     static constexpr core::TimeNs kAsked = 5000;
 
-    DeskTest() : CoreFixture(with_a_short_log()), quotas_(core()), desk_(core(), quotas_) {
+    DeskTest()
+        : CoreFixture(with_a_short_log()),
+          quotas_(core()),
+          words_(core(), sessions_),
+          desk_(core(), quotas_, words_) {
         turn(1, [&] {
             core().set_pool({.name = "w",
                              .kind = shm::PoolKind::kWorker,
@@ -73,6 +77,8 @@ class DeskTest : public tests::CoreFixture {
     }
 
     Quotas quotas_;
+    Sessions sessions_{core().sessions_max()};
+    LeaseWords words_;
     Desk desk_;
 };
 

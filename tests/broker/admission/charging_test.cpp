@@ -246,7 +246,8 @@ TEST_F(ChargingTest, GoesOnUnderASuccessor) {
     Quotas quotas(bench_.core);
     Pledges pledges(bench_.core);
     UidAccounts accounts(bench_.core);
-    Operations operations(bench_.core, quotas, pledges, accounts);
+    LeaseWords words(bench_.core, sessions);
+    Operations operations(bench_.core, quotas, pledges, accounts, words);
     Adoption adoption(bench_.core, sessions, operations);
     std::vector<InheritedSession> all(1);
     InheritedSession& inherited = all.front();

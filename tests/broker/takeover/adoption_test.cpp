@@ -35,7 +35,7 @@ class Heirs {
           sessions(core.sessions_max()),
           quotas(core),
           pledges(core),
-          operations(core, quotas, pledges, accounts),
+          operations(core, quotas, pledges, accounts, words),
           read_budget(core.sessions_max()),
           answers(core, sessions, operations, bench.publisher, quotas, read_budget),
           adoption(core, sessions, operations) {
@@ -61,6 +61,7 @@ class Heirs {
     Quotas quotas;
     Pledges pledges;
     UidAccounts accounts{core};
+    LeaseWords words{core, sessions};
     Operations operations;
     ReadBudget read_budget;
     Answers answers;

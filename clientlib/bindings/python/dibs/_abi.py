@@ -98,7 +98,7 @@ class PoolLimits(Struct):
 
 class Counters(Struct):
     _fields_ = [("size", c_size_t), ("slots", c_uint32), ("idle", c_uint32),
-                ("reserved", c_uint32), ("leased", c_uint32), ("recovering", c_uint32),
+                ("reserved", c_uint32), ("leased", c_uint32), ("parked", c_uint32), ("recovering", c_uint32),
                 ("unknown", c_uint32), ("queued", c_uint32), ("confirming", c_uint32),
                 ("hits", c_uint64), ("last_grant_ns", c_int64)]
 

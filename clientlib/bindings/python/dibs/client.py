@@ -55,6 +55,7 @@ class Counters:
     idle: int
     reserved: int
     leased: int
+    parked: int
     recovering: int
     unknown: int
     queued: int

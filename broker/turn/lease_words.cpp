@@ -1,0 +1,311 @@
+// broker/turn/lease_words.cpp -- reads the words of leases that may be parked, and recalls leases.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/turn/lease_words.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "broker/text/log.hpp"
+
+namespace dibs {
+
+namespace LeaseFlag = shm::LeaseFlag;
+namespace PoolFlag = shm::PoolFlag;
+
+namespace {
+
+constexpr core::TimeNs kSecond = 1'000'000'000;
+// While no word changes, harvests become rarer: what holds a lease for hours costs no wake-ups.
+constexpr core::TimeNs kHarvestMost = 64 * kSecond;
+constexpr uint32_t kLookedAtOnce = 256;  // words, for one claim or recall
+constexpr uint32_t kHarvestedAtOnce = 512;
+// No client takes and releases a lease in less: more takes than fit since the grant were not made.
+constexpr core::TimeNs kTakeNs = 4;
+constexpr uint64_t kTakesSpare = 1'000;
+
+bool has_to_come_back(const core::Core& core, uint32_t row) {
+    const shm::PoolRow& pool = core.pool(row);
+    return (pool.flags & PoolFlag::kParks) == 0 || (pool.flags & PoolFlag::kLeaving) != 0 ||
+           pool.state != shm::PoolState::kOpen || pool.drained != 0 ||
+           (pool.kind == shm::PoolKind::kCounted && pool.slots > pool.slots_wanted) ||
+           core.draining();
+}
+
+}  // namespace
+
+LeaseWords::LeaseWords(core::Core& core, Sessions& sessions)
+    : core_(core), sessions_(sessions), harvest_every_ns_(kSecond) {
+    contended_.reserve(shm::kPoolsMax);
+    parking_.reserve(shm::kPoolsMax);
+}
+
+bool LeaseWords::in_use(uint32_t row) const {
+    const shm::LeaseRow& lease = core_.lease(row);
+    return lease.state != shm::LeaseState::kFree && (lease.flags & LeaseFlag::kMayPark) != 0;
+}
+
+uint64_t LeaseWords::takes_at_most(const shm::LeaseRow& lease) const {
+    return (core_.now() - std::min(core_.now(), lease.granted_ns)) / kTakeNs + kTakesSpare;
+}
+
+LeaseWords::Found LeaseWords::take_in(uint32_t row, const LeaseWordSeen& seen, bool recalled) {
+    const shm::LeaseRow lease = core_.lease(row);
+    Session& session = *sessions_.at(lease.session);
+    core::Harvest harvest;
+    harvest.lease = core::row_id(lease.head.generation, row);
+    harvest.takes = seen.fence - std::min(seen.fence, lease.fence);
+    harvest.parked = seen.parked;
+    harvest.recalled = recalled;
+    if (harvest.takes > takes_at_most(lease)) {
+        harvest.takes = 0;
+        sessions_.end(&session, shm::Reason::kMalformed);
+    }
+    const bool was_parked = (lease.flags & LeaseFlag::kParked) != 0;
+    const uint64_t known = (lease.flags & LeaseFlag::kTakesSeen) != 0 ? lease.takes : 0;
+    if (!recalled && harvest.parked == was_parked && harvest.takes <= known) {
+        return {harvest.parked, false};
+    }
+    core_.apply(harvest);
+    const bool ended = recalled && harvest.parked;
+    // A client that has put it aside reads nothing there any more.
+    if (ended) session.free_tag(lease.tag, 0);
+    return {harvest.parked, ended};
+}
+
+LeaseWords::Found LeaseWords::read(uint32_t row) {
+    const shm::LeaseRow& lease = core_.lease(row);
+    const Session* session = sessions_.at(lease.session);
+    if (session == nullptr) return {};
+    return take_in(row, session->up.lease_word(lease.tag, lease.arrival), false);
+}
+
+LeaseWords::Found LeaseWords::recall(uint32_t row) {
+    const shm::LeaseRow& lease = core_.lease(row);
+    const Session* session = sessions_.at(lease.session);
+    if (session == nullptr) return {};
+    return take_in(row, session->up.want_lease(lease.tag, lease.arrival), true);
+}
+
+// Of those that are free: up to so many, oldest grant first. Returns how many are still missing.
+uint32_t LeaseWords::recall_free(uint32_t pool, uint32_t count) {
+    uint32_t lease = core_.next_parkable(pool);
+    for (uint32_t looked = 0; lease != shm::kNoRow && count != 0 && looked < kLookedAtOnce;
+         ++looked) {
+        if (core_.turn_full()) return count;
+        const uint32_t next = core_.next_parkable(pool, lease);
+        const shm::LeaseRow& row = core_.lease(lease);
+        const Session* session = sessions_.at(row.session);
+        const bool parked =
+            session != nullptr && session->up.lease_word(row.tag, row.arrival).parked;
+        if (parked && recall(lease).ended) --count;
+        lease = next;
+    }
+    return count;
+}
+
+void LeaseWords::make_room(uint32_t pool, uint32_t units) {
+    if (pool >= core_.pools() || (core_.pool(pool).flags & PoolFlag::kParks) == 0) return;
+    const uint32_t lacking = core_.lacking(pool, units);
+    if (lacking == 0) return;
+    if (std::find(contended_.begin(), contended_.end(), pool) == contended_.end())
+        contended_.push_back(pool);
+    (void)recall_free(pool, lacking);
+}
+
+void LeaseWords::want(uint32_t lease) {
+    if (in_use(lease)) (void)recall(lease);
+}
+
+bool LeaseWords::hear(uint32_t row, uint64_t fence) {
+    if (!in_use(row)) return true;
+    const shm::LeaseRow& lease = core_.lease(row);
+    const Session* session = sessions_.at(lease.session);
+    if (session == nullptr) return true;
+    // Its word may be another lease's by now: then the fence that it shows is what is known.
+    LeaseWordSeen seen = session->up.lease_word(lease.tag, lease.arrival);
+    if (!seen.parked) seen.fence = std::max(seen.fence, fence);
+    (void)take_in(row, seen, false);
+    return !seen.parked;
+}
+
+bool LeaseWords::session_ends(uint32_t row) {
+    const Session* session = sessions_.at(row);
+    uint32_t left = core_.session(row).leases;
+    for (uint16_t tag = 0; left != 0 && tag < core_.session(row).tags_max; ++tag) {
+        const uint32_t lease = core_.lease_of_tag(row, tag);
+        if (lease == shm::kNoRow) continue;
+        --left;
+        if (!in_use(lease)) continue;
+        if (core_.turn_full()) return false;
+        if (session != nullptr) {
+            (void)read(lease);
+        } else {
+            const shm::LeaseRow& lost = core_.lease(lease);
+            core_.apply(core::Harvest{.lease = core::row_id(lost.head.generation, lease),
+                                      .takes = takes_at_most(lost),
+                                      .parked = false,
+                                      .recalled = false});
+        }
+    }
+    // And the leases of its slots, which end with it.
+    for (uint32_t slot = core_.first_slot_of(row); slot != shm::kNoRow;
+         slot = core_.next_slot_of(slot)) {
+        if (core_.slot(slot).state != shm::SlotState::kLeased) continue;
+        if (core_.turn_full()) return false;
+        want(core_.slot(slot).holder);
+    }
+    return true;
+}
+
+bool LeaseWords::recall_of(uint32_t uid) {
+    bool any = false;
+    for (uint32_t pool = 0; pool < core_.pools(); ++pool) {
+        uint32_t lease = core_.next_parkable(pool);
+        for (uint32_t looked = 0; lease != shm::kNoRow && looked < kLookedAtOnce; ++looked) {
+            const uint32_t next = core_.next_parkable(pool, lease);
+            const shm::LeaseRow& row = core_.lease(lease);
+            const Session* session = sessions_.at(row.session);
+            if (session != nullptr && session->peer.uid == uid &&
+                session->up.lease_word(row.tag, row.arrival).parked) {
+                any = recall(lease).ended || any;
+            }
+            if (core_.turn_full()) return any;
+            lease = next;
+        }
+    }
+    return any;
+}
+
+bool LeaseWords::resume() {
+    for (uint32_t pool = 0; pool < core_.pools(); ++pool) {
+        for (uint32_t lease = core_.next_parkable(pool); lease != shm::kNoRow;) {
+            if (core_.turn_full()) return false;
+            const uint32_t next = core_.next_parkable(pool, lease);
+            const shm::LeaseRow& row = core_.lease(lease);
+            const Session* session = sessions_.at(row.session);
+            if (session != nullptr && session->up.lease_word(row.tag, row.arrival).wanted) {
+                (void)recall(lease);
+            }
+            lease = next;
+        }
+    }
+    return true;
+}
+
+void LeaseWords::read_all() {
+    for (uint32_t pool = 0; pool < core_.pools(); ++pool) {
+        for (uint32_t lease = core_.next_parkable(pool); lease != shm::kNoRow;
+             lease = core_.next_parkable(pool, lease)) {
+            if (core_.turn_full()) return;
+            (void)read(lease);
+        }
+    }
+}
+
+// Each holder has had its quantum; those that wait may be served by any slot. One more than is
+// missing, if those that are wanted have not come back for a quantum.
+void LeaseWords::recall_due(uint32_t pool, core::TimeNs now) {
+    const uint32_t lacking = core_.lacking(pool, 0);
+    uint32_t count = std::max(lacking - std::min(lacking, core_.wanted(pool)), 1U);
+    count = recall_free(pool, count);
+    const core::TimeNs quantum_ns = uint64_t{core_.pool(pool).quantum_us} * 1'000;
+    uint32_t lease = core_.next_parkable(pool);
+    while (lease != shm::kNoRow && count != 0 && !core_.turn_full()) {
+        if (core_.lease(lease).granted_ns + quantum_ns > now) return;
+        const uint32_t next = core_.next_parkable(pool, lease);
+        (void)recall(lease);
+        --count;
+        lease = next;
+    }
+}
+
+void LeaseWords::recall_all(uint32_t pool) {
+    uint32_t lease = core_.next_parkable(pool);
+    while (lease != shm::kNoRow && !core_.turn_full()) {
+        const uint32_t next = core_.next_parkable(pool, lease);
+        (void)recall(lease);
+        lease = next;
+    }
+}
+
+void LeaseWords::step(core::TimeNs now) {
+    if (all_due_) {
+        parking_.clear();
+        for (uint32_t pool = 0; pool < core_.pools(); ++pool) {
+            if ((core_.pool(pool).flags & PoolFlag::kParks) != 0) parking_.push_back(pool);
+            if (has_to_come_back(core_, pool)) recall_all(pool);
+            const bool listed =
+                std::find(contended_.begin(), contended_.end(), pool) != contended_.end();
+            if (!listed && core_.first_waiting(pool) != shm::kNoRow) contended_.push_back(pool);
+        }
+        all_due_ = core_.turn_full();
+    }
+    for (size_t at = contended_.size(); at-- > 0;) {
+        const uint32_t pool = contended_[at];
+        const shm::PoolRow& row = core_.pool(pool);
+        if (row.waiting == 0 && row.confirming == 0) {
+            contended_.erase(contended_.begin() + static_cast<std::ptrdiff_t>(at));
+        } else if (core_.recall_due(pool) <= now) {
+            recall_due(pool, now);
+        }
+    }
+    if (harvest_due_ns_ <= now) harvest(now);
+}
+
+core::TimeNs LeaseWords::next_due(core::TimeNs now) {
+    const bool any = std::any_of(parking_.begin(), parking_.end(), [this](uint32_t pool) {
+        return core_.next_parkable(pool) != shm::kNoRow;
+    });
+    if (!any) {
+        harvest_due_ns_ = shm::kNever;
+        return all_due_ ? now : shm::kNever;
+    }
+    if (all_due_) return now;
+    if (harvest_due_ns_ == shm::kNever) {
+        harvest_every_ns_ = kSecond;
+        harvest_due_ns_ = now + harvest_every_ns_;
+    }
+    core::TimeNs due = harvest_due_ns_;
+    for (const uint32_t pool : contended_)
+        due = std::min(due, core_.recall_due(pool));
+    return due;
+}
+
+// A lease that is free and was so at the harvest before, and has not been taken since, goes back.
+void LeaseWords::harvest(core::TimeNs now) {
+    uint32_t looked = 0;
+    for (; harvest_pool_ < core_.pools(); ++harvest_pool_, harvest_lease_ = shm::kNoRow) {
+        uint32_t lease = core_.next_parkable(harvest_pool_);
+        if (harvest_lease_ != shm::kNoRow) {
+            const shm::LeaseRow& last = core_.lease(harvest_lease_);
+            const bool there = in_use(harvest_lease_) && last.pool == harvest_pool_ &&
+                               last.head.generation == harvest_generation_ &&
+                               (last.flags & LeaseFlag::kWanted) == 0;
+            lease = there ? core_.next_parkable(harvest_pool_, harvest_lease_) : shm::kNoRow;
+        }
+        while (lease != shm::kNoRow) {
+            if (core_.turn_full() || looked == kHarvestedAtOnce) return;
+            ++looked;
+            const uint32_t next = core_.next_parkable(harvest_pool_, lease);
+            const shm::LeaseRow before = core_.lease(lease);
+            const bool parked = read(lease).parked;
+            const shm::LeaseRow& after = core_.lease(lease);
+            const bool unchanged = before.flags == after.flags && before.takes == after.takes;
+            harvest_found_ = harvest_found_ || parked || !unchanged;
+            if (parked && unchanged) {
+                (void)recall(lease);
+            } else {
+                harvest_lease_ = lease;
+                harvest_generation_ = before.head.generation;
+            }
+            lease = next;
+        }
+    }
+    harvest_every_ns_ = harvest_found_ ? kSecond : std::min(2 * harvest_every_ns_, kHarvestMost);
+    harvest_due_ns_ = now + harvest_every_ns_;
+    harvest_pool_ = 0;
+    harvest_lease_ = shm::kNoRow;
+    harvest_found_ = false;
+}
+
+}  // namespace dibs

@@ -1,0 +1,76 @@
+// broker/turn/lease_words.hpp -- reads the words of leases that may be parked, and recalls leases.
+//
+// A word is read, or made wanted, before the command that depends on it, in the same turn: what was
+// found enters the core as a Harvest. Should the broker die in between, the word says that its
+// lease is wanted and the rows do not. The successor looks at all words before it reads a client
+// (resume), and takes the outcome in then.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "broker/core/core.hpp"
+#include "broker/session/sessions.hpp"
+#include "broker/turn/ingest.hpp"
+
+namespace dibs {
+
+class LeaseWords {
+  public:
+    LeaseWords(core::Core& core, Sessions& sessions);
+
+    // --- inside a turn
+    // Before a claim: recalls as many free leases as it takes to serve what waits, and it.
+    void make_room(uint32_t pool, uint32_t units);
+    // Before a lease is ended or moved by another than its holder; after it, nobody takes it.
+    void want(uint32_t lease);
+    // Before an operation of a holder that shows this fence. False: it is parked.
+    [[nodiscard]] bool hear(uint32_t lease, uint64_t fence);
+    // Before the core learns of the session's death. Where its memory is lost, its leases are said
+    // to have been taken as often as can be. False: the turn is full, and it has to be said again.
+    [[nodiscard]] bool session_ends(uint32_t session);
+    // Recalls free leases of the user; false: there were none.
+    bool recall_of(uint32_t uid);
+    // After a takeover, before a client is read: takes in what a recall of the last broker has
+    // found and its rows do not say. False: the turn is full, and it has to be called again.
+    [[nodiscard]] bool resume();
+    // Reads all words: an administrator is about to look, or the state is copied.
+    void read_all();
+    // What is due: recalls, the harvest, what a changed configuration or a drain asks back.
+    void step(core::TimeNs now);
+
+    // --- between turns
+    [[nodiscard]] core::TimeNs next_due(core::TimeNs now);
+    // Pools have changed, or are drained: their parked leases are looked at once.
+    void pools_change() { all_due_ = true; }
+
+  private:
+    struct Found {
+        bool parked = false;
+        bool ended = false;
+    };
+    [[nodiscard]] bool in_use(uint32_t lease) const;
+    [[nodiscard]] uint64_t takes_at_most(const shm::LeaseRow& lease) const;
+    Found take_in(uint32_t lease, const LeaseWordSeen& seen, bool recalled);
+    Found read(uint32_t lease);
+    Found recall(uint32_t lease);
+    uint32_t recall_free(uint32_t pool, uint32_t count);
+    void recall_due(uint32_t pool, core::TimeNs now);
+    void recall_all(uint32_t pool);
+    void harvest(core::TimeNs now);
+
+    core::Core& core_;
+    Sessions& sessions_;
+    std::vector<uint32_t> parking_;    // pools in which leases may be parked
+    std::vector<uint32_t> contended_;  // pools in which something waits, or did
+    bool all_due_ = true;
+    core::TimeNs harvest_due_ns_ = shm::kNever;
+    core::TimeNs harvest_every_ns_;
+    uint32_t harvest_pool_ = 0;             // it goes on here
+    uint32_t harvest_lease_ = shm::kNoRow;  // and behind this one,
+    uint32_t harvest_generation_ = 0;       // if it is still there
+    bool harvest_found_ = false;            // something, since it began
+};
+
+}  // namespace dibs

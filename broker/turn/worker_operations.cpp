@@ -1,0 +1,141 @@
+// broker/turn/worker_operations.cpp -- translates what workers submit into commands of the core.
+// SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
+#include "broker/turn/operations.hpp"
+#include "shm/operation.hpp"
+
+namespace dibs {
+
+using shm::Op;
+using shm::Reason;
+namespace OpFlag = shm::OpFlag;
+
+void Operations::announce(Session& session,
+                          const shm::Submission& entry,
+                          std::span<const uint8_t> payload) {
+    collect_gone();
+    Announcement announcement;
+    core::Announce command;
+    command.session = session.row;
+    command.pool = entry.pool;
+    command.worker_tag = entry.id;
+    command.user_data = entry.user_data;
+    command.is_protected = (entry.flags & OpFlag::kOn) != 0;
+    command.ready = (entry.flags & OpFlag::kThenReady) != 0;
+    uint32_t lines = 0;
+    command.refusal = quotas_.announce(session, entry.pool);
+    if (command.refusal == Reason::kOk && !announcements_.read(payload, announcement)) {
+        command.refusal = Reason::kPayload;
+    }
+    if (command.refusal == Reason::kOk) {
+        command.refusal = quotas_.bring(
+            session, entry.pool, announcement.attributes.size(), announcement.labels());
+    }
+    if (command.refusal == Reason::kOk && entry.pool < core_.pools()) {
+        command.name = announcement.name;
+        command.labels = announcement.labels();
+        command.attributes = announcement.attributes;
+        lines = slot_room_lines(core_.pool(entry.pool));
+        const uint32_t credit = session.sizes.completion_entries - session.sizes.submission_entries;
+        if (shm::kCompletionsPerSlot * (session.slots + 1) <= credit)
+            command.room = session.take_room(lines);
+        if (command.room == shm::kNoRow) command.refusal = Reason::kNoRoom;
+    }
+    const size_t first = core_.decisions().size();
+    core_.apply(command);
+    const auto decisions = core_.decisions();
+    const bool announced =
+        decisions.size() > first && decisions[first].kind == core::DecisionKind::kAnnounced;
+    if (!announced) {
+        if (command.room != shm::kNoRow) session.free_room(command.room, lines, 0);
+        return;
+    }
+    SlotRoom& room = room_of_slot(row_of(decisions[first].id));
+    if (room.session == nullptr) {
+        room = {&session, command.room, lines};
+        ++session.slots;
+    } else {  // announced again: the slot keeps the room that it has
+        session.free_room(command.room, lines, 0);
+    }
+    if ((entry.flags & OpFlag::kQuiet) != 0) silenced_.push_back(static_cast<uint32_t>(first));
+}
+
+// The lease of a slot that its worker is about to end.
+void Operations::want_lease_of(const Session& session, uint64_t slot_id) {
+    const uint32_t row = row_of(slot_id);
+    if (row >= core_.slots_max()) return;
+    const shm::SlotRow& slot = core_.slot(row);
+    if (slot.state != shm::SlotState::kLeased || slot.session != session.row) return;
+    if (core::row_id(slot.head.generation, row) == slot_id) words_.want(slot.holder);
+}
+
+void Operations::worker_word(Session& session,
+                             const shm::Submission& entry,
+                             std::span<const uint8_t> payload) {
+    using Kind = core::WorkerWord::Kind;
+    if (entry.fence > std::numeric_limits<uint32_t>::max()) {
+        return own_result(session, entry, Reason::kMalformed);
+    }
+    core::WorkerWord word;
+    word.session = session.row;
+    word.slot = entry.id;
+    word.round = static_cast<uint32_t>(entry.fence);
+    word.user_data = entry.user_data;
+    word.answer = payload;
+    word.then_ready = (entry.flags & OpFlag::kThenReady) != 0;
+    word.try_again = (entry.flags & OpFlag::kTryAgain) != 0;
+    switch (entry.op) {
+        case Op::kReady:
+            word.kind = Kind::kReady;
+            break;
+        case Op::kConfirm:
+            word.kind = Kind::kConfirm;
+            break;
+        case Op::kRefuse:
+            word.kind = Kind::kRefuse;
+            word.code = static_cast<int64_t>(shm::key_word(entry));
+            break;
+        case Op::kDone:
+            word.kind = Kind::kDone;
+            break;
+        case Op::kWithdraw:
+            word.kind = Kind::kWithdraw;
+            break;
+        default:
+            word.kind = (entry.flags & OpFlag::kOn) != 0 ? Kind::kProtect : Kind::kUnprotect;
+    }
+    if (entry.op == Op::kDone || entry.op == Op::kWithdraw) want_lease_of(session, entry.id);
+    const size_t first = core_.decisions().size();
+    core_.apply(word);
+    after(entry, first);
+}
+
+void Operations::collect_gone() {
+    const auto decisions = core_.decisions();
+    for (; gone_cursor_ < decisions.size(); ++gone_cursor_) {
+        const core::Decision& decision = decisions[gone_cursor_];
+        if (decision.kind != core::DecisionKind::kSlotGone) continue;
+        if (slot_room(row_of(decision.id)).session == nullptr) continue;
+        SlotRoom& room = room_of_slot(row_of(decision.id));
+        // An assignment that has not been read yet may still be looked at.
+        room.session->free_room(room.first, room.lines, room.session->completion_tail);
+        --room.session->slots;
+        room = SlotRoom{};
+    }
+}
+
+// Never more than are reserved.
+SlotRoom& Operations::room_of_slot(uint32_t slot) {
+    if (slot >= slot_rooms_.size()) slot_rooms_.resize(size_t{slot} + 1);
+    return slot_rooms_[slot];
+}
+
+void Operations::forget(const Session& session) {
+    for (uint32_t slot = core_.first_slot_of(session.row); slot != shm::kNoRow;
+         slot = core_.next_slot_of(slot)) {
+        if (slot_room(slot).session == &session) room_of_slot(slot) = SlotRoom{};
+    }
+}
+
+}  // namespace dibs
