@@ -40,6 +40,10 @@ class TickLength {
         return static_cast<uint64_t>((Wide{elapsed_ticks} * scale_) >> 32);
     }
 
+    [[nodiscard]] uint64_t of_ns(uint64_t ns) const {
+        return scale_ == 0 ? ns : static_cast<uint64_t>((Wide{ns} << 32) / scale_);
+    }
+
   private:
     using Wide = unsigned __int128;
 

@@ -36,6 +36,7 @@
 #include "shm/handshake.hpp"
 #include "shm/operation.hpp"
 #include "shm/ring.hpp"
+#include "shm/spin_gauge.hpp"
 
 namespace dibs::client {
 
@@ -45,6 +46,7 @@ inline constexpr uint64_t kItsRoomIsFree = 1;                       // id of a k
 inline constexpr uint64_t kDiscard = 0xffffffffffffffffULL;         // user_data of quiet operations
 inline constexpr int64_t kOutcomeMarginNs = 20 * DIBS_MILLISECOND;  // of dibs_claim, for the word
 inline constexpr int64_t kSpinNs = 25'000;
+inline constexpr uint64_t kSpinWindowNs = 1'000'000;  // of looks at involuntary context switches
 inline constexpr int64_t kAnswerTimeoutNs = 5 * DIBS_SECOND;  // where the caller names no time
 inline constexpr int64_t kNetNs = 100 * DIBS_MILLISECOND;     // the safety net's period
 inline constexpr int kYields = 4;
@@ -195,6 +197,8 @@ struct Session {
     uint32_t cpu_told = shm::kNoCpu;
     uint64_t pumped_ticks = 0;  // when the last pump saw its first grant of a batch; 0 = none yet
     int64_t spin_ns = kSpinNs;  // 0: sleep at once
+    shm::SpinGauge spin_gauge;
+    uint64_t spin_window = 0;  // of its looks, in ticks
     uint64_t net_due_ns = 0;
     uint64_t net_tail = 0;   // the ring's tail when the net last looked
     uint64_t rung_tail = 0;  // entries below it were rung for when they were published
@@ -353,12 +357,16 @@ struct Session {
     int finish(uint32_t index, Told told, int64_t wait_ns);
 };
 
-// Waiting: it spins while the broker runs on another CPU, for at most 25 µs or as long as the
-// session was told to; gives way a few times while it is on this one; then sleeps.
+// Waiting: it spins while the broker runs on another CPU and spinning pays (shm/spin_gauge.hpp),
+// for at most 25 µs or as long as the session was told to; gives way a few times while it is on
+// this one; then sleeps.
 class Wait {
   public:
     Wait(Session& session, int64_t timeout_ns)
-        : session_(session), timeout_ns_(timeout_ns), started_ticks_(ticks()) {}
+        : session_(session), timeout_ns_(timeout_ns), started_ticks_(ticks()) {
+        if (session_.spin_ns == 0) return;
+        session_.spin_gauge.look(started_ticks_, session_.spin_window);
+    }
     // Takes in what comes until what is awaited has come; false once the time is over.
     bool until(Awaited what);
     [[nodiscard]] uint64_t started_ticks() const { return started_ticks_; }
@@ -366,6 +374,8 @@ class Wait {
   private:
     // False once the time is over.
     bool step(Awaited what);
+    bool may_spin();
+    bool has_come();  // always true
 
     Session& session_;
     int64_t timeout_ns_;
@@ -373,7 +383,9 @@ class Wait {
     uint64_t started_ns_ = 0;
     uint32_t looks_ = 0;
     int yields_ = 0;
-    bool spun_ = false;
+    bool asked_ = false;  // whether spinning pays
+    bool spins_ = false;
+    bool spun_ = false;  // long enough
 };
 
 // Memory whose first page begins with kForkMark, and is all zero in a forked child. Null: no

@@ -23,13 +23,13 @@ namespace dibs::client {
 
 bool Wait::until(Awaited what) {
     for (bool last = timeout_ns_ == 0;; last = !step(what)) {
-        if (session_.take_awaited_grant()) return true;
+        if (session_.take_awaited_grant()) return has_come();
         if (what == Awaited::kCompletion) {
             session_.take_in();
         } else {
             session_.pump();
         }
-        if (session_.has_come(what)) return true;
+        if (session_.has_come(what)) return has_come();
         if (!last) continue;
         // A caller that asks without waiting learns only here that no broker answers any more.
         session_.look_whether_ended();
@@ -38,9 +38,21 @@ bool Wait::until(Awaited what) {
     }
 }
 
+bool Wait::has_come() {
+    if (spins_) session_.spin_gauge.spun(true);
+    return true;
+}
+
+bool Wait::may_spin() {
+    if (asked_) return spins_;
+    asked_ = true;
+    spins_ = session_.spin_gauge.pays();
+    return spins_;
+}
+
 bool Wait::step(Awaited what) {
     const bool elsewhere = session_.down->cpu.load(std::memory_order_relaxed) != shm::current_cpu();
-    if (elsewhere && !spun_ && session_.spin_ns != 0) {
+    if (elsewhere && !spun_ && session_.spin_ns != 0 && may_spin()) {
         // What an answer usually takes: nothing else is looked at before.
         for (int i = 0; i < 16; ++i) {
             shm::pause();
@@ -60,6 +72,8 @@ bool Wait::step(Awaited what) {
         sched_yield();
         return true;
     }
+    if (spins_) session_.spin_gauge.spun(false);
+    spins_ = false;
     session_.sleep_once(static_cast<uint64_t>(timeout_ns_) - waited, what);
     return true;
 }

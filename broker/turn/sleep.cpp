@@ -25,7 +25,8 @@ constexpr uint32_t kYields = 3;
 // claim, so seldom that it delays fewer than one in a hundred. It is not made in a pause instead,
 // because a pause ends with the next claim.
 constexpr core::TimeNs kLookEvery = 250'000;
-constexpr core::TimeNs kSilent = 1'000'000;  // then a session is not polled any more
+constexpr core::TimeNs kSpinWindow = 1'000'000;  // of the looks at context switches
+constexpr core::TimeNs kSilent = 1'000'000;      // then a session is not polled any more
 
 }  // namespace
 
@@ -61,6 +62,8 @@ void Sleep::remove(const Session& session) {
 void Sleep::worked(core::TimeNs now) {
     worked_ns_ = now;
     yields_ = 0;
+    if (spins_) spin_gauge_.spun(true);
+    asked_ = spins_ = false;
     publish_cpu();
     if (now - looked_ns_ < kLookEvery) return;
     looked_ns_ = now;
@@ -90,7 +93,7 @@ void Sleep::leave_silent(core::TimeNs now) {
 
 bool Sleep::rest(core::TimeNs& now, core::TimeNs until) {
     hang_watch_.keep(now);
-    if (now - worked_ns_ < spin_ns_ && peer_elsewhere()) return spin(now);
+    if (now - worked_ns_ < spin_ns_ && may_spin(now) && peer_elsewhere()) return spin(now);
     if (spin_ns_ != 0 && yields_ < kYields && !sessions_.polled().empty()) {
         ++yields_;
         sched_yield();
@@ -98,6 +101,14 @@ bool Sleep::rest(core::TimeNs& now, core::TimeNs until) {
     }
     block(now, until);
     return false;
+}
+
+bool Sleep::may_spin(core::TimeNs now) {
+    if (asked_) return spins_;
+    asked_ = true;
+    spin_gauge_.look(now, kSpinWindow);
+    spins_ = spin_gauge_.pays();
+    return spins_;
 }
 
 bool Sleep::peer_elsewhere() const {
@@ -132,6 +143,8 @@ bool Sleep::spin(core::TimeNs& now) const {
 }
 
 void Sleep::block(core::TimeNs now, core::TimeNs until) {
+    if (spins_) spin_gauge_.spun(false);
+    asked_ = spins_ = false;
     publisher_.flush();
     if (arm(now) && !exchange_.asked()) {
         const core::TimeNs current = until == shm::kNever ? 0 : clock_.now();

@@ -21,6 +21,7 @@
 #include "broker/takeover/hang_watch.hpp"
 #include "broker/turn/clock.hpp"
 #include "broker/turn/publish.hpp"
+#include "shm/spin_gauge.hpp"
 
 namespace dibs {
 
@@ -53,6 +54,7 @@ class Sleep {
     enum class Event : uint32_t { kRequest, kBell, kDeath };
 
     [[nodiscard]] bool watch(int fd, uint32_t events, Event what, uint32_t row) const;
+    [[nodiscard]] bool may_spin(core::TimeNs now);
     [[nodiscard]] bool peer_elsewhere() const;
     void publish_cpu();
     [[nodiscard]] bool spin(core::TimeNs& now) const;
@@ -72,6 +74,9 @@ class Sleep {
     HangWatch hang_watch_;
     Epoll epoll_;
     core::TimeNs spin_ns_ = 0;
+    shm::SpinGauge spin_gauge_;
+    bool asked_ = false;  // since the last work: whether spinning pays
+    bool spins_ = false;
     core::TimeNs worked_ns_ = 0;
     core::TimeNs looked_ns_ = 0;  // last look at the events
     const uid_t own_uid_ = geteuid();
