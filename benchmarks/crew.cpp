@@ -23,7 +23,9 @@ constexpr double kWarmUpNs = 5'000'000;
 // process may have to wait for a CPU. What was used is divided by the time between the two
 // readings.
 constexpr double kCpuPart = 0.9;
-constexpr uint32_t kClaimsMax = 65'536;  // per process and round; later claims are not timed
+// Per round; later claims of a process that has had its share are not timed.
+constexpr uint32_t kClaimsMax = 65'536;  // of a process
+constexpr uint32_t kClaimsOfAllMax = 262'144;
 constexpr uint64_t kBarrierLookNs = 1'000'000'000;
 
 void sleep_until(uint64_t when) {
@@ -48,14 +50,15 @@ struct Crew::Board {
 struct Crew::Sheet {
     alignas(64) uint64_t tasks;
     uint32_t claims;
-    float claim_ns[kClaimsMax];
+    float claim_ns[];  // claims_max_
 };
 
 Crew::Crew(uint32_t count, std::unique_ptr<SlotSource> slots, const Placement& placement)
     : slots_(std::move(slots)),
-      memory_(sizeof(Board) + count * sizeof(Sheet)),
-      board_(new (memory_.at<std::byte>(0)) Board{}),
-      sheets_(memory_.at<Sheet>(sizeof(Board))) {
+      claims_max_(std::min(kClaimsMax, kClaimsOfAllMax / count / 16 * 16)),
+      sheet_bytes_(sizeof(Sheet) + claims_max_ * sizeof(float)),
+      memory_(sizeof(Board) + count * sheet_bytes_),
+      board_(new (memory_.at<std::byte>(0)) Board{}) {
     for (uint32_t i = 0; i < count; ++i) {
         workers_.push_back(std::make_unique<Peer>(
             placement.near_side,
@@ -70,14 +73,18 @@ Crew::Crew(uint32_t count, std::unique_ptr<SlotSource> slots, const Placement& p
 
 Crew::~Crew() = default;
 
+Crew::Sheet& Crew::sheet_of(size_t worker) const {
+    return *memory_.at<Sheet>(sizeof(Board) + worker * sheet_bytes_);
+}
+
 void Crew::attend(uint32_t worker) {
     if (!attached_) {
         slots_->attach(worker);
         attached_ = true;
         return;
     }
-    Sheet& sheet = sheets_[worker];
-    std::memset(static_cast<void*>(&sheet), 0, sizeof sheet);
+    Sheet& sheet = sheet_of(worker);
+    std::memset(static_cast<void*>(&sheet), 0, sheet_bytes_);
     // Pairs with the store in work().
     while (board_->go.load(std::memory_order_acquire) == seen_)
         shm::futex_wait(board_->go, seen_, kBarrierLookNs);
@@ -96,7 +103,7 @@ void Crew::count_tasks(Sheet& sheet) {
         slots_->release();
         const uint64_t done = ticks();
         if (first >= begin) {
-            if (sheet.claims < kClaimsMax) {
+            if (sheet.claims < claims_max_) {
                 sheet.claim_ns[sheet.claims++] = static_cast<float>(elapsed_ns(first, granted));
             }
             if (done < end) ++sheet.tasks;
@@ -106,7 +113,9 @@ void Crew::count_tasks(Sheet& sheet) {
 }
 
 double Crew::used_cpu_ns() const {
-    uint64_t sum = slots_->server() == 0 ? 0 : cpu_ns(slots_->server());
+    uint64_t sum = 0;
+    for (const pid_t server : slots_->servers())
+        sum += cpu_ns(server);
     for (const auto& worker : workers_)
         sum += cpu_ns(worker->pid());
     return static_cast<double>(sum);
@@ -132,7 +141,7 @@ Yield Crew::work(uint64_t steps, double counted_ns, Samples& claims) {
     uint64_t least = UINT64_MAX;
     uint64_t most = 0;
     for (size_t i = 0; i < workers_.size(); ++i) {
-        const Sheet& sheet = sheets_[i];
+        const Sheet& sheet = sheet_of(i);
         sum += sheet.tasks;
         least = std::min(least, sheet.tasks);
         most = std::max(most, sheet.tasks);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -44,12 +45,14 @@ class Crew {
     void attend(uint32_t worker);
     void count_tasks(Sheet& sheet);
 
+    [[nodiscard]] Sheet& sheet_of(size_t worker) const;
     [[nodiscard]] double used_cpu_ns() const;
 
     std::unique_ptr<SlotSource> slots_;
+    uint32_t claims_max_;  // of a sheet
+    size_t sheet_bytes_;   // whole cache lines
     SharedMemory memory_;
     Board* board_;
-    Sheet* sheets_;
     bool attached_ = false;  // of a worker's copy
     uint32_t seen_ = 0;      // of a worker's copy: number of its last run
     std::vector<std::unique_ptr<Peer>> workers_;

@@ -10,16 +10,16 @@ namespace {
 
 std::string counted_pool(uint32_t slots, const std::string& spin) {
     return (spin.empty() ? "" : "spin = \"" + spin + "\"\n") +
-           "[limits]\nsessions = 16\n[[pool]]\nname = \"slots\"\nkind = \"counted\"\nslots = " +
+           "[limits]\nsessions = 80\n[[pool]]\nname = \"slots\"\nkind = \"counted\"\nslots = " +
            std::to_string(slots) + "\n";
 }
 
 }  // namespace
 
-DibsSlots::DibsSlots(uint32_t slots, const Placement& placement, const Spin& spin)
+DibsSlots::DibsSlots(uint32_t slots, const Cpus& cpus, const Spin& spin)
     : broker_({.config = counted_pool(slots, spin.broker),
-               .cpu = placement.far_side,
-               .second_cpu = placement.near_side}),
+               .cpu = cpus.first,
+               .second_cpu = cpus.second}),
       spin_us_(spin.client_us) {}
 
 void DibsSlots::attach(uint32_t /*worker*/) {

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "benchmarks/broker_process.hpp"
 #include "benchmarks/placement.hpp"
@@ -18,11 +19,11 @@ class DibsSlots final : public SlotSource {
         std::string broker;     // dibsd's `spin`; empty = as it is by default
         int32_t client_us = 0;  // as in dibs_connect_options
     };
-    DibsSlots(uint32_t slots, const Placement& placement, const Spin& spin);
+    DibsSlots(uint32_t slots, const Cpus& cpus, const Spin& spin);
     void attach(uint32_t worker) override;
     void claim() override;
     void release() override;
-    [[nodiscard]] pid_t server() const override { return broker_.pid(); }
+    [[nodiscard]] std::vector<pid_t> servers() const override { return {broker_.pid()}; }
 
   private:
     BrokerProcess broker_;

@@ -14,6 +14,7 @@
 #include "benchmarks/idle.hpp"
 #include "benchmarks/memory.hpp"
 #include "benchmarks/options.hpp"
+#include "benchmarks/peers/peer_races.hpp"
 #include "benchmarks/process_figures.hpp"
 #include "benchmarks/races.hpp"
 #include "benchmarks/takeover.hpp"
@@ -47,6 +48,7 @@ Report measure(const Options& options, const Placement& placement) {
         measure_account_memory(stage);
     }
     if (options.wants("workers")) race_workers(stage);
+    if (options.wants("peers")) race_peers(stage);
     if (options.wants("memory")) {
         watch_idleness(placement, options.idle_seconds, report);
         measure_session_memory(placement, report);

@@ -14,11 +14,10 @@ bool Options::wants(const std::string& group) const {
 std::optional<Options> parse_options(int argc, char** argv, int* exit_code) {
     Options options;
     CLI::App app("Each figure of dibs beside its floor, in one run.", "dibs-bench");
-    app.add_option(
-           "--groups",
-           options.groups,
-           "ring, futex, hostile, core, board, accounts, memory, deaths; and workers, which "
-           "is not run unless it is named")
+    app.add_option("--groups",
+                   options.groups,
+                   "ring, futex, hostile, core, board, accounts, memory, deaths; and workers and "
+                   "peers, which are not run unless they are named")
         ->delimiter(',')
         ->check(CLI::IsMember({"ring",
                                "futex",
@@ -28,7 +27,8 @@ std::optional<Options> parse_options(int argc, char** argv, int* exit_code) {
                                "accounts",
                                "memory",
                                "deaths",
-                               "workers"}));
+                               "workers",
+                               "peers"}));
     app.add_option("--rounds", options.rounds, "rounds of each race")->check(CLI::PositiveNumber);
     app.add_option("--scale", options.scale, "factor on the operations in a round")
         ->check(CLI::PositiveNumber);

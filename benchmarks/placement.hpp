@@ -14,6 +14,12 @@ struct Placement {
     int far_side = -1;  // the peer across cores; −1: there is only one CPU
 };
 
+// Where a process may run.
+struct Cpus {
+    int first = 0;
+    int second = -1;  // −1: on the first one only
+};
+
 Placement choose_placement();
 // This thread, to one CPU or two; throws std::system_error.
 void pin(int cpu, int second = -1);

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <vector>
 
 namespace dibs::bench {
 
@@ -20,8 +21,8 @@ class SlotSource {
     virtual void attach(uint32_t worker) = 0;  // once, in the worker's process
     virtual void claim() = 0;                  // waits until a slot is free
     virtual void release() = 0;
-    // The server's process, whose CPU time is counted as well; 0 = no server.
-    [[nodiscard]] virtual pid_t server() const { return 0; }
+    // The server's processes, whose CPU time is counted as well.
+    [[nodiscard]] virtual std::vector<pid_t> servers() const { return {}; }
 };
 
 // For workers that only work.

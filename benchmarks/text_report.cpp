@@ -50,9 +50,9 @@ void write_rounds_of(std::ostream& out, const Report& report, const std::string&
 }
 
 void write_row(std::ostream& out, const Row& row) {
-    std::string ratios = "      -      -";
-    if (!row.floor.empty()) ratios = text("%7.2f%7.2f", row.ratio_p50, row.ratio_p99);
-    out << text("  %-44s %-12s%9.1f%10.1f%11.1f%s%9llu  %-12s %s\n",
+    std::string ratios = "       -        -";
+    if (!row.floor.empty()) ratios = text("%8.2f%9.2f", row.ratio_p50, row.ratio_p99);
+    out << text("  %-44s %-12s%9.1f%12.1f%12.1f%s%9llu  %-12s %s\n",
                 row.name.c_str(),
                 row.state.c_str(),
                 row.ns.p50,
@@ -121,7 +121,7 @@ void write_text(std::ostream& out, const Report& report) {
         if (row.group != group) {
             group = row.group;
             write_rounds_of(out, report, group);
-            out << text("  %-44s %-12s%9s%10s%11s%7s%7s%9s  %s\n",
+            out << text("  %-44s %-12s%9s%12s%12s%8s%9s%9s  %s\n",
                         "ns",
                         "state",
                         "p50",

@@ -9,10 +9,9 @@
 #include <vector>
 
 #include "benchmarks/computation.hpp"
-#include "benchmarks/crew.hpp"
 #include "benchmarks/dibs_slots.hpp"
-#include "benchmarks/local_slots.hpp"
-#include "benchmarks/redis_slots.hpp"
+#include "benchmarks/peers/kinds.hpp"
+#include "benchmarks/peers/local_slots.hpp"
 #include "benchmarks/rounds.hpp"
 
 namespace dibs::bench {
@@ -22,14 +21,10 @@ namespace {
 constexpr uint32_t kCrewSizes[] = {2, 4};
 constexpr uint32_t kSlotCounts[] = {1, 2, 64};
 constexpr uint32_t kWorkUs[] = {0, 1, 5, 20, 100};
-constexpr double kCountedNs = 50'000'000;  // of each contender in each round
-constexpr uint32_t kFewerRounds = 4;       // than other races: this group has 30 of them
-constexpr double kUndisturbed = 0.95;      // share of its CPUs that the ideal must get
-
-struct Side {
-    std::string name;
-    std::unique_ptr<Crew> crew;
-};
+constexpr double kCountedNs = 50'000'000;    // of each contender in each round, or more
+constexpr uint32_t kProcessesPerShare = 16;  // that share kCountedNs
+constexpr uint32_t kFewerRounds = 4;         // than other races: this group has 30 of them
+constexpr double kUndisturbed = 0.95;        // share of its CPUs that the ideal must get
 
 // Figures of one side in the rounds of one machine state.
 struct Harvest {
@@ -49,12 +44,13 @@ double median(std::vector<double> values) {
 // The first side is the ideal.
 std::vector<Side> sides_of(const Stage& stage, uint32_t processes, uint32_t slots) {
     const Placement& where = stage.placement;
+    const Cpus server = {where.far_side, where.near_side};
     std::vector<Side> sides;
     const auto add = [&](std::string name, std::unique_ptr<SlotSource> source, uint32_t count) {
         sides.push_back({std::move(name), std::make_unique<Crew>(count, std::move(source), where)});
     };
     const auto add_dibs = [&](std::string name, const DibsSlots::Spin& spin) {
-        add(std::move(name), std::make_unique<DibsSlots>(slots, where, spin), processes);
+        add(std::move(name), std::make_unique<DibsSlots>(slots, server, spin), processes);
     };
     add("ideal: only work", std::make_unique<NoSlots>(), std::min(processes, slots));
     add_dibs("dibs, as configured by default", {});
@@ -63,9 +59,8 @@ std::vector<Side> sides_of(const Stage& stage, uint32_t processes, uint32_t slot
     add("jobserver pipe", std::make_unique<PipeSlots>(slots), processes);
     add("robust mutex and condition", std::make_unique<MutexSlots>(slots), processes);
     add("flock", std::make_unique<FlockSlots>(slots), processes);
-    if (!RedisSlots::program().empty()) {
-        add("Redis, BRPOP and LPUSH", std::make_unique<RedisSlots>(slots, where), processes);
-    }
+    const Kind redis = redis_kind(RedisWay::kPop);
+    if (redis.absent.empty()) add(redis.name, redis.make(slots, server), processes);
     return sides;
 }
 
@@ -87,11 +82,21 @@ WorkersRow row_of(const WorkersRow& cell, const std::string& name, const Harvest
     return row;
 }
 
+std::string named(const WorkersRow& cell) {
+    return "workers: " + std::to_string(cell.processes) + " processes, " +
+           std::to_string(cell.slots) + (cell.slots == 1 ? " slot, " : " slots, ") +
+           std::to_string(cell.work_us) + " us of work";
+}
+
+}  // namespace
+
 // With 0 us of work the ideal is measured only to see whether the round was undisturbed.
-void race(const Stage& stage, WorkersRow cell, const std::vector<Side>& sides) {
+void race_crews(const Stage& stage, WorkersRow cell, const std::vector<Side>& sides) {
     const size_t first = cell.work_us == 0 ? 1 : 0;
     const uint64_t steps = steps_of(cell.work_us * 1000.0);
     const double ideal_cpus = std::min({cell.processes, cell.slots, 2U});
+    const double counted_ns =
+        kCountedNs * stage.options.scale * std::max(1U, cell.processes / kProcessesPerShare);
     const std::vector<MachineState> states = stage.pair_probe.states();
     std::vector<std::vector<Harvest>> harvests(states.size(), std::vector<Harvest>(sides.size()));
     std::vector<Yield> yields(sides.size());
@@ -99,7 +104,7 @@ void race(const Stage& stage, WorkersRow cell, const std::vector<Side>& sides) {
     const auto measure = [&] {
         for (size_t i = 0; i < sides.size(); ++i) {
             claims[i].clear();
-            yields[i] = sides[i].crew->work(steps, kCountedNs * stage.options.scale, claims[i]);
+            yields[i] = sides[i].crew->work(steps, counted_ns, claims[i]);
         }
         return yields[0].cpus >= kUndisturbed * ideal_cpus;
     };
@@ -125,18 +130,9 @@ void race(const Stage& stage, WorkersRow cell, const std::vector<Side>& sides) {
     }
 }
 
-std::string named(const WorkersRow& cell) {
-    return "workers: " + std::to_string(cell.processes) + " processes, " +
-           std::to_string(cell.slots) + (cell.slots == 1 ? " slot, " : " slots, ") +
-           std::to_string(cell.work_us) + " us of work";
-}
-
-}  // namespace
-
 void race_workers(const Stage& stage) {
-    if (RedisSlots::program().empty()) {
-        stage.report.absences.push_back({"workers that use Redis", "no redis-server in $PATH"});
-    }
+    const Kind redis = redis_kind(RedisWay::kPop);
+    if (!redis.absent.empty()) stage.report.absences.push_back({redis.name, redis.absent});
     for (const uint32_t processes : kCrewSizes) {
         for (const uint32_t slots : kSlotCounts) {
             const std::vector<Side> sides = sides_of(stage, processes, slots);
@@ -146,7 +142,7 @@ void race_workers(const Stage& stage) {
                 cell.slots = slots;
                 cell.work_us = work_us;
                 cell.group = named(cell);
-                race(stage, cell, sides);
+                race_crews(stage, cell, sides);
             }
         }
     }

@@ -5,10 +5,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "benchmarks/crew.hpp"
 #include "benchmarks/races.hpp"
 
 namespace dibs::bench {
 
+struct Side {
+    std::string name;
+    std::unique_ptr<Crew> crew;
+};
+
 void race_workers(const Stage& stage);
+// Rounds of one combination: `cell` says which. The first side is the ideal, which only works.
+void race_crews(const Stage& stage, WorkersRow cell, const std::vector<Side>& sides);
 
 }  // namespace dibs::bench

@@ -1,8 +1,9 @@
-// benchmarks/local_slots.hpp -- slots without a server: a pipe, a mutex, locked files.
+// benchmarks/peers/local_slots.hpp -- slots without a server: pipe, mutex, semaphores, files.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include <pthread.h>
+#include <semaphore.h>
 
 #include <vector>
 
@@ -47,6 +48,33 @@ class MutexSlots final : public SlotSource {
     SharedMemory memory_;
     FreeList* free_;
     uint32_t held_ = 0;
+};
+
+// The number of free slots: a semaphore does not say which of them its caller has.
+class PosixSemaphoreSlots final : public SlotSource {
+  public:
+    explicit PosixSemaphoreSlots(uint32_t slots);
+    void attach(uint32_t /*worker*/) override {}
+    void claim() override;
+    void release() override;
+
+  private:
+    SharedMemory memory_;
+};
+
+// The same in the kernel, which gives back what a process held that has died (SEM_UNDO).
+class SystemVSemaphoreSlots final : public SlotSource {
+  public:
+    explicit SystemVSemaphoreSlots(uint32_t slots);
+    ~SystemVSemaphoreSlots() override;
+    void attach(uint32_t /*worker*/) override {}
+    void claim() override { add(-1); }
+    void release() override { add(1); }
+
+  private:
+    void add(short count) const;
+
+    int set_;
 };
 
 // One file per slot. A worker tries to lock each of them, beginning with its own. If all are locked

@@ -1,9 +1,11 @@
-// benchmarks/local_slots.cpp -- slots without a server: a pipe, a mutex, locked files.
+// benchmarks/peers/local_slots.cpp -- slots without a server: pipe, mutex, semaphores, files.
 // SPDX-License-Identifier: Apache-2.0
-#include "benchmarks/local_slots.hpp"
+#include "benchmarks/peers/local_slots.hpp"
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/ipc.h>
+#include <sys/sem.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -80,6 +82,32 @@ void MutexSlots::release() {
     free_->slots[free_->count++] = held_;
     pthread_cond_signal(&free_->freed);
     pthread_mutex_unlock(&free_->mutex);
+}
+
+PosixSemaphoreSlots::PosixSemaphoreSlots(uint32_t slots) : memory_(sizeof(sem_t)) {
+    check(sem_init(memory_.at<sem_t>(0), 1, slots) == 0, "sem_init");
+}
+
+void PosixSemaphoreSlots::claim() {
+    check(sem_wait(memory_.at<sem_t>(0)) == 0, "sem_wait");
+}
+
+void PosixSemaphoreSlots::release() {
+    check(sem_post(memory_.at<sem_t>(0)) == 0, "sem_post");
+}
+
+SystemVSemaphoreSlots::SystemVSemaphoreSlots(uint32_t slots) : set_(semget(IPC_PRIVATE, 1, 0600)) {
+    check(set_ >= 0, "semget");
+    check(semctl(set_, 0, SETVAL, static_cast<int>(slots)) == 0, "semctl");
+}
+
+SystemVSemaphoreSlots::~SystemVSemaphoreSlots() {
+    (void)semctl(set_, 0, IPC_RMID);
+}
+
+void SystemVSemaphoreSlots::add(short count) const {
+    sembuf change = {0, count, SEM_UNDO};
+    check(semop(set_, &change, 1) == 0, "semop");
 }
 
 void FlockSlots::attach(uint32_t worker) {
