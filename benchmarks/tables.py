@@ -94,6 +94,23 @@ def workers_table(rows):
     return lines
 
 
+def peers_table(rows):
+    """A line for each contender: thousands of pairs per second, fairness."""
+    rows = [row for row in rows if "claims" in row]
+    lines = ["### Clients that take a slot and return it, without work", ""]
+    cells, heads = {}, []
+    for group in dict.fromkeys(row["group"] for row in rows):
+        found = [row for row in rows if row["group"] == group]
+        most = max(found, key=lambda row: row["rounds"])
+        heads.append(f"{most['processes']} ({most['rounds']} {most['state']})")
+        for row in found:
+            if row["state"] == most["state"]:
+                cells.setdefault(row["name"], []).append(
+                    f"{row['tasks_per_second'] / 1000:,.0f} k · {row['fairness']:.2f}")
+    lines += ["| clients (rounds) | " + " | ".join(heads) + " |", "|---|" + "---|" * len(heads)]
+    return lines + [f"| {name} | {' | '.join(found)} |" for name, found in cells.items()]
+
+
 def main():
     runs = [json.loads(pathlib.Path(name).read_text()) for name in sys.argv[1:]]
     if not runs:
@@ -101,8 +118,10 @@ def main():
     groups = list(dict.fromkeys(row["group"] for row in runs[0]["rows"]))
     for group in groups:
         print("\n".join(group_table(runs, group)) + "\n")
-    if runs[0].get("workers"):
-        print("\n".join(workers_table(runs[0]["workers"])) + "\n")
+    for table, kind in ((workers_table, "workers:"), (peers_table, "peers:")):
+        rows = [row for row in runs[0].get("workers", []) if row["group"].startswith(kind)]
+        if rows:
+            print("\n".join(table(rows)) + "\n")
     if runs[0]["facts"]:
         print("\n".join(facts_table(runs)))
 
