@@ -5,6 +5,9 @@
 #include <time.h>
 
 #include <algorithm>
+#include <exception>
+#include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -38,7 +41,7 @@ Kind local_kind(std::string name) {
             }};
 }
 
-// Those that can be measured here; what is missing for the others goes into the report.
+// What is missing here goes into the report.
 std::vector<Kind> kinds(Report& report) {
     std::vector<Kind> all = {dibs_kind("dibs, as configured by default", 0),
                              dibs_kind("dibs, clients do not spin", -1),
@@ -56,8 +59,19 @@ std::vector<Kind> kinds(Report& report) {
     for (const Kind& kind : all) {
         if (!kind.absent.empty()) report.absences.push_back({kind.name, kind.absent});
     }
-    std::erase_if(all, [](const Kind& kind) { return !kind.absent.empty(); });
     return all;
+}
+
+// None if it is missing, or does not start, which goes into the report once.
+std::unique_ptr<SlotSource> started(Kind& kind, const Cpus& server, Report& report) {
+    if (!kind.absent.empty()) return nullptr;
+    try {
+        return kind.make(kSlots, server);
+    } catch (const std::exception& error) {
+        kind.absent = error.what();
+        report.absences.push_back({kind.name, kind.absent});
+        return nullptr;
+    }
 }
 
 class TakeAndReturn final : public Contender {
@@ -82,32 +96,35 @@ class TakeAndReturn final : public Contender {
     bool attached_ = false;
 };
 
-void race_one_client(const Stage& stage, const std::vector<Kind>& kinds, bool same_core) {
+void race_one_client(const Stage& stage, std::vector<Kind>& kinds, bool same_core) {
     const Cpus server = {same_core ? stage.placement.near_side : stage.placement.far_side};
     Race race;
     race.group =
         std::string("peers: take and return a slot, ") + (same_core ? "one core" : "across cores");
     race.operations = std::max(1U, static_cast<uint32_t>(kPairs * stage.options.scale));
-    for (const Kind& kind : kinds) {
+    for (Kind& kind : kinds) {
+        std::unique_ptr<SlotSource> slots = started(kind, server, stage.report);
+        if (slots == nullptr) continue;
         Lane lane;
         lane.name = kind.name;
         lane.placement = same_core ? one_core(stage.placement) : across(stage.placement);
-        lane.contender = std::make_unique<TakeAndReturn>(kind.make(kSlots, server));
+        lane.contender = std::make_unique<TakeAndReturn>(std::move(slots));
         if (!race.lanes.empty()) lane.floor = 0;
         race.lanes.push_back(std::move(lane));
     }
     run(race, stage.options.rounds, stage.pair_probe, stage.report);
 }
 
-void race_clients(const Stage& stage, const std::vector<Kind>& kinds, uint32_t clients) {
+void race_clients(const Stage& stage, std::vector<Kind>& kinds, uint32_t clients) {
     const Cpus server = {stage.placement.far_side, stage.placement.near_side};
     std::vector<Side> sides;
     const auto add = [&](const std::string& name, std::unique_ptr<SlotSource> slots) {
+        if (slots == nullptr) return;
         sides.push_back({name, std::make_unique<Crew>(clients, std::move(slots), stage.placement)});
     };
     add("ideal: only work", std::make_unique<NoSlots>());
-    for (const Kind& kind : kinds)
-        add(kind.name, kind.make(kSlots, server));
+    for (Kind& kind : kinds)
+        add(kind.name, started(kind, server, stage.report));
     WorkersRow cell;
     cell.group = "peers: " + std::to_string(clients) + (clients == 1 ? " client" : " clients") +
                  " at once, no work";
@@ -119,7 +136,7 @@ void race_clients(const Stage& stage, const std::vector<Kind>& kinds, uint32_t c
 }  // namespace
 
 void race_peers(const Stage& stage) {
-    const std::vector<Kind> measured = kinds(stage.report);
+    std::vector<Kind> measured = kinds(stage.report);
     for (const bool same_core : {true, false})
         race_one_client(stage, measured, same_core);
     for (const uint32_t clients : kClients)

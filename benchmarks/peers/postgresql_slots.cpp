@@ -6,6 +6,7 @@
 
 #include <fstream>
 #include <stdexcept>
+#include <vector>
 
 #include "benchmarks/peers/kinds.hpp"
 #include "benchmarks/peers/library.hpp"
@@ -76,13 +77,26 @@ class ServerFolder {
     ScratchFolder folder_;
 };
 
+// Made once, which takes seconds; one server at a time uses it.
+std::string cluster(const Cpus& cpus) {
+    static const ServerFolder folder;
+    static const std::string made = [&cpus] {
+        std::string path = folder.file("cluster");
+        std::vector<std::string> command = {postgresql_program("initdb"), "-D", path, "-U", kUser};
+        command.insert(command.end(), {"-A", "trust", "-N", "--no-locale"});
+        run_program({command, cpus, folder.file("log"), kUser});
+        return path;
+    }();
+    return made;
+}
+
 class PostgresqlSlots final : public SlotSource {
   public:
     // Nothing has to survive a crash: neither the write-ahead log nor the table is forced to disk.
     PostgresqlSlots(uint32_t slots, const Cpus& cpus)
         : server_({{postgresql_program("postgres"),
                     "-D",
-                    made_cluster(cpus),
+                    cluster(cpus),
                     "-k",
                     folder_.file(""),
                     "-c",
@@ -92,11 +106,14 @@ class PostgresqlSlots final : public SlotSource {
                     "-c",
                     "synchronous_commit=off",
                     "-c",
-                    "autovacuum=off"},
+                    "autovacuum=off",
+                    "-c",
+                    "client_min_messages=warning"},
                    cpus,
                    folder_.file("log"),
                    kUser},
                   [this] { return connected(); }) {
+        must(pq_.exec(connection_, "DROP TABLE IF EXISTS slots"));
         must(pq_.exec(connection_, "CREATE UNLOGGED TABLE slots (id int, holder int)"));
         must(pq_.exec(connection_,
                       ("INSERT INTO slots SELECT generate_series(1, " + std::to_string(slots) + ")")
@@ -127,21 +144,6 @@ class PostgresqlSlots final : public SlotSource {
     }
 
   private:
-    std::string made_cluster(const Cpus& cpus) const {
-        run_program({{postgresql_program("initdb"),
-                      "-D",
-                      folder_.file("cluster"),
-                      "-A",
-                      "trust",
-                      "-N",
-                      "-U",
-                      kUser,
-                      "--no-locale"},
-                     cpus,
-                     folder_.file("log"),
-                     kUser});
-        return folder_.file("cluster");
-    }
     bool connected() {
         disconnect();
         connection_ =
