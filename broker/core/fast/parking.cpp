@@ -33,33 +33,39 @@ void Parking::forget() {
     std::fill(wanted.begin(), wanted.end(), 0);
 }
 
+void Parking::parking_ends(uint32_t row) {
+    const shm::LeaseRow& lease = state.leases[row];
+    if ((lease.flags & LeaseFlag::kMayPark) == 0) return;
+    if ((lease.flags & LeaseFlag::kWanted) != 0) {
+        assert(wanted[lease.pool] != 0);
+        --wanted[lease.pool];
+    } else {
+        parkable.remove(lease.pool, row);
+    }
+    if ((lease.flags & LeaseFlag::kParked) == 0) return;
+    shm::PoolRow& pool = edit().row(state.pools[lease.pool], kPoolAccounts);
+    put(pool.parked, pool.parked - 1);
+}
+
 // The next grant's fence is behind all takes of this one; until then a late release is compared
 // with the last of them.
 void Parking::lease_ends(uint32_t row) {
+    parking_ends(row);
     const shm::LeaseRow& found = state.leases[row];
-    if ((found.flags & LeaseFlag::kWanted) != 0) {
-        assert(wanted[found.pool] != 0);
-        --wanted[found.pool];
-    } else {
-        parkable.remove(found.pool, row);
-    }
-    if ((found.flags & (LeaseFlag::kParked | LeaseFlag::kTakesSeen)) == 0) return;
-    shm::LeaseRow& lease = edit().row(found, 7);
-    shm::PoolRow& pool = edit().row(state.pools[lease.pool], kPoolHot | kPoolAccounts);
-    if ((lease.flags & LeaseFlag::kParked) != 0) put(pool.parked, pool.parked - 1);
-    put(pool.fence_next, pool.fence_next + takes_of(lease));
-    put(lease.fence, lease.fence + takes_of(lease));
+    if ((found.flags & LeaseFlag::kTakesSeen) == 0) return;
+    shm::LeaseRow& lease = edit().row(found, 1 | 1U << 2U);
+    shm::PoolRow& pool = edit().row(state.pools[lease.pool], kPoolHot);
+    put(pool.fence_next, pool.fence_next + lease.takes);
+    put(lease.fence, lease.fence + lease.takes);
     put(lease.takes, 0);
 }
 
+// Its takes go on to count: leases stand in the order of their rows' fences.
 void Parking::lease_moves(uint32_t row) {
-    if ((state.leases[row].flags & LeaseFlag::kMayPark) == 0) return;
-    lease_ends(row);
+    parking_ends(row);
     shm::LeaseRow& lease = edit().row(state.leases[row], 1U << 1U);
-    constexpr auto kOurs = static_cast<uint8_t>(LeaseFlag::kMayPark | LeaseFlag::kParked |
-                                                LeaseFlag::kWanted | LeaseFlag::kTakesSeen);
-    put(lease.flags, lease.flags & ~uint32_t{kOurs});
-    put(edit().row(state.slots[lease.first_slot], 1).fence, lease.fence);
+    constexpr uint32_t kOfItsWord = LeaseFlag::kMayPark | LeaseFlag::kParked | LeaseFlag::kWanted;
+    put(lease.flags, lease.flags & ~kOfItsWord);
 }
 
 // Each take is a claim, a hit and a grant, and follows a release.

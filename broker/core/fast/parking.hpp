@@ -30,8 +30,9 @@ struct Parking : Module<Parking> {
     void apply(const Harvest& command);
     // Of a lease with LeaseFlag::kMayPark.
     void lease_begins(uint32_t lease);
+    // Of any lease.
     void lease_ends(uint32_t lease);
-    void lease_moves(uint32_t lease);     // to another session, which may not park it; of any lease
+    void lease_moves(uint32_t lease);     // to another session, which may not park it
     void lease_is_found(uint32_t lease);  // rebuild, oldest grant first
     void forget();                        // what was found: their order was another one
 
@@ -42,6 +43,7 @@ struct Parking : Module<Parking> {
 
   private:
     void add_uses(uint32_t lease, uint64_t takes);
+    void parking_ends(uint32_t lease);
 };
 
 }  // namespace dibs::core

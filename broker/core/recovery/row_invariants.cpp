@@ -163,10 +163,9 @@ void RowInvariants::lease(uint32_t row) const {
     it.expect(lease.fence <= pool.fence_next, "has a fence that its pool has not given out");
     it.expect(lease.mode == pool.mode && can_be(lease.state, pool),
               "ends in another way than its pool's do");
-    constexpr uint32_t kOfParked =
-        shm::LeaseFlag::kParked | shm::LeaseFlag::kWanted | shm::LeaseFlag::kTakesSeen;
+    constexpr uint32_t kOfParked = shm::LeaseFlag::kParked | shm::LeaseFlag::kWanted;
     it.expect((lease.flags & kOfParked) == 0 || (lease.flags & shm::LeaseFlag::kMayPark) != 0,
-              "was parked, and may not be");
+              "is parked or wanted, and may not be");
 }
 
 void RowCounts::add(const RowCounts& other) {

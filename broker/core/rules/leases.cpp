@@ -268,7 +268,8 @@ void Leases::end_lease(
     sessions().tags[lease.session][lease.tag] = kTagFree;
     claims().remove_key(lease.session, lease.key, row | kTagLease);
     pool_leases.remove(lease.pool, row);
-    if ((lease.flags & shm::LeaseFlag::kMayPark) != 0) parking().lease_ends(row);
+    constexpr uint32_t kOfParking = shm::LeaseFlag::kMayPark | shm::LeaseFlag::kTakesSeen;
+    if ((lease.flags & kOfParking) != 0) parking().lease_ends(row);
     shm::SessionRow& session = edit().row(state.sessions[lease.session], 1);
     put(session.leases, session.leases - 1);
     free_rows().free_lease_row(row);

@@ -54,7 +54,6 @@ std::string refusal_of(const PoolConfig& config) {
     if (by_account && config.promote_threshold < config.demote_threshold) {
         return wrong("promote_threshold is below demote_threshold");
     }
-    if (config.quantum_ns > kQuantumMaxNs) return wrong("quantum is longer than an hour");
     if (config.slot_attributes.size() > std::min(config.slots, kGrowStep)) {
         return wrong("attributes are given for more slots than " +
                      std::to_string(std::min(config.slots, kGrowStep)));

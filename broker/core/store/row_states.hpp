@@ -26,13 +26,13 @@ inline constexpr unsigned kPoolAll = 0x7fU;
 inline constexpr uint8_t kImpatient =
     shm::ClaimFlag::kNowOnly | shm::ClaimFlag::kReject | shm::ClaimFlag::kCold;
 
-// A time that far from another one, which is never kNever, whatever that one is.
 // Takes of a parked lease, as far as they have been seen.
 inline uint64_t takes_of(const shm::LeaseRow& lease) {
     return (lease.flags & shm::LeaseFlag::kTakesSeen) != 0 ? lease.takes : 0;
 }
 inline constexpr uint64_t kTakesMax = uint64_t{1} << 60U;
 
+// A time that far from another one, which is never kNever, whatever that one is.
 inline uint64_t sum_or_never(uint64_t from_ns, uint64_t interval_ns) {
     const uint64_t sum_ns = from_ns + interval_ns;
     return sum_ns >= from_ns && sum_ns != kNever ? sum_ns : kNever - 1;

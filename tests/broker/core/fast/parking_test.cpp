@@ -181,6 +181,28 @@ TEST_F(Parking, EndsWithAnAdoption) {
     EXPECT_EQ(release(4, taker, grant.id, grant.fence + 5), Reason::kOk);
 }
 
+TEST_F(Parking, KeepsItsPlaceAmongOlderAndNewerGrantsWhenItIsAdopted) {
+    const uint32_t pool = parking_pool(2);
+    const uint32_t giver = session();
+    const uint32_t taker = session();
+    const Decision grant = granted(1, giver, 0, pool);
+    const Decision newer = granted(1, giver, 1, pool);
+    turn(2, [&] {
+        core().apply(Harvest{.lease = grant.id, .takes = 5, .parked = true});
+        core().apply(
+            core::Adopt{.session = taker, .tag = 0, .lease = grant.id, .fence = grant.fence + 5});
+    });
+    EXPECT_EQ(core().pool(pool).parked, 0U);
+    EXPECT_EQ(core().oldest_lease(pool), static_cast<uint32_t>(grant.id));
+    attach();
+    EXPECT_EQ(core().oldest_lease(pool), static_cast<uint32_t>(grant.id));
+    EXPECT_EQ(parkables(pool), 1U);
+    EXPECT_EQ(release(3, taker, grant.id, grant.fence), Reason::kAlreadyEnded);
+    EXPECT_EQ(release(3, taker, grant.id, grant.fence + 5), Reason::kOk);
+    EXPECT_EQ(release(3, giver, newer.id, newer.fence), Reason::kOk);
+    EXPECT_EQ(granted(4, giver, 0, pool).fence, newer.fence + 5 + 1);
+}
+
 TEST_F(Parking, EndsWithItsHolder) {
     const uint32_t pool = parking_pool(2);
     const uint32_t client = session();
