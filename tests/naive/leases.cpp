@@ -45,6 +45,10 @@ void NaiveCore::grant(uint64_t number) {
     lease.was = claim;
     lease.account_class = claim.served_class;
     lease.cost = claim.carried;
+    // "A plain claim, of one unit, without interval, key and payload."
+    const bool is_plain = claim.units == 1 && claim.interval_ns == 0 && claim.key == core::Key{} &&
+                          claim.payload_blocks == 0;
+    lease.may_park = is_plain && parks(claim.pool);
     m_.leases[number] = lease;
     m_.ended.erase(number);
 
@@ -72,6 +76,7 @@ void NaiveCore::grant(uint64_t number) {
     grant.value = lease.interval_ns;
     grant.outcome = shm::Outcome::kGranted;
     grant.provision = provision;
+    grant.may_park = lease.may_park;
     if (m_.has_passed) m_.granted_by_pass.insert(number);
     grant.has_class = by_account(lease.pool);
     if (grant.has_class) grant.to_class = claim.served_class;
@@ -90,8 +95,11 @@ std::optional<Reason> NaiveCore::lease_refusal(uint32_t session,
     const auto lease = m_.leases.find(id);
     if (lease == m_.leases.end()) return Reason::kNotFound;
     if (lease->second.session != session) return Reason::kNotHolder;
-    if (lease->second.fence != fence) return Reason::kStale;
-    return std::nullopt;
+    const uint64_t first = lease->second.fence;
+    const uint64_t last = first + lease->second.takes;
+    // "One that shows an earlier take's is told already ended."
+    if (first <= fence && fence < last) return Reason::kAlreadyEnded;
+    return fence == last ? std::nullopt : std::optional(Reason::kStale);
 }
 
 // S0.24: a release lets the slots go at once, however young the lease is: the reservation that it
@@ -166,7 +174,9 @@ void NaiveCore::lease_row_used_again(uint64_t lease) {
 // here on is of one that was.
 std::vector<uint64_t> NaiveCore::remove_lease(uint64_t id) {
     const Lease lease = m_.leases.at(id);
-    m_.ended[id] = EndedLease{lease.fence, false};
+    m_.ended[id] = EndedLease{lease.fence + lease.takes, false};
+    // "As the lease ends, the pool's next fence grows by all its takes."
+    m_.pools.at(lease.pool).fence_next += lease.takes;
     m_.leases.erase(id);
     for (const uint64_t slot : lease.slots)
         m_.slots.at(slot).holder_is_killed = false;
@@ -189,7 +199,7 @@ Decision& NaiveCore::tell_of_lease(DecisionKind kind, const Lease& lease) {
     told.tag = lease.tag;
     told.claim = lease.claim;
     told.id = lease.claim;
-    told.fence = lease.fence;
+    told.fence = lease.fence + lease.takes;
     if (kind == DecisionKind::kLeaseEnd) list_slots(told, lease.slots);
     return told;
 }
@@ -204,7 +214,7 @@ Reason NaiveCore::adoption_refusal(const core::Adopt& adopt) const {
     const auto lease = m_.leases.find(adopt.lease);
     if (lease == m_.leases.end()) return Reason::kNotFound;
     if (m_.sessions.at(lease->second.session).uid != session.uid) return Reason::kNotAllowed;
-    if (lease->second.fence != adopt.fence) return Reason::kStale;
+    if (lease->second.fence + lease->second.takes != adopt.fence) return Reason::kStale;
     if (lease->second.session == adopt.session) return Reason::kState;
     return lease->second.is_being_killed ? Reason::kExpiredLease : Reason::kOk;
 }
@@ -219,6 +229,7 @@ void NaiveCore::apply(const core::Adopt& adopt) {
     }
     Lease& lease = m_.leases.at(adopt.lease);
     const Lease given = lease;
+    lease.may_park = lease.is_parked = lease.is_wanted = false;
     lease.session = adopt.session;
     lease.tag = adopt.tag;
     lease.user_data = adopt.user_data;

@@ -23,6 +23,7 @@ using Labels = std::set<std::string>;
 using Money = std::array<int64_t, shm::kClasses>;  // micro-units, P0 first
 
 inline constexpr uint8_t kFreeClass = shm::kClasses;
+inline constexpr uint64_t kTakesMax = uint64_t{1} << 60U;  // of one lease
 
 // A pool's slots and claims have more to remember where its order is *account*; in other pools
 // these fields keep their first values.
@@ -121,6 +122,10 @@ struct Lease {
     bool is_uncollected = false;   // lazy: expired
     bool is_being_killed = false;  // strict: its holder
     bool is_revoking = false;      // it pays no more, and counts nowhere
+    bool may_park = false;         // its holder may put it aside and take it again
+    bool is_parked = false;
+    bool is_wanted = false;  // found taken as it was recalled
+    uint64_t takes = 0;      // since its grant; the fence of the last is so far behind `fence`
     TimeNs grace_until_ns = 0;
     std::vector<uint64_t> slots;
     Claim was;  // its claim, as it was granted
@@ -186,6 +191,8 @@ struct PoolCounters {
     uint64_t recovering = 0;
     uint64_t unknown = 0;
     uint64_t slots = 0;
+    uint64_t parked = 0;  // of the leased
+    uint64_t wanted = 0;
     uint64_t last_dispatch_ns = 0;
     int64_t demand_published = -1;
     Totals totals;

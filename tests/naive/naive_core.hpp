@@ -45,6 +45,7 @@ class NaiveCore {
     void apply(const core::Keepalive& keepalive);
     void apply(const core::Adopt& adopt);
     void apply(const core::KillFailed& failed);
+    void apply(const core::Harvest& harvest);
     void apply(const core::Announce& announce);
     void apply(const core::WorkerWord& word);
     void apply(const core::Drain& drain);
@@ -73,6 +74,9 @@ class NaiveCore {
     // The next instant at which a timer is due; kNever = none.
     [[nodiscard]] TimeNs next_due() const;
     [[nodiscard]] PoolCounters counters(uint32_t pool) const;
+    // Claims whose leases may be parked and are not wanted, oldest grant first.
+    [[nodiscard]] std::vector<uint64_t> parkable_of(uint32_t pool) const;
+    [[nodiscard]] bool parks(uint32_t pool) const;
     [[nodiscard]] const Model& model() const { return m_; }
     [[nodiscard]] bool tag_in_use(uint32_t session, uint16_t tag) const;
     // That a pass would give it now.

@@ -285,4 +285,73 @@ TEST_F(NaiveCoreTest, RejectsAKeyThatLivesAndNamesTheFirstClaim) {
     EXPECT_EQ(decided[0].id, 2U);
 }
 
+// A lease that may be parked, granted at 1000 with fence 1.
+class NaiveParkingTest : public NaiveCoreTurns {
+  protected:
+    NaiveParkingTest() {
+        core::PoolConfig config;
+        config.name = "parks";
+        config.slots = 1;
+        config.quantum_ns = 1000;
+        pool_ = add(config);
+        claim(pool_, 0);
+        granted_ = turn(1001);
+    }
+    void harvest(uint64_t takes, bool parked, bool recalled) {
+        core_.apply(core::Harvest{1, takes, parked, recalled});
+    }
+    Reason release(uint64_t fence) {
+        core_.apply(core::Release{holder_, false, 1, fence, 0});
+        return core_.decisions().back().reason;
+    }
+
+    uint32_t pool_ = 0;
+    std::vector<Decision> granted_;
+};
+
+TEST_F(NaiveParkingTest, GrantsBehindTheTakesOfALeaseThatWasRecalled) {
+    EXPECT_TRUE(granted_.at(0).may_park);
+    harvest(3, true, false);
+    EXPECT_EQ(core_.counters(pool_).parked, 1U);
+    EXPECT_EQ(core_.counters(pool_).totals.granted, 4U);
+    EXPECT_EQ(core_.counters(pool_).totals.released, 3U);
+    EXPECT_EQ(core_.counters(pool_).last_dispatch_ns, 1001U);
+    claim(pool_, 1);
+    EXPECT_TRUE(turn(1002).empty());
+    harvest(4, true, true);
+    const auto decided = turn(1003);
+    ASSERT_EQ(kinds(decided), (std::vector{DecisionKind::kGrant}));
+    EXPECT_EQ(decided[0].fence, 6U);
+    EXPECT_EQ(core_.counters(pool_).totals.released, 5U);
+    EXPECT_EQ(core_.counters(pool_).parked, 0U);
+    EXPECT_EQ(release(5), Reason::kAlreadyEnded);
+    EXPECT_EQ(release(4), Reason::kStale);
+}
+
+TEST_F(NaiveParkingTest, WantsWhatIsTakenUntilItsLastTakeIsReleased) {
+    harvest(2, false, true);
+    EXPECT_EQ(core_.counters(pool_).wanted, 1U);
+    EXPECT_TRUE(core_.parkable_of(pool_).empty());
+    EXPECT_EQ(release(1), Reason::kAlreadyEnded);
+    EXPECT_EQ(release(4), Reason::kStale);
+    EXPECT_EQ(release(3), Reason::kOk);
+    EXPECT_EQ(core_.counters(pool_).wanted, 0U);
+}
+
+TEST_F(NaiveCoreTest, GrantsWhatMayBeParkedOnlyToClaimsForASlotAndNothingElse) {
+    core::PoolConfig config;
+    config.name = "parks";
+    config.slots = 4;
+    config.quantum_ns = 1000;
+    const uint32_t pool = add(config);
+    claim(pool, 0);
+    claim(pool, 1, 2);
+    core_.apply(core::Claim{.session = holder_, .tag = 2, .pool = pool, .interval_ns = 9});
+    const auto decided = turn(1001);
+    ASSERT_EQ(decided.size(), 3U);
+    EXPECT_TRUE(decided[0].may_park);
+    EXPECT_FALSE(decided[1].may_park);
+    EXPECT_FALSE(decided[2].may_park);
+}
+
 }  // namespace dibs::naive

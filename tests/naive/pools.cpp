@@ -259,6 +259,11 @@ PoolCounters NaiveCore::counters(uint32_t row) const {
         if (claim.pool != row) continue;
         (claim.is_confirming ? counters.confirming : counters.waiting) += 1;
     }
+    for (const auto& [number, lease] : m_.leases) {
+        if (lease.pool != row) continue;
+        counters.parked += lease.is_parked;
+        counters.wanted += lease.is_wanted;
+    }
     counters.unconfirmed = unconfirmed_of(row);
     counters.last_dispatch_ns = pool.last_dispatch_ns;
     counters.demand_published = pool.demand_published;

@@ -82,6 +82,8 @@ const char* name_of(Reason reason) {
             return "ok";
         case Reason::kAlreadyEnded:
             return "already-ended";
+        case Reason::kMayPark:
+            return "may-park";
         case Reason::kUnknownPool:
             return "unknown-pool";
         case Reason::kTooManyUnits:
