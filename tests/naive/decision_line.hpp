@@ -43,6 +43,7 @@ struct DecisionLine {
     uint8_t from_class = 0;
     uint8_t to_class = 0;
     bool provision = false;
+    bool may_park = false;
     bool has_class = false;
     bool is_void = false;
     std::vector<int64_t> cost;

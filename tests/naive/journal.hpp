@@ -2,8 +2,8 @@
 //
 // A label is the name that the step which makes a thing gives it. Lease L is the lease of the
 // claim labelled L, slot S the slot of the announcement labelled S. Fences and rounds are written
-// as distances from what was last told. So a journal means the same to two cores whose rows
-// differ, and goes on meaning something when steps are dropped from it.
+// as distances from what was last told or taken. So a journal means the same to two cores whose
+// rows differ, and goes on meaning something when steps are dropped from it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -74,6 +74,7 @@ enum class StepKind {
     kKeepalive,
     kAdopt,
     kKillFailed,
+    kHarvest,
     kAnnounce,
     kWord,
     kDrain,
@@ -113,6 +114,7 @@ struct Step {
     uint32_t attributes_size = 0;
     core::WorkerWord word;
     uint32_t answer_size = 0;
+    core::Harvest harvest;       // of the subject's lease
     bool on = true;              // drain; delete pool: when it is unused
     uint32_t number = kNoLabel;  // drain: of this slot only
     core::Steer::Kind steer = core::Steer::Kind::kRelease;

@@ -132,6 +132,10 @@ void choose_common(Dice& dice, core::PoolConfig& config) {
                                  shm::ExpiryMode::kLazy});
     const uint64_t grace_ns = dice.one_of<uint64_t>({0, 0, 1, 4, 15});
     if (config.expiry == shm::ExpiryMode::kCooperative) config.grace_ns = grace_ns;
+    // The core only asks whether it is a microsecond: who recalls leases looks at the rest.
+    if (dice.percent(45))
+        config.quantum_ns = dice.one_of<uint64_t>({999, 1000, 1000, 1000, 70'000});
+    config.park = dice.percent(60);
 }
 
 PoolSpec counted_pool(Dice& dice, const Character& character) {

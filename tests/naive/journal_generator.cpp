@@ -71,6 +71,8 @@ void Writer::write_one() {
         steer();
     } else if (character_.priorities && dice_.percent(5)) {
         change_priority();
+    } else if (has_parkable() && dice_.percent(25)) {
+        harvest();
     } else if (!write_one_of_accounts()) {
         switch (dice_.weighed(
             {character_.claim_weight, 4, character_.release_weight, 5, 8, 60, 3, 1})) {
@@ -181,6 +183,8 @@ void Writer::claim() {
         step.claim.deadline_ns =
             model().now + 9 - std::min<TimeNs>(model().now + 9, dice_.below(25));
     }
+    const bool parks = step.pool != kNoLabel && core_->parks(player_->pool_row(step.pool));
+    if (parks && dice_.percent(60)) make_plain(step);
     label_of_number_.push_back(static_cast<uint32_t>(journal_.steps.size()));
     put(step);
 }
@@ -260,7 +264,7 @@ void Writer::release() {
     step.kind = StepKind::kRelease;
     step.subject = any_lease_label();
     step.session = any_session();
-    step.distance = distance();
+    step.distance = distance_of_fence(step.subject);
     step.broken = dice_.percent(20);
     for (const auto& [number, lease] : model().leases) {
         if (label_of_number_[number] == step.subject && dice_.percent(92)) {
@@ -276,7 +280,7 @@ void Writer::keepalive() {
     step.kind = StepKind::kKeepalive;
     step.subject = any_lease_label();
     step.session = any_session();
-    step.distance = distance();
+    step.distance = distance_of_fence(step.subject);
     step.interval_ns = dice_.one_of<uint64_t>({0, 0, 1, 4, 9, 40, shm::kNever});
     for (const auto& [number, lease] : model().leases) {
         if (label_of_number_[number] == step.subject && dice_.percent(92)) {
@@ -293,7 +297,7 @@ void Writer::adopt() {
     step.subject = any_lease_label();
     step.session = any_session();
     step.tag = any_tag(player_->sessions().at(step.session));
-    step.distance = distance();
+    step.distance = distance_of_fence(step.subject);
     if (dice_.percent(2)) step.refusal = shm::Reason::kUnkillable;
     put(step);
 }

@@ -58,6 +58,12 @@ class Writer {
     void word();
     void refuse_for_now();
 
+    // journal_of_parking.cpp
+    bool has_parkable() const;
+    static void make_plain(Step& step);
+    void harvest();
+    int32_t distance_of_fence(uint32_t label);
+
     // journal_of_accounts.cpp: what pools ordered by account have of their own
     void set_account();
     void take_account();

@@ -32,6 +32,7 @@ PoolCounters counters_of(const shm::PoolRow& pool) {
     counters.recovering = pool.recovering;
     counters.unknown = pool.unknown;
     counters.slots = pool.slots;
+    counters.parked = pool.parked;
     counters.last_dispatch_ns = pool.last_dispatch_ns;
     counters.demand_published = pool.demand_published;
     counters.totals.accepted = pool.accepted_total;
@@ -51,6 +52,15 @@ PoolCounters counters_of(const shm::PoolRow& pool) {
     return counters;
 }
 
+// Claims of leases that may be parked, in the order in which they would be recalled.
+std::vector<uint64_t> parkable_of(const core::Core& core, uint32_t pool) {
+    std::vector<uint64_t> numbers;
+    for (uint32_t row = core.next_parkable(pool); row != shm::kNoRow;
+         row = core.next_parkable(pool, row))
+        numbers.push_back(core.lease(row).arrival);
+    return numbers;
+}
+
 // The first field in which two sets of counters differ.
 std::string difference(const PoolCounters& real, const PoolCounters& naive) {
     const auto fields = [](const PoolCounters& c) {
@@ -64,6 +74,8 @@ std::string difference(const PoolCounters& real, const PoolCounters& naive) {
             {"recovering", c.recovering},
             {"unknown", c.unknown},
             {"slots", c.slots},
+            {"parked", c.parked},
+            {"wanted", c.wanted},
             {"last_dispatch_ns", c.last_dispatch_ns},
             {"demand_published", static_cast<uint64_t>(c.demand_published)},
             {"accepted", c.totals.accepted},
@@ -186,7 +198,11 @@ void Lockstep::play_from(size_t& i) {
         const std::vector<uint64_t> reused = real_player_->take_leases_of_reused_rows();
         for (const uint64_t lease : reused)
             naive_.lease_row_used_again(lease);
+        const size_t leases = naive_.model().leases.size();
         naive_player_.play(step);
+        const bool is_recalled =
+            step.kind == StepKind::kHarvest && naive_.model().leases.size() < leases;
+        if (is_recalled) coverage_->seen["recalled"] += 1;
         // A lease's end may have handed its slot over, and so its row.
         for (const uint64_t lease : reused)
             naive_.lease_row_used_again(lease);
@@ -336,10 +352,14 @@ bool Lockstep::compare(size_t step) {
         if (gone) continue;
         if (row != pool) return disagree(step, who + "has row " + std::to_string(row));
         PoolCounters counters = counters_of(real_->pool(row));
+        counters.wanted = real_->wanted(pool);
         const PoolCounters expected = naive_.counters(pool);
         if (hits_are_lost_) counters.totals.hits = expected.totals.hits;
         const std::string differs = difference(counters, expected);
         if (!differs.empty()) return disagree(step, who + differs);
+        if (parkable_of(*real_, pool) != naive_.parkable_of(pool)) {
+            return disagree(step, who + "has other leases that may be parked, or in another order");
+        }
     }
     // A turn that changed nothing is not stored: a core that begins after it stands where the last
     // one that did has ended, until its first turn.
@@ -379,6 +399,7 @@ bool Lockstep::disagree(size_t step, const std::string& what) {
 
 void Coverage::count(const DecisionLine& line) {
     std::string key = name_of(line.kind);
+    if (line.may_park) key += " may-park";
     if (line.kind == core::DecisionKind::kEnd) key += std::string(" ") + name_of(line.outcome);
     if (line.kind == core::DecisionKind::kEnd || line.kind == core::DecisionKind::kResult ||
         line.kind == core::DecisionKind::kLeaseEnd) {

@@ -98,6 +98,9 @@ void Player<CoreType>::play(const Step& step) {
         case StepKind::kKillFailed:
             core_.apply(core::KillFailed{lease_of(step.subject).id});
             break;
+        case StepKind::kHarvest:
+            harvest(step);
+            break;
         case StepKind::kAnnounce:
             announce(step);
             break;
@@ -163,6 +166,20 @@ void Player<CoreType>::steer(const Step& step, uint32_t session) {
     line.user_data = step.label;
     listen();
     lines_.push_back(line);
+}
+
+// Its holder knows of its own takes.
+template <class CoreType>
+void Player<CoreType>::harvest(const Step& step) {
+    core::Harvest command = step.harvest;
+    command.lease = lease_of(step.subject).id;
+    core_.apply(command);
+    const auto number = numbers_.find(step.subject);
+    if (number == numbers_.end() || !leases_.contains(number->second)) return;
+    KnownLease& known = leases_.at(number->second);
+    if (!known.may_park || command.takes <= known.takes || command.takes > kTakesMax) return;
+    known.fence += command.takes - known.takes;
+    known.takes = command.takes;
 }
 
 template <class CoreType>
@@ -282,13 +299,16 @@ void Player<CoreType>::hear(const Decision& decision) {
             // A claim that was granted before and waited again: its old lease has no name any more.
             for (auto& [row, claims] : claims_of_lease_row_)
                 std::erase(claims, decision.claim);
-            leases_[decision.claim] = {decision.id, decision.fence};
+            leases_[decision.claim] = {decision.id, decision.fence, decision.may_park};
             claims_of_leases_[decision.id] = decision.claim;
             std::vector<uint64_t>& claims = claims_of_lease_row_[core::row_of(decision.id)];
             reused_.insert(reused_.end(), claims.begin(), claims.end());
             claims = {decision.claim};
             break;
         }
+        case DecisionKind::kAdopted:
+            leases_[claims_of_leases_.at(decision.id)].may_park = false;
+            break;
         default:
             break;
     }
@@ -350,6 +370,7 @@ DecisionLine Player<CoreType>::line_of(const Decision& decision) const {
             line.fence = decision.fence;
             line.value = decision.value;
             line.provision = decision.provision;
+            line.may_park = decision.may_park;
             line.has_class = decision.has_class;
             line.to_class = decision.to_class;
             for (const core::DecidedSlot& slot : core_.decided_slots(decision))

@@ -48,7 +48,9 @@ class Player {
   private:
     struct KnownLease {
         uint64_t id = 0;
-        uint64_t fence = 0;
+        uint64_t fence = 0;  // of its grant, or of its last take as far as that was told
+        bool may_park = false;
+        uint64_t takes = 0;
     };
 
     void set_pool(const Step& step);
@@ -66,6 +68,7 @@ class Player {
     void announce(const Step& step);
     void word(const Step& step);
     void steer(const Step& step, uint32_t session);
+    void harvest(const Step& step);
     void hear(const core::Decision& decision);
     DecisionLine line_of(const core::Decision& decision) const;
     uint32_t session_label(uint32_t row) const;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tests/naive/model.hpp"
 #include "tests/naive/statement_words.hpp"
 #include "tests/naive/statements.hpp"
 #include "tests/naive/sums.hpp"
@@ -43,6 +44,9 @@ void Statements::begin(const Heard& heard) {
             break;
         case StepKind::kDied:
             sessions_.erase(step_->session);
+            break;
+        case StepKind::kHarvest:
+            harvest(*step_);
             break;
         case StepKind::kDrain:
             drain(heard);
@@ -193,6 +197,24 @@ void Statements::retire(JudgedPool& pool) {
     if (pool.spec.config.kind != shm::PoolKind::kCounted) return;
     for (auto& [number, slot] : pool.slots)
         leave(slot);
+}
+
+// Each take is a grant with a fence of its own; a lease that is recalled while it is parked ends,
+// and nobody is told.
+void Statements::harvest(const Step& step) {
+    JudgedClaim* claim = claim_of_label(step.subject);
+    const bool leased = claim != nullptr && claim->phase == ClaimPhase::kLeased;
+    if (!leased || !claim->may_park) return;
+    const core::Harvest& said = step.harvest;
+    if (said.takes > claim->takes && said.takes <= kTakesMax) {
+        for (const uint32_t number : claim->slots) {
+            JudgedSlot* slot = slot_of(claim->pool, number);
+            if (slot != nullptr) slot->fence += said.takes - claim->takes;
+        }
+        claim->takes = said.takes;
+        pools_[claim->pool].last_dispatch_ns = now_;
+    }
+    if (said.parked && said.recalled) end_lease(*claim, LeaseEnd::kRelease);
 }
 
 void Statements::configure(uint32_t label, const PoolSpec& spec) {

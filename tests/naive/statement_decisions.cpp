@@ -207,6 +207,7 @@ void Statements::grant(const DecisionLine& line) {
     claim->phase = ClaimPhase::kLeased;
     claim->holder = claim->session;
     claim->holder_tag = claim->tag;
+    claim->may_park = line.may_park;
     pool.last_dispatch_ns = now_;
     pool.idle_changed = true;
 }
@@ -321,6 +322,7 @@ void Statements::adopted(const DecisionLine& line) {
     if (claim == nullptr) return;
     claim->holder = line.session;
     claim->holder_tag = line.tag;
+    claim->may_park = false;
 }
 
 // S0.40: of a confirmation that comes too late nobody hears.

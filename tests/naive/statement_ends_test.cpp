@@ -11,7 +11,24 @@ using shm::Outcome;
 using shm::Reason;
 using Word = core::WorkerWord::Kind;
 
-class StatementEndsTest : public DoctoredTurns {};
+class StatementEndsTest : public DoctoredTurns {
+  protected:
+    // The pool's slot was taken again so often as it is recalled, and a second claim waits for it.
+    void park_and_recall(uint64_t takes) {
+        config().quantum_ns = 1000;
+        counted(1);
+        claim();
+        turn(1001);
+        claim();
+        turn(1002);
+        Step& harvest = put(StepKind::kHarvest);
+        harvest.subject = 1;
+        harvest.harvest.takes = takes;
+        harvest.harvest.parked = true;
+        harvest.harvest.recalled = true;
+        play();
+    }
+};
 
 TEST_F(StatementEndsTest, S0_21_NothingIsPolled) {
     begin();
@@ -198,6 +215,19 @@ TEST_F(StatementEndsTest, S0_32_AnEndHasItsOwnName) {
     play();
     line(DecisionKind::kEnd).outcome = Outcome::kCancelled;
     EXPECT_EQ(broken(), "S0.32");
+}
+
+TEST_F(StatementEndsTest, S0_24_ARecalledSlotIsGrantedWithAFenceBehindItsTakes) {
+    park_and_recall(3);
+    EXPECT_EQ(line(DecisionKind::kGrant).fence, 5U);
+    line(DecisionKind::kGrant).fence = 4;
+    EXPECT_EQ(broken(), "S0.24");
+}
+
+TEST_F(StatementEndsTest, S0_11_ARecalledSlotReachesTheHeadInItsTurn) {
+    park_and_recall(0);
+    drop(DecisionKind::kGrant);
+    EXPECT_EQ(broken(), "S0.11");
 }
 
 TEST_F(StatementEndsTest, S0_33_TheLastDispatchIsShown) {

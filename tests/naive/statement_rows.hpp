@@ -90,6 +90,8 @@ struct JudgedClaim {
     bool has_returned = false;    // from a reservation
     bool is_killed = false;       // its lease's holder
     bool has_interval = false;    // its lease expires
+    bool may_park = false;        // its lease's holder may put it aside
+    uint64_t takes = 0;           // and has taken it again so often
     std::vector<uint32_t> slots;  // numbers
     uint32_t holder = kNoLabel;   // of its lease: may change
     uint16_t holder_tag = 0;

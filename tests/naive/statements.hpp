@@ -97,6 +97,7 @@ class Statements {
     void drain_slot(JudgedSlot& slot, bool on);
     void leave(JudgedSlot& slot);
     void retire(JudgedPool& pool);
+    void harvest(const Step& step);
     void configure(uint32_t label, const PoolSpec& spec);
 
     // statement_decisions.cpp: whether what is decided may be

@@ -214,6 +214,8 @@ const char* name_of(StepKind kind) {
             return "adopt";
         case StepKind::kKillFailed:
             return "kill-failed";
+        case StepKind::kHarvest:
+            return "harvest";
         case StepKind::kAnnounce:
             return "announce";
         case StepKind::kWord:
@@ -341,6 +343,11 @@ std::string to_string(const Step& step) {
         case StepKind::kKillFailed:
             line.add("lease", step.subject, kNoLabel);
             break;
+        case StepKind::kHarvest:
+            line.add("lease", step.subject, kNoLabel).add("takes", step.harvest.takes, 0);
+            if (step.harvest.parked) line.say("parked");
+            if (step.harvest.recalled) line.say("recalled");
+            break;
         case StepKind::kAnnounce:
             say_announce(line, step);
             break;
@@ -380,7 +387,8 @@ std::string to_string(const PoolSpec& pool) {
     line.add("answer_max", config.answer_max, 0).add("attributes_max", config.attributes_max, 0);
     line.add("ttl", config.reservation_ttl_ns, 0).add("retry_after", config.retry_after_ns, 0);
     line.add("interval_max", config.interval_max_ns, 0).add("grace", config.grace_ns, 0);
-    line.add("required", pool.required_label, "");
+    line.add("required", pool.required_label, "").add("quantum", config.quantum_ns, 0);
+    if (config.park) line.say("park");
     if (config.release_is_ready) line.say("release_is_ready");
     if (config.expiry == shm::ExpiryMode::kStrict) line.say("strict");
     if (config.expiry == shm::ExpiryMode::kLazy) line.say("lazy");
@@ -414,6 +422,7 @@ std::string to_string(const DecisionLine& decision) {
     for (const int64_t cost : decision.cost)
         line.say(std::to_string(cost));
     if (decision.provision) line.say("provision");
+    if (decision.may_park) line.say("may-park");
     if (decision.is_void) line.say("void");
     if (decision.holder != Holder{}) {
         line.add("holder-uid", decision.holder.uid, kNoLabel).add("pid", decision.holder.pid, 0);
