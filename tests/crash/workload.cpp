@@ -5,6 +5,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "broker/core/store/row_states.hpp"
+
 namespace dibs::tests {
 
 using core::WorkerWord;
@@ -25,75 +27,12 @@ constexpr std::array<const char*, kOperations> kNames = {
     "protect",       "session death",  "drain pool",     "undrain pool",   "drain all",
     "undrain all",   "grow pool",      "delete pool",    "set account",    "delete account",
     "reset balance", "report idle",    "report running", "report absent",  "pull",
-    "unassign",      "update claim",   "time passes"};
+    "unassign",      "update claim",   "harvest",        "time passes"};
 
 }  // namespace
 
 const char* name_of(Operation operation) {
     return kNames[static_cast<size_t>(operation)];
-}
-
-void Workload::set_up() {
-    core_.begin_turn(next_time());
-    core::PoolConfig tokens;
-    tokens.name = "tokens";
-    tokens.slots = counted_slots_;
-    tokens.backlog_max = 12;
-    core_.set_pool(tokens, nullptr);
-    core::PoolConfig workers;
-    workers.name = "workers";
-    workers.kind = shm::PoolKind::kWorker;
-    workers.unconfirmed_max = 4;
-    workers.reservation_ttl_ns = 3000;
-    workers.answer_max = 64;
-    workers.attributes_max = 700;
-    workers.grace_ns = 500;
-    core_.set_pool(workers, nullptr);
-    core::PoolConfig easy = workers;
-    easy.name = "easy";
-    easy.release_is_ready = true;
-    easy.when_busy = shm::WhenBusy::kReject;
-    core_.set_pool(easy, nullptr);
-    core::PoolConfig room;
-    room.name = "room";
-    room.slots = 4;
-    room.expiry = shm::ExpiryMode::kLazy;
-    core_.set_pool(room, nullptr);
-    core::PoolConfig lent = workers;
-    lent.name = "lent";
-    lent.grace_ns = 0;
-    lent.expiry = shm::ExpiryMode::kLazy;
-    core_.set_pool(lent, nullptr);
-    core::PoolConfig strict = lent;
-    strict.name = "strict";
-    strict.expiry = shm::ExpiryMode::kStrict;
-    core_.set_pool(strict, nullptr);
-    core::PoolConfig shares = tokens;
-    shares.name = "shares";
-    shares.slots = 4;
-    shares.order = shm::PoolOrder::kAccount;
-    shares.promote_threshold = 3;
-    shares.demote_threshold = -3;
-    core_.set_pool(shares, nullptr);
-    core::PoolConfig farm = workers;
-    farm.name = "farm";
-    farm.order = shm::PoolOrder::kAccount;
-    farm.promote_threshold = 3;
-    farm.demote_threshold = -3;
-    farm.account_expiry_ns = 20'000;
-    farm.queue_timeout_ns = 6000;
-    farm.request_age_max_ns = 30'000;
-    core_.set_pool(farm, nullptr);
-    core::PoolConfig vault = farm;
-    vault.name = "vault";
-    vault.grace_ns = 0;
-    vault.expiry = shm::ExpiryMode::kStrict;
-    core_.set_pool(vault, nullptr);
-    for (uint32_t uid = 0; uid < 3; ++uid)
-        core_.open_session({.uid = uid, .tags_max = 8, .account = uid == 0 ? "" : "a1"});
-    core_.decide();
-    core_.commit();
-    core_.clear();
 }
 
 uint32_t Workload::any_session() {
@@ -105,11 +44,12 @@ uint32_t Workload::any_session() {
     return kNoRow;
 }
 
-uint32_t Workload::any_lease() {
+uint32_t Workload::any_lease(uint32_t flags) {
     const auto start = static_cast<uint32_t>(below(core_.leases_max()));
     for (uint32_t step = 0; step < core_.leases_max(); ++step) {
         const uint32_t row = (start + step) % core_.leases_max();
-        if (core_.lease(row).state != shm::LeaseState::kFree) return row;
+        const shm::LeaseRow& lease = core_.lease(row);
+        if (lease.state != shm::LeaseState::kFree && (lease.flags & flags) == flags) return row;
     }
     return kNoRow;
 }
@@ -246,7 +186,17 @@ bool Workload::end_lease(bool broken) {
     core_.apply(core::Release{.session = lease.session,
                               .broken = broken,
                               .lease = core::row_id(lease.head.generation, row),
-                              .fence = lease.fence});
+                              .fence = lease.fence + core::takes_of(lease)});
+    return true;
+}
+
+bool Workload::harvest() {
+    const uint32_t row = any_lease(shm::LeaseFlag::kMayPark);
+    if (row == kNoRow) return false;
+    core_.apply(core::Harvest{.lease = core::row_id(core_.lease(row).head.generation, row),
+                              .takes = core::takes_of(core_.lease(row)) + below(3),
+                              .parked = below(2) == 0,
+                              .recalled = below(3) == 0});
     return true;
 }
 
@@ -367,17 +317,18 @@ bool Workload::apply(Operation operation) {
             const shm::LeaseRow& lease = core_.lease(row);
             core_.apply(core::Keepalive{.session = lease.session,
                                         .lease = core::row_id(lease.head.generation, row),
-                                        .fence = lease.fence});
+                                        .fence = lease.fence + core::takes_of(lease)});
             return true;
         }
         case Operation::kAdopt: {
             const uint32_t row = any_lease();
             const uint32_t session = any_session();
             if (row == kNoRow || session == kNoRow) return false;
+            const shm::LeaseRow& lease = core_.lease(row);
             core_.apply(core::Adopt{.session = session,
                                     .tag = static_cast<uint16_t>(below(8)),
-                                    .lease = core::row_id(core_.lease(row).head.generation, row),
-                                    .fence = core_.lease(row).fence});
+                                    .lease = core::row_id(lease.head.generation, row),
+                                    .fence = lease.fence + core::takes_of(lease)});
             return true;
         }
         case Operation::kKillFailed: {
@@ -434,10 +385,8 @@ bool Workload::apply(Operation operation) {
             core_.apply(core::Drain{.on = false});
             return true;
         case Operation::kGrowPool: {
-            core::PoolConfig tokens;
-            tokens.name = "tokens";
-            tokens.slots = counted_slots_ + (counted_slots_ > 6 && below(2) == 0 ? -1U : 1U);
-            tokens.backlog_max = 12;
+            const core::PoolConfig tokens =
+                tokens_of(counted_slots_ + (counted_slots_ > 6 && below(2) == 0 ? -1U : 1U));
             if (tokens.slots > 18 || core_.set_pool(tokens, nullptr) == kNoRow) return false;
             counted_slots_ = tokens.slots;
             return true;
@@ -473,6 +422,8 @@ bool Workload::apply(Operation operation) {
             return true;
         case Operation::kUpdateClaim:
             return update_claim();
+        case Operation::kHarvest:
+            return harvest();
         case Operation::kTimePasses:
             now_ += below(4000);
             return true;

@@ -53,6 +53,7 @@ enum class Operation : uint8_t {
     kPull,
     kUnassign,
     kUpdateClaim,
+    kHarvest,
     kTimePasses,
     kCount
 };
@@ -80,7 +81,7 @@ class Workload {
         std::vector<uint8_t> bytes;
     };
     [[nodiscard]] uint32_t any_session();
-    [[nodiscard]] uint32_t any_lease();
+    [[nodiscard]] uint32_t any_lease(uint32_t flags = 0);  // LeaseFlag: with all of these
     [[nodiscard]] uint32_t any_claim();
     shm::SlotState asked_in_state();
     // A worker's slot in the state; kNoRow if there is none.
@@ -90,6 +91,8 @@ class Workload {
     bool say(core::WorkerWord::Kind kind, uint32_t slot, bool flag);
     bool end_lease(bool broken);
     bool steer(core::Steer::Kind kind);
+    bool harvest();
+    core::PoolConfig tokens_of(uint32_t slots);
     bool set_account();
     bool report(core::Report::Kind kind);
     [[nodiscard]] uint32_t any_farm();
