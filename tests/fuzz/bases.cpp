@@ -301,6 +301,16 @@ void serve(core::Core& broker, bool each) {
             broker.apply(word);
         }
     });
+    turn(1, [&] {
+        for (uint32_t row = 0; row < broker.leases_max(); ++row) {
+            const shm::LeaseRow& lease = broker.lease(row);
+            if (lease.state == shm::LeaseState::kFree) continue;
+            broker.apply(core::Harvest{.lease = core::row_id(lease.head.generation, row),
+                                       .takes = lease.takes + 1,
+                                       .parked = row % 2 == 0,
+                                       .recalled = row % 3 == 0});
+        }
+    });
     turn(20 * kSecond, [] {});
     check(broker);
     for (uint32_t session = 0; session < broker.sessions_max(); ++session) {
