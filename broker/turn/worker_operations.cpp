@@ -105,7 +105,9 @@ void Operations::worker_word(Session& session,
         default:
             word.kind = (entry.flags & OpFlag::kOn) != 0 ? Kind::kProtect : Kind::kUnprotect;
     }
-    if (entry.op == Op::kDone || entry.op == Op::kWithdraw) want_lease_of(session, entry.id);
+    const bool may_end_lease =
+        entry.op == Op::kDone || entry.op == Op::kReady || entry.op == Op::kWithdraw;
+    if (may_end_lease) want_lease_of(session, entry.id);
     const size_t first = core_.decisions().size();
     core_.apply(word);
     after(entry, first);
