@@ -48,7 +48,9 @@ bool PreparedGrant::work_out_for(Session& session) {
     return true;
 }
 
+// A lease with an interval may not be parked, and this one says that it may.
 bool PreparedGrant::fits(const shm::Submission& entry) const {
+    if (entry.fence != 0 && told_.reason != shm::Reason::kOk) return false;
     return Operations::is_plain_claim(entry) && entry.pool == command_.pool && entry.units == 1 &&
            entry.tag == command_.tag;
 }
