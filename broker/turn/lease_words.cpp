@@ -22,6 +22,8 @@ constexpr uint32_t kHarvestedAtOnce = 512;
 // No client takes and releases a lease in less: more takes than fit since the grant were not made.
 constexpr core::TimeNs kTakeNs = 4;
 constexpr uint64_t kTakesSpare = 1'000;
+// What brokers before this one may have lost, and the time until it began.
+constexpr core::TimeNs kLostBefore = 86'400 * kSecond;
 
 bool has_to_come_back(const core::Core& core, uint32_t row) {
     const shm::PoolRow& pool = core.pool(row);
@@ -33,8 +35,14 @@ bool has_to_come_back(const core::Core& core, uint32_t row) {
 
 }  // namespace
 
-LeaseWords::LeaseWords(core::Core& core, Sessions& sessions)
-    : core_(core), sessions_(sessions), harvest_every_ns_(kSecond) {
+LeaseWords::LeaseWords(core::Core& core, Sessions& sessions, const Clock& clock)
+    : core_(core),
+      sessions_(sessions),
+      clock_(clock),
+      offset_(clock.offset()),
+      lost_ns_(kLostBefore),
+      lost_until_ns_(core.now()),
+      harvest_every_ns_(kSecond) {
     contended_.reserve(shm::kPoolsMax);
     parking_.reserve(shm::kPoolsMax);
 }
@@ -44,8 +52,17 @@ bool LeaseWords::in_use(uint32_t row) const {
     return lease.state != shm::LeaseState::kFree && (lease.flags & LeaseFlag::kMayPark) != 0;
 }
 
-uint64_t LeaseWords::takes_at_most(const shm::LeaseRow& lease) const {
-    return (core_.now() - std::min(core_.now(), lease.granted_ns)) / kTakeNs + kTakesSpare;
+// By now, which may be long after this turn began.
+uint64_t LeaseWords::takes_at_most(const shm::LeaseRow& lease) {
+    if (clock_.offset() != offset_) {
+        const auto lost_ns = static_cast<int64_t>(offset_ - clock_.offset());
+        lost_ns_ += static_cast<uint64_t>(std::max<int64_t>(lost_ns, 0));
+        offset_ = clock_.offset();
+        lost_until_ns_ = core_.now();
+    }
+    const core::TimeNs now = std::max(clock_.now(), lease.granted_ns);
+    const core::TimeNs lost_ns = lease.granted_ns <= lost_until_ns_ ? lost_ns_ : 0;
+    return (now - lease.granted_ns + lost_ns) / kTakeNs + kTakesSpare;
 }
 
 LeaseWords::Found LeaseWords::take_in(uint32_t row, const LeaseWordSeen& seen, bool recalled) {
@@ -56,7 +73,7 @@ LeaseWords::Found LeaseWords::take_in(uint32_t row, const LeaseWordSeen& seen, b
     harvest.takes = seen.fence - std::min(seen.fence, lease.fence);
     harvest.parked = seen.parked;
     harvest.recalled = recalled;
-    if (harvest.takes > takes_at_most(lease)) {
+    if (harvest.takes > kTakesSpare && harvest.takes > takes_at_most(lease)) {
         harvest.takes = 0;
         sessions_.end(&session, shm::Reason::kMalformed);
     }

@@ -12,13 +12,14 @@
 
 #include "broker/core/core.hpp"
 #include "broker/session/sessions.hpp"
+#include "broker/turn/clock.hpp"
 #include "broker/turn/ingest.hpp"
 
 namespace dibs {
 
 class LeaseWords {
   public:
-    LeaseWords(core::Core& core, Sessions& sessions);
+    LeaseWords(core::Core& core, Sessions& sessions, const Clock& clock);
 
     // --- inside a turn
     // Before a claim: recalls as many free leases as it takes to serve what waits, and it.
@@ -51,7 +52,7 @@ class LeaseWords {
         bool ended = false;
     };
     [[nodiscard]] bool in_use(uint32_t lease) const;
-    [[nodiscard]] uint64_t takes_at_most(const shm::LeaseRow& lease) const;
+    [[nodiscard]] uint64_t takes_at_most(const shm::LeaseRow& lease);
     Found take_in(uint32_t lease, const LeaseWordSeen& seen, bool recalled);
     Found read(uint32_t lease);
     Found recall(uint32_t lease);
@@ -62,6 +63,12 @@ class LeaseWords {
 
     core::Core& core_;
     Sessions& sessions_;
+    const Clock& clock_;
+    // Clients go on while broker time stands: what of it was lost, for leases that had been granted
+    // when that was last found.
+    uint64_t offset_;
+    core::TimeNs lost_ns_;
+    core::TimeNs lost_until_ns_;
     std::vector<uint32_t> parking_;    // pools in which leases may be parked
     std::vector<uint32_t> contended_;  // pools in which something waits, or did
     bool all_due_ = true;

@@ -31,7 +31,7 @@ Turn::Turn(core::Core& core, BoardSegment& board, Exchange& exchange, HangWatch 
       file_accounts_(core),
       uid_accounts_(core),
       pledges_(core),
-      words_(core, sessions_),
+      words_(core, sessions_, clock_),
       operations_(core, quotas_, pledges_, uid_accounts_, words_),
       prepared_(core, operations_, pledges_),
       publisher_(core, board),

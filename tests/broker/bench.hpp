@@ -15,8 +15,10 @@
 #include "broker/segments/segments.hpp"
 #include "broker/session/sessions.hpp"
 #include "broker/turn/answer.hpp"
+#include "broker/turn/clock.hpp"
 #include "broker/turn/deaths.hpp"
 #include "broker/turn/ingest.hpp"
+#include "broker/turn/lease_words.hpp"
 #include "broker/turn/operations.hpp"
 #include "broker/turn/prepared_grant.hpp"
 #include "broker/turn/publish.hpp"
@@ -43,7 +45,7 @@ class Bench {
           sessions(limits.sessions),
           quotas(core),
           pledges(core),
-          words(core, sessions),
+          words(core, sessions, clock),
           operations(core, quotas, pledges, accounts, words),
           prepared(core, operations, pledges),
           publisher(core, board),
@@ -200,6 +202,7 @@ class Bench {
     Quotas quotas;
     Pledges pledges;
     UidAccounts accounts{core};
+    Clock clock{1000};  // of words: theirs passes by itself
     LeaseWords words;
     Operations operations;
     PreparedGrant prepared;

@@ -8,6 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "broker/session/sessions.hpp"
+#include "broker/turn/clock.hpp"
+#include "broker/turn/lease_words.hpp"
 #include "tests/broker/core/core_fixture.hpp"
 
 namespace dibs::test {
@@ -29,7 +32,7 @@ class DeskTest : public tests::CoreFixture {
     DeskTest()
         : CoreFixture(with_a_short_log()),
           quotas_(core()),
-          words_(core(), sessions_),
+          words_(core(), sessions_, clock_),
           desk_(core(), quotas_, words_) {
         turn(1, [&] {
             core().set_pool({.name = "w",
@@ -78,6 +81,7 @@ class DeskTest : public tests::CoreFixture {
 
     Quotas quotas_;
     Sessions sessions_{core().sessions_max()};
+    Clock clock_{1};
     LeaseWords words_;
     Desk desk_;
 };

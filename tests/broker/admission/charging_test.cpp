@@ -246,7 +246,7 @@ TEST_F(ChargingTest, GoesOnUnderASuccessor) {
     Quotas quotas(bench_.core);
     Pledges pledges(bench_.core);
     UidAccounts accounts(bench_.core);
-    LeaseWords words(bench_.core, sessions);
+    LeaseWords words(bench_.core, sessions, bench_.clock);
     Operations operations(bench_.core, quotas, pledges, accounts, words);
     Adoption adoption(bench_.core, sessions, operations);
     std::vector<InheritedSession> all(1);

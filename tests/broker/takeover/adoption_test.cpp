@@ -61,7 +61,8 @@ class Heirs {
     Quotas quotas;
     Pledges pledges;
     UidAccounts accounts{core};
-    LeaseWords words{core, sessions};
+    Clock clock{1000};
+    LeaseWords words{core, sessions, clock};
     Operations operations;
     ReadBudget read_budget;
     Answers answers;
