@@ -123,7 +123,8 @@ uint32_t LeaseWords::recall_free(uint32_t pool, uint32_t count) {
 void LeaseWords::make_room(uint32_t pool, uint32_t units) {
     if (pool >= core_.pools() || (core_.pool(pool).flags & PoolFlag::kParks) == 0) return;
     const uint32_t lacking = core_.lacking(pool, units);
-    if (lacking == 0) return;
+    // What a worker is asked for it may refuse: then the claim waits all the same.
+    if (lacking == 0 && core_.pool(pool).kind == shm::PoolKind::kCounted) return;
     if (std::find(contended_.begin(), contended_.end(), pool) == contended_.end())
         contended_.push_back(pool);
     (void)recall_free(pool, lacking);
@@ -253,7 +254,9 @@ void LeaseWords::step(core::TimeNs now) {
             if (has_to_come_back(core_, pool)) recall_all(pool);
             const bool listed =
                 std::find(contended_.begin(), contended_.end(), pool) != contended_.end();
-            if (!listed && core_.first_waiting(pool) != shm::kNoRow) contended_.push_back(pool);
+            const bool asked =
+                core_.first_waiting(pool) != shm::kNoRow || core_.pool(pool).confirming != 0;
+            if (!listed && asked) contended_.push_back(pool);
         }
         all_due_ = core_.turn_full();
     }
