@@ -251,7 +251,7 @@ void LeaseWords::step(core::TimeNs now) {
         parking_.clear();
         for (uint32_t pool = 0; pool < core_.pools(); ++pool) {
             if ((core_.pool(pool).flags & PoolFlag::kParks) != 0) parking_.push_back(pool);
-            if (has_to_come_back(core_, pool)) recall_all(pool);
+            if (all_back_ || has_to_come_back(core_, pool)) recall_all(pool);
             const bool listed =
                 std::find(contended_.begin(), contended_.end(), pool) != contended_.end();
             const bool asked =
@@ -259,6 +259,7 @@ void LeaseWords::step(core::TimeNs now) {
             if (!listed && asked) contended_.push_back(pool);
         }
         all_due_ = core_.turn_full();
+        all_back_ = all_back_ && all_due_;
     }
     for (size_t at = contended_.size(); at-- > 0;) {
         const uint32_t pool = contended_[at];

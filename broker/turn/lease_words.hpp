@@ -45,6 +45,8 @@ class LeaseWords {
     [[nodiscard]] core::TimeNs next_due(core::TimeNs now);
     // Pools have changed, or are drained: their parked leases are looked at once.
     void pools_change() { all_due_ = true; }
+    // Who may claim may be another one: whoever has a lease asks again.
+    void rules_change() { all_due_ = all_back_ = true; }
 
   private:
     struct Found {
@@ -72,6 +74,7 @@ class LeaseWords {
     std::vector<uint32_t> parking_;    // pools in which leases may be parked
     std::vector<uint32_t> contended_;  // pools in which something waits, or did
     bool all_due_ = true;
+    bool all_back_ = false;
     core::TimeNs harvest_due_ns_ = shm::kNever;
     core::TimeNs harvest_every_ns_;
     uint32_t harvest_pool_ = 0;             // it goes on here

@@ -77,7 +77,7 @@ bool Turn::take_configuration() {
     }
     if (!file_accounts_.step()) return false;
     taken_.reset();
-    words_.pools_change();
+    words_.rules_change();
     publish_all_ = true;
     return true;
 }
