@@ -278,10 +278,9 @@ void Player<CoreType>::word(const Step& step) {
 
 template <class CoreType>
 void Player<CoreType>::listen() {
-    const std::span<const Decision> decisions = core_.decisions();
-    if (heard_ == decisions.size()) return;
     for (const uint32_t pool : std::set(growing_))
         meet_counted_slots(pool);
+    const std::span<const Decision> decisions = core_.decisions();
     while (heard_ < decisions.size())
         hear(decisions[heard_++]);
 }
