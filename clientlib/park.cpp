@@ -23,8 +23,11 @@ uint64_t taken_word(const Tag& row) {
 bool Session::park(uint32_t tag) {
     Tag& row = tags[tag];
     shm::LeaseWord& at = lease_words[tag];
-    uint64_t expected = row.parked_before ? taken_word(row) : 0;
-    if (!row.parked_before) at.fence.store(row.fence, std::memory_order_relaxed);
+    uint64_t expected = taken_word(row);
+    if (!row.parked_before) {  // it names the lease before, as taken
+        expected = at.word.load(std::memory_order_relaxed) & ~kLeaseWordBits;
+        at.fence.store(row.fence, std::memory_order_relaxed);
+    }
     if (!at.word.compare_exchange_strong(expected,
                                          taken_word(row) | shm::LeaseWordBit::kFree,
                                          std::memory_order_release,

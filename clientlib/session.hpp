@@ -53,6 +53,7 @@ inline constexpr int kYields = 4;
 // Of the submission ring, which only dibs_close pushes to: a broker that reads nothing must learn
 // later that the session is over, and learns it in no other way.
 inline constexpr uint32_t kCloseLines = 1;
+inline constexpr uint64_t kLeaseWordBits = shm::LeaseWordBit::kFree | shm::LeaseWordBit::kWanted;
 
 enum class TagState : uint8_t { kFree, kClaiming, kAdopting, kLive, kOver, kParked };
 
@@ -427,10 +428,11 @@ inline uint32_t Session::take_claim_tag(uint32_t pool, uint32_t units, uint64_t 
     // Adoptions are called by other numbers of the same kind: what was given back by that name is
     // not this claim.
     if (claim_name(tag, row) == row.gave_up) ++row.use;
-    // What is said there is of a lease that has ended. Before the claim is published: from then on
-    // the broker may want what it grants.
+    // It goes on to name the tag's last lease, whose release the broker may not have read yet.
+    // Before the claim is published: from then on the broker may want what it grants.
     std::atomic<uint64_t>& word = lease_words[tag].word;
-    if (word.load(std::memory_order_relaxed) != 0) word.store(0, std::memory_order_relaxed);
+    const uint64_t old = word.load(std::memory_order_relaxed);
+    if ((old & kLeaseWordBits) != 0) word.store(old & ~kLeaseWordBits, std::memory_order_relaxed);
     return tag;
 }
 
