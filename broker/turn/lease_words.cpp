@@ -156,7 +156,7 @@ bool LeaseWords::session_ends(uint32_t row) {
         if (!in_use(lease)) continue;
         if (core_.turn_full()) return false;
         if (session != nullptr) {
-            (void)read(lease);
+            want(lease);  // its process may live
         } else {
             const shm::LeaseRow& lost = core_.lease(lease);
             core_.apply(core::Harvest{.lease = core::row_id(lost.head.generation, lease),
