@@ -149,6 +149,7 @@ class Client final : public Actor {
     // Claims that were given up when they had to wait again, by the broker's number, and their
     // pools.
     std::map<uint64_t, uint32_t> unwanted_;
+    std::map<uint64_t, bool> leases_;  // of its claims, one by one: have they an interval?
     uint64_t number_ = 0;
     std::string account_;  // that its claim names
 };

@@ -10,7 +10,7 @@ void Auditor::doubt_lease(uint32_t row, bool strict_too) {
     const shm::LeaseRow& lease = core_->lease(row);
     if (lease.state == shm::LeaseState::kFree) return;
     if (lease.mode == shm::ExpiryMode::kStrict && !strict_too) return;
-    ledger_.doubt(lease.pool, lease.fence);
+    ledger_.doubt(core::row_id(lease.head.generation, row));
 }
 
 // What a report may end, it may end only where it is not older than what is known.
@@ -52,6 +52,15 @@ void Auditor::heard(const core::SessionDeath& death) {
     for (uint32_t row = 0; row < core_->slots_max(); ++row) {
         if (core_->slot(row).session == death.session) doubt_slot(row, true);
     }
+}
+
+void Auditor::heard(const core::Harvest& harvest) {
+    const bool ends = harvest.recalled && harvest.parked;
+    if (ends) ledger_.recalled(harvest.lease, core_->now());
+    ++seen_[ends               ? "recalled"
+            : harvest.recalled ? "wanted"
+            : harvest.parked   ? "found parked"
+                               : "found taken"];
 }
 
 void Auditor::heard(const core::WorkerWord& word) {

@@ -30,6 +30,11 @@ std::vector<PoolPlan> draw_pools(Dice& dice, bool by_account) {
          .interval_max_ns = 200 * kMillisecond}};
     if (dice.one_in(2)) pools[1].expiry = one_of(ExpiryMode::kStrict, ExpiryMode::kLazy);
     if (dice.one_in(3)) pools[2].expiry = one_of(ExpiryMode::kStrict, ExpiryMode::kLazy);
+    // Not every play parks: it would hide what happens to each claim in its own turn.
+    for (PoolPlan& pool : pools) {
+        if (pool.expiry == ExpiryMode::kStrict || dice.one_in(2)) continue;
+        pool.quantum_ns = (1 + dice.below(dice.one_in(2) ? 100 : 20'000)) * 1'000;
+    }
     if (!by_account) return pools;
     pools.push_back({.name = "shares",
                      .slots = 3,
@@ -110,7 +115,8 @@ std::string Character::text() const {
         << broker_dies_one_in << (loud_deaths ? ", loudly" : "") << (scarce ? "; scarce rows" : "")
         << (adoption ? "; adoption" : "");
     for (const PoolPlan& pool : pools)
-        out << "; " << pool.name << ' ' << name_of(pool.expiry);
+        out << "; " << pool.name << ' ' << name_of(pool.expiry) << ", quantum "
+            << pool.quantum_ns / 1000 << " us";
     return out.str();
 }
 
@@ -134,6 +140,8 @@ Config Character::configuration(Dice& dice) const {
         pool.values.grace_ns = graceful && dice.one_in(2) ? 3 * kMillisecond : 0;
         pool.values.release_is_ready = plan.release_is_ready;
         pool.values.expiry = plan.expiry;
+        pool.values.quantum_ns = plan.quantum_ns;
+        pool.values.park = plan.has_workers && plan.quantum_ns != 0;
         if (plan.by_account) {
             pool.values.order = shm::PoolOrder::kAccount;
             pool.values.preemption_disabled = dice.one_in(4);

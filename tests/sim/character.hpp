@@ -26,6 +26,7 @@ struct PoolPlan {
     uint32_t slots = 0;
     uint64_t interval_max_ns = 0;
     bool by_account = false;
+    uint64_t quantum_ns = 0;  // 0: no lease is parked
     shm::ExpiryMode expiry = shm::ExpiryMode::kCooperative;
 };
 

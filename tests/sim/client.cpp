@@ -13,12 +13,21 @@ namespace {
 const char* const kBig[] = {"size:big"};
 const char* const kGpu[] = {"gpu:a"};
 
+Ledger::Use use_of(uint32_t pool, const dibs_lease& lease) {
+    return {pool, lease.id, lease.fence};
+}
+Ledger::Use use_of(const Held& held) {
+    return use_of(held.pool, held.lease);
+}
+
 }  // namespace
 
 dibs_claim_options Client::wish(uint32_t pool, int64_t timeout_ns) {
     dibs_claim_options options = {};
     options.size = sizeof options;
     options.timeout_ns = timeout_ns;
+    // What is put aside will do.
+    if (scene_.pools[pool].quantum_ns != 0 && !dice().one_in(3)) return options;
     options.units = static_cast<uint32_t>(dice().one_in(4) ? 1 + dice().below(3) : 1);
     if (dice().one_in(3)) options.interval_ns = (5 + static_cast<int64_t>(dice().below(60))) * kMs;
     if (!scene_.calm && dice().one_in(12)) {
@@ -83,7 +92,7 @@ void Client::granted(const dibs_completion& end, uint64_t number, const Asked& a
     const PoolPlan& plan = scene_.pools[asked.pool];
     if (asked.cancelled) {
         if (number != 0) given_up_[number] = asked.pool;
-        return scene_.ledger.told_fence(asked.pool, end.lease.fence);
+        return scene_.ledger.told_fence(use_of(asked.pool, end.lease));
     }
     std::vector<uint32_t> slots;
     for (uint32_t unit = 0; unit < end.lease.units; ++unit) {
@@ -104,8 +113,7 @@ void Client::granted(const dibs_completion& end, uint64_t number, const Asked& a
     held.claim = end.claim;
     held.requeue = asked.may_wait_again;
     if (plan.by_account) scene_.know(end.claim);
-    scene_.ledger.granted(
-        process_, asked.pool, slots, end.lease.fence, certain_until(held, asked.at_ns), now());
+    scene_.ledger.granted(process_, use_of(held), slots, certain_until(held, asked.at_ns), now());
     held_.push_back(held);
 }
 
@@ -131,6 +139,10 @@ bool Client::claim(uint32_t pool, int64_t timeout_ns) {
     ++scene_.seen[dibs_outcome_name(end.outcome)];
     scene_.ledger.told(static_cast<uint64_t>(end.outcome));
     if (end.outcome == DIBS_GRANTED) {
+        // One that it has been told of before is one that it has put aside.
+        const auto [known, is_new] = leases_.try_emplace(end.lease.id, options.interval_ns != 0);
+        if (!is_new) ++scene_.seen["taken again"];
+        expect(is_new || !known->second, "a lease that may expire was put aside");
         expect(options.account == nullptr || account_ == "uid:" + std::to_string(uid()),
                "another one's account pays");
         granted(end, 0, asked);
@@ -179,8 +191,8 @@ bool Client::batch() {
 void Client::waits_again(size_t at, uint64_t claim) {
     const Held held = held_[at];
     held_.erase(held_.begin() + static_cast<ptrdiff_t>(at));
-    scene_.ledger.returned(process_, held.pool, held.lease.fence);
-    expect(held.adopted || held.requeue || scene_.ledger.is_doubted(held.pool, held.lease.fence),
+    scene_.ledger.returned(process_, use_of(held));
+    expect(held.adopted || held.requeue || scene_.ledger.is_doubted(held.lease.id),
            "a claim waits again that did not ask for it");
     if (held.number == 0) {  // nobody wants it any more
         unwanted_[claim] = held.pool;
@@ -210,7 +222,9 @@ void Client::claim_ended(const dibs_completion& end) {
         break;
     }
     if (const auto old = given_up_.find(end.user_data); old != given_up_.end()) {
-        if (end.outcome == DIBS_GRANTED) scene_.ledger.told_fence(old->second, end.lease.fence);
+        if (end.outcome == DIBS_GRANTED) {
+            scene_.ledger.told_fence(use_of(old->second, end.lease));
+        }
         return;
     }
     if (end.user_data == 0) {  // of a lease that was adopted, or waited for, again
@@ -221,7 +235,7 @@ void Client::claim_ended(const dibs_completion& end) {
         // Told together with its waiting again, it is its holder's all the same.
         const auto unwanted = unwanted_.find(end.claim);
         if (same == held_.end() && unwanted != unwanted_.end()) {
-            scene_.ledger.told_fence(unwanted->second, end.lease.fence);
+            scene_.ledger.told_fence(use_of(unwanted->second, end.lease));
             held_.push_back({.lease = end.lease,
                              .pool = unwanted->second,
                              .safe_ns = 0,
@@ -238,8 +252,8 @@ void Client::claim_ended(const dibs_completion& end) {
         expect(same != held_.end(), "a claim ends that nobody has made");
         if (same == held_.end()) return;
         same->claim = end.claim;
-        scene_.ledger.returned(process_, same->pool, same->lease.fence);
-        scene_.ledger.told_fence(same->pool, end.lease.fence);
+        scene_.ledger.returned(process_, use_of(*same));
+        scene_.ledger.told_fence(use_of(same->pool, end.lease));
         same->lease = end.lease;
         return;
     }
@@ -261,7 +275,7 @@ void Client::take(const dibs_completion& end) {
                       : end.code == DIBS_EADOPTED ? "lease adopted"
                                                   : "lease ended"];
         if (at == held_.size()) return;
-        scene_.ledger.returned(process_, held_[at].pool, end.lease.fence);
+        scene_.ledger.returned(process_, use_of(held_[at]));
         held_.erase(held_.begin() + static_cast<ptrdiff_t>(at));
     } else if (end.kind == DIBS_LEASE_REQUEUED) {
         ++scene_.seen["requeued"];
@@ -306,7 +320,7 @@ bool Client::give_back(bool wait) {
     doing("giving back");
     const Held held = held_.front();
     held_.erase(held_.begin());
-    scene_.ledger.returned(process_, held.pool, held.lease.fence);
+    scene_.ledger.returned(process_, use_of(held));
     const int64_t patience = wait ? 10 * DIBS_SECOND : DIBS_NOWAIT;
     const int code = dice().one_in(8) ? dibs_fail(session_, &held.lease, patience)
                                       : dibs_release(session_, &held.lease, patience);
@@ -320,7 +334,9 @@ bool Client::give_back(bool wait) {
                code == DIBS_ENOTFOUND || code == DIBS_ETIMEDOUT,
            std::string("a release ends with ") + dibs_strerror(code));
     scene_.ledger.told(static_cast<uint64_t>(code));
-    return true;
+    // Where it may have been put aside it is often wanted again at once.
+    const bool parks = scene_.pools[held.pool].quantum_ns != 0 && !scene_.calm;
+    return !parks || dice().one_in(3) || claim(held.pool, 20 * kMs);
 }
 
 bool Client::keep_alive() {
@@ -335,7 +351,7 @@ bool Client::keep_alive() {
     if (code == DIBS_OK && interval != 0 && interval != DIBS_FOREVER) {
         Held kept = held;
         kept.interval_ns = static_cast<uint64_t>(interval);
-        scene_.ledger.prolonged(process_, held.pool, held.lease.fence, certain_until(kept, said));
+        scene_.ledger.prolonged(process_, use_of(held), certain_until(kept, said));
     }
     return true;
 }
@@ -357,7 +373,7 @@ bool Client::adopt() {
     if (fit.empty()) return true;
     doing("adopting");
     const Offer offer = fit[dice().below(fit.size())];
-    if (offer.uid == uid()) scene_.ledger.offered(offer.held.pool, offer.held.lease.fence);
+    if (offer.uid == uid()) scene_.ledger.offered(use_of(offer.held));
     const uint64_t said = now();
     const int64_t patience = dice().one_in(4) ? kMs / 10 : 5 * DIBS_SECOND;
     Held held = offer.held;
@@ -381,7 +397,7 @@ bool Client::adopt() {
     const int state = dibs_lease_state(session_, &held.lease, nullptr);
     if (state != DIBS_ENDED) {
         const uint64_t until = state == DIBS_IN_GRACE ? said : certain_until(held, said);
-        scene_.ledger.adopted(process_, held.pool, held.lease.fence, until);
+        scene_.ledger.adopted(process_, use_of(held), until);
     }
     held_.push_back(held);
     return true;

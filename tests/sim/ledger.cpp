@@ -24,78 +24,103 @@ void Ledger::answered(uint32_t process, uint64_t number) {
     }
 }
 
-void Ledger::told_fence(uint32_t pool, uint64_t fence) {
-    told(fence);
-    if (!fences_.insert({pool, fence}).second) {
-        wrong("pool " + text(pool) + ": fence " + text(fence) + " was given out twice");
+void Ledger::told_fence(const Use& use) {
+    told(use.fence);
+    const uint64_t lease = parking_.contains(use.pool) ? use.lease : 0;
+    if (!fences_.insert({use.pool, lease, use.fence}).second) {
+        wrong("pool " + text(use.pool) + ": fence " + text(use.fence) + " was given out twice");
     }
 }
 
-std::vector<Ledger::Holding*> Ledger::holdings_of(uint32_t pool, uint64_t fence) {
+std::vector<Ledger::Holding*> Ledger::holdings_of(uint64_t lease) {
     std::vector<Holding*> found;
-    const auto slots = slots_.find({pool, fence});
+    const auto slots = slots_.find(lease);
     if (slots == slots_.end()) return found;
-    for (const uint32_t slot : slots->second) {
-        Holding& holding = holdings_.at({pool, slot});
-        if (holding.fence == fence) found.push_back(&holding);
+    for (const Place& place : slots->second) {
+        Holding& holding = holdings_.at(place);
+        if (holding.lease == lease) found.push_back(&holding);
     }
     return found;
 }
 
-void Ledger::doubt(uint32_t pool, uint64_t fence) {
-    doubted_.insert({pool, fence});
-    for (Holding* holding : holdings_of(pool, fence))
+std::vector<Ledger::Holding*> Ledger::holdings_of(const Use& use) {
+    std::vector<Holding*> found = holdings_of(use.lease);
+    std::erase_if(found, [&](const Holding* holding) { return holding->fence != use.fence; });
+    return found;
+}
+
+void Ledger::doubt(uint64_t lease) {
+    doubted_.insert(lease);
+    for (Holding* holding : holdings_of(lease))
         holding->certain_until_ns = 0;
 }
 
-void Ledger::granted(uint32_t process,
-                     uint32_t pool,
-                     const std::vector<uint32_t>& slots,
-                     uint64_t fence,
-                     uint64_t certain_until_ns,
-                     uint64_t now) {
-    told_fence(pool, fence);
-    if (is_doubted(pool, fence)) certain_until_ns = 0;
-    for (const uint32_t slot : slots) {
-        told(slot);
-        Holding& holding = holdings_[{pool, slot}];
-        // Told late, its time may be over already.
-        if (holding.certain_until_ns > now && certain_until_ns > now) {
-            wrong("pool " + text(pool) + " slot " + text(slot) + ": process " +
-                  text(holding.process) + " holds it by fence " + text(holding.fence) +
-                  ", process " + text(process) + " is granted it by fence " + text(fence));
-        }
-        if (holding.fence > fence) continue;  // told late: somebody else has had it since
-        holding = {process, fence, certain_until_ns, false};
+void Ledger::recalled(uint64_t lease, uint64_t now) {
+    for (const Holding* holding : holdings_of(lease)) {
+        if (holding->certain_until_ns <= now) continue;
+        wrong("process " + text(holding->process) + " uses what is recalled, by fence " +
+              text(holding->fence));
     }
-    slots_[{pool, fence}] = slots;
 }
 
-void Ledger::prolonged(uint32_t process, uint32_t pool, uint64_t fence, uint64_t certain_until_ns) {
-    if (is_doubted(pool, fence)) return;
-    for (Holding* holding : holdings_of(pool, fence)) {
+void Ledger::granted(uint32_t process,
+                     const Use& use,
+                     const std::vector<uint32_t>& slots,
+                     uint64_t certain_until_ns,
+                     uint64_t now) {
+    told_fence(use);
+    if (is_doubted(use.lease)) certain_until_ns = 0;
+    std::vector<Place>& places = slots_[use.lease];
+    places.clear();
+    for (const uint32_t slot : slots) {
+        told(slot);
+        const Place place{use.pool, slot};
+        places.push_back(place);
+        const std::string name = "pool " + text(use.pool) + " slot " + text(slot);
+        const auto [known, is_new] =
+            fences_of_slots_.try_emplace({place, use.fence}, process, use.lease);
+        if (!is_new) {
+            wrong(name + ": fence " + text(use.fence) + " of lease " + text(use.lease) +
+                  " is told process " + text(process) + ", and was told process " +
+                  text(known->second.first) + " of lease " + text(known->second.second));
+        }
+        Holding& holding = holdings_[place];
+        // Told late, its time may be over already.
+        if (holding.certain_until_ns > now && certain_until_ns > now) {
+            wrong(name + ": process " + text(holding.process) + " holds it by fence " +
+                  text(holding.fence) + ", process " + text(process) + " is granted it by fence " +
+                  text(use.fence));
+        }
+        if (holding.fence > use.fence) continue;  // told late: somebody else has had it since
+        holding = {process, use.lease, use.fence, certain_until_ns, false};
+    }
+}
+
+void Ledger::prolonged(uint32_t process, const Use& use, uint64_t certain_until_ns) {
+    if (is_doubted(use.lease)) return;
+    for (Holding* holding : holdings_of(use)) {
         if (holding->process != process || holding->offered) continue;
         holding->certain_until_ns = certain_until_ns;
     }
 }
 
-void Ledger::returned(uint32_t process, uint32_t pool, uint64_t fence) {
-    prolonged(process, pool, fence, 0);
+void Ledger::returned(uint32_t process, const Use& use) {
+    prolonged(process, use, 0);
 }
 
-void Ledger::offered(uint32_t pool, uint64_t fence) {
-    for (Holding* holding : holdings_of(pool, fence)) {
+void Ledger::offered(const Use& use) {
+    for (Holding* holding : holdings_of(use)) {
         holding->certain_until_ns = 0;
         holding->offered = true;
     }
 }
 
-void Ledger::adopted(uint32_t process, uint32_t pool, uint64_t fence, uint64_t certain_until_ns) {
+void Ledger::adopted(uint32_t process, const Use& use, uint64_t certain_until_ns) {
     told(process);
-    told(fence);
-    if (is_doubted(pool, fence)) certain_until_ns = 0;
-    for (Holding* holding : holdings_of(pool, fence))
-        *holding = {process, fence, certain_until_ns, false};
+    told(use.fence);
+    if (is_doubted(use.lease)) certain_until_ns = 0;
+    for (Holding* holding : holdings_of(use))
+        *holding = {process, use.lease, use.fence, certain_until_ns, false};
 }
 
 void Ledger::assigned(uint32_t process, uint64_t slot, bool may_be_busy) {

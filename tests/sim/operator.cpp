@@ -272,6 +272,10 @@ void Operator::change_account() {
             account.name = name;
         }
         for (PoolSettings& pool : config.pools) {
+            if (pool.values.quantum_ns != 0 && dice().one_in(3)) {
+                pool.values.quantum_ns = dice().below(2) * 50'000;
+                pool.values.park = pool.values.park && pool.values.quantum_ns != 0;
+            }
             if (pool.values.order != shm::PoolOrder::kAccount) continue;
             pool.values.preemption_disabled = dice().one_in(4);
             pool.values.promote_threshold = static_cast<int64_t>(dice().below(20)) * 1000;

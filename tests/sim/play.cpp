@@ -38,6 +38,7 @@ class Play {
         scene_.loud_deaths = character_.loud_deaths;
         for (uint32_t pool = 0; pool < character_.pools.size(); ++pool) {
             if (character_.pools[pool].expiry == shm::ExpiryMode::kStrict) strict_.insert(pool);
+            if (character_.pools[pool].quantum_ns != 0) ledger_.parks(pool);
         }
     }
 

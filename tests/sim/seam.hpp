@@ -12,6 +12,12 @@ namespace dibs::seam {
 
 // Something else may happen now, or this may be the last that its process does.
 void moment();
+// The same, on the way to it.
+template <class T>
+T& met(T& what) {
+    moment();
+    return what;
+}
 uint64_t ticks();
 uint32_t cpu();
 
