@@ -8,19 +8,20 @@ namespace dibs::bench {
 
 namespace {
 
-std::string counted_pool(uint32_t slots, const std::string& spin) {
+std::string counted_pool(uint32_t slots, const std::string& spin, const std::string& quantum) {
     return (spin.empty() ? "" : "spin = \"" + spin + "\"\n") +
            "[limits]\nsessions = 80\n[[pool]]\nname = \"slots\"\nkind = \"counted\"\nslots = " +
-           std::to_string(slots) + "\n";
+           std::to_string(slots) + "\n" +
+           (quantum.empty() ? "" : "quantum = \"" + quantum + "\"\n");
 }
 
 }  // namespace
 
-DibsSlots::DibsSlots(uint32_t slots, const Cpus& cpus, const Spin& spin)
-    : broker_({.config = counted_pool(slots, spin.broker),
+DibsSlots::DibsSlots(uint32_t slots, const Cpus& cpus, const Setting& setting)
+    : broker_({.config = counted_pool(slots, setting.spin, setting.quantum),
                .cpu = cpus.first,
                .second_cpu = cpus.second}),
-      spin_us_(spin.client_us) {}
+      spin_us_(setting.client_us) {}
 
 void DibsSlots::attach(uint32_t /*worker*/) {
     client_ = std::make_unique<SessionClient>(

@@ -204,7 +204,7 @@ def draw_latency(run):
 
 def short(name):
     return {"dibs, as configured by default": "dibs, default", "dibs, clients do not spin": "dibs, no spinning",
-            "dibs, nobody spins": "dibs, nobody spins", "robust mutex and condition": "robust mutex",
+            "dibs, nobody spins": "dibs, nobody spins", "dibs, a quantum of 1 ms": "dibs, parked", "robust mutex and condition": "robust mutex",
             "Redis, BLMOVE and LMOVE": "Redis LMOVE", "Redis, Lua scripts": "Redis Lua",
             "Redis, BRPOP and LPUSH": "Redis BRPOP", "beanstalkd, reserve and release": "beanstalkd",
             "NATS, request and reply": "NATS", "ZeroMQ, REQ and REP": "ZeroMQ",

@@ -49,13 +49,14 @@ std::vector<Side> sides_of(const Stage& stage, uint32_t processes, uint32_t slot
     const auto add = [&](std::string name, std::unique_ptr<SlotSource> source, uint32_t count) {
         sides.push_back({std::move(name), std::make_unique<Crew>(count, std::move(source), where)});
     };
-    const auto add_dibs = [&](std::string name, const DibsSlots::Spin& spin) {
-        add(std::move(name), std::make_unique<DibsSlots>(slots, server, spin), processes);
+    const auto add_dibs = [&](std::string name, const DibsSlots::Setting& setting) {
+        add(std::move(name), std::make_unique<DibsSlots>(slots, server, setting), processes);
     };
     add("ideal: only work", std::make_unique<NoSlots>(), std::min(processes, slots));
     add_dibs("dibs, as configured by default", {});
-    add_dibs("dibs, clients do not spin", {.broker = "", .client_us = -1});
-    add_dibs("dibs, nobody spins", {.broker = "0s", .client_us = -1});
+    add_dibs("dibs, a quantum of 1 ms", {.quantum = "1ms"});
+    add_dibs("dibs, clients do not spin", {.client_us = -1});
+    add_dibs("dibs, nobody spins", {.spin = "0s", .client_us = -1});
     add("jobserver pipe", std::make_unique<PipeSlots>(slots), processes);
     add("robust mutex and condition", std::make_unique<MutexSlots>(slots), processes);
     add("flock", std::make_unique<FlockSlots>(slots), processes);

@@ -30,7 +30,7 @@ constexpr uint32_t kClients[] = {1, 2, 4, 8, 16, 32, 64};
 Kind dibs_kind(std::string name, int32_t client_us) {
     return {std::move(name), "", [client_us](uint32_t slots, const Cpus& cpus) {
                 return std::make_unique<DibsSlots>(
-                    slots, cpus, DibsSlots::Spin{.broker = "", .client_us = client_us});
+                    slots, cpus, DibsSlots::Setting{.client_us = client_us});
             }};
 }
 
