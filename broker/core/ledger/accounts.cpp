@@ -355,7 +355,7 @@ bool Ledger::set_account(const AccountConfig& config, std::string* why) {
     std::string wrong = refusal_of(config);
     uint32_t row = wrong.empty() ? find_account(config.name) : kNoRow;
     const std::string text = text_of(config.label_limits);
-    if (wrong.empty() && Arena::blocks_for(text.size()) > arena().available()) {
+    if (wrong.empty() && !arena().has_room(text.size())) {
         wrong = "account '" + std::string{config.name} + "': the arena has no room for its limits";
     }
     if (wrong.empty() && row == kNoRow) {

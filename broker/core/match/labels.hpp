@@ -1,9 +1,10 @@
 // broker/core/match/labels.hpp -- interns label sets, so that they compare as numbers.
 //
 // A set is its labels, sorted by bytes and without duplicates, each ended by a zero byte: a row of
-// STATE with that text in the arena. Unused sets stay until the table is full or a session has
-// ended, because the next claim is likely to bring the same one. Whether one set covers another is
-// computed once for each pair and remembered. The empty set has no row: it is kNoRow.
+// STATE with that text in the arena. Unused sets stay until the table is full, somebody finds no
+// room in the arena or a session has ended, because the next claim is likely to bring the same one.
+// Whether one set covers another is computed once for each pair and remembered. The empty set has
+// no row: it is kNoRow.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

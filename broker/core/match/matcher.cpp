@@ -106,6 +106,7 @@ void Matcher::open_account_turn() {
 void Matcher::end_account_turn() {
     assert(book()->pass.pool == kNoRow);
     book()->is_passing = false;
+    if (!turn().full() && arena().take_shortage()) book()->sweep();
     if (book()->lacks_room && arena().will_have_room(sizeof(Cost))) {
         book()->lacks_room = false;
         account_news();

@@ -128,7 +128,7 @@ uint32_t Pools::set_pool(const PoolConfig& config, std::string* why) {
          ++number) {
         blocks += Arena::blocks_for(config.slot_attributes[number].size());
     }
-    if (wrong.empty() && blocks > arena().available()) {
+    if (wrong.empty() && !arena().has_blocks(blocks)) {
         wrong = "pool '" + std::string{config.name} + "': the attributes of its slots take " +
                 std::to_string(blocks) + " blocks of the arena, " +
                 std::to_string(arena().available()) + " are free";

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "broker/core/store/edit.hpp"
 
@@ -24,7 +25,14 @@ class Arena {
     }
     // Blocks that could be taken now.
     [[nodiscard]] uint32_t available() const;
-    [[nodiscard]] bool has_room(size_t bytes) const { return blocks_for(bytes) <= available(); }
+    [[nodiscard]] bool has_room(size_t bytes) const { return has_blocks(blocks_for(bytes)); }
+    [[nodiscard]] bool has_blocks(uint32_t blocks) const {
+        if (blocks <= available()) return true;
+        was_short_ = true;
+        return false;
+    }
+    // Has somebody found no room since this was last asked?
+    [[nodiscard]] bool take_shortage() { return std::exchange(was_short_, false); }
     // From the next turn on.
     [[nodiscard]] bool will_have_room(size_t bytes) const {
         const shm::CountersRow& counters = *state_.counters;
@@ -44,6 +52,7 @@ class Arena {
     State& state_;
     Edit& edit_;
     bool freed_in_this_turn_ = false;
+    mutable bool was_short_ = false;
 };
 
 }  // namespace dibs::core

@@ -30,6 +30,19 @@ class ArenaRoom : public CoreFixture {
         session_ = session();
     }
 
+    // Labels that nothing uses any more fill the arena.
+    void leave_labels() {
+        core::ClaimTerms terms;
+        terms.labels = kLabels;
+        const auto decided = turn(1000, [&] {
+            core().apply(
+                core::Claim{.session = session_, .pool = pool_, .timeout_ns = 0, .terms = &terms});
+        });
+        ASSERT_EQ(decided.size(), 1U);  // it would not wait
+        EXPECT_EQ(decided[0].reason, Reason::kBusy);
+        ASSERT_EQ(core().counters().arena_free, 0U);
+    }
+
     uint32_t pool_ = shm::kNoRow;
     uint32_t session_ = shm::kNoRow;
     static constexpr std::array<std::string_view, 1> kLabels = {"gpu:a"};
@@ -71,6 +84,37 @@ TEST_F(ArenaRoom, RefusesASlotWhoseNewLabelsLeaveNoneForItsAttributes) {
     EXPECT_EQ(decided[0].kind, core::DecisionKind::kResult);
     EXPECT_EQ(decided[0].reason, Reason::kArenaFull);
     EXPECT_EQ(core().pool(pool_).slots, 0U);
+}
+
+TEST_F(ArenaRoom, TakesItFromUnusedLabelsForTheNextClaim) {
+    leave_labels();
+    const std::array<uint8_t, 3> payload = {1, 2, 3};
+    const auto claim = [&] {
+        return turn(2000, [&] {
+            core().apply(core::Claim{
+                .session = session_, .pool = pool_, .timeout_ns = shm::kNever, .payload = payload});
+        });
+    };
+    const auto refused = claim();
+    ASSERT_EQ(refused.size(), 1U);
+    EXPECT_EQ(refused[0].reason, Reason::kArenaFull);
+    claim();
+    EXPECT_EQ(core().pool(pool_).waiting, 1U);
+}
+
+TEST_F(ArenaRoom, TakesItFromUnusedLabelsForTheLimitsOfAnAccount) {
+    leave_labels();
+    const std::array<core::AccountConfig::Limit, 1> limits = {{{"gpu", 2}}};
+    bool set = true;
+    const auto set_limits = [&] {
+        turn(2000, [&] {
+            set = core().set_account({.name = "research", .label_limits = limits}, nullptr);
+        });
+    };
+    set_limits();
+    EXPECT_FALSE(set);
+    set_limits();
+    EXPECT_TRUE(set);
 }
 
 }  // namespace
