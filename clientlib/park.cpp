@@ -12,7 +12,7 @@ namespace dibs::client {
 
 namespace {
 
-constexpr uint64_t kTakesPerNet = 1024;
+constexpr uint64_t kTakesPerNet = 16;
 
 uint64_t taken_word(const Tag& row) {
     return row.claim << 2U;

@@ -420,7 +420,7 @@ uint32_t Core::next_parkable(PoolId pool, uint32_t lease) const {
     return lease == kNoRow ? parkable.head(pool) : parkable.next(lease);
 }
 uint32_t Core::lacking(PoolId pool, uint32_t units) const {
-    return parts_->lacking(pool, units + parts_->fresh_of_pool[pool].count);
+    return parts_->lacking(pool, units);
 }
 uint32_t Core::wanted(PoolId pool) const {
     return parts_->wanted[pool];

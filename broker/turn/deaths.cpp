@@ -163,9 +163,11 @@ bool Deaths::drained(Session& session) {
 
 void Deaths::reap() {
     std::vector<Session*>& ending = sessions_.ending();
+    const size_t count = ending.size();  // what ends another one meanwhile adds it behind
     size_t kept = 0;
     size_t looked_at = 0;
-    for (Session* session : ending) {
+    for (size_t at = 0; at < count; ++at) {
+        Session* session = ending[at];
         const bool enough =
             looked_at == kReapedAtOnce || ingest_.turn_full() || sessions_.turn_full();
         if (!enough) ++looked_at;
@@ -182,7 +184,8 @@ void Deaths::reap() {
         core_.session_died(session->row);
         gone_.push_back(session);
     }
-    ending.resize(kept);
+    ending.erase(ending.begin() + static_cast<std::ptrdiff_t>(kept),
+                 ending.begin() + static_cast<std::ptrdiff_t>(count));
 }
 
 }  // namespace dibs

@@ -17,7 +17,7 @@ namespace {
 constexpr core::TimeNs kSecond = 1'000'000'000;
 // While no word changes, harvests become rarer: what holds a lease for hours costs no wake-ups.
 constexpr core::TimeNs kHarvestMost = 64 * kSecond;
-constexpr uint32_t kLookedAtOnce = 256;  // words, for one claim or recall
+constexpr uint32_t kLookedAtOnce = 1024;  // words, for one claim or recall
 constexpr uint32_t kHarvestedAtOnce = 512;
 // No client takes and releases a lease in less: more takes than fit since the grant were not made.
 constexpr core::TimeNs kTakeNs = 4;
@@ -122,16 +122,27 @@ uint32_t LeaseWords::recall_free(uint32_t pool, uint32_t count) {
 
 void LeaseWords::make_room(uint32_t pool, uint32_t units) {
     if (pool >= core_.pools() || (core_.pool(pool).flags & PoolFlag::kParks) == 0) return;
-    const uint32_t lacking = core_.lacking(pool, units);
-    // What a worker is asked for it may refuse: then the claim waits all the same.
-    if (lacking == 0 && core_.pool(pool).kind == shm::PoolKind::kCounted) return;
+    const shm::PoolRow& row = core_.pool(pool);
+    if (units > row.units_max || row.state != shm::PoolState::kOpen) return;  // it is refused
+    // Until step() finds that nothing waits there.
     if (std::find(contended_.begin(), contended_.end(), pool) == contended_.end())
         contended_.push_back(pool);
-    (void)recall_free(pool, lacking);
+    harvest_every_ns_ = kSecond;
+    harvest_due_ns_ = std::min(harvest_due_ns_, core_.now() + kSecond);
+    (void)recall_free(pool, core_.lacking(pool, units));
 }
 
 void LeaseWords::want(uint32_t lease) {
-    if (in_use(lease)) (void)recall(lease);
+    const bool wanted = (core_.lease(lease).flags & LeaseFlag::kWanted) != 0;
+    if (in_use(lease) && !wanted) (void)recall(lease);
+}
+
+bool LeaseWords::put_aside(const Session& session, uint16_t tag) {
+    const uint32_t row = core_.lease_of_tag(session.row, tag);
+    if (row == shm::kNoRow || !in_use(row)) return false;
+    LeaseWordSeen seen = session.up.want_lease(tag, core_.lease(row).arrival);
+    seen.parked = true;
+    return take_in(row, seen, true).ended;
 }
 
 bool LeaseWords::hear(uint32_t row, uint64_t fence) {
@@ -153,7 +164,8 @@ bool LeaseWords::session_ends(uint32_t row) {
         const uint32_t lease = core_.lease_of_tag(row, tag);
         if (lease == shm::kNoRow) continue;
         --left;
-        if (!in_use(lease)) continue;
+        // What is wanted already has been read, and cannot be taken again.
+        if (!in_use(lease) || (core_.lease(lease).flags & LeaseFlag::kWanted) != 0) continue;
         if (core_.turn_full()) return false;
         if (session != nullptr) {
             want(lease);  // its process may live
@@ -177,9 +189,10 @@ bool LeaseWords::session_ends(uint32_t row) {
 
 bool LeaseWords::recall_of(uint32_t uid) {
     bool any = false;
+    uint32_t looked = 0;
     for (uint32_t pool = 0; pool < core_.pools(); ++pool) {
         uint32_t lease = core_.next_parkable(pool);
-        for (uint32_t looked = 0; lease != shm::kNoRow && looked < kLookedAtOnce; ++looked) {
+        for (; lease != shm::kNoRow && looked < kLookedAtOnce; ++looked) {
             const uint32_t next = core_.next_parkable(pool, lease);
             const shm::LeaseRow& row = core_.lease(lease);
             const Session* session = sessions_.at(row.session);

@@ -26,6 +26,9 @@ class LeaseWords {
     void make_room(uint32_t pool, uint32_t units);
     // Before a lease is ended or moved by another than its holder; after it, nobody takes it.
     void want(uint32_t lease);
+    // A client claims with a tag under which it has such a lease: it has put it aside and found it
+    // recalled, though no row says so. False: there is none.
+    bool put_aside(const Session& session, uint16_t tag);
     // Before an operation of a holder that shows this fence. False: it is parked.
     [[nodiscard]] bool hear(uint32_t lease, uint64_t fence);
     // Before the core learns of the session's death. Where its memory is lost, its leases are said

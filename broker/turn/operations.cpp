@@ -141,19 +141,22 @@ Reason Operations::claim_refusal(const Session& session,
     if (!payload.empty() && !claims_.terms().labels.empty() && !quotas_.reads_labels(entry.pool)) {
         return ruled(Reason::kPayload, {shm::RuleKey::kOrder, 0});
     }
-    if (const Reason refusal = tag_refusal(session, entry.tag); refusal != Reason::kOk) {
-        return refusal;
+    Reason refusal = tag_refusal(session, entry.tag);
+    // It knows by its word that the lease under this tag has ended; a broker that died knew, too.
+    if (refusal == Reason::kLimit && words_.put_aside(session, entry.tag)) {
+        refusal = tag_refusal(session, entry.tag);
     }
+    if (refusal != Reason::kOk) return refusal;
     if (!payload.empty()) {
         const core::ClaimTerms& terms = claims_.terms();
         for (const auto labels : {terms.labels, terms.provisionable}) {
-            const Reason refusal = quotas_.bring(session, entry.pool, payload.size(), labels);
+            refusal = quotas_.bring(session, entry.pool, payload.size(), labels);
             if (refusal != Reason::kOk) {
                 return ruled(refusal, quotas_.limit(session, payload.size()));
             }
         }
     }
-    Reason refusal = pool_refusal(session, entry.pool);
+    refusal = pool_refusal(session, entry.pool);
     // What its user has put aside counts against its limits: it goes back first.
     if (refusal == Reason::kLimit && words_.recall_of(session.peer.uid)) {
         refusal = pool_refusal(session, entry.pool);

@@ -93,7 +93,7 @@ void Sleep::leave_silent(core::TimeNs now) {
 
 bool Sleep::rest(core::TimeNs& now, core::TimeNs until) {
     hang_watch_.keep(now);
-    if (now - worked_ns_ < spin_ns_ && may_spin(now) && peer_elsewhere()) return spin(now);
+    if (now - worked_ns_ < spin_ns_ && peer_elsewhere() && may_spin(now)) return spin(now);
     if (spin_ns_ != 0 && yields_ < kYields && !sessions_.polled().empty()) {
         ++yields_;
         sched_yield();

@@ -353,7 +353,9 @@ void Turn::administer(AdminJob* job) {
     }
     words_.read_all();
     desk_.serve(*job);
-    words_.pools_change();
+    const admin::Ask ask = job->request.ask;
+    if (ask == admin::Ask::drain || ask == admin::Ask::undrain || ask == admin::Ask::create)
+        words_.pools_change();
     tell_measured(core_, publisher_, job);
     publish_all_ = publish_all_ || job->made_pool;
     if (job->request.ask == admin::Ask::create) {

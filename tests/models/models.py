@@ -22,7 +22,7 @@ MODELS = [
      ["NO_PROOF", "KILL_IS_PROOF", "NO_REPEAT"]),
     ("handover", ["-DDEATHS=3"], ["-DDEATHS=6"], ["NO_ACK", "NO_HANDBACK"]),
     ("parked", ["-DTAKES=2", "-DDEATHS=2"], ["-DTAKES=5", "-DDEATHS=5"],
-     ["END_FIRST", "COUNT_LATE", "READ_EARLY", "REFUSE_FIRST", "NO_RESUME"]),
+     ["END_FIRST", "COUNT_LATE", "READ_EARLY", "REFUSE_FIRST", "NO_TAG_PROOF"]),
     ("expiry", [], [],
      ["NO_PROOF", "FAILED_IS_DEAD", "HANGUP_IS_DEATH", "NO_FENCE", "KEEP_OWNER"]),
 ]

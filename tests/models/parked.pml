@@ -9,8 +9,8 @@
  * claim is refused while the lease is free; the slot is not lost.
  * Variants that must fail: END_FIRST (a row ends because its word was seen free, before that is made
  * wanted), COUNT_LATE (a take is counted after it), READ_EARLY (the broker reads the count before it
- * makes the word wanted), REFUSE_FIRST (a claim is refused before the word is looked at), NO_RESUME
- * (a successor does not look at the word).
+ * makes the word wanted), REFUSE_FIRST (a claim is refused before the word is looked at),
+ * NO_TAG_PROOF (a claim with the tag of a lease that was recalled does not end it).
  * SPDX-License-Identifier: Apache-2.0
  */
 #ifndef TAKES
@@ -63,7 +63,7 @@ end_holder:
         if
         :: atomic { alive && free_bit && !wanted ->
                     free_bit = false; uses = true; takes = takes + 1; assert(!other_uses) }
-        :: atomic { alive && wanted -> lost = true; asks = true }
+        :: atomic { alive && wanted -> lost = true; asks = true; free_bit = false; wanted = false }
         :: !alive
         fi;
 #ifdef COUNT_LATE
@@ -89,7 +89,6 @@ inline die() { deaths = deaths + 1; goto successor }
 
 active proctype broker() {
 successor:
-#ifndef NO_RESUME
     atomic {
         if
         :: leased && wanted && !row_wanted && free_bit && alive -> end_row(count)
@@ -97,7 +96,6 @@ successor:
         :: else
         fi
     };
-#endif
 end_broker:
     do
     /* a claim that finds the slot idle */
@@ -145,7 +143,14 @@ end_broker:
     /* the holder's release, with the fence of its take */
     :: atomic { release_line && leased -> release_line = false; end_row(takes) }
     /* its next claim finds the tag free */
-    :: atomic { asks -> asks = false; assert(!leased || !alive) }
+    :: atomic { asks -> asks = false;
+#ifndef NO_TAG_PROOF
+                if
+                :: leased -> end_row(count)
+                :: else
+                fi;
+#endif
+                assert(!leased || !alive) }
     /* its death; what its word says is read first */
     :: atomic { !alive && leased && !release_line -> end_row(count) }
     od

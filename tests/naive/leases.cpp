@@ -48,7 +48,7 @@ void NaiveCore::grant(uint64_t number) {
     // "A plain claim, of one unit, without interval, key and payload."
     const bool is_plain = claim.units == 1 && claim.interval_ns == 0 && claim.key == core::Key{} &&
                           claim.payload_blocks == 0;
-    lease.may_park = is_plain && parks(claim.pool);
+    lease.may_park = is_plain && parks(claim.pool) && !is_draining(claim.pool);
     m_.leases[number] = lease;
     m_.ended.erase(number);
 

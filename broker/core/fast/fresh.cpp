@@ -58,6 +58,7 @@ void EarlyGrants::stay_fresh(const Claim& command, uint64_t number) {
     (list.tail == kNoRow ? list.head : turn().fresh[list.tail].next) = place;
     list.tail = place;
     ++list.count;
+    list.units += command.units;
     sessions().tags[command.session][command.tag] = kTagFresh | place;
     matcher().touch(command.pool);
 }
@@ -68,6 +69,7 @@ void EarlyGrants::serve_fresh(uint32_t pool) {
         const FreshClaim& claim = turn().fresh[place];
         if (turn().full() || !matcher().servable(pool, claim.units)) break;
         --list.count;
+        list.units -= claim.units;
         list.head = claim.next;
         leases().lease_out({.session = claim.session,
                             .pool = claim.pool,

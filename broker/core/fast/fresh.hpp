@@ -35,6 +35,7 @@ struct FreshList {
     uint32_t head = shm::kNoRow;
     uint32_t tail = shm::kNoRow;
     uint32_t count = 0;
+    uint32_t units = 0;  // of them
 };
 
 }  // namespace dibs::core

@@ -93,6 +93,7 @@ void Parking::apply(const Harvest& command) {
     const bool was_parked = (found.flags & LeaseFlag::kParked) != 0;
     turn().touched.add(found.pool);
     if (command.recalled && command.parked) {
+        recalled_ns[found.pool] = turn().now_ns;
         return leases().end_lease(row, Reason::kOk, Tell::kNobody, false, kNoRow);
     }
     if (command.parked != was_parked) {
@@ -110,12 +111,9 @@ void Parking::apply(const Harvest& command) {
     recalled_ns[lease.pool] = turn().now_ns;
 }
 
-uint32_t Parking::lacking(uint32_t pool_row, uint32_t units) const {
-    const shm::PoolRow& pool = state.pools[pool_row];
-    const uint32_t first = matcher().next_claim(pool_row);
-    const uint32_t head = first == kNoRow ? 0 : state.claims[first].units;
-    const uint32_t asked = std::max(pool.waiting, head) + units;
-    return asked - std::min(asked, pool.idle);
+uint32_t Parking::lacking(uint32_t pool, uint32_t units) const {
+    const uint32_t asked = waiting_units[pool] + turn().fresh_of_pool[pool].units + units;
+    return asked - std::min(asked, state.pools[pool].idle);
 }
 
 TimeNs Parking::recall_due(uint32_t pool_row) const {
@@ -126,7 +124,10 @@ TimeNs Parking::recall_due(uint32_t pool_row) const {
     const TimeNs quantum_ns = uint64_t{pool.quantum_us} * 1'000;
     TimeNs since = std::max(state.leases[lease].granted_ns,
                             std::min(state.claims[claim].enqueued_ns, turn().now_ns));
-    if (lacking(pool_row, 0) <= wanted[pool_row]) since = std::max(since, recalled_ns[pool_row]);
+    // A worker that gets its slot back is not ready at once.
+    const uint32_t coming =
+        wanted[pool_row] + (pool.kind == shm::PoolKind::kWorker ? pool.recovering : 0);
+    if (lacking(pool_row, 0) <= coming) since = std::max(since, recalled_ns[pool_row]);
     return sum_or_never(since, quantum_ns);
 }
 

@@ -20,11 +20,13 @@ struct Parking : Module<Parking> {
         : Module(rows),
           parkable(rows.pools.size(), rows.leases.size()),
           wanted(rows.pools.size()),
+          waiting_units(rows.pools.size()),
           recalled_ns(rows.pools.size()) {}
 
     // list: pool, row: lease whose word may be in use and is not wanted, oldest grant first
     Chains parkable;
-    std::vector<uint32_t> wanted;     // pool → leases that are, and that have not ended
+    std::vector<uint32_t> wanted;         // pool → leases that are, and that have not ended
+    std::vector<uint32_t> waiting_units;  // pool → of the claims in its backlog
     std::vector<TimeNs> recalled_ns;  // pool → when a lease was last found taken and made wanted
 
     void apply(const Harvest& command);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "broker/core/fast/parking.hpp"
 #include "broker/core/ledger/ledger.hpp"
 #include "broker/core/ledger/preemption.hpp"
 #include "broker/core/match/account_book.hpp"
@@ -90,6 +91,7 @@ struct Matcher : Module<Matcher> {
         const shm::ClaimRow& claim = state.claims[row];
         shm::PoolRow& pool = edit().row(state.pools[claim.pool], kPoolHot);
         backlog.remove(claim.pool, row);
+        parking().waiting_units[claim.pool] -= claim.units;
         put(pool.waiting, pool.waiting - 1);
         if (pool.order == shm::PoolOrder::kArrival) return;
         if (claim.state != shm::ClaimState::kWaiting) return;  // promised: in no crowd

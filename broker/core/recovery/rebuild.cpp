@@ -84,6 +84,7 @@ void Rebuild::claim(uint32_t row) {
     }
     if (claim.state == ClaimState::kWaiting || claim.state == ClaimState::kPromised) {
         parts_.backlog.push_back(claim.pool, row);
+        parts_.waiting_units[claim.pool] += claim.units;
         if ((claim.flags & kImpatient) != 0) parts_.impatient.push_back(row);
     } else {
         parts_.backlog.keep_seat(claim.pool, row);

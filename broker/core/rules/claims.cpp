@@ -168,6 +168,7 @@ void Claims::wait_in_backlog(uint32_t row) {
     put(pool.waiting, pool.waiting + 1);
     const uint32_t tail = matcher().backlog.tail(claim.pool);
     const bool is_older = tail != kNoRow && state.claims[tail].arrival > claim.arrival;
+    parking().waiting_units[claim.pool] += claim.units;
     matcher().backlog.insert_before(claim.pool, row, is_older ? place_in_backlog(claim) : kNoRow);
     matcher().last_seated = row;
     if ((claim.flags & kImpatient) != 0) matcher().impatient.push_back(row);

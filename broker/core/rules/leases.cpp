@@ -54,7 +54,8 @@ uint32_t Leases::lease_out(const Grantee& to, uint32_t first_slot) {
     put(lease.account, kNoRow);
     put(lease.room, to.room);
     put(lease.room_lines, to.room_lines);
-    const bool may_park = to.is_plain && (pool.flags & shm::PoolFlag::kParks) != 0;
+    const bool may_park =
+        to.is_plain && (pool.flags & shm::PoolFlag::kParks) != 0 && !pools().draining(to.pool);
     put(lease.flags, may_park ? shm::LeaseFlag::kMayPark : 0);
     put(pool.last_dispatch_ns, turn().now_ns);
     put(pool.granted_total, pool.granted_total + 1);

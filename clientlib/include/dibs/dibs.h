@@ -687,7 +687,7 @@ DIBS_API int dibs_dispatch(dibs_session* session);
 
 // Gives back what is held. In a pool with a quantum the lease of such a claim is parked: put aside
 // for this session's next one, and free for everybody, because the broker takes it back when
-// another claim needs it, or two seconds after its last use. Its fence grows with each use: a
+// another claim needs it, or some seconds after its last use. Its fence grows with each use: a
 // resource that compares fences compares those of one slot; two slots may show the same.
 // DIBS_ALREADY_ENDED, DIBS_ESTALE, DIBS_ENOTFOUND, DIBS_ENOTHOLDER. A
 // lease of another session is always asked for at the broker, for at most 5 s if not waited for.
