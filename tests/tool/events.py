@@ -141,7 +141,7 @@ def lost(place):
         nonlocal last, lost_now, lost_ever
         packet = connection.recv(1 << 20)
         _, version, count, gone = HEAD.unpack_from(packet)
-        expect_equal((version, len(packet)), (1, HEAD.size + count * EVENT_SIZE))
+        expect_equal((version, len(packet)), (2, HEAD.size + count * EVENT_SIZE))
         lost_now += gone
         lost_ever += gone
         for at in range(count):

@@ -42,18 +42,18 @@ def pools(place):
     place.start(POOLS)
     code, out, err = place.run("ls", "pools")
     expect_equal((code, err), (0, ""))
-    expect_equal(out, "POOL  KIND     DRAINING  SLOTS  IDLE  LEASED  RESERVED  RECOVERING  WAITING"
+    expect_equal(out, "POOL  KIND     DRAINING  SLOTS  IDLE  LEASED  PARKED  RESERVED  RECOVERING  WAITING"
                       "  OLDEST WAIT  OLDEST LEASE  GRANTED\n"
-                      "gpu   counted  no            2     2       0         0           0        0"
+                      "gpu   counted  no            2     2       0       0         0           0        0"
                       "  -            -                   0\n"
-                      "web   worker   no            0     0       0         0           0        0"
+                      "web   worker   no            0     0       0       0         0           0        0"
                       "  -            -                   0\n")
-    pool = ('"draining":false,"slots":S,"idle":S,"leased":0,"reserved":0,"recovering":0,'
+    pool = ('"draining":false,"slots":S,"idle":S,"leased":0,"parked":0,"reserved":0,"recovering":0,'
             '"unknown":0,"waiting":0,"confirming":0,"oldest_wait_ns":null,'
             '"oldest_lease_ns":null,"last_grant_ns":null,"accepted":0,"granted":0,"hits":0,'
             '"expired":0,"cancelled":0,"rejected":0,"turned_away":0,"released":0,"refused":0,'
             '"units_max":256,"backlog_max":8192,"interval_max_ns":300000000000,"grace_ns":0,'
-            '"reservation_ttl_ns":2000000000}')
+            '"reservation_ttl_ns":2000000000,"quantum_ns":0}')
     gpu = '"pool":"gpu","kind":"counted",' + pool.replace("S", "2")
     web = '"pool":"web","kind":"worker",' + pool.replace("S", "0")
     expect_equal(place.run("ls", "pools", "-o", "json")[1],
@@ -301,7 +301,7 @@ def snapshot(place):
     expect_equal((code, err), (0, ""))
     out = re.sub(r'("(?:waited|reported)_\w+":)(?:\d+|null)', r"\1N", out)  # told, or not yet
     expect_equal(out, '{"schema":"dibs.snapshot/1","pool":"gpu","slots":2,"idle":1,"reserved":0,'
-                      '"leased":1,"recovering":0,"unknown":0,"queued":0,'
+                      '"leased":1,"parked":0,"recovering":0,"unknown":0,"queued":0,'
                       '"confirming":0,"hits":1,"accepted":1,"granted":1,"expired":0,'
                       '"cancelled":0,"rejected":0,"released":0,"waited_p50_ns":N,'
                       '"waited_p99_ns":N,"net_found_work":0,"reported_claims":N,'
