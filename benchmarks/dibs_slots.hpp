@@ -16,9 +16,9 @@ namespace dibs::bench {
 class DibsSlots final : public SlotSource {
   public:
     struct Setting {
-        std::string spin;       // dibsd's `spin`; empty = as it is by default
+        std::string spin{};     // dibsd's `spin`; empty = as it is by default
         int32_t client_us = 0;  // as in dibs_connect_options
-        std::string quantum;    // of the pool; empty = as it is by default
+        std::string quantum{};  // of the pool; empty = as it is by default
     };
     DibsSlots(uint32_t slots, const Cpus& cpus, const Setting& setting);
     void attach(uint32_t worker) override;
