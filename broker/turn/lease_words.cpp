@@ -3,9 +3,6 @@
 #include "broker/turn/lease_words.hpp"
 
 #include <algorithm>
-#include <string>
-
-#include "broker/text/log.hpp"
 
 namespace dibs {
 
@@ -89,11 +86,15 @@ LeaseWords::Found LeaseWords::take_in(uint32_t row, const LeaseWordSeen& seen, b
     return {harvest.parked, ended};
 }
 
-LeaseWords::Found LeaseWords::read(uint32_t row) {
+LeaseWordSeen LeaseWords::seen(uint32_t row) const {
     const shm::LeaseRow& lease = core_.lease(row);
     const Session* session = sessions_.at(lease.session);
-    if (session == nullptr) return {};
-    return take_in(row, session->up.lease_word(lease.tag, lease.arrival), false);
+    return session == nullptr ? LeaseWordSeen{} : session->up.lease_word(lease.tag, lease.arrival);
+}
+
+LeaseWords::Found LeaseWords::read(uint32_t row) {
+    if (sessions_.at(core_.lease(row).session) == nullptr) return {};
+    return take_in(row, seen(row), false);
 }
 
 LeaseWords::Found LeaseWords::recall(uint32_t row) {
@@ -103,20 +104,26 @@ LeaseWords::Found LeaseWords::recall(uint32_t row) {
     return take_in(row, session->up.want_lease(lease.tag, lease.arrival), true);
 }
 
-// Of those that are free: up to so many, oldest grant first. Returns how many are still missing.
-uint32_t LeaseWords::recall_free(uint32_t pool, uint32_t count) {
-    uint32_t lease = core_.next_parkable(pool);
-    for (uint32_t looked = 0; lease != shm::kNoRow && count != 0 && looked < kLookedAtOnce;
-         ++looked) {
-        if (core_.turn_full()) return count;
-        const uint32_t next = core_.next_parkable(pool, lease);
-        const shm::LeaseRow& row = core_.lease(lease);
-        const Session* session = sessions_.at(row.session);
-        const bool parked =
-            session != nullptr && session->up.lease_word(row.tag, row.arrival).parked;
-        if (parked && recall(lease).ended) --count;
+// Until one says that it was the last. False: the turn is full.
+template <class Visit>
+bool LeaseWords::each_parkable(uint32_t pool, const Visit& visit) {
+    for (uint32_t lease = core_.next_parkable(pool); lease != shm::kNoRow;) {
+        if (core_.turn_full()) return false;
+        const uint32_t next = core_.next_parkable(pool, lease);  // it may leave the list
+        if (!visit(lease)) return true;
         lease = next;
     }
+    return true;
+}
+
+// Of those that are free: up to so many, oldest grant first. Returns how many are still missing.
+uint32_t LeaseWords::recall_free(uint32_t pool, uint32_t count) {
+    uint32_t left = kLookedAtOnce;
+    (void)each_parkable(pool, [&](uint32_t lease) {
+        if (count == 0 || left-- == 0) return false;
+        if (seen(lease).parked && recall(lease).ended) --count;
+        return true;
+    });
     return count;
 }
 
@@ -129,7 +136,10 @@ void LeaseWords::make_room(uint32_t pool, uint32_t units) {
         contended_.push_back(pool);
     harvest_every_ns_ = kSecond;
     harvest_due_ns_ = std::min(harvest_due_ns_, core_.now() + kSecond);
-    (void)recall_free(pool, core_.lacking(pool, units));
+    const uint32_t lacking = core_.lacking(pool, units);
+    if (lacking == 0) return;
+    has_looked_ = true;
+    (void)recall_free(pool, lacking);
 }
 
 void LeaseWords::want(uint32_t lease) {
@@ -189,47 +199,34 @@ bool LeaseWords::session_ends(uint32_t row) {
 
 bool LeaseWords::recall_of(uint32_t uid) {
     bool any = false;
-    uint32_t looked = 0;
-    for (uint32_t pool = 0; pool < core_.pools(); ++pool) {
-        uint32_t lease = core_.next_parkable(pool);
-        for (; lease != shm::kNoRow && looked < kLookedAtOnce; ++looked) {
-            const uint32_t next = core_.next_parkable(pool, lease);
-            const shm::LeaseRow& row = core_.lease(lease);
-            const Session* session = sessions_.at(row.session);
-            if (session != nullptr && session->peer.uid == uid &&
-                session->up.lease_word(row.tag, row.arrival).parked) {
-                any = recall(lease).ended || any;
-            }
-            if (core_.turn_full()) return any;
-            lease = next;
-        }
+    uint32_t left = kLookedAtOnce;
+    for (uint32_t pool = 0; pool < core_.pools() && left != 0; ++pool) {
+        (void)each_parkable(pool, [&](uint32_t lease) {
+            const bool its = core_.session(core_.lease(lease).session).uid == uid;
+            if (its && seen(lease).parked) any = recall(lease).ended || any;
+            return --left != 0;
+        });
     }
     return any;
 }
 
 bool LeaseWords::resume() {
     for (uint32_t pool = 0; pool < core_.pools(); ++pool) {
-        for (uint32_t lease = core_.next_parkable(pool); lease != shm::kNoRow;) {
-            if (core_.turn_full()) return false;
-            const uint32_t next = core_.next_parkable(pool, lease);
-            const shm::LeaseRow& row = core_.lease(lease);
-            const Session* session = sessions_.at(row.session);
-            if (session != nullptr && session->up.lease_word(row.tag, row.arrival).wanted) {
-                (void)recall(lease);
-            }
-            lease = next;
-        }
+        const bool all = each_parkable(pool, [this](uint32_t lease) {
+            if (seen(lease).wanted) (void)recall(lease);
+            return true;
+        });
+        if (!all) return false;
     }
     return true;
 }
 
 void LeaseWords::read_all() {
     for (uint32_t pool = 0; pool < core_.pools(); ++pool) {
-        for (uint32_t lease = core_.next_parkable(pool); lease != shm::kNoRow;
-             lease = core_.next_parkable(pool, lease)) {
-            if (core_.turn_full()) return;
+        (void)each_parkable(pool, [this](uint32_t lease) {
             (void)read(lease);
-        }
+            return true;
+        });
     }
 }
 
@@ -240,23 +237,18 @@ void LeaseWords::recall_due(uint32_t pool, core::TimeNs now) {
     uint32_t count = std::max(lacking - std::min(lacking, core_.wanted(pool)), 1U);
     count = recall_free(pool, count);
     const core::TimeNs quantum_ns = uint64_t{core_.pool(pool).quantum_us} * 1'000;
-    uint32_t lease = core_.next_parkable(pool);
-    while (lease != shm::kNoRow && count != 0 && !core_.turn_full()) {
-        if (core_.lease(lease).granted_ns + quantum_ns > now) return;
-        const uint32_t next = core_.next_parkable(pool, lease);
+    (void)each_parkable(pool, [&](uint32_t lease) {
+        if (count-- == 0 || core_.lease(lease).granted_ns + quantum_ns > now) return false;
         (void)recall(lease);
-        --count;
-        lease = next;
-    }
+        return true;
+    });
 }
 
 void LeaseWords::recall_all(uint32_t pool) {
-    uint32_t lease = core_.next_parkable(pool);
-    while (lease != shm::kNoRow && !core_.turn_full()) {
-        const uint32_t next = core_.next_parkable(pool, lease);
+    (void)each_parkable(pool, [this](uint32_t lease) {
         (void)recall(lease);
-        lease = next;
-    }
+        return true;
+    });
 }
 
 void LeaseWords::step(core::TimeNs now) {

@@ -24,6 +24,10 @@ class LeaseWords {
     // --- inside a turn
     // Before a claim: recalls as many free leases as it takes to serve what waits, and it.
     void make_room(uint32_t pool, uint32_t units);
+    // A claim of this turn has had words read for it. What is read later may have been submitted
+    // meanwhile, and must not be granted at the time from before: its lease would end early.
+    [[nodiscard]] bool has_looked() const { return has_looked_; }
+    void begin_turn() { has_looked_ = false; }
     // Before a lease is ended or moved by another than its holder; after it, nobody takes it.
     void want(uint32_t lease);
     // A client claims with a tag under which it has such a lease: it has put it aside and found it
@@ -59,6 +63,9 @@ class LeaseWords {
     [[nodiscard]] bool in_use(uint32_t lease) const;
     [[nodiscard]] uint64_t takes_at_most(const shm::LeaseRow& lease);
     Found take_in(uint32_t lease, const LeaseWordSeen& seen, bool recalled);
+    [[nodiscard]] LeaseWordSeen seen(uint32_t lease) const;
+    template <class Visit>
+    bool each_parkable(uint32_t pool, const Visit& visit);
     Found read(uint32_t lease);
     Found recall(uint32_t lease);
     uint32_t recall_free(uint32_t pool, uint32_t count);
@@ -76,6 +83,7 @@ class LeaseWords {
     core::TimeNs lost_until_ns_;
     std::vector<uint32_t> parking_;    // pools in which leases may be parked
     std::vector<uint32_t> contended_;  // pools in which something waits, or did
+    bool has_looked_ = false;
     bool all_due_ = true;
     bool all_back_ = false;
     core::TimeNs harvest_due_ns_ = shm::kNever;

@@ -80,6 +80,7 @@ Operations::Operations(
 }
 
 void Operations::begin_turn() {
+    words_.begin_turn();
     own_results_.clear();
     silenced_.clear();
     ruled_.clear();

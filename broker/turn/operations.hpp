@@ -63,8 +63,11 @@ class Operations {
 
     void apply(Session& session, const shm::Submission& entry, std::span<const uint8_t> payload);
     void begin_turn();
-    // More answers of its own than the log can take.
-    [[nodiscard]] bool full() const { return own_results_.size() >= kOwnResultsMax; }
+    // More answers of its own than the log can take; or what comes next has to wait for a turn with
+    // a time of its own.
+    [[nodiscard]] bool full() const {
+        return own_results_.size() >= kOwnResultsMax || words_.has_looked();
+    }
 
     [[nodiscard]] std::span<const OwnResult> own_results() const { return own_results_; }
     // Places in Core::decisions() of results that are not sent to a client, in order.

@@ -91,7 +91,6 @@ void Turn::take(bool spun) {
     } else if (!core_.cut()) {  // else the rest of the last turn is decided before anything new
         if (transient_.end_unused()) publish_all_ = true;
         uid_accounts_.step(now_);
-        words_.step(now_);
         if (!serve_others()) {
             if (careful_.empty()) {
                 read_submissions();  // commands change rows, nothing is granted yet
@@ -140,6 +139,7 @@ void Turn::look_at_clock(bool spun) {
 bool Turn::serve_others() {
     served_others_ = !served_others_ && others_wait();
     if (!served_others_) return false;
+    words_.step(now_);                                      // recalls and harvests that are due
     hear();                                                 // new sessions, configuration, drain
     if (kills_.any()) kills_.tell();                        // still alive although killed
     if (deaths_.any() && careful_.empty()) deaths_.reap();  // what they published still counts
@@ -148,7 +148,7 @@ bool Turn::serve_others() {
 
 bool Turn::others_wait() {
     return taken_ != nullptr || exchange_.asked() || kills_.any() ||
-           (deaths_.any() && careful_.empty());
+           (deaths_.any() && careful_.empty()) || words_.next_due(now_) <= now_;
 }
 
 bool Turn::anything_to_do() {

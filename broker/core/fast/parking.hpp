@@ -27,7 +27,7 @@ struct Parking : Module<Parking> {
     Chains parkable;
     std::vector<uint32_t> wanted;         // pool → leases that are, and that have not ended
     std::vector<uint32_t> waiting_units;  // pool → of the claims in its backlog
-    std::vector<TimeNs> recalled_ns;  // pool → when a lease was last found taken and made wanted
+    std::vector<TimeNs> recalled_ns;      // pool → when a lease was last recalled
 
     void apply(const Harvest& command);
     // Of a lease with LeaseFlag::kMayPark.
