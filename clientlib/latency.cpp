@@ -1,4 +1,4 @@
-// clientlib/latency.cpp -- reports claim latencies: the session's histogram and the BOARD's.
+// clientlib/latency.cpp -- reports claim latencies, of the session and the BOARD, and wake-ups.
 // SPDX-License-Identifier: Apache-2.0
 #include "clientlib/session.hpp"
 #include "shm/board.hpp"
@@ -67,4 +67,14 @@ int dibs_reported_latency(dibs_session* session, dibs_latency* latency) {
 int dibs_session_latency(dibs_session* session, dibs_latency* latency) {
     const int code = check_latency(session, latency);
     return code != DIBS_OK ? code : tell(session->histogram->bucket, latency);
+}
+
+int dibs_session_wakeups(dibs_session* session, dibs_wakeups* wakeups) {
+    const int code = check(session);
+    if (code != DIBS_OK) return code;
+    if (wakeups == nullptr) return DIBS_EARGUMENT;
+    if (wakeups->size < sizeof *wakeups) return DIBS_ESIZE;
+    wakeups->bells = session->bells;
+    wakeups->sleeps = session->sleeps;
+    return DIBS_OK;
 }

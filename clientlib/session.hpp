@@ -199,12 +199,15 @@ struct Session {
     uint64_t pumped_ticks = 0;  // when the last pump saw its first grant of a batch; 0 = none yet
     int64_t spin_ns = kSpinNs;  // 0: sleep at once
     shm::SpinGauge spin_gauge;
-    uint64_t spin_window = 0;  // of its looks, in ticks
+    uint64_t spin_window = 0;   // of its looks, in ticks
+    uint64_t looked_ticks = 0;  // when a take last asked the net
     uint64_t net_due_ns = 0;
     uint64_t net_tail = 0;   // the ring's tail when the net last looked
     uint64_t rung_tail = 0;  // entries below it were rung for when they were published
-    int end_code = 0;        // DIBS_ESESSION, DIBS_ESTATELOST, DIBS_EBROKERLOST
-    int end_reason = 0;      // dibs_end_code
+    uint64_t bells = 0;      // since dibs_connect
+    uint64_t sleeps = 0;
+    int end_code = 0;    // DIBS_ESESSION, DIBS_ESTATELOST, DIBS_EBROKERLOST
+    int end_reason = 0;  // dibs_end_code
     dibs_holder last_holder = {};
 
     // The one answer that the caller waits for; its completion goes here instead of the stash.

@@ -22,10 +22,11 @@ constexpr NumberRange kClaimCounts = {1, 10'000'000};
 constexpr double kBeyond = 9.99;  // ten, and what a product of such numbers may lack
 
 // One claim and its release; the time until the grant was in hand.
-uint64_t one(dibs_session* session, uint32_t pool) {
+uint64_t one(dibs_session* session, uint32_t pool, bool asks) {
     dibs_claim_options want = {};
     want.size = sizeof want;
     want.timeout_ns = DIBS_SECOND;
+    if (asks) want.interval_ns = 3600 * DIBS_SECOND;  // such a lease is never parked
     dibs_completion end = {};
     const int64_t before = monotonic_ns();
     int code = dibs_claim(session, pool, &want, &end);
@@ -42,6 +43,23 @@ uint64_t one(dibs_session* session, uint32_t pool) {
     return took;
 }
 
+// Claims that the broker has granted to the session.
+uint64_t asked(dibs_session* session) {
+    dibs_latency latency = {};
+    latency.size = sizeof latency;
+    const int code = dibs_session_latency(session, &latency);
+    if (code < 0) throw Failure(exit_code_of(code), dibs_strerror(code));
+    return latency.count;
+}
+
+dibs_wakeups wakeups(dibs_session* session) {
+    dibs_wakeups told = {};
+    told.size = sizeof told;
+    const int code = dibs_session_wakeups(session, &told);
+    if (code < 0) throw Failure(exit_code_of(code), dibs_strerror(code));
+    return told;
+}
+
 // Nothing, if fewer than ten times lie beyond it: then it would be one of the worst few.
 Cell quantile(const std::vector<uint64_t>& sorted, double share) {
     if (static_cast<double>(sorted.size()) * (1 - share) < kBeyond) return {};
@@ -56,9 +74,14 @@ int run_bench(int argc, char** argv) {
     uint64_t claims = 100'000;
     Arguments arguments("bench",
                         "Claims and releases a slot of the pool again and again, and shows how "
-                        "long a grant takes. It takes slots from whoever else wants them.");
+                        "long a grant takes. It takes slots from whoever else wants them. In a "
+                        "pool with a quantum, a release puts the lease aside and the next claim "
+                        "takes it again: asked says how many claims the broker granted, bells how "
+                        "often it had to be woken for them, sleeps how often this process was.");
     arguments.operand("POOL", &name, "the pool; it needs an idle slot");
     arguments.number("-c,--claims", &claims, kClaimCounts, "how many, at most 10,000,000");
+    bool asks = false;
+    arguments.flag("--ask", &asks, "ask the broker for each claim, whatever the quantum");
     Output output(arguments);
     if (const auto exit = arguments.parse(argc, argv)) return *exit;
     (void)output.form();
@@ -66,15 +89,21 @@ int run_bench(int argc, char** argv) {
     const uint32_t pool = attachment.pool(name);
     std::vector<uint64_t> times(claims);
     for (uint64_t i = 0; i < std::min<uint64_t>(claims, 1'000); ++i)
-        (void)one(attachment.session(), pool);
+        (void)one(attachment.session(), pool, asks);
+    const uint64_t asked_before = asked(attachment.session());
+    const dibs_wakeups woken_before = wakeups(attachment.session());
     const int64_t before = monotonic_ns();
     for (uint64_t& time : times)
-        time = one(attachment.session(), pool);
+        time = one(attachment.session(), pool, asks);
     const auto took = static_cast<uint64_t>(std::max<int64_t>(monotonic_ns() - before, 1));
+    const dibs_wakeups woken = wakeups(attachment.session());
     std::sort(times.begin(), times.end());
     Sheet sheet{"dibs.bench/1",
                 {{"pool", "pool"},
                  {"claims", "claims"},
+                 {"asked", "asked"},
+                 {"bells", "bells"},
+                 {"sleeps", "sleeps"},
                  {"per_second", "per second"},
                  {"least_ns", "least"},
                  {"p50_ns", "p50"},
@@ -84,6 +113,9 @@ int run_bench(int argc, char** argv) {
     const double per_second = 1e9 * static_cast<double>(claims) / static_cast<double>(took);
     sheet.rows.push_back({Cell::of(name),
                           Cell::of(claims),
+                          Cell::of(asked(attachment.session()) - asked_before),
+                          Cell::of(woken.bells - woken_before.bells),
+                          Cell::of(woken.sleeps - woken_before.sleeps),
                           Cell::of(static_cast<uint64_t>(per_second)),
                           Cell::duration(times.front()),
                           quantile(times, 0.5),

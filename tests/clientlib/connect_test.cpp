@@ -318,6 +318,8 @@ TEST(Fork, ChildIsRefusedByEveryFunctionAndTheParentGoesOn) {
         size_t size = 0;
         dibs_latency latency = {};
         latency.size = sizeof latency;
+        dibs_wakeups wakeups = {};
+        wakeups.size = sizeof wakeups;
         const int codes[] = {dibs_claim(session, 0, nullptr, &end),
                              dibs_submit(session, &op, 1),
                              dibs_reap(session, &end, 1, 0),
@@ -353,9 +355,10 @@ TEST(Fork, ChildIsRefusedByEveryFunctionAndTheParentGoesOn) {
                              dibs_pool_latency(session, 0, &latency),
                              dibs_reported_latency(session, &latency),
                              dibs_session_latency(session, &latency),
+                             dibs_session_wakeups(session, &wakeups),
                              dibs_end_code(session),
                              dibs_close(session)};
-        static_assert(sizeof codes / sizeof *codes == 37);
+        static_assert(sizeof codes / sizeof *codes == 38);
         for (const int code : codes) {
             if (code != DIBS_EFORK) _exit(static_cast<int>(&code - codes) + 1);
         }

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include "clientlib/clock.hpp"
+#include "clientlib/session.hpp"
 #include "shm/histogram.hpp"
 #include "tests/clientlib/fixture.hpp"
 
@@ -127,6 +128,28 @@ TEST(Latency, HasACodeForEachMistake) {
     EXPECT_EQ(dibs_pool_latency(client, 1, &latency), DIBS_EPOOL);
     EXPECT_EQ(dibs_pool_latency(client, 4'000'000'000, &latency), DIBS_EPOOL);
     EXPECT_EQ(dibs_pool_latency(nullptr, 0, &latency), DIBS_EARGUMENT);
+}
+
+TEST(Wakeups, CountWhomASessionWokeAndWhenItSlept) {
+    FakeBroker broker(refuse_pairs);
+    Client client(broker);
+    dibs_wakeups wakeups = {};
+    EXPECT_EQ(dibs_session_wakeups(client, nullptr), DIBS_EARGUMENT);
+    EXPECT_EQ(dibs_session_wakeups(client, &wakeups), DIBS_ESIZE);
+    wakeups.size = sizeof wakeups;
+    ASSERT_EQ(dibs_session_wakeups(client, &wakeups), DIBS_OK);
+    EXPECT_EQ(wakeups.bells + wakeups.sleeps, 0U);
+    broker.hold();
+    while (client.get()->down->need_wakeup.load() == 0)
+        sched_yield();
+    dibs_op op = operation(DIBS_OP_CLAIM, 4);
+    ASSERT_EQ(dibs_submit(client, &op, 1), 1);
+    dibs_completion out = {};
+    EXPECT_EQ(dibs_reap(client, &out, 1, DIBS_MILLISECOND), 0);  // a spin is shorter
+    ASSERT_EQ(dibs_session_wakeups(client, &wakeups), DIBS_OK);
+    EXPECT_EQ(wakeups.bells, 1U);
+    EXPECT_GE(wakeups.sleeps, 1U);
+    broker.go_on();
 }
 
 }  // namespace

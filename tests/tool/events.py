@@ -132,7 +132,7 @@ def long(place):
 def lost(place):
     place.start(POOLS)
     connection = subscribed(place)  # before any event: their numbers begin with 1
-    expect_equal(place.run("bench", "gpu", "--claims", "20000")[0], 0)
+    expect_equal(place.run("bench", "gpu", "--ask", "--claims", "20000")[0], 0)
     connection.settimeout(60)
     last = lost_now = lost_ever = 0
     kinds = set()

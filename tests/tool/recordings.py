@@ -74,7 +74,7 @@ def under_load(place):
     broker = place.start(POOLS + MONEY)
     holder, _ = hold(place, "gpu")  # from before
     child, file = begin(place)
-    load = place.begin("bench", "gpu", "--claims", "3000")
+    load = place.begin("bench", "gpu", "--ask", "--claims", "3000")
     workers = place.begin("worker", "web:2", "--", "sleep", "1000")
     wait_until(place, ("ls", "slots", "--pool", "web", "-o", "jsonl"),
                lambda rows: len(rows) == 2 and all(row["state"] == "idle" for row in rows))
@@ -144,7 +144,7 @@ def too_slow(place):
     while code == 0:
         child, file = begin(place)
         child.send_signal(signal.SIGSTOP)
-        expect_equal(place.run("bench", "gpu", "--claims", str(claims))[0], 0)
+        expect_equal(place.run("bench", "gpu", "--ask", "--claims", str(claims))[0], 0)
         child.send_signal(signal.SIGINT)
         child.send_signal(signal.SIGCONT)
         out, err = child.communicate(timeout=60)

@@ -320,7 +320,8 @@ typedef struct dibs_latency {
 } dibs_latency;
 
 // How long the granted claims of a pool waited, from the broker's reading of them to their grant,
-// as the broker measures it. Any thread, as long as the session is open. DIBS_ESIZE, DIBS_EPOOL,
+// as the broker measures it; a parked lease that is taken again asks nobody, and is not counted
+// here nor below. Any thread, as long as the session is open. DIBS_ESIZE, DIBS_EPOOL,
 // DIBS_EARGUMENT, DIBS_EFORK.
 DIBS_API int dibs_pool_latency(dibs_session* session, uint32_t pool, dibs_latency* latency);
 // How long granted claims took, from their submission until the answer was seen, of all pools and
@@ -331,6 +332,17 @@ DIBS_API int dibs_reported_latency(dibs_session* session, dibs_latency* latency)
 // The same of this session alone: what it reports. One thread at a time per session. DIBS_ESIZE,
 // DIBS_EARGUMENT, DIBS_EFORK.
 DIBS_API int dibs_session_latency(dibs_session* session, dibs_latency* latency);
+
+// How often this session and the broker have woken each other. A claim and its release cost neither
+// while both spin, or where a parked lease is taken again.
+typedef struct dibs_wakeups {
+    size_t size;
+    uint64_t bells;   // the session has woken the broker
+    uint64_t sleeps;  // a call of this session has slept
+} dibs_wakeups;
+
+// One thread at a time per session. DIBS_ESIZE, DIBS_EARGUMENT, DIBS_EFORK.
+DIBS_API int dibs_session_wakeups(dibs_session* session, dibs_wakeups* wakeups);
 
 // The place of an account, by its name; it stays the same as long as the account is known.
 // DIBS_ENAME, DIBS_ENOTFOUND, DIBS_ETORN, DIBS_EARGUMENT, DIBS_EFORK.

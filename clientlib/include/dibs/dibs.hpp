@@ -608,6 +608,10 @@ class Session {
     [[nodiscard]] Result<dibs_latency> session_latency() const {
         return read_own(&dibs_session_latency);
     }
+    // How often it and the broker have woken each other.
+    [[nodiscard]] Result<dibs_wakeups> session_wakeups() const {
+        return read_own(&dibs_session_wakeups);
+    }
     [[nodiscard]] Result<std::uint32_t> account(const char* name) const {
         std::uint32_t place = 0;
         const int code = dibs_account(raw_, name, &place);
@@ -706,11 +710,12 @@ class Session {
         const int code = function(raw_, pool, &out);
         return code == DIBS_OK ? Result<T>(out) : Failure::of(code);
     }
-    Result<dibs_latency> read_own(int (*function)(dibs_session*, dibs_latency*)) const {
-        dibs_latency out = {};
+    template <typename T>
+    Result<T> read_own(int (*function)(dibs_session*, T*)) const {
+        T out = {};
         out.size = sizeof out;
         const int code = function(raw_, &out);
-        return code == DIBS_OK ? Result<dibs_latency>(out) : Failure::of(code);
+        return code == DIBS_OK ? Result<T>(out) : Failure::of(code);
     }
     dibs_session* raw_ = nullptr;
 };

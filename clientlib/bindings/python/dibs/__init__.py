@@ -19,7 +19,7 @@ from .administration import Administration, Pulled
 from .client import Client, Counters, PoolLimits, Preempt, Terms, Totals, WhenBusy, connect
 from .errors import Cancelled, Error, Expired, Holder
 from .events import Event, Events
-from .latency import Latency
+from .latency import Latency, Wakeups
 from .lease import Lease, LeaseState, Slot
 from .state import dump, load
 from .worker import Assignment, OfferedSlot
@@ -33,5 +33,5 @@ def version() -> tuple[int, int, int]:
 
 __all__ = ["Administration", "Assignment", "Cancelled", "Client", "Counters", "Error", "Event",
            "Events", "Expired", "Holder", "Latency", "Lease", "LeaseState", "OfferedSlot",
-           "PoolLimits", "Preempt", "Pulled", "Share", "Slot", "Terms", "Totals", "WhenBusy", "aio",
-           "connect", "dump", "errors", "load", "version"]
+           "PoolLimits", "Preempt", "Pulled", "Share", "Slot", "Terms", "Totals", "Wakeups",
+           "WhenBusy", "aio", "connect", "dump", "errors", "load", "version"]

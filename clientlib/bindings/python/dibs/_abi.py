@@ -181,6 +181,10 @@ class Latency(Struct):
                 ("p99_ns", c_int64), ("p999_ns", c_int64), ("longest_ns", c_int64)]
 
 
+class Wakeups(Struct):
+    _fields_ = [("size", c_size_t), ("bells", c_uint64), ("sleeps", c_uint64)]
+
+
 class LabelLimit(Struct):
     _fields_ = [("key", c_char_p), ("slots", c_uint32)]
 
@@ -233,6 +237,7 @@ STRUCTS: dict[str, type[Struct]] = {
     "dibs_completion": Completion, "dibs_announce_options": AnnounceOptions, "dibs_op": Op,
     "dibs_slot": Slot, "dibs_assignment": Assignment,
     "dibs_share": Share, "dibs_event": Event, "dibs_latency": Latency,
+    "dibs_wakeups": Wakeups,
     "dibs_label_limit": LabelLimit, "dibs_account_change": AccountChange,
     "dibs_worker_report": WorkerReport, "dibs_puller": Puller, "dibs_pulled": Pulled,
 }
@@ -255,6 +260,7 @@ FUNCTIONS: dict[str, list[Any]] = {
     "dibs_pool_latency": [_session, c_uint32, POINTER(Latency)],
     "dibs_reported_latency": [_session, POINTER(Latency)],
     "dibs_session_latency": [_session, POINTER(Latency)],
+    "dibs_session_wakeups": [_session, POINTER(Wakeups)],
     "dibs_account": [_session, c_char_p, POINTER(c_uint32)],
     "dibs_account_share": [_session, c_uint32, POINTER(Share)],
     "dibs_submit": [_session, POINTER(Op), c_size_t],

@@ -23,7 +23,7 @@ from ._rooms import SIZE_MAX, Kind, Rooms, need_of
 from ._session import MARGIN_S, OnEnd, Session, nanoseconds
 from .accounts import Share
 from .client import Counters, PoolLimits, Pools, Terms, Totals, WhenBusy
-from .latency import Latency
+from .latency import Latency, Wakeups
 from .lease import Lease, keep
 from .worker import Assignment, OfferedSlot, announce_options, take_assignment
 
@@ -347,6 +347,9 @@ class AsyncClient:
     def session_latency(self) -> Latency:
         """The same of this client alone."""
         return latency.of_session(self._session)
+
+    def session_wakeups(self) -> Wakeups:
+        return latency.wakeups(self._session)
 
     def share(self, account: str) -> Share:
         return accounts.share(self._session, account)

@@ -14,7 +14,7 @@ from typing import Any, Iterable, Iterator, Mapping, Optional, Type, TypeVar, Un
 from . import _abi, accounts, errors, latency
 from ._session import SLICE_NS, Session, nanoseconds, octets, options, strings
 from .accounts import Share
-from .latency import Latency
+from .latency import Latency, Wakeups
 from .lease import Lease, keep
 from .worker import Assignment, OfferedSlot, announce_options, take_assignment
 
@@ -236,6 +236,9 @@ class Client:
     def session_latency(self) -> Latency:
         """The same of this client alone."""
         return latency.of_session(self._session)
+
+    def session_wakeups(self) -> Wakeups:
+        return latency.wakeups(self._session)
 
     def share(self, account: str) -> Share:
         return accounts.share(self._session, account)

@@ -1,4 +1,4 @@
-# clientlib/bindings/python/dibs/latency.py -- how long claims took.
+# clientlib/bindings/python/dibs/latency.py -- how long claims took, and who was woken for them.
 # SPDX-License-Identifier: Apache-2.0
 from __future__ import annotations
 
@@ -25,6 +25,13 @@ class Latency:
                    raw.longest_ns / _abi.SECOND)
 
 
+@dataclass(frozen=True)
+class Wakeups:
+    """How often this client and the broker have woken each other."""
+    bells: int   # the client has woken the broker
+    sleeps: int  # a call of this client has slept
+
+
 def of_pool(session: Session, pool: int) -> Latency:
     raw = _abi.Latency.sized()
     errors.check(session.call("dibs_pool_latency", pool, raw))
@@ -41,3 +48,9 @@ def of_session(session: Session) -> Latency:
     raw = _abi.Latency.sized()
     errors.check(session.call("dibs_session_latency", raw))
     return Latency.of(raw)
+
+
+def wakeups(session: Session) -> Wakeups:
+    raw = _abi.Wakeups.sized()
+    errors.check(session.call("dibs_session_wakeups", raw))
+    return Wakeups(raw.bells, raw.sleeps)
