@@ -66,7 +66,12 @@ int give_back(dibs_session* session, const dibs_lease* lease, int64_t wait_ns, s
     if (code != DIBS_OK) return code;
     if (lease == nullptr) return DIBS_EARGUMENT;
     if (wait_ns < 0) return DIBS_ENEGATIVE;
-    Tag* row = find_as_it_is(*session, *lease);
+    Tag* row = find(*session, *lease);
+    // Its word says at once whether it has ended, or is asked back.
+    const bool may_park = row != nullptr && row->may_park && row->state == TagState::kLive &&
+                          row->fence == lease->fence && op == shm::Op::kRelease;
+    if (may_park && session->park(lease->tag)) return DIBS_OK;
+    row = find_as_it_is(*session, *lease);
     if (row == nullptr && session->end_code != 0) return session->end_code;
     if (row != nullptr && row->fence != lease->fence) return other_fence(*row, *lease);
     if (row == nullptr && session->is_parked(*lease)) return DIBS_ALREADY_ENDED;
@@ -79,8 +84,6 @@ int give_back(dibs_session* session, const dibs_lease* lease, int64_t wait_ns, s
         return DIBS_ALREADY_ENDED;
     }
     if (row == nullptr && session->give_up_untold(*lease)) return DIBS_ALREADY_ENDED;
-    const bool may_park = row != nullptr && row->may_park && op == shm::Op::kRelease;
-    if (may_park && session->park(lease->tag)) return DIBS_OK;
     // A lease that this session does not know is the broker's to judge.
     if (row == nullptr && wait_ns == 0) wait_ns = kAnswerTimeoutNs;
     const Told told = wait_ns == 0 ? Told::kNobody : Told::kResult;
