@@ -47,11 +47,12 @@ std::unique_ptr<Inheritance> nobody_left(shm::Descriptor state) {
     return inheritance;
 }
 
-// A fence beyond all that were given out under STATEs of these epochs: no STATE has seen so many
-// grants of one pool. How far each pool had come is not known any more.
+// A fence beyond all that were given out under STATEs of these epochs: no broker lives to see so
+// many grants and takes of one pool. A CPU that does nothing but take a parked lease and release it
+// needs months for 2^48. How far each pool had come is not known any more.
 uint64_t fence_base_behind(uint64_t epoch) {
-    constexpr uint32_t kGrants = 44;
-    return std::min(epoch, uint64_t{1} << (61U - kGrants)) << kGrants;
+    constexpr uint32_t kTakes = 48;
+    return std::min(epoch, uint64_t{1} << (61U - kTakes)) << kTakes;
 }
 
 // The keeper starts the successor, and must know everything by then: a keeper that was renewed a

@@ -375,6 +375,7 @@ void Desk::create(AdminJob& job) {
     core::PoolConfig config;
     config.name = job.request.pool;
     config.is_transient = true;
+    config.quantum_ns = core::kQuantumNs;
     config.slots = static_cast<uint32_t>(
         std::min<uint64_t>(job.request.number, std::numeric_limits<uint32_t>::max()));
     const uint32_t row = core_.find_pool(config.name);

@@ -26,10 +26,12 @@ constexpr uint32_t kManyRows = 16U << 20;
 // How long a lease is parked and taken again although others wait.
 void read_quantum(Section& section, core::PoolConfig& values) {
     constexpr core::TimeNs kHour = 3'600'000'000'000;
+    const bool strict = values.expiry == shm::ExpiryMode::kStrict;
+    const bool never = strict || values.order == shm::PoolOrder::kAccount;
+    if (values.kind == shm::PoolKind::kCounted && !never) values.quantum_ns = core::kQuantumNs;
     section.duration("quantum", values.quantum_ns, 0, kHour);
     if (values.quantum_ns % 1'000 != 0) section.mistake("quantum", "whole microseconds count");
-    const bool strict = values.expiry == shm::ExpiryMode::kStrict;
-    if (values.quantum_ns != 0 && (strict || values.order == shm::PoolOrder::kAccount)) {
+    if (values.quantum_ns != 0 && never) {
         section.forbid("quantum",
                        strict ? "in a pool with strict expiry no lease is parked"
                               : "in a pool ordered by account no lease is parked");

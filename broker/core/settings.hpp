@@ -13,6 +13,9 @@ namespace dibs::core {
 
 using TimeNs = uint64_t;
 
+// The quantum of a counted pool whose owner says none.
+constexpr TimeNs kQuantumNs = 1'000'000;
+
 // A pool as it is configured. The same name again changes what may be changed live.
 struct PoolConfig {
     std::string_view name;

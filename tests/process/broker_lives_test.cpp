@@ -330,7 +330,8 @@ TEST(Dibsd, EndsASessionThatSaysClose) {
 
 TEST(Dibsd, DoesNothingWhileAHundredSessionsAreSilent) {
     const Folder folder;
-    const Dibsd dibsd(folder, kCounted);
+    // Leases that may be parked are looked at once a second.
+    const Dibsd dibsd(folder, std::string(kCounted) + "quantum = \"0s\"\n");
     std::vector<std::unique_ptr<RawClient>> sessions;
     for (int i = 0; i < 100; ++i) {
         sessions.push_back(std::make_unique<RawClient>(dibsd.socket()));

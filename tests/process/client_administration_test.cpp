@@ -31,6 +31,7 @@ kind = "worker"
 name = "token"
 kind = "counted"
 slots = 4
+quantum = "0s"
 )";
 
 // A broker, a client of the pool of workers that do not attach, and an administrator.

@@ -53,9 +53,9 @@ def pools(place):
             '"oldest_lease_ns":null,"last_grant_ns":null,"accepted":0,"granted":0,"hits":0,'
             '"expired":0,"cancelled":0,"rejected":0,"turned_away":0,"released":0,"refused":0,'
             '"units_max":256,"backlog_max":8192,"interval_max_ns":300000000000,"grace_ns":0,'
-            '"reservation_ttl_ns":2000000000,"quantum_ns":0}')
-    gpu = '"pool":"gpu","kind":"counted",' + pool.replace("S", "2")
-    web = '"pool":"web","kind":"worker",' + pool.replace("S", "0")
+            '"reservation_ttl_ns":2000000000,"quantum_ns":Q}')
+    gpu = '"pool":"gpu","kind":"counted",' + pool.replace("S", "2").replace("Q", "1000000")
+    web = '"pool":"web","kind":"worker",' + pool.replace("S", "0").replace("Q", "0")
     expect_equal(place.run("ls", "pools", "-o", "json")[1],
                  '{"schema":"dibs.pools/1","rows":[{' + gpu + ",{" + web + "]}\n")
     expect_equal(place.run("ls", "pools", "-p", "web", "-o", "jsonl")[1],

@@ -262,6 +262,9 @@ def bench(place):
     expect_equal((code, err), (0, ""))
     told = json.loads(out)
     expect_equal((told["schema"], told["claims"]), ("dibs.bench/1", 1000))
+    expect(told["asked"] < 1000, out)  # a claim takes the lease again that the one before released
+    asking = json.loads(place.run("bench", "gpu", "-c", "1000", "--ask", "-o", "json")[1])
+    expect_equal(asking["asked"], 1000)
     expect_equal(told["p999_ns"], None)  # of so few it would be the worst one
     expect(0 < told["least_ns"] <= told["p50_ns"] <= told["p99_ns"] <= told["most_ns"], out)
     expect_equal(place.run("bench", "gpu", "-c", "0"),

@@ -45,6 +45,21 @@ TEST(Config, ReadsEveryFieldOfAWorkerPool) {
     EXPECT_EQ(pool.required_label, "v2");
 }
 
+TEST(Config, LetsLeasesBeParkedInCountedPoolsUnlessTheySayOtherwise) {
+    const auto quantum = [](const std::string& pool) {
+        ConfigResult result = parse_config(pool, "f");
+        EXPECT_EQ(result.mistakes, Lines{}) << pool;
+        return result.config.pools.at(0).values.quantum_ns;
+    };
+    EXPECT_EQ(quantum(kPool), 1'000'000U);
+    EXPECT_EQ(quantum(kPool + "quantum = \"0s\"\n"), 0U);
+    EXPECT_EQ(quantum(kPool + "quantum = \"5ms\"\n"), 5'000'000U);
+    EXPECT_EQ(quantum(kPool + "expiry = \"strict\"\n"), 0U);
+    EXPECT_EQ(quantum(kPool + "order = \"account\"\n"), 0U);
+    EXPECT_EQ(quantum(kPool + "order = \"priority\"\n"), 1'000'000U);
+    EXPECT_EQ(quantum(kWorkers), 0U);
+}
+
 TEST(Config, ReadsACountedPoolWithAttributesPerSlot) {
     ConfigResult result = parse_config(
         "socket = \"/s\"\nsocket_mode = \"0660\"\nlog_level = \"debug\"\ndrain_timeout = \"5s\"\n"
