@@ -63,9 +63,11 @@ void add_fact(Report& report, const char* name, uint64_t before, uint64_t after)
 }  // namespace
 
 void count_claim_path(const Placement& placement, Report& report) {
-    const BrokerProcess broker({"[[pool]]\nname = \"counted\"\nkind = \"counted\"\nslots = 1000\n",
-                                placement.far_side,
-                                true});
+    const BrokerProcess broker(
+        {"[[pool]]\nname = \"counted\"\nkind = \"counted\"\nslots = 1000\n"
+         "quantum = \"0s\"\n",
+         placement.far_side,
+         true});
     const SessionClient client(ClientSetup{.socket = broker.socket()});
     const uint32_t pool = client.pool("counted");
     dibs_claim_options options = {};

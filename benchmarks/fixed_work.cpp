@@ -44,10 +44,10 @@ void work_exchange(const Options& options) {
 
 void work_claim(const Options& options, const Placement& placement) {
     const std::string slots = std::to_string(options.slots);
-    const BrokerProcess broker(
-        {"[limits]\nslots = " + slots +
-             "\n[[pool]]\nname = \"counted\"\nkind = \"counted\"\nslots = " + slots + "\n",
-         placement.far_side});
+    const BrokerProcess broker({"[limits]\nslots = " + slots +
+                                    "\n[[pool]]\nname = \"counted\"\nkind = \"counted\"\nslots = " +
+                                    slots + "\nquantum = \"0s\"\n",
+                                placement.far_side});
     const SessionClient client(ClientSetup{.socket = broker.socket()});
     const uint32_t pool = client.pool("counted");
     for (uint32_t done = 0; done < options.operations; ++done) {

@@ -6,12 +6,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <iterator>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "benchmarks/broker_process.hpp"
 #include "benchmarks/process_figures.hpp"
 #include "benchmarks/session_client.hpp"
+#include "benchmarks/tick_clock.hpp"
 #include "shm/descriptor.hpp"
 
 namespace dibs::bench {
@@ -33,7 +36,8 @@ void let_pass(const BrokerProcess& broker, uint32_t seconds) {
 
 void watch_idleness(const Placement& placement, uint32_t seconds, Report& report) {
     const BrokerProcess broker(
-        {"[limits]\nsessions = 128\n[[pool]]\nname = \"counted\"\nkind = \"counted\"\nslots = 4\n",
+        {"[limits]\nsessions = 128\n[[pool]]\nname = \"counted\"\nkind = \"counted\"\nslots = 4\n"
+         "quantum = \"0s\"\n",
          placement.far_side});
     std::vector<SessionClient> clients;
     clients.reserve(kIdleSessions);
@@ -53,6 +57,38 @@ void watch_idleness(const Placement& placement, uint32_t seconds, Report& report
                                 " sessions attached and silent for " + std::to_string(seconds) +
                                 " s",
                             {{"count", 0, moved}}});
+}
+
+void watch_parking(const Placement& placement, uint32_t seconds, Report& report) {
+    const BrokerProcess broker(
+        {"[[pool]]\nname = \"parked\"\nkind = \"counted\"\nslots = 4\n", placement.far_side});
+    const SessionClient clients[] = {SessionClient(ClientSetup{.socket = broker.socket()}),
+                                     SessionClient(ClientSetup{.socket = broker.socket()})};
+    const uint32_t pool = clients[0].pool("parked");
+    uint64_t takes = 0;
+    uint64_t before = 0;
+    // A second first: until then the broker may still poll, and what it does is of the first
+    // claims.
+    for (const uint32_t part : {1U, seconds}) {
+        before = voluntary_switches(broker.pid());
+        takes = 0;
+        const uint64_t first = ticks();
+        while (elapsed_ns(first, ticks()) < part * 1e9) {
+            for (const SessionClient& client : clients)
+                (void)client.claim(pool, nullptr);
+            takes += std::size(clients);
+        }
+    }
+    const auto woken = static_cast<double>(voluntary_switches(broker.pid()) - before);
+    const double per_second = woken / seconds;
+    report.facts.push_back({"parked",
+                            "voluntary context switches of the broker per second",
+                            per_second,
+                            "",
+                            "all threads, while two sessions took and released parked leases " +
+                                std::to_string(takes) + " times in " + std::to_string(seconds) +
+                                " s",
+                            {{"count", 1, per_second}}});
 }
 
 }  // namespace dibs::bench

@@ -39,6 +39,7 @@ Report measure(const Options& options, const Placement& placement) {
     if (options.wants("ring")) race_rings(stage);
     if (options.wants("futex")) race_futexes(stage);
     if (options.wants("hostile")) race_beside_a_hostile_session(stage);
+    if (options.wants("parked")) race_parked(stage);
     if (options.wants("core")) race_core(stage);
     if (options.wants("board")) race_board(stage);
     if (options.wants("accounts")) {
@@ -47,6 +48,7 @@ Report measure(const Options& options, const Placement& placement) {
         race_trace(stage);
         measure_account_memory(stage);
     }
+    if (options.wants("parked")) watch_parking(placement, options.idle_seconds, report);
     if (options.wants("workers")) race_workers(stage);
     if (options.wants("peers")) race_peers(stage);
     if (options.wants("memory")) {

@@ -14,14 +14,16 @@ bool Options::wants(const std::string& group) const {
 std::optional<Options> parse_options(int argc, char** argv, int* exit_code) {
     Options options;
     CLI::App app("Each figure of dibs beside its floor, in one run.", "dibs-bench");
-    app.add_option("--groups",
-                   options.groups,
-                   "ring, futex, hostile, core, board, accounts, memory, deaths; and workers and "
-                   "peers, which are not run unless they are named")
+    app.add_option(
+           "--groups",
+           options.groups,
+           "ring, futex, hostile, parked, core, board, accounts, memory, deaths; and workers and "
+           "peers, which are not run unless they are named")
         ->delimiter(',')
         ->check(CLI::IsMember({"ring",
                                "futex",
                                "hostile",
+                               "parked",
                                "core",
                                "board",
                                "accounts",

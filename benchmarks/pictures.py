@@ -25,7 +25,8 @@ def side(name):
 
 def dashes(name):
     """Tells apart the lines of dibs: as configured by default it is solid."""
-    return "6 3" if "clients do not" in name else "2 3" if "nobody" in name else ""
+    return "2 3" if "quantum 0, clients do not" in name else "6 3" if "quantum 0" in name else \
+        "9 2" if "clients do not" in name else ""
 
 
 def style(colours):
@@ -204,7 +205,7 @@ def draw_latency(run):
 
 def short(name):
     return {"dibs, as configured by default": "dibs, default", "dibs, clients do not spin": "dibs, no spinning",
-            "dibs, nobody spins": "dibs, nobody spins", "dibs, a quantum of 1 ms": "dibs, parked", "robust mutex and condition": "robust mutex",
+            "dibs, quantum 0, clients do not spin": "quantum 0, no spin", "robust mutex and condition": "robust mutex",
             "Redis, BLMOVE and LMOVE": "Redis LMOVE", "Redis, Lua scripts": "Redis Lua",
             "Redis, BRPOP and LPUSH": "Redis BRPOP", "beanstalkd, reserve and release": "beanstalkd",
             "NATS, request and reply": "NATS", "ZeroMQ, REQ and REP": "ZeroMQ",

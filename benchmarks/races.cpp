@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "benchmarks/races.hpp"
 
+#include <sys/resource.h>
+
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 #include "benchmarks/asked_claim.hpp"
@@ -12,6 +15,7 @@
 #include "benchmarks/core_claim.hpp"
 #include "benchmarks/futex_floor.hpp"
 #include "benchmarks/instructions.hpp"
+#include "benchmarks/parked_claim.hpp"
 #include "benchmarks/ring_floor.hpp"
 #include "benchmarks/rounds.hpp"
 #include "benchmarks/snapshot.hpp"
@@ -21,14 +25,30 @@ namespace dibs::bench {
 
 namespace {
 
+constexpr uint32_t kActive = 10;
+constexpr uint32_t kAttached = 1000;
+
+// Of sessions attached here and at a broker that is started here.
+void raise_descriptor_limit() {
+    struct rlimit limit = {};
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) throw std::runtime_error("getrlimit");
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0) throw std::runtime_error("setrlimit");
+}
+
 uint32_t scaled(const Stage& stage, uint32_t operations) {
     return std::max(1U, static_cast<uint32_t>(operations * stage.options.scale));
 }
 
-std::string with_slots(uint32_t slots) {
+// What asks for each claim, and two pools of parked leases.
+std::string with_slots(uint32_t slots, uint32_t sessions = 16) {
     const std::string count = std::to_string(slots);
-    return "[limits]\npools = 4\nsessions = 16\nslots = " + std::to_string(slots + 64) +
-           "\n[[pool]]\nname = \"counted\"\nkind = \"counted\"\nslots = " + count +
+    return "[limits]\npools = 4\nsessions = " + std::to_string(sessions) +
+           "\nslots = " + std::to_string(slots + 128) +
+           "\n[[pool]]\nname = \"counted\"\nkind = \"counted\"\nquantum = \"0s\"\nslots = " +
+           count +
+           "\n[[pool]]\nname = \"parked\"\nkind = \"counted\"\nslots = 64"
+           "\n[[pool]]\nname = \"one\"\nkind = \"counted\"\nslots = 1"
            "\n[[pool]]\nname = \"worker\"\nkind = \"worker\"\nrelease_is_ready = true\npayload_max "
            "= 256\n";
 }
@@ -87,6 +107,53 @@ void race_rings(const Stage& stage) {
     race.lanes.back().floor = 0;
     race.lanes.back().floor_times = 2;
     run(race, stage.options.rounds, stage.pair_probe, stage.report);
+}
+
+void race_parked(const Stage& stage) {
+    const std::string where = across(stage.placement);
+    raise_descriptor_limit();
+    const BrokerProcess broker({with_slots(1000), stage.placement.far_side});
+    const BrokerProcess few({with_slots(1000, kActive), stage.placement.far_side});
+    const BrokerProcess many({with_slots(1000, kAttached), stage.placement.far_side});
+    const ClientSetup client = {.socket = broker.socket()};
+
+    Race pairs;
+    pairs.group = "parked leases, taken and released";
+    pairs.operations = scaled(stage, 400'000);
+    pairs.lanes.push_back(
+        floor_lane("floor: two compare-and-swaps", where, std::make_unique<SwapFloor>()));
+    pairs.lanes.push_back(floor_lane(
+        "take and release, in blocks of 64", where, std::make_unique<ParkedPair>(client)));
+    pairs.lanes.back().floor = 0;
+    pairs.lanes.back().p50_max_ns = 25;
+    run(pairs, stage.options.rounds, stage.pair_probe, stage.report);
+
+    Race recalled;
+    recalled.group = "a slot that another session has put aside";
+    recalled.operations = scaled(stage, 4000);
+    recalled.lanes.push_back(floor_lane("floor: a claim of an idle slot",
+                                        where,
+                                        std::make_unique<AskedClaim>(client, AskedClaim::Setup{})));
+    recalled.lanes.push_back(floor_lane(
+        "a claim that recalls the only one", where, std::make_unique<RecalledClaim>(client)));
+    recalled.lanes.back().floor = 0;
+    run(recalled, stage.options.rounds, stage.pair_probe, stage.report);
+
+    Race among;
+    among.group = "ten sessions claim in turn";
+    among.operations = scaled(stage, 4000);
+    const auto lane = [&](const char* name, const BrokerProcess& asked, uint32_t attached) {
+        among.lanes.push_back(
+            floor_lane(name,
+                       where,
+                       std::make_unique<ClaimAmongMany>(
+                           ClientSetup{.socket = asked.socket()}, attached, kActive)));
+    };
+    lane("floor: nobody else is attached", few, kActive);
+    lane("of a thousand that are attached", many, kAttached);
+    among.lanes.back().floor = 0;
+    among.lanes.back().ratio_p50_max = 1.3;
+    run(among, stage.options.rounds, stage.pair_probe, stage.report);
 }
 
 void race_beside_a_hostile_session(const Stage& stage) {

@@ -20,6 +20,7 @@ struct Stage {
 
 void race_rings(const Stage& stage);    // asked claims, both sides awake
 void race_futexes(const Stage& stage);  // asked claims, both sides asleep
+void race_parked(const Stage& stage);
 void race_beside_a_hostile_session(const Stage& stage);
 void race_core(const Stage& stage);   // the scheduler alone
 void race_board(const Stage& stage);  // a pool's counters

@@ -54,9 +54,9 @@ std::vector<Side> sides_of(const Stage& stage, uint32_t processes, uint32_t slot
     };
     add("ideal: only work", std::make_unique<NoSlots>(), std::min(processes, slots));
     add_dibs("dibs, as configured by default", {});
-    add_dibs("dibs, a quantum of 1 ms", {.quantum = "1ms"});
     add_dibs("dibs, clients do not spin", {.client_us = -1});
-    add_dibs("dibs, nobody spins", {.spin = "0s", .client_us = -1});
+    add_dibs("dibs, quantum 0", {.quantum = "0s"});
+    add_dibs("dibs, quantum 0, clients do not spin", {.client_us = -1, .quantum = "0s"});
     add("jobserver pipe", std::make_unique<PipeSlots>(slots), processes);
     add("robust mutex and condition", std::make_unique<MutexSlots>(slots), processes);
     add("flock", std::make_unique<FlockSlots>(slots), processes);

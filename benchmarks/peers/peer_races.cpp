@@ -27,10 +27,9 @@ constexpr uint32_t kPairs = 200;  // of each contender in each round
 constexpr uint32_t kSlots = 64;   // as many as the most clients: none waits for another's slot
 constexpr uint32_t kClients[] = {1, 2, 4, 8, 16, 32, 64};
 
-Kind dibs_kind(std::string name, int32_t client_us) {
-    return {std::move(name), "", [client_us](uint32_t slots, const Cpus& cpus) {
-                return std::make_unique<DibsSlots>(
-                    slots, cpus, DibsSlots::Setting{.client_us = client_us});
+Kind dibs_kind(std::string name, const DibsSlots::Setting& setting) {
+    return {std::move(name), "", [setting](uint32_t slots, const Cpus& cpus) {
+                return std::make_unique<DibsSlots>(slots, cpus, setting);
             }};
 }
 
@@ -43,19 +42,21 @@ Kind local_kind(std::string name) {
 
 // What is missing here goes into the report.
 std::vector<Kind> kinds(Report& report) {
-    std::vector<Kind> all = {dibs_kind("dibs, as configured by default", 0),
-                             dibs_kind("dibs, clients do not spin", -1),
-                             local_kind<MutexSlots>("robust mutex and condition"),
-                             local_kind<PosixSemaphoreSlots>("POSIX semaphore"),
-                             local_kind<SystemVSemaphoreSlots>("System V semaphore"),
-                             local_kind<FlockSlots>("flock"),
-                             local_kind<PipeSlots>("jobserver pipe"),
-                             redis_kind(RedisWay::kMove),
-                             redis_kind(RedisWay::kScript),
-                             beanstalkd_kind(),
-                             nats_kind(),
-                             zeromq_kind(),
-                             postgresql_kind()};
+    std::vector<Kind> all = {
+        dibs_kind("dibs, as configured by default", {}),
+        dibs_kind("dibs, quantum 0", {.quantum = "0s"}),
+        dibs_kind("dibs, quantum 0, clients do not spin", {.client_us = -1, .quantum = "0s"}),
+        local_kind<MutexSlots>("robust mutex and condition"),
+        local_kind<PosixSemaphoreSlots>("POSIX semaphore"),
+        local_kind<SystemVSemaphoreSlots>("System V semaphore"),
+        local_kind<FlockSlots>("flock"),
+        local_kind<PipeSlots>("jobserver pipe"),
+        redis_kind(RedisWay::kMove),
+        redis_kind(RedisWay::kScript),
+        beanstalkd_kind(),
+        nats_kind(),
+        zeromq_kind(),
+        postgresql_kind()};
     for (const Kind& kind : all) {
         if (!kind.absent.empty()) report.absences.push_back({kind.name, kind.absent});
     }

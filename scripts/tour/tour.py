@@ -155,12 +155,14 @@ def measure():
     def best(rounds):
         return min(rounds, key=lambda one: one["p50_ns"] or float("inf"))
 
-    floors, claims = [], []
+    floors, claims, takes = [], [], []
     for _ in range(5):
         floors.append(told("demo-floors"))
-        claims += [told("bench", "clock", "--claims", "20000", "-o", "json") for _ in range(2)]
+        for _ in range(2):
+            claims.append(told("bench", "clock", "--ask", "--claims", "20000", "-o", "json"))
+            takes.append(told("bench", "clock", "--claims", "20000", "-o", "json"))
     floors = {name: best([one[name] for one in floors]) for name in floors[0]}
-    claim = best(claims)
+    claim, take = best(claims), best(takes)
 
     cold = []
     for _ in range(20):
@@ -168,7 +170,8 @@ def measure():
         subprocess.run([sys.executable, "-c", "pass"], check=True)
         cold.append(time.monotonic_ns() - before)
 
-    return [Times("ring round trip", floors["ring"]),
+    return [Times("parked lease, taken", take | {"count": take["claims"]}),
+            Times("ring round trip", floors["ring"]),
             Times("dibs claim", claim | {"count": claim["claims"]}, True),
             Times("UNIX socket round trip", floors["socket"]),
             Times("cold start: fork + exec", floors["fork_exec"]),
