@@ -40,6 +40,7 @@ constexpr Subcommand kSubcommands[] = {
     {"claim", "hold a slot until interrupted", dibs::ctl::run_claim},
     {"config", "check a configuration file", dibs::ctl::run_config},
     {"demo", "play a workload through a private broker", dibs::ctl::run_demo},
+    {"discover", "print pools of the GPUs of this host", dibs::ctl::run_discover},
     {"drain", "take no new claims", dibs::ctl::run_drain},
     {"dump", "write the whole state as one snapshot", dibs::ctl::run_dump},
     {"events", "print what the broker decides", dibs::ctl::run_events},

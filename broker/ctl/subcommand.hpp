@@ -26,6 +26,7 @@ int run_cancel(int argc, char** argv);
 int run_call(int argc, char** argv);
 int run_claim(int argc, char** argv);
 int run_config(int argc, char** argv);
+int run_discover(int argc, char** argv);
 int run_drain(int argc, char** argv);
 int run_dump(int argc, char** argv);
 int run_events(int argc, char** argv);
