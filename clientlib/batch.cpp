@@ -24,8 +24,8 @@ int submit_lease_op(Session& session, const dibs_op& op, Told told, shm::Submiss
     Tag* row = known ? &session.tags[op.lease->tag] : nullptr;
     const bool of_tag = row != nullptr && row->lease == op.lease->id &&
                         (row->state == TagState::kLive || row->state == TagState::kOver);
-    if (of_tag && op.kind != DIBS_OP_KEEPALIVE) name_claim(entry, op.lease->tag, *row);
     const bool held = of_tag && row->fence == op.lease->fence;
+    if (held && op.kind != DIBS_OP_KEEPALIVE) name_claim(entry, op.lease->tag, *row);
     const uint32_t use = held ? row->use : 0;
     uint32_t index = kNone;
     const int code = session.submit(entry, op.user_data, told, index);

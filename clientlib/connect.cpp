@@ -209,6 +209,7 @@ int open(Opening& opening, dibs_session** out) {
         draft.spin_ns = spin_of(opening.options);
         draft.tick = TickLength(ticks() - first_ticks, monotonic_ns() - first_ns);
         draft.spin_window = draft.tick.of_ns(kSpinWindowNs);
+        draft.net_window = draft.tick.of_ns(kNetNs);
         *out = make_session(draft);
         if (*out == nullptr) code = opening.fail(DIBS_ESYSTEM, "memory for the session");
     }

@@ -12,8 +12,6 @@ namespace dibs::client {
 
 namespace {
 
-constexpr uint64_t kTakesPerNet = 16;  // and a millisecond
-
 uint64_t taken_word(const Tag& row) {
     return row.claim << 2U;
 }
@@ -71,8 +69,9 @@ bool Session::take_parked(uint32_t pool, dibs_completion& out) {
         // A broker that has lost its state grants the slot anew.
         const bool open = down->session_state.load(std::memory_order_acquire) ==
                           static_cast<uint32_t>(shm::SessionState::kOpen);
-        if (!open || (row.fence % kTakesPerNet == 0 && ticks() - looked_ticks >= spin_window)) {
-            looked_ticks = ticks();
+        const uint64_t now = ticks();
+        if (!open || now - looked_ticks >= net_window) {
+            looked_ticks = now;
             look_whether_ended();
             net_if_due(monotonic_ns());
             if (end_code != 0) return false;

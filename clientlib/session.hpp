@@ -200,7 +200,8 @@ struct Session {
     int64_t spin_ns = kSpinNs;  // 0: sleep at once
     shm::SpinGauge spin_gauge;
     uint64_t spin_window = 0;   // of its looks, in ticks
-    uint64_t looked_ticks = 0;  // when a take last asked the net
+    uint64_t net_window = 0;    // of the net, in ticks
+    uint64_t looked_ticks = 0;  // when a take last asked it
     uint64_t net_due_ns = 0;
     uint64_t net_tail = 0;   // the ring's tail when the net last looked
     uint64_t rung_tail = 0;  // entries below it were rung for when they were published

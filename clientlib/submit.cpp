@@ -215,7 +215,8 @@ int Session::need_tag() {
     if (over != 0) free_over_tags(free_tag == kNone);
     settle();  // so that what it frees is free before the claim is read
     if (free_tag == kNone) unpark_one();
-    return free_tag != kNone ? DIBS_OK : DIBS_ELIMIT;
+    if (free_tag != kNone) return DIBS_OK;
+    return owed != 0 ? DIBS_EFULL : DIBS_ELIMIT;  // a line frees the tag of what is owed
 }
 
 int Session::submit_claim(uint32_t pool,

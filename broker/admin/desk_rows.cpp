@@ -197,10 +197,13 @@ std::unique_ptr<admin::LeaseT> Desk::lease_row(const AdminJob& job, uint32_t row
     told->full = true;
     told->number = lease.arrival;
     told->id = core::row_id(lease.head.generation, row);
-    told->fence = lease.fence;
+    const bool taken_again = (lease.flags & shm::LeaseFlag::kTakesSeen) != 0;
+    told->fence = lease.fence + (taken_again ? lease.takes : 0);
+    const bool parked =
+        lease.state == shm::LeaseState::kLive && (lease.flags & shm::LeaseFlag::kParked) != 0;
     const bool lives = lease.state == shm::LeaseState::kKilling &&
                        (lease.flags & shm::LeaseFlag::kKillFailed) != 0;
-    told->state = lives ? "unkillable" : word(lease.state);
+    told->state = lives ? "unkillable" : parked ? "parked" : word(lease.state);
     told->units = lease.units;
     for (uint32_t slot = lease.first_slot; slot != shm::kNoRow; slot = core_.slot(slot).holder_next)
         told->slots.push_back(core_.slot(slot).number);

@@ -71,6 +71,9 @@ void read_worker_keys(Section& section, PoolSettings& pool) {
 
 void read_worker(Section& section, PoolSettings& pool) {
     read_worker_keys(section, pool);
+    if (!pool.values.park && pool.values.quantum_ns != 0) {
+        section.mistake("quantum", "leases of workers are parked with park = true alone");
+    }
     section.forbid("slots", "a worker pool has the slots that its workers announce");
     section.forbid("attributes", "the workers announce them");
     section.forbid("environment", "what a worker announces sets no variables");

@@ -47,6 +47,7 @@ bool Upstream::copy_payload(uint32_t offset, uint32_t size, std::byte* out) cons
 LeaseWordSeen Upstream::seen(const shm::LeaseWord& at, uint64_t word, uint64_t number) {
     LeaseWordSeen seen;
     seen.wanted = (word & shm::LeaseWordBit::kWanted) != 0;
+    seen.later = word >> 2U > number;
     if (word >> 2U != number) return seen;
     seen.fence = at.fence.load(std::memory_order_relaxed);
     seen.parked = (word & shm::LeaseWordBit::kFree) != 0;

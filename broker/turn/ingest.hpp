@@ -32,6 +32,7 @@ struct LeaseWordSeen {
     uint64_t fence = 0;  // of its holder's last take; 0: none is known
     bool parked = false;
     bool wanted = false;
+    bool later = false;  // it names a later lease of the tag
 };
 
 class Upstream {

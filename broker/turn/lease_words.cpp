@@ -13,7 +13,7 @@ namespace {
 
 constexpr core::TimeNs kSecond = 1'000'000'000;
 // While no word changes, harvests become rarer: what holds a lease for hours costs no wake-ups.
-constexpr core::TimeNs kHarvestMost = 64 * kSecond;
+constexpr core::TimeNs kHarvestMost = 8 * kSecond;
 constexpr uint32_t kLookedAtOnce = 1024;  // words, for one claim or recall
 constexpr uint32_t kHarvestedAtOnce = 512;
 // No client takes and releases a lease in less: more takes than fit since the grant were not made.
@@ -128,7 +128,13 @@ uint32_t LeaseWords::recall_free(uint32_t pool, uint32_t count) {
 }
 
 void LeaseWords::make_room(uint32_t pool, uint32_t units) {
-    if (pool >= core_.pools() || (core_.pool(pool).flags & PoolFlag::kParks) == 0) return;
+    if (pool >= core_.pools()) return;
+    if (core_.room(shm::Table::kLeases).free == 0) [[unlikely]] {
+        // A row that is put aside in any pool will do.
+        for (uint32_t any = 0; any < core_.pools() && recall_free(any, 1) != 0; ++any) {
+        }
+    }
+    if ((core_.pool(pool).flags & PoolFlag::kParks) == 0) return;
     const shm::PoolRow& row = core_.pool(pool);
     if (units > row.units_max || row.state != shm::PoolState::kOpen) return;  // it is refused
     // Until step() finds that nothing waits there.
@@ -160,9 +166,10 @@ bool LeaseWords::hear(uint32_t row, uint64_t fence) {
     const shm::LeaseRow& lease = core_.lease(row);
     const Session* session = sessions_.at(lease.session);
     if (session == nullptr) return true;
-    // Its word may be another lease's by now: then the fence that it shows is what is known.
     LeaseWordSeen seen = session->up.lease_word(lease.tag, lease.arrival);
-    if (!seen.parked) seen.fence = std::max(seen.fence, fence);
+    // Its word is another lease's by now: the fence that the client shows is all that is known.
+    const bool may_be = fence > lease.fence && fence - lease.fence <= takes_at_most(lease);
+    if (seen.later && may_be) seen.fence = fence;
     (void)take_in(row, seen, false);
     return !seen.parked;
 }
@@ -208,6 +215,19 @@ bool LeaseWords::recall_of(uint32_t uid) {
         });
     }
     return any;
+}
+
+void LeaseWords::recall_parked() {
+    for (uint32_t pool = 0; pool < core_.pools(); ++pool)
+        (void)recall_free(pool, UINT32_MAX);
+}
+
+void LeaseWords::recall_of(const Session& session) {
+    for (uint16_t tag = 0; tag < core_.session(session.row).tags_max; ++tag) {
+        const uint32_t lease = core_.lease_of_tag(session.row, tag);
+        if (core_.turn_full()) return;
+        if (lease != shm::kNoRow && in_use(lease) && seen(lease).parked) (void)recall(lease);
+    }
 }
 
 bool LeaseWords::resume() {

@@ -40,6 +40,10 @@ class LeaseWords {
     [[nodiscard]] bool session_ends(uint32_t session);
     // Recalls free leases of the user; false: there were none.
     bool recall_of(uint32_t uid);
+    // All that are free.
+    void recall_parked();
+    // Recalls the free leases of the session, which frees their rooms.
+    void recall_of(const Session& session);
     // After a takeover, before a client is read: takes in what a recall of the last broker has
     // found and its rows do not say. False: the turn is full, and it has to be called again.
     [[nodiscard]] bool resume();

@@ -253,6 +253,7 @@ void Operations::claim(Session& session,
         const uint32_t lines = grant_lines(core_.pool(entry.pool), entry.units).lines;
         const auto bytes = static_cast<uint32_t>(lines * shm::kLineSize);
         command.refusal = ruled(Reason::kNoRoom, {shm::RuleKey::kDownPayload, bytes});
+        words_.recall_of(session);  // their rooms are free for its next try
     }
     command.room = room.first;
     command.room_lines = room.lines;
@@ -286,6 +287,8 @@ void Operations::set_preempt(uint32_t pool, const PoolPreempt& preempt) {
 }
 
 void Operations::cancel(Session& session, const shm::Submission& entry) {
+    const uint32_t lease = core_.lease_of_tag(session.row, entry.tag);
+    if (lease != shm::kNoRow) words_.want(lease);  // its client may have put it aside
     const size_t first = core_.decisions().size();
     core_.apply(core::Cancel{session.row, entry.tag, entry.user_data});
     // A grant that has not been read yet may still be looked at.
@@ -324,6 +327,12 @@ void Operations::give_up_claim(Session& session, const shm::Submission& entry) {
     const uint64_t number = shm::key_word(entry);
     if (number == 0 || entry.tag >= session.tags.size()) return;
     if (core_.number_of_tag(session.row, entry.tag) != number) return;
+    const uint32_t lease = core_.lease_of_tag(session.row, entry.tag);
+    if (lease != shm::kNoRow) {
+        // An earlier take of the lease that the tag still has: that one is not given up.
+        if (core::row_id(core_.lease(lease).head.generation, lease) == entry.id) return;
+        words_.want(lease);
+    }
     const size_t first = core_.decisions().size();
     core_.apply(core::Cancel{session.row, entry.tag, entry.user_data});
     const auto decisions = core_.decisions();

@@ -352,6 +352,7 @@ void Turn::administer(AdminJob* job) {
         return administered_.push_back(job);
     }
     words_.read_all();
+    if (job->is_admin && job->request.ask == admin::Ask::stop_unused) words_.recall_parked();
     desk_.serve(*job);
     const admin::Ask ask = job->request.ask;
     if (ask == admin::Ask::drain || ask == admin::Ask::undrain || ask == admin::Ask::create)

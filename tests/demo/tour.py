@@ -56,7 +56,7 @@ def facts_and_times_as_json(folder):
         # Of so many times as have ten beyond it.
         enough = [one["count"] - one["count"] * part // 1000 >= 10 for part in (500, 990, 999)]
         assert [value is not None for value in quantiles] == enough, (name, one)
-    assert set(told["times"]) == {"ring round trip", "dibs claim", "UNIX socket round trip",
+    assert set(told["times"]) == {"parked lease, taken", "ring round trip", "dibs claim", "UNIX socket round trip",
                                   "cold start: fork + exec", "cold start: Python"}, told["times"]
 
 

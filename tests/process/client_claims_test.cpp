@@ -255,7 +255,7 @@ TEST(ClientLease, OfAnotherSessionIsNotReleasedAndItsHolderNamed) {
     EXPECT_EQ(who.claim, held.claim);
     dibs_lease stale = held.lease;
     stale.session += 1;  // unknown to the library: the broker judges
-    stale.fence -= 1;
+    stale.fence += 1;
     EXPECT_EQ(dibs_release(holder, &stale, DIBS_NOWAIT), DIBS_ESTALE);
     EXPECT_EQ(dibs_lease_state(holder, &held.lease, nullptr), DIBS_LIVE);
     EXPECT_EQ(dibs_release(holder, &held.lease, DIBS_FOREVER), DIBS_OK);

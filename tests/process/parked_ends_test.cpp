@@ -4,6 +4,8 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/select.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -349,6 +351,109 @@ TEST(ParkedTakeover, GrantsNobodyWhatAnotherUsesWhoeverDies) {
     users.clear();
     const Attached client(dibsd.socket(), "tokens");
     client.await([](const auto& pool) { return pool.idle == 2 && pool.queued == 0; });
+}
+
+TEST(ParkedEnds, IsNotThatOfALaterTakeWhereABatchNamesAnEarlierOne) {
+    const Folder folder;
+    const Dibsd dibsd(folder, parking_pool("tokens", 1, "1h"));
+    const Attached holder(dibsd.socket(), "tokens");
+    const Attached other(dibsd.socket(), "tokens");
+    const dibs_lease first = take(holder);
+    put(holder, first);
+    const dibs_lease again = take(holder);
+    ASSERT_EQ(again.id, first.id);
+    dibs_op op = {};
+    op.size = sizeof op;
+    op.kind = DIBS_OP_RELEASE;
+    op.lease = &first;
+    ASSERT_EQ(dibs_submit(holder, &op, 1), 1);
+    EXPECT_EQ(reap_one(holder).code, DIBS_ALREADY_ENDED);
+    EXPECT_EQ(other.claim(Attached::asking(DIBS_NOWAIT)).code, DIBS_EBUSY);
+    EXPECT_EQ(dibs_lease_state(holder, &again, nullptr), DIBS_LIVE);
+    EXPECT_EQ(dibs_release(holder, &again, DIBS_FOREVER), DIBS_OK);
+    EXPECT_EQ(other.claim(Attached::asking(DIBS_NOWAIT)).outcome, DIBS_GRANTED);
+}
+
+// A fence that no take had is believed nowhere, and costs nothing.
+TEST(ParkedEnds, IsNotByAFenceThatWasNeverTaken) {
+    const Folder folder;
+    const Dibsd dibsd(folder, parking_pool("tokens", 1, "1h"));
+    const Attached holder(dibsd.socket(), "tokens");
+    const dibs_lease held = take(holder);
+    for (const uint64_t more : {uint64_t{1}, uint64_t{500}, uint64_t{1} << 50U}) {
+        dibs_lease wild = held;
+        wild.session += 1;  // unknown to the library: the broker judges
+        wild.fence += more;
+        EXPECT_EQ(dibs_release(holder, &wild, DIBS_FOREVER), DIBS_ESTALE) << more;
+    }
+    EXPECT_EQ(dibs_lease_state(holder, &held, nullptr), DIBS_LIVE);
+    put(holder, held);
+    EXPECT_EQ(take(holder).fence, held.fence + 1);
+}
+
+// Nobody is left to grant the slot anew: its next take learns of it, however rare takes are.
+TEST(ParkedEnds, IsLearntOfByTheNextTakeWhereNoBrokerIsLeft) {
+    const Folder folder;
+    Dibsd dibsd(folder, parking_pool("tokens", 1, "1h"));
+    const Attached holder(dibsd.socket(), "tokens");
+    put(holder, take(holder));
+    dibsd.signal(SIGKILL);
+    (void)dibsd.wait();
+    struct timespec longer = {0, 150'000'000};  // than 100 ms, after which a take looks
+    (void)pselect(0, nullptr, nullptr, nullptr, &longer, nullptr);
+    dibs_completion end = {};
+    EXPECT_EQ(dibs_claim(holder, holder.pool(), nullptr, &end), DIBS_EBROKERLOST);
+}
+
+TEST(ParkedEnds, ComesWhereItsRoomOrItsRowIsNeeded) {
+    const Folder folder;
+    const Dibsd dibsd(folder,
+                      "[limits]\nleases = 64\n" + parking_pool("tokens", 64, "1h") +
+                          parking_pool("other", 64, "1h"));
+    dibs_connect_options options = {};
+    options.size = sizeof options;
+    const std::string socket = dibsd.socket();
+    options.socket_path = socket.c_str();
+    options.down_payload = 4096;
+    dibs_session* narrow = nullptr;
+    ASSERT_EQ(dibs_connect(&options, &narrow), DIBS_OK);
+    uint32_t pool = 0;
+    ASSERT_EQ(dibs_pool(narrow, "tokens", &pool), DIBS_OK);
+    std::vector<dibs_completion> held(60);
+    for (dibs_completion& one : held)
+        ASSERT_EQ(dibs_claim(narrow, pool, nullptr, &one), DIBS_OK);
+    for (const dibs_completion& one : held)
+        ASSERT_EQ(dibs_release(narrow, &one.lease, DIBS_NOWAIT), DIBS_OK);
+    const dibs_claim_options many = Attached::asking(DIBS_FOREVER, 32);
+    dibs_completion end = {};
+    for (int tries = 0; tries < 2 && end.outcome != DIBS_GRANTED; ++tries)
+        ASSERT_EQ(dibs_claim(narrow, pool, &many, &end), DIBS_OK);
+    EXPECT_EQ(end.outcome, DIBS_GRANTED) << dibs_strerror(end.code);
+    EXPECT_EQ(dibs_close(narrow), DIBS_OK);
+
+    const Attached one(dibsd.socket(), "tokens");
+    const Attached two(dibsd.socket(), "other");
+    one.await([](const auto& now) { return now.idle == 64; });
+    std::vector<dibs_lease> all;
+    for (int i = 0; i < 64; ++i)
+        all.push_back(take(one));
+    for (const dibs_lease& lease : all)
+        put(one, lease);
+    EXPECT_EQ(two.claim(Attached::asking(DIBS_NOWAIT)).outcome, DIBS_GRANTED);
+}
+
+TEST(ParkedEnds, DoesNotHoldUpAStopAndIsListedAsParked) {
+    const Folder folder;
+    KeptDibsd dibsd(folder, parking_pool("tokens", 2, "1h"));
+    const Attached holder(dibsd.socket(), "tokens");
+    put(holder, take(holder));
+    const dibs_lease again = take(holder);
+    put(holder, again);
+    Tool list(dibsd.socket(), {"ls", "leases", "-o", "jsonl"});
+    const std::string row = list.rest();
+    EXPECT_NE(row.find("\"state\":\"parked\""), std::string::npos) << row;
+    EXPECT_NE(row.find("\"fence\":" + std::to_string(again.fence)), std::string::npos) << row;
+    EXPECT_EQ(run(dibsd.socket(), {"stop"}), 0);
 }
 
 }  // namespace

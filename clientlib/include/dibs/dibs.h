@@ -15,8 +15,9 @@
 // browsers, core tokens. A CLAIM asks for one slot or more of a pool; it ends in exactly one
 // OUTCOME: granted, expired, cancelled, rejected, broker-lost. What is granted is held under a
 // LEASE, until its holder releases it, its worker is done with it, or it expires; a KEEPALIVE
-// prolongs it. The FENCE of a lease is larger than that of every earlier grant of its pool: hand
-// it on, so that whoever you talk to can tell a late holder from the present one. A WORKER
+// prolongs it. The FENCE of a lease is larger than that of every earlier use of its slot, though
+// the lease may be the same one, taken again: hand it on, so that whoever you talk to about that
+// slot can tell a late holder from the present one. A WORKER
 // announces slots and is told of their grants by ASSIGNMENTS, each with its ROUND; a COUNTED pool
 // has slots without a worker. A SESSION is one attached process; it may do all of this.
 //

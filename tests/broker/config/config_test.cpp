@@ -58,6 +58,9 @@ TEST(Config, LetsLeasesBeParkedInCountedPoolsUnlessTheySayOtherwise) {
     EXPECT_EQ(quantum(kPool + "order = \"account\"\n"), 0U);
     EXPECT_EQ(quantum(kPool + "order = \"priority\"\n"), 1'000'000U);
     EXPECT_EQ(quantum(kWorkers), 0U);
+    EXPECT_EQ(quantum(kWorkers + "quantum = \"5ms\"\npark = true\n"), 5'000'000U);
+    EXPECT_EQ(mistakes(kWorkers + "quantum = \"5ms\"\n"),
+              Lines{"f:4:11: quantum: leases of workers are parked with park = true alone"});
 }
 
 TEST(Config, ReadsACountedPoolWithAttributesPerSlot) {
