@@ -28,6 +28,11 @@ std::string_view word(shm::LeaseState state) {
     return kWords[static_cast<size_t>(state)];
 }
 
+// Put aside by its holder when its word was last read.
+bool is_parked(const shm::LeaseRow& lease) {
+    return lease.state == shm::LeaseState::kLive && (lease.flags & shm::LeaseFlag::kParked) != 0;
+}
+
 constexpr uint32_t kAttributesTold = 1024;  // bytes of one slot's attributes in a list
 
 }  // namespace
@@ -134,7 +139,9 @@ std::unique_ptr<admin::SlotT> Desk::slot_row(const AdminJob& job, uint32_t row) 
     auto told = std::make_unique<admin::SlotT>();
     told->pool = name_of(slot.pool);
     told->number = slot.number;
-    told->state = word(slot.state);
+    const bool parked =
+        slot.state == shm::SlotState::kLeased && is_parked(core_.lease(slot.holder));
+    told->state = parked ? "parked" : word(slot.state);
     told->drained = slot.behaviour == shm::Behaviour::kDrain;
     slot_holder(job, slot, told.get());
     if (slot.session != shm::kNoRow && sees(job, slot.session)) {
@@ -199,11 +206,9 @@ std::unique_ptr<admin::LeaseT> Desk::lease_row(const AdminJob& job, uint32_t row
     told->id = core::row_id(lease.head.generation, row);
     const bool taken_again = (lease.flags & shm::LeaseFlag::kTakesSeen) != 0;
     told->fence = lease.fence + (taken_again ? lease.takes : 0);
-    const bool parked =
-        lease.state == shm::LeaseState::kLive && (lease.flags & shm::LeaseFlag::kParked) != 0;
     const bool lives = lease.state == shm::LeaseState::kKilling &&
                        (lease.flags & shm::LeaseFlag::kKillFailed) != 0;
-    told->state = lives ? "unkillable" : parked ? "parked" : word(lease.state);
+    told->state = lives ? "unkillable" : is_parked(lease) ? "parked" : word(lease.state);
     told->units = lease.units;
     for (uint32_t slot = lease.first_slot; slot != shm::kNoRow; slot = core_.slot(slot).holder_next)
         told->slots.push_back(core_.slot(slot).number);

@@ -453,6 +453,8 @@ TEST(ParkedEnds, DoesNotHoldUpAStopAndIsListedAsParked) {
     const std::string row = list.rest();
     EXPECT_NE(row.find("\"state\":\"parked\""), std::string::npos) << row;
     EXPECT_NE(row.find("\"fence\":" + std::to_string(again.fence)), std::string::npos) << row;
+    Tool slots(dibsd.socket(), {"ls", "slots", "-o", "jsonl"});
+    EXPECT_NE(slots.rest().find("\"state\":\"parked\""), std::string::npos);
     EXPECT_EQ(run(dibsd.socket(), {"stop"}), 0);
 }
 
