@@ -200,7 +200,7 @@ TEST(ParkedEnds, WithTheDeathOfItsHolder) {
             pause();
     });
     const auto last = static_cast<uint64_t>(holder.marked());
-    EXPECT_EQ(client.counters().idle, 0U);
+    client.await([](const auto& pool) { return pool.idle == 0; });
     holder.kill();
     client.await([](const auto& pool) { return pool.idle == 2; });
     EXPECT_GT(take(client).fence, last);

@@ -33,7 +33,7 @@ TEST(Parked, IsTakenAgainByItsSessionAndCountsAsGrantedAndReleased) {
             ASSERT_EQ(again.fence, first.fence + i);
             put(client, again);
         }
-        EXPECT_EQ(client.counters().leased, 1U);
+        client.await([](const auto& pool) { return pool.leased == 1; });
     }
     watcher.await([](const auto& pool) { return pool.idle == 2 && pool.parked == 0; });
     dibs_totals totals = {};
