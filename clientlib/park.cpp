@@ -3,8 +3,8 @@
 // A lease that the broker says may be parked has a word in UP (shm/layout.hpp, LeaseWord). A
 // release makes the word free, and the next plain claim of the pool takes it: one compare-and-swap
 // each. The broker may make it wanted at any time. If it was free then, the lease has ended by
-// that; if it was taken, the release goes through the ring. Nothing here looks for other claims, or
-// at a clock.
+// that; if it was taken, the release goes through the ring. Nothing here looks for other claims. A
+// take reads the tick counter, so that it learns of a broker that has gone within 100 ms.
 // SPDX-License-Identifier: Apache-2.0
 #include "clientlib/session.hpp"
 
