@@ -11,6 +11,7 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "broker/ctl/arguments.hpp"
 #include "broker/ctl/clock.hpp"
@@ -129,7 +130,8 @@ void print_answer(std::string answer) {
 // Exit codes are those of dibs exec, 125 included.
 int hand_over(exec::Options* options, std::string body) {
     try {
-        options->body = body == "-" ? standard_input() : std::move(body);
+        const bool reads_input = std::string_view(body) == "-";
+        options->body = reads_input ? standard_input() : std::move(body);
         const int64_t until_ns = options->timeout_ns == DIBS_FOREVER
                                      ? DIBS_FOREVER
                                      : after(monotonic_ns(), options->timeout_ns);
