@@ -96,8 +96,9 @@ void race_crews(const Stage& stage, WorkersRow cell, const std::vector<Side>& si
     const size_t first = cell.work_us == 0 ? 1 : 0;
     const uint64_t steps = steps_of(cell.work_us * 1000.0);
     const double ideal_cpus = std::min({cell.processes, cell.slots, 2U});
-    const double counted_ns =
-        kCountedNs * stage.options.scale * std::max(1U, cell.processes / kProcessesPerShare);
+    // A longer round is more often disturbed: there are more of them.
+    const uint32_t shares = std::max(1U, cell.processes / kProcessesPerShare);
+    const double counted_ns = kCountedNs * stage.options.scale * shares;
     const std::vector<MachineState> states = stage.pair_probe.states();
     std::vector<std::vector<Harvest>> harvests(states.size(), std::vector<Harvest>(sides.size()));
     std::vector<Yield> yields(sides.size());
@@ -121,7 +122,7 @@ void race_crews(const Stage& stage, WorkersRow cell, const std::vector<Side>& si
                                        yields[0].tasks_per_second);
         }
     };
-    const uint32_t rounds = (stage.options.rounds + kFewerRounds - 1) / kFewerRounds;
+    const uint32_t rounds = (stage.options.rounds + kFewerRounds - 1) / kFewerRounds * shares;
     stage.report.rounds.push_back(play_rounds(cell.group, rounds, stage.pair_probe, measure, keep));
     for (size_t state = 0; state < states.size(); ++state) {
         if (harvests[state].back().tasks_per_second.empty()) continue;
