@@ -74,7 +74,8 @@ int dibs_session_wakeups(dibs_session* session, dibs_wakeups* wakeups) {
     if (code != DIBS_OK) return code;
     if (wakeups == nullptr) return DIBS_EARGUMENT;
     if (wakeups->size < sizeof *wakeups) return DIBS_ESIZE;
-    wakeups->bells = session->bells;
-    wakeups->sleeps = session->sleeps;
+    const size_t size = wakeups->size;
+    *wakeups = session->wakeups;
+    wakeups->size = size;
     return DIBS_OK;
 }

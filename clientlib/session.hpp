@@ -203,10 +203,10 @@ struct Session {
     uint64_t net_window = 0;    // of the net, in ticks
     uint64_t looked_ticks = 0;  // when a take last asked it
     uint64_t net_due_ns = 0;
-    uint64_t net_tail = 0;   // the ring's tail when the net last looked
-    uint64_t rung_tail = 0;  // entries below it were rung for when they were published
-    uint64_t bells = 0;      // since dibs_connect
-    uint64_t sleeps = 0;
+    uint64_t net_tail = 0;              // the ring's tail when the net last looked
+    uint64_t rung_tail = 0;             // entries below it were rung for when they were published
+    shm::Op newest_op = shm::Op::kNop;  // what a bell is rung for
+    dibs_wakeups wakeups = {};
     int end_code = 0;    // DIBS_ESESSION, DIBS_ESTATELOST, DIBS_EBROKERLOST
     int end_reason = 0;  // dibs_end_code
     dibs_holder last_holder = {};
@@ -235,6 +235,7 @@ struct Session {
     void push(const shm::Submission& entry) {
         payload_ends[submissions.tail() & (submissions.entries() - 1)] = payload_tail;
         submissions.push(entry);
+        newest_op = entry.op;
     }
     // Makes what was pushed known, and rings the bell if the broker sleeps.
     void publish();

@@ -117,7 +117,8 @@ void Session::sleep_once(uint64_t limit_ns, Awaited what) {
     const uint64_t old_tail = submissions.tail();
     uint32_t seen = 0;
     if (!arm(shm::ClientSleep::kFutex, seen)) return;
-    ++sleeps;
+    ++wakeups.sleeps;
+    wakeups.claim_sleeps += what == Awaited::kClaim ? 1 : 0;
     const shm::FutexWait woken = shm::sleep_on_completions(*down, seen, limit);
     shm::disarm_completions(*up);
     if (woken == shm::FutexWait::kWoken || woken == shm::FutexWait::kChanged) return;
@@ -173,7 +174,9 @@ void Session::net(uint64_t old_tail) {
 
 void Session::ring() {
     const uint64_t one = 1;
-    ++bells;
+    ++wakeups.bells;
+    wakeups.claim_bells += newest_op == shm::Op::kClaim ? 1 : 0;
+    wakeups.release_bells += newest_op == shm::Op::kRelease ? 1 : 0;
     // A full counter is a rung bell: the broker never reads it, an edge is all it needs.
     while (write(bell, &one, sizeof one) < 0 && errno == EINTR) {
     }

@@ -77,7 +77,8 @@ int run_bench(int argc, char** argv) {
                         "long a grant takes. It takes slots from whoever else wants them. In a "
                         "pool with a quantum, a release puts the lease aside and the next claim "
                         "takes it again: asked says how many claims the broker granted, bells how "
-                        "often it had to be woken for them, sleeps how often this process was.");
+                        "often it had to be woken, for a claim or for a release, sleeps how often "
+                        "this process was.");
     arguments.operand("POOL", &name, "the pool; it needs an idle slot");
     arguments.number("-c,--claims", &claims, kClaimCounts, "how many, at most 10,000,000");
     bool asks = false;
@@ -103,6 +104,8 @@ int run_bench(int argc, char** argv) {
                  {"claims", "claims"},
                  {"asked", "asked"},
                  {"bells", "bells"},
+                 {"claim_bells", "for claims"},
+                 {"release_bells", "for releases"},
                  {"sleeps", "sleeps"},
                  {"per_second", "per second"},
                  {"least_ns", "least"},
@@ -115,6 +118,8 @@ int run_bench(int argc, char** argv) {
                           Cell::of(claims),
                           Cell::of(asked(attachment.session()) - asked_before),
                           Cell::of(woken.bells - woken_before.bells),
+                          Cell::of(woken.claim_bells - woken_before.claim_bells),
+                          Cell::of(woken.release_bells - woken_before.release_bells),
                           Cell::of(woken.sleeps - woken_before.sleeps),
                           Cell::of(static_cast<uint64_t>(per_second)),
                           Cell::duration(times.front()),

@@ -148,7 +148,10 @@ TEST(Wakeups, CountWhomASessionWokeAndWhenItSlept) {
     EXPECT_EQ(dibs_reap(client, &out, 1, DIBS_MILLISECOND), 0);  // a spin is shorter
     ASSERT_EQ(dibs_session_wakeups(client, &wakeups), DIBS_OK);
     EXPECT_EQ(wakeups.bells, 1U);
+    EXPECT_EQ(wakeups.claim_bells, 1U);
+    EXPECT_EQ(wakeups.release_bells, 0U);
     EXPECT_GE(wakeups.sleeps, 1U);
+    EXPECT_EQ(wakeups.claim_sleeps, 0U);  // it waited for whatever comes
     broker.go_on();
 }
 

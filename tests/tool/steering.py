@@ -265,6 +265,7 @@ def bench(place):
     expect(told["asked"] < 1000, out)  # a claim takes the lease again that the one before released
     asking = json.loads(place.run("bench", "gpu", "-c", "1000", "--ask", "-o", "json")[1])
     expect_equal(asking["asked"], 1000)
+    expect_equal(asking["claim_bells"] + asking["release_bells"], asking["bells"])
     expect_equal(told["p999_ns"], None)  # of so few it would be the worst one
     expect(0 < told["least_ns"] <= told["p50_ns"] <= told["p99_ns"] <= told["most_ns"], out)
     expect_equal(place.run("bench", "gpu", "-c", "0"),

@@ -334,12 +334,15 @@ DIBS_API int dibs_reported_latency(dibs_session* session, dibs_latency* latency)
 // DIBS_EARGUMENT, DIBS_EFORK.
 DIBS_API int dibs_session_latency(dibs_session* session, dibs_latency* latency);
 
-// How often this session and the broker have woken each other. A claim and its release cost neither
-// while both spin, or where a parked lease is taken again.
+// How often this session and the broker have woken each other, and for what. A claim and its
+// release cost neither while both spin, or where a parked lease is taken again.
 typedef struct dibs_wakeups {
     size_t size;
-    uint64_t bells;   // the session has woken the broker
-    uint64_t sleeps;  // a call of this session has slept
+    uint64_t bells;  // the session has woken the broker; of these, as the last of what it asked:
+    uint64_t claim_bells;    // it claimed
+    uint64_t release_bells;  // it released; the rest: all else
+    uint64_t sleeps;         // a call of this session has slept until the broker woke it; of these:
+    uint64_t claim_sleeps;   // for the outcome of a claim
 } dibs_wakeups;
 
 // One thread at a time per session. DIBS_ESIZE, DIBS_EARGUMENT, DIBS_EFORK.

@@ -182,7 +182,8 @@ class Latency(Struct):
 
 
 class Wakeups(Struct):
-    _fields_ = [("size", c_size_t), ("bells", c_uint64), ("sleeps", c_uint64)]
+    _fields_ = [("size", c_size_t), ("bells", c_uint64), ("claim_bells", c_uint64),
+                ("release_bells", c_uint64), ("sleeps", c_uint64), ("claim_sleeps", c_uint64)]
 
 
 class LabelLimit(Struct):

@@ -27,9 +27,12 @@ class Latency:
 
 @dataclass(frozen=True)
 class Wakeups:
-    """How often this client and the broker have woken each other."""
-    bells: int   # the client has woken the broker
-    sleeps: int  # a call of this client has slept
+    """How often this client and the broker have woken each other, and for what."""
+    bells: int          # the client has woken the broker; of these, as the last of what it asked:
+    claim_bells: int    # it claimed
+    release_bells: int  # it released; the rest: all else
+    sleeps: int         # a call of this client has slept until the broker woke it; of these:
+    claim_sleeps: int   # for the outcome of a claim
 
 
 def of_pool(session: Session, pool: int) -> Latency:
@@ -53,4 +56,4 @@ def of_session(session: Session) -> Latency:
 def wakeups(session: Session) -> Wakeups:
     raw = _abi.Wakeups.sized()
     errors.check(session.call("dibs_session_wakeups", raw))
-    return Wakeups(raw.bells, raw.sleeps)
+    return Wakeups(raw.bells, raw.claim_bells, raw.release_bells, raw.sleeps, raw.claim_sleeps)
