@@ -14,6 +14,7 @@ inline constexpr int kExitDenied = 5;
 inline constexpr int kExitLimit = 6;
 // Of those that run a command, or stand for one, as env(1) and timeout(1) have them.
 inline constexpr int kExitNoneFree = 75;
+inline constexpr int kExitMasked = 78;  // the slot's GPU is one that the caller may not use
 inline constexpr int kExitDeadline = 124;
 inline constexpr int kExitOwnFailure = 125;
 inline constexpr int kExitCannotExecute = 126;

@@ -28,7 +28,8 @@ constexpr const char* kExecFooter =
     "      -e CUDA_VISIBLE_DEVICES=device \\\n"
     "      -- python train.py\n\n"
     "Exit codes: the command's own (its signal, if one ended it); 2 wrong usage, 3 no broker, "
-    "4 no such pool, 5 not allowed, 6 a limit, 75 no slot free, 124 the timeout passed, 125 dibs "
+    "4 no such pool, 5 not allowed, 6 a limit, 75 no slot free, 78 its GPU is outside of "
+    "CUDA_VISIBLE_DEVICES or its like here, 124 the timeout passed, 125 dibs "
     "failed, or the lease ended before the command, 126 the command cannot be executed, 127 there "
     "is no such command.";
 
