@@ -1,14 +1,13 @@
-// broker/ctl/discover/listing.cpp -- reads what nvidia-smi lists, and writes pools of it.
+// broker/ctl/discover/listing.cpp -- reads the lines of nvidia-smi, and tells them from JSON.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/discover/listing.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 
+#include "broker/config/quantity.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/subcommand.hpp"
-#include "broker/text/terminal_text.hpp"
 
 namespace dibs::ctl {
 
@@ -32,13 +31,6 @@ std::string_view between(std::string_view text, std::string_view before, std::st
 bool is_number(std::string_view text) {
     return !text.empty() && text.size() < 6 &&
            text.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
-// UUIDs and names as they may stand in a file and in a variable.
-bool is_plain(std::string_view text) {
-    return !text.empty() && text.size() < 128 && std::all_of(text.begin(), text.end(), [](char c) {
-        return c >= ' ' && c <= '~' && c != '"' && c != '\\' && c != ',';
-    });
 }
 
 // "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5d5b…)"
@@ -66,7 +58,8 @@ bool read_part(std::string_view line, std::vector<Gpu>& gpus) {
     gpus.push_back({.index = whole->index + ":" + std::string(index),
                     .uuid = std::string(uuid),
                     .name = whole->name,
-                    .profile = std::string(profile)});
+                    .profile = std::string(profile),
+                    .whole = whole->uuid});
     return true;
 }
 
@@ -76,33 +69,14 @@ bool read_memory(std::string_view line, std::map<std::string, uint64_t>& memory)
     if (comma == std::string_view::npos) return false;
     std::string_view count = trimmed(line.substr(comma + 1));
     if (count.ends_with(" MiB")) count.remove_suffix(4);
-    uint64_t mib = 0;
-    const auto [end, error] = std::from_chars(count.data(), count.data() + count.size(), mib);
-    if (error != std::errc() || end != count.data() + count.size()) return false;
-    memory[std::string(trimmed(line.substr(0, comma)))] = mib;
-    return true;
+    const auto mib = parse_number(count, {});
+    if (mib) memory[std::string(trimmed(line.substr(0, comma)))] = *mib;
+    return mib.has_value();
 }
 
-std::string slot_text(const Gpu& gpu) {
-    std::string text = "    { uuid = \"" + gpu.uuid + "\", order = \"PCI_BUS_ID\", index = \"" +
-                       gpu.index + "\", name = \"" + gpu.name + "\"";
-    if (gpu.memory_mib != 0) text += ", memory = \"" + std::to_string(gpu.memory_mib) + "MiB\"";
-    return text + " },\n";
-}
-
-std::string pool_text(const std::string& name, const std::vector<const Gpu*>& slots) {
-    std::string text = "[[pool]]\nname = \"" + name +
-                       "\"\nkind = \"counted\"\nslots = " + std::to_string(slots.size()) +
-                       "\nenvironment = { CUDA_VISIBLE_DEVICES = \"uuid\", "
-                       "CUDA_DEVICE_ORDER = \"order\" }\nattributes = [\n";
-    for (const Gpu* gpu : slots)
-        text += slot_text(*gpu);
-    return text + "]\n";
-}
-
-}  // namespace
-
-std::vector<Gpu> read_gpus(std::string_view text, const std::string& source) {
+// Lines of `nvidia-smi -L` and of `nvidia-smi --query-gpu=uuid,memory.total --format=csv,noheader`,
+// in any order.
+std::vector<Gpu> read_lines(std::string_view text, const std::string& source) {
     std::vector<Gpu> gpus;
     std::map<std::string, uint64_t> memory;
     for (uint64_t number = 1; !text.empty(); ++number) {
@@ -116,7 +90,7 @@ std::vector<Gpu> read_gpus(std::string_view text, const std::string& source) {
         if (!known) {
             throw Failure(kExitFailed,
                           source + ":" + std::to_string(number) + ": \"" + std::string(line) +
-                              "\" is no line of `nvidia-smi -L`, nor \"UUID, memory\"");
+                              "\" is no line of `nvidia-smi -L`, nor \"UUID, memory\"" + kListings);
         }
     }
     for (Gpu& gpu : gpus) {
@@ -126,19 +100,24 @@ std::vector<Gpu> read_gpus(std::string_view text, const std::string& source) {
     return gpus;
 }
 
-std::string gpu_pools(const std::vector<Gpu>& gpus, const std::string& pool) {
-    std::map<std::string, std::vector<const Gpu*>> pools;  // by profile
-    for (const Gpu& gpu : gpus) {
-        if (!gpu.is_divided) pools[gpu.profile].push_back(&gpu);
+}  // namespace
+
+bool is_plain(std::string_view text) {
+    return !text.empty() && text.size() < 128 && std::all_of(text.begin(), text.end(), [](char c) {
+        return c >= ' ' && c <= '~' && c != '"' && c != '\\' && c != ',';
+    });
+}
+
+// Warnings of the tool may stand before its JSON.
+Listing read_listing(std::string_view text, const std::string& source) {
+    int64_t line = 1;
+    for (size_t at = 0; at < text.size(); ++line) {
+        if (text[at] == '{' || text[at] == '[') {
+            return read_json_listing(std::string(text.substr(at)), source, line);
+        }
+        at = std::min(text.find('\n', at), text.size() - 1) + 1;
     }
-    std::string text;
-    for (const auto& [profile, slots] : pools) {
-        if (!text.empty()) text += "\n";
-        std::string name = profile.empty() ? pool : pool + "-" + profile;
-        std::replace(name.begin(), name.end(), '+', '-');  // "1g.10gb+me" is no name of a pool
-        text += pool_text(name, slots);
-    }
-    return text;
+    return {&kNvidia, read_lines(text, source)};
 }
 
 }  // namespace dibs::ctl
