@@ -68,10 +68,11 @@ constexpr uint64_t round_up(uint64_t value, uint64_t unit) {
     return (value + unit - 1) / unit * unit;
 }
 
-// UP: head, submission ring, lease words (one per tag), histogram, payload area.
+// UP: head, submission ring, lease words and touch words (one per tag), histogram, payload area.
 struct UpPlan {
     uint32_t submission;
     uint32_t lease_word;
+    uint32_t touch_word;
     uint32_t histogram;
     uint32_t payload;
     uint64_t size;  // whole pages
@@ -84,6 +85,8 @@ constexpr UpPlan plan_up(const SessionSizes& sizes) {
     at += uint64_t{sizes.submission_entries} * sizeof(SubmissionEntry);
     plan.lease_word = static_cast<uint32_t>(at);
     at = round_up(at + uint64_t{sizes.tags} * sizeof(LeaseWord), kLineSize);
+    plan.touch_word = static_cast<uint32_t>(at);
+    at = round_up(at + uint64_t{sizes.tags} * sizeof(TouchWord), kLineSize);
     plan.histogram = static_cast<uint32_t>(at);
     at = round_up(at + sizeof(UpHistogram), kLineSize);
     plan.payload = static_cast<uint32_t>(at);
@@ -129,6 +132,7 @@ inline void write_up_head(UpHead& up,
     up.submission_offset = plan.submission;
     up.payload_offset = plan.payload;
     up.lease_word_offset = plan.lease_word;
+    up.touch_word_offset = plan.touch_word;
     up.histogram_offset = plan.histogram;
     up.size = plan.size;
     up.version = kLayoutVersion;

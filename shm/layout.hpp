@@ -227,6 +227,7 @@ inline constexpr uint8_t kNowOnly = 1;  // timeout 0: granted in the pass it cam
 inline constexpr uint8_t kReject = 2;   // when busy: reject
 inline constexpr uint8_t kCold = 4;     // when busy: "make your own and register it"
 inline constexpr uint8_t kRequeue = 8;  // preempted: waits again in its old place
+inline constexpr uint8_t kByWord = 16;  // its lease's interval is kept by a touch word, too
 }  // namespace ClaimFlag
 
 struct alignas(64) LeaseRow {
@@ -262,7 +263,7 @@ struct alignas(64) LeaseRow {
     // and of parked leases
     uint64_t takes;      // by its holder since the grant, as far as seen; counts with kTakesSeen
     uint64_t wanted_ns;  // with kWanted: since when
-    uint8_t reserved1[8];
+    uint64_t touched;    // with kByWord: what its touch word said when it was last read
 };
 static_assert(sizeof(LeaseRow) == 192);
 
@@ -273,6 +274,7 @@ inline constexpr uint8_t kMayPark = 4;     // its holder may put it aside: its w
 inline constexpr uint8_t kParked = 8;      // its word was found free when it was last looked at
 inline constexpr uint8_t kWanted = 16;     // its word has the wanted bit: it comes by the ring
 inline constexpr uint8_t kTakesSeen = 32;  // it has been taken again: `takes` counts
+inline constexpr uint8_t kByWord = 64;     // has an interval, which its touch word keeps, too
 }  // namespace LeaseFlag
 
 struct alignas(64) SessionRow {
@@ -663,6 +665,7 @@ inline constexpr uint8_t kOn = 8;         // kProtect; kAnnounce: protected
 inline constexpr uint8_t kReject = 16;    // kClaim: when busy, reject
 inline constexpr uint8_t kCold = 32;      // kClaim: when busy, cold
 inline constexpr uint8_t kWait = 64;      // kClaim: when busy, wait whatever the pool says
+inline constexpr uint8_t kByWord = 128;   // kClaim: its tag's touch word keeps the interval, too
 }  // namespace OpFlag
 
 // Client → broker. Writer: the client. Untrusted: copied once, then checked.
@@ -707,6 +710,7 @@ enum class Reason : int16_t {
     kOk = 0,
     kAlreadyEnded = 1,  // the same (id, fence) again: nothing to do
     kMayPark = 2,       // of a grant: the holder may put the lease aside
+    kByWord = 3,        // of an adoption: its interval is kept by the tag's touch word, too
     kUnknownPool = -1,
     kTooManyUnits = -2,
     kBacklogFull = -3,
@@ -809,7 +813,7 @@ struct alignas(64) UpHead {
     uint32_t submission_offset;
     uint32_t payload_offset;
     uint32_t lease_word_offset;
-    uint32_t reserved1;
+    uint32_t touch_word_offset;
     uint32_t histogram_offset;
     uint64_t size;
     // line 1: written when the client goes to sleep or wakes. `sleeping` pairs with
@@ -855,6 +859,15 @@ namespace LeaseWordBit {
 inline constexpr uint64_t kFree = 1;
 inline constexpr uint64_t kWanted = 2;
 }  // namespace LeaseWordBit
+
+// Of each tag, in UP: how often its holder has touched the lease. Writer: its client, which sets it
+// to 0 before it publishes a claim or adoption with the tag, and adds one at each touch. The turn
+// reads it as the lease is about to expire: another value than at the last look prolongs the lease.
+// Pairs with nothing: the value alone counts, and no other memory is read by it.
+struct TouchWord {
+    std::atomic<uint64_t> touches;
+};
+static_assert(sizeof(TouchWord) == 8);
 
 struct UpHistogram {
     std::atomic<uint32_t> bucket[kHistogramBuckets];

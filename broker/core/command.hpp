@@ -74,6 +74,7 @@ struct Claim {
     shm::Reason refusal = shm::Reason::kOk;  // not kOk: rejected for a reason found before
     const ClaimTerms* terms = nullptr;       // null = no terms
     int32_t priority = 1;                    // higher first, in a pool ordered by it; below 1: held
+    bool by_word = false;  // the lease's interval is kept by its touch word, too (Touch)
 
     [[nodiscard]] TimeNs deadline_at(TimeNs now_ns) const {
         if (deadline_ns != shm::kNever) return std::min(deadline_ns, shm::kNever - 1);
@@ -140,6 +141,13 @@ struct Harvest {
     bool recalled = false;
 };
 
+// What the touch word of a lease said (shm/layout.hpp) that is about to expire: its timer is due.
+// Another value than at the last look prolongs it by its interval, from its old expiry.
+struct Touch {
+    LeaseId lease = 0;
+    uint64_t value = 0;
+};
+
 // Ends or prolongs what another session has, for an administrator or for a process of the owner's
 // user. The holder is notified; the caller gets the returned reason.
 struct Steer {
@@ -198,6 +206,7 @@ using CommandRef = std::variant<const PoolConfig*,
                                 const Report*,
                                 const Pull*,
                                 const Unassign*,
-                                const UpdateClaim*>;
+                                const UpdateClaim*,
+                                const Touch*>;
 
 }  // namespace dibs::core

@@ -115,6 +115,7 @@ void each_field(Of<Claim>, const auto& visit) {
     visit("refusal", &Claim::refusal);
     visit("terms", &Claim::terms);
     visit("priority", &Claim::priority);
+    visit("by_word", &Claim::by_word);
 }
 
 void each_field(Of<ClaimTerms>, const auto& visit) {
@@ -174,6 +175,11 @@ void each_field(Of<Harvest>, const auto& visit) {
     visit("takes", &Harvest::takes);
     visit("parked", &Harvest::parked);
     visit("recalled", &Harvest::recalled);
+}
+
+void each_field(Of<Touch>, const auto& visit) {
+    visit("lease", &Touch::lease);
+    visit("value", &Touch::value);
 }
 
 void each_field(Of<Announce>, const auto& visit) {

@@ -69,6 +69,7 @@ Core::Parts::Parts(std::span<std::byte> bytes, uint64_t seed)
     // What a session has, or the impatient claims of a turn.
     scratch.reserve(std::max({state.slots.size(), shm::kTagsMax, state.log_images_max}));
     touched_list.reserve(state.pools.size());
+    lapsing_list.reserve(state.leases.size());
 }
 
 Core::Core(std::span<std::byte> state, uint64_t hash_seed)
@@ -199,6 +200,10 @@ void Core::apply(const KillFailed& failed) {
 void Core::apply(const Harvest& harvest) {
     say(tap_, harvest);
     parts_->apply(harvest);
+}
+void Core::apply(const Touch& touch) {
+    say(tap_, touch);
+    parts_->apply(touch);
 }
 void Core::apply(const Announce& announce) {
     say(tap_, announce);

@@ -56,8 +56,6 @@ class Core {
                                                       Refusal* refusal,
                                                       uint32_t rows_at_once = kRowsAtOnce,
                                                       RowsAhead* ahead = nullptr);
-    Core(const Core&) = delete;
-    Core& operator=(const Core&) = delete;
 
     // --- the turn
     void begin_turn(TimeNs now);
@@ -108,6 +106,7 @@ class Core {
     void apply(const Adopt& adopt);
     void apply(const KillFailed& failed);
     void apply(const Harvest& harvest);
+    void apply(const Touch& touch);
     void apply(const Announce& announce);
     void apply(const WorkerWord& word);
     void apply(const Drain& drain);
@@ -245,6 +244,8 @@ class Core {
     [[nodiscard]] uint32_t wanted(PoolId pool) const;
     // When a lease is to be recalled because claims wait (fast/parking.cpp); kNever: none is.
     [[nodiscard]] TimeNs recall_due(PoolId pool) const;
+    // Leases that expire in this turn unless a Touch prolongs them: rows.
+    [[nodiscard]] std::span<const uint32_t> lapsing() const;
     // Copies an arena chain's bytes to `out` (at least `size` bytes).
     void copy_chain(uint32_t chain, uint32_t size, std::byte* out) const;
     // Where the grants of leases lie in their sessions' DOWN, by row, for leases that existed when

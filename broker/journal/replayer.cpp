@@ -98,6 +98,7 @@ void Replayer::apply(const journal::Line& line) {
     if (line.adopt() != nullptr) apply(*line.adopt());
     if (line.kill_failed() != nullptr) apply(*line.kill_failed());
     if (line.harvest() != nullptr) apply(*line.harvest());
+    if (line.touch() != nullptr) apply(*line.touch());
     if (line.announce() != nullptr) apply(*line.announce());
     if (line.ready() != nullptr) apply(*line.ready(), WordKind::kReady, "ready");
     if (line.confirm() != nullptr) apply(*line.confirm());
@@ -291,6 +292,7 @@ void Replayer::apply(const journal::Claim& claim) {
         .refusal = reason_of(claim.refusal()),
         .terms = &terms,
         .priority = claim.priority(),
+        .by_word = claim.by_word(),
     });
 }
 
@@ -349,6 +351,13 @@ void Replayer::apply(const journal::Harvest& harvest) {
         .takes = harvest.takes(),
         .parked = harvest.parked(),
         .recalled = harvest.recalled(),
+    });
+}
+
+void Replayer::apply(const journal::Touch& touch) {
+    core_->apply(core::Touch{
+        .lease = touch.lease().value_or(map_.claim(touch.claim()->str()).lease),
+        .value = touch.value(),
     });
 }
 

@@ -79,6 +79,7 @@ class Replayer {
     void apply(const journal::Adopt& adopt);
     void apply(const journal::KillFailed& failed);
     void apply(const journal::Harvest& harvest);
+    void apply(const journal::Touch& touch);
     void apply(const journal::Announce& announce);
     void apply(const journal::SlotWord& slot, core::WorkerWord::Kind kind, std::string_view word);
     void apply(const journal::Confirm& confirm);

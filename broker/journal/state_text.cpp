@@ -264,6 +264,7 @@ std::string lease_line(const Core& core, const NameTables& names, uint32_t row) 
     if (lease.state == shm::LeaseState::kKilling) {
         json.truth("kill_failed", (lease.flags & shm::LeaseFlag::kKillFailed) != 0);
     }
+    if ((lease.flags & shm::LeaseFlag::kByWord) != 0) json.truth("by_word", true);
     if (by_account(core, lease.pool)) {
         if (lease.account != shm::kNoRow) json.text("account", account_name(core, lease.account));
         json.number("class", lease.account_class);

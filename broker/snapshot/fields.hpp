@@ -182,6 +182,7 @@ void each_field_of_lease(Row& row, Told& told, const Visit& visit) {
     visit.list(row.cost, told.cost);
     visit(row.takes, told.takes);
     visit(row.wanted_ns, told.wanted_ns);
+    visit(row.touched, told.touched);
 }
 
 template <class Row, class Told, class Visit>

@@ -68,12 +68,12 @@ TEST_F(CrashImages, LeaveTheWholeTurnOrNothing) {
     uint64_t pledges = 0;
     // Every third store of a turn, from a first one that moves: over a run every store is met, and
     // the number of turns, and so of situations, is three times as large.
-    // A run goes on for what is rare and has not come yet, up to four times the images.
+    // A run goes on for what is rare and has not come yet, up to eight times the images.
     const uint64_t least = wanted() < 20'000 ? 1 : 3;
     const auto all_seen = [&] {
         return pledges >= 10 * least && *std::min_element(seen.begin(), seen.end()) >= least;
     };
-    for (uint64_t turn_number = 0; checked < wanted() || (checked < 4 * wanted() && !all_seen());
+    for (uint64_t turn_number = 0; checked < wanted() || (checked < 8 * wanted() && !all_seen());
          ++turn_number) {
         stride = 3;
         stores = turn_number;

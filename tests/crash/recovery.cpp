@@ -172,7 +172,7 @@ void stage_one_per_decision(Core* core) {
 }
 
 // Confirmations are what leases of workers come from; drains and deaths are rarer than life, and
-// what ends a drain is as frequent as what begins it.
+// what ends a drain is as frequent as what begins it. A lease lapses in one turn alone.
 Operation draw(Workload* workload) {
     constexpr std::array kOften = {Operation::kAnnounce,
                                    Operation::kReady,
@@ -184,6 +184,7 @@ Operation draw(Workload* workload) {
                                    Operation::kUndrainAll,
                                    Operation::kClaim,
                                    Operation::kOpenSession};
+    if (workload->lapses() && workload->below(4) == 0) return Operation::kTouch;
     if (workload->below(2) == 0) return kOften[workload->below(kOften.size())];
     const auto operation = static_cast<Operation>(workload->below(kOperations));
     const bool heavy = operation == Operation::kDrainAll || operation == Operation::kSessionDeath;

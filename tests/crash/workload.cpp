@@ -27,7 +27,7 @@ constexpr std::array<const char*, kOperations> kNames = {
     "protect",       "session death",  "drain pool",     "undrain pool",   "drain all",
     "undrain all",   "grow pool",      "delete pool",    "set account",    "delete account",
     "reset balance", "report idle",    "report running", "report absent",  "pull",
-    "unassign",      "update claim",   "harvest",        "time passes"};
+    "unassign",      "update claim",   "harvest",        "touch",          "time passes"};
 
 }  // namespace
 
@@ -90,6 +90,7 @@ bool Workload::claim(uint16_t units_max) {
     claim.pool = static_cast<uint32_t>(below(core_.pools()));
     claim.timeout_ns = below(4) == 0 ? 0 : 1 + below(8000);
     claim.interval_ns = below(2) == 0 ? 0 : 500 + below(3000);
+    claim.by_word = below(2) == 0;
     if (below(4) == 0) claim.key[0] = static_cast<uint8_t>(1 + below(3));
     // Half of them plain: those may be granted without ever having a row.
     claim.payload = std::span{payload_}.first(below(2) == 0 ? 0 : below(payload_.size()));
@@ -197,6 +198,15 @@ bool Workload::harvest() {
                               .takes = core::takes_of(core_.lease(row)) + below(3),
                               .parked = below(2) == 0,
                               .recalled = below(3) == 0});
+    return true;
+}
+
+bool Workload::touch() {
+    const std::span<const uint32_t> lapsing = core_.lapsing();
+    if (lapsing.empty()) return false;
+    const uint32_t row = lapsing[below(lapsing.size())];
+    core_.apply(core::Touch{.lease = core::row_id(core_.lease(row).head.generation, row),
+                            .value = core_.lease(row).touched + 1});
     return true;
 }
 
@@ -424,6 +434,8 @@ bool Workload::apply(Operation operation) {
             return update_claim();
         case Operation::kHarvest:
             return harvest();
+        case Operation::kTouch:
+            return touch();
         case Operation::kTimePasses:
             now_ += below(4000);
             return true;

@@ -54,6 +54,7 @@ enum class Operation : uint8_t {
     kUnassign,
     kUpdateClaim,
     kHarvest,
+    kTouch,
     kTimePasses,
     kCount
 };
@@ -75,6 +76,8 @@ class Workload {
     core::TimeNs next_time() { return now_ += 1 + below(1000); }
     // The core after a recovery stands elsewhere in memory: nothing here points into it.
     uint64_t below(uint64_t bound) { return random_() % bound; }
+    // There is a lease for kTouch.
+    [[nodiscard]] bool lapses() const { return !core_.lapsing().empty(); }
 
   private:
     struct Bytes {
@@ -92,6 +95,7 @@ class Workload {
     bool end_lease(bool broken);
     bool steer(core::Steer::Kind kind);
     bool harvest();
+    bool touch();
     core::PoolConfig tokens_of(uint32_t slots);
     bool set_account();
     bool report(core::Report::Kind kind);

@@ -311,7 +311,13 @@ void serve(core::Core& broker, bool each) {
                                        .recalled = row % 3 == 0});
         }
     });
-    turn(20 * kSecond, [] {});
+    turn(20 * kSecond, [&] {
+        const auto lapsing = broker.lapsing();
+        for (const uint32_t row : std::vector<uint32_t>(lapsing.begin(), lapsing.end())) {
+            const shm::LeaseRow& lease = broker.lease(row);
+            broker.apply(core::Touch{core::row_id(lease.head.generation, row), lease.touched + 1});
+        }
+    });
     check(broker);
     for (uint32_t session = 0; session < broker.sessions_max(); ++session) {
         if (is_open(broker, session)) turn(1, [&] { broker.session_died(session); });

@@ -89,6 +89,7 @@ void NaiveCore::apply(const core::Claim& command) {
     claim.pool = command.pool;
     claim.user_data = command.user_data;
     claim.interval_ns = command.interval_ns;
+    claim.by_word = command.by_word;
     claim.key = command.key;
     claim.payload_blocks = blocks_for(command.payload.size());
     claim.turn = m_.turn;

@@ -75,6 +75,7 @@ enum class StepKind {
     kAdopt,
     kKillFailed,
     kHarvest,
+    kTouch,
     kAnnounce,
     kWord,
     kDrain,
@@ -115,6 +116,7 @@ struct Step {
     core::WorkerWord word;
     uint32_t answer_size = 0;
     core::Harvest harvest;       // of the subject's lease
+    uint64_t touched = 0;        // touch: what its word says
     bool on = true;              // drain; delete pool: when it is unused
     uint32_t number = kNoLabel;  // drain: of this slot only
     core::Steer::Kind steer = core::Steer::Kind::kRelease;

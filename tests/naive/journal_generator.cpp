@@ -73,6 +73,8 @@ void Writer::write_one() {
         change_priority();
     } else if (has_parkable() && dice_.percent(25)) {
         harvest();
+    } else if (has_lapsing() ? dice_.percent(50) : dice_.below(200) == 0) {
+        touch();
     } else if (!write_one_of_accounts()) {
         switch (dice_.weighed(
             {character_.claim_weight, 4, character_.release_weight, 5, 8, 60, 3, 1})) {
@@ -166,6 +168,7 @@ void Writer::claim() {
     step.claim.timeout_ns = dice_.one_of<uint64_t>(
         {shm::kNever, shm::kNever, shm::kNever, 0, 1, 2, 5, 10, 30, 100, shm::kNever - 1});
     step.claim.interval_ns = dice_.one_of<uint64_t>({0, 0, 0, 1, 2, 5, 10, 30, 100, shm::kNever});
+    step.claim.by_word = dice_.percent(step.claim.interval_ns == 0 ? 2 : 50);
     if (dice_.percent(25)) step.claim.key[0] = static_cast<uint8_t>(dice_.between(1, 4));
     step.claim.when_busy_given = dice_.percent(25);
     step.claim.when_busy = dice_.one_of({WhenBusy::kWait, WhenBusy::kReject, WhenBusy::kCold});

@@ -1,4 +1,4 @@
-// tests/naive/journal_of_parking.cpp -- what the words of leases say that may be parked.
+// tests/naive/journal_of_parking.cpp -- what the words of leases say: parked, taken, touched.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <vector>
@@ -17,6 +17,7 @@ bool Writer::has_parkable() const {
 void Writer::make_plain(Step& step) {
     step.claim.units = 1;
     step.claim.interval_ns = 0;
+    step.claim.by_word = false;
     step.claim.key = {};
     step.payload_size = 0;
 }
@@ -42,6 +43,35 @@ void Writer::harvest() {
     if (dice_.percent(1)) step.harvest.takes = kTakesMax + 1;
     step.harvest.parked = dice_.percent(50);
     step.harvest.recalled = dice_.percent(35);
+    put(step);
+}
+
+bool Writer::lapses(const Lease& lease) const {
+    return lease.by_word && lease.expires_ns < model().now && !lease.is_in_grace &&
+           !lease.is_uncollected && !lease.is_being_killed && !lease.is_revoking;
+}
+
+bool Writer::has_lapsing() const {
+    return std::any_of(model().leases.begin(), model().leases.end(), [this](const auto& entry) {
+        return lapses(entry.second);
+    });
+}
+
+// Mostly of one that lapses in this turn, and touched since the last look.
+void Writer::touch() {
+    Step step;
+    step.kind = StepKind::kTouch;
+    step.subject = any_lease_label();
+    step.touched = dice_.below(4);
+    std::vector<const Lease*> lapsing;
+    for (const auto& [number, lease] : model().leases) {
+        if (lapses(lease)) lapsing.push_back(&lease);
+    }
+    if (!lapsing.empty() && dice_.percent(92)) {
+        const Lease& lease = *dice_.any(lapsing);
+        step.subject = label_of_number_[lease.claim];
+        step.touched = lease.touched + dice_.one_of<uint64_t>({0, 1, 1, 1, 7});
+    }
     put(step);
 }
 

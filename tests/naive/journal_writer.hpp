@@ -62,6 +62,9 @@ class Writer {
     bool has_parkable() const;
     static void make_plain(Step& step);
     void harvest();
+    bool lapses(const Lease& lease) const;
+    bool has_lapsing() const;
+    void touch();
     int32_t distance_of_fence(uint32_t label);
 
     // journal_of_accounts.cpp: what pools ordered by account have of their own

@@ -40,6 +40,7 @@ void NaiveCore::grant(uint64_t number) {
     lease.key = claim.key;
     lease.interval_ns = std::min(claim.interval_ns, pool.config.interval_max_ns);
     if (lease.interval_ns != 0) lease.expires_ns = later(m_.now, lease.interval_ns);
+    lease.by_word = claim.by_word && lease.interval_ns != 0;
     lease.granted_ns = m_.now;
     lease.slots = claim.slots;
     lease.was = claim;
@@ -130,6 +131,19 @@ void NaiveCore::apply(const core::Keepalive& keepalive) {
     }
     const TimeNs interval_ns = keep_alive(m_.leases.at(keepalive.lease), keepalive.interval_ns);
     tell_result(keepalive.session, keepalive.user_data, Reason::kOk, interval_ns);
+}
+
+// "A look at the word of a live lease whose expiry has passed: another value than at the last look,
+// 0 as it begins, and it expires one interval after its old expiry. Else nothing changes."
+void NaiveCore::apply(const core::Touch& touch) {
+    const auto found = m_.leases.find(touch.lease);
+    if (found == m_.leases.end() || !found->second.by_word) return;
+    Lease& lease = found->second;
+    const bool is_live =
+        !lease.is_in_grace && !lease.is_uncollected && !lease.is_being_killed && !lease.is_revoking;
+    if (!is_live || lease.expires_ns >= m_.now || lease.touched == touch.value) return;
+    lease.touched = touch.value;
+    lease.expires_ns = later(lease.expires_ns, lease.interval_ns);
 }
 
 // "Steering names a lease by its id alone, or a claim by session, tag and number." S0.2, S0.32: a
@@ -233,6 +247,7 @@ void NaiveCore::apply(const core::Adopt& adopt) {
     lease.session = adopt.session;
     lease.tag = adopt.tag;
     lease.user_data = adopt.user_data;
+    lease.touched = 0;
     keep_alive(lease, 0);
     Decision& adopted = tell_of_lease(DecisionKind::kAdopted, lease);
     adopted.user_data = adopt.user_data;

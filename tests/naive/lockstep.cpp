@@ -204,6 +204,7 @@ void Lockstep::play_from(size_t& i) {
         const bool is_recalled =
             step.kind == StepKind::kHarvest && naive_.model().leases.size() < leases;
         if (is_recalled) coverage_->seen["recalled"] += 1;
+        if (step.kind == StepKind::kTouch) coverage_->seen["touched"] += 1;
         // A lease's end may have handed its slot over, and so its row.
         for (const uint64_t lease : reused)
             naive_.lease_row_used_again(lease);

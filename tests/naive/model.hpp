@@ -99,6 +99,7 @@ struct Claim {
     shm::PreemptMode preempt_mode = shm::PreemptMode::kAtOnce;
     TimeNs preempt_grace_ns = 0;
     bool requeue = false;
+    bool by_word = false;
     TimeNs enqueued_ns = 0;
     TimeNs confirmed_ns = 0;
     uint8_t served_class = kFreeClass;
@@ -118,6 +119,8 @@ struct Lease {
     TimeNs interval_ns = 0;  // granted; 0 = bound to its holder's life
     TimeNs expires_ns = shm::kNever;
     TimeNs granted_ns = 0;
+    bool by_word = false;  // its word prolongs it, too
+    uint64_t touched = 0;  // what that said at the last look
     bool is_in_grace = false;
     bool is_uncollected = false;   // lazy: expired
     bool is_being_killed = false;  // strict: its holder

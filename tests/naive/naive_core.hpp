@@ -46,6 +46,7 @@ class NaiveCore {
     void apply(const core::Adopt& adopt);
     void apply(const core::KillFailed& failed);
     void apply(const core::Harvest& harvest);
+    void apply(const core::Touch& touch);
     void apply(const core::Announce& announce);
     void apply(const core::WorkerWord& word);
     void apply(const core::Drain& drain);

@@ -101,6 +101,9 @@ void Player<CoreType>::play(const Step& step) {
         case StepKind::kHarvest:
             harvest(step);
             break;
+        case StepKind::kTouch:
+            core_.apply(core::Touch{lease_of(step.subject).id, step.touched});
+            break;
         case StepKind::kAnnounce:
             announce(step);
             break;

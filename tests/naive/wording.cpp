@@ -84,6 +84,8 @@ const char* name_of(Reason reason) {
             return "already-ended";
         case Reason::kMayPark:
             return "may-park";
+        case Reason::kByWord:
+            return "by-word";
         case Reason::kUnknownPool:
             return "unknown-pool";
         case Reason::kTooManyUnits:
@@ -216,6 +218,8 @@ const char* name_of(StepKind kind) {
             return "kill-failed";
         case StepKind::kHarvest:
             return "harvest";
+        case StepKind::kTouch:
+            return "touch";
         case StepKind::kAnnounce:
             return "announce";
         case StepKind::kWord:
@@ -268,6 +272,7 @@ void say_claim(Line& line, const Step& step) {
         .add("units", claim.units, 1);
     line.add("deadline", claim.deadline_ns, shm::kNever);
     line.add("timeout", claim.timeout_ns, shm::kNever).add("interval", claim.interval_ns, 0);
+    if (claim.by_word) line.say("by-word");
     line.add("key", int{claim.key[0]}, 0).add("payload", step.payload_size, 0);
     if (claim.when_busy_given) line.say(name_of(claim.when_busy));
     line.add("priority", claim.priority, 1);
@@ -347,6 +352,9 @@ std::string to_string(const Step& step) {
             line.add("lease", step.subject, kNoLabel).add("takes", step.harvest.takes, 0);
             if (step.harvest.parked) line.say("parked");
             if (step.harvest.recalled) line.say("recalled");
+            break;
+        case StepKind::kTouch:
+            line.add("lease", step.subject, kNoLabel).add("value", step.touched, kNoLabel);
             break;
         case StepKind::kAnnounce:
             say_announce(line, step);

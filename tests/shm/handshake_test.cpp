@@ -35,9 +35,10 @@ TEST(Handshake, PlacesTheAreasOfUpOneAfterTheOther) {
     const UpPlan plan = plan_up(kDefaultSizes);
     EXPECT_EQ(plan.submission, 256U);
     EXPECT_EQ(plan.lease_word, 256U + 8192U);
-    EXPECT_EQ(plan.histogram, 8448U + 4096U);
-    EXPECT_EQ(plan.payload, 12544U + 2560U);
-    EXPECT_EQ(plan.size, 81920U);  // 15104 + 65536, in whole pages
+    EXPECT_EQ(plan.touch_word, 8448U + 4096U);
+    EXPECT_EQ(plan.histogram, 12544U + 2048U);
+    EXPECT_EQ(plan.payload, 14592U + 2560U);
+    EXPECT_EQ(plan.size, 86016U);  // 17152 + 65536, in whole pages
 }
 
 TEST(Handshake, PlacesTheAreasOfDownOneAfterTheOther) {

@@ -361,13 +361,19 @@ class Words {
                set.count == labels_in(text(set.text, set.text_size));
     }
 
+    // What its word prolongs has an interval, and is not parked.
+    static bool kept_by_word(const shm::LeaseRow& lease) {
+        if ((lease.flags & shm::LeaseFlag::kByWord) == 0) return true;
+        return lease.interval_ns != 0 && (lease.flags & shm::LeaseFlag::kMayPark) == 0;
+    }
+
     bool sound(const shm::LeaseRow& lease) const {
         if (lease.state == LeaseState::kFree) return true;
         return within(lease.state, LeaseState::kKilling) &&
                within(lease.mode, shm::ExpiryMode::kLazy) && lease.pool < state_.counters->pools &&
                tagged(lease.session, lease.tag) && is_link(lease.first_slot, state_.slots.size()) &&
                takes_of(lease) <= kTakesMax && lease.units <= shm::kUnitsMax &&
-               is_account(lease.account) &&
+               is_account(lease.account) && kept_by_word(lease) &&
                (state_.pools[lease.pool].order != shm::PoolOrder::kAccount ||
                 (lease.account_class <= kFreeClass && is_paid(lease.cost, -kMoneyMax)));
     }

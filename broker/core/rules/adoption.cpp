@@ -59,6 +59,10 @@ void Leases::apply(const Adopt& command) {
     shm::SessionRow& taker = edit().row(state.sessions[command.session], 1);
     put(taker.leases, taker.leases + 1);
     keep_alive(row, 0);
+    // The adopter's word begins anew.
+    if ((lease.flags & shm::LeaseFlag::kByWord) != 0) {
+        put(edit().row(state.leases[row], 1U << 2U).touched, 0);
+    }
     assert(sessions().tags[before.session][before.tag] == (row | kTagLease));
     assert(sessions().tags[command.session][command.tag] == kTagFree);
     sessions().tags[before.session][before.tag] = kTagFree;

@@ -17,6 +17,7 @@ uint8_t flags_of(const Claim& command, const shm::PoolRow& pool) {
     uint32_t flags = command.timeout_ns == 0 ? ClaimFlag::kNowOnly : 0;
     if (busy == shm::WhenBusy::kReject) flags |= ClaimFlag::kReject;
     if (busy == shm::WhenBusy::kCold) flags |= ClaimFlag::kCold;
+    if (command.by_word) flags |= ClaimFlag::kByWord;
     return static_cast<uint8_t>(flags);
 }
 

@@ -28,6 +28,17 @@ constexpr auto kStops =
 
 }  // namespace
 
+std::span<const uint32_t> Core::lapsing() const {
+    Parts& parts = *parts_;
+    parts.lapsing_list.clear();
+    parts.timers.each_due(parts.now_ns, [&](const Timer& timer) {
+        if (timer.kind != TimerKind::kLease) return;
+        if ((lease(timer.row).flags & shm::LeaseFlag::kByWord) == 0) return;
+        parts.lapsing_list.push_back(timer.row);
+    });
+    return parts.lapsing_list;
+}
+
 void Leases::lease_expired(uint32_t row) {
     const shm::LeaseRow& lease = state.leases[row];
     assert(lease.state == LeaseState::kLive || lease.state == LeaseState::kGrace ||

@@ -56,7 +56,10 @@ uint32_t Leases::lease_out(const Grantee& to, uint32_t first_slot) {
     put(lease.room_lines, to.room_lines);
     const bool may_park =
         to.is_plain && (pool.flags & shm::PoolFlag::kParks) != 0 && !pools().draining(to.pool);
-    put(lease.flags, may_park ? shm::LeaseFlag::kMayPark : 0);
+    const bool by_word = to.by_word && interval != 0;
+    assert(!may_park || !by_word);
+    put(lease.flags, may_park ? shm::LeaseFlag::kMayPark : by_word ? shm::LeaseFlag::kByWord : 0);
+    if (by_word) put(lease.touched, 0);
     put(pool.last_dispatch_ns, turn().now_ns);
     put(pool.granted_total, pool.granted_total + 1);
     if (to.number >= turn().first_number) put(pool.hit_total, pool.hit_total + 1);
@@ -111,7 +114,8 @@ uint32_t Leases::grant(uint32_t claim_row, uint32_t first_slot) {
                                     .interval_ns = claim.interval_ns,
                                     .room = claim.room,
                                     .room_lines = claim.room_lines,
-                                    .is_plain = is_plain(claim)},
+                                    .is_plain = is_plain(claim),
+                                    .by_word = (claim.flags & shm::ClaimFlag::kByWord) != 0},
                                    first_slot);
     shm::SessionRow& session = edit().row(state.sessions[claim.session], 1);
     put(session.claims, session.claims - 1);
@@ -191,6 +195,22 @@ void Leases::apply(const Keepalive& command) {
     }
     turn().result(
         command.session, command.user_data, Reason::kOk, keep_alive(row, command.interval_ns));
+}
+
+// From the old expiry on, once, whatever the time is: so no look, however late, gives a lease more
+// than two intervals from its holder's last touch.
+void Leases::apply(const Touch& command) {
+    if (lease_refusal(command.lease, 0) != Reason::kOk) return;
+    const uint32_t row = row_of(command.lease);
+    const shm::LeaseRow& found = state.leases[row];
+    const bool by_word = (found.flags & shm::LeaseFlag::kByWord) != 0;
+    const bool lapses = found.state == LeaseState::kLive && turn().now_ns > found.expires_ns;
+    if (!by_word || !lapses || command.value == found.touched) return;
+    shm::LeaseRow& lease = edit().row(found, 1U << 1U | 1U << 2U);
+    put(lease.touched, command.value);
+    put(lease.expires_ns, sum_or_never(lease.expires_ns, lease.interval_ns));
+    put(lease.kept_ns, turn().now_ns);
+    turn().timers.set(TimerKind::kLease, row, due_after(lease.expires_ns), lease.arrival);
 }
 
 TimeNs Leases::keep_alive(uint32_t row, TimeNs interval_ns) {

@@ -30,11 +30,13 @@ struct Leases : Module<Leases> {
         uint32_t room;
         uint32_t room_lines;
         bool is_plain;  // nothing but a slot was asked for: in some pools it may be parked
+        bool by_word = false;
     };
 
     Chains pool_leases;                      // list: pool, row: lease, oldest first
     Chains expired_leases;                   // list: pool, row: lease uncollected, by expiry
     std::vector<uint32_t> collected;         // pool → slots with SlotFlag::kCollected
+    std::vector<uint32_t> lapsing_list;      // of Core::lapsing()
     std::vector<Core::HeldRoom> held_rooms;  // of the leases that were found, until they are taken
     void keep_room(const shm::LeaseRow& lease);
     // Prolongs it; returns the granted interval, 0 if it is bound to its holder's life. Not of one
@@ -48,6 +50,7 @@ struct Leases : Module<Leases> {
     void apply(const Release& command);
     void result_of_end(SessionId session, uint64_t user_data, uint32_t lease);
     void apply(const Keepalive& command);
+    void apply(const Touch& command);
     // Ends a lease; `except` (a slot row) is left to the caller, still marked leased.
     // `again`: its claim waits again in its old place (pools ordered by account).
     void end_lease(

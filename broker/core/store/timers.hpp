@@ -58,6 +58,14 @@ class Timers {
         return timer(0);
     }
     [[nodiscard]] size_t size() const { return due_.size(); }
+    // Visits the timers that are due, in no order; the visit neither sets nor removes any.
+    template <class Visit>
+    void each_due(uint64_t now_ns, const Visit& visit, uint32_t place = 0) const {
+        if (place >= due_.size() || due_[place] > now_ns) return;
+        visit(timer(place));
+        for (uint32_t child = 4 * place + 1; child <= 4 * place + 4; ++child)
+            each_due(now_ns, visit, child);
+    }
 
   private:
     static constexpr uint32_t kAbsent = 0xffffffffU;
