@@ -326,6 +326,8 @@ void Answers::adopt(const Decision& decision, const Decision& left) {
     }
     Completion entry;
     entry.kind = CompletionKind::kResult;
+    const bool by_word = (core_.lease(row_of(decision.id)).flags & shm::LeaseFlag::kByWord) != 0;
+    if (by_word) entry.reason = shm::Reason::kByWord;
     tell_lease(session, decision, entry);
     tell_again(*session, decision);
 }

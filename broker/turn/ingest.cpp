@@ -23,6 +23,7 @@ Upstream::Upstream(std::byte* up, const shm::SessionSizes& sizes, uint64_t head)
     head_ = reinterpret_cast<const shm::UpHead*>(up);
     histogram_ = reinterpret_cast<const shm::UpHistogram*>(up + plan.histogram);
     lease_words_ = reinterpret_cast<shm::LeaseWord*>(up + plan.lease_word);
+    touch_words_ = reinterpret_cast<const shm::TouchWord*>(up + plan.touch_word);
     payload_ = up + plan.payload;
     ring_ =
         shm::SubmissionConsumer(reinterpret_cast<const shm::SubmissionEntry*>(up + plan.submission),

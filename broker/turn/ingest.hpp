@@ -77,12 +77,18 @@ class Upstream {
     [[nodiscard]] LeaseWordSeen lease_word(uint16_t tag, uint64_t number) const;
     [[nodiscard]] LeaseWordSeen want_lease(uint16_t tag, uint64_t number) const;
 
+    // How often the client says that it has touched the tag's lease.
+    [[nodiscard]] uint64_t touches(uint16_t tag) const {
+        return touch_words_[tag].touches.load(std::memory_order_relaxed);
+    }
+
   private:
     [[nodiscard]] static LeaseWordSeen seen(const shm::LeaseWord& at,
                                             uint64_t word,
                                             uint64_t number);
 
     shm::LeaseWord* lease_words_ = nullptr;
+    const shm::TouchWord* touch_words_ = nullptr;
     const shm::UpHead* head_ = nullptr;
     const shm::UpHistogram* histogram_ = nullptr;
     const std::byte* payload_ = nullptr;

@@ -1,4 +1,4 @@
-// broker/turn/lease_words.cpp -- reads the words of leases that may be parked, and recalls leases.
+// broker/turn/lease_words.cpp -- reads the words of leases, and recalls those that are parked.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/turn/lease_words.hpp"
 
@@ -247,6 +247,18 @@ void LeaseWords::read_all() {
             (void)read(lease);
             return true;
         });
+    }
+}
+
+void LeaseWords::read_touches() {
+    for (const uint32_t row : core_.lapsing()) {
+        if (core_.turn_full()) return;
+        const shm::LeaseRow& lease = core_.lease(row);
+        const Session* session = sessions_.at(lease.session);
+        if (session == nullptr) continue;
+        const uint64_t touches = session->up.touches(lease.tag);
+        if (touches == lease.touched) continue;
+        core_.apply(core::Touch{core::row_id(lease.head.generation, row), touches});
     }
 }
 

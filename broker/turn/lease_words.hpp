@@ -1,9 +1,13 @@
-// broker/turn/lease_words.hpp -- reads the words of leases that may be parked, and recalls leases.
+// broker/turn/lease_words.hpp -- reads the words of leases, and recalls those that are parked.
 //
 // A word is read, or made wanted, before the command that depends on it, in the same turn: what was
 // found enters the core as a Harvest. Should the broker die in between, the word says that its
 // lease is wanted and the rows do not. The successor looks at all words before it reads a client
 // (resume), and takes the outcome in then.
+//
+// The touch word of a lease is read where the lease would expire in this turn, and nowhere else:
+// what it says enters the core as a Touch, before the timers run. However often a client touches,
+// the broker does nothing about it until then.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -49,6 +53,9 @@ class LeaseWords {
     [[nodiscard]] bool resume();
     // Reads all words: an administrator is about to look, or the state is copied.
     void read_all();
+    // Right before the core decides: the leases that would expire, and that their holders have
+    // touched, do not. Where the turn is full it decides nothing either, and they come in the next.
+    void read_touches();
     // What is due: recalls, the harvest, what a changed configuration or a drain asks back.
     void step(core::TimeNs now);
 

@@ -27,7 +27,8 @@ bool valid_duration(uint64_t ns) {
 uint8_t flags_of(Op op) {
     switch (op) {
         case Op::kClaim:
-            return OpFlag::kQuiet | OpFlag::kReject | OpFlag::kCold | OpFlag::kWait;
+            return OpFlag::kQuiet | OpFlag::kReject | OpFlag::kCold | OpFlag::kWait |
+                   OpFlag::kByWord;
         case Op::kAnnounce:
             return OpFlag::kQuiet | OpFlag::kThenReady | OpFlag::kOn;
         case Op::kRefuse:
@@ -50,6 +51,11 @@ bool carries_payload(Op op) {
 bool single_choice(uint8_t flags) {
     const unsigned when = flags & (OpFlag::kReject | OpFlag::kCold | OpFlag::kWait);
     return (when & (when - 1)) == 0;
+}
+
+// Its word keeps an interval, so it has one.
+bool by_word_of_none(const shm::Submission& entry) {
+    return (entry.flags & OpFlag::kByWord) != 0 && entry.fence == 0;
 }
 
 struct GrantLines {
@@ -126,7 +132,7 @@ Reason Operations::claim_refusal(const Session& session,
                                  const shm::Submission& entry,
                                  std::span<const uint8_t> payload) {
     if ((entry.flags & ~flags_of(Op::kClaim)) != 0 || !single_choice(entry.flags) ||
-        !valid_duration(entry.id) || entry.fence > kLongest) {
+        !valid_duration(entry.id) || entry.fence > kLongest || by_word_of_none(entry)) {
         return Reason::kMalformed;
     }
     if (payload.size() != entry.payload_size || (!payload.empty() && !claims_.read(payload))) {
@@ -177,8 +183,9 @@ bool Operations::is_plain_claim(const shm::Submission& entry) {
     uint64_t second_half = 0;
     std::memcpy(&second_half, entry.key + sizeof(first_half), sizeof(second_half));
     return entry.op == Op::kClaim && (entry.flags & ~flags_of(Op::kClaim)) == 0 &&
-           single_choice(entry.flags) && valid_duration(entry.id) && entry.fence <= kLongest &&
-           entry.payload_size == 0 && (first_half | second_half) == 0;
+           (entry.flags & OpFlag::kByWord) == 0 && single_choice(entry.flags) &&
+           valid_duration(entry.id) && entry.fence <= kLongest && entry.payload_size == 0 &&
+           (first_half | second_half) == 0;
 }
 
 // The client takes the tag that it gave back last, or one that it has not used yet.
@@ -240,6 +247,7 @@ void Operations::claim(Session& session,
     command.user_data = entry.user_data;
     command.timeout_ns = entry.id;
     command.interval_ns = entry.fence;
+    command.by_word = (entry.flags & OpFlag::kByWord) != 0;
     std::memcpy(command.key.data(), entry.key, sizeof(entry.key));
     if ((entry.flags & OpFlag::kReject) != 0) command.when_busy = shm::WhenBusy::kReject;
     if ((entry.flags & OpFlag::kCold) != 0) command.when_busy = shm::WhenBusy::kCold;

@@ -99,6 +99,7 @@ void Turn::take(bool spun) {
             }
         }
     }
+    words_.read_touches();
     core_.decide();    // timers that are due, then the pass
     answers_.stage();  // completions into the log, bytes into rooms
     core_.commit();    // from here on the turn has happened

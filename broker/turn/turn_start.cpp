@@ -125,6 +125,7 @@ void Turn::begin_unheard() {
 }
 
 void Turn::finish_unheard() {
+    words_.read_touches();
     core_.decide();
     answers_.stage();
     core_.commit();

@@ -120,7 +120,10 @@ TEST_F(Prepared, FitsNothingElse) {
         [](shm::Submission& entry) { entry.id = uint64_t{1} << 63; },
         [](shm::Submission& entry) { entry.fence = uint64_t{1} << 63; },
         [](shm::Submission& entry) { entry.op = shm::Op::kNop; },
-        [](shm::Submission& entry) { entry.flags = 0x80; },
+        [](shm::Submission& entry) {
+            entry.flags = shm::OpFlag::kByWord;
+            entry.fence = 1'000'000'000;
+        },
         [](shm::Submission& entry) { entry.flags = shm::OpFlag::kReject | shm::OpFlag::kCold; },
     };
     for (const auto& change : others) {
