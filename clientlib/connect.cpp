@@ -92,6 +92,7 @@ void place_views(const Opening& opening, Session& session) {
     session.histogram = reinterpret_cast<shm::UpHistogram*>(up_bytes + up.histogram);
     session.up_payload = up_bytes + up.payload;
     session.lease_words = reinterpret_cast<shm::LeaseWord*>(up_bytes + up.lease_word);
+    session.touch_words = reinterpret_cast<shm::TouchWord*>(up_bytes + up.touch_word);
     session.event_words = reinterpret_cast<const std::atomic<uint64_t>*>(down_bytes + down.event);
     session.down_payload = down_bytes + down.payload;
     session.name = uint64_t{opening.welcome.generation} << 32 | opening.welcome.session;

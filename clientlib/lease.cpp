@@ -248,6 +248,30 @@ int dibs_keepalive(dibs_session* session,
     return out.code;
 }
 
+// A holder that makes no other call learns here, too, that its lease is gone.
+int dibs_touch(dibs_session* session, const dibs_lease* lease) {
+    int code = check_open(session);
+    if (code != DIBS_OK) return code;
+    const uint64_t now = ticks();
+    if (!session->still_open(now)) return session->end_code;
+    Tag* row = nullptr;
+    code = look_up(session, lease, row);
+    if (code == DIBS_OK) {
+        (void)session->look_at_event(lease->tag);
+        code = look_up(session, lease, row);
+    }
+    if (code != DIBS_OK) return code;
+    if (row->state == TagState::kOver) return DIBS_ALREADY_ENDED;
+    if (!row->by_word) return DIBS_ESTATE;
+    if (row->event_seen != dibs::shm::LeaseEvent::kNone) {
+        return row->end_code != DIBS_OK ? row->end_code : DIBS_EEXPIRED;
+    }
+    std::atomic<uint64_t>& word = session->touch_words[lease->tag].touches;
+    word.store(word.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    row->touched_ticks = now;
+    return DIBS_OK;
+}
+
 int dibs_adopt(
     dibs_session* session, uint64_t id, uint64_t fence, int64_t wait_ns, dibs_lease* lease) {
     int code = check_open(session);
@@ -303,7 +327,13 @@ int dibs_lease_remaining(dibs_session* session, const dibs_lease* lease, int64_t
         return DIBS_OK;
     }
     const uint64_t now = monotonic_ns();
-    *left_ns = row->until_ns > now ? static_cast<int64_t>(row->until_ns - now) : 0;
+    uint64_t left = row->until_ns > now ? row->until_ns - now : 0;
+    if (row->touched_ticks != 0 && row->event_seen == dibs::shm::LeaseEvent::kNone) {
+        const uint64_t since = session->tick.to_ns(ticks() - row->touched_ticks);
+        const uint64_t least = row->interval_ns > since ? row->interval_ns - since : 0;
+        if (least > left) left = least;
+    }
+    *left_ns = static_cast<int64_t>(left);
     return DIBS_OK;
 }
 

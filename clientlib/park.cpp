@@ -67,15 +67,7 @@ bool Session::take_parked(uint32_t pool, dibs_completion& out) {
             continue;
         }
         // A broker that has lost its state grants the slot anew.
-        const bool open = down->session_state.load(std::memory_order_acquire) ==
-                          static_cast<uint32_t>(shm::SessionState::kOpen);
-        const uint64_t now = ticks();
-        if (!open || now - looked_ticks >= net_window) {
-            looked_ticks = now;
-            look_whether_ended();
-            net_if_due(monotonic_ns());
-            if (end_code != 0) return false;
-        }
+        if (!still_open(ticks())) return false;
         *link = row.next_free;
         if (!take_word(tag)) continue;
         row.user_data = 0;

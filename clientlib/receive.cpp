@@ -57,14 +57,6 @@ void Session::free_answer_row(uint32_t index) {
     --answers_open;
 }
 
-// Leases that have ended: those whose event was taken or, if tags are short, all.
-void Session::free_over_tags(bool unreaped) {
-    for (uint32_t tag = 0; tag < sizes.tags && over != 0; ++tag) {
-        if (tags[tag].state != TagState::kOver) continue;
-        if (unreaped || tags[tag].event == 0) free_tag_row(tag);
-    }
-}
-
 namespace {
 
 // The tag holds what was granted from here on.
@@ -183,8 +175,9 @@ void prolong(Session& session, const Answer& answer, uint64_t interval_ns) {
 // The result of an adoption. If the caller has given up, the lease is released.
 void accept_adoption(Session& session, const Answer& answer, const shm::Completion& completion) {
     const uint32_t tag = answer.lease.tag;
-    if (completion.reason != shm::Reason::kOk) return session.free_tag_row(tag);
+    if (completion.reason < shm::Reason::kOk) return session.free_tag_row(tag);
     hold(session, tag, completion);
+    session.tags[tag].by_word = completion.reason == shm::Reason::kByWord;
     if (!answer.discarded) return;
     session.tags[tag].release_owed = true;
     ++session.owed;
@@ -225,6 +218,7 @@ bool accept_result(Session& session, const shm::Completion& completion, dibs_com
         prolong(session, answer, completion.value);
     }
     if (answer.op == shm::Op::kAdopt) {
+        if (completion.reason == shm::Reason::kByWord) out.code = DIBS_OK;
         accept_adoption(session, answer, completion);
         out.claim = completion.claim;
         out.interval_ns = public_duration(completion.value);

@@ -21,6 +21,7 @@ void Session::wait_again(uint32_t tag, int code) {
         row.event = shm::LeaseEvent::kRequeued;
     }
     row.event_seen = 0;
+    row.touched_ticks = 0;
     row.end_code = code;
     row.was_lease = row.lease;
     row.was_fence = row.fence;

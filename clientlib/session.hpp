@@ -66,6 +66,7 @@ struct Tag {
     bool cancelled = false;      // by its caller, which learns how that ended
     bool may_park = false;       // its release may put the lease aside: of dibs_claim
     bool parked_before = false;  // its word names this lease
+    bool by_word = false;        // dibs_touch prolongs it
     uint8_t event = 0;           // LeaseEvent that is to be reaped
     uint8_t event_seen = 0;
     uint32_t next_free = kNone;  // or, of parked ones, the next of these
@@ -87,6 +88,7 @@ struct Tag {
     uint64_t claim = 0;
     uint64_t interval_ns = 0;
     uint64_t until_ns = 0;
+    uint64_t touched_ticks = 0;  // the last touch; 0: none
 };
 
 struct Answer {
@@ -158,6 +160,7 @@ struct Session {
     const std::atomic<uint64_t>* event_words = nullptr;
     shm::UpHistogram* histogram = nullptr;
     shm::LeaseWord* lease_words = nullptr;
+    shm::TouchWord* touch_words = nullptr;
     shm::SubmissionProducer submissions;
     shm::CompletionConsumer completions;
     int socket = -1;
@@ -201,7 +204,7 @@ struct Session {
     shm::SpinGauge spin_gauge;
     uint64_t spin_window = 0;   // of its looks, in ticks
     uint64_t net_window = 0;    // of the net, in ticks
-    uint64_t looked_ticks = 0;  // when a take last asked it
+    uint64_t looked_ticks = 0;  // when a take or a touch last asked it
     uint64_t net_due_ns = 0;
     uint64_t net_tail = 0;              // the ring's tail when the net last looked
     uint64_t rung_tail = 0;             // entries below it were rung for when they were published
@@ -258,6 +261,7 @@ struct Session {
                              const dibs_claim_options& options,
                              uint64_t user_data,
                              uint32_t& tag);
+    void free_over_tags(bool unreaped);
     // The lowest free tag, still free. DIBS_ELIMIT.
     int need_tag();
     // It is a claim's from here on.
@@ -333,7 +337,6 @@ struct Session {
     // The event of the lease before this one, out of its turn, if there is room: the grant follows.
     void tell_before_grant(uint32_t tag);
     void free_answer_row(uint32_t index);
-    void free_over_tags(bool unreaped);
 
     // ---- park.cpp
     // Puts the tag's lease aside. False: the broker wants it.
@@ -356,6 +359,8 @@ struct Session {
     void net(uint64_t old_tail);
     // For callers that come by more often than the period.
     void net_if_due(uint64_t now);
+    // For those that ask the broker nothing: the tick counter says when they look.
+    bool still_open(uint64_t now_ticks);
 
     // ---- claim.cpp, operation.cpp
     // Waits for the awaited answer; DIBS_ETIMEDOUT.

@@ -180,6 +180,10 @@ int check_claim(const dibs_claim_options& options) {
     if (options.when_busy < DIBS_BUSY_AS_POOL || options.when_busy > DIBS_BUSY_COLD) {
         return DIBS_EARGUMENT;
     }
+    if (options.keep < DIBS_KEEP_BY_CALLS || options.keep > DIBS_KEEP_BY_WORD ||
+        (options.keep == DIBS_KEEP_BY_WORD && options.interval_ns == 0)) {
+        return DIBS_EARGUMENT;
+    }
     if (options.body_size != 0 && options.body == nullptr) return DIBS_EARGUMENT;
     if (options.body_size > DIBS_PAYLOAD_MAX) return DIBS_EPAYLOAD;
     if (options.preempt < DIBS_PREEMPT_AS_POOL || options.preempt > DIBS_PREEMPT_NEVER ||
@@ -210,6 +214,14 @@ int check_pool(Session& session, uint32_t pool) {
 constexpr uint8_t kBusyFlags[] = {0, shm::OpFlag::kWait, shm::OpFlag::kReject, shm::OpFlag::kCold};
 
 }  // namespace
+
+// Leases that have ended: those whose event was taken or, if tags are short, all.
+void Session::free_over_tags(bool unreaped) {
+    for (uint32_t tag = 0; tag < sizes.tags && over != 0; ++tag) {
+        if (tags[tag].state != TagState::kOver) continue;
+        if (unreaped || tags[tag].event == 0) free_tag_row(tag);
+    }
+}
 
 int Session::need_tag() {
     if (over != 0) free_over_tags(free_tag == kNone);
@@ -257,10 +269,14 @@ int Session::submit_checked_claim(uint32_t pool,
     const uint32_t units = options.units == 0 ? 1 : options.units;
     tag = take_claim_tag(pool, units, user_data);
     tags[tag].requeue = options.requeue != 0;
+    tags[tag].by_word = options.keep == DIBS_KEEP_BY_WORD;
+    // Visible with the line, whose sequence is a release.
+    if (tags[tag].by_word) touch_words[tag].touches.store(0, std::memory_order_relaxed);
+    const uint8_t keep = tags[tag].by_word ? shm::OpFlag::kByWord : uint8_t{0};
     entry.user_data = claim_name(tag, tags[tag]);
     shm::set_operation(entry,
                        Op::kClaim,
-                       kBusyFlags[options.when_busy],
+                       static_cast<uint8_t>(kBusyFlags[options.when_busy] | keep),
                        static_cast<uint16_t>(pool),
                        static_cast<uint16_t>(units),
                        static_cast<uint16_t>(tag));
@@ -314,6 +330,7 @@ int Session::submit_adoption(uint64_t lease, uint64_t fence, uint32_t& index) {
     entry.tag = static_cast<uint16_t>(tag);
     entry.id = lease;
     entry.fence = fence;
+    touch_words[tag].touches.store(0, std::memory_order_relaxed);
     code = submit(entry, 0, Told::kResult, index);
     if (code != DIBS_OK) {
         if (tags[tag].state == TagState::kAdopting)

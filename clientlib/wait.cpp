@@ -9,7 +9,8 @@
 // and looks whether the broker still holds the session. A bell that the broker needed and that was
 // not rung counts in UP.net_rings, so that the net hides no lost wake-up. A broker that was rung,
 // or says that it is awake, only has no CPU. A caller that never sleeps passes the net when it asks
-// without waiting: for completions, for assignments, for the session's end, and with a keepalive.
+// without waiting: for completions, for assignments, for the session's end, with a keepalive, and
+// with a touch.
 // SPDX-License-Identifier: Apache-2.0
 #include <errno.h>
 #include <poll.h>
@@ -128,6 +129,16 @@ void Session::sleep_once(uint64_t limit_ns, Awaited what) {
     } else {
         net_if_due(monotonic_ns());
     }
+}
+
+bool Session::still_open(uint64_t now_ticks) {
+    const bool open = down->session_state.load(std::memory_order_acquire) ==
+                      static_cast<uint32_t>(shm::SessionState::kOpen);
+    if (open && now_ticks - looked_ticks < net_window) return true;
+    looked_ticks = now_ticks;
+    look_whether_ended();
+    net_if_due(monotonic_ns());
+    return end_code == 0;
 }
 
 void Session::look_whether_ended() {

@@ -136,9 +136,13 @@ TEST(CppLease, IsProlongedByAKeepaliveAndEndedByWhoeverItWasDetachedFor) {
     EXPECT_TRUE(lease.keepalive(seconds(200), kForever).has_value());
     EXPECT_LE(*lease.remaining(), seconds(200));
     EXPECT_GT(*lease.remaining(), seconds(50));
+    EXPECT_EQ(lease.touch().error().code, DIBS_ESTATE);
     const dibs_lease raw = lease.detach();
     EXPECT_FALSE(lease);
     EXPECT_EQ(dibs_release(session.raw(), &raw, DIBS_FOREVER), DIBS_OK);
+    want.by_word = true;
+    Lease touched = *session.claim("gpu", want);
+    EXPECT_TRUE(touched.touch().has_value());
 }
 
 TEST(CppLease, ThatHasEndedIsNotProlonged) {

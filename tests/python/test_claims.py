@@ -91,6 +91,29 @@ def test_a_key_is_in_use_by_one_claim(client, other):
     assert raised.value.holder.claim == lease.claim
 
 
+def test_a_touch_asks_nobody(client):
+    with client.claim("one", timeout=5, interval=60, by_word=True) as lease:
+        for _ in range(1000):
+            lease.touch()
+        assert 1 < lease.remaining <= 60
+        lease.keepalive(30, wait=5)
+    with pytest.raises(errors.AlreadyEnded):
+        lease.touch()
+    with client.claim("one", timeout=5, interval=60) as lease:
+        with pytest.raises(errors.WrongState):
+            lease.touch()
+    with pytest.raises(errors.BadArgument):
+        client.claim("one", timeout=5, by_word=True)
+
+
+def test_a_touch_comes_too_late_for_what_has_ended(client):
+    with client.claim("one", timeout=5, interval=0.001, by_word=True) as lease:
+        until(lambda: lease.state == dibs.LeaseState.ENDED)
+        with pytest.raises(errors.AlreadyEnded) as late:
+            lease.touch()
+        assert isinstance(late.value.__cause__, errors.LeaseExpired)
+
+
 def test_keepalive_prolongs(client):
     with client.claim("one", timeout=5) as bound:
         assert bound.remaining == math.inf

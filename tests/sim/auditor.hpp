@@ -80,6 +80,7 @@ class Auditor final : public core::Tap {
     void heard(const core::ResetBalance& reset);
     void heard(const core::SessionDeath& death);
     void heard(const core::Harvest& harvest);
+    void heard(const core::Touch& touch);
     void heard(const core::WorkerWord& word);
     void heard(const core::Steer& steer);
     void heard(const core::Report& report);

@@ -63,6 +63,10 @@ void Auditor::heard(const core::Harvest& harvest) {
                                : "found taken"];
 }
 
+void Auditor::heard(const core::Touch& /*touch*/) {
+    ++seen_["found touched"];
+}
+
 void Auditor::heard(const core::WorkerWord& word) {
     const auto row = static_cast<uint32_t>(word.slot);
     if (row < core_->slots_max()) doubt_slot(row, true);

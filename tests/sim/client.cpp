@@ -30,6 +30,7 @@ dibs_claim_options Client::wish(uint32_t pool, int64_t timeout_ns) {
     if (scene_.pools[pool].quantum_ns != 0 && !dice().one_in(3)) return options;
     options.units = static_cast<uint32_t>(dice().one_in(4) ? 1 + dice().below(3) : 1);
     if (dice().one_in(3)) options.interval_ns = (5 + static_cast<int64_t>(dice().below(60))) * kMs;
+    if (options.interval_ns != 0 && dice().one_in(2)) options.keep = DIBS_KEEP_BY_WORD;
     if (!scene_.calm && dice().one_in(12)) {
         options.when_busy = DIBS_BUSY_WAIT + static_cast<int32_t>(dice().below(3));
     }
@@ -344,6 +345,11 @@ bool Client::keep_alive() {
     doing("keeping alive");
     Held& held = held_[dice().below(held_.size())];
     const uint64_t said = now();
+    if (dice().one_in(2)) {
+        const int touched = dibs_touch(session_, &held.lease);
+        ++scene_.seen[touched == DIBS_OK ? "touched" : "not touched"];
+        return !over(touched);
+    }
     int64_t interval = 0;
     const int code = dibs_keepalive(session_, &held.lease, 0, 5 * DIBS_SECOND, &interval);
     if (over(code)) return false;

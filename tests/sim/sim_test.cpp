@@ -86,6 +86,7 @@ TEST(Simulation, LosesNothingAndGrantsNothingTwice) {
                              "recalled",
                              "wanted",
                              "found parked",
+                             "found touched",
                              "found taken",
                              "killed",
                              "died behind a store",

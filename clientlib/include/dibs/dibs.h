@@ -59,10 +59,10 @@
 // open sessions of their own (a handshake takes about 0.3 ms). Exempt, callable from any thread at
 // any time: dibs_version, dibs_strerror, the functions dibs_…_name, and what opens something of its
 // own: dibs_connect, dibs_events_open, dibs_dump, dibs_load, dibs_account_set, dibs_account_reset,
-// dibs_account_delete, dibs_report, dibs_pull; and, from any thread as long as the
-// session is open: dibs_snapshot, dibs_pool_totals, dibs_pool_latency, dibs_reported_latency,
-// dibs_account_share, dibs_fd. The library starts no thread, installs no signal handler and raises
-// no signal; a signal does not end a wait.
+// dibs_account_delete, dibs_report, dibs_pull; and, from
+// any thread as long as the session is open: dibs_snapshot, dibs_pool_totals, dibs_pool_latency,
+// dibs_reported_latency, dibs_account_share, dibs_fd. The library starts no thread, installs no
+// signal handler and raises no signal; a signal does not end a wait.
 //
 // Fork. A child does not inherit a session: every function that is given one answers DIBS_EFORK
 // there, and dibs_close only gives back the child's copy. The parent's session is not affected.
@@ -395,6 +395,12 @@ enum {
     DIBS_PREEMPT_NEVER = 3
 };
 
+// What prolongs a lease that has an interval. Without one it lasts as long as this process.
+enum {
+    DIBS_KEEP_BY_CALLS = 0,  // dibs_keepalive
+    DIBS_KEEP_BY_WORD = 1    // dibs_touch, and dibs_keepalive
+};
+
 typedef struct dibs_claim_options {
     size_t size;
     int64_t timeout_ns;   // 0 = now or not at all; DIBS_FOREVER
@@ -428,7 +434,7 @@ typedef struct dibs_claim_options {
                           // administrator: DIBS_ENOTALLOWED
     int32_t requeue;      // not 0: when its lease is taken it waits again, in its old place;
                           // else it is forgotten, and comes back only as a new claim
-    int32_t reserved;
+    int32_t keep;         // DIBS_KEEP_…
 } dibs_claim_options;
 
 // A lease's name. A value: copy it freely. All zero is no lease.
@@ -720,10 +726,34 @@ DIBS_API int dibs_keepalive(dibs_session* session,
                             int64_t wait_ns,
                             int64_t* granted_ns);
 
+// Prolongs a lease that was claimed with DIBS_KEEP_BY_WORD (or adopted from one that was), without
+// asking: it adds one to the lease's word in this session's memory, in some ten nanoseconds and
+// without a system call, however often. The broker reads the word when the lease is about to
+// expire. If it has changed since the last look, the lease goes on for one interval, as granted,
+// from its old expiry: so a lease lapses one to two intervals after its last touch, less the up to
+// 10 ms that the broker looks late (intervals of less than 20 ms are for calls).
+//
+// DIBS_OK says that it was touched. What has expired is not touched alive: DIBS_EEXPIRED, once this
+// is known, while its grace runs or its room is not wanted yet, and dibs_keepalive revives it.
+// DIBS_EREVOKED: a better claim takes the slot. DIBS_ALREADY_ENDED: it has ended, and its slot may
+// be another's. DIBS_ESTATE: this lease is kept by calls, or needs neither. DIBS_ENOTFOUND (another
+// session's), DIBS_ESTALE. It learns of the session's end as dibs_keepalive does. After fork a
+// child touches nothing: DIBS_EFORK.
+//
+//     want.interval_ns = 2 * DIBS_SECOND;  // a loop that hangs loses the lease in 2 to 4 seconds
+//     want.keep = DIBS_KEEP_BY_WORD;
+//     int code = dibs_claim(session, pool, &want, &end);
+//     while (code == DIBS_OK && end.outcome == DIBS_GRANTED && work_is_left()) {
+//         do_some_work();
+//         code = dibs_touch(session, &end.lease);
+//     }
+DIBS_API int dibs_touch(dibs_session* session, const dibs_lease* lease);
+
 // Takes over a lease of another session of this user, by the id and fence that its holder has
 // passed on, and waits for the broker; wait_ns > 0. From then on its life is bound to this session,
 // and keepalives are this session's to send; the adoption counts as one. `lease` is its name here,
-// with the id, fence and units of the grant, whose attributes and answers come along. A session
+// with the id, fence and units of the grant, whose attributes and answers come along; one that is
+// kept by its word still is, by this session's. A session
 // that gives up waiting (DIBS_ETIMEDOUT) releases what it is given late.
 //
 // The former holder reaps DIBS_LEASE_ENDED, DIBS_EADOPTED; what it still says of the lease is
@@ -758,8 +788,8 @@ enum { DIBS_LIVE = 0, DIBS_IN_GRACE = 1, DIBS_ENDED = 2 };
 // better claim takes the slot. DIBS_ALREADY_ENDED: it has ended, and the session has forgotten why.
 DIBS_API int dibs_lease_state(dibs_session* session, const dibs_lease* lease, int* code);
 // Sets what is left of the interval, or of a revocation's grace: ≥ 0, DIBS_FOREVER if bound to this
-// process. Counted from when
-// the library read the grant, or sent the keepalive; the broker counts from the grant itself.
+// process. Counted from when the library read the grant, or sent the keepalive, or the lease was
+// touched; the broker counts from the grant itself, and may give a touched lease more.
 DIBS_API int dibs_lease_remaining(dibs_session* session, const dibs_lease* lease, int64_t* left_ns);
 
 typedef struct dibs_slot {

@@ -232,6 +232,7 @@ struct ClaimOptions {
     Duration preempt_grace{0};
     const char* account = nullptr;  // that pays; null: the user's
     bool requeue = false;           // taken for a better claim it waits again, in its place
+    bool by_word = false;           // Lease::touch keeps the interval, too
 
     // False: the key is too long.
     [[nodiscard]] bool fill(dibs_claim_options& out) const {
@@ -257,6 +258,7 @@ struct ClaimOptions {
         out.preempt_grace_ns = preempt_grace.count();
         out.account = account;
         out.requeue = requeue ? 1 : 0;
+        out.keep = by_word ? DIBS_KEEP_BY_WORD : DIBS_KEEP_BY_CALLS;
         return true;
     }
 };
@@ -326,6 +328,12 @@ class Lease {
     // DIBS_ALREADY_ENDED: another holder may have by now what it held.
     Result<void> keepalive(Duration interval = Duration{0}, Duration wait = kNoWait) {
         const int code = dibs_keepalive(session_, &lease_, interval.count(), wait.count(), nullptr);
+        return code == DIBS_OK ? Result<void>() : Failure::of(code);
+    }
+    // The same without asking, of a lease that was claimed with `by_word`. DIBS_EEXPIRED: it is too
+    // late for that, and a keepalive may revive it.
+    Result<void> touch() {
+        const int code = dibs_touch(session_, &lease_);
         return code == DIBS_OK ? Result<void>() : Failure::of(code);
     }
     // DIBS_LIVE, DIBS_IN_GRACE or DIBS_ENDED; `why` (may be null) is the code of its end, or why

@@ -39,6 +39,7 @@ ENOVALUE = -119
 NO_OUTCOME, GRANTED, EXPIRED, CANCELLED, REJECTED, BROKER_LOST = range(6)
 BUSY_AS_POOL, BUSY_WAIT, BUSY_REJECT, BUSY_COLD = range(4)
 CLAIM_ENDED, RESULT, LEASE_GRACE, LEASE_ENDED, LEASE_REVOKING, LEASE_REQUEUED = range(1, 7)
+KEEP_BY_CALLS, KEEP_BY_WORD = range(2)
 PREEMPT_AS_POOL, PREEMPT_AT_ONCE, PREEMPT_GRACE, PREEMPT_NEVER = range(4)
 OP_CLAIM, OP_ANNOUNCE = 1, 6
 UNITS_MAX = 256
@@ -120,7 +121,7 @@ class ClaimOptions(Struct):
                 ("option_count", c_size_t), ("labels", POINTER(c_char_p)),
                 ("label_count", c_size_t), ("prefer", POINTER(c_char_p)),
                 ("prefer_count", c_size_t), ("priority", c_int32), ("preempt", c_int32),
-                ("preempt_grace_ns", c_int64), ("account", c_char_p), ("requeue", c_int32), ("reserved", c_int32)]
+                ("preempt_grace_ns", c_int64), ("account", c_char_p), ("requeue", c_int32), ("keep", c_int32)]
 
 
 class LeaseName(Struct):
@@ -273,6 +274,7 @@ FUNCTIONS: dict[str, list[Any]] = {
     "dibs_release": [_session, _lease, c_int64],
     "dibs_fail": [_session, _lease, c_int64],
     "dibs_keepalive": [_session, _lease, c_int64, c_int64, POINTER(c_int64)],
+    "dibs_touch": [_session, _lease],
     "dibs_adopt": [_session, c_uint64, c_uint64, c_int64, _lease],
     "dibs_last_holder": [_session, POINTER(HolderName)],
     "dibs_lease_state": [_session, _lease, POINTER(c_int)],

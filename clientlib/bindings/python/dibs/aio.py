@@ -321,10 +321,10 @@ class AsyncClient:
     def claim(self, pool: Union[str, int], *, timeout: Optional[float] = None,
               interval: float = 0, units: int = 1, when_busy: int = WhenBusy.AS_POOL,
               key: bytes = b"", body: bytes = b"", options: Optional[Mapping[str, str]] = None,
-              labels: Iterable[str] = (), terms: Terms = Terms()) -> Claiming:
+              labels: Iterable[str] = (), terms: Terms = Terms(), by_word: bool = False) -> Claiming:
         """As Client.claim. A cancelled task cancels its claim, and a late grant goes back."""
         op = self._pools.claim_op(pool, timeout, interval, units, when_busy, key, body, options,
-                                  labels, terms)
+                                  labels, terms, by_word)
         return Claiming(self, op, timeout)
 
     def describe(self, pool: Union[str, int]) -> PoolLimits:

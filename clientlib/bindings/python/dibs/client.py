@@ -135,7 +135,7 @@ class Pools:
     def claim_op(self, pool: Union[str, int], timeout: Optional[float], interval: float,
                  units: int, when_busy: int, key: bytes, body: bytes,
                  claim_options: Optional[Mapping[str, str]],
-                 labels: Iterable[str], terms: Terms) -> _abi.Op:
+                 labels: Iterable[str], terms: Terms, by_word: bool) -> _abi.Op:
         if len(key) > 16:
             raise errors.BadArgument(f"a key has at most 16 bytes, not {len(key)}")
         if units < 1 or units > _abi.UNITS_MAX:
@@ -148,7 +148,8 @@ class Pools:
             timeout_ns=nanoseconds(timeout), interval_ns=nanoseconds(interval), units=units,
             when_busy=when_busy, key=(ctypes.c_uint8 * 16)(*key), body=body or None,
             body_size=len(body), options=pairs, option_count=pair_count, labels=label_array,
-            label_count=label_count, **terms.fields())
+            label_count=label_count, keep=_abi.KEEP_BY_WORD if by_word else _abi.KEEP_BY_CALLS,
+            **terms.fields())
         made: _abi.Op = _abi.Op.sized(kind=_abi.OP_CLAIM, pool=self.number(pool),
                                       claim=ctypes.pointer(claim))
         return made
@@ -179,11 +180,12 @@ class Client:
     def claim(self, pool: Union[str, int], *, timeout: Optional[float] = None,
               interval: float = 0, units: int = 1, when_busy: int = WhenBusy.AS_POOL,
               key: bytes = b"", body: bytes = b"", options: Optional[Mapping[str, str]] = None,
-              labels: Iterable[str] = (), terms: Terms = Terms()) -> Lease:
+              labels: Iterable[str] = (), terms: Terms = Terms(), by_word: bool = False) -> Lease:
         """Waits at most `timeout` seconds (None: for ever) for a lease. Raises Expired, which
-        names the holder, or the exception of whatever else ended the claim."""
+        names the holder, or the exception of whatever else ended the claim. `by_word`:
+        Lease.touch() keeps the interval, too."""
         op = self._pools.claim_op(pool, timeout, interval, units, when_busy, key, body, options,
-                                  labels, terms)
+                                  labels, terms, by_word)
         ended: list[_abi.Completion] = []
         kept: list[Lease] = []
         made = functools.partial(Lease, self._session)

@@ -210,6 +210,14 @@ class Lease:
         if code == _abi.ALREADY_ENDED:
             raise errors.of_code(code) from self.ended_by
 
+    def touch(self) -> None:
+        """Prolongs a lease that was claimed with `by_word`, without asking the broker: it looks
+        when the lease is about to expire. LeaseExpired: too late for that, keepalive() revives it
+        if nothing has ended it yet; AlreadyEnded, because of `ended_by`."""
+        code = errors.check(self._session.call("dibs_touch", self._raw))
+        if code == _abi.ALREADY_ENDED:
+            raise errors.of_code(code) from self.ended_by
+
     def release(self, *, wait: float = 0) -> bool:
         """Gives it back. False: it had ended before."""
         return self._give_back("dibs_release", wait)
