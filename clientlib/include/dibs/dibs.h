@@ -59,7 +59,7 @@
 // open sessions of their own (a handshake takes about 0.3 ms). Exempt, callable from any thread at
 // any time: dibs_version, dibs_strerror, the functions dibs_…_name, and what opens something of its
 // own: dibs_connect, dibs_events_open, dibs_dump, dibs_load, dibs_account_set, dibs_account_reset,
-// dibs_account_delete, dibs_report, dibs_pull; and, from
+// dibs_account_delete, dibs_report, dibs_pull; what only computes: dibs_keepalive_next; and, from
 // any thread as long as the session is open: dibs_snapshot, dibs_pool_totals, dibs_pool_latency,
 // dibs_reported_latency, dibs_account_share, dibs_fd. The library starts no thread, installs no
 // signal handler and raises no signal; a signal does not end a wait.
@@ -819,6 +819,58 @@ DIBS_API int dibs_lease_answer(dibs_session* session,
                                uint32_t unit,
                                const void** answer,
                                size_t* answer_size);
+
+// ---- When to call dibs_keepalive: for programs that do not touch, and have a loop of their own.
+//      Arithmetic alone: no session, no clock, no state but what is passed. Threads: any.
+
+enum {
+    DIBS_KEEPALIVE_WAIT = 1,  // wait so long, then call
+    DIBS_KEEPALIVE_LOST = 2,  // no whole call fits before the lease expires
+    DIBS_KEEPALIVE_END = 3    // no call can help: the lease is not there, or the session is not
+};
+
+// What to ask for as interval_ns, of a claim and of each keepalive, where nothing speaks against
+// it.
+#define DIBS_KEEPALIVE_INTERVAL (120 * DIBS_SECOND)
+
+typedef struct dibs_keepalive_policy {
+    size_t size;
+    // 0 = the default, each.
+    int64_t margin_ns;     // 30 s: so long before the expiry it is prolonged
+    int64_t wait_most_ns;  // 5 min: but it never waits longer for that
+    int64_t call_ns;       // 10 s: what one call may take, as wait_ns of dibs_keepalive
+    int64_t retry_ns;      // 2 s: the first wait after a call that has failed; the next one is half
+                           // as long again
+    int64_t retry_most_ns;  // 30 s: and so on up to this
+    int64_t pause_ns;       // 1 s: no two calls are closer
+    // Kept by the function; 0 at first.
+    uint32_t failures;  // calls in a row
+    uint32_t reserved;
+} dibs_keepalive_policy;
+
+// What to do next: returns a DIBS_KEEPALIVE_…, and sets wait_ns (0 unless it is to be waited).
+// `code`: what the last dibs_keepalive returned; DIBS_OK of a lease that has just been granted.
+// `left_ns`: what is left of the lease by now, as dibs_lease_remaining says. `random`: any 64 bits,
+// others each time, so that not all holders try again at once.
+//
+//   DIBS_OK                      wait until the margin begins, at most wait_most_ns and at least
+//                                pause_ns
+//   DIBS_ETIMEDOUT, DIBS_EFULL,  wait retry_ns and so on, less up to a fifth, but no longer than
+//   DIBS_EUNREAD                 until the last call that fits; none fits: it is lost
+//   any other                    the end
+//
+// An interval of less than pause_ns and call_ns together takes smaller ones than the defaults.
+//
+//     for (int kept = DIBS_OK; dibs_lease_remaining(session, &lease, &left_ns) == DIBS_OK;) {
+//         next = dibs_keepalive_next(&policy, kept, left_ns, random_bits(), &wait_ns);
+//         if (next != DIBS_KEEPALIVE_WAIT) break;
+//         wait_for(wait_ns);
+//         kept = dibs_keepalive(session, &lease, DIBS_KEEPALIVE_INTERVAL, 10 * DIBS_SECOND, NULL);
+//     }
+//
+// DIBS_ESIZE, DIBS_ENEGATIVE, DIBS_EARGUMENT (policy or wait_ns is null).
+DIBS_API int dibs_keepalive_next(
+    dibs_keepalive_policy* policy, int code, int64_t left_ns, uint64_t random, int64_t* wait_ns);
 
 // ---- Workers. A worker announces slots, then takes assignments and speaks of them by slot and
 //      round. wait_ns, and the codes that all may return, as for leases; besides DIBS_ENOTFOUND,
