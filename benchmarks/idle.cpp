@@ -22,6 +22,7 @@ namespace dibs::bench {
 namespace {
 
 constexpr uint32_t kIdleSessions = 100;
+constexpr uint32_t kTouchesAtOnce = 1024;  // between two looks at the clock
 
 // Time itself is what is waited for; the broker's end would cut it short.
 void let_pass(const BrokerProcess& broker, uint32_t seconds) {
@@ -89,6 +90,51 @@ void watch_parking(const Placement& placement, uint32_t seconds, Report& report)
                                 std::to_string(takes) + " times in " + std::to_string(seconds) +
                                 " s",
                             {{"count", 1, per_second}}});
+}
+
+void watch_touches(const Placement& placement, uint32_t seconds, Report& report) {
+    const BrokerProcess broker(
+        {"[[pool]]\nname = \"kept\"\nkind = \"counted\"\nslots = 1\n", placement.far_side});
+    const SessionClient client(ClientSetup{.socket = broker.socket()});
+    dibs_claim_options options = {};
+    options.size = sizeof options;
+    options.timeout_ns = DIBS_FOREVER;
+    options.interval_ns = 3600 * DIBS_SECOND;
+    options.keep = DIBS_KEEP_BY_WORD;
+    dibs_completion end = {};
+    must(dibs_claim(client.get(), client.pool("kept"), &options, &end), "dibs_claim");
+    uint64_t touches = 0;
+    uint64_t switches = 0;
+    uint64_t used_ns = 0;
+    for (const uint32_t part : {1U, seconds}) {  // as above
+        touches = 0;
+        switches = voluntary_switches(broker.pid());
+        used_ns = cpu_ns(broker.pid());
+        const uint64_t first = ticks();
+        for (; elapsed_ns(first, ticks()) < part * 1e9; touches += kTouchesAtOnce) {
+            for (uint32_t i = 0; i < kTouchesAtOnce; ++i)
+                must(dibs_touch(client.get(), &end.lease), "dibs_touch");
+        }
+    }
+    const auto woken = static_cast<double>(voluntary_switches(broker.pid()) - switches);
+    const double used_ms = static_cast<double>(cpu_ns(broker.pid()) - used_ns) / 1e6;
+    const std::string while_touching = "while a holder touched its lease " +
+                                       std::to_string(touches) + " times in " +
+                                       std::to_string(seconds) + " s";
+    report.facts.push_back({"parked",
+                            "touches of a lease per second",
+                            static_cast<double>(touches) / seconds,
+                            "",
+                            "one thread",
+                            {}});
+    report.facts.push_back({"parked",
+                            "voluntary context switches of the broker",
+                            woken,
+                            "",
+                            "all threads, " + while_touching,
+                            {{"count", 0, woken}}});
+    report.facts.push_back(
+        {"parked", "CPU time of the broker", used_ms, "ms", "all threads, " + while_touching, {}});
 }
 
 }  // namespace dibs::bench

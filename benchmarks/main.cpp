@@ -48,7 +48,10 @@ Report measure(const Options& options, const Placement& placement) {
         race_trace(stage);
         measure_account_memory(stage);
     }
-    if (options.wants("parked")) watch_parking(placement, options.idle_seconds, report);
+    if (options.wants("parked")) {
+        watch_parking(placement, options.idle_seconds, report);
+        watch_touches(placement, options.idle_seconds, report);
+    }
     if (options.wants("workers")) race_workers(stage);
     if (options.wants("peers")) race_peers(stage);
     if (options.wants("memory")) {
