@@ -46,6 +46,8 @@ constexpr CodeText kCodes[] = {
      "strict expiry: dibsd may not kill this process (its administrator can give it CAP_KILL)"},
     {DIBS_EENDED, "ended", "the lease has ended"},
     {DIBS_EADOPTED, "adopted", "another session has adopted the lease"},
+    {DIBS_EUNAVAILABLE, "unavailable", "no slot of the pool has as much of a resource"},
+    {DIBS_EVECTOR, "vector", "not a part of a slot: an unknown resource, none, or more than most"},
     {DIBS_EARGUMENT, "argument", "a null pointer, or a value without a meaning"},
     {DIBS_ESIZE, "size", "the size of an options struct is none that ever was"},
     {DIBS_EFORK, "fork", "the session belongs to the parent process"},
@@ -113,6 +115,8 @@ static_assert(same(DIBS_ESTATELOST, Reason::kStateLost));
 static_assert(same(DIBS_EUNKILLABLE, Reason::kUnkillable));
 static_assert(same(DIBS_EENDED, Reason::kEnded));
 static_assert(same(DIBS_EADOPTED, Reason::kAdopted));
+static_assert(same(DIBS_EUNAVAILABLE, Reason::kUnavailable));
+static_assert(same(DIBS_EVECTOR, Reason::kVector));
 static_assert(same(DIBS_GRANTED, Outcome::kGranted));
 static_assert(same(DIBS_EXPIRED, Outcome::kExpired));
 static_assert(same(DIBS_CANCELLED, Outcome::kCancelled));
@@ -138,25 +142,12 @@ const char* dibs_reason_name(int code) {
 }
 
 const char* dibs_wait_name(int reason) {
-    static constexpr const char* kWords[] = {"none",
-                                             "behind",
-                                             "held",
-                                             "units",
-                                             "confirming",
-                                             "unconfirmed-max",
-                                             "leases-full",
-                                             "recovering",
-                                             "no-slots",
-                                             "next-turn",
-                                             "promised",
-                                             "left-out",
-                                             "labels",
-                                             "label-limit",
-                                             "held-back",
-                                             "drained",
-                                             "over-limit",
-                                             "on-hold"};
-    const bool known = reason >= 0 && reason <= DIBS_WAIT_ON_HOLD;
+    static constexpr const char* kWords[] = {
+        "none",        "behind",      "held",      "units",     "confirming", "unconfirmed-max",
+        "leases-full", "recovering",  "no-slots",  "next-turn", "promised",   "left-out",
+        "labels",      "label-limit", "held-back", "drained",   "over-limit", "on-hold",
+        "lacks",       "slot-rows"};
+    const bool known = reason >= 0 && reason <= DIBS_WAIT_SLOT_ROWS;
     return known ? kWords[reason] : "unknown";
 }
 

@@ -7,7 +7,7 @@
 //   ..  what the references point to, in the order of the fields
 //
 // There are two shapes of a root: three references (vtable of 10 bytes, table at 16), and the claim
-// with terms, nine fields (vtable of 22 bytes, table at 32, so that its u64 is aligned).
+// with terms, eleven fields (vtable of 26 bytes, table at 32, so that its u64 is aligned).
 // SPDX-License-Identifier: Apache-2.0
 #include "clientlib/payload_encoder.hpp"
 
@@ -26,8 +26,10 @@ struct Shape {
     [[nodiscard]] size_t field(size_t number) const { return root + 4 + 4 * number; }
 };
 constexpr Shape kPlain = {16, 32};
-constexpr Shape kWithTerms = {32, 72};
+constexpr Shape kWithTerms = {32, 80};
 constexpr size_t kAccount = kWithTerms.root + 36;
+constexpr size_t kLeast = kWithTerms.root + 40;
+constexpr size_t kMost = kWithTerms.root + 44;
 
 class Writer {
   public:
@@ -83,8 +85,8 @@ void begin(Writer& writer, const bool (&present)[3]) {
 void begin_with_terms(Writer& writer, const bool (&present)[4], const dibs_claim_options& terms) {
     writer.put32(kWithTerms.root);
     writer.fill_to(kRootVtable);
-    writer.put16(22);
-    writer.put16(40);
+    writer.put16(26);
+    writer.put16(48);
     for (size_t field = 0; field < 4; ++field) {
         writer.put16(present[field] ? static_cast<uint16_t>(4 + 4 * field) : 0);
     }
@@ -92,6 +94,8 @@ void begin_with_terms(Writer& writer, const bool (&present)[4], const dibs_claim
     for (const uint16_t place : kNumbers)
         writer.put16(place);
     writer.put16(terms.account != nullptr ? 36 : 0);
+    writer.put16(terms.least_count != 0 ? 40 : 0);
+    writer.put16(terms.most_count != 0 ? 44 : 0);
     writer.fill_to(kWithTerms.root);
     writer.put32(kWithTerms.root - kRootVtable);
     writer.fill_to(kWithTerms.root + 20);
@@ -172,6 +176,10 @@ size_t encode_claim(const ClaimContent& content, uint8_t* target) {
     if (present[2]) put_bytes(writer, shape.field(2), content.body, content.body_size);
     if (terms != nullptr && terms->account != nullptr) put_string(writer, kAccount, terms->account);
     if (prefers) put_strings(writer, shape.field(3), terms->prefer, terms->prefer_count);
+    if (terms != nullptr && terms->least_count != 0)
+        put_strings(writer, kLeast, terms->least, terms->least_count);
+    if (terms != nullptr && terms->most_count != 0)
+        put_strings(writer, kMost, terms->most, terms->most_count);
     writer.align();
     return writer.at();
 }

@@ -95,6 +95,7 @@ int dibs_snapshot(dibs_session* session, uint32_t pool, dibs_counters* counters)
     counters->unknown = picture.unknown;
     counters->queued = picture.queued;
     counters->confirming = picture.confirming;
+    counters->shared = picture.shared;
     counters->hits = picture.hits;
     counters->last_grant_ns = static_cast<int64_t>(picture.last_dispatch_ns);
     return DIBS_OK;

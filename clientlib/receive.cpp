@@ -149,7 +149,8 @@ bool accept_claim(Session& session, const shm::Completion& completion, dibs_comp
         if (out.code == DIBS_EREFUSED) {
             out.worker_code = static_cast<int64_t>(completion.value);
         } else if (out.code == DIBS_ENOTALLOWED || out.code == DIBS_ELIMIT ||
-                   out.code == DIBS_EPAYLOAD || out.code == DIBS_ENOROOM) {
+                   out.code == DIBS_EPAYLOAD || out.code == DIBS_ENOROOM ||
+                   out.code == DIBS_EUNAVAILABLE) {
             const shm::Rule rule = shm::rule_in(completion.value);
             out.refused_by = static_cast<uint32_t>(rule.key);
             out.refused_at = rule.number;

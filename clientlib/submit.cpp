@@ -174,6 +174,14 @@ int check_pairs(const dibs_option* options, size_t count) {
     return DIBS_OK;
 }
 
+bool good_amounts(const char* const* texts, size_t count) {
+    if (count > DIBS_RESOURCES_MAX || (count != 0 && texts == nullptr)) return false;
+    for (size_t i = 0; i < count; ++i) {
+        if (texts[i] == nullptr || std::strchr(texts[i], '=') == nullptr) return false;
+    }
+    return true;
+}
+
 int check_claim(const dibs_claim_options& options) {
     if (options.timeout_ns < 0 || options.interval_ns < 0) return DIBS_ENEGATIVE;
     if (options.units > DIBS_UNITS_MAX) return DIBS_EUNITS;
@@ -192,6 +200,10 @@ int check_claim(const dibs_claim_options& options) {
     }
     if (options.preempt_grace_ns < 0) return DIBS_ENEGATIVE;
     if (options.account != nullptr && !good_name(options.account)) return DIBS_ENAME;
+    if (!good_amounts(options.least, options.least_count) ||
+        !good_amounts(options.most, options.most_count)) {
+        return DIBS_EVECTOR;
+    }
     if ((options.option_count | options.label_count | options.prefer_count) == 0) return DIBS_OK;
     int code = check_pairs(options.options, options.option_count);
     if (code == DIBS_OK) code = check_labels(options.labels, options.label_count);
@@ -199,8 +211,8 @@ int check_claim(const dibs_claim_options& options) {
 }
 
 bool brings_terms(const dibs_claim_options& options) {
-    return options.prefer_count != 0 || options.account != nullptr ||
-           (options.priority | options.preempt | options.requeue) != 0;
+    return options.prefer_count != 0 || options.account != nullptr || options.least_count != 0 ||
+           options.most_count != 0 || (options.priority | options.preempt | options.requeue) != 0;
 }
 
 int check_pool(Session& session, uint32_t pool) {

@@ -31,7 +31,7 @@ struct PoolPicture {
     uint32_t unknown = 0;
     uint32_t slots = 0;
     uint32_t parked = 0;
-    uint32_t reserved0 = 0;
+    uint32_t shared = 0;
     uint64_t hits = 0;
 };
 static_assert(sizeof(PoolPicture) == sizeof(BoardPool));

@@ -29,7 +29,10 @@ inline constexpr uint32_t kUnitsMax = 256;      // slots of one claim
 inline constexpr uint32_t kTagsMax = 1024;      // claims and leases of one session
 inline constexpr uint32_t kClasses = 5;         // P0 .. P4; 5 is the free bucket
 inline constexpr uint32_t kPoolsMax = 4096;
-inline constexpr uint32_t kHistogramBuckets = 640;  // 16 per octave, 40 octaves
+inline constexpr uint32_t kResourcesMax = 6;                 // of one pool's slots
+inline constexpr uint32_t kResourceNameMax = 31;             // bytes, without a terminator
+inline constexpr uint64_t kAmountMax = 9007199254740992ULL;  // 2^53
+inline constexpr uint32_t kHistogramBuckets = 640;           // 16 per octave, 40 octaves
 
 // ------------------------------------------------------------------------------------------
 // State machines. Every value is part of the layout.
@@ -47,6 +50,12 @@ inline constexpr uint32_t kHistogramBuckets = 640;  // 16 per octave, 40 octaves
 //                W speaks  │           └──────────────────────────────────── recovering
 //                          └──── counted pool: leased ── H release, T expiry ──► idle
 //   any ── D worker, W withdraw ──► (free)
+//
+// Of a counted pool whose slots have resources: B cuts a part of an idle slot, or of a shared one,
+// which is a slot row of its own, from then on under the lease.
+//
+//   idle ── B first part ──► shared ── the last part is back ──► idle, recovering, (free)
+//   a part: (free) ── B ──► leased ── H release, T expiry ──► (free)
 enum class SlotState : uint8_t {
     kFree = 0,
     kIdle = 1,        // in its pool's ready queue
@@ -55,6 +64,7 @@ enum class SlotState : uint8_t {
     kRecovering = 4,  // being cleaned, not yet ready, protected or unqualified; or, with a
                       // holder, under a lease whose holder is being killed
     kUnknown = 5,     // its worker has not spoken in time and must say
+    kShared = 6,      // parts of it are leased; the rest is free
 };
 
 // Claim. A row lives while the claim waits or is reserved; a granted claim goes on as its lease.
@@ -152,7 +162,9 @@ struct alignas(64) SlotRow {
     uint32_t attributes_size;    // bytes
     uint32_t room;               // assignment room in the worker's DOWN, in lines
     uint32_t label_set;          // row, or kNoRow
-    uint8_t reserved0[28];
+    uint32_t part_of;            // of a part: its slot; else kNoRow
+    uint32_t parts;              // that are leased of it
+    uint8_t reserved0[20];
     Behaviour behaviour;  // kRun; kDrain: an administrator has drained it
     uint8_t reserved1[3];
     // line 2: the outside's view
@@ -179,6 +191,14 @@ inline constexpr uint8_t kSaidReady = 32;  // recovering, though its worker has 
 inline constexpr uint8_t kCollected = 64;  // recovering: taken from an expired lease for a claim
 inline constexpr uint8_t kAssigned = 128;  // leased, and its reported worker has not confirmed
 }  // namespace SlotFlag
+
+// Beside the slot row of the same number, where its pool's slots have resources: by the pool's
+// order of them.
+struct alignas(64) SlotVectorRow {
+    RowHead head;
+    uint64_t amount[kResourcesMax];  // of a part: what it has; else what no part has
+};
+static_assert(sizeof(SlotVectorRow) == 64);
 
 struct alignas(64) ClaimRow {
     // line 0: the pass
@@ -228,7 +248,19 @@ inline constexpr uint8_t kReject = 2;   // when busy: reject
 inline constexpr uint8_t kCold = 4;     // when busy: "make your own and register it"
 inline constexpr uint8_t kRequeue = 8;  // preempted: waits again in its old place
 inline constexpr uint8_t kByWord = 16;  // its lease's interval is kept by a touch word, too
+inline constexpr uint8_t kPart = 32;    // wants a part of one slot
 }  // namespace ClaimFlag
+
+// Beside the claim row of the same number, of a claim with ClaimFlag::kPart.
+struct alignas(64) ClaimVectorRow {
+    // line 0
+    RowHead head;
+    uint64_t least[kResourcesMax];
+    // line 1
+    uint64_t most[kResourcesMax];
+    uint8_t reserved0[16];
+};
+static_assert(sizeof(ClaimVectorRow) == 128);
 
 struct alignas(64) LeaseRow {
     // line 0: release, keepalive, expiry
@@ -376,8 +408,16 @@ struct alignas(64) PoolRow {
     uint32_t drained;         // slots whose behaviour is to drain
     uint32_t parked;          // leases with LeaseFlag::kParked
     uint64_t gone_ns;         // free: since when; sessions older than that may know the row
+    // line 7: resources of its slots
+    uint32_t resources;  // arena chain: their names, each ended by a zero byte; or kNoRow
+    uint8_t resources_size;
+    uint8_t resources_count;
+    uint8_t reserved1[2];
+    uint32_t shared;                   // slots
+    uint32_t parts;                    // of slots; they count in `slots` and their states, too
+    uint64_t capacity[kResourcesMax];  // of each slot
 };
-static_assert(sizeof(PoolRow) == 448);
+static_assert(sizeof(PoolRow) == 512);
 
 namespace PoolFlag {
 inline constexpr uint8_t kReleaseIsReady = 1;  // a released worker slot is idle without a "ready"
@@ -386,6 +426,7 @@ inline constexpr uint8_t kNoPreemption = 4;    // ordered by account: no claim i
 inline constexpr uint8_t kTransient = 8;       // goes when it is no longer used
 inline constexpr uint8_t kLeaving = 16;        // takes no claims, and goes as soon as it is unused
 inline constexpr uint8_t kParks = 32;          // leases of plain claims may be parked
+inline constexpr uint8_t kResources = 64;      // its slots have resources
 }  // namespace PoolFlag
 
 // An account: it pays for claims. Money in micro-units: one slot costs one per microsecond.
@@ -522,6 +563,8 @@ enum class Table : uint32_t {
     kLeases,
     kAccounts,
     kLabelSets,
+    kSlotVectors,
+    kClaimVectors,
     kArena,
     kLogOffsets,
     kLogImages,
@@ -541,9 +584,10 @@ struct alignas(64) StateHead {
     uint64_t clean;         // 1 after an orderly stop
     uint64_t clock_offset;  // broker time − CLOCK_MONOTONIC, modulo 2^64; 0: not said
     LogHead log;
-    TablePlace table[12];  // by Table
+    TablePlace table[14];  // by Table
+    uint8_t reserved0[32];
 };
-static_assert(sizeof(StateHead) == 320);
+static_assert(sizeof(StateHead) == 384);
 inline constexpr uint64_t kStateMagic = 0x4554415453424944ULL;  // "DIBSTATE"
 
 // ------------------------------------------------------------------------------------------
@@ -562,8 +606,8 @@ struct alignas(64) BoardPool {
     uint32_t unknown;
     uint32_t slots;
     uint32_t parked;  // of the leased: put aside by their holders when they were last looked at
-    uint32_t reserved0;
-    uint64_t hits;  // claims granted in the pass they came in
+    uint32_t shared;  // slots of which parts are leased; those count in `leased`, not in `slots`
+    uint64_t hits;    // claims granted in the pass they came in
 };
 static_assert(sizeof(BoardPool) == 64);
 
@@ -735,11 +779,13 @@ enum class Reason : int16_t {
     kDone = -22,       // the worker said done
     kMalformed = -23,  // an operation that is not one
     kNotAllowed = -24,
-    kRevoked = -25,     // ended from outside, or taken for a better claim
-    kStateLost = -26,   // the broker's state failed its checks; it has begun anew
-    kUnkillable = -27,  // strict expiry: the broker could not kill this process
-    kEnded = -28,       // the lease has ended: nothing to adopt
-    kAdopted = -29,     // another session of its user has adopted the lease
+    kRevoked = -25,      // ended from outside, or taken for a better claim
+    kStateLost = -26,    // the broker's state failed its checks; it has begun anew
+    kUnkillable = -27,   // strict expiry: the broker could not kill this process
+    kEnded = -28,        // the lease has ended: nothing to adopt
+    kAdopted = -29,      // another session of its user has adopted the lease
+    kUnavailable = -30,  // no slot of the pool is as large; id = the place of the first resource
+    kVector = -31,       // what it wants is no vector of the pool's resources
 };
 
 // Broker → client. Writer: the turn.

@@ -24,6 +24,8 @@ enum class RuleKey : uint32_t {
     kDownPayload = 11,  // the session's down_payload, of which the claim needs `number` bytes
     kLabelSets = 12,    // [[policy]] label_sets
     kArena = 13,        // [[policy]] arena, in bytes
+    kResources = 14,    // [[pool]] resources: a slot has less of this one, by the order of names
+    kSlotShare = 15,    // limits.slots, of which each part of a slot takes one: as kClaimShare
 };
 
 struct Rule {

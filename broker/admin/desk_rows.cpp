@@ -12,7 +12,7 @@ namespace {
 
 std::string_view word(shm::SlotState state) {
     static constexpr std::string_view kWords[] = {
-        "free", "idle", "reserved", "leased", "recovering", "unknown"};
+        "free", "idle", "reserved", "leased", "recovering", "unknown", "shared"};
     return kWords[static_cast<size_t>(state)];
 }
 
@@ -84,7 +84,12 @@ std::unique_ptr<admin::PoolT> Desk::pool_row(uint32_t row) const {
     told->by_account = pool.order == shm::PoolOrder::kAccount;
     told->leaving = (pool.flags & shm::PoolFlag::kLeaving) != 0;
     told->draining = core_.draining() || told->leaving || pool.state == shm::PoolState::kDraining;
-    told->slots = pool.slots;
+    told->slots = pool.slots - pool.parts;
+    told->shared = pool.shared;
+    for (const core::Resource& resource : core_.resources(row)) {
+        told->resources.push_back(resource.name);
+        told->capacity.push_back(resource.amount);
+    }
     told->idle = pool.idle;
     told->reserved = pool.reserved;
     told->leased = pool.leased;
@@ -143,6 +148,10 @@ std::unique_ptr<admin::SlotT> Desk::slot_row(const AdminJob& job, uint32_t row) 
         slot.state == shm::SlotState::kLeased && is_parked(core_.lease(slot.holder));
     told->state = parked ? "parked" : word(slot.state);
     told->drained = slot.behaviour == shm::Behaviour::kDrain;
+    for (const core::Resource& resource : core_.resources(slot.pool, row)) {
+        told->resources.push_back(resource.name);
+        told->amounts.push_back(resource.amount);
+    }
     slot_holder(job, slot, told.get());
     if (slot.session != shm::kNoRow && sees(job, slot.session)) {
         told->full = true;
@@ -250,6 +259,9 @@ std::unique_ptr<admin::ExplanationT> Desk::explanation(const AdminJob& job, uint
     told->account = payer(claim.account, claim.session);
     told->label = why.label;
     told->drained = pool.drained;
+    if (why.obstacle == core::WaitReason::kLacks && why.resource != shm::kNoRow) {
+        told->resource = core_.resources(claim.pool)[why.resource].name;
+    }
     const bool held = why.holder != shm::kNoRow;
     uint64_t number = 0;
     uint64_t holder_age = 0;
@@ -277,7 +289,7 @@ std::unique_ptr<admin::ExplanationT> Desk::explanation(const AdminJob& job, uint
                                                      why.units,
                                                      why.confirmed,
                                                      pool.idle,
-                                                     pool.slots,
+                                                     pool.slots - pool.parts,
                                                      pool.leased,
                                                      why.waited_ns,
                                                      why.left_ns,

@@ -85,7 +85,7 @@ void Events::tell(const core::Core& core, std::span<AdminJob* const> jobs) {
         event.round = decision.round;
         event.hit_permille = decision.hit_permille;
         if (lists(decision.kind, Form::kCost) && !decision.is_void) {
-            const auto cost = core.decided_cost(decision);
+            const auto cost = core.decided_amounts(decision);
             std::copy(cost.begin(), cost.end(), event.cost);
         }
         if (lists(decision.kind, Form::kSlots)) add_slots(core, decision);

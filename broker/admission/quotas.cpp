@@ -119,6 +119,13 @@ bool Quotas::has_share(const Session& session, Table table) const {
            !holds(session.peer.uid, table, share_of(room.rows));
 }
 
+bool Quotas::has_part_share(const Session& session) const {
+    if (!shared_) return true;
+    const core::Core::Room room = core_.room(Table::kSlots);
+    return room.free > room.rows / kNewcomers ||
+           !holds(session.peer.uid, Table::kLeases, share_of(room.rows));
+}
+
 bool Quotas::may_have(const Session& session, Table table, uint64_t more) const {
     if (session.allowance == nullptr) return true;
     const uint64_t most = most_of(*session.allowance, table);
@@ -169,6 +176,7 @@ shm::Rule Quotas::limit(const Session& session, size_t bytes) const {
         if (room.claims == 0) return {RuleKey::kBacklog, session.allowance->backlog};
         if (room.leases == 0) return {RuleKey::kLeases, session.allowance->leases};
     }
+    if (!has_part_share(session)) return share(RuleKey::kSlotShare, Table::kSlots);
     if (!may_have(session, Table::kLabelSets, 1)) {
         return {RuleKey::kLabelSets, session.allowance->label_sets};
     }

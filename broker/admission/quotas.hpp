@@ -45,6 +45,8 @@ class Quotas {
             !(has_share(session, shm::Table::kClaims) && has_share(session, shm::Table::kLeases))) {
             return shm::Reason::kLimit;
         }
+        const bool may_be_part = pool < core_.pools() && core_.pool(pool).resources_count != 0;
+        if (may_be_part && !has_part_share(session)) return shm::Reason::kLimit;
         return session.bounded ? bounded_claim(session, pool) : shm::Reason::kOk;
     }
     // The key behind a kLimit that claim() or bring() has just said to it.
@@ -108,6 +110,8 @@ class Quotas {
     }
     [[nodiscard]] bool may_have(const Session& session, shm::Table table, uint64_t more) const;
     [[nodiscard]] bool has_share(const Session& session, shm::Table table) const;
+    // Of slot rows for parts: whoever holds parts holds leases, so as many may be his.
+    [[nodiscard]] bool has_part_share(const Session& session) const;
     // Whether its sessions hold so many rows of the table, or more.
     [[nodiscard]] bool holds(uint32_t uid, shm::Table table, uint64_t number) const;
     static constexpr uint32_t share_of(uint32_t rows) {

@@ -89,6 +89,8 @@ class ReadBudget {
             case shm::Reason::kMalformed:
             case shm::Reason::kNotAllowed:
             case shm::Reason::kUnkillable:
+            case shm::Reason::kUnavailable:
+            case shm::Reason::kVector:
                 return true;
             default:
                 return false;

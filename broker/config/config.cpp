@@ -49,6 +49,10 @@ core::PoolConfig PoolSettings::view() {
     config.name = name;
     config.required_label = required_label;
     config.slot_attributes = slot_attribute_views;
+    resource_views.clear();
+    for (const auto& [resource, amount] : resources)
+        resource_views.push_back({resource, amount});
+    config.vector = resource_views;
     return config;
 }
 

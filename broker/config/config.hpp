@@ -20,6 +20,10 @@
 //   attributes = [{ device = "0" }, { device = "1" }]    # of slot 0, 1, …
 //
 //   [[pool]]
+//   name = "big"; kind = "counted"; slots = 2            # claims may want a part of a slot
+//   resources = { memory = "80GiB", sm = 100 }
+//
+//   [[pool]]
 //   name = "web"; kind = "worker"; expiry = "lazy"; reservation_ttl = "2s"; payload_max = "1KiB"
 //
 //   [[account]]                         # who pays in pools with order = "account"
@@ -45,6 +49,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "broker/admission/policy.hpp"
@@ -70,6 +75,8 @@ struct PoolSettings {
     std::string required_label;
     std::vector<std::string> slot_attributes;  // "key=value", each ended by a zero byte
     std::vector<std::string_view> slot_attribute_views;
+    std::vector<std::pair<std::string, int64_t>> resources;  // of each slot
+    std::vector<core::Amount> resource_views;
     core::PoolConfig values;  // everything but the views
 
     [[nodiscard]] core::PoolConfig view();

@@ -38,11 +38,63 @@ void read_quantum(Section& section, core::PoolConfig& values) {
     }
 }
 
+// What each slot has, of which claims may want a part.
+void read_resources(Section& section, PoolSettings& pool, Mistakes& mistakes) {
+    const toml::node* node = section.find("resources");
+    if (node == nullptr) return;
+    const toml::table* table = node->as_table();
+    if (table == nullptr) return section.mistake("resources", "must be a table, NAME = amount");
+    uint32_t bytes = 0;  // of a grant's attributes: what it has of each
+    for (const auto& [key, amount] : *table) {
+        const std::string name{key.str()};
+        const std::string what = "resources." + name + ": ";
+        const auto text = amount.value_exact<std::string>();
+        if (text ? !parse_size(*text) : !amount.is_integer()) {
+            mistakes.add(amount, what + "must be a whole number, or a size such as \"80GiB\"");
+            continue;
+        }
+        const uint64_t most = text ? parse_size(*text).value_or(0)
+                                   : static_cast<uint64_t>(amount.value_or(int64_t{0}));
+        if (most == 0 || most > shm::kAmountMax) {  // what is negative is large, too
+            mistakes.add(amount, what + "must be from 1 to 2^53");
+            continue;
+        }
+        if (!core::is_resource_name(name)) {
+            mistakes.add(amount, what + "a name has 1 to 31 letters, digits, '_', '-' and '.'");
+        }
+        pool.resources.emplace_back(name, static_cast<int64_t>(most));
+        bytes += static_cast<uint32_t>(sizeof "resource." - 1 + name.size() +
+                                       sizeof "=9007199254740992");
+    }
+    if (table->empty() || table->size() > shm::kResourcesMax) {
+        section.mistake("resources", "a slot has 1 to " + std::to_string(shm::kResourcesMax));
+    }
+    if (pool.values.order == shm::PoolOrder::kAccount) {
+        section.forbid("resources", "slots of a pool ordered by account have none");
+    }
+    if (section.has("quantum") && pool.values.quantum_ns != 0) {
+        section.mistake("quantum", "no lease of a pool with resources is parked");
+    }
+    pool.values.quantum_ns = 0;
+    if (!section.has("attributes_max")) {
+        pool.values.attributes_max += bytes;
+    } else {
+        size_t longest = 0;
+        for (const std::string& attributes : pool.slot_attributes)
+            longest = std::max(longest, attributes.size());
+        if (pool.values.attributes_max >= longest + bytes) return;
+        section.mistake("attributes_max",
+                        "a grant's attributes take " + std::to_string(longest + bytes) +
+                            " bytes with what it has of each resource");
+    }
+}
+
 void read_counted(Section& section, PoolSettings& pool, Mistakes& mistakes) {
     core::PoolConfig& values = pool.values;
     section.count("slots", values.slots, 1, kManyRows);
     if (!section.has("slots")) section.missing("slots");
     read_slot_attributes(section, pool, mistakes);
+    read_resources(section, pool, mistakes);
     for (const char* key :
          {"reservation_ttl", "unconfirmed_max", "release_is_ready", "required_label"}) {
         section.forbid(key, "only a worker pool has it; this one is counted");
@@ -76,6 +128,7 @@ void read_worker(Section& section, PoolSettings& pool) {
     }
     section.forbid("slots", "a worker pool has the slots that its workers announce");
     section.forbid("attributes", "the workers announce them");
+    section.forbid("resources", "slots of workers have none");
     section.forbid("environment", "what a worker announces sets no variables");
 }
 
@@ -173,6 +226,16 @@ void check_pools(const toml::node& node, const Config& config, Mistakes& mistake
         mistakes.add(node,
                      "the counted pools have " + counted(slots, "slot") +
                          " together, but limits.slots is " + std::to_string(config.limits.slots));
+    }
+    const auto with_resources =
+        std::find_if(config.pools.begin(), config.pools.end(), [](const PoolSettings& pool) {
+            return !pool.resources.empty();
+        });
+    if (slots == config.limits.slots && with_resources != config.pools.end()) {
+        mistakes.add(node,
+                     "the counted pools have all " + counted(slots, "slot") +
+                         " of limits.slots: pool \"" + with_resources->name +
+                         "\" has resources, and each part of a slot takes one");
     }
     uint64_t blocks = 0;
     for (const PoolSettings& pool : config.pools) {

@@ -26,8 +26,8 @@ constexpr std::array<Unit, 6> kTimes = {{{"h", 3'600'000'000'000},
                                          {"ms", 1'000'000},
                                          {"us", 1'000},
                                          {"ns", 1}}};
-constexpr std::array<Unit, 4> kSizes = {
-    {{"GiB", 1ULL << 30}, {"MiB", 1ULL << 20}, {"KiB", 1ULL << 10}, {"B", 1}}};
+constexpr std::array<Unit, 5> kSizes = {
+    {{"TiB", 1ULL << 40}, {"GiB", 1ULL << 30}, {"MiB", 1ULL << 20}, {"KiB", 1ULL << 10}, {"B", 1}}};
 
 // Takes "<digits><unit>" from the front of `text`.
 std::optional<uint64_t> take_part(std::string_view& text, std::span<const Unit> units) {
@@ -100,6 +100,10 @@ std::optional<uint64_t> parse_size(std::string_view text) {
 
 std::string show_size(uint64_t bytes) {
     return show(bytes, kSizes);
+}
+
+std::string show_amount(uint64_t amount) {
+    return amount != 0 && amount % 1024 == 0 ? show_size(amount) : std::to_string(amount);
 }
 
 std::optional<int64_t> parse_micros(std::string_view text) {

@@ -18,6 +18,8 @@ std::string show_duration(uint64_t ns);  // in the largest unit that divides it
 // "4096", "64KiB", "4MiB"; units B, KiB, MiB, GiB.
 std::optional<uint64_t> parse_size(std::string_view text);
 std::string show_size(uint64_t bytes);
+// Of a resource: a size where it is a whole number of KiB, else the number alone.
+std::string show_amount(uint64_t amount);
 
 // "3", "-0.5": millionths, exactly. Nothing if it is no number, has more than six decimals, or is
 // beyond 64 bits.

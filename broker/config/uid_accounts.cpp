@@ -79,7 +79,8 @@ int64_t UidAccounts::slots() const {
         const shm::PoolRow& pool = core_.pool(equal.row);
         if (pool.state == shm::PoolState::kDraining) continue;
         const bool is_counted = pool.kind == shm::PoolKind::kCounted;
-        const uint32_t staying = is_counted ? std::min(pool.slots, pool.slots_wanted) : pool.slots;
+        const uint32_t slots = pool.slots - pool.parts;
+        const uint32_t staying = is_counted ? std::min(slots, pool.slots_wanted) : slots;
         sum += staying - std::min(staying, pool.drained);
     }
     return sum;

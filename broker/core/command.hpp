@@ -75,6 +75,10 @@ struct Claim {
     const ClaimTerms* terms = nullptr;       // null = no terms
     int32_t priority = 1;                    // higher first, in a pool ordered by it; below 1: held
     bool by_word = false;  // the lease's interval is kept by its touch word, too (Touch)
+    // A part of one slot: at least so much, and at most, where it has that. Both empty: whole
+    // slots. What a vector does not name is 0; an empty `most` is `least`.
+    std::span<const Amount> least = {};
+    std::span<const Amount> most = {};
 
     [[nodiscard]] TimeNs deadline_at(TimeNs now_ns) const {
         if (deadline_ns != shm::kNever) return std::min(deadline_ns, shm::kNever - 1);

@@ -47,6 +47,12 @@ void each_field(Of<PoolConfig>, const auto& visit) {
     visit("is_transient", &PoolConfig::is_transient);
     visit("quantum_ns", &PoolConfig::quantum_ns);
     visit("park", &PoolConfig::park);
+    visit("vector", &PoolConfig::vector);
+}
+
+void each_field(Of<Amount>, const auto& visit) {
+    visit("name", &Amount::name);
+    visit("amount", &Amount::amount);
 }
 
 void each_field(Of<DeletePool>, const auto& visit) {
@@ -116,6 +122,8 @@ void each_field(Of<Claim>, const auto& visit) {
     visit("terms", &Claim::terms);
     visit("priority", &Claim::priority);
     visit("by_word", &Claim::by_word);
+    visit("min", &Claim::least);
+    visit("max", &Claim::most);
 }
 
 void each_field(Of<ClaimTerms>, const auto& visit) {

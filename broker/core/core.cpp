@@ -54,6 +54,7 @@ Core::Parts::Parts(std::span<std::byte> bytes, uint64_t seed)
       Preemption(Store::state),
       Crowds(Store::state),
       Matcher(Store::state),
+      Vectors(Store::state),
       Explainer(Store::state),
       Reports(Store::state) {
     fresh.reserve(Turn::kFreshMax);
@@ -86,7 +87,7 @@ void Core::begin_turn(TimeNs now) {
     parts.grants = 0;
     parts.revivals.clear();
     parts.decided_slots.clear();
-    parts.decided_costs.clear();
+    parts.decided_amounts.clear();
     parts.arena.begin_turn();
     // A cut turn goes on at its own time, with its own news to tell at its end.
     if (!parts.cut) {
@@ -463,12 +464,8 @@ uint32_t Core::lease_of_tag(SessionId session, uint16_t tag) const {
     return leased ? holder & ~kTagLease : kNoRow;
 }
 
-uint32_t Core::first_slot_of(SessionId session) const {
-    return parts_->session_slots.head(session);
-}
-
-uint32_t Core::next_slot_of(uint32_t slot) const {
-    return parts_->session_slots.next(slot);
+uint32_t Core::next_slot_of(SessionId session, uint32_t slot) const {
+    return slot == kNoRow ? parts_->session_slots.head(session) : parts_->session_slots.next(slot);
 }
 
 uint64_t Core::number_of_tag(SessionId session, uint16_t tag) const {

@@ -157,8 +157,9 @@ class Core {
     [[nodiscard]] std::span<const Revival> revivals() const;  // in the order of their places
     // A decision's slots_begin .. slots_begin + slots_count.
     [[nodiscard]] std::span<const DecidedSlot> decided_slots(const Decision& decision) const;
-    // Costs of kPreempt and kRefund, per class in micro-units.
-    [[nodiscard]] std::span<const int64_t> decided_cost(const Decision& decision) const;
+    // Costs of kPreempt and kRefund, per class in micro-units; of kGrant what a part has, by the
+    // pool's order of its resources (empty: whole slots).
+    [[nodiscard]] std::span<const int64_t> decided_amounts(const Decision& decision) const;
 
     // --- stores that follow the commit, kept in the log until clear()
     void stage_store(const shm::LogStore& store);
@@ -187,6 +188,9 @@ class Core {
     [[nodiscard]] bool pools_go() const;  // a deletion goes on: its name is not free yet
     [[nodiscard]] const shm::PoolRow& pool(PoolId row) const;
     [[nodiscard]] const shm::SlotRow& slot(uint32_t row) const;
+    // Where slots have resources: of one what no part has, of a part what it has, of the pool what
+    // each slot has.
+    [[nodiscard]] std::vector<Resource> resources(PoolId pool, uint32_t slot = shm::kNoRow) const;
     [[nodiscard]] const shm::SessionRow& session(SessionId row) const;
     [[nodiscard]] const shm::LeaseRow& lease(uint32_t row) const;
     [[nodiscard]] const shm::ClaimRow& claim(uint32_t row) const;
@@ -265,9 +269,9 @@ class Core {
     [[nodiscard]] uint32_t claim_of_tag(SessionId session, uint16_t tag) const;
     // The same of leases.
     [[nodiscard]] uint32_t lease_of_tag(SessionId session, uint16_t tag) const;
-    // Slots that the session has announced and that are not gone: rows, then kNoRow.
-    [[nodiscard]] uint32_t first_slot_of(SessionId session) const;
-    [[nodiscard]] uint32_t next_slot_of(uint32_t slot) const;
+    // Slots that the session has announced and that are not gone: the row behind this one, else the
+    // first; kNoRow: that was the last.
+    [[nodiscard]] uint32_t next_slot_of(SessionId session, uint32_t slot = shm::kNoRow) const;
     // The number of the claim or lease that the session's tag names; 0 = none with a row.
     [[nodiscard]] uint64_t number_of_tag(SessionId session, uint16_t tag) const;
     // Pools whose counters the turn changed.

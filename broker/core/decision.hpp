@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "broker/core/ids.hpp"
 #include "shm/layout.hpp"
@@ -34,7 +35,7 @@ enum class DecisionKind : uint8_t {
     kDrained,     // pool (kNoRow = broker): nothing waits any more
     kPromote,     // the claim's lease pays at class `to`, no more at class `from`
     kDemote,      // likewise
-    kPreempt,     // claim takes the slot of holder_claim, whose run has cost decided_cost()
+    kPreempt,     // claim takes the slot of holder_claim, whose run has cost decided_amounts()
     kRefund,      // of that cost to holder_claim's account; is_void: it is gone
     kPulled,      // to a worker that asks: claim (0 = none), and holder_claim, which it is to abort
 };
@@ -59,6 +60,9 @@ struct Decision {
     // Place in Core::decided_slots(), or of costs; kAnswer: index in the grant.
     uint32_t slots_begin = 0;
     uint32_t slots_count = 0;
+    // Of a grant, places in Core::decided_amounts(); count 0: whole slots.
+    uint32_t resources_begin = 0;
+    uint32_t resources_count = 0;
     uint32_t room = shm::kNoRow;
     uint32_t holder_uid = shm::kNoRow;  // of the holder of what was wanted
     uint32_t holder_pid = 0;
@@ -74,6 +78,12 @@ struct Decision {
     // kAnswer: the bytes; kAssign: none, Core::payload() reads them. Valid as long as the spans
     // of the command are.
     std::span<const uint8_t> answer = {};
+};
+
+// So much of a resource, by its name.
+struct Resource {
+    std::string name;
+    uint64_t amount;
 };
 
 // A slot of a decision. By the end of the turn its row may be another slot's, its number never is.

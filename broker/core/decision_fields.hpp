@@ -27,7 +27,8 @@ enum class Form : uint8_t {
     kName,         // of what the id names, unless that is none
     kSlot,         // a number in the decision's pool
     kSlots,        // Core::decided_slots()
-    kCost,         // Core::decided_cost(), unless is_void
+    kCost,         // Core::decided_amounts(), unless is_void
+    kResources,    // Core::decided_amounts(), if any
     kClass,        // if has_class
     kHolder,       // holder_…, unless holder_uid is kNoRow
     kOperation,    // that the result is of, and the interval of a keepalive
@@ -74,8 +75,9 @@ void each_client_field(DecisionKind kind, const auto& visit) {
             if (kind == DecisionKind::kAdopted) return;
             visit("provision", &D::provision, Form::kTruth);
             visit("may_park", &D::may_park, Form::kTruth);
+            visit("resources", &D::resources_begin, Form::kResources);
             visit("class", &D::to_class, Form::kClass);
-            return untold(&D::outcome, &D::pledged, &D::has_class);
+            return untold(&D::outcome, &D::pledged, &D::has_class, &D::resources_count);
         case DecisionKind::kEnd:
             claim(), pool();
             visit("outcome", &D::outcome, Form::kOutcome);

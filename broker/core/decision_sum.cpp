@@ -15,9 +15,9 @@ uint32_t sum_of(const Core& core, const Decision& decision) {
         if (form == Form::kSlots) {
             for (const DecidedSlot& slot : core.decided_slots(decision))
                 numbers.push_back(slot.row);
-        } else if (form == Form::kCost) {
-            for (const int64_t cost : core.decided_cost(decision))
-                numbers.push_back(static_cast<uint64_t>(cost));
+        } else if (form == Form::kCost || form == Form::kResources) {
+            for (const int64_t amount : core.decided_amounts(decision))
+                numbers.push_back(static_cast<uint64_t>(amount));
         } else if constexpr (requires { static_cast<uint64_t>(decision.*member); }) {
             numbers.push_back(static_cast<uint64_t>(decision.*member));
         } else {  // its bytes are a command's, and may be gone by now

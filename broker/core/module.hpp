@@ -34,6 +34,7 @@ struct Reports;
 struct Sessions;
 struct Slots;
 struct Turn;
+struct Vectors;
 struct Workers;
 
 // What all modules write; Core::Parts has it first.
@@ -90,6 +91,8 @@ struct Module {
     [[nodiscard]] const Crowds& crowds() const { return other<Crowds>(); }
     Matcher& matcher() { return other<Matcher>(); }
     [[nodiscard]] const Matcher& matcher() const { return other<Matcher>(); }
+    Vectors& vectors() { return other<Vectors>(); }
+    [[nodiscard]] const Vectors& vectors() const { return other<Vectors>(); }
     Explainer& explainer() { return other<Explainer>(); }
     [[nodiscard]] const Explainer& explainer() const { return other<Explainer>(); }
     Reports& reports() { return other<Reports>(); }

@@ -15,6 +15,7 @@
 #include "broker/core/match/crowds.hpp"
 #include "broker/core/match/explainer.hpp"
 #include "broker/core/match/matcher.hpp"
+#include "broker/core/match/vectors.hpp"
 #include "broker/core/rules/claims.hpp"
 #include "broker/core/rules/leases.hpp"
 #include "broker/core/rules/pools.hpp"
@@ -42,6 +43,7 @@ struct Core::Parts : Store,
                      Preemption,
                      Crowds,
                      Matcher,
+                     Vectors,
                      Explainer,
                      Reports {
     // Takes back an uncommitted turn. Nothing is derived yet.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -15,6 +16,21 @@ using TimeNs = uint64_t;
 
 // The quantum of a counted pool whose owner says none.
 constexpr TimeNs kQuantumNs = 1'000'000;
+
+// So much of a resource, which the pool's owner has named.
+struct Amount {
+    std::string_view name;
+    int64_t amount = 0;
+};
+
+inline bool is_resource_name(std::string_view name) {
+    const auto is_letter = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+               c == '_' || c == '-' || c == '.';
+    };
+    return !name.empty() && name.size() <= shm::kResourceNameMax &&
+           std::all_of(name.begin(), name.end(), is_letter);
+}
 
 // A pool as it is configured. The same name again changes what may be changed live.
 struct PoolConfig {
@@ -50,6 +66,8 @@ struct PoolConfig {
     // Microseconds count. Not in strict pools, nor in those ordered by account.
     TimeNs quantum_ns = 0;
     bool park = false;  // worker pools: a use needs no reset of the worker, so parking is allowed
+    // Of each slot of a counted pool that is not ordered by account: claims may want a part of it.
+    std::span<const Amount> vector = {};
 };
 
 // Money in micro-units: one slot costs one per microsecond. Missing entries are 0.

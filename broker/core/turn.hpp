@@ -40,7 +40,7 @@ struct Turn : Module<Turn> {
     uint32_t grants = 0;  // among the decisions; an adoption is two
     std::vector<Revival> revivals;
     std::vector<DecidedSlot> decided_slots;
-    std::vector<int64_t> decided_costs;
+    std::vector<int64_t> decided_amounts;
     std::vector<uint32_t> scratch;
     std::vector<uint32_t> touched_list;
 

@@ -35,17 +35,17 @@ constexpr std::string_view kKinds[] = {"result",
                                        "pulled"};
 // From the lowest on.
 constexpr std::string_view kReasons[] = {
-    "adopted",      "ended",      "unkillable",    "state_lost",     "revoked",      "not_allowed",
-    "malformed",    "done",       "expired_lease", "worker_lost",    "holder_gone",  "tables_full",
-    "name_in_use",  "no_room",    "refused",       "state",          "not_holder",   "stale",
-    "not_found",    "payload",    "limit",         "duplicate",      "draining",     "cold",
-    "busy",         "arena_full", "backlog_full",  "too_many_units", "unknown_pool", "ok",
-    "already_ended"};
+    "vector",       "unavailable", "adopted",      "ended",      "unkillable",    "state_lost",
+    "revoked",      "not_allowed", "malformed",    "done",       "expired_lease", "worker_lost",
+    "holder_gone",  "tables_full", "name_in_use",  "no_room",    "refused",       "state",
+    "not_holder",   "stale",       "not_found",    "payload",    "limit",         "duplicate",
+    "draining",     "cold",        "busy",         "arena_full", "backlog_full",  "too_many_units",
+    "unknown_pool", "ok",          "already_ended"};
 constexpr std::string_view kOutcomes[] = {
     "none", "granted", "expired", "cancelled", "rejected", "broker_lost"};
 constexpr std::string_view kSlotStates[] = {
-    "free", "idle", "reserved", "leased", "recovering", "unknown"};
-constexpr int kFirstReason = static_cast<int>(shm::Reason::kAdopted);
+    "free", "idle", "reserved", "leased", "recovering", "unknown", "shared"};
+constexpr int kFirstReason = static_cast<int>(shm::Reason::kVector);
 
 std::string_view word(std::span<const std::string_view> words, int64_t at) {
     return at >= 0 && at < static_cast<int64_t>(words.size()) ? words[static_cast<size_t>(at)]
@@ -62,8 +62,8 @@ class Text {
     Text(const Decision& decision,
          Numbers slots,
          const NameTables& names,
-         std::span<const int64_t> cost)
-        : decision_(decision), slots_(slots), names_(names), cost_(cost) {}
+         std::span<const int64_t> amounts)
+        : decision_(decision), slots_(slots), names_(names), amounts_(amounts) {}
 
     std::string line() {
         const bool is_note = decision_.kind == DecisionKind::kRefund && decision_.is_void;
@@ -98,11 +98,16 @@ class Text {
     void write_operation();
     void write_end_detail();
     void write_bytes(std::span<const uint8_t> bytes);
+    void write_part(std::string_view name);
+    [[nodiscard]] std::span<const std::string> resource_names() const {
+        const auto named = names_.resources.find(decision_.pool);
+        return named == names_.resources.end() ? std::span<const std::string>{} : named->second;
+    }
 
     const Decision& decision_;
     Numbers slots_;
     const NameTables& names_;
-    std::span<const int64_t> cost_;
+    std::span<const int64_t> amounts_;
     JsonText json_;
 };
 
@@ -137,9 +142,11 @@ void Text::write(std::string_view name, uint64_t value, Form form) {
         case Form::kCost:
             if (decision_.is_void) return;
             json_.open_list(name);
-            for (const int64_t paid : cost_)
+            for (const int64_t paid : amounts_)
                 json_.signed_number({}, paid);
             return json_.close_list();
+        case Form::kResources:
+            return amounts_.empty() ? void() : write_part(name);
         case Form::kClass:
             return decision_.has_class ? json_.number(name, value) : void();
         case Form::kHolder:
@@ -185,9 +192,24 @@ void Text::write_end_detail() {
         json_.signed_number("code", static_cast<int64_t>(decision_.value));
     } else if (decision_.reason == shm::Reason::kDuplicate) {
         json_.text("first", names_.claim(decision_.id));
+    } else if (decision_.reason == shm::Reason::kUnavailable) {
+        if (decision_.id < resource_names().size()) {
+            json_.text("resource", resource_names()[decision_.id]);
+        }
     } else if (decision_.value != 0) {
         json_.number("retry_after_ns", decision_.value);
     }
+}
+
+void Text::write_part(std::string_view name) {
+    std::vector<core::Resource> part;
+    for (const int64_t amount : amounts_) {
+        const size_t at = part.size();
+        const bool is_known = at < resource_names().size();
+        part.push_back({is_known ? resource_names()[at] : "#" + std::to_string(at),
+                        static_cast<uint64_t>(amount)});
+    }
+    write_resources(json_, name, part);
 }
 
 // As text where it is ASCII; a line of JSON could not hold other bytes as they are.
@@ -226,8 +248,21 @@ std::string NameTables::account(core::AccountId row) const {
 std::string decision_text(const Decision& decision,
                           Numbers slot_numbers,
                           const NameTables& names,
-                          std::span<const int64_t> cost) {
-    return Text(decision, slot_numbers, names, cost).line();
+                          std::span<const int64_t> amounts) {
+    return Text(decision, slot_numbers, names, amounts).line();
+}
+
+void write_resources(JsonText& json,
+                     std::string_view key,
+                     std::span<const core::Resource> resources) {
+    json.open_list(key);
+    for (const core::Resource& resource : resources) {
+        json.open_object();
+        json.text("name", resource.name);
+        json.number("amount", resource.amount);
+        json.close_object();
+    }
+    json.close_list();
 }
 
 std::string_view reason_word(shm::Reason reason) {

@@ -15,6 +15,7 @@
 
 #include "broker/core/decision.hpp"
 #include "broker/core/ids.hpp"
+#include "broker/journal/json_text.hpp"
 #include "shm/layout.hpp"
 
 namespace dibs::ctl {
@@ -35,6 +36,7 @@ struct NameTables {
     std::map<std::pair<uint32_t, uint32_t>, std::string> slots;  // by (pool row, number)
     std::vector<Operation> operations;                           // by user_data
     std::vector<std::string> accounts;                           // by row
+    std::map<uint32_t, std::vector<std::string>> resources;      // by pool row
 
     [[nodiscard]] std::string pool(core::PoolId row) const;
     [[nodiscard]] std::string session(core::SessionId row) const;
@@ -42,12 +44,17 @@ struct NameTables {
     [[nodiscard]] std::string account(core::AccountId row) const;
 };
 
-// `cost`: of a kPreempt or kRefund. `slot_numbers`: of the slots of a kGrant or kLeaseEnd, within
+// `amounts`: the cost of a kPreempt or kRefund, or what a
+// part has that is granted. `slot_numbers`: of the slots of a kGrant or kLeaseEnd, within
 // their pool, in their order. No newline at its end.
 std::string decision_text(const core::Decision& decision,
                           std::span<const uint32_t> slot_numbers,
                           const NameTables& names,
-                          std::span<const int64_t> cost = {});
+                          std::span<const int64_t> amounts = {});
+// As a list of tables.
+void write_resources(JsonText& json,
+                     std::string_view key,
+                     std::span<const core::Resource> resources);
 
 // The words for the layout's values, as journals, documents and the tool write them.
 std::string_view reason_word(shm::Reason reason);

@@ -46,6 +46,7 @@ void count(core::Limits& needed, const journal::Line& line, size_t size) {
     if (line.claim() != nullptr) {
         add(needed.claims, 1);
         add(needed.leases, 1);
+        if (line.claim()->min() != nullptr) add(needed.slots, 1);  // its part
         add(needed.arena_blocks, line.claim()->payload_size().value_or(0) / kArenaBlockBytes);
     }
     add(needed.arena_blocks, size / kArenaBlockBytes + 1);

@@ -74,6 +74,11 @@ class NameMap {
     [[nodiscard]] const NameTables& names() const { return names_; }
     void name_pool(core::PoolId row, const std::string& name);
     void name_account(core::AccountId row, const std::string& name);
+    void name_resources(core::PoolId row, const std::vector<core::Resource>& resources) {
+        names_.resources[row].clear();
+        for (const core::Resource& resource : resources)
+            names_.resources[row].push_back(resource.name);
+    }
     // A worker that is only reported: its slot is there now.
     void learn_worker(const std::string& name, core::PoolId pool, uint32_t number, core::SlotId id);
 

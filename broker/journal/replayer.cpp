@@ -44,6 +44,15 @@ shm::Reason reason_of(const flatbuffers::Optional<Code>& code) {
     return code ? static_cast<shm::Reason>(*code) : shm::Reason::kOk;
 }
 
+std::vector<core::Amount> amounts_of(
+    const flatbuffers::Vector<flatbuffers::Offset<journal::Amount>>* given) {
+    std::vector<core::Amount> amounts;
+    if (given == nullptr) return amounts;
+    for (const journal::Amount* amount : *given)
+        amounts.push_back({view(amount->name()), amount->amount().value_or(0)});
+    return amounts;
+}
+
 core::ClaimTerms terms_of(const journal::Claim& claim,
                           std::span<const std::string_view> labels,
                           std::span<const std::string_view> provisionable) {
@@ -171,9 +180,15 @@ void Replayer::collect() {
             numbers.push_back(slot.number);
         if (!recording_) map_.learn(decision);
         learn_account(decision);
-        std::span<const int64_t> cost;
-        if (core::lists(decision.kind, core::Form::kCost)) cost = core_->decided_cost(decision);
-        decisions_.push_back(decision_text(decision, numbers, map_.names(), cost));
+        std::span<const int64_t> amounts;
+        const bool has_parts = decision.resources_count != 0;
+        if (has_parts || core::lists(decision.kind, core::Form::kCost)) {
+            amounts = core_->decided_amounts(decision);
+        }
+        if (has_parts || decision.reason == shm::Reason::kUnavailable) {
+            map_.name_resources(decision.pool, core_->resources(decision.pool));
+        }
+        decisions_.push_back(decision_text(decision, numbers, map_.names(), amounts));
         if (!recording_) continue;
         sums_.push_back(core::sum_of(*core_, decision));
         told_.push_back(decisions_.back());
@@ -274,6 +289,8 @@ void Replayer::apply(const journal::Claim& claim) {
     const std::vector<std::string_view> labels = views(claim.labels());
     const std::vector<std::string_view> provisionable = views(claim.provisionable());
     const core::ClaimTerms terms = terms_of(claim, labels, provisionable);
+    const std::vector<core::Amount> least = amounts_of(claim.min());
+    const std::vector<core::Amount> most = amounts_of(claim.max());
     core_->apply(core::Claim{
         .session = map_.live_session(claim.session()->str()).row,
         .tag = named.tag,
@@ -293,6 +310,8 @@ void Replayer::apply(const journal::Claim& claim) {
         .terms = &terms,
         .priority = claim.priority(),
         .by_word = claim.by_word(),
+        .least = least,
+        .most = most,
     });
 }
 

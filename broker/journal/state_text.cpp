@@ -15,11 +15,14 @@ namespace {
 
 using core::Core;
 
-std::string none_text(std::string_view table, const std::string& name) {
+std::string none_text(std::string_view table,
+                      const std::string& name,
+                      const std::string& pool = "") {
     JsonText json;
     json.open_object();
     json.open_object(table);
     json.text(table == "lease" ? "claim" : table, name);
+    if (!pool.empty()) json.text("pool", pool);
     json.text("state", "none");
     json.close_object();
     json.close_object();
@@ -81,6 +84,10 @@ std::string pool_line(const Core& core, const NameTables& names, uint32_t row) {
     json.number("unqualified", pool.unqualified_total);
     json.number("kills", pool.kills_total);
     json.number("kills_failed", pool.kills_failed_total);
+    if (pool.resources_count != 0) {
+        json.number("shared", pool.shared);
+        json.number("parts", pool.parts);
+    }
     json.open_list("ready");
     for (uint32_t slot = pool.ready_head; slot != shm::kNoRow; slot = core.slot(slot).ready_next) {
         write_slot_name(json, {}, core.slot(slot), names);
@@ -190,6 +197,9 @@ std::string slot_line(const Core& core, const NameTables& names, uint32_t row) {
     if (slot.state == shm::SlotState::kReserved && slot.holder == shm::kNoRow)
         json.number("kept_until_ns", slot.reserved_until_ns);
     write_attributes(json, core, slot);
+    const auto resources = core.resources(slot.pool, row);
+    const bool is_part = slot.part_of != shm::kNoRow;
+    if (!resources.empty()) write_resources(json, is_part ? "resources" : "available", resources);
     if (by_account(core, slot.pool)) write_reported(json, core, names, row);
     json.close_object();
     json.close_object();
@@ -226,21 +236,9 @@ std::string claim_line(const Core& core, const NameTables& names, uint32_t row) 
 }
 
 std::string_view lease_state_word(shm::LeaseState state) {
-    switch (state) {
-        case shm::LeaseState::kFree:
-            return "none";
-        case shm::LeaseState::kLive:
-            return "live";
-        case shm::LeaseState::kGrace:
-            return "grace";
-        case shm::LeaseState::kExpired:
-            return "expired";
-        case shm::LeaseState::kRevoking:
-            return "revoking";
-        case shm::LeaseState::kKilling:
-            return "killing";
-    }
-    return "unknown";
+    constexpr std::string_view kWords[] = {
+        "none", "live", "grace", "expired", "revoking", "killing"};
+    return kWords[static_cast<size_t>(state)];
 }
 
 std::string lease_line(const Core& core, const NameTables& names, uint32_t row) {
@@ -265,6 +263,9 @@ std::string lease_line(const Core& core, const NameTables& names, uint32_t row) 
         json.truth("kill_failed", (lease.flags & shm::LeaseFlag::kKillFailed) != 0);
     }
     if ((lease.flags & shm::LeaseFlag::kByWord) != 0) json.truth("by_word", true);
+    if (core.slot(lease.first_slot).part_of != shm::kNoRow) {
+        write_resources(json, "resources", core.resources(lease.pool, lease.first_slot));
+    }
     if (by_account(core, lease.pool)) {
         if (lease.account != shm::kNoRow) json.text("account", account_name(core, lease.account));
         json.number("class", lease.account_class);
@@ -371,7 +372,7 @@ bool slot_is(const shm::SlotRow& slot, uint32_t pool, const std::string& name) {
     uint32_t number = 0;
     const auto parsed = std::from_chars(name.data(), name.data() + name.size(), number);
     const bool whole = parsed.ec == std::errc() && parsed.ptr == name.data() + name.size();
-    return whole && slot.pool == pool && slot.number == number;
+    return whole && slot.part_of == shm::kNoRow && slot.pool == pool && slot.number == number;
 }
 
 }  // namespace
@@ -474,15 +475,7 @@ std::string worker_text(const Core& core,
     if (pool_row == shm::kNoRow) throw JournalError("there is no pool \"" + pool + "\"");
     const uint32_t row = core.find_slot(pool_row, worker);
     if (row != shm::kNoRow) return worker_line(core, map.names(), row);
-    JsonText json;
-    json.open_object();
-    json.open_object("worker");
-    json.text("worker", worker);
-    json.text("pool", pool);
-    json.text("state", "none");
-    json.close_object();
-    json.close_object();
-    return json.line();
+    return none_text("worker", worker, pool);
 }
 
 std::string session_text(const Core& core, const NameMap& map, const std::string& session) {

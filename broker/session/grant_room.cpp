@@ -5,8 +5,25 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <string>
 
 namespace dibs {
+
+namespace {
+
+void add_resources(const core::Core& core, uint32_t part, uint32_t fit, shm::GrantSlot* out) {
+    for (const core::Resource& resource : core.resources(core.slot(part).pool, part)) {
+        const std::string text =
+            "resource." + resource.name + "=" + std::to_string(resource.amount);
+        const auto size = static_cast<uint32_t>(text.size() + 1);
+        if (size > fit - out->attributes_size) return;
+        std::memcpy(
+            reinterpret_cast<std::byte*>(out + 1) + out->attributes_size, text.c_str(), size);
+        out->attributes_size += size;
+    }
+}
+
+}  // namespace
 
 void write_grant(const core::Core& core,
                  Session& session,
@@ -17,7 +34,10 @@ void write_grant(const core::Core& core,
     *reinterpret_cast<shm::GrantHead*>(base) = {
         static_cast<uint32_t>(slots.size()), room.stride, room.answer_place, 0};
     for (uint32_t i = 0; i < slots.size(); ++i) {
-        const shm::SlotRow& slot = core.slot(slots[i].row);
+        const shm::SlotRow& taken = core.slot(slots[i].row);
+        // Of a part the attributes are its slot's, and what it has of each resource.
+        const bool is_part = taken.part_of != shm::kNoRow;
+        const shm::SlotRow& slot = is_part ? core.slot(taken.part_of) : taken;
         shm::GrantSlot* out = grant_slot(session, room, i);
         // The row's second line is only looked at where there may be attributes.
         const uint32_t fit = room.answer_place - static_cast<uint32_t>(sizeof(shm::GrantSlot));
@@ -32,6 +52,7 @@ void write_grant(const core::Core& core,
                             out->attributes_size,
                             reinterpret_cast<std::byte*>(out) + sizeof(shm::GrantSlot));
         }
+        if (is_part) add_resources(core, slots[i].row, fit, out);
     }
 }
 

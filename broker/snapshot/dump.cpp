@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string>
 
+#include "broker/core/store/row_states.hpp"
 #include "broker/core/store/state.hpp"
 #include "broker/snapshot/fields.hpp"
 #include "schemas/snapshot_generated.h"
@@ -69,6 +70,8 @@ class Dump {
 
     void tell(const shm::PoolRow& row, PoolT* told) const {
         each_field_of_pool(row, *told, FromRow());
+        if (!core::has_resources(row)) return told->capacity.clear();
+        told->resources = chain(row.resources, row.resources_size);
     }
     void tell(const shm::SessionRow& row, SessionT* told) const {
         each_field_of_session(row, *told, FromRow());
@@ -76,10 +79,17 @@ class Dump {
     void tell(const shm::SlotRow& row, SlotT* told) const {
         each_field_of_slot(row, *told, FromRow());
         told->attributes = chain(row.attributes, row.attributes_size);
+        if (!core::has_resources(state_.pools[row.pool])) return;
+        FromRow().list(state_.slot_vectors[state_.slots.row_of(row)].amount, told->amount);
     }
     void tell(const shm::ClaimRow& row, ClaimT* told) const {
         each_field_of_claim(row, *told, FromRow());
         told->payload = chain(row.payload, row.payload_size);
+        if (core::wants_part(row)) {
+            const shm::ClaimVectorRow& wanted = state_.claim_vectors[state_.claims.row_of(row)];
+            FromRow().list(wanted.least, told->least);
+            FromRow().list(wanted.most, told->most);
+        }
         if (by_account(row.pool)) {
             told->carried_cost = chain(row.carried_cost, sizeof(int64_t) * shm::kClasses);
         }

@@ -69,6 +69,10 @@ void each_field_of_pool(Row& row, Told& told, const Visit& visit) {
     visit(row.drained, told.drained);
     visit(row.quantum_us, told.quantum_us);
     visit(row.parked, told.parked);
+    visit(row.resources_count, told.resources_count);
+    visit(row.shared, told.shared);
+    visit(row.parts, told.parts);
+    visit.list(row.capacity, told.capacity);
 }
 
 template <class Row, class Told, class Visit>
@@ -119,6 +123,8 @@ void each_field_of_slot(Row& row, Told& told, const Visit& visit) {
     visit(row.confirmed_ns, told.confirmed_ns);
     visit(row.modified_ns, told.modified_ns);
     visit(row.announced_ns, told.announced_ns);
+    visit(row.part_of, told.part_of);
+    visit(row.parts, told.parts);
     visit.text(row.name_size, row.name, told.name);
 }
 

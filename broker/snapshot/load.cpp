@@ -140,8 +140,14 @@ class Load {
         return static_cast<uint32_t>(bytes.size());
     }
 
-    void take(const PoolT& told, shm::PoolRow& row) const {
+    void take(const PoolT& told, shm::PoolRow& row) {
         each_field_of_pool(row, told, IntoRow());
+        constexpr size_t kLongest = shm::kResourcesMax * (shm::kResourceNameMax + 1);
+        if (told.resources.size() > kLongest) {
+            throw SnapshotError("the names of its resources are too long");
+        }
+        row.resources = chain(told.resources);
+        row.resources_size = static_cast<uint8_t>(told.resources.size());
     }
     void take(const SessionT& told, shm::SessionRow& row) const {
         each_field_of_session(row, told, IntoRow());
@@ -149,12 +155,16 @@ class Load {
     void take(const SlotT& told, shm::SlotRow& row) {
         each_field_of_slot(row, told, IntoRow());
         if (row.modified_ns == shm::kNever) row.modified_ns = snapshot_.time_ns();  // missing
+        IntoRow().list(writable(state_.slot_vectors[state_.slots.row_of(row)]).amount, told.amount);
         row.attributes = chain(told.attributes);
         row.attributes_size = size32(told.attributes);
     }
     void take(const ClaimT& told, shm::ClaimRow& row) {
         each_field_of_claim(row, told, IntoRow());
         if (told.payload.size() > shm::kPayloadMax) throw SnapshotError("its payload is too long");
+        shm::ClaimVectorRow& wanted = writable(state_.claim_vectors[state_.claims.row_of(row)]);
+        IntoRow().list(wanted.least, told.least);
+        IntoRow().list(wanted.most, told.most);
         row.payload = chain(told.payload);
         row.payload_size = size32(told.payload);
         if (!told.carried_cost.empty() &&

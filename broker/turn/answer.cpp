@@ -361,6 +361,9 @@ void Answers::claim_end(const Decision& decision) {
     entry.units = decision.units;
     entry.tag = decision.tag;
     entry.id = decision.id;
+    if (decision.reason == shm::Reason::kUnavailable) {
+        rule_ = {shm::RuleKey::kResources, static_cast<uint32_t>(decision.id)};
+    }
     const bool by_rule = rule_.key != shm::RuleKey::kNone;
     entry.value = by_rule ? shm::packed(rule_) : decision.value;
     entry.claim = decision.claim;

@@ -26,7 +26,7 @@ bool has_to_come_back(const core::Core& core, uint32_t row) {
     const shm::PoolRow& pool = core.pool(row);
     return (pool.flags & PoolFlag::kParks) == 0 || (pool.flags & PoolFlag::kLeaving) != 0 ||
            pool.state != shm::PoolState::kOpen || pool.drained != 0 ||
-           (pool.kind == shm::PoolKind::kCounted && pool.slots > pool.slots_wanted) ||
+           (pool.kind == shm::PoolKind::kCounted && pool.slots - pool.parts > pool.slots_wanted) ||
            core.draining();
 }
 
@@ -195,8 +195,8 @@ bool LeaseWords::session_ends(uint32_t row) {
         }
     }
     // And the leases of its slots, which end with it.
-    for (uint32_t slot = core_.first_slot_of(row); slot != shm::kNoRow;
-         slot = core_.next_slot_of(slot)) {
+    for (uint32_t slot = core_.next_slot_of(row); slot != shm::kNoRow;
+         slot = core_.next_slot_of(row, slot)) {
         if (core_.slot(slot).state != shm::SlotState::kLeased) continue;
         if (core_.turn_full()) return false;
         want(core_.slot(slot).holder);

@@ -272,7 +272,11 @@ void Operations::claim(Session& session,
     if (command.refusal == Reason::kOk) words_.make_room(entry.pool, entry.units);
     pledges_.claim(session, command);
     const bool brought = !payload.empty() && command.refusal == Reason::kOk;
-    if (brought) command.priority = claims_.priority();
+    if (brought) {
+        command.priority = claims_.priority();
+        command.least = claims_.least();
+        command.most = claims_.most();
+    }
     core::ClaimTerms terms;
     if (entry.pool < core_.pools() && core_.pool(entry.pool).order == shm::PoolOrder::kAccount) {
         if (brought) terms = claims_.terms();

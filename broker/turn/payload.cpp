@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "broker/config/quantity.hpp"
 #include "schemas/claim_generated.h"
 
 namespace dibs {
@@ -64,6 +65,25 @@ bool valid_options(const Options* options) {
     return true;
 }
 
+core::Amount amount_of(std::string_view text) {
+    const size_t equals = std::min(text.find('='), text.size());
+    const auto amount = parse_size(text.substr(std::min(equals + 1, text.size())));
+    if (!amount || *amount > shm::kAmountMax) return {};
+    return {text.substr(0, equals), static_cast<int64_t>(*amount)};
+}
+
+// How many; false: too many.
+bool read_amounts(const Text* texts,
+                  std::array<core::Amount, shm::kResourcesMax>& amounts,
+                  size_t* count) {
+    *count = 0;
+    if (texts == nullptr) return true;
+    if (texts->size() > amounts.size()) return false;
+    for (const flatbuffers::String* text : *texts)
+        amounts[(*count)++] = amount_of(text->string_view());
+    return true;
+}
+
 }  // namespace
 
 bool valid_claim_payload(std::span<const uint8_t> bytes) {
@@ -74,12 +94,14 @@ bool ClaimReader::read(std::span<const uint8_t> bytes) {
     terms_ = {};
     says_preempt_ = false;
     priority_ = 1;
+    leasts_ = mosts_ = 0;
     if (bytes.empty()) return true;
     const auto* claim = verified<wire::ClaimPayload>(bytes);
     if (claim == nullptr || !valid_options(claim->options()) || !valid_labels(claim->labels()) ||
         !valid_labels(claim->preferred()) || claim->preempt() > wire::Preempt::never ||
         claim->preempt_grace_ns() > kLongestGrace || claim->priority() < 1 ||
-        !valid_account(claim->account())) {
+        !valid_account(claim->account()) || !read_amounts(claim->least(), least_, &leasts_) ||
+        !read_amounts(claim->most(), most_, &mosts_)) {
         return false;
     }
     const auto list = [](const Text* text, auto& to) {

@@ -28,6 +28,9 @@ class ClaimReader {
 
     [[nodiscard]] const core::ClaimTerms& terms() const { return terms_; }
     [[nodiscard]] int32_t priority() const { return priority_; }
+    // A part of one slot. What is no "NAME=AMOUNT" has no name, which no resource has.
+    [[nodiscard]] std::span<const core::Amount> least() const { return {least_.data(), leasts_}; }
+    [[nodiscard]] std::span<const core::Amount> most() const { return {most_.data(), mosts_}; }
     // False: the terms say nothing of preemption, and the pool decides.
     [[nodiscard]] bool says_preempt() const { return says_preempt_; }
     // A bit for each preferred label, in the payload's order, that `labels` (each ended by a zero
@@ -40,6 +43,10 @@ class ClaimReader {
     int32_t priority_ = 1;
     std::array<std::string_view, shm::kLabelsMax> labels_;
     std::array<std::string_view, shm::kLabelsMax> preferred_;
+    std::array<core::Amount, shm::kResourcesMax> least_;
+    std::array<core::Amount, shm::kResourcesMax> most_;
+    size_t leasts_ = 0;
+    size_t mosts_ = 0;
 };
 
 // A worker's announcement of a slot. Views into the bytes, and into the reader's own attributes.

@@ -83,7 +83,8 @@ void Publisher::write_pool(uint32_t pool) {
     picture.parked = row.parked;
     picture.recovering = row.recovering;
     picture.unknown = row.unknown;
-    picture.slots = row.slots;
+    picture.slots = row.slots - row.parts;
+    picture.shared = row.shared;
     picture.hits = row.hit_total;
     shm::board_write(board_.pools()[pool], picture);
 

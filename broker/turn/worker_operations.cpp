@@ -134,8 +134,8 @@ SlotRoom& Operations::room_of_slot(uint32_t slot) {
 }
 
 void Operations::forget(const Session& session) {
-    for (uint32_t slot = core_.first_slot_of(session.row); slot != shm::kNoRow;
-         slot = core_.next_slot_of(slot)) {
+    for (uint32_t slot = core_.next_slot_of(session.row); slot != shm::kNoRow;
+         slot = core_.next_slot_of(session.row, slot)) {
         if (slot_room(slot).session == &session) room_of_slot(slot) = SlotRoom{};
     }
 }

@@ -133,9 +133,9 @@ TEST(AdminTables, StayInsideOfAnAnswerThatIsBroken) {
 
 TEST(WaitNames, ExistForEveryReason) {
     EXPECT_STREQ(dibs_wait_name(DIBS_WAIT_HELD), "held");
-    for (int reason = DIBS_WAIT_NONE; reason <= DIBS_WAIT_ON_HOLD; ++reason)
+    for (int reason = DIBS_WAIT_NONE; reason <= DIBS_WAIT_SLOT_ROWS; ++reason)
         EXPECT_STRNE(dibs_wait_name(reason), "unknown") << reason;
-    EXPECT_STREQ(dibs_wait_name(DIBS_WAIT_ON_HOLD + 1), "unknown");
+    EXPECT_STREQ(dibs_wait_name(DIBS_WAIT_SLOT_ROWS + 1), "unknown");
     EXPECT_STREQ(dibs_wait_name(-1), "unknown");
 }
 

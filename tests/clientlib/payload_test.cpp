@@ -85,6 +85,35 @@ TEST(ClaimPayload, IsReadBackByTheGeneratedReader) {
     }
 }
 
+TEST(ClaimPayload, NamesAPartOfASlot) {
+    const char* least[] = {"memory=10GiB", "sm=1"};
+    const char* most[] = {"memory=20GiB"};
+    dibs_claim_options terms = {};
+    terms.size = sizeof terms;
+    terms.least = least;
+    terms.least_count = 2;
+    terms.most = most;
+    terms.most_count = 1;
+    terms.account = "research";
+    for (const size_t labels : {size_t{0}, size_t{3}}) {
+        const Content given(labels, labels, labels);
+        ClaimContent content = given.claim();
+        content.terms = &terms;
+        const std::vector<uint8_t> bytes = encode(content);
+        ASSERT_TRUE(verified<wire::ClaimPayload>(bytes));
+        const auto* read = flatbuffers::GetRoot<wire::ClaimPayload>(bytes.data());
+        ASSERT_NE(read->least(), nullptr);
+        ASSERT_EQ(read->least()->size(), 2U);
+        EXPECT_EQ(read->least()->Get(0)->string_view(), "memory=10GiB");
+        EXPECT_EQ(read->least()->Get(1)->string_view(), "sm=1");
+        ASSERT_NE(read->most(), nullptr);
+        EXPECT_EQ(read->most()->Get(0)->string_view(), "memory=20GiB");
+        EXPECT_EQ(read->account()->string_view(), "research");
+        EXPECT_EQ(read->priority(), 1);
+        EXPECT_EQ(read->labels() == nullptr, labels == 0);
+    }
+}
+
 TEST(AnnouncePayload, IsReadBackByTheGeneratedReader) {
     const Content content(3, 2, 0);
     for (const char* name : {static_cast<const char*>(nullptr), "gpu-3"}) {

@@ -100,9 +100,9 @@ uint64_t digest_of(std::span<std::byte> bytes) {
 
 core::Limits small() {
     core::Limits limits;
-    limits.pools = 10;
+    limits.pools = 12;
     limits.sessions = 6;
-    limits.slots = 48;
+    limits.slots = 56;
     limits.claims = 20;
     limits.leases = 16;
     limits.arena_blocks = 96;

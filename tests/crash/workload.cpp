@@ -110,6 +110,14 @@ bool Workload::claim(uint16_t units_max) {
         .requeue = below(2) == 0,
     };
     claim.terms = &terms;
+    const core::Amount least[] = {{"cpu", static_cast<int64_t>(below(3))},
+                                  {"mem", 1 + static_cast<int64_t>(below(5))}};
+    const core::Amount most[] = {{"mem", 9}, {"cpu", 2 + static_cast<int64_t>(below(4))}};
+    if (!core_.resources(claim.pool).empty() && below(4) != 0) {
+        claim.units = 1;
+        claim.least = least;
+        if (below(2) == 0) claim.most = most;
+    }
     core_.apply(claim);
     return true;
 }

@@ -105,7 +105,7 @@ class Workload {
     [[nodiscard]] uint64_t any_number();
     std::string any_worker() { return "r" + std::to_string(below(6)); }
     core::Drain drain(bool on) {  // of a pool, or of one of its slots
-        core::Drain drain{.pool = static_cast<uint32_t>(below(9)), .on = on};
+        core::Drain drain{.pool = static_cast<uint32_t>(below(11)), .on = on};
         if (below(on ? 8 : 2) == 0) drain.number = static_cast<uint32_t>(below(6));
         return drain;
     }

@@ -76,6 +76,16 @@ void Workload::set_up() {
     vault.grace_ns = 0;
     vault.expiry = shm::ExpiryMode::kStrict;
     core_.set_pool(vault, nullptr);
+    static constexpr core::Amount kHost[] = {{"cpu", 4}, {"mem", 9}};
+    core::PoolConfig hosts;
+    hosts.name = "hosts";
+    hosts.slots = 2;
+    hosts.expiry = shm::ExpiryMode::kLazy;
+    hosts.vector = kHost;
+    core_.set_pool(hosts, nullptr);
+    hosts.name = "racks";
+    hosts.expiry = shm::ExpiryMode::kStrict;
+    core_.set_pool(hosts, nullptr);
     for (uint32_t uid = 0; uid < 3; ++uid)
         core_.open_session({.uid = uid, .tags_max = 8, .account = uid == 0 ? "" : "a1"});
     core_.decide();

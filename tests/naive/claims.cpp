@@ -43,6 +43,8 @@ Reason NaiveCore::refusal_of(const core::Claim& claim, uint64_t* first_claim) co
     if (claim.units == 0 || claim.units > pool.units_max || claim.units > most) {
         return Reason::kTooManyUnits;
     }
+    const Reason of_vectors = vector_refusal(claim, first_claim);
+    if (of_vectors != Reason::kOk) return of_vectors;
     if (claim.payload.size() > pool.payload_max) return Reason::kPayload;
     *first_claim = claim_with_key(session.uid, claim.key);
     if (*first_claim != 0) return Reason::kDuplicate;
@@ -105,6 +107,7 @@ void NaiveCore::apply(const core::Claim& command) {
     claim.is_cold = says == WhenBusy::kCold;
     claim.priority = command.priority;
     if (by_account(command.pool)) take_terms(claim, command.terms);
+    take_vectors(claim, command);
     pool->totals.accepted += 1;
     m_.claims[number] = claim;
 }
@@ -187,6 +190,7 @@ uint64_t NaiveCore::lease_rows_free() const {
 // unconfirmed reservations it waits, and no slot is popped for it. Slots of a counted pool have
 // nobody to confirm them. "There is a lease row that no confirming claim will need."
 bool NaiveCore::can_be_served(const Claim& claim) const {
+    if (claim.wants_part) return slot_for_part(claim).has_value() && lease_rows_free() > 0;
     const bool has_slots = ready_of(claim.pool).size() >= claim.units;
     const bool counted = m_.pools.at(claim.pool).config.kind == shm::PoolKind::kCounted;
     return has_slots && (counted || may_ask(claim.pool, claim.units)) && lease_rows_free() > 0;
@@ -196,6 +200,7 @@ bool NaiveCore::can_be_served(const Claim& claim) const {
 // S0.22, S0.23: then their workers make the transition; where there are none it is made already.
 void NaiveCore::serve(uint64_t number) {
     Claim& claim = m_.claims.at(number);
+    if (claim.wants_part) return serve_part(number, *slot_for_part(claim));
     const std::vector<uint64_t> ready = ready_of(claim.pool);
     claim.slots.assign(ready.begin(), ready.begin() + claim.units);
     if (m_.pools.at(claim.pool).config.kind == shm::PoolKind::kCounted) {

@@ -38,6 +38,7 @@ struct DecisionLine {
     uint32_t round = 0;
     uint32_t place = 0;  // kAnswer
     std::vector<uint32_t> slots;
+    std::vector<int64_t> resources;
     uint32_t account = shm::kNoRow;  // its place
     uint64_t other_claim = 0;        // victim, or what a worker is to abort
     uint8_t from_class = 0;

@@ -51,6 +51,7 @@ void NaiveCore::kill_holder(Lease& lease) {
     tell_of_lease(DecisionKind::kKill, lease);
     for (const uint64_t id : lease.slots) {
         Slot& slot = m_.slots.at(id);
+        if (!lease.part.empty()) continue;  // the part is recovering
         slot.is = SlotIs::kRecovering;
         slot.holder_is_killed = true;
         slot.is_unconfirmed = false;
@@ -105,6 +106,7 @@ std::vector<uint64_t> NaiveCore::would_come_back(uint64_t number) const {
 // nothing is collected. S0.7: slots that are idle count, and those that were collected before and
 // are on their way; a claim that does not wait cannot wait for workers either.
 void NaiveCore::collect_for(const Claim& claim) {
+    if (!m_.pools.at(claim.pool).vector.empty()) return collect_vectors(claim);
     const core::PoolConfig& pool = m_.pools.at(claim.pool).config;
     const bool counted = pool.kind == shm::PoolKind::kCounted;
     const uint64_t units = claim.units;

@@ -29,6 +29,7 @@ struct PoolSpec {
     std::string name;
     std::string required_label;
     core::PoolConfig config;  // without its views
+    std::vector<core::Amount> vector;
 };
 
 // What a claim, a report or a change says to a pool ordered by account, with its own strings.
@@ -104,6 +105,8 @@ struct Step {
     int32_t distance = 0;         // of its fence or round from the right one
 
     core::Claim claim;
+    std::vector<core::Amount> least;
+    std::vector<core::Amount> most;
     uint32_t payload_size = 0;               // claim
     uint16_t tag = 0;                        // cancel, adopt
     shm::Reason refusal = shm::Reason::kOk;  // adopt

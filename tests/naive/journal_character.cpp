@@ -138,6 +138,14 @@ void choose_common(Dice& dice, core::PoolConfig& config) {
     config.park = dice.percent(60);
 }
 
+// Few enough of each that claims meet.
+std::vector<core::Amount> choose_resources(Dice& dice) {
+    std::vector<core::Amount> vector = {{"cpu", static_cast<int64_t>(dice.between(1, 4))}};
+    if (dice.percent(60)) vector.push_back({"mem", static_cast<int64_t>(dice.between(2, 9))});
+    if (dice.percent(30)) vector.push_back({"disk", dice.one_of<int64_t>({1, 3, 1000})});
+    return vector;
+}
+
 PoolSpec counted_pool(Dice& dice, const Character& character) {
     PoolSpec pool;
     pool.config.kind = shm::PoolKind::kCounted;
@@ -149,6 +157,8 @@ PoolSpec counted_pool(Dice& dice, const Character& character) {
         pool.config.units_max = 256;
         pool.config.backlog_max = 64;
     }
+    const bool has_resources = !character.large && !character.accounts && dice.percent(25);
+    if (has_resources) pool.vector = choose_resources(dice);
     return pool;
 }
 
@@ -218,6 +228,7 @@ PoolSpec changed_pool(Dice& dice, const Character& character, const PoolSpec& po
     if (old.expiry != shm::ExpiryMode::kCooperative) other.config.grace_ns = 0;
     const uint32_t resized = old.slots + static_cast<uint32_t>(dice.below(3)) - 1;
     other.config.slots = counted ? std::max(1U, resized) : 0;
+    other.vector = pool.vector;
     other.config.payload_max = old.payload_max;
     other.config.answer_max = old.answer_max;
     other.config.attributes_max = old.attributes_max;

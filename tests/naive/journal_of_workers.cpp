@@ -81,6 +81,8 @@ Word Writer::word_for(const Slot& slot) {
             return kWords[dice_.weighed({90, 3, 3, 3, 2, 4, unprotect})];
         case SlotIs::kUnknown:
             return kWords[dice_.weighed({30, 30, 30, 5, 4, 6, unprotect})];
+        case SlotIs::kShared:
+            break;  // no worker
     }
     return Word::kReady;
 }

@@ -58,6 +58,9 @@ class Writer {
     void word();
     void refuse_for_now();
 
+    // journal_of_vectors.cpp
+    void want_part(Step& step);
+
     // journal_of_parking.cpp
     bool has_parkable() const;
     static void make_plain(Step& step);

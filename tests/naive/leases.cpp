@@ -56,6 +56,7 @@ void NaiveCore::grant(uint64_t number) {
     bool provision = false;
     for (const uint64_t id : claim.slots) {
         Slot& slot = m_.slots.at(id);
+        if (claim.wants_part) continue;
         slot.is = SlotIs::kLeased;
         slot.claim = number;
         slot.has_confirmed = true;
@@ -193,7 +194,7 @@ std::vector<uint64_t> NaiveCore::remove_lease(uint64_t id) {
     m_.pools.at(lease.pool).fence_next += lease.takes;
     m_.leases.erase(id);
     for (const uint64_t slot : lease.slots)
-        m_.slots.at(slot).holder_is_killed = false;
+        m_.slots.at(slot).holder_is_killed = false;  // of a shared slot it never was
     return lease.slots;
 }
 

@@ -31,6 +31,8 @@ PoolCounters counters_of(const shm::PoolRow& pool) {
     counters.leased = pool.leased;
     counters.recovering = pool.recovering;
     counters.unknown = pool.unknown;
+    counters.shared = pool.shared;
+    counters.parts = pool.parts;
     counters.slots = pool.slots;
     counters.parked = pool.parked;
     counters.last_dispatch_ns = pool.last_dispatch_ns;
@@ -73,6 +75,8 @@ std::string difference(const PoolCounters& real, const PoolCounters& naive) {
             {"leased", c.leased},
             {"recovering", c.recovering},
             {"unknown", c.unknown},
+            {"shared", c.shared},
+            {"parts", c.parts},
             {"slots", c.slots},
             {"parked", c.parked},
             {"wanted", c.wanted},

@@ -20,6 +20,7 @@ namespace dibs::naive {
 
 using core::TimeNs;
 using Labels = std::set<std::string>;
+using Vector = std::vector<uint64_t>;              // by its pool's order of resources
 using Money = std::array<int64_t, shm::kClasses>;  // micro-units, P0 first
 
 inline constexpr uint8_t kFreeClass = shm::kClasses;
@@ -41,7 +42,8 @@ struct Account {
 };
 
 // A kept slot is reserved without a claim: after a retriable refusal, until its time (S0.25).
-enum class SlotIs { kIdle, kReserved, kKept, kLeased, kRecovering, kUnknown };
+// A shared one has parts, which are leased.
+enum class SlotIs { kIdle, kReserved, kKept, kLeased, kRecovering, kUnknown, kShared };
 
 struct Slot {
     uint64_t id = 0;
@@ -88,6 +90,9 @@ struct Claim {
     bool is_impatient = false;
     bool is_cold = false;
     int32_t priority = 1;
+    bool wants_part = false;
+    Vector least;
+    Vector most;
     uint32_t payload_blocks = 0;
     uint64_t turn = 0;  // that it came in
     bool is_confirming = false;
@@ -131,7 +136,8 @@ struct Lease {
     uint64_t takes = 0;      // since its grant; the fence of the last is so far behind `fence`
     TimeNs grace_until_ns = 0;
     std::vector<uint64_t> slots;
-    Claim was;  // its claim, as it was granted
+    Vector part;  // what it has of its one slot; empty: all of them
+    Claim was;    // its claim, as it was granted
     uint8_t account_class = kFreeClass;
     Money cost = {};
 };
@@ -171,6 +177,7 @@ struct Pool {
     std::string name;
     std::string required_label;
     core::PoolConfig config;  // its views are not to be used: the two strings above are
+    std::vector<std::pair<std::string, uint64_t>> vector;  // of each of its slots
     bool is_leaving = false;  // takes no claims, and is deleted when it is unused
     uint32_t number_next = 0;
     uint64_t fence_next = 1;
@@ -193,6 +200,8 @@ struct PoolCounters {
     uint64_t leased = 0;
     uint64_t recovering = 0;
     uint64_t unknown = 0;
+    uint64_t shared = 0;
+    uint64_t parts = 0;  // of slots: they count as slots, and as leased or recovering
     uint64_t slots = 0;
     uint64_t parked = 0;  // of the leased
     uint64_t wanted = 0;

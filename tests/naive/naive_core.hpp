@@ -62,7 +62,7 @@ class NaiveCore {
     [[nodiscard]] std::span<const core::Decision> decisions() const { return decisions_; }
     [[nodiscard]] std::span<const core::DecidedSlot> decided_slots(
         const core::Decision& decision) const;
-    [[nodiscard]] std::span<const int64_t> decided_cost(const core::Decision& decision) const;
+    [[nodiscard]] std::span<const int64_t> decided_amounts(const core::Decision& decision) const;
 
     // Where rows of leases lie is the other core's affair, but what is said of a lease that has
     // ended depends on it: whoever plays a journal tells when an ended lease's row is used again.
@@ -176,6 +176,18 @@ class NaiveCore {
     void free_others(const std::vector<uint64_t>& slots, uint64_t spoken_of);
     void done(Slot& slot, bool then_ready, std::span<const uint8_t> answer);
     void withdraw(Slot& slot);
+
+    // vectors
+    std::optional<Vector> vector_of(uint32_t pool, std::span<const core::Amount> amounts) const;
+    shm::Reason vector_refusal(const core::Claim& claim, uint64_t* resource) const;
+    void take_vectors(Claim& claim, const core::Claim& command) const;
+    Vector free_of(const Slot& slot) const;
+    std::optional<uint64_t> slot_for_part(const Claim& claim) const;
+    uint64_t slot_rows_used() const;
+    bool has_parts(uint64_t slot) const;
+    void serve_part(uint64_t number, uint64_t slot);
+    void collect_vectors(const Claim& claim);
+    bool same_vector(uint32_t pool, const core::PoolConfig& config) const;
 
     // timers
     void reservation_expired(uint64_t number);

@@ -15,7 +15,8 @@ bool NaiveCore::parks(uint32_t pool) const {
     const core::PoolConfig& config = m_.pools.at(pool).config;
     return config.quantum_ns / 1000 != 0 &&
            (config.kind == shm::PoolKind::kCounted || config.park) &&
-           config.expiry != shm::ExpiryMode::kStrict && !by_account(pool);
+           config.expiry != shm::ExpiryMode::kStrict && !by_account(pool) &&
+           m_.pools.at(pool).vector.empty();
 }
 
 // "Takes count as claims that were accepted, granted at once, and followed a release; they set the

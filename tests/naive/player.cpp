@@ -34,6 +34,7 @@ std::map<uint32_t, uint64_t> counted_slots(const core::Core& core, uint32_t pool
     for (uint32_t row = 0; row < core.slots_max(); ++row) {
         const shm::SlotRow& slot = core.slot(row);
         if (slot.state == shm::SlotState::kFree || slot.pool != pool) continue;
+        if (slot.part_of != shm::kNoRow) continue;
         ids[slot.number] = core::row_id(slot.head.generation, row);
     }
     return ids;
@@ -191,6 +192,7 @@ void Player<CoreType>::set_pool(const Step& step) {
     core::PoolConfig config = spec.config;
     config.name = spec.name;
     config.required_label = spec.required_label;
+    config.vector = spec.vector;
     std::string why;
     const uint32_t row = core_.set_pool(config, &why);
     pool_was_set_ = row != shm::kNoRow;
@@ -245,6 +247,8 @@ void Player<CoreType>::claim(const Step& step) {
     terms.enqueued_ns = step.terms.enqueued_ns;
     terms.confirmed_ns = step.terms.event_ns;
     claim.terms = &terms;
+    claim.least = step.least;
+    claim.most = step.most;
     numbers_[step.label] = ++claims_played_;
     core_.apply(claim);
 }
@@ -377,13 +381,18 @@ DecisionLine Player<CoreType>::line_of(const Decision& decision) const {
             line.to_class = decision.to_class;
             for (const core::DecidedSlot& slot : core_.decided_slots(decision))
                 line.slots.push_back(slot.number);
+            for (const int64_t amount : core_.decided_amounts(decision))
+                line.resources.push_back(amount);
             break;
         case DecisionKind::kEnd:
             of_claim();
             line.user_data = decision.user_data;
             line.outcome = decision.outcome;
             line.value = decision.value;
-            if (decision.reason == shm::Reason::kDuplicate) line.first_claim = decision.id;
+            if (decision.reason == shm::Reason::kDuplicate ||
+                decision.reason == shm::Reason::kUnavailable) {
+                line.first_claim = decision.id;
+            }
             held_by();
             break;
         case DecisionKind::kAdopted:
@@ -418,7 +427,7 @@ DecisionLine Player<CoreType>::line_of(const Decision& decision) const {
         case DecisionKind::kPreempt:
         case DecisionKind::kRefund:
             line.is_void = decision.is_void;
-            for (const int64_t cost : core_.decided_cost(decision))
+            for (const int64_t cost : core_.decided_amounts(decision))
                 line.cost.push_back(cost);
             [[fallthrough]];
         case DecisionKind::kPromote:

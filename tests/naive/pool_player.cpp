@@ -14,6 +14,7 @@ void Player<CoreType>::change_pool(const Step& step) {
     core::PoolConfig config = step.change.config;
     config.name = step.change.name;
     config.required_label = step.change.required_label;
+    config.vector = step.change.vector;
     std::string why;
     const uint32_t row = core_.set_pool(config, &why);
     const bool accepted = row != shm::kNoRow;

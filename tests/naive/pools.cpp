@@ -28,11 +28,13 @@ bool NaiveCore::change_is_refused(uint32_t row, const core::PoolConfig& config) 
     const bool has_slots = counters(row).slots != 0;
     const bool label_changes = config.required_label != pool.required_label;
     if (is_another || (has_slots && label_changes)) return true;
+    if (!same_vector(row, config)) return true;
     const auto there = std::count_if(m_.slots.begin(), m_.slots.end(), [&](const auto& entry) {
         return entry.second.pool == row && entry.second.number < config.slots;
     });
     const bool counted = config.kind == shm::PoolKind::kCounted;
-    return counted && config.slots - static_cast<uint32_t>(there) > limits_.slots - m_.slots.size();
+    return counted &&
+           config.slots - static_cast<uint32_t>(there) > limits_.slots - slot_rows_used();
 }
 
 // Invariant 5: a row is not another pool's while somebody could mean the one that is gone: a
@@ -58,10 +60,13 @@ uint32_t NaiveCore::set_pool(const core::PoolConfig& config, std::string* /*why*
     const uint32_t row = row_for(config.name);
     if (row == shm::kNoRow) return row;
     if (!pool_lives(row)) {
-        if (config.slots > limits_.slots - m_.slots.size()) return shm::kNoRow;
+        if (config.slots > limits_.slots - slot_rows_used()) return shm::kNoRow;
+        if (!config.vector.empty() && arena_free() == 0) return shm::kNoRow;  // for its names
         Pool fresh;
         fresh.name = config.name;
         fresh.config = config;
+        for (const core::Amount& amount : config.vector)
+            fresh.vector.emplace_back(amount.name, amount.amount);
         if (row == m_.pools.size()) m_.pools.emplace_back();
         if (m_.pools[row].name == fresh.name) fresh.fence_next = m_.pools[row].fence_next;
         m_.pools[row] = fresh;
@@ -173,6 +178,7 @@ Reason NaiveCore::delete_pool(uint32_t row, bool when_unused) {
         return Reason::kState;
     }
     std::erase_if(m_.slots, [&](const auto& entry) { return entry.second.pool == row; });
+    if (!m_.pools[row].vector.empty()) arena_freed(1);
     Pool gone;
     gone.is_gone = true;
     gone.gone_ns = m_.now;
@@ -237,6 +243,8 @@ uint32_t NaiveCore::arena_free() const {
         used += claim.payload_blocks;
     for (const auto& [id, slot] : m_.slots)
         used += slot.attribute_blocks;
+    for (const Pool& pool : m_.pools)
+        used += !pool.is_gone && !pool.vector.empty();  // names of its resources
     return limits_.arena_blocks - used;
 }
 
@@ -254,6 +262,7 @@ PoolCounters NaiveCore::counters(uint32_t row) const {
         counters.leased += slot.is == SlotIs::kLeased;
         counters.recovering += slot.is == SlotIs::kRecovering;
         counters.unknown += slot.is == SlotIs::kUnknown;
+        counters.shared += slot.is == SlotIs::kShared;
     }
     for (const auto& [number, claim] : m_.claims) {
         if (claim.pool != row) continue;
@@ -261,6 +270,11 @@ PoolCounters NaiveCore::counters(uint32_t row) const {
     }
     for (const auto& [number, lease] : m_.leases) {
         if (lease.pool != row) continue;
+        if (!lease.part.empty()) {
+            counters.slots += 1;
+            counters.parts += 1;
+            (lease.is_being_killed ? counters.recovering : counters.leased) += 1;
+        }
         counters.parked += lease.is_parked;
         counters.wanted += lease.is_wanted;
     }

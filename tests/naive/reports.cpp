@@ -27,7 +27,7 @@ Reason NaiveCore::idle_refusal(uint32_t pool,
                                std::string_view name,
                                std::span<const std::string_view> labels) {
     const Slot* slot = slot_named(pool, name);
-    if (slot == nullptr && m_.slots.size() >= limits_.slots) return Reason::kTablesFull;
+    if (slot == nullptr && slot_rows_used() >= limits_.slots) return Reason::kTablesFull;
     if (slot != nullptr && slot->session != shm::kNoRow) return Reason::kState;
     return labels_are_sound(labels) ? Reason::kOk : Reason::kPayload;
 }

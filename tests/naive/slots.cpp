@@ -110,6 +110,7 @@ void NaiveCore::leave(uint64_t id) {
 // S0.40: who was asked, and has not answered, may still confirm.
 void NaiveCore::free_slot(uint64_t id, bool broken) {
     Slot& slot = m_.slots.at(id);
+    if (has_parts(id)) return;  // of other leases
     const core::PoolConfig& pool = m_.pools.at(slot.pool).config;
     // A worker that is only reported must say idle, but for whoever has preempted there.
     const bool is_promised = slot.session == shm::kNoRow && slot.promised_to != 0;
@@ -172,7 +173,7 @@ Reason NaiveCore::announce_refusal(const core::Announce& announce, const Slot* e
     if (existing != nullptr && existing->session != announce.session) return Reason::kNameInUse;
     if (announce.attributes.size() > pool.attributes_max) return Reason::kPayload;
     if (by_account(announce.pool) && !labels_are_sound(announce.labels)) return Reason::kPayload;
-    if (existing == nullptr && m_.slots.size() >= limits_.slots) return Reason::kTablesFull;
+    if (existing == nullptr && slot_rows_used() >= limits_.slots) return Reason::kTablesFull;
     if (blocks_for(announce.attributes.size()) > arena_free()) return Reason::kArenaFull;
     return Reason::kOk;
 }

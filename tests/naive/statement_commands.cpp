@@ -224,7 +224,8 @@ void Statements::configure(uint32_t label, const PoolSpec& spec) {
     pool.spec = spec;
     pool.leaves = false;
     pool.backlog_max = std::max(pool.backlog_max, spec.config.backlog_max);
-    pool.by_arrival = spec.config.order == shm::PoolOrder::kArrival;
+    // S0 knows no parts of slots.
+    pool.by_arrival = spec.config.order == shm::PoolOrder::kArrival && spec.vector.empty();
     if (!pool.by_arrival) return;
     if (spec.config.kind != shm::PoolKind::kCounted) return;
     for (auto& [number, slot] : pool.slots) {

@@ -12,7 +12,7 @@ Statements::Statements(const Journal& journal) : journal_(journal), pools_(journ
         pools_[label].label = label;
     leases_are_judged_ =
         std::all_of(journal.pools.begin(), journal.pools.end(), [](const PoolSpec& pool) {
-            return pool.config.order == shm::PoolOrder::kArrival;
+            return pool.config.order == shm::PoolOrder::kArrival && pool.vector.empty();
         });
 }
 

@@ -12,8 +12,12 @@ std::span<const core::DecidedSlot> NaiveCore::decided_slots(const Decision& deci
     return std::span(decided_slots_).subspan(decision.slots_begin, decision.slots_count);
 }
 
-std::span<const int64_t> NaiveCore::decided_cost(const Decision& decision) const {
-    return std::span(decided_costs_).subspan(decision.slots_begin, decision.slots_count);
+std::span<const int64_t> NaiveCore::decided_amounts(const Decision& decision) const {
+    const std::span<const int64_t> all(decided_costs_);
+    if (decision.kind == DecisionKind::kGrant) {
+        return all.subspan(decision.resources_begin, decision.resources_count);
+    }
+    return all.subspan(decision.slots_begin, decision.slots_count);
 }
 
 void NaiveCore::list_cost(Decision& decision, const Money& cost) {

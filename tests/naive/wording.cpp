@@ -88,6 +88,10 @@ const char* name_of(Reason reason) {
             return "by-word";
         case Reason::kUnknownPool:
             return "unknown-pool";
+        case Reason::kUnavailable:
+            return "unavailable";
+        case Reason::kVector:
+            return "vector";
         case Reason::kTooManyUnits:
             return "too-many-units";
         case Reason::kBacklogFull:
@@ -265,6 +269,11 @@ std::string slot_name(uint32_t label) {
     return std::to_string(place / 65536) + "/" + std::to_string(place % 65536);
 }
 
+void say_amounts(Line& line, const std::vector<core::Amount>& amounts) {
+    for (const core::Amount& amount : amounts)
+        line.say(std::string(amount.name) + "=" + std::to_string(amount.amount));
+}
+
 void say_claim(Line& line, const Step& step) {
     const core::Claim& claim = step.claim;
     line.add("pool", step.pool, kNoLabel)
@@ -328,6 +337,8 @@ std::string to_string(const Step& step) {
             break;
         case StepKind::kClaim:
             say_claim(line, step);
+            say_amounts(line, step.least);
+            if (!step.most.empty()) say_amounts(line.say("most"), step.most);
             break;
         case StepKind::kCancel:
             line.add("tag", step.tag, kNoLabel);
@@ -397,6 +408,7 @@ std::string to_string(const PoolSpec& pool) {
     line.add("interval_max", config.interval_max_ns, 0).add("grace", config.grace_ns, 0);
     line.add("required", pool.required_label, "").add("quantum", config.quantum_ns, 0);
     if (config.park) line.say("park");
+    say_amounts(line, pool.vector);
     if (config.release_is_ready) line.say("release_is_ready");
     if (config.expiry == shm::ExpiryMode::kStrict) line.say("strict");
     if (config.expiry == shm::ExpiryMode::kLazy) line.say("lazy");
@@ -422,6 +434,8 @@ std::string to_string(const DecisionLine& decision) {
         const std::string first = std::to_string(decision.slots[from]);
         line.say(to == from + 1 ? first : first + ".." + std::to_string(decision.slots[to - 1]));
     }
+    for (const uint64_t amount : decision.resources)
+        line.say("of:" + std::to_string(amount));
     line.add("answer", decision.answer.size(), 0);
     line.add("account", decision.account, shm::kNoRow).add("other", decision.other_claim, 0);
     if (decision.from_class != decision.to_class) {

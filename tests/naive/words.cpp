@@ -195,7 +195,8 @@ void NaiveCore::done(Slot& slot, bool then_ready, std::span<const uint8_t> answe
 // is not there any more.
 void NaiveCore::withdraw(Slot& slot) {
     slot.is_draining = true;
-    const bool is_held = slot.is == SlotIs::kReserved || slot.is == SlotIs::kLeased;
+    const bool is_held =
+        slot.is == SlotIs::kReserved || slot.is == SlotIs::kLeased || slot.is == SlotIs::kShared;
     if (!is_held && !slot.holder_is_killed) leave(slot.id);
 }
 

@@ -105,6 +105,8 @@ static_assert(DIBS_WAIT_LABEL_LIMIT == static_cast<int>(core::WaitReason::kLabel
 static_assert(DIBS_WAIT_HELD_BACK == static_cast<int>(core::WaitReason::kHeldBack));
 static_assert(DIBS_WAIT_OVER_LIMIT == static_cast<int>(core::WaitReason::kOverLimit));
 static_assert(DIBS_WAIT_ON_HOLD == static_cast<int>(core::WaitReason::kOnHold));
+static_assert(DIBS_WAIT_LACKS == static_cast<int>(core::WaitReason::kLacks));
+static_assert(DIBS_WAIT_SLOT_ROWS == static_cast<int>(core::WaitReason::kSlotRows));
 static_assert(DIBS_WAIT_DRAINED == static_cast<int>(core::WaitReason::kDrained));
 static_assert(DIBS_CLASS_NONE == static_cast<int>(core::ClassReason::kNone));
 static_assert(DIBS_CLASS_BALANCE == static_cast<int>(core::ClassReason::kBalance));

@@ -45,6 +45,39 @@ def test_attributes_name_what_was_granted(client):
         assert lease.answer == b""
 
 
+HOST = """
+log_level = "warning"
+[[pool]]
+name = "host"
+kind = "counted"
+slots = 2
+resources = { memory = "8GiB", cpu = 16 }
+"""
+
+
+def test_a_claim_takes_a_part_of_a_slot():
+    with tempfile.TemporaryDirectory(prefix="dibs-python-") as folder:
+        broker = Dibsd(folder, HOST)
+        try:
+            with dibs.connect(broker.socket) as client:
+                wanted = dibs.Terms(least={"memory": "2GiB", "cpu": 4}, most={"memory": "6GiB", "cpu": 4})
+                with client.claim("host", terms=wanted, timeout=5) as lease:
+                    assert lease.units == 1
+                    assert lease.attributes == {"resource.memory": str(6 << 30), "resource.cpu": "4"}
+                    with client.claim("host", terms=dibs.Terms(least={"cpu": 12}), timeout=5) as rest:
+                        assert rest.slots[0].number == lease.slots[0].number
+                        assert client.snapshot("host").leased == 2
+                with pytest.raises(errors.Unavailable):
+                    client.claim("host", terms=dibs.Terms(least={"cpu": 17}), timeout=5)
+                for wrong in ({"gpu": 1}, {"cpu": 0}, {"cpu": -1}, {"cpu": "many"}, {"memory": "9PiB"}):
+                    with pytest.raises(errors.BadVector):
+                        client.claim("host", terms=dibs.Terms(least=wrong), timeout=5)
+                with pytest.raises(errors.BadVector):
+                    client.claim("host", terms=dibs.Terms(least={"cpu": 2}, most={"cpu": 1}), timeout=5)
+        finally:
+            broker.end()
+
+
 def test_a_timeout_names_the_holder(client, other):
     with other.claim("one", timeout=5):
         with pytest.raises(dibs.Expired) as raised:

@@ -148,7 +148,7 @@ void Auditor::take_decisions() {
         note(decision);
         const bool refund = decision.kind == DecisionKind::kRefund;
         if (!refund && decision.kind != DecisionKind::kPreempt) continue;
-        const std::span<const int64_t> cost = core_->decided_cost(decision);
+        const std::span<const int64_t> cost = core_->decided_amounts(decision);
         if (!refund) {  // beside what it has taken over before, for a slot that did not come
             Money& taken_over = book_.taken_over[decision.claim];
             for (size_t p = 0; p < shm::kClasses; ++p)

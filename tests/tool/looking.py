@@ -42,18 +42,18 @@ def pools(place):
     place.start(POOLS)
     code, out, err = place.run("ls", "pools")
     expect_equal((code, err), (0, ""))
-    expect_equal(out, "POOL  KIND     DRAINING  SLOTS  IDLE  LEASED  PARKED  RESERVED  RECOVERING  WAITING"
+    expect_equal(out, "POOL  KIND     DRAINING  SLOTS  IDLE  LEASED  PARKED  SHARED  RESERVED  RECOVERING  WAITING"
                       "  OLDEST WAIT  OLDEST LEASE  GRANTED\n"
-                      "gpu   counted  no            2     2       0       0         0           0        0"
+                      "gpu   counted  no            2     2       0       0       0         0           0        0"
                       "  -            -                   0\n"
-                      "web   worker   no            0     0       0       0         0           0        0"
+                      "web   worker   no            0     0       0       0       0         0           0        0"
                       "  -            -                   0\n")
-    pool = ('"draining":false,"slots":S,"idle":S,"leased":0,"parked":0,"reserved":0,"recovering":0,'
+    pool = ('"draining":false,"slots":S,"idle":S,"leased":0,"parked":0,"shared":0,"reserved":0,"recovering":0,'
             '"unknown":0,"waiting":0,"confirming":0,"oldest_wait_ns":null,'
             '"oldest_lease_ns":null,"last_grant_ns":null,"accepted":0,"granted":0,"hits":0,'
             '"expired":0,"cancelled":0,"rejected":0,"turned_away":0,"released":0,"refused":0,'
             '"units_max":256,"backlog_max":8192,"interval_max_ns":300000000000,"grace_ns":0,'
-            '"reservation_ttl_ns":2000000000,"quantum_ns":Q}')
+            '"reservation_ttl_ns":2000000000,"quantum_ns":Q,"resources":null}')
     gpu = '"pool":"gpu","kind":"counted",' + pool.replace("S", "2").replace("Q", "1000000")
     web = '"pool":"web","kind":"worker",' + pool.replace("S", "0").replace("Q", "0")
     expect_equal(place.run("ls", "pools", "-o", "json")[1],
@@ -69,9 +69,9 @@ def lists(place):
     waiter = place.begin("claim", "gpu", "-t", "1h")
     waiting(place, 1)
     expect_equal(squeezed(place.run("ls", "slots")[1]),
-                 ["SLOT STATE NAME HOLDER ACCOUNT HELD HOLDER PID COMMAND FENCE WORKER ATTRIBUTES",
-                  f"gpu/0 leased - l1 uid:U T {holder.pid} dibs 1 - device=0",
-                  f"gpu/1 leased - l1 uid:U T {holder.pid} dibs 1 - device=1"])
+                 ["SLOT STATE NAME HOLDER ACCOUNT HELD HOLDER PID COMMAND FENCE WORKER ATTRIBUTES RESOURCES",
+                  f"gpu/0 leased - l1 uid:U T {holder.pid} dibs 1 - device=0 -",
+                  f"gpu/1 leased - l1 uid:U T {holder.pid} dibs 1 - device=1 -"])
     expect_equal(squeezed(place.run("ls", "leases")[1]),
                  ["LEASE ID POOL STATE SLOTS HELD SINCE LEFT ACCOUNT USER PID COMMAND CLIENT FENCE",
                   f"l1 l0x100000000 gpu live 0,1 T D - uid:U {USER} {holder.pid} dibs s0.1 1"])
@@ -132,14 +132,14 @@ def rows_as_json(place):
                  '"slot":"s0x100000000","state":"leased","name":null,"holder":1,"account":"uid:U",'
                  '"held_ns":N,"holder_pid":N,"holder_command":"dibs","fence":1,'
                  '"worker":null,"announcer_pid":null,"round":1,'
-                 '"protected":false,"unqualified":false,"draining":false,"drained":false,"attributes":["device=0"]}')
+                 '"protected":false,"unqualified":false,"draining":false,"drained":false,"attributes":["device=0"],"resources":null}')
     expect_equal(said[2],
                  '{"schema":"dibs.slots/1","id":"web/0","pool":"web","number":0,'
                  '"slot":"s0x100000002","state":"idle","name":"w-0","holder":null,"account":null,'
                  '"held_ns":null,"holder_pid":null,"holder_command":null,"fence":null,'
                  '"worker":"W","announcer_pid":N,'
                  '"round":0,"protected":false,"unqualified":false,"draining":false,"drained":false,'
-                 '"attributes":["port=80"]}')
+                 '"attributes":["port=80"],"resources":null}')
     row = (f'"pid":N,"user":"{USER}","command":"dibs",'
            '"account":"uid:U","age_ns":N,"state":"open","slots":S,"claims":0,"leases":L,'
            '"uid":N,"gid":N')

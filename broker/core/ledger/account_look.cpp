@@ -4,9 +4,13 @@
 
 namespace dibs::core {
 
-std::span<const int64_t> Core::decided_cost(const Decision& decision) const {
-    assert(decision.slots_begin + shm::kClasses <= parts_->decided_costs.size());
-    return std::span{parts_->decided_costs}.subspan(decision.slots_begin, shm::kClasses);
+std::span<const int64_t> Core::decided_amounts(const Decision& decision) const {
+    const std::span<const int64_t> all{parts_->decided_amounts};
+    if (decision.kind == DecisionKind::kGrant) {
+        return all.subspan(decision.resources_begin, decision.resources_count);
+    }
+    assert(decision.slots_begin + shm::kClasses <= parts_->decided_amounts.size());
+    return std::span{parts_->decided_amounts}.subspan(decision.slots_begin, shm::kClasses);
 }
 
 uint32_t Core::find_account(std::string_view name) const {

@@ -175,11 +175,11 @@ void Preemption::tell_preemption(uint32_t claim, uint32_t victim, const Cost& co
         told.holder_claim = lease.arrival;
         told.account = refund ? lease.account : state.claims[claim].account;
         told.slot_number = state.slots[lease.first_slot].number;
-        told.slots_begin = static_cast<uint32_t>(turn().decided_costs.size());
+        told.slots_begin = static_cast<uint32_t>(turn().decided_amounts.size());
         told.is_void = refund && (lease.account == kNoRow || (state.accounts[lease.account].flags &
                                                               shm::AccountFlag::kConfigured) == 0);
     }
-    turn().decided_costs.insert(turn().decided_costs.end(), cost.begin(), cost.end());
+    turn().decided_amounts.insert(turn().decided_amounts.end(), cost.begin(), cost.end());
 }
 
 // The victim's account gets it back, the other one pays, and its run will begin with that cost.

@@ -12,7 +12,8 @@ namespace {
 bool is_shared(WaitReason obstacle) {
     return obstacle == WaitReason::kHeld || obstacle == WaitReason::kRecovering ||
            obstacle == WaitReason::kUnits || obstacle == WaitReason::kUnconfirmed ||
-           obstacle == WaitReason::kLeases;
+           obstacle == WaitReason::kLeases || obstacle == WaitReason::kLacks ||
+           obstacle == WaitReason::kSlotRows;
 }
 
 uint64_t left_until(uint64_t then_ns, uint64_t now_ns) {
@@ -32,7 +33,8 @@ WaitReason Explainer::obstacle_of(uint32_t row, Explanation* told) {
     if (crowd != nullptr) explain_fitting(*crowd, told);
     if (told->at_class == kNoClass) return WaitReason::kLeftOut;
     if (pool.slots == 0) return WaitReason::kNoSlots;
-    if (pool.slots == pool.drained) return WaitReason::kDrained;
+    if (whole_slots(pool) == pool.drained) return WaitReason::kDrained;
+    if (wants_part(claim)) return obstacle_to_part(row, told);
     bool limited = false;
     bool held = pool.leased != 0;
     uint32_t usable = pool.idle;
@@ -52,6 +54,15 @@ WaitReason Explainer::obstacle_of(uint32_t row, Explanation* told) {
     if (crowd == nullptr) return WaitReason::kNextTurn;
     crowds().choose_slots(*crowd, false);  // without what the last pass has kept for other claims
     return book()->chosen.size() < claim.units ? WaitReason::kHeldBack : WaitReason::kNextTurn;
+}
+
+WaitReason Explainer::obstacle_to_part(uint32_t row, Explanation* told) {
+    if (!free_rows().lease_row_left()) return WaitReason::kLeases;
+    if (pools().slot_rows_left(kNoRow) == 0) return WaitReason::kSlotRows;
+    if (vectors().slot_for(row) != kNoRow) return WaitReason::kNextTurn;
+    told->resource = vectors().scarcest(row);
+    told->holder = vectors().holder_of(state.claims[row].pool, told->resource);
+    return WaitReason::kLacks;
 }
 
 Explanation Explainer::explain(uint32_t row) {

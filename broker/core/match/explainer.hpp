@@ -20,6 +20,7 @@ struct Explainer : Module<Explainer> {
   private:
     // explain.cpp
     [[nodiscard]] WaitReason obstacle_of(uint32_t claim, Explanation* told);
+    [[nodiscard]] WaitReason obstacle_to_part(uint32_t claim, Explanation* told);
 
     // account_explain.cpp
     void explain_promise(uint32_t claim, Explanation* told) const;

@@ -35,6 +35,9 @@ enum class WaitReason : uint8_t {
     kOverLimit = 16,  // it wants more slots than its account may ever hold
     // Pools ordered by priority.
     kOnHold = 17,  // its priority is 0
+    // Pools whose slots have resources.
+    kLacks = 18,     // first in line; no slot has as much of a resource free as it wants
+    kSlotRows = 19,  // first in line; the broker's slot rows are used up: each part takes one
 };
 
 // Why the claim is of its class.
@@ -69,6 +72,9 @@ struct Explanation {
     uint64_t left_ns = shm::kNever;  // until its deadline; of a confirming one its reservation's
     // Lease row: the oldest live lease of the pool; ordered by account: of a slot with its labels.
     uint32_t holder = shm::kNoRow;
+
+    // kLacks: the place of the resource of which the fewest slots have enough.
+    uint32_t resource = 0;
 
     // Pools ordered by account. There `obstacle` is what else stands in its own way, and the order
     // is class, base labels (more of them first), number.

@@ -28,6 +28,9 @@ inline bool takes_reports(const shm::PoolRow& pool) {
 void slot_in_book(const Core::Parts& parts, uint32_t row, Wrongs* wrongs);
 void claim_in_book(const Core::Parts& parts, uint32_t row, Wrongs* wrongs);
 
+// Of slots with resources.
+void check_vectors(const Core::Parts& parts, Wrongs* wrongs);
+
 // All of it.
 void check_book(const Core::Parts& parts, Wrongs* wrongs);
 

@@ -14,6 +14,7 @@
 #include "broker/core/match/backlog.hpp"
 #include "broker/core/match/crowds.hpp"
 #include "broker/core/match/priorities.hpp"
+#include "broker/core/match/vectors.hpp"
 #include "broker/core/module.hpp"
 #include "broker/core/rules/claims.hpp"
 #include "broker/core/rules/leases.hpp"
@@ -43,6 +44,11 @@ struct Matcher : Module<Matcher> {
     bool pass();
     bool end_impatient_of(uint32_t pool);
     [[nodiscard]] bool servable(uint32_t pool, uint32_t units) const;
+    [[nodiscard]] bool can_serve(uint32_t claim) {
+        const shm::ClaimRow& row = state.claims[claim];
+        return wants_part(row) ? vectors().slot_for(claim) != kNoRow
+                               : servable(row.pool, row.units);
+    }
     // The slots are chained, and in that state or about to be.
     void give(uint32_t claim, uint32_t first_slot, SlotState to) {
         if (to == SlotState::kLeased) return (void)leases().grant(claim, first_slot);
@@ -133,6 +139,7 @@ struct Matcher : Module<Matcher> {
         const bool listed = by_account(state.slots[slot].pool) && crowds().list_slot(slot, false);
         change();
         if (listed) crowds().list_slot(slot, true);
+        if (has_resources(state.pools[state.slots[slot].pool])) vectors().slot_changes(slot);
     }
     // Slots of an ended lease, as far as they become idle at once; returns the first of the others.
     uint32_t slots_come_back(uint32_t first, uint32_t except) {
@@ -153,7 +160,9 @@ struct Matcher : Module<Matcher> {
     }
     // Where nothing waits, the claim that comes first is served first.
     [[nodiscard]] bool serves_fresh(uint32_t pool) const {
-        return state.pools[pool].kind == shm::PoolKind::kCounted && serves_by_arrival(pool);
+        const shm::PoolRow& row = state.pools[pool];
+        return row.kind == shm::PoolKind::kCounted && !has_resources(row) &&
+               serves_by_arrival(pool);
     }
     void open_account_turn();
 

@@ -39,8 +39,13 @@ bool Matcher::pass_over(uint32_t pool) {
         if (turn().full()) return false;
         const uint32_t units = state.claims[claim].units;
         const bool waits = (state.claims[claim].flags & kImpatient) == 0;
-        if (!servable(pool, units) && !leases().collect(pool, units, !waits)) return false;
-        if (servable(pool, units)) {
+        if (!can_serve(claim)) {
+            const bool goes_on = has_resources(state.pools[pool])
+                                     ? vectors().collect(claim)
+                                     : leases().collect(pool, units, !waits);
+            if (!goes_on) return false;
+        }
+        if (can_serve(claim)) {
             serve(claim);
         } else if (!waits) {
             end_impatient(claim);
@@ -108,11 +113,19 @@ uint32_t Matcher::take_idle(uint32_t pool_row, uint32_t units, SlotState to) {
     uint32_t& count = leased ? pool.leased : pool.reserved;
     put(count, count + units);
     turn().touched.add(pool_row);
+    for (slot = has_resources(pool) ? first : kNoRow; slot != kNoRow;
+         slot = state.slots[slot].holder_next)
+        vectors().slot_changes(slot);
     return first;
 }
 
 void Matcher::serve(uint32_t row) {
     const shm::ClaimRow& claim = state.claims[row];
+    if (wants_part(claim)) {
+        const uint32_t slot = vectors().slot_for(row);
+        claim_stops_waiting(row);
+        return give(row, vectors().cut_part(row, slot), SlotState::kLeased);
+    }
     const bool counted = state.pools[claim.pool].kind == shm::PoolKind::kCounted;
     const SlotState to = counted ? SlotState::kLeased : SlotState::kReserved;
     claim_stops_waiting(row);

@@ -33,6 +33,8 @@ constexpr std::array kStoredCounts = {
     StoredCount{
         "recovering", static_cast<size_t>(SlotState::kRecovering), &shm::PoolRow::recovering},
     StoredCount{"unknown", static_cast<size_t>(SlotState::kUnknown), &shm::PoolRow::unknown},
+    StoredCount{"shared", static_cast<size_t>(SlotState::kShared), &shm::PoolRow::shared},
+    StoredCount{"parts", kParts, &shm::PoolRow::parts},
     StoredCount{"drained slots", kDrainedSlots, &shm::PoolRow::drained},
     StoredCount{"waiting", kWaitingClaims, &shm::PoolRow::waiting},
     StoredCount{"confirming", kConfirmingClaims, &shm::PoolRow::confirming},
@@ -98,6 +100,7 @@ Wrongs Invariants::check(RowCounts counts, bool free_claims_sound) {
     arena();
     totals();
     if (parts_.book) check_book(parts_, &wrongs_);
+    check_vectors(parts_, &wrongs_);
     return std::move(wrongs_);
 }
 
@@ -272,6 +275,11 @@ void Invariants::arena() {
         const shm::SlotRow& slot = state_.slots[row];
         if (slot.session != kNoRow) held[slot.session] += Arena::blocks_for(slot.attributes_size);
         mark_chain(slot.attributes, slot.attributes_size, {&wrongs_, "slot row", row});
+    }
+    for (uint32_t row = 0; row < state_.counters->pools; ++row) {
+        const shm::PoolRow& pool = state_.pools[row];
+        if (!has_resources(pool)) continue;
+        mark_chain(pool.resources, pool.resources_size, {&wrongs_, "pool", name_of(pool)});
     }
     for (uint32_t row = 0; row < state_.accounts.size(); ++row) {
         const shm::AccountRow& account = state_.accounts[row];

@@ -45,6 +45,7 @@ void Rebuild::sessions() {
 void Rebuild::claims() {
     parts_.now_ns = state_.counters->time_ns;
     parts_.first_number = state_.counters->arrival_next;
+    parts_.open_part_index();
     sessions();
     for (uint32_t row = 0; row < state_.counters->pools; ++row) {
         parts_.backlog.reserve(row, std::min(state_.pools[row].backlog_max, state_.claims.size()));
@@ -183,7 +184,8 @@ void Rebuild::finish() {
         if (pool.state == shm::PoolState::kGoing) parts_.going.push_back(row);
         const bool is_counted = pool.kind == shm::PoolKind::kCounted;
         if (is_counted && pool.number_next < pool.slots_wanted) parts_.growing.push_back(row);
-        if (is_counted && pool.slots > pool.slots_wanted) parts_.shrinking.push_back({row, 0});
+        if (is_counted && whole_slots(pool) > pool.slots_wanted)
+            parts_.shrinking.push_back({row, 0});
     }
     parts_.drain_work = true;
 }

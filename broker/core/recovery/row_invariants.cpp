@@ -67,10 +67,10 @@ void RowInvariants::pool(uint32_t row) const {
     const bool is_gone = pool.state == shm::PoolState::kFree;
     const bool lives = !is_gone && pool.state != shm::PoolState::kGoing;
     const bool is_unused = pool.waiting == 0 && pool.confirming == 0 && pool.idle == pool.slots;
-    it.expect_count(
-        "slots (conservation)",
-        uint64_t{pool.idle} + pool.reserved + pool.leased + pool.recovering + pool.unknown,
-        pool.slots);
+    it.expect_count("slots (conservation)",
+                    uint64_t{pool.idle} + pool.reserved + pool.leased + pool.recovering +
+                        pool.unknown + pool.shared,
+                    pool.slots);
     it.expect_count("accepted and requeued claims",
                     pool.granted_total + pool.expired_total + pool.cancelled_total +
                         pool.rejected_total + pool.waiting + pool.confirming,
@@ -193,6 +193,7 @@ void RowCounts::slot(const State& state, uint32_t row) {
     auto& pool = pools[slot.pool];
     ++pool[static_cast<size_t>(slot.state)];
     if (is_drained(slot)) ++pool[kDrainedSlots];
+    if (slot.part_of != kNoRow) ++pool[kParts];
     if (being_killed_for(slot)) ++pool[kKilledSlots];
     if (has(slot, SlotFlag::kCollected)) ++pool[kCollectedSlots];
 }

@@ -35,7 +35,8 @@ struct RowInvariants {
 
 // Of one pool: slots in each state by its number, and what follows.
 enum PoolCount : uint8_t {
-    kDrainedSlots = 6,
+    kDrainedSlots = 7,
+    kParts,
     kCollectedSlots,
     kKilledSlots,  // recovering, under a lease whose holder is being killed
     kUnitsLeased,

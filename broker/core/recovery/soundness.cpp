@@ -11,6 +11,7 @@
 #include "broker/core/core.hpp"
 #include "broker/core/match/account_book.hpp"
 #include "broker/core/recovery/sound_text.hpp"
+#include "broker/core/recovery/sound_vectors.hpp"
 #include "broker/core/store/arena.hpp"
 #include "broker/core/store/edit.hpp"
 #include "broker/core/store/row_states.hpp"
@@ -152,7 +153,7 @@ class Words {
         return session.state == SessionState::kOpen &&
                session.head.generation == store.generation &&
                session.completion_tail == store.position && pool.kind == shm::PoolKind::kCounted &&
-               pool.order == shm::PoolOrder::kArrival && pool.idle != 0 &&
+               pool.order == shm::PoolOrder::kArrival && !has_resources(pool) && pool.idle != 0 &&
                pool.ready_head < state_.slots.size() && told.units == 1 &&
                counters.leases_free != 0 && lease < state_.leases.size() &&
                told.id == row_id(state_.leases[lease].head.generation, lease) &&
@@ -186,6 +187,8 @@ class Words {
                lease.arrival == claim.arrival && (taken || lease.units == claim.units);
     }
 
+    bool fits(const shm::SlotRow& slot, uint32_t /*row*/) const { return sound_part(state_, slot); }
+
     bool fits(const shm::LeaseRow& lease, uint32_t row) const {
         if (state_.leases.size() - row > kRowsAhead) {
             const uint32_t soon = state_.leases[row + kRowsAhead].first_slot;
@@ -214,7 +217,7 @@ class Words {
     }
 
     bool sound(const shm::PoolRow& pool) const {
-        if (!within(pool.state, shm::PoolState::kGoing)) return false;
+        if (!within(pool.state, shm::PoolState::kGoing) || pool.parts > pool.slots) return false;
         return within(pool.kind, shm::PoolKind::kWorker) &&
                within(pool.order, shm::PoolOrder::kAccount) &&
                within(pool.when_busy, shm::WhenBusy::kCold) &&
@@ -225,7 +228,10 @@ class Words {
                pool.payload_max <= shm::kPayloadMax && is_count(pool.fence_next) &&
                pool.demand_published >= -1 && pool.demand_published <= 0xffffffffLL &&
                is_count(pool.idle_order_next) &&
-               (pool.kind == shm::PoolKind::kCounted || pool.slots_wanted == 0);
+               (pool.kind == shm::PoolKind::kCounted || pool.slots_wanted == 0) &&
+               (!has_resources(pool) ||
+                (whole_chain(pool.resources, pool.resources_size) &&
+                 sound_resources(pool, text(pool.resources, pool.resources_size))));
     }
 
     bool sound(const shm::SessionRow& session) const {
@@ -277,11 +283,12 @@ class Words {
         const bool leased =
             slot.state == SlotState::kLeased || slot.state == SlotState::kRecovering;
         const uint32_t holders = leased ? state_.leases.size() : state_.claims.size();
-        return within(slot.state, SlotState::kUnknown) && slot.pool < state_.counters->pools &&
+        return within(slot.state, SlotState::kShared) && slot.pool < state_.counters->pools &&
                is_link(slot.session, state_.sessions.size()) && is_link(slot.holder, holders) &&
                is_link(slot.holder_next, slots) && is_link(slot.ready_next, slots) &&
                is_link(slot.ready_prev, slots) && chain(slot.attributes, slot.attributes_size) &&
-               slot.name_size < sizeof slot.name + 1 &&
+               slot.name_size < sizeof slot.name + 1 && is_link(slot.part_of, slots) &&
+               sound_amounts(state_, slot) &&
                (state_.pools[slot.pool].order != shm::PoolOrder::kAccount ||
                 sound_to_account(slot));
     }
@@ -300,7 +307,7 @@ class Words {
                tagged(claim.session, claim.tag) && is_link(claim.first_slot, state_.slots.size()) &&
                claim.units != 0 && claim.units <= shm::kUnitsMax &&
                claim.payload_size <= shm::kPayloadMax && chain(claim.payload, claim.payload_size) &&
-               sound_terms(claim);
+               (!wants_part(claim) || sound_want(state_, claim)) && sound_terms(claim);
     }
 
     // What has been paid, with or without the time by which a lease's cost is less: no sum of it

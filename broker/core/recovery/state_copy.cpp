@@ -25,6 +25,8 @@ constexpr std::array kCopiedTables = {Table::kCounters,
                                       Table::kLeases,
                                       Table::kAccounts,
                                       Table::kLabelSets,
+                                      Table::kSlotVectors,
+                                      Table::kClaimVectors,
                                       Table::kArena};
 
 }  // namespace
@@ -82,6 +84,11 @@ void StateCopy::copy_row(const Part& of, uint64_t offset) {
     copy(offset, of.row_size);
     const std::byte* row = from_.base + offset;
     switch (of.table) {
+        case Table::kPools: {
+            const auto* pool = reinterpret_cast<const shm::PoolRow*>(row);
+            if ((pool->flags & shm::PoolFlag::kResources) == 0) return;
+            return copy_chain(pool->resources, pool->resources_size);
+        }
         case Table::kSlots: {
             const auto* slot = reinterpret_cast<const shm::SlotRow*>(row);
             if (slot->state == shm::SlotState::kFree) return;

@@ -18,6 +18,7 @@ uint8_t flags_of(const Claim& command, const shm::PoolRow& pool) {
     if (busy == shm::WhenBusy::kReject) flags |= ClaimFlag::kReject;
     if (busy == shm::WhenBusy::kCold) flags |= ClaimFlag::kCold;
     if (command.by_word) flags |= ClaimFlag::kByWord;
+    if (!command.least.empty()) flags |= ClaimFlag::kPart;
     return static_cast<uint8_t>(flags);
 }
 
@@ -39,6 +40,9 @@ Reason Claims::claim_refusal(const Claim& command, uint64_t* other) const {
     const uint32_t units_max =
         std::min(pool.units_max, counted ? pool.slots_wanted : pool.unconfirmed_max);
     if (command.units == 0 || command.units > units_max) return Reason::kTooManyUnits;
+    if (const Reason reason = vectors().refusal(command, other); reason != Reason::kOk) {
+        return reason;
+    }
     if (command.payload.size() > pool.payload_max) return Reason::kPayload;
     if (key_given(command.key.data())) {
         const uint32_t holder = find_key(command.session, command.key);
@@ -119,6 +123,7 @@ void Claims::accept(const Claim& command, uint64_t number, const TermRows& terms
     put(claim.attempts, 0);
     put(claim.priority, command.priority);
     put(claim.flags, flags_of(command, pool));
+    if (wants_part(claim)) vectors().bring(row, command);
     std::memcpy(claim.key, command.key.data(), sizeof(claim.key));
     stored();
     put(claim.interval_ns, command.interval_ns);

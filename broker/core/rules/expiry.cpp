@@ -20,14 +20,6 @@ using shm::ExpiryMode;
 using shm::LeaseState;
 namespace SlotFlag = shm::SlotFlag;
 
-namespace {
-
-// Marks that keep a slot from being granted again.
-constexpr auto kStops =
-    static_cast<uint8_t>(SlotFlag::kProtected | SlotFlag::kUnqualified | SlotFlag::kDraining);
-
-}  // namespace
-
 std::span<const uint32_t> Core::lapsing() const {
     Parts& parts = *parts_;
     parts.lapsing_list.clear();
@@ -136,7 +128,7 @@ uint32_t Leases::would_come_back(uint32_t row) const {
     uint32_t count = 0;
     for (uint32_t slot = state.leases[row].first_slot; slot != kNoRow;
          slot = state.slots[slot].holder_next) {
-        if ((state.slots[slot].flags & kStops) == 0) ++count;
+        if (!is_stopped(state.slots[slot])) ++count;
     }
     return count;
 }
@@ -173,7 +165,7 @@ void Leases::end_collected(uint32_t lease) {
     turn().scratch.clear();
     for (uint32_t slot = state.leases[lease].first_slot; slot != kNoRow;
          slot = state.slots[slot].holder_next) {
-        if ((state.slots[slot].flags & kStops) == 0) turn().scratch.push_back(slot);
+        if (!is_stopped(state.slots[slot])) turn().scratch.push_back(slot);
     }
     end_lease(lease, Reason::kExpiredLease, Tell::kHolder, false, kNoRow);
     for (const uint32_t slot : turn().scratch) {

@@ -92,6 +92,7 @@ uint32_t Leases::lease_out(const Grantee& to, uint32_t first_slot) {
         if (held.state != SlotState::kLeased) slots().move_slot(slot, SlotState::kLeased);
         turn().decided_slots.push_back({slot, held.number});
     }
+    if (state.slots[first_slot].part_of != kNoRow) vectors().list_part(&granted, first_slot);
     if (interval != 0) {
         turn().timers.set(TimerKind::kLease, row, due_after(lease.expires_ns), to.number);
     }

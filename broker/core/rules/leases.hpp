@@ -68,6 +68,7 @@ struct Leases : Module<Leases> {
     // only if it can be in this pass. False: the log is full, go on in the next turn.
     bool collect(uint32_t pool, uint32_t units, bool at_once);
     void uncollect(uint32_t slot);
+    void end_collected(uint32_t lease);
 
     // adoption.cpp
     void apply(const Adopt& command);
@@ -84,7 +85,6 @@ struct Leases : Module<Leases> {
     // expiry.cpp
     void begin_grace(uint32_t lease);
     void stay_uncollected(uint32_t lease);
-    void end_collected(uint32_t lease);
     [[nodiscard]] uint32_t would_come_back(uint32_t lease) const;
 
     // adoption.cpp

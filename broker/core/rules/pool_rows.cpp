@@ -120,6 +120,7 @@ void Pools::shrink_pool(uint32_t row) {
         slots().remove_slot(pool.ready_head);
     }
     if (pool.slots != 0) return;
+    vectors().close_pool(row);
     clear_pool(row, true);
     const auto place = std::find(going.begin(), going.end(), row);
     assert(place != going.end());
@@ -150,11 +151,11 @@ bool Pools::leave_surplus(Surplus& surplus) {
         }
         claim = next;
     }
-    for (; shrinks && pool.slots > pool.slots_wanted && surplus.row < state.slots.size();
+    for (; shrinks && whole_slots(pool) > pool.slots_wanted && surplus.row < state.slots.size();
          ++surplus.row) {
         const shm::SlotRow& slot = state.slots[surplus.row];
         if (slot.state == SlotState::kFree || slot.pool != surplus.pool) continue;
-        if (slot.number < pool.slots_wanted) continue;
+        if (slot.number < pool.slots_wanted || slot.part_of != kNoRow) continue;
         if ((slot.flags & shm::SlotFlag::kDraining) != 0) continue;
         if (turn().full()) return false;
         workers().say_withdraw(surplus.row);

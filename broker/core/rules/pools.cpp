@@ -54,6 +54,9 @@ std::string refusal_of(const PoolConfig& config) {
     if (by_account && config.promote_threshold < config.demote_threshold) {
         return wrong("promote_threshold is below demote_threshold");
     }
+    if (const std::string resources = Vectors::refusal_of(config); !resources.empty()) {
+        return wrong(resources);
+    }
     if (config.slot_attributes.size() > std::min(config.slots, kGrowStep)) {
         return wrong("attributes are given for more slots than " +
                      std::to_string(std::min(config.slots, kGrowStep)));
@@ -86,7 +89,8 @@ std::string change_refusal_of(const PoolConfig& config, const shm::PoolRow& pool
 
 bool may_park(const PoolConfig& config) {
     return config.quantum_ns >= 1'000 && (config.kind == PoolKind::kCounted || config.park) &&
-           config.expiry != shm::ExpiryMode::kStrict && config.order != shm::PoolOrder::kAccount;
+           config.expiry != shm::ExpiryMode::kStrict && config.order != shm::PoolOrder::kAccount &&
+           config.vector.empty();
 }
 
 std::string_view attributes_of(const PoolConfig& config, uint32_t number) {
@@ -107,6 +111,10 @@ uint32_t Pools::set_pool(const PoolConfig& config, std::string* why) {
         wrong = "pool '" + std::string{config.name} + "': it is being deleted";
     }
     if (wrong.empty() && !is_new) wrong = change_refusal_of(config, state.pools[row]);
+    if (wrong.empty() && !is_new && vectors().differs(row, config)) {
+        wrong =
+            "pool '" + std::string{config.name} + "': its resources cannot change while it runs";
+    }
     const uint32_t more = is_new ? config.slots : config.slots - slots_below(row, config.slots);
     if (const uint32_t left = slot_rows_left(row); wrong.empty() && more > left) {
         wrong = "pool '" + std::string{config.name} + "': " + std::to_string(more) +
@@ -120,7 +128,7 @@ uint32_t Pools::set_pool(const PoolConfig& config, std::string* why) {
                 std::to_string(changed.size()) + " slots change and " + std::to_string(more) +
                 " slots are added, at most " + std::to_string(kGrowStep) + " at once can";
     }
-    uint32_t blocks = 0;
+    uint32_t blocks = is_new && !config.vector.empty() ? 1 : 0;  // their names
     for (const uint32_t slot : changed)
         blocks += Arena::blocks_for(attributes_of(config, state.slots[slot].number).size());
     for (size_t number = is_new ? 0 : state.pools[row].number_next;
@@ -156,7 +164,10 @@ uint32_t Pools::set_pool(const PoolConfig& config, std::string* why) {
             (config.release_is_ready ? PoolFlag::kReleaseIsReady : 0) |
             (config.is_transient ? PoolFlag::kTransient : 0) |
             (config.preemption_disabled ? PoolFlag::kNoPreemption : 0) |
-            (may_park(config) ? PoolFlag::kParks : 0));
+            (may_park(config) ? PoolFlag::kParks : 0) |
+            (config.vector.empty() ? 0 : PoolFlag::kResources));
+    if (is_new) vectors().open_pool(row, config);
+    vectors().slot_row_comes();  // its growth may leave some now
     put(pool.slots_wanted, config.slots);
     put(pool.units_max, config.units_max);
     put(pool.backlog_max, config.backlog_max);
@@ -189,7 +200,7 @@ uint32_t Pools::set_pool(const PoolConfig& config, std::string* why) {
     for (const uint32_t slot : changed)
         set_attributes(slot, attributes_of(config, state.slots[slot].number));
     if (config.kind != PoolKind::kCounted) return row;
-    if (pool.slots > pool.slots_wanted) shrink_to_wanted(row);
+    if (whole_slots(pool) > pool.slots_wanted) shrink_to_wanted(row);
     if (pool.number_next < pool.slots_wanted) {
         if (std::find(growing.begin(), growing.end(), row) == growing.end()) growing.push_back(row);
         grow_pool(row, config.slot_attributes);
@@ -206,7 +217,7 @@ std::vector<uint32_t> Pools::changed_slots(uint32_t row, const PoolConfig& confi
     for (uint32_t slot_row = 0; slot_row < state.slots.size(); ++slot_row) {
         const shm::SlotRow& slot = state.slots[slot_row];
         if (slot.state == SlotState::kFree || slot.pool != row) continue;
-        if (slot.number >= config.slots) continue;  // it leaves
+        if (slot.number >= config.slots || slot.part_of != kNoRow) continue;  // it leaves
         had.resize(slot.attributes == kNoRow ? 0 : slot.attributes_size);
         if (!had.empty()) {
             arena().copy(
@@ -231,11 +242,12 @@ void Pools::set_attributes(uint32_t slot_row, std::string_view text) {
 uint32_t Pools::slots_below(uint32_t row, uint32_t number) const {
     const shm::PoolRow& pool = state.pools[row];
     if (pool.kind != PoolKind::kCounted) return number;
-    if (pool.slots == pool.number_next) return std::min(pool.slots, number);
+    if (whole_slots(pool) == pool.number_next) return std::min(whole_slots(pool), number);
     uint32_t count = 0;
     for (uint32_t slot_row = 0; slot_row < state.slots.size(); ++slot_row) {
         const shm::SlotRow& slot = state.slots[slot_row];
-        count += slot.state != SlotState::kFree && slot.pool == row && slot.number < number;
+        count += slot.state != SlotState::kFree && slot.pool == row && slot.number < number &&
+                 slot.part_of == kNoRow;
     }
     return count;
 }
@@ -243,11 +255,12 @@ uint32_t Pools::slots_below(uint32_t row, uint32_t number) const {
 // Slots that were to leave and are wanted again, from the next number on: which of them are there.
 void Pools::readmit_leaving(uint32_t row, std::vector<bool>* there) {
     const shm::PoolRow& pool = state.pools[row];
-    if (pool.slots <= pool.number_next) return;
+    if (whole_slots(pool) <= pool.number_next) return;
     for (uint32_t slot_row = 0; slot_row < state.slots.size(); ++slot_row) {
         const shm::SlotRow& slot = state.slots[slot_row];
         if (slot.state == SlotState::kFree || slot.pool != row) continue;
         if (slot.number < pool.number_next || slot.number >= pool.slots_wanted) continue;
+        if (slot.part_of != kNoRow) continue;
         if (slot.number - pool.number_next >= there->size()) continue;
         there->at(slot.number - pool.number_next) = true;
         if ((slot.flags & shm::SlotFlag::kDraining) == 0) continue;

@@ -14,7 +14,8 @@ uint32_t Pools::find_number(uint32_t pool, uint32_t number) const {
     for (uint32_t row = 0; row < state.slots.size(); ++row) {
         const shm::SlotRow& slot = state.slots[row];
         const bool lives = slot.state != SlotState::kFree;
-        if (lives && slot.pool == pool && slot.number == number) return row;
+        const bool is_whole = slot.part_of == kNoRow;
+        if (lives && is_whole && slot.pool == pool && slot.number == number) return row;
     }
     return kNoRow;
 }

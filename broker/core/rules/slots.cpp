@@ -24,6 +24,8 @@ uint32_t* count_of(shm::PoolRow& pool, SlotState state) {
             return &pool.recovering;
         case SlotState::kUnknown:
             return &pool.unknown;
+        case SlotState::kShared:
+            return &pool.shared;
         case SlotState::kFree:
             break;
     }
@@ -38,10 +40,18 @@ bool is_hot(SlotState state) {
 
 uint32_t Slots::make_slot(uint32_t pool_row) {
     assert(pools().pool_lives(pool_row));
+    const uint32_t row = blank_slot(pool_row);
+    shm::PoolRow& pool = edit().row(state.pools[pool_row], kPoolTotals);
+    put(edit().row(state.slots[row], 1).number, pool.number_next);
+    put(pool.number_next, pool.number_next + 1);
+    if (has_resources(pool)) vectors().whole_slot_begins(row);
+    return row;
+}
+
+uint32_t Slots::blank_slot(uint32_t pool_row) {
     const uint32_t row = free_rows().take_slot_row();
     assert(state.slots[row].state == SlotState::kFree);
     shm::SlotRow& slot = edit().fresh_row(state.slots[row]);
-    shm::PoolRow& pool = edit().row(state.pools[pool_row], kPoolStates | kPoolTotals);
     put(slot.flags, 0);
     put(slot.pool, pool_row);
     put(slot.holder, kNoRow);
@@ -50,9 +60,10 @@ uint32_t Slots::make_slot(uint32_t pool_row) {
     put(slot.ready_next, kNoRow);
     put(slot.ready_prev, kNoRow);
     put(slot.session, kNoRow);
-    put(slot.number, pool.number_next);
-    put(pool.number_next, pool.number_next + 1);
+    put(slot.number, 0);
     put(slot.round, 0);
+    put(slot.part_of, kNoRow);
+    put(slot.parts, 0);
     put(slot.worker_tag, 0);
     put(slot.attributes, kNoRow);
     put(slot.attributes_size, 0);
@@ -70,7 +81,10 @@ void Slots::move_slot(uint32_t row, SlotState to) {
     shm::SlotRow& slot = edit().row(state.slots[row], 1);
     const SlotState from = slot.state;
     assert(from != to);
-    const unsigned lines = is_hot(from) && is_hot(to) ? kPoolHot : kPoolStates;
+    const bool is_shared = from == SlotState::kShared || to == SlotState::kShared;
+    const unsigned lines = is_hot(from) && is_hot(to) ? kPoolHot
+                           : is_shared                ? kPoolStates | kPoolParts
+                                                      : kPoolStates;
     shm::PoolRow& pool = edit().row(state.pools[slot.pool], lines);
     matcher().slot_leaves_state(row, pool, from, to);
     if (from == SlotState::kIdle) {
@@ -114,9 +128,11 @@ void Slots::move_slot(uint32_t row, SlotState to) {
     }
     matcher().slot_enters_state(row, pool, from, to);
     matcher().touch(slot.pool);
+    if (has_resources(pool)) vectors().slot_changes(row);
 }
 
 void Slots::make_idle(uint32_t row) {
+    if (state.slots[row].part_of != kNoRow) return vectors().join_part(row);
     leases().uncollect(row);
     shm::SlotRow& slot = edit().row(state.slots[row], 1);
     assert(slot.state != SlotState::kIdle && slot.state != SlotState::kFree);

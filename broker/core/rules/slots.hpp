@@ -21,6 +21,7 @@ struct Slots : Module<Slots> {
     // slots.cpp
     // A slot of the pool with its next number, blank otherwise. Its caller moves it out of `free`.
     uint32_t make_slot(uint32_t pool);
+    uint32_t blank_slot(uint32_t pool);  // the same without a number
     void move_slot(uint32_t slot, SlotState to);
     void make_idle(uint32_t slot);
     void make_recovering(uint32_t slot, bool revoke);

@@ -192,9 +192,9 @@ void Workers::say_done(uint32_t row, const WorkerWord& word) {
 
 void Workers::say_withdraw(uint32_t row) {
     shm::SlotRow& slot = edit().row(state.slots[row], 1);
-    if (slot.holder == kNoRow) return slots().remove_slot(row);
+    if (slot.holder == kNoRow && slot.parts == 0) return slots().remove_slot(row);
     assert(slot.state == SlotState::kReserved || slot.state == SlotState::kLeased ||
-           slot.state == SlotState::kRecovering);
+           slot.state == SlotState::kRecovering || slot.state == SlotState::kShared);
     matcher().slot_changes(row, [&] { put(slot.flags, slot.flags | SlotFlag::kDraining); });
 }
 
@@ -217,7 +217,7 @@ void Workers::readmit(uint32_t row) {
     } else if ((slot.flags & SlotFlag::kSaidReady) != 0) {
         if (!stopped) return slots().make_idle(row);
         preemption().drop_successor(row);  // it was held over
-    } else if (slot.state == SlotState::kLeased) {
+    } else if (slot.state == SlotState::kLeased || slot.state == SlotState::kShared) {
         matcher().touch(slot.pool);  // to collect its lease may be worth while now
     }
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "broker/core/command.hpp"
 #include "shm/layout.hpp"
 
 namespace dibs::core {
@@ -20,7 +21,8 @@ inline constexpr unsigned kPoolHot = 1U;
 inline constexpr unsigned kPoolStates = 1U | (1U << 1U);
 inline constexpr unsigned kPoolTotals = 1U << 2U;
 inline constexpr unsigned kPoolAccounts = 1U << 6U;
-inline constexpr unsigned kPoolAll = 0x7fU;
+inline constexpr unsigned kPoolParts = 1U << 7U;
+inline constexpr unsigned kPoolAll = 0xffU;
 
 // Claims that must not wait beyond the pass.
 inline constexpr uint8_t kImpatient =
@@ -58,6 +60,31 @@ inline bool is_kept(const shm::SlotRow& slot) {
 // An administrator has drained it: it is protected until that is taken back.
 inline bool is_drained(const shm::SlotRow& slot) {
     return slot.behaviour == shm::Behaviour::kDrain;
+}
+
+// A mark keeps it from being granted again.
+inline bool is_stopped(const shm::SlotRow& slot) {
+    constexpr uint32_t kStops =
+        shm::SlotFlag::kProtected | shm::SlotFlag::kUnqualified | shm::SlotFlag::kDraining;
+    return (slot.flags & kStops) != 0;
+}
+
+// Which slot it is, or is a part of.
+inline uint32_t whole_of(const shm::SlotRow& slot, uint32_t row) {
+    return slot.part_of == kNoRow ? row : slot.part_of;
+}
+
+// Slots of a pool, without their parts.
+inline uint32_t whole_slots(const shm::PoolRow& pool) {
+    return pool.slots - pool.parts;
+}
+
+inline bool has_resources(const shm::PoolRow& pool) {
+    return (pool.flags & shm::PoolFlag::kResources) != 0;
+}
+
+inline bool wants_part(const shm::ClaimRow& claim) {
+    return (claim.flags & shm::ClaimFlag::kPart) != 0;
 }
 
 // Its worker was asked for a claim that did not get it, and has not answered since.

@@ -92,6 +92,7 @@ void FreeRows::free_slot_row(uint32_t row) {
     retire(slot, counters.slots_free_head);
     put(counters.slots_free_head, row);
     put(counters.slots_free, counters.slots_free + 1);
+    vectors().slot_row_comes();
 }
 
 uint32_t FreeRows::take_session_row() {

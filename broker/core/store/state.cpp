@@ -45,6 +45,8 @@ constexpr std::array<uint32_t, kTables> kRowSizes = {sizeof(shm::CountersRow),
                                                      sizeof(shm::LeaseRow),
                                                      sizeof(shm::AccountRow),
                                                      sizeof(shm::LabelSetRow),
+                                                     sizeof(shm::SlotVectorRow),
+                                                     sizeof(shm::ClaimVectorRow),
                                                      sizeof(shm::ArenaBlock),
                                                      sizeof(uint64_t),
                                                      sizeof(shm::LogImage),
@@ -69,6 +71,8 @@ Places lay_out(const Limits& limits, uint64_t* size) {
     add(Table::kLabelSets,
         std::clamp(limits.label_sets, 1U, kLabelSetsMax),
         sizeof(shm::LabelSetRow));
+    add(Table::kSlotVectors, std::max(limits.slots, 1U), sizeof(shm::SlotVectorRow));
+    add(Table::kClaimVectors, std::max(limits.claims, 1U), sizeof(shm::ClaimVectorRow));
     add(Table::kArena, std::max(limits.arena_blocks, 1U), sizeof(shm::ArenaBlock));
     add(Table::kLogOffsets, images, sizeof(uint64_t));
     add(Table::kLogImages, images, sizeof(shm::LogImage));
@@ -160,6 +164,10 @@ std::string state_refusal(std::span<const std::byte> state) {
         rows(Table::kLogOffsets) < rows(Table::kLogImages)) {
         return "the state's log has no room for a turn";
     }
+    if (rows(Table::kSlotVectors) != rows(Table::kSlots) ||
+        rows(Table::kClaimVectors) != rows(Table::kClaims)) {
+        return "the state's vectors are not as many as its slots and claims";
+    }
     if (rows(Table::kPools) > shm::kPoolsMax) return "state has more pools than there can be";
     if (rows(Table::kLabelSets) > kLabelSetsMax) {
         return "state has more label sets than there can be";
@@ -179,6 +187,8 @@ State::State(std::span<std::byte> bytes)
       leases(view<shm::LeaseRow>(Table::kLeases)),
       accounts(view<shm::AccountRow>(Table::kAccounts)),
       label_sets(view<shm::LabelSetRow>(Table::kLabelSets)),
+      slot_vectors(view<shm::SlotVectorRow>(Table::kSlotVectors)),
+      claim_vectors(view<shm::ClaimVectorRow>(Table::kClaimVectors)),
       arena(view<shm::ArenaBlock>(Table::kArena)),
       log_offsets(reinterpret_cast<uint64_t*>(place(Table::kLogOffsets))),
       log_images(reinterpret_cast<shm::LogImage*>(place(Table::kLogImages))),

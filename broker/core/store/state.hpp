@@ -84,6 +84,8 @@ struct State {
     Rows<shm::LeaseRow> leases;
     Rows<shm::AccountRow> accounts;
     Rows<shm::LabelSetRow> label_sets;
+    Rows<shm::SlotVectorRow> slot_vectors;
+    Rows<shm::ClaimVectorRow> claim_vectors;
     Rows<shm::ArenaBlock> arena;
     uint64_t* log_offsets;
     shm::LogImage* log_images;

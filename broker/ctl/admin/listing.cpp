@@ -14,6 +14,13 @@ namespace {
 
 constexpr std::string_view kOwnAccount = "uid:";
 
+std::string amounts(const std::vector<std::string>& names, const std::vector<uint64_t>& counts) {
+    std::string text;
+    for (size_t at = 0; at < std::min(names.size(), counts.size()); ++at)
+        text += (at == 0 ? "" : " ") + names[at] + "=" + show_amount(counts[at]);
+    return text;
+}
+
 // What is another user's: not known, rather than 0.
 template <class T>
 Cell seen(bool full, const T& value) {
@@ -134,6 +141,7 @@ Sheet pool_sheet(const std::vector<std::unique_ptr<admin::PoolT>>& pools) {
                  {"idle", "IDLE"},
                  {"leased", "LEASED", 1},
                  {"parked", "PARKED", 4},
+                 {"shared", "SHARED", 9},
                  {"reserved", "RESERVED", 7},
                  {"recovering", "RECOVERING", 6},
                  {"unknown", ""},
@@ -156,10 +164,12 @@ Sheet pool_sheet(const std::vector<std::unique_ptr<admin::PoolT>>& pools) {
                  {"interval_max_ns", ""},
                  {"grace_ns", ""},
                  {"reservation_ttl_ns", ""},
-                 {"quantum_ns", ""}}};
+                 {"quantum_ns", ""},
+                 {"resources", ""}}};
     for (const auto& row : pools) {
         const bool waits = row->waiting != 0;
         const bool held = row->leased != 0;
+        const bool has_vector = !row->resources.empty();
         sheet.rows.push_back({Cell::of(row->name),
                               Cell::of(row->kind),
                               Cell::of(row->draining),
@@ -167,6 +177,7 @@ Sheet pool_sheet(const std::vector<std::unique_ptr<admin::PoolT>>& pools) {
                               Cell::of(row->idle),
                               Cell::of(row->leased),
                               Cell::of(row->parked),
+                              Cell::of(row->shared),
                               Cell::of(row->reserved),
                               Cell::of(row->recovering),
                               Cell::of(row->unknown),
@@ -189,7 +200,8 @@ Sheet pool_sheet(const std::vector<std::unique_ptr<admin::PoolT>>& pools) {
                               Cell::duration(row->interval_max_ns),
                               Cell::duration(row->grace_ns),
                               Cell::duration(row->reservation_ttl_ns),
-                              Cell::duration(row->quantum_ns)});
+                              Cell::duration(row->quantum_ns),
+                              seen(has_vector, amounts(row->resources, row->capacity))});
     }
     return sheet;
 }
@@ -215,12 +227,14 @@ Sheet slot_sheet(const std::vector<std::unique_ptr<admin::SlotT>>& slots, const 
                  {"unqualified", "", 0},
                  {"draining", "", 0},
                  {"drained", "", 0},
-                 {"attributes", "ATTRIBUTES", 3}}};
+                 {"attributes", "ATTRIBUTES", 3},
+                 {"resources", "RESOURCES", 3}}};
     for (const auto& row : slots) {
         const bool stands = row->drained && row->account.empty() && row->state == "recovering";
         const bool held = !row->account.empty();
         const bool known = held && row->holder != 0;
         const bool has_worker = !row->worker.empty();
+        const bool has_vector = !row->resources.empty();
         sheet.rows.push_back({Cell::of(row->pool + "/" + std::to_string(row->number)),
                               Cell::of(row->pool),
                               Cell::of(row->number),
@@ -240,7 +254,8 @@ Sheet slot_sheet(const std::vector<std::unique_ptr<admin::SlotT>>& slots, const 
                               seen(row->full, row->unqualified),
                               seen(row->full, row->draining),
                               Cell::of(row->drained),
-                              seen(row->full, row->attributes)});
+                              seen(row->full, row->attributes),
+                              seen(has_vector, amounts(row->resources, row->amounts))});
     }
     return sheet;
 }

@@ -6,6 +6,7 @@
 #include "broker/ctl/output/sheet.hpp"
 #include "broker/ctl/output/who.hpp"
 #include "broker/text/line_wrap.hpp"
+#include "dibs/dibs.h"
 
 namespace dibs::ctl {
 
@@ -182,6 +183,18 @@ std::string obstacle(const Explained& told, WaitReason reason) {
                    "/NUMBER, and dibs ls slots shows them.";
         case WaitReason::kOnHold:
             return "Its priority is 0: it is on hold until it gets another one.";
+        case WaitReason::kLacks:
+            if (told.resource.empty()) {
+                return "No slot of " + pool + " has all that it wants free at once. " +
+                       holder(told) + "A lease must give some of it back.";
+            }
+            return "No slot of " + pool + " has as much " + told.resource +
+                   " free as it wants at least. " + holder(told) +
+                   "A lease must give some of it back.";
+        case WaitReason::kSlotRows:
+            return "The broker's slot rows are used up: each part of a slot takes one. The lease "
+                   "of "
+                   "a part must end, or limits.slots be raised in dibsd's configuration.";
         case WaitReason::kBehind:
         case WaitReason::kNone:
             break;
@@ -242,24 +255,7 @@ std::string_view word(const std::string_view (&words)[kCount], uint8_t index) {
 }  // namespace
 
 std::string_view wait_word(WaitReason reason) {
-    static constexpr std::string_view kWords[] = {"none",
-                                                  "behind",
-                                                  "held",
-                                                  "units",
-                                                  "confirming",
-                                                  "unconfirmed-max",
-                                                  "leases-full",
-                                                  "recovering",
-                                                  "no-slots",
-                                                  "next-turn",
-                                                  "promised",
-                                                  "left-out",
-                                                  "labels",
-                                                  "label-limit",
-                                                  "held-back",
-                                                  "drained",
-                                                  "over-limit"};
-    return word(kWords, static_cast<uint8_t>(reason));
+    return dibs_wait_name(static_cast<int>(reason));
 }
 
 std::string_view class_word(ClassReason reason) {

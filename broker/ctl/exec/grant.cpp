@@ -114,6 +114,8 @@ std::string against_rule(const dibs_completion& end, const Options& options) {
             return of_share("claims", "", end.refused_at);
         case DIBS_KEY_LEASE_SHARE:
             return of_share("leases", "", end.refused_at);
+        case DIBS_KEY_SLOT_SHARE:
+            return of_share("slots", "", end.refused_at);
         case DIBS_KEY_LABEL_SHARE:
             return of_share("label_sets", "", end.refused_at);
         case DIBS_KEY_PAYLOAD_SHARE:
@@ -130,6 +132,52 @@ std::string against_rule(const dibs_completion& end, const Options& options) {
         default:
             return end.code == DIBS_ENOTALLOWED ? not_allowed(options) : dibs_strerror(end.code);
     }
+}
+
+std::string why_busy(const dibs_completion& end, const Options& options) {
+    const bool lacks = end.code == DIBS_EBUSY && !options.least.empty();
+    return lacks ? "no slot has as much free, or others come first, and the claim does not wait"
+                 : dibs_strerror(end.code);
+}
+
+// The pool as the broker has it; null: it does not say.
+std::unique_ptr<admin::PoolT> pool_row(const Options& options) {
+    try {
+        AdminClient client(options.socket, answer_timeout_ns(options));
+        auto rows = client.pools(options.pool.name);
+        return rows.empty() ? nullptr : std::move(rows.front());
+    } catch (const Failure&) {
+        return nullptr;
+    }
+}
+
+// Which of it is more than a slot has.
+std::string too_little(const Options& options) {
+    const std::unique_ptr<admin::PoolT> pool = pool_row(options);
+    for (const std::string& wanted : options.least) {
+        const size_t equals = wanted.find('=');
+        const std::string name = wanted.substr(0, equals);
+        const uint64_t amount = parse_size(wanted.substr(equals + 1)).value_or(0);
+        for (size_t at = 0; pool != nullptr && at < pool->resources.size(); ++at) {
+            if (pool->resources[at] != name || amount <= pool->capacity[at]) continue;
+            return "it wants " + show_amount(amount) + " of " + name +
+                   ", and a slot of the pool has " + show_amount(pool->capacity[at]);
+        }
+    }
+    return dibs_strerror(DIBS_EUNAVAILABLE);
+}
+
+std::string no_vector(const Options& options) {
+    const std::unique_ptr<admin::PoolT> pool = pool_row(options);
+    if (pool == nullptr) return dibs_strerror(DIBS_EVECTOR);
+    if (pool->resources.empty()) {
+        return "its slots have no resources: each is claimed as a whole, without --want";
+    }
+    std::string names;
+    for (const std::string& name : pool->resources)
+        names += (names.empty() ? "" : ", ") + name;
+    return "--want and --up-to name resources of its slots (" + names +
+           "), each once; something of one at least, and no more with --want than with --up-to";
 }
 
 Failure not_granted(const Awaited& awaited,
@@ -168,13 +216,15 @@ Failure not_granted(const Awaited& awaited,
     if (end.code == DIBS_EUNITS) {
         return {kExitLimit, start + "too many at once" + units_hint(attachment, pool)};
     }
+    if (end.code == DIBS_EUNAVAILABLE) return {kExitLimit, start + too_little(options)};
+    if (end.code == DIBS_EVECTOR) return {kExitUsage, start + no_vector(options)};
     if (end.code == DIBS_ENOTALLOWED || end.refused_by != 0) {
         return {exit_code_of(end.code), start + against_rule(end, options)};
     }
     const std::string full = end.code == DIBS_ETABLES ? accounts_hint(attachment, options) : "";
     const int code = exit_code_of(end.code);
     return {code == kExitNoneFree ? options.conflict_exit.value_or(code) : code,
-            start + dibs_strerror(end.code) + full +
+            start + why_busy(end, options) + full +
                 (end.code == DIBS_EBUSY ? who : shown_holder(end.holder)) + retry_hint(end)};
 }
 
@@ -219,9 +269,30 @@ void read_preempt(const std::string& word, Options* options) {
     options->preempt_grace_ns = static_cast<int64_t>(*grace);
 }
 
+namespace {
+
+void check_amounts(const std::string& option, const std::vector<std::string>& amounts) {
+    check_count(option, amounts.size(), DIBS_RESOURCES_MAX);
+    for (const std::string& amount : amounts) {
+        const size_t equals = amount.find('=');
+        const bool is_one = equals != std::string::npos && equals != 0 &&
+                            parse_size(std::string_view(amount).substr(equals + 1)).has_value();
+        if (is_one) continue;
+        throw Failure(kExitUsage,
+                      option + " " + amount + ": write NAME=AMOUNT, such as memory=10GiB or sm=20");
+    }
+}
+
+}  // namespace
+
 void check_terms(const Options& options, bool account_given) {
     check_labels("--label", options.labels);
     check_labels("--prefer", options.prefer);
+    check_amounts("--want", options.least);
+    check_amounts("--up-to", options.most);
+    if (options.least.empty() && !options.most.empty()) {
+        throw Failure(kExitUsage, "--up-to: say with --want how much it is at least");
+    }
     if (account_given) check_name("--account", options.account);
     check_count("--option", options.claim_options.size(), DIBS_OPTIONS_MAX);
 }
@@ -263,6 +334,20 @@ dibs_completion claim(const Attachment& attachment, uint32_t pool, const Options
     std::vector<const char*> prefer;
     for (const std::string& label : options.prefer)
         prefer.push_back(label.c_str());
+    std::vector<const char*> least;
+    for (const std::string& amount : options.least)
+        least.push_back(amount.c_str());
+    std::vector<const char*> most;
+    for (const std::string& amount : options.most)
+        most.push_back(amount.c_str());
+    // What --up-to does not name is as --want says.
+    for (const std::string& amount : options.least) {
+        const std::string name = amount.substr(0, amount.find('=') + 1);
+        const bool named = std::any_of(options.most.begin(), options.most.end(), [&](auto& other) {
+            return other.starts_with(name);
+        });
+        if (!options.most.empty() && !named) most.push_back(amount.c_str());
+    }
     std::vector<dibs_option> pairs;
     for (const auto& [key, value] : options.claim_options)
         pairs.push_back({key.c_str(), value.c_str()});
@@ -276,6 +361,10 @@ dibs_completion claim(const Attachment& attachment, uint32_t pool, const Options
     asked.label_count = labels.size();
     asked.prefer = prefer.data();
     asked.prefer_count = prefer.size();
+    asked.least = least.data();
+    asked.least_count = least.size();
+    asked.most = most.data();
+    asked.most_count = most.size();
     asked.priority = static_cast<int32_t>(options.priority);
     if (!options.account.empty()) asked.account = options.account.c_str();
     asked.preempt = options.preempt;

@@ -26,6 +26,8 @@ struct Options {
     std::vector<std::pair<std::string, std::string>> variables;  // name, attribute
     std::vector<std::string> labels;
     std::vector<std::string> prefer;
+    std::vector<std::string> least;  // NAME=AMOUNT
+    std::vector<std::string> most;
     uint64_t priority = 0;
     std::string account;
     int32_t preempt = DIBS_PREEMPT_AS_POOL;
@@ -56,6 +58,10 @@ inline constexpr const char* kPreemptAbout =
     "so long";
 inline constexpr const char* kPreferAbout =
     "a label that the slot should have; its worker is told which it lacks (repeatable)";
+inline constexpr const char* kWantAbout =
+    "a part of one slot: at least so much of the resource, such as memory=10GiB (repeatable)";
+inline constexpr const char* kUpToAbout =
+    "and at most so much, where the slot has it; as --want, if not said (repeatable)";
 inline constexpr const char* kAccountAbout =
     "the account that pays, if not one's own; for the broker's administrators";
 inline constexpr NumberRange kPriorities = {0, INT32_MAX};

@@ -130,7 +130,8 @@ void add_pool_states(Families* to, const Pools& pools) {
                                                                {"reserved", pool->reserved},
                                                                {"leased", pool->leased},
                                                                {"recovering", pool->recovering},
-                                                               {"unknown", pool->unknown}};
+                                                               {"unknown", pool->unknown},
+                                                               {"shared", pool->shared}};
             for (const auto& [state, count] : states)
                 slots.add(uint64_t{count}, {{"pool", harmless(pool->name)}, {"state", state}});
         }

@@ -14,10 +14,14 @@ std::string bar(const admin::PoolT& pool, size_t width) {
         char letter;
         uint64_t letters = 0;
     };
+    // Of slots that are shared each is one, however many parts of it are leased or recovering.
+    const uint64_t others = pool.idle + pool.reserved + pool.unknown;
+    const uint64_t recovering = pool.shared == 0 ? pool.recovering : 0;
+    const uint64_t leased = pool.shared == 0 ? pool.leased : pool.slots - others;
     std::array runs = {
-        Run{pool.leased, kLeased},
+        Run{leased, kLeased},
         Run{pool.reserved, kReserved},
-        Run{pool.recovering, kRecovering},
+        Run{recovering, kRecovering},
         Run{pool.idle, kIdle},
         Run{pool.unknown, kUnknown},
     };

@@ -112,6 +112,7 @@ extern "C" {
 #define DIBS_NAME_MAX 63        // bytes of a pool's or slot's name
 #define DIBS_PAYLOAD_MAX 16384  // bytes of a claim's body, options and labels, encoded
 #define DIBS_OPTIONS_MAX 16     // options of a claim, attributes of an announcement
+#define DIBS_RESOURCES_MAX 6    // of a pool's slots
 #define DIBS_LABELS_MAX 32
 #define DIBS_UNITS_MAX 256
 
@@ -153,6 +154,8 @@ enum {
     DIBS_EUNKILLABLE = -27,  // a pool of strict expiry, and the broker may not kill this process
     DIBS_EENDED = -28,       // that lease has ended: there is nothing to adopt
     DIBS_EADOPTED = -29,     // another session of this user has adopted the lease
+    DIBS_EUNAVAILABLE = -30,  // no slot of the pool has as much of a resource, whoever holds what
+    DIBS_EVECTOR = -31,       // not a part of a slot of this pool: see dibs_claim_options.least
 
     // said by the library
     DIBS_EARGUMENT = -101,    // a null pointer, or a value that no other code names
@@ -270,15 +273,16 @@ DIBS_API int dibs_describe(dibs_session* session, uint32_t pool, dibs_pool_limit
 
 typedef struct dibs_counters {
     size_t size;
-    uint32_t slots;
-    uint32_t idle;      // in the ready queue
-    uint32_t reserved;  // chosen, their workers asked
-    uint32_t leased;
+    uint32_t slots;         // whole ones: idle, reserved, leased, recovering, unknown or shared
+    uint32_t idle;          // in the ready queue
+    uint32_t reserved;      // chosen, their workers asked
+    uint32_t leased;        // and each part of a slot that is; so it may be more than `slots`
     uint32_t parked;        // of them: put aside by their holders when the broker last looked
     uint32_t recovering;    // given back and not yet ready again
     uint32_t unknown;       // their worker must say
     uint32_t queued;        // claims: waiting and confirming
     uint32_t confirming;    // claims whose workers have been asked
+    uint32_t shared;        // slots of which parts are leased
     uint64_t hits;          // claims granted without waiting
     int64_t last_grant_ns;  // broker's time of the last grant, 0 = never
 } dibs_counters;
@@ -435,6 +439,16 @@ typedef struct dibs_claim_options {
     int32_t requeue;      // not 0: when its lease is taken it waits again, in its old place;
                           // else it is forgotten, and comes back only as a new claim
     int32_t keep;         // DIBS_KEEP_…
+    // A part of one slot, in a pool whose slots have resources (docs/configuration.md): at least so
+    // much of each, as "NAME=AMOUNT", the amount a whole number or one with KiB, MiB, GiB or TiB;
+    // at most DIBS_RESOURCES_MAX texts. What is not named is 0. Null: whole slots. The slot with
+    // the least room left afterwards is taken. What the lease has of each is an attribute of its
+    // slot, "resource.NAME". DIBS_EVECTOR, DIBS_EUNAVAILABLE.
+    const char* const* least;
+    size_t least_count;
+    // And at most so much, where the slot has it; null: as `least`.
+    const char* const* most;
+    size_t most_count;
 } dibs_claim_options;
 
 // A lease's name. A value: copy it freely. All zero is no lease.
@@ -490,8 +504,11 @@ enum {
                                  // of it for slots and answers, and as many are not free now
     DIBS_KEY_LABEL_SETS = 12,    // [[policy]] label_sets: so many claims, leases and slots are the
                                  // user's, each of which may have a label set
-    DIBS_KEY_ARENA = 13          // [[policy]] arena: the user's payloads and attributes have as
+    DIBS_KEY_ARENA = 13,         // [[policy]] arena: the user's payloads and attributes have as
                                  // many bytes with the claim's, or fewer leave too little room
+    DIBS_KEY_RESOURCES = 14,     // [[pool]] resources: refused_at is the place, in the order of
+                              // their names, of the first of which a slot has less than is wanted
+    DIBS_KEY_SLOT_SHARE = 15  // limits.slots, of which a part takes one: as DIBS_KEY_CLAIM_SHARE
 };
 
 typedef struct dibs_completion {
@@ -618,7 +635,10 @@ enum {
     // Pools ordered by account.
     DIBS_WAIT_OVER_LIMIT = 16,  // it wants more slots with `label` than its account's label_limit
     // Pools ordered by priority.
-    DIBS_WAIT_ON_HOLD = 17  // its priority is 0: it is not in line until that changes
+    DIBS_WAIT_ON_HOLD = 17,  // its priority is 0: it is not in line until that changes
+    // Pools whose slots have resources.
+    DIBS_WAIT_LACKS = 18,     // first in line; no slot has as much of a resource free
+    DIBS_WAIT_SLOT_ROWS = 19  // first in line; the broker's slot rows are used up
 };
 
 // Why a claim is of its class.

@@ -233,6 +233,8 @@ struct ClaimOptions {
     const char* account = nullptr;  // that pays; null: the user's
     bool requeue = false;           // taken for a better claim it waits again, in its place
     bool by_word = false;           // Lease::touch keeps the interval, too
+    Items<const char*> least;       // a part of one slot: "NAME=AMOUNT", at least so much of each
+    Items<const char*> most;        // and at most, where the slot has it; empty: as `least`
 
     // False: the key is too long.
     [[nodiscard]] bool fill(dibs_claim_options& out) const {
@@ -259,6 +261,10 @@ struct ClaimOptions {
         out.account = account;
         out.requeue = requeue ? 1 : 0;
         out.keep = by_word ? DIBS_KEEP_BY_WORD : DIBS_KEEP_BY_CALLS;
+        out.least = least.first;
+        out.least_count = least.count;
+        out.most = most.first;
+        out.most_count = most.count;
         return true;
     }
 };

@@ -313,10 +313,12 @@ TEST(Shares, ArePrecededByThePolicyOfEachTable) {
 // here, with the reason if no user can fill it, or in Quotas::kShared.
 TEST(Shares, CoverEveryTableOfTheState) {
     const std::set<shm::Table> otherwise = {
-        shm::Table::kCounters,    // one row
-        shm::Table::kPools,       // the configuration's, and administrators'
-        shm::Table::kSessions,    // broker/admission
-        shm::Table::kAccounts,    // one a uid; others are administrators'
+        shm::Table::kCounters,     // one row
+        shm::Table::kPools,        // the configuration's, and administrators'
+        shm::Table::kSessions,     // broker/admission
+        shm::Table::kAccounts,     // one a uid; others are administrators'
+        shm::Table::kSlotVectors,  // a row beside each slot
+        shm::Table::kClaimVectors,
         shm::Table::kLogOffsets,  // a turn's, which ends before it is full
         shm::Table::kLogImages,
         shm::Table::kLogStores};

@@ -63,6 +63,26 @@ TEST(Config, LetsLeasesBeParkedInCountedPoolsUnlessTheySayOtherwise) {
               Lines{"f:4:11: quantum: leases of workers are parked with park = true alone"});
 }
 
+TEST(Config, ReadsWhatEachSlotHas) {
+    ConfigResult result = parse_config(
+        kPool + "attributes = [{ device = \"0\" }]\nresources = { sm = 100, memory = \"80GiB\" }\n",
+        "f");
+    EXPECT_EQ(result.mistakes, Lines{});
+    PoolSettings& pool = result.config.pools.at(0);
+    const core::PoolConfig view = pool.view();
+    ASSERT_EQ(view.vector.size(), 2U);
+    EXPECT_EQ(view.vector[0].name, "memory");
+    EXPECT_EQ(view.vector[0].amount, int64_t{80} << 30U);
+    EXPECT_EQ(view.vector[1].name, "sm");
+    EXPECT_EQ(view.vector[1].amount, 100);
+    EXPECT_EQ(view.quantum_ns, 0U);
+    // Room for the slot's attributes, and for what a part has of each.
+    const size_t most = std::string_view("device=0").size() + 1 +
+                        std::string_view("resource.memory=9007199254740992").size() + 1 +
+                        std::string_view("resource.sm=9007199254740992").size() + 1;
+    EXPECT_GE(view.attributes_max, most);
+}
+
 TEST(Config, ReadsACountedPoolWithAttributesPerSlot) {
     ConfigResult result = parse_config(
         "socket = \"/s\"\nsocket_mode = \"0660\"\nlog_level = \"debug\"\ndrain_timeout = \"5s\"\n"
@@ -307,6 +327,9 @@ TEST(Config, RefusesWhatAPoolOfThatKindDoesNotHave) {
 TEST(Config, RefusesMoreThanTheLimitsHold) {
     EXPECT_EQ(mistakes("[limits]\nslots = 1\n" + kPool),
               Lines{"f:3:1: the counted pools have 2 slots together, but limits.slots is 1"});
+    EXPECT_EQ(mistakes("[limits]\nslots = 2\n" + kPool + "resources = { sm = 1 }\n"),
+              Lines{"f:3:1: the counted pools have all 2 slots of limits.slots: pool \"a\" has "
+                    "resources, and each part of a slot takes one"});
     EXPECT_EQ(mistakes(kPool + "attributes = [{}, {}, {}]\n"),
               Lines{"f:5:14: attributes: for 3 slots, but the pool has 2"});
     EXPECT_EQ(mistakes(kPool + "attributes_max = 3\nattributes = [{ a = \"12\" }]\n"),

@@ -28,7 +28,8 @@ const std::set<std::string> kOfForms = {"Result.claim",
                                         "Result.interval_ns",
                                         "Answered.answer_hex",
                                         "Ended.code",
-                                        "Ended.first"};
+                                        "Ended.first",
+                                        "Ended.resource"};
 
 std::string kind_word(const Decision& decision) {
     const std::string text = decision_text(decision, {}, {});

@@ -101,7 +101,7 @@ class Counters(Struct):
     _fields_ = [("size", c_size_t), ("slots", c_uint32), ("idle", c_uint32),
                 ("reserved", c_uint32), ("leased", c_uint32), ("parked", c_uint32), ("recovering", c_uint32),
                 ("unknown", c_uint32), ("queued", c_uint32), ("confirming", c_uint32),
-                ("hits", c_uint64), ("last_grant_ns", c_int64)]
+                ("shared", c_uint32), ("hits", c_uint64), ("last_grant_ns", c_int64)]
 
 
 class Totals(Struct):
@@ -121,7 +121,9 @@ class ClaimOptions(Struct):
                 ("option_count", c_size_t), ("labels", POINTER(c_char_p)),
                 ("label_count", c_size_t), ("prefer", POINTER(c_char_p)),
                 ("prefer_count", c_size_t), ("priority", c_int32), ("preempt", c_int32),
-                ("preempt_grace_ns", c_int64), ("account", c_char_p), ("requeue", c_int32), ("keep", c_int32)]
+                ("preempt_grace_ns", c_int64), ("account", c_char_p), ("requeue", c_int32), ("keep", c_int32),
+                ("least", POINTER(c_char_p)), ("least_count", c_size_t),
+                ("most", POINTER(c_char_p)), ("most_count", c_size_t)]
 
 
 class LeaseName(Struct):

@@ -7,7 +7,7 @@ import ctypes
 import enum
 import functools
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Iterable, Iterator, Mapping, Optional, Type, TypeVar, Union
 
@@ -50,7 +50,7 @@ class PoolLimits:
 
 @dataclass(frozen=True)
 class Counters:
-    """One consistent picture of a pool."""
+    """One consistent picture of a pool. A part of a slot counts in `leased`, its slot in `shared`."""
     slots: int
     idle: int
     reserved: int
@@ -60,6 +60,7 @@ class Counters:
     unknown: int
     queued: int
     confirming: int
+    shared: int
     hits: int
     last_grant_ns: int
 
@@ -78,18 +79,25 @@ class Totals:
 
 @dataclass(frozen=True)
 class Terms:
-    """What a claim brings to a pool ordered by account: labels that its slot should have, and what
-    happens when a better claim wants the slot. `requeue`: it waits again, in its old place."""
+    """What a claim brings to a pool ordered by account, or to one whose slots have resources: labels
+    that its slot should have, how much of a slot it wants, and what happens when a better claim wants the slot. `requeue`: it waits again, in its old place."""
     prefer: tuple[str, ...] = ()
     priority: int = 0
     preempt: int = Preempt.AS_POOL
     preempt_grace: float = 0
     requeue: bool = False
     account: Optional[str] = None  # that pays, for administrators; None: the user's
+    # A part of one slot, in a pool whose slots have resources: at least so much of each, as a whole
+    # number or a text such as "10GiB"; and at most, where the slot has it. Empty: whole slots.
+    least: Mapping[str, Union[int, str]] = field(default_factory=dict)
+    most: Mapping[str, Union[int, str]] = field(default_factory=dict)
 
     def fields(self) -> dict[str, Any]:
         preferred, count = strings(self.prefer)
-        return {"prefer": preferred, "prefer_count": count, "priority": self.priority,
+        least, least_count = strings(f"{name}={amount}" for name, amount in self.least.items())
+        most, most_count = strings(f"{name}={amount}" for name, amount in self.most.items())
+        return {"least": least, "least_count": least_count, "most": most, "most_count": most_count,
+                "prefer": preferred, "prefer_count": count, "priority": self.priority,
                 "preempt": self.preempt, "preempt_grace_ns": nanoseconds(self.preempt_grace),
                 "requeue": int(self.requeue),
                 "account": self.account.encode() if self.account is not None else None}

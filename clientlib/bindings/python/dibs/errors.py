@@ -211,6 +211,16 @@ class Adopted(Error):
     code = -29
 
 
+class Unavailable(Error):
+    """No slot of the pool has as much of a resource, whoever holds what."""
+    code = -30
+
+
+class BadVector(Error):
+    """Not a part of a slot of this pool: an unknown resource, nothing, or more than most."""
+    code = -31
+
+
 # ---- Said by the library.
 
 class BadArgument(Error, ValueError):

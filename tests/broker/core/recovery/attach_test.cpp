@@ -105,7 +105,7 @@ TEST_F(Attach, OverlooksNoSlotThatSaidReadyAndIsNotIdle) {
     config.kind = shm::PoolKind::kWorker;
     turn(0, [&] { pool_ = core().set_pool(config, nullptr); });
     turn(0, [&] { core().apply(core::Announce{.session = session_, .pool = pool_}); });
-    auto& row = const_cast<shm::SlotRow&>(core().slot(core().first_slot_of(session_)));
+    auto& row = const_cast<shm::SlotRow&>(core().slot(core().next_slot_of(session_)));
     ASSERT_EQ(row.state, shm::SlotState::kRecovering);
     core::Core::Refusal refusal;
     for (const auto stops : {shm::SlotFlag::kProtected, shm::SlotFlag::kUnqualified}) {

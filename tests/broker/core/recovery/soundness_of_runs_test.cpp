@@ -159,7 +159,7 @@ TEST_F(SoundnessOfRuns, NamesAClaimThatConfirmsWithoutSlots) {
 TEST_F(SoundnessOfRuns, NamesStatesThatDoNotExist) {
     refused_with(run(2).state, static_cast<shm::ClaimState>(5), kLeaving);
     auto& idle = const_cast<shm::SlotRow&>(core().slot(core().pool(other_).ready_tail));
-    refused_with(idle.state, static_cast<shm::SlotState>(6), kLeaving);
+    refused_with(idle.state, static_cast<shm::SlotState>(7), kLeaving);
 }
 
 // Slots are chosen for each unit, and one is promised.

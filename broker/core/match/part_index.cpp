@@ -1,0 +1,112 @@
+// broker/core/match/part_index.cpp -- keeps slots in the orders in which shapes take them.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/core/match/part_index.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+namespace dibs::core {
+
+namespace {
+
+constexpr size_t kShapes = 8;
+// A shape that has not been wanted while so many others were gives up its place.
+constexpr uint64_t kForgottenAfter = 64;
+}  // namespace
+
+PartIndex::PartIndex(const State& state) : state_(state) {
+    shapes_.reserve(kShapes);
+    for (size_t at = 0; at < kShapes; ++at)
+        shapes_.emplace_back(state.slots.size());
+}
+
+bool PartIndex::is_open(uint32_t row) const {
+    const shm::SlotRow& slot = state_.slots[row];
+    const bool has_room = slot.state == SlotState::kIdle || slot.state == SlotState::kShared;
+    return has_room && slot.part_of == kNoRow && !is_stopped(slot);
+}
+
+uint32_t PartIndex::left_of(uint32_t row, const Vector& least, const Vector& most) const {
+    const shm::PoolRow& pool = state_.pools[state_.slots[row].pool];
+    const auto& free = state_.slot_vectors[row].amount;
+    uint64_t left = 0;
+    for (uint32_t at = 0; at < pool.resources_count; ++at) {
+        if (free[at] < least[at]) return kNoRoom;
+        left += (free[at] - std::min(free[at], most[at])) * 1000 / pool.capacity[at];
+    }
+    return static_cast<uint32_t>(left);
+}
+
+uint32_t PartIndex::best_of_all(uint32_t pool, const Vector& least, const Vector& most) const {
+    uint32_t best = kNoRow;
+    uint32_t least_left = kNoRoom;
+    for (uint32_t row = 0; row < state_.slots.size(); ++row) {
+        if (state_.slots[row].pool != pool || !is_open(row)) continue;
+        const uint32_t left = left_of(row, least, most);
+        const bool is_tie = best != kNoRow && left == least_left;
+        const bool comes_first = is_tie && state_.slots[row].number < state_.slots[best].number;
+        if (left >= least_left && !comes_first) continue;
+        best = row;
+        least_left = left;
+    }
+    return best;
+}
+
+void PartIndex::place(Shape& shape, uint32_t row) {
+    const auto before = [&](uint32_t one, uint32_t other) {
+        if (shape.left[one] != shape.left[other]) return shape.left[one] < shape.left[other];
+        const uint32_t number = state_.slots[one].number;
+        const uint32_t other_number = state_.slots[other].number;
+        return number != other_number ? number < other_number : one < other;
+    };
+    if (shape.left[row] != kNoRoom) shape.order.remove(&shape.first, row, before);
+    shape.left[row] = is_open(row) ? left_of(row, shape.least, shape.most) : kNoRoom;
+    if (shape.left[row] != kNoRoom) shape.order.insert(&shape.first, row, before);
+}
+
+void PartIndex::change(uint32_t row) {
+    for (Shape& shape : shapes_) {
+        if (shape.pool == state_.slots[row].pool) place(shape, row);
+    }
+}
+
+void PartIndex::forget(uint32_t pool) {
+    for (Shape& shape : shapes_) {
+        if (shape.pool == pool) shape.pool = kNoRow;
+    }
+}
+
+void PartIndex::adopt(Shape& shape, uint32_t pool, const Vector& least, const Vector& most) {
+    shape.pool = pool;
+    shape.least = least;
+    shape.most = most;
+    shape.first = kNoRow;
+    std::fill(shape.left.begin(), shape.left.end(), kNoRoom);
+    for (uint32_t row = 0; row < state_.slots.size(); ++row) {
+        if (state_.slots[row].pool == pool && is_open(row)) place(shape, row);
+    }
+}
+
+uint32_t PartIndex::best(uint32_t pool, const Vector& least, const Vector& most) {
+    assert(pool < state_.counters->pools);
+    ++wanted_;
+    for (Shape& shape : shapes_) {
+        if (shape.pool != pool || shape.least != least || shape.most != most) continue;
+        shape.wanted = wanted_;
+        return shape.order.first(shape.first);
+    }
+    Shape& oldest =
+        *std::min_element(shapes_.begin(), shapes_.end(), [](const Shape& one, const Shape& other) {
+            const bool free = one.pool == kNoRow;
+            if (free != (other.pool == kNoRow)) return free;
+            return one.wanted < other.wanted;
+        });
+    if (oldest.pool != kNoRow && wanted_ - oldest.wanted < kForgottenAfter) {
+        return best_of_all(pool, least, most);
+    }
+    adopt(oldest, pool, least, most);
+    oldest.wanted = wanted_;
+    return oldest.order.first(oldest.first);
+}
+
+}  // namespace dibs::core

@@ -1,0 +1,68 @@
+// broker/core/match/part_index.hpp -- finds the slot of which least is left behind a part.
+//
+// Derived from the rows. Each shape that claims want lately (a pool, at least so much, at most so
+// much) has the slots that have room for it in the order in which it would take them: what would be
+// left, as the sum over the resources of left / capacity in permille, then the number. So a claim
+// takes the first, and a slot that changes moves in as many orders as there are shapes of its pool.
+// A shape that is not among them is looked for in all slots; it takes another one's place once that
+// one has not been wanted for a while.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "broker/core/store/ordered_rows.hpp"
+#include "broker/core/store/row_states.hpp"
+#include "broker/core/store/state.hpp"
+
+namespace dibs::core {
+
+using Vector = std::array<uint64_t, shm::kResourcesMax>;
+
+class PartIndex {
+  public:
+    explicit PartIndex(const State& state);
+
+    // The slot has changed: in what is free of it, or in whether parts of it may be leased.
+    void change(uint32_t slot);
+    // Of slots of the pool that have room for the least; kNoRow: none has.
+    [[nodiscard]] uint32_t best(uint32_t pool, const Vector& least, const Vector& most);
+    // A pool begins, or goes.
+    void forget(uint32_t pool);
+
+    // Whether parts of it may be leased.
+    [[nodiscard]] bool is_open(uint32_t slot) const;
+    // The order in which a shape takes slots; kNoRoom: not this one.
+    static constexpr uint32_t kNoRoom = UINT32_MAX;
+    [[nodiscard]] uint32_t left_of(uint32_t slot, const Vector& least, const Vector& most) const;
+    // The same without an index.
+    [[nodiscard]] uint32_t best_of_all(uint32_t pool,
+                                       const Vector& least,
+                                       const Vector& most) const;
+
+    void check(std::vector<std::string>* wrongs) const;
+
+  private:
+    struct Shape {
+        explicit Shape(uint32_t slots) : order(slots), left(slots, kNoRoom) {}
+        uint32_t pool = shm::kNoRow;
+        Vector least = {};
+        Vector most = {};
+        uint64_t wanted = 0;  // when it was last
+        uint32_t first = shm::kNoRow;
+        OrderedRows order;
+        std::vector<uint32_t> left;  // by slot
+    };
+
+    void place(Shape& shape, uint32_t slot);
+    void adopt(Shape& shape, uint32_t pool, const Vector& least, const Vector& most);
+
+    const State& state_;
+    std::vector<Shape> shapes_;
+    uint64_t wanted_ = 0;
+};
+
+}  // namespace dibs::core

@@ -1,0 +1,67 @@
+// broker/core/match/vector_invariants.cpp -- states what holds of slots with parts.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "broker/core/match/invariants.hpp"
+#include "broker/core/parts.hpp"
+
+namespace dibs::core {
+
+// Conservation: what is free of a slot and what its parts have is all that it has.
+void check_vectors(const Core::Parts& parts, Wrongs* wrongs) {
+    if (!parts.parts_index) return;
+    const State& state = parts.state;
+    std::vector<uint32_t> counted(state.slots.size());
+    std::vector<Vector> sums(state.slots.size());
+    for (uint32_t row = 0; row < state.slots.size(); ++row) {
+        const shm::SlotRow& slot = state.slots[row];
+        if (slot.state == SlotState::kFree || !has_resources(state.pools[slot.pool])) continue;
+        const uint32_t whole = whole_of(slot, row);
+        counted[whole] += whole != row ? 1 : 0;
+        for (size_t at = 0; at < shm::kResourcesMax; ++at) {
+            uint64_t& sum = sums[whole][at];  // too much stays so, however many parts there are
+            sum = std::min(sum + state.slot_vectors[row].amount[at], shm::kAmountMax + 1);
+        }
+    }
+    for (uint32_t row = 0; row < state.slots.size(); ++row) {
+        const shm::SlotRow& slot = state.slots[row];
+        if (slot.state == SlotState::kFree || slot.part_of != kNoRow) continue;
+        const Subject it(wrongs, "slot row", row);
+        it.expect_count("parts", counted[row], slot.parts);
+        if (!has_resources(state.pools[slot.pool])) continue;
+        it.expect((slot.state == SlotState::kShared) == (slot.parts != 0),
+                  "is shared without parts, or the reverse");
+        for (size_t at = 0; at < shm::kResourcesMax; ++at)
+            it.expect_count("of a resource", sums[row][at], state.pools[slot.pool].capacity[at]);
+    }
+    parts.parts_index->check(wrongs);
+}
+
+// Each order holds the slots that have room, at their present places.
+void PartIndex::check(std::vector<std::string>* wrongs) const {
+    for (const Shape& shape : shapes_) {
+        if (shape.pool == kNoRow) continue;
+        const Subject it(wrongs, "pool row", shape.pool);
+        uint32_t listed = 0;
+        for (uint32_t row = 0; row < state_.slots.size(); ++row) {
+            const bool may_have_room = state_.slots[row].pool == shape.pool && is_open(row);
+            const uint32_t left = may_have_room ? left_of(row, shape.least, shape.most) : kNoRoom;
+            it.expect(shape.left[row] == left, "has a slot whose room is listed otherwise");
+            listed += left != kNoRoom ? 1 : 0;
+        }
+        uint32_t found = 0;
+        std::tuple<uint32_t, uint32_t, uint32_t> before;
+        shape.order.each(shape.first, [&](uint32_t row) {
+            const std::tuple place{shape.left[row], state_.slots[row].number, row};
+            it.expect(found == 0 || before < place, "has an order of room that is none");
+            before = place;
+            ++found;
+        });
+        it.expect_count("slots with room", found, listed);
+    }
+}
+
+}  // namespace dibs::core

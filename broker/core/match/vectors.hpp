@@ -1,0 +1,75 @@
+// broker/core/match/vectors.hpp -- cuts parts of slots for claims, and joins them again.
+//
+// A part is a slot row of its own, made for its lease and freed with it, so that everything that
+// happens to a lease's slot happens to a part, too. Its slot is shared as long as it has parts.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "broker/core/match/part_index.hpp"
+#include "broker/core/module.hpp"
+
+namespace dibs::core {
+
+struct Vectors : Module<Vectors> {
+    explicit Vectors(const State& rows) : Module(rows) {}
+
+    // There if there is, or was, a pool whose slots have resources.
+    std::unique_ptr<PartIndex> parts_index;
+    bool lacked_slot_row = false;  // a claim that waits has found none
+
+    // Why the pool's slots cannot have these resources; empty: they can.
+    [[nodiscard]] static std::string refusal_of(const PoolConfig& config);
+    [[nodiscard]] bool differs(uint32_t pool, const PoolConfig& config) const;
+    void open_pool(uint32_t pool, const PoolConfig& config);
+    void close_pool(uint32_t pool);
+    void open_part_index();
+
+    // kOk, or why the claim's vectors are none; of kUnavailable the place of the first resource.
+    [[nodiscard]] Reason refusal(const Claim& command, uint64_t* resource) const;
+    void bring(uint32_t claim, const Claim& command);
+
+    // A slot that the claim can have a part of in this pass; kNoRow: none.
+    [[nodiscard]] uint32_t slot_for(uint32_t claim);
+    // Returns the part: leased, its holder to be set.
+    uint32_t cut_part(uint32_t claim, uint32_t slot);
+    void join_part(uint32_t part);
+    void list_part(Decision* granted, uint32_t part);
+    // Of a slot of a pool whose slots have resources.
+    void slot_changes(uint32_t slot) {
+        if (state.slots[slot].part_of == kNoRow) parts_index->change(slot);
+    }
+    void whole_slot_begins(uint32_t slot);
+    void slot_row_comes();
+
+    // Leases::collect() for a pool whose slots have resources.
+    bool collect(uint32_t claim);
+
+    // For who looks.
+    [[nodiscard]] std::vector<std::string> resource_names(uint32_t pool) const;
+    // The resource of which the fewest slots have as much as the claim wants at least.
+    [[nodiscard]] uint32_t scarcest(uint32_t claim) const;
+    // Of leases with some of it, the oldest.
+    [[nodiscard]] uint32_t holder_of(uint32_t pool, uint32_t resource) const;
+
+  private:
+    // By the pool's order of its resources.
+    [[nodiscard]] bool read(uint32_t pool, std::span<const Amount> amounts, Vector* vector) const;
+    [[nodiscard]] bool read_both(const Claim& command, Vector* least, Vector* most) const;
+    [[nodiscard]] bool fits(uint32_t claim, const Vector& free) const;
+    void count_collected(uint32_t claim, uint32_t lease);
+    [[nodiscard]] bool is_on_made_slot(uint32_t lease) const;
+
+    // Of collect().
+    std::vector<uint32_t> made_;    // slots that would serve the claim
+    std::vector<uint32_t> coming_;  // slots of what has expired,
+    std::vector<Vector> free_;      // what would be free of each,
+    std::vector<uint32_t> place_;   // slot → its place there + 1
+};
+
+}  // namespace dibs::core

@@ -1,0 +1,29 @@
+// tests/naive/journal_of_vectors.cpp -- claims of parts of slots.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "tests/naive/journal_writer.hpp"
+
+namespace dibs::naive {
+
+// Mostly of what the slots have, and as much as they have.
+void Writer::want_part(Step& step) {
+    const auto& resources = model().pools[player_->pool_row(step.pool)].vector;
+    if (resources.empty() && dice_.percent(98)) return;
+    if (dice_.percent(97)) step.claim.units = 1;
+    const bool has_most = dice_.percent(40);
+    for (const char* name : {"cpu", "mem", "disk"}) {
+        const auto known = std::find_if(
+            resources.begin(), resources.end(), [&](const auto& has) { return has.first == name; });
+        if (known == resources.end()) continue;
+        const auto least = static_cast<int64_t>(dice_.below(known->second + 1));
+        const auto more = static_cast<int64_t>(dice_.below(known->second + 1));
+        if (dice_.percent(90)) step.least.push_back({name, least});
+        if (has_most) step.most.push_back({name, least + more});
+    }
+    if (dice_.percent(2)) step.least.push_back({"gpu", 1});
+    if (dice_.percent(2)) step.least.push_back({"cpu", dice_.one_of<int64_t>({-1, 1, 9})});
+    if (dice_.percent(1)) step.most.push_back({"cpu", 1});
+}
+
+}  // namespace dibs::naive
