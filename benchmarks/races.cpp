@@ -16,6 +16,7 @@
 #include "benchmarks/futex_floor.hpp"
 #include "benchmarks/instructions.hpp"
 #include "benchmarks/parked_claim.hpp"
+#include "benchmarks/part_core.hpp"
 #include "benchmarks/ring_floor.hpp"
 #include "benchmarks/rounds.hpp"
 #include "benchmarks/snapshot.hpp"
@@ -260,6 +261,30 @@ void race_core(const Stage& stage) {
     }
     run(race, stage.options.rounds, stage.core_probe, stage.report);
     count_instructions(stage, 1000, 1);
+}
+
+void race_parts(const Stage& stage) {
+    const std::string where = one_core(stage.placement);
+    Race race;
+    race.group = "core alone, parts of slots, per claim";
+    race.operations = scaled(stage, 25'600);
+    race.lanes.push_back(
+        floor_lane("floor: ten lines copied out and back", where, std::make_unique<CopyFloor>()));
+    const auto add = [&](const char* what, uint32_t slots, uint32_t batch, PartClaim::Part part) {
+        const std::string name = std::string(what) + ", " + std::to_string(slots) +
+                                 " slots, 8 shapes, turns of " + std::to_string(batch);
+        race.lanes.push_back(
+            floor_lane(name, where, std::make_unique<PartClaim>(slots, batch, part)));
+        race.lanes.back().floor = 0;
+    };
+    for (const uint32_t slots : {1000U, 10'000U}) {
+        for (const uint32_t batch : {1U, 64U}) {
+            add("claim to commit", slots, batch, PartClaim::Part::kClaim);
+            if (slots == 10'000) race.lanes.back().p50_max_ns = 1000;
+            add("release", slots, batch, PartClaim::Part::kRelease);
+        }
+    }
+    run(race, stage.options.rounds, stage.core_probe, stage.report);
 }
 
 void race_board(const Stage& stage) {

@@ -23,6 +23,7 @@ void race_futexes(const Stage& stage);  // asked claims, both sides asleep
 void race_parked(const Stage& stage);
 void race_beside_a_hostile_session(const Stage& stage);
 void race_core(const Stage& stage);   // the scheduler alone
+void race_parts(const Stage& stage);  // and with slots that have resources
 void race_board(const Stage& stage);  // a pool's counters
 
 }  // namespace dibs::bench
