@@ -87,18 +87,24 @@ enum class ClaimState : uint8_t {
 //                        ├── H release, W done, D holder or worker ─────┤ keepalive ──► live
 //                        └── revoked ──► revoking ── T grace over ──────┘
 //   strict: live ── T expiry ──► killing ── death proved ──► ended
+//   of a tree: any ── D holder, and processes of its tree live ──► killing
 enum class LeaseState : uint8_t {
     kFree = 0,
     kLive = 1,
     kGrace = 2,     // expired; its holder has been told and has until grace_until_ns
     kExpired = 3,   // lazy mode: expired and uncollected; a keepalive revives it
     kRevoking = 4,  // preempted, in its grace
-    kKilling = 5,   // strict mode: kill sent, death not yet proved; its slots are recovering
+    kKilling = 5,   // strict mode: kill sent, death not yet proved; or its holder is dead, and
+                    // processes of its tree are not. Its slots are recovering
 };
 
 // Session:  (free) ── handshake ──► open ── D death, violation, close ──► dying ──► (free)
-// `dying` lasts as many turns as returning what the session held takes.
-enum class SessionState : uint8_t { kFree = 0, kOpen = 1, kDying = 2 };
+//                                     │                                     ▲
+//                                     └─ D holder: its tree lives ─► outlived ─ D its tree
+// `dying` lasts as many turns as returning what the session held takes. `outlived`: the process is
+// dead and the last one of its tree is not: the session's leases are killing, and nothing else is
+// left of it.
+enum class SessionState : uint8_t { kFree = 0, kOpen = 1, kDying = 2, kOutlived = 3 };
 
 // Pool:  (free) ── configured ──► open ◄── undrain ── drain ──► draining
 //        open, draining ── deleted, no longer in use ──► going ── its slots are gone ──► (free)
@@ -300,7 +306,8 @@ struct alignas(64) SessionRow {
     uint32_t down_payload_size;
     uint32_t hand_deaths;    // deaths running with an entry of it in hand
     uint64_t hand_sequence;  // of the entry that was last in hand; not in the log
-    uint8_t reserved1[16];
+    uint64_t tree;  // its control group: the inode of its folder, never used twice; 0: none
+    uint8_t reserved1[8];
 };
 static_assert(sizeof(SessionRow) == 128);
 

@@ -25,6 +25,7 @@ class NameMap {
         std::string name;
         core::SessionId row;
         bool alive = true;
+        bool outlived = false;   // its holder has died
         std::vector<bool> tags;  // taken
     };
     struct Claim {
@@ -49,7 +50,7 @@ class NameMap {
     // The same name again is the same slot announced again.
     Slot& add_slot(const std::string& name, const std::string& session);
 
-    // Throw JournalError for an unknown name.
+    // Throw JournalError for an unknown name, and for a session whose process is dead.
     Session& live_session(const std::string& name);
     [[nodiscard]] const Claim& claim(const std::string& name) const;
     [[nodiscard]] const Slot& slot(const std::string& name) const;
@@ -68,7 +69,9 @@ class NameMap {
 
     // The number of this operation, to be sent as its user_data.
     uint64_t add_operation(Operation operation);
-    void session_died(Session& session) { session.alive = false; }
+    // Their rows; JournalError for a session that has died, and for a holder that has.
+    core::SessionId session_died(const std::string& name);
+    core::SessionId holder_died(const std::string& name);
     void learn(const core::Decision& decision);
 
     [[nodiscard]] const NameTables& names() const { return names_; }
@@ -78,6 +81,7 @@ class NameMap {
     void learn_worker(const std::string& name, core::PoolId pool, uint32_t number, core::SlotId id);
 
   private:
+    Session& session_there(const std::string& name);
     void move_claim(const core::Decision& adopted);
     void free_tag(Claim& claim);
     void learn_result(const core::Decision& decision);

@@ -46,9 +46,13 @@ void NaiveCore::lease_ended_by_time(uint64_t id) {
 
 // "Strict: kKill is decided; its slots are recovering under it until it ends."
 void NaiveCore::kill_holder(Lease& lease) {
-    lease.is_being_killed = true;
     m_.pools.at(lease.pool).totals.kills += 1;
     tell_of_lease(DecisionKind::kKill, lease);
+    wait_for_death(lease);
+}
+
+void NaiveCore::wait_for_death(Lease& lease) {
+    lease.is_being_killed = true;
     for (const uint64_t id : lease.slots) {
         Slot& slot = m_.slots.at(id);
         slot.is = SlotIs::kRecovering;

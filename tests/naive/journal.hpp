@@ -68,6 +68,7 @@ enum class StepKind {
     kDeletePool,
     kOpen,
     kDied,
+    kHolderDied,  // and its tree lives on
     kClaim,
     kCancel,
     kRelease,

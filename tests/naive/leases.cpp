@@ -213,7 +213,9 @@ Reason NaiveCore::adoption_refusal(const core::Adopt& adopt) const {
     if (m_.ended.contains(adopt.lease)) return Reason::kEnded;
     const auto lease = m_.leases.find(adopt.lease);
     if (lease == m_.leases.end()) return Reason::kNotFound;
-    if (m_.sessions.at(lease->second.session).uid != session.uid) return Reason::kNotAllowed;
+    const Session& holder = m_.sessions.at(lease->second.session);
+    if (holder.uid != session.uid) return Reason::kNotAllowed;
+    if (holder.is_outlived) return Reason::kEnded;
     if (lease->second.fence + lease->second.takes != adopt.fence) return Reason::kStale;
     if (lease->second.session == adopt.session) return Reason::kState;
     return lease->second.is_being_killed ? Reason::kExpiredLease : Reason::kOk;

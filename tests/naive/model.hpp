@@ -120,7 +120,7 @@ struct Lease {
     TimeNs granted_ns = 0;
     bool is_in_grace = false;
     bool is_uncollected = false;   // lazy: expired
-    bool is_being_killed = false;  // strict: its holder
+    bool is_being_killed = false;  // strict: its holder; or what has outlived it
     bool is_revoking = false;      // it pays no more, and counts nowhere
     bool may_park = false;         // its holder may put it aside and take it again
     bool is_parked = false;
@@ -144,6 +144,7 @@ struct Session {
     uint16_t tags_max = 0;
     std::string account;
     TimeNs opened_ns = 0;
+    bool is_outlived = false;  // its process is dead, and its tree is not
 };
 
 struct Totals {

@@ -38,7 +38,7 @@ class NaiveCore {
     uint32_t set_pool(const core::PoolConfig& config, std::string* why);
     shm::Reason delete_pool(uint32_t row, bool when_unused = false);
     uint32_t open_session(const core::SessionOpen& open);
-    void session_died(uint32_t session);
+    void session_died(uint32_t session, bool tree_lives = false);
     void apply(const core::Claim& claim);
     void apply(const core::Cancel& cancel);
     void apply(const core::Release& release);
@@ -138,6 +138,7 @@ class NaiveCore {
     // expiry
     void begin_grace(Lease& lease);
     void kill_holder(Lease& lease);
+    void wait_for_death(Lease& lease);
     void take_off_lease(uint64_t slot);
     std::vector<uint64_t> uncollected_of(uint32_t pool) const;
     std::vector<uint64_t> would_come_back(uint64_t lease) const;
@@ -182,7 +183,10 @@ class NaiveCore {
     void lease_ended_by_time(uint64_t lease);
 
     // sessions
+    void cancel_claims(uint32_t session);
     void client_died(uint32_t session);
+    void holder_died(uint32_t session);
+    void outlive(Lease& lease);
     void worker_died(uint32_t session);
     void slot_lost(uint64_t slot);
 
@@ -253,7 +257,7 @@ class NaiveCore {
     void delete_worker(uint64_t slot);
     void delete_worker_and_claim(uint64_t slot);
     void lose_lease(uint64_t lease, shm::Reason reason, bool again);
-    bool is_strict(uint32_t pool) const;
+    bool is_strict(const Lease& lease) const;
     void end_strictly(Lease& lease);
     void unassign(uint64_t number, TimeNs at, std::string_view error);
     TimeNs silent_too_long(const Slot& slot) const;

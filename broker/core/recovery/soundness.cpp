@@ -229,7 +229,8 @@ class Words {
     }
 
     bool sound(const shm::SessionRow& session) const {
-        return within(session.state, SessionState::kDying) && session.tags_max <= shm::kTagsMax &&
+        return within(session.state, SessionState::kOutlived) &&
+               session.tags_max <= shm::kTagsMax &&
                (session.state == SessionState::kFree || is_account(session.account));
     }
 

@@ -3,7 +3,8 @@
 //   cooperative  its holder is notified and has a grace, then it ends
 //   strict       its holder's process is to be killed; its slots are recovering, still under it,
 //                until that session has died. The core only says whom to kill, and learns of a
-//                failure; nothing but the session's death, or its own release, ends the lease
+//                failure; nothing but the session's death, or its own release, ends the lease.
+//                So is any lease whose holder is dead while processes of its tree are not
 //   lazy         it stays, expired and uncollected, until its room is wanted; a keepalive revives
 //                it until then (S3.7-9)
 //
@@ -71,15 +72,33 @@ void Leases::stay_uncollected(uint32_t row) {
 }
 
 void Leases::kill_holder(uint32_t row) {
-    shm::LeaseRow& lease = edit().row(state.leases[row], 1);
+    const shm::LeaseRow& lease = state.leases[row];
     assert(lease.state != LeaseState::kFree && lease.state != LeaseState::kKilling);
     assert(lease.mode == ExpiryMode::kStrict && lease.first_slot != kNoRow);
     shm::PoolRow& pool = edit().row(state.pools[lease.pool], kPoolStates);
+    put(pool.kills_total, pool.kills_total + 1);
+    tell_of_lease(DecisionKind::kKill, row);
+    wait_for_death(row);
+}
+
+// Its holder is dead, and processes of its tree are not: from here on it is as in a pool of strict
+// expiry, whatever its own is. There they are killed, too: nobody keeps the lease alive any more.
+void Leases::outlive(uint32_t row) {
+    const shm::LeaseRow& found = state.leases[row];
+    assert(found.state != LeaseState::kFree);
+    if (found.state == LeaseState::kKilling) return;
+    if (found.mode == ExpiryMode::kStrict) return kill_holder(row);
+    parking().lease_moves(row);  // nobody takes it again
+    if (found.state == LeaseState::kExpired) expired_leases.remove(found.pool, row);
+    put(edit().row(found, 1).mode, ExpiryMode::kStrict);
+    wait_for_death(row);
+}
+
+void Leases::wait_for_death(uint32_t row) {
+    shm::LeaseRow& lease = edit().row(state.leases[row], 1);
     // It goes on paying, but is no candidate for preemption any more.
     matcher().slot_changes(lease.first_slot, [&] { put(lease.state, LeaseState::kKilling); });
-    put(pool.kills_total, pool.kills_total + 1);
     turn().timers.remove(TimerKind::kLease, row);
-    tell_of_lease(DecisionKind::kKill, row);
     matcher().assignments_end(row);
     for (uint32_t slot = lease.first_slot; slot != kNoRow; slot = state.slots[slot].holder_next) {
         assert(state.slots[slot].holder == row && state.slots[slot].state == SlotState::kLeased);

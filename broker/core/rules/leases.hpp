@@ -41,6 +41,8 @@ struct Leases : Module<Leases> {
     // whose holder is being killed.
     TimeNs keep_alive(uint32_t lease, TimeNs interval_ns);
     void kill_holder(uint32_t lease);
+    // Its holder is dead; it lasts until its session's death, or is killing already.
+    void outlive(uint32_t lease);
 
     // leases.cpp
     uint32_t lease_out(const Grantee& to, uint32_t first_slot);
@@ -83,6 +85,7 @@ struct Leases : Module<Leases> {
     void stay_uncollected(uint32_t lease);
     void end_collected(uint32_t lease);
     [[nodiscard]] uint32_t would_come_back(uint32_t lease) const;
+    void wait_for_death(uint32_t lease);
 
     // adoption.cpp
     [[nodiscard]] Reason adoption_refusal(const Adopt& command) const;
