@@ -16,6 +16,7 @@
 #include "broker/admission/peer.hpp"
 #include "broker/core/command.hpp"
 #include "broker/segments/mapping.hpp"
+#include "broker/session/process_tree.hpp"
 #include "broker/session/rooms.hpp"
 #include "broker/turn/ingest.hpp"
 #include "shm/descriptor.hpp"
@@ -80,6 +81,7 @@ struct Session {
     bool ending = false;         // no longer read nor answered; its death is reported to the core
     bool dead = false;           // its process is
     bool condemned = false;      // ending; its process must be dead before the core is told
+    bool outlived = false;       // ending; the core is told when its tree is dead, too
     bool draining = false;       // its process is dead; what it published is still read
     uint64_t drain_until = 0;    // draining: no entry from here on is a dead process's
     uint64_t careful_until = 0;  // entries below it are read one a turn
@@ -127,6 +129,7 @@ struct Session {
     // --- the rest: touched when it begins and ends
     shm::SessionSizes sizes;
     Peer peer;
+    ProcessTree tree;
     Mapping up_mapping;
     Mapping down_mapping;
     shm::Descriptor socket;  // the handshake's

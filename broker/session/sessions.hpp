@@ -78,6 +78,18 @@ class Sessions {
         unpoll(session);
         ending_.push_back(session);
     }
+    // Of an earlier broker: it was outlived then. Nothing more is read from it.
+    void outlived(Session* session) {
+        session->dead = session->ending = session->outlived = true;
+        session->end_reason = shm::Reason::kHolderGone;
+        tree_changed(session);
+    }
+    // Something has changed in its tree, which was awaited if it is outlived.
+    void tree_changed(Session* session) {
+        if (!session->outlived || session->tree.is_populated()) return;
+        session->outlived = false;
+        ending_.push_back(session);
+    }
     [[nodiscard]] std::vector<Session*>& ending() { return ending_; }
 
     // --- the sessions that this turn answers

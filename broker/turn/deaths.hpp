@@ -13,6 +13,10 @@
 // fails is logged, and the core is told in the next turn, so that it is counted and in the journal.
 // A session that breaks a rule while it holds a lease of a strict pool is killed as well, and the
 // core learns of the end only with the death.
+//
+// Where a session has a tree, its leases last until the last process of that has ended: while some
+// live, the core is told of its process's death alone. A kill is one of all of them then, as far as
+// this broker may; each by a pidfd, and only while it is in the tree.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -67,6 +71,7 @@ class Deaths {
 
   private:
     [[nodiscard]] bool drained(Session& session);
+    [[nodiscard]] bool outlives(const Session& session) const;
 
     core::Core& core_;
     Sessions& sessions_;

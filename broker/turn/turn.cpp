@@ -41,7 +41,7 @@ Turn::Turn(core::Core& core, BoardSegment& board, Exchange& exchange, HangWatch 
       answers_(core, sessions_, operations_, publisher_, quotas_, read_budget_),
       kills_(core, sessions_),
       deaths_(core, sessions_, ingest_, kills_, words_),
-      desk_(core, quotas_, words_),
+      desk_(core, quotas_, words_, sessions_),
       transient_(core),
       sleep_(sessions_, exchange, publisher_, clock_, std::move(watch)) {}
 
@@ -311,6 +311,7 @@ void Turn::open(Session* session) {
     command.completion_entries = session->sizes.completion_entries;
     command.up_payload_size = session->sizes.up_payload;
     command.down_payload_size = session->sizes.down_payload;
+    command.tree = session->tree.id;
     const std::string account = quotas_.charged() ? quotas_.account_of(session->peer) : "";
     command.account = account;
     session->row = core_.open_session(command);

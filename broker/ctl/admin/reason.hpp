@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "broker/core/match/explanation.hpp"
 #include "schemas/admin_generated.h"
@@ -12,7 +13,8 @@ namespace dibs::ctl {
 
 // What the broker tells, and what is looked up here.
 struct Explained : admin::ExplanationT {
-    std::string holder_command = {};  // empty: not known
+    std::string holder_command = {};     // empty: not known
+    std::vector<std::string> left = {};  // processes of its tree
 };
 
 std::string_view wait_word(core::WaitReason reason);
