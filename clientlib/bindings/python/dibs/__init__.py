@@ -19,6 +19,7 @@ from .administration import Administration, Pulled
 from .client import Client, Counters, PoolLimits, Preempt, Terms, Totals, WhenBusy, connect
 from .errors import Cancelled, Error, Expired, Holder
 from .events import Event, Events
+from .keepalive import KeepalivePolicy
 from .latency import Latency, Wakeups
 from .lease import Lease, LeaseState, Slot
 from .state import dump, load
@@ -32,6 +33,6 @@ def version() -> tuple[int, int, int]:
 
 
 __all__ = ["Administration", "Assignment", "Cancelled", "Client", "Counters", "Error", "Event",
-           "Events", "Expired", "Holder", "Latency", "Lease", "LeaseState", "OfferedSlot",
-           "PoolLimits", "Preempt", "Pulled", "Share", "Slot", "Terms", "Totals", "Wakeups",
-           "WhenBusy", "aio", "connect", "dump", "errors", "load", "version"]
+           "Events", "Expired", "Holder", "KeepalivePolicy", "Latency", "Lease", "LeaseState",
+           "OfferedSlot", "PoolLimits", "Preempt", "Pulled", "Share", "Slot", "Terms", "Totals",
+           "Wakeups", "WhenBusy", "aio", "connect", "dump", "errors", "load", "version"]

@@ -24,6 +24,8 @@ EVENT_SLOTS = 16
 # As `code` of a completion, and as what functions return; errors.py has the negative ones.
 OK = 0
 ALREADY_ENDED = 1
+KEEPALIVE_WAIT = 1
+KEEPALIVE_LOST = 2
 ENOTFOUND = -11
 EREFUSED = -15
 ENOTHOLDER = -13
@@ -233,6 +235,12 @@ class Event(Struct):
                 ("account", c_char * (NAME_MAX + 1))]
 
 
+class KeepalivePolicy(Struct):
+    _fields_ = [("size", c_size_t), ("margin_ns", c_int64), ("wait_most_ns", c_int64),
+                ("call_ns", c_int64), ("retry_ns", c_int64), ("retry_most_ns", c_int64),
+                ("pause_ns", c_int64), ("failures", c_uint32), ("reserved", c_uint32)]
+
+
 # C names of the structs above.
 STRUCTS: dict[str, type[Struct]] = {
     "dibs_connect_options": ConnectOptions, "dibs_pool_limits": PoolLimits,
@@ -241,7 +249,7 @@ STRUCTS: dict[str, type[Struct]] = {
     "dibs_completion": Completion, "dibs_announce_options": AnnounceOptions, "dibs_op": Op,
     "dibs_slot": Slot, "dibs_assignment": Assignment,
     "dibs_share": Share, "dibs_event": Event, "dibs_latency": Latency,
-    "dibs_wakeups": Wakeups,
+    "dibs_wakeups": Wakeups, "dibs_keepalive_policy": KeepalivePolicy,
     "dibs_label_limit": LabelLimit, "dibs_account_change": AccountChange,
     "dibs_worker_report": WorkerReport, "dibs_puller": Puller, "dibs_pulled": Pulled,
 }
@@ -277,6 +285,7 @@ FUNCTIONS: dict[str, list[Any]] = {
     "dibs_fail": [_session, _lease, c_int64],
     "dibs_keepalive": [_session, _lease, c_int64, c_int64, POINTER(c_int64)],
     "dibs_touch": [_session, _lease],
+    "dibs_keepalive_next": [POINTER(KeepalivePolicy), c_int, c_int64, c_uint64, POINTER(c_int64)],
     "dibs_adopt": [_session, c_uint64, c_uint64, c_int64, _lease],
     "dibs_last_holder": [_session, POINTER(HolderName)],
     "dibs_lease_state": [_session, _lease, POINTER(c_int)],
