@@ -216,7 +216,7 @@ def explain(place):
                  '"confirmed":0,"idle":0,"slots":2,"leased":2,"waited_ns":N,"since":"D","left_ns":null,'
                  f'"holder":1,"holder_account":"uid:U","holder_user":"{USER}","holder_pid":N,'
                  '"holder_command":"dibs","holder_age_ns":N,"holder_since":"D",'
-                 '"class":null,"class_reason":null,"better":null,"fitting":null,"label":null,'
+                 '"class":null,"class_reason":null,"better":null,"fitting":null,"label":null,"resource":null,'
                  '"limit":null,"limited":null,"preempt":null,'
                  '"sentence":"None of the 2 slots of gpu is idle. The longest holder is uid:U, '
                  f'process P (dibs) of user {USER}, lease l1, for T. A slot must be given back, or its '

@@ -57,9 +57,19 @@ def told(place):
     place.begin("claim", "gpu", "--want", "memory=40GiB")
     waiting(place, 1)
     why = json.loads(place.run("explain", "c3", "-o", "json")[1])
-    expect_equal((why["reason"], why["holder"]), ("lacks", 1))
+    expect_equal((why["reason"], why["holder"], why["resource"]), ("lacks", 1, "memory"))
     expect(why["sentence"].startswith("No slot of gpu has as much memory free as it wants at least."), why)
     expect_equal(place.run("exec", "--now", "--want", "sm=1", "plain", "--", "true")[0], 2)
+
+
+@case("top counts a slot once, however many parts of it are leased")
+def counted(place):
+    place.start(GPUS)
+    hold(place, "gpu", "--want", "memory=50GiB")
+    hold(place, "gpu", "--want", "memory=10GiB")
+    _, out, _ = place.run("top", "-b", "-n", "1", environment={"COLUMNS": "120"})
+    row = next(line for line in out.splitlines() if line.startswith("gpu "))
+    expect_equal(row.split()[1:4], ["[#.]", "1", "2"])
 
 
 @case("what no slot has, and what is no part, is refused with names and amounts")

@@ -8,18 +8,20 @@
 
 namespace dibs::ctl::top {
 
+uint64_t leased_slots(const admin::PoolT& pool) {
+    if (pool.shared == 0) return pool.leased;
+    return uint64_t{pool.slots} - pool.idle - pool.reserved - pool.unknown;
+}
+
 std::string bar(const admin::PoolT& pool, size_t width) {
     struct Run {
         uint64_t slots;
         char letter;
         uint64_t letters = 0;
     };
-    // Of slots that are shared each is one, however many parts of it are leased or recovering.
-    const uint64_t others = pool.idle + pool.reserved + pool.unknown;
     const uint64_t recovering = pool.shared == 0 ? pool.recovering : 0;
-    const uint64_t leased = pool.shared == 0 ? pool.leased : pool.slots - others;
     std::array runs = {
-        Run{leased, kLeased},
+        Run{leased_slots(pool), kLeased},
         Run{pool.reserved, kReserved},
         Run{recovering, kRecovering},
         Run{pool.idle, kIdle},

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "schemas/admin_generated.h"
@@ -15,6 +16,9 @@ inline constexpr char kReserved = '+';
 inline constexpr char kRecovering = '~';
 inline constexpr char kIdle = '.';
 inline constexpr char kUnknown = '?';
+
+// Slots that are leased. A shared one is one, however many parts of it are leased or recovering.
+uint64_t leased_slots(const admin::PoolT& pool);
 
 // "[##+...]": a letter a slot as far as `width` goes; else in proportion, and what there is has one
 // letter at least.

@@ -42,7 +42,7 @@ Table pool_table(const Facts& facts) {
         table.sheet.rows.push_back(
             {Cell::of(pool->name),
              Cell::of(bar(*pool, kBarWidth)),
-             Cell::of(pool->leased),
+             Cell::of(leased_slots(*pool)),
              Cell::of(pool->slots),
              Cell::of(pool->waiting),
              pool->waiting != 0 ? Cell::duration(pool->oldest_wait_ns) : Cell(),
