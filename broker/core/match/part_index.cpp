@@ -1,4 +1,4 @@
-// broker/core/match/part_index.cpp -- keeps slots in the orders in which shapes take them.
+// broker/core/match/part_index.cpp -- keeps the slots' keys of each shape.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/core/match/part_index.hpp"
 
@@ -52,21 +52,17 @@ uint32_t PartIndex::best_of_all(uint32_t pool, const Vector& least, const Vector
     return best;
 }
 
-void PartIndex::place(Shape& shape, uint32_t row) {
-    const auto before = [&](uint32_t one, uint32_t other) {
-        if (shape.left[one] != shape.left[other]) return shape.left[one] < shape.left[other];
-        const uint32_t number = state_.slots[one].number;
-        const uint32_t other_number = state_.slots[other].number;
-        return number != other_number ? number < other_number : one < other;
-    };
-    if (shape.left[row] != kNoRoom) shape.order.remove(&shape.first, row, before);
-    shape.left[row] = is_open(row) ? left_of(row, shape.least, shape.most) : kNoRoom;
-    if (shape.left[row] != kNoRoom) shape.order.insert(&shape.first, row, before);
+uint64_t PartIndex::key_of(const Shape& shape, uint32_t row) const {
+    if (!is_open(row)) return LeastRows::kNoKey;
+    const uint32_t left = left_of(row, shape.least, shape.most);
+    return left == kNoRoom ? LeastRows::kNoKey : uint64_t{left} << 32U | state_.slots[row].number;
 }
 
 void PartIndex::change(uint32_t row) {
+    for (const Shape& shape : shapes_)
+        shape.slots.fetch(row);
     for (Shape& shape : shapes_) {
-        if (shape.pool == state_.slots[row].pool) place(shape, row);
+        if (shape.pool == state_.slots[row].pool) shape.slots.set(row, key_of(shape, row));
     }
 }
 
@@ -80,10 +76,9 @@ void PartIndex::adopt(Shape& shape, uint32_t pool, const Vector& least, const Ve
     shape.pool = pool;
     shape.least = least;
     shape.most = most;
-    shape.first = kNoRow;
-    std::fill(shape.left.begin(), shape.left.end(), kNoRoom);
+    shape.slots.clear();
     for (uint32_t row = 0; row < state_.slots.size(); ++row) {
-        if (state_.slots[row].pool == pool && is_open(row)) place(shape, row);
+        if (state_.slots[row].pool == pool) shape.slots.set(row, key_of(shape, row));
     }
 }
 
@@ -93,7 +88,7 @@ uint32_t PartIndex::best(uint32_t pool, const Vector& least, const Vector& most)
     for (Shape& shape : shapes_) {
         if (shape.pool != pool || shape.least != least || shape.most != most) continue;
         shape.wanted = wanted_;
-        return shape.order.first(shape.first);
+        return shape.slots.first();
     }
     Shape& oldest =
         *std::min_element(shapes_.begin(), shapes_.end(), [](const Shape& one, const Shape& other) {
@@ -106,7 +101,7 @@ uint32_t PartIndex::best(uint32_t pool, const Vector& least, const Vector& most)
     }
     adopt(oldest, pool, least, most);
     oldest.wanted = wanted_;
-    return oldest.order.first(oldest.first);
+    return oldest.slots.first();
 }
 
 }  // namespace dibs::core

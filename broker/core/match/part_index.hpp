@@ -1,11 +1,12 @@
 // broker/core/match/part_index.hpp -- finds the slot of which least is left behind a part.
 //
 // Derived from the rows. Each shape that claims want lately (a pool, at least so much, at most so
-// much) has the slots that have room for it in the order in which it would take them: what would be
-// left, as the sum over the resources of left / capacity in permille, then the number. So a claim
-// takes the first, and a slot that changes moves in as many orders as there are shapes of its pool.
-// A shape that is not among them is looked for in all slots; it takes another one's place once that
-// one has not been wanted for a while.
+// much) has a key of each slot that has room for it: what would be left, as the sum over the
+// resources of left / capacity in permille, then the number; equal numbers, of which there are none
+// in a sound pool, go by row. A claim takes the slot with the least key, and a slot that changes
+// changes its key of as many shapes as there are of its pool. A shape that is not among them is
+// looked for in all slots; it takes another one's place once that one has not been wanted for a
+// while.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -14,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "broker/core/store/ordered_rows.hpp"
+#include "broker/core/store/least_rows.hpp"
 #include "broker/core/store/row_states.hpp"
 #include "broker/core/store/state.hpp"
 
@@ -47,17 +48,15 @@ class PartIndex {
 
   private:
     struct Shape {
-        explicit Shape(uint32_t slots) : order(slots), left(slots, kNoRoom) {}
+        explicit Shape(uint32_t rows) : slots(rows) {}
         uint32_t pool = shm::kNoRow;
         Vector least = {};
         Vector most = {};
         uint64_t wanted = 0;  // when it was last
-        uint32_t first = shm::kNoRow;
-        OrderedRows order;
-        std::vector<uint32_t> left;  // by slot
+        LeastRows slots;
     };
 
-    void place(Shape& shape, uint32_t slot);
+    [[nodiscard]] uint64_t key_of(const Shape& shape, uint32_t slot) const;
     void adopt(Shape& shape, uint32_t pool, const Vector& least, const Vector& most);
 
     const State& state_;

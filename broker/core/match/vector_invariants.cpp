@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "broker/core/match/invariants.hpp"
@@ -40,27 +39,18 @@ void check_vectors(const Core::Parts& parts, Wrongs* wrongs) {
     parts.parts_index->check(wrongs);
 }
 
-// Each order holds the slots that have room, at their present places.
+// Each slot has its present key of each shape, and the first is the best of all.
 void PartIndex::check(std::vector<std::string>* wrongs) const {
     for (const Shape& shape : shapes_) {
         if (shape.pool == kNoRow) continue;
         const Subject it(wrongs, "pool row", shape.pool);
-        uint32_t listed = 0;
         for (uint32_t row = 0; row < state_.slots.size(); ++row) {
-            const bool may_have_room = state_.slots[row].pool == shape.pool && is_open(row);
-            const uint32_t left = may_have_room ? left_of(row, shape.least, shape.most) : kNoRoom;
-            it.expect(shape.left[row] == left, "has a slot whose room is listed otherwise");
-            listed += left != kNoRoom ? 1 : 0;
+            const bool is_of_pool = state_.slots[row].pool == shape.pool;
+            const uint64_t key = is_of_pool ? key_of(shape, row) : LeastRows::kNoKey;
+            it.expect(shape.slots.key(row) == key, "has a slot whose room is listed otherwise");
         }
-        uint32_t found = 0;
-        std::tuple<uint32_t, uint32_t, uint32_t> before;
-        shape.order.each(shape.first, [&](uint32_t row) {
-            const std::tuple place{shape.left[row], state_.slots[row].number, row};
-            it.expect(found == 0 || before < place, "has an order of room that is none");
-            before = place;
-            ++found;
-        });
-        it.expect_count("slots with room", found, listed);
+        it.expect(shape.slots.first() == best_of_all(shape.pool, shape.least, shape.most),
+                  "has another first slot than the best of all");
     }
 }
 
