@@ -224,6 +224,31 @@ def urgent_claim(_stage):
     return bool(good), f"its holder was told, with {left:.1f} s left, and gave it back in time"
 
 
+def gpu_shared(_stage):
+    """A GPU of 80 GiB is shared by memory"""
+    def part(least, most=None):
+        return dibs.Terms(least={"memory": f"{least}GiB"}, most={"memory": f"{most or least}GiB"})
+
+    def gib(lease):
+        return int(lease.attributes["resource.memory"]) >> 30
+
+    with dibs.connect(timeout=10) as client:
+        first = client.claim("gpu", timeout=20, terms=part(50))
+        second = client.claim("gpu", timeout=20, terms=part(20, 60))
+        try:
+            client.claim("gpu", timeout=0, terms=part(1)).release()
+            full = False
+        except dibs.Error:
+            full = True
+        held = gib(first), gib(second)
+        first.release()
+        third = client.claim("gpu", timeout=20, terms=part(40))
+        good = full and held == (50, 30) and gib(third) == 40
+        third.release()
+        second.release()
+    return good, f"{held[0]} + {held[1]} GiB to two, and nothing to a third until one has given back"
+
+
 def shares(_stage):
     """Three accounts want more than there is, 3 : 2 : 1"""
     ending = threading.Event()
@@ -265,7 +290,7 @@ def shares(_stage):
 
 
 ALL = (client_killed, idle_worker_killed, deadline_passes, cancel_races_grant, back_pressure,
-       broker_killed, urgent_claim, shares)
+       broker_killed, urgent_claim, gpu_shared, shares)
 SHORT = {client_killed: "client killed", idle_worker_killed: "worker killed",
          deadline_passes: "deadline", cancel_races_grant: "cancel races", back_pressure: "rush",
-         broker_killed: "broker killed", urgent_claim: "urgent claim", shares: "shares 3 : 2 : 1"}
+         broker_killed: "broker killed", urgent_claim: "urgent claim", gpu_shared: "GPU shared", shares: "shares 3 : 2 : 1"}

@@ -59,6 +59,11 @@ slots = {sum(SHARES.values())}
 order = "account"
 preemption_disabled = true
 [[pool]]
+name = "gpu"           # one device, shared by memory
+kind = "counted"
+slots = 1
+resources = {{ memory = "80GiB" }}
+[[pool]]
 name = "clock"         # claims that are timed
 kind = "counted"
 slots = 4
