@@ -18,9 +18,9 @@ using Labels = std::vector<std::string_view>;
 using Kind = core::WorkerWord::Kind;
 using shm::kNoRow;
 
-constexpr core::Limits kLimits = {.pools = 9,
+constexpr core::Limits kLimits = {.pools = 11,
                                   .sessions = 6,
-                                  .slots = 48,
+                                  .slots = 56,
                                   .claims = 20,
                                   .leases = 16,
                                   .arena_blocks = 48,
@@ -37,7 +37,7 @@ void end_turn(core::Core& broker) {
 void converse(core::Core& broker, bool open) {
     tests::Workload workload{broker, 3};
     workload.set_up();
-    expect(broker.find_pool("vault") != kNoRow, "there is room for every pool");
+    expect(broker.find_pool("racks") != kNoRow, "there is room for every pool");
     for (int turn = 0;; ++turn) {
         broker.begin_turn(workload.next_time());
         for (int i = 0; i < 4; ++i) {
