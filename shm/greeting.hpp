@@ -25,11 +25,15 @@ inline constexpr uint64_t kFarewellMagic = 0x4557455241464944ULL;      // "DIFAR
 inline constexpr uint64_t kAdminHelloMagic = 0x4f4c48444d444944ULL;    // "DIDMDHLO"
 inline constexpr uint64_t kAdminWelcomeMagic = 0x4d434c574d444944ULL;  // "DIDMWLCM"
 
+namespace HelloFlag {
+inline constexpr uint32_t kTree = 1;  // the client's control group is its session's alone
+}  // namespace HelloFlag
+
 // client → broker. Writer: the client.
 struct Hello {
     uint64_t magic = kHelloMagic;
     uint32_t layout_version = kLayoutVersion;
-    uint32_t flags = 0;
+    uint32_t flags = 0;               // HelloFlag
     uint32_t submission_entries = 0;  // 0 = the default, here and below
     uint32_t completion_entries = 0;
     uint32_t up_payload = 0;

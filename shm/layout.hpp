@@ -97,6 +97,7 @@ enum class ClaimState : uint8_t {
 //                        ├── H release, W done, D holder or worker ─────┤ keepalive ──► live
 //                        └── revoked ──► revoking ── T grace over ──────┘
 //   strict: live ── T expiry ──► killing ── death proved ──► ended
+//   of a tree: any but killing ── D holder, and its tree lives ──► live, or revoking: strict
 enum class LeaseState : uint8_t {
     kFree = 0,
     kLive = 1,
@@ -107,8 +108,11 @@ enum class LeaseState : uint8_t {
 };
 
 // Session:  (free) ── handshake ──► open ── D death, violation, close ──► dying ──► (free)
-// `dying` lasts as many turns as returning what the session held takes.
-enum class SessionState : uint8_t { kFree = 0, kOpen = 1, kDying = 2 };
+//                                     │                                     ▲
+//                                     └─ D holder: its tree lives ─► outlived ─ D its tree
+// `dying` lasts as many turns as returning what the session held takes. `outlived`: the process is
+// dead and the last one of its tree is not: its leases are strict ones, nothing else of it is left.
+enum class SessionState : uint8_t { kFree = 0, kOpen = 1, kDying = 2, kOutlived = 3 };
 
 // Pool:  (free) ── configured ──► open ◄── undrain ── drain ──► draining
 //        open, draining ── deleted, no longer in use ──► going ── its slots are gone ──► (free)
@@ -334,7 +338,8 @@ struct alignas(64) SessionRow {
     uint32_t down_payload_size;
     uint32_t hand_deaths;    // deaths running with an entry of it in hand
     uint64_t hand_sequence;  // of the entry that was last in hand; not in the log
-    uint8_t reserved1[16];
+    uint64_t tree;  // its control group: the inode of its folder, never used twice; 0: none
+    uint8_t reserved1[8];
 };
 static_assert(sizeof(SessionRow) == 128);
 

@@ -37,9 +37,16 @@ struct SessionOpen {
     uint32_t up_payload_size = 0;
     uint32_t down_payload_size = 0;
     std::string_view account = {};  // of its claims that name none; empty = none
+    uint64_t tree = 0;              // its control group, kept as the sizes are; 0: it has none
 };
 
+// The session ends.
 struct SessionDeath {
+    SessionId session = 0;
+};
+
+// Its process is dead, and other processes of its tree are not: its death comes when they are.
+struct HolderDied {
     SessionId session = 0;
 };
 
@@ -211,6 +218,7 @@ using CommandRef = std::variant<const PoolConfig*,
                                 const Pull*,
                                 const Unassign*,
                                 const UpdateClaim*,
-                                const Touch*>;
+                                const Touch*,
+                                const HolderDied*>;
 
 }  // namespace dibs::core

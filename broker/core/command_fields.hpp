@@ -97,10 +97,15 @@ void each_field(Of<SessionOpen>, const auto& visit) {
     visit("up_payload_size", &SessionOpen::up_payload_size);
     visit("down_payload_size", &SessionOpen::down_payload_size);
     visit("account", &SessionOpen::account);
+    visit("tree", &SessionOpen::tree);
 }
 
 void each_field(Of<SessionDeath>, const auto& visit) {
     visit("session", &SessionDeath::session);
+}
+
+void each_field(Of<HolderDied>, const auto& visit) {
+    visit("session", &HolderDied::session);
 }
 
 void each_field(Of<Claim>, const auto& visit) {

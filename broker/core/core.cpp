@@ -170,9 +170,9 @@ uint32_t Core::open_session(const SessionOpen& open, std::string* why) {
     if (row != kNoRow) say(tap_, open);
     return row;
 }
-void Core::session_died(SessionId session) {
-    say(tap_, SessionDeath{session});
-    parts_->session_died(session);
+void Core::session_died(SessionId session, bool tree_lives) {
+    tree_lives ? say(tap_, HolderDied{session}) : say(tap_, SessionDeath{session});
+    tree_lives ? parts_->holder_died(session) : parts_->session_died(session);
 }
 void Core::apply(const Claim& claim) {
     say(tap_, claim, parts_->pledged);

@@ -98,7 +98,7 @@ class Core {
     // Returns the session's row; kNoRow with *why set: the table is full, or no account may have
     // the name of its own.
     uint32_t open_session(const SessionOpen& open, std::string* why = nullptr);
-    void session_died(SessionId session);
+    void session_died(SessionId session, bool tree_lives = false);  // true: HolderDied
     void apply(const Claim& claim);
     void apply(const Cancel& cancel);
     void apply(const Release& release);

@@ -159,6 +159,11 @@ void apply(Core& core, const core::SessionDeath& death) {
     core.session_died(death.session);
 }
 
+// A successor may say it once more.
+void apply(Core& core, const core::HolderDied& death) {
+    core.session_died(death.session, true);
+}
+
 // Here, too, it is published before its turn, without a client.
 void apply(Core& core, const core::PledgedClaim& pledged) {
     if (pledged.claim == nullptr) throw JournalError("a grant was told of no claim");

@@ -59,7 +59,7 @@ NameMap::Slot& NameMap::add_slot(const std::string& name, const std::string& ses
     return slot;
 }
 
-NameMap::Session& NameMap::live_session(const std::string& name) {
+NameMap::Session& NameMap::session_there(const std::string& name) {
     const auto found = session_by_name_.find(name);
     if (found == session_by_name_.end()) {
         throw JournalError("there is no session " + json_string(name));
@@ -67,6 +67,24 @@ NameMap::Session& NameMap::live_session(const std::string& name) {
     Session& session = sessions_[found->second];
     if (!session.alive) throw JournalError("the session " + json_string(name) + " has died");
     return session;
+}
+
+NameMap::Session& NameMap::live_session(const std::string& name) {
+    Session& session = session_there(name);
+    if (!session.outlived) return session;
+    throw JournalError("the holder of session " + json_string(name) + " has died");
+}
+
+core::SessionId NameMap::session_died(const std::string& name) {
+    Session& session = session_there(name);
+    session.alive = false;
+    return session.row;
+}
+
+core::SessionId NameMap::holder_died(const std::string& name) {
+    Session& session = live_session(name);
+    session.outlived = true;
+    return session.row;
 }
 
 const NameMap::Claim& NameMap::claim(const std::string& name) const {

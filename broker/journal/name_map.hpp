@@ -25,6 +25,7 @@ class NameMap {
         std::string name;
         core::SessionId row;
         bool alive = true;
+        bool outlived = false;   // its holder has died
         std::vector<bool> tags;  // taken
     };
     struct Claim {
@@ -49,8 +50,9 @@ class NameMap {
     // The same name again is the same slot announced again.
     Slot& add_slot(const std::string& name, const std::string& session);
 
-    // Throw JournalError for an unknown name.
+    // Throw JournalError for an unknown name, and for a session whose process is dead.
     Session& live_session(const std::string& name);
+    Session& session_there(const std::string& name);  // or outlived
     [[nodiscard]] const Claim& claim(const std::string& name) const;
     [[nodiscard]] const Slot& slot(const std::string& name) const;
 
@@ -68,7 +70,9 @@ class NameMap {
 
     // The number of this operation, to be sent as its user_data.
     uint64_t add_operation(Operation operation);
-    void session_died(Session& session) { session.alive = false; }
+    // Their rows; JournalError for a session that has died, and for a holder that has.
+    core::SessionId session_died(const std::string& name);
+    core::SessionId holder_died(const std::string& name);
     void learn(const core::Decision& decision);
 
     [[nodiscard]] const NameTables& names() const { return names_; }

@@ -98,7 +98,8 @@ void Replayer::apply(const journal::Line& line) {
     if (line.turn() != nullptr) return close_turn();
     if (line.pool() != nullptr) apply(*line.pool());
     if (line.session() != nullptr) apply(*line.session());
-    if (line.session_dies() != nullptr) apply(*line.session_dies());
+    if (line.session_dies() != nullptr) session_dies(*line.session_dies());
+    if (line.holder_dies() != nullptr) holder_dies(*line.holder_dies());
     if (line.claim() != nullptr) apply(*line.claim());
     if (line.cancel() != nullptr) apply(*line.cancel());
     if (line.release() != nullptr) apply(*line.release(), "release");
@@ -258,10 +259,12 @@ void Replayer::apply(const journal::Session& session) {
     map_.add_session(session.name()->str(), row, session.tags_max());
 }
 
-void Replayer::apply(const journal::SessionName& session) {
-    NameMap::Session& dying = map_.live_session(session.session()->str());
-    map_.session_died(dying);
-    core_->session_died(dying.row);
+void Replayer::session_dies(const journal::SessionName& session) {
+    core_->session_died(map_.session_died(session.session()->str()));
+}
+
+void Replayer::holder_dies(const journal::SessionName& session) {
+    core_->session_died(map_.holder_died(session.session()->str()), true);
 }
 
 core::PoolId Replayer::pool_row(const flatbuffers::String* name) const {

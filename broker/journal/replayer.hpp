@@ -71,7 +71,8 @@ class Replayer {
     void apply(const journal::Advance& advance);
     void apply(const journal::Pool& pool);
     void apply(const journal::Session& session);
-    void apply(const journal::SessionName& session);
+    void session_dies(const journal::SessionName& session);
+    void holder_dies(const journal::SessionName& session);
     void apply(const journal::Claim& claim);
     void apply(const journal::ClaimName& cancel);
     void apply(const journal::Release& release, std::string_view word);

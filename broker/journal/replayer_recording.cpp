@@ -74,7 +74,8 @@ void Replayer::apply_recorded(const journal::Line& line) {
     if (line.turn_closed() != nullptr) return apply(*line.turn_closed());
     if (line.given() == nullptr) throw JournalError("no recording holds this command");
     const journal::Given& given = *line.given();
-    if (core_->turn_full() && given.session_dies() == nullptr) {
+    const bool ends = given.session_dies() != nullptr || given.holder_dies() != nullptr;
+    if (core_->turn_full() && !ends) {
         throw JournalError("no broker's turn holds as much as this");
     }
     give(*core_, given);

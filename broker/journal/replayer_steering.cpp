@@ -49,7 +49,7 @@ void Replayer::apply(const journal::Steered& named, bool ends) {
                                           : core::Steer::Kind::kCancel;
     steer.lease = claim.lease;
     steer.interval_ns = named.interval_ns();
-    steer.session = speaker(nullptr, map_.session_name(claim));
+    steer.session = map_.session_there(map_.session_name(claim)).row;
     steer.tag = map_.tag_of(claim);
     steer.number = claim.number;
     core::TimeNs granted_ns = 0;

@@ -320,7 +320,9 @@ std::string session_line(const Core& core, const NameTables& names, uint32_t row
     json.open_object();
     json.open_object("session");
     json.text("session", names.session(row));
-    json.text("state", session.state == shm::SessionState::kDying ? "dying" : "open");
+    const bool dying = session.state == shm::SessionState::kDying;
+    const bool outlived = session.state == shm::SessionState::kOutlived;
+    json.text("state", dying ? "dying" : outlived ? "outlived" : "open");
     json.number("uid", session.uid);
     json.number("pid", session.pid);
     json.number("claims", session.claims);

@@ -96,6 +96,7 @@ void each_field_of_session(Row& row, Told& told, const Visit& visit) {
     visit(row.completion_entries, told.completion_entries);
     visit(row.up_payload_size, told.up_payload_size);
     visit(row.down_payload_size, told.down_payload_size);
+    visit(row.tree, told.tree);
 }
 
 template <class Row, class Told, class Visit>

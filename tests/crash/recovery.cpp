@@ -187,7 +187,8 @@ Operation draw(Workload* workload) {
     if (workload->lapses() && workload->below(4) == 0) return Operation::kTouch;
     if (workload->below(2) == 0) return kOften[workload->below(kOften.size())];
     const auto operation = static_cast<Operation>(workload->below(kOperations));
-    const bool heavy = operation == Operation::kDrainAll || operation == Operation::kSessionDeath;
+    const bool heavy = operation == Operation::kDrainAll || operation == Operation::kSessionDeath ||
+                       operation == Operation::kHolderDeath;
     return heavy && workload->below(6) != 0 ? Operation::kClaim : operation;
 }
 

@@ -20,14 +20,15 @@ constexpr uint32_t kFarm = 7;
 constexpr uint32_t kVault = 8;
 
 constexpr std::array<const char*, kOperations> kNames = {
-    "open session",  "claim",          "claim many",     "cancel",         "release",
-    "fail",          "keepalive",      "adopt",          "kill failed",    "steer release",
-    "steer renew",   "steer cancel",   "announce",       "announce again", "ready",
-    "confirm",       "refuse for now", "refuse",         "done",           "withdraw",
-    "protect",       "session death",  "drain pool",     "undrain pool",   "drain all",
-    "undrain all",   "grow pool",      "delete pool",    "set account",    "delete account",
-    "reset balance", "report idle",    "report running", "report absent",  "pull",
-    "unassign",      "update claim",   "harvest",        "touch",          "time passes"};
+    "open session",   "claim",          "claim many",   "cancel",         "release",
+    "fail",           "keepalive",      "adopt",        "kill failed",    "steer release",
+    "steer renew",    "steer cancel",   "announce",     "announce again", "ready",
+    "confirm",        "refuse for now", "refuse",       "done",           "withdraw",
+    "protect",        "session death",  "holder death", "drain pool",     "undrain pool",
+    "drain all",      "undrain all",    "grow pool",    "delete pool",    "set account",
+    "delete account", "reset balance",  "report idle",  "report running", "report absent",
+    "pull",           "unassign",       "update claim", "harvest",        "touch",
+    "time passes"};
 
 }  // namespace
 
@@ -44,6 +45,14 @@ uint32_t Workload::any_session() {
     return kNoRow;
 }
 
+// One that its tree has outlived, or any.
+uint32_t Workload::dying_session() {
+    for (uint32_t row = 0; row < core_.sessions_max() && below(2) == 0; ++row) {
+        if (core_.session(row).state == shm::SessionState::kOutlived) return row;
+    }
+    return any_session();
+}
+
 uint32_t Workload::any_lease(uint32_t flags) {
     const auto start = static_cast<uint32_t>(below(core_.leases_max()));
     for (uint32_t step = 0; step < core_.leases_max(); ++step) {
@@ -54,11 +63,22 @@ uint32_t Workload::any_lease(uint32_t flags) {
     return kNoRow;
 }
 
+// Nothing comes from a session whose process is dead.
+bool Workload::is_open(uint32_t session) const {
+    return core_.session(session).state == shm::SessionState::kOpen;
+}
+
+uint32_t Workload::held_lease() {
+    const uint32_t row = any_lease();
+    return row != kNoRow && is_open(core_.lease(row).session) ? row : kNoRow;
+}
+
 uint32_t Workload::any_claim() {
     const auto start = static_cast<uint32_t>(below(core_.claims_max()));
     for (uint32_t step = 0; step < core_.claims_max(); ++step) {
         const uint32_t row = (start + step) % core_.claims_max();
-        if (core_.claim(row).state != shm::ClaimState::kFree) return row;
+        const shm::ClaimRow& claim = core_.claim(row);
+        if (claim.state != shm::ClaimState::kFree && is_open(claim.session)) return row;
     }
     return kNoRow;
 }
@@ -69,7 +89,8 @@ uint32_t Workload::any_slot(SlotState state, bool kept) {
         const uint32_t row = (start + step) % core_.slots_max();
         const shm::SlotRow& slot = core_.slot(row);
         const bool is_kept = state == SlotState::kReserved && slot.holder == kNoRow;
-        if (slot.state == state && slot.session != kNoRow && is_kept == kept) return row;
+        const bool attached = slot.session != kNoRow && is_open(slot.session);
+        if (slot.state == state && attached && is_kept == kept) return row;
     }
     return kNoRow;
 }
@@ -189,7 +210,7 @@ bool Workload::say(WorkerWord::Kind kind, uint32_t row, bool flag) {
 }
 
 bool Workload::end_lease(bool broken) {
-    const uint32_t row = any_lease();
+    const uint32_t row = held_lease();
     if (row == kNoRow) return false;
     const shm::LeaseRow& lease = core_.lease(row);
     core_.apply(core::Release{.session = lease.session,
@@ -330,7 +351,7 @@ bool Workload::apply(Operation operation) {
         case Operation::kFail:
             return end_lease(true);
         case Operation::kKeepalive: {
-            const uint32_t row = any_lease();
+            const uint32_t row = held_lease();
             if (row == kNoRow) return false;
             const shm::LeaseRow& lease = core_.lease(row);
             core_.apply(core::Keepalive{.session = lease.session,
@@ -385,9 +406,15 @@ bool Workload::apply(Operation operation) {
                        any_slot(below(2) == 0 ? SlotState::kIdle : SlotState::kRecovering),
                        false);
         case Operation::kSessionDeath: {
-            const uint32_t session = any_session();
+            const uint32_t session = dying_session();
             if (session == kNoRow) return false;
             core_.session_died(session);
+            return true;
+        }
+        case Operation::kHolderDeath: {
+            const uint32_t session = any_session();
+            if (session == kNoRow) return false;
+            core_.session_died(session, true);
             return true;
         }
         case Operation::kDrainPool:

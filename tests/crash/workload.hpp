@@ -38,6 +38,7 @@ enum class Operation : uint8_t {
     kWithdraw,
     kProtect,
     kSessionDeath,
+    kHolderDeath,
     kDrainPool,
     kUndrainPool,
     kDrainAll,
@@ -84,7 +85,10 @@ class Workload {
         std::vector<uint8_t> bytes;
     };
     [[nodiscard]] uint32_t any_session();
+    [[nodiscard]] uint32_t dying_session();
     [[nodiscard]] uint32_t any_lease(uint32_t flags = 0);  // LeaseFlag: with all of these
+    [[nodiscard]] bool is_open(uint32_t session) const;
+    [[nodiscard]] uint32_t held_lease();  // of an open session
     [[nodiscard]] uint32_t any_claim();
     shm::SlotState asked_in_state();
     // A worker's slot in the state; kNoRow if there is none.

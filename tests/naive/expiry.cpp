@@ -46,9 +46,10 @@ void NaiveCore::lease_ended_by_time(uint64_t id) {
 
 // "Strict: kKill is decided; its slots are recovering under it until it ends."
 void NaiveCore::kill_holder(Lease& lease) {
-    lease.is_being_killed = true;
     m_.pools.at(lease.pool).totals.kills += 1;
     tell_of_lease(DecisionKind::kKill, lease);
+    if (lease.is_being_killed) return;  // once more
+    lease.is_being_killed = true;
     for (const uint64_t id : lease.slots) {
         Slot& slot = m_.slots.at(id);
         if (!lease.part.empty()) continue;  // the part is recovering

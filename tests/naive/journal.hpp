@@ -69,6 +69,7 @@ enum class StepKind {
     kDeletePool,
     kOpen,
     kDied,
+    kHolderDied,  // and its tree lives on
     kClaim,
     kCancel,
     kRelease,

@@ -36,8 +36,10 @@ void Writer::write(size_t steps) {
 }
 
 void Writer::write_one() {
-    if (model().sessions.empty() || model().sessions.size() < character_.sessions) {
-        if (model().sessions.empty() || dice_.percent(20)) {
+    const std::map<uint32_t, uint32_t>& sessions = player_->sessions();
+    if (sessions.empty() || model().sessions.size() < character_.sessions) {
+        if (sessions.empty() && !player_->outlived().empty()) return tree_died();
+        if (sessions.empty() || dice_.percent(20)) {
             open();
             return;
         }
@@ -50,6 +52,8 @@ void Writer::write_one() {
         end_turn();
     } else if (dice_.below(1000) < character_.death_permille) {
         died();
+    } else if (!player_->outlived().empty() && dice_.percent(4)) {
+        tree_died();
     } else if (character_.strict && dice_.percent(8)) {
         died_of_a_kill();
     } else if (dice_.below(1000) < character_.drain_permille ||
@@ -139,6 +143,14 @@ void Writer::died() {
         const bool works = slot.is == SlotIs::kLeased && slot.session != shm::kNoRow;
         if (works && dice_.percent(50)) step.session = label_of_session(slot.session);
     }
+    if (dice_.percent(40)) step.kind = StepKind::kHolderDied;
+    put(step);
+}
+
+void Writer::tree_died() {
+    Step step;
+    step.kind = StepKind::kDied;
+    step.session = dice_.any(player_->outlived()).first;
     put(step);
 }
 
@@ -402,8 +414,10 @@ uint32_t Writer::any_session() {
 }
 
 uint32_t Writer::label_of_session(uint32_t id) const {
-    for (const auto& [label, row] : player_->sessions()) {
-        if (row == id) return label;
+    for (const auto* all : {&player_->sessions(), &player_->outlived()}) {
+        for (const auto& [label, row] : *all) {
+            if (row == id) return label;
+        }
     }
     return kNoLabel;
 }

@@ -39,6 +39,7 @@ class Writer {
     void open();
     void died();
     void died_of_a_kill();
+    void tree_died();
     void claim();
     void change_priority();
     int32_t any_priority();

@@ -158,6 +158,11 @@ shm::Reason NaiveCore::apply(const core::Steer& steer, TimeNs* granted_ns) {
     }
     if (m_.ended.contains(steer.lease)) return Reason::kAlreadyEnded;
     if (!m_.leases.contains(steer.lease)) return Reason::kNotFound;
+    const bool outlived = m_.sessions.at(m_.leases.at(steer.lease).session).is_outlived;
+    if (outlived && steer.kind == core::Steer::Kind::kRelease) {
+        kill_holder(m_.leases.at(steer.lease));  // what is left of it
+        return Reason::kOk;
+    }
     if (m_.leases.at(steer.lease).is_being_killed) return Reason::kState;
     if (steer.kind == core::Steer::Kind::kRelease) {
         tell_lease_end(m_.leases.at(steer.lease), Reason::kRevoked);
@@ -228,7 +233,9 @@ Reason NaiveCore::adoption_refusal(const core::Adopt& adopt) const {
     if (m_.ended.contains(adopt.lease)) return Reason::kEnded;
     const auto lease = m_.leases.find(adopt.lease);
     if (lease == m_.leases.end()) return Reason::kNotFound;
-    if (m_.sessions.at(lease->second.session).uid != session.uid) return Reason::kNotAllowed;
+    const Session& holder = m_.sessions.at(lease->second.session);
+    if (holder.uid != session.uid) return Reason::kNotAllowed;
+    if (holder.is_outlived) return Reason::kEnded;
     if (lease->second.fence + lease->second.takes != adopt.fence) return Reason::kStale;
     if (lease->second.session == adopt.session) return Reason::kState;
     return lease->second.is_being_killed ? Reason::kExpiredLease : Reason::kOk;

@@ -128,7 +128,8 @@ struct Lease {
     uint64_t touched = 0;  // what that said at the last look
     bool is_in_grace = false;
     bool is_uncollected = false;   // lazy: expired
-    bool is_being_killed = false;  // strict: its holder
+    bool is_being_killed = false;  // strict: its holder; or what has outlived it
+    bool is_outlived = false;      // its holder is dead, and its tree is not
     bool is_revoking = false;      // it pays no more, and counts nowhere
     bool may_park = false;         // its holder may put it aside and take it again
     bool is_parked = false;
@@ -153,6 +154,7 @@ struct Session {
     uint16_t tags_max = 0;
     std::string account;
     TimeNs opened_ns = 0;
+    bool is_outlived = false;  // its process is dead, and its tree is not
 };
 
 struct Totals {

@@ -38,7 +38,7 @@ class NaiveCore {
     uint32_t set_pool(const core::PoolConfig& config, std::string* why);
     shm::Reason delete_pool(uint32_t row, bool when_unused = false);
     uint32_t open_session(const core::SessionOpen& open);
-    void session_died(uint32_t session);
+    void session_died(uint32_t session, bool tree_lives = false);
     void apply(const core::Claim& claim);
     void apply(const core::Cancel& cancel);
     void apply(const core::Release& release);
@@ -195,7 +195,10 @@ class NaiveCore {
     void lease_ended_by_time(uint64_t lease);
 
     // sessions
+    void cancel_claims(uint32_t session);
     void client_died(uint32_t session);
+    void holder_died(uint32_t session);
+    void outlive(Lease& lease);
     void worker_died(uint32_t session);
     void slot_lost(uint64_t slot);
 
@@ -266,7 +269,7 @@ class NaiveCore {
     void delete_worker(uint64_t slot);
     void delete_worker_and_claim(uint64_t slot);
     void lose_lease(uint64_t lease, shm::Reason reason, bool again);
-    bool is_strict(uint32_t pool) const;
+    bool is_strict(const Lease& lease) const;
     void end_strictly(Lease& lease);
     void unassign(uint64_t number, TimeNs at, std::string_view error);
     TimeNs silent_too_long(const Slot& slot) const;

@@ -44,9 +44,8 @@ std::map<uint32_t, uint64_t> counted_slots(const core::Core& core, uint32_t pool
 
 template <class CoreType>
 void Player<CoreType>::play(const Step& step) {
-    const bool speaks = step.session != kNoLabel;
-    if (speaks && !session_is_open(step.session)) return;
-    const uint32_t session = speaks ? sessions_.at(step.session) : shm::kNoRow;
+    if (!can_take(step)) return;
+    const uint32_t session = session_row(step.session);
     switch (step.kind) {
         case StepKind::kSetPool:
             set_pool(step);
@@ -62,9 +61,12 @@ void Player<CoreType>::play(const Step& step) {
             break;
         }
         case StepKind::kDied:
-            core_.session_died(session);
+        case StepKind::kHolderDied:
+            core_.session_died(session, step.kind == StepKind::kHolderDied);
             listen();
-            sessions_.erase(step.session);
+            outlived_.erase(step.session);
+            if (step.kind == StepKind::kDied) sessions_.erase(step.session);
+            outlived_.insert(sessions_.extract(step.session));
             break;
         case StepKind::kClaim:
             claim(step);
@@ -451,11 +453,17 @@ DecisionLine Player<CoreType>::line_of(const Decision& decision) const {
 }
 
 template <class CoreType>
+uint32_t Player<CoreType>::session_row(uint32_t label) const {
+    if (label == kNoLabel) return shm::kNoRow;
+    return session_is_open(label) ? sessions_.at(label) : outlived_.at(label);
+}
+
+template <class CoreType>
 uint32_t Player<CoreType>::session_label(uint32_t row) const {
     if (row == shm::kNoRow) return kNoLabel;
-    for (const auto& [label, known] : sessions_) {
-        if (known == row) return label;
-    }
+    for (const auto* all : {&sessions_, &outlived_})
+        for (const auto& [label, known] : *all)
+            if (known == row) return label;
     return kNoLabel - 1;  // told to a session that is not there
 }
 

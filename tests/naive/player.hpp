@@ -33,11 +33,21 @@ class Player {
     void forget_lines() { lines_.clear(); }
 
     [[nodiscard]] bool session_is_open(uint32_t label) const { return sessions_.contains(label); }
+    // Its process is dead, and its tree is not.
+    [[nodiscard]] bool session_is_outlived(uint32_t label) const {
+        return outlived_.contains(label);
+    }
+    // The step is of a session that can take it.
+    [[nodiscard]] bool can_take(const Step& step) const {
+        return step.session == kNoLabel || session_is_open(step.session) ||
+               (step.kind == StepKind::kDied && session_is_outlived(step.session));
+    }
     [[nodiscard]] bool knows_pool(uint32_t label) const { return pools_.contains(label); }
     // Whether the last step that sets a pool was accepted.
     [[nodiscard]] bool pool_was_set() const { return pool_was_set_; }
     [[nodiscard]] uint32_t pool_row(uint32_t label) const;
     [[nodiscard]] const std::map<uint32_t, uint32_t>& sessions() const { return sessions_; }
+    [[nodiscard]] const std::map<uint32_t, uint32_t>& outlived() const { return outlived_; }
     [[nodiscard]] const std::map<uint32_t, uint64_t>& slots() const { return slots_; }
     [[nodiscard]] const std::map<uint32_t, uint64_t>& numbers() const { return numbers_; }
     // Claims whose leases' rows have been given to newer leases since the last call.
@@ -72,6 +82,7 @@ class Player {
     void hear(const core::Decision& decision);
     DecisionLine line_of(const core::Decision& decision) const;
     uint32_t session_label(uint32_t row) const;
+    uint32_t session_row(uint32_t label) const;
     uint32_t pool_label(uint32_t row) const;
     KnownLease lease_of(uint32_t label) const;
 
@@ -80,6 +91,7 @@ class Player {
     std::map<uint32_t, uint32_t> pools_;             // label → row
     std::map<uint32_t, uint32_t> label_of_row_;      // a pool's: of the last one that had it
     std::map<uint32_t, uint32_t> sessions_;          // label → row, of those that live
+    std::map<uint32_t, uint32_t> outlived_;          // and of those whose trees alone do
     std::map<uint32_t, uint64_t> slots_;             // label → id
     std::map<uint32_t, uint64_t> numbers_;           // claim's label → its number
     std::map<uint64_t, KnownLease> leases_;          // claim's number → its lease

@@ -97,7 +97,7 @@ void NaiveCore::preempt(uint64_t number, uint64_t victim_id, uint8_t at) {
     if (victim.was.preempt_mode == PreemptMode::kWithGrace && victim.was.preempt_grace_ns != 0) {
         revoke_with_grace(victim);
     } else {
-        const bool comes_again = victim.was.requeue && !is_strict(victim.pool);
+        const bool comes_again = victim.was.requeue && !is_strict(victim);
         m_.pass_once_more = m_.pass_once_more || comes_again;
         revocation_over(victim_id);
     }
@@ -126,7 +126,7 @@ void NaiveCore::revoke_with_grace(Lease& lease) {
 // "Its lease ends, revoked, its holder told; one that asked for requeue waits again in its old
 // place." "In a pool of strict expiry its holder is killed instead."
 void NaiveCore::revocation_over(uint64_t id) {
-    if (is_strict(m_.leases.at(id).pool)) return end_strictly(m_.leases.at(id));
+    if (is_strict(m_.leases.at(id))) return end_strictly(m_.leases.at(id));
     const Lease lease = m_.leases.at(id);
     Decision& end = tell_of_lease(DecisionKind::kLeaseEnd, lease);
     end.reason = Reason::kRevoked;

@@ -92,7 +92,7 @@ void NaiveCore::worker_idle(uint32_t pool, std::string_view name, const Labels& 
         const auto next = m_.claims.find(slot.promised_to);
         if (next != m_.claims.end()) next->second.abort = 0;  // there is nothing to abort any more
     }
-    if (is_under_lease && is_strict(pool)) {
+    if (is_under_lease && is_strict(m_.leases.at(slot.claim))) {
         end_strictly(m_.leases.at(slot.claim));
         slot.is_reported_idle = true;
         slot.is_draining = false;
@@ -109,7 +109,7 @@ void NaiveCore::lose_lease(uint64_t id, Reason reason, bool again) {
     const Lease lease = m_.leases.at(id);
     for (const uint64_t slot : lease.slots)
         void_promise(slot);
-    if (is_strict(lease.pool)) {
+    if (is_strict(lease)) {
         end_strictly(m_.leases.at(id));
         for (const uint64_t slot : lease.slots)
             delete_worker(slot);
@@ -126,8 +126,9 @@ void NaiveCore::lose_lease(uint64_t id, Reason reason, bool again) {
         delete_worker(slot);
 }
 
-bool NaiveCore::is_strict(uint32_t pool) const {
-    return m_.pools.at(pool).config.expiry == shm::ExpiryMode::kStrict;
+// What has outlived its holder is as in a pool of strict expiry.
+bool NaiveCore::is_strict(const Lease& lease) const {
+    return lease.is_outlived || m_.pools.at(lease.pool).config.expiry == shm::ExpiryMode::kStrict;
 }
 
 // "What would end a lease, or delete a worker under one, in a pool of strict expiry kills its
@@ -266,7 +267,7 @@ void NaiveCore::apply(const core::UpdateClaim& update) {
         return;
     }
     if (at < latest_confirmed(m_.slots.at(lease->second.slots.front()))) return;
-    if (is_strict(lease->second.pool)) {
+    if (is_strict(lease->second)) {
         lose_lease(update.claim, Reason::kWorkerLost, false);
         return;
     }

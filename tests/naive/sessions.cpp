@@ -21,27 +21,52 @@ uint32_t NaiveCore::open_session(const core::SessionOpen& open) {
     }
     const uint32_t id = m_.sessions_seen++;
     know_account(std::string{open.account});
-    m_.sessions[id] = Session{open.uid, open.pid, open.tags_max, std::string{open.account}, m_.now};
+    m_.sessions[id] =
+        Session{open.uid, open.pid, open.tags_max, std::string{open.account}, m_.now, false};
     return id;
 }
 
 // Invariant 17: nothing of it is left. What is told of it meanwhile is told to nobody.
-void NaiveCore::session_died(uint32_t session) {
+void NaiveCore::session_died(uint32_t session, bool tree_lives) {
     dying_ = session;
-    client_died(session);
+    tree_lives ? holder_died(session) : client_died(session);
     worker_died(session);
-    m_.sessions.erase(session);
+    if (!tree_lives) m_.sessions.erase(session);
     dying_ = shm::kNoRow;
+}
+
+// "What it waited for ends as at its death, and what it offered. Its leases last, and have no end
+// by time any more; in a pool of strict expiry kKill is decided."
+void NaiveCore::holder_died(uint32_t session) {
+    m_.sessions.at(session).is_outlived = true;
+    cancel_claims(session);
+    for (auto& [number, lease] : m_.leases) {
+        if (lease.session == session && !lease.is_being_killed) outlive(lease);
+    }
+}
+
+void NaiveCore::outlive(Lease& lease) {
+    lease.may_park = lease.is_parked = lease.is_wanted = false;
+    const bool strict = is_strict(lease);
+    lease.is_outlived = true;
+    if (strict) return kill_holder(lease);
+    lease.is_in_grace = lease.is_uncollected = lease.by_word = false;
+    lease.interval_ns = 0;
+    lease.expires_ns = shm::kNever;
 }
 
 // S0.2, invariant 3: the cancel signals of its claims have fired, so each ends, once. S0.40: the
 // slots that were reserved for it, and those that it was given, are not stranded.
-void NaiveCore::client_died(uint32_t session) {
+void NaiveCore::cancel_claims(uint32_t session) {
     const std::map<uint64_t, Claim> claims = m_.claims;
     for (const auto& [number, claim] : claims) {
         if (claim.session != session) continue;
         end_claim_and_free(number, Outcome::kCancelled, Reason::kHolderGone);
     }
+}
+
+void NaiveCore::client_died(uint32_t session) {
+    cancel_claims(session);
     const std::map<uint64_t, Lease> leases = m_.leases;
     for (const auto& [number, lease] : leases) {
         if (lease.session != session) continue;

@@ -45,6 +45,10 @@ void Statements::begin(const Heard& heard) {
         case StepKind::kDied:
             sessions_.erase(step_->session);
             break;
+        case StepKind::kHolderDied:
+            sessions_.erase(step_->session);
+            outlived(step_->session);
+            break;
         case StepKind::kHarvest:
             harvest(*step_);
             break;
@@ -113,6 +117,7 @@ void Statements::confirmation_is_right(const DecisionLine& result) {
 void Statements::end(const Heard& heard) {
     const Step& step = *heard.step;
     if (step.kind == StepKind::kDied) died(step.session);
+    if (step.kind == StepKind::kHolderDied) offers_no_more(step.session);
     if (!step_is_ok_) return;
     if (step.kind == StepKind::kWord) word_is_over(step);
     if (step.kind == StepKind::kSteer && step.steer == core::Steer::Kind::kRelease) {
@@ -391,6 +396,17 @@ void Statements::died(uint32_t session) {
     }
     for (const uint64_t number : held)
         end_lease(claims_.at(number), LeaseEnd::kDeath);
+    offers_no_more(session);
+}
+
+// What it held is held by those that have outlived it: as where its holder is killed.
+void Statements::outlived(uint32_t session) {
+    for (auto& [number, claim] : claims_) {
+        if (claim.phase == ClaimPhase::kLeased && claim.holder == session) claim.is_killed = true;
+    }
+}
+
+void Statements::offers_no_more(uint32_t session) {
     for (JudgedPool& pool : pools_) {
         std::vector<uint32_t> offered;
         for (const auto& [number, slot] : pool.slots) {

@@ -93,6 +93,8 @@ class Statements {
     void confirm(JudgedSlot& slot, const JudgedClaim* claim);
     void word_is_over(const Step& step);
     void died(uint32_t session);
+    void outlived(uint32_t session);
+    void offers_no_more(uint32_t session);
     void drain(const Heard& heard);
     void drain_slot(JudgedSlot& slot, bool on);
     void leave(JudgedSlot& slot);

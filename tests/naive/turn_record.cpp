@@ -13,10 +13,8 @@ void TurnRecord::open(Player<core::Core>& player) {
 }
 
 void TurnRecord::play(const Step& step, const core::Core& core, Player<core::Core>& player) {
-    const bool speaks = step.session != kNoLabel;
     const bool drains_pool = step.kind == StepKind::kDrain && step.pool != kNoLabel;
-    const bool is_played = (!speaks || player.session_is_open(step.session)) &&
-                           (!drains_pool || player.knows_pool(step.pool));
+    const bool is_played = player.can_take(step) && (!drains_pool || player.knows_pool(step.pool));
     const uint32_t row = step.pool == kNoLabel ? shm::kNoRow : player.pool_row(step.pool);
     Heard heard{&step, living_pool(core, row), row != shm::kNoRow, 0};
     player.play(step);

@@ -208,6 +208,8 @@ const char* name_of(StepKind kind) {
             return "open";
         case StepKind::kDied:
             return "died";
+        case StepKind::kHolderDied:
+            return "holder-died";
         case StepKind::kClaim:
             return "claim";
         case StepKind::kCancel:
@@ -315,6 +317,7 @@ std::string to_string(const Step& step) {
     switch (step.kind) {
         case StepKind::kSetPool:
         case StepKind::kDied:
+        case StepKind::kHolderDied:
             break;
         case StepKind::kChangePool:
             line.add("pool", step.pool, kNoLabel).say(to_string(step.change));

@@ -38,7 +38,7 @@ void Rebuild::sessions() {
         const shm::SessionRow& session = state_.sessions[row];
         if (session.state == SessionState::kFree) continue;
         parts_.tags[row].assign(session.tags_max, kTagFree);
-        if (session.state == SessionState::kDying) parts_.dying.push_back(row);
+        if (session.state != SessionState::kOpen) parts_.dying.push_back(row);
     }
 }
 
@@ -176,6 +176,7 @@ void Rebuild::finish() {
     expired_.sort();
     for (const auto& [when, row] : expired_.places)
         parts_.expired_leases.push_back(state_.leases[row].pool, row);
+    std::erase_if(parts_.dying, [this](uint32_t row) { return parts_.waits_for_tree(row); });
     parts_.rebuild_accounts(claims_);
     for (uint32_t row = 0; row < state_.counters->pools; ++row) {
         const shm::PoolRow& pool = state_.pools[row];

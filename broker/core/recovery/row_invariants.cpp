@@ -21,15 +21,16 @@ bool is_of(const shm::SlotRow& slot, const shm::LeaseRow& lease) {
     return lease.pool == slot.pool && lease.fence == slot.fence;
 }
 
-// The states that a lease of this pool may have after its expiry or its preemption.
-bool can_be(LeaseState state, const shm::PoolRow& pool) {
-    switch (state) {
+// The states that a lease of this pool may have after its expiry or its preemption. That of a
+// holder whose tree outlives it has become a strict one.
+bool can_be(const shm::LeaseRow& lease, const shm::PoolRow& pool) {
+    switch (lease.state) {
         case LeaseState::kGrace:
             return pool.mode == shm::ExpiryMode::kCooperative;
         case LeaseState::kExpired:
             return pool.mode == shm::ExpiryMode::kLazy;
         case LeaseState::kKilling:
-            return pool.mode == shm::ExpiryMode::kStrict;
+            return lease.mode == shm::ExpiryMode::kStrict;
         case LeaseState::kRevoking:
             return may_preempt(pool);
         default:
@@ -161,7 +162,9 @@ void RowInvariants::lease(uint32_t row) const {
     const Subject it(wrongs, "lease of claim", lease.arrival);
     it.expect(lease.granted_ns <= now_ns, "was granted at a time to come");
     it.expect(lease.fence <= pool.fence_next, "has a fence that its pool has not given out");
-    it.expect(lease.mode == pool.mode && can_be(lease.state, pool),
+    const bool outlived = state.sessions[lease.session].state != shm::SessionState::kOpen &&
+                          lease.mode == shm::ExpiryMode::kStrict;
+    it.expect((lease.mode == pool.mode || outlived) && can_be(lease, pool),
               "ends in another way than its pool's do");
     constexpr uint32_t kOfParked = shm::LeaseFlag::kParked | shm::LeaseFlag::kWanted;
     it.expect((lease.flags & kOfParked) == 0 || (lease.flags & shm::LeaseFlag::kMayPark) != 0,

@@ -234,9 +234,9 @@ class Words {
                  sound_resources(pool, text(pool.resources, pool.resources_size))));
     }
 
-    bool sound(const shm::SessionRow& session) const {
-        return within(session.state, SessionState::kDying) && session.tags_max <= shm::kTagsMax &&
-               (session.state == SessionState::kFree || is_account(session.account));
+    bool sound(const shm::SessionRow& row) const {
+        return within(row.state, SessionState::kOutlived) && row.tags_max <= shm::kTagsMax &&
+               (row.state == SessionState::kFree || is_account(row.account));
     }
 
     // A row of a session that is there, under a tag that it has.

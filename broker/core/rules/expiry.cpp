@@ -7,6 +7,10 @@
 //   lazy         it stays, expired and uncollected, until its room is wanted; a keepalive revives
 //                it until then (S3.7-9)
 //
+// A lease whose holder is dead while processes of its tree are not has no end by time any more:
+// nobody could keep it alive. It is a strict one from there on: a release from outside and
+// preemption have those processes killed, and its session's death is the proof that none is left.
+//
 // A worker's collected slot becomes idle only when its worker says ready. Until then it counts as
 // room that comes (SlotFlag::kCollected), so that one claim does not collect twice.
 // SPDX-License-Identifier: Apache-2.0
@@ -35,7 +39,8 @@ void Leases::lease_expired(uint32_t row) {
     const shm::LeaseRow& lease = state.leases[row];
     assert(lease.state == LeaseState::kLive || lease.state == LeaseState::kGrace ||
            lease.state == LeaseState::kRevoking);
-    assert(lease.mode == state.pools[lease.pool].mode && lease.units != 0);
+    assert(lease.mode == state.pools[lease.pool].mode || lease.state == LeaseState::kRevoking);
+    assert(lease.units != 0);
     if (lease.state == LeaseState::kRevoking) return preemption().end_revoked(row);
     switch (lease.mode) {
         case ExpiryMode::kStrict:
@@ -74,20 +79,42 @@ void Leases::stay_uncollected(uint32_t row) {
 }
 
 void Leases::kill_holder(uint32_t row) {
-    shm::LeaseRow& lease = edit().row(state.leases[row], 1);
-    assert(lease.state != LeaseState::kFree && lease.state != LeaseState::kKilling);
-    assert(lease.mode == ExpiryMode::kStrict && lease.first_slot != kNoRow);
-    shm::PoolRow& pool = edit().row(state.pools[lease.pool], kPoolStates);
+    const shm::LeaseRow& found = state.leases[row];
+    assert(found.state != LeaseState::kFree);
+    assert(found.mode == ExpiryMode::kStrict && found.first_slot != kNoRow);
+    shm::PoolRow& pool = edit().row(state.pools[found.pool], kPoolStates);
+    put(pool.kills_total, pool.kills_total + 1);
+    tell_of_lease(DecisionKind::kKill, row);
+    if (found.state == LeaseState::kKilling) return;  // once more
+    shm::LeaseRow& lease = edit().row(found, 1);
     // It goes on paying, but is no candidate for preemption any more.
     matcher().slot_changes(lease.first_slot, [&] { put(lease.state, LeaseState::kKilling); });
-    put(pool.kills_total, pool.kills_total + 1);
     turn().timers.remove(TimerKind::kLease, row);
-    tell_of_lease(DecisionKind::kKill, row);
     matcher().assignments_end(row);
     for (uint32_t slot = lease.first_slot; slot != kNoRow; slot = state.slots[slot].holder_next) {
         assert(state.slots[slot].holder == row && state.slots[slot].state == SlotState::kLeased);
         slots().move_slot(slot, SlotState::kRecovering);
     }
+}
+
+// In a pool of strict expiry what outlives its holder is killed at once: that would have been the
+// holder's end, and nobody keeps the lease alive any more.
+void Leases::outlive(uint32_t row) {
+    const shm::LeaseRow& found = state.leases[row];
+    assert(found.state != LeaseState::kFree);
+    if (found.state == LeaseState::kKilling) return;
+    if (state.pools[found.pool].mode == ExpiryMode::kStrict) return kill_holder(row);
+    if (found.mode == ExpiryMode::kStrict) return;  // it is one already
+    parking().lease_moves(row);                     // nobody takes it again
+    if (found.state == LeaseState::kExpired) expired_leases.remove(found.pool, row);
+    shm::LeaseRow& lease = edit().row(found, 0x7U);
+    put(lease.mode, ExpiryMode::kStrict);
+    put(lease.flags, lease.flags & ~uint32_t{shm::LeaseFlag::kByWord});
+    put(lease.interval_ns, 0);
+    put(lease.expires_ns, kNever);
+    if (lease.state == LeaseState::kRevoking) return;  // that is told, and goes on
+    put(lease.state, LeaseState::kLive);
+    turn().timers.remove(TimerKind::kLease, row);
 }
 
 void Leases::apply(const KillFailed& command) {

@@ -42,7 +42,10 @@ struct Leases : Module<Leases> {
     // Prolongs it; returns the granted interval, 0 if it is bound to its holder's life. Not of one
     // whose holder is being killed.
     TimeNs keep_alive(uint32_t lease, TimeNs interval_ns);
+    // What it has left, if it is dead; once more if that has been decided.
     void kill_holder(uint32_t lease);
+    // Its holder is dead, and its tree is not.
+    void outlive(uint32_t lease);
 
     // leases.cpp
     uint32_t lease_out(const Grantee& to, uint32_t first_slot);

@@ -1,7 +1,8 @@
 // broker/core/rules/sessions.cpp -- opens sessions, and gives back what a dead session held.
 //
 // A death may touch thousands of rows, so it is a state that turns work off: the session is `dying`
-// until no row names it. Each step fits the log's last quarter.
+// until no row names it. Each step fits the log's last quarter. A session that its tree outlives
+// gives back all but its leases, by the same steps.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -45,29 +46,58 @@ uint32_t Sessions::open_session(const SessionOpen& open, std::string* why) {
     put(session.down_payload_size, open.down_payload_size);
     put(session.hand_deaths, 0);
     put(session.hand_sequence, 0);
+    put(session.tree, open.tree);
     tags[row].assign(session.tags_max, kTagFree);
     return row;
 }
 
 void Sessions::session_died(uint32_t row) {
+    if (row >= state.sessions.size()) return;
+    const SessionState before = state.sessions[row].state;
+    if (before == SessionState::kOpen || before == SessionState::kOutlived) {
+        begin_to_die(row, SessionState::kDying);
+    }
+}
+
+void Sessions::holder_died(uint32_t row) {
     if (row >= state.sessions.size() || state.sessions[row].state != SessionState::kOpen) return;
+    begin_to_die(row, SessionState::kOutlived);
+}
+
+void Sessions::begin_to_die(uint32_t row, SessionState as) {
     early_grants().settle_fresh();
-    put(edit().row(state.sessions[row], 1).state, SessionState::kDying);
-    dying.push_back(row);
+    put(edit().row(state.sessions[row], 1).state, as);
+    // An outlived one may not have given back all yet.
+    if (std::find(dying.begin(), dying.end(), row) == dying.end()) dying.push_back(row);
     if (dying.size() == 1) bury_the_dying();
+}
+
+bool Sessions::waits_for_tree(uint32_t row) const {
+    const shm::SessionRow& session = state.sessions[row];
+    return session.state == SessionState::kOutlived && session.claims == 0 && session.slots == 0 &&
+           std::all_of(tags[row].begin(), tags[row].end(), [&](uint32_t holder) {
+               if (holder == kTagFree) return true;
+               const shm::LeaseRow& lease = state.leases[holder & ~kTagLease];
+               return lease.state == shm::LeaseState::kKilling ||
+                      lease.mode != state.pools[lease.pool].mode;
+           });
 }
 
 bool Sessions::bury_the_dying() {
     while (!dying.empty()) {
-        if (!bury(dying.front())) return false;
-        free_rows().free_session_row(dying.front());
+        const uint32_t session = dying.front();
+        if (!bury(session)) return false;
+        if (state.sessions[session].state == SessionState::kDying) {
+            free_rows().free_session_row(session);
+        }
         dying.erase(dying.begin());
     }
     return true;
 }
 
 bool Sessions::bury(uint32_t session) {
-    assert(state.sessions[session].state == SessionState::kDying);
+    const bool outlived = state.sessions[session].state == SessionState::kOutlived;
+    assert(outlived || state.sessions[session].state == SessionState::kDying);
     const auto gather = [&](bool leased) {
         turn().scratch.clear();
         for (const uint32_t holder : tags[session]) {
@@ -92,7 +122,11 @@ bool Sessions::bury(uint32_t session) {
     });
     for (const uint32_t lease : turn().scratch) {
         if (turn().full()) return false;
-        leases().end_lease(lease, Reason::kHolderGone, Tell::kNobody, false, kNoRow);
+        if (outlived) {
+            leases().outlive(lease);
+        } else {
+            leases().end_lease(lease, Reason::kHolderGone, Tell::kNobody, false, kNoRow);
+        }
     }
     turn().scratch.clear();
     for (uint32_t slot = session_slots.head(session); slot != kNoRow;
@@ -110,7 +144,7 @@ bool Sessions::bury(uint32_t session) {
         if (state.slots[slot].state != SlotState::kFree) lose_slot(slot);
     }
     const shm::SessionRow& dead = state.sessions[session];
-    assert(dead.claims == 0 && dead.leases == 0 && dead.slots == 0);
+    assert(dead.claims == 0 && (dead.leases == 0 || outlived) && dead.slots == 0);
     assert(session_slots.head(session) == kNoRow);
     return true;
 }

@@ -29,10 +29,14 @@ struct Sessions : Module<Sessions> {
     // sessions.cpp
     uint32_t open_session(const SessionOpen& open, std::string* why);
     void session_died(uint32_t session);
+    void holder_died(uint32_t session);
     bool bury_the_dying();
+    // It is outlived, and has nothing left to give back before its own death.
+    [[nodiscard]] bool waits_for_tree(uint32_t session) const;
 
   private:
     // sessions.cpp
+    void begin_to_die(uint32_t session, shm::SessionState as);
     bool bury(uint32_t session);
     void lose_slot(uint32_t slot);
 };

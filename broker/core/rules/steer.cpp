@@ -17,6 +17,11 @@ Reason Leases::apply(const Steer& command, uint64_t* granted_ns) {
     if (lease.state == shm::LeaseState::kFree || generation > lease.head.generation) {
         return Reason::kNotFound;
     }
+    if (state.sessions[lease.session].state == shm::SessionState::kOutlived &&
+        command.kind == Steer::Kind::kRelease) {
+        leases().outlive(row);  // unless its session has come to that already
+        return leases().kill_holder(row), Reason::kOk;
+    }
     // Its holder's death frees it, or the holder itself: no command from outside.
     if (lease.state == shm::LeaseState::kKilling) return Reason::kState;
     assert(sessions().tags[lease.session][lease.tag] == (row | kTagLease));

@@ -214,6 +214,11 @@ TEST(JournalReader, RefusesNamesThatAreTaken) {
     EXPECT_EQ(complaint(lines({kAlice, kAlice})), R"(2:0: there is a session "alice" already)");
     EXPECT_EQ(complaint(lines({kPool, kAlice, R"({"session_dies":{"session":"alice"}})", claim})),
               R"(4:0: the session "alice" has died)");
+    const std::string outlived = R"({"holder_dies":{"session":"alice"}})";
+    EXPECT_EQ(complaint(lines({kPool, kAlice, outlived, claim})),
+              R"(4:0: the holder of session "alice" has died)");
+    EXPECT_EQ(complaint(lines({kAlice, outlived, outlived})),
+              R"(3:0: the holder of session "alice" has died)");
     EXPECT_EQ(complaint(lines({R"({"session":{"name":""}})"})), "1:0: a name is empty");
 }
 
