@@ -87,6 +87,7 @@ int greet(Opening& opening) {
     hello.up_payload = opening.options.up_payload;
     hello.down_payload = opening.options.down_payload;
     hello.tags = opening.options.leases_max;
+    hello.flags = opening.options.tree != 0 ? shm::HelloFlag::kTree : 0;
     const auto send = [&] { return ::send(opening.socket, &hello, sizeof hello, MSG_NOSIGNAL); };
     if (timed_call(opening.socket, SO_SNDTIMEO, opening.until_ns, send) == sizeof hello) {
         return DIBS_OK;

@@ -269,7 +269,9 @@ void Desk::steer_lease(AdminJob& job) {
     if (reason == shm::Reason::kOk && !what.empty()) {
         log::client_info(job.uid, "released", "user " + std::to_string(job.uid) + what);
     }
-    if (reason == shm::Reason::kState) job.answer.names.assign(1, being_killed(row));
+    const bool killed = reason == shm::Reason::kOk && request.ask == Ask::release &&
+                        core_.lease(row).state == shm::LeaseState::kKilling;
+    if (killed || reason == shm::Reason::kState) job.answer.names.assign(1, being_killed(row));
 }
 
 // Text about a lease that is released from outside, which follows the releasing user; empty: there
@@ -283,11 +285,18 @@ std::string Desk::released(uint32_t row) const {
            std::to_string(session.uid) + " held";
 }
 
-// Why the lease cannot be ended or prolonged: its holder is being killed, and that death ends it.
+// Why the lease cannot be ended or prolonged: its holder, or what that has left, is being killed,
+// and that death ends it.
 std::string Desk::being_killed(uint32_t row) const {
     const shm::LeaseRow& lease = core_.lease(row);
     const bool lives = (lease.flags & shm::LeaseFlag::kKillFailed) != 0;
     const shm::SessionRow& session = core_.session(lease.session);
+    if (is_outlived(lease.session)) {
+        return "its process has ended, and what that had started " +
+               std::string(
+                   lives ? "could not be killed: its user or an administrator must end it"
+                         : "is being killed: its slots are free when the last of it has ended");
+    }
     return "its time is over, and process " + std::to_string(session.pid) + " of user " +
            std::to_string(session.uid) +
            (lives ? " could not be killed: an administrator must end it"

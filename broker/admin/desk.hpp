@@ -18,11 +18,12 @@
 namespace dibs {
 
 class LeaseWords;
+class Sessions;
 
 class Desk {
   public:
-    Desk(core::Core& core, const Quotas& quotas, LeaseWords& words)
-        : core_(core), quotas_(quotas), words_(words) {}
+    Desk(core::Core& core, const Quotas& quotas, LeaseWords& words, const Sessions& sessions)
+        : core_(core), quotas_(quotas), words_(words), sessions_(sessions) {}
 
     // The broker was asked to stop, and does at this instant (broker time) at the latest; kNever:
     // once all leases have ended.
@@ -100,6 +101,8 @@ class Desk {
     [[nodiscard]] std::unique_ptr<admin::PoolT> pool_row(uint32_t row) const;
     [[nodiscard]] std::unique_ptr<admin::SlotT> slot_row(const AdminJob& job, uint32_t row) const;
     [[nodiscard]] std::unique_ptr<admin::ClaimT> claim_row(const AdminJob& job, uint32_t row) const;
+    // Its process is dead, and processes of its tree are not.
+    [[nodiscard]] bool is_outlived(uint32_t session) const;
     [[nodiscard]] std::unique_ptr<admin::LeaseT> lease_row(const AdminJob& job, uint32_t row) const;
     [[nodiscard]] std::unique_ptr<admin::ClientT> client_row(const AdminJob& job,
                                                              uint32_t row) const;
@@ -110,6 +113,7 @@ class Desk {
     core::Core& core_;
     const Quotas& quotas_;
     LeaseWords& words_;
+    const Sessions& sessions_;
     bool stopping_ = false;
     core::TimeNs end_ns_ = shm::kNever;
     uint64_t pulls_ = 0;

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "broker/admin/desk.hpp"
+#include "broker/session/sessions.hpp"
 #include "shm/operation.hpp"
 
 namespace dibs {
@@ -202,6 +203,10 @@ std::unique_ptr<admin::ClaimT> Desk::claim_row(const AdminJob& job, uint32_t row
     return told;
 }
 
+bool Desk::is_outlived(uint32_t session) const {
+    return core_.session(session).state == shm::SessionState::kOutlived;
+}
+
 std::unique_ptr<admin::LeaseT> Desk::lease_row(const AdminJob& job, uint32_t row) const {
     const shm::LeaseRow& lease = core_.lease(row);
     auto told = std::make_unique<admin::LeaseT>();
@@ -217,7 +222,11 @@ std::unique_ptr<admin::LeaseT> Desk::lease_row(const AdminJob& job, uint32_t row
     told->fence = lease.fence + (taken_again ? lease.takes : 0);
     const bool lives = lease.state == shm::LeaseState::kKilling &&
                        (lease.flags & shm::LeaseFlag::kKillFailed) != 0;
-    told->state = lives ? "unkillable" : is_parked(lease) ? "parked" : word(lease.state);
+    told->state = lives              ? "unkillable"
+                  : is_parked(lease) ? "parked"
+                  : lease.state == shm::LeaseState::kLive && is_outlived(lease.session)
+                      ? "outlived"
+                      : word(lease.state);
     told->units = lease.units;
     for (uint32_t slot = lease.first_slot; slot != shm::kNoRow; slot = core_.slot(slot).holder_next)
         told->slots.push_back(core_.slot(slot).number);
@@ -243,7 +252,9 @@ std::unique_ptr<admin::ClientT> Desk::client_row(const AdminJob& job, uint32_t r
     told->uid = session.uid;
     told->gid = session.gid;
     told->pid = session.pid;
-    told->state = session.state == shm::SessionState::kDying ? "dying" : "open";
+    told->state = session.state == shm::SessionState::kDying ? "dying"
+                  : is_outlived(row)                         ? "outlived"
+                                                             : "open";
     told->claims = session.claims;
     told->leases = session.leases;
     told->slots = session.slots;
@@ -280,6 +291,11 @@ std::unique_ptr<admin::ExplanationT> Desk::explanation(const AdminJob& job, uint
         } else {
             number = lease.arrival;
             pid = core_.session(lease.session).pid;
+        }
+        told->holder_outlived = is_outlived(lease.session);
+        const Session* session = sessions_.at(lease.session);
+        if (told->holder_outlived && session != nullptr && sees(job, lease.session)) {
+            told->holder_tree = session->tree.folder;
         }
     }
     told->facts = std::make_unique<admin::WaitFacts>(static_cast<uint8_t>(why.reason),

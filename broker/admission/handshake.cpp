@@ -30,7 +30,9 @@ std::string sizes_text(const shm::SessionSizes& sizes) {
 
 }  // namespace
 
-std::optional<Refusal> check_hello(std::span<const std::byte> packet, shm::SessionSizes* sizes) {
+std::optional<Refusal> check_hello(std::span<const std::byte> packet,
+                                   shm::SessionSizes* sizes,
+                                   bool* has_tree) {
     // Magic and version come first in every layout that there will ever be.
     constexpr size_t kVersioned = offsetof(shm::Hello, layout_version) + sizeof(uint32_t);
     std::array<std::byte, sizeof(shm::Hello)> bytes = {};
@@ -55,11 +57,12 @@ std::optional<Refusal> check_hello(std::span<const std::byte> packet, shm::Sessi
                       "a Hello has " + std::to_string(sizeof(hello)) + " bytes, this one " +
                           std::to_string(packet.size()));
     }
-    if (hello.flags != 0 || hello.reserved0 != 0) {
+    if ((hello.flags & ~shm::HelloFlag::kTree) != 0 || hello.reserved0 != 0) {
         return refuse(shm::FarewellCode::kMalformed,
                       hello.layout_version,
                       "the Hello sets flags that this layout does not have");
     }
+    *has_tree = hello.flags == shm::HelloFlag::kTree;
     *sizes = shm::wanted_sizes(hello);
     if (!shm::valid_sizes(*sizes)) {
         return refuse(shm::FarewellCode::kSizes,
@@ -115,8 +118,8 @@ HelloResult receive_hello(int socket) {
     const ssize_t size = recv(socket, packet.data(), packet.size(), MSG_DONTWAIT);
     const std::span<const std::byte> bytes{packet.data(), size < 0 ? 0 : static_cast<size_t>(size)};
     const bool administers = is_admin_hello(bytes);
-    if (const auto refusal =
-            administers ? check_admin_hello(bytes) : check_hello(bytes, &result.sizes)) {
+    if (const auto refusal = administers ? check_admin_hello(bytes)
+                                         : check_hello(bytes, &result.sizes, &result.has_tree)) {
         result.refusal = *refusal;
         return result;
     }

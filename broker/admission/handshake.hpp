@@ -29,6 +29,7 @@ enum class FirstPacket { kHello, kAdmin, kNothingYet, kGone, kRefused };
 struct HelloResult {
     FirstPacket first = FirstPacket::kNothingYet;
     shm::SessionSizes sizes;
+    bool has_tree = false;
     Refusal refusal;
 };
 
@@ -36,7 +37,9 @@ struct HelloResult {
 HelloResult receive_hello(int socket);
 
 // What is wrong with a packet that should be a Hello; nothing if it is good.
-std::optional<Refusal> check_hello(std::span<const std::byte> packet, shm::SessionSizes* sizes);
+std::optional<Refusal> check_hello(std::span<const std::byte> packet,
+                                   shm::SessionSizes* sizes,
+                                   bool* has_tree);
 // The same of one that begins as an AdminHello.
 bool is_admin_hello(std::span<const std::byte> packet);
 std::optional<Refusal> check_admin_hello(std::span<const std::byte> packet);

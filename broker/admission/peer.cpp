@@ -65,6 +65,10 @@ bool is_connected(int socket) {
     return (events & (POLLHUP | POLLRDHUP | POLLERR)) == 0;
 }
 
+bool is_dead(int pidfd) {
+    return !alive(pidfd);
+}
+
 bool may_kill(int pidfd) {
     return send_signal(pidfd, 0) == 0;
 }

@@ -35,6 +35,8 @@ struct Peer : Credentials {
 
 // Asks the kernel whether this process may be killed; it is not.
 bool may_kill(int pidfd);
+// Its process has ended.
+bool is_dead(int pidfd);
 // Whether this broker may kill processes of any user: it has the capability CAP_KILL.
 bool may_kill_anybody();
 // Real, effective and saved user id of the process, as they are now. Nothing if it has died, or is

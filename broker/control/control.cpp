@@ -317,12 +317,12 @@ void Control::hear(int fd) {
                                     Clock::monotonic());
     }
     if (draining_) return see_off(std::move(caller));
-    begin_session(std::move(caller), hello.sizes);
+    begin_session(std::move(caller), hello);
 }
 
-void Control::begin_session(Caller caller, const shm::SessionSizes& sizes) {
+void Control::begin_session(Caller caller, const HelloResult& hello) {
     const uint32_t uid = caller.credentials.uid;
-    const uint64_t memory = memory_of(sizes);
+    const uint64_t memory = memory_of(hello.sizes);
     if (const auto refusal = admit(caller.credentials, memory)) {
         log::debug("no session for a client: " + refusal->text);
         return send_farewell(caller.socket.get(), *refusal);
@@ -330,6 +330,9 @@ void Control::begin_session(Caller caller, const shm::SessionSizes& sizes) {
     Refusal refusal{shm::FarewellCode::kNotAllowed, 0, ""};
     std::optional<Peer> peer =
         identify_peer(caller.socket.get(), caller.credentials, peer_pidfd_, &refusal.text);
+    std::optional<ProcessTree> tree = ProcessTree{};
+    if (peer && hello.has_tree) tree = tree_of(peer->pid, uid, &refusal.text);
+    if (!tree) peer.reset();
     // From here on the socket is the session's, which other processes hold, too: nothing may lie in
     // it. Not before: a check whether the client has hung up would find that direction shut.
     if (peer && !end_reading(caller.socket.get())) {
@@ -338,7 +341,8 @@ void Control::begin_session(Caller caller, const shm::SessionSizes& sizes) {
     }
     try {
         if (peer) {
-            auto session = std::make_unique<Session>(std::move(*peer), sizes);
+            auto session = std::make_unique<Session>(std::move(*peer), hello.sizes);
+            session->tree = std::move(*tree);
             refusal = {shm::FarewellCode::kFull, 0, "too many sessions are being opened"};
             session->socket = caller.socket.release();
             Request request;

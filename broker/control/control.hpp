@@ -84,7 +84,7 @@ class Control {
     void resume_accepting();
     void hear(int fd);
     void drop_late();
-    void begin_session(Caller caller, const shm::SessionSizes& sizes);
+    void begin_session(Caller caller, const HelloResult& hello);
     void free_session(Session* session);
     [[nodiscard]] std::optional<Refusal> admit(const Credentials& peer, uint64_t memory);
     void retire(Session* session);

@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "broker/session/control_group.hpp"
+
 namespace dibs {
 
 namespace {
@@ -54,6 +56,10 @@ HardeningPlan hardening_plan(HardeningMode mode,
     HardeningPlan plan;
     plan.mode = mode;
     plan.readable = {"/etc", "/proc", "/usr", "/lib", "/lib64", "/dev/null", "/sys/devices/system"};
+    // Whether a tree still has processes. Groups that are made later are below it as well.
+    if (const std::string groups = control_group_mount(); !groups.empty()) {
+        plan.readable.push_back(groups);
+    }
     if (!config_file.empty()) {
         plan.readable.push_back(folder_of(config_file));
         std::error_code none;  // it may be a link to elsewhere

@@ -3,8 +3,8 @@
 //   no new privileges   no process that it starts has more rights
 //   not dumpable        no core file with its clients' payloads; its uid cannot trace it, or copy
 //                       its descriptors
-//   Landlock            files: reads its configuration, /etc, /proc and libraries; writes the
-//                       socket's and the state folder; executes its own program; no TCP
+//   Landlock            files: reads its configuration, /etc, /proc, libraries and control groups;
+//                       writes the socket's and the state folder; executes its own program; no TCP
 //   system calls        those that the broker, and a keeper that it may have to start, make; no
 //                       sockets but UNIX ones, no new namespaces
 //

@@ -90,6 +90,9 @@ Session::Session(const shm::SessionRow& session, InheritedSession& inherited)
     }
     (void)shutdown(event_socket.get(), SHUT_RD);  // an older broker has left it open
     map(consumed, Mapping::Pages::kFew);
+    if (session.tree != 0) {
+        tree = inherited_tree(session.tree, std::move(inherited.at(SessionDescriptor::kTree)));
+    }
     net_rings_seen = up.net_rings();
     for (uint32_t i = 0; i < shm::kHistogramBuckets; ++i)
         histogram_seen[i] = up.bucket(i);

@@ -16,6 +16,7 @@
 #include "broker/admission/peer.hpp"
 #include "broker/core/command.hpp"
 #include "broker/segments/mapping.hpp"
+#include "broker/session/process_tree.hpp"
 #include "broker/session/rooms.hpp"
 #include "broker/turn/ingest.hpp"
 #include "shm/descriptor.hpp"
@@ -77,13 +78,16 @@ struct Session {
     bool singly = false;        // when it was last read it had one thing to say, and no more
     uint16_t claimed_pool = 0;  // by its last claim: the next one is likely to be such
     uint16_t claimed_tag = 0;
-    bool ending = false;         // no longer read nor answered; its death is reported to the core
-    bool dead = false;           // its process is
-    bool condemned = false;      // ending; its process must be dead before the core is told
-    bool draining = false;       // its process is dead; what it published is still read
-    uint64_t drain_until = 0;    // draining: no entry from here on is a dead process's
-    uint64_t careful_until = 0;  // entries below it are read one a turn
-    uint64_t unread_until = 0;   // while time stands still for it (broker/turn/clock_stop.hpp)
+    bool ending = false;           // no longer read nor answered; its death is reported to the core
+    bool dead = false;             // its process is
+    bool condemned = false;        // ending; its process must be dead before the core is told
+    bool outlived = false;         // ending; the core is told when its tree is dead, too
+    bool told_outlived = false;    // it has been told that the process is
+    core::TimeNs outlived_ns = 0;  // since when, by the turn's clock
+    bool draining = false;         // its process is dead; what it published is still read
+    uint64_t drain_until = 0;      // draining: no entry from here on is a dead process's
+    uint64_t careful_until = 0;    // entries below it are read one a turn
+    uint64_t unread_until = 0;     // while time stands still for it (broker/turn/clock_stop.hpp)
     shm::Reason end_reason = shm::Reason::kOk;
     core::TimeNs last_active_ns = 0;  // last turn in which it said something
     bool sits_out = false;        // not polled, whatever it says (broker/admission/throttle.hpp)
@@ -127,6 +131,7 @@ struct Session {
     // --- the rest: touched when it begins and ends
     shm::SessionSizes sizes;
     Peer peer;
+    ProcessTree tree;
     Mapping up_mapping;
     Mapping down_mapping;
     shm::Descriptor socket;  // the handshake's

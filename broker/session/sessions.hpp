@@ -19,6 +19,7 @@ class Sessions {
         all_.reserve(sessions_max);
         polled_.reserve(sessions_max);
         ending_.reserve(sessions_max);
+        outlived_.reserve(sessions_max);
         in_turn_.reserve(sessions_max);
     }
 
@@ -78,6 +79,41 @@ class Sessions {
         unpoll(session);
         ending_.push_back(session);
     }
+
+    // --- outlived by their trees (process_tree.hpp); `told`: the core knows
+    void outlive(Session* session, bool told, core::TimeNs now) {
+        session->dead = session->ending = session->outlived = true;
+        session->end_reason = shm::Reason::kHolderGone;
+        session->told_outlived = told;
+        session->outlived_ns = now;
+        outlived_.push_back(session);
+        settling_ = settling_ || !told;
+    }
+    [[nodiscard]] bool any_outlived() const { return !outlived_.empty(); }
+    // When trees are to be looked at, whatever has been notified.
+    [[nodiscard]] core::TimeNs next_look() const {
+        if (outlived_.empty()) return shm::kNever;
+        return looked_ns_ + (settling_ ? kSettlesNs : kLookEveryNs);
+    }
+    // Ends those whose trees are empty by now, and those that the core is to be told of.
+    void look_at_trees(core::TimeNs now) {
+        looked_ns_ = now;
+        settling_ = false;
+        std::erase_if(outlived_, [&](Session* session) {
+            const bool tells = !session->told_outlived && now - session->outlived_ns >= kSettlesNs;
+            if (session->tree.is_populated() && !tells) {
+                settling_ = settling_ || !session->told_outlived;
+                return false;
+            }
+            session->outlived = false;
+            ending_.push_back(session);
+            return true;
+        });
+    }
+    // Something has changed in its tree.
+    void tree_changed(const Session* session) {
+        if (session->outlived) looked_ns_ = 0;
+    }
     [[nodiscard]] std::vector<Session*>& ending() { return ending_; }
 
     // --- the sessions that this turn answers
@@ -91,12 +127,19 @@ class Sessions {
     [[nodiscard]] bool turn_full() const { return in_turn_.size() >= kReadAtOnce; }
 
   private:
+    // A process's death may be seen before it has left its group (Linux 6.19).
+    static constexpr core::TimeNs kSettlesNs = 10'000'000;
+    // The kernel tells no change of a group that is removed within 10 ms of the one before it.
+    static constexpr core::TimeNs kLookEveryNs = 250'000'000;
     static constexpr size_t kReadAtOnce = 256;  // the log's last quarter has room for as many
 
     std::vector<Session*> by_row_;
     std::vector<Session*> all_;
     std::vector<Session*> polled_;
     std::vector<Session*> ending_;
+    std::vector<Session*> outlived_;
+    core::TimeNs looked_ns_ = 0;  // at their trees
+    bool settling_ = false;       // the core has not been told of some of them yet
     std::vector<Session*> in_turn_;
 };
 

@@ -56,9 +56,9 @@ void part_with(InheritedSession& inherited, shm::Reason reason) {
 bool Adoption::is_open(const InheritedSession& inherited) const {
     if (inherited.row >= core_.sessions_max()) return false;
     const shm::SessionRow& row = core_.session(inherited.row);
-    if (row.state != shm::SessionState::kOpen || row.head.generation != inherited.generation) {
-        return false;
-    }
+    const bool open =
+        row.state == shm::SessionState::kOpen || row.state == shm::SessionState::kOutlived;
+    if (!open || row.head.generation != inherited.generation) return false;
     return inherited.uid.value_or(row.uid) == row.uid;
 }
 

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <utility>
 
+#include "broker/session/control_group.hpp"
 #include "broker/takeover/keeper_child.hpp"
 #include "broker/text/log.hpp"
 #include "shm/layout.hpp"
@@ -278,6 +279,7 @@ std::optional<SessionDescriptor> of_session(int fd) {
     if (is_unix(fd, SOCK_DGRAM, false)) return SessionDescriptor::kEvents;
     if (is_unix(fd, SOCK_SEQPACKET, false)) return SessionDescriptor::kSocket;
     if (pid_of(fd)) return SessionDescriptor::kProcess;
+    if (is_of_groups(fd)) return SessionDescriptor::kTree;
     return std::nullopt;
 }
 
@@ -332,8 +334,9 @@ bool StoredDescriptors::place(const DescriptorName& name, Group& group) {
             if (!which || placed[static_cast<size_t>(*which)].valid()) return false;
             placed[static_cast<size_t>(*which)] = std::move(descriptor);
         }
-        const bool whole =
-            std::all_of(placed.begin(), placed.end(), [](const auto& one) { return one.valid(); });
+        const bool whole = std::all_of(placed.begin(),
+                                       placed.begin() + kKeptLeast,
+                                       [](const auto& one) { return one.valid(); });
         if (whole) sessions.emplace(name, std::move(placed));
         return whole;
     }

@@ -114,7 +114,7 @@ class DescriptorStore {
     bool said_full_ = false;
 };
 
-// Of a session that has been welcomed, by SessionDescriptor.
+// Of a session that has been welcomed, by SessionDescriptor; that of a tree may be missing.
 inline constexpr size_t kStoredOfSession = kKeptMax - 1;
 
 struct StoredDescriptors {

@@ -291,7 +291,7 @@ void Keeper::take(KeeperPacket& packet) {
             return take_descriptors(packet);
         case KeeperWord::kWelcomed: {
             const auto found = held_.find(key_of(packet.message));
-            if (found == held_.end() || found->second.descriptors.size() != kKeptMax) return;
+            if (found == held_.end() || is_welcomed(found->second)) return;
             if (found->second.message.generation == packet.message.generation) {
                 found->second.descriptors.pop_back();
                 store(found->second);

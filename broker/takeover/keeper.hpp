@@ -70,6 +70,7 @@ class Keeper {
 
     static uint64_t key_of(const KeeperMessage& message);
     static DescriptorName name_of(const KeeperMessage& message);
+    static bool is_welcomed(const Held& session);
 
     int serve();
     void recover_from(const char* shortage);

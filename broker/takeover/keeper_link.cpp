@@ -15,6 +15,7 @@
 
 #include "broker/admission/peer.hpp"
 #include "broker/config/config.hpp"
+#include "broker/session/control_group.hpp"
 #include "broker/text/log.hpp"
 
 namespace dibs {
@@ -54,9 +55,13 @@ void take(KeeperPacket& packet, Inheritance& inheritance) {
         case Kept::kSession:
             break;
     }
-    if (packet.count + 1 < kKeptMax) return;
+    if (packet.count < kKeptLeast) return;
     InheritedSession session{
         packet.message.row, packet.message.generation, std::nullopt, std::move(packet.descriptors)};
+    shm::Descriptor& tree = session.at(SessionDescriptor::kTree);
+    if (tree.valid() && !is_of_groups(tree.get())) {
+        session.at(SessionDescriptor::kClientEvents) = std::move(tree);
+    }
     session.uid = peer_uid(session.at(SessionDescriptor::kSocket).get());
     inheritance.sessions.push_back(std::move(session));
 }
@@ -154,15 +159,17 @@ void KeeperLink::say(const Session& session) {
     message.word = KeeperWord::kHold;
     message.row = session.row;
     message.generation = session.generation;
-    const std::array<int, kKeptMax> descriptors = {session.up_fd.get(),
-                                                   session.down_fd.get(),
-                                                   session.bell.get(),
-                                                   session.event_socket.get(),
-                                                   session.peer.pidfd.get(),
-                                                   session.socket.get(),
-                                                   session.client_event_socket.get()};
-    const bool welcomed = !session.client_event_socket.valid();
-    socket_.send(message, std::span(descriptors).first(kKeptMax - (welcomed ? 1 : 0)));
+    std::array<int, kKeptMax> descriptors = {session.up_fd.get(),
+                                             session.down_fd.get(),
+                                             session.bell.get(),
+                                             session.event_socket.get(),
+                                             session.peer.pidfd.get(),
+                                             session.socket.get()};
+    size_t count = kKeptLeast;
+    for (const auto* fd : {&session.tree.events, &session.client_event_socket}) {
+        if (fd->valid()) descriptors[count++] = fd->get();
+    }
+    socket_.send(message, std::span(descriptors).first(count));
 }
 
 void KeeperLink::welcomed(const Session& session) {

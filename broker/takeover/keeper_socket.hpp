@@ -47,7 +47,8 @@ enum class KeeperWord : uint32_t {
 
 enum class Kept : uint32_t { kState, kBoard, kListener, kSession, kConfig, kRemnant };
 
-// Of a session, in this order. The last one only until its client has been welcomed.
+// Of a session, in this order. That of its tree if it has one; the last one only until its client
+// has been welcomed. Which of the two is there its kind tells.
 enum class SessionDescriptor : uint32_t {
     kUp,
     kDown,
@@ -55,6 +56,7 @@ enum class SessionDescriptor : uint32_t {
     kEvents,
     kProcess,
     kSocket,
+    kTree,
     kClientEvents,
     kCount
 };
@@ -63,11 +65,12 @@ enum class SessionDescriptor : uint32_t {
 // broker's, its generation the uid that it counts against.
 enum class RemnantDescriptor : uint32_t { kUp, kDown, kProcess, kCount };
 
-inline constexpr uint64_t kKeeperMagic = 0x35305052504b4944ULL;  // "DIKPRP05"
+inline constexpr uint64_t kKeeperMagic = 0x36305052504b4944ULL;  // "DIKPRP06"
 // The time of an order to stop that must not wait any more, however short a time this host is up.
 inline constexpr uint64_t kLongAgoNs = 1;
 inline constexpr uint32_t kAnswers = 1;  // kCalled; a broker of before this word does not
 inline constexpr size_t kKeptMax = static_cast<size_t>(SessionDescriptor::kCount);
+inline constexpr size_t kKeptLeast = static_cast<size_t>(SessionDescriptor::kTree);
 
 struct KeeperMessage {
     uint64_t magic = kKeeperMagic;

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "broker/session/control_group.hpp"
 #include "broker/takeover/keeper.hpp"
 #include "broker/takeover/socket_activation.hpp"
 #include "broker/text/log.hpp"
@@ -73,8 +74,9 @@ void Keeper::take_stored(StoredDescriptors& stored) {
         message.generation = name.generation;
         Held& held = held_[key_of(message)];
         held.message = message;
-        for (shm::Descriptor& descriptor : descriptors)
-            held.descriptors.push_back(std::move(descriptor));
+        for (shm::Descriptor& descriptor : descriptors) {
+            if (descriptor.valid()) held.descriptors.push_back(std::move(descriptor));
+        }
     }
     for (const auto& [key, held] : held_)
         store_.found(name_of(held.message), held.descriptors);
@@ -104,12 +106,18 @@ void Keeper::tell_manager(uint32_t ms) {
     } while (must_tell() && notices_.await_room(deadline_ns));
 }
 
+// The last one of another has been its client's, a socket.
+bool Keeper::is_welcomed(const Held& session) {
+    return session.descriptors.size() <= kKeptLeast ||
+           is_of_groups(session.descriptors.back().get());
+}
+
 // A session only once its client knows of it, and all of it is here.
 void Keeper::store(const Held& held) {
     // A service that begins anew has its memory back with the last descriptor of them.
     if (held.message.what == Kept::kRemnant) return;
     const bool session = held.message.what == Kept::kSession;
-    if (session && held.descriptors.size() != kStoredOfSession) return;
+    if (session && !is_welcomed(held)) return;
     if (held.message.what == Kept::kListener && is_socket_activated()) return;  // the manager's own
     store_.keep(name_of(held.message), held.descriptors, Clock::monotonic());
 }

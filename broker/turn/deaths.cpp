@@ -2,12 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/turn/deaths.hpp"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <set>
 #include <string>
 
+#include "broker/session/control_group.hpp"
 #include "broker/text/log.hpp"
 
 namespace dibs {
@@ -15,6 +20,8 @@ namespace dibs {
 namespace {
 
 constexpr size_t kKilledAtOnce = 16;  // in a turn, each with a line of log
+constexpr size_t kOfATree = 256;      // processes; the others are its wrapper's to kill
+constexpr int kRoundsMost = 4;        // looks at a tree, whose processes may start others
 
 std::string who(const Session& session) {
     return "process " + std::to_string(session.peer.pid) + " of user " +
@@ -23,11 +30,12 @@ std::string who(const Session& session) {
 
 // A broker run by root can kill any process; the holder of the lease must not make it kill a
 // process that the holder itself may not.
-std::string foreign_uids(const Session& session) {
-    const uint32_t own = session.peer.uid;
-    const auto uids = uids_now(session.peer.pid, session.peer.pidfd.get());
+std::string foreign_uids(uint32_t pid, int pidfd, uint32_t own) {
+    const auto uids = uids_now(pid, pidfd);
     const auto same = [&](uint32_t uid) { return uid == own; };
-    if (own == 0 || !uids || std::all_of(uids->begin(), uids->end(), same)) return {};
+    if (own == 0) return {};
+    if (!uids) return is_dead(pidfd) ? "" : "not to be seen";
+    if (std::all_of(uids->begin(), uids->end(), same)) return {};
     std::string told;
     for (const uint32_t uid : *uids)
         told += (told.empty() ? "" : ", ") + std::to_string(uid);
@@ -35,13 +43,13 @@ std::string foreign_uids(const Session& session) {
 }
 
 // Empty: it was killed, or is dead already. Else why it still lives.
-std::string kill_or_why(const Session& session) {
-    const std::string uids = foreign_uids(session);
+std::string kill_or_why(uint32_t pid, int pidfd, uint32_t uid) {
+    const std::string uids = foreign_uids(pid, pidfd, uid);
     if (!uids.empty()) {
         return "is not killed: it runs a set-user-ID program (its user ids are " + uids +
                " now), which its user may not kill either";
     }
-    if (kill_process(session.peer.pidfd.get())) return {};
+    if (kill_process(pidfd)) return {};
     const std::string why = std::strerror(errno);
     const std::string hint = errno != EPERM
                                  ? ""
@@ -49,6 +57,52 @@ std::string kill_or_why(const Session& session) {
                                    "capability CAP_KILL: AmbientCapabilities=CAP_KILL in "
                                    "its systemd unit)";
     return "cannot be killed: " + why + hint;
+}
+
+// Kills one process of the tree, unless it has left it. Empty: it was killed, or is none of it.
+std::string kill_of_tree_or_why(uint32_t pid, const Session& session) {
+    const shm::Descriptor pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+    if (!pidfd.valid()) return errno == ESRCH ? "" : "cannot be killed";
+    std::string why;
+    const bool seen = !control_group_of(std::to_string(pid), &why).empty();
+    if (seen && !is_in_group(pid, session.tree.folder)) return "";
+    if (!seen) return is_dead(pidfd.get()) ? "" : "cannot be killed: " + why;
+    return kill_or_why(pid, pidfd.get(), session.peer.uid);
+}
+
+// All that its tree has, and what that starts meanwhile. Empty: all of it has been killed.
+std::string kill_tree_or_why(const Session& session) {
+    std::set<uint32_t> killed;
+    for (int round = 0; round < kRoundsMost; ++round) {
+        if (!session.tree.is_populated()) return "";
+        const shm::Descriptor group = session.tree.open();
+        if (!group.valid()) return "has left a control group that cannot be looked at";
+        const GroupProcesses found = processes_of_group(group, kOfATree);
+        std::string why;
+        bool more = false;
+        for (const uint32_t pid : found.pids) {
+            if (!killed.insert(pid).second) continue;
+            more = true;
+            const std::string not_killed = kill_of_tree_or_why(pid, session);
+            if (!not_killed.empty()) {
+                why = "has left process " + std::to_string(pid) + ", which " + not_killed;
+            }
+        }
+        if (!why.empty()) return why;
+        if (!found.all) return "has left more processes or groups than are looked at";
+        if (!more) return "";
+    }
+    return "has left processes that start others faster than they are killed";
+}
+
+std::string kill_or_why(const Session& session) {
+    std::string why;
+    if (!session.dead) {
+        why = kill_or_why(session.peer.pid, session.peer.pidfd.get(), session.peer.uid);
+    }
+    if (session.tree.id == 0) return why;
+    const std::string of_tree = kill_tree_or_why(session);
+    return why.empty() ? of_tree : why;
 }
 
 }  // namespace
@@ -95,20 +149,20 @@ void Kills::resume() {
     for (uint32_t row = 0; row < core_.leases_max(); ++row) {
         const shm::LeaseRow& lease = core_.lease(row);
         if (lease.state != shm::LeaseState::kKilling) continue;
-        const Session* session = sessions_.at(lease.session);
-        if (session != nullptr) kill(*session, core::row_id(lease.head.generation, row));
+        decided_.push_back(core::row_id(lease.head.generation, row));
     }
 }
 
 void Kills::kill(const Session& session, uint64_t lease) {
     const std::string why = kill_or_why(session);
     const uint32_t uid = session.peer.uid;
+    const std::string whom = session.dead ? "what has outlived " + who(session) : who(session);
     if (why.empty()) {
-        return log::client_info(uid, "killed", who(session) + " was killed: its lease has expired");
+        return log::client_info(uid, "killed", whom + " was killed: its lease is over");
     }
     log::client_warning(uid,
                         "not killed",
-                        "the lease of " + who(session) + " has expired, and the process " + why +
+                        "the lease of " + who(session) + " is over, and the process " + why +
                             "; what it holds is not granted before it is dead or gives it back");
     failed_.push_back(lease);
 }
@@ -161,6 +215,12 @@ bool Deaths::drained(Session& session) {
     return read != Ingest::Read::kMore || session.up.head() == session.drain_until;
 }
 
+// Nothing that is held needs to wait for the tree where nothing is.
+bool Deaths::outlives(const Session& session) const {
+    return session.dead && session.tree.id != 0 && core_.session(session.row).leases != 0 &&
+           session.tree.is_populated();
+}
+
 void Deaths::reap() {
     std::vector<Session*>& ending = sessions_.ending();
     const size_t count = ending.size();  // what ends another one meanwhile adds it behind
@@ -180,6 +240,12 @@ void Deaths::reap() {
         if (!words_.session_ends(session->row)) {
             ending[kept++] = session;
             continue;
+        }
+        if (outlives(*session)) {
+            const bool settled = session->outlived_ns != 0;
+            if (settled) core_.session_died(session->row, true);
+            sessions_.outlive(session, settled, core_.now());
+            continue;  // back when its tree is dead, or has settled
         }
         core_.session_died(session->row);
         gone_.push_back(session);

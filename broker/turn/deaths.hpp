@@ -13,6 +13,11 @@
 // fails is logged, and the core is told in the next turn, so that it is counted and in the journal.
 // A session that breaks a rule while it holds a lease of a strict pool is killed as well, and the
 // core learns of the end only with the death.
+//
+// Where a session has a tree, its leases last until the last process of that has ended: while some
+// live, the core is told of its process's death alone. A kill is one of all of them then, as far as
+// this broker may; each by a pidfd, and only while it is in the tree. What it could not look at it
+// has not killed.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -38,7 +43,8 @@ class Kills {
     void carry_out();
     // For a broker that stops: kills all that are left, because no successor would.
     void finish();
-    // For a broker that takes over: kills what an earlier one decided and perhaps did not do.
+    // For a broker that takes over: what an earlier one decided and perhaps did not do is to be
+    // killed.
     void resume();
     // For a session that is cut off: true if its process had to be killed and its death is awaited.
     [[nodiscard]] bool condemn(Session& session);
@@ -67,6 +73,7 @@ class Deaths {
 
   private:
     [[nodiscard]] bool drained(Session& session);
+    [[nodiscard]] bool outlives(const Session& session) const;
 
     core::Core& core_;
     Sessions& sessions_;

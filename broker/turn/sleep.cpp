@@ -50,13 +50,16 @@ bool Sleep::watch(int fd, uint32_t events, Event what, uint32_t row) const {
 }
 
 bool Sleep::add(const Session& session) {
+    const int tree = session.tree.events.get();  // of one that has a tree
     return watch(session.bell.get(), EPOLLIN | EPOLLET, Event::kBell, session.row) &&
-           watch(session.peer.pidfd.get(), EPOLLIN, Event::kDeath, session.row);
+           watch(session.peer.pidfd.get(), EPOLLIN | EPOLLET, Event::kDeath, session.row) &&
+           (tree < 0 || watch(tree, EPOLLPRI | EPOLLET, Event::kTree, session.row));
 }
 
 void Sleep::remove(const Session& session) {
     epoll_.remove(session.bell.get());
     epoll_.remove(session.peer.pidfd.get());
+    if (session.tree.events.valid()) epoll_.remove(session.tree.events.get());
 }
 
 void Sleep::worked(core::TimeNs now) {
@@ -197,7 +200,7 @@ void Sleep::disarm() {
     }
 }
 
-// Events are drained in batches; deaths stay until their sessions have gone.
+// Events are drained in batches. Each is told once: a dead session may stay as long as its tree.
 void Sleep::events(uint64_t wait_ns, bool slept) {
     bool more = take_events(wait_ns, slept);
     for (size_t seen = 0; more && seen < sessions_.all().size() * 2; seen += Epoll::kAtOnce)
@@ -218,6 +221,8 @@ bool Sleep::take_events(uint64_t wait_ns, bool slept) {
         if (session == nullptr) continue;
         if (what == Event::kBell) {
             bell(*session, slept);
+        } else if (what == Event::kTree) {
+            sessions_.tree_changed(session);
         } else {
             sessions_.drain(session);
         }

@@ -51,7 +51,7 @@ class Sleep {
     [[nodiscard]] bool rest(core::TimeNs& now, core::TimeNs until);
 
   private:
-    enum class Event : uint32_t { kRequest, kBell, kDeath };
+    enum class Event : uint32_t { kRequest, kBell, kDeath, kTree };
 
     [[nodiscard]] bool watch(int fd, uint32_t events, Event what, uint32_t row) const;
     [[nodiscard]] bool may_spin(core::TimeNs now);

@@ -41,7 +41,7 @@ Turn::Turn(core::Core& core, BoardSegment& board, Exchange& exchange, HangWatch 
       answers_(core, sessions_, operations_, publisher_, quotas_, read_budget_),
       kills_(core, sessions_),
       deaths_(core, sessions_, ingest_, kills_, words_),
-      desk_(core, quotas_, words_),
+      desk_(core, quotas_, words_, sessions_),
       transient_(core),
       sleep_(sessions_, exchange, publisher_, clock_, std::move(watch)) {}
 
@@ -140,16 +140,18 @@ void Turn::look_at_clock(bool spun) {
 bool Turn::serve_others() {
     served_others_ = !served_others_ && others_wait();
     if (!served_others_) return false;
-    words_.step(now_);                                      // recalls and harvests that are due
-    hear();                                                 // new sessions, configuration, drain
-    if (kills_.any()) kills_.tell();                        // still alive although killed
+    words_.step(now_);                // recalls and harvests that are due
+    hear();                           // new sessions, configuration, drain
+    if (kills_.any()) kills_.tell();  // still alive although killed
+    if (sessions_.next_look() <= now_) sessions_.look_at_trees(now_);
     if (deaths_.any() && careful_.empty()) deaths_.reap();  // what they published still counts
     return true;
 }
 
 bool Turn::others_wait() {
     return taken_ != nullptr || exchange_.asked() || kills_.any() ||
-           (deaths_.any() && careful_.empty()) || words_.next_due(now_) <= now_;
+           (deaths_.any() && careful_.empty()) || words_.next_due(now_) <= now_ ||
+           sessions_.next_look() <= now_;
 }
 
 bool Turn::anything_to_do() {
@@ -158,7 +160,8 @@ bool Turn::anything_to_do() {
     due_ns_ = next_due();
     now_ = clock_stop_.at(clock_.now(), due_ns_);
     // No client's deadline: they may be late.
-    due_ns_ = std::min({due_ns_, uid_accounts_.next_due(), words_.next_due(now_)});
+    due_ns_ =
+        std::min({due_ns_, uid_accounts_.next_due(), words_.next_due(now_), sessions_.next_look()});
     // A holder that sent a keepalive may have rung since the last look.
     if (now_ >= due_ns_) sleep_.look(now_);
     return work || copying_ != nullptr || taken_ != nullptr || !careful_.empty() ||
@@ -312,6 +315,7 @@ void Turn::open(Session* session) {
     command.completion_entries = session->sizes.completion_entries;
     command.up_payload_size = session->sizes.up_payload;
     command.down_payload_size = session->sizes.down_payload;
+    command.tree = session->tree.id;
     const std::string account = quotas_.charged() ? quotas_.account_of(session->peer) : "";
     command.account = account;
     session->row = core_.open_session(command);
@@ -449,6 +453,7 @@ void Turn::tell_of(const Session& session, shm::EventKind what) {
 }
 
 bool Turn::drained() const {
+    if (sessions_.any_outlived()) return false;
     for (uint32_t row = 0; row < core_.pools(); ++row) {
         const shm::PoolRow& pool = core_.pool(row);
         if (pool.leased != 0 || pool.waiting != 0 || pool.confirming != 0) return false;

@@ -89,6 +89,8 @@ void Turn::adopt(Inheritance& inheritance) {
         if (!sleep_.add(*session)) {
             throw std::system_error(errno, std::generic_category(), "a session's bell");
         }
+        const bool outlived = core_.session(session->row).state == shm::SessionState::kOutlived;
+        if (outlived && !session->ending) sessions_.outlive(session, true, now_);
     }
     if (sessions_.all().empty()) return;
     adoption.restore_rooms();
@@ -107,8 +109,10 @@ void Turn::end_the_lost() {
     do {
         begin_unheard();
         for (; row < core_.sessions_max() && !core_.turn_full(); ++row) {
-            if (core_.session(row).state != shm::SessionState::kOpen ||
-                sessions_.at(row) != nullptr) {
+            const shm::SessionState state = core_.session(row).state;
+            const bool open =
+                state == shm::SessionState::kOpen || state == shm::SessionState::kOutlived;
+            if (!open || sessions_.at(row) != nullptr) {
                 continue;
             }
             if (!words_.session_ends(row)) break;

@@ -138,6 +138,7 @@ class Bench {
         pledges.begin_turn();
         ingest.begin_turn();
         kills.tell();
+        if (sessions.next_look() <= now) sessions.look_at_trees(now);
         deaths.reap();
         accounts.step(now);
         pledges.allow(alone);

@@ -158,7 +158,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     for (uint16_t tag = 0; tag < 6; ++tag)
         bench.push(session, dibs::test::claim(tag, tag < 4 ? 0 : 2));
     (void)bench.turn();
-    dibs::Desk desk(bench.core, bench.quotas, bench.words);
+    dibs::Desk desk(bench.core, bench.quotas, bench.words, bench.sessions);
     flatbuffers::Verifier verifier(packet, rest.size(), 4, 4);
     if (verifier.VerifyBuffer<admin::Request>(nullptr)) {
         ++dibs::fuzz::understood;

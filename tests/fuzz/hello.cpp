@@ -16,9 +16,10 @@ namespace shm = dibs::shm;
 
 bool hear(std::span<const std::byte> packet) {
     shm::SessionSizes sizes;
+    bool has_tree = false;
     const bool administers = dibs::is_admin_hello(packet);
-    const auto refusal =
-        administers ? dibs::check_admin_hello(packet) : dibs::check_hello(packet, &sizes);
+    const auto refusal = administers ? dibs::check_admin_hello(packet)
+                                     : dibs::check_hello(packet, &sizes, &has_tree);
     if (refusal) {
         expect(!refusal->text.empty(), "a refusal says why");
         expect(refusal->text.size() <= sizeof(shm::Farewell::text), "in a Farewell's room");

@@ -210,6 +210,7 @@ void House::keep(const Session& session) {
                                                 copy_of(session.event_socket.get()),
                                                 copy_of(session.peer.pidfd.get()),
                                                 copy_of(session.socket.get()),
+                                                copy_of(session.tree.events.get()),
                                                 copy_of(session.client_event_socket.get())};
 }
 

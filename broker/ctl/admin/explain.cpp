@@ -1,5 +1,7 @@
 // broker/ctl/admin/explain.cpp -- `dibs explain`: says why a claim waits, and for whom.
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/stat.h>
+
 #include <algorithm>
 
 #include "broker/ctl/admin/admin_client.hpp"
@@ -9,6 +11,7 @@
 #include "broker/ctl/output/output.hpp"
 #include "broker/ctl/output/who.hpp"
 #include "broker/ctl/subcommand.hpp"
+#include "broker/session/control_group.hpp"
 #include "shm/operation.hpp"
 
 namespace dibs::ctl {
@@ -112,6 +115,17 @@ Sheet explanation_sheet(const Explained& told, const admin::ClaimT& claim, const
     return sheet;
 }
 
+std::vector<LeftProcess> processes_left(const std::string& folder) {
+    constexpr size_t kMost = 1000;
+    std::vector<LeftProcess> left;
+    for (const uint32_t pid : processes_of_group(open_group(folder), kMost).pids) {
+        struct stat owner = {};
+        if (stat(("/proc/" + std::to_string(pid)).c_str(), &owner) != 0) continue;
+        left.push_back({pid, process_text(pid, command_name(pid), owner.st_uid)});
+    }
+    return left;
+}
+
 }  // namespace
 
 int run_explain(int argc, char** argv) {
@@ -136,6 +150,7 @@ int run_explain(int argc, char** argv) {
     const Viewpoint from = client.viewpoint();
     Explained told{std::move(*answer.explanation)};
     if (from.processes) told.holder_command = command_name(told.facts->holder_pid());
+    if (from.processes && !told.holder_tree.empty()) told.left = processes_left(told.holder_tree);
     output.say(wait_sentence(told));
     output.say("");
     output.show_record(explanation_sheet(told, *claim, from));

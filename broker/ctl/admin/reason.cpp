@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/ctl/admin/reason.hpp"
 
+#include <algorithm>
+
 #include "broker/core/match/labels.hpp"
 #include "broker/ctl/output/sheet.hpp"
 #include "broker/ctl/output/who.hpp"
@@ -16,6 +18,28 @@ using core::WaitReason;
 
 namespace {
 
+// What has outlived the longest holder, and how it can be ended.
+std::string outlived(const Explained& told) {
+    constexpr size_t kNamed = 4;
+    std::string text = "Its process has ended, and what that had started runs on";
+    std::string pids;
+    for (size_t at = 0; at < std::min(told.left.size(), kNamed); ++at) {
+        text += (at == 0 ? ": " : ", ") + told.left[at].text;
+        pids += " " + std::to_string(told.left[at].pid);
+    }
+    if (told.left.size() > kNamed) {
+        text += " and " + std::to_string(told.left.size() - kNamed) + " more";
+    }
+    if (told.holder_lives) text += ". Some of it could not be killed";
+    if (!pids.empty()) text += ". Its user can end it (kill" + pids + ")";
+    const uint64_t number = told.facts->holder_number();
+    if (number != 0 && !told.holder_killed) {
+        text += (pids.empty() ? ". " : ", and ") + std::string("dibs release ") +
+                number_text(Letter::kLease, number) + " has all of it killed";
+    }
+    return text + ". ";
+}
+
 std::string holder(const Explained& told) {
     const admin::WaitFacts& facts = *told.facts;
     if (told.holder_account.empty()) return "";
@@ -27,6 +51,7 @@ std::string holder(const Explained& told) {
         text += ", lease " + number_text(Letter::kLease, facts.holder_number());
     }
     text += ", for " + duration_text(facts.holder_age_ns()) + ". ";
+    if (told.holder_outlived) return text + outlived(told);
     if (!told.holder_killed) return text;
     return text + (told.holder_lives
                        ? "Its time is over, and it could not be killed: an administrator must end "
@@ -146,7 +171,9 @@ std::string obstacle(const Explained& told, WaitReason reason) {
                    "A lease must end, or limits.leases be raised in dibsd's configuration.";
         case WaitReason::kRecovering:
             if (told.holder_killed) {
-                return none_idle(told) + holder(told) + "The slot is free when it is dead.";
+                return none_idle(told) + holder(told) +
+                       (told.holder_outlived ? "The slot is free when the last one has ended."
+                                             : "The slot is free when it is dead.");
             }
             return "None of the " + counted(facts.slots(), "slot") + " of " + pool +
                    " is held, and none is ready. A worker must say ready.";

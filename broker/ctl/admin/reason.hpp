@@ -2,17 +2,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "broker/core/match/explanation.hpp"
 #include "schemas/admin_generated.h"
 
 namespace dibs::ctl {
 
+// Of the holder's tree.
+struct LeftProcess {
+    uint32_t pid;
+    std::string text;
+};
+
 // What the broker tells, and what is looked up here.
 struct Explained : admin::ExplanationT {
     std::string holder_command = {};  // empty: not known
+    std::vector<LeftProcess> left = {};
 };
 
 std::string_view wait_word(core::WaitReason reason);

@@ -70,14 +70,18 @@ constexpr const char* kLeaseAbout =
 int run_release(int argc, char** argv) {
     Steering steering("release",
                       "Ends a lease from outside, as its user or an administrator. Its holder is "
-                      "told (revoked); the slots go to who waits.",
+                      "told (revoked); the slots go to who waits. What has outlived its holder is "
+                      "killed first.",
                       "LEASE",
                       kLeaseAbout);
     if (const auto exit = steering.parse(argc, argv)) return *exit;
     const auto lease = find_lease(*steering.client, steering.name);
-    (void)steering.must(admin::Ask::release, lease->id);
-    return steering.tell(done(
-        "dibs.release/1", Cell::numbered(Letter::kLease, lease->number), lease->pool, "released"));
+    // It has outlived its holder if the broker says more.
+    const bool killing = !steering.must(admin::Ask::release, lease->id).names.empty();
+    return steering.tell(done("dibs.release/1",
+                              Cell::numbered(Letter::kLease, lease->number),
+                              lease->pool,
+                              killing ? "killing" : "released"));
 }
 
 int run_renew(int argc, char** argv) {

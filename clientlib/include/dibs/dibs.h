@@ -226,6 +226,11 @@ typedef struct dibs_connect_options {
                            // as that process, and is used by this one, whose end does not end it.
                            // The socket is the library's once this succeeds, else still the
                            // caller's to close: it is no longer fit for a second try
+    int32_t tree;          // not 0: the control group (cgroup2) of the process that connects is its
+                           // own, and what the session's process starts lives in it: when that
+                           // process dies, its leases end with the group's last process. The group
+                           // is a leaf, owned by this user, and nothing else is in it yet; else
+                           // DIBS_ENOTALLOWED, and error_text says why
 } dibs_connect_options;
 
 // Opens a session. DIBS_EARGUMENT (session null), DIBS_ESIZE, DIBS_ENEGATIVE, DIBS_ENAME (path

@@ -215,6 +215,7 @@ struct ConnectOptions {
     std::uint32_t leases_max = 0;
     std::int32_t spin_us = 0;
     const int* connected = nullptr;  // as dibs.h says
+    bool tree = false;               // as dibs.h says
 };
 
 struct ClaimOptions {
@@ -574,6 +575,7 @@ class Session {
         raw.leases_max = options.leases_max;
         raw.spin_us = options.spin_us;
         raw.connected = options.connected;
+        raw.tree = options.tree ? 1 : 0;
         dibs_session* session = nullptr;
         const int code = dibs_connect(&raw, &session);
         return code == DIBS_OK ? Result<Session>(Session(session)) : Failure::of(code);

@@ -33,7 +33,7 @@ class DeskTest : public tests::CoreFixture {
         : CoreFixture(with_a_short_log()),
           quotas_(core()),
           words_(core(), sessions_, clock_),
-          desk_(core(), quotas_, words_) {
+          desk_(core(), quotas_, words_, sessions_) {
         turn(1, [&] {
             core().set_pool({.name = "w",
                              .kind = shm::PoolKind::kWorker,

@@ -31,7 +31,7 @@ class Measured : public testing::Test {
         return counts;
     }
     Bench bench_;
-    Desk desk_{bench_.core, bench_.quotas, bench_.words};
+    Desk desk_{bench_.core, bench_.quotas, bench_.words, bench_.sessions};
 };
 
 TEST(Waits, CountAWaitAtTheFirstBoundThatHoldsIt) {

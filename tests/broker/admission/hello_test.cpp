@@ -27,7 +27,8 @@ std::optional<Refusal> check(const shm::Hello& hello, size_t size = sizeof(shm::
     std::array<std::byte, 64> packet = {};
     std::memcpy(packet.data(), &hello, sizeof(hello));
     shm::SessionSizes sizes;
-    return check_hello({packet.data(), size}, &sizes);
+    bool has_tree = false;
+    return check_hello({packet.data(), size}, &sizes, &has_tree);
 }
 
 TEST(Hello, IsGoodWithDefaults) {
@@ -50,7 +51,7 @@ TEST(Hello, IsToldTheVersionsEvenWhenItsSizeIsAnotherLayouts) {
 
 TEST(Hello, IsRefusedWithFlagsOrSizesOutOfRange) {
     shm::Hello hello;
-    hello.flags = 1;
+    hello.flags = 2;
     EXPECT_EQ(check(hello)->code, FarewellCode::kMalformed);
     hello = {};
     hello.completion_entries = 128;  // less than twice the submission ring

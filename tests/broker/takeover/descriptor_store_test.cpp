@@ -345,7 +345,7 @@ TEST(StoredDescriptorsTest, AreAsideWhereTheyAreNotWhatTheyAreCalled) {
 }
 
 TEST(StoredDescriptorsTest, AreASessionOnlyIfEachIsThereOnce) {
-    for (size_t place = 0; place < kStoredOfSession; ++place) {
+    for (size_t place = 0; place < kKeptLeast; ++place) {
         auto missing = of_a_session("s.0.1");
         missing.erase(missing.begin() + static_cast<ptrdiff_t>(place));
         auto twice = of_a_session("s.1.1");

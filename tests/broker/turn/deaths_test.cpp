@@ -4,7 +4,10 @@
 #include "broker/turn/deaths.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <string_view>
 #include <vector>
 
 #include "tests/broker/bench.hpp"
@@ -99,6 +102,90 @@ TEST(Deaths, LeaveNoRoomOfASlotThatIsStillToGo) {
         bench.turn();
     EXPECT_EQ(bench.core.session(row).slots, 0U);
     EXPECT_EQ(bench.core.pool(0).slots, 1U);
+}
+
+// A file in place of a group's cgroup.events: no change of it is notified.
+class Outlived : public testing::Test {
+  protected:
+    static constexpr core::TimeNs kMs = 1'000'000;
+
+    Outlived() : file(memfd_create("events", MFD_CLOEXEC)), holder(bench.open()) {
+        bench.pool({.name = "gpu", .slots = 1});
+        bench.now = 1000 * kMs;
+        holder.tree.id = 1;
+        holder.tree.events = shm::Descriptor(dup(file.get()));
+        say("populated 1\n");
+        bench.push(holder, claim(1));
+        bench.turn();
+        bench.sessions.drain(&holder);
+        bench.turn();
+    }
+    void say(std::string_view text) const {
+        ASSERT_EQ(pwrite(file.get(), text.data(), text.size(), 0),
+                  static_cast<ssize_t>(text.size()));
+    }
+    void turn_at(core::TimeNs now) {
+        bench.now = now;
+        bench.turn();
+    }
+
+    Bench bench{kMany};
+    shm::Descriptor file;
+    Session& holder;
+    const uint32_t row = holder.row;
+};
+
+TEST_F(Outlived, IsNoneWhoseProcessLeavesItsGroupAMomentBehindItsDeath) {
+    EXPECT_EQ(bench.core.session(row).state, shm::SessionState::kOpen);
+    EXPECT_FALSE(bench.deaths.any());  // nothing to do until then
+    EXPECT_EQ(bench.sessions.next_look(), 10 * kMs);
+    say("populated 0\n");
+    turn_at(1001 * kMs);
+    EXPECT_EQ(bench.core.session(row).state, shm::SessionState::kFree);
+    EXPECT_EQ(bench.core.pool(0).idle, 1U);
+}
+
+TEST_F(Outlived, IsOverThoughNoChangeIsNotified) {
+    turn_at(1010 * kMs);
+    EXPECT_EQ(bench.core.session(row).state, shm::SessionState::kOutlived);
+    EXPECT_EQ(bench.core.pool(0).leased, 1U);
+    say("populated 0\n");
+    EXPECT_EQ(bench.sessions.next_look(), 1260 * kMs);
+    turn_at(1259 * kMs);
+    EXPECT_EQ(bench.core.session(row).state, shm::SessionState::kOutlived);
+    turn_at(1260 * kMs);
+    EXPECT_EQ(bench.core.session(row).state, shm::SessionState::kFree);
+    EXPECT_EQ(bench.core.pool(0).idle, 1U);
+    EXPECT_FALSE(bench.sessions.any_outlived());
+}
+
+TEST_F(Outlived, IsOverAtOnceWhereAChangeIsNotified) {
+    turn_at(1010 * kMs);
+    bench.sessions.tree_changed(&holder);
+    turn_at(1011 * kMs);
+    EXPECT_EQ(bench.core.session(row).state, shm::SessionState::kOutlived);
+    say("populated 0\n");
+    bench.sessions.tree_changed(&holder);
+    turn_at(1012 * kMs);
+    EXPECT_EQ(bench.core.session(row).state, shm::SessionState::kFree);
+}
+
+// "Not known" is not "empty", and what cannot be looked at has not been killed.
+TEST_F(Outlived, LastsWhereItsGroupCannotBeRead) {
+    holder.tree.events.reset();
+    turn_at(1010 * kMs);
+    turn_at(2000 * kMs);
+    EXPECT_EQ(bench.core.session(row).state, shm::SessionState::kOutlived);
+    const uint64_t lease = core::row_id(bench.core.lease(0).head.generation, 0);
+    bench.core.begin_turn(bench.now);
+    core::TimeNs unused = 0;
+    EXPECT_EQ(
+        bench.core.apply(core::Steer{.kind = core::Steer::Kind::kRelease, .lease = lease}, &unused),
+        shm::Reason::kOk);
+    bench.finish();
+    bench.turn();
+    EXPECT_EQ(bench.core.lease(0).state, shm::LeaseState::kKilling);
+    EXPECT_EQ(bench.core.pool(0).kills_failed_total, 1U);
 }
 
 }  // namespace

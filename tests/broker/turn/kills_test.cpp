@@ -221,6 +221,7 @@ TEST_F(KillsTest, AreRepeatedByWhoeverTakesOver) {
     bench.turn();
     be(*holder, process);
     bench.kills.resume();
+    bench.turn();
     EXPECT_EQ(process.killed_by(), SIGKILL);
 }
 

@@ -76,7 +76,7 @@ class ConnectOptions(Struct):
                 ("submission_entries", c_uint32), ("completion_entries", c_uint32),
                 ("up_payload", c_uint32), ("down_payload", c_uint32), ("leases_max", c_uint32),
                 ("spin_us", c_int32), ("error_text", c_char_p), ("error_text_size", c_size_t),
-                ("connected", POINTER(c_int))]
+                ("connected", POINTER(c_int)), ("tree", c_int32)]
 
     @classmethod
     def to(cls, path: Optional[str], **fields: Any) -> ConnectOptions:
