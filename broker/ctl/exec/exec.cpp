@@ -44,6 +44,8 @@ struct ExecWords {
     std::vector<std::string> claim_options;
     std::optional<uint64_t> conflict_exit;
     std::string preempt;
+    bool tree = false;
+    bool no_tree = false;
 };
 
 std::pair<std::string, std::string> pair_of(const std::string& text,
@@ -79,6 +81,11 @@ void read_words(const ExecWords& words, exec::Options* options) {
         options->claim_options.push_back(pair_of(text, "--option", "KEY=VALUE"));
     if (words.conflict_exit) options->conflict_exit = static_cast<int>(*words.conflict_exit);
     exec::read_preempt(words.preempt, options);
+    if (words.tree && words.no_tree) {
+        throw Failure(kExitUsage, "--tree and --no-tree contradict each other: say one of them");
+    }
+    if (words.tree) options->tree = exec::Tree::kRequired;
+    if (words.no_tree) options->tree = exec::Tree::kNone;
     if (options->now && options->timeout_ns != DIBS_FOREVER) {
         throw Failure(kExitUsage, "--now does not wait, so it goes without --timeout");
     }
@@ -162,6 +169,12 @@ int run_exec(int argc, char** argv) {
                    &options.run_on,
                    "say when the lease has ended, and leave the command alone: its slot may be "
                    "another's then");
+    arguments.flag("--tree",
+                   &words.tree,
+                   "keep the slot until the last process that the command has started has ended, "
+                   "where no control group can be had by waiting for them; without a word that is "
+                   "so where one can be had");
+    arguments.flag("--no-tree", &words.no_tree, "the slot is kept for the command's process alone");
     arguments.texts("-l,--label",
                     &options.labels,
                     "a label for the slot's worker, which the slot must have in a pool ordered by "

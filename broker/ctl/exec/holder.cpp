@@ -30,6 +30,7 @@ namespace {
 
 constexpr int kConnect = 1;  // wrapper to holder
 constexpr int kExecute = 2;
+constexpr int kExecuteBound = 3;  // to the wrapper's life
 
 // A number, and a descriptor unless that is -1.
 bool send_word(int channel, int word, int descriptor) {
@@ -154,7 +155,7 @@ void Holder::obey(int channel, pid_t wrapper) const {
                 continue;
             }
             const std::string environment = read_all(word.descriptor.get());
-            if (!options_.outlives()) {
+            if (word.number == kExecuteBound) {
                 prctl(PR_SET_PDEATHSIG, SIGKILL);
                 if (getppid() != wrapper) _exit(kExitOwnFailure);
             }
@@ -191,7 +192,7 @@ shm::Descriptor Holder::connect() const {
     return std::move(word.descriptor);
 }
 
-void Holder::execute(const std::vector<std::string>& environment) const {
+void Holder::execute(const std::vector<std::string>& environment, bool bound) const {
     const shm::Descriptor file(memfd_create("dibs-environment", MFD_CLOEXEC));
     if (!file.valid()) throw system_failure("memfd_create");
     std::string text;
@@ -199,7 +200,7 @@ void Holder::execute(const std::vector<std::string>& environment) const {
         text += variable + '\0';
     write_all(file.get(), text);
     // A holder that has died is its caller's to see; one that lives would wait for ever.
-    const bool sent = send_word(channel_.get(), kExecute, file.get());
+    const bool sent = send_word(channel_.get(), bound ? kExecuteBound : kExecute, file.get());
     if (!sent && errno != EPIPE && errno != ECONNRESET) throw system_failure("sendmsg");
 }
 

@@ -33,9 +33,9 @@ class Holder {
     // A socket that the holder has connected to the broker's; Failure.
     [[nodiscard]] shm::Descriptor connect() const;
     // Has it execute the command with this environment, whole. If it cannot, it says so and ends
-    // with 126 or 127; if it has died, nothing happens. Failure: there is no memory for it, or
-    // no way to tell the holder.
-    void execute(const std::vector<std::string>& environment) const;
+    // with 126 or 127; if it has died, nothing happens. `bound`: it ends with this process.
+    // Failure: there is no memory for it, or no way to tell the holder.
+    void execute(const std::vector<std::string>& environment, bool bound) const;
 
   private:
     [[noreturn]] void obey(int channel, pid_t wrapper) const;  // in the holder

@@ -35,11 +35,30 @@ dibs_connect_options session_of(const Options& options) {
     return session;
 }
 
+// *tree: asked for; then whether the broker knows it. It may have no sight of control groups.
+Attachment attach(const Options& options,
+                  const std::function<shm::Descriptor()>& connect,
+                  bool* tree) {
+    dibs_connect_options session = session_of(options);
+    session.tree = *tree ? 1 : 0;
+    try {
+        return Attachment(options.socket, session, connect);
+    } catch (const Failure& refusal) {
+        if (!*tree || options.tree == Tree::kRequired || refusal.exit_code() != kExitDenied) throw;
+    }
+    *tree = false;
+    session.tree = 0;
+    return Attachment(options.socket, session, connect);
+}
+
 }  // namespace
 
-LeaseWatch::LeaseWatch(const Options& options, const std::function<shm::Descriptor()>& connect)
+LeaseWatch::LeaseWatch(const Options& options,
+                       const std::function<shm::Descriptor()>& connect,
+                       bool tree)
     : options_(options),
-      attachment_(options.socket, session_of(options), connect),
+      of_tree_(tree),
+      attachment_(attach(options, connect, &of_tree_)),
       pool_(attachment_.pool(options.pool.name)) {
     begin(claim(attachment_, pool_, options));
     tell_grant(options, lease_);

@@ -16,11 +16,15 @@ namespace dibs::ctl::exec {
 
 class LeaseWatch {
   public:
-    // Attaches and claims; `connect`: for another process, as Attachment has it. Failure.
+    // Attaches and claims; `connect`: for another process, as Attachment has it, which has a tree
+    // of its own or not. Failure.
     explicit LeaseWatch(const Options& options,
-                        const std::function<shm::Descriptor()>& connect = {});
+                        const std::function<shm::Descriptor()>& connect = {},
+                        bool tree = false);
 
     [[nodiscard]] const Attachment& attachment() const { return attachment_; }
+    // The lease lasts as long as the tree.
+    [[nodiscard]] bool is_of_tree() const { return of_tree_; }
     [[nodiscard]] const dibs_completion& granted() const { return granted_; }
     [[nodiscard]] std::vector<std::string> environment(const Options& options) const;
     [[nodiscard]] int fd() const { return dibs_fd(attachment_.session()); }
@@ -58,6 +62,7 @@ class LeaseWatch {
     void begin(const dibs_completion& granted);
 
     const Options& options_;
+    bool of_tree_;
     Attachment attachment_;
     uint32_t pool_;
     dibs_completion granted_ = {};

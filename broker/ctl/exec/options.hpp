@@ -13,6 +13,9 @@
 
 namespace dibs::ctl::exec {
 
+// Whether all that the command starts is in a control group of its own.
+enum class Tree { kIfPossible, kRequired, kNone };
+
 struct Options {
     PoolOperand pool;
     std::string socket;
@@ -21,7 +24,8 @@ struct Options {
     int64_t keepalive_ns = 0;            // 0: the lease is bound to the command's life
     std::optional<int> conflict_exit;    // in place of 75 and 124
     int64_t grace_ns = 5 * DIBS_SECOND;  // between TERM and KILL for a command without its lease
-    bool run_on = false;                 // a command whose lease has ended is left alone
+    Tree tree = Tree::kIfPossible;
+    bool run_on = false;  // a command whose lease has ended is left alone
     bool verbose = false;
     std::vector<std::pair<std::string, std::string>> variables;  // name, attribute
     std::vector<std::string> labels;

@@ -15,6 +15,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -22,6 +23,7 @@
 #include "broker/ctl/exec/holder.hpp"
 #include "broker/ctl/exec/lease_watch.hpp"
 #include "broker/ctl/exec/terminal.hpp"
+#include "broker/ctl/exec/tree_leaf.hpp"
 #include "broker/ctl/exec/waiting.hpp"
 #include "broker/ctl/failure.hpp"
 #include "broker/ctl/output/sheet.hpp"
@@ -33,6 +35,8 @@
 namespace dibs::ctl::exec {
 
 namespace {
+
+constexpr int kEndingMs = 100;
 
 constexpr int kPassedOn[] = {SIGHUP,
                              SIGINT,
@@ -50,27 +54,47 @@ class Wrapper {
   public:
     // Waits for the grant. Signals do what they do by themselves meanwhile: they end it, and the
     // holder leaves with it.
-    explicit Wrapper(const Options& options)
-        : options_(options),
-          holder_(options),
-          watch_(std::make_unique<LeaseWatch>(options, [this] { return holder_.connect(); })),
-          environment_(watch_->environment(options)) {
+    explicit Wrapper(const Options& options) : options_(options), holder_(options) {
+        make_tree();
+        std::function<shm::Descriptor()> connect = [this] { return holder_.connect(); };
+        if (reaps()) connect = nullptr;  // the session is this process's own
+        watch_ = std::make_unique<LeaseWatch>(options, connect, tree_ != nullptr && !reaps());
+        environment_ = watch_->environment(options);
         block_signals();
     }
 
     int run() {
         start();
-        while (!status_) {
+        while (runs() || is_ending_tree()) {
             await();
             take_signals();
-            if (watch_ && !status_) look_at_lease();
+            if (watch_ && runs()) look_at_lease();
         }
         terminal_.take_back();
-        if (lost_ || killed_by_broker()) return kExitOwnFailure;
+        const bool failed = lost_ || killed_by_broker();
+        leave_tree();
+        if (failed) return kExitOwnFailure;
         return WIFSIGNALED(*status_) ? die_of(WTERMSIG(*status_)) : WEXITSTATUS(*status_);
     }
 
   private:
+    // The holder is in it before it connects.
+    void make_tree() {
+        if (options_.tree == Tree::kNone) return;
+        std::string why;
+        tree_ = TreeLeaf::make(holder_.pid(), &why);
+        if (tree_ != nullptr || options_.tree != Tree::kRequired) return;
+        talk("dibs exec: --tree without a control group (" + why +
+             "): this process keeps the slot until all that the command has started has ended, and "
+             "gives it back if it is killed");
+        tree_ = TreeLeaf::of_descendants();
+    }
+
+    // It waits for what the command has left, with the lease.
+    [[nodiscard]] bool reaps() const { return tree_ != nullptr && !tree_->is_group(); }
+    // The command, or what it has left and is waited for.
+    [[nodiscard]] bool runs() const { return !status_ || (reaps() && tree_->is_populated()); }
+
     void block_signals() {
         sigset_t taken;
         sigemptyset(&taken);
@@ -87,22 +111,24 @@ class Wrapper {
     void start() {
         setpgid(holder_.pid(), holder_.pid());
         terminal_.lend(holder_.pid());
-        holder_.execute(environment_);
+        holder_.execute(environment_, reaps() || !options_.outlives());
     }
 
     void await() {
-        std::array<pollfd, 2> watched = {{{signals_.get(), POLLIN, 0}, {-1, POLLIN, 0}}};
+        std::array<pollfd, 3> watched = {
+            {{signals_.get(), POLLIN, 0}, {-1, POLLIN, 0}, {-1, POLLPRI, 0}}};
         int timeout_ms = -1;
         if (lost_) {
             timeout_ms = kill_timeout_ms();
-        } else if (watch_) {
+        } else if (watch_ && runs()) {
             watched[1].fd = watch_->fd();
             timeout_ms = watch_->poll_timeout_ms();
         }
+        if (is_ending_tree() && tree_->is_group()) watched[2].fd = tree_->events();
         (void)poll(watched.data(), watched.size(), timeout_ms);
         if (lost_ && kill_timeout_ms() == 0) {
             kill_at_ns_ = INT64_MAX;
-            const bool sent = signal_command(SIGKILL);
+            const bool sent = end_command(SIGKILL);
             if (!sent && told_lives_on_ < 2) tell_lives_on();
         }
     }
@@ -120,6 +146,8 @@ class Wrapper {
             const int signal = static_cast<int>(taken.ssi_signo);
             if (signal == SIGCHLD) {
                 look_at_child();
+            } else if (status_ && runs()) {
+                (void)end_command(signal);
             } else if (!status_ && !signal_command(signal) && told_lives_on_ == 0) {
                 ++told_lives_on_;
                 talk("dibs exec: signal " + std::to_string(signal) + " cannot be passed on to " +
@@ -135,13 +163,48 @@ class Wrapper {
         return kill(holder_.pid(), 0) == 0 || errno != EPERM;
     }
 
-    [[nodiscard]] std::string command_shown() const {
+    // The same, to all that it has started where that is known; KILL reaches other users' as well.
+    [[nodiscard]] bool end_command(int signal) const {
+        if (tree_ == nullptr) return signal_command(signal);
+        signal == SIGKILL ? tree_->kill() : tree_->signal(signal);
+        return true;
+    }
+
+    // The command is over, and what it has started is not, and has no slot any more.
+    [[nodiscard]] bool is_ending_tree() const {
+        return tree_ != nullptr && status_ && (lost_ || killed_) && tree_->is_populated();
+    }
+
+    // What ends in this very moment is nothing to talk about.
+    void leave_tree() {
+        if (tree_ == nullptr) return;
+        if (watch_ != nullptr && tree_->is_group() && watch_->is_of_tree() &&
+            !tree_->await_empty(kEndingMs)) {
+            const std::vector<uint32_t> left = tree_->processes();
+            if (!left.empty()) {
+                talk("dibs exec: the command has ended and left " + std::to_string(left.size()) +
+                     (left.size() == 1 ? " process running, " : " processes running, ") +
+                     shown(static_cast<pid_t>(left.front())) +
+                     (left.size() == 1 ? "" : " and others") + ": the slot of pool \"" +
+                     options_.pool.name + "\" is given back when the last one has ended");
+            }
+            // Closing the session would give it back now.
+            [[maybe_unused]] static const LeaseWatch* const left_open = watch_.release();
+        }
+        tree_.reset();
+    }
+
+    static std::string shown(pid_t pid) {
         struct stat owner = {};
-        (void)stat(("/proc/" + std::to_string(holder_.pid())).c_str(), &owner);
-        dibs_holder command = {};
-        command.pid = static_cast<uint32_t>(holder_.pid());
-        command.uid = owner.st_uid;
-        return "the command, " + shown_process(command) + ",";
+        (void)stat(("/proc/" + std::to_string(pid)).c_str(), &owner);
+        dibs_holder process = {};
+        process.pid = static_cast<uint32_t>(pid);
+        process.uid = owner.st_uid;
+        return shown_process(process);
+    }
+
+    [[nodiscard]] std::string command_shown() const {
+        return "the command, " + shown(holder_.pid()) + ",";
     }
 
     // It has lost its lease, and nothing here can end it.
@@ -155,12 +218,14 @@ class Wrapper {
 
     // A command that was killed had no time to end what it started, and has no slot for it any
     // more.
-    void end_group_of_killed() const {
+    void end_group_of_killed() {
         siginfo_t end = {};
         const int options = WEXITED | WNOHANG | WNOWAIT;
         if (waitid(P_PID, static_cast<id_t>(holder_.pid()), &end, options) == 0 &&
             end.si_pid == holder_.pid() && end.si_code == CLD_KILLED && end.si_status == SIGKILL) {
             kill(-holder_.pid(), SIGKILL);
+            killed_ = true;
+            if (tree_ != nullptr) tree_->kill();
         }
     }
 
@@ -176,7 +241,10 @@ class Wrapper {
                 stop_too(WSTOPSIG(status));
             } else {
                 status_ = status;
+                terminal_.take_back();
             }
+        }
+        while (status_ && reaps() && waitpid(-1, nullptr, WNOHANG) > 0) {
         }
     }
 
@@ -194,8 +262,8 @@ class Wrapper {
         const auto left_ns = watch_->newly_taken();
         if (!left_ns) return;
         told_ = true;
-        (void)signal_command(SIGTERM);
-        (void)signal_command(SIGCONT);
+        (void)end_command(SIGTERM);
+        (void)end_command(SIGCONT);
         talk("dibs exec: a better claim takes the slot of pool \"" + options_.pool.name +
              "\": the command has " + duration_text(static_cast<uint64_t>(*left_ns)) + " to end");
     }
@@ -204,13 +272,13 @@ class Wrapper {
     // is no loss. A command that has had its grace gets no other one.
     void take_loss() {
         look_at_child();
-        if (status_) return;
+        if (!runs()) return;
         bool sent = true;
         if (!options_.run_on) {
             lost_ = true;
             kill_at_ns_ = told_ ? INT64_MAX : after(monotonic_ns(), options_.grace_ns);
-            sent = signal_command(told_ ? SIGKILL : SIGTERM);
-            (void)signal_command(SIGCONT);
+            sent = end_command(told_ ? SIGKILL : SIGTERM);
+            (void)end_command(SIGCONT);
         }
         const std::string what = !sent             ? "the command cannot be ended"
                                  : options_.run_on ? "the command runs on without it (--run-on)"
@@ -262,14 +330,16 @@ class Wrapper {
     }
 
     const Options& options_;
-    Terminal terminal_;  // whose foreground this is as it begins
+    Terminal terminal_;               // whose foreground this is as it begins
+    std::unique_ptr<TreeLeaf> tree_;  // null: there is none. Empty once the holder has left
     Holder holder_;
     std::unique_ptr<LeaseWatch> watch_;  // null once the lease has ended
     std::vector<std::string> environment_;
     shm::Descriptor signals_;
     bool stopped_ = false;
     bool lost_ = false;
-    bool told_ = false;  // that its slot is being taken
+    bool killed_ = false;  // the command, by KILL
+    bool told_ = false;    // that its slot is being taken
     int told_lives_on_ = 0;
     int64_t kill_at_ns_ = INT64_MAX;
     std::optional<int> status_;
