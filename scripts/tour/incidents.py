@@ -249,6 +249,27 @@ def gpu_shared(_stage):
     return good, f"{held[0]} + {held[1]} GiB to two, and nothing to a third until one has given back"
 
 
+def child_left(stage):
+    """A command leaves a process behind"""
+    command = subprocess.Popen(
+        [DIBS, "exec", "--tree", "solo", "--", "sh", "-c", "setsid sleep 1000 >/dev/null 2>&1 & echo $!"],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True)
+    left = int(command.stdout.readline())
+    with dibs.connect(timeout=10) as client:
+        try:
+            client.claim("solo", timeout=0.2).release()
+            early = True
+        except dibs.Expired:
+            early = False
+        stage.struck = time.monotonic()
+        os.kill(left, signal.SIGKILL)
+        ended = time.monotonic_ns()
+        with client.claim("solo", timeout=20):
+            took = time.monotonic_ns() - ended
+    command.wait()
+    return not early, f"its slot was kept, and free {shown(took)} after that had ended"
+
+
 def shares(_stage):
     """Three accounts want more than there is, 3 : 2 : 1"""
     ending = threading.Event()
@@ -290,7 +311,8 @@ def shares(_stage):
 
 
 ALL = (client_killed, idle_worker_killed, deadline_passes, cancel_races_grant, back_pressure,
-       broker_killed, urgent_claim, gpu_shared, shares)
+       broker_killed, urgent_claim, gpu_shared, child_left, shares)
 SHORT = {client_killed: "client killed", idle_worker_killed: "worker killed",
          deadline_passes: "deadline", cancel_races_grant: "cancel races", back_pressure: "rush",
-         broker_killed: "broker killed", urgent_claim: "urgent claim", gpu_shared: "GPU shared", shares: "shares 3 : 2 : 1"}
+         broker_killed: "broker killed", urgent_claim: "urgent claim", gpu_shared: "GPU shared",
+         child_left: "child left", shares: "shares 3 : 2 : 1"}
