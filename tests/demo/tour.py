@@ -40,7 +40,8 @@ def lines_where_there_is_no_terminal(folder):
     assert run.stdout.splitlines()[-1] == "15 passed, 0 failed, 0 skipped", run.stdout
     for words in ("A client is killed", "An idle worker is killed", "deadline passes",
                   "A cancel races a grant", "More claims come", "The broker is killed",
-                  "An urgent claim takes a slot", "A GPU of 80 GiB is shared", "Three accounts want more than there is",
+                  "An urgent claim takes a slot", "A GPU of 80 GiB is shared", "A command leaves a process",
+                  "Three accounts want more than there is",
                   "Every claim is granted", "No slot is lost"):
         assert re.search(f"^ok .*{words}", run.stdout, re.M), words
 
