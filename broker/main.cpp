@@ -57,8 +57,11 @@ void print(const std::string& line) {
 }
 
 // Each mistake is said in a line.
-bool read(const std::string& file, dibs::Config* config, void (*say)(const std::string&)) {
-    dibs::ConfigResult result = dibs::read_config(file);
+bool read(const std::string& file,
+          dibs::Config* config,
+          void (*say)(const std::string&),
+          const dibs::PoolsThere& there = {}) {
+    dibs::ConfigResult result = dibs::read_config(file, there);
     for (const std::string& mistake : result.mistakes)
         say(mistake);
     *config = std::move(result.config);
@@ -145,8 +148,10 @@ bool configure(const dibs::Arguments& arguments,
                const dibs::Inheritance& inheritance,
                dibs::Config* config) {
     const bool takeover = inheritance.takeover();
-    if (!arguments.config.empty() &&
-        !read(arguments.config, config, takeover ? dibs::log::plain : print)) {
+    if (!arguments.config.empty() && !read(arguments.config,
+                                           config,
+                                           takeover ? dibs::log::plain : print,
+                                           {.created = {}, .all = {}, .unknown = takeover})) {
         if (!takeover) return false;
         *config = dibs::config_as_read_before(arguments.config, inheritance.config);
     }

@@ -82,6 +82,18 @@ struct AccountPicture {
 static_assert(sizeof(AccountPicture) == sizeof(BoardAccount));
 static_assert(offsetof(AccountPicture, name) == offsetof(BoardAccount, name));
 
+struct SetPicture {
+    uint64_t sequence = 0;
+    uint32_t use = 0;
+    uint8_t members = 0;
+    uint8_t name_size = 0;
+    uint16_t pool[kSetMembersMax] = {};
+    uint8_t reserved0[18] = {};
+    char name[64] = {};
+};
+static_assert(sizeof(SetPicture) == sizeof(BoardSet));
+static_assert(offsetof(SetPicture, name) == offsetof(BoardSet, name));
+
 namespace BoardAccountState {
 inline constexpr uint8_t kNone = 0;
 inline constexpr uint8_t kKnown = 1;
@@ -128,6 +140,7 @@ struct BoardPlan {
     uint64_t totals;
     uint64_t names;
     uint64_t histograms;
+    uint64_t sets;
     uint64_t accounts;
     uint64_t size;
 };
@@ -138,7 +151,8 @@ constexpr BoardPlan plan_board(uint32_t pools_max, uint32_t accounts_max = 0) {
     plan.totals = plan.pools + uint64_t{pools_max} * sizeof(BoardPool);
     plan.names = plan.totals + uint64_t{pools_max} * sizeof(BoardPoolTotals);
     plan.histograms = plan.names + uint64_t{pools_max} * sizeof(BoardPoolName);
-    plan.accounts = plan.histograms + uint64_t{pools_max} * sizeof(BoardHistogram);
+    plan.sets = plan.histograms + uint64_t{pools_max} * sizeof(BoardHistogram);
+    plan.accounts = plan.sets + uint64_t{kSetsMax} * sizeof(BoardSet);
     plan.size = plan.accounts + uint64_t{accounts_max} * sizeof(BoardAccount);
     return plan;
 }

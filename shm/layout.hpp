@@ -29,6 +29,8 @@ inline constexpr uint32_t kUnitsMax = 256;      // slots of one claim
 inline constexpr uint32_t kTagsMax = 1024;      // claims and leases of one session
 inline constexpr uint32_t kClasses = 5;         // P0 .. P4; 5 is the free bucket
 inline constexpr uint32_t kPoolsMax = 4096;
+inline constexpr uint32_t kSetsMax = 16;                     // pool sets
+inline constexpr uint32_t kSetMembersMax = 16;               // pools of one set
 inline constexpr uint32_t kResourcesMax = 6;                 // of one pool's slots
 inline constexpr uint32_t kResourceNameMax = 31;             // bytes, without a terminator
 inline constexpr uint64_t kAmountMax = 9007199254740992ULL;  // 2^53
@@ -659,6 +661,21 @@ struct alignas(64) BoardAccount {
 };
 static_assert(sizeof(BoardAccount) == 128);
 
+// A pool set: its members in their order, each by its place among the pools. The sequence is the
+// set's version: it changes with the set, and only then. A set that was removed has no members and
+// keeps its name; `use` grows when the row becomes another set's.
+struct alignas(64) BoardSet {
+    std::atomic<uint64_t> sequence;
+    uint32_t use;
+    uint8_t members;
+    uint8_t name_size;
+    uint16_t pool[kSetMembersMax];  // kNoPool: there is none of that name
+    uint8_t reserved0[18];
+    char name[64];  // zero padded
+};
+static_assert(sizeof(BoardSet) == 128);
+inline constexpr uint16_t kNoPool = 0xffff;
+
 // A log-linear histogram of nanoseconds: shm/histogram.hpp says which bucket is which.
 struct alignas(64) BoardHistogram {
     std::atomic<uint64_t> bucket[kHistogramBuckets];
@@ -677,8 +694,8 @@ struct alignas(64) BoardHead {
     std::atomic<uint64_t> net_found_work;  // re-rings for an unread entry: of its own user and root
     std::atomic<uint64_t> time_ns;         // broker time of the last turn that published
     BoardHistogram self_reported;          // sum of what the clients recorded, clamped
-    // then pools_max × BoardPool, BoardPoolTotals, BoardPoolName, BoardHistogram (dispatch), and
-    // as many BoardAccount, by row, as `size` has room for
+    // then pools_max × BoardPool, BoardPoolTotals, BoardPoolName, BoardHistogram (dispatch),
+    // kSetsMax × BoardSet, and as many BoardAccount, by row, as `size` has room for
 };
 static_assert(sizeof(BoardHead) == 64 + 5120);
 inline constexpr uint64_t kBoardMagic = 0x4452414f42424944ULL;  // "DIBBOARD"

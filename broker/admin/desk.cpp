@@ -8,6 +8,7 @@
 
 #include "broker/text/log.hpp"
 #include "broker/turn/lease_words.hpp"
+#include "broker/turn/pool_sets.hpp"
 
 namespace dibs {
 
@@ -81,6 +82,9 @@ void Desk::serve(AdminJob& job) {
             return pull(job);
         case Ask::stop_unused:
             return stop_unused(job);
+        case Ask::sets:
+            job.answer.sets = sets_.rows();
+            return;
         case Ask::none:
         case Ask::dump:  // these do not come as far as this
         case Ask::load:
@@ -395,6 +399,8 @@ void Desk::create(AdminJob& job) {
         why = pool.kind == shm::PoolKind::kCounted
                   ? "it has " + std::to_string(pool.slots_wanted) + " slots already"
                   : "there is a pool of that name, with workers";
+    } else if (sets_.has(config.name)) {
+        why = "there is a pool set of that name";
     } else if (core_.set_pool(config, &why) != shm::kNoRow) {
         job.made_pool = true;
         return;

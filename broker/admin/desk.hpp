@@ -18,12 +18,17 @@
 namespace dibs {
 
 class LeaseWords;
+class PoolSets;
 class Sessions;
 
 class Desk {
   public:
-    Desk(core::Core& core, const Quotas& quotas, LeaseWords& words, const Sessions& sessions)
-        : core_(core), quotas_(quotas), words_(words), sessions_(sessions) {}
+    Desk(core::Core& core,
+         const Quotas& quotas,
+         LeaseWords& words,
+         const Sessions& sessions,
+         const PoolSets& sets)
+        : core_(core), quotas_(quotas), words_(words), sessions_(sessions), sets_(sets) {}
 
     // The broker was asked to stop, and does at this instant (broker time) at the latest; kNever:
     // once all leases have ended.
@@ -114,6 +119,7 @@ class Desk {
     const Quotas& quotas_;
     LeaseWords& words_;
     const Sessions& sessions_;
+    const PoolSets& sets_;
     bool stopping_ = false;
     core::TimeNs end_ns_ = shm::kNever;
     uint64_t pulls_ = 0;

@@ -56,10 +56,10 @@ core::PoolConfig PoolSettings::view() {
     return config;
 }
 
-ConfigResult read_config(const std::string& path) {
+ConfigResult read_config(const std::string& path, const PoolsThere& there) {
     try {
         std::string text = prompt_file_bytes(path);
-        ConfigResult result = parse_config(text, path);
+        ConfigResult result = parse_config(text, path, there);
         result.config.text = std::move(text);
         return result;
     } catch (const std::runtime_error& error) {
@@ -200,7 +200,8 @@ Config config_as_read_before(const std::string& file, const shm::Descriptor& cop
     try {
         if (copy.valid()) {
             std::string text = text_of_copy(copy.get());
-            before = parse_config(text, file + " as it was read last");
+            before = parse_config(
+                text, file + " as it was read last", {.created = {}, .all = {}, .unknown = true});
             before.config.text = std::move(text);
         }
     } catch (const std::system_error& error) {

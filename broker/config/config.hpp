@@ -26,6 +26,9 @@
 //   [[pool]]
 //   name = "web"; kind = "worker"; expiry = "lazy"; reservation_ttl = "2s"; payload_max = "1KiB"
 //
+//   [[set]]                             # a claim of it is served by one of these, in this order
+//   name = "any"; pools = ["gpu", "big"]
+//
 //   [[account]]                         # who pays in pools with order = "account"
 //   name = "research"; rate = [3]; charge_max = "100s"; balance = [60]; label_limits = { gpu = 2 }
 //
@@ -47,6 +50,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -82,6 +86,12 @@ struct PoolSettings {
     [[nodiscard]] core::PoolConfig view();
 };
 
+// Pools that are named together.
+struct SetSettings {
+    std::string name;
+    std::vector<std::string> pools;  // in the order in which a claim asks them
+};
+
 struct Config {
     std::string file;                 // empty: none, all defaults
     std::optional<std::string> text;  // of the file; none: it could not be read
@@ -96,6 +106,7 @@ struct Config {
     core::TimeNs throttle_ns = 500'000;
     core::Limits limits;
     std::vector<PoolSettings> pools;
+    std::vector<SetSettings> sets;
     std::vector<AccountSettings> accounts;
     std::vector<std::string> struck;  // pools that an earlier file named and this one does not
     std::optional<AccountSettings> account_default;  // for a uid that the file names no account of
@@ -109,9 +120,19 @@ struct ConfigResult {
     std::vector<std::string> mistakes;  // none: the configuration is good
 };
 
+// Pools that a broker has beside those of its file: which of them sets may name, and which names
+// are taken.
+struct PoolsThere {
+    std::set<std::string> created;
+    std::set<std::string> all;
+    bool unknown = false;  // no STATE has been read: a set may name what is not known
+};
+
 // `name` is what mistakes call the text.
-ConfigResult parse_config(std::string_view text, const std::string& name);
-ConfigResult read_config(const std::string& path);
+ConfigResult parse_config(std::string_view text,
+                          const std::string& name,
+                          const PoolsThere& there = {});
+ConfigResult read_config(const std::string& path, const PoolsThere& there = {});
 
 // Pools of strict expiry, whose holders a broker without CAP_KILL refuses if they are another
 // user's: a line each.

@@ -11,6 +11,7 @@
 
 #include "broker/config/config_account.hpp"
 #include "broker/config/config_section.hpp"
+#include "broker/config/config_sets.hpp"
 #include "broker/config/slot_attributes.hpp"
 #include "broker/text/line_wrap.hpp"
 #include "shm/pool_name.hpp"
@@ -418,7 +419,10 @@ void read_mode(Section& top, Config& config) {
     config.socket_mode = static_cast<uint32_t>(mode);
 }
 
-void read_top(const toml::table& table, Config& config, Mistakes& mistakes) {
+void read_top(const toml::table& table,
+              const PoolsThere& there,
+              Config& config,
+              Mistakes& mistakes) {
     Section top(table, "the configuration", mistakes);
     top.text("socket", config.socket);
     if (config.socket.size() > 107) {  // sizeof(sockaddr_un::sun_path) less its terminator
@@ -446,6 +450,7 @@ void read_top(const toml::table& table, Config& config, Mistakes& mistakes) {
                              {"off", HardeningMode::kOff}});
     read_limits(top, config, mistakes);
     read_pools(top, config, mistakes);
+    read_sets(top, there, config, mistakes);
     read_accounts(top, config, mistakes);
     read_account_default(top, config, mistakes);
     read_policy(top, config, mistakes);
@@ -454,17 +459,17 @@ void read_top(const toml::table& table, Config& config, Mistakes& mistakes) {
 
 }  // namespace
 
-ConfigResult parse_config(std::string_view text, const std::string& name) {
+ConfigResult parse_config(std::string_view text, const std::string& name, const PoolsThere& there) {
     ConfigResult result;
     result.config.file = name;
     Mistakes mistakes{name, {}};
     std::string rest(text);
     if (const auto table = parsed(rest, mistakes)) {
-        read_top(*table, result.config, mistakes);
+        read_top(*table, there, result.config, mistakes);
     } else if (const auto others = parsed_without_mistakes(rest, mistakes)) {
         Mistakes more{name, {}};
         more.parts_are_missing = true;
-        read_top(*others, result.config, more);
+        read_top(*others, there, result.config, more);
         mistakes.lines.insert(mistakes.lines.end(), more.lines.begin(), more.lines.end());
     }
     result.mistakes = std::move(mistakes.lines);

@@ -107,6 +107,7 @@ class Control {
     [[nodiscard]] admin::AnswerT obey(const admin::Request& order);
     void see_off(Caller caller);
     void yield();
+    [[nodiscard]] PoolsThere pools_there() const;
     // Whether it was taken over, and what of it was not, or why.
     bool reload(std::vector<std::string>* said);
 

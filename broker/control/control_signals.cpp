@@ -122,6 +122,24 @@ admin::AnswerT Control::obey(const admin::Request& order) {
     return answer;
 }
 
+// As the turn has published them. What the file has named until now it has to name again.
+PoolsThere Control::pools_there() const {
+    PoolsThere there;
+    const uint32_t pools = board_.head().pools.load(std::memory_order_acquire);  // pairs: the turn
+    for (uint32_t pool = 0; pool < pools; ++pool) {
+        shm::PoolNamePicture picture;
+        if (!shm::board_read(board_.names()[pool], picture)) continue;
+        const auto state = static_cast<shm::PoolState>(picture.state);
+        if (state == shm::PoolState::kFree) continue;
+        const std::string name(picture.name, picture.name_size);
+        if (state == shm::PoolState::kOpen && named_pools_.count(name) == 0) {
+            there.created.insert(name);
+        }
+        there.all.insert(name);
+    }
+    return there;
+}
+
 bool Control::reload(std::vector<std::string>* said) {
     const auto refuse = [&](const std::string& why) {
         log::error(why);
@@ -137,7 +155,7 @@ bool Control::reload(std::vector<std::string>* said) {
     // A user's name may be asked for over a network, a file come from one.
     ConfigResult read = [this] {
         const KeeperLink::Busy busy(keeper_);
-        return read_config(file_);
+        return read_config(file_, pools_there());
     }();
     if (!read.mistakes.empty()) {
         for (const std::string& mistake : read.mistakes)

@@ -64,6 +64,7 @@ class BoardSegment {
     [[nodiscard]] shm::BoardHistogram* histograms() const {
         return mapping_.at<shm::BoardHistogram>(plan_.histograms);
     }
+    [[nodiscard]] shm::BoardSet* sets() const { return mapping_.at<shm::BoardSet>(plan_.sets); }
     [[nodiscard]] shm::BoardAccount* accounts() const {
         return mapping_.at<shm::BoardAccount>(plan_.accounts);
     }

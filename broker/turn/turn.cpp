@@ -35,13 +35,14 @@ Turn::Turn(core::Core& core, BoardSegment& board, Exchange& exchange, HangWatch 
       operations_(core, quotas_, pledges_, uid_accounts_, words_),
       prepared_(core, operations_, pledges_),
       publisher_(core, board),
+      sets_(core, board),
       ingest_(core, operations_, pledges_),
       read_budget_(core.sessions_max()),
       throttle_pause_(sessions_, core.sessions_max()),
       answers_(core, sessions_, operations_, publisher_, quotas_, read_budget_),
       kills_(core, sessions_),
       deaths_(core, sessions_, ingest_, kills_, words_),
-      desk_(core, quotas_, words_, sessions_),
+      desk_(core, quotas_, words_, sessions_, sets_),
       transient_(core),
       sleep_(sessions_, exchange, publisher_, clock_, std::move(watch)) {}
 
@@ -410,7 +411,10 @@ void Turn::end(const Request& request) {
 // Welcome, and gets its end before it is freed.
 void Turn::retire() {
     // First: clients that are welcomed below find the pools that came in this turn.
-    if (publish_all_) publisher_.publish_all();
+    if (publish_all_) {
+        publisher_.publish_all();
+        sets_.publish();
+    }
     publish_all_ = false;
     for (Session* session : opened_) {
         shm::write_up_head(*session->up_mapping.at<shm::UpHead>(0),

@@ -26,6 +26,7 @@
 #include "broker/turn/lease_words.hpp"
 #include "broker/turn/operations.hpp"
 #include "broker/turn/pledges.hpp"
+#include "broker/turn/pool_sets.hpp"
 #include "broker/turn/prepared_grant.hpp"
 #include "broker/turn/publish.hpp"
 #include "broker/turn/sleep.hpp"
@@ -102,6 +103,7 @@ class Turn {
     Operations operations_;
     PreparedGrant prepared_;
     Publisher publisher_;
+    PoolSets sets_;
     Ingest ingest_;
     ReadBudget read_budget_;
     ThrottlePause throttle_pause_;

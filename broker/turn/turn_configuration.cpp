@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "broker/text/log.hpp"
 #include "broker/turn/turn.hpp"
@@ -24,6 +25,7 @@ void Turn::set_pools(Config& config, bool takeover) {
         }
         finish_unheard();
     }
+    sets_.set(std::move(config.sets));
 }
 
 // A broker that takes over a served STATE leaves accounts as they are: an administrator may have
@@ -76,6 +78,7 @@ bool Turn::take_configuration() {
         transient_.asked_for(row);
     }
     if (!file_accounts_.step()) return false;
+    sets_.set(std::move(taken_->sets));
     taken_.reset();
     words_.rules_change();
     publish_all_ = true;

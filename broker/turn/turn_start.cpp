@@ -49,6 +49,7 @@ void Turn::prepare(Config& config, Inheritance& inheritance) {
     } while (core_.work_left());
     transient_.find();
     publisher_.publish_all();
+    sets_.publish();
     clock_stop_.begin(now_);  // until the entries of that time have been read
     if (!draining_) return;
     const uint64_t left = drain_left(inheritance.asked_ns);

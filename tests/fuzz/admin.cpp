@@ -12,6 +12,7 @@
 
 #include "broker/admin/admin.hpp"
 #include "broker/admin/desk.hpp"
+#include "broker/turn/pool_sets.hpp"
 #include "tests/broker/bench.hpp"
 #include "tests/fuzz/bytes.hpp"
 
@@ -158,7 +159,8 @@ int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
     for (uint16_t tag = 0; tag < 6; ++tag)
         bench.push(session, dibs::test::claim(tag, tag < 4 ? 0 : 2));
     (void)bench.turn();
-    dibs::Desk desk(bench.core, bench.quotas, bench.words, bench.sessions);
+    const dibs::PoolSets sets(bench.core, bench.board);
+    dibs::Desk desk(bench.core, bench.quotas, bench.words, bench.sessions, sets);
     flatbuffers::Verifier verifier(packet, rest.size(), 4, 4);
     if (verifier.VerifyBuffer<admin::Request>(nullptr)) {
         ++dibs::fuzz::understood;

@@ -11,6 +11,7 @@
 #include "broker/session/sessions.hpp"
 #include "broker/turn/clock.hpp"
 #include "broker/turn/lease_words.hpp"
+#include "broker/turn/pool_sets.hpp"
 #include "tests/broker/core/core_fixture.hpp"
 
 namespace dibs::test {
@@ -33,7 +34,7 @@ class DeskTest : public tests::CoreFixture {
         : CoreFixture(with_a_short_log()),
           quotas_(core()),
           words_(core(), sessions_, clock_),
-          desk_(core(), quotas_, words_, sessions_) {
+          desk_(core(), quotas_, words_, sessions_, sets_) {
         turn(1, [&] {
             core().set_pool({.name = "w",
                              .kind = shm::PoolKind::kWorker,
@@ -83,6 +84,8 @@ class DeskTest : public tests::CoreFixture {
     Sessions sessions_{core().sessions_max()};
     Clock clock_{1};
     LeaseWords words_;
+    BoardSegment board_{8};
+    PoolSets sets_{core(), board_};
     Desk desk_;
 };
 

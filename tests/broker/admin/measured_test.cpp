@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "broker/admin/desk.hpp"
+#include "broker/turn/pool_sets.hpp"
 #include "broker/turn/waits.hpp"
 #include "tests/broker/bench.hpp"
 
@@ -31,7 +32,8 @@ class Measured : public testing::Test {
         return counts;
     }
     Bench bench_;
-    Desk desk_{bench_.core, bench_.quotas, bench_.words, bench_.sessions};
+    PoolSets sets_{bench_.core, bench_.board};
+    Desk desk_{bench_.core, bench_.quotas, bench_.words, bench_.sessions, sets_};
 };
 
 TEST(Waits, CountAWaitAtTheFirstBoundThatHoldsIt) {

@@ -1,0 +1,120 @@
+// broker/turn/pool_sets.cpp -- keeps the rows of pool sets on the BOARD as the file has them.
+// SPDX-License-Identifier: Apache-2.0
+#include "broker/turn/pool_sets.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+#include "broker/text/log.hpp"
+
+namespace dibs {
+
+namespace {
+
+// Its own writer reads it, so nothing is torn but what a broker was killed in: a row without
+// members then, or with the name that it had.
+shm::SetPicture written(const shm::BoardSet& row) {
+    shm::SetPicture picture;
+    shm::load_words(reinterpret_cast<const shm::SharedWord*>(&row),
+                    reinterpret_cast<shm::SharedWord*>(&picture),
+                    sizeof(row) / sizeof(uint64_t));
+    picture.name_size = std::min<uint8_t>(picture.name_size, shm::kNameMax);
+    return picture;
+}
+
+std::string_view name_in(const shm::SetPicture& picture) {
+    return {picture.name, picture.name_size};
+}
+
+// Without a change its version stays.
+void write_if_changed(shm::BoardSet& row, shm::SetPicture picture) {
+    const shm::SetPicture before = written(row);
+    picture.sequence = before.sequence;
+    const bool same = std::memcmp(&before, &picture, sizeof(picture)) == 0;
+    if (!same || (before.sequence & 1) != 0) shm::board_write(row, picture);
+}
+
+}  // namespace
+
+// A pool of the same name comes first. A file that is read again is refused then; what a successor
+// reads it cannot refuse.
+void PoolSets::set(std::vector<SetSettings> sets) {
+    std::erase_if(sets, [&](const SetSettings& set) {
+        if (core_.find_pool(set.name) == shm::kNoRow) return false;
+        log::warning("there is a pool \"" + set.name + "\": the set of that name is left out");
+        return true;
+    });
+    sets_ = std::move(sets);
+    if (sets_.size() > shm::kSetsMax) sets_.resize(shm::kSetsMax);  // of a copy that has mistakes
+}
+
+bool PoolSets::has(std::string_view name) const {
+    return std::any_of(
+        sets_.begin(), sets_.end(), [&](const SetSettings& set) { return set.name == name; });
+}
+
+shm::BoardSet* PoolSets::row_of(const std::string& name, shm::SetPicture* picture) const {
+    shm::BoardSet* free = nullptr;
+    for (shm::BoardSet* row = board_.sets(); row != board_.sets() + shm::kSetsMax; ++row) {
+        const shm::SetPicture there = written(*row);
+        if (name_in(there) == name) {
+            picture->use = there.use;
+            return row;
+        }
+        // One that never was a set's before one that was.
+        const bool fresh = there.name_size == 0;
+        if (has(name_in(there)) || (free != nullptr && !fresh)) continue;
+        if (free != nullptr && written(*free).name_size == 0) continue;
+        free = row;
+        picture->use = there.use + 1;
+    }
+    assert(free != nullptr);  // as many rows as sets
+    return free;
+}
+
+void PoolSets::publish() {
+    // What is no set any more first: its row may be the next one's.
+    for (shm::BoardSet* row = board_.sets(); row != board_.sets() + shm::kSetsMax; ++row) {
+        shm::SetPicture gone = written(*row);
+        if (has(name_in(gone))) continue;
+        gone.members = 0;
+        std::memset(gone.pool, 0, sizeof(gone.pool));
+        write_if_changed(*row, gone);
+    }
+    for (const SetSettings& set : sets_) {
+        shm::SetPicture picture;
+        shm::BoardSet* row = row_of(set.name, &picture);
+        for (const std::string& name : set.pools) {
+            if (picture.members == shm::kSetMembersMax) break;
+            const uint32_t pool = core_.find_pool(name);
+            picture.pool[picture.members++] =
+                pool == shm::kNoRow ? shm::kNoPool : static_cast<uint16_t>(pool);
+        }
+        picture.name_size = static_cast<uint8_t>(std::min<size_t>(set.name.size(), shm::kNameMax));
+        std::memcpy(picture.name, set.name.data(), picture.name_size);
+        write_if_changed(*row, picture);
+    }
+}
+
+std::string PoolSets::left_out(uint32_t pool) const {
+    if (pool == shm::kNoRow) return "is not there";
+    if ((core_.pool(pool).flags & shm::PoolFlag::kLeaving) != 0) return "goes";
+    if (core_.draining() || core_.pool(pool).state == shm::PoolState::kDraining) return "drains";
+    return core_.pool(pool).state == shm::PoolState::kOpen ? "" : "goes";
+}
+
+std::vector<std::unique_ptr<admin::SetT>> PoolSets::rows() const {
+    std::vector<std::unique_ptr<admin::SetT>> rows;
+    for (const SetSettings& set : sets_) {
+        auto row = std::make_unique<admin::SetT>();
+        row->name = set.name;
+        row->pools = set.pools;
+        for (const std::string& name : set.pools)
+            row->left_out.push_back(left_out(core_.find_pool(name)));
+        rows.push_back(std::move(row));
+    }
+    return rows;
+}
+
+}  // namespace dibs

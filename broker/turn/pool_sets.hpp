@@ -1,0 +1,46 @@
+// broker/turn/pool_sets.hpp -- publishes pool sets on the BOARD, and says which members answer.
+//
+// A set comes from the configuration and is no part of STATE: no decision depends on it, because a
+// claim of a set is claims of its pools, which its client makes. Clients read members where they
+// are published, so the row of each set stays the same set's for as long as it can: a broker that
+// takes over finds it on the BOARD by its name.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "broker/admin/admin.hpp"
+#include "broker/config/config.hpp"
+#include "broker/core/core.hpp"
+#include "broker/segments/segments.hpp"
+
+namespace dibs {
+
+class PoolSets {
+  public:
+    PoolSets(const core::Core& core, BoardSegment& board) : core_(core), board_(board) {}
+
+    // Those of the configuration; published by the next publish().
+    void set(std::vector<SetSettings> sets);
+    // Behind a change of sets, and of which pools there are. Writes what has changed.
+    void publish();
+
+    [[nodiscard]] bool has(std::string_view name) const;
+    // With what keeps a member out of claims now.
+    [[nodiscard]] std::vector<std::unique_ptr<admin::SetT>> rows() const;
+
+  private:
+    // The row of that name; else one that no set has, whose clients are told by its `use`.
+    shm::BoardSet* row_of(const std::string& name, shm::SetPicture* picture) const;
+    [[nodiscard]] std::string left_out(uint32_t pool) const;
+
+    const core::Core& core_;
+    BoardSegment& board_;
+    std::vector<SetSettings> sets_;
+};
+
+}  // namespace dibs
