@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string.h>
 
+#include "clientlib/pool_set.hpp"
 #include "clientlib/session.hpp"
 #include "shm/histogram.hpp"
 
@@ -48,12 +49,56 @@ bool wants_any_slot(const dibs_claim_options& options) {
            options.preempt_grace_ns == 0;
 }
 
-int64_t with_margin(int64_t timeout_ns) {
-    return timeout_ns > DIBS_FOREVER - kOutcomeMarginNs ? DIBS_FOREVER
-                                                        : timeout_ns + kOutcomeMarginNs;
+}  // namespace
+
+// If the claim is granted all the same, the cancel ends its lease, and no event will say so.
+void Session::cancel_sent(uint64_t ticket) {
+    const auto tag = static_cast<uint32_t>(ticket);
+    Tag& row = tags[tag];
+    if (row.use != ticket >> 32) return;  // it has ended while there was no room for the cancel
+    row.cancelled = true;
+    if (row.state == TagState::kLive) lease_over(tag);
 }
 
-}  // namespace
+int Session::await_claim(uint32_t tag, int64_t wait_ns, dibs_completion& end) {
+    awaited = &end;
+    awaited_tag = tag;
+    awaited_plainly = !tags[tag].requeue;
+    publish();
+    Wait wait(*this, wait_ns);
+    const bool came = wait.until(Awaited::kClaim);
+    awaited_plainly = false;
+    if (awaited_tag != kNone) {
+        // The broker has not said how it ended, or not so that it can be read: it is cancelled, and
+        // should it have been granted meanwhile, that lease is released.
+        awaited_tag = kNone;
+        end = {};
+        end.pool = tags[tag].pool;
+        abandon(tag);
+        if (came) return DIBS_EUNREAD;
+        end.kind = DIBS_CLAIM_ENDED;
+        end.outcome = DIBS_EXPIRED;
+        return DIBS_OK;
+    }
+    if (end.outcome == DIBS_GRANTED) {
+        shm::histogram_record(histogram->bucket, tick.to_ns(ticks() - wait.started_ticks()));
+    }
+    return DIBS_OK;
+}
+
+int Session::claim_of_pool(uint32_t pool,
+                           const dibs_claim_options& options,
+                           int64_t wait_ns,
+                           dibs_completion& end) {
+    if (parked_tag != kNone && wants_any_slot(options)) {
+        if (take_parked(pool, end)) return DIBS_OK;
+        if (end_code != 0) return end_code;
+    }
+    uint32_t tag = kNone;
+    const int code = submit_claim(pool, options, 0, tag);
+    return code == DIBS_OK ? await_claim(tag, wait_ns, end) : code;
+}
+
 }  // namespace dibs::client
 
 using namespace dibs::client;
@@ -65,48 +110,21 @@ int dibs_claim(dibs_session* session,
     int code = check_open(session);
     if (code != DIBS_OK) return code;
     if (end == nullptr) return DIBS_EARGUMENT;
-    uint32_t tag = kNone;
-    int64_t timeout_ns = DIBS_FOREVER;
-    if (options == nullptr) {
+    const bool is_set = (pool & DIBS_POOL_SET) != 0;
+    if (options == nullptr && !is_set) {
         if (session->parked_tag != kNone) {
             if (session->take_parked(pool, *end)) return DIBS_OK;
             if (session->end_code != 0) return session->end_code;
         }
+        uint32_t tag = kNone;
         code = submit_plain_claim(*session, pool, tag);
-    } else {
-        dibs_claim_options known;
-        code = read_options(options, &known, sizeof known, kFirstClaimOptions);
-        if (code == DIBS_OK && session->parked_tag != kNone && wants_any_slot(known)) {
-            if (session->take_parked(pool, *end)) return DIBS_OK;
-            code = session->end_code;
-        }
-        if (code == DIBS_OK) code = session->submit_claim(pool, known, 0, tag);
-        timeout_ns = known.timeout_ns;
+        return code == DIBS_OK ? session->await_claim(tag, DIBS_FOREVER, *end) : code;
     }
+    dibs_claim_options known = kPlainClaim;
+    if (options != nullptr) code = read_options(options, &known, sizeof known, kFirstClaimOptions);
     if (code != DIBS_OK) return code;
-    session->awaited = end;
-    session->awaited_tag = tag;
-    session->awaited_plainly = !session->tags[tag].requeue;
-    session->publish();
-    Wait wait(*session, with_margin(timeout_ns));
-    const bool came = wait.until(Awaited::kClaim);
-    session->awaited_plainly = false;
-    if (session->awaited_tag != kNone) {
-        // The broker has not said how it ended, or not so that it can be read: it is cancelled, and
-        // should it have been granted meanwhile, that lease is released.
-        session->awaited_tag = kNone;
-        session->abandon(tag);
-        *end = {};
-        if (came) return DIBS_EUNREAD;
-        end->kind = DIBS_CLAIM_ENDED;
-        end->outcome = DIBS_EXPIRED;
-        return DIBS_OK;
-    }
-    if (end->outcome == DIBS_GRANTED) {
-        dibs::shm::histogram_record(session->histogram->bucket,
-                                    session->tick.to_ns(ticks() - wait.started_ticks()));
-    }
-    return DIBS_OK;
+    if (is_set) return claim_of_set(*session, pool, known, *end);
+    return session->claim_of_pool(pool, known, with_margin(known.timeout_ns), *end);
 }
 
 int dibs_cancel(dibs_session* session, uint64_t ticket) {

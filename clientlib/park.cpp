@@ -75,6 +75,7 @@ bool Session::take_parked(uint32_t pool, dibs_completion& out) {
         out.kind = DIBS_CLAIM_ENDED;
         out.outcome = DIBS_GRANTED;
         out.claim = row.claim;
+        out.pool = pool;
         out.lease = lease_of(*this, tag);
         return true;
     }

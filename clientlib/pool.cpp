@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string.h>
 
+#include "clientlib/pool_set.hpp"
 #include "clientlib/session.hpp"
 #include "shm/board.hpp"
 #include "shm/pool_name.hpp"
@@ -51,7 +52,7 @@ int dibs_pool(dibs_session* session, const char* name, uint32_t* pool) {
             return DIBS_OK;
         }
     }
-    return DIBS_EPOOL;
+    return find_set(*session, name, pool);
 }
 
 int dibs_describe(dibs_session* session, uint32_t pool, dibs_pool_limits* limits) {

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "clientlib/duration.hpp"
+#include "clientlib/pool_set.hpp"
 #include "clientlib/session.hpp"
 #include "shm/histogram.hpp"
 #include "shm/rule.hpp"
@@ -139,6 +140,7 @@ bool accept_claim(Session& session, const shm::Completion& completion, dibs_comp
     out.outcome = static_cast<int32_t>(completion.outcome);
     out.code = granted ? DIBS_OK : static_cast<int32_t>(completion.reason);
     out.claim = completion.claim;
+    out.pool = row.pool;
     if (granted) {
         if (row.cancelled) session.lease_over(tag);
         fill_grant(session, tag, completion, out);
@@ -238,9 +240,11 @@ bool Session::accept(const shm::Completion& completion, dibs_completion& out) {
         case CompletionKind::kClaim: {
             // What is awaited goes to its caller's memory at once.
             const bool mine = completion.tag == awaited_tag;
+            SetWait::Member* member = member_of_tag(*this, completion.tag);
             if (!accept_claim(*this, completion, mine ? *awaited : out)) return false;
             if (mine) awaited_tag = kNone;
-            return !mine;
+            if (member != nullptr) take_set_end(*this, *member, out);
+            return !mine && member == nullptr;
         }
         case CompletionKind::kResult:
         case CompletionKind::kSlot: {
@@ -284,6 +288,7 @@ bool Session::take_awaited_grant() {
     out.kind = DIBS_CLAIM_ENDED;
     out.outcome = DIBS_GRANTED;
     out.claim = completion.claim;
+    out.pool = row.pool;
     fill_grant(*this, tag, completion, out);
     awaited_tag = kNone;
     // Later entries may be about it: they are taken in before the caller looks at the lease.
@@ -391,15 +396,6 @@ void Session::lease_over(uint32_t tag) {
     ++over;
 }
 
-// If the claim is granted all the same, the cancel ends its lease, and no event will say so.
-void Session::cancel_sent(uint64_t ticket) {
-    const auto tag = static_cast<uint32_t>(ticket);
-    Tag& row = tags[tag];
-    if (row.use != ticket >> 32) return;  // it has ended while there was no room for the cancel
-    row.cancelled = true;
-    if (row.state == TagState::kLive) lease_over(tag);
-}
-
 void Session::take_in() {
     // Before the completions, so that the grant of every lease whose event is counted has been
     // taken in when the words are looked at; if the stash had no room for it, they are looked at
@@ -467,9 +463,13 @@ void Session::end(int code, int reason) {
         out.kind = DIBS_CLAIM_ENDED;
         out.outcome = DIBS_BROKER_LOST;
         out.code = code;
+        out.pool = row.pool;
+        SetWait::Member* member = member_of_tag(*this, tag);
         if (tag == awaited_tag) {
             *awaited = out;
             awaited_tag = kNone;
+        } else if (member != nullptr) {
+            take_set_end(*this, *member, out);
         } else if (!row.abandoned && !stash.full()) {
             stash.push(out);
         }

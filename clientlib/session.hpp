@@ -133,6 +133,8 @@ struct Queue {
     }
 };
 
+struct SetWait;  // pool_set.hpp
+
 enum class Told { kResult, kNobody };  // whether the caller learns how an operation ended
 
 // What a caller waits for. Each has come, too, when the session is over, and (but for kCompletion,
@@ -141,7 +143,8 @@ enum class Awaited : uint8_t {
     kClaim,       // the end of awaited_tag
     kAnswer,      // the result of awaited_answer
     kCompletion,  // anything to reap
-    kAssignment
+    kAssignment,
+    kSet  // an end of one of set_wait's claims, or another version of its set
 };
 
 struct Session {
@@ -219,6 +222,7 @@ struct Session {
     uint32_t awaited_tag = kNone;
     bool awaited_plainly = false;  // a grant changes nothing but its tag: take_awaited_grant()
     uint32_t awaited_answer = kNone;
+    SetWait* set_wait = nullptr;  // of the caller that waits in several pools
 
     // The allocator of the memory.
     void* private_memory = nullptr;
@@ -308,7 +312,6 @@ struct Session {
     bool look_at_event(uint32_t tag);
     void take_event(uint32_t tag, uint64_t word);
     void lease_over(uint32_t tag);
-    void cancel_sent(uint64_t ticket);
     // Takes in completions and the event words that have changed; reads a line that the broker
     // writes all the time.
     void take_in();
@@ -363,6 +366,15 @@ struct Session {
     bool still_open(uint64_t now_ticks);
 
     // ---- claim.cpp, operation.cpp
+    void cancel_sent(uint64_t ticket);
+    // Claims in one pool; `wait_ns`: for the outcome, which is more than the claim's timeout where
+    // that is 0 and a worker has to confirm.
+    int claim_of_pool(uint32_t pool,
+                      const dibs_claim_options& options,
+                      int64_t wait_ns,
+                      dibs_completion& end);
+    // The outcome of a claim that was submitted.
+    int await_claim(uint32_t tag, int64_t wait_ns, dibs_completion& end);
     // Waits for the awaited answer; DIBS_ETIMEDOUT.
     int await_answer(uint32_t index, int64_t wait_ns, dibs_completion& out);
     int finish(uint32_t index, Told told, int64_t wait_ns);
@@ -406,6 +418,12 @@ void* take_marked(size_t size);
 // Copies an options struct as far as caller and library know it. `first`: the size that it had in
 // the first version. DIBS_ESIZE.
 int read_options(const void* given, void* out, size_t known, size_t first);
+
+// How long to wait for the word about a timeout.
+constexpr int64_t with_margin(int64_t timeout_ns) {
+    return timeout_ns > DIBS_FOREVER - kOutcomeMarginNs ? DIBS_FOREVER
+                                                        : timeout_ns + kOutcomeMarginNs;
+}
 
 // Of a pool, slot, worker, account, label: 1 to 63 bytes.
 bool good_name(const char* name);

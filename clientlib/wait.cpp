@@ -17,6 +17,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include "clientlib/pool_set.hpp"
 #include "clientlib/session.hpp"
 #include "shm/pause.hpp"
 
@@ -90,6 +91,9 @@ bool Session::has_come(Awaited what) const {
             return stash.count + events_to_reap != 0;
         case Awaited::kAssignment:
             return assignments.count != 0 || stash.full();
+        case Awaited::kSet:
+            return set_wait->decided || set_wait->waiting == 0 || set_has_changed(*this) ||
+                   stash.full();
     }
     return true;
 }
@@ -119,7 +123,7 @@ void Session::sleep_once(uint64_t limit_ns, Awaited what) {
     uint32_t seen = 0;
     if (!arm(shm::ClientSleep::kFutex, seen)) return;
     ++wakeups.sleeps;
-    wakeups.claim_sleeps += what == Awaited::kClaim ? 1 : 0;
+    wakeups.claim_sleeps += what == Awaited::kClaim || what == Awaited::kSet ? 1 : 0;
     const shm::FutexWait woken = shm::sleep_on_completions(*down, seen, limit);
     shm::disarm_completions(*up);
     if (woken == shm::FutexWait::kWoken || woken == shm::FutexWait::kChanged) return;

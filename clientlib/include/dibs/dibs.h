@@ -260,6 +260,13 @@ DIBS_API int dibs_end_code(dibs_session* session);
 // The number of a pool, which stays the same, and no other pool's, as long as this session lives.
 // A name has 1 to 63 letters, digits, ".", "_" and "-", a letter first. DIBS_ENAME, DIBS_EPOOL,
 // DIBS_ETORN, DIBS_EARGUMENT, DIBS_EFORK.
+//
+// The name may be that of a pool set ([[set]] of the configuration): several pools under one name.
+// Its number has the bit DIBS_POOL_SET and says nothing else to its reader. It is for dibs_claim;
+// every other function that takes a pool, and DIBS_OP_CLAIM of dibs_submit, answers DIBS_EPOOL: a
+// set has no slots, counters or limits of its own, its pools have. It stays the set's while the
+// configuration has the set, whatever its members are.
+#define DIBS_POOL_SET 0x80000000u
 DIBS_API int dibs_pool(dibs_session* session, const char* name, uint32_t* pool);
 
 typedef struct dibs_pool_limits {
@@ -533,6 +540,9 @@ typedef struct dibs_completion {
     uint64_t round;          // of the announced slot
     uint32_t refused_by;     // not allowed, limit, payload, no room: DIBS_KEY_…; 0 = not said
     uint32_t refused_at;     // that key's number, where it has one
+    uint32_t pool;           // of a claim's end: its pool; of a claim of a set the member that
+                             // granted it, or whose answer this is
+    uint32_t reserved;
 } dibs_completion;
 
 // In a pool with a quantum a claim that asks for one slot and nothing else (a timeout and when_busy
@@ -547,6 +557,25 @@ typedef struct dibs_completion {
 // DIBS_ESIZE, DIBS_EPOOL, DIBS_EUNITS, DIBS_ENEGATIVE, DIBS_EPAYLOAD, DIBS_ENAME (account),
 // DIBS_EOPTIONS, DIBS_ELABELS, DIBS_EFULL, DIBS_EUNREAD, DIBS_ELIMIT, DIBS_ESESSION,
 // DIBS_EBROKERLOST, DIBS_EFORK.
+//
+// Of a pool set (DIBS_EPOOL: it is no more; DIBS_ETORN): asks its members one after the other, in
+// the order of the set, for a slot now; where a worker has to confirm, it is waited for. If none
+// grants one, and the claim may wait, it waits in each member that has answered DIBS_EBUSY, as
+// a claim of that pool that came now: a place in each backlog, which counts against this session's
+// and this user's limits. The first grant is the outcome; the other claims are cancelled, and what
+// one of them is granted meanwhile is released at once. Where the set changes meanwhile, the claim
+// leaves the pools that are no longer members and waits in those that are new, within 100 ms. What
+// `end` is otherwise:
+//   rejected   no member is left to wait in. At first: the answer of the first member that was
+//              busy, else of the last one (which drains, is not for this user, has no such
+//              resource …); later: the last rejection that came (a member drains while the claim
+//              waits there, or its when_busy is not to wait). DIBS_EPOOL: the set is no more, or
+//              has no member that is there
+//   expired    the timeout has passed; `holder` is of the first member that was busy
+//   cancelled  one of the claims was cancelled from outside (dibs cancel)
+// A claim with a key waits in one member alone, the first that was busy, because a key has one
+// claim at a time. A claim that brings a payload writes it once for each member: DIBS_EFULL where
+// up_payload has no room, or submission_entries no line, for all of them.
 DIBS_API int dibs_claim(dibs_session* session,
                         uint32_t pool,
                         const dibs_claim_options* options,

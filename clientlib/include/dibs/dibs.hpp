@@ -299,9 +299,12 @@ int while_full(Call call) {
 class Lease {
   public:
     Lease() = default;
-    Lease(dibs_session* session, const dibs_lease& lease) : session_(session), lease_(lease) {}
+    Lease(dibs_session* session, const dibs_lease& lease, std::uint32_t pool = UINT32_MAX)
+        : session_(session), lease_(lease), pool_(pool) {}
     Lease(Lease&& other) noexcept
-        : session_(std::exchange(other.session_, nullptr)), lease_(other.lease_) {}
+        : session_(std::exchange(other.session_, nullptr)),
+          lease_(other.lease_),
+          pool_(other.pool_) {}
     Lease& operator=(Lease&& other) noexcept {
         Lease(std::move(other)).swap(*this);
         return *this;
@@ -315,6 +318,7 @@ class Lease {
     void swap(Lease& other) noexcept {
         std::swap(session_, other.session_);
         std::swap(lease_, other.lease_);
+        std::swap(pool_, other.pool_);
     }
 
     explicit operator bool() const noexcept { return session_ != nullptr; }
@@ -322,6 +326,9 @@ class Lease {
     // Larger than that of every earlier grant of the pool: hand it on.
     [[nodiscard]] std::uint64_t fence() const { return lease_.fence; }
     [[nodiscard]] std::uint32_t units() const { return lease_.units; }
+    // The number of its pool: of a claim of a pool set the member that granted it. All ones of a
+    // lease that was adopted.
+    [[nodiscard]] std::uint32_t pool() const { return pool_; }
     [[nodiscard]] const dibs_lease& raw() const { return lease_; }
 
     // Gives it back now; the object is empty afterwards, unless the ring was full.
@@ -386,6 +393,7 @@ class Lease {
     }
     dibs_session* session_ = nullptr;
     dibs_lease lease_ = {};
+    std::uint32_t pool_ = UINT32_MAX;
 };
 
 // A claim that was submitted and has no outcome yet. Its completion comes from Session::reap,
@@ -435,7 +443,7 @@ class Completion {
   public:
     Completion(dibs_session* session, const dibs_completion& raw) : raw_(raw) {
         if (raw.outcome == DIBS_GRANTED && raw.kind == DIBS_CLAIM_ENDED)
-            lease_ = Lease(session, raw.lease);
+            lease_ = Lease(session, raw.lease, raw.pool);
     }
     [[nodiscard]] const dibs_completion& raw() const { return raw_; }
     [[nodiscard]] std::uint64_t user_data() const { return raw_.user_data; }
@@ -641,7 +649,8 @@ class Session {
         return place ? share(*place) : place.error();
     }
 
-    // Claims and waits: the lease, or how the claim ended without one.
+    // Claims and waits: the lease, or how the claim ended without one. `pool` may be a pool set's,
+    // of which the lease says which member it is of.
     [[nodiscard]] Result<Lease> claim(std::uint32_t pool, const ClaimOptions& options = {}) {
         dibs_claim_options raw;
         if (!options.fill(raw)) return Failure::of(DIBS_EARGUMENT);
@@ -649,7 +658,7 @@ class Session {
         const int code = dibs_claim(raw_, pool, &raw, &end);
         if (code != DIBS_OK) return Failure::of(code);
         if (end.outcome != DIBS_GRANTED) return Failure::of(end);
-        return Lease(raw_, end.lease);
+        return Lease(raw_, end.lease, end.pool);
     }
     [[nodiscard]] Result<Lease> claim(const char* name, const ClaimOptions& options = {}) {
         const Result<std::uint32_t> number = pool(name);

@@ -45,6 +45,7 @@ KEEP_BY_CALLS, KEEP_BY_WORD = range(2)
 PREEMPT_AS_POOL, PREEMPT_AT_ONCE, PREEMPT_GRACE, PREEMPT_NEVER = range(4)
 OP_CLAIM, OP_ANNOUNCE = 1, 6
 UNITS_MAX = 256
+POOL_SET = 2**31  # a bit of a pool's number: it is a pool set
 SIZES = frozenset(("submission_entries", "completion_entries", "up_payload", "down_payload", "leases_max",
                    "spin_us"))
 LIVE, IN_GRACE, ENDED = range(3)
@@ -142,7 +143,8 @@ class Completion(Struct):
                 ("code", c_int32), ("provision", c_uint32), ("claim", c_uint64),
                 ("lease", LeaseName), ("interval_ns", c_int64), ("retry_after_ns", c_int64),
                 ("worker_code", c_int64), ("holder", HolderName), ("slot", c_uint64),
-                ("round", c_uint64), ("refused_by", c_uint32), ("refused_at", c_uint32)]
+                ("round", c_uint64), ("refused_by", c_uint32), ("refused_at", c_uint32),
+                ("pool", c_uint32), ("reserved", c_uint32)]
 
 
 class AnnounceOptions(Struct):
@@ -275,6 +277,7 @@ FUNCTIONS: dict[str, list[Any]] = {
     "dibs_session_wakeups": [_session, POINTER(Wakeups)],
     "dibs_account": [_session, c_char_p, POINTER(c_uint32)],
     "dibs_account_share": [_session, c_uint32, POINTER(Share)],
+    "dibs_claim": [_session, c_uint32, POINTER(ClaimOptions), POINTER(Completion)],
     "dibs_submit": [_session, POINTER(Op), c_size_t],
     "dibs_reap": [_session, POINTER(Completion), c_size_t, c_int64],
     "dibs_cancel": [_session, c_uint64],

@@ -191,9 +191,14 @@ class Client:
               labels: Iterable[str] = (), terms: Terms = Terms(), by_word: bool = False) -> Lease:
         """Waits at most `timeout` seconds (None: for ever) for a lease. Raises Expired, which
         names the holder, or the exception of whatever else ended the claim. `by_word`:
-        Lease.touch() keeps the interval, too."""
+        Lease.touch() keeps the interval, too.
+
+        `pool` may be a pool set: then lease.pool says which member granted it, and a signal handler
+        (Ctrl-C, too) runs once the claim has ended: give it a timeout."""
         op = self._pools.claim_op(pool, timeout, interval, units, when_busy, key, body, options,
                                   labels, terms, by_word)
+        if op.pool & _abi.POOL_SET:
+            return self._claim_of_set(op)
         ended: list[_abi.Completion] = []
         kept: list[Lease] = []
         made = functools.partial(Lease, self._session)
@@ -207,6 +212,20 @@ class Client:
             if kept:
                 kept[0]._held = False
             self._session.take_back(op, ended)
+            raise
+
+    def _claim_of_set(self, op: _abi.Op) -> Lease:
+        end = _abi.Completion()
+        try:
+            errors.check(self._session.call("dibs_claim", op.pool, op.claim, end))
+            if end.outcome != _abi.GRANTED:
+                raise errors.of_completion(end)
+            lease = Lease(self._session, end)
+            lease._hold()
+            return lease
+        except BaseException:
+            if end.outcome == _abi.GRANTED:
+                self._session.orphan(end.lease)
             raise
 
     def adopt(self, id: int, fence: int, *, timeout: float = 5) -> Lease:

@@ -51,6 +51,9 @@ class Lease:
         self._last_answer: Optional[bytes] = None  # when it ended
         self.provision = int(grant.provision)  # bit i: prefer[i] is missing on a slot of it
         self.claim = int(grant.claim)
+        # The number of its pool: of a claim of a pool set the member that granted it. An adopted
+        # lease does not say.
+        self.pool: Optional[int] = int(grant.pool) if grant.kind == _abi.CLAIM_ENDED else None
         self.interval = grant.interval_ns / _abi.SECOND if grant.interval_ns else None
         self.slots: tuple[Slot, ...] = tuple(self._read(unit) for unit in range(self.units))
         if self._user_data != 0:  # an adopted lease was no claim here: it is asked for its state
