@@ -175,10 +175,11 @@ int exit_code_of(int code) {
 
 dibs_connect_options small_session() {
     dibs_connect_options options = {};
-    options.submission_entries = 8;
-    options.completion_entries = 32;
+    // A claim of a pool set is a claim of each of its members.
+    options.submission_entries = 32;
+    options.completion_entries = 64;
     options.up_payload = 64 << 10;
-    options.leases_max = 8;
+    options.leases_max = 32;
     options.spin_us = -1;
     return options;
 }

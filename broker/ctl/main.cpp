@@ -48,7 +48,7 @@ constexpr Subcommand kSubcommands[] = {
     {"explain", "say why a claim waits, and for whom", dibs::ctl::run_explain},
     {"fsck", "check a state: the running broker's, or one left behind", dibs::ctl::run_fsck},
     {"load", "go on from a snapshot", dibs::ctl::run_load},
-    {"ls", "list pools, slots, workers, claims, leases or clients", dibs::ctl::run_list},
+    {"ls", "list pools, sets, slots, workers, claims, leases or clients", dibs::ctl::run_list},
     {"metrics", "print or serve what Prometheus reads", dibs::ctl::run_metrics},
     {"pull", "ask for work for workers that do not attach", dibs::ctl::run_pull},
     {"record", "write down what the broker is given, for replay", dibs::ctl::run_record},

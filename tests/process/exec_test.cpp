@@ -238,7 +238,8 @@ TEST_F(Exec, SaysWhatIsWrong) {
         {{"one"}, 2, "there is no command behind --" + see_help},
         {{"--", "true"},
          2,
-         "POOL is required: the pool's name; POOL:N for N slots at once" + see_help},
+         "POOL is required: the pool's name, or a pool set's; POOL:N for N slots at once" +
+             see_help},
         {{"one", "-t", "5", "--", "true"},
          2,
          "\"5\" is not a duration: write a number with ns, us, ms, s, min or h, such as \"250ms\"" +

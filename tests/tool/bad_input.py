@@ -30,9 +30,9 @@ def unknown(place):
                          "See dibs ls --help.\n"))
     expect_equal(place.run("ls", "clinets"),
                  (2, "", 'dibs ls: "clinets" cannot be listed; did you mean clients? There are '
-                         "pools, slots, workers, claims, leases and clients\n"))
+                         "pools, sets, slots, workers, claims, leases and clients\n"))
     expect_equal(place.run("ls", "xyzzy"),
-                 (2, "", 'dibs ls: "xyzzy" cannot be listed; there are pools, slots, workers, '
+                 (2, "", 'dibs ls: "xyzzy" cannot be listed; there are pools, sets, slots, workers, '
                          "claims, leases and clients\n"))
     expect_equal(place.run("config", "check", "/no/such.toml")[0::2],
                  (1, "/no/such.toml: cannot be read: No such file or directory\n"))
@@ -56,7 +56,7 @@ def unknown(place):
                  (2, "", 'dibs status: "extra" is a word too many\nSee dibs status --help.\n'))
     # What is missing, and what it would be.
     expect_equal(place.run("ls"),
-                 (2, "", "dibs ls: KIND is required: pools, slots, workers, claims, leases or clients\n"
+                 (2, "", "dibs ls: KIND is required: pools, sets, slots, workers, claims, leases or clients\n"
                          "See dibs ls --help.\n"))
     expect_equal(place.run("explain"),
                  (2, "", "dibs explain: CLAIM is required: the claim, such as c12: dibs ls claims shows "
@@ -116,7 +116,7 @@ def no_such(place):
                  (4, "", "dibs explain: there is no claim c77: none has come yet; dibs ls claims "
                          "shows those that wait\n"))
     expect_equal(place.run("show", "gpu/x"),
-                 (2, "", 'dibs show: "gpu/x": a slot is named POOL/NUMBER, such as gpu/0\n'))
+                 (2, "", 'dibs show: "gpu/x": behind POOL/ stands a slot\'s number, a claim or a lease, such as gpu/0, gpu/c12 or gpu/l12\n'))
     expect_equal(place.run("explain", "gpu"),
                  (2, "", 'dibs explain: "gpu" is no claim, such as c12; dibs ls claims shows '
                          "them\n"))

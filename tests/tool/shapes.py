@@ -39,6 +39,9 @@ order = "account"
 name = "web"
 kind = "worker"
 attributes_max = 64
+[[set]]
+name = "any"
+pools = ["gpu", "web"]
 """
 
 
@@ -135,7 +138,7 @@ def gather(place):
     waiting(place, 1)
     take("version")
     take("status")
-    for what in ("pools", "slots", "workers", "claims", "leases", "clients"):
+    for what in ("pools", "sets", "slots", "workers", "claims", "leases", "clients"):
         take(f"ls {what}")
     lease = json.loads(place.run("ls", "leases", "-o", "jsonl")[1])
     claim = json.loads(place.run("ls", "claims", "-o", "jsonl")[1])

@@ -199,13 +199,25 @@ admin::AnswerT AdminClient::hear() {
     return answer;
 }
 
+// A pool set is none: what is for one pool takes a member.
+Failure AdminClient::no_such_pool(const std::string& name, const std::vector<std::string>& pools) {
+    for (const auto& set : sets()) {
+        if (set->name != name) continue;
+        std::string text = "\"" + name + "\" is a pool set; name one of its pools";
+        for (const std::string& pool : set->pools)
+            text += (&pool == &set->pools.front() ? ": " : ", ") + pool;
+        return {kExitNotFound, text};
+    }
+    return no_pool(name, pools);
+}
+
 admin::AnswerT AdminClient::must(const admin::RequestT& request, const std::string& what) {
     admin::AnswerT answer = ask(request);
     switch (answer.code) {
         case Code::ok:
             return answer;
         case Code::unknown_pool:
-            throw no_pool(request.pool, answer.names);
+            throw no_such_pool(request.pool, answer.names);
         case Code::not_found:
             throw Failure(
                 kExitNotFound,
@@ -301,6 +313,12 @@ std::vector<std::unique_ptr<admin::AccountT>> AdminClient::accounts() {
     pages(request, "accounts", [&](admin::AnswerT& answer) { append(&rows, &answer.accounts); });
     sort_by(&rows, [](const admin::AccountT& row) { return row.name; });
     return rows;
+}
+
+std::vector<std::unique_ptr<admin::SetT>> AdminClient::sets() {
+    admin::RequestT request;
+    request.ask = admin::Ask::sets;
+    return must(request, "pool set").sets;
 }
 
 // Callers wait in the socket's queue until the successor listens. One that the last broker still

@@ -54,6 +54,7 @@ class AdminClient {
     std::vector<std::unique_ptr<admin::LeaseT>> leases(const std::string& pool, uint64_t number);
     std::vector<std::unique_ptr<admin::ClientT>> clients(bool workers);
     std::vector<std::unique_ptr<admin::AccountT>> accounts();  // by name
+    std::vector<std::unique_ptr<admin::SetT>> sets();          // pool sets, as the file has them
 
     // Ages that were told just now are counted back from it.
     [[nodiscard]] Viewpoint viewpoint() const;
@@ -63,6 +64,8 @@ class AdminClient {
 
   private:
     void greet();
+    [[nodiscard]] Failure no_such_pool(const std::string& name,
+                                       const std::vector<std::string>& pools);
     [[noreturn]] void fail(ssize_t result) const;
     ssize_t send_packet(const void* packet, size_t size) const;
     ssize_t receive_packet();

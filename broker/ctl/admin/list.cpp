@@ -1,5 +1,7 @@
-// broker/ctl/admin/list.cpp -- `dibs ls`: lists pools, slots, claims, leases or clients.
+// broker/ctl/admin/list.cpp -- `dibs ls`: lists pools, sets, slots, claims, leases or clients.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -20,7 +22,7 @@ namespace dibs::ctl {
 namespace {
 
 const std::set<std::string_view> kListedKinds = {
-    "pools", "slots", "workers", "claims", "leases", "clients"};
+    "pools", "sets", "slots", "workers", "claims", "leases", "clients"};
 
 void check_kind(const std::string& kind) {
     if (kListedKinds.contains(kind)) return;
@@ -30,17 +32,18 @@ void check_kind(const std::string& kind) {
     } else {
         text += "; there are ";
     }
-    throw Failure(kExitUsage, text + "pools, slots, workers, claims, leases and clients");
+    throw Failure(kExitUsage, text + "pools, sets, slots, workers, claims, leases and clients");
 }
 
 // Rows of several users.
 bool has_users(const std::string& kind) {
-    return kind != "pools" && kind != "slots";
+    return kind != "pools" && kind != "sets" && kind != "slots";
 }
 
 // Without its rows.
 Sheet columns_of_kind(const std::string& kind) {
     if (kind == "pools") return pool_sheet({});
+    if (kind == "sets") return set_sheet({});
     if (kind == "slots") return slot_sheet({}, {});
     if (kind == "claims") return claim_sheet({}, {});
     if (kind == "leases") return lease_sheet({}, {});
@@ -52,8 +55,9 @@ uint32_t user_named(const std::string& text) {
     throw Failure(kExitUsage, "--user: there is no user \"" + text + "\"");
 }
 
-Sheet listed(AdminClient& client, const std::string& kind, const std::string& pool) {
+Sheet rows_of_pool(AdminClient& client, const std::string& kind, const std::string& pool) {
     const Viewpoint from = client.viewpoint();
+    if (kind == "sets") return set_sheet(client.sets());
     if (kind == "pools") return pool_sheet(client.pools(pool));
     if (kind == "slots") return slot_sheet(client.slots(pool, 0), from);
     if (kind == "claims") return claim_sheet(client.claims(pool, 0), from);
@@ -61,17 +65,44 @@ Sheet listed(AdminClient& client, const std::string& kind, const std::string& po
     return client_sheet(client.clients(kind == "workers"), kind == "workers", from);
 }
 
+// Of a pool set its members, in their order; another name is a pool's. Failure: one of them takes
+// no claims, so that the list would not be the set's.
+std::vector<std::string> pools_named(AdminClient& client, const std::string& name) {
+    for (const auto& set : client.sets()) {
+        if (set->name != name) continue;
+        for (size_t at = 0; at < std::min(set->pools.size(), set->left_out.size()); ++at) {
+            if (set->left_out[at].empty()) continue;
+            throw Failure(kExitNotFound,
+                          "pool \"" + set->pools[at] + "\" of set \"" + name + "\" " +
+                              set->left_out[at] + ": list the other pools one by one");
+        }
+        return set->pools;
+    }
+    return {name};
+}
+
+Sheet listed(AdminClient& client, const std::string& kind, const std::string& name) {
+    if (name.empty()) return rows_of_pool(client, kind, name);
+    Sheet sheet = columns_of_kind(kind);
+    for (const std::string& pool : pools_named(client, name)) {
+        Sheet more = rows_of_pool(client, kind, pool);
+        std::move(more.rows.begin(), more.rows.end(), std::back_inserter(sheet.rows));
+    }
+    return sheet;
+}
+
 }  // namespace
 
 int run_list(int argc, char** argv) {
     std::string kind;
     std::string pool;
-    Arguments arguments("ls",
-                        "Lists pools, slots, workers, claims (that wait), leases or clients. Of "
-                        "what belongs to another user only account and age are shown, unless you "
-                        "administer.");
-    arguments.operand("KIND", &kind, "pools, slots, workers, claims, leases or clients");
-    arguments.text("-p,--pool", &pool, "of this pool only");
+    Arguments arguments(
+        "ls",
+        "Lists pools, pool sets, slots, workers, claims (that wait), leases or clients. Of "
+        "what belongs to another user only account and age are shown, unless you "
+        "administer.");
+    arguments.operand("KIND", &kind, "pools, sets, slots, workers, claims, leases or clients");
+    arguments.text("-p,--pool", &pool, "of this pool only, or of the pools of this set");
     std::string user;
     arguments.text("-u,--user", &user, "of this user only, by name or uid", "USER");
     std::string by;
@@ -89,7 +120,7 @@ int run_list(int argc, char** argv) {
     check_kind(kind);
     if (arguments.given("--pool")) {
         check_named(pool);
-        if (kind == "workers" || kind == "clients") {
+        if (kind == "workers" || kind == "clients" || kind == "sets") {
             throw Failure(kExitUsage, "--pool: " + kind + " belong to no pool; list slots instead");
         }
     }

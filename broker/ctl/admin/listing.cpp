@@ -206,6 +206,20 @@ Sheet pool_sheet(const std::vector<std::unique_ptr<admin::PoolT>>& pools) {
     return sheet;
 }
 
+Sheet set_sheet(const std::vector<std::unique_ptr<admin::SetT>>& sets) {
+    Sheet sheet{"dibs.sets/1", {{"set", "SET"}, {"pools", "POOLS"}, {"left_out", "LEFT OUT"}}};
+    for (const auto& row : sets) {
+        std::vector<std::string> left_out;
+        for (size_t at = 0; at < std::min(row->pools.size(), row->left_out.size()); ++at) {
+            const std::string& why = row->left_out[at];
+            if (!why.empty()) left_out.push_back(row->pools[at] + " " + why);
+        }
+        sheet.rows.push_back(
+            {Cell::of(row->name), Cell::of(row->pools), Cell::of(std::move(left_out))});
+    }
+    return sheet;
+}
+
 Sheet slot_sheet(const std::vector<std::unique_ptr<admin::SlotT>>& slots, const Viewpoint& from) {
     Sheet sheet{"dibs.slots/1",
                 {{"id", "SLOT"},

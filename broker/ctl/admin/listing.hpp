@@ -14,6 +14,7 @@ namespace dibs::ctl {
 
 Sheet status_sheet(const admin::StatusT& status, const std::string& socket);
 Sheet pool_sheet(const std::vector<std::unique_ptr<admin::PoolT>>& pools);
+Sheet set_sheet(const std::vector<std::unique_ptr<admin::SetT>>& sets);
 Sheet slot_sheet(const std::vector<std::unique_ptr<admin::SlotT>>& slots, const Viewpoint& from);
 Sheet claim_sheet(const std::vector<std::unique_ptr<admin::ClaimT>>& claims, const Viewpoint& from);
 Sheet lease_sheet(const std::vector<std::unique_ptr<admin::LeaseT>>& leases, const Viewpoint& from);

@@ -56,6 +56,7 @@ std::string readings(const std::string& text, bool is_id) {
 }
 
 std::optional<Name> lettered(const std::string& text) {
+    if (text.empty()) return std::nullopt;
     const auto numeral = numeral_of(std::string_view(text).substr(1));
     if (!numeral) return std::nullopt;
     const auto [value, is_id] = *numeral;
@@ -79,7 +80,7 @@ Name of_kind(const std::string& text, const std::string& word, Name::Kind kind) 
     }
     Name name = parse_name(text);
     if (name.kind == kind) return name;
-    const std::string numeral = text.substr(1);
+    const std::string numeral = text.substr(text.find('/') + 2);  // without a slash: behind 1
     if (name.kind == Name::Kind::kClaim) {
         throw Failure(kExitUsage,
                       quoted(text) + " is a claim, and " + start +
@@ -115,12 +116,12 @@ bool is_one(const Name& name) {
 
 std::unique_ptr<admin::ClaimT> look_for_claim(AdminClient& client, const Name& name) {
     if (!is_one(name)) return nullptr;
-    return pick(client.claims("", name.by_id ? 0 : name.number), name);
+    return pick(client.claims(name.pool, name.by_id ? 0 : name.number), name);
 }
 
 std::unique_ptr<admin::LeaseT> look_for_lease(AdminClient& client, const Name& name) {
     if (!is_one(name)) return nullptr;
-    return pick(client.leases("", name.by_id ? 0 : name.number), name);
+    return pick(client.leases(name.pool, name.by_id ? 0 : name.number), name);
 }
 
 // What can be told of a claim that neither waits nor has its lease. Numbers are given in the order
@@ -134,6 +135,10 @@ std::string gone(AdminClient& client, const Name& name) {
     const bool admin = answer.status != nullptr && answer.status->is_admin;
     const uint64_t next = answer.status == nullptr ? 0 : answer.status->next_number;
     const std::string claim = "claim " + shown(name);
+    if (!name.pool.empty()) {
+        return claim + " does not wait in that pool: it has ended" +
+               (admin ? "" : ", is another user's") + ", or is of another pool" + where;
+    }
     if (next == 0 || name.by_id) {
         return claim + " does not wait: it has ended" + (admin ? "" : ", is another user's,") +
                " or never was" + where;
@@ -158,7 +163,9 @@ std::string shown(const Name& name) {
     Letter letter = Letter::kSlot;
     if (name.kind == Name::Kind::kClaim) letter = Letter::kClaim;
     if (name.kind == Name::Kind::kLease) letter = Letter::kLease;
-    return name.by_id ? id_text(letter, name.number) : number_text(letter, name.number);
+    const std::string pool =
+        name.kind == Name::Kind::kSlot || name.pool.empty() ? "" : name.pool + "/";
+    return pool + (name.by_id ? id_text(letter, name.number) : number_text(letter, name.number));
 }
 
 void check_named(const std::string& text) {
@@ -172,11 +179,20 @@ Name parse_name(const std::string& text) {
     }
     if (const auto name = lettered(text)) return *name;
     if (is_client(text)) return {Name::Kind::kClient, text, 0, false};
-    const size_t slash = text.rfind('/');
+    const size_t slash = text.find('/');
     if (slash == std::string::npos) return {Name::Kind::kPool, text, 0, false};
+    if (slash != 0) {
+        if (auto name = lettered(text.substr(slash + 1))) {
+            name->pool = text.substr(0, slash);
+            return *name;
+        }
+    }
     const auto number = number_of(std::string_view(text).substr(slash + 1), 10);
     if (!number || slash == 0 || *number >= UINT32_MAX) {
-        throw Failure(kExitUsage, quoted(text) + ": a slot is named POOL/NUMBER, such as gpu/0");
+        throw Failure(kExitUsage,
+                      quoted(text) +
+                          ": behind POOL/ stands a slot's number, a claim or a lease, such as "
+                          "gpu/0, gpu/c12 or gpu/l12");
     }
     return {Name::Kind::kSlot, text.substr(0, slash), *number, false};
 }
@@ -192,7 +208,7 @@ Name parse_lease(const std::string& text, const std::string& word) {
 // A number is of the claim and of its lease: if it is not there as the one, it may be as the other.
 std::unique_ptr<admin::ClaimT> find_claim(AdminClient& client, const Name& name) {
     if (auto claim = look_for_claim(client, name)) return claim;
-    const Name lease{Name::Kind::kLease, {}, name.number, false};
+    const Name lease{Name::Kind::kLease, name.pool, name.number, false};
     if (!name.by_id && look_for_lease(client, lease) != nullptr) {
         throw Failure(kExitNotFound,
                       "claim " + shown(name) + " does not wait any more: it has its lease, " +
@@ -205,7 +221,7 @@ std::unique_ptr<admin::ClaimT> find_claim(AdminClient& client, const Name& name)
 
 std::unique_ptr<admin::LeaseT> find_lease(AdminClient& client, const Name& name) {
     if (auto lease = look_for_lease(client, name)) return lease;
-    const Name claim{Name::Kind::kClaim, {}, name.number, false};
+    const Name claim{Name::Kind::kClaim, name.pool, name.number, false};
     if (!name.by_id && look_for_claim(client, claim) != nullptr) {
         throw Failure(kExitNotFound,
                       "claim " + shown(claim) + " still waits and has no lease; dibs cancel " +

@@ -1,6 +1,8 @@
 // broker/ctl/admin/name.hpp -- the names that people give pools, slots, claims, leases and clients.
 // A pool has its name, a slot is POOL/NUMBER, a claim c12, a lease l12, a client sROW.LIFE; claims,
-// leases and slots are also named by their ids, c0x100000000, l0x100000000, s0x100000000.
+// leases and slots are also named by their ids, c0x100000000, l0x100000000, s0x100000000. Each of
+// these behind POOL/, split at the first slash, is looked for in that pool alone: what another pool
+// has is not found.
 //
 // A claim's number is its place in the order of arrival, and is never used again; the lease that it
 // is granted has the same number: so one number follows a request from the backlog to its end. But
@@ -20,7 +22,7 @@ namespace dibs::ctl {
 struct Name {
     enum class Kind : uint8_t { kPool, kSlot, kSlotId, kClaim, kLease, kClient };
     Kind kind = Kind::kPool;
-    std::string pool;     // kPool, kSlot; kClient: the text
+    std::string pool;     // kPool, kSlot; kClient: the text; else where to look, or empty
     uint64_t number = 0;  // all but kPool and kClient
     bool by_id = false;   // kClaim, kLease: it is an id
 };

@@ -50,7 +50,7 @@ Sheet slot_of(AdminClient& client, const Name& name) {
 }
 
 Sheet slot_by_id(AdminClient& client, const Name& name) {
-    auto rows = client.slots("", 0);
+    auto rows = client.slots(name.pool, 0);
     const auto found = std::find_if(rows.begin(), rows.end(), [&](const auto& row) {
         return row->full && row->id == name.number;
     });
@@ -87,7 +87,7 @@ int run_show(int argc, char** argv) {
     arguments.operand("ID",
                       &id,
                       "POOL, POOL/SLOT, a claim (c12), a lease (l12), one of these or a slot by "
-                      "its id (l0x100000000), or a client (s3.1)");
+                      "its id (l0x100000000), each alone or behind POOL/, or a client (s3.1)");
     Output output(arguments);
     if (const auto exit = arguments.parse(argc, argv)) return *exit;
     (void)output.form();

@@ -137,8 +137,13 @@ int hand_over(exec::Options* options, std::string body) {
                                      : after(monotonic_ns(), options->timeout_ns);
         const Attachment attachment(options->socket, small_session());
         const uint32_t pool = attachment.pool(options->pool.name);
-        check_pool(attachment.describe(pool), *options);
+        const bool is_set = (pool & DIBS_POOL_SET) != 0;
+        if (!is_set) check_pool(attachment.describe(pool), *options);
         const dibs_completion granted = exec::claim(attachment, pool, *options);
+        if (is_set) {  // which of them it would be, nobody knew
+            options->pool.name = attachment.describe(granted.pool).name;
+            check_pool(attachment.describe(granted.pool), *options);
+        }
         print_answer(await_answer(attachment, granted, *options, until_ns));
         return kExitOk;
     } catch (const Failure& failure) {
@@ -154,7 +159,7 @@ int run_call(int argc, char** argv) {
     std::string pool;
     std::string body;
     Arguments arguments("call", kCallAbout);
-    arguments.operand("POOL", &pool, "the pool's name");
+    arguments.operand("POOL", &pool, "the pool's name, or a pool set's");
     arguments.operand("BODY", &body, "what the worker is handed; - is standard input");
     arguments.duration("-t,--timeout",
                        &options.timeout_ns,

@@ -108,14 +108,13 @@ Sheet grant_sheet(const exec::LeaseWatch& lease, const std::string& pool) {
 }
 
 // Says what was granted. False: the reader of standard output is gone.
-bool show(const exec::LeaseWatch& lease, const std::string& pool, Output* output, Said* said) {
-    output->show_record(grant_sheet(lease, pool));
+bool show(const exec::LeaseWatch& lease, Output* output, Said* said) {
+    output->show_record(grant_sheet(lease, lease.pool_name()));
     said->add(output->take());
     return said->write();
 }
 
-int hold(
-    exec::LeaseWatch* lease, const std::string& pool, Output* output, Said* said, int signals) {
+int hold(exec::LeaseWatch* lease, Output* output, Said* said, int signals) {
     bool told = false;  // that it waits again
     for (;;) {
         struct pollfd waits[] = {{signals, POLLIN, 0}, {lease->fd(), POLLIN, 0}, said->watched()};
@@ -129,7 +128,7 @@ int hold(
             talk("dibs claim: " + lease->why_requeued() + ": waiting again, in the old place");
         }
         told = lease->waits();
-        if (lease->newly_granted() && !show(*lease, pool, output, said)) return kExitOk;
+        if (lease->newly_granted() && !show(*lease, output, said)) return kExitOk;
         if (const auto left = lease->newly_taken()) {
             talk("dibs claim: a better claim takes the slot: it is lost in " +
                  duration_text(static_cast<uint64_t>(*left)));
@@ -149,7 +148,8 @@ int run_claim(int argc, char** argv) {
     std::string preempt;
     exec::Options options;
     Arguments arguments("claim", kClaimAbout);
-    arguments.operand("POOL", &operand, "the pool's name; POOL:N for N slots at once");
+    arguments.operand(
+        "POOL", &operand, "the pool's name, or a pool set's; POOL:N for N slots at once");
     arguments.duration("-t,--timeout",
                        &options.timeout_ns,
                        "how long to wait for it; if not said, as the pool's when_busy has it: for "
@@ -193,8 +193,8 @@ int run_claim(int argc, char** argv) {
     exec::LeaseWatch lease(options);
     const shm::Descriptor signals = take_signals();
     Said said;
-    if (!show(lease, options.pool.name, &output, &said)) return kExitOk;  // it goes back
-    return hold(&lease, options.pool.name, &output, &said, signals.get());
+    if (!show(lease, &output, &said)) return kExitOk;  // it goes back
+    return hold(&lease, &output, &said, signals.get());
 }
 
 }  // namespace dibs::ctl

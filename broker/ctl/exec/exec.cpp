@@ -118,11 +118,12 @@ void check_creations(const std::vector<Creation>& creations, const exec::Options
     for (const Creation& creation : creations) {
         if (creation.request.pool == options.pool.name) return;
     }
-    const auto there = AdminClient(options.socket, exec::answer_timeout_ns(options)).pools({});
-    const bool found = std::any_of(there.begin(), there.end(), [&](const auto& pool) {
-        return pool->name == options.pool.name;
-    });
-    if (found) return;
+    AdminClient client(options.socket, exec::answer_timeout_ns(options));
+    const auto is_it = [&](const auto& row) { return row->name == options.pool.name; };
+    const auto pools = client.pools({});
+    if (std::any_of(pools.begin(), pools.end(), is_it)) return;
+    const auto sets = client.sets();
+    if (std::any_of(sets.begin(), sets.end(), is_it)) return;
     throw Failure(kExitUsage,
                   creations.front().text + ": the command is for pool \"" + options.pool.name +
                       "\", which is not there: name the same pool twice");
@@ -143,7 +144,8 @@ int run_exec(int argc, char** argv) {
     exec::Options options;
     ExecWords words;
     Arguments arguments("exec", kExecAbout);
-    arguments.operand("POOL", &words.pool, "the pool's name; POOL:N for N slots at once");
+    arguments.operand(
+        "POOL", &words.pool, "the pool's name, or a pool set's; POOL:N for N slots at once");
     arguments.command(&options.command, "the command and its arguments");
     arguments.duration("-t,--timeout",
                        &options.timeout_ns,

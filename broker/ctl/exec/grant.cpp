@@ -181,11 +181,18 @@ std::string no_vector(const Options& options) {
 }
 
 Failure not_granted(const Awaited& awaited,
-                    const Options& options,
+                    const Options& asked,
                     const Attachment& attachment,
                     uint32_t pool) {
     const dibs_completion& end = awaited.end;
-    const std::string start = "did not get " + wanted(options) + ": ";
+    std::string start = "did not get " + wanted(asked) + ": ";
+    Options options = asked;
+    if ((pool & DIBS_POOL_SET) != 0) {  // what follows is of the member that has said so
+        if (end.code == DIBS_EPOOL) return {kExitNotFound, start + "none of its pools is there"};
+        pool = end.pool;
+        options.pool.name = attachment.describe(pool).name;
+        if (end.outcome == DIBS_REJECTED) start += "pool \"" + options.pool.name + "\": ";
+    }
     const std::string none =
         awaited.unfit.empty() ? no_worker(attachment, pool, options) : awaited.unfit;
     const std::string who = none.empty() ? shown_holder(end.holder) : "; " + none;

@@ -61,11 +61,18 @@ LeaseWatch::LeaseWatch(const Options& options,
       attachment_(attach(options, connect, &of_tree_)),
       pool_(attachment_.pool(options.pool.name)) {
     begin(claim(attachment_, pool_, options));
-    tell_grant(options, lease_);
+    tell_grant(of_pool(options), lease_);
+}
+
+Options LeaseWatch::of_pool(const Options& options) const {
+    Options named = options;
+    named.pool.name = pool_name();
+    return named;
 }
 
 void LeaseWatch::begin(const dibs_completion& granted) {
     granted_ = granted;
+    pool_ = granted.pool;
     lease_ = granted.lease;
     interval_ns_ = granted.interval_ns;
     told_taken_ = false;
@@ -78,7 +85,7 @@ void LeaseWatch::begin(const dibs_completion& granted) {
 }
 
 std::vector<std::string> LeaseWatch::environment(const Options& options) const {
-    return lease_environment(attachment_, pool_, lease_, options);
+    return lease_environment(attachment_, pool_, lease_, of_pool(options));
 }
 
 int LeaseWatch::poll_timeout_ms() {
@@ -136,7 +143,7 @@ std::string LeaseWatch::revoked() {
 std::string LeaseWatch::why_lost() const {
     if (!perhaps_taken_) return why_;
     try {
-        const auto rows = AdminClient(options_.socket).pools(options_.pool.name);
+        const auto rows = AdminClient(options_.socket).pools(pool_name());
         if (!rows.empty() && !rows.front()->by_account) return kReleased;
     } catch (const Failure&) {  // then it stays open
     }
@@ -164,7 +171,7 @@ bool LeaseWatch::take(const dibs_completion& one) {
                 return lost("its claim waited again, and was cancelled (dibs cancel)");
             }
             if (one.code == DIBS_EDRAINING) {
-                return lost("its claim waited again, and " + what_drains(options_));
+                return lost("its claim waited again, and " + what_drains(of_pool(options_)));
             }
             if (one.outcome != DIBS_GRANTED) return lost(dibs_strerror(one.code));
             waits_ = false;

@@ -25,6 +25,8 @@ class LeaseWatch {
     [[nodiscard]] const Attachment& attachment() const { return attachment_; }
     // The lease lasts as long as the tree.
     [[nodiscard]] bool is_of_tree() const { return of_tree_; }
+    // That granted it: of a pool set the member.
+    [[nodiscard]] std::string pool_name() const { return attachment_.describe(pool_).name; }
     [[nodiscard]] const dibs_completion& granted() const { return granted_; }
     [[nodiscard]] std::vector<std::string> environment(const Options& options) const;
     [[nodiscard]] int fd() const { return dibs_fd(attachment_.session()); }
@@ -55,6 +57,7 @@ class LeaseWatch {
 
   private:
     int keep();
+    [[nodiscard]] Options of_pool(const Options& options) const;
     bool lost(const std::string& why);
     bool take_completions();
     bool take(const dibs_completion& one);

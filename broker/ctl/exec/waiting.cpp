@@ -172,6 +172,7 @@ std::string wanted(const Options& options) {
 std::string no_worker(const Attachment& attachment, uint32_t pool, const Options& options) {
     dibs_counters counters = {};
     counters.size = sizeof counters;
+    if ((pool & DIBS_POOL_SET) != 0) return "";
     if (attachment.describe(pool).has_workers == 0 ||
         dibs_snapshot(attachment.session(), pool, &counters) != DIBS_OK) {
         return "";
@@ -187,6 +188,14 @@ Awaited await_claim(const Attachment& attachment,
                     uint32_t pool,
                     const Options& options,
                     const dibs_claim_options& asked) {
+    Awaited awaited = {};
+    // In as many backlogs as the set has pools: no place, and no single holder.
+    if ((pool & DIBS_POOL_SET) != 0) {
+        const int claimed = dibs_claim(attachment.session(), pool, &asked, &awaited.end);
+        if (claimed == DIBS_OK) return awaited;
+        throw Failure(exit_code_of(claimed),
+                      "cannot claim " + wanted(options) + ": " + dibs_strerror(claimed));
+    }
     dibs_op op = {};
     op.size = sizeof op;
     op.kind = DIBS_OP_CLAIM;
@@ -205,7 +214,6 @@ Awaited await_claim(const Attachment& attachment,
     if (bounded && !options.labels.empty()) {
         look_ns = std::min(look_ns, after(waiting.begun_ns(), asked.timeout_ns / 2));
     }
-    Awaited awaited = {};
     for (;;) {
         const int64_t now_ns = monotonic_ns();
         const int64_t end_ns = bounded ? after(until_ns, kLate) : INT64_MAX;

@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+# tests/tool/sets.py -- pool sets as the tool has them: claims, lists of all members, names behind POOL/.
+#
+#   sets.py DIBSD DIBS [PART]     speaks TAP
+# SPDX-License-Identifier: Apache-2.0
+import json
+import signal
+import sys
+
+from holding import hold, wait_until
+from tap import case, expect, expect_equal, main
+
+CONFIG = """
+[[pool]]
+name = "a"
+kind = "counted"
+slots = 1
+attributes = [{ device = "0" }]
+[[pool]]
+name = "b"
+kind = "counted"
+slots = 1
+[[pool]]
+name = "web"
+kind = "worker"
+answer_max = 1024
+[[set]]
+name = "any"
+pools = ["b", "a"]
+"""
+
+
+def rows(place, *command):
+    code, out, err = place.run("ls", *command, "-o", "jsonl")
+    expect_equal((code, err), (0, ""))
+    return [{key: value for key, value in json.loads(line).items() if key != "schema"}
+            for line in out.splitlines()]
+
+
+@case("exec and claim take the first member that has a slot, and say which it is")
+def takes(place):
+    place.start(CONFIG)
+    script = ("sh", "-c", "echo $DIBS_POOL $DIBS_SLOT")
+    expect_equal(place.run("exec", "any", "--", *script), (0, "b 0\n", ""))
+    holder, said = hold(place, "any")
+    expect_equal(said["pool"], "b")
+    expect_equal(place.run("exec", "any", "-e", "D=device", "--", "sh", "-c", "echo $DIBS_POOL $D"), (0, "a 0\n", ""))
+    other, said = hold(place, "any")
+    expect_equal((said["pool"], said["attributes"]), ("a", ["device=0"]))
+    code, _, err = place.run("exec", "any", "--now", "--", "true")
+    expect_equal(code, 75)
+    expect(err.startswith('dibs exec: did not get a slot of pool "any": pool "b": no slot is idle'), err)
+    expect_equal(place.run("exec", "any", "-t", "10ms", "--", "true")[0], 124)
+    waiter = place.begin("exec", "any", "--", *script)
+    wait_until(place, ("ls", "claims", "--pool", "any", "-o", "jsonl"), lambda claims: len(claims) == 2)
+    other.send_signal(signal.SIGTERM)
+    expect_equal(waiter.communicate(), ("a 0\n", ""))
+    holder.send_signal(signal.SIGTERM)
+    wait_until(place, ("ls", "pools", "--pool", "any", "-o", "jsonl"),
+               lambda pools: all(pool["waiting"] == 0 and pool["leased"] == pool["parked"] for pool in pools))
+
+
+@case("call finds the worker of a set, and says which member has none")
+def calls(place):
+    place.start(CONFIG + '[[set]]\nname = "workers"\npools = ["web"]\n')
+    place.begin("worker", "web:1", "--", "sh", "-c", 'while read -r line; do printf "%s\\n" "$line"; done')
+    code, out, err = place.run("call", "workers", "hello")
+    expect_equal((code, json.loads(out)["body"], err), (0, "hello", ""))
+    code, out, err = place.run("call", "any", "hello")
+    expect_equal((code, out), (2, ""))
+    expect('pool "b" is a counted pool' in err, err)
+
+
+@case("S3.24: a list of a set has all of its members in their order, and fails if one takes no claims")
+def lists(place):
+    place.start(CONFIG)
+    _, said = hold(place, "a")
+    expect_equal([row["pool"] for row in rows(place, "pools", "--pool", "any")], ["b", "a"])
+    expect_equal([row["id"] for row in rows(place, "slots", "--pool", "any")], ["b/0", "a/0"])
+    expect_equal([row["number"] for row in rows(place, "leases", "--pool", "any")], [said["number"]])
+    expect_equal(rows(place, "claims", "--pool", "any"), [])
+    expect_equal(rows(place, "sets"), [{"set": "any", "pools": ["b", "a"], "left_out": []}])
+    expect_equal(place.run("drain", "a")[0], 0)
+    expect_equal(rows(place, "sets"), [{"set": "any", "pools": ["b", "a"], "left_out": ["a drains"]}])
+    for kind in ("pools", "slots", "leases", "claims"):
+        expect_equal(place.run("ls", kind, "--pool", "any"),
+                     (4, "", 'dibs ls: pool "a" of set "any" drains: list the other pools one by one\n'))
+    expect_equal(place.run("exec", "any", "--", "sh", "-c", "echo $DIBS_POOL"), (0, "b\n", ""))
+    expect_equal(place.run("ls", "workers", "--pool", "any")[0], 2)
+
+
+@case("S3.23: a name is split at its first slash; of an unknown pool, or another one, it is not found")
+def names(place):
+    place.start(CONFIG)
+    holder, said = hold(place, "a")
+    number, name = said["number"], said["id"]
+    lease = f"l{number}"
+    expect_equal(json.loads(place.run("show", f"a/{lease}", "-o", "json")[1])["pool"], "a")
+    expect_equal(json.loads(place.run("show", f"a/{name}", "-o", "json")[1])["number"], number)
+    expect_equal(place.run("renew", f"a/{lease}")[0], 0)
+    for command in ("show", "renew", "release"):
+        expect_equal(place.run(command, f"b/{lease}"),
+                     (4, "", f"dibs {command}: you hold no lease b/{lease}; "
+                             "dibs ls leases shows those that are held\n"))
+        expect_equal(place.run(command, f"x/{lease}")[0], 4)
+    expect_equal(place.run("show", f"any/{lease}"),
+                 (4, "", 'dibs show: "any" is a pool set; name one of its pools: b, a\n'))
+    waiter = place.begin("claim", "a")
+    claim = wait_until(place, ("ls", "claims", "-o", "jsonl"), lambda claims: len(claims) == 1)[0]["number"]
+    expect_equal(place.run("explain", f"b/c{claim}")[0], 4)
+    expect_equal(place.run("explain", f"a/c{claim}")[0], 0)
+    expect_equal(place.run("cancel", f"b/c{claim}"),
+                 (4, "", f"dibs cancel: claim b/c{claim} does not wait in that pool: it has ended, or is of "
+                         "another pool; dibs ls claims shows those that wait\n"))
+    expect_equal(place.run("cancel", f"a/c{claim}")[0], 0)
+    expect(waiter.wait() != 0, "it was cancelled")
+    for text in ("a/", "/c1", "a/b/c1", "a/x"):
+        expect_equal(place.run("show", text)[0], 2)
+    expect_equal(place.run("release", f"a/{lease}")[0], 0)
+    expect_equal(holder.wait(), 1)
+
+
+@case("a set may name a pool that exec --create has made, as long as that is there")
+def created(place):
+    broker = place.start(CONFIG)
+    wanted = CONFIG + '[[set]]\nname = "more"\npools = ["made", "a"]\n'
+    (place.folder / "dibsd.toml").write_text('log_level = "off"\n' + wanted)
+    code, _, err = place.run("reload")
+    expect(code != 0 and 'there is no pool "made"' in err, err)
+    expect_equal(place.run("exec", "--create", "made=1", "made", "--", "true")[0], 0)
+    expect_equal(place.run("reload")[0], 0)
+    expect_equal(place.run("exec", "more", "--", "sh", "-c", "echo $DIBS_POOL"), (0, "made\n", ""))
+    expect_equal(place.run("exec", "--create", "any=1", "any", "--", "true")[2],
+                 "dibs exec: --create any=1: there is a pool set of that name\n")
+    # It cannot have the name of a pool that is there.
+    taken = CONFIG + '[[set]]\nname = "made"\npools = ["a"]\n'
+    (place.folder / "dibsd.toml").write_text('log_level = "off"\n' + taken)
+    code, _, err = place.run("reload")
+    expect(code != 0 and 'the broker has a pool "made"' in err, err)
+    expect_equal([row["set"] for row in rows(place, "sets")], ["any", "more"])
+    expect_equal(broker.poll(), None)
+
+
+if __name__ == "__main__":
+    main(sys.argv)
