@@ -23,6 +23,7 @@ inline constexpr uint64_t kNever = 0xffffffffffffffffULL;  // a time that does n
 // Limits that are part of the layout; configuration may lower what it may, never raise.
 inline constexpr uint32_t kNameMax = 63;        // bytes, without a terminator
 inline constexpr uint32_t kPayloadMax = 16384;  // bytes of one claim's payload
+inline constexpr uint32_t kMetaMax = 255;       // bytes of a claim's text for who inspects
 inline constexpr uint32_t kOptionsMax = 16;     // key=value options of one claim
 inline constexpr uint32_t kLabelsMax = 32;      // labels of one slot or claim
 inline constexpr uint32_t kUnitsMax = 256;      // slots of one claim
@@ -242,7 +243,9 @@ struct alignas(64) ClaimRow {
     uint64_t preempt_grace_ns;  // from the decision to take its lease for a better claim to its end
     uint32_t carried_cost;      // arena chain: what its run has cost before it began, or kNoRow
     uint32_t lease;             // row while running, else kNoRow
-    uint8_t reserved1[28];
+    uint32_t meta;              // arena chain: its text for who inspects, or kNoRow
+    uint32_t meta_size;
+    uint8_t reserved1[20];
     uint8_t preempt_mode;  // PreemptMode
     uint8_t reserved2[3];
 };
@@ -264,7 +267,9 @@ struct alignas(64) ClaimVectorRow {
     uint64_t least[kResourcesMax];
     // line 1
     uint64_t most[kResourcesMax];
-    uint8_t reserved0[16];
+    uint32_t offer;       // of an accept: its slot's number + 1; 0 = of any slot
+    uint32_t offer_slot;  // its row, or kNoRow: there was none
+    uint8_t reserved0[8];
 };
 static_assert(sizeof(ClaimVectorRow) == 128);
 
@@ -299,9 +304,11 @@ struct alignas(64) LeaseRow {
     // microsecond of broker time, so that it need not be stored again as time goes on.
     int64_t cost[5];
     // and of parked leases
-    uint64_t takes;      // by its holder since the grant, as far as seen; counts with kTakesSeen
-    uint64_t wanted_ns;  // with kWanted: since when
-    uint64_t touched;    // with kByWord: what its touch word said when it was last read
+    uint64_t takes;  // by its holder since the grant, as far as seen; counts with kTakesSeen
+    // with kWanted: since when; with kMeta, which is of no parked lease, its claim's text for who
+    // inspects: arena chain | size << 32
+    uint64_t wanted_ns;
+    uint64_t touched;  // with kByWord: what its touch word said when it was last read
 };
 static_assert(sizeof(LeaseRow) == 192);
 
@@ -313,6 +320,7 @@ inline constexpr uint8_t kParked = 8;      // its word was found free when it wa
 inline constexpr uint8_t kWanted = 16;     // its word has the wanted bit: it comes by the ring
 inline constexpr uint8_t kTakesSeen = 32;  // it has been taken again: `takes` counts
 inline constexpr uint8_t kByWord = 64;     // has an interval, which its touch word keeps, too
+inline constexpr uint8_t kMeta = 128;      // has a text for who inspects
 }  // namespace LeaseFlag
 
 struct alignas(64) SessionRow {
@@ -434,6 +442,7 @@ inline constexpr uint8_t kTransient = 8;       // goes when it is no longer used
 inline constexpr uint8_t kLeaving = 16;        // takes no claims, and goes as soon as it is unused
 inline constexpr uint8_t kParks = 32;          // leases of plain claims may be parked
 inline constexpr uint8_t kResources = 64;      // its slots have resources
+inline constexpr uint8_t kEndsLeases = 128;    // found idle, it drains: its expired leases end
 }  // namespace PoolFlag
 
 // An account: it pays for claims. Money in micro-units: one slot costs one per microsecond.
@@ -801,13 +810,14 @@ enum class Reason : int16_t {
     kDone = -22,       // the worker said done
     kMalformed = -23,  // an operation that is not one
     kNotAllowed = -24,
-    kRevoked = -25,      // ended from outside, or taken for a better claim
-    kStateLost = -26,    // the broker's state failed its checks; it has begun anew
-    kUnkillable = -27,   // strict expiry: the broker could not kill this process
-    kEnded = -28,        // the lease has ended: nothing to adopt
-    kAdopted = -29,      // another session of its user has adopted the lease
-    kUnavailable = -30,  // no slot of the pool is as large; id = the place of the first resource
-    kVector = -31,       // what it wants is no vector of the pool's resources
+    kRevoked = -25,       // ended from outside, or taken for a better claim
+    kStateLost = -26,     // the broker's state failed its checks; it has begun anew
+    kUnkillable = -27,    // strict expiry: the broker could not kill this process
+    kEnded = -28,         // the lease has ended: nothing to adopt
+    kAdopted = -29,       // another session of its user has adopted the lease
+    kUnavailable = -30,   // no slot of the pool is as large; id = the place of the first resource
+    kVector = -31,        // what it wants is no vector of the pool's resources
+    kOfferExpired = -32,  // an accept: the slot has not so much any more, or is not open
 };
 
 // Broker → client. Writer: the turn.

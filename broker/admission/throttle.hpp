@@ -91,6 +91,7 @@ class ReadBudget {
             case shm::Reason::kUnkillable:
             case shm::Reason::kUnavailable:
             case shm::Reason::kVector:
+            case shm::Reason::kOfferExpired:
                 return true;
             default:
                 return false;

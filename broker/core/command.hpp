@@ -86,6 +86,9 @@ struct Claim {
     // slots. What a vector does not name is 0; an empty `most` is `least`.
     std::span<const Amount> least = {};
     std::span<const Amount> most = {};
+    std::string_view meta = {};  // for who inspects, at most kMetaMax bytes
+    // Accepts an offer: a part of the slot with this number + 1, now or not at all. 0 = of any.
+    uint32_t offer = 0;
 
     [[nodiscard]] TimeNs deadline_at(TimeNs now_ns) const {
         if (deadline_ns != shm::kNever) return std::min(deadline_ns, shm::kNever - 1);
@@ -191,6 +194,9 @@ struct Drain {
     PoolId pool = {};
     bool on = true;
     uint32_t number = shm::kNoRow;
+    // Of a pool: only if no claim waits and every lease has been expired for so long; then the
+    // leases end, too. kNever = whatever there is.
+    TimeNs if_idle_for_ns = shm::kNever;
 };
 
 // Every command. Their fields are listed in command_fields.hpp, and both in the same order in

@@ -129,6 +129,8 @@ void each_field(Of<Claim>, const auto& visit) {
     visit("by_word", &Claim::by_word);
     visit("min", &Claim::least);
     visit("max", &Claim::most);
+    visit("offer", &Claim::offer);
+    visit("meta", &Claim::meta, Bytes{});
 }
 
 void each_field(Of<ClaimTerms>, const auto& visit) {
@@ -225,6 +227,7 @@ void each_field(Of<Drain>, const auto& visit) {
     visit("pool", &Drain::pool);
     visit("on", &Drain::on);
     visit("number", &Drain::number);
+    visit("if_idle_for_ns", &Drain::if_idle_for_ns);
 }
 
 void each_field(Of<Steer>, const auto& visit) {

@@ -214,10 +214,11 @@ void Core::apply(const WorkerWord& word) {
     say(tap_, word);
     parts_->apply(word);
 }
-void Core::apply(const Drain& drain) {
+shm::Reason Core::apply(const Drain& drain, TimeNs* left_ns) {
     say(tap_, drain);
     parts_->account_news();
-    parts_->drain(drain);
+    TimeNs unused = 0;
+    return parts_->drain(drain, left_ns != nullptr ? left_ns : &unused);
 }
 shm::Reason Core::apply(const Steer& steer, TimeNs* granted_ns) {
     say(tap_, steer);

@@ -109,7 +109,9 @@ class Core {
     void apply(const Touch& touch);
     void apply(const Announce& announce);
     void apply(const WorkerWord& word);
-    void apply(const Drain& drain);
+    // kOk; with if_idle_for_ns kState where it is not idle for so long: then *left_ns is the
+    // largest time to expiry, kNever of a lease that does not expire, and nothing has changed.
+    shm::Reason apply(const Drain& drain, TimeNs* left_ns = nullptr);
     // kOk, kAlreadyEnded, kNotFound. kRenew: *granted_ns = the interval, 0 = bound to its holder.
     shm::Reason apply(const Steer& steer, TimeNs* granted_ns);
     void apply(const Report& report);
@@ -203,8 +205,7 @@ class Core {
     [[nodiscard]] uint32_t uses_of(AccountId account) const;     // sessions, claims and leases
     [[nodiscard]] uint8_t best_class(AccountId account) const;   // 5 = free
     // How many slots with a label that begins with "key:" it may hold.
-    [[nodiscard]] std::vector<std::pair<std::string, uint32_t>> label_limits(
-        AccountId account) const;
+    [[nodiscard]] std::vector<std::pair<std::string, uint32_t>> label_limits(AccountId row) const;
     // Rows whose account has changed, in more than its balance, since they were last forgotten.
     [[nodiscard]] std::span<const uint32_t> changed_accounts() const;
     void forget_changed_accounts();
@@ -289,6 +290,7 @@ class Core {
     struct Parts;  // parts.hpp; for the core's own files
 
   private:
+    friend class Look;  // look.hpp
     explicit Core(std::unique_ptr<Parts> parts);
 
     std::unique_ptr<Parts> parts_;

@@ -12,6 +12,7 @@
 #include "broker/journal/journal_instant.hpp"
 #include "broker/journal/journal_texts.hpp"
 #include "broker/journal/json_text.hpp"
+#include "broker/journal/offers_text.hpp"
 
 namespace dibs::ctl {
 namespace {
@@ -42,15 +43,6 @@ core::Key key_of(const flatbuffers::String* text) {
 template <class Code>
 shm::Reason reason_of(const flatbuffers::Optional<Code>& code) {
     return code ? static_cast<shm::Reason>(*code) : shm::Reason::kOk;
-}
-
-std::vector<core::Amount> amounts_of(
-    const flatbuffers::Vector<flatbuffers::Offset<journal::Amount>>* given) {
-    std::vector<core::Amount> amounts;
-    if (given == nullptr) return amounts;
-    for (const journal::Amount* amount : *given)
-        amounts.push_back({view(amount->name()), amount->amount().value_or(0)});
-    return amounts;
 }
 
 core::ClaimTerms terms_of(const journal::Claim& claim,
@@ -315,6 +307,8 @@ void Replayer::apply(const journal::Claim& claim) {
         .by_word = claim.by_word(),
         .least = least,
         .most = most,
+        .meta = claim.meta() == nullptr ? std::string_view() : claim.meta()->string_view(),
+        .offer = claim.offer() ? *claim.offer() + 1 : 0,
     });
 }
 

@@ -25,7 +25,23 @@ void Replayer::apply(const journal::Drained& named, bool on) {
                                std::to_string(*number));
         }
     }
-    core_->apply(drain);
+    if (!named.if_idle_for_ns()) return (void)core_->apply(drain);
+    if (!on || named.pool() == nullptr || named.number()) {
+        throw JournalError("\"if_idle_for_ns\" is of a pool's drain");
+    }
+    drain.if_idle_for_ns = *named.if_idle_for_ns();
+    core::TimeNs left_ns = 0;
+    const shm::Reason reason = core_->apply(drain, &left_ns);
+    JsonText result;
+    result.open_object();
+    result.open_object("result");
+    result.text("of", "drain");
+    result.text("pool", named.pool()->str());
+    result.text("reason", reason_word(reason));
+    if (reason != shm::Reason::kOk) result.number("interval_ns", left_ns);
+    result.close_object();
+    result.close_object();
+    decisions_.push_back(result.line());
 }
 
 void Replayer::apply(const journal::DeletedPool& pool) {

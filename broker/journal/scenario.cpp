@@ -6,6 +6,7 @@
 
 #include "broker/journal/expectation.hpp"
 #include "broker/journal/journal_error.hpp"
+#include "broker/journal/offers_text.hpp"
 #include "broker/journal/replayer.hpp"
 #include "broker/journal/state_text.hpp"
 
@@ -86,6 +87,8 @@ void Scenario::expect(const journal::Line& line) {
     } else if (const auto* worker = line.expect_worker(); worker != nullptr) {
         expect_row("expect_worker",
                    worker_text(core, map, worker->pool()->str(), worker->worker()->str()));
+    } else if (const auto* offers = line.expect_offers(); offers != nullptr) {
+        expect_row("expect_offers", offers_text(core, *offers));
     }
 }
 
@@ -97,7 +100,7 @@ bool is_expectation(const journal::Line& line) {
            line.expect_pool() != nullptr || line.expect_slot() != nullptr ||
            line.expect_claim() != nullptr || line.expect_lease() != nullptr ||
            line.expect_session() != nullptr || line.expect_account() != nullptr ||
-           line.expect_worker() != nullptr;
+           line.expect_worker() != nullptr || line.expect_offers() != nullptr;
 }
 
 uint64_t check_scenario(JournalReader& journal, uint64_t memory_max) {

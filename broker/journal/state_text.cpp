@@ -1,6 +1,7 @@
 // broker/journal/state_text.cpp -- writes rows as JSON, one function per table.
 // SPDX-License-Identifier: Apache-2.0
 #include "broker/journal/state_text.hpp"
+#include "broker/core/look.hpp"
 
 #include <algorithm>
 #include <array>
@@ -263,6 +264,8 @@ std::string lease_line(const Core& core, const NameTables& names, uint32_t row) 
         json.truth("kill_failed", (lease.flags & shm::LeaseFlag::kKillFailed) != 0);
     }
     if ((lease.flags & shm::LeaseFlag::kByWord) != 0) json.truth("by_word", true);
+    if (const std::string meta = core::Look::meta_of_lease(core, row); !meta.empty())
+        json.text("meta", meta);
     if (core.slot(lease.first_slot).part_of != shm::kNoRow) {
         write_resources(json, "resources", core.resources(lease.pool, lease.first_slot));
     }

@@ -85,10 +85,13 @@ class Dump {
     void tell(const shm::ClaimRow& row, ClaimT* told) const {
         each_field_of_claim(row, *told, FromRow());
         told->payload = chain(row.payload, row.payload_size);
+        told->meta = chain(row.meta, row.meta_size);
         if (core::wants_part(row)) {
             const shm::ClaimVectorRow& wanted = state_.claim_vectors[state_.claims.row_of(row)];
             FromRow().list(wanted.least, told->least);
             FromRow().list(wanted.most, told->most);
+            told->offer = wanted.offer;
+            told->offer_slot = wanted.offer_slot;
         }
         if (by_account(row.pool)) {
             told->carried_cost = chain(row.carried_cost, sizeof(int64_t) * shm::kClasses);
@@ -96,6 +99,9 @@ class Dump {
     }
     void tell(const shm::LeaseRow& row, LeaseT* told) const {
         each_field_of_lease(row, *told, FromRow());
+        if ((row.flags & shm::LeaseFlag::kMeta) == 0) return;
+        told->meta = chain(core::meta_of(row).chain, core::meta_of(row).size);
+        told->wanted_ns = 0;
     }
     void tell(const shm::AccountRow& row, AccountT* told) const {
         each_field_of_account(row, *told, FromRow());

@@ -165,16 +165,25 @@ class Load {
         shm::ClaimVectorRow& wanted = writable(state_.claim_vectors[state_.claims.row_of(row)]);
         IntoRow().list(wanted.least, told.least);
         IntoRow().list(wanted.most, told.most);
+        wanted.offer = told.offer;
+        wanted.offer_slot = told.offer_slot;
         row.payload = chain(told.payload);
         row.payload_size = size32(told.payload);
+        row.meta = chain(told.meta);
+        row.meta_size = size32(told.meta);
         if (!told.carried_cost.empty() &&
             told.carried_cost.size() != sizeof(int64_t) * shm::kClasses) {
             throw SnapshotError("its carried cost is not of 5 classes");
         }
         row.carried_cost = chain(told.carried_cost);
     }
-    void take(const LeaseT& told, shm::LeaseRow& row) const {
+    void take(const LeaseT& told, shm::LeaseRow& row) {
         each_field_of_lease(row, told, IntoRow());
+        if (((row.flags & shm::LeaseFlag::kMeta) != 0) == told.meta.empty()) {
+            throw SnapshotError("its flags and its text differ");
+        }
+        if (!told.meta.empty())
+            row.wanted_ns = uint64_t{size32(told.meta)} << 32U | chain(told.meta);
     }
     void take(const AccountT& told, shm::AccountRow& row) {
         each_field_of_account(row, told, IntoRow());

@@ -46,13 +46,15 @@ Reason NaiveCore::refusal_of(const core::Claim& claim, uint64_t* first_claim) co
     const Reason of_vectors = vector_refusal(claim, first_claim);
     if (of_vectors != Reason::kOk) return of_vectors;
     if (claim.payload.size() > pool.payload_max) return Reason::kPayload;
+    if (claim.meta.size() > shm::kMetaMax) return Reason::kPayload;
     *first_claim = claim_with_key(session.uid, claim.key);
     if (*first_claim != 0) return Reason::kDuplicate;
     const auto pending = std::count_if(m_.claims.begin(), m_.claims.end(), [&](const auto& entry) {
         return entry.second.pool == claim.pool;
     });
     if (static_cast<uint64_t>(pending) >= pool.backlog_max) return Reason::kBacklogFull;
-    if (blocks_for(claim.payload.size()) > arena_free()) return Reason::kArenaFull;
+    const uint32_t blocks = blocks_for(claim.payload.size()) + blocks_for(claim.meta.size());
+    if (blocks > arena_free()) return Reason::kArenaFull;
     if (claim_rows_used() >= limits_.claims || lease_rows_free() == 0) return Reason::kTablesFull;
     if (by_account(claim.pool) && claim.terms != nullptr &&
         !(labels_are_sound(claim.terms->labels) && labels_are_sound(claim.terms->provisionable) &&
@@ -94,13 +96,14 @@ void NaiveCore::apply(const core::Claim& command) {
     claim.by_word = command.by_word;
     claim.key = command.key;
     claim.payload_blocks = blocks_for(command.payload.size());
+    claim.meta_blocks = blocks_for(command.meta.size());
     claim.turn = m_.turn;
     claim.enqueued_ns = m_.now;
     if (command.terms != nullptr) claim.enqueued_ns = event_time(command.terms->enqueued_ns);
     // S0.2: without a deadline it never expires. A claim that says *now* has none: it is granted or
-    // rejected when its turn ends.
-    const bool now_only = command.timeout_ns == 0;
-    claim.deadline_ns = now_only ? shm::kNever : later(m_.now, command.timeout_ns);
+    // rejected when its turn ends. S3.5: so does one that accepts an offer.
+    const bool now_only = command.timeout_ns == 0 || command.offer != 0;
+    claim.deadline_ns = command.timeout_ns == 0 ? shm::kNever : later(m_.now, command.timeout_ns);
     if (command.deadline_ns != shm::kNever) claim.deadline_ns = command.deadline_ns;
     const WhenBusy says = command.when_busy_given ? command.when_busy : pool->config.when_busy;
     claim.is_impatient = now_only || says == WhenBusy::kReject || says == WhenBusy::kCold;
@@ -240,6 +243,9 @@ void NaiveCore::reserve(uint64_t number) {
 // retry-after and the present holder."
 void NaiveCore::reject_impatient(uint64_t number) {
     const Claim& claim = m_.claims.at(number);
+    if (claim.offer != 0) {
+        return end_claim(number, Outcome::kRejected, Reason::kOfferExpired, 0);
+    }
     const uint64_t retry_after_ns = m_.pools.at(claim.pool).config.retry_after_ns;
     end_claim(
         number, Outcome::kRejected, claim.is_cold ? Reason::kCold : Reason::kBusy, retry_after_ns);
@@ -266,7 +272,7 @@ void NaiveCore::wait_again(uint64_t number) {
 void NaiveCore::end_claim(uint64_t number, Outcome outcome, Reason reason, uint64_t value) {
     const Claim claim = m_.claims.at(number);
     m_.claims.erase(number);
-    arena_freed(claim.payload_blocks);
+    arena_freed(claim.payload_blocks + claim.meta_blocks);
     Totals& totals = m_.pools.at(claim.pool).totals;
     if (outcome == Outcome::kExpired) totals.expired += 1;
     if (outcome == Outcome::kCancelled) totals.cancelled += 1;

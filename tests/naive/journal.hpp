@@ -108,6 +108,8 @@ struct Step {
     core::Claim claim;
     std::vector<core::Amount> least;
     std::vector<core::Amount> most;
+    std::string meta;                        // claim
+    uint64_t if_idle_for_ns = shm::kNever;   // drain
     uint32_t payload_size = 0;               // claim
     uint16_t tag = 0;                        // cancel, adopt
     shm::Reason refusal = shm::Reason::kOk;  // adopt

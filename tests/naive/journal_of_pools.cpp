@@ -31,6 +31,9 @@ void Writer::drain() {
                             ? model().is_draining
                             : model().pools[player_->pool_row(step.pool)].is_draining;
     step.on = drains ? dice_.percent(15) : dice_.percent(85);
+    if (step.pool != kNoLabel && dice_.percent(30)) {
+        step.if_idle_for_ns = dice_.one_of<uint64_t>({0, 0, 1, 10, shm::kNever - 1});
+    }
     put(step);
 }
 

@@ -8,6 +8,9 @@ namespace dibs::naive {
 
 // Mostly of what the slots have, and as much as they have.
 void Writer::want_part(Step& step) {
+    if (!character_.accounts && dice_.percent(8)) {
+        step.meta.assign(dice_.one_of<size_t>({1, 30, 255, 255, 256}), 'm');
+    }
     const auto& resources = model().pools[player_->pool_row(step.pool)].vector;
     if (resources.empty() && dice_.percent(98)) return;
     if (dice_.percent(97)) step.claim.units = 1;
@@ -24,6 +27,15 @@ void Writer::want_part(Step& step) {
     if (dice_.percent(2)) step.least.push_back({"gpu", 1});
     if (dice_.percent(2)) step.least.push_back({"cpu", dice_.one_of<int64_t>({-1, 1, 9})});
     if (dice_.percent(1)) step.most.push_back({"cpu", 1});
+    accept_offer(step);
+}
+
+// Of a slot that is there, mostly.
+void Writer::accept_offer(Step& step) {
+    if (!dice_.percent(20) || model().slots.empty()) return;
+    const Slot& slot = dice_.any(model().slots).second;
+    const bool is_there = slot.pool == player_->pool_row(step.pool);
+    if (is_there || dice_.percent(10)) step.claim.offer = slot.number + 1;
 }
 
 }  // namespace dibs::naive

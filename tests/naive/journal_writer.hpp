@@ -61,6 +61,7 @@ class Writer {
 
     // journal_of_vectors.cpp
     void want_part(Step& step);
+    void accept_offer(Step& step);
 
     // journal_of_parking.cpp
     bool has_parkable() const;

@@ -43,12 +43,13 @@ void NaiveCore::grant(uint64_t number) {
     lease.by_word = claim.by_word && lease.interval_ns != 0;
     lease.granted_ns = m_.now;
     lease.slots = claim.slots;
+    lease.meta_blocks = claim.meta_blocks;
     lease.was = claim;
     lease.account_class = claim.served_class;
     lease.cost = claim.carried;
     // "A plain claim, of one unit, without interval, key and payload."
     const bool is_plain = claim.units == 1 && claim.interval_ns == 0 && claim.key == core::Key{} &&
-                          claim.payload_blocks == 0;
+                          claim.payload_blocks == 0 && claim.meta_blocks == 0;
     lease.may_park = is_plain && parks(claim.pool) && !is_draining(claim.pool);
     m_.leases[number] = lease;
     m_.ended.erase(number);
@@ -198,6 +199,7 @@ std::vector<uint64_t> NaiveCore::remove_lease(uint64_t id) {
     // "As the lease ends, the pool's next fence grows by all its takes."
     m_.pools.at(lease.pool).fence_next += lease.takes;
     m_.leases.erase(id);
+    arena_freed(lease.meta_blocks);
     for (const uint64_t slot : lease.slots)
         m_.slots.at(slot).holder_is_killed = false;  // of a shared slot it never was
     return lease.slots;

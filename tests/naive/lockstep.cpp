@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "broker/core/core.hpp"
+#include "broker/core/look.hpp"
 #include "tests/naive/account_rows.hpp"
 #include "tests/naive/journal_bytes.hpp"
 #include "tests/naive/naive_core.hpp"
@@ -145,6 +146,7 @@ class Lockstep {
     [[nodiscard]] std::string left_undone(Death death) const;
     [[nodiscard]] std::string left_to_pass(bool same_turn) const;
     bool compare(size_t step);
+    [[nodiscard]] std::string offers_difference(uint32_t pool, size_t step) const;
     bool disagree(size_t step, const std::string& what);
 
     const Journal& journal_;
@@ -373,6 +375,8 @@ bool Lockstep::compare(size_t step) {
         if (hits_are_lost_) counters.totals.hits = expected.totals.hits;
         const std::string differs = difference(counters, expected);
         if (!differs.empty()) return disagree(step, who + differs);
+        const std::string offered = offers_difference(pool, step);
+        if (!offered.empty()) return disagree(step, who + offered);
         if (parkable_of(*real_, pool) != naive_.parkable_of(pool)) {
             return disagree(step, who + "has other leases that may be parked, or in another order");
         }
@@ -397,6 +401,37 @@ bool Lockstep::compare(size_t step) {
     const std::vector<std::string> violations = real_->check_all();
     if (!violations.empty()) return disagree(step, "check_all: " + violations.front());
     return true;
+}
+
+// What is offered, also to who wants something that depends on the step.
+std::string Lockstep::offers_difference(uint32_t pool, size_t step) const {
+    const auto& resources = naive_.model().pools[pool].vector;
+    if (resources.empty()) return {};
+    std::vector<core::Amount> least;
+    std::vector<core::Amount> most;
+    for (size_t at = 0; at < resources.size(); ++at) {
+        const uint64_t low = (step + at) % (resources[at].second + 1);
+        const uint64_t high = low + step % 3;
+        least.push_back({resources[at].first, static_cast<int64_t>(low)});
+        most.push_back({resources[at].first, static_cast<int64_t>(high)});
+    }
+    const bool wants =
+        step % 4 != 0 &&
+        std::any_of(least.begin(), least.end(), [](const auto& one) { return one.amount != 0; });
+    if (!wants) least.clear();
+    if (!wants || step % 5 == 0) most.clear();
+    std::vector<core::Offer> found;
+    uint64_t unused = 0;
+    const shm::Reason reason =
+        core::Look::offers(*real_, {pool, least, most, step, shm::kNoRow}, &found, &unused);
+    if (reason != shm::Reason::kOk) return "refuses to say what it offers";
+    const auto same = [](const core::Offer& one, const core::Offer& other) {
+        return one.slot == other.slot && one.room == other.room;
+    };
+    const std::vector<core::Offer> expected = naive_.offers(pool, least, most, step);
+    const bool agree =
+        std::equal(found.begin(), found.end(), expected.begin(), expected.end(), same);
+    return agree ? "" : "offers something else, or in another order";
 }
 
 bool Lockstep::disagree(size_t step, const std::string& what) {

@@ -93,7 +93,9 @@ struct Claim {
     bool wants_part = false;
     Vector least;
     Vector most;
+    uint32_t offer = 0;  // accepted: its slot's number + 1
     uint32_t payload_blocks = 0;
+    uint32_t meta_blocks = 0;
     uint64_t turn = 0;  // that it came in
     bool is_confirming = false;
     TimeNs reserved_until_ns = 0;
@@ -138,7 +140,8 @@ struct Lease {
     TimeNs grace_until_ns = 0;
     std::vector<uint64_t> slots;
     Vector part;  // what it has of its one slot; empty: all of them
-    Claim was;    // its claim, as it was granted
+    uint32_t meta_blocks = 0;
+    Claim was;  // its claim, as it was granted
     uint8_t account_class = kFreeClass;
     Money cost = {};
 };

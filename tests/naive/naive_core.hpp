@@ -22,6 +22,7 @@
 #include "broker/core/command.hpp"
 #include "broker/core/core.hpp"
 #include "broker/core/decision.hpp"
+#include "broker/core/match/offers.hpp"
 #include "tests/naive/model.hpp"
 
 namespace dibs::naive {
@@ -49,7 +50,7 @@ class NaiveCore {
     void apply(const core::Touch& touch);
     void apply(const core::Announce& announce);
     void apply(const core::WorkerWord& word);
-    void apply(const core::Drain& drain);
+    shm::Reason apply(const core::Drain& drain, TimeNs* left_ns = nullptr);
     shm::Reason apply(const core::Steer& steer, core::TimeNs* granted_ns);
     bool set_account(const core::AccountConfig& config, std::string* why);
     void delete_account(std::string_view name);
@@ -75,6 +76,11 @@ class NaiveCore {
     // The next instant at which a timer is due; kNever = none.
     [[nodiscard]] TimeNs next_due() const;
     [[nodiscard]] PoolCounters counters(uint32_t pool) const;
+    // By the pool's order of its resources; sound vectors, or none.
+    [[nodiscard]] std::vector<core::Offer> offers(uint32_t pool,
+                                                  std::span<const core::Amount> least,
+                                                  std::span<const core::Amount> most,
+                                                  uint64_t seed) const;
     // Claims whose leases may be parked and are not wanted, oldest grant first.
     [[nodiscard]] std::vector<uint64_t> parkable_of(uint32_t pool) const;
     [[nodiscard]] bool parks(uint32_t pool) const;
@@ -187,6 +193,7 @@ class NaiveCore {
     bool has_parts(uint64_t slot) const;
     void serve_part(uint64_t number, uint64_t slot);
     void collect_vectors(const Claim& claim);
+    bool is_idle_for(uint32_t pool, TimeNs for_ns, TimeNs* left_ns) const;
     bool same_vector(uint32_t pool, const core::PoolConfig& config) const;
 
     // timers

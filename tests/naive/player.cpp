@@ -118,7 +118,7 @@ void Player<CoreType>::play(const Step& step) {
             break;
         case StepKind::kDrain: {
             if (step.pool != kNoLabel && !pools_.contains(step.pool)) break;
-            core_.apply(core::Drain{pool_row(step.pool), step.on, step.number});
+            drain(step);
             break;
         }
         case StepKind::kSteer:
@@ -251,6 +251,7 @@ void Player<CoreType>::claim(const Step& step) {
     claim.terms = &terms;
     claim.least = step.least;
     claim.most = step.most;
+    claim.meta = step.meta;
     numbers_[step.label] = ++claims_played_;
     core_.apply(claim);
 }

@@ -78,6 +78,7 @@ class Player {
     void announce(const Step& step);
     void word(const Step& step);
     void steer(const Step& step, uint32_t session);
+    void drain(const Step& step);
     void harvest(const Step& step);
     void hear(const core::Decision& decision);
     DecisionLine line_of(const core::Decision& decision) const;

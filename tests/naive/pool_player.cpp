@@ -39,9 +39,24 @@ void Player<CoreType>::delete_pool(const Step& step) {
     if (line.reason == shm::Reason::kOk) growing_.erase(step.pool);
 }
 
+// Whether it was idle is told like a result.
+template <class CoreType>
+void Player<CoreType>::drain(const Step& step) {
+    core::TimeNs left_ns = 0;
+    DecisionLine line;
+    line.reason = core_.apply(
+        core::Drain{pool_row(step.pool), step.on, step.number, step.if_idle_for_ns}, &left_ns);
+    line.value = left_ns;
+    line.user_data = step.label;
+    if (step.if_idle_for_ns != shm::kNever && step.on) lines_.push_back(line);
+    listen();
+}
+
 template void Player<NaiveCore>::change_pool(const Step&);
 template void Player<NaiveCore>::delete_pool(const Step&);
+template void Player<NaiveCore>::drain(const Step&);
 template void Player<core::Core>::change_pool(const Step&);
 template void Player<core::Core>::delete_pool(const Step&);
+template void Player<core::Core>::drain(const Step&);
 
 }  // namespace dibs::naive

@@ -135,27 +135,57 @@ void NaiveCore::grow_pool(uint32_t row) {
 
 // S0.29, as the clash table has it: of a pool or of the broker; all that wait fail, in order of
 // arrival (S0.32: as draining). S0.31: what is in transition is not cut off. S0.29: idempotent.
-void NaiveCore::apply(const core::Drain& drain) {
+Reason NaiveCore::apply(const core::Drain& drain, TimeNs* left_ns) {
     const bool of_broker = drain.pool == shm::kNoRow;
-    if (!of_broker && !pool_lives(drain.pool)) return;
+    if (!of_broker && !pool_lives(drain.pool)) return Reason::kUnknownPool;
     if (drain.number != shm::kNoRow) {
         const auto known = std::find_if(m_.slots.begin(), m_.slots.end(), [&](const auto& entry) {
             return entry.second.pool == drain.pool && entry.second.number == drain.number;
         });
         if (known != m_.slots.end()) drain_slot(known->second, drain.on);
-        return;
+        return Reason::kOk;
     }
+    const bool if_idle = !of_broker && drain.on && drain.if_idle_for_ns != shm::kNever;
+    if (if_idle && !is_idle_for(drain.pool, drain.if_idle_for_ns, left_ns)) return Reason::kState;
     bool& drains = of_broker ? m_.is_draining : m_.pools[drain.pool].is_draining;
     bool& is_told = of_broker ? m_.drain_told : m_.pools[drain.pool].drain_told;
-    if (drains == drain.on) return;
+    const bool is_news = drains != drain.on;
+    if (!is_news && !if_idle) return Reason::kOk;
     drains = drain.on;
-    is_told = false;
-    if (!drain.on) return;
+    if (is_news) is_told = false;
+    if (!drain.on) return Reason::kOk;
     const std::map<uint64_t, Claim> claims = m_.claims;
     for (const auto& [number, claim] : claims) {
         if (claim.is_confirming || !(of_broker || claim.pool == drain.pool)) continue;
         end_claim(number, Outcome::kRejected, Reason::kDraining, 0);
     }
+    // "Its leases end, the oldest grant first."
+    std::map<uint64_t, uint64_t> by_fence;
+    for (const auto& [number, lease] : m_.leases)
+        if (if_idle && lease.pool == drain.pool) by_fence[lease.fence] = number;
+    for (const auto& [fence, number] : by_fence)
+        lease_ended_by_time(number);
+    return Reason::kOk;
+}
+
+// S3.12, S3.13. "Under strict expiry its holder may live." What is being taken has its time.
+bool NaiveCore::is_idle_for(uint32_t pool, TimeNs for_ns, TimeNs* left_ns) const {
+    bool is_idle = std::none_of(m_.claims.begin(), m_.claims.end(), [&](const auto& entry) {
+        return entry.second.pool == pool;
+    });
+    TimeNs left = 0;
+    const bool strict = m_.pools.at(pool).config.expiry == shm::ExpiryMode::kStrict;
+    for (const auto& [number, lease] : m_.leases) {
+        if (lease.pool != pool) continue;
+        const bool is_over = lease.expires_ns < m_.now;
+        if (!is_over && lease.expires_ns == shm::kNever) left = shm::kNever;
+        if (!is_over && left != shm::kNever) left = std::max(left, lease.expires_ns - m_.now);
+        const bool is_known = lease.is_in_grace || lease.is_uncollected;
+        const bool may_live = strict || lease.is_revoking || (lease.by_word && !is_known);
+        is_idle = is_idle && is_over && !may_live && m_.now - lease.expires_ns >= for_ns;
+    }
+    if (left_ns != nullptr) *left_ns = left;
+    return is_idle;
 }
 
 // Nobody uses it: no claim, no lease, no worker. "When it is unused": it takes no claims meanwhile.
@@ -240,7 +270,9 @@ const Lease* NaiveCore::oldest_lease_of(uint32_t pool) const {
 uint32_t NaiveCore::arena_free() const {
     uint32_t used = m_.arena_freed_in_turn;
     for (const auto& [number, claim] : m_.claims)
-        used += claim.payload_blocks;
+        used += claim.payload_blocks + claim.meta_blocks;
+    for (const auto& [number, lease] : m_.leases)
+        used += lease.meta_blocks;
     for (const auto& [id, slot] : m_.slots)
         used += slot.attribute_blocks;
     for (const Pool& pool : m_.pools)

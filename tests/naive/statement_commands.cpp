@@ -52,8 +52,8 @@ void Statements::begin(const Heard& heard) {
         case StepKind::kHarvest:
             harvest(*step_);
             break;
-        case StepKind::kDrain:
-            drain(heard);
+        case StepKind::kDrain:  // if idle: as its result says
+            if (step_->if_idle_for_ns == shm::kNever || !step_->on) drain(heard);
             break;
         case StepKind::kDeletePool:
             if (JudgedPool* pool = pool_of(heard.pool); pool != nullptr && step_->on) retire(*pool);
@@ -83,6 +83,9 @@ void Statements::take_effect(const DecisionLine& result) {
             break;
         case StepKind::kRelease:
             if (leased) end_lease(*claim, step_->broken ? LeaseEnd::kBroken : LeaseEnd::kRelease);
+            break;
+        case StepKind::kDrain:
+            drain({step_, step_pool_, true, 0});
             break;
         case StepKind::kChangePool:
             if (result.value != 0) configure(step_pool_, step_->change);

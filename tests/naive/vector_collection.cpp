@@ -25,6 +25,7 @@ void NaiveCore::collect_vectors(const Claim& claim) {
         for (const uint64_t id : lease.slots) {
             const Slot& slot = m_.slots.at(id);
             if (slot.is_protected || slot.is_draining) continue;
+            if (claim.offer != 0 && slot.number + 1 != claim.offer) continue;
             if (!free.contains(id)) free[id] = free_of(slot);
             // "A part that ends leaves its row to the one that comes."
             bool fits =

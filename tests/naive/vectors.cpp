@@ -32,7 +32,7 @@ std::optional<Vector> NaiveCore::vector_of(uint32_t pool,
 
 // S3.6: a want of nothing is refused. S3.1: room is room in every label.
 Reason NaiveCore::vector_refusal(const core::Claim& claim, uint64_t* resource) const {
-    if (claim.least.empty() && claim.most.empty()) return Reason::kOk;
+    if (claim.least.empty() && claim.most.empty() && claim.offer == 0) return Reason::kOk;
     const auto& resources = m_.pools.at(claim.pool).vector;
     if (resources.empty()) return Reason::kVector;
     if (claim.units != 1) return Reason::kTooManyUnits;
@@ -45,6 +45,7 @@ Reason NaiveCore::vector_refusal(const core::Claim& claim, uint64_t* resource) c
     }
     for (size_t at = 0; at < resources.size(); ++at) {
         if ((*least)[at] <= resources[at].second) continue;
+        if (claim.offer != 0) return Reason::kOfferExpired;
         *resource = at;
         return Reason::kUnavailable;
     }
@@ -56,6 +57,7 @@ void NaiveCore::take_vectors(Claim& claim, const core::Claim& command) const {
     if (!claim.wants_part) return;
     claim.least = *vector_of(command.pool, command.least);
     claim.most = command.most.empty() ? claim.least : *vector_of(command.pool, command.most);
+    claim.offer = command.offer;
 }
 
 // S3.11: what no lease has.
@@ -94,6 +96,7 @@ std::optional<uint64_t> NaiveCore::slot_for_part(const Claim& claim) const {
     for (const auto& [id, slot] : m_.slots) {
         if (slot.pool != claim.pool || slot.is_protected || slot.is_draining) continue;
         if (slot.is != SlotIs::kIdle && slot.is != SlotIs::kShared) continue;
+        if (claim.offer != 0 && slot.number + 1 != claim.offer) continue;  // S3.5
         const Vector free = free_of(slot);
         uint64_t left = 0;
         bool has_room = true;

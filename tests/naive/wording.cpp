@@ -92,6 +92,8 @@ const char* name_of(Reason reason) {
             return "unavailable";
         case Reason::kVector:
             return "vector";
+        case Reason::kOfferExpired:
+            return "offer-expired";
         case Reason::kTooManyUnits:
             return "too-many-units";
         case Reason::kBacklogFull:
@@ -342,6 +344,7 @@ std::string to_string(const Step& step) {
             say_claim(line, step);
             say_amounts(line, step.least);
             if (!step.most.empty()) say_amounts(line.say("most"), step.most);
+            line.add("offer", step.claim.offer, 0).add("meta", step.meta.size(), 0);
             break;
         case StepKind::kCancel:
             line.add("tag", step.tag, kNoLabel);
@@ -382,6 +385,7 @@ std::string to_string(const Step& step) {
         case StepKind::kDrain:
             line.say(step.on ? "on" : "off").add("pool", step.pool, kNoLabel);
             line.add("number", step.number, kNoLabel);
+            line.add("if-idle-for", step.if_idle_for_ns, shm::kNever);
             break;
         case StepKind::kSteer:
             line.add("kind", static_cast<uint64_t>(step.steer), kNoLabel);

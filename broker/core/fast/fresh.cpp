@@ -16,7 +16,7 @@ namespace dibs::core {
 
 bool EarlyGrants::may_stay_fresh(const Claim& command) const {
     return matcher().serves_fresh(command.pool) && matcher().backlog.head(command.pool) == kNoRow &&
-           command.payload.empty() && !key_given(command.key.data()) &&
+           command.payload.empty() && command.meta.empty() && !key_given(command.key.data()) &&
            !command.brings_its_time() && command.deadline_ns == kNever && !command.by_word &&
            turn().fresh.size() < Turn::kFreshMax;
 }

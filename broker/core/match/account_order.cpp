@@ -50,10 +50,10 @@ void leave_list(std::vector<uint32_t>& list, uint32_t place) {
 
 // --- claims
 
-// Interns what the claim brings, beside a payload of so many bytes. Not kOk: nothing has changed.
+// Interns what the claim brings, beside texts of so many blocks. Not kOk: nothing has changed.
 Reason Crowds::take_terms(const ClaimTerms& terms,
                           uint32_t session,
-                          size_t payload,
+                          uint32_t blocks,
                           TermRows* rows) {
     if (!LabelSets::well_formed(terms.labels) || !LabelSets::well_formed(terms.provisionable) ||
         terms.account.size() > shm::kNameMax) {
@@ -79,7 +79,7 @@ Reason Crowds::take_terms(const ClaimTerms& terms,
     rows->account = is_new ? ledger().make_account(terms.account) : known;
     if (is_new && rows->account == kNoRow) return Reason::kTablesFull;
     if (rows->account != kNoRow) ++book()->account_uses[rows->account];
-    if (arena().has_room(payload)) return Reason::kOk;
+    if (arena().has_blocks(blocks)) return Reason::kOk;
     ledger().release_account(
         rows->account);  // new labels have taken their part of the arena by now
     return Reason::kArenaFull;

@@ -17,7 +17,7 @@ struct Crowds : Module<Crowds> {
     explicit Crowds(const State& rows) : Module(rows) {}
 
     // account_order.cpp
-    Reason take_terms(const ClaimTerms& terms, uint32_t session, size_t payload, TermRows* rows);
+    Reason take_terms(const ClaimTerms& terms, uint32_t session, uint32_t blocks, TermRows* rows);
     void bring_terms(uint32_t claim, const Claim& command, const TermRows& rows);
     void join_crowd(uint32_t claim);
     void leave_crowd(uint32_t claim);

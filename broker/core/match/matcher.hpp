@@ -50,6 +50,9 @@ struct Matcher : Module<Matcher> {
                                : servable(row.pool, row.units);
     }
     // The slots are chained, and in that state or about to be.
+    [[nodiscard]] bool accepts_offer(uint32_t claim) const {
+        return wants_part(state.claims[claim]) && state.claim_vectors[claim].offer != 0;
+    }
     void give(uint32_t claim, uint32_t first_slot, SlotState to) {
         if (to == SlotState::kLeased) return (void)leases().grant(claim, first_slot);
         put(edit().row(state.claims[claim], 1).first_slot, first_slot);
@@ -80,8 +83,9 @@ struct Matcher : Module<Matcher> {
     // A claim comes: kOk, or why what it brings cannot be kept.
     Reason claim_comes(const Claim& command, TermRows* terms) {
         if (!by_account(command.pool)) return Reason::kOk;
-        return crowds().take_terms(
-            terms_of(command), command.session, command.payload.size(), terms);
+        const uint32_t blocks =
+            Arena::blocks_for(command.payload.size()) + Arena::blocks_for(command.meta.size());
+        return crowds().take_terms(terms_of(command), command.session, blocks, terms);
     }
     void claim_accepted(uint32_t claim, const Claim& command, const TermRows& terms) {
         if (serves_by_arrival(command.pool)) return;
@@ -116,8 +120,9 @@ struct Matcher : Module<Matcher> {
     void claim_ends(uint32_t claim);
     // Of the grant that has just been decided. The claim stays behind a lease that may be taken.
     void lease_begins(uint32_t claim, uint32_t lease) {
-        by_account(state.leases[lease].pool) ? ledger().begin_run(claim, lease)
-                                             : claims().drop_claim(claim);
+        if (by_account(state.leases[lease].pool)) return ledger().begin_run(claim, lease);
+        if (state.claims[claim].meta != kNoRow) leases().take_meta(claim, lease);
+        claims().drop_claim(claim);
     }
     // Returns the claim that stays behind it, or kNoRow.
     uint32_t lease_ends(uint32_t lease) {

@@ -83,6 +83,9 @@ bool Matcher::end_impatient_of(uint32_t pool) {
 void Matcher::end_impatient(uint32_t claim) {
     const shm::ClaimRow& row = state.claims[claim];
     assert(row.state == shm::ClaimState::kWaiting && (row.flags & kImpatient) != 0);
+    if (accepts_offer(claim)) {  // there are other offers, and no time to wait for them
+        return claims().end_claim(claim, Outcome::kRejected, Reason::kOfferExpired, 0, true);
+    }
     const Reason reason = (row.flags & ClaimFlag::kCold) != 0 ? Reason::kCold : Reason::kBusy;
     claims().end_claim(
         claim, Outcome::kRejected, reason, state.pools[row.pool].retry_after_ns, true);

@@ -149,7 +149,8 @@ bool Vectors::read_both(const Claim& command, Vector* least, Vector* most) const
 }
 
 Reason Vectors::refusal(const Claim& command, uint64_t* resource) const {
-    if (command.least.empty() && command.most.empty()) return Reason::kOk;
+    const bool wants_any = command.least.empty() && command.most.empty();
+    if (wants_any && command.offer == 0) return Reason::kOk;
     const shm::PoolRow& pool = state.pools[command.pool];
     if (!has_resources(pool)) return Reason::kVector;
     if (command.units != 1) return Reason::kTooManyUnits;
@@ -158,6 +159,7 @@ Reason Vectors::refusal(const Claim& command, uint64_t* resource) const {
     if (!read_both(command, &least, &most)) return Reason::kVector;
     for (uint32_t at = 0; at < pool.resources_count; ++at) {
         if (least[at] <= pool.capacity[at]) continue;
+        if (command.offer != 0) return Reason::kOfferExpired;
         *resource = at;
         return Reason::kUnavailable;
     }
@@ -175,6 +177,9 @@ void Vectors::bring(uint32_t row, const Claim& command) {
         put(wanted.least[at], least[at]);
         put(wanted.most[at], most[at]);
     }
+    const bool accepts = command.offer != 0;
+    put(wanted.offer, command.offer);
+    put(wanted.offer_slot, accepts ? pools().find_number(command.pool, command.offer - 1) : kNoRow);
 }
 
 uint32_t Vectors::slot_for(uint32_t row) {
@@ -185,7 +190,22 @@ uint32_t Vectors::slot_for(uint32_t row) {
         return kNoRow;
     }
     const shm::ClaimVectorRow& wanted = state.claim_vectors[row];
-    return parts_index->best(pool, vector_of(wanted.least), vector_of(wanted.most));
+    const Vector least = vector_of(wanted.least);
+    const Vector most = vector_of(wanted.most);
+    if (wanted.offer == 0) return parts_index->best(pool, least, most);
+    const bool fits = is_offered(row, wanted.offer_slot) &&
+                      parts_index->is_open(wanted.offer_slot) &&
+                      parts_index->left_of(wanted.offer_slot, least, most) != PartIndex::kNoRoom;
+    return fits ? wanted.offer_slot : kNoRow;
+}
+
+// The slot itself, and not what has its row since it left.
+bool Vectors::is_offered(uint32_t claim, uint32_t slot) const {
+    const shm::ClaimVectorRow& wanted = state.claim_vectors[claim];
+    if (wanted.offer == 0) return true;
+    if (slot != wanted.offer_slot || slot == kNoRow) return false;
+    return state.slots[slot].pool == state.claims[claim].pool &&
+           state.slots[slot].number == wanted.offer - 1;
 }
 
 uint32_t Vectors::cut_part(uint32_t claim_row, uint32_t slot_row) {
@@ -306,6 +326,7 @@ void Vectors::count_collected(uint32_t claim, uint32_t lease) {
          slot = state.slots[slot].holder_next) {
         const uint32_t whole = whole_of(state.slots[slot], slot);
         if (is_stopped(state.slots[whole])) continue;
+        if (wants_part(state.claims[claim]) && !is_offered(claim, whole)) continue;
         if (place_[whole] == 0) {
             coming_.push_back(whole);
             free_.push_back(vector_of(state.slot_vectors[whole].amount));

@@ -11,17 +11,19 @@
 #include <string_view>
 #include <vector>
 
+#include "broker/core/match/offers.hpp"
 #include "broker/core/match/part_index.hpp"
 #include "broker/core/module.hpp"
 
 namespace dibs::core {
 
 struct Vectors : Module<Vectors> {
-    explicit Vectors(const State& rows) : Module(rows) {}
+    explicit Vectors(const State& rows) : Module(rows), offer_changes(rows.pools.size()) {}
 
     // There if there is, or was, a pool whose slots have resources.
     std::unique_ptr<PartIndex> parts_index;
-    bool lacked_slot_row = false;  // a claim that waits has found none
+    bool lacked_slot_row = false;         // a claim that waits has found none
+    std::vector<uint64_t> offer_changes;  // by pool: of what offers are computed from
 
     // Why the pool's slots cannot have these resources; empty: they can.
     [[nodiscard]] static std::string refusal_of(const PoolConfig& config);
@@ -42,13 +44,23 @@ struct Vectors : Module<Vectors> {
     void list_part(Decision* granted, uint32_t part);
     // Of a slot of a pool whose slots have resources.
     void slot_changes(uint32_t slot) {
-        if (state.slots[slot].part_of == kNoRow) parts_index->change(slot);
+        if (state.slots[slot].part_of != kNoRow) return;
+        parts_index->change(slot);
+        ++offer_changes[state.slots[slot].pool];
     }
     void whole_slot_begins(uint32_t slot);
     void slot_row_comes();
 
     // Leases::collect() for a pool whose slots have resources.
     bool collect(uint32_t claim);
+
+    // offers.cpp
+    // A lease has expired and stays, or lives again: so much room is offered more, or less.
+    void expired_room_changes(uint32_t pool) {
+        if (has_resources(state.pools[pool])) ++offer_changes[pool];
+    }
+    [[nodiscard]] uint64_t offers_stamp(uint32_t pool) const;
+    Reason offers(const OffersQuery& query, std::vector<Offer>* found, uint64_t* resource) const;
 
     // For who looks.
     [[nodiscard]] std::vector<std::string> resource_names(uint32_t pool) const;
@@ -61,6 +73,8 @@ struct Vectors : Module<Vectors> {
     // By the pool's order of its resources.
     [[nodiscard]] bool read(uint32_t pool, std::span<const Amount> amounts, Vector* vector) const;
     [[nodiscard]] bool read_both(const Claim& command, Vector* least, Vector* most) const;
+    [[nodiscard]] bool is_offered(uint32_t claim, uint32_t slot) const;
+    [[nodiscard]] std::vector<Offer> all_offers(uint32_t pool) const;  // by slot number
     [[nodiscard]] bool fits(uint32_t claim, const Vector& free) const;
     void count_collected(uint32_t claim, uint32_t lease);
     [[nodiscard]] bool is_on_made_slot(uint32_t lease) const;

@@ -269,7 +269,16 @@ void Invariants::arena() {
         const Subject it(&wrongs_, "claim", claim.arrival);
         held[claim.session] += Arena::blocks_for(claim.payload_size);
         mark_chain(claim.payload, claim.payload_size, it);
+        held[claim.session] += Arena::blocks_for(claim.meta_size);
+        mark_chain(claim.meta, claim.meta_size, it);
         mark_chain(carried_cost(parts_, claim), sizeof(Cost), it);
+    }
+    for (uint32_t row = 0; row < state_.leases.size(); ++row) {
+        const shm::LeaseRow& lease = state_.leases[row];
+        const ArenaText meta = meta_of(lease);
+        if (lease.state == shm::LeaseState::kFree || meta.chain == kNoRow) continue;
+        held[lease.session] += Arena::blocks_for(meta.size);
+        mark_chain(meta.chain, meta.size, {&wrongs_, "lease of claim", lease.arrival});
     }
     for (const uint32_t row : counts_.slots_with_text) {
         const shm::SlotRow& slot = state_.slots[row];

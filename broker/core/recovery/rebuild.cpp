@@ -72,6 +72,7 @@ void Rebuild::claim(uint32_t row) {
     const shm::ClaimRow& claim = state_.claims[row];
     assert(claim.pool < state_.counters->pools && claim.units <= shm::kUnitsMax);
     parts_.hold_arena(claim.session, claim.payload_size);
+    parts_.hold_arena(claim.session, claim.meta_size);
     if (claim.state == ClaimState::kRunning) {  // its lease stands for it
         parts_.backlog.keep_seat(claim.pool, row);
         return;
@@ -117,6 +118,7 @@ void Rebuild::leases(uint32_t begin, uint32_t end) {
         parts_.tags[lease.session][lease.tag] = row | kTagLease;
         parts_.add_key(lease.session, lease.key, row | kTagLease);
         parts_.keep_room(lease);
+        parts_.hold_arena(lease.session, meta_of(lease).size);
         if (lease.state == LeaseState::kExpired) {
             expired_.places.emplace_back(Twice{lease.expires_ns, lease.arrival}, row);
         } else if (lease.state == LeaseState::kGrace || lease.state == LeaseState::kRevoking) {

@@ -57,7 +57,17 @@ bool sound_want(const State& state, const shm::ClaimRow& claim) {
     for (size_t at = 0; at < shm::kResourcesMax; ++at) {
         if (wanted.least[at] > wanted.most[at] || wanted.most[at] > shm::kAmountMax) return false;
     }
-    return has_resources(pool) && claim.units == 1 && is_within(wanted.least, pool);
+    const bool has_offer = wanted.offer_slot == kNoRow ||
+                           (wanted.offer != 0 && wanted.offer_slot < state.slots.size());
+    return has_resources(pool) && claim.units == 1 && is_within(wanted.least, pool) && has_offer;
+}
+
+bool sound_flags(const shm::LeaseRow& lease) {
+    const auto has = [&](uint32_t flags) { return (lease.flags & flags) != 0; };
+    const bool parks = has(shm::LeaseFlag::kMayPark);
+    if (has(shm::LeaseFlag::kByWord) && (lease.interval_ns == 0 || parks)) return false;
+    return !has(shm::LeaseFlag::kMeta) ||
+           (meta_of(lease).size != 0 && !parks && !has(shm::LeaseFlag::kWanted));
 }
 
 }  // namespace dibs::core

@@ -18,4 +18,7 @@ bool sound_part(const State& state, const shm::SlotRow& slot);
 // Of a claim that wants a part.
 bool sound_want(const State& state, const shm::ClaimRow& claim);
 
+// What its word prolongs has an interval, and is not parked; nor is what has a text.
+bool sound_flags(const shm::LeaseRow& lease);
+
 }  // namespace dibs::core

@@ -307,7 +307,8 @@ class Words {
                tagged(claim.session, claim.tag) && is_link(claim.first_slot, state_.slots.size()) &&
                claim.units != 0 && claim.units <= shm::kUnitsMax &&
                claim.payload_size <= shm::kPayloadMax && chain(claim.payload, claim.payload_size) &&
-               (!wants_part(claim) || sound_want(state_, claim)) && sound_terms(claim);
+               sound_meta(meta_of(claim)) && (!wants_part(claim) || sound_want(state_, claim)) &&
+               sound_terms(claim);
     }
 
     // What has been paid, with or without the time by which a lease's cost is less: no sum of it
@@ -368,10 +369,8 @@ class Words {
                set.count == labels_in(text(set.text, set.text_size));
     }
 
-    // What its word prolongs has an interval, and is not parked.
-    static bool kept_by_word(const shm::LeaseRow& lease) {
-        if ((lease.flags & shm::LeaseFlag::kByWord) == 0) return true;
-        return lease.interval_ns != 0 && (lease.flags & shm::LeaseFlag::kMayPark) == 0;
+    bool sound_meta(ArenaText meta) const {
+        return meta.size <= shm::kMetaMax && chain(meta.chain, meta.size);
     }
 
     bool sound(const shm::LeaseRow& lease) const {
@@ -380,7 +379,7 @@ class Words {
                within(lease.mode, shm::ExpiryMode::kLazy) && lease.pool < state_.counters->pools &&
                tagged(lease.session, lease.tag) && is_link(lease.first_slot, state_.slots.size()) &&
                takes_of(lease) <= kTakesMax && lease.units <= shm::kUnitsMax &&
-               is_account(lease.account) && kept_by_word(lease) &&
+               is_account(lease.account) && sound_flags(lease) && sound_meta(meta_of(lease)) &&
                (state_.pools[lease.pool].order != shm::PoolOrder::kAccount ||
                 (lease.account_class <= kFreeClass && is_paid(lease.cost, -kMoneyMax)));
     }

@@ -98,8 +98,14 @@ void StateCopy::copy_row(const Part& of, uint64_t offset) {
             const auto* claim = reinterpret_cast<const shm::ClaimRow*>(row);
             if (claim->state == shm::ClaimState::kFree) return;
             copy_chain(claim->payload, claim->payload_size);
+            copy_chain(claim->meta, claim->meta_size);
             if (from_.pools[claim->pool].order != shm::PoolOrder::kAccount) return;
             return copy_chain(claim->carried_cost, sizeof(int64_t) * shm::kClasses);
+        }
+        case Table::kLeases: {
+            const auto* lease = reinterpret_cast<const shm::LeaseRow*>(row);
+            if (lease->state == shm::LeaseState::kFree) return;
+            return copy_chain(meta_of(*lease).chain, meta_of(*lease).size);
         }
         case Table::kAccounts: {
             const auto* account = reinterpret_cast<const shm::AccountRow*>(row);

@@ -35,6 +35,8 @@ void Leases::apply(const Adopt& command) {
     shm::LeaseRow& lease = edit().row(state.leases[row], 1U << 1U);
     const shm::LeaseRow before = lease;
     assert(before.session != command.session && lease.state != LeaseState::kKilling);
+    free_rows().drop_arena(lease.session, meta_of(lease).size);
+    free_rows().hold_arena(command.session, meta_of(lease).size);
     put(lease.session, command.session);
     put(lease.tag, command.tag);
     put(lease.user_data, command.user_data);
@@ -47,6 +49,8 @@ void Leases::apply(const Adopt& command) {
         assert(claim.session == before.session && claim.tag == before.tag);
         free_rows().drop_arena(claim.session, claim.payload_size);
         free_rows().hold_arena(command.session, claim.payload_size);
+        free_rows().drop_arena(claim.session, claim.meta_size);
+        free_rows().hold_arena(command.session, claim.meta_size);
         put(claim.session, command.session);
         put(claim.tag, command.tag);
         put(claim.user_data, command.user_data);

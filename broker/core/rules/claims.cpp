@@ -14,7 +14,8 @@ namespace {
 
 uint8_t flags_of(const Claim& command, const shm::PoolRow& pool) {
     const shm::WhenBusy busy = command.when_busy_given ? command.when_busy : pool.when_busy;
-    uint32_t flags = command.timeout_ns == 0 ? ClaimFlag::kNowOnly : 0;
+    const bool now_only = command.timeout_ns == 0 || command.offer != 0;
+    uint32_t flags = now_only ? ClaimFlag::kNowOnly : 0;
     if (busy == shm::WhenBusy::kReject) flags |= ClaimFlag::kReject;
     if (busy == shm::WhenBusy::kCold) flags |= ClaimFlag::kCold;
     if (command.by_word) flags |= ClaimFlag::kByWord;
@@ -44,6 +45,7 @@ Reason Claims::claim_refusal(const Claim& command, uint64_t* other) const {
         return reason;
     }
     if (command.payload.size() > pool.payload_max) return Reason::kPayload;
+    if (command.meta.size() > shm::kMetaMax) return Reason::kPayload;
     if (key_given(command.key.data())) {
         const uint32_t holder = find_key(command.session, command.key);
         if (holder != kNoRow) {
@@ -55,7 +57,9 @@ Reason Claims::claim_refusal(const Claim& command, uint64_t* other) const {
     const uint32_t pending =
         pool.waiting + pool.confirming + turn().fresh_of_pool[command.pool].count;
     if (pending >= pool.backlog_max) return Reason::kBacklogFull;
-    if (!arena().has_room(command.payload.size())) return Reason::kArenaFull;
+    const uint32_t blocks =
+        Arena::blocks_for(command.payload.size()) + Arena::blocks_for(command.meta.size());
+    if (!arena().has_blocks(blocks)) return Reason::kArenaFull;
     if (state.counters->claims_free <= turn().fresh.size() || !free_rows().lease_row_left()) {
         return Reason::kTablesFull;
     }
@@ -130,6 +134,10 @@ void Claims::accept(const Claim& command, uint64_t number, const TermRows& terms
     free_rows().hold_arena(command.session, command.payload.size());
     put(claim.payload, arena().store(command.payload));
     put(claim.payload_size, command.payload.size());
+    free_rows().hold_arena(command.session, command.meta.size());
+    const auto* meta = reinterpret_cast<const uint8_t*>(command.meta.data());
+    put(claim.meta, arena().store({meta, command.meta.size()}));
+    put(claim.meta_size, command.meta.size());
     put(claim.account, kNoRow);
     put(claim.room, command.room);
     put(claim.room_lines, command.room_lines);
@@ -261,12 +269,16 @@ void Claims::end_claim(uint32_t row, Outcome outcome, Reason reason, uint64_t va
     drop_claim(row);
 }
 
-// Its row and its payload.
+// Its row and its texts.
 void Claims::drop_claim(uint32_t row) {
     const shm::ClaimRow& claim = state.claims[row];
     assert(claim.state != ClaimState::kFree);
     free_rows().drop_arena(claim.session, claim.payload_size);
     arena().free(claim.payload, claim.payload_size);
+    if (claim.meta != kNoRow) {
+        free_rows().drop_arena(claim.session, claim.meta_size);
+        arena().free(claim.meta, claim.meta_size);
+    }
     matcher().claim_goes(row);
     free_rows().free_claim_row(row);
 }

@@ -76,6 +76,7 @@ void Leases::stay_uncollected(uint32_t row) {
     expired_leases.push_back(lease.pool, row);
     tell_of_lease(DecisionKind::kLeaseGrace, row).value = kNever;
     matcher().touch(lease.pool);  // a claim may wait for its room
+    vectors().expired_room_changes(lease.pool);
 }
 
 void Leases::kill_holder(uint32_t row) {

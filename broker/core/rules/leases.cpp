@@ -18,7 +18,7 @@ uint64_t due_after(uint64_t expires_ns) {
 
 bool is_plain(const shm::ClaimRow& claim) {
     return claim.units == 1 && claim.interval_ns == 0 && claim.payload_size == 0 &&
-           !key_given(claim.key);
+           claim.meta == kNoRow && !key_given(claim.key);
 }
 
 }  // namespace
@@ -132,6 +132,17 @@ uint32_t Leases::grant(uint32_t claim_row, uint32_t first_slot) {
     return row;
 }
 
+// In the arena it is its session's as before.
+void Leases::take_meta(uint32_t claim_row, uint32_t row) {
+    shm::ClaimRow& claim = edit().row(state.claims[claim_row], kClaimRunLines);
+    shm::LeaseRow& lease = edit().row(state.leases[row], 1U << 1U | 1U << 2U);
+    assert((lease.flags & shm::LeaseFlag::kMayPark) == 0);
+    put(lease.wanted_ns, uint64_t{claim.meta_size} << 32U | claim.meta);
+    put(lease.flags, lease.flags | shm::LeaseFlag::kMeta);
+    put(claim.meta, kNoRow);
+    put(claim.meta_size, 0);
+}
+
 Reason Leases::lease_refusal(LeaseId id, uint64_t fence) const {
     const uint32_t row = row_of(id);
     const uint32_t generation = generation_of(id);
@@ -223,7 +234,10 @@ TimeNs Leases::keep_alive(uint32_t row, TimeNs interval_ns) {
     if (kept.state == LeaseState::kRevoking) {
         return kept.grace_until_ns - std::min(kept.grace_until_ns, turn().now_ns);
     }
-    if (kept.state == LeaseState::kExpired) expired_leases.remove(kept.pool, row);
+    if (kept.state == LeaseState::kExpired) {
+        expired_leases.remove(kept.pool, row);
+        vectors().expired_room_changes(kept.pool);
+    }
     if (kept.state != LeaseState::kLive) {  // its holder has been notified
         turn().revivals.push_back(
             {turn().decisions.size(), kept.session, kept.head.generation, kept.tag});
@@ -269,11 +283,43 @@ void Leases::tell_lease_end(uint32_t row, Reason reason) {
     assert(end.slots_count == state.leases[row].units);
 }
 
+void Leases::note_end(uint32_t row, Reason reason, Tell tell) {
+    const shm::LeaseRow& lease = state.leases[row];
+    const shm::SlotRow& slot = state.slots[lease.first_slot];
+    EndedLease& note = ended.next();
+    note.id = row_id(lease.head.generation, row);
+    note.number = lease.arrival;
+    note.fence = lease.fence + takes_of(lease);
+    note.granted_ns = lease.granted_ns;
+    note.kept_ns = lease.kept_ns;
+    note.expires_ns = lease.expires_ns;
+    note.interval_ns = lease.interval_ns;
+    note.ended_ns = turn().now_ns;
+    note.pool = lease.pool;
+    note.uid = state.sessions[lease.session].uid;
+    note.pid = state.sessions[lease.session].pid;
+    note.slot = slot.number;
+    note.units = lease.units;
+    note.reason = tell == Tell::kHolder ? reason : Reason::kOk;
+    note.is_part = slot.part_of != kNoRow;
+    note.meta.clear();
+    if (note.is_part) {
+        const auto& amounts = state.slot_vectors[lease.first_slot].amount;
+        std::copy(std::begin(amounts), std::end(amounts), note.amounts.begin());
+    }
+    const uint32_t behind = matcher().claim_behind(row);
+    const ArenaText meta = behind != kNoRow ? meta_of(state.claims[behind]) : meta_of(lease);
+    if (meta.chain == kNoRow) return;
+    note.meta.resize(meta.size);
+    arena().copy(meta.chain, meta.size, reinterpret_cast<std::byte*>(note.meta.data()));
+}
+
 void Leases::end_lease(
     uint32_t row, Reason reason, Tell tell, bool broken, uint32_t except, bool again) {
     const shm::LeaseRow& lease = state.leases[row];
     const uint32_t first = lease.first_slot;
     assert(lease.state != LeaseState::kFree && first != kNoRow);
+    if (ended.wanted()) note_end(row, reason, tell);
     const uint32_t claim = matcher().lease_ends(row);
     if (tell == Tell::kHolder) {
         tell_lease_end(row, reason);
@@ -292,6 +338,10 @@ void Leases::end_lease(
     pool_leases.remove(lease.pool, row);
     constexpr uint32_t kOfParking = shm::LeaseFlag::kMayPark | shm::LeaseFlag::kTakesSeen;
     if ((lease.flags & kOfParking) != 0) parking().lease_ends(row);
+    if (const ArenaText meta = meta_of(lease); meta.chain != kNoRow) {
+        free_rows().drop_arena(lease.session, meta.size);
+        arena().free(meta.chain, meta.size);
+    }
     shm::SessionRow& session = edit().row(state.sessions[lease.session], 1);
     put(session.leases, session.leases - 1);
     free_rows().free_lease_row(row);

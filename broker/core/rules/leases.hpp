@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "broker/core/module.hpp"
+#include "broker/core/rules/ended_leases.hpp"
 #include "broker/core/store/chains.hpp"
 
 namespace dibs::core {
@@ -38,6 +39,7 @@ struct Leases : Module<Leases> {
     std::vector<uint32_t> collected;         // pool → slots with SlotFlag::kCollected
     std::vector<uint32_t> lapsing_list;      // of Core::lapsing()
     std::vector<Core::HeldRoom> held_rooms;  // of the leases that were found, until they are taken
+    EndedLeases ended;
     void keep_room(const shm::LeaseRow& lease);
     // Prolongs it; returns the granted interval, 0 if it is bound to its holder's life. Not of one
     // whose holder is being killed.
@@ -59,6 +61,8 @@ struct Leases : Module<Leases> {
     void end_lease(
         uint32_t lease, Reason reason, Tell tell, bool broken, uint32_t except, bool again = false);
     Decision& tell_of_lease(DecisionKind kind, uint32_t lease);
+    // The claim's text for who inspects becomes the lease's.
+    void take_meta(uint32_t claim, uint32_t lease);
 
     // Why a lease of this id cannot be meant; kOk: its row is there, and it lives.
     [[nodiscard]] Reason lease_refusal(LeaseId id, uint64_t fence) const;
@@ -84,6 +88,7 @@ struct Leases : Module<Leases> {
     // The lease that the command names, or kNoRow, and the result says why.
     uint32_t find_lease(SessionId session, LeaseId id, uint64_t fence, uint64_t user_data);
     void tell_lease_end(uint32_t lease, Reason reason);
+    void note_end(uint32_t lease, Reason reason, Tell tell);
 
     // expiry.cpp
     void begin_grace(uint32_t lease);

@@ -160,7 +160,7 @@ uint32_t Pools::set_pool(const PoolConfig& config, std::string* why) {
         put(pool.name_size, config.name.size());
     }
     put(pool.flags,
-        (pool.flags & PoolFlag::kDrainTold) |
+        (pool.flags & (PoolFlag::kDrainTold | PoolFlag::kEndsLeases)) |
             (config.release_is_ready ? PoolFlag::kReleaseIsReady : 0) |
             (config.is_transient ? PoolFlag::kTransient : 0) |
             (config.preemption_disabled ? PoolFlag::kNoPreemption : 0) |
@@ -313,29 +313,37 @@ uint32_t Pools::slot_rows_left(uint32_t but_for) const {
     return left;
 }
 
-void Pools::drain(const Drain& command) {
+Reason Pools::drain(const Drain& command, TimeNs* left_ns) {
     early_grants().settle_fresh();
     if (command.number != kNoRow) {
         const uint32_t row = find_number(command.pool, command.number);
         if (row != kNoRow) drain_slot(row, command.on);
-        return;
+        return Reason::kOk;
     }
     if (command.pool == kNoRow) {
-        if ((state.counters->draining != 0) == command.on) return;
+        if ((state.counters->draining != 0) == command.on) return Reason::kOk;
         put(edit().counters(1U << 1U).draining, command.on ? 1 : 0);
         for (uint32_t pool = 0; pool < state.counters->pools; ++pool)
             matcher().touch(pool);
     } else {
-        if (!pool_lives(command.pool)) return;
+        if (!pool_lives(command.pool)) return Reason::kUnknownPool;
+        const bool if_idle = command.on && command.if_idle_for_ns != kNever;
+        if (if_idle && !idle_for(command.pool, command.if_idle_for_ns, left_ns)) {
+            return Reason::kState;
+        }
         const PoolState wanted = command.on ? PoolState::kDraining : PoolState::kOpen;
-        if (state.pools[command.pool].state == wanted) return;
+        if (state.pools[command.pool].state == wanted && !if_idle) return Reason::kOk;
         shm::PoolRow& pool = edit().row(state.pools[command.pool], 1);
+        const bool is_news = pool.state != wanted;
+        constexpr uint32_t kOfDrain = PoolFlag::kDrainTold | PoolFlag::kEndsLeases;
+        if (is_news) put(pool.flags, pool.flags & ~kOfDrain);
+        if (if_idle) put(pool.flags, pool.flags | PoolFlag::kEndsLeases);
         put(pool.state, wanted);
-        put(pool.flags, pool.flags & ~uint32_t{PoolFlag::kDrainTold});
         matcher().touch(command.pool);
     }
     drain_work = true;
     go_on_draining();
+    return Reason::kOk;
 }
 
 // Waiting claims of all that drains end in order of number, over as many turns as it takes.
@@ -351,6 +359,7 @@ bool Pools::go_on_draining() {
             }
         }
         if (oldest == kNoRow) {
+            if (!end_leases_of_idle()) return false;
             drain_work = false;
         } else {
             claims().end_claim(oldest, Outcome::kRejected, Reason::kDraining, 0, true);

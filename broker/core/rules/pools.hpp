@@ -49,7 +49,7 @@ struct Pools : Module<Pools> {
                state.pools[pool].state == shm::PoolState::kDraining ||
                (state.pools[pool].flags & shm::PoolFlag::kLeaving) != 0;
     }
-    void drain(const Drain& command);
+    Reason drain(const Drain& command, TimeNs* left_ns);
     void count_drained(uint32_t slot, bool on);
     [[nodiscard]] uint32_t find_number(uint32_t pool, uint32_t number) const;
     bool go_on_draining();
@@ -77,6 +77,10 @@ struct Pools : Module<Pools> {
     void shrink_pool(uint32_t pool);
     bool leave_surplus(Surplus& surplus);
     void drain_slot(uint32_t row, bool on);
+
+    // idle_drain.cpp
+    [[nodiscard]] bool idle_for(uint32_t pool, TimeNs for_ns, TimeNs* left_ns) const;
+    bool end_leases_of_idle();
 };
 
 }  // namespace dibs::core

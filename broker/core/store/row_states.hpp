@@ -93,6 +93,21 @@ inline bool is_taken_back(const shm::SlotRow& slot) {
            (slot.flags & shm::SlotFlag::kTakenBack) != 0;
 }
 
+// A text in the arena; chain kNoRow: none.
+struct ArenaText {
+    uint32_t chain = kNoRow;
+    uint32_t size = 0;
+};
+
+// For who inspects. In a pool ordered by account a lease's is its claim's.
+inline ArenaText meta_of(const shm::ClaimRow& claim) {
+    return {claim.meta, claim.meta_size};
+}
+inline ArenaText meta_of(const shm::LeaseRow& lease) {
+    if ((lease.flags & shm::LeaseFlag::kMeta) == 0) return {};
+    return {static_cast<uint32_t>(lease.wanted_ns), static_cast<uint32_t>(lease.wanted_ns >> 32U)};
+}
+
 // Lines of a claim's row that change when it begins or ends to run.
 inline constexpr unsigned kClaimRunLines = 0x7U;
 

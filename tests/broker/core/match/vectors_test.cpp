@@ -5,7 +5,10 @@
 #include <array>
 #include <optional>
 #include <random>
+#include <set>
+#include <vector>
 
+#include "broker/core/look.hpp"
 #include "broker/core/store/state.hpp"
 #include "tests/broker/core/core_fixture.hpp"
 
@@ -124,6 +127,62 @@ TEST_F(Vectors, AreExplainedByWhatLacksAndWhoHoldsIt) {
     release(one, 3);
     EXPECT_FALSE(part(one, 3, 16, 1));
     EXPECT_EQ(core().resources(pool)[why_waiting().resource].name, "cpu");
+}
+
+// An offer that is not accepted is no news: else who waits for news would try again and again.
+TEST_F(Vectors, StampsOfOffersChangeWithWhatIsOffered) {
+    const uint32_t pool = hosts(2);
+    const uint32_t one = session();
+    std::set<uint64_t> seen;
+    const auto is_news = [&] { return seen.insert(core::Look::offers_stamp(core(), pool)).second; };
+    EXPECT_TRUE(is_news());
+    EXPECT_FALSE(part(one, 5, 17, 0));
+    EXPECT_FALSE(is_news());
+    ASSERT_TRUE(part(one, 0, 16, 1));
+    EXPECT_TRUE(is_news());
+    const Amount least[] = {{"cpu", 1}};
+    core::Claim accept;
+    accept.session = one;
+    accept.tag = 1;
+    accept.least = least;
+    accept.offer = 1;
+    const auto decided = turn(0, [&] { core().apply(accept); });
+    ASSERT_EQ(decided.size(), 1U);
+    EXPECT_EQ(decided[0].reason, shm::Reason::kOfferExpired);
+    EXPECT_FALSE(is_news());
+    turn(0, [&] { core().apply(core::Drain{.pool = pool}); });
+    EXPECT_TRUE(is_news());
+    turn(0, [&] { core().apply(core::Drain{.pool = pool, .on = false}); });
+    release(one, 0);
+    EXPECT_TRUE(is_news());
+    core().set_epoch(core().head().epoch + 1);
+    EXPECT_TRUE(is_news());
+}
+
+TEST_F(Vectors, EndedLeasesAreKnownUntilOthersHaveTheirPlaces) {
+    hosts(1);
+    const uint32_t one = session();
+    core::Look::keep_ended_leases(core(), 2);
+    std::vector<uint64_t> ids;
+    for (int round = 0; round < 3; ++round) {
+        ASSERT_TRUE(part(one, 0, 3, 5));
+        for (uint32_t row = 0; row < core().leases_max(); ++row) {
+            if (core().lease(row).state == shm::LeaseState::kLive)
+                ids.push_back(core::row_id(core().lease(row).head.generation, row));
+        }
+        release(one, 0);
+    }
+    ASSERT_EQ(ids.size(), 3U);
+    EXPECT_EQ(core::Look::ended_lease(core(), ids[0], 0), nullptr);
+    const core::EndedLease* last = core::Look::ended_lease(core(), ids[2], 0);
+    ASSERT_NE(last, nullptr);
+    EXPECT_EQ(core::Look::ended_lease(core(), 0, last->number), last);
+    EXPECT_EQ(last->amounts[0], 3U);
+    EXPECT_EQ(last->amounts[1], 5U);
+    EXPECT_EQ(last->reason, shm::Reason::kOk);
+    ASSERT_NE(core::Look::ended_lease(core(), ids[1], 0), nullptr);
+    core::Look::keep_ended_leases(core(), 0);
+    EXPECT_EQ(core::Look::ended_lease(core(), ids[2], 0), nullptr);
 }
 
 class VectorsOfFewRows : public Vectors {
